@@ -5,14 +5,6 @@
 # A grouping is list(column, levels, design, root): the column of x with the level (from 1), the number of levels, the
 # columns of its design (0 for an intercept), and a root of the covariance of the effects of a level (lower triangular).
 
-# Returns for each term of the kernel whether it is a group that is not multiplied by another factor.
-plain_groups <- function(kernel) {
-  kernel <- as_sum(kernel)
-  group_terms(kernel) & lengths(lapply(kernel$terms, `[[`, "leaves")) == 1L
-}
-
-has_groups <- function(kernel) any(plain_groups(kernel))
-
 # Returns the compiled kernel without the terms that are groups. If no other term is left, its variance is 0.
 smooth_part <- function(kernel) {
   parts <- as_sum(kernel)
@@ -27,16 +19,6 @@ smooth_part <- function(kernel) {
     parts$terms <- list(list(variance = 0, leaves = 1L))
   }
   compile_kernel(as_kernel(parts))
-}
-
-# Returns TRUE for a kernel whose terms are single groups or a linear mean, with at least one group.
-is_groups_only <- function(kernel) {
-  kernel <- as_sum(kernel)
-  alone <- vapply(kernel$terms, function(t) {
-    own <- kernel$leaves[t$leaves]
-    length(own) == 1L && (is_group(own[[1L]]) || is_mean(own[[1L]]))
-  }, NA)
-  all(alone) && any(group_terms(kernel))
 }
 
 smooth_model <- function(model) replace(model, "kernel", list(smooth_part(model$kernel)))
@@ -56,32 +38,6 @@ groupings_of <- function(kernel, codes = lapply(group_columns(kernel), function(
   refuse_if(entries > 256, "formula", sprintf("has %d group effects per row", entries),
             hint = "At most 256 are possible.")
   groupings[order(-vapply(groupings, effects_of_grouping, 0))]
-}
-
-# Returns the group factors of the kernel that are not multiplied by another factor.
-group_leaves <- function(kernel) {
-  kernel <- as_sum(kernel)
-  lapply(kernel$terms[plain_groups(kernel)], function(t) kernel$leaves[[t$leaves]])
-}
-
-group_columns <- function(kernel) vapply(group_leaves(kernel), function(leaf) leaf$inputs[1L], 0L)
-
-# Returns TRUE if the kernel has groups whose columns of levels are read by no other factor. Otherwise levels cannot be
-# renumbered, and inducing points have to represent the groups as well.
-has_own_levels <- function(kernel) {
-  if (!has_groups(kernel)) return(FALSE)
-  kernel <- as_sum(kernel)
-  plain <- unlist(lapply(kernel$terms[plain_groups(kernel)], `[[`, "leaves"))
-  read <- Map(function(leaf, l) if (l %in% plain) leaf$inputs[-1L] else leaf$inputs, kernel$leaves,
-              seq_along(kernel$leaves))
-  !any(group_columns(kernel) %in% unlist(read))
-}
-
-# Returns the total number of effects of the kernel's groups, for the levels in x.
-count_effects <- function(kernel, x) {
-  if (is.null(kernel)) return(0)
-  levels <- vapply(group_columns(kernel), function(column) length(unique(x[, column])), 0)
-  sum(vapply(group_leaves(kernel), table_rows, 0) * levels)
 }
 
 # Returns x with the levels of each grouping renumbered from 1. Levels that the fit does not know get negative numbers.

@@ -22,6 +22,32 @@ check_any_fit <- function(fit, argument) {
 # Returns a checked fit, and stops if its likelihood is not Gaussian.
 check_fit <- function(fit, argument) check_posterior(check_any_fit(fit, argument), "normal", argument)
 
+# Each entry is a property of posteriors that some functions need. `approx` has the approximations with that property,
+# where "none" means Gaussian responses; `hint` is for the error message.
+posterior_needs <- list(
+  normal = list(approx = "none", hint = paste(
+    "certify() bounds errors, evidence_bounds() the log marginal likelihood, and cross_validate() compares",
+    "predictions.")),
+  certificate = list(approx = c("none", "laplace"), groups = TRUE, hint =
+    paste("Certificates bound the distance from the Laplace posterior of the exact GP: update(fit, approx =",
+          "\"laplace\") has one. evidence_bounds() works for this fit.")),
+  families = list(approx = c("laplace", "vi"), hint = "Regression has no Laplace approximation."))
+
+# Returns the fit, or stops if its posterior lacks the property `need`. `what` names the result that needs the property.
+check_posterior <- function(fit, need, argument = "fit", what = user_function()) {
+  response <- response_of(fit)
+  need <- posterior_needs[[need]]
+  refuse_if(response$approx != "none" && !is.null(fit$factors$groupings) && !isTRUE(need$groups), argument,
+            sprintf("a fit with groups and a %s response", response$label),
+            message = sprintf("%s is not available for groups with a %s response beyond %s rows.", what, response$label,
+                              show_count(dense_rows)), hint = "Fit fewer rows.")
+  if (response$approx %in% need$approx) return(fit)
+  with <- if (response$approx == "none") "Gaussian noise" else
+    sprintf("family %s (%s)", response$label, response$words[["by"]])
+  abort_input(argument, paste("a fit with", with), message = sprintf(
+    "%s is not available with %s, which `%s` has.", what, with, argument), hint = need$hint)
+}
+
 # Version 0.1.0 had other names for these parts. Its `posterior` was the list of factors; now it is a word.
 renamed <- c(posterior = "factors", elbo = "evidence", rows = "x")
 
@@ -87,7 +113,6 @@ check_fit_parts <- function(fit, argument) {
 # If these optional parts exist, they must have these classes.
 part_classes <- list(control = "pfdtc_control", aux = "pfdtc_aux", reference = "gp_fit", near = "list", norms = "list",
                      correction = "list", evaluations = c("numeric", "integer"), seconds = c("numeric", "integer"))
-
 
 is_one_of <- function(v, known) is.character(v) && length(v) == 1L && v %in% known
 

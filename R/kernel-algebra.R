@@ -93,12 +93,13 @@ leaf_name <- function(leaf) {
   if (length(of)) sprintf("%s(%s)", word, paste(of, collapse = ",")) else word
 }
 
-# Returns the names of the factors. Equal names get numbers.
-leaf_names <- function(kernel) make.unique(vapply(as_sum(kernel)$leaves, leaf_name, ""), sep = "_")
+# Returns the names of factors. Equal names get numbers.
+leaf_names <- function(leaves) make.unique(vapply(leaves, leaf_name, ""), sep = "_")
 
 term_names <- function(kernel) {
-  leaves <- leaf_names(kernel)
-  make.unique(vapply(as_sum(kernel)$terms, function(t) paste(leaves[t$leaves], collapse = "*"), ""), sep = "_")
+  kernel <- as_sum(kernel)
+  leaves <- leaf_names(kernel$leaves)
+  make.unique(vapply(kernel$terms, function(t) paste(leaves[t$leaves], collapse = "*"), ""), sep = "_")
 }
 
 formula_of_kernel <- function(kernel) paste(gsub("*", " * ", term_names(kernel), fixed = TRUE), collapse = " + ")
@@ -117,7 +118,7 @@ print.pfdtc_kernel <- function(x, ...) {
     return(invisible(x))
   }
   cat("kernel:", formula_of_kernel(x), "\n") # followed by the terms' parameters
-  leaves <- leaf_names(x)
+  leaves <- leaf_names(x$leaves)
   last <- length(x$terms)
   met <- integer()
   for (t in seq_along(x$terms)) {
@@ -135,6 +136,8 @@ print.pfdtc_kernel <- function(x, ...) {
   invisible(x)
 }
 
+parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, columns), "noise")
+
 # Returns the names of the kernel's parameters in coef(). They begin with the factor's name if there are several.
 kernel_parameter_names <- function(kernel, columns = kernel$columns) {
   kernel <- compile_kernel(kernel)
@@ -142,7 +145,7 @@ kernel_parameter_names <- function(kernel, columns = kernel$columns) {
   sum <- as_sum(kernel$kernel)
   factors <- terms <- NULL
   if (length(sum$leaves) > 1L) {
-    factors <- paste0(leaf_names(sum), ".")
+    factors <- paste0(leaf_names(sum$leaves), ".")
     terms <- paste0(term_names(sum), ".")
   }
   names <- paste0(terms[table$term], table$what)

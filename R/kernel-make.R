@@ -250,19 +250,55 @@ design_parts <- function(design) {
   parts
 }
 
-# Returns for each term of the kernel whether one of its factors is a group.
-group_terms <- function(kernel) {
+# Returns for each term of the kernel whether it is a group that is not multiplied by another factor.
+plain_groups <- function(kernel) {
   kernel <- as_sum(kernel)
-  group <- vapply(kernel$leaves, function(leaf) identical(leaf$profile, "group"), NA)
-  vapply(kernel$terms, function(t) any(group[t$leaves]), NA)
+  vapply(kernel$terms, function(t) length(t$leaves) == 1L && identical(kernel$leaves[[t$leaves]]$profile, "group"), NA)
+}
+
+has_groups <- function(kernel) any(plain_groups(kernel))
+
+# Returns TRUE for a kernel whose terms are single groups or a linear mean, with at least one group.
+is_groups_only <- function(kernel) {
+  kernel <- as_sum(kernel)
+  alone <- vapply(kernel$terms, function(t) {
+    own <- kernel$leaves[t$leaves]
+    length(own) == 1L && (is_group(own[[1L]]) || is_mean(own[[1L]]))
+  }, NA)
+  all(alone) && has_groups(kernel)
+}
+
+# Returns the group factors of the kernel that are not multiplied by another factor.
+group_leaves <- function(kernel) {
+  kernel <- as_sum(kernel)
+  alone <- lapply(kernel$terms, function(t) if (length(t$leaves) == 1L) kernel$leaves[[t$leaves]])
+  Filter(function(leaf) identical(leaf$profile, "group"), alone)
+}
+
+group_columns <- function(kernel) vapply(group_leaves(kernel), function(leaf) leaf$inputs[1L], 0L)
+
+# Returns TRUE if the kernel has groups whose columns of levels are read by no other factor. Otherwise levels cannot be
+# renumbered, and inducing points have to represent the groups as well.
+has_own_levels <- function(kernel) {
+  if (!has_groups(kernel)) return(FALSE)
+  kernel <- as_sum(kernel)
+  plain <- unlist(lapply(kernel$terms[plain_groups(kernel)], `[[`, "leaves"))
+  read <- Map(function(leaf, l) if (l %in% plain) leaf$inputs[-1L] else leaf$inputs, kernel$leaves,
+              seq_along(kernel$leaves))
+  !any(group_columns(kernel) %in% unlist(read))
+}
+
+# Returns the total number of effects of the kernel's groups, for the levels in x.
+count_effects <- function(kernel, x) {
+  if (is.null(kernel)) return(0)
+  sum(vapply(group_leaves(kernel), function(leaf) table_rows(leaf) * length(unique(x[, leaf$inputs[1L]])), 0))
 }
 
 # Returns list(term, of, effects, level, design, intercept, root) for each term that is a group without other factors.
 # `level` and `design` are columns of x; root root' is the covariance of the effects of a level.
 group_roots <- function(kernel) {
   kernel <- as_sum(kernel)
-  alone <- which(group_terms(kernel) & lengths(lapply(kernel$terms, `[[`, "leaves")) == 1L)
-  lapply(alone, function(t) {
+  lapply(which(plain_groups(kernel)), function(t) {
     leaf <- kernel$leaves[[kernel$terms[[t]]$leaves]]
     p <- table_rows(leaf)
     R <- sphere_root(p, if (leaf$correlation == "full") leaf$parameters)

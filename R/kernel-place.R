@@ -35,7 +35,7 @@ place_leaf <- function(leaf, x, argument, variables) {
     leaf$inputs <- integer()
     return(leaf)
   }
-  if (is_group(leaf)) return(place_group(leaf, x, argument, variables))
+  if (leaf$profile == "group") return(place_group(leaf, x, argument, variables))
   of <- leaf$inputs
   inputs <- leaf_columns(leaf, x, argument, variables)
   leaf$inputs <- inputs
@@ -79,12 +79,16 @@ leaf_columns <- function(leaf, x, argument, variables) {
       if (name %in% known) variables[[match(name, known)]]$columns else match(name, names)
     })
     lost <- vapply(columns, anyNA, NA)
-    refuse_if(any(lost), argument, sprintf("has the input `%s`, which is no column of the data", inputs[lost][1L]),
-              hint = sprintf("The columns are %s.", list_quoted(unique(c(known, names)))))
+    if (any(lost)) {
+      abort_input(argument, sprintf("has the input `%s`, which is no column of the data", inputs[lost][1L]),
+                  hint = sprintf("The columns are %s.", list_quoted(unique(c(known, names)))))
+    }
     return(unique(unlist(columns)))
   }
-  refuse_if(length(inputs) && max(inputs) > ncol(x), argument,
-            sprintf("has column %d as an input, but there are %d columns of inputs", max(inputs), ncol(x)))
+  if (length(inputs) && max(inputs) > ncol(x)) {
+    abort_input(argument, sprintf("has column %d as an input, but there are %d columns of inputs", max(inputs),
+                                  ncol(x)))
+  }
   inputs
 }
 
@@ -285,71 +289,4 @@ season_priors <- function(table, kernel, x) {
     table[i, c("middle", "sd", "keep")] <- list(log(value), season_sd[[sd]], TRUE)
   }
   table
-}
-
-# Returns the kernel with this profile. "a+b" is a sum of kernels over the same inputs, "additive:a" and "pairwise:a"
-# are kernel_additive() of a, and a season needs its `periods`.
-kernel_of <- function(profile, periods = NULL) {
-  one <- plain_kernels[[profile]]
-  if (!is.null(one)) return(one)
-  if (is_season(profile)) {
-    parts <- parts_of_season(profile, periods)
-    return(season_kernel(parts$periods, kernel_of(parts$rest), if (parts$mean) kernel_of("mean")))
-  }
-  terms <- strsplit(profile, "+", fixed = TRUE)[[1L]]
-  if (length(terms) > 1L) {
-    return(Reduce(`+`, lapply(terms, function(term) replace(kernel_of(term), "of", list(character())))))
-  }
-  part <- strsplit(profile, ":", fixed = TRUE)[[1L]]
-  if (length(part) > 1L) kernel_additive(kernel_of(part[2L]), pairs = part[1L] == "pairwise")
-}
-
-profile_label <- function(profile, periods = NULL, kernel = kernel_of(profile, periods)) {
-  if (is.null(kernel$leaves)) return(kernel$label)
-  if (!is_season(profile)) return(sum_label(kernel))
-  parts <- parts_of_season(profile, periods)
-  paste(c("trend", paste("season of a", vapply(parts$periods, `[[`, "", "name")), sum_label(kernel_of(parts$rest)),
-          if (parts$mean) "linear mean"), collapse = " + ")
-}
-
-# Returns the factor of a kernel whose profile is still to be chosen, or NULL.
-open_leaf <- function(kernel) {
-  if (!is.null(kernel$engine)) kernel <- kernel$kernel
-  Find(function(l) is.null(l$profile), if (is.null(kernel$leaves)) list(kernel) else kernel$leaves)
-}
-
-is_open <- function(kernel) !is.null(open_leaf(kernel))
-
-# Returns list(kernel, rows): a kernel in which each R factor with a shared lengthscale is one column of level numbers,
-# and a function that converts rows of x to its columns. Values are the same, and many levels do not slow down learning.
-# `x` are rows that show which columns code levels.
-by_numbers_of_levels <- function(kernel, x) {
-  if (is.null(kernel$engine$tie)) return(list(kernel = kernel, rows = identity)) # no shared lengthscales
-  sets <- list()
-  numbered <- change_leaves(as_kernel(kernel), function(leaf) {
-    if (!has_shared(leaf)) return(leaf)
-    leaf$number <- rep(1L, length(leaf$inputs))
-    for (at in split(seq_along(leaf$inputs), leaf$shared)) {
-      columns <- leaf$inputs[at]
-      u <- x[, columns, drop = FALSE]
-      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # not the columns of an R factor
-      sets <<- union(sets, list(columns))
-      leaf$inputs[at] <- c(ncol(x) + match(list(columns), sets), rep(0L, length(at) - 1L))
-      leaf$number[at] <- 2L
-    }
-    keep <- leaf$inputs > 0L
-    for (what in c("inputs", "number", "shared", "groups")) leaf[[what]] <- leaf[[what]][keep]
-    if (!anyDuplicated(leaf$shared)) leaf$shared <- NULL
-    leaf
-  })
-  if (!length(sets)) return(list(kernel = kernel, rows = identity))
-  read <- sort(unique(unlist(lapply(as_sum(numbered)$leaves, `[[`, "inputs"))))
-  numbered <- change_leaves(numbered, function(leaf) {
-    if (!is.null(leaf$rotation)) leaf$rotation$inputs <- match(leaf$rotation$inputs, read)
-    replace(leaf, "inputs", list(match(leaf$inputs, read)))
-  })
-  list(kernel = compile_kernel(numbered), rows = function(x) {
-    numbers <- vapply(sets, function(columns) max.col(x[, columns, drop = FALSE], "first"), integer(nrow(x)))
-    cbind(x, numbers)[, read, drop = FALSE]
-  })
 }

@@ -68,10 +68,12 @@ kernel_to_learn <- function(pool, s, profile) {
   if (!is.null(made) && identical(made$asked, s$kernel)) return(made)
   open <- open_leaf(s$kernel)
   chosen <- if (!is.null(profile)) kernel_of(profile, open$periods)
-  compiled <- compile_kernel(if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open, chosen))
-  table <- parameter_units(compiled$kernel, pool$x, 1, compiled$table, pool$spreads) # has its periods
-  made <- list(asked = s$kernel, compiled = compiled, table = table, by_number = by_numbers_of_levels(compiled, pool$x),
-               label = if (!is.null(profile)) profile_label(profile, open$periods, chosen))
+  label <- if (!is.null(profile)) profile_label(profile, open$periods, chosen)
+  kernel <- if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open, chosen)
+  compiled <- compile_kernel(kernel)
+  parts <- as_sum(compiled$kernel) # has its periods
+  made <- list(asked = s$kernel, compiled = compiled, label = label, by_number = by_numbers_of_levels(compiled, pool$x),
+               table = parameter_units(parts, pool$x, 1, compiled$table, pool$spreads))
   if (!is.null(profile)) pool$made[[profile]] <- made
   made
 }
@@ -166,8 +168,6 @@ exact_density <- function(problem, rows = NULL) {
 # ---- rows to learn from ---------------------------------------------------------------------------------------------
 
 # The "pool" has the rows that hyperparameters are learned from, in a random order, and units derived from them.
-
-in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 
 # Returns the pool (see above). take(count) returns the rows whose densities are summed. Equal rows are merged even if
 # they are few; otherwise their information about the noise would depend on which are taken. Few rows always have the
@@ -275,12 +275,6 @@ is_regular <- function(data, y) {
   basis <- cbind(1, data$x, data$x^2)[rows, , drop = FALSE]
   length(rows) > 2L * ncol(basis) &&
     max(abs(stats::lm.fit(basis, y[rows] / max(abs(y)))$residuals)) <= 1e-9 * diff(range(y)) / max(abs(y))
-}
-
-# Returns TRUE if the noise is at most twice its floor. Its trend and tails would then be those of the floor.
-at_floor <- function(model) {
-  last <- model$problem$last
-  model$theta[[last]] <= model$problem$lower[[last]] + log(2)
 }
 
 asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && identical(as.double(noise), 0)

@@ -1,6 +1,6 @@
-# Checks the response with the largest merit (see learn-response.R) on held-out rows. A candidate can have the larger
-# likelihood but predict the mean worse. Inverse transforms magnify errors of f in the tail; a noise trend may explain f
-# by noise.
+# Lists the responses that may be tried, and checks the one with the largest merit (see learn-response.R) on held-out
+# rows. A candidate can have the larger likelihood but predict the mean worse. Inverse transforms magnify errors of f in
+# the tail; a noise trend may explain f by noise.
 
 # Returns `choice` with `best`, the best candidate that is not refused, and `refused`, the reasons against better
 # candidates, named by their labels. The first candidate is never refused.
@@ -88,7 +88,7 @@ response_scores <- function(model, from) {
   problem$pool$weights <- (if (is.null(pool$weights)) 1 else pool$weights) / factor
   rows <- pool$take(min(size[["rows"]], pool$n))
   scores <- conditional_scores(problem, model$theta, size)
-  more <- slopes_of_rows(from$rows, model$transform, problem$scale)[rows]
+  more <- problem$slopes[rows]
   if (length(pool$twins)) {
     noise <- problem$natural(model$theta)$noise * factor
     more <- more + merged_log_density(lapply(pool$twins, `[`, rows), noise[rows])
@@ -164,65 +164,71 @@ with_terms_in_merit <- function(tried, from) {
   tried
 }
 
-# ---- the rows that candidates are learned from ----------------------------------------------------------------------
-
-# Returns the rows that enter the density, list(x, y, w, offset, group): used rows at the distinct inputs `taken`,
-# without copies. `y` is as given, and `group` is the number of the distinct input. `made` keeps the pool of these rows.
-rows_for_response <- function(data, taken) {
-  inputs <- training_inputs(data)
-  used <- if (is.null(data$prior_weights)) seq_along(data$response) else which(data$prior_weights > 0)
-  copy <- copies_in(data)
-  if (!is.null(copy)) used <- used[!duplicated(copy)]
-  x <- inputs$x[inputs$index[used], , drop = FALSE]
-  group <- equal_rows(x)
-  if (is.null(group)) group <- seq_along(used)
-  kept <- group %in% taken
-  used <- used[kept]
-  w <- data$prior_weights[used]
-  list(x = x[kept, , drop = FALSE], y = unname(data$response[used]), w = if (!all(w == 1)) w,
-       offset = data$offset[used], group = match(group[kept], unique(group[kept])), made = new.env())
-}
-
-# Returns list(rows, theta, until, size, n, order), from which candidates are learned. With many rows, `rows` are the
-# rows of the sum and their neighbours, because in a thinned sample variation of f between rows looks like noise. `n` is
-# the number of all rows, `order` the order of `rows` among them.
-rows_around <- function(data, problem, theta, size) {
-  pool <- problem$pool
-  taken <- seq_len(pool$n)
-  thinned <- pool$n > transform_rows
-  if (thinned) {
-    near <- function(rows, count, ...) c(rows, problem$neighbours(theta, rows, count, ...))
-    taken <- if (!is.null(pool$levels)) pool$take(transform_rows) else
-      c(near(counted_rows(problem, size), learning_sizes[[size]][["near"]]),
-        near(pool$take(response_rule[["predicted"]]), learning_sizes$score[["near"]], earlier = FALSE))
-    taken <- sort(unique(taken[taken > 0L]))
-  }
-  list(rows = rows_for_response(data, if (is.null(pool$of)) taken else pool$of[taken]), theta = theta,
-       until = pool$until, size = size, n = pool$n, order = if (thinned && is.null(pool$levels)) {
-         list(rank = rank(pool$rank[taken]), take = function(count) match(pool$take(count), taken))
-       })
-}
-
-counted_rows <- function(problem, size) problem$pool$take(min(learning_sizes[[size]][["rows"]], problem$pool$n))
-
-# Returns log T'(y) minus the log of the unit of T(y), summed over the rows of each distinct input.
-slopes_of_rows <- function(rows, transform, scale) {
-  each <- (if (is.null(transform)) 0 * rows$y else log_slope(transform, rows$y)) - log(scale)
-  drop(rowsum(each, rows$group, reorder = FALSE))
-}
-
-# Returns the cleaned rows with the transformed response, after merging equal rows.
-rows_transformed <- function(rows, transform) {
-  y <- if (is.null(transform)) rows$y else transformed(transform, rows$y)
-  r <- if (is.null(rows$offset)) y else y - rows$offset
-  unit <- response_unit(r, rows$w, max(abs(c(y, rows$offset))), TRUE, TRUE, "transform")
-  out <- list(x = rows$x, y = (r - unit$center) / unit$scale, weights = rows$w, n = length(r), center = unit$center,
-              scale = unit$scale, shift = list(constant = 0, rows = 0, ss = 0),
-              offset = rows$offset, transform = transform, given_response = rows$y)
-  if (anyDuplicated(rows$group)) merge_all_equal_rows(out, rows$group) else out
-}
-
 # ---- the arguments of the user --------------------------------------------------------------------------------------
+
+# Returns list(transforms, trends, tails, plain): transforms (NULL is the identity), trends of the noise (NULL is
+# constant noise), TRUE if the noise may have heavy tails, and plain_response() if the transform is open.
+responses_to_try <- function(data, asked) {
+  auto <- identical(asked$transform, "auto")
+  plain <- plain_response(data, asked)
+  y <- unname(used_responses(data))
+  values <- if (is.null(plain)) values_of_response(y, auto) else "given"
+  open <- values %in% c("few", "many")
+  curved <- diff(range(y)) > sqrt(.Machine$double.eps) * max(abs(y)) # else the log is linear up to rounding
+  kinds <- if (open) c(if (all(y > 0) && curved) "log", "yeojohnson")
+  transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
+    c(list(NULL), lapply(kinds, function(kind) replace(new_transform(kind, y), "found", TRUE)))
+  open <- open && is.null(asked$noise)
+  uneven <- open && values == "many" # the noise of few values would be smallest where rows are copies
+  smooth <- smooth_columns(data$x, placed_variables(data$frame))
+  trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
+    c(list(NULL), if (uneven && length(smooth)) list(noise_trend_of(data, smooth, smooth)))
+  list(transforms = transforms, trends = trends, tails = open, plain = if (auto) plain)
+}
+
+# Returns the argument that implies the response as given with constant noise, or NULL if there is none. Numbers in
+# units of y imply it, and so do arguments of the paper's method.
+plain_response <- function(data, asked) {
+  given <- c(
+    plain = isTRUE(asked$plain) || identical(asked$transform, "plain"),
+    family = !is.null(asked$likelihood), data = !is.null(data$whole), hyper = !asked$hyper[1L] %in% "evidence",
+    m = !leaves_points_open(asked), tol = !is.null(asked$tol), noise = is.numeric(asked$noise),
+    kernel = !is.null(asked$kernel) &&
+      !all(vapply(as_sum(asked$kernel)$terms, function(term) is.na(c(term$variance, NA)[1L]), NA)),
+    offset = !is.null(data$offset),
+    mean = !is.null(asked$mean) && !identical(as.list(asked$mean)[2L], list(1)),
+    center = !isTRUE(asked$center), scale = !isTRUE(asked$scale), fix = length(asked$control$fix) > 0L,
+    priors = !asked$control$priors, method = !method_traits(asked)$chooses,
+    groups = length(data$groups) > 0L && !length(smooth_columns(data$x, placed_variables(data$frame))),
+    rows = data$n < response_rule[["rows"]] || diff(range(data$y)) == 0)
+  if (any(given)) names(given)[given][1L]
+}
+
+used_responses <- function(data) {
+  if (is.null(data$prior_weights)) data$response else data$response[data$prior_weights > 0]
+}
+
+# Returns "two" if the responses have two values, "few" if they have few, else "many". If `tell` is TRUE, a message
+# suggests other families for them and for a value with a large share: at a repeated value a density has no limit.
+values_of_response <- function(y, tell) {
+  distinct <- unique(y)
+  times <- tabulate(match(y, distinct))
+  if (length(times) == 2L && length(y) > 4L) {
+    if (tell) tell_classed("two_values", paste("The response has two values and is modelled as numeric. For classes",
+                                               "use `family = binomial()`."))
+    return("two")
+  }
+  atom <- max(times) > max(response_values[["share"]] * length(y), response_values[["times"]])
+  few <- length(times) < response_values[["values"]] && 2L * length(times) < length(y)
+  if (tell && (atom || few)) {
+    classes <- if (length(distinct) <= 6L) "; for classes make the response a factor() or ordered()"
+    advice <- if (!all(y >= 0 & y == round(y))) "densities near that value mean little" else
+      paste0("for counts use `family = poisson()` or `nb()`", classes)
+    tell_classed("few_values", sprintf("%.0f %% of the responses are %s: %s.", 100 * max(times) / length(y),
+                                       format(distinct[which.max(times)], digits = 4), advice))
+  }
+  if (few) "few" else "many"
+}
 
 # Returns NULL or a transform. Its lambda is NA if it is to be learned; the transform of a fit is taken as it is.
 asked_transform <- function(transform, data, s) {

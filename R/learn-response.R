@@ -64,72 +64,6 @@ data_as_modelled <- function(data, model, asked) {
   data
 }
 
-# ---- the candidates -------------------------------------------------------------------------------------------------
-
-# Returns list(transforms, trends, tails, plain): transforms (NULL is the identity), trends of the noise (NULL is
-# constant noise), TRUE if the noise may have heavy tails, and plain_response() if the transform is open.
-responses_to_try <- function(data, asked) {
-  auto <- identical(asked$transform, "auto")
-  plain <- plain_response(data, asked)
-  y <- unname(used_responses(data))
-  values <- if (is.null(plain)) values_of_response(y, auto) else "given"
-  open <- values %in% c("few", "many")
-  curved <- diff(range(y)) > sqrt(.Machine$double.eps) * max(abs(y)) # else the log is linear up to rounding
-  kinds <- if (open) c(if (all(y > 0) && curved) "log", "yeojohnson")
-  transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
-    c(list(NULL), lapply(kinds, function(kind) replace(new_transform(kind, y), "found", TRUE)))
-  open <- open && is.null(asked$noise)
-  uneven <- open && values == "many" # the noise of few values would be smallest where rows are copies
-  smooth <- smooth_columns(data$x, placed_variables(data$frame))
-  trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
-    c(list(NULL), if (uneven && length(smooth)) list(noise_trend_of(data, smooth, smooth)))
-  list(transforms = transforms, trends = trends, tails = open, plain = if (auto) plain)
-}
-
-# Returns the argument that implies the response as given with constant noise, or NULL if there is none. Numbers in
-# units of y imply it, and so do arguments of the paper's method.
-plain_response <- function(data, asked) {
-  given <- c(
-    plain = isTRUE(asked$plain) || identical(asked$transform, "plain"),
-    family = !is.null(asked$likelihood), data = !is.null(data$whole), hyper = !asked$hyper[1L] %in% "evidence",
-    m = !leaves_points_open(asked), tol = !is.null(asked$tol), noise = is.numeric(asked$noise),
-    kernel = !is.null(asked$kernel) &&
-      !all(vapply(as_sum(asked$kernel)$terms, function(term) is.na(c(term$variance, NA)[1L]), NA)),
-    offset = !is.null(data$offset),
-    mean = !is.null(asked$mean) && !identical(as.list(asked$mean)[2L], list(1)),
-    center = !isTRUE(asked$center), scale = !isTRUE(asked$scale), fix = length(asked$control$fix) > 0L,
-    priors = !asked$control$priors, method = !method_traits(asked)$chooses,
-    groups = length(data$groups) > 0L && !length(smooth_columns(data$x, placed_variables(data$frame))),
-    rows = data$n < response_rule[["rows"]] || diff(range(data$y)) == 0)
-  if (any(given)) names(given)[given][1L]
-}
-
-used_responses <- function(data) {
-  if (is.null(data$prior_weights)) data$response else data$response[data$prior_weights > 0]
-}
-
-# Returns "two" if the responses have two values, "few" if they have few, else "many". If `tell` is TRUE, a message
-# suggests other families for them and for a value with a large share: at a repeated value a density has no limit.
-values_of_response <- function(y, tell) {
-  distinct <- unique(y)
-  times <- tabulate(match(y, distinct))
-  if (length(times) == 2L && length(y) > 4L) {
-    if (tell) tell_classed("two_values", paste("The response has two values and is modelled as numeric. For classes",
-                                               "use `family = binomial()`."))
-    return("two")
-  }
-  atom <- max(times) > max(response_values[["share"]] * length(y), response_values[["times"]])
-  few <- length(times) < response_values[["values"]] && 2L * length(times) < length(y)
-  if (tell && (atom || few)) {
-    classes <- if (length(distinct) <= 6L) "; for classes make the response a factor() or ordered()"
-    advice <- if (!all(y >= 0 & y == round(y))) "densities near that value mean little" else
-      paste0("for counts use `family = poisson()` or `nb()`", classes)
-    tell_classed("few_values", sprintf("%.0f %% of the responses are %s: %s.", 100 * max(times) / length(y),
-                                       format(distinct[which.max(times)], digits = 4), advice))
-  }
-  if (few) "few" else "many"
-}
-
 # ---- the search -----------------------------------------------------------------------------------------------------
 
 # Returns the chosen model, and sets state$begun for learn_evidence() and state$response for the fit. `first` is the
@@ -219,6 +153,47 @@ response_candidates <- function(open, from) {
   if (given) uneven else c(constant[1L], uneven[1L], constant[-1L], uneven[-1L])
 }
 
+# ---- the rows that candidates are learned from ----------------------------------------------------------------------
+
+# Returns list(rows, theta, until, size, n, order), from which candidates are learned. With many rows, `rows` are the
+# rows of the sum and their neighbours, because in a thinned sample variation of f between rows looks like noise. `n` is
+# the number of all rows, `order` the order of `rows` among them.
+rows_around <- function(data, problem, theta, size) {
+  pool <- problem$pool
+  taken <- seq_len(pool$n)
+  thinned <- pool$n > transform_rows
+  if (thinned) {
+    near <- function(rows, count, ...) c(rows, problem$neighbours(theta, rows, count, ...))
+    taken <- if (!is.null(pool$levels)) pool$take(transform_rows) else
+      c(near(counted_rows(problem, size), learning_sizes[[size]][["near"]]),
+        near(pool$take(response_rule[["predicted"]]), learning_sizes$score[["near"]], earlier = FALSE))
+    taken <- sort(unique(taken[taken > 0L]))
+  }
+  list(rows = rows_for_response(data, if (is.null(pool$of)) taken else pool$of[taken]), theta = theta,
+       until = pool$until, size = size, n = pool$n, order = if (thinned && is.null(pool$levels)) {
+         list(rank = rank(pool$rank[taken]), take = function(count) match(pool$take(count), taken))
+       })
+}
+
+# Returns the rows that enter the density, list(x, y, w, offset, group): used rows at the distinct inputs `taken`,
+# without copies. `y` is as given, and `group` is the number of the distinct input. `made` keeps the pool of these rows.
+rows_for_response <- function(data, taken) {
+  inputs <- training_inputs(data)
+  used <- if (is.null(data$prior_weights)) seq_along(data$response) else which(data$prior_weights > 0)
+  copy <- copies_in(data)
+  if (!is.null(copy)) used <- used[!duplicated(copy)]
+  x <- inputs$x[inputs$index[used], , drop = FALSE]
+  group <- equal_rows(x)
+  if (is.null(group)) group <- seq_along(used)
+  kept <- group %in% taken
+  used <- used[kept]
+  w <- data$prior_weights[used]
+  list(x = x[kept, , drop = FALSE], y = unname(data$response[used]), w = if (!all(w == 1)) w,
+       offset = data$offset[used], group = match(group[kept], unique(group[kept])), made = new.env())
+}
+
+counted_rows <- function(problem, size) problem$pool$take(min(learning_sizes[[size]][["rows"]], problem$pool$n))
+
 # ---- one candidate --------------------------------------------------------------------------------------------------
 
 response_problem <- function(from, transform) {
@@ -231,7 +206,7 @@ response_problem <- function(from, transform) {
   pool <- pool_of_response(made$pool, data)
   pool[names(from$order)] <- from$order
   pool$until <- from$until
-  c(learning_problem(pool, s, from$profile), data[c("center", "scale")])
+  c(learning_problem(pool, s, from$profile), data[c("center", "scale", "slopes")])
 }
 
 # Returns the model of a response with constant noise, learned from from$theta, with lambda if it is open.
@@ -283,6 +258,12 @@ with_tail <- function(model, from) {
   model
 }
 
+# Returns TRUE if the noise is at most twice its floor. Its trend and tails would then be those of the floor.
+at_floor <- function(model) {
+  last <- model$problem$last
+  model$theta[[last]] <= model$problem$lower[[last]] + log(2)
+}
+
 # Returns the nats that a parameter costs.
 price_of_response <- function(problem, from) {
   max(parameter_nats, response_rule[["nats"]] * length(counted_rows(problem, from$size)))
@@ -290,9 +271,8 @@ price_of_response <- function(problem, from) {
 
 # Adds to a model its merit and its number of parameters, whose price is not in the merit.
 model_of_response <- function(from, model, value) {
-  slopes <- slopes_of_rows(from$rows, model$transform, model$problem$scale)
   model$value <- value
-  model$merit <- value + sum(slopes[counted_rows(model$problem, from$size)])
+  model$merit <- value + sum(model$problem$slopes[counted_rows(model$problem, from$size)])
   model$parameters <- (if (is.null(model$transform)) 0L else transform_parameters) + length(model$trend$v)
   model
 }
@@ -310,7 +290,7 @@ with_smoother_profile <- function(from, transform) {
   best <- models[[which.max(vapply(models, `[[`, 0, "value"))]]
   from[c("profile", "first")] <- list(best$problem$profile, best)
   model <- explain_noise(best, from$s)
-  model$problem[c("center", "scale")] <- best$problem[c("center", "scale")]
+  model$problem[c("center", "scale", "slopes")] <- best$problem[c("center", "scale", "slopes")]
   model$held <- held_out_response(model, from)
   left <- mean(squared_errors(model, from)) / stats::var(model$held$y)
   little <- noise(model) < little_response[["noise"]] && isTRUE(left < little_response[["left"]])
@@ -347,7 +327,7 @@ likeliest_lambda <- function(transform, from, problem, theta) {
     value <- native_vecchia(part, now, counted, neighbours, slopes = FALSE, at = at)$value
     if (!is.finite(value)) return(-1e300)
     merged <- if (part$shift$rows > 0) merged_log_density(part$shift, now$noise) else 0
-    value + merged * length(counted) / problem$pool$n + sum(slopes_of_rows(from$rows, transform, part$scale)[counted])
+    value + merged * length(counted) / problem$pool$n + sum(part$slopes[counted])
   }
   stats::optimize(each, pmin(pmax(transform$lambda + c(-0.7, 0.7), 0), 2), maximum = TRUE, tol = 0.005)$maximum
 }

@@ -7,9 +7,11 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
   size <- learning_sizes[[size]]
   rows <- problem$pool$take(min(size[["rows"]], problem$pool$n))
   slopes <- if (problem$last > sampled_parameters) 2L else TRUE
-  problem$evaluate <- function(theta) problem$vecchia(theta, rows, neighbours, slopes)
+  problem$evaluate <- function(theta) {
+    if (is.null(neighbours)) neighbours <<- problem$neighbours(theta, rows, size[["near"]])
+    problem$vecchia(theta, rows, neighbours, slopes)
+  }
   for (maxit in steps) {
-    if (is.null(neighbours)) neighbours <- problem$neighbours(theta, rows, size[["near"]])
     run <- ascend(problem, theta, maxit, enough)
     theta <- run$theta
     neighbours <- NULL
@@ -18,6 +20,8 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
   }
   run
 }
+
+in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 
 # Maximises by scoring: step = (information + lambda diag)^{-1} gradient. lambda increases if a step gains too little,
 # and decreases if it gains as predicted. No log moves by more than 2. The search ends when the predicted gain is less

@@ -100,8 +100,6 @@ noise_parts <- function(trend) {
 # A log noise variance differs from that in the middle of the inputs by at most this, a factor of 1,100.
 most_trend <- 7
 
-within_trend <- function(log_factor, most = most_trend) pmin(pmax(log_factor, -most_trend), most)
-
 # Returns the factor of the noise variance s2 at the rows of x, or 1 without a trend. The noise sd is at most the
 # largest deviation of a response from the mean (trend$most), because a larger sd lowers every density. Smooth noise
 # stays in its range at the training rows. The factor is exp(m + v / 2): given the data, the log noise is N(log s2 + m,
@@ -110,7 +108,7 @@ noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
   B <- noise_basis(trend, x)
   log_factor <- drop(B %*% trend$gamma) + trend_spread(trend, B) / 2
-  factor <- exp(within_trend(log_factor, trend$most %||% most_trend))
+  factor <- exp(pmin(pmax(log_factor, -most_trend), if (is.null(trend$most)) most_trend else trend$most))
   if (is.null(trend$smooth) || is.null(trend$range)) factor else pmin(pmax(factor, trend$range[1L]), trend$range[2L])
 }
 
@@ -194,7 +192,7 @@ problem_with_trend <- function(problem, trend, v) {
     gamma <- theta[-own]
     log_factor <- drop(B %*% gamma)
     basis <- B * (abs(log_factor) < most_trend)
-    factor <- exp(within_trend(log_factor))
+    factor <- exp(pmin(pmax(log_factor, -most_trend), most_trend))
     weights <- (if (is.null(pool$weights)) rep(1, pool$n) else pool$weights) / factor
     result <- problem$vecchia(theta[own], rows, neighbours, TRUE, weights, basis)
     if (!is.finite(result$value)) return(list(value = -Inf))

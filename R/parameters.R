@@ -1,7 +1,5 @@
 # Represents hyperparameters for the optimiser, as the logs of those that are learned, in the order of coef().
 
-parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, columns), "noise")
-
 # Returns the names of the parameters that are not learned; `s` is the part `learn` of the plan.
 not_learned <- function(s) setdiff(s$names, s$free)
 
@@ -244,6 +242,41 @@ held_names <- function(kernel, columns) {
   kernel_parameter_names(kernel, columns)[kernel$table$held | kernel$table$mean]
 }
 
+# ---- kernels by the names of their profiles -------------------------------------------------------------------------
+
+# Returns the kernel with this profile. "a+b" is a sum of kernels over the same inputs, "additive:a" and "pairwise:a"
+# are kernel_additive() of a, and a season needs its `periods`.
+kernel_of <- function(profile, periods = NULL) {
+  one <- plain_kernels[[profile]]
+  if (!is.null(one)) return(one)
+  if (is_season(profile)) {
+    parts <- parts_of_season(profile, periods)
+    return(season_kernel(parts$periods, kernel_of(parts$rest), if (parts$mean) kernel_of("mean")))
+  }
+  terms <- strsplit(profile, "+", fixed = TRUE)[[1L]]
+  if (length(terms) > 1L) {
+    return(Reduce(`+`, lapply(terms, function(term) replace(kernel_of(term), "of", list(character())))))
+  }
+  part <- strsplit(profile, ":", fixed = TRUE)[[1L]]
+  if (length(part) > 1L) kernel_additive(kernel_of(part[2L]), pairs = part[1L] == "pairwise")
+}
+
+profile_label <- function(profile, periods = NULL, kernel = kernel_of(profile, periods)) {
+  if (is.null(kernel$leaves)) return(kernel$label)
+  if (!is_season(profile)) return(sum_label(kernel))
+  parts <- parts_of_season(profile, periods)
+  paste(c("trend", paste("season of a", vapply(parts$periods, `[[`, "", "name")), sum_label(kernel_of(parts$rest)),
+          if (parts$mean) "linear mean"), collapse = " + ")
+}
+
+# Returns the factor of a kernel whose profile is still to be chosen, or NULL.
+open_leaf <- function(kernel) {
+  if (!is.null(kernel$engine)) kernel <- kernel$kernel
+  Find(function(l) is.null(l$profile), if (is.null(kernel$leaves)) list(kernel) else kernel$leaves)
+}
+
+is_open <- function(kernel) !is.null(open_leaf(kernel))
+
 with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = kernel_of(profile, leaf$periods)) {
   if (is.null(kernel$leaves)) {
     value <- c("lengthscale", "variance")
@@ -269,4 +302,38 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
   })
   kernel$label <- formula_of_kernel(kernel)
   kernel
+}
+
+# Returns list(kernel, rows): a kernel in which each R factor with a shared lengthscale is one column of level numbers,
+# and a function that converts rows of x to its columns. Values are the same, and many levels do not slow down learning.
+# `x` are rows that show which columns code levels.
+by_numbers_of_levels <- function(kernel, x) {
+  if (is.null(kernel$engine$tie)) return(list(kernel = kernel, rows = identity)) # no shared lengthscales
+  sets <- list()
+  numbered <- change_leaves(as_kernel(kernel), function(leaf) {
+    if (!has_shared(leaf)) return(leaf)
+    leaf$number <- rep(1L, length(leaf$inputs))
+    for (at in split(seq_along(leaf$inputs), leaf$shared)) {
+      columns <- leaf$inputs[at]
+      u <- x[, columns, drop = FALSE]
+      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # not the columns of an R factor
+      sets <<- union(sets, list(columns))
+      leaf$inputs[at] <- c(ncol(x) + match(list(columns), sets), rep(0L, length(at) - 1L))
+      leaf$number[at] <- 2L
+    }
+    keep <- leaf$inputs > 0L
+    for (what in c("inputs", "number", "shared", "groups")) leaf[[what]] <- leaf[[what]][keep]
+    if (!anyDuplicated(leaf$shared)) leaf$shared <- NULL
+    leaf
+  })
+  if (!length(sets)) return(list(kernel = kernel, rows = identity))
+  read <- sort(unique(unlist(lapply(as_sum(numbered)$leaves, `[[`, "inputs"))))
+  numbered <- change_leaves(numbered, function(leaf) {
+    if (!is.null(leaf$rotation)) leaf$rotation$inputs <- match(leaf$rotation$inputs, read)
+    replace(leaf, "inputs", list(match(leaf$inputs, read)))
+  })
+  list(kernel = compile_kernel(numbered), rows = function(x) {
+    numbers <- vapply(sets, function(columns) max.col(x[, columns, drop = FALSE], "first"), integer(nrow(x)))
+    cbind(x, numbers)[, read, drop = FALSE]
+  })
 }

@@ -24,10 +24,11 @@ facts_of <- function(data, asked) {
 # (a sentence for each choice) and `next_look`, the measurement to make before the plan is final, or NULL.
 decide <- function(facts, asked, look = list()) {
   control <- asked$control
+  asked$traits <- method_traits(asked)
   if (is.null(control$maxit)) control$maxit <- most_moves[[if (moves_points(asked)) "asked" else "default"]]
   learn <- learning_settings(asked$kernel, asked$noise, asked$columns, asked$free, control, asked$hyper, asked[["m"]],
                              asked$likelihood, asked[["center"]], !isTRUE(asked$plain), asked$names)
-  objective <- method_traits(asked)$objective
+  objective <- asked$traits$objective
   chosen <- if (!is.null(asked$likelihood)) decide_working(facts, asked, look) else
     if (is.null(objective)) decide_rows(facts, asked) else decide_posterior(facts, asked, look)
   aux <- asked[["aux"]]
@@ -54,7 +55,7 @@ with_posterior <- function(plan, ...) replace(plan, "posterior", list(utils::mod
 
 moves_points <- function(asked) {
   !is.null(asked$control$maxit) || asked$hyper %in% c("pilot", "joint") || !is.null(asked[["aux"]]) ||
-    !identical(method_traits(asked)$objective, "pf") || !is.null(asked$tol)
+    !identical(asked$traits$objective, "pf") || !is.null(asked$tol)
 }
 
 exact_is_affordable <- function(facts, most = exact_rows) {
@@ -66,7 +67,7 @@ exact_is_affordable <- function(facts, most = exact_rows) {
 
 # Plans the exact posterior of all rows, or of `m` random rows.
 decide_rows <- function(facts, asked) {
-  some <- method_traits(asked)$some
+  some <- asked$traits$some
   m <- if (!some) facts$n else if (is.null(asked[["m"]])) min(default_points, facts$rows) else asked$m
   list(posterior = list(kind = "exact", m = m, some = some, neighbours = 0L),
        because = c(posterior = sprintf("%s() computes the exact posterior%s.", asked$method,
@@ -75,7 +76,7 @@ decide_rows <- function(facts, asked) {
 
 # Plans the posterior for Gaussian responses.
 decide_posterior <- function(facts, asked, look) {
-  open <- method_traits(asked)$chooses && leaves_points_open(asked)
+  open <- asked$traits$chooses && leaves_points_open(asked)
   pays <- isTRUE(look$dense[["gain"]] > max(look$dense[["se"]], exact_trial[["gain"]]))
   if (open && exact_is_affordable(facts, if (pays) exact_trial[["rows"]] else exact_rows) && !isFALSE(look$exact)) {
     return(list(posterior = list(kind = "exact", m = facts$n, some = FALSE, neighbours = 0L),
@@ -158,7 +159,7 @@ because_points <- function(facts, asked, look) {
   most <- if (is.null(asked$likelihood)) exact_rows else dense_rows
   c(posterior = if (isFALSE(look$exact)) {
     "Inducing points are used, because the noise is too small for a Cholesky factorisation of the exact posterior."
-  } else if (!method_traits(asked)$chooses) {
+  } else if (!asked$traits$chooses) {
     sprintf("Inducing points are used, because %s() requires them.", asked$method)
   } else if (!leaves_points_open(asked)) {
     sprintf("Inducing points are used, because %s was given.", argument_for_points(asked))
@@ -181,6 +182,12 @@ because_points <- function(facts, asked, look) {
   })
 }
 
+# Returns TRUE if no argument concerns inducing points, so that the plan may do without.
+leaves_points_open <- function(asked) {
+  is.null(asked[["m"]]) && is.null(asked$inducing) && is.null(asked[["aux"]]) &&
+    !asked$hyper[1L] %in% c("pilot", "joint")
+}
+
 # Names the argument that requires inducing points, see leaves_points_open().
 argument_for_points <- function(asked) {
   if (!is.null(asked[["m"]])) return(sprintf("`m` = %.0f", asked$m))
@@ -198,7 +205,7 @@ because_near <- function(asked, look, near) {
   rho <- if (is_finite_number(look$rho)) {
     sprintf("The mean residual prior variance is %.2g times the noise variance", look$rho)
   }
-  text <- if (!method_traits(asked)$chooses) {
+  text <- if (!asked$traits$chooses) {
     NULL
   } else if (!is.null(asked$neighbours)) {
     sprintf("Predictions use %d nearest neighbours, because `neighbours` was given.", near)
@@ -220,7 +227,7 @@ because_moved <- function(asked, move, near, alone) {
     return(paste0("Inducing points are not moved", if (near > 0L) ": neighbours explain the rest of f" else
       if (!alone) ": moving them would not change predictions", "."))
   }
-  if (identical(method_traits(asked)$objective, "none")) "Inducing points are not moved." else
+  if (identical(asked$traits$objective, "none")) "Inducing points are not moved." else
     sprintf("Locations of inducing points are optimised, because %s.", if (!moves_points(asked))
       "this changes predictions" else if (!is.null(asked$control$maxit)) "`maxit` was given" else
         if (!is.null(asked[["aux"]])) "`aux` was given" else if (!is.null(asked$tol)) "`tol` was given" else

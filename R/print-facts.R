@@ -280,7 +280,7 @@ factor_words <- function(kernel, columns) {
   }, "")
   twice <- words %in% words[duplicated(words)]
   words[twice] <- sprintf("%s (%d)", words, stats::ave(seq_along(words), words, FUN = seq_along))[twice]
-  stats::setNames(words, if (has_one_factor(kernel)) "" else leaf_names(kernel))
+  stats::setNames(words, if (has_one_factor(kernel)) "" else leaf_names(kernel$leaves))
 }
 
 # Returns the variances of the terms of a kernel, named in words. The attribute `term` has their names in coef().

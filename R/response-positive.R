@@ -6,12 +6,6 @@ log_of_mean <- function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / su
 # with normal u, a negative binomial count by its rate times Gamma(theta) / theta.
 large_count <- 1e9
 
-# Returns log(rowSums(exp(logs))) without overflow.
-log_row_sums <- function(logs) {
-  top <- logs[cbind(seq_len(nrow(logs)), max.col(logs, "first"))]
-  top + log(rowSums(exp(logs - top)))
-}
-
 # ---- Tweedie --------------------------------------------------------------------------------------------------------
 
 # Returns the parameters of Tweedie's response, the sum of a Poisson number (of this `rate`) of gamma variables (of this

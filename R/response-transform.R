@@ -7,6 +7,8 @@
 #
 # `ends` has T of the smallest and the largest training response. `found` is TRUE if the fit chose the transform.
 # `wider` corrects sds, see moments_of_response(). For lambda between 0 and 2, T maps all numbers onto all numbers.
+#
+# The noise of T(y) is normal or has heavy tails (at the end).
 
 transforms <- c("log", "yeojohnson")
 
@@ -38,6 +40,65 @@ log_slope <- function(transform, y) {
   (transform$lambda - 1) * sign(u) * log1p(abs(u)) - log(transform$unit)
 }
 
+# Returns the cleaned rows with the transformed response, after merging equal rows. `slopes` has log T'(y) minus the log
+# of the unit of T(y), summed over the rows of each distinct input.
+rows_transformed <- function(rows, transform) {
+  y <- if (is.null(transform)) rows$y else transformed(transform, rows$y)
+  slope <- if (is.null(transform)) 0 * rows$y else log_slope(transform, rows$y)
+  r <- if (is.null(rows$offset)) y else y - rows$offset
+  unit <- response_unit(r, rows$w, max(abs(c(y, rows$offset))), TRUE, TRUE, "transform")
+  out <- list(x = rows$x, y = (r - unit$center) / unit$scale, weights = rows$w, n = length(r), center = unit$center,
+              scale = unit$scale, shift = list(constant = 0, rows = 0, ss = 0),
+              offset = rows$offset, transform = transform, given_response = rows$y)
+  if (anyDuplicated(rows$group)) out <- merge_all_equal_rows(out, rows$group)
+  c(out, list(slopes = drop(rowsum(slope - log(unit$scale), rows$group, reorder = FALSE))))
+}
+
+# The error for a single row, which has no sd, says how to give a model without learning.
+one_row_hint <- paste("A model of one row must be given in full: kernel = kernel_se(lengthscale = 1, variance = 1),",
+                      "hyper = \"fixed\" and, for a Gaussian response, noise = 1 and scale = FALSE.")
+
+# Returns centre, scale and sd of the response r. The sd is sqrt(sum w (r - mean)^2 / sum w * n/(n - 1)), which is
+# unchanged if all weights are multiplied by a number. `size` is the largest number from which r was computed;
+# differences of its rounding error count as none. `known` is list(n, mean, sd, range) instead of r, if the rows come in
+# blocks.
+response_unit <- function(r, w, size, center, scale, name, known = NULL) {
+  if (is.null(known)) {
+    n <- length(r)
+    total <- if (is.null(w)) n else sum(w)
+    mean_r <- if (is.null(w)) mean(r) else r[1L] + sum(w * (r - r[1L])) / total
+    spread <- max(abs(r - mean_r))
+    q <- if (isTRUE(spread > 0)) ((r - mean_r) / spread)^2 else 0 * r # avoids overflow
+    sd_r <- spread * sqrt((if (is.null(w)) sum(q) else sum(w * q)) / total * n / (n - 1))
+    known <- list(n = n, mean = mean_r, sd = sd_r, range = range(r))
+  }
+  n <- known$n
+  mean_r <- known$mean
+  sd_r <- if (n == 1L) NA_real_ else known$sd
+  # Use `if`, which is faster than refuse_if(): the search calls this for each transform.
+  if (!is.finite(mean_r) || (n > 1L && !is.finite(sd_r))) {
+    abort_input(name, "too large", hint = "Rescale the response or `weights`.",
+                message = sprintf("The weighted mean of `%s` is beyond the range of double precision.", name))
+  }
+  if (scale && n == 1L) abort_input(name, "has one row", hint = one_row_hint)
+  if (scale && diff(known$range) <= 8 * .Machine$double.eps * size) {
+    abort_input(name, "is constant", hint = paste("Learning needs two different values. Or use hyper = \"fixed\" with",
+                                                  "`kernel`, `noise` and scale = FALSE."))
+  }
+  square <- if (scale) sd_r^2 else size^2
+  if (!is.finite(square) || (size > 0 && square < .Machine$double.xmin)) {
+    size <- if (scale) sd_r else size
+    abort_input(name, size, hint = "Rescale the response.",
+                message = sprintf("The square of `%s` (size %.3g) is beyond double precision.", name, size))
+  }
+  middle <- if (center) mean_r else 0
+  # Without scaling the unit is 1, or a power of 2 (exact in products) if the fourth power of the response would be near
+  # the limits of double precision.
+  size <- max(abs(known$range - middle))
+  power <- if (size > 0) floor(log2(size)) else 0
+  list(center = middle, scale = if (scale) sd_r else if (abs(power) <= 32) 1 else 2^power, sd = sd_r)
+}
+
 untransformed <- function(transform, z) {
   if (is.null(transform)) return(z)
   if (transform$kind == "log") return(exp(z))
@@ -65,9 +126,6 @@ cut_at <- function(transform, mean, sd, sure = sure_sds) {
   sds <- sds_before_cut(transform, sd, sure)
   if (up) pmax((transform$ends[2L] - mean) / sd, -sds) else pmin((transform$ends[1L] - mean) / sd, sds)
 }
-
-# Returns the sd of y at a value u = sqrt(spread) * step of its log noise variance (see response.R).
-sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
 
 # Returns list(mean, sd) of E(y | f) for f ~ N(mean, var), where T(y) is f plus noise of variance `noise` and y is cut
 # (see curves_up()). With rho = var / (var + noise), h(t) = T^-1(mean + sqrt(var + noise) t) and Hermite polynomials
@@ -201,19 +259,17 @@ gauss_rule <- function(n, recursion, total) {
   list(node = e$values, weight = total * e$vectors[1L, ]^2)
 }
 
+# Returns log(rowSums(exp(logs))) without overflow.
+log_row_sums <- function(logs) {
+  top <- logs[cbind(seq_len(nrow(logs)), max.col(logs, "first"))]
+  top + log(rowSums(exp(logs - top)))
+}
+
 check_positive_response <- function(y, argument = "transform") {
   refuse_if(!all(y > 0), argument,
             sprintf("= \"log\" needs positive responses, but the smallest is %s", format(min(y))),
             hint = "\"yeojohnson\" takes any response.")
 }
-
-# Returns the smallest difference between two distinct responses, or 0 if all are equal.
-smallest_step <- function(y) {
-  y <- sort(unique(unname(y)))
-  if (length(y) > 1L) min(diff(y)) else 0
-}
-
-given_response <- function(data) if (is.null(data$given_response)) data$response else data$given_response
 
 describe_transform <- function(transform) {
   if (is.null(transform)) return(NA_character_)
@@ -230,126 +286,51 @@ print.pfdtc_transform <- function(x, ...) {
   invisible(x)
 }
 
-# Bounds the mean, median and quantiles of y from bounds on the mean and sd of T(y), rounding included. h = T^-1
-# increases, so medians and quantiles are h of those of T(y). If h is convex (the log, lambda <= 1) and X(mu, tau, c) =
-# E (h(mu + tau Z) - h(c))+ with Z ~ N(0, 1), the mean of y cut at h(c) is
-#
-#   M(mu, tau, c) = M(mu, tau, Inf) - X(mu, tau, c).
-#
-# It increases in mu, and both terms increase in tau. A concave h is -h(-z) for the convex h of 2 - lambda.
+# ---- the tails of the noise -----------------------------------------------------------------------------------------
 
-# The mean is bounded on this number of cells of Z, and by formulas beyond +- far_tail.
-mean_cells <- 250L
-far_tail <- 9
+# Gaussian noise may have heavy tails: y = f + e, e ~ N(0, s2 exp(u - v / 2)), u ~ N(0, v). Then e has the variance s2,
+# and v = 0 is normal noise. Means are those of normal noise, and so are sds, except under a transform that the fit
+# chose. Densities and quantiles average over u by the trapezoid rule. `f` is list(mean, var, noise = s2, spread = v).
 
-# This bounds the relative rounding error of T^-1 and of sums over cells: a thousand times the largest error observed.
-back_rounding <- 1e-12
+spread_steps <- seq(-5, 5, by = 0.5)
+spread_weights <- stats::dnorm(spread_steps) / sum(stats::dnorm(spread_steps))
 
-# Returns list(lower, upper), bounds on y for T(y) between `lower` and `upper`, with an allowance for rounding.
-back_bounds <- function(transform, lower, upper) {
-  if (is.null(transform)) return(list(lower = lower, upper = upper))
-  most <- .Machine$double.xmax
-  low <- pmin(untransformed(transform, lower), most) # an overflow to Inf is no lower bound
-  high <- pmax(untransformed(transform, upper), -most)
-  list(lower = low - rounding_back(transform, low), upper = high + rounding_back(transform, high))
+is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
+
+# Returns the sd of y at a value u = sqrt(spread) * step of its log noise variance (see response.R).
+sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
+
+# Returns log p(y) for responses y on the scale of f, with noise as described above.
+noisy_log_density <- function(y, f) {
+  if (!is_spread(f)) return(stats::dnorm(y, f$mean, sqrt(f$var + f$noise), log = TRUE))
+  n <- length(y)
+  sd <- sd_at_step(f, rep(spread_steps, each = n)) # one step of u for each block of n
+  log_row_sums(matrix(stats::dnorm(y, f$mean, sd, log = TRUE) + rep(log(spread_weights), each = n), n))
 }
 
-rounding_back <- function(transform, y) {
-  if (transform$kind == "log") return(back_rounding * y)
-  back_rounding * abs(y - transform$centre) + 4 * .Machine$double.eps * (abs(transform$centre) + transform$unit)
-}
-
-# Returns list(lower, upper), bounds on the mean of y as moments_back() defines it, for normal T(y) with mean between
-# mu$lower and mu$upper and sd between tau$lower and tau$upper. Infinite bounds give infinite bounds, and NA gives NA.
-mean_bounds <- function(transform, mu, tau) {
-  open <- ifelse(is.na(mu$lower), NA_real_, 0)
-  known <- which(is.finite(mu$lower + mu$upper + tau$lower + tau$upper))
-  mu <- lapply(mu, `[`, known)
-  tau <- lapply(tau, `[`, known)
-  up <- curves_up(transform)
-  if (!up) mu <- list(lower = -mu$upper, upper = -mu$lower)
-  h <- convex_back(transform)
-  cut <- function(mu, tau) {
-    if (!is_cut(transform)) return(rep(Inf, length(mu)))
-    pmax(if (up) transform$ends[2L] else -transform$ends[1L], mu - sds_before_cut(transform, tau) * tau)
+# Returns P(y - mean <= distance), with noise as described above, or its density if `normal` is dnorm.
+noisy_cdf <- function(distance, f, normal = stats::pnorm) {
+  if (!is_spread(f)) return(normal(distance, 0, sqrt(f$var + f$noise)))
+  out <- 0
+  for (i in seq_along(spread_steps)) {
+    out <- out + spread_weights[i] * normal(distance, 0, sd_at_step(f, spread_steps[i]))
   }
-  last <- cut(mu$upper, tau$lower) # the mean increases with the cut
-  low <- mean_below(h, mu$lower, tau$lower, tau$upper, cut(mu$lower, tau$upper))
-  high <- mean_below(h, mu$upper, tau$upper, tau$lower, last)
-  found <- list(lower = low$lower, upper = pmin(high$upper, h$value(last)))
-  if (!up) found <- list(lower = -found$upper, upper = -found$lower)
-  y <- lapply(found, function(v) if (transform$kind == "log") v else transform$centre + transform$unit * v)
-  ends <- function(infinite, v) replace(open + infinite, known, ifelse(is.nan(v), infinite, v)) # overflow leaves NaN
-  list(lower = ends(-Inf, y$lower - rounding_back(transform, y$lower)),
-       upper = ends(Inf, y$upper + rounding_back(transform, y$upper)))
+  out
 }
 
-# Returns bounds on M(mu, tau, Inf) - X(mu, other, c), see above: the mean of y cut at h(c) if tau equals `other`.
-mean_below <- function(h, mu, tau, other, c) {
-  all <- h$enclose(mu, tau, rep(-Inf, length(mu)))
-  if (all(c == Inf)) return(all)
-  from <- (c - mu) / other
-  beyond <- h$enclose(mu, other, pmin(from, far_tail - 1))
-  top <- h$value(ifelse(from > far_tail - 1, mu + other * (far_tail - 1), c))
-  mass <- stats::pnorm(pmin(from, far_tail - 1), lower.tail = FALSE)
-  room <- back_rounding * abs(top) * mass
-  X <- list(lower = ifelse(from > far_tail - 1, 0, pmax(beyond$lower - top * mass - room, 0)),
-            upper = pmax(beyond$upper - top * mass + room, 0))
-  list(lower = all$lower - X$upper, upper = all$upper - X$lower)
+# Draws the noise of `n` new responses of variance `noise`; a positive `spread` gives it heavy tails.
+draw_noise <- function(n, noise, spread) {
+  sd <- sqrt(noise)
+  if (any(spread > 0, na.rm = TRUE)) sd <- sd * exp((sqrt(spread) * stats::rnorm(n) - spread / 2) / 2)
+  sd * stats::rnorm(n)
 }
 
-# Returns T^-1, if it is convex, as list(value, enclose). enclose(mu, tau, from) bounds E h(mu + tau Z) 1{Z > from}.
-convex_back <- function(transform) {
-  if (transform$kind == "log") {
-    return(list(value = exp, enclose = function(mu, tau, from) {
-      mean <- exp(mu + tau^2 / 2) * stats::pnorm(from - tau, lower.tail = FALSE)
-      room <- back_rounding * (1 + abs(mu) + tau^2) * mean
-      list(lower = mean - room, upper = mean + room)
-    }))
-  }
-  lambda <- min(transform$lambda, 2 - transform$lambda)
-  standard <- list(kind = "yeojohnson", lambda = lambda, centre = 0, unit = 1)
-  value <- function(z) untransformed(standard, z)
-  # Compute the derivative of T^-1 of this order: (1 + lambda z)^(1 / lambda - order) up to a factor (or for z < 0).
-  power <- function(z, order) {
-    v <- ifelse(z >= 0, log_of_power(pmax(z, 0), lambda), log_of_power(pmax(-z, 0), 2 - lambda))
-    exp(v * (1 - order * ifelse(z >= 0, lambda, 2 - lambda)))
-  }
-  h <- list(value = value, slope = function(z) power(z, 1), curvature = function(z) (1 - lambda) * power(z, 2))
-  list(value = value, enclose = function(mu, tau, from) {
-    blocks <- split(seq_along(mu), (seq_along(mu) - 1L) %/% 500L)
-    parts <- lapply(unname(blocks), function(i) enclose_cells(h, mu[i], tau[i], from[i]))
-    lapply(list(lower = "lower", upper = "upper"), function(end) unlist(lapply(parts, `[[`, end)))
-  })
-}
-
-# Bounds E h(mu + tau Z) over Z > from by cells. On a cell with mean c and variance V of Z, it is h(mu + tau c) + tau^2
-# V h''(z) / 2 with z in the cell (Taylor), where h'' is monotone on either side of 0. The tails use h(z) < exp(z) and
-# h(z) >= z.
-enclose_cells <- function(h, mu, tau, from) {
-  from <- pmax(from, -far_tail)
-  edge <- from + outer(far_tail - from, (0:mean_cells) / mean_cells)
-  a <- edge[, -ncol(edge), drop = FALSE]
-  b <- edge[, -1L, drop = FALSE]
-  right <- a >= 0
-  P <- ifelse(right, stats::pnorm(a, lower.tail = FALSE) - stats::pnorm(b, lower.tail = FALSE),
-              stats::pnorm(b) - stats::pnorm(a))
-  c <- pmin(pmax((stats::dnorm(a) - stats::dnorm(b)) / P, a), b)
-  V <- 1 + (a * stats::dnorm(a) - b * stats::dnorm(b)) / P - c^2
-  at <- function(z) mu + tau * z
-  ends <- list(h$curvature(at(a)), h$curvature(at(b)))
-  middle <- ifelse(at(a) < 0 & at(b) > 0, h$curvature(0 * a), ends[[1L]])
-  least <- do.call(pmin, c(ends, list(middle))) * (1 - back_rounding)
-  most <- do.call(pmax, c(ends, list(middle))) * (1 + back_rounding)
-  value <- h$value(at(c))
-  room <- back_rounding * rowSums(P * (abs(value) + h$slope(at(c)) * (abs(mu) + tau)))
-  V_room <- 1e-6 * V + 1e-10
-  low <- rowSums(P * (value + tau^2 / 2 * least * pmax(V - V_room, 0)))
-  high <- rowSums(P * (value + tau^2 / 2 * most * pmin(pmax(V + V_room, 0), (b - a)^2 / 4)))
-  out <- stats::pnorm(far_tail, lower.tail = FALSE)
-  whole <- from == -far_tail
-  list(lower = low - room + h$value(at(far_tail)) * out - abs(h$value(at(far_tail))) * out * 1e-6 +
-         whole * ((mu - 1e-6 * abs(mu)) * out - tau * stats::dnorm(far_tail) * (1 + 1e-6)),
-       upper = high + room + exp(mu + tau^2 / 2) * stats::pnorm(far_tail - tau, lower.tail = FALSE) * (1 + 1e-6) +
-         whole * (h$value(at(-far_tail)) + 1e-6 * abs(h$value(at(-far_tail)))) * out)
+# Returns c(tail, gain): the additional variance of the log noise (`spread`) that maximises the likelihood of y, and the
+# gain in log likelihood. `f` has the leave-one-out predictive distributions of y.
+likeliest_tail <- function(y, f) {
+  each <- function(tail) sum(noisy_log_density(y, replace(f, "spread", list(f$spread + tail))))
+  normal <- each(0)
+  if (each(0.1) < normal) return(c(tail = 0, gain = 0))
+  best <- stats::optimize(each, c(0, most_spread), maximum = TRUE, tol = 0.05)
+  c(tail = best$maximum, gain = best$objective - normal)
 }

@@ -55,6 +55,23 @@ message_if_constant <- function(x, owner) {
   }
 }
 
+# Sends a message if longitude and latitude are plain numbers but distances in degrees are distorted: the length of a
+# degree of longitude varies by more than a factor of 1.5, or longitudes span a quarter of the globe.
+message_if_degrees <- function(x) {
+  at <- c(grep("^(lon|long|lng|longitude)$", colnames(x), TRUE)[1L], grep("^(lat|latitude)$", colnames(x), TRUE)[1L])
+  if (anyNA(at)) return(invisible())
+  lon <- range(x[, at[1L]])
+  lat <- x[, at[2L]]
+  if (!isTRUE(max(abs(lat)) <= 90 && max(abs(lon)) <= 360)) return(invisible())
+  width <- cospi(range(abs(lat)) / 180)
+  if (width[1L] < 1.5 * width[2L] && diff(lon) < 90) return(invisible())
+  names <- colnames(x)[at]
+  tell_classed("degrees", sprintf(paste(
+    "`%s` and `%s` are used as plain numbers, though a degree of longitude is up to %.0f km and down to %.0f km long",
+    "in the data. sphere(%s, %s) in the formula has the right distances."), names[1L], names[2L], 111.2 * width[1L],
+    111.2 * width[2L], names[1L], names[2L]))
+}
+
 # Cleans rows for any likelihood, by clean_data() if it is Gaussian (NULL). Others add `sites` (response-engine.R), and
 # `y` is for figures only. `rows` are names for the rows in messages, by default their numbers.
 clean_rows <- function(x, response, name, weights, offset, indicator, labels, center, scale, merge, likelihood,
@@ -140,51 +157,6 @@ log_density_shift <- function(n, log_w, scale, rows = 0, ss = 0) {
 sum_of_logs <- function(w) if (is.null(w)) 0 else sum(log(w))
 
 # ---- units ----------------------------------------------------------------------------------------------------------
-
-# The error for a single row, which has no sd, says how to give a model without learning.
-one_row_hint <- paste("A model of one row must be given in full: kernel = kernel_se(lengthscale = 1, variance = 1),",
-                      "hyper = \"fixed\" and, for a Gaussian response, noise = 1 and scale = FALSE.")
-
-# Returns centre, scale and sd of the response r. The sd is sqrt(sum w (r - mean)^2 / sum w * n/(n - 1)), which is
-# unchanged if all weights are multiplied by a number. `size` is the largest number from which r was computed;
-# differences of its rounding error count as none. `known` is list(n, mean, sd, range) instead of r, if the rows come in
-# blocks.
-response_unit <- function(r, w, size, center, scale, name, known = NULL) {
-  if (is.null(known)) {
-    n <- length(r)
-    total <- if (is.null(w)) n else sum(w)
-    mean_r <- if (is.null(w)) mean(r) else r[1L] + sum(w * (r - r[1L])) / total
-    spread <- max(abs(r - mean_r))
-    q <- if (isTRUE(spread > 0)) ((r - mean_r) / spread)^2 else 0 * r # avoids overflow
-    sd_r <- spread * sqrt((if (is.null(w)) sum(q) else sum(w * q)) / total * n / (n - 1))
-    known <- list(n = n, mean = mean_r, sd = sd_r, range = range(r))
-  }
-  n <- known$n
-  mean_r <- known$mean
-  sd_r <- if (n == 1L) NA_real_ else known$sd
-  # Use `if`, which is faster than refuse_if(): the search calls this for each transform.
-  if (!is.finite(mean_r) || (n > 1L && !is.finite(sd_r))) {
-    abort_input(name, "too large", hint = "Rescale the response or `weights`.",
-                message = sprintf("The weighted mean of `%s` is beyond the range of double precision.", name))
-  }
-  if (scale && n == 1L) abort_input(name, "has one row", hint = one_row_hint)
-  if (scale && diff(known$range) <= 8 * .Machine$double.eps * size) {
-    abort_input(name, "is constant", hint = paste("Learning needs two different values. Or use hyper = \"fixed\" with",
-                                                  "`kernel`, `noise` and scale = FALSE."))
-  }
-  square <- if (scale) sd_r^2 else size^2
-  if (!is.finite(square) || (size > 0 && square < .Machine$double.xmin)) {
-    size <- if (scale) sd_r else size
-    abort_input(name, size, hint = "Rescale the response.",
-                message = sprintf("The square of `%s` (size %.3g) is beyond double precision.", name, size))
-  }
-  middle <- if (center) mean_r else 0
-  # Without scaling the unit is 1, or a power of 2 (exact in products) if the fourth power of the response would be near
-  # the limits of double precision.
-  size <- max(abs(known$range - middle))
-  power <- if (size > 0) floor(log2(size)) else 0
-  list(center = middle, scale = if (scale) sd_r else if (abs(power) <= 32) 1 else 2^power, sd = sd_r)
-}
 
 # ---- checks and names -----------------------------------------------------------------------------------------------
 
@@ -320,3 +292,25 @@ placed_variables <- function(frame) {
   last <- cumsum(vapply(frame$variables, `[[`, 1L, "width"))
   Map(function(v, last) replace(v, "columns", list(last - v$width + seq_len(v$width))), frame$variables, last)
 }
+
+# Returns what a fit keeps to read newdata. Without keep_data, the formula also loses its environment, which may hold
+# the data; variables are then looked up in the workspace.
+make_frame <- function(data, keep_data = TRUE) {
+  frame <- data$frame
+  if (!keep_data) {
+    if (length(data$offset)) frame$offset_size <- offset_size(data) # its rounding enters certificates
+    if (!is.null(frame$terms)) frame$terms <- drop_environment(frame$terms)
+    # Keep minimum, median and maximum of each input for plot(), one column at a time to save memory.
+    frame$outline <- vapply(seq_len(ncol(data$x)), function(j) {
+      stats::quantile(data$x[, j], c(0, 0.5, 1), names = FALSE)
+    }, numeric(3L))
+    # For points on the globe, keep the ranges of longitude and latitude.
+    for (v in Filter(function(v) v$kind == "sphere", placed_variables(frame))) {
+      at <- apply(degrees_of(data$x[, v$columns], v$middle), 2L, stats::quantile, c(0, 0.5, 1), names = FALSE)
+      frame$outline[, v$columns] <- sphere(at[, 1L], at[, 2L])
+    }
+  }
+  frame
+}
+
+drop_environment <- function(terms) if (!is.null(terms)) `attr<-`(terms, ".Environment", globalenv())

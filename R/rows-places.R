@@ -125,23 +125,6 @@ times_of <- function(spec, days) {
 horizontal_names <- "^(lon|long|lng|longitude|x|easting)$"
 vertical_names <- "^(lat|latitude|y|northing)$"
 
-# Sends a message if longitude and latitude are plain numbers but distances in degrees are distorted: the length of a
-# degree of longitude varies by more than a factor of 1.5, or longitudes span a quarter of the globe.
-message_if_degrees <- function(x) {
-  at <- c(grep("^(lon|long|lng|longitude)$", colnames(x), TRUE)[1L], grep("^(lat|latitude)$", colnames(x), TRUE)[1L])
-  if (anyNA(at)) return(invisible())
-  lon <- range(x[, at[1L]])
-  lat <- x[, at[2L]]
-  if (!isTRUE(max(abs(lat)) <= 90 && max(abs(lon)) <= 360)) return(invisible())
-  width <- cospi(range(abs(lat)) / 180)
-  if (width[1L] < 1.5 * width[2L] && diff(lon) < 90) return(invisible())
-  names <- colnames(x)[at]
-  tell_classed("degrees", sprintf(paste(
-    "`%s` and `%s` are used as plain numbers, though a degree of longitude is up to %.0f km and down to %.0f km long",
-    "in the data. sphere(%s, %s) in the formula has the right distances."), names[1L], names[2L], 111.2 * width[1L],
-    111.2 * width[2L], names[1L], names[2L]))
-}
-
 # ---- objects of sf, sp, terra and stars -----------------------------------------------------------------------------
 #
 # Reads objects of the packages sf, sp, terra and stars as data and as new rows. They become a data frame with two

@@ -243,28 +243,6 @@ data_variables <- function(frame, terms, call, envir) {
   c(columns, rest[full])
 }
 
-# Returns what a fit keeps to read newdata. Without keep_data, the formula also loses its environment, which may hold
-# the data; variables are then looked up in the workspace.
-make_frame <- function(data, keep_data = TRUE) {
-  frame <- data$frame
-  if (!keep_data) {
-    if (length(data$offset)) frame$offset_size <- offset_size(data) # its rounding enters certificates
-    if (!is.null(frame$terms)) frame$terms <- drop_environment(frame$terms)
-    # Keep minimum, median and maximum of each input for plot(), one column at a time to save memory.
-    frame$outline <- vapply(seq_len(ncol(data$x)), function(j) {
-      stats::quantile(data$x[, j], c(0, 0.5, 1), names = FALSE)
-    }, numeric(3L))
-    # For points on the globe, keep the ranges of longitude and latitude.
-    for (v in Filter(function(v) v$kind == "sphere", placed_variables(frame))) {
-      at <- apply(degrees_of(data$x[, v$columns], v$middle), 2L, stats::quantile, c(0, 0.5, 1), names = FALSE)
-      frame$outline[, v$columns] <- sphere(at[, 1L], at[, 2L])
-    }
-  }
-  frame
-}
-
-drop_environment <- function(terms) if (!is.null(terms)) `attr<-`(terms, ".Environment", globalenv())
-
 # Returns a call without environments and data, to be kept in a small fit. A value that do.call() put into the call
 # becomes the name of its argument, unless it is a single number, string or flag.
 slim_call <- function(call) {

@@ -131,11 +131,19 @@ mean_weight <- function(data) {
   sum(w) / data$n * if (isTRUE(share < few_squares)) share else 1
 }
 
+given_response <- function(data) if (is.null(data$given_response)) data$response else data$given_response
+
 # Returns the weighted mean square of y, including the squares within merged rows.
 response_power <- function(data, y = data$y) {
   w <- if (is.null(data$weights)) 1 else data$weights
   power <- (sum(w * y^2) + data$shift$ss) / sum(w + 0 * y)
   if (power > 0) power else 1
+}
+
+# Returns the smallest difference between two distinct responses, or 0 if all are equal.
+smallest_step <- function(y) {
+  y <- sort(unique(unname(y)))
+  if (length(y) > 1L) min(diff(y)) else 0
 }
 
 # Returns the terms of the log density that merged rows add (see merge_equal_rows()), for the scaled response.

@@ -104,12 +104,6 @@ model_asked <- function(args) {
 # Returns TRUE if the argument `hyper` is "fixed" or the start of it.
 is_fixed <- function(hyper) is.character(hyper) && length(hyper) == 1L && hyper %in% substring("fixed", 1L, 1:5)
 
-# Returns TRUE if no argument concerns inducing points, so that the plan may do without.
-leaves_points_open <- function(asked) {
-  is.null(asked[["m"]]) && is.null(asked$inducing) && is.null(asked[["aux"]]) &&
-    !asked$hyper[1L] %in% c("pilot", "joint")
-}
-
 # ---- arguments and data ---------------------------------------------------------------------------------------------
 
 # Returns the settings `asked` completed by the data: the kernel with its inputs, kernel and noise in units of the

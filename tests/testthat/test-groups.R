@@ -30,7 +30,7 @@ dense_groups <- function(fit, d) {
   at <- cumsum(c(0, vapply(S, nrow, 0L)))
   for (i in seq_along(S)) all[at[i] + seq_len(nrow(S[[i]])), at[i] + seq_len(nrow(S[[i]]))] <- S[[i]]
   smooth <- fit$kernel
-  smooth$terms <- smooth$terms[!group_terms(smooth)]
+  smooth$terms <- smooth$terms[!plain_groups(smooth)]
   list(Z = Z, S = all, K = ref_composite(smooth, fit$data$x), smooth = smooth)
 }
 

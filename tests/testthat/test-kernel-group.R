@@ -7,7 +7,7 @@ test_that("the covariance of a group is that of its design, level by level", {
   U <- cbind(1, d$x)
   dense <- (U %*% S %*% t(U)) * outer(d$g, d$g, "==")
   alone <- fit$kernel
-  alone$terms <- alone$terms[group_terms(alone)]
+  alone$terms <- alone$terms[plain_groups(alone)]
   expect_equal(unname(kernel_matrix(alone, fit$data$x)), dense, tolerance = 1e-13)
   expect_identical(root$effects, c("(Intercept)", "x"))
   expect_identical(fit$data$x[, root$level], as.double(match(d$g, letters)))
@@ -15,7 +15,9 @@ test_that("the covariance of a group is that of its design, level by level", {
 
 test_that("terms of the formula and of the kernel are added, each once", {
   d <- with_seed(4, data.frame(y = rnorm(30), x = runif(30, -1, 1), g = rep(letters[1:6], 5)))
-  names_of <- function(...) leaf_names(gp_exact(..., data = d, noise = 1, control = pfdtc_control(restarts = 1))$kernel)
+  names_of <- function(...) {
+    leaf_names(gp_exact(..., data = d, noise = 1, control = pfdtc_control(restarts = 1))$kernel$leaves)
+  }
   expect_identical(names_of(y ~ x + (1 | g), kernel = kernel_se()), c("se(x)", "group(g)"))
   expect_identical(names_of(y ~ x + (1 | g), kernel = kernel_se() + kernel_group(~ g)), c("se(x)", "group(g)"))
   expect_identical(names_of(y ~ x + (1 | g), kernel = kernel_se() * kernel_group(~ g)),

@@ -17,7 +17,7 @@ test_that("the restricted likelihood is its definition: slopes, crossed and nest
       list(mean = ~ x), pfdtc.default))))$learn
     kernel <- with_seed(1, set_values(asked$kernel, runif(length(kernel_values(asked$kernel)), 0.4, 1.5)))
     groups <- kernel <- as_kernel(kernel)
-    groups$terms <- groups$terms[group_terms(kernel)]
+    groups$terms <- groups$terms[plain_groups(kernel)]
     sums <- group_sums(kernel, data)
     found <- restricted_likelihood(sums, group_roots(kernel), 0.7, list(rows = 0, ss = 0))
     X <- flat_basis(kernel, data$x)

@@ -73,7 +73,7 @@ test_that("a factor of a kernel reads a place, and neighbours are the nearest on
   d <- globe(200)
   kernel <- kernel_matern(3 / 2, 3000, 1, inputs = ~ sphere(lon, lat)) + kernel_se(0.5, 1, inputs = ~ depth)
   fit <- gp_exact(y ~ sphere(lon, lat) + depth, d, kernel = kernel, noise = 0.1, hyper = "fixed")
-  expect_identical(leaf_names(fit$kernel), c("matern32(sphere(lon, lat))", "se(depth)"))
+  expect_identical(leaf_names(fit$kernel$leaves), c("matern32(sphere(lon, lat))", "se(depth)"))
   alone <- gp_exact(y ~ sphere(lon, lat), d, kernel = kernel_matern(5 / 2, 3000, 1), noise = 0.1, hyper = "fixed")
   x <- alone$data$x
   got <- native_neighbours(alone$kernel, x, 6L, rows = 1:20, rank = NULL)
