@@ -147,7 +147,7 @@ is_good_kernel <- function(kernel, d) {
 check_fit_posterior <- function(fit, d, need) {
   dense <- !is.null(fit$x) || is.null(method_traits(fit)$objective)
   f <- fit$factors
-  if (dense && is.null(fit$x) && is.null(f)) return() # the rest is useful without its posterior
+  if (dense && is.null(fit$x) && is.null(f)) return() # such a fit has uses without a posterior
   points <- if (dense) "x" else "inducing"
   m <- NROW(fit[[points]])
   square <- c(m, m)

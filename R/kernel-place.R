@@ -116,7 +116,7 @@ place_levels <- function(leaf, x, argument, variables) {
   levels <- leaf$levels
   refuse_if(!is.null(R) && nrow(R) != length(levels), argument,
             sprintf("has a correlation matrix of %d levels, but the factor has %d", nrow(R), length(levels)))
-  if (!is.null(dimnames(R))) { # in the order of the levels
+  if (!is.null(dimnames(R))) { # sort R by the levels
     refuse_if(!setequal(rownames(R), levels) || !setequal(colnames(R), levels), argument,
               sprintf("has a correlation matrix of the levels %s, but the factor has %s",
                       list_quoted(rownames(R), "\""), list_quoted(levels, "\"")))

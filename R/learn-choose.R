@@ -72,7 +72,7 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
     se = function(tried) if (few || !is.null(tried$matern52) && !lost(tried, "matern52")) after(tried$matern32, "se"),
     two_scales = function(tried) {
       one <- tried$matern32
-      if (one$problem$composite || !best_of(tried) %in% c("matern32", "matern12")) return(NULL) # includes a mean
+      if (one$problem$composite || !best_of(tried) %in% c("matern32", "matern12")) return(NULL) # or has a mean
       last <- length(one$theta)
       lengthscales <- one$theta[seq_len(last - 2L)]
       variance <- one$theta[last - 1L]
@@ -259,7 +259,7 @@ value_of_some <- function(model) {
   rows <- pool$take(line_rows)
   now <- problem$at(model$theta)
   some <- list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
-  result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # for the same bits
+  result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # bits must not depend on threads
   if (!is.null(result$reason)) return(-Inf)
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
   problem$posterior(list(value = -result$value * counted / length(rows)), now$noise, counted / pool$n * pool$share,

@@ -257,7 +257,7 @@ occam_penalty <- function(rows, s, found, start) {
     if (is.null(slope)) NaN * par else slope
   }, 0.01)
   if (!all(is.finite(H))) return(Inf)
-  R <- chol(curvature(function(par) -problem$prior(par)$slope, 1)) # it is constant
+  R <- chol(curvature(function(par) -problem$prior(par)$slope, 1)) # the curvature is constant
   told <- backsolve(R, t(backsolve(R, H, transpose = TRUE)), transpose = TRUE)
   sum(log(pmax(eigen(told, TRUE, TRUE)$values, 1))) / 2
 }

@@ -71,7 +71,7 @@ kernel_to_learn <- function(pool, s, profile) {
   label <- if (!is.null(profile)) profile_label(profile, open$periods, chosen)
   kernel <- if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open, chosen)
   compiled <- compile_kernel(kernel)
-  parts <- as_sum(compiled$kernel) # has its periods
+  parts <- as_sum(compiled$kernel) # the periods are known
   made <- list(asked = s$kernel, compiled = compiled, label = label, by_number = by_numbers_of_levels(compiled, pool$x),
                table = parameter_units(parts, pool$x, 1, compiled$table, pool$spreads))
   if (!is.null(profile)) pool$made[[profile]] <- made

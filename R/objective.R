@@ -264,8 +264,8 @@ inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans
 
 point_methods <- c("greedy", "random", "kmeans", "divergence")
 
-# Returns list(z, rows, t), where `rows` are row numbers if the points are rows. For "divergence", `toward` is list(y,
-# weights, noise).
+# Returns list(z, rows, t): m points, their row numbers if they are rows, and for greedy ones the sum of the residual
+# prior variances. For "divergence", `toward` is list(y, weights, noise).
 choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory", 2^27), toward = NULL,
                           control = NULL) {
   switch(method,

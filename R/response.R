@@ -339,7 +339,7 @@ mean_below <- function(h, mu, tau, other, c) {
   list(lower = all$lower - X$upper, upper = all$upper - X$lower)
 }
 
-# Returns T^-1, if it is convex, as list(value, enclose). enclose(mu, tau, from) bounds E h(mu + tau Z) 1{Z > from}.
+# Returns list(value = h, enclose) if h = T^-1 is convex. enclose(mu, tau, from) bounds E h(mu + tau Z) 1{Z > from}.
 convex_back <- function(transform) {
   if (transform$kind == "log") {
     return(list(value = exp, enclose = function(mu, tau, from) {

@@ -18,7 +18,7 @@ struct decorrelated {
     /* row of each t [n], NULL for t; neighbours (s x n), -1 behind the last */
     const int *row, *near;
     const double *u, *d, *R; /* step x n, [n], M x n */
-    int whiten;              /* 1 if Z Lam replaces Z */
+    int whiten;              /* 1 if Z Lam (effects.h) replaces Z */
 };
 
 /* Returns the doubles of the sums: P (upper triangle), v, |F y|^2 and sum log d. */

@@ -120,7 +120,7 @@ static struct jet factor_jet(const struct factor *f, const double *direction,
     const struct profile *profile = f->profile;
     const double *shape = factor_shape(f);
     struct jet g = {1.0, 0.0, 0.0};
-    double s, slope, curvature, u = 0.0, second = 0.0; /* of the argument */
+    double s, slope, curvature, u = 0.0, second = 0.0; /* s(x, x') and its derivatives */
     for (int j = 0; j < f->d; j++) {
         const double share = along(f, j, direction);
         if (share == 0.0)

@@ -211,7 +211,7 @@ static void open_pass(struct pass *p, const struct plan *plan, const struct sour
     pass_open(p);
 }
 
-/* Sets the fields of f that field_run() sets. */
+/* Prepares f: the fields that near_field.h marks as set by field_run(). */
 static void field_open(struct near_field *f)
 {
     struct arena *arena = f->plan.arena;
@@ -225,7 +225,7 @@ static void field_open(struct near_field *f)
         f->order = (struct tree){.kernel = k, .n = f->rank != NULL ? 0 : n};
         n = store_open(f);
         f->near = arena_ints(arena, (size_t)n * f->s);
-        f->wave.order = f->stored.order = &f->start; /* any order: rows are copied */
+        f->wave.order = f->stored.order = &f->start; /* rows are copied, in any order */
     }
     f->finding = (struct finding){&f->tree, f->s, f->few, NULL, f->rank, f->near};
     const int share = n / f->plan.threads + (n % f->plan.threads > 0);

@@ -27,7 +27,7 @@ struct piece {
 
 struct pieces {
     const struct grouping *g;
-    int group_rows, each, n; /* pieces of a group, and of all groups */
+    int group_rows, each, n; /* rows and pieces of a group; all pieces */
 };
 
 static struct pieces pieces_of(const struct grouping *g, int group_rows)

@@ -59,6 +59,6 @@ struct adjoint {
     double *k_bar;   /* adjoint of k_sum [1] */
 };
 
-/* Returns the number of doubles of these arrays. adjoint_init() places them in `memory` and sets them to 0. */
+/* Returns the number of doubles in the arrays of an adjoint. adjoint_init() places them in `memory`, as zeros. */
 size_t adjoint_size(int M, int q, int with_E);
 void adjoint_init(int M, int q, int with_E, double *memory, struct adjoint *adjoint);

@@ -114,7 +114,7 @@ test_that("curvatures over a range are those of a fine grid", {
     between <- vapply(c(-1, -0.7, -0.3, 0.3, 0.7, 1), function(t) {
       ((g - native_likelihood(sites, f + t * e)[2L, ]) / (t * e))[known]
     }, f[known])
-    room <- 1e-9 * (1 + abs(between)) # errors of differences over 0.003
+    room <- 1e-9 * (1 + abs(between)) # rounding in g, divided by t e
     expect_true(all(between >= averages$lower[known] - room & between <= averages$upper[known] + room))
     if (p$family == "log") { # (e^e - 1) / e times W
       o <- e[e == 2]

@@ -1,6 +1,6 @@
 # Compares certificates with a dense transcription, on random and on difficult problems.
 
-# Returns the parts of certificates by dense matrices for a posterior on p$z with the given jitter: E, A, B, v, w, h.
+# Returns the parts of certificates (src/certify.h) by dense matrices for a posterior with points p$z and a jitter.
 dense_certificate <- function(p, jitter) {
   root <- sqrt(ref_weights(p$weights, p$x))
   L <- t(chol(ref_kmm(p$z, p$kernel, jitter)))

@@ -130,7 +130,7 @@ test_that("SIGINT at a random moment returns the best fit so far, with a warning
 })
 
 test_that("an interrupt in any stage, and in the middle of it, ends the fit there", {
-  # The first evaluation tests the objective, the second is the optimiser's first.
+  # A number is that of the call. The first call tests the objective, the second is the optimiser's first.
   targets <- c("pilot", "start", "points", "joint", "posterior", "native_evaluate vfe 1",
                "native_evaluate vfe 7", paste("native_evaluate white", c(1, 2, 7)))
   child <- start_child(substitute({

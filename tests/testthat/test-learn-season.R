@@ -122,7 +122,7 @@ test_that("a ts is fitted along its time, and forecast() is predict() at the tim
   }
   want <- predict(plain, data.frame(time = 2001 + (2 + 48:52) / 12), interval = "prediction", level = 0.9)
   expect_equal(cbind(ahead$mean, ahead$lower, ahead$upper), want, ignore_attr = TRUE, tolerance = 1e-9)
-  expect_input_error(predict(fit, h = 6), "h") # and not the start of `hyper_uncertainty`
+  expect_input_error(predict(fit, h = 6), "h") # h must not match `hyper_uncertainty`
   expect_match(tryCatch(predict(fit, h = 6), error = conditionMessage), "forecast")
   expect_equal(stats::tsp(ahead$mean), c(2001 + 50 / 12, 2001 + 54 / 12, 12))
   expect_equal(as.numeric(ahead$fitted + ahead$residuals), as.numeric(y))

@@ -45,7 +45,7 @@ test_that("the neighbours are those of brute force: 1 to 20 inputs, clusters, du
         expect_neighbours(matrix(rnorm(n * d), n, d), 7, exp(rnorm(d)), sprintf("d = %d, n = %d", d, n))
       }
     }
-    for (n in c(1500, 5000)) { # nodes above the twigs, one level of them and three
+    for (n in c(1500, 5000)) { # one and three levels above the twigs of the tree
       expect_neighbours(matrix(rnorm(3 * n), n), 7, c(1, 0.5, 2), sprintf("n = %d", n))
     }
     clusters <- matrix(rnorm(1500, sample(c(-50, 0, 3), 500, TRUE), 0.01), 500, 3)

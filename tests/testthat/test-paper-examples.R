@@ -25,7 +25,7 @@ test_that("in the exact posterior's sds it allows sqrt(2 delta), and both errors
   for (delta in c(0.01, 1, 5)) {
     expect_equal(kl_normal(sqrt(2 * delta), 1, 0, 1), delta)
     s <- exp(seq(-4, 2, length.out = 601))                  # the approximation's sd; the exact one is 1
-    error2 <- 2 * delta - (s^2 - 1 - 2 * log(s))            # of the mean, squared, where KL is delta
+    error2 <- 2 * delta - (s^2 - 1 - 2 * log(s))            # squared error of the mean at which KL is delta
     s <- s[error2 >= 0]
     error2 <- error2[error2 >= 0]
     expect_equal(kl_normal(sqrt(error2), s, 0, 1), rep(delta, length(s)))

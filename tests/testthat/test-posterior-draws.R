@@ -62,7 +62,7 @@ test_that("simulate() takes paths beyond 2,000 rows", {
   few <- seq(1, 3000, 100)
   p <- predict(fit, new[few], se.fit = TRUE, full_cov = TRUE)
   z <- (rowMeans(drawn)[few] - p$fit) / (p$se.fit / sqrt(200))
-  expect_lt(max(abs(z)), 4.5)                        # 30 points, as good as normal
+  expect_lt(max(abs(z)), 4.5)                        # z has 30 values, nearly normal
   sampled <- stats::cov(t(as.matrix(drawn[few, ])))
   expect_lt(max(abs(stats::cov2cor(sampled) - stats::cov2cor(p$cov))), 0.35) # 4.5 / sqrt(200)
   # Neighbours of a path are close: increments are as small as the kernel implies.

@@ -146,7 +146,7 @@ test_that("the bound is below the log evidence, an integral over a few rows, on 
       fit <- variational_fit(p, p$x[seq_len(m), , drop = FALSE])
       gap <- evidence + sum(log_constant(fit$likelihood, p$sites)) - fit$evidence
       expect_gt(gap, 1e-6, label = paste(p$family, m))
-      if (m == 3) expect_lt(gap, 0.3, label = p$family) # depends on these data
+      if (m == 3) expect_lt(gap, 0.3, label = p$family) # 0.3 holds for these data
       expect_identical(evidence_bounds(fit), c(lower = fit$evidence, upper = Inf))
       expect_identical(attr(logLik(fit), "lower"), fit$evidence)
     }
