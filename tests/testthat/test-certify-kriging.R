@@ -42,7 +42,7 @@ test_that("weights, J and the bounds of the variance are the dense ones, for any
         at <- found$order
         expect_close(found$J, J[at], 1e-10, info)
         expect_close(found$ww, colSums(W^2)[at], 1e-10, info)
-        # q is the norm of h by the reference's own B, but at most J.
+        # q = h'B^{-1}h by the reference's B = A'A + s2 I, but at most J.
         L <- t(chol(ref_kmm(made$ref$inducing, made$p$kernel, made$ref$jitter))) / made$ref$scale
         A <- solve(L, t(made$root * ref_k(made$p$kernel, made$p$x, made$ref$inducing))) / made$ref$scale^2
         s2 <- made$p$noise / made$ref$scale^2
@@ -93,7 +93,7 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
         tolerance <- 1e-10 * max(abs(made$p$y))
         expect_true(all(made$fit$center + r$mean_lower <= exact + tolerance), info = info)
         expect_true(all(made$fit$center + r$mean_upper >= exact - tolerance), info = info)
-        # Compare the bound itself, |h| |r| by B and J - var_lower.
+        # Compare with the bound |h| |r|, where |h|^2 is q, or J - var_lower if that is less.
         h <- sqrt(pmin(found$q, found$J - found$var_lower))
         half <- made$ref$scale * h * sqrt(correction$norms$c)
         expect_close(((r$mean_upper - r$mean_lower) / 2)[found$order], half, if (size > 0) 1e-6 else Inf, info)

@@ -10,7 +10,7 @@ test_that("nasty problems give the reference's numbers", {
           ref_pf(z, p$x, p$y, p$kernel, p$noise, pair$reference, p$weights, jitter)
         }
         terms <- ref_pf_terms(p$z, p$x, p$y, p$kernel, p$noise, pair$reference, p$weights, jitter)
-        # The value is a difference of terms of the size of C(X), and has their rounding errors.
+        # The value is a small difference of large terms, and has their rounding errors.
         got <- package_pf(p, pair$nu, jitter = jitter)
         value <- ref(p$z)
         expect_lt(abs(got$value - value), 1e-11 * (terms$constant + abs(value)), label = name)
