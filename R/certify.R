@@ -160,7 +160,7 @@ with_response <- function(out, likelihood) {
   room <- response$link$error * if (is.finite(top)) 1 else pmax(last, 0)
   out$response <- corner(out$mean, out$sd)
   low <- pmin(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper))
-  out$response_lower <- pmax(low - room, 0)
+  out$response_lower <- pmax(pmin(low, .Machine$double.xmax) - room, 0) # both may overflow to Inf
   out$response_upper <- pmin(pmax(corner(out$mean_upper, out$sd_lower), last) + room, top)
   out
 }

@@ -137,7 +137,7 @@ predictive_quantile <- function(response, p, size, mu, s) {
   whole <- response$discrete
   low <- given(p / 2) - if (whole) 1 else 0
   high <- given((1 + p) / 2)
-  least <- if (whole) 1 else 0
+  least <- if (whole) 1 else .Machine$double.xmin # smaller quantiles are 0
   while (length(open <- which(high - low > pmax(least, 1e-12 * pmax(abs(low), abs(high)))))) {
     middle <- low[open] + (high[open] - low[open]) / 2
     if (whole) middle <- floor(middle)
@@ -145,7 +145,7 @@ predictive_quantile <- function(response, p, size, mu, s) {
     high[open[above]] <- middle[above]
     low[open[!above]] <- middle[!above]
   }
-  high
+  if (whole) high else replace(high, which(low == 0 & high <= least), 0)
 }
 
 quantile_given <- function(response, p, size, mu, s) {

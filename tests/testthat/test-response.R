@@ -52,6 +52,16 @@ test_that("quantiles are the least numbers up to which the summed density reache
   expect_gt(predictive_quantile(as_response(as_likelihood("poisson")), 0.5, 1, 800, 1), 1e300) # the search must end
 })
 
+test_that("the search for a quantile of a positive response ends if f is so wide that quantiles are 0 or infinite", {
+  response <- as_response(as_likelihood(weibull(0.6)))
+  expect_identical(predictive_quantile(response, 0.025, 1, 0, 2000), 0)
+  expect_identical(predictive_quantile(response, 0.975, 1, 0, 2000), .Machine$double.xmax)
+  at <- data.frame(mean = c(1, 1e4), sd = 1, mean_lower = c(0.9, 9999), mean_upper = c(1.1, 10001), sd_lower = 0.9,
+                   sd_upper = 1.1)
+  bounds <- with_response(at, as_likelihood("poisson"))
+  expect_true(all(bounds$response_lower <= bounds$response & bounds$response <= bounds$response_upper))
+})
+
 test_that("of rates beyond whole numbers quantiles go up with the rate, and take no time", {
   for (likelihood in list(as_likelihood("poisson"), as_likelihood(nb(1.7)))) {
     for (p in c(0.025, 0.5, 0.975)) for (s in c(0, 0.3, 3)) {
