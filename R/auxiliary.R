@@ -179,13 +179,13 @@ made_from_rows <- function(what, make) {
 aux_kinds <- list(
   # The mean of this kind is the exact posterior mean at the rows. The objective does not need its values.
   white = list(objective = "white", text = function(how) {
-    sprintf("distribution of the pF divergence: the exact posterior mean plus white noise of %sthe noise variance",
+    sprintf("white noise around the exact posterior mean, with %sthe noise variance",
             if (how$variance == 1) "" else sprintf("%s times ", format(how$variance)))
   }, make = function(how, data, model, ...) {
     structure(list(objective = "white", label = format(how), model = model, variance = as.double(how$variance)),
               class = "pfdtc_auxiliary")
   }),
-  sor = made_from_rows("SoR", function(how, data, model, m, control, ...) {
+  sor = made_from_rows("SoR posterior", function(how, data, model, m, control, ...) {
     sor_on_points(data, data$x[auxiliary_rows(how, data), , drop = FALSE], model, control)
   }),
   subset = made_from_rows("exact posterior", function(how, data, model, ...) {
@@ -195,7 +195,8 @@ aux_kinds <- list(
     aux
   }),
   refresh = list(objective = "pf", text = function(how) {
-    sprintf("SoR on the inducing points, renewed every %d iterations (start: %s)", how$every, format(how$start))
+    sprintf("SoR posterior on the inducing points, renewed every %d iterations; start: %s", how$every,
+            format(how$start))
   }, make = function(how, ...) aux_kinds[[how$start$kind]]$make(how$start, ...)),
   # This is the SoR posterior on points that need not be rows.
   points = list(objective = "pf", make = function(how, data, model, m, control, ...) {
@@ -205,7 +206,7 @@ aux_kinds <- list(
     how$m2 <- if (is.null(made)) reference_size(how, m, n) else made
     how
   }, text = function(how) {
-    sprintf("SoR on %s greedy points%s", if (is.null(how$m2)) "4 m" else how$m2,
+    sprintf("SoR posterior on %s greedily chosen points%s", if (is.null(how$m2)) "4 m" else how$m2,
             if (!is.null(how$samples)) sprintf(", %d sample paths", how$samples)
             else if (how$tail > 0) sprintf(", leading directions (tail %s)", format(how$tail)) else "")
   }, make = function(how, data, model, m, control, reference) {
@@ -225,18 +226,20 @@ aux_kinds <- list(
 
 # Checks what a user's function for aux_custom() returned, and adds the defaults.
 check_low_rank <- function(given, d) {
-  need <- function(ok, want) refuse_if(!isTRUE(ok), "make", "returns something else", want)
-  need(is.list(given) && all(c("U", "W", "mean") %in% names(given)), "a function that returns list(U, W, sign, mean)")
+  need <- function(ok, want) {
+    refuse_if(!isTRUE(ok), "make", "returns something else", message = sprintf("The result of `make` must %s.", want))
+  }
+  need(is.list(given) && all(c("U", "W", "mean") %in% names(given)), "be list(U, W, sign, mean)")
   given <- given[intersect(c("U", "W", "sign", "mean", "p"), names(given))]
   if (is.null(given$p)) given$p <- 0
   given$U <- check_matrix(given$U, "U")
   given$W <- check_matrix(given$W, "W")
-  need(ncol(given$U) == d && nrow(given$U) > 0L, "one whose `U` has the columns of `x`")
-  need(nrow(given$W) == nrow(given$U), "one whose `W` has a row for each of `U`")
+  need(ncol(given$U) == d && nrow(given$U) > 0L, "have a `U` with the columns of `x`")
+  need(nrow(given$W) == nrow(given$U), "have a `W` with a row for each row of `U`")
   given$mean <- check_vector(given$mean, "mean", nrow(given$U))
   given$sign <- if (is.null(given$sign)) rep(1, ncol(given$W)) else rep_len(as.double(given$sign), ncol(given$W))
-  need(all(given$sign %in% c(-1, 1)), "one whose `sign` is 1 or -1 for each column of `W`")
-  need(length(given$p) == 1L && given$p %in% 0:1, "one whose `p` is 0 or 1")
+  need(all(given$sign %in% c(-1, 1)), "have a `sign` of 1 or -1 for each column of `W`")
+  need(length(given$p) == 1L && given$p %in% 0:1, "have a `p` of 0 or 1")
   given
 }
 

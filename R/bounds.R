@@ -187,11 +187,11 @@ estimate_density_ratio <- function(fit, data, samples) {
 #'   fit with [aux_subset()] further attributes have the paper's bound by a density ratio, which grows exponentially in
 #'   the number of rows outside the subset. They are `log_density_ratio`, `log_eps`, `note`, `vacuous` (is it above the
 #'   bound without inducing points?), and with `samples` `density_ratio_estimate` (a log) and `density_ratio_ess`.
-#' @section Invariants: Divergences are 0 for the exact posterior. At every point \eqn{(\tilde\mu - \mu)^2 +
-#'   (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{(mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL}. If `nu` is the
-#'   exact posterior, \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x))
-#'   d_pF}. `|mean - exact mean| <= mean_bound_sharp <= mean_bound`, and the bounds on the sd are ordered in the same
-#'   way. `eps^2 = eps_mean^2 + eps_cov^2`.
+#' @section Invariants: Divergences are 0 for the exact posterior. At every point, with mean~ and sd~ of the fit,
+#'   \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{(mean~ - mean)^2 + (sd~ - sd)^2 <=
+#'   2 sd^2 KL}. If `nu` is the exact posterior, \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) -
+#'   mean(x)| <= sqrt(k(x, x)) d_pF}. `|mean - exact mean| <= mean_bound_sharp <= mean_bound`, and the bounds on the sd
+#'   are ordered in the same way. `eps^2 = eps_mean^2 + eps_cov^2`.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), sections 3 and 4; Matthews, Hensman, Turner and Ghahramani
 #'   (2016); theory vignette.
 #' @seealso [certify()], [pf_objective()], [compare_fits()]

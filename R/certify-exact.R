@@ -154,7 +154,7 @@ passes_ahead <- function(went, ratio, seconds) {
   said <- sprintf("%d passes over all pairs of rows", steps)
   if (!is.finite(ratio) || ratio <= 1) return(said)
   left <- if (steps > 0L) passes_until(went, 1 / ratio)
-  sprintf("%s, certificate %s times too large%s", said, format(ratio, digits = 2),
+  sprintf("%s, certified error %s times its goal%s", said, format(ratio, digits = 2),
           if (is.null(left)) "" else sprintf(", about %.0f s left", left * seconds / steps))
 }
 

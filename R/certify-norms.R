@@ -222,8 +222,8 @@ narrow <- function(inside, found, rows = NULL) {
   }
   out <- c(meet("mean_lower", "mean_upper", -Inf), meet("sd_lower", "sd_upper", 0))
   if (apart) {
-    warn_convergence(paste("Two certificates of the same rows do not meet, because rounding errors exceed their",
-                           "allowance. The result contains both. A larger `noise` or `jitter` helps."))
+    warn_convergence(paste("Two certified intervals of the same number do not overlap, because rounding errors are",
+                           "larger than assumed. The result contains both. A larger `noise` or `jitter` helps."))
   }
   if (is.null(rows)) return(out)
   for (end in names(out)) inside[[end]][rows] <- out[[end]]

@@ -5,7 +5,7 @@
 #' Returns intervals that are guaranteed to contain the posterior mean and sd of the exact Gaussian process at every row
 #' of `newdata`. The guarantee is about the approximation, not the choice of the model.
 #' For a non-Gaussian `family`, "exact GP" means Laplace's approximation to its posterior, without inducing points;
-#' [laplace_check()] examines it. From four classes on, intervals of probabilities include an estimated error.
+#' [laplace_check()] examines it. With four or more classes, intervals of probabilities include an estimated error.
 #' @param fit A fit of any kind, except with `approx = "vi"`.
 #' @param newdata Rows to predict at. Default: the training rows.
 #' @param effort `"fast"` uses the inducing points of the fit. `"reference"`, the default, adds a posterior with `m2`
@@ -29,11 +29,11 @@
 #'   Attributes: `effort`, `m2`, `passes` (over all pairs of rows), `seconds`, `t` (sum of the residual prior variances
 #'   of the reference) and `advice` (how to narrow wide intervals).
 #' @details For several classes there is a row for each row of `newdata` and each class. f is the log odds against the
-#'   first class, and `mode` the probability at the posterior mode. From four classes on, probabilities are averaged
-#'   over f numerically, and their intervals are widened by four estimated standard errors. For ordered classes the
-#'   columns `response`, `response_lower` and `response_upper` are matrices. Probabilities are about the mode of f,
-#'   those of `predict()` about its mean. With `noise = 0` the exact GP has the noise variance `fit$noise`, the
-#'   smallest that can be computed.
+#'   first class, and `mode` the probability at the posterior mode. With four or more classes, probabilities are
+#'   averaged over f numerically, and their intervals are widened by four estimated standard errors. For ordered classes
+#'   the columns `response`, `response_lower` and `response_upper` are matrices. Probabilities use the mode of f, those
+#'   of `predict()` its mean. With `noise = 0` the exact GP has the noise variance `fit$noise`, the smallest that can be
+#'   computed.
 #' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never
 #'   gives wider intervals, up to rounding.
 #' @seealso [reference()], [refine()], [error_bounds()], [evidence_bounds()], `vignette("certificates")`
@@ -370,8 +370,8 @@ laplace_check_lines <- function(x) {
             if (variational) "variational bound of the" else "Laplace",
             number((if (variational) x$elbo else x$laplace) - x$log_evidence), number(x$se)),
     if (reliable) {
-      c(sprintf("the true mean of f differs from the %2$s by about %1$s sd at most, at the rows", number(x$shift),
-                if (variational) "fit's mean" else "mode"),
+      c(sprintf("at the training rows, the true mean of f differs from the %s by at most about %s sd",
+                if (variational) "fit's mean" else "mode", number(x$shift)),
         sprintf("the true sd of f is about %s to %s times that of the fit", number(x$sd_ratio[1L]),
                 number(x$sd_ratio[2L])))
     })

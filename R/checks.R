@@ -205,7 +205,7 @@ check_dots_empty <- function(dots_names, known) {
   name <- dots_names[1L]
   refuse_if(is.na(name) || name == "", "...", "has an argument without a name",
             hint = sprintf("Arguments here are %s.", list_quoted(known, most = 20L)))
-  exact <- "pfdtc() has it: up to 2,000 rows, without `m`, its posterior is that of the exact process."
+  exact <- "pfdtc() has it: up to 2,000 rows, without `m`, its posterior is that of the exact GP."
   ahead <- "forecast(<fit>, h = <steps>) predicts a series ahead, as predict() does at the times in `newdata`."
   hint <- if (name %in% names(control_checks)) sprintf("Give it as control = pfdtc_control(%s = <value>).", name) else
     switch(name, family = , approx = exact, h = , n.ahead = ahead, did_you_mean(name, known))

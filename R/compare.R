@@ -16,16 +16,16 @@
 #' @param ... For `plot_fits()`, arguments of [plot.default()].
 #' @return `compare_fits()`: a data frame of class `pfdtc_comparison`. Values are `NA` if the exact fit, responses or
 #'   data are missing.
-#'   * Fits: `method`, `m` (number of inducing points, or of rows of a subsample), `objective` (comparable only within a
-#'     method), `seconds` and `evaluations`.
+#'   * Fits: `method`, `m` (number of inducing points, or of rows of a subsample), `objective` (the minimised value,
+#'     comparable only within a method), `seconds` and `evaluations`.
 #'   * Errors relative to the exact GP: `rmse_mean` and `rmse_sd` (root mean square errors of mean and sd of f), `kl`
 #'     ([kl_divergence()] between the processes), `kl_marginal` (mean divergence between the marginal distributions at
 #'     `newdata`), `pf_divergence`, and `certified_mean_error` (largest `mean_error` of [certify()], at least
 #'     `rmse_mean`).
 #'   * Scores of predictions of `y`: `rmse_pred`, `nlpd` and `coverage` (of 95 % intervals).
 #'
-#'   `plot_fits()` returns, invisibly, the data of the figure: `panel`, `input`, `value`, `label` (level), `fit`,
-#'   `se.fit`, `exact` and `se.exact` (means and sds of f).
+#'   `plot_fits()` returns, invisibly, the data of the figure: `panel`, `input`, `value`, `label` (level of a factor),
+#'   `fit`, `se.fit`, `exact` and `se.exact` (means and sds of f).
 #' @seealso [cross_validate()], [anova.gp_fit()], `vignette("comparison")`
 #' @examples
 #' exact <- gp_exact(dist ~ speed, cars)
@@ -67,10 +67,12 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
   }), optional = TRUE)
   distance <- c("rmse_mean", "rmse_sd", "kl", "kl_marginal", "pf_divergence", "certified_mean_error")
   prediction <- c("rmse_pred", "nlpd", "coverage")
-  blocks <- list("Fits" = setdiff(kept, c("method", distance, prediction)),
+  own <- setdiff(kept, c("method", distance, prediction))
+  blocks <- list("Fits (`objective` is comparable only within a method)" = own,
                  "Distance from the exact GP (errors in units of f, divergences in nats)" = distance,
                  "Prediction of y (NLPD in nats per row, coverage of 95 % intervals)" = prediction)
   blocks <- Filter(length, lapply(blocks, intersect, kept))
+  if (!"objective" %in% kept) names(blocks)[1L] <- "Fits"
   for (title in names(blocks)) {
     note <- if ("objective" %in% blocks[[title]]) " (an objective is comparable only within a method)"
     cat(title, note, "\n", sep = "")
@@ -100,6 +102,12 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
       if (pf && family$dtc && !is.null(fit$data)) out$pf_divergence <- pf_divergence(fit, exact)
     }
   }
+  if (has_labels(response)) { # probabilities of classes have no RMSE
+    if (!is.null(responses_in(fit, newdata, needed = FALSE))) {
+      out$nlpd <- -mean(stats::predict(fit, newdata, type = "density"), na.rm = TRUE)
+    }
+    return(out)
+  }
   given <- if (response$conjugate) list(y = y) else
     if (!is.null(responses_in(fit, newdata, needed = FALSE))) new_sites(fit, newdata)
   if (!length(given$y)) return(out)
@@ -118,7 +126,8 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
 certified_errors <- function(fits, newdata, effort) {
   largest <- function(fits) fits[[which.max(vapply(fits, points_of_fit, 1))]]
   references <- vector("list", length(fits))
-  left <- which(effort != "fast" & !vapply(fits, is_exact, NA)) # the others need a reference
+  # Exact fits need no reference, and fits of several classes have none.
+  left <- which(effort != "fast" & !vapply(fits, function(fit) is_exact(fit) || has_labels(response_of(fit)), NA))
   while (length(left)) {
     group <- left[vapply(fits[left], same_model, NA, fits[[left[1L]]])]
     kept <- Filter(Negate(is.null), lapply(fits[group], `[[`, "reference"))
@@ -206,7 +215,7 @@ compare_criterion <- function(fits, labels, name, penalty) {
   }
   if (length(against)) {
     message <- c(message, sprintf(
-      "%s, made of lower bounds, has the wrong order for %s: by their bounds the first is surely better.", name,
+      "%s orders %s wrongly, because it uses lower bounds: by both bounds the first fit is better.", name,
       pairs(against)))
   }
   if (length(message)) warn_evidence(paste(message, collapse = "\n"), best = best, worst = worst)
@@ -267,7 +276,7 @@ same_response <- function(a, b) {
 anova_heading <- function(fits, table) {
   names <- row.names(table)
   models <- vapply(fits, function(fit) {
-    sprintf("%s%s kernel, %s", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ": "),
+    sprintf("%skernel %s, %s", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ", "),
             paste(term_words(fit$kernel, fit$frame$columns), collapse = " + "),
             if (!response_of(fit)$conjugate) {
               sprintf("%s, %s", fit$likelihood$label, response_of(fit)$words[["by"]])
@@ -286,8 +295,8 @@ anova_heading <- function(fits, table) {
   }, "")
   lines <- function(text) paste0(paste(strwrap(text, width = 78L, exdent = 4L), collapse = "\n"), "\n")
   columns <- if (!all(is.na(table$lower))) paste(
-    "`lower` and `upper` bound logLik. `difference` is logLik minus that of the row above, `at_least` and `at_most`",
-    "its bounds.")
+    "`lower` and `upper` bound the exact log marginal likelihood. `difference` is logLik minus the logLik of the row",
+    "above; `at_least` and `at_most` bound the exact difference.")
   c("Log marginal likelihood (in nats) of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
     lines(verdicts), if (!is.null(columns)) lines(columns))
 }

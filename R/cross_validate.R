@@ -16,12 +16,12 @@
 #' @param hyper `"refit"` learns everything again in each fold, `"held"` keeps what `fit` learned.
 #' @param ... Not used.
 #' @return A data frame of class `pfdtc_cv` with a row for each fold: `fold`; `n`, the number of rows; `rmse` of the
-#'   mean response; `nlpd`, the mean negative log predictive density; `crps`, the mean continuous ranked probability
-#'   score. Classes have `brier` and `accuracy` instead of `crps`. `cover50` and `cover95` are the shares of responses
-#'   in 50 % and 95 % intervals. `seconds` is the time. Attributes: `overall`, the same scores over all rows; `hyper`;
-#'   `predictions`, a data frame with `row`, `fold`, `y`, `mean` and `sd`. For a non-Gaussian likelihood it has `size`
-#'   (trials), `density` (log), `below` and `upto` (probability of a response below `y`, or at most `y`) instead of
-#'   `sd`.
+#'   mean response (uncensored rows); `nlpd`, the mean negative log predictive density; `crps`, the mean continuous
+#'   ranked probability score. Classes have `brier` and `accuracy` instead of `crps`. `cover50` and `cover95` are the
+#'   shares of responses in 50 % and 95 % intervals. `seconds` is the time. Attributes: `overall`, the same scores over
+#'   all rows; `hyper`; `predictions`, a data frame with `row`, `fold`, `y`, `mean` and `sd`. For a non-Gaussian
+#'   likelihood it has `size` (trials), `density` (log), `below` and `upto` (probability of a response below `y`, or at
+#'   most `y`) instead of `sd`.
 #' @seealso [leave_one_out] (single rows, no refits), [compare_fits()], `vignette("pfdtc")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_matern(3/2))
@@ -88,8 +88,12 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   for (what in intersect(names(shown), names(table))) table[[what]] <- shown[[what]](table[[what]])
   label <- c(fold = "Fold", n = "Rows", rmse = "RMSE", nlpd = "NLPD", crps = "CRPS", brier = "Brier score",
              accuracy = "Accuracy", cover50 = "In 50 % intervals", cover95 = "In 95 % intervals", seconds = "Seconds")
+  words <- c(nlpd = "NLPD: mean negative log predictive density",
+             crps = "CRPS: mean continuous ranked probability score")
+  words <- words[names(words) %in% names(table)]
   names(table) <- label[names(table)]
   print(table, row.names = FALSE, right = TRUE)
+  cat(words, sep = "\n")
   invisible(x)
 }
 
@@ -222,8 +226,8 @@ message_if_tables <- function(fit, data) {
   if (!counted || is.null(same <- equal_rows(data$x))) return()
   names <- if (by_formula(fit)) vapply(fit$frame$variables, `[[`, "", "name") else fit$frame$columns
   tell_classed("equal_inputs", sprintf(paste(
-    "%d of %d rows have the inputs of another row, and weights count cases: the other classes at the same inputs stay",
-    "in the fit, and the class left out has too small a probability. Leave such rows out together: by = ~ %s."),
+    "%d of %d rows have the inputs of another row, and weights are counts. If only one of these rows is left out, its",
+    "class gets too small a probability. To leave them out together, use by = ~ %s."),
     length(same) - max(same), length(same), paste(names, collapse = " + ")))
 }
 

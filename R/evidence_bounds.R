@@ -4,14 +4,14 @@
 #' bound is the ELBO, the upper bound a tighter form of the bound of Titsias (2014). For an exact posterior the two
 #' differ only by rounding. A `fit$reference` ([reference()]) narrows the interval. `anova()` compares each fit with the
 #' fit before it; kernels, inputs or likelihoods may differ.
-#' @param fit,object A fit of any kind. Its data make the interval narrower.
+#' @param fit,object A fit of any kind. With its data the interval is narrower.
 #' @param true `TRUE` bounds the true log marginal likelihood of a log-concave `family`, not its approximation. The
 #'   upper bound can be `Inf`.
 #' @param ... For `anova()`, further fits of the same response.
 #' @return `c(lower, upper)` for the response as given; `-Inf` and `Inf` if numbers overflow. If `true`, the attribute
 #'   `within` bounds the total variation distance between the fit's posterior of f and the true posterior, and so the
 #'   error of every probability. `anova()`: a data frame with a row for each fit: `df` (learned hyperparameters),
-#'   `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. `heading` has the conclusions.
+#'   `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. `attr(, "heading")` concludes.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
 #'   variational lower bound and `Inf`. [logLik()] has the bounds as attributes. With neighbours the value of [logLik()]
 #'   can lie outside the bounds.

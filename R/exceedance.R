@@ -52,7 +52,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   check_given("threshold", "Give a number on the scale of the response.")
   many <- length(threshold) %in% c(1L, length(new$index))
   refuse_if(!is_plain_numeric(threshold) || !many || !all(is.finite(threshold)), "threshold", describe(threshold),
-            "a finite number, or one for each place")
+            "a finite number, or one for each row")
   threshold <- as.double(threshold)
   if (of == "response") check_distribution(fit)
   refuse_if(draws && of == "response", "draws", "cannot be combined with of = \"response\"",
@@ -70,7 +70,8 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
   x <- fit$data$x # drawn by the figure, at most 2,000 rows
   structure(out, class = c("pfdtc_exceedance", "data.frame"),
-            about = list(threshold = threshold, prob = prob, of = of, certified = certified, draws = draws),
+            about = list(threshold = threshold, prob = prob, of = of, certified = certified, draws = draws,
+                         median = !is.null(fit$transform)),
             figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]),
                           data = if (!is.null(x)) numeric_inputs(fit, x[evenly(nrow(x), 2000L), , drop = FALSE]),
                           variables = variables_by_name(fit)))
@@ -179,27 +180,30 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
   about <- attr(x, "about")
   if (!is.null(about) && "region" %in% names(x)) {
     count <- function(what, where) sum(x[[where]] == what, na.rm = TRUE)
-    cat(wrap(sprintf("Probability that %s exceeds %s, at %d place%s",
-                     if (about$of == "f") "the mean response" else "a new response",
+    cat(wrap(sprintf("Probability that %s exceeds %s, at %d row%s", if (about$of != "f") "a new response" else
+      if (isTRUE(about$median)) "the median response" else "the mean response",
                      if (length(about$threshold) == 1L) format(about$threshold) else "thresholds", nrow(x),
                      plural_s(nrow(x))), exdent = 2), sep = "\n")
     print_fields(c(
       Above = sprintf("%d (probability at least %s)", count("above", "region"), format(about$prob)),
       Below = sprintf("%d (probability at most %s)", count("below", "region"), format(1 - about$prob)),
       Undecided = paste0(count("undecided", "region"), if (about$certified && count("undecided", "region") > 0L) {
-        sprintf(" (%d also under the exact GP; %d that the exact GP may decide)", count("data", "because"),
+        sprintf(" (%d because of the data, %d because of the approximation)", count("data", "because"),
                 count("approximation", "because"))
       }),
       Unknown = if (anyNA(x$region)) sprintf("%d (missing inputs)", sum(is.na(x$region))),
       Bounds = if (about$certified) "certified: they contain the probability under the exact GP (see ?certify)",
       Advice = if (any(x$because %in% "approximation")) "a larger `max_seconds` narrows the bounds",
       Joint = if (about$draws > 0) {
-        sprintf("%d rows all above and %d all below, each set with probability at least %s (estimated by %.0f draws)",
-                count("above", "joint"), count("below", "joint"), format(about$prob), as.double(about$draws))
+        sprintf("%s above at once and %d below at once, each with probability at least %s (estimated by %.0f draws)",
+                count_of(count("above", "joint"), "row"), count("below", "joint"), format(about$prob),
+                as.double(about$draws))
       }))
   }
   empty <- names(x) == "because" & all(is.na(x[["because"]]))
-  tiny <- function(v) if (is.numeric(v)) ifelse(v < 1e-16, "< 1e-16", format(v, digits = digits)) else v
+  tiny <- function(v) {
+    if (is.numeric(v)) ifelse(v < 1e-16, "< 1e-16", vapply(signif(v, digits), format, "")) else v
+  }
   print_rows(as.data.frame(lapply(x[!empty], tiny), row.names = row.names(x)), n, digits, ...)
   invisible(x)
 }
@@ -241,7 +245,7 @@ exceedance_figure <- function(x) {
   shown <- factor(shown, names(region_colours))
   used <- levels(droplevels(shown))
   text <- c(above = sprintf("above (probability at least %s)", format(about$prob)), below = "below",
-            data = "undecided", approximation = "undecided, perhaps by the approximation")
+            data = "undecided", approximation = "undecided because of the approximation")
   regions <- legend_keys(text[used], "grey40", pch = 22, size = 1.5, bg = region_colours[used])
   label <- sprintf("P(%s > %s)", if (about$of == "f") "f" else "y",
                    if (length(about$threshold) == 1L) format(about$threshold) else "threshold")

@@ -33,9 +33,9 @@
 #' @param progress Should progress be reported on stderr?
 #' @return `run_experiment()`: invisibly, a data frame of class `pfdtc_experiment` with a row for each fit; errors are
 #'   in sds of the training response. Columns are `dataset`, `m`, `repetition`, `method`, the columns of
-#'   [compare_fits()], `points`, `divergence`, `divergence_exact`, `max_mean`, `max_sd`, `median_mean`,
-#'   `certified_sd_error`, `certified_median`, `outside` (number of rows at which a certificate is wrong, expected to be
-#'   0), `cpu`, `convergence`, `noise`, `maxit`, `reltol`, `seed`, `version`. Attribute `trace` is a data frame.
+#'   [compare_fits()], `points` (in use), `divergence` and `divergence_exact` (as `"own"` and `"exact"` in
+#'   [plot_divergence_error()]), maxima and medians of errors, `outside` (number of rows at which a certificate is
+#'   wrong, expected to be 0), `cpu`, `convergence`, `noise`, `maxit`, `reltol`, `seed`, `version`. Attribute: `trace`.
 #'
 #'   `paper_datasets()`: a data frame with a row for each data set: `name`; `n_train`, `n_test`; `d`, the number of
 #'   inputs; `n_aux`, the rows of the auxiliary distribution (K in the paper); `paper`, whether Table 1 has the data

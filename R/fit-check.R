@@ -5,7 +5,7 @@
 check_any_fit <- function(fit, argument) {
   if (missing(fit)) abort_input(argument, "is missing", hint = "Give a fit returned by pfdtc().")
   refuse_if(inherits(fit, "gp_hurdle"), argument, "is a hurdle of two fits",
-            hint = "Use one of them, `zero` or `positive`.")
+            hint = "Use one of them, `fit$zero` or `fit$positive`.")
   if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit returned by pfdtc()")
   if (!is.list(fit)) damaged_fit(list(), argument, "list")
   fit <- with_new_names(fit)
@@ -31,7 +31,7 @@ posterior_needs <- list(
   certificate = list(approx = c("none", "laplace"), groups = TRUE, hint =
     paste("Certificates bound the distance from the Laplace posterior of the exact GP: update(fit, approx =",
           "\"laplace\") has one. evidence_bounds() works for this fit.")),
-  families = list(approx = c("laplace", "vi"), hint = "Regression has no Laplace approximation."))
+  families = list(approx = c("laplace", "vi"), hint = "With Gaussian noise the posterior needs no such approximation."))
 
 # Returns the fit, or stops if its posterior lacks the property `need`. `what` names the result that needs the property.
 check_posterior <- function(fit, need, argument = "fit", what = user_function()) {

@@ -107,8 +107,8 @@ with_final_tail <- function(data, p, learned, state) {
   price <- max(parameter_nats, response_rule[["nats"]] * length(y))
   if (!isTRUE(gain > price) || tail[["tail"]] == 0) return(data)
   state$because["tails"] <- sprintf(
-    "Tails: heavier than normal; given all other rows they gain %.3g nats, net of a penalty of %g.",
-    tail[["gain"]] - price, price)
+    "Heavy-tailed noise: leave-one-out log density %s nats higher than with normal noise, after a penalty of %s nats.",
+    show_nats(tail[["gain"]] - price), show_nats(price))
   data$response_df <- sum(data$response_df) + is.null(data$noise_tail)
   data$noise_tail <- tail[["tail"]]
   data
@@ -224,7 +224,7 @@ learn_stage <- function(data, s, state) {
       state$because["scale"] <- sprintf(
         paste("Variance inflation: kernel and noise variance are multiplied by %.2f, because %d hyperparameters of",
               "kernel and noise were estimated from %d rows%s."), factor, as.integer(p), as.integer(data$n),
-        if (student) ", with the wider quantiles of Student's t" else "")
+        if (student) "; 95 % intervals are then as wide as those of Student's t" else "")
     }
     times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
     found$kernel <- as_kernel(set_values(found$kernel, times * kernel_values(found$kernel)))

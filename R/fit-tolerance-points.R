@@ -213,7 +213,7 @@ try_points <- function(job, m, carrier, rows, last) {
     met <- max(error) <= tol
     watch$ended <- met || !last && k >= 20L && max(best$error) > 1.6 * sqrt(max(1, maxit / k)) * tol
     if (watch$ended) list(convergence = 1L - met, message = if (met) "reached the accuracy `tol`" else
-      "given up: more points are needed")
+      "stopped: `tol` needs more inducing points")
   }
   watch$after <- function(z, jitter, value) {
     k <<- k + 1L
@@ -317,7 +317,7 @@ try_settings <- function(job, setting, try, following, advice) {
 
 # Returns a share as a percentage with two digits, rounded up.
 show_percent <- function(v) {
-  if (!is.finite(v)) return("more than any number of %")
+  if (!is.finite(v)) return("Inf %")
   v <- 100 * v
   unit <- if (v > 0) 10^(floor(log10(v)) - 1) else 1
   paste(format(ceiling(v / unit * (1 - 1e-12)) * unit, digits = 3, scientific = v < 1e-4), "%")
@@ -347,7 +347,7 @@ describe_tolerance <- function(fit) {
   if (is.null(tol)) return(NA_character_)
   if (is.na(tol$mean)) return(sprintf("not certified (`tol` is %s)", show_percent(tol$asked)))
   words <- tolerance_words(fit)
-  sprintf("certified %s %s, which %s `tol` = %s: %s", words[1L], words[2L], if (tol$met) "meets" else "misses",
+  sprintf("error at most %s %s; this %s `tol` = %s: %s", words[1L], words[2L], if (tol$met) "meets" else "misses",
           show_percent(tol$asked), words[3L])
 }
 
@@ -355,14 +355,14 @@ describe_tolerance <- function(fit) {
 tolerance_words <- function(fit) {
   tol <- fit$tol
   by <- if (fit$posterior == "exact") "with the exact posterior, rounding included" else
-    sprintf("with %d inducing points%s (effort \"%s\")", fit$m,
+    sprintf("with %d inducing points%s (certificate of effort \"%s\")", fit$m,
             and_neighbours(if (fit$posterior == "far + near") fit$neighbours else 0L), tol$effort)
   of <- if (response_of(fit)$conjugate) c("mean", "sd(y)") else c("mode", "the sd of f")
+  some <- tol$rows < fit$nobs
   c(show_percent(max(tol$mean, tol$sd)), by, sprintf(
-    "at %s%straining rows the exact %s is within %s of %s and the exact sd within %s of the fit's",
-    if (tol$quantile < 1) sprintf("%s %% of ", format(100 * tol$quantile)) else "all ",
-    if (tol$rows < fit$nobs) sprintf("%d random ", tol$rows) else "", of[1L], show_percent(tol$mean), of[2L],
-    show_percent(tol$sd)))
+    "at %s%straining rows the exact %s differs from the fit's by at most %s of %s, and the exact sd by at most %s",
+    if (tol$quantile < 1) sprintf("%s %% of ", format(100 * tol$quantile)) else if (some) "" else "all ",
+    if (some) sprintf("%d random ", tol$rows) else "", of[1L], show_percent(tol$mean), of[2L], show_percent(tol$sd)))
 }
 
 and_neighbours <- function(n) if (n > 0L) sprintf(" and %d nearest neighbours", n) else ""

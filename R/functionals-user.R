@@ -57,7 +57,8 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   check_given("weights", "Give a number for each row of `newdata`.")
   if (is.null(dim(weights)) && is.numeric(weights)) weights <- t(unname(weights))
   refuse_if(!is.numeric(weights) || !is.matrix(weights) || !all(is.finite(weights)), "weights", describe(weights),
-            "a vector or a matrix of finite numbers")
+            "a vector or a matrix of finite numbers",
+            message = if (is.null(weights)) "`weights` is missing. Give a weight for each row, such as 1 / n.")
   refuse_if(ncol(weights) != length(new$index), "weights",
             sprintf("has %d numbers for each sum, but there are %d rows", ncol(weights), length(new$index)),
             hint = "A matrix has a row for each sum.")

@@ -43,7 +43,7 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   y <- eval(formula[[2L]], data, environment(formula))
   if (!is.numeric(y)) abort_input(name, describe(y), "numbers of at least 0")
   bad <- which(y < 0)
-  if (length(bad)) abort_input(name, y[bad[1L]], "numbers of at least 0", where = sprintf("element %d", bad[1L]))
+  refuse_if(length(bad), name, as.double(y[bad[1L]]), "numbers of at least 0", where = sprintf("element %d", bad[1L]))
   call <- match.call()
   home <- parent.frame()
   rows <- rows_of_subset(call$subset, data, home)

@@ -54,7 +54,9 @@ Ops.pfdtc_kernel <- function(e1, e2) {
   kernel <- as_sum(kernel)
   # Give a term without a variance the variance 1, so that it can be multiplied.
   kernel$terms <- lapply(kernel$terms, function(t) replace(t, "variance", c(t$variance, 1)[1L]))
-  scale_kernel(as_kernel(kernel), check_positive(number, "number", 1L))
+  refuse_if(!is_finite_number(number) || number <= 0, "kernel", describe(number), message = sprintf(
+    "A kernel can be multiplied by a kernel or by a positive number, not by %s.", describe(number)))
+  scale_kernel(as_kernel(kernel), as.double(number))
 }
 
 # Returns a kernel from factors (`leaves`) and terms; factors in no term are dropped. Stops if two terms have the same
@@ -112,9 +114,11 @@ print.pfdtc_kernel <- function(x, ...) {
   show <- function(v) if (is.null(v)) "to be learned" else paste(format(v, digits = 4), collapse = ", ")
   if (has_one_factor(x)) {
     cat(x$label, "kernel\n")
-    for (what in factor_parameters[[x$profile]]) cat(sprintf("  %-12s %s\n", paste0(what, ":"), show(x[[what]])))
-    cat("  variance:   ", show(x$variance), "\n")
-    if (!is.null(x$inputs)) cat("  inputs:     ", paste(x$inputs, collapse = ", "), "\n")
+    parts <- factor_parameters[[x$profile]]
+    parts <- c(sapply(parts, function(what) show(x[[what]])), variance = show(x$variance),
+               inputs = if (!is.null(x$inputs)) toString(x$inputs))
+    names(parts)[names(parts) == "parameters"] <- "correlation" # of levels or effects
+    cat(sprintf("  %-16s%s\n", paste0(names(parts), ":"), parts), sep = "")
     return(invisible(x))
   }
   cat("kernel:", formula_of_kernel(x), "\n") # followed by the terms' parameters

@@ -193,7 +193,7 @@ update.pfdtc_kernel <- function(object, ...) {
     refuse_if(!single, unknown[1L], "is not a parameter of this kernel",
               hint = sprintf("Its parameters are %s.", list_quoted(names)))
   }
-  refuse_if(!single, "object", "is a sum or product that no fit has",
+  refuse_if(!single, "object", "is a sum or product of kernels, but not the kernel of a fit",
             hint = "Parameters of several factors have names once the inputs are known: update(fit$kernel, ...).")
   settings <- setdiff(names(object), c("profile", "label", "held", "of", "levels", "columns"))
   unknown <- setdiff(names(new), c("lengthscale", "variance", "inputs", factor_parameters[[object$profile]]))
@@ -334,7 +334,7 @@ kernel_additive <- function(kernel = kernel_matern(3 / 2), pairs = FALSE, share 
   with_pairs <- !isFALSE(pairs)
   kernel$base <- kernel$profile
   kernel$profile <- if (with_pairs) "pairwise" else "additive"
-  kernel$label <- paste0(kernel$label, " + squared exponential per input", if (with_pairs) " and pair")
+  kernel$label <- paste0(kernel$label, " + squared exponential of each input", if (with_pairs) " and pair")
   kernel$additive.share <- positive_or_null(share, "share")
   kernel$additive.ratio <- positive_or_null(ratio, "ratio")
   if (is.numeric(pairs)) kernel$additive.pairs <- check_positive(pairs, "pairs", 1L)

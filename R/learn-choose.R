@@ -344,7 +344,7 @@ with_gain <- function(kernels, profile, nats, parameters = NULL, rows = NULL) {
 because_gain <- function(kernels) {
   gained <- attr(kernels, "gained")
   if (is.null(gained)) return(NULL)
-  terms <- if (gained$what == "season") "A trend and a season gain" else "One term per input gains"
+  terms <- if (gained$what == "season") "A trend and a season gain" else "A term for each input gains"
   c(kernel = paste0(sprintf("%s %.0f nats of log marginal likelihood", terms, gained$nats),
                     if (!is.null(gained$rows)) sprintf(" on %d rows", as.integer(gained$rows)),
                     if (!is.null(gained$parameters)) sprintf(" (%+d parameters)", as.integer(gained$parameters)), "."))

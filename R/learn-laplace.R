@@ -367,7 +367,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     warm <<- e
     pivot <- min(diag(e$C))^2
     if (is.null(least)) least <<- min(laplace_sizes$pivot, 0.9 * pivot)
-    if (pivot < least) return(list(value = Inf, reason = "the mode is all but a saddle"))
+    if (pivot < least) return(list(value = Inf, reason = "the posterior has almost no curvature at its mode"))
     prior <- log_prior(at)
     value <- e$evidence - e$penalty + sum(sites$constant) + prior$value
     slope <- prior$slope + c(crossprod(basis, e$theta[free]), if (with_center) e$constant,

@@ -69,7 +69,7 @@ data_as_modelled <- function(data, model, asked) {
 # Returns the chosen model, and sets state$begun for learn_evidence() and state$response for the fit. `first` is the
 # transform of the first candidate.
 find_response <- function(data, asked, open, first, state) {
-  tell <- stage_line("response", asked$control$progress, after = 1)
+  tell <- stage_line("transform and noise", asked$control$progress, after = 1)
   on.exit(tell(NULL), add = TRUE)
   tell("starts")
   start <- data_as_modelled(data, list(transform = first), asked)
@@ -85,7 +85,7 @@ find_response <- function(data, asked, open, first, state) {
   if (max(length(open$transforms), length(open$trends)) > 1L && is.null(open$trends[[1L]])) {
     from <- with_smoother_profile(from, first)
     if (!is.null(from$simulator)) {
-      if (length(open$trends) > 1L) state$because <- c(sizes = "The noise is constant, because there is next to none.")
+      if (length(open$trends) > 1L) state$because <- c(sizes = "The noise is constant, because it is almost 0.")
       open$trends <- list(NULL)
       from$tails <- FALSE
     }
@@ -352,7 +352,8 @@ table_of_responses <- function(choice, labels) {
 because_response <- function(choice, open, price) {
   # says what the best model gains over those without `what`, after the penalty of `parameters`
   gain <- function(what, plain, parameters) {
-    without <- Filter(function(model) is.null(model[[what]]), choice$tried)
+    left <- Filter(function(model) !model$label %in% names(choice$refused), choice$tried)
+    without <- Filter(function(model) is.null(model[[what]]), left)
     gain_over(plain, min(vapply(without, `[[`, 0, "score")) - choice$best$score, price * parameters)
   }
   transform <- choice$best$transform
@@ -369,7 +370,7 @@ because_response <- function(choice, open, price) {
     if (!is.null(trend)) {
       sprintf("Noise variance varies smoothly with the inputs: %s.", gain("trend", "constant noise", length(trend$v)))
     } else if (any(grepl("smooth noise$", names(choice$refused)))) {
-      "The noise variance is constant: smooth noise was refused by held-out rows."
+      "The noise variance is constant: smooth noise does not predict held-out rows better."
     } else {
       sprintf("The noise variance is constant: smooth noise gains less than its penalty, %s nats.",
               show_nats(2 * price))

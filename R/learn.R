@@ -43,7 +43,7 @@ learn_evidence <- function(data, s, state) {
     keep(now)
     state$so_far["kernels"] <- list(now$kernels)
   }
-  tell("all rows that count")
+  tell("final search")
   if (in_time(pool)) {
     end <- learn_finally(now, s, rival, begun$terms, state, keep)
     if (end$model$problem$profile != now$problem$profile) smoother <- NULL

@@ -7,20 +7,18 @@
 #' * `print()` and `summary()` show data, choices, hyperparameters and the result of the search. `summary()` adds the
 #'   kernels tried, residuals, and scores on training rows and by leave-one-out. Both have an argument `digits`.
 #' * `coef()` returns `lengthscale.<column>` in units of the inputs, and `variance` and `noise` in squared units of the
-#'   response. It also has coefficients of a linear mean, and of a formula for `noise`. `sigma()` returns the noise sd,
-#'   or the scale of [student()]. For smooth noise it is the root mean square at the training rows, for classes and
-#'   counts `NA`.
+#'   response. It also has coefficients of a linear mean and of a formula for `noise`; for other families the constant
+#'   `mean`, and `mean.variance`, the prior variance of coefficients. `sigma()` returns the noise sd, or the scale of
+#'   [student()]; for smooth noise the root mean square at the training rows, for classes and counts `NA`.
 #' * `logLik()` returns the log marginal likelihood of the response as given. Its attributes are `nobs`, `df` (the
 #'   number of all learned parameters, some of which `coef()` omits), and bounds `lower` and `upper` if known
 #'   ([evidence_bounds()]). With inducing points the value is a lower bound, with neighbours an estimate. For
 #'   [gp_fitc()], [gp_sor()] and [gp_subsample()] it refers to their approximate models. For a model with only groups
-#'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`. It is the
-#'   maximum; a fit to few rows has larger variances.
+#'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`. The value
+#'   is the maximum, although a fit to few rows has larger variances.
 #' * `AIC()` and `BIC()` return a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`)
-#'   if the bounds of `logLik()` do not show which fit is better. A reference narrows the bounds:
-#'   `fit$reference <- reference(fit)`.
-#' * `nobs()` returns the number of rows in use, for [gp_subsample()] the number of drawn rows. `weights()` is as for
-#'   [glm()].
+#'   if the bounds of `logLik()` do not show which fit is better; a [reference()] narrows the bounds.
+#' * `nobs()` returns the number of rows in use, of drawn rows for [gp_subsample()]. `weights()` is as for [glm()].
 #' * `fitted()` returns the mean response at the training rows, `residuals()` the response minus this mean. Rows that
 #'   `na.exclude` omitted have `NA`. Pearson and deviance residuals are as for [glm()], with a transform on the scale of
 #'   T(y). For `"loo"` and `"pit"` see [leave_one_out].

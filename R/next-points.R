@@ -40,7 +40,8 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
   goal <- check_choice(goal, c("minimum", "maximum", "level", "fill"), "goal")
   n <- check_count(n, "n", max = 10000)
   refuse_if(!identical(goal == "level", is_finite_number(level)), "level", describe(level),
-            if (goal == "level") "a number" else "NULL without goal = \"level\"")
+            if (goal == "level") "a number" else "NULL without goal = \"level\"",
+            message = if (is.null(level)) "`level` is missing. Give the value of f that goal = \"level\" looks for.")
   refuse_if(!is.null(candidates) && length(c(lower, upper)), "candidates",
             "cannot be combined with `lower` and `upper`")
   if (is.null(candidates)) {
@@ -195,7 +196,10 @@ bounds_given <- function(given, argument, specs, default) {
   given <- as.list(given)
   own <- names(given) %||% names
   good <- vapply(given, function(v) length(v) == 1L && (is.numeric(v) || is_time(v)), NA)
-  refuse_if(!length(given) %in% c(0L, 1L, length(own)) || !all(own %in% names) || !all(good), argument, describe(given),
+  strange <- setdiff(own, names)
+  refuse_if(length(strange), argument, sprintf("has %s, which is no numeric input", list_quoted(strange)),
+            hint = sprintf("Numeric inputs are %s.", list_quoted(names)))
+  refuse_if(!length(given) %in% c(0L, 1L, length(own)) || !all(good), argument, describe(given),
             sprintf("a number for each of %s", list_quoted(names)))
   if (length(given)) out[own] <- mapply(numbers_of, specs[own], rep_len(given, length(own)))
   lacking <- names[!is.finite(out)]

@@ -17,9 +17,9 @@
 #' @param ... Not used.
 #' @return `tidy()`: a data frame with a row for each hyperparameter. `glance()`: one row with `method`, `nobs`, `m`,
 #'   `df`, `sigma`, `evidence` (log marginal likelihood), `AIC`, `BIC`, `objective`, `convergence`, `evaluations` and
-#'   `seconds`. `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` and, for training rows, `.resid`;
-#'   for several classes `.fitted` is the most probable class, and `.prob_<class>` is the probability of each class.
-#'   `autoplot()`: the figure of [plot.gp_fit()] as a ggplot.
+#'   `seconds`. `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` and, for training
+#'   rows, `.resid`; for several classes `.fitted` is the most probable class, and `.prob_<class>` is the probability of
+#'   each class. `autoplot()`: the figure of [plot.gp_fit()] as a ggplot.
 #' @seealso [plot.gp_fit()], [predict.gp_fit()], [confint()][vcov.gp_fit]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)

@@ -309,8 +309,10 @@ report_loo <- function(fit, number) {
                    100 * mean(abs(z) <= stats::qnorm(0.975), na.rm = TRUE)))
   }
   s <- training_scores(fit)
-  paste0("NLPD ", number(s$nlpd), if (is.na(s$brier)) paste("; RMSE", number(s$rmse)) else
-    sprintf("; Brier score %s; accuracy %.0f %%", number(s$brier), 100 * s$accuracy))
+  of <- if (has_ends(response_of(fit))) " of uncensored rows"
+  paste0("negative log predictive density ", number(s$nlpd), if (is.na(s$brier))
+    paste0("; RMSE", of, " ", number(s$rmse)) else
+      sprintf("; Brier score %s; accuracy %.0f %%", number(s$brier), 100 * s$accuracy))
 }
 
 #' @rdname report

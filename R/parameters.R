@@ -22,7 +22,7 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
     all <- replace(start, free, par)
     moved <- abs(all - start)
     moved[last] <- all[last] - start[last] # lower limit of noise relative to signal
-    if (any(moved > 16)) sprintf("%s has left the range of the data", names[which.max(moved)])
+    if (any(moved > 16)) sprintf("%s is far outside the range of the data", names[which.max(moved)])
     else if (all[last] < max(all[variances]) - log(1e12)) "the noise is below 1e-12 of the signal"
   }
   natural <- function(par) list(kernel = as_kernel(at(par)$kernel), noise = at(par)$noise)

@@ -18,7 +18,7 @@
 #' @param y response: numbers, classes or `survival::Surv()`.
 #' @param m maximum number of inducing points. By default the posterior is exact up to 5,000 rows. With more rows `m` is
 #'   chosen from 50 to 800, see `vignette("defaults")`.
-#' @param tol largest allowed error of mean and sd of f, in sds of the modelled response; the fit certifies it.
+#' @param tol largest allowed error: of the mean of f, in sds of the modelled response; of the sd of f, relative to it.
 #' @param kernel a kernel, see [kernel_se()]. Parameters that are `NULL` are learned. Given values start the search.
 #'   Default: the best of several kernels.
 #' @param noise noise variance, in squared units of `y`; 0 interpolates. A formula models its log: `~ 1`, `~ x1`
@@ -267,8 +267,8 @@ fit_as_asked <- function(data, asked) {
                            "converged. The fit is the best so far. Increase `max_seconds`."), fit = fit)
   } else if (isFALSE(fit$tol$met)) {
     words <- tolerance_words(fit)
-    warn_convergence(sprintf("`tol` = %s was not met. The fit, %s, is certified to %s: %s. %s", format(fit$tol$asked),
-                             words[2L], words[1L], words[3L], fit$tol$needs), fit = fit)
+    warn_convergence(sprintf("`tol` = %s was not met. The fit, %s, has an error of at most %s: %s. %s",
+                             format(fit$tol$asked), words[2L], words[1L], words[3L], fit$tol$needs), fit = fit)
   }
   warn_rival(fit$learned, in_units(fit, 1, 2))
   warn_small_n(fit$small_n, fit$nobs)
@@ -307,7 +307,7 @@ ended_by_time <- function(fit) {
 #' @param center,scale,control,keep_data,formula,data,... as in [pfdtc()].
 #' @param subset,na.action as in [lm()].
 #' @param m maximum number of inducing points, or number of rows for `gp_subsample()`. Default: `min(200, n)`.
-#' @param hyper as in [pfdtc()]. `"joint"` starts from the pilot: `gp_vfe()` then maximises the ELBO, `gp_exact()` the
+#' @param hyper as in [pfdtc()]. `"joint"` starts from `"pilot"`: `gp_vfe()` then maximises the ELBO, `gp_exact()` the
 #'   exact log marginal likelihood. `gp_dtc()`, `gp_sor()`, `gp_fitc()` and `gp_subsample()` have no `"joint"`.
 #' @return A fit, see [pfdtc_fit], of class `c("gp_vfe", "gp_fit")` and so on. For `gp_exact()` and `gp_subsample()` the
 #'   element `x` has the rows of the posterior. The element `evidence` is the log marginal likelihood of the approximate

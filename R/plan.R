@@ -197,7 +197,7 @@ argument_for_points <- function(asked) {
 
 # Describes c(gain, se, rows) as text, see decide().
 describe_dense <- function(dense) {
-  sprintf("changes the log density at %d held-out rows by %+.2g per row over neighbours (standard error %.2g)",
+  sprintf("changes the log density at %d held-out rows by %+.2g per row relative to neighbours (standard error %.2g)",
           as.integer(dense[["rows"]]), dense[["gain"]], dense[["se"]])
 }
 

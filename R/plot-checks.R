@@ -39,8 +39,8 @@ checks_figure <- function(fit, which) {
                    pit = data.frame(pit = stats::pnorm(score)), observed = data.frame(all[c("mean", "observed")]),
                    semivariogram = semivariogram(fit, numeric, used, score))
   name <- response_name(fit)
-  mean <- paste("mean of", name)
-  residual <- "residual, in its sd"
+  mean <- paste("leave-one-out mean of", name)
+  residual <- "leave-one-out residual / sd"
   level <- function(y, lty = 2) layer("rule", NULL, y, lty = lty, col = plot_colours["mean"])
   panel <- function(which, d) {
     switch(
@@ -95,7 +95,7 @@ pit_panel <- function(pit) {
   at <- (seq_len(classes) - 1) / classes
   height <- tabulate(pmin(classes, floor(pit * classes) + 1L), classes) / n * classes
   band <- stats::qbinom(c(0.025, 0.975), n, 1 / classes) / n * classes
-  list(args = list(main = "PIT histogram", xlab = "probability below", ylab = "density",
+  list(args = list(main = "PIT histogram", xlab = "probability of a smaller response", ylab = "density",
                    ylim = c(0, max(height, band))),
        layers = c(layer("box", 0, band[1L], x1 = 1, y1 = band[2L], border = NA, col = band_colour()),
                   layer("box", at, 0, x1 = at + 1 / classes, y1 = height, border = "black",
@@ -119,7 +119,7 @@ calibration_figure <- function(fit) {
 # Returns the panel of observed shares against leave-one-out probabilities, with bars of 95 % around the diagonal.
 shares_panel <- function(d, ylab, bar, dot = "black", ...) {
   half <- stats::qnorm(0.975) * d$sd
-  list(args = list(main = "Calibration", xlim = 0:1, ylim = 0:1, xlab = "probability by the other rows", ylab = ylab),
+  list(args = list(main = "Calibration", xlim = 0:1, ylim = 0:1, xlab = "leave-one-out probability", ylab = ylab),
        layers = c(diagonal, layer("segment", d$predicted, pmax(d$predicted - half, 0), x1 = d$predicted,
                                     y1 = pmin(d$predicted + half, 1), col = bar, ...),
                   layer("dots", d$predicted, d$observed, pch = 16, col = dot)))
@@ -154,7 +154,8 @@ choices_figure <- function(fit) {
     edge <- max(4 * stats::median(d$behind), 1e-3)
     at <- pmin(d$behind, edge)
     half <- 2 * replace(d$se, is.na(d$se), 0)
-    words <- if (what == "response") c("Response", "nats behind") else c("Kernel", "nats a row behind")
+    words <- if (what == "response") c("Response", "nats worse than the chosen") else
+      c("Kernel", "nats per row worse than the chosen")
     bars_panel(words[1L], words[2L], at, at - half, at + half,
                ifelse(d$behind > edge, sprintf("%s: %.2g", d$candidate, d$behind), d$candidate),
                ifelse(d$chosen, 16, 1))
@@ -233,11 +234,11 @@ confusion_figure <- function(fit) {
   y <- rep(rev(seq_len(K)), K)
   shade <- vapply(share, function(v) grDevices::adjustcolor(plot_colours["mean"], 0.05 + 0.9 * v), "")
   figure(list(list(
-    args = list(main = "Confusion", xlab = "most probable class by the other rows", ylab = response_name(fit)),
+    args = list(main = "Confusion", xlab = "leave-one-out most probable class", ylab = response_name(fit)),
     levels = levels, yticks = list(at = rev(seq_len(K)), labels = levels),
     layers = c(layer("box", x - 0.5, y - 0.5, x1 = x + 0.5, y1 = y + 0.5, border = "white", col = shade),
                layer("text", x, y, labels = c(counts), col = ifelse(share > 0.5, "white", "black"))))), counts,
-    foot = sprintf("%d of %d rows in their class", sum(diag(counts)), sum(counts)))
+    foot = sprintf("%d of %d rows classified correctly", sum(diag(counts)), sum(counts)))
 }
 
 #' Plot a Gaussian process fit
@@ -273,9 +274,9 @@ confusion_figure <- function(fit) {
 #' @param terms Should each term of a sum of kernels have its own panels?
 #' @param type For a non-Gaussian likelihood, `"response"` (mean response) or `"link"` (f).
 #' @param ... Arguments of [plot.default()]; for a map also `useRaster` and `zlim` of [image()].
-#' @return Invisibly, the data of the figure without offsets. Slices have `input`, `value`, `label` (level), `fit`,
-#'   `se.fit`, `lwr` and `upr` (credible band), `lwr_y` and `upr_y` (prediction band), and `outside` (is the value
-#'   beyond the data?). A map has the inputs, `fit` and `se.fit`; checks have a data frame for each panel.
+#' @return Invisibly, the data of the figure without offsets. Slices have `input`, `value`, `label` (of a level), `fit`,
+#'   `se.fit`, `lwr` and `upr` (credible band), `lwr_y` and `upr_y` (prediction band), and `outside` (is the
+#'   value beyond the data?). A map has the inputs, `fit` and `se.fit`; checks have a data frame for each panel.
 #' @seealso [plot_certificate()], [plot_trace()], [partial_dependence()], [cross_validate()]
 #' @examples
 #' fit <- pfdtc(mpg ~ wt + hp + cyl, mtcars, m = 15)

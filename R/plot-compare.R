@@ -60,7 +60,7 @@ comparison_figure <- function(s, value, fits, base, has_exact) {
     if (by_row) {
       at <- one$exact
       broad <- diff(range(at)) / 250
-      panel <- list(args = list(xlab = "exact mean", ylab = "mean less exact mean", ylim = range), layers = c(
+      panel <- list(args = list(xlab = "exact mean", ylab = "mean minus exact mean", ylim = range), layers = c(
         layer("box", at - broad, one$exact_lower, x1 = at + broad, y1 = one$exact_upper, border = NA, col = shade),
         layer("segment", at - broad, one$exact_middle, x1 = at + broad, y1 = one$exact_middle, lwd = 2, col = blue),
         layer("segment", at, one$fit_lower, x1 = at, y1 = one$fit_upper, lwd = 1.2, col = red),

@@ -227,7 +227,7 @@ course_figure <- function(results, divergence = c("own", "exact"), method = "pf"
   slope <- lapply(split(out, out$what), function(o) {
     stats::coef(stats::lm(log(error) ~ log(divergence), o)) # intercept and exponent of error = exp(a) d^b
   })
-  label <- paste("pF divergence", if (divergence == "own") "under nu" else "from the exact one")
+  label <- paste("pF divergence", if (divergence == "own") "(auxiliary distribution)" else "from the exact posterior")
   panels <- lapply(unique(out$what), function(what) {
     d <- out[out$what == what, ]
     runs <- split(d, d$repetition)

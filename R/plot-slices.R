@@ -29,7 +29,7 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
     var <- ends$sd_upper^2
     groups <- if (!certified) group_columns(model_of(fit)$kernel)
     if (length(groups)) { # an interval for a new response is for a new level
-      s$of <- c("f of the population", "y of a new level")
+      s$of <- c("f without group effects", "y of a new level")
       var <- latent_at(fit, replace(x, col(x) %in% groups, -2^50))$var
     }
     y <- if (response_of(fit)$conjugate) band(var, list(noise = noise, spread = noise_spread(fit, x)))
@@ -270,8 +270,8 @@ map_variables <- function(all, inputs, x, kernel) {
     if (length(numeric) > 1L) choose_variables(numeric, NULL, x, kernel, most = 2L) else numeric
   if (is.null(inputs) && length(shown) < 2L) shown <- utils::head(numeric, 2L)
   refuse_if(length(shown) != 2L || !all(vapply(shown, function(v) is.null(v$values), NA)), "inputs",
-            if (is.null(inputs)) sprintf("%d numeric variables", length(numeric)) else describe(inputs),
-            "two numeric variables for a map")
+            describe(inputs), "two numeric variables for a map", message = if (is.null(inputs)) sprintf(
+              "A map needs two numeric variables; the fit has %d.", length(numeric)))
   names <- vapply(shown, `[[`, "", "name")
   if (is.null(inputs) && grepl(vertical_names, names[1L], TRUE) && grepl(horizontal_names, names[2L], TRUE)) rev(shown)
   else shown

@@ -157,7 +157,8 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   })
   if (variational) found <- variational_at(data$x, sites, learned$kernel, z, found, state, run)
   if (is.null(state$stopped) && !(found$decrement < 1e-6 * (1 + sqrt(abs(found$evidence))))) {
-    warn_convergence(sprintf("The search for the %s did not converge (decrement %.2g). Predictions may be wrong.",
+    warn_convergence(sprintf(paste("The search for the %s did not converge (Newton decrement %.2g).",
+                                   "Predictions may be wrong."),
                              if (variational) "variational posterior" else "posterior's mode", found$decrement))
   }
   if (sites$skewed) {

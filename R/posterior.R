@@ -225,7 +225,8 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   inside$mean_upper <- inside$mean_upper + of_response
   out <- interval_frame(lapply(at, spread), lapply(inside, spread), function(v) shift + v,
                         function(v) eps * abs(v) + rounding)
-  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, of = "weighted sum")
+  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, of = "weighted sum",
+            transformed = !is.null(fit$transform))
 }
 
 # Returns a bound on the norm of the responses as given plus that of the offset (weighted sums of squares, then roots).
@@ -286,7 +287,7 @@ needs_data <- function(fit, argument) {
     "reference() and refine() take the source as `data`." else "Fit with `keep_data = TRUE`."
   abort_input(argument, "a fit without its data", message = sprintf(
     "%s the training rows, but %s.",
-    if (argument == "newdata") "Without `newdata`, this call needs" else sprintf("`%s` must have", argument),
+    if (argument == "newdata") "This call needs" else sprintf("`%s` must have", argument),
     if (source) "a fit of a row source keeps none" else "the fit was made with `keep_data = FALSE`"),
               hint = hint)
 }

@@ -22,7 +22,7 @@
 #' @param full_cov return the covariance matrix of all rows?
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? This computes two
 #'   further posteriors for each hyperparameter.
-#' @param re `FALSE` predicts for a level with effect 0, without groups in `newdata`. New levels are averaged over.
+#' @param re `FALSE` predicts for a level with effect 0, without groups in `newdata`. `TRUE` averages over new levels.
 #' @param na.action treatment of rows with missing values. By default their predictions are `NA`; `na.omit` drops the
 #'   rows.
 #' @param file for a row source, a CSV file for the predictions. After an interrupt the same call continues.

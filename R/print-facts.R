@@ -12,7 +12,7 @@ fit_fields <- list(
     paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
            count_of(if (variables) variables else inputs, "input"),
            if (variables && variables != inputs) sprintf(" (%s%s)", count_of(inputs, "column"),
-                                                         if (levels_too) " with those of levels" else ""),
+                                                         if (levels_too) ", one for each level of a factor" else ""),
            if (groups) paste0(", ", count_of(groups, "grouping factor")),
            if (has_ends(response) && !is.null(fit$data)) {
              L <- fit$data$sites$y
@@ -36,17 +36,17 @@ fit_fields <- list(
       return(if (!is.null(fit$transform)) sprintf("%s; mean, kernel and noise are on the %s scale",
                                                   describe_transform(fit$transform), transform_scale(fit$transform)))
     }
-    if (is_ordered(response)) { # cut points of f, without the constant mean
-      cuts <- cut_points(fit$theta)
+    if (is_ordered(response)) { # cut points of f, without its constant mean or intercept
+      cuts <- cut_points(fit$theta) - if (is.null(fit$linear)) fit$center else fit$linear["(Intercept)", "Estimate"]
       between <- paste(utils::head(response$levels, -1L), utils::tail(response$levels, -1L), sep = "|")
       return(sprintf("%s, cut points %s", response$full_label,
-                     paste(between, format(signif(cuts[is.finite(cuts)] - fit$center, 4)), collapse = ", ")))
+                     paste(between, format(signif(cuts[is.finite(cuts)], 4)), collapse = ", ")))
     }
     if (!is.null(fit$likelihood$row)) { # a family of gp_family()
       values <- if (length(fit$theta)) sprintf("%s = %s", response$shape, format(signif(fit$theta, 4)))
       return(paste(c(fit$likelihood$label, if (length(values)) toString(values)), collapse = "; "))
     }
-    paste(c(response$full_label, paste(response$shape, format(signif(response$shown(fit$theta), 4)))),
+    paste(c(response$full_label, paste(shape_words(response), format(signif(response$shown(fit$theta), 4)))),
           collapse = ", ")
   },
   Source = function(fit, response) {
@@ -60,7 +60,8 @@ fit_fields <- list(
     if (is_ordered(response)) return(NULL) # the mean is in the cut points
     if ("(Intercept)" %in% rownames(fit$linear)) {
       sd <- sqrt(term_variances(fit)["linear mean"])
-      return(with_numbers(paste0("linear", if (!is.na(sd)) ", prior sd %s"), if (!is.na(sd)) sd))
+      return(with_numbers(paste0("linear", if (!is.na(sd)) "; prior sd of the coefficients %s, for scaled inputs"),
+                          if (!is.na(sd)) sd))
     }
     scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
     if (length(fit$center) > 1L) return("constant for each class")
@@ -69,7 +70,8 @@ fit_fields <- list(
   Kernel = function(fit, response) {
     variance <- term_variances(fit)
     if (!length(variance) || anyNA(names(variance))) {
-      return(paste(term_words(fit$kernel, fit$frame$columns), collapse = " + "))
+      words <- unname(term_words(fit$kernel, fit$frame$columns))
+      return(if (identical(words, "linear mean")) "none: f is linear" else paste(words, collapse = " + "))
     }
     # Groups have a table of their own, and the line above shows a linear mean.
     own <- names(variance) != "linear mean" | !"(Intercept)" %in% rownames(fit$linear)
@@ -99,7 +101,7 @@ fit_fields <- list(
     }
   },
   # If two coordinates are the only inputs, use terms of geostatistics: nugget, partial sill and practical ranges.
-  Field = function(fit, response) {
+  Variogram = function(fit, response) {
     columns <- fit$frame$columns
     v <- fit$frame$variables
     globe <- length(v) == 1L && v[[1L]]$kind == "sphere"
@@ -116,12 +118,12 @@ fit_fields <- list(
   },
   Posterior = function(fit, response) {
     if (is.null(fit$inducing) || is_exact(fit)) return(NULL)
-    how <- switch(fit$inducing_method, greedy = "greedy in the prior variance",
-                  divergence = "greedy in the pF divergence", random = "random rows", kmeans = "k-means",
-                  given = "as given", fit$inducing_method)
-    if (isTRUE(fit$moved)) {
+    how <- switch(fit$inducing_method, greedy = "rows chosen greedily by prior variance",
+                  divergence = "rows chosen greedily by pF divergence", random = "random rows",
+                  kmeans = "centres of k-means", given = "as given", fit$inducing_method)
+    if (has_moved_points(fit)) {
       how <- sprintf("with optimised locations (start: %s%s)", how,
-                     if (is.na(fit$evaluations["other start"])) "" else ", the better of two")
+                     if (is.na(fit$evaluations["other start"])) "" else ", the better of two starts")
     }
     points <- sprintf("%d inducing point%s", fit$m, plural_s(fit$m))
     if (isTRUE(fit$m < fit$m_asked)) {
@@ -142,19 +144,20 @@ fit_fields <- list(
     kept <- fit$near$rows$x
     rows <- if (!is.null(kept)) sprintf(", out of %s rows kept in memory (%s)", show_count(nrow(kept)),
                                         show_bytes(8 * length(kept)))
-    far <- if (length(fit$near$neighbours) > 1L) sprintf(", %d far from the data", fit$near$neighbours[2L])
+    far <- if (length(fit$near$neighbours) > 1L) sprintf(" (%d far from the data)", fit$near$neighbours[2L])
     paste0(sprintf("%d nearest rows for each prediction", fit$neighbours), far, rows,
            if (!response$conjugate) ", as working responses at the mode")
   },
   # `gain` is the mean held-out log density without neighbours minus the one with neighbours.
   Trial = function(fit, response) {
-    if (is.null(fit$trial)) return(NULL)
+    if (is.null(fit$trial) || !is.null(fit$near)) return(NULL) # `Choices` has it for a fit with neighbours
     sprintf("without neighbours, the log density changes by %+.4f per held-out row (%d rows, standard error %.4f)",
             fit$trial[["gain"]], as.integer(fit$trial[["rows"]]), fit$trial[["se"]])
   },
   Auxiliary = function(fit, response) {
     if (is.null(fit$aux) || isFALSE(fit$moved)) return(NULL)
-    format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points)))
+    paste("distribution of the pF divergence:",
+          format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points))))
   },
   Estimation = function(fit, response) {
     if (!response$conjugate) {
@@ -165,14 +168,14 @@ fit_fields <- list(
     text <- switch(fit$hyper, fixed = "hyperparameters fixed by the user",
                    evidence = if (is_groups_only(fit$kernel)) "restricted maximum likelihood" else
                      describe_starts(fit$learned),
-                   pilot = "VFE with fixed random inducing points (pilot)",
+                   pilot = "ELBO with fixed random inducing points (`hyper` = \"pilot\")",
                    joint = if (is.null(method_traits(fit)$objective)) "log marginal likelihood" else
-                     "hyperparameters and inducing points together", fit$hyper)
+                     "hyperparameters and inducing points in turn", fit$hyper)
     code <- fit$pilot$convergence
     if (is.null(code) || code == 0L) return(text)
     stopped <- switch(as.character(code), "1" = "at `maxit`", "2" = "at its time limit", "52" = "by an interrupt",
                       paste("with code", code))
-    sprintf("%s; the pilot was stopped %s", text, stopped)
+    sprintf("%s; its search was stopped %s", text, stopped)
   },
   Optimiser = function(fit, response) {
     idle <- c("nothing to optimise", unlist(fit$because)["move"]) # is printed as a choice
@@ -209,14 +212,14 @@ fit_fields <- list(
     # Infinite log densities (and -1e299 for a constant) have no differences to print.
     nats <- function(v) if (v < -1e6) "below -1e6" else sprintf("%.2f", v)
     line <- if (is.finite(fit$small_n$linear)) sprintf("linear model %s, ", nats(fit$small_n$linear)) # -Inf if few
-    sprintf("leave-one-out log density, nats per row: this fit %s, %smean alone %s", nats(fit$small_n$fit),
-            line %||% "", nats(fit$small_n$mean))
+    sprintf("leave-one-out log density in nats per row, higher is better: this fit %s, %smean alone %s",
+            nats(fit$small_n$fit), line %||% "", nats(fit$small_n$mean))
   },
   Choices = function(fit, response) {
     because <- unlist(fit$because)
     plain <- c("learned", if (is.null(fit$transform)) "response", if (is.null(fit$noise_trend)) "sizes",
                if (is_exact(fit) || is_laplace_limit(fit)) "posterior", if (is.null(fit$near)) "neighbours",
-               if (!isTRUE(fit$moved)) "move")
+               if (!has_moved_points(fit)) "move")
     shown <- because[!names(because) %in% plain]
     if (length(shown)) shown
   })
@@ -227,12 +230,21 @@ fit_facts <- function(fit) {
              "objective", "jitter", "evaluations", "seconds", "convergence", "message", "posterior", "likelihood",
              "source")
   fit$linear <- linear_coefficients(fit)
+  fields <- lapply(fit_fields, function(text) text(fit, response_of(fit)))
+  if (is_ordered(response_of(fit)) && !is.null(fit$linear)) { # the cut points are relative to the intercept
+    fit$linear <- fit$linear[-1L, , drop = FALSE]
+  }
+  fit$evidence <- largest_evidence(fit)
   inputs <- input_table(fit)
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit), columns = fit$frame$columns,
     inputs = inputs, range = stats::setNames(inputs$range, inputs$name), linear = fit$linear,
-    groups = group_table(fit), df_text = describe_df(fit),
-    fields = lapply(fit_fields, function(text) text(fit, response_of(fit)))))
+    groups = group_table(fit), df_text = describe_df(fit), fields = fields))
+}
+
+# Returns TRUE if an optimisation has moved the inducing points.
+has_moved_points <- function(fit) {
+  isTRUE(fit$moved) && !identical(method_traits(fit)$objective, "none") && !isTRUE(fit$control$maxit == 0)
 }
 
 # Returns the number of learned hyperparameters as text, and which of them are not in coef().

@@ -14,12 +14,19 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
   kept <- !is.null(fit$data)
   out <- fit_facts(fit)
   out$digits <- digits
+  if (has_own_likelihood(fit)) {
+    evidence <- stats::logLik(fit)
+    out[c("evidence", "df_text")] <- list(as.double(evidence), paste("restricted likelihood;", count_of(
+      as.integer(attr(evidence, "df")), "parameter")))
+  }
   if (!has_labels(response_of(fit))) out["term_shares"] <- list(term_shares(fit)) # for one latent function
   out["input_shares"] <- list(input_shares(fit))
   if (!response_of(fit)$conjugate) {
     scores <- function(...) {
       s <- training_scores(fit, ...)
-      c(NLPD = s$nlpd, RMSE = s$rmse, "Brier score" = s$brier)
+      out <- c("negative log predictive density" = s$nlpd, RMSE = s$rmse, "Brier score" = s$brier)
+      if (has_ends(response_of(fit))) names(out)[2L] <- "RMSE of uncensored rows"
+      out
     }
     out$scores <- if (kept) scores(seen = TRUE)
     out$scores_loo <- if (kept && fit$nobs <= dense_rows) scores() # takes long with neighbours
@@ -92,7 +99,7 @@ summary_fields <- function(x) {
     },
     "Leave-one-out" = scores(x$scores_loo), "Training rows" = scores(x$scores),
     "Log marginal likelihood" = with_numbers(sprintf(
-      "%%s (%s)", paste(c(evidence, x$df_text), collapse = "; ")), largest_evidence(x)),
+      "%%s (%s)", paste(c(evidence, x$df_text), collapse = "; ")), x$evidence),
     Jitter = if (isTRUE(x$jitter > 1e-12)) paste(format(x$jitter, digits = 2), "of the signal variance"),
     Time = paste0(format(signif(sum(unlist(x$seconds)), 3)), " s", if (length(made)) {
       sprintf(" (%.0f function evaluations in optimisation)", sum(made))
@@ -196,7 +203,7 @@ print_parameters <- function(about, show) {
   of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # groups have a table
   printed <- names(theta) %in% of_lengths | grepl("(^|[.])variance$", names(theta)) | of_groups |
     names(theta) %in% c("noise", "mean", rownames(about$linear), response_of(about)$shape) |
-    is_ordered(response_of(about)) & startsWith(names(theta), "width.")
+    is_ordered(response_of(about)) & grepl("^(width[.]|[(]Intercept[)]$)", names(theta)) # in the cut points
   if (all(printed)) return(invisible())
   cat("\n")
   rest <- sub("^mean[.]", "Constant mean, ", names(theta)[!printed])
@@ -269,7 +276,7 @@ certificate_fields <- function(x) {
   known <- !is.na(x$mean_error)
   largest <- if (any(known)) max(x$mean_error[known])
   unit <- attr(x, "sd_y")
-  transformed <- "fit_lower" %in% names(x)
+  transformed <- "fit_lower" %in% names(x) || isTRUE(attr(x, "transformed"))
   of_sd <- if (isTRUE(unit > 0) && any(known) && is.null(attr(x, "likelihood"))) { # else f has another unit
     sprintf(" (%s times the sd of the %sresponse)", number(largest / unit), if (transformed) "transformed " else "")
   }
@@ -277,16 +284,20 @@ certificate_fields <- function(x) {
   ratio <- ratio[is.finite(ratio)]
   weights <- attr(x, "weights")
   outside <- any((x$mean < x$mean_lower | x$mean > x$mean_upper)[known])
-  exact <- if (is.null(attr(x, "likelihood"))) "mean" else "mode of f"
-  list(Mean = if (any(known)) paste0("`mean` differs from the exact ", exact, " by at most ", number(largest), of_sd),
+  exact <- if (is.null(attr(x, "likelihood"))) "`mean` differs from the exact mean" else
+    "`mean` is the posterior mode of f; it differs from the exact mode"
+  list(Mean = if (any(known)) paste0(exact, " by at most ", number(largest), of_sd),
        Sd = if (length(ratio)) {
          ends <- unique(number(range(ratio)))
          if (identical(ends, "1")) "`sd` equals the exact sd to 3 digits" else
            sprintf("the exact sd is %s times `sd`", paste(ends, collapse = " to "))
        },
        Bounds = if (outside) "`mean_lower` and `mean_upper` bound the exact mean; `mean` is that of the fit",
-       Classes = if ("class" %in% names(x)) "f is relative to the first class, whose f is 0",
-       Scales = if (transformed) "`mean` and `sd` are of the transformed response, `median` and `fit` of the response",
+       Classes = if ("class" %in% names(x)) c(
+         "f is relative to the first class, whose f is 0",
+         "`response` is the probability averaged over f, `mode` the probability at the mode of f"),
+       Scales = if (transformed) paste0("`mean` and `sd` are of the transformed response",
+                                        if ("fit_lower" %in% names(x)) ", `median` and `fit` of the response"),
        Posterior = if (!is.null(attr(x, "likelihood"))) {
          c("The bounds hold for Laplace's approximation at the mode, not for the true posterior.",
            if (nrow(x) && (is.numeric(attr(x, "moved")) || isTRUE(attr(x, "moved")))) {
@@ -312,7 +323,7 @@ print.pfdtc_laplace_check <- function(x, ...) {
               if (is.na(x$laplace)) "variational" else "Laplace", x$draws))
   print_fields(list("Pareto k" = laplace_check_lines(x)[1L], Likelihood = laplace_check_lines(x)[2L],
                     Posterior = laplace_check_lines(x)[-(1:2)],
-                    "Lower bound" = sprintf("%s, of the true log marginal likelihood of the exact GP",
+                    "Lower bound" = sprintf("of the true log marginal likelihood of the exact GP: %s",
                                             format(x$elbo, digits = 7))))
   invisible(x)
 }

@@ -155,6 +155,11 @@ known_numbers <- function(L, U) {
 # Returns TRUE if responses are known up to an interval, whose upper end is in sites$size.
 has_ends <- function(response) response$reads %in% c("times", "censored")
 
+# Returns the shape parameters in words.
+shape_words <- function(response) {
+  switch(response$reads, times = "scale of the log time", censored = "noise sd", response$shape)
+}
+
 #' Model times until an event, and censored numbers
 #'
 #' These functions make families for the argument `family` of [pfdtc()]. `weibull()`, `loglogistic()` and `lognormal()`
@@ -378,8 +383,8 @@ check_distribution <- function(fit, argument = "fit") {
 stated_claims <- function(likelihood) {
   row <- likelihood$row
   if (is.null(row)) return(NULL)
-  said <- c(if (row$concave) "the log density is concave",
-            if (!is.null(row$kappa)) sprintf("|l'''| is at most %s |l''|", format(row$kappa)),
-            if (!is.null(row$curvature)) "`curvature` bounds its second derivative")
+  said <- c(if (row$concave) "the log density l is concave in f",
+            if (!is.null(row$kappa)) sprintf("|l'''| <= %s |l''|", format(row$kappa)),
+            if (!is.null(row$curvature)) "`curvature` bounds l''")
   if (length(said)) sprintf("as stated by the family: %s", paste(said, collapse = ", "))
 }

@@ -232,8 +232,8 @@ truncated_poisson <- function() new_family("truncated_poisson", "log")
 #' variance. Levels without rows are dropped. Probabilities are averaged over the posterior of f.
 #'
 #' The first cut point of `ordinal()` is 0, because \eqn{f} has a constant mean. The widths of the classes between the
-#' first and the last are learned, and `coef()` returns the widths. `print()` shows the cut points minus the constant
-#' mean, as `MASS::polr()` does.
+#' first and the last are learned, and `coef()` returns the widths. `print()` shows the cut points minus the mean or
+#' intercept, as `MASS::polr()` does.
 #' @param link distribution of the noise \eqn{e}: `"logit"` for logistic (proportional odds), `"probit"` for normal,
 #'   `"cloglog"` for the log of an exponential (proportional hazards).
 #' @return An object of class `pfdtc_family`. With `ordinal()`, [pfdtc()] raises an error if the factor is not ordered.

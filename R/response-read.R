@@ -55,7 +55,7 @@ print.pfdtc_family <- function(x, ...) {
   }
   response <- as_response(as_likelihood(x))
   value <- if (is.null(x$theta)) "learned" else format(response$shown(x$theta), digits = 4)
-  said <- c(response$full_label, if (length(response$shape)) paste(response$shape, value))
+  said <- c(response$full_label, if (length(response$shape)) paste(shape_words(response), value))
   cat("Family: ", paste(said, collapse = ", "), "\n", sep = "")
   invisible(x)
 }
@@ -323,8 +323,7 @@ check_family <- function(family, y, f = seq(-6, 6, by = 0.25)) {
   check_given("y", "Give some responses to check at, as in y = 0:5.")
   refuse_if(response$conjugate || !response$reads %in% c("numbers", "counts", "positive", "own"), "family",
             describe(family), "poisson(), nb(), Gamma(\"log\"), tweedie(), student() or a result of gp_family()")
-  y <- check_vector(y, "y")
-  failures_of(likelihood, y, check_vector(f, "f"))
+  failures_of(likelihood, check_vector(y, "y"), check_vector(f, "f"))
 }
 
 failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {

@@ -274,8 +274,9 @@ check_positive_response <- function(y, argument = "transform") {
 describe_transform <- function(transform) {
   if (is.null(transform)) return(NA_character_)
   if (transform$kind == "log") return("log-transformed")
-  sprintf("Yeo-Johnson transform of (y - %s) / %s, lambda %s", format(signif(transform$centre, 4)),
-          format(signif(transform$unit, 4)), format(signif(transform$lambda, 3)))
+  sprintf("Yeo-Johnson transform of (y %s %s) / %s, lambda %s", if (transform$centre < 0) "+" else "-",
+          format(signif(abs(transform$centre), 4)), format(signif(transform$unit, 4)),
+          format(signif(transform$lambda, 3)))
 }
 
 transform_scale <- function(transform) if (transform$kind == "log") "log" else "transformed"

@@ -181,7 +181,7 @@ check_weights <- function(weights, n) {
   weights <- check_vector(weights, "weights", n)
   bad <- which(weights != 0 & !(weights >= 1e-60 & weights <= 1e60))[1L]
   refuse_if(!is.na(bad), "weights", weights[bad], "0 or numbers from 1e-60 to 1e60",
-            hint = "Divide all weights by one number.", where = sprintf("element %d", bad))
+            hint = if (weights[bad] > 0) "Divide all weights by one number.", where = sprintf("element %d", bad))
   weights
 }
 

@@ -115,7 +115,7 @@ complete_settings <- function(data, asked) {
   asked$columns <- colnames(data$x)
   other <- setdiff(asked$like_columns, asked$columns)
   refuse_if(length(other) && !is.null(data$terms), "like",
-            sprintf("has the input %s, which the data do not have", list_quoted(other)),
+            sprintf("has the input%s %s, which the data do not have", plural_s(length(other)), list_quoted(other)),
             hint = sprintf("The data have %s.", list_quoted(asked$columns)))
   asked$kernel <- complete_kernel_asked(data, asked)
   if (inherits(asked$noise, "formula")) asked["noise"] <- list(NULL) # is learned by response_stage()
@@ -211,7 +211,8 @@ learned_names <- function(asked, compiled) {
     what <- sub("[.].*", "", lacking[1L])
     argument <- if (what == "noise") "noise" else "kernel"
     by <- if (asked$hyper == "fixed") "`hyper = \"fixed\"`" else "`fix`"
-    abort_input(argument, sprintf("has no value for %s, which %s needs", lacking[1L], by),
+    abort_input(argument, sprintf("%s, which %s needs", if (what == "noise") "is missing" else
+      paste("has no value for", lacking[1L]), by),
                 hint = if (what == "noise") "Give noise = <variance>." else
                   if (has_one_factor(asked$kernel)) sprintf("Give it as in kernel_se(%s = <value>).", what) else
                     "Give it to the factor that it belongs to.")

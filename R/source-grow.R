@@ -1,21 +1,21 @@
 #' Add or remove rows, or replace inducing points
 #'
-#' Updates a fit without learning again: kernel, noise, centre and scale do not change. `add_rows()` and `drop_rows()`
-#' also keep the inducing points. `update_points()` chooses new inducing points, for example if new rows are far from
-#' the old rows.
+#' Updates a fit without learning again: kernel, noise, and centre and scale of `y` stay. `add_rows()` and
+#' `drop_rows()` also keep the inducing points. `update_points()` chooses new inducing points, for example if new rows
+#' are far from the old ones.
 #'
 #' The posterior equals the posterior of a fit to the present rows with the same inducing points, up to rounding. A
 #' Gaussian fit with inducing points needs no data: n new rows take \eqn{O(n m^2)} time. A fit with its data computes
 #' its posterior again with the same hyperparameters. A non-Gaussian fit needs its data. The `reference` of a fit is
 #' computed again if the fit has its data, otherwise it is removed. Without data, `drop_rows()` raises an error if
-#' rounding errors would be visible.
+#' rounding errors would be large.
 #' @param fit a fit by any function except [gp_subsample()].
 #' @param newdata a data frame with the variables of the formula, response and weights included, or a row source
 #'   ([rows_blocks()]). For a fit from a matrix, a list with `x`, `y` and, if used, `weights` and `offset`.
 #' @param rows numbers of the rows to remove, counted without rows that were omitted for missing values. For a fit
 #'   without its data, the rows themselves, as `newdata`.
 #' @param m number of inducing points. Default: the present number.
-#' @return The fit, without the certificate of `tol`. Its elements `added` and `dropped` count rows; `allowance` bounds
+#' @return The fit, without its certificate for `tol`. Its elements `added` and `dropped` count rows; `allowance` bounds
 #'   the relative rounding error after rows were removed. `update_points()` returns the same inducing points if others
 #'   would reduce the residual prior variance by less than a tenth.
 #' @examples
@@ -59,9 +59,13 @@ add_rows <- function(fit, newdata) {
 drop_rows <- function(fit, rows) {
   fit <- check_growing(fit)
   check_given("rows", "Give numbers of rows, or the rows if the fit keeps none.")
-  if (is.null(fit$data)) return(with_sums(fit, added_rows(fit, rows), -1))
+  if (is.null(fit$data)) {
+    refuse_if(is.numeric(rows) && is.null(dim(rows)), "rows", describe(rows), "a data frame with the rows to remove",
+              hint = "The fit has no data, in which numbers would find them.")
+    return(with_sums(fit, added_rows(fit, rows), -1))
+  }
   n <- length(fit$data$response)
-  refuse_if(!is.numeric(rows) || anyNA(rows) || any(rows < 1 | rows > n | rows != round(rows)), "rows", rows,
+  refuse_if(!is.numeric(rows) || anyNA(rows) || any(rows < 1 | rows > n | rows != round(rows)), "rows", describe(rows),
             sprintf("numbers of rows, from 1 to %d", n))
   rows <- unique(as.integer(rows))
   if (!length(rows)) return(fit)
@@ -129,7 +133,7 @@ with_new_sums <- function(fit, new, sign) {
     if (off > 1e-4) {
       shown <- format(off, digits = 2)
       abort_input("rows", shown,
-                  message = sprintf("Without `rows`, rounding errors of the sums could reach %s of the noise.", shown),
+                  message = sprintf("Without these rows, rounding errors could reach %s of the noise.", shown),
                   hint = "Fit the remaining rows instead.")
     }
     fit$allowance <- sum(fit$allowance, off)

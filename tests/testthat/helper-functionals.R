@@ -111,7 +111,7 @@ attack_functionals <- function(seed, kind = "sums") {
       frame(posterior_certificate(posterior_of(fit), fun, e, max_seconds = 5))
     }), list(frame(kriging_alone_of(fit, fun))))
   }, warning = function(w) {
-    apart <<- apart + grepl("do not meet", conditionMessage(w))
+    apart <<- apart + grepl("do not overlap", conditionMessage(w))
     invokeRestart("muffleWarning")
   }), pfdtc_error_numerical = identity, pfdtc_error_input = function(e) {
     if (kind == "slopes" && grepl("have no slopes", conditionMessage(e))) e else stop(e) # groups beside points

@@ -206,3 +206,11 @@ test_that("a comparison prints a row for each fit, without columns that are empt
   expect_match(lines[8], sprintf("^one .*%s", format(signif(table$nlpd[1], 3))))
   expect_output(print(table[1, c("method", "nlpd")]), "method +nlpd\none")
 })
+
+test_that("a fit of several classes has its log density and certified error in the table", {
+  fit <- with_seed(1, pfdtc(Species ~ Petal.Length, iris, kernel = kernel_se(1, 4), hyper = "fixed",
+                            family = multinomial()))
+  table <- compare_fits(fit, newdata = iris[c(1, 70, 140), ])
+  expect_equal(table$nlpd, -mean(predict(fit, iris[c(1, 70, 140), ], type = "density")))
+  expect_lt(table$certified_mean_error, 1e-3)
+})

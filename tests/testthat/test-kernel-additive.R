@@ -91,9 +91,9 @@ test_that("the default fit of a sum takes the additive kernel, that of an intera
   fit <- with_seed(1, pfdtc(x, sum_of(x) + noise))
   expect_true(is_additive(fit$kernel))
   expect_match(fit$because[["kernel"]], "nats")
-  expect_output(print(fit), "squared exponential per input", fixed = TRUE)
+  expect_output(print(fit), "squared exponential of each input", fixed = TRUE)
   plain <- with_seed(1, pfdtc(x, sum_of(x) + noise, plain = TRUE))
-  expect_false(any(grepl("per input", plain$kernels$kernel)))
+  expect_false(any(grepl("of each input", plain$kernels$kernel)))
   one <- with_seed(1, pfdtc(x, sum_of(x) + noise, kernel = kernel_of(fit$kernel$base)))
   error <- function(fit) sqrt(mean((predict(fit, new) - sum_of(new))^2))
   expect_lt(error(fit), 0.5 * error(one))
@@ -168,7 +168,7 @@ test_that("beyond exact learning some rows choose the additive kernel for all, a
   fit <- made()
   expect_true(is_additive(fit$kernel))
   expect_match(fit$because[["kernel"]], "800 rows")
-  expect_match(fit$kernels$kernel[fit$kernels$chosen], "per input")
+  expect_match(fit$kernels$kernel[fit$kernels$chosen], "of each input")
   # Other values of the kernel's parameters are weighted by the exact density of 800 rows, not by the Vecchia
   # likelihood.
   apart <- predict(fit, x[1:50, ], hyper_uncertainty = TRUE) - predict(fit, x[1:50, ])

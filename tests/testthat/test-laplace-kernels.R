@@ -135,11 +135,11 @@ test_that("a sum of functions of single inputs gets the additive kernel, unless 
   fit <- pfdtc(y ~ ., d, family = binomial())
   expect_true(is_additive(fit$kernel))
   plain <- pfdtc(y ~ ., d, family = binomial(), plain = TRUE)
-  expect_false(any(grepl("per input", plain$kernels$kernel)))
+  expect_false(any(grepl("of each input", plain$kernels$kernel)))
   nlpd <- function(fit) -mean(predict(fit, new, type = "density"))
   expect_lt(nlpd(fit), nlpd(plain))
   few <- pfdtc(y ~ ., d[1:60, ], family = binomial())
-  expect_false(any(grepl("per input", few$kernels$kernel)))
+  expect_false(any(grepl("of each input", few$kernels$kernel)))
 })
 
 test_that("what is averaged over the parameters is the integral over them", {

@@ -57,7 +57,7 @@ test_that("a deterministic response is transformed only if its held-out squared 
   }
   fit <- with_seed(1, pfdtc(y ~ ., sums(60, 1), transform = "auto"))
   expect_identical(fit$transform$kind, "log")
-  expect_match(fit$because[["sizes"]], "next to none")
+  expect_match(fit$because[["sizes"]], "almost 0")
   plain <- with_seed(1, pfdtc(y ~ ., sums(60, 1), transform = "none", noise = ~ 1))
   expect_lt(error(fit, sums(100, 2)), error(plain, sums(100, 2)) / 3)
   # For Goldstein and Price's function, the log marginal likelihood prefers a transform that predicts worse.
@@ -75,7 +75,7 @@ test_that("a deterministic response that stays as given has the structure of a f
   fits <- list(with_seed(1, pfdtc(y ~ ., d, transform = "auto")),
                with_seed(1, pfdtc(y ~ ., d, transform = "none", noise = ~ 1)))
   expect_null(fits[[1L]]$transform)
-  expect_match(fits[[1L]]$kernel$label, "per input") # its gain counts beside the profile of the choice
+  expect_match(fits[[1L]]$kernel$label, "of each input") # its gain counts beside the profile of the choice
   expect_identical(fits[[1L]]$kernel$label, fits[[2L]]$kernel$label)
 })
 

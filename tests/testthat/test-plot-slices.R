@@ -122,7 +122,7 @@ test_that("the prediction band of a fit with groups is that of a new level, and 
   s <- slices(fit, NULL, NULL, 0.9, 5)
   new <- suppressMessages(predict(fit, data.frame(x = s$curves$value, g = "new"), interval = "prediction", level = 0.9))
   expect_equal(unname(as.matrix(s$curves[c("fit", "lwr_y", "upr_y")])), unname(new), tolerance = 1e-10)
-  expect_identical(s$of, c("f of the population", "y of a new level"))
+  expect_identical(s$of, c("f without group effects", "y of a new level"))
 })
 
 test_that("axes without limits contain what is drawn, but ticks and lines with a slope", {

@@ -150,7 +150,7 @@ test_that("only factors have columns of levels", {
     paste(utils::capture.output(print(fit)), collapse = "\n")
   }
   expect_match(fixed(mpg ~ poly(wt, 2) + hp, 3), "2 inputs (3 columns)", fixed = TRUE)
-  expect_match(fixed(mpg ~ factor(cyl) + hp, 4), "2 inputs (4 columns with those of levels)", fixed = TRUE)
+  expect_match(fixed(mpg ~ factor(cyl) + hp, 4), "2 inputs (4 columns, one for each level of a factor)", fixed = TRUE)
 })
 
 test_that("a certificate without rows has its classes, and no distance", {
@@ -159,4 +159,30 @@ test_that("a certificate without rows has its classes, and no distance", {
   said <- utils::capture.output(print(certify(fit, iris[0, ])))
   expect_match(said[1], "0 rows and 3 classes")
   expect_no_match(paste(said, collapse = " "), "differ")
+})
+
+test_that("cut points of ordered classes are printed relative to the intercept of a linear mean", {
+  d <- transform(cars, far = cut(dist, c(-Inf, 20, 50, Inf), c("near", "middle", "far"), ordered_result = TRUE))
+  fit <- with_seed(1, suppressMessages(pfdtc(far ~ speed, d)))
+  beta <- coef(fit)
+  cuts <- signif(cumsum(c(0, beta[["width.middle"]])) - beta[["(Intercept)"]], 4)
+  shown <- paste(utils::capture.output(print(fit)), collapse = "\n")
+  expect_match(shown, sprintf("near|middle %s, middle|far %s", cuts[1], cuts[2]), fixed = TRUE)
+  expect_false(grepl("(Intercept)", shown, fixed = TRUE))
+  # a class is left where f = intercept + slope * speed crosses its cut point
+  f <- beta[["(Intercept)"]] + beta[["speed"]] * (cuts[1] / beta[["speed"]])
+  expect_lt(abs(f), 1e-3 * abs(cuts[1]))
+})
+
+test_that("summary() has the value and the parameters of logLik(), with and without groups alone", {
+  fits <- list(pfdtc(dist ~ speed, cars, kernel = kernel_se()),
+               pfdtc(weight ~ (1 | Chick), ChickWeight[1:100, ], mean = ~ Time))
+  for (fit in fits) expect_equal(summary(fit)$evidence, as.double(logLik(fit)))
+  expect_output(print(summary(fits[[2L]])), "restricted likelihood; 4 parameters")
+})
+
+test_that("inducing points that no optimisation moves are not said to be optimised", {
+  same <- list(dist ~ speed, cars, m = 4, kernel = kernel_se(10, 500), noise = 200, hyper = "fixed")
+  expect_false(any(grepl("optimised", utils::capture.output(print(do.call(gp_sor, same))))))
+  expect_output(print(do.call(gp_vfe, same)), "optimised locations")
 })

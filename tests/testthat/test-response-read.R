@@ -219,7 +219,7 @@ test_that("methods have the shapes they have of any fit", {
   expect_true(all(unlist(draws) >= 0) && all(unlist(draws) == round(unlist(draws))))
   expect_s3_class(logLik(fit), "logLik")
   expect_output(print(fit), "Poisson")
-  expect_output(print(summary(fit)), "NLPD")
+  expect_output(print(summary(fit)), "negative log predictive density")
   again <- unserialize(serialize(fit, NULL))
   expect_identical(predict(again), predict(fit))
   half <- quietly(n ~ x + z, d, family = poisson(), keep_data = FALSE)
