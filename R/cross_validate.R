@@ -77,7 +77,7 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   cat(sprintf("Cross-validation of %s(): %d rows, %d folds%s\n", attr(x, "method"), all$n, nrow(x),
               if (attr(x, "by")) " of whole groups" else ""))
   cat(if (attr(x, "hyper") == "refit") "The model is estimated again in each fold" else
-    "The model of the fit is kept in all folds", "\n\n", sep = "")
+    "The model of the fit is kept in all folds", "\n", sep = "")
   table <- rbind(data.frame(lapply(x, identity)), all)
   table$fold <- c(as.character(x$fold), "all rows")
   table <- table[!vapply(table, function(v) all(is.na(v)), NA)]
@@ -90,10 +90,9 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
              accuracy = "Accuracy", cover50 = "In 50 % intervals", cover95 = "In 95 % intervals", seconds = "Seconds")
   words <- c(nlpd = "NLPD: mean negative log predictive density",
              crps = "CRPS: mean continuous ranked probability score")
-  words <- words[names(words) %in% names(table)]
+  cat(words[names(words) %in% names(table)], "", sep = "\n")
   names(table) <- label[names(table)]
   print(table, row.names = FALSE, right = TRUE)
-  cat(words, sep = "\n")
   invisible(x)
 }
 

@@ -318,16 +318,23 @@ test_that("a transform costs 4 nats, and gains below 10 nats have a decimal", {
   expect_identical(response_model(from, NULL)$parameters, 0L)
   expect_identical(response_model(from, new_transform("log", d$y))$parameters, 2L)
   said <- function(nats) {
-    models <- list(list(score = nats), list(score = 0, transform = new_transform("log", 1)))
+    models <- list(list(label = "none", score = nats),
+                   list(label = "log", score = 0, transform = new_transform("log", 1)))
     because_response(list(tried = models, best = models[[2L]]), list(transforms = 1:2), 2)[["response"]]
   }
   expect_match(said(1), "1.0 nats", fixed = TRUE)
   expect_match(said(9.96), "10 nats", fixed = TRUE)
   expect_match(said(31.4), "31 nats", fixed = TRUE)
+  # a model that was refused is no alternative
+  logged <- list(label = "log", score = 0, transform = new_transform("log", 1))
+  tried <- list(list(label = "none", score = 7), list(label = "none, smooth noise", score = -50), logged)
+  but <- list(tried = tried, best = logged, refused = list("none, smooth noise" = "its squared errors"))
+  reason <- because_response(but, list(transforms = 1:2), 2)[["response"]]
+  expect_match(reason, "likelihood 7.0 nats higher", fixed = TRUE)
   constant <- list(best = list(transform = NULL), refused = NULL)
   sizes <- function(...) because_response(replace(constant, ...names(), list(...)), list(trends = 1:2), 2)[["sizes"]]
   expect_match(sizes(), "less than its penalty, 4.0 nats")
-  expect_match(sizes(refused = list("none, smooth noise" = "its squared errors")), "refused")
+  expect_match(sizes(refused = list("none, smooth noise" = "its squared errors")), "does not predict")
 })
 
 test_that("the floor of the noise of a transformed response has the median of its steps", {
