@@ -352,8 +352,7 @@ table_of_responses <- function(choice, labels) {
 because_response <- function(choice, open, price) {
   # says what the best model gains over those without `what`, after the penalty of `parameters`
   gain <- function(what, plain, parameters) {
-    left <- Filter(function(model) !model$label %in% names(choice$refused), choice$tried)
-    without <- Filter(function(model) is.null(model[[what]]), left)
+    without <- Filter(function(m) is.null(m[[what]]) && !m$label %in% names(choice$refused), choice$tried)
     gain_over(plain, min(vapply(without, `[[`, 0, "score")) - choice$best$score, price * parameters)
   }
   transform <- choice$best$transform

@@ -271,7 +271,7 @@ map_variables <- function(all, inputs, x, kernel) {
   if (is.null(inputs) && length(shown) < 2L) shown <- utils::head(numeric, 2L)
   refuse_if(length(shown) != 2L || !all(vapply(shown, function(v) is.null(v$values), NA)), "inputs",
             describe(inputs), "two numeric variables for a map", message = if (is.null(inputs)) sprintf(
-              "A map needs two numeric variables; the fit has %d.", length(numeric)))
+              "A map needs two numeric `inputs`; the fit has %d.", length(numeric)))
   names <- vapply(shown, `[[`, "", "name")
   if (is.null(inputs) && grepl(vertical_names, names[1L], TRUE) && grepl(horizontal_names, names[2L], TRUE)) rev(shown)
   else shown

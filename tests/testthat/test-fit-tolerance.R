@@ -251,7 +251,7 @@ test_that("print() and summary() say what is certified, never less than it is", 
     expect_match(text, sprintf("[0-9.e-]+ %%.*\\b%d\\b.*reference.*5 %%", fit$m))
     expect_match(text, "mean.*[0-9.]+ %.*sd.*[0-9.]+ %")
   }
-  percent <- as.numeric(sub("certified ([0-9.e-]+) %.*", "\\1", describe_tolerance(fit)))
+  percent <- as.numeric(sub("error at most ([0-9.e-]+) %.*", "\\1", describe_tolerance(fit)))
   expect_gte(percent, 100 * max(fit$tol$mean, fit$tol$sd))
   expect_lt(percent, 110 * max(fit$tol$mean, fit$tol$sd))
   few <- unreached(fit_tol(0.02, m = 8, control = list(tol_quantile = 0.9)))$fit
