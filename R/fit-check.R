@@ -135,12 +135,20 @@ is_good_kernel <- function(kernel, d) {
     good <- vapply(as_sum(kernel)$leaves, function(l) {
       alone <- is.null(kernel$leaves) && l$profile != "constant"
       is_one_of(l$profile, names(factor_parameters)) && all(l$inputs %in% seq_len(d)) && !anyDuplicated(l$inputs) &&
-        all(l$rotation$inputs %in% l$inputs) && all(is.finite(l$rotation$by)) &&
+        all(l$rotation$inputs %in% l$inputs) && all(is.finite(l$rotation$by)) && is_good_warp(l$warp, l$inputs) &&
         (!alone || length(l$inputs) && length(l$lengthscale) %in% c(0L, parameter_count(l, "lengthscale")))
     }, NA)
     values <- suppressWarnings(kernel_values(kernel))
     all(good) && length(values) && all(is.finite(values) & values > 0)
   }, error = function(e) FALSE))
+}
+
+# Returns TRUE for no warp, or for a warp of some of the inputs with increasing knots.
+is_good_warp <- function(warp, inputs) {
+  if (is.null(warp)) return(TRUE)
+  size <- c(warp_knots, length(warp$inputs))
+  all(warp$inputs %in% inputs) && identical(dim(warp$at), size) && identical(dim(warp$to), size) &&
+    all(is.finite(warp$to)) && all(is.finite(warp$at)) && all(diff(warp$at) > 0)
 }
 
 # Checks the parts of a fit that define its posterior.

@@ -64,10 +64,12 @@ kernels_of_terms <- function(kernel) {
 # Returns the derivatives of f in one input (`column`) at the rows of x as functionals.
 slopes_at <- function(kernel, x, column) {
   variance <- native(ffi_slope_variance, engine_model(kernel = kernel), x, as.integer(column))
+  slope <- warp_slope(kernel, x, column)
   cross <- function(u, i) {
-    native(ffi_kernel_slopes, engine_model(kernel = kernel), u, x[i, , drop = FALSE], as.integer(column))
+    K <- native(ffi_kernel_slopes, engine_model(kernel = kernel), u, x[i, , drop = FALSE], as.integer(column))
+    if (is.null(warp_of(kernel))) K else K * rep(slope[i], each = nrow(K))
   }
-  new_functionals("slopes", cross, variance$prior, variance$size, x, seq_len(nrow(x)),
+  new_functionals("slopes", cross, slope^2 * variance$prior, slope^2 * variance$size, x, seq_len(nrow(x)),
                   function(kernel) slopes_at(kernel, x, column))
 }
 
@@ -183,7 +185,8 @@ interval_variance <- function(factor, w) {
 # Returns the averages of f over boxes as functionals, with opposite corners in the rows of `lower` and `upper`. Returns
 # NULL if the kernel has no closed form.
 boxes_at <- function(kernel, lower, upper) {
-  if (!is.null(rotation_of(kernel))) return(NULL) # boxes become oblique when rotated
+  # A box of x is no box of rotated inputs, and warped inputs are not uniform in it.
+  if (!is.null(rotation_of(kernel)) || !is.null(warp_of(kernel))) return(NULL)
   parts <- with_own_terms(kernel)
   open <- which(colSums(upper > lower) > 0)
   terms <- lapply(parts$terms, function(t) {

@@ -112,7 +112,8 @@ compile_kernel <- function(kernel) {
              if (!is.null(leaf$given)) c(leaf$given))
     }), values = unlist(values),
       terms = lapply(if (is.null(tie)) terms else tie$terms, as.integer), tie = tie[c("M", "weights")],
-      rotation = if (any(lengths(lapply(leaves, `[[`, "rotation")))) matrix_of_rotation(rotation_of(parts))))
+      rotation = if (any(lengths(lapply(leaves, `[[`, "rotation")))) matrix_of_rotation(rotation_of(parts)),
+      warp = table_of_warp(warp_of(parts))))
 }
 
 # Returns the compiled kernel with the parameters `values`, in the order of its table.
@@ -180,7 +181,7 @@ kernel_structure <- function(kernel) {
   kernel <- as_sum(kernel)
   list(lapply(kernel$leaves, function(l) {
     list(l$profile, as.integer(l$inputs), isTRUE(l$isotropic), l$degree, l$correlation, l$given, l$centre,
-         l$rate, l$base, l$groups, l$intercept, l$shared, l$rotation)
+         l$rate, l$base, l$groups, l$intercept, l$shared, l$rotation, l$warp)
   }), lapply(kernel$terms, function(t) as.integer(t$leaves)))
 }
 
@@ -272,45 +273,6 @@ column_lengthscales <- function(leaf) {
   lengths <- if (is.null(leaf$shared)) leaf$lengthscale else leaf$lengthscale[leaf$shared]
   if (is.null(leaf$rotation)) return(lengths)
   1 / sqrt(drop(slopes_of_rotation(leaf)^2 %*% rep_len(lengths^-2, length(leaf$inputs)))) # along x
-}
-
-# ---- rotated inputs -------------------------------------------------------------------------------------------------
-
-# The factors of a kernel may read rotated inputs z = x B in place of some columns of x. leaf$rotation is list(inputs,
-# by): the columns and B, the same for all factors that read these columns. Only the engine computes z (arg_inputs() in
-# src/args.c).
-
-# Returns the rotation of a kernel, or NULL.
-rotation_of <- function(kernel) {
-  leaves <- if (is.null(kernel$leaves)) as_sum(kernel)$leaves else kernel$leaves
-  rotation <- Find(Negate(is.null), lapply(leaves, `[[`, "rotation"))
-  if (is.null(rotation)) return(NULL)
-  same <- vapply(leaves, function(leaf) {
-    identical(leaf$rotation, rotation) || !any(leaf$inputs %in% rotation$inputs)
-  }, NA)
-  refuse_if(!all(same), "kernel", "one with rotated inputs and another factor of the same inputs",
-            "one whose factors all read rotated inputs", hint = "Leave out one of the kernels.")
-  rotation
-}
-
-# Returns x with rotated columns, as the factors of the kernel read them.
-rotated <- function(kernel, x) {
-  rotation <- rotation_of(kernel)
-  if (!is.null(rotation)) x[, rotation$inputs] <- x[, rotation$inputs, drop = FALSE] %*% rotation$by
-  x
-}
-
-# Returns the rotation as a matrix for the given columns, with 1 on the diagonal for those not rotated.
-matrix_of_rotation <- function(rotation, columns = seq_len(max(rotation$inputs))) {
-  by <- diag(1, length(columns))
-  at <- match(rotation$inputs, columns)
-  by[at, at] <- rotation$by
-  by
-}
-
-# Returns the derivatives of the inputs that a factor reads (columns) with respect to those of x (rows).
-slopes_of_rotation <- function(leaf) {
-  if (is.null(leaf$rotation)) diag(1, length(leaf$inputs)) else matrix_of_rotation(leaf$rotation, leaf$inputs)
 }
 
 # ---- additive factors -----------------------------------------------------------------------------------------------

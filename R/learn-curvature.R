@@ -256,13 +256,13 @@ mixture_of_parts <- function(each, w, index = NULL) {
        cov = if (!is.null(index)) sum_of(function(one) one$cov + outer(off(one), off(one))))
 }
 
-# Returns list(fun, to, names, pairs) for the coefficients of a linear mean, or NULL. The functionals `fun` are the
-# level in the middle of the inputs, the slopes in units of spreads, and sums of all pairs of these. `to` converts them
-# to the intercept and to slopes in units of the inputs.
+# Returns list(fun, to, names, pairs) for the coefficients of a linear mean, or NULL without one or with warped inputs.
+# The functionals `fun` are the level in the middle of the inputs, the slopes in units of spreads, and sums of all pairs
+# of these. `to` converts them to the intercept and to slopes in units of the inputs.
 mean_functionals <- function(fit) {
   kernel <- as_sum(model_of(fit)$kernel)
   term <- Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)
-  if (is.null(term)) return(NULL)
+  if (is.null(term) || !is.null(warp_of(kernel))) return(NULL)
   leaf <- kernel$leaves[[term$leaves]]
   d <- length(leaf$inputs)
   pairs <- which(upper.tri(diag(1, d + 1L)), arr.ind = TRUE)

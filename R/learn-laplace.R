@@ -72,6 +72,7 @@ learn_laplace <- function(data, s, start, state) {
   found <- choose_smooth(rows, s, start, given, search_scales)
   # The value is from fewer rows, so search again.
   best <- tied <- search(found$best, tied = !given, found$best$kernel)
+  if (!given) best <- tied <- choose_inputs(rows, s, tied, search)
   state$so_far <- best
   if (!given && length(s$free) && sum(kernel_parameters(best$kernel)$what == "lengthscale") > 1L) {
     apart <- search(best)
@@ -143,7 +144,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
   few <- nrow(rows$x) <= laplace_sizes$few_rows
   with_line <- function(now) search_with_line(now, rows, s, search)
   found <- c(smooth, with_line(now))
-  rotation <- if (s$additive) rotation_by_classes(rows, s)
+  rotation <- if (s$additive && is.null(warp_of(now$kernel))) rotation_by_classes(rows, s)
   if (!is.null(rotation)) {
     turned <- search(now, TRUE, with_rotation(now$kernel, rotation, rows$x))
     if (turned$value < now$value) found <- c(found, list(turned, search(turned)), with_line(turned))
@@ -151,9 +152,10 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
   if (few && ncol(rows$x) >= laplace_sizes$inputs && diff(range(log(spreads_of(rows$x)))) > laplace_sizes$alike) {
     # If inputs share a unit, as in spectra, one that hardly varies should have little effect: try one lengthscale in
     # that unit. If all inputs vary alike, that was tried already.
-    label <- sprintf("%s (isotropic)", now$kernel$label)
+    label <- sprintf("%s (isotropic)", kernel_of(now$kernel$profile)$label)
     kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
-    one <- search_scales(with_typical_values(kernel, rows$x, s), FALSE)
+    kernel <- with_warp(with_typical_values(kernel, rows$x, s), warp_of(now$kernel), rows$x)
+    one <- search_scales(kernel, FALSE)
     found <- c(found, list(one), with_line(one))
   }
   if (nrow(rows$x) >= additive_rows[["classes"]] && s$additive && functions_of_f(s$likelihood) == 1L) {
@@ -190,54 +192,10 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
 }
 
 # Returns models of `now` with a linear mean, whose variance is learned, beside the kernel. Classes that differ in small
-# differences of correlated inputs need it. The search starts with a large variance of the mean and a tenth of the
-# kernel's variance.
+# differences of correlated inputs need it.
 search_with_line <- function(now, rows, s, search) {
-  leaf <- mean_leaf(rotated(now$kernel, rows$x), seq_len(ncol(rows$x)), NULL)
-  leaf[c("of", "rotation")] <- list(character(), rotation_of(now$kernel))
-  kernel <- with_columns(add_kernels(replace(now$kernel, "of", list(character())), leaf), rows$x)
-  units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
-  value <- kernel_values(kernel)
-  variances <- which(units$what == "variance")
-  value[variances] <- c(0.1 * value[variances[1L]], 30 * units$unit[variances[2L]])
-  line <- search(now, TRUE, set_values(kernel, value))
+  line <- search(now, TRUE, kernel_beside_line(now$kernel, rows, s))
   c(list(line), if (isTRUE(line$value < now$value)) list(search(line)))
-}
-
-# Returns a rotation (kernel-compile.R) to inputs z that are uncorrelated within classes: z_1 = x_1, and z_j is x_j
-# minus its regression on the inputs before it, in the unit of x_j. Columns of 0 and 1 are not rotated. Returns NULL for
-# responses without classes, with groups or shared lengthscales, with fewer than `rotation_rows` rows an input, or if
-# inputs depend linearly.
-rotation_by_classes <- function(rows, s) {
-  x <- rows$x
-  response <- response_of(s)
-  single <- has_labels(response) || has_classes(response) && all((rows$sites$size %||% 1) == 1)
-  leaves <- as_sum(s$kernel)$leaves
-  inputs <- which(vapply(seq_len(ncol(x)), function(j) !all(x[, j] %in% 0:1), NA))
-  if (!single || length(leaves) > 1L || !is.null(leaves[[1L]]$shared) || length(inputs) < 2L ||
-        nrow(x) < rotation_rows * ncol(x)) return(NULL)
-  apart <- apply(x[, inputs, drop = FALSE], 2L, function(v) v - stats::ave(v, rows$sites$y))
-  unit <- sqrt(colMeans(apart^2))
-  R <- tryCatch(chol(crossprod(t(t(apart) / unit)) / nrow(x)), error = function(e) NULL) # of correlations
-  if (is.null(R) || min(diag(R)) < 1e-4) return(NULL)
-  list(inputs = inputs, by = backsolve(R, diag(diag(R))) * outer(1 / unit, unit))
-}
-
-# Returns the kernel with rotated inputs. Lengthscales keep their ratios to the inputs' spreads.
-with_rotation <- function(kernel, rotation, x) {
-  change_leaves(kernel, function(leaf) {
-    leaf$rotation <- rotation
-    times <- spreads_of(rotated(leaf, x)) / spreads_of(x)
-    leaf$lengthscale <- leaf$lengthscale * times[leaf$inputs]
-    leaf$label <- paste(leaf$label, "(rotated)")
-    leaf
-  })
-}
-
-# Returns how many nats a kernel must gain if its inputs are rotated, else 0.
-price_of_rotation <- function(kernel) {
-  d <- length(rotation_of(kernel)$inputs)
-  if (d) max(rotation_nats[["least"]], rotation_nats[["pair"]] * d * (d - 1) / 2) else 0
 }
 
 # Returns the penalty for parameters: log sqrt(curvature / prior curvature), summed over directions in which it is

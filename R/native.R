@@ -141,6 +141,7 @@ as_value <- function(result, to = NULL) {
     own <- seq_len(nrow(turned))
     result$gradient[, own] <- result$gradient[, own, drop = FALSE] %*% t(turned)
   }
+  if (length(result$gradient)) result$gradient <- gradient_before_warp(result$gradient, to$kernel$warp, to$z)
   J <- to$kernel$slopes
   if (is.null(J)) return(result)
   if (length(result$theta)) result$theta <- drop(crossprod(J, result$theta))
@@ -335,5 +336,5 @@ engine_kernel <- function(kernel) {
   if (!is.null(of_weights)) slopes <- slopes + tie$M[, -seq_len(n)] %*% of_weights
   logs[is.infinite(logs)] <- 0 # -Inf without pairs
   list(factors = engine$factors, terms = engine$terms, values = exp(drop(tie$M %*% logs)), slopes = slopes,
-       rotation = engine$rotation)
+       rotation = engine$rotation, warp = engine$warp)
 }

@@ -47,7 +47,7 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
   leaves <- kernel$leaves
   terms <- kernel$terms
   given <- x
-  if (any(lengths(lapply(leaves, `[[`, "rotation")))) {
+  if (any(lengths(lapply(leaves, function(leaf) c(leaf$rotation, leaf$warp))))) {
     x <- rotated(kernel, x)
     spreads <- spreads_of(x)
   }
@@ -329,7 +329,9 @@ by_numbers_of_levels <- function(kernel, x) {
   if (!length(sets)) return(list(kernel = kernel, rows = identity))
   read <- sort(unique(unlist(lapply(as_sum(numbered)$leaves, `[[`, "inputs"))))
   numbered <- change_leaves(numbered, function(leaf) {
-    if (!is.null(leaf$rotation)) leaf$rotation$inputs <- match(leaf$rotation$inputs, read)
+    for (what in c("rotation", "warp")) {
+      if (!is.null(leaf[[what]])) leaf[[what]]$inputs <- match(leaf[[what]]$inputs, read)
+    }
     replace(leaf, "inputs", list(match(leaf$inputs, read)))
   })
   list(kernel = compile_kernel(numbered), rows = function(x) {

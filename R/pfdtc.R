@@ -36,7 +36,8 @@
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; or `fit$transform` of another fit.
 #'   `"auto"` takes the transform with the largest log marginal likelihood.
 #' @param like a Gaussian fit: its kernel, noise, transform and mean are used, and nothing is learned.
-#' @param plain `TRUE` uses the response as given, constant noise, one kernel of all inputs, perhaps a linear mean.
+#' @param plain `TRUE` uses response and inputs as given, constant noise, one kernel of all inputs, perhaps a linear
+#'   mean.
 #' @param workers `TRUE` fits on the workers of [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
 #' @param weights,offset `weights` divide `noise`; `offset` is added to f.

@@ -197,6 +197,8 @@ print_parameters <- function(about, show) {
     flat <- shown$name[range < do.call(pmin, c(lengths, list(na.rm = TRUE))) / 100]
     note <- if (!is.null(rotation_of(about$kernel)))
       "Rotated inputs: each lengthscale is that of an input's residual on the inputs before it, within classes." else
+      if (!is.null(warp_of(about$kernel)))
+        "Warped inputs: each lengthscale is that of an input moved towards its normal scores." else
         if (length(flat)) paste("Inputs with almost no effect (lengthscale above 100 times the range):", toString(flat))
     if (length(note)) cat(wrap(note, exdent = 2), sep = "\n")
   }

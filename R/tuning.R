@@ -198,6 +198,12 @@ laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 
 rotation_rows <- 10
 rotation_nats <- c(least = 1, pair = 0.1)
 
+# Up to `warp_rows` rows, two classes have kernels of inputs that are moved by these shares to their normal scores, with
+# warp_knots knots (WARP_KNOTS in src/kernel.h) for each input (bench/two-classes.R).
+warp_rows <- 300L
+warp_shares <- c(0.5, 1)
+warp_knots <- 17L
+
 # Several classes have at most `most` points times latent functions (a Cholesky factor takes a second), and at least
 # `least` points. Up to `learn` classes hyperparameters are learned, with a message if that may take `seconds`. Averages
 # over f use class_draws points. Three classes have another rule if the sd of log odds exceeds wide_odds

@@ -68,8 +68,8 @@ const double *arg_inputs(const struct kernel *k, SEXP x, const char *name, int *
     const double *X = arg_matrix(x, name, n, d);
     if (kernel_columns(k) > *d)
         Rf_error("internal: the kernel reads a column that `%s` does not have", name);
-    const size_t size = (size_t)*n * (size_t)*d;
-    return k->n_rotated ? kernel_rotate(k, *n, *d, X, alloc_doubles(size)) : X;
+    const size_t size = k->n_rotated + k->n_warped ? (size_t)*n * (size_t)*d : 0;
+    return size ? kernel_inputs(k, *n, *d, X, alloc_doubles(size)) : X;
 }
 
 const double *arg_vector(SEXP x, const char *argument, size_t length)
@@ -114,12 +114,11 @@ const int *arg_indices(SEXP x, const char *argument, int least, int most)
 static struct factor arg_factor(SEXP list)
 {
     struct factor f = {0};
-    const char *profile = arg_string(list_get(list, "profile"), "profile");
     SEXP columns = list_get(list, "columns"), table = list_get(list, "table"),
          number = list_get(list, "number");
-    f.profile = profile_of(profile);
+    f.profile = profile_of(arg_string(list_get(list, "profile"), "profile"));
     if (f.profile == NULL)
-        Rf_error("internal: no kernel profile '%s'", profile);
+        Rf_error("internal: there is no such kernel profile");
     f.d = (int)XLENGTH(columns);
     f.column = arg_indices(columns, "columns", 1, INT_MAX);
     if (number != R_NilValue && XLENGTH(number) != f.d)
@@ -155,7 +154,7 @@ static void give_parameters(struct factor *f, const double *values)
     }
 }
 
-/* Reads a kernel from list(factors, terms = list(factors from 1, ...), values as in kernel_places(), rotation). */
+/* Reads list(factors, terms = list(factors from 1, ...), values as in kernel_places(), rotation, warp). */
 struct kernel arg_kernel(SEXP list)
 {
     struct kernel k;
@@ -175,9 +174,11 @@ struct kernel arg_kernel(SEXP list)
         give_parameters(factor + f, values);
     for (int t = 0; t < n_terms; t++)
         term[t].variance = values[term[t].at];
-    SEXP by = list_get(list, "rotation");
+    SEXP by = list_get(list, "rotation"), warp = list_get(list, "warp");
     k.n_rotated = (int)sqrt((double)Rf_xlength(by));
     k.rotation = arg_vector_or_null(by, "rotation", (size_t)k.n_rotated * k.n_rotated);
+    k.n_warped = (int)(Rf_xlength(warp) / (2 * WARP_KNOTS));
+    k.warp = arg_vector_or_null(warp, "warp", 2 * WARP_KNOTS * (size_t)k.n_warped);
     return k;
 }
 
@@ -237,10 +238,9 @@ struct source *arg_data(const struct model *model, SEXP list)
 
 struct inducing arg_points(const struct model *model, SEXP list)
 {
-    struct inducing points = {.model = model};
-    points.Z =
-        arg_inputs(model->kernel, list_get(list, "z"), "z", &points.M, &points.columns);
-    return points;
+    struct inducing p = {.model = model};
+    p.Z = arg_inputs(model->kernel, list_get(list, "z"), "z", &p.M, &p.columns);
+    return p;
 }
 
 struct posterior *arg_posterior(SEXP list)

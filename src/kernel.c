@@ -16,7 +16,7 @@ void kernel_places(int n_factors, struct factor *factor, int n_terms, struct ter
     k->factor = factor;
     k->term = term;
     k->n_theta = 0;
-    k->n_rotated = 0;
+    k->n_rotated = k->n_warped = 0;
     for (int f = 0; f < n_factors; f++)
         factor[f].at = -1;
     for (int t = 0; t < n_terms; t++) {
@@ -33,7 +33,7 @@ void kernel_places(int n_factors, struct factor *factor, int n_terms, struct ter
 
 int kernel_columns(const struct kernel *k)
 {
-    int columns = k->n_rotated;
+    int columns = k->n_rotated > k->n_warped ? k->n_rotated : k->n_warped;
     for (int f = 0; f < k->n_factors; f++)
         for (int j = 0; j < k->factor[f].d; j++)
             if (k->factor[f].column[j] >= columns)
@@ -41,12 +41,23 @@ int kernel_columns(const struct kernel *k)
     return columns;
 }
 
-const double *kernel_rotate(const struct kernel *k, int n, int columns, const double *X,
+/* Returns w(x), the piecewise linear function through the knots, which is linear beyond them. */
+static double warped(const double *at, double x)
+{
+    const double *to = at + WARP_KNOTS;
+    int i = 0;
+    while (i < WARP_KNOTS - 2 && x > at[i + 1])
+        i++;
+    return to[i] + (x - at[i]) * ((to[i + 1] - to[i]) / (at[i + 1] - at[i]));
+}
+
+const double *kernel_inputs(const struct kernel *k, int n, int columns, const double *X,
                             double *Z)
 {
     const int d = k->n_rotated;
-    const size_t rows = (size_t)n, first = rows * (size_t)d;
-    fill(first, 0.0, Z);
+    const size_t rows = (size_t)n;
+    copy(rows * (size_t)columns, X, Z);
+    fill(rows * (size_t)d, 0.0, Z);
     for (int c = 0; c < d; c++)
         for (int j = 0; j < d; j++) {
             const double *x = X + rows * (size_t)j, times = k->rotation[c * d + j];
@@ -54,7 +65,9 @@ const double *kernel_rotate(const struct kernel *k, int n, int columns, const do
             for (int i = 0; i < n && times != 0.0; i++)
                 z[i] += x[i] * times;
         }
-    copy(rows * (size_t)columns - first, X + first, Z + first);
+    for (int c = 0; c < k->n_warped; c++)
+        for (size_t i = rows * (size_t)c; i < rows * (size_t)(c + 1); i++)
+            Z[i] = warped(k->warp + 2 * WARP_KNOTS * c, X[i]);
     return Z;
 }
 

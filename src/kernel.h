@@ -13,6 +13,9 @@
 /* A tile has KERNEL_TILE rows of Z and KERNEL_WIDE rows of X, so that its kernel values fit into the first cache. */
 enum { KERNEL_TILE = 64, KERNEL_WIDE = 32 };
 
+/* A warped column has this number of knots. */
+enum { WARP_KNOTS = 17 };
+
 struct term {
     double variance;
     int n_factors;
@@ -27,6 +30,8 @@ struct kernel {
     int n_theta; /* number of log parameters: a term's new factors, then its variance */
     int n_rotated; /* The factors read z = x B in place of the first n_rotated columns of x. */
     const double *rotation; /* B (n_rotated x n_rotated) */
+    int n_warped; /* Without rotation: the factors read w_j(x_j) in the first n_warped columns. */
+    const double *warp; /* [2 WARP_KNOTS n_warped] knots of x_j, then w_j there */
 };
 
 /* Sets the fields of k, and the place of each parameter in theta. k refers to the caller's factors and terms. */
@@ -38,7 +43,7 @@ int kernel_columns(const struct kernel *k);
 
 /* Computes and returns the n rows Z that the factors read in place of X, both n x columns. Entry points do so for all
  * rows, so that below them x means z. Equal rows stay equal to the bit. */
-const double *kernel_rotate(const struct kernel *k, int n, int columns, const double *X,
+const double *kernel_inputs(const struct kernel *k, int n, int columns, const double *X,
                             double *Z);
 
 /* Computes K (M x n) = k(Z, X) for the M rows of Z and the n rows of X. */

@@ -127,6 +127,9 @@ test_that("every door refuses what it would read out of bounds", {
       for (bad in if (identical(leaf, good)) list("text", c(1, 0, 0), diag(30))) { # more columns than the rows have
         refused(name, set_leaf(args, at, replace(good, "rotation", list(bad))), "rotation")
       }
+      for (bad in if (identical(leaf, good)) list("text", numeric(35), numeric(34 * 30))) {
+        refused(name, set_leaf(args, at, replace(good, "warp", list(bad))), "warp")
+      }
       bad_controls <- list(list(threads = 0L), list(block = -1L), list(memory = NaN), list(memory = -1))
       for (bad in if (identical(leaf, ec)) bad_controls) {
         refused(name, set_leaf(args, at, utils::modifyList(ec, bad)), names(bad))

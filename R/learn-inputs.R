@@ -1,0 +1,114 @@
+# Chooses which inputs a kernel of classes reads in place of x (kernel-inputs.R): inputs in which the classes scatter
+# alike, or inputs between x and its normal scores.
+
+# ---- rotated inputs --------------------------------------------------------------------------------------------------
+
+# Returns a rotation (kernel-inputs.R) to inputs z that are uncorrelated within classes: z_1 = x_1, and z_j is x_j
+# minus its regression on the inputs before it, in the unit of x_j. Columns of 0 and 1 are not rotated. Returns NULL for
+# responses without classes, with groups or shared lengthscales, with fewer than `rotation_rows` rows an input, or if
+# inputs depend linearly.
+rotation_by_classes <- function(rows, s) {
+  x <- rows$x
+  response <- response_of(s)
+  single <- has_labels(response) || has_classes(response) && all((rows$sites$size %||% 1) == 1)
+  leaves <- as_sum(s$kernel)$leaves
+  inputs <- which(vapply(seq_len(ncol(x)), function(j) !all(x[, j] %in% 0:1), NA))
+  if (!single || length(leaves) > 1L || !is.null(leaves[[1L]]$shared) || length(inputs) < 2L ||
+        nrow(x) < rotation_rows * ncol(x)) return(NULL)
+  apart <- apply(x[, inputs, drop = FALSE], 2L, function(v) v - stats::ave(v, rows$sites$y))
+  unit <- sqrt(colMeans(apart^2))
+  R <- tryCatch(chol(crossprod(t(t(apart) / unit)) / nrow(x)), error = function(e) NULL) # of correlations
+  if (is.null(R) || min(diag(R)) < 1e-4) return(NULL)
+  list(inputs = inputs, by = backsolve(R, diag(diag(R))) * outer(1 / unit, unit))
+}
+
+# Returns the kernel with rotated inputs. Lengthscales keep their ratios to the inputs' spreads.
+with_rotation <- function(kernel, rotation, x) {
+  change_leaves(kernel, function(leaf) {
+    leaf$rotation <- rotation
+    times <- spreads_of(rotated(leaf, x)) / spreads_of(x)
+    leaf$lengthscale <- leaf$lengthscale * times[leaf$inputs]
+    leaf$label <- paste(leaf$label, "(rotated)")
+    leaf
+  })
+}
+
+# Returns how many nats a kernel must gain if its inputs are rotated, else 0.
+price_of_rotation <- function(kernel) {
+  d <- length(rotation_of(kernel)$inputs)
+  if (d) max(rotation_nats[["least"]], rotation_nats[["pair"]] * d * (d - 1) / 2) else 0
+}
+
+# ---- warped inputs ---------------------------------------------------------------------------------------------------
+
+# Returns the most likely of `now`, whose smooth kernel reads x, and the same kernel of inputs moved halfway or all the
+# way to their normal scores, each alone or with a linear mean. Scores depend on the inputs alone, so the log marginal
+# likelihoods need no penalty.
+choose_inputs <- function(rows, s, now, search) {
+  inputs <- inputs_to_warp(rows, s)
+  if (!length(inputs) || !is.finite(now$value)) return(now)
+  each <- c(list(now), lapply(warp_shares, function(share) {
+    search(now, TRUE, with_warp(now$kernel, warp_to_scores(rows$x, inputs, share), rows$x))
+  }))
+  value <- vapply(each, function(one) {
+    min(one$value, search(one, TRUE, kernel_beside_line(one$kernel, rows, s))$value)
+  }, 0)
+  each[[which.min(value)]]
+}
+
+# Returns the kernel with a linear mean beside it, where a search starts: with a large variance of the mean and a tenth
+# of the kernel's variance.
+kernel_beside_line <- function(kernel, rows, s) {
+  leaf <- mean_leaf(rotated(kernel, rows$x), seq_len(ncol(rows$x)), NULL)
+  leaf[c("of", "rotation", "warp")] <- list(character(), rotation_of(kernel), warp_of(kernel))
+  kernel <- with_columns(add_kernels(replace(kernel, "of", list(character())), leaf), rows$x)
+  units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
+  value <- kernel_values(kernel)
+  variances <- which(units$what == "variance")
+  value[variances] <- c(0.1 * value[variances[1L]], 30 * units$unit[variances[2L]])
+  set_values(kernel, value)
+}
+
+# Returns the columns that may be warped: those with three values or more. There are none for other responses than two
+# classes with a trial each, beyond `warp_rows` rows, with groups, and where three columns are a place on a sphere.
+inputs_to_warp <- function(rows, s) {
+  x <- rows$x
+  response <- response_of(s)
+  leaves <- as_sum(s$kernel)$leaves
+  coded <- vapply(seq_len(ncol(x)), function(j) all(x[, j] %in% 0:1), NA)
+  alone <- length(leaves) == 1L && all(!duplicated(leaves[[1L]]$shared) | coded[leaves[[1L]]$inputs])
+  single <- has_classes(response) && !has_labels(response) && all((rows$sites$size %||% 1) == 1)
+  if (!s$additive || !single || !alone || nrow(x) > warp_rows) return(integer())
+  which(!coded & vapply(seq_len(ncol(x)), function(j) length(unique(x[, j])) > 2L, NA))
+}
+
+# Returns the warp (kernel-inputs.R) of these inputs to (1 - share) x + share (m + s q(x)). m and s are mean and sd of
+# the input, and q(x) is its normal score, the normal quantile of (rank - 1/2) / n. The knots are quantiles of x.
+warp_to_scores <- function(x, inputs, share) {
+  each <- lapply(inputs, function(j) {
+    v <- x[, j]
+    scores <- mean(v) + stats::sd(v) * stats::qnorm((rank(v) - 0.5) / length(v))
+    at <- unique(stats::quantile(v, seq(0, 1, length.out = warp_knots), names = FALSE, type = 1))
+    to <- (1 - share) * at + share * scores[match(at, v)]
+    last <- length(at)
+    more <- seq_len(warp_knots - last) # few values: the last piece goes on
+    list(at = c(at, at[last] + more * (at[last] - at[last - 1L])),
+         to = c(to, to[last] + more * (to[last] - to[last - 1L])))
+  })
+  list(inputs = inputs, at = do.call(cbind, lapply(each, `[[`, "at")), to = do.call(cbind, lapply(each, `[[`, "to")),
+       share = share)
+}
+
+# Returns the kernel of warped inputs, with lengthscales that are the same multiples of the inputs' spreads.
+with_warp <- function(kernel, warp, x) {
+  if (is.null(warp)) return(kernel)
+  change_leaves(kernel, function(leaf) {
+    leaf$warp <- warp
+    times <- spreads_of(rotated(leaf, x)) / spreads_of(x)
+    own <- if (isTRUE(leaf$isotropic)) mean(times[leaf$inputs]) else
+      if (is.null(leaf$shared)) times[leaf$inputs] else times[leaf$inputs][!duplicated(leaf$shared)]
+    leaf$lengthscale <- leaf$lengthscale * own
+    leaf$label <- sprintf("%s (%snormal scores)", leaf$label, if (warp$share < 1) "half " else "")
+    leaf
+  })
+}
