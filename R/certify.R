@@ -21,8 +21,8 @@
 #' @param hyper_uncertainty Certify the mixture over uncertain hyperparameters, as in [predict()][predict.gp_fit]?
 #' @param ... Not used.
 #' @return A data frame of class `pfdtc_certificate`, in units of `y`, with a row for each row of `newdata`:
-#'   * `mean` and `sd` of f, offset included; `mean_lower`, `mean_upper`, `sd_lower` and `sd_upper` enclose the exact
-#'     values; `mean_error` is the largest possible error of `mean`; with a non-Gaussian `family` `mean` is the mode;
+#'   * `mean` (the mode, if not Gaussian) and `sd` of f with its offset; `mean_lower`, `mean_upper`, `sd_lower` and
+#'     `sd_upper` enclose the exact values; `mean_error` is the largest error;
 #'   * with a non-Gaussian `family`, the mean response as `response`, `response_lower` and `response_upper`;
 #'   * with a transform, `median` and the mean response `fit` on the scale of `y`, each with `_lower` and `_upper`.
 #'

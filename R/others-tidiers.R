@@ -6,20 +6,17 @@
 #' of ggplot2.
 #' @param x,object A fit.
 #' @param data,newdata The training rows, or `newdata` to predict at instead.
-#' @param se_fit Should `.se.fit`, the sd of f, be added?
-#' @param interval Interval to add as `.lower` and `.upper`, as in [predict.gp_fit()].
+#' @param se_fit,interval Add `.se.fit`, the sd of f? Interval to add as `.lower` and `.upper`, see [predict.gp_fit()].
 #' @param conf.int Add the ends of [confint()] as `conf.low` and `conf.high`?
-#' @param conf.level Probability of the intervals.
-#' @param type.predict Scale of `.fitted`: `"response"`, or `"link"` for f.
+#' @param conf.level,type.predict Probability of the intervals; scale of `.fitted`.
 #' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As in [plot.gp_fit()].
 #' @param effects `NULL`, or for a fit with groups some of `"fixed"`, `"ran_pars"` (sds and correlations) and
 #'   `"ran_vals"` (effects of levels), as in broom.mixed.
 #' @param ... Not used.
-#' @return `tidy()`: a data frame with a row for each hyperparameter. `glance()`: one row with `method`, `nobs`, `m`,
-#'   `df`, `sigma`, `evidence` (log marginal likelihood), `AIC`, `BIC`, `objective`, `convergence`, `evaluations` and
-#'   `seconds`. `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` and, for training
-#'   rows, `.resid`; for several classes `.fitted` is the most probable class, and `.prob_<class>` is the probability of
-#'   each class. `autoplot()`: the figure of [plot.gp_fit()] as a ggplot.
+#' @return `tidy()`: a row for each hyperparameter; `std.error` is for coefficients. `glance()`: one row with `method`,
+#'   `nobs`, `m`, `df`, `sigma`, `evidence` (log marginal likelihood), `AIC`, `BIC`, `objective`, `convergence`,
+#'   `evaluations` and `seconds`. `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` and, for training
+#'   rows, `.resid`; for several classes the most probable class as `.fitted`, and probabilities as `.prob_<class>`.
 #' @seealso [plot.gp_fit()], [predict.gp_fit()], [confint()][vcov.gp_fit]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
@@ -34,7 +31,9 @@ tidy.gp_fit <- function(x, conf.int = FALSE, conf.level = 0.95, effects = NULL, 
   if (!is.null(effects)) return(tidy_effects(x, effects, check_flag(conf.int, "conf.int"), check_level(conf.level)))
   check_flag(conf.int, "conf.int")
   theta <- stats::coef(x)
-  out <- data.frame(term = names(theta), estimate = unname(theta))
+  linear <- linear_coefficients(check_any_fit(x, "x"))
+  out <- data.frame(term = names(theta), estimate = unname(theta), std.error = NA_real_)
+  if (!is.null(linear)) out$std.error <- unname(linear[match(out$term, rownames(linear)), "Std. Dev."])
   if (!conf.int) return(out)
   ends <- stats::confint(x, level = conf.level)
   plain <- plain_names(rownames(ends), x)

@@ -2,7 +2,7 @@ test_that("tidy(), glance() and augment() have the columns of broom", {
   skip_if_not_installed("generics")
   fit <- fit_mixed()
   expect_identical(generics::tidy(fit),
-                   data.frame(term = names(coef(fit)), estimate = unname(coef(fit))))
+                   data.frame(term = names(coef(fit)), estimate = unname(coef(fit)), std.error = NA_real_))
   expect_input_error(generics::tidy(fit, conf.int = 1), "conf.int")
   row <- generics::glance(fit)
   expect_identical(nrow(row), 1L)
@@ -33,12 +33,15 @@ test_that("intervals of tidy() are confint()'s in the units of the estimates, co
   ends <- confint(fit, level = 0.9)
   learned <- grep("^se", names(coef(fit)), value = TRUE)
   expect_identical(table$term, names(coef(fit)))
-  expect_equal(as.matrix(table[match(learned, table$term), 3:4]), exp(ends[sprintf("log(%s)", learned), ]),
+  expect_equal(as.matrix(table[match(learned, table$term), 4:5]), exp(ends[sprintf("log(%s)", learned), ]),
                ignore_attr = TRUE)
   expect_length(learned, 2L)
-  expect_equal(unlist(table[table$term == "speed", 3:4]), ends["speed", ], ignore_attr = TRUE)
+  expect_equal(unlist(table[table$term == "speed", 4:5]), ends["speed", ], ignore_attr = TRUE)
   held <- table$term == "noise"
-  expect_true(all(is.na(table[held, 3:4])))
+  expect_true(all(is.na(table[held, 3:5])))
+  # The sd of a coefficient is that of its interval.
+  expect_equal(table$std.error[table$term == "speed"], diff(ends["speed", ])[[1]] / 2 / stats::qnorm(0.95))
+  expect_identical(is.na(table$std.error), !table$term %in% c("(Intercept)", "speed"))
   expect_true(all(table$conf.low[!held] < table$estimate[!held] & table$estimate[!held] < table$conf.high[!held]))
 })
 
