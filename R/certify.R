@@ -31,9 +31,8 @@
 #' @details For several classes there is a row for each row of `newdata` and each class. f is the log odds against the
 #'   first class, and `mode` the probability at the posterior mode. With four or more classes, probabilities are
 #'   averaged over f numerically, and their intervals are widened by four estimated standard errors. For ordered classes
-#'   the columns `response`, `response_lower` and `response_upper` are matrices. Probabilities use the mode of f, those
-#'   of `predict()` its mean. With `noise = 0` the exact GP has the noise variance `fit$noise`, the smallest that can be
-#'   computed.
+#'   the columns `response`, `response_lower` and `response_upper` are matrices. With `noise = 0` the exact GP has
+#'   the noise variance `fit$noise`, the smallest that can be computed.
 #' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never
 #'   gives wider intervals, up to rounding.
 #' @seealso [reference()], [refine()], [error_bounds()], [evidence_bounds()], `vignette("certificates")`

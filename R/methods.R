@@ -17,7 +17,7 @@
 #'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`. The value
 #'   is the maximum, although a fit to few rows has larger variances.
 #' * `AIC()` and `BIC()` return a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`)
-#'   if the bounds of `logLik()` do not show which fit is better; a [reference()] narrows the bounds.
+#'   if the bounds of `logLik()` do not show which fit is better.
 #' * `nobs()` returns the number of rows in use, of drawn rows for [gp_subsample()]. `weights()` is as for [glm()].
 #' * `fitted()` returns the mean response at the training rows, `residuals()` the response minus this mean. Rows that
 #'   `na.exclude` omitted have `NA`. Pearson and deviance residuals are as for [glm()], with a transform on the scale of

@@ -11,7 +11,7 @@
 #' @param conf.level,type.predict Probability of the intervals; scale of `.fitted`.
 #' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As in [plot.gp_fit()].
 #' @param effects `NULL`, or for a fit with groups some of `"fixed"`, `"ran_pars"` (sds and correlations) and
-#'   `"ran_vals"` (effects of levels), as in broom.mixed.
+#'   `"ran_vals"` (effects of levels).
 #' @param ... Not used.
 #' @return `tidy()`: a row for each hyperparameter; `std.error` is for coefficients. `glance()`: one row with `method`,
 #'   `nobs`, `m`, `df`, `sigma`, `evidence` (log marginal likelihood), `AIC`, `BIC`, `objective`, `convergence`,
