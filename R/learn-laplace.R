@@ -30,7 +30,7 @@ learn_laplace_stage <- function(data, s, state) {
     }
     found
   }, otherwise = state$so_far) %||% start
-  if (length(found$center) < length(center)) found$center <- start$center # interrupted while it learned from few classes
+  if (length(found$center) < length(center)) found$center <- start$center # interrupted in the fit of few classes
   found$model <- new_model(found$kernel, 1)
   found$more_df <- c(isTRUE(s$center) * functions_of_f(s$likelihood), s$likelihood$learned * length(found$theta))
   found
