@@ -96,16 +96,14 @@ response_scores <- function(model, from) {
   scores - means_of_groups(more)
 }
 
-# Returns TRUE if held_out_response() predicts each row of the pool given all other rows.
-gives_all_others <- function(pool) !is.null(pool$levels) && pool$few && pool$n <= response_rule[["grouped"]]
-
 # Returns y, the modelled response z, mean and variance of f and its noise at some rows, given their nearest rows among
 # all others or among `earlier` ones. With groups and few rows, all other rows are given, because nearest rows may be of
 # other levels. Equal inputs have their mean response; `single` marks other inputs. `size` is the noise of one response.
 held_out_response <- function(model, from, earlier = FALSE) {
   problem <- model$problem
   pool <- problem$pool
-  exact <- gives_all_others(pool)
+  exact <- !is.null(pool$levels) && pool$few && pool$n <= response_rule[["grouped"]]
+  if (exact && earlier && !is.null(model$held)) return(model$held) # computed before, from all other rows
   rows <- if (exact) seq_len(pool$n) else pool$take(min(pool$n, response_rule[["predicted"]]))
   now <- problem$at(model$theta)
   factor <- rep_len(noise_factor(model$trend, pool$x), pool$n)

@@ -253,8 +253,7 @@ with_tail <- function(model, from) {
   gain <- tail[["gain"]] * counted
   if (min(tail[["gain"]] * price / parameter_nats, gain) <= price) return(model)
   model[c("tail", "tail_gain")] <- c(tail[["tail"]], gain)
-  before <- if (gives_all_others(model$problem$pool)) tail else tail_of(held_out_response(model, from, earlier = TRUE))
-  model$merit <- model$merit + before[["gain"]] * counted
+  model$merit <- model$merit + tail_of(held_out_response(model, from, earlier = TRUE))[["gain"]] * counted
   model$parameters <- model$parameters + 1L
   model
 }

@@ -1,12 +1,13 @@
 #include <float.h>
 #include <math.h>
+#include <string.h>
 #include "exact.h"
 #include "kernel_pull.h"
 #include "linalg.h"
 
 static const double log_2pi = 1.837877066409345483560659472811;
 
-enum { columns_at_a_time = 256, inverse_columns = 96 };
+enum { columns_at_a_time = 256, columns_of_a_block = 96 };
 
 /* Returns the noise variance of row i. */
 static double noise_of(const struct exact *e, int i)
@@ -29,23 +30,48 @@ static enum status factor(struct exact *e)
                          K))
             return STATUS_EXACT_NOT_PD;
     }
-    if (chol_finish(n, K))
-        return STATUS_EXACT_NOT_PD;
-    for (int i = 0; i < n; i++) { /* fails if a pivot is only a rounding error */
+    for (int i = 0; i < n;
+         i++) { /* fails for NaN, or if a pivot is only a rounding error */
         const double pivot = K[(size_t)i * n + i];
-        if (pivot * pivot <= 8.0 * DBL_EPSILON * alpha[i])
+        if (!(pivot * pivot > 8.0 * DBL_EPSILON * alpha[i]))
             return STATUS_EXACT_NOT_PD;
     }
+    if (e->precision == NULL &&
+        chol_finish(n, K)) /* slopes do not read the upper triangle */
+        return STATUS_EXACT_NOT_PD;
     copy((size_t)n, e->pass.rows->y, alpha);
     solve_chol(n, 1, K, alpha);
     return STATUS_OK;
 }
 
+/* Computes columns of K from the row of their first diagonal element on.  They are computed side by side, then moved to
+ * their places in e->L, the last column first. */
+static void columns_add(const void *self, const struct visit *v)
+{
+    const struct exact *e = self;
+    const struct block all = source_whole(e->pass.rows), *b = &v->block;
+    const int n = all.n, first = b->first, m = n - first;
+    double *columns = e->L + (size_t)first * n;
+    kernel_cross(e->model->kernel, rows_from(rows_of(&all), first, m), rows_of(b),
+                 columns);
+    for (int j = b->n - 1; j >= 0; j--)
+        memmove(columns + (size_t)j * n + first, columns + (size_t)j * m,
+                (size_t)m * sizeof(double));
+}
+
+/* Returns a pass over the rows in blocks of few columns. */
+static struct pass over_columns(const struct exact *e)
+{
+    return (struct pass){.plan =
+                             plan_for(&e->pass.plan, e->pass.rows->N, columns_of_a_block),
+                         .rows = e->pass.rows};
+}
+
 enum status exact_run(struct exact *e, double *value)
 {
     const int n = e->pass.rows->N;
-    const struct kernel_matrix K = {e->model->kernel, source_whole(e->pass.rows), e->L};
-    pass_run(&e->pass, kernel_matrix_sink(&K));
+    struct pass pass = over_columns(e);
+    pass_run(&pass, row_sink(e, columns_add, 0, 0));
     const enum status status = factor(e);
     if (status == STATUS_OK)
         *value = 0.5 * (n * log_2pi + chol_logdet(n, e->L) +
@@ -89,8 +115,7 @@ void exact_gradient(struct exact *e, double *dtheta, double *noise)
     const int n = e->pass.rows->N;
     const struct kernel *k = e->model->kernel;
     const size_t n_slopes = (size_t)k->n_theta + 1;
-    struct pass pass = {.plan = plan_for(&e->pass.plan, n, inverse_columns),
-                        .rows = e->pass.rows};
+    struct pass pass = over_columns(e);
     double *sums = arena_take(pass.plan.arena, n_slopes);
     struct sink sink =
         sum_sink(e, pulling_add, 2 * (size_t)n, kernel_size(k, n), n_slopes, sums);
@@ -98,6 +123,28 @@ void exact_gradient(struct exact *e, double *dtheta, double *noise)
     pass_run(&pass, sink);
     copy(n_slopes - 1, sums, dtheta);
     *noise = sums[n_slopes - 1];
+}
+
+struct precisions {
+    int n;
+    const double *L;
+    double *precision;
+};
+
+static void precisions_add(const void *self, const struct visit *v)
+{
+    const struct precisions *to = self;
+    const int first = v->block.first, m = to->n - first;
+    lower_inverse_columns(to->n, to->L, first, v->block.n, v->work);
+    for (int j = 0; j < v->block.n; j++) /* (L L')^{-1} = L^{-T} L^{-1} */
+        to->precision[first + j] = sum_squares((size_t)m, v->work + (size_t)j * m);
+}
+
+void exact_precision(const struct plan *plan, const double *L, double *precision)
+{
+    const struct precisions to = {plan->N, L, precision};
+    struct pass pass = {.plan = plan_for(plan, to.n, columns_of_a_block)};
+    pass_run(&pass, row_sink(&to, precisions_add, (size_t)to.n, 0));
 }
 
 static void predicting_add(const void *self, const struct visit *v)

@@ -14,15 +14,18 @@ struct exact {
     const struct model *model;
     struct pass pass;
     const double *weights; /* [N] or NULL */
-    double *L, *alpha;     /* results: N x N, [N] */
-    double
-        *precision; /* diagonal of (K + s2 W^{-1})^{-1} [N], if derivatives are wanted */
+    /* results: N x N, [N].  Above the diagonal, L has zeros if precision is NULL, else any numbers. */
+    double *L, *alpha;
+    double *precision; /* diagonal of (K + s2 W^{-1})^{-1} [N], if it is wanted */
 };
 /* Computes L, alpha and value = -log N(y; 0, K + s2 W^{-1}).  pass.rows have a response. */
 enum status exact_run(struct exact *e, double *value);
 /* Computes the derivatives of that value: dtheta [n_theta] in the kernel's log parameters, and *noise in log s2.
  * Sets precision. */
 void exact_gradient(struct exact *e, double *dtheta, double *noise);
+
+/* Computes precision [N], the diagonal of (L L')^{-1}, in parallel by plan->N rows. */
+void exact_precision(const struct plan *plan, const double *L, double *precision);
 
 /* A sink that predicts at new rows.  The inducing points z of the pass are the training rows.  Without z->L it
  * computes only means, and variances are NaN. */

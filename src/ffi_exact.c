@@ -25,6 +25,20 @@ SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP slopes_, SEXP control)
     return packed(result);
 }
 
+/* Returns the diagonal of (L L')^{-1} for the factor of an exact posterior. */
+SEXP ffi_exact_precision(SEXP L_, SEXP control)
+{
+    int n, columns;
+    const double *L = arg_matrix(L_, "L", &n, &columns);
+    if (n != columns)
+        Rf_error("internal: `L` must be square");
+    const struct plan plan = arg_plan(control, n);
+    SEXP precision = PROTECT(Rf_allocVector(REALSXP, n));
+    exact_precision(&plan, L, REAL(precision));
+    UNPROTECT(1);
+    return precision;
+}
+
 /* Reads the training rows as inducing points, with their Cholesky factor L or NULL. */
 static struct inducing arg_training(SEXP posterior)
 {

@@ -89,6 +89,26 @@ struct side {
     ptrdiff_t vector, entry;
 };
 
+/* Packs n vectors whose neighbouring entries are not side by side in x, four at a time. */
+static void pack_across(int n, int k, int width, double alpha, const double *from,
+                        ptrdiff_t vector, ptrdiff_t entry, double *to)
+{
+    int r = 0;
+    for (; r + 4 <= n; r += 4, from += 4 * vector) {
+        const double *x0 = from, *x1 = x0 + vector, *x2 = x1 + vector, *x3 = x2 + vector;
+        double *t = to + r;
+        for (int e = 0; e < k; e++, t += width) {
+            t[0] = alpha * x0[e * entry];
+            t[1] = alpha * x1[e * entry];
+            t[2] = alpha * x2[e * entry];
+            t[3] = alpha * x3[e * entry];
+        }
+    }
+    for (; r < n; r++, from += vector)
+        for (int e = 0; e < k; e++)
+            to[(size_t)e * width + r] = alpha * from[e * entry];
+}
+
 /* Packs entries p ... p + k - 1 of the vectors i ... i + n - 1 in strips of `width` vectors. A
  * strip has the first entries of its vectors side by side, then the second entries, and so on.
  * Missing vectors of the last strip are 0. */
@@ -101,13 +121,10 @@ static void pack(const struct shape *shape, const struct side *s, int i, int n, 
             for (size_t e = 0; e < (size_t)width * k; e++)
                 to[e] = 0.0;
         const double *from = s->x + i * s->vector + p * s->entry;
-        if (s->vector == 1 && have == width) {
+        if (s->vector == 1 && have == width)
             shape->pack(width, k, alpha, from, s->entry, to);
-            continue;
-        }
-        for (int e = 0; e < k; e++, from += s->entry)
-            for (int r = 0; r < have; r++)
-                to[e * width + r] = alpha * from[r * s->vector];
+        else
+            pack_across(have, k, width, alpha, from, s->vector, s->entry, to);
     }
 }
 
@@ -140,16 +157,22 @@ struct target {
 };
 
 /* Adds the first `rows` x `columns` numbers of a tile to C from (i, j) on. */
-static void add_tile(const struct target *to, int stride, const double *tile, int i,
-                     int j, int rows, int columns)
+CLONES static void add_tile(const struct target *to, int stride,
+                            const double *restrict tile, int i, int j, int rows,
+                            int columns)
 {
     for (int c = 0; c < columns; c++, tile += stride) {
-        double *C = to->C + (j + c) * to->column + i * to->row;
+        double *restrict C = to->C + (j + c) * to->column + i * to->row;
         const int from = to->lower && j + c > i ? j + c - i : 0;
-        if (to->row == 1)
+        if (to->row == 1) {
+            SIMD
             for (int r = from; r < rows; r++)
                 C[r] += tile[r];
-        else
+        } else if (to->row == -1) { /* a system that is solved backwards */
+            SIMD
+            for (int r = from; r < rows; r++)
+                C[-r] += tile[r];
+        } else
             for (int r = from; r < rows; r++)
                 C[r * to->row] += tile[r];
     }

@@ -15,7 +15,6 @@
 
 /* Width of the vectors for products by gemm.h, or 0 for the BLAS. It is set when the package is loaded. */
 static int own = 0;
-
 static const double one = 1.0, minus = -1.0;
 
 int linalg_own(int lanes)
@@ -38,9 +37,8 @@ static struct strided entries(const char *t, const double *A, int ld)
 
 void scale_by(size_t n, double by, double *x)
 {
-    if (by != 1.0)
-        for (size_t i = 0; i < n; i++)
-            x[i] = by == 0.0 ? 0.0 : by * x[i];
+    for (size_t i = 0; by != 1.0 && i < n; i++)
+        x[i] = by == 0.0 ? 0.0 : by * x[i];
 }
 
 static void gemm(const char *ta, const char *tb, int m, int n, int k, double alpha,
@@ -302,15 +300,21 @@ void chol_inverse(int n, const double *L, double *inverse)
     solve_chol(n, n, L, inverse);
 }
 
-/* Rows above `start` are not needed, because column j of L^{-1} is 0 above row j. */
-void chol_inverse_columns(int n, const double *L, int start, int width, double *B)
+void lower_inverse_columns(int n, const double *L, int start, int width, double *B)
 {
-    const int m = n - start, lanes = linalg_lanes();
+    const int m = n - start;
+    const struct strided rest = entries("N", L + (size_t)start * (n + 1), n);
     fill((size_t)m * width, 0.0, B);
     for (int j = 0; j < width; j++)
         B[(size_t)j * m + j] = 1.0;
-    gemm_solve(lanes, m, width, entries("N", L + (size_t)start * (n + 1), n), B, 1, m);
-    gemm_solve(lanes, m, width, backwards(n, L), B + m - 1, -1, m);
+    gemm_solve(linalg_lanes(), m, width, rest, B, 1, m);
+}
+
+void chol_inverse_columns(int n, const double *L, int start, int width, double *B)
+{
+    const int m = n - start;
+    lower_inverse_columns(n, L, start, width, B);
+    gemm_solve(linalg_lanes(), m, width, backwards(n, L), B + m - 1, -1, m);
 }
 
 void chol_adjoint(int n, const double *L, double *Lbar, double *Kbar)
@@ -356,18 +360,14 @@ double trace(int n, const double *A)
 
 void scale_columns(int m, int n, const double *s, double *A)
 {
-    if (s == NULL)
-        return;
-    for (int j = 0; j < n; j++)
+    for (int j = 0; s != NULL && j < n; j++)
         for (int i = 0; i < m; i++)
             A[(size_t)j * m + i] *= s[j];
 }
 
 void scale_rows(int m, int n, const double *s, double *A)
 {
-    if (s == NULL)
-        return;
-    for (int j = 0; j < n; j++)
+    for (int j = 0; s != NULL && j < n; j++)
         for (int i = 0; i < m; i++)
             A[(size_t)j * m + i] *= s[i];
 }
@@ -380,8 +380,9 @@ void subtract_squares(int m, int n, const double *A, double *left)
     }
 }
 
-void fill(size_t n, double value, double *x)
+CLONES void fill(size_t n, double value, double *restrict x)
 {
+    SIMD
     for (size_t i = 0; i < n; i++)
         x[i] = value;
 }

@@ -75,6 +75,8 @@ void chol_inverse(int n, const double *L, double *inverse);
 /* Computes columns start, ..., start + width - 1 of the inverse, from row `start` on: (n - start) x width.  It
  * never calls the BLAS. */
 void chol_inverse_columns(int n, const double *L, int start, int width, double *inverse);
+/* Computes these columns of L^{-1}, which are 0 above row `start`, from that row on.  It never calls the BLAS. */
+void lower_inverse_columns(int n, const double *L, int start, int width, double *inverse);
 
 /* Adjoint of K = L L': computes the symmetric Kbar from Lbar, of which the lower triangle is read and the rest set to
  * 0. Kbar = L^{-T} (Phi + Phi') L^{-1} / 2,  Phi = tril(L' Lbar) with halved diagonal.  Kbar must not overlap Lbar. */

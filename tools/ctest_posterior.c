@@ -147,6 +147,7 @@ static void exact(struct problem *p)
     CHECK_NEAR(value, 0.5 * (N * log_2pi + log_det + at(times(transposed(y), v_y), 0, 0)),
                1e-12);
     exact_gradient(&e, dtheta, &noise);
+    CHECK(!chol_finish(N, e.L));
     for (int i = 0; i < N; i++)
         CHECK_NEAR(e.precision[i], at(B_inverse, i, i), 1e-12);
     for (int j = 0; j < d; j++)

@@ -73,6 +73,7 @@ door_examples <- function() {
     exact = list(model, rows, NULL, 0L, ec),
     "exact slopes" = list(model, rows, NULL, 1L, ec),
     exact_predict = list(post_of(exact[c("L", "alpha")], p$x), p$new, ec),
+    exact_precision = list(exact$L, ec),
     exact_covariance = list(post_of(exact["L"], p$x), p$new),
     effect_sums = list(grouped_points, groups, engine_rows(grouped), 1e-4, ec),
     eliminate = list(3L, ncol(grouped$x), groups, of_groups$sums, 0.1, ec),

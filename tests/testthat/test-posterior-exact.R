@@ -43,6 +43,13 @@ test_that("the factor is that of K + s2 / w, and alpha solves it", {
   lower[upper.tri(lower)] <- 0
   expect_close(lower %*% t(lower), ky, 1e-13)
   expect_close(post$alpha, solve(ky, p$y), 1e-11)
+  for (n in c(17L, 130L)) { # 130 rows are two blocks of columns of the inverse
+    p <- problem("matern32", n = n, weighted = TRUE)
+    model <- new_model(exact_kernel(p), p$noise)
+    precision <- native(ffi_exact_precision, native_exact(p, model)$L, engine_control(n))
+    expect_close(precision, diag(solve(ref_k(p$kernel, p$x) + diag(p$noise / p$weights))), 1e-11)
+    expect_close(precision, native_exact_evidence(p, model)$precision, 1e-12)
+  }
 })
 
 test_that("block size and threads change nothing beyond rounding, inputs come back untouched", {
