@@ -124,7 +124,7 @@ trend_spread <- function(trend, B) {
 noise_at <- function(fit, x) fit$noise * noise_factor(fit$noise_trend, x)
 
 # Returns list(noise, spread) at new rows: the mean of the noise variance, and the variance of its log. `spread` adds
-# the posterior variance of smooth noise to the variance that no input explains (heavy tails, see response.R).
+# the posterior variance of smooth noise to the variance that no input explains (heavy tails, see response-transform.R).
 noise_law <- function(fit, rows, noise = fit$noise) {
   each <- function(v) rep_len(v, nrow(rows$x))[rows$index]
   list(noise = each(noise * noise_factor(fit$noise_trend, rows$x)), spread = each(noise_spread(fit, rows$x)))

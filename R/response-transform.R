@@ -298,7 +298,7 @@ spread_weights <- stats::dnorm(spread_steps) / sum(stats::dnorm(spread_steps))
 
 is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 
-# Returns the sd of y at a value u = sqrt(spread) * step of its log noise variance (see response.R).
+# Returns the sd of y at a value u = sqrt(spread) * step of its log noise variance.
 sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
 
 # Returns log p(y) for responses y on the scale of f, with noise as described above. The precision at the last step is

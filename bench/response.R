@@ -10,7 +10,7 @@
 #   20 and 42. Without the veto by squared errors and with the mean of the response not cut: trimmed -.161, RMSE 1.012,
 #   worst 3.9. The share of an atom was .1 there, which left out smooth noise on MASS::mcycle (NLPD .645, .281 with it):
 #   .2 now.
-# Noise of uncertain size (R/response.R), the mean cut at the outermost response and the scale of few rows: 146
+# Noise of uncertain size (response-transform.R), the mean cut at the outermost response and the scale of few rows: 146
 #   fits, 73 sets, at most 300 training rows, two splits. NLPD, trimmed change | better, worse by .02 | RMSE, geometric
 #   mean, worst, above 1.15 | coverage:
 #     default against plain          -.155 | 95, 6  | .978, 2.2, 4 | .931 -> .940
