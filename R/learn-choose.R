@@ -181,10 +181,11 @@ smoother_kernel <- function(tried, best) {
 # Returns `now`, or the model with a linear mean, alone or beside the kernel. The largest
 #   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters
 # wins: with few rows priors are strong, and a parameter has no further penalty. Smooth kernels imitate a linear mean by
-# large lengthscales and variance, which can also fit noise. `run` is the end of the search by the Vecchia likelihood.
+# large lengthscales and variance, which can also fit noise. `run` is the end of the search by the Vecchia likelihood,
+# and `line` the result of search_beside_line(), if that was called before.
 # With many rows only the linear mean alone is tried, because both together take as long as the kernel did. Up to
 # `line_as_kernel` rows the linear mean alone counts as many parameters as the kernel, because few functions are linear.
-choose_line <- function(now, s, run) {
+choose_line <- function(now, s, run, line = NULL) {
   pool <- now$problem$pool
   if (pool$n < least_line_rows) return(now)
   few <- pool$few
@@ -196,12 +197,9 @@ choose_line <- function(now, s, run) {
   judge <- function(model) list(score = price * counted(model) - model$value)
   beside <- function(tried) {
     if (!few) return(NULL)
-    problem <- learning_problem(pool, s, paste0(now$problem$profile, "+mean"))
-    last <- now$problem$last
-    # Start with a large variance of the mean, and a tenth of the kernel's variance.
-    theta <- now$theta - log(10) * c(now$problem$table$what == "variance", FALSE)
-    theta <- c(theta[-last], problem$unit[[last]], theta[last])
-    own <- climb(problem, pmin(pmax(theta, problem$lower), problem$upper), "whole", 8L)
+    if (is.null(line)) line <- search_beside_line(now$problem, now$theta, s)
+    problem <- line$problem
+    own <- line$run
     # The exact likelihood is not needed if the Vecchia likelihood shows that the mean does not help.
     hoped <- list(value = now$value + own$value - run$value + mistaken_nats, parameters = sum(problem$free))
     if (isTRUE(judge(hoped)$score < tried[[best_of(tried)]]$score)) model_of_run(problem, learn_exactly(problem, own))

@@ -165,6 +165,36 @@ with_terms_in_merit <- function(tried, from) {
   tried
 }
 
+# Returns the candidates `tried`. Individuals with several rows, which one input tells apart, look like noise that
+# depends on the inputs, or like a skewed response, until the kernel has a short lengthscale and a linear mean
+# (short_run()). Their gain is added to the merit of the first candidate and of the best transform with constant noise,
+# if it exceeds the lead of the best candidate, with its own gain, by `additive_nats`.
+with_short_lengthscale <- function(tried, from) {
+  best <- tried[[best_of(tried)]]
+  pool <- best$problem$pool
+  if (!pool$few || pool$n < least_line_rows || !is_open(from$s$kernel) || !is_bare(from$s$kernel)) return(tried)
+  gain_of <- function(model) {
+    weights <- if (is.null(pool$weights)) 1 else pool$weights
+    if (!is.null(model$trend)) model$problem$pool$weights <- weights / noise_factor(model$trend, pool$x)
+    problem <- learning_problem(model$problem$pool, from$s, from$profile)
+    now <- climb(problem, model$theta, "whole", 0L)$value
+    wide <- learning_problem(problem$pool, from$s, paste0(from$profile, "+mean"))
+    short <- short_run(wide, wide$unit, now)
+    if (is.null(short)) 0 else short$value - now
+  }
+  rivals <- setdiff(intersect(c(names(tried)[1L], transform_label(best$transform)), names(tried)), best$label)
+  gains <- vapply(tried[rivals], gain_of, 0)
+  lead <- vapply(tried[rivals], `[[`, 0, "score") - best$score
+  if (!any(gains > lead + additive_nats)) return(tried)
+  lead <- lead + gain_of(best)
+  for (label in rivals[gains > lead + additive_nats]) {
+    tried[[label]]$merit <- tried[[label]]$merit + gains[[label]]
+    tried[[label]]$score <- tried[[label]]$score - gains[[label]]
+    tried[[label]]$short <- gains[[label]]
+  }
+  tried
+}
+
 # ---- the arguments of the user --------------------------------------------------------------------------------------
 
 # Returns list(transforms, trends, tails, plain): transforms (NULL is the identity), trends of the noise (NULL is

@@ -100,7 +100,7 @@ find_response <- function(data, asked, open, first, state) {
       if (!is.null(model)) c(model, list(label = label, seconds = proc.time()[["elapsed"]] - started))
     }
   }), function(model) list(score = price_of_response(model$problem, from) * model$parameters - model$merit))
-  choice$tried <- with_terms_in_merit(choice$tried, from)
+  choice$tried <- with_short_lengthscale(with_terms_in_merit(choice$tried, from), from)
   choice <- checked_response(choice, from)
   best <- with_wider_moments(choice$best, from)
   state$response <- table_of_responses(choice, names(candidates))
@@ -191,8 +191,6 @@ rows_for_response <- function(data, taken) {
   list(x = x[kept, , drop = FALSE], y = unname(data$response[used]), w = if (!all(w == 1)) w,
        offset = data$offset[used], group = match(group[kept], unique(group[kept])), made = new.env())
 }
-
-counted_rows <- function(problem, size) problem$pool$take(min(learning_sizes[[size]][["rows"]], problem$pool$n))
 
 # ---- one candidate --------------------------------------------------------------------------------------------------
 
@@ -371,8 +369,8 @@ because_response <- function(choice, open, price) {
     } else if (any(grepl("smooth noise$", names(choice$refused)))) {
       "The noise variance is constant: smooth noise does not predict held-out rows better."
     } else {
-      sprintf("The noise variance is constant: smooth noise gains less than its penalty, %s nats.",
-              show_nats(2 * price))
+      sprintf("The noise variance is constant: smooth noise gains less than %s.", if (!is.null(choice$best$short))
+        "a short lengthscale with a linear mean" else sprintf("its penalty, %s nats", show_nats(2 * price)))
     }
   }, tails = if (!is.null(choice$best$tail)) {
     sprintf("Heavy-tailed noise: %s.", gain_over("normal noise", choice$best$tail_gain - price, price))

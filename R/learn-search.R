@@ -4,8 +4,8 @@
 # round, and `enough` the predicted gain in log density at which a round ends. Neighbours stay fixed during a round. The
 # last round is the one in which no log moves by more than 0.05.
 climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) {
+  rows <- counted_rows(problem, size)
   size <- learning_sizes[[size]]
-  rows <- problem$pool$take(min(size[["rows"]], problem$pool$n))
   slopes <- if (problem$last > sampled_parameters) 2L else TRUE
   problem$evaluate <- function(theta) {
     if (is.null(neighbours)) neighbours <<- problem$neighbours(theta, rows, size[["near"]])
@@ -22,6 +22,8 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
 }
 
 in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
+
+counted_rows <- function(problem, size) problem$pool$take(min(learning_sizes[[size]][["rows"]], problem$pool$n))
 
 # Maximises by scoring: step = (information + lambda diag)^{-1} gradient. lambda increases if a step gains too little,
 # and decreases if it gains as predicted. No log moves by more than 2. The search ends when the predicted gain is less
@@ -257,6 +259,44 @@ lengthened <- function(problem, theta) {
   }, 0)
   best <- which.max(value)
   if (best > 1L) tried[[best - 1L]]
+}
+
+# Searches by the Vecchia likelihood from theta, with a linear mean beside the kernel of `problem`, and also with one
+# short lengthscale, if that start is promising. Returns list(problem, run, short), with `short` TRUE for the latter end.
+search_beside_line <- function(problem, theta, s) {
+  wide <- learning_problem(problem$pool, s, paste0(problem$profile, "+mean"))
+  last <- problem$last
+  # Start with a large variance of the mean, and a tenth of the kernel's variance.
+  start <- theta - log(10) * c(problem$table$what == "variance", FALSE)
+  start <- c(start[-last], wide$unit[[last]], start[last])
+  run <- climb(wide, pmin(pmax(start, wide$lower), wide$upper), "whole", 8L)
+  short <- short_run(wide, run$theta, run$value)
+  list(problem = wide, run = if (is.null(short)) run else short, short = !is.null(short))
+}
+
+# Returns the run from the best start with one short lengthscale and a linear mean, or NULL if it does not end
+# short_rule$nats above `least`. An input that identifies individuals, each with several rows, needs a short
+# lengthscale. Searches from equal lengthscales do not find it, and take effects of individuals for noise. The run is
+# left out if the start is far below `least`.
+short_run <- function(problem, theta, least) {
+  pool <- problem$pool
+  if (!is.null(pool$levels) || !in_time(pool)) return(NULL)
+  table <- problem$table
+  last <- problem$last
+  start <- further_starts(problem, list(short_rule[c("others", "variance", "noise")]), theta)[[1L]]
+  mean <- last - 1L
+  start[mean] <- problem$unit[[mean]]
+  starts <- lapply(which(table$ard & problem$free[-last]), function(j) {
+    lapply(problem$unit[[j]] + log(short_lengthscales), function(short) replace(start, j, max(short, problem$lower[j])))
+  })
+  starts <- do.call(c, starts)
+  rows <- counted_rows(problem, "whole")
+  value <- vapply(starts, function(theta) {
+    problem$vecchia(theta, rows, problem$neighbours(theta, rows, learning_sizes$whole[["near"]]), FALSE)$value
+  }, 0)
+  if (!isTRUE(max(value, -Inf) > least - short_rule[["below"]])) return(NULL)
+  run <- climb(problem, starts[[which.max(value)]], "whole", c(8L, 4L))
+  if (isTRUE(run$value > least + short_rule[["nats"]])) run
 }
 
 # ---- two explanations of the data -----------------------------------------------------------------------------------

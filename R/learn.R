@@ -108,9 +108,13 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     now$parameters <- sum(now$problem$free)
     now <- choose_season(now, s)
     if (!is_season(now$problem$profile)) {
+      line <- if (exact && alone && problem$pool$n >= least_line_rows) search_beside_line(now$problem, now$theta, s)
+      short <- isTRUE(line$short)
+      if (short) now <- choose_line(now, s, run, line)
       if (alone && s$additive) now <- if (exact) choose_additive(now, s, terms) else choose_additive_on_some(now, s)
       kernel <- now$problem$natural(now$theta)$kernel
-      if (alone && !is_additive(kernel)) now <- choose_line(now, s, run) # additive kernels almost contain a linear mean
+      # Additive kernels almost contain a linear mean.
+      if (alone && !short && !is_additive(kernel)) now <- choose_line(now, s, run, line)
     }
     if (now$problem$profile != problem$profile) rival <- NULL
     keep(now)

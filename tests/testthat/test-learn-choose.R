@@ -319,3 +319,40 @@ test_that("a kernel that was chosen without a linear mean is chosen again beside
   score <- stats::setNames(fit$kernels$score, fit$kernels$kernel)
   expect_lt(score[["squared exponential + linear mean"]], score[["Matern 5/2 + linear mean"]] - 0.03)
 })
+
+test_that("an input that tells individuals apart has a short lengthscale, whichever input it is", {
+  made <- function(d) with_seed(1, pfdtc(y ~ ., d, transform = "none", noise = ~ 1, control = list(progress = FALSE)))
+  for (seed in c(2, 3)) { # without the short start: one smooth kernel, or an additive kernel
+    d <- individuals(seed)
+    fit <- made(d)
+    expect_true(has_profile(fit$kernel, "mean"))
+    values <- coef(fit)
+    short <- values[grepl("lengthscale", names(values)) & grepl("start", names(values))]
+    expect_lt(min(short), 0.3)
+    expect_lt(sigma(fit), 0.25) # the truth is 0.15
+    without <- with_replaced(list(short_run = function(...) NULL), made(d))
+    expect_gt(as.numeric(logLik(fit) - logLik(without)), if (seed == 2) 100 else 2)
+    turned <- made(d[c("other", "t", "start", "y")])
+    expect_equal(as.numeric(logLik(turned)), as.numeric(logLik(fit)), tolerance = 0.02)
+  }
+})
+
+test_that("short starts have one short lengthscale and the mean's own variance, and must gain", {
+  d <- individuals(2)
+  cleaned <- data_from_matrix(as.matrix(d[1:3]), d$y)
+  problem <- line_problem(cleaned, "matern32+mean")
+  seen <- list()
+  climb_from <- climb
+  run <- with_replaced(list(climb = function(problem, theta, ...) {
+    seen <<- c(seen, list(theta))
+    climb_from(problem, theta, ...)
+  }), short_run(problem, problem$unit, -Inf))
+  at <- seen[[1L]] - problem$unit
+  lengths <- at[problem$table$what == "lengthscale"]
+  expect_true(any(abs(lengths[[1L]] - log(short_lengthscales)) < 1e-12))
+  expect_equal(unname(lengths[2:3]), rep(log(3 * sqrt(3)), 2), tolerance = 1e-12)
+  expect_identical(unname(at[problem$last - 1L]), 0)
+  expect_gt(run$value, problem$vecchia(seen[[1L]], 1:120, problem$neighbours(seen[[1L]], 1:120, 30L), FALSE)$value)
+  expect_null(short_run(problem, problem$unit, run$value - short_rule[["nats"]] + 1e-6))
+  expect_null(short_run(problem, problem$unit, run$value + 1e3)) # the start is far below: no search
+})

@@ -140,3 +140,39 @@ test_that("a transform with larger squared errors is refused, and the table and 
   short[[2L]]$theta[1L] <- log(1e-4) # f is the mean of the response between rows
   expect_identical(names(checked_response(list(tried = short), from)$refused), "none, smooth noise")
 })
+
+test_that("individuals that one input tells apart are not taken for a skewed response", {
+  d <- individuals(6, function(n) 2 * stats::rexp(n)^1.5)
+  made <- function() with_seed(1, pfdtc(y ~ ., d, transform = "auto", control = list(progress = FALSE)))
+  fit <- made()
+  without <- with_replaced(list(with_short_lengthscale = function(tried, from) tried), made())
+  expect_null(fit$transform)
+  expect_identical(without$transform$kind, "log")
+  expect_gt(as.numeric(logLik(fit) - logLik(without)), 50)
+  expect_lt(sigma(fit), 0.25) # the truth is 0.15
+})
+
+test_that("the gain of a short lengthscale must exceed the lead of smooth noise, and its own gain, by additive_nats", {
+  case <- response_case(with_seed(1, data.frame(a = stats::runif(40), b = stats::runif(40), y = stats::rnorm(40))))
+  from <- learned_from(case, log(c(0.3, 0.3, 1, 0.5)))
+  none <- c(response_model(from, NULL), list(label = "none", score = 110))
+  basis <- noise_trend_of(case$data, 1L)
+  uneven <- replace(with_uneven_noise(none, basis, from), c("label", "score"), list("none, linear noise", 100))
+  tried <- list(none = none, "none, linear noise" = uneven)
+  weights <- list()
+  with_gains <- function(of_none, of_uneven) {
+    weights <<- list()
+    with_replaced(list(short_run = function(problem, theta, least) {
+      weights <<- c(weights, list(problem$pool$weights))
+      list(value = least + if (length(weights) == 1L) of_none else of_uneven)
+    }), with_short_lengthscale(tried, from))
+  }
+  expect_identical(with_gains(24, 0), tried)
+  expect_length(weights, 1L) # the other candidate is not tried
+  now <- with_gains(26, 0)
+  expect_equal(now$none[c("score", "merit", "short")], list(score = 84, merit = none$merit + 26, short = 26))
+  expect_identical(now[[2L]], uneven)
+  expect_null(weights[[1L]])
+  expect_equal(weights[[2L]], 1 / noise_factor(uneven$trend, none$problem$pool$x))
+  expect_identical(with_gains(26, 2), tried)
+})
