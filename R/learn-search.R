@@ -262,7 +262,7 @@ lengthened <- function(problem, theta) {
 }
 
 # Searches by the Vecchia likelihood from theta, with a linear mean beside the kernel of `problem`, and also with one
-# short lengthscale, if that start is promising. Returns list(problem, run, short), with `short` TRUE for the latter end.
+# short lengthscale, if that start is promising. Returns list(problem, run, short); `short` is TRUE for the latter end.
 search_beside_line <- function(problem, theta, s) {
   wide <- learning_problem(problem$pool, s, paste0(problem$profile, "+mean"))
   last <- problem$last
@@ -287,7 +287,7 @@ short_run <- function(problem, theta, least) {
   mean <- last - 1L
   start[mean] <- problem$unit[[mean]]
   starts <- lapply(which(table$ard & problem$free[-last]), function(j) {
-    lapply(problem$unit[[j]] + log(short_lengthscales), function(short) replace(start, j, max(short, problem$lower[j])))
+    lapply(problem$unit[[j]] + log(short_lengthscales), function(to) replace(start, j, max(to, problem$lower[j])))
   })
   starts <- do.call(c, starts)
   rows <- counted_rows(problem, "whole")
