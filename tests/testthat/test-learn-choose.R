@@ -163,7 +163,7 @@ test_that("of a linear truth the default is the line, as near to it as lm() and 
     fit <- with_few_exact(learn_rows(data))
     expect_identical(fit$kernel$profile, "mean")
     expect_identical(fit$kernels$kernel[fit$kernels$chosen], "linear mean")
-    expect_output(print(fit), "linear mean")
+    expect_output(print(fit), "f is linear")
     ols <- stats::lm(y ~ ., data$train)
     error <- function(model) sqrt(mean((predict(model, data$test) - data$f)^2))
     expect_lt(error(fit), 1.05 * error(ols)) # slopes are drawn in by a hundredth
