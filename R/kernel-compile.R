@@ -113,7 +113,7 @@ compile_kernel <- function(kernel) {
     }), values = unlist(values),
       terms = lapply(if (is.null(tie)) terms else tie$terms, as.integer), tie = tie[c("M", "weights")],
       rotation = if (any(lengths(lapply(leaves, `[[`, "rotation")))) matrix_of_rotation(rotation_of(parts)),
-      warp = table_of_warp(warp_of(parts))))
+      warp = if (any(lengths(lapply(leaves, `[[`, "warp")))) table_of_warp(warp_of(parts))))
 }
 
 # Returns the compiled kernel with the parameters `values`, in the order of its table.

@@ -72,7 +72,7 @@ learn_laplace <- function(data, s, start, state) {
   found <- choose_smooth(rows, s, start, given, search_scales)
   # The value is from fewer rows, so search again.
   best <- tied <- search(found$best, tied = !given, found$best$kernel)
-  if (!given) best <- tied <- choose_inputs(rows, s, tied, search)
+  if (!given && is_open(s$kernel)) best <- tied <- choose_inputs(rows, s, tied, search)
   state$so_far <- best
   if (!given && length(s$free) && sum(kernel_parameters(best$kernel)$what == "lengthscale") > 1L) {
     apart <- search(best)

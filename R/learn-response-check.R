@@ -172,7 +172,8 @@ with_terms_in_merit <- function(tried, from) {
 with_short_lengthscale <- function(tried, from) {
   best <- tried[[best_of(tried)]]
   pool <- best$problem$pool
-  if (!pool$few || pool$n < least_line_rows || !is_open(from$s$kernel) || !is_bare(from$s$kernel)) return(tried)
+  if (!pool$few || pool$n < least_line_rows || !is_open(from$s$kernel) || !is_bare(from$s$kernel) ||
+        !length(identifying_columns(pool))) return(tried)
   gain_of <- function(model) {
     weights <- if (is.null(pool$weights)) 1 else pool$weights
     if (!is.null(model$trend)) model$problem$pool$weights <- weights / noise_factor(model$trend, pool$x)

@@ -4,8 +4,8 @@
 # round, and `enough` the predicted gain in log density at which a round ends. Neighbours stay fixed during a round. The
 # last round is the one in which no log moves by more than 0.05.
 climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) {
-  rows <- counted_rows(problem, size)
   size <- learning_sizes[[size]]
+  rows <- problem$pool$take(min(size[["rows"]], problem$pool$n))
   slopes <- if (problem$last > sampled_parameters) 2L else TRUE
   problem$evaluate <- function(theta) {
     if (is.null(neighbours)) neighbours <<- problem$neighbours(theta, rows, size[["near"]])
@@ -274,25 +274,36 @@ search_beside_line <- function(problem, theta, s) {
   list(problem = wide, run = if (is.null(short)) run else short, short = !is.null(short))
 }
 
+# Returns the columns of the pool's inputs that may identify individuals with several rows: at least
+# short_rule$values different numbers, and at least two rows for each of them on average.
+identifying_columns <- function(pool) {
+  values <- apply(pool$x, 2L, function(v) length(unique(v)))
+  which(values >= short_rule[["values"]] & 2 * values <= pool$n)
+}
+
 # Returns the run from the best start with one short lengthscale and a linear mean, or NULL if it does not end
 # short_rule$nats above `least`. An input that identifies individuals, each with several rows, needs a short
 # lengthscale. Searches from equal lengthscales do not find it, and take effects of individuals for noise. The run is
 # left out if the start is far below `least`.
 short_run <- function(problem, theta, least) {
   pool <- problem$pool
-  if (!is.null(pool$levels) || !in_time(pool)) return(NULL)
+  columns <- identifying_columns(pool)
+  if (!length(columns) || !is.null(pool$levels) || !in_time(pool)) return(NULL)
   table <- problem$table
   last <- problem$last
   start <- further_starts(problem, list(short_rule[c("others", "variance", "noise")]), theta)[[1L]]
   mean <- last - 1L
   start[mean] <- problem$unit[[mean]]
-  starts <- lapply(which(table$ard & problem$free[-last]), function(j) {
-    lapply(problem$unit[[j]] + log(short_lengthscales), function(to) replace(start, j, max(to, problem$lower[j])))
+  leaf <- as_sum(problem$natural(theta)$kernel)$leaves[[1L]]
+  own <- match(columns, leaf$inputs)
+  own <- which(table$ard & problem$free[-last] & table$at %in% (if (is.null(leaf$shared)) own else leaf$shared[own]))
+  starts <- lapply(own, function(j) {
+    lapply(problem$unit[[j]] + log(short_lengthscales), function(short) replace(start, j, max(short, problem$lower[j])))
   })
   starts <- do.call(c, starts)
   rows <- counted_rows(problem, "whole")
   value <- vapply(starts, function(theta) {
-    problem$vecchia(theta, rows, problem$neighbours(theta, rows, learning_sizes$whole[["near"]]), FALSE)$value
+    problem$vecchia(theta, rows, problem$neighbours(theta, rows, learning_sizes$starts[["near"]]), FALSE)$value
   }, 0)
   if (!isTRUE(max(value, -Inf) > least - short_rule[["below"]])) return(NULL)
   run <- climb(problem, starts[[which.max(value)]], "whole", c(8L, 4L))

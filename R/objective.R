@@ -114,9 +114,10 @@ white_at_exact <- function(data, model, variance) {
 }
 
 check_objective <- function(z, x, y, kernel, noise, weights, jitter) {
-  for (name in c("z", "x", "y", "kernel", "noise")) check_given(name)
+  check_given("z")
   refuse_if(inherits(z, "gp_fit"), "z", describe(z), "a matrix of inducing points",
             hint = "The objective of a fit is fit$objective; pf_divergence(fit, exact) compares two fits.")
+  for (name in c("x", "y", "kernel", "noise")) check_given(name)
   rows <- check_rows(x, y, weights)
   z <- check_same_columns(check_matrix(z, "z"), rows$x, "z")
   if (!nrow(z)) abort_input("z", "has no rows")

@@ -57,7 +57,7 @@ class_ends <- function(response, f, latent, level) {
     for (i in seq_len(q)) for (j in seq_len(q)) along <- along + slope[, i] * slope[, j] * f$var[, i + q * (j - 1L)]
     sqrt(pmax(along, 0))
   }, f$mean[, 1L])
-  middle <- matrix(vapply(each, `[[`, f$mean[, 1L], "value"), nrow(f$mean))
+  middle <- matrix(vapply(each, `[[`, f$mean[, 1L], "value"), nrow(f$mean), q + 1L)
   ends_of_odds(list(middle, middle), sd, level, stats::plogis)
 }
 

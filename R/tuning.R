@@ -88,11 +88,12 @@ parameter_nats <- 2
 # (bench/few-seeds.R).
 line_again <- 10
 
-# A search with a linear mean also starts with one short lengthscale, in spreads of the input. The `others` are long, in
-# spreads times sqrt(d), and kernel `variance` and `noise` are small. It goes on from there if the log density is at
-# most `below` nats less than at the end of the other search, and must end `nats` above it (bench/individuals.R).
+# A search with a linear mean also starts with one short lengthscale, in spreads of the input, if this input has at
+# least `values` different numbers and two rows for each of them. The `others` are long, in spreads times sqrt(d), and
+# kernel `variance` and `noise` are small. It goes on from there if the log density is at most `below` nats less than at
+# the end of the other search, and must end `nats` above it (bench/individuals.R).
 short_lengthscales <- c(0.02, 0.1)
-short_rule <- c(others = 3, variance = 0.1, noise = 0.02, below = 30, nats = 15)
+short_rule <- c(values = 10, others = 3, variance = 0.1, noise = 0.02, below = 30, nats = 15)
 
 # From this number of rows on a linear mean is tried. Fewer were not measured (bench/small-n.R).
 least_line_rows <- 30L

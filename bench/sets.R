@@ -4,8 +4,10 @@
 #   SETS="MASS::cats;sm::trawl" SEEDS=2 Rscript bench/sets.R ...   on some sets, with other splits
 
 # The sets (package::set) and their models. SETS_FOLDER=bench/further has 148 further sets, bench/zeros 14 with many
-# zeros or few values, bench/unseen those that decide nothing. Rows with missing values are left out.
-sets_table <- utils::read.csv(file.path(Sys.getenv("SETS_FOLDER", "bench"), "sets.csv"))
+# zeros or few values, bench/unseen those that decide nothing; several folders are separated by colons. Rows with
+# missing values are left out.
+set_folders <- strsplit(Sys.getenv("SETS_FOLDER", "bench"), ":")[[1]]
+sets_table <- do.call(rbind, lapply(file.path(set_folders, "sets.csv"), utils::read.csv))
 set_formulas <- stats::setNames(sets_table$formula, sets_table$set)
 
 # At most 1,500 training rows a set: `SETS_ROWS` changes that.

@@ -82,7 +82,7 @@ test_that("time ends the search with the best so far; refusals are by name", {
 test_that("the fit carries its reference, says what is certified, and is cross-validated as it was asked for", {
   p <- laplace_problem_of("log", profile = "se", n = 40)
   fit <- laplace_fit_of(p, m = NULL, tol = 0.05)
-  expect_output(print(fit), "certified .*5 %")
+  expect_output(print(fit), "meets `tol` = 5 %")
   without <- fit
   without$data <- NULL
   expect_lt(max(abs(certify(without, p$x)$mean_error / certify(without, p$x)$sd)), 0.05)

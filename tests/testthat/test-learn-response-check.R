@@ -153,7 +153,10 @@ test_that("individuals that one input tells apart are not taken for a skewed res
 })
 
 test_that("the gain of a short lengthscale must exceed the lead of smooth noise, and its own gain, by additive_nats", {
-  case <- response_case(with_seed(1, data.frame(a = stats::runif(40), b = stats::runif(40), y = stats::rnorm(40))))
+  d <- with_seed(1, data.frame(a = rep(stats::runif(20), 2), b = stats::runif(40), y = stats::rnorm(40)))
+  case <- response_case(d)
+  # b has no value twice, and the fewer than ten values of c are found from any start.
+  expect_identical(identifying_columns(list(x = cbind(a = d$a, b = d$b, c = rep(1:8, 5)), n = 40L)), c(a = 1L))
   from <- learned_from(case, log(c(0.3, 0.3, 1, 0.5)))
   none <- c(response_model(from, NULL), list(label = "none", score = 110))
   basis <- noise_trend_of(case$data, 1L)
