@@ -103,7 +103,7 @@ individuals <- function(seed, effect = stats::rnorm) {
   with_seed(seed, {
     start <- stats::rnorm(40, 25, 3)
     of <- rep(1:40, each = 3)
-    d <- data.frame(start = start[of], t = rep(1:3, 40), other = stats::runif(120))
+    d <- data.frame(start = start[of], t = rep(1:3, 40), other = stats::runif(120)[rep(1:60, 2)])
     d$y <- 3 * d$t + effect(40)[of] + 0.15 * stats::rnorm(120)
     d
   })
