@@ -15,8 +15,8 @@
 # Mean of both splits, as built: -.0069 (.0024), odd -.0086, even -.0052, worse by .02 on 2 sets (biomed +.03, Sonar
 # +.03), better on 9 (sparrows -.08, glass -.07, spam -.07). Split 1 alone misses .004 on even sets. Fits are warped in
 # 81 of 146 cases and take 1.36 times as long in the mean. On the 25 unseen sets (best-peer.R) the mean changes by
-# -.003. If moved inputs must gain two nats, Sonar stays, but less is won: -.0025 for -.0026 on 55 sets of split 1 (worse
-# by .02 on 1 in place of 3), -.0036 for -.0080 on split 2; so there is no such penalty.
+# -.003. If moved inputs must gain two nats, Sonar stays, but less is won: -.0025 for -.0026 on 55 sets of split 1
+# (worse by .02 on 1 in place of 3), -.0036 for -.0080 on split 2; so there is no such penalty.
 library(pfdtc)
 seed <- c(as.integer(commandArgs(TRUE)), 1L)[1]
 sets <- utils::read.csv("bench/classes/sets.csv")
