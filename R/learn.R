@@ -108,7 +108,8 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     now$parameters <- sum(now$problem$free)
     now <- choose_season(now, s)
     if (!is_season(now$problem$profile)) {
-      line <- if (exact && alone && problem$pool$n >= least_line_rows) search_beside_line(now$problem, now$theta, s)
+      line <- if (exact && alone && problem$pool$n >= least_line_rows && length(identifying_columns(problem$pool)))
+        search_beside_line(now$problem, now$theta, s)
       short <- isTRUE(line$short)
       if (short) now <- choose_line(now, s, run, line)
       if (alone && s$additive) now <- if (exact) choose_additive(now, s, terms) else choose_additive_on_some(now, s)

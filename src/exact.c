@@ -30,14 +30,14 @@ static enum status factor(struct exact *e)
                          K))
             return STATUS_EXACT_NOT_PD;
     }
-    for (int i = 0; i < n;
-         i++) { /* fails for NaN, or if a pivot is only a rounding error */
+    /* A pivot may be NaN, or only a rounding error. */
+    for (int i = 0; i < n; i++) {
         const double pivot = K[(size_t)i * n + i];
         if (!(pivot * pivot > 8.0 * DBL_EPSILON * alpha[i]))
             return STATUS_EXACT_NOT_PD;
     }
-    if (e->precision == NULL &&
-        chol_finish(n, K)) /* slopes do not read the upper triangle */
+    /* Derivatives do not read the upper triangle. */
+    if (e->precision == NULL && chol_finish(n, K))
         return STATUS_EXACT_NOT_PD;
     copy((size_t)n, e->pass.rows->y, alpha);
     solve_chol(n, 1, K, alpha);

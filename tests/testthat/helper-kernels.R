@@ -159,3 +159,48 @@ expect_slope <- function(got, f, at, info, tolerance = 1e-6) {
   off <- vapply(c(1e-2, 1e-3, 1e-4, 1e-5), function(h) abs((f(at + h) - f(at - h)) / (2 * h) - got), 0)
   expect_lt(min(off), tolerance * max(1, abs(got)), label = paste(info, "slope off by", format(min(off))))
 }
+
+# ---- kernels that read other inputs than x ---------------------------------------------------------------------------
+
+# Expects that fits$own, whose kernel moves the inputs, answers as fits$hand, the fit to inputs moved by `by_hand`.
+# Evidence and certificates take differences of larger numbers, so that rounding counts more.
+expect_same_answers <- function(fits, by_hand) {
+  both <- function(f, tolerance = 1e-8) {
+    expect_equal(f(fits$own, fits$new), f(fits$hand, by_hand(fits$new)), tolerance = tolerance, ignore_attr = TRUE)
+  }
+  both(function(fit, new) predict(fit, new, type = "response"))
+  both(function(fit, new) predict(fit, new, type = "latent", se.fit = TRUE, interval = "credible"))
+  both(function(fit, new) predict(fit, type = "loo"))
+  both(function(fit, new) as.numeric(logLik(fit)))
+  both(function(fit, new) unlist(evidence_bounds(fit)), 1e-6)
+  both(function(fit, new) simulate(fit, 2, seed = 1))
+  for (effort in c("fast", "reference")) {
+    both(function(fit, new) as.matrix(as.data.frame(certify(fit, new, effort = effort))[-(1:2)]), 1e-5)
+  }
+}
+
+# Expects slopes of f in three columns of x to be central differences with the step h.
+expect_slopes_of_x <- function(fits, h) {
+  for (column in 1:3) {
+    up <- down <- fits$new
+    up[, column] <- up[, column] + h
+    down[, column] <- down[, column] - h
+    f <- function(at) predict(fits$own, at, type = "latent")
+    slope <- predict(fits$own, fits$new, type = "derivative", wrt = column)
+    expect_equal(unname(c(slope)), unname(c(f(up) - f(down)) / (2 * h)), tolerance = 1e-6)
+  }
+}
+
+# Expects the gradient in inducing points to be that in points of x, by central differences.
+expect_gradient_of_x <- function(kernel) {
+  x <- kernel_rows(30, 6)
+  data <- list(x = x, y = sin(x[, 1L]) + x[, 2L])
+  model <- list(kernel = compile_kernel(kernel), noise = 0.1)
+  z <- kernel_rows(4, 7)
+  value <- function(z) native_evaluate("vfe", NULL, z, data, model, 1e-10)
+  got <- value(z)$gradient
+  for (i in 1:2) for (j in 1:3) {
+    step <- replace(0 * z, cbind(i, j), 1e-5)
+    expect_equal(got[i, j], (value(z + step)$value - value(z - step)$value) / 2e-5, tolerance = 1e-5)
+  }
+}

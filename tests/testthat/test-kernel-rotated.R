@@ -62,32 +62,13 @@ test_that("predictions, leave-one-out, draws, evidence and certificates are thos
   for (case in list(c("line", "two"), c("se", "three"), c("matern", "two", 12), c("line", "three", 12))) {
     m <- if (length(case) > 2L) as.integer(case[3L])
     fits <- if (is.null(m)) two_fits(case[1L], case[2L]) else two_fits(case[1L], case[2L], m = m)
-    both <- function(f, tolerance = 1e-8) {
-      expect_equal(f(fits$own, fits$new), f(fits$hand, turned(fits$new)), tolerance = tolerance, ignore_attr = TRUE)
-    }
-    both(function(fit, new) predict(fit, new, type = "response"))
-    both(function(fit, new) predict(fit, new, type = "latent", se.fit = TRUE, interval = "credible"))
-    both(function(fit, new) predict(fit, type = "loo"))
-    both(function(fit, new) as.numeric(logLik(fit)))
-    both(function(fit, new) unlist(evidence_bounds(fit)), 1e-6)
-    both(function(fit, new) simulate(fit, 2, seed = 1))
-    for (effort in c("fast", "reference")) {
-      both(function(fit, new) as.matrix(as.data.frame(certify(fit, new, effort = effort))[-(1:2)]), 1e-5)
-    }
+    expect_same_answers(fits, turned)
   }
 })
 
 test_that("slopes of f and coefficients of a linear mean are those of x", {
   fits <- two_fits("line", "two")
-  h <- 1e-4
-  for (column in 1:3) {
-    up <- down <- fits$new
-    up[, column] <- up[, column] + h
-    down[, column] <- down[, column] - h
-    f <- function(at) predict(fits$own, at, type = "latent")
-    slope <- predict(fits$own, fits$new, type = "derivative", wrt = column)
-    expect_equal(unname(c(slope)), unname(c(f(up) - f(down)) / (2 * h)), tolerance = 1e-6)
-  }
+  expect_slopes_of_x(fits, 1e-4)
   own <- mean_coefficients(fits$own)
   hand <- mean_coefficients(fits$hand)
   expect_equal(unname(own$estimate[-1L]), drop(rotation$by %*% hand$estimate[-1L]), tolerance = 1e-8)
@@ -97,16 +78,7 @@ test_that("slopes of f and coefficients of a linear mean are those of x", {
 })
 
 test_that("the gradient in inducing points is in terms of x", {
-  x <- kernel_rows(30, 6)
-  data <- list(x = x, y = sin(x[, 1L]) + x[, 2L])
-  model <- list(kernel = compile_kernel(with_turn(rotated_kernels()$line)), noise = 0.1)
-  z <- kernel_rows(4, 7)
-  value <- function(z) native_evaluate("vfe", NULL, z, data, model, 1e-10)
-  got <- value(z)$gradient
-  for (i in 1:2) for (j in 1:3) {
-    step <- replace(0 * z, cbind(i, j), 1e-5)
-    expect_equal(got[i, j], (value(z + step)$value - value(z - step)$value) / 2e-5, tolerance = 1e-5)
-  }
+  expect_gradient_of_x(with_turn(rotated_kernels()$line))
 })
 
 test_that("a model that asks for other inputs of a rotated kernel is refused", {

@@ -66,47 +66,20 @@ fits_of_warped <- function(name, ...) {
 test_that("predictions, leave-one-out, draws, evidence and certificates are those of warped inputs", {
   for (case in list("line", "se", c("matern", 12))) {
     fits <- if (length(case) < 2L) fits_of_warped(case) else fits_of_warped(case[1L], m = as.integer(case[2L]))
-    both <- function(f, tolerance = 1e-8) {
-      expect_equal(f(fits$own, fits$new), f(fits$hand, warped_by_hand(fits$new)), tolerance = tolerance,
-                   ignore_attr = TRUE)
-    }
-    both(function(fit, new) predict(fit, new, type = "response"))
-    both(function(fit, new) predict(fit, new, type = "latent", se.fit = TRUE, interval = "credible"))
-    both(function(fit, new) predict(fit, type = "loo"))
-    both(function(fit, new) as.numeric(logLik(fit)))
-    both(function(fit, new) unlist(evidence_bounds(fit)), 1e-6)
-    both(function(fit, new) simulate(fit, 2, seed = 1))
-    both(function(fit, new) as.matrix(as.data.frame(certify(fit, new, effort = "reference"))[-(1:2)]), 1e-5)
+    expect_same_answers(fits, warped_by_hand)
   }
 })
 
 test_that("slopes of f are those of x, and a linear mean of warped inputs has no coefficients", {
   fits <- fits_of_warped("line")
-  h <- 1e-5
-  for (column in 1:3) {
-    up <- down <- fits$new
-    up[, column] <- up[, column] + h
-    down[, column] <- down[, column] - h
-    f <- function(at) predict(fits$own, at, type = "latent")
-    slope <- predict(fits$own, fits$new, type = "derivative", wrt = column)
-    expect_equal(unname(c(slope)), unname(c(f(up) - f(down)) / (2 * h)), tolerance = 1e-6)
-  }
+  expect_slopes_of_x(fits, 1e-5)
   expect_null(mean_coefficients(fits$own))
   expect_false(is.null(mean_coefficients(fits$hand)))
   expect_output(print(summary(fits$own)), "Lengthscale")
 })
 
 test_that("the gradient in inducing points is in terms of x", {
-  x <- kernel_rows(30, 6)
-  data <- list(x = x, y = sin(x[, 1L]) + x[, 2L])
-  model <- list(kernel = compile_kernel(with_warp_two(kernels_to_warp()$line)), noise = 0.1)
-  z <- kernel_rows(4, 7)
-  value <- function(z) native_evaluate("vfe", NULL, z, data, model, 1e-10)
-  got <- value(z)$gradient
-  for (i in 1:2) for (j in 1:3) {
-    step <- replace(0 * z, cbind(i, j), 1e-5)
-    expect_equal(got[i, j], (value(z + step)$value - value(z - step)$value) / 2e-5, tolerance = 1e-5)
-  }
+  expect_gradient_of_x(with_warp_two(kernels_to_warp()$line))
 })
 
 test_that("warped kernels have no boxes, refuse other factors of their inputs, and have units of warped rows", {
