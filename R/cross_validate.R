@@ -157,8 +157,9 @@ predict_fold <- function(fit, data, asked, used, out) {
   one <- withCallingHandlers(suppressMessages(fit_as_asked(part, asked)),
                              pfdtc_warning_small = function(w) invokeRestart("muffleWarning"))
   p <- latent_at(one, x)
-  noise <- if (response_of(fit)$conjugate) {
-    list(noise = noise_at(one, x) / if (is.null(w)) 1 else w[out], spread = rep_len(noise_spread(one, x), nrow(x)))
+  noise <- if (response_of(fit)$conjugate) { # a fit with given hyperparameters lacks the spread, which was learned
+    spread <- noise_spread(if (identical(asked$hyper, "fixed")) fit else one, x)
+    list(noise = noise_at(one, x) / if (is.null(w)) 1 else w[out], spread = rep_len(spread, nrow(x)))
   }
   score_each(response_of(one), y, c(list(mean = p$mean + offset, var = p$var), noise),
              crps = !has_classes(response_of(one)))

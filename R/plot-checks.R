@@ -22,32 +22,37 @@ checks_figure <- function(fit, which) {
   if (identical(which, "checks")) which <- if (length(numeric)) checks_drawn else setdiff(checks_drawn, "semivariogram")
   loo <- loo_rows(fit)
   response <- response_of(fit)
-  # Normal quantiles of the randomised PIT are standard normal if the model holds (Dunn and Smyth 1996).
+  # Quantile residuals, the normal quantiles of the (randomised) PIT, are standard normal if the model holds (Dunn and
+  # Smyth 1996). For normal noise they are residuals divided by their sds.
+  normal_noise <- response$conjugate && !is_spread(loo)
+  pit <- if (response$conjugate) noisy_cdf(loo$residual, loo) else pit_of(fit, loo)
+  quantiles <- stats::qnorm(pmin(pmax(pit, 1e-15), 1 - 1e-15))
   all <- if (response$conjugate) {
     list(mean = response_moments(response, loo$mean, loo$var + loo$noise)$mean,
          observed = if (is.null(fit$transform)) loo$mean + loo$residual else given_response(training_data(fit)),
          rstandard = standardised(loo))
   } else {
     list(mean = response_moments(response, loo$mean, loo$var)$mean, observed = unname(training_data(fit)$response),
-         rstandard = stats::qnorm(pmin(pmax(pit_of(fit, loo), 1e-15), 1 - 1e-15)))
+         rstandard = quantiles)
   }
   used <- is.finite(all$rstandard)
-  all <- lapply(all, function(v) unname(v[used]))
+  all <- lapply(c(all, list(pit = pit)), function(v) unname(v[used]))
   score <- all$rstandard
+  quantiles <- if (normal_noise) score else unname(quantiles[used])
   tables <- lapply(stats::setNames(nm = which), switch, residuals = data.frame(all[c("mean", "rstandard")]),
-                   qq = data.frame(normal = stats::qqnorm(score, plot.it = FALSE)$x, rstandard = score),
-                   pit = data.frame(pit = stats::pnorm(score)), observed = data.frame(all[c("mean", "observed")]),
+                   qq = data.frame(normal = stats::qqnorm(quantiles, plot.it = FALSE)$x, rstandard = quantiles),
+                   pit = data.frame(all["pit"]), observed = data.frame(all[c("mean", "observed")]),
                    semivariogram = semivariogram(fit, numeric, used, score))
   name <- response_name(fit)
   mean <- paste("leave-one-out mean of", name)
-  residual <- "leave-one-out residual / sd"
+  label <- function(ratio) paste("leave-one-out", if (ratio) "residual / sd" else "quantile residual")
   level <- function(y, lty = 2) layer("rule", NULL, y, lty = lty, col = plot_colours["mean"])
   panel <- function(which, d) {
     switch(
       which,
-      residuals = scatter_panel(d, "Residuals", mean, residual, unlist(Map(level, c(-1, 0, 1) * stats::qnorm(0.975),
-                                                                           c(2, 1, 2)), FALSE)),
-      qq = scatter_panel(d, "Normal quantiles", "normal quantile", residual, diagonal),
+      residuals = scatter_panel(d, "Residuals", mean, label(response$conjugate),
+                                unlist(Map(level, c(-1, 0, 1) * stats::qnorm(0.975), c(2, 1, 2)), FALSE)),
+      qq = scatter_panel(d, "Normal quantiles", "normal quantile", label(normal_noise), diagonal),
       observed = scatter_panel(d, "Observed against predicted", mean, name, diagonal),
       pit = pit_panel(d$pit),
       semivariogram = list(
@@ -95,7 +100,8 @@ pit_panel <- function(pit) {
   at <- (seq_len(classes) - 1) / classes
   height <- tabulate(pmin(classes, floor(pit * classes) + 1L), classes) / n * classes
   band <- stats::qbinom(c(0.025, 0.975), n, 1 / classes) / n * classes
-  list(args = list(main = "PIT histogram", xlab = "probability of a smaller response", ylab = "density",
+  list(args = list(main = "Probability integral transform", ylab = "density, with a 95 % band",
+                   xlab = "predicted probability of a smaller response",
                    ylim = c(0, max(height, band))),
        layers = c(layer("box", 0, band[1L], x1 = 1, y1 = band[2L], border = NA, col = band_colour()),
                   layer("box", at, 0, x1 = at + 1 / classes, y1 = height, border = "black",

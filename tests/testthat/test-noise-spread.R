@@ -67,9 +67,24 @@ test_that("heavy tails are found, change densities and intervals alone, and are 
   expect_true(all(sure[, "lwr"] <= predict(fit, new[1:5, ], interval = "prediction")[, "lwr"]))
   same <- gp_exact(y ~ x, d[1:300, ], like = fit)
   expect_equal(predict(same, new, type = "density"), predict(fit, new, type = "density"), tolerance = 1e-6)
-  z <- stats::qnorm(residuals(fit, type = "pit"))
+  pit <- residuals(fit, type = "pit")
+  z <- stats::qnorm(pit)
   kurtosis <- function(v) mean((v - mean(v))^4) / stats::var(v)^2
   expect_lt(kurtosis(z), kurtosis(rstandard(fit)) - 1)
+  drawn <- draw_nowhere(plot(fit, which = c("qq", "pit")))
+  expect_equal(drawn$pit$pit, unname(pit))
+  expect_equal(drawn$qq$rstandard, unname(z))
+})
+
+test_that("cross-validation by the learned model predicts with its heavy tails and smooth noise", {
+  d <- with_seed(3, data.frame(x = stats::runif(120)))
+  d$y <- sin(6 * d$x) + with_seed(4, stats::rt(120, 3) * exp(d$x) / 9)
+  fit <- with_seed(1, pfdtc(y ~ x, d, kernel = kernel_se(0.3, 1), noise = ~ smooth(x), center = FALSE, scale = FALSE))
+  fit$noise_tail <- 0.7
+  cv <- attr(cross_validate(fit, folds = 1:120, hyper = "held"), "overall") # a fold for each row is leave-one-out
+  pit <- residuals(fit, type = "pit")
+  expect_equal(c(cv$cover50, cv$cover95), c(mean(abs(pit - 0.5) < 0.25), mean(abs(pit - 0.5) < 0.475)))
+  expect_gt(trend_spread(fit$noise_trend, noise_basis(fit$noise_trend, as.matrix(d["x"])))[1L], 0)
 })
 
 test_that("normal noise has no tails, and rows that repeat say nothing of them", {
