@@ -43,17 +43,15 @@ price_of_rotation <- function(kernel) {
 
 # Returns the most likely of `now`, whose smooth kernel reads x, and the same kernel of inputs moved halfway or all the
 # way to their normal scores, each alone or with a linear mean. Scores depend on the inputs alone, so the log marginal
-# likelihoods need no penalty.
+# likelihoods need no penalty. The result keeps the search with a linear mean as `line`, for search_with_line().
 choose_inputs <- function(rows, s, now, search) {
   inputs <- inputs_to_warp(rows, s)
   if (!length(inputs) || !is.finite(now$value)) return(now)
   each <- c(list(now), lapply(warp_shares, function(share) {
     search(now, TRUE, with_warp(now$kernel, warp_to_scores(rows$x, inputs, share), rows$x))
   }))
-  value <- vapply(each, function(one) {
-    min(one$value, search(one, TRUE, kernel_beside_line(one$kernel, rows, s))$value)
-  }, 0)
-  each[[which.min(value)]]
+  each <- lapply(each, function(one) c(one, line = list(search(one, TRUE, kernel_beside_line(one$kernel, rows, s)))))
+  each[[which.min(vapply(each, function(one) min(one$value, one$line$value), 0))]]
 }
 
 # Returns the kernel with a linear mean beside it, where a search starts: with a large variance of the mean and a tenth

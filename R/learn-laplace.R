@@ -55,6 +55,7 @@ learn_laplace <- function(data, s, start, state) {
     !is.null(s$kernel$variance)
   # Start from a model, or from its center and theta but another kernel.
   search <- function(model, tied = FALSE, kernel = NULL, on = rows, by = s) {
+    model$line <- NULL
     if (!is.null(kernel)) model[c("kernel", "value")] <- list(as_kernel(kernel), Inf)
     search_laplace(on, by, model, start, state, tied)
   }
@@ -109,7 +110,7 @@ choose_learned <- function(found, price) {
   })
   names(candidates) <- seq_along(found)
   choice <- choose(candidates, function(model) list(score = model$value + price(model)))
-  choice$best <- choice$best[setdiff(names(choice$best), c("label", "parameters", "score"))]
+  choice$best <- choice$best[setdiff(names(choice$best), c("label", "parameters", "score", "line"))]
   choice
 }
 
@@ -194,7 +195,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
 # Returns models of `now` with a linear mean, whose variance is learned, beside the kernel. Classes that differ in small
 # differences of correlated inputs need it.
 search_with_line <- function(now, rows, s, search) {
-  line <- search(now, TRUE, kernel_beside_line(now$kernel, rows, s))
+  line <- now$line %||% search(now, TRUE, kernel_beside_line(now$kernel, rows, s))
   c(list(line), if (isTRUE(line$value < now$value)) list(search(line)))
 }
 
