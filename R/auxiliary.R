@@ -189,10 +189,7 @@ aux_kinds <- list(
     sor_on_points(data, data$x[auxiliary_rows(how, data), , drop = FALSE], model, control)
   }),
   subset = made_from_rows("exact posterior", function(how, data, model, ...) {
-    rows <- auxiliary_rows(how, data)
-    aux <- exact_on_rows(data, rows, model)
-    aux$rows <- rows
-    aux
+    exact_on_rows(data, auxiliary_rows(how, data), model)
   }),
   refresh = list(objective = "pf", text = function(how) {
     sprintf("SoR posterior on the inducing points, renewed every %d iterations; start: %s", how$every,
@@ -220,28 +217,21 @@ aux_kinds <- list(
   }),
   custom = list(objective = "pf", text = function(how) how$label, make = function(how, data, model, m, ...) {
     given <- how$make(data$x, data$y, data$weights, as_kernel(model$kernel), model$noise, m)
-    given <- check_low_rank(given, ncol(data$x))
-    low_rank_auxiliary(given$U, given$W, given$sign, given$mean, given$p, model, how$label)
+    need <- function(ok, want) {
+      refuse_if(!isTRUE(ok), "make", "returns something else", message = sprintf("The result of `make` must %s.", want))
+    }
+    need(is.list(given) && all(c("U", "W", "mean") %in% names(given)), "be list(U, W, sign, mean)")
+    U <- check_matrix(given[["U"]], "U")
+    W <- check_matrix(given[["W"]], "W")
+    need(ncol(U) == ncol(data$x) && nrow(U) > 0L, "have a `U` with the columns of `x`")
+    need(nrow(W) == nrow(U), "have a `W` with a row for each row of `U`")
+    mean <- check_vector(given[["mean"]], "mean", nrow(U))
+    sign <- rep_len(as.double(given[["sign"]] %||% 1), ncol(W))
+    need(all(sign %in% c(-1, 1)), "have a `sign` of 1 or -1 for each column of `W`")
+    p <- given[["p"]] %||% 0
+    need(length(p) == 1L && p %in% 0:1, "have a `p` of 0 or 1")
+    low_rank_auxiliary(U, W, sign, mean, p, model, how$label)
   }))
-
-# Checks what a user's function for aux_custom() returned, and adds the defaults.
-check_low_rank <- function(given, d) {
-  need <- function(ok, want) {
-    refuse_if(!isTRUE(ok), "make", "returns something else", message = sprintf("The result of `make` must %s.", want))
-  }
-  need(is.list(given) && all(c("U", "W", "mean") %in% names(given)), "be list(U, W, sign, mean)")
-  given <- given[intersect(c("U", "W", "sign", "mean", "p"), names(given))]
-  if (is.null(given$p)) given$p <- 0
-  given$U <- check_matrix(given$U, "U")
-  given$W <- check_matrix(given$W, "W")
-  need(ncol(given$U) == d && nrow(given$U) > 0L, "have a `U` with the columns of `x`")
-  need(nrow(given$W) == nrow(given$U), "have a `W` with a row for each row of `U`")
-  given$mean <- check_vector(given$mean, "mean", nrow(given$U))
-  given$sign <- if (is.null(given$sign)) rep(1, ncol(given$W)) else rep_len(as.double(given$sign), ncol(given$W))
-  need(all(given$sign %in% c(-1, 1)), "have a `sign` of 1 or -1 for each column of `W`")
-  need(length(given$p) == 1L && given$p %in% 0:1, "have a `p` of 0 or 1")
-  given
-}
 
 # Returns the rows of data$x (after merging) that the auxiliary distribution is made from.
 auxiliary_rows <- function(how, data) {
@@ -271,7 +261,16 @@ sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {
   W <- if (is.null(how$tail) || how$tail == 0) {
     sqrt(noise) * solve_t(post$L, t(forwardsolve(post$C, diag(nrow(U)))))
   } else {
-    solve_t(post$L, leading_directions(post$G, noise, how$tail, m))
+    # Take the leading directions of the covariance a'(I + G/s2)^{-1} a: eigenvectors of G with eigenvalues g_j, ordered
+    # by their share w_j = g_j / (1 + g_j/s2) of the trace. At least m are kept, and more until the omitted trace is at
+    # most `tail` times that beyond the first m.
+    axes <- eigen(post$G, symmetric = TRUE)
+    g <- pmax(axes$values, 0)
+    w <- g / (1 + g / noise)
+    beyond <- rev(cumsum(rev(w))) - w # trace beyond each direction
+    m <- min(m, length(w))
+    r <- max(m, which(beyond <= how$tail * beyond[m])[1L])
+    solve_t(post$L, axes$vectors[, seq_len(r), drop = FALSE] / rep(sqrt(1 + g[seq_len(r)] / noise), each = nrow(U)))
   }
   if (!is.null(how$samples)) { # random paths have this covariance on average
     W <- W %*% matrix(stats::rnorm(ncol(W) * how$samples), ncol(W)) / sqrt(how$samples)
@@ -287,19 +286,6 @@ first_points <- function(post, m, noise) {
   list(L = post$L[i, i, drop = FALSE], G = G, C = C, beta = solve_t(C, forwardsolve(C, post$Ay[i])))
 }
 
-# Returns the leading directions of the covariance a'(I + G/s2)^{-1} a: eigenvectors of G with eigenvalues g_j, ordered
-# by their share w_j = g_j / (1 + g_j/s2) of the trace. At least m are kept, and more until the omitted trace is at most
-# `tail` times that beyond the first m.
-leading_directions <- function(G, noise, tail, m) {
-  axes <- eigen(G, symmetric = TRUE)
-  g <- pmax(axes$values, 0)
-  w <- g / (1 + g / noise)
-  beyond <- rev(cumsum(rev(w))) - w # trace beyond each direction
-  m <- min(m, length(w))
-  r <- max(m, which(beyond <= tail * beyond[m])[1L])
-  axes$vectors[, seq_len(r), drop = FALSE] / rep(sqrt(1 + g[seq_len(r)] / noise), each = nrow(G))
-}
-
 # Returns the exact posterior given some rows: k(x, x') - b(x)'b(x'), with b(x) = chol(Kuu + s2/w)^{-1} k(U, x).
 exact_on_rows <- function(data, rows, model) {
   U <- data$x[rows, , drop = FALSE]
@@ -311,7 +297,8 @@ exact_on_rows <- function(data, rows, model) {
   })
   Wb <- t(forwardsolve(L, diag(length(rows))))
   alpha <- solve_t(L, forwardsolve(L, data$y[rows]))
-  low_rank_auxiliary(U, Wb, rep(-1, length(rows)), alpha, 1L, model, "exact posterior")
+  aux <- low_rank_auxiliary(U, Wb, rep(-1, length(rows)), alpha, 1L, model, "exact posterior")
+  replace(aux, "rows", list(rows))
 }
 
 solve_t <- function(L, b) backsolve(L, b, upper.tri = FALSE, transpose = TRUE)

@@ -267,20 +267,15 @@ divergence_aux <- function(given, fit, data, model) {
     check_made_from(given, data, model)
     return(given)
   }
-  if (inherits(given, "gp_fit")) {
-    given <- check_fit(given, "nu")
-    check_same_model(given, fit, "nu", "fit")
-    p <- posterior_of(given)
-    return(as_auxiliary(if (inherits(p, "near")) posterior_on_points(p) else p, model, fit$scale))
-  }
-  make_auxiliary(check_aux(given, "nu"), data, model, fit$m)
-}
-
-# Returns the posterior as an auxiliary distribution for the response divided by `scale`. Its covariance is p k + sum_j
-# s_j b_j b_j, where p is 0 or 1 and each b_j is linear in k(U, .).
-as_auxiliary <- function(p, model, scale) {
+  if (!inherits(given, "gp_fit")) return(make_auxiliary(check_aux(given, "nu"), data, model, fit$m))
+  given <- check_fit(given, "nu")
+  check_same_model(given, fit, "nu", "fit")
+  p <- posterior_of(given)
+  if (inherits(p, "near")) p <- posterior_on_points(p)
+  # Write the posterior's covariance, for the response of `fit`, as p k + sum_j s_j b_j b_j, where p is 0 or 1 and each
+  # b_j is linear in k(U, .).
   post <- p$factors
-  unit <- p$model$scale / scale
+  unit <- p$model$scale / fit$scale
   post$L <- (if (inherits(p, "exact")) cholesky_of(p) else post$L) * unit
   if (is.null(post$C)) post$alpha <- post$alpha / unit else post$C <- post$C * unit
   n <- nrow(post$L)

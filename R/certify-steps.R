@@ -5,7 +5,6 @@
 #   inside  list(mean_lower, mean_upper, sd_lower, sd_upper), in units of y without the constant mean
 #   job     an environment: the fit, its data, mean and sd (`at`), the reference and the correction of its mean, the
 #           seconds left() and the largest number `most` of functionals in a costly step
-# functionals for a costly step.
 
 # Returns intervals of functionals, with the attributes of certify(). Every call uses the same random numbers, so more
 # effort continues from the results of less.

@@ -64,15 +64,12 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   p <- if (hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   out <- certificate_of(fit, new, effort, reference, m2, test_points, max_seconds, p)
   if (!is.null(fit$transform)) out <- with_transformed(out, fit, noise_of_new(fit, new))
-  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y,
-            check = if (!response_of(fit)$conjugate && effort != "fast") with_fixed_seed(quick_check(fit)))
-}
-
-# Returns laplace_check() of the fit, or NULL if it would take more than about a second or fails.
-quick_check <- function(fit) {
-  few <- !is.null(fit$data) && nrow(fit$data$x) * as.double(fit$m) <= 1e7
-  if (!few || !is.null(c(fit$near, fit$factors$groupings))) return(NULL)
-  tryCatch(laplace_check(fit, draws = 500), pfdtc_error_numerical = function(e) NULL)
+  # Check Laplace's approximation where that is possible and takes at most about a second.
+  checked <- !response_of(fit)$conjugate && effort != "fast" && !is.null(fit$data) &&
+    nrow(fit$data$x) * as.double(fit$m) <= 1e7 && is.null(c(fit$near, fit$factors$groupings))
+  structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, check = if (checked) {
+    with_fixed_seed(tryCatch(laplace_check(fit, draws = 500), pfdtc_error_numerical = function(e) NULL))
+  })
 }
 
 # Certifies a hurdle model: P(y = 0), and the mean of y, which is P(y > 0) times the mean of y given y > 0.

@@ -237,14 +237,12 @@ abort_numerical <- function(message, ..., class = NULL) {
 # Raises an error about a row source. Its field `rows` is the number of rows read before.
 abort_source <- function(message, ...) stop(classed(c("pfdtc_error_source", "error"), message, ...))
 
-warn_convergence <- function(message, ...) warn_classed("pfdtc_warning_convergence", message, ...)
+warn_convergence <- function(message, ...) warn_classed("convergence", message, ...)
 
-# Warns that bounds on log marginal likelihoods do not show which of two fits has the larger one.
-warn_evidence <- function(message, ...) warn_classed("pfdtc_warning_evidence", message, ...)
-
-warn_small <- function(message, ...) warn_classed("pfdtc_warning_small", message, ...)
-
-warn_classed <- function(class, message, ...) warning(classed(c(class, "warning"), message, ...))
+# Raises a warning of class pfdtc_warning_<kind>. `...` are fields of the condition.
+warn_classed <- function(kind, message, ...) {
+  warning(classed(c(paste0("pfdtc_warning_", kind), "warning"), message, ...))
+}
 
 # Sends a message of class pfdtc_message_<kind>, so that suppressMessages(classes = ) can suppress this kind alone.
 tell_classed <- function(kind, text) {

@@ -68,11 +68,10 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
   distance <- c("rmse_mean", "rmse_sd", "kl", "kl_marginal", "pf_divergence", "certified_mean_error")
   prediction <- c("rmse_pred", "nlpd", "coverage")
   own <- setdiff(kept, c("method", distance, prediction))
-  blocks <- list("Fits (`objective` is comparable only within a method)" = own,
+  blocks <- list(Fits = own,
                  "Distance from the exact GP (errors in units of f, divergences in nats)" = distance,
                  "Prediction of y (NLPD in nats per row, coverage of 95 % intervals)" = prediction)
   blocks <- Filter(length, lapply(blocks, intersect, kept))
-  if (!"objective" %in% kept) names(blocks)[1L] <- "Fits"
   for (title in names(blocks)) {
     note <- if ("objective" %in% blocks[[title]]) " (an objective is comparable only within a method)"
     cat(title, note, "\n", sep = "")
@@ -149,7 +148,12 @@ certified_errors <- function(fits, newdata, effort) {
 #' @rdname gp_fit-methods
 #' @export
 AIC.gp_fit <- function(object, ..., k = 2) {
-  if (missing(...)) return(criterion_of(object, k))
+  if (missing(...)) { # -2 log likelihood + k df
+    object <- check_any_fit(object, "object")
+    if (!has_own_likelihood(object)) return(k * object$df - 2 * largest_evidence(object))
+    ll <- stats::logLik(object)
+    return(k * attr(ll, "df") - 2 * as.double(ll))
+  }
   call <- match.call()
   call$k <- NULL
   compare_criterion(list(object, ...), fit_labels(call), "AIC", function(nobs) k)
@@ -157,16 +161,8 @@ AIC.gp_fit <- function(object, ..., k = 2) {
 
 #' @export
 BIC.gp_fit <- function(object, ...) {
-  if (missing(...)) return(criterion_of(object, log(stats::nobs(object))))
+  if (missing(...)) return(stats::AIC(object, k = log(stats::nobs(object))))
   compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
-}
-
-# Returns -2 log likelihood + k df for AIC() and BIC().
-criterion_of <- function(fit, k) {
-  fit <- check_any_fit(fit, "object")
-  if (!has_own_likelihood(fit)) return(k * fit$df - 2 * largest_evidence(fit))
-  ll <- stats::logLik(fit)
-  k * attr(ll, "df") - 2 * as.double(ll)
 }
 
 # Returns the arguments of a call as labels; a fit that do.call() put into the call gets a short one.
@@ -191,7 +187,7 @@ compare_criterion <- function(fits, labels, name, penalty) {
   ll <- likelihoods_of(fits)
   nobs <- ll$nobs
   if (length(unique(nobs[!is.na(nobs)])) > 1L) {
-    warn_evidence(other_rows_sentence(name, nobs))
+    warn_classed("evidence", other_rows_sentence(name, nobs))
   }
   of <- function(value) -2 * value + penalty(nobs) * ll$df
   out <- of(ll$value)
@@ -218,7 +214,7 @@ compare_criterion <- function(fits, labels, name, penalty) {
       "%s orders %s wrongly, because it uses lower bounds: by both bounds the first fit is better.", name,
       pairs(against)))
   }
-  if (length(message)) warn_evidence(paste(message, collapse = "\n"), best = best, worst = worst)
+  if (length(message)) warn_classed("evidence", paste(message, collapse = "\n"), best = best, worst = worst)
   stats::setNames(data.frame(df = ll$df, value = out, row.names = labels), c("df", name))
 }
 

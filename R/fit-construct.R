@@ -72,7 +72,12 @@ construct_exact <- function(data, learned, s, state) {
   }
   posterior <- posterior_stage(state, function() exact_factors(used, done$model, s$run))
   factor <- attr(done$learned, "factor")
-  if (!is.null(factor)) attr(done$learned, "below") <- below_maximum(done, factor, used, posterior)
+  if (!is.null(factor)) {
+    # The variances were multiplied by the factor c for few rows, so the log marginal likelihood is below its maximum.
+    # With K = c K1 for n rows, log p(y | K1) - log p(y | K) = (n log(c) - (c - 1) y' K^{-1} y) / 2.
+    quadratic <- sum(used$y * posterior$alpha) + used$shift$ss / done$model$noise
+    attr(done$learned, "below") <- (used$n * log(factor) - (factor - 1) * quadratic) / 2
+  }
   n <- nrow(data$x)
   p <- new_posterior("exact", done$model, NULL, data, x = data$x, factors = posterior, control = s$run)
   if (!some) data <- with_final_tail(data, p, done$learned, state)
@@ -112,14 +117,6 @@ with_final_tail <- function(data, p, learned, state) {
   data$response_df <- sum(data$response_df) + is.null(data$noise_tail)
   data$noise_tail <- tail[["tail"]]
   data
-}
-
-# Returns by how much the log marginal likelihood of the fit is below its maximum, because the variances were multiplied
-# by the factor c for few rows. With K = c K1 for n rows,
-#   log p(y | K1) - log p(y | K) = (n log(c) - (c - 1) y' K^{-1} y) / 2.
-below_maximum <- function(done, factor, rows, posterior) {
-  quadratic <- sum(rows$y * posterior$alpha) + rows$shift$ss / done$model$noise
-  (rows$n * log(factor) - (factor - 1) * quadratic) / 2
 }
 
 # Returns the exact fit, or NULL if tiny noise makes the Cholesky factorisation fail.

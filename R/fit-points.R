@@ -258,16 +258,6 @@ held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_r
 # variance comes out too small (as in penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 3, 9,
 # ... are tried, until the log density of held-out rows is worse than the best by more than its standard error.
 
-look_at_held_out_working <- function(now, plan, state) {
-  now$look["trial"] <- list(NULL)
-  likelihood <- replace(plan$learn$likelihood, "theta", list(now$learned$theta))
-  run_stage(state, "trial", {
-    now$mode <- laplace_at(now$data$x, engine_sites(likelihood, now$data$sites, now$learned$center),
-                           now$learned$kernel, now$start$z, rounding_jitter(nrow(now$start$z)), plan$run, want = 1L)
-    fallback_if_not_converged(compare_with_neighbours(now$data, now, likelihood, plan, state), now)
-  }, otherwise = now)
-}
-
 # Evaluates an expression with neighbours; returns `otherwise` if it fails or its mode does not converge.
 fallback_if_not_converged <- function(expr, otherwise) {
   tryCatch(expr, pfdtc_error_numerical = function(e) otherwise, pfdtc_warning_convergence = function(w) otherwise)

@@ -86,7 +86,15 @@ working_steps <- list(
     now$look$rho <- NA_real_
     now
   },
-  trial = function(...) look_at_held_out_working(...),
+  trial = function(now, plan, state) { # keeps neighbours if they predict held-out rows better
+    now$look["trial"] <- list(NULL)
+    likelihood <- replace(plan$learn$likelihood, "theta", list(now$learned$theta))
+    run_stage(state, "trial", {
+      now$mode <- laplace_at(now$data$x, engine_sites(likelihood, now$data$sites, now$learned$center),
+                             now$learned$kernel, now$start$z, rounding_jitter(nrow(now$start$z)), plan$run, want = 1L)
+      fallback_if_not_converged(compare_with_neighbours(now$data, now, likelihood, plan, state), now)
+    }, otherwise = now)
+  },
   make = function(now, plan, state) {
     construct_laplace(now$data, now$learned, now$start$z, plan, state, now$near, now$mode)
   })
@@ -206,7 +214,6 @@ check_size_of_classes <- function(q, m, n) {
 # Candidates (new_candidate()) are tried one after the other, and compared with bounds on the exact GP, a yardstick().
 # `job` is an environment with data, learned, plan, goal, control, state, late() (TRUE when time is over), all
 # `candidates`, the `best` one, and `yard`, the last yardstick.
-#   candidates, best, yard   all candidates, the best of them, and the yardstick of the last search
 
 fit_to_tolerance <- function(data, asked, state) {
   started <- proc.time()[["elapsed"]]

@@ -276,12 +276,6 @@ term_values <- function(fit, x, mean_only = FALSE) {
   lapply(in_response_units(fit, at), matrix, nrow(x), dimnames = list(NULL, names))
 }
 
-predict_terms <- function(fit, rows, se.fit) {
-  p <- lapply(term_values(fit, rows$x), function(v) `rownames<-`(v[rows$index, , drop = FALSE], rows$names))
-  terms <- structure(p$mean, constant = fit$center)
-  if (se.fit) list(fit = terms, se.fit = sqrt(p$var)) else terms
-}
-
 # Returns the share of each term in the variance of f's mean over training rows, or NULL for a single term.
 term_shares <- function(fit, most = 500L) {
   if (length(as_sum(fit$kernel)$terms) < 2L || is.null(fit$data)) return(NULL)

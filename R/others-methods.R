@@ -261,11 +261,6 @@ contrast_draws <- function(fit, x, draws) {
 #' @exportS3Method marginaleffects::get_vcov
 get_vcov.gp_fit <- function(model, vcov = NULL, ...) NULL
 
-# Adds "gp_fit" to the classes that marginaleffects accepts.
-register_marginaleffects <- function(...) {
-  options(marginaleffects_model_classes = union(getOption("marginaleffects_model_classes"), "gp_fit"))
-}
-
 # ---- joint draws in several batches ---------------------------------------------------------------------------------
 
 # Returns half the number of draws, which come in pairs z and -z.

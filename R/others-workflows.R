@@ -333,7 +333,9 @@ knit_print.pfdtc_report <- function(x, ...) {
 
 .onLoad <- function(libname, pkgname) {
   start_engine()
-  when_loaded("marginaleffects", register_marginaleffects)
+  when_loaded("marginaleffects", function(...) { # adds "gp_fit" to the classes that the package accepts
+    options(marginaleffects_model_classes = union(getOption("marginaleffects_model_classes"), "gp_fit"))
+  })
   when_loaded("mlr3", function(...) {
     mlr3::mlr_learners$add("regr.pfdtc", function() mlr3_learner())
     mlr3::mlr_learners$add("classif.pfdtc", function() mlr3_learner(type = "classif"))

@@ -91,16 +91,11 @@ pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NUL
 
 #' @export
 pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
-  check_names_first(...names(), pfdtc.default)
+  # Check names before the arguments are evaluated: a misspelt `weights` may have a column of the data as its value.
+  known <- c("formula", "data", "subset", "weights", "na.action", "offset",
+             setdiff(names(formals(pfdtc.default)), c("x", "y", "...")))
+  check_dots_empty(setdiff(...names(), c("", known)), known)
   formula_fit(.Generic, match.call(), parent.frame(), list(...))
-}
-
-# Checks the names of arguments before they are evaluated: a misspelt `weights` may have a column of the data as its
-# value.
-check_names_first <- function(names, method) {
-  of_formula <- c("formula", "data", "subset", "weights", "na.action", "offset")
-  known <- c(of_formula, setdiff(names(formals(method)), c("x", "y", "...")))
-  check_dots_empty(setdiff(names[nzchar(names)], known), known)
 }
 
 #' Read the elements of a fit
@@ -255,7 +250,11 @@ fit_as_asked <- function(data, asked) {
     asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # the response stays as given
     fit <- if (is.null(asked$tol)) fit_by_plan(data, asked, state) else fit_to_tolerance(data, asked, state)
     keeps <- is.null(asked$tol) && !is.null(asked[["aux"]]) && aux_keeps_reference(asked[["aux"]])
-    if (keeps) fit <- add_reference(fit, data, state)
+    if (keeps && !is.null(fit$aux_points) && is.null(state$stopped)) {
+      fit$reference <- run_stage(state, "reference", kept_reference(reference_on(
+        fit, data, distinct_points(fit$aux_points, model_of(fit)$kernel), NULL), fit), otherwise = NULL)
+      fit$seconds <- state$seconds
+    }
   })
   if (!is.null(state$stopped)) {
     fit[c("convergence", "message")] <- state$stopped
@@ -352,25 +351,11 @@ gp_vfe.default <- function(x, y, m = NULL, kernel = NULL, noise = NULL,
 
 gp_dtc.default <- gp_vfe.default
 formals(gp_dtc.default)$hyper <- quote(c("evidence", "pilot", "fixed"))
-
-gp_sor.default <- gp_dtc.default
-
-gp_fitc.default <- gp_dtc.default
-
-gp_subsample.default <- gp_dtc.default
+gp_sor.default <- gp_fitc.default <- gp_subsample.default <- gp_dtc.default
 formals(gp_subsample.default)$inducing <- NULL
 
 gp_exact.default <- gp_vfe.default
 formals(gp_exact.default)[c("m", "inducing")] <- NULL
 
-gp_vfe.formula <- pfdtc.formula
-
-gp_dtc.formula <- gp_vfe.formula
-
-gp_sor.formula <- gp_vfe.formula
-
-gp_fitc.formula <- gp_vfe.formula
-
-gp_subsample.formula <- gp_vfe.formula
-
-gp_exact.formula <- gp_vfe.formula
+gp_vfe.formula <- gp_dtc.formula <- gp_sor.formula <- gp_fitc.formula <- pfdtc.formula
+gp_subsample.formula <- gp_exact.formula <- pfdtc.formula

@@ -109,17 +109,35 @@ pit_panel <- function(pit) {
                   layer("rule", NULL, 1, lty = 2, col = plot_colours["mean"])))
 }
 
-# Draws observed shares of successes against leave-one-out probabilities, or the PIT histogram for other responses.
+# Draws observed shares of successes, or of each of several classes, against leave-one-out probabilities, or the PIT
+# histogram for other responses.
 calibration_figure <- function(fit) {
-  fit <- check_any_fit(fit, "x")
-  refuse_if(response_of(fit)$conjugate, "which", "= \"calibration\" is not available for Gaussian noise",
+  response <- response_of(fit)
+  refuse_if(response$conjugate, "which", "= \"calibration\" is not available for Gaussian noise",
             hint = "Use \"pit\" or \"observed\".")
-  if (response_of(fit)$reads != "classes") {
+  if (response$reads == "classes") {
+    d <- calibration_table(fit)
+    return(figure(list(shares_panel(d, "share of successes", band_colour(), lwd = 6, lend = 1)), d))
+  }
+  if (!has_labels(response) && !is_ordered(response)) {
     pit <- unname(stats::naresid(fit$na.action, pit_of(fit, loo_rows(fit))))
     return(figure(list(pit_panel(pit[!is.na(pit)])), data.frame(pit = pit)))
   }
-  d <- calibration_table(fit)
-  figure(list(shares_panel(d, "share of successes", band_colour(), lwd = 6, lend = 1)), d)
+  levels <- response$levels
+  at <- loo_shares(fit)
+  d <- do.call(rbind, lapply(seq_along(levels), function(k) {
+    p <- at$p[, k]
+    # Group rows by their leave-one-out probability. A group shows the share of the class.
+    group <- ceiling(rank(p, ties.method = "average") / length(p) * min(10L, max(1L, length(p) %/% 10L)))
+    mean_of <- function(v) as.vector(tapply(v, group, mean))
+    rows <- as.vector(table(group))
+    data.frame(class = levels[k], predicted = mean_of(p), observed = mean_of(at$y == k),
+               sd = sqrt(mean_of(p * (1 - p)) / rows), rows = rows)
+  }))
+  colours <- series_looks(length(levels))$col
+  own <- colours[match(d$class, levels)]
+  figure(list(shares_panel(d, "share of the class", grDevices::adjustcolor(own, 0.5), own)), d,
+         legend_keys(levels, colours, pch = 16))
 }
 
 # Returns the panel of observed shares against leave-one-out probabilities, with bars of 95 % around the diagonal.
@@ -185,7 +203,7 @@ groups_figure <- function(fit, level) {
   }, parts, names(parts)), table, shape = rev(grDevices::n2mfrow(length(parts))))
 }
 
-# Draws figures of several classes: probabilities along the inputs, calibration, and the confusion table.
+# Draws figures of several classes: probabilities along the inputs, and the confusion table.
 
 # Draws the probability of each class, averaged over f, along an input. Other inputs have their values of the centre
 # `at`.
@@ -205,29 +223,9 @@ classes_figure <- function(fit, inputs, at, n, xlim) {
   figure(panels, value, legend_keys(levels, looks$col, looks$lty, 2), foot = s$foot)
 }
 
-# Draws the calibration of each class. Rows are grouped by leave-one-out probability, and a group shows the class's
-# share.
-class_calibration_figure <- function(fit) {
-  levels <- response_of(fit)$levels
-  at <- loo_shares(fit)
-  d <- do.call(rbind, lapply(seq_along(levels), function(k) {
-    p <- at$p[, k]
-    group <- ceiling(rank(p, ties.method = "average") / length(p) * min(10L, max(1L, length(p) %/% 10L)))
-    mean_of <- function(v) as.vector(tapply(v, group, mean))
-    rows <- as.vector(table(group))
-    data.frame(class = levels[k], predicted = mean_of(p), observed = mean_of(at$y == k),
-               sd = sqrt(mean_of(p * (1 - p)) / rows), rows = rows)
-  }))
-  colours <- series_looks(length(levels))$col
-  own <- colours[match(d$class, levels)]
-  figure(list(shares_panel(d, "share of the class", grDevices::adjustcolor(own, 0.5), own)), d,
-         legend_keys(levels, colours, pch = 16))
-}
-
 # Draws the confusion matrix: observed classes in rows, most probable leave-one-out classes in columns. Darker boxes
 # have larger shares of their row. The figure's value is the table of counts.
 confusion_figure <- function(fit) {
-  fit <- check_any_fit(fit, "x")
   refuse_if(!has_labels(response_of(fit)) && !is_ordered(response_of(fit)), "which",
             "= \"confusion\" needs several classes", hint = "Use \"calibration\" or \"checks\".")
   levels <- response_of(fit)$levels
@@ -335,8 +333,7 @@ figure_of_fit <- function(fit, ask) {
       slices_figure(s, ask$level, interval, scales == "own", certified, slice_label(fit, type))
     },
     map = map_figure(map_table(fit, ask$inputs, ask$at, n, points, type)),
-    calibration = if (labels || is_ordered(response_of(fit))) class_calibration_figure(fit) else
-      calibration_figure(fit),
-    confusion = confusion_figure(fit), choices = choices_figure(fit), groups = groups_figure(fit, ask$level),
+    calibration = calibration_figure(fit), confusion = confusion_figure(fit), choices = choices_figure(fit),
+    groups = groups_figure(fit, ask$level),
     checks_figure(fit, which))
 }

@@ -146,7 +146,7 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
     out <- certified_curves(fits, newdata, inputs, at, check_level(level), check_count(n, "n", min = 2),
                             check_flag(points, "points"), effort, exact, reference, type)
   } else {
-    fits <- label_fits(fits, function(fit) sprintf("%s, m = %d", fit$method, size_of_fit(fit)))
+    fits <- label_fits(fits, function(fit) sprintf("%s, m = %d", fit$method, nrow(fit_points(fit))))
     for (i in seq_along(fits)[-1L]) check_same_model(fits[[i]], fits[[1L]], sprintf("fits[[%d]]", i), "fits[[1]]")
     out <- certified_errors_over_m(fits, newdata, effort, exact_for_figure(fits, exact), reference)
   }
@@ -221,9 +221,6 @@ exact_for_figure <- function(fits, exact, most = 500L) {
   if (response_of(one)$conjugate) return(fit_of_posterior(exact_of_fit(one), one$data))
   with_fixed_seed(laplace_reference(one, one$data, nrow(one$data$x)))
 }
-
-# Returns the number of inducing points of a fit, or of rows of an exact posterior.
-size_of_fit <- function(fit) fit$m %||% nrow(fit$x)
 
 # ---- a single fit ---------------------------------------------------------------------------------------------------
 
@@ -317,7 +314,7 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
     }))
     if (!length(errors)) return(NULL)
     over <- function(f) vapply(errors, function(e) c(f(e$mean), f(e$sd)), numeric(2L))
-    data.frame(fit = label, method = fit$method, m = size_of_fit(fit), effort = rep(names(errors), each = 2L),
+    data.frame(fit = label, method = fit$method, m = nrow(fit_points(fit)), effort = rep(names(errors), each = 2L),
                what = c("mean", "sd"), median = c(over(stats::median)), max = c(over(max)))
   }, fits, names(fits))
   out <- do.call(rbind, unname(out))

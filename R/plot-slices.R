@@ -240,12 +240,23 @@ map_table <- function(fit, inputs, at, n, points, type) {
   n <- if (is.null(n)) 100L else check_count(n, "n", min = 2)
   x <- slice_rows(fit)
   all <- fit_variables(fit)
-  axes <- map_variables(all, inputs, x, fit$kernel)
+  numeric <- Filter(function(v) is.null(v$values), all)
+  # By default, f may vary most along the axes: their ranges in lengthscales are the longest. Longitude comes first.
+  axes <- if (!is.null(inputs)) choose_variables(all, inputs, x, fit$kernel) else
+    if (length(numeric) > 1L) choose_variables(numeric, NULL, x, fit$kernel, most = 2L) else numeric
+  if (is.null(inputs) && length(axes) < 2L) axes <- utils::head(numeric, 2L)
+  refuse_if(length(axes) != 2L || !all(vapply(axes, function(v) is.null(v$values), NA)), "inputs",
+            describe(inputs), "two numeric variables for a map", message = if (is.null(inputs)) sprintf(
+              "A map needs two numeric `inputs`; the fit has %d.", length(numeric)))
+  names <- panel_names(axes)
+  if (is.null(inputs) && grepl(vertical_names, names[1L], TRUE) && grepl(horizontal_names, names[2L], TRUE)) {
+    axes <- rev(axes)
+  }
   centre <- slice_centre(fit, all, at)
   value <- do.call(expand.grid, stats::setNames(lapply(axes, function(v) {
     ends <- range(value_along(v, x))
     seq(ends[1L], ends[2L], length.out = n)
-  }), vapply(axes, `[[`, "", "name")))
+  }), panel_names(axes)))
   grid <- centre[rep(1L, nrow(value)), , drop = FALSE]
   for (k in 1:2) grid <- set_along(axes[[k]], grid, value[[k]])
   p <- latent_at(fit, grid, re = FALSE)
@@ -260,21 +271,6 @@ map_table <- function(fit, inputs, at, n, points, type) {
        title = if (fit_link(fit) == "identity") paste("mean of", response_name(fit)) else slice_label(fit, type),
        outline = if (!is.null(corners)) data[c(corners, corners[1L]), , drop = FALSE], asp = asp,
        ticks = Map(variable_ticks, axes, lapply(value, range)), foot = slices_foot(all, centre, names, axes = 2L))
-}
-
-# Returns the two numeric variables of a map, longitude first. By default, f may vary most along them: their ranges in
-# lengthscales are the longest.
-map_variables <- function(all, inputs, x, kernel) {
-  numeric <- Filter(function(v) is.null(v$values), all)
-  shown <- if (!is.null(inputs)) choose_variables(all, inputs, x, kernel) else
-    if (length(numeric) > 1L) choose_variables(numeric, NULL, x, kernel, most = 2L) else numeric
-  if (is.null(inputs) && length(shown) < 2L) shown <- utils::head(numeric, 2L)
-  refuse_if(length(shown) != 2L || !all(vapply(shown, function(v) is.null(v$values), NA)), "inputs",
-            describe(inputs), "two numeric variables for a map", message = if (is.null(inputs)) sprintf(
-              "A map needs two numeric `inputs`; the fit has %d.", length(numeric)))
-  names <- vapply(shown, `[[`, "", "name")
-  if (is.null(inputs) && grepl(vertical_names, names[1L], TRUE) && grepl(horizontal_names, names[2L], TRUE)) rev(shown)
-  else shown
 }
 
 # Returns the aspect ratio if the variables are named like coordinates, else NA. A degree of longitude is cos(latitude)

@@ -38,7 +38,8 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   all[sort(shown)]
 }
 
-# Returns the row at which variables not shown are fixed: `at`, and for other variables medians or most frequent levels.
+# Returns the row at which variables not shown are fixed: `at`, and for variables that `at` lacks medians or most
+# frequent levels.
 slice_centre <- function(fit, variables, at) {
   x <- slice_rows(fit)
   # Merged rows count as often as they occurred.
@@ -49,21 +50,16 @@ slice_centre <- function(fit, variables, at) {
     value <- value_along(v, rows)
     centre <- set_along(v, centre, if (is.null(v$values)) stats::median(value) else which.max(tabulate(value)))
   }
-  given <- if (!is.null(at)) given_inputs(fit, at)
-  replace(centre, which(!is.na(given)), given[!is.na(given)])
-}
-
-# Returns the inputs of a fit at the row `at`, which may lack variables. Inputs that read such a variable are NA.
-given_inputs <- function(fit, at) {
+  if (is.null(at)) return(centre)
   needed <- if (by_formula(fit)) fit$frame$required else if (fit$frame$named) fit$frame$columns
   if (is.list(at) && length(needed)) {
     refuse_if(!any(needed %in% names(at)), "at", sprintf("has none of the inputs %s", list_quoted(needed, most = 20L)))
     at[setdiff(needed, names(at))] <- NA
     at <- as.data.frame(at, optional = TRUE)
   }
-  x <- if (by_formula(fit)) rows_by_formula(fit$frame, at, re = FALSE)$x else rows_by_matrix(fit$frame, at)$x
-  refuse_if(nrow(x) != 1L, "at", sprintf("has %d rows", nrow(x)), hint = "Give one.")
-  x
+  given <- if (by_formula(fit)) rows_by_formula(fit$frame, at, re = FALSE)$x else rows_by_matrix(fit$frame, at)$x
+  refuse_if(nrow(given) != 1L, "at", sprintf("has %d rows", nrow(given)), hint = "Give one.")
+  replace(centre, which(!is.na(given)), given[!is.na(given)])
 }
 
 # Returns the values of the variable v at the rows of x. For a factor, the number of the level whose coding is nearest,

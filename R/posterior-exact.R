@@ -86,7 +86,8 @@ row_parts.exact <- function(p) {
     on.exit(line(NULL))
     line(sprintf("precisions of %d rows", length(y)))
   }
-  own <- noise / W * precisions_given_others(p)
+  # The engine computes the diagonal of B from L^{-1}, some columns at a time.
+  own <- noise / W * native(ffi_exact_precision, cholesky_of(p), engine_control(nrow(p$x), p$control))
   off <- noise / W * p$factors$alpha
   w <- apart$w[seen]
   share <- w / W[group]
@@ -103,22 +104,13 @@ row_parts.exact <- function(p) {
   c(part, list(group = apart$group))
 }
 
-# Returns B = (K + s2 W^{-1})^{-1} for the rows of an exact posterior.
-rows_precision <- function(p) {
-  n <- nrow(p$x)
-  check_memory(16 * as.double(n)^2, sprintf("the inverse matrix of %d rows", n))
-  chol2inv(t(cholesky_of(p)))
-}
-
-# Returns the diagonal of rows_precision(), for which the engine needs only L^{-1}, some columns at a time.
-precisions_given_others <- function(p) native(ffi_exact_precision, cholesky_of(p), engine_control(nrow(p$x), p$control))
-
 # Returns s2 / W for the rows of an exact posterior.
 rows_noise <- function(p) p$model$noise / merged_weights(p$rows)[p$chosen %||% seq_len(nrow(p$x))]
 
 squared_moves.exact <- function(p) {
   D <- rows_noise(p)
-  H <- diag(1, length(D)) - D * rows_precision(p)
+  check_memory(16 * as.double(length(D))^2, sprintf("the inverse matrix of %d rows", length(D)))
+  H <- diag(1, length(D)) - D * chol2inv(t(cholesky_of(p))) # I - s2 W^{-1} B
   moves <- colSums(H^2 / D) * D^2
   if (is.null(p$chosen)) moves else replace(numeric(nrow(p$rows$x)), p$chosen, moves)
 }
@@ -170,9 +162,9 @@ warn_small_n <- function(check, n) {
   other <- if (check$linear >= check$mean) "linear" else "mean"
   ahead <- check[[other]] - check$fit
   if (!is.finite(ahead) || ahead <= max(0.05, 2 / n)) return(invisible())
-  warn_small(sprintf(paste("%s predicts the %d rows better: its leave-one-out log density is higher by %.2f per row.",
-                           "With so few rows, prefer it."),
-                     if (other == "linear") "A linear model" else "The mean of the response", n, ahead), check)
+  warn_classed("small", sprintf(paste(
+    "%s predicts the %d rows better: its leave-one-out log density is higher by %.2f per row. With so few rows, prefer",
+    "it."), if (other == "linear") "A linear model" else "The mean of the response", n, ahead), check)
 }
 
 # Draws f jointly at rows. Up to `dense_draws` rows, draws use the covariance matrix. For more rows a draw from the

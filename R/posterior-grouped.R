@@ -248,7 +248,6 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
     evidence = -(sums$log_d + logdet(f$C) + sums$yy - sum(v * f$x) + nrow(data$x) * log(2 * pi)) / 2))
 }
 
-
 # Returns mean and variance of f at the rows of x, or of functionals whose neighbours are `given` (functionals_near()).
 near_grouped_at <- function(p, x, given = NULL, joint = FALSE) {
   near <- p$near

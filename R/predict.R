@@ -84,7 +84,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   ask <- check_asked(response, ask)
   loo <- startsWith(ask$type, "loo") # its noise variances have the weights of the rows
   if (ask$interval == "prediction" && response$conjugate && !loo && is_weighted(object)) {
-    warn_classed("pfdtc_warning_weights", paste(
+    warn_classed("weights", paste(
       "The intervals are for new responses of weight 1, but the fit has weights. The noise variance of a response of",
       "weight w is sigma(fit)^2 / w."))
   }
@@ -97,7 +97,11 @@ answer_asked <- function(fit, response, new, ask, na.action) {
   if (ask$type == "derivative") {
     return(predict_derivative(fit, rows, ask$wrt, ask$se.fit, ask$interval, ask$level, ask$certified))
   }
-  if (ask$type == "terms") return(predict_terms(fit, rows, ask$se.fit))
+  if (ask$type == "terms") {
+    p <- lapply(term_values(fit, rows$x), function(v) `rownames<-`(v[rows$index, , drop = FALSE], rows$names))
+    terms <- structure(p$mean, constant = fit$center)
+    return(if (ask$se.fit) list(fit = terms, se.fit = sqrt(p$var)) else terms)
+  }
   # A distribution of responses needs numbers of trials.
   rows$size <- rep(1, length(rows$index))
   if (response$trials && (ask$interval == "prediction" || ask$type %in% c("median", "quantile"))) {
@@ -119,19 +123,14 @@ answer_asked <- function(fit, response, new, ask, na.action) {
   say <- if (has_labels(response) || is_ordered(response) && ask$type == "response") say_chances else
     if (ask$type %in% c("survival", "quantile")) say_columns else response_say
   said <- say(response, f, ask)
-  if (ask$certified && !is.null(fit$factors$shift)) message_if_moved(fit, response, rows, ask, say, said)
+  if (ask$certified && !is.null(fit$factors$shift)) { # the mean without certificate may differ from the certified mode
+    plain <- replace(ask, c("certified", "interval", "se.fit", "full_cov"), list(FALSE, "none", FALSE, FALSE))
+    by <- suppressWarnings(max(abs(said$fit - say(response, latent_asked(fit, rows, plain), plain)$fit), na.rm = TRUE))
+    if (by > 5e-4) tell_classed("certified", sprintf(paste(
+      "`fit` is the certified prediction, at the mode of f. It differs by up to %s from predict() without `certified`,",
+      "which is about the posterior mean."), format(signif(by, 2))))
+  }
   in_shape(said, rows$names, ask)
-}
-
-# Sends a message if certified predictions, which are about the mode of f, differ from predictions without certificate.
-# say() makes a prediction, `said` is the certified one.
-message_if_moved <- function(fit, response, rows, ask, say, said) {
-  ask[c("certified", "interval", "se.fit", "full_cov")] <- list(FALSE, "none", FALSE, FALSE)
-  by <- suppressWarnings(max(abs(said$fit - say(response, latent_asked(fit, rows, ask), ask)$fit), na.rm = TRUE))
-  if (!(by > 5e-4)) return()
-  tell_classed("certified", sprintf(paste(
-    "`fit` is the certified prediction, at the mode of f. It differs by up to %s from predict() without `certified`,",
-    "which is about the posterior mean."), format(signif(by, 2))))
 }
 
 # Predicts at a row source block by block, or at a spatial object, which is returned with predictions.

@@ -236,25 +236,23 @@ fit_facts <- function(fit) {
   }
   fit$evidence <- largest_evidence(fit)
   inputs <- input_table(fit)
+  # Say which of the learned hyperparameters are not in coef().
+  of <- c(noise = noise_df(fit$noise_trend), transform = identical(fit$transform$kind, "yeojohnson"),
+          "heavy tails" = !is.null(fit$noise_tail))
+  of <- of[of > 0 & !fit$hyper %in% "fixed"]
+  df_text <- count_of(as.integer(fit$df), "hyperparameter")
+  if (length(of) && sum(of) <= fit$df) {
+    df_text <- sprintf("%s, of which %s", df_text, toString(sprintf("%d for the %s", as.integer(of), names(of))))
+  }
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit), columns = fit$frame$columns,
     inputs = inputs, range = stats::setNames(inputs$range, inputs$name), linear = fit$linear,
-    groups = group_table(fit), df_text = describe_df(fit), fields = fields))
+    groups = group_table(fit), df_text = df_text, fields = fields))
 }
 
 # Returns TRUE if an optimisation has moved the inducing points.
 has_moved_points <- function(fit) {
   isTRUE(fit$moved) && !identical(method_traits(fit)$objective, "none") && !isTRUE(fit$control$maxit == 0)
-}
-
-# Returns the number of learned hyperparameters as text, and which of them are not in coef().
-describe_df <- function(fit) {
-  of <- c(noise = noise_df(fit$noise_trend), transform = identical(fit$transform$kind, "yeojohnson"),
-          "heavy tails" = !is.null(fit$noise_tail))
-  of <- of[of > 0 & !fit$hyper %in% "fixed"]
-  all <- count_of(as.integer(fit$df), "hyperparameter")
-  if (!length(of) || sum(of) > fit$df) return(all)
-  sprintf("%s, of which %s", all, toString(sprintf("%d for the %s", as.integer(of), names(of))))
 }
 
 # Returns a text with "%s" for numbers, and the numbers, which are formatted when digits are known.

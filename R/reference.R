@@ -97,16 +97,6 @@ points_of_fit <- function(fit) {
   m + min(250L, ceiling(sum(effects) / 4)) # levels of groups need points of their own
 }
 
-# Adds a reference on the points of the auxiliary distribution to a fit. After an interrupt the fit is unchanged.
-add_reference <- function(fit, data, state) {
-  if (is.null(fit$aux_points) || !is.null(state$stopped)) return(fit)
-  fit$reference <- run_stage(state, "reference", {
-    kept_reference(reference_on(fit, data, distinct_points(fit$aux_points, model_of(fit)$kernel), NULL), fit)
-  }, otherwise = NULL)
-  fit$seconds <- state$seconds
-  fit
-}
-
 # Removes the correction from the reference of a fit that keeps no data. The correction could not be used without data.
 kept_reference <- function(reference, fit) {
   if (is.null(fit$data)) reference$correction <- NULL

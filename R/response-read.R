@@ -248,7 +248,7 @@ read_binomial <- function(response, weights, argument, n) {
             hint = "Shares of successes need the number of trials of each row.")
   successes <- y * weights
   if (any(abs(successes - round(successes)) > 1e-3)) {
-    warn_small("Numbers of successes, `weights` times the response, are not whole. Check `weights`.")
+    warn_classed("small", "Numbers of successes, `weights` times the response, are not whole. Check `weights`.")
   }
   list(y = successes, size = weights, weight = NULL)
 }

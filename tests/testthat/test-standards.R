@@ -28,7 +28,7 @@ calls_to <- function(doors) {
 
 #' @srrstats {G5.2a} No two conditions have the same text.
 test_that("messages are unique", {
-  calls <- calls_to(c("abort_numerical", "warn_convergence", "warn_evidence", "warn_small", "tell_classed"))
+  calls <- calls_to(c("abort_numerical", "warn_convergence", "warn_classed", "tell_classed"))
   expect_gt(length(calls), 10)
   expect_identical(calls[duplicated(calls)], character())
 })
