@@ -180,13 +180,14 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' @param effort `"fast"` uses the inducing points of the fit, `"reference"` also a [reference()].
 #' @param reference,m2,... As in [certify()].
 #' @param samples Number of importance samples for an estimate of the density ratio, which is no bound.
-#' @return `kl_divergence()`: a number of at least 0, in nats. It is `Inf` for SoR without `newdata`, because the SoR
-#'   posterior is singular. `pf_divergence()`: a number of at least 0, without unit. `error_bounds()`: a data frame with
-#'   the columns `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp` (units of `y`) and `var_bound` (squared
-#'   units). Attributes: `eps`, `eps_mean`, `eps_cov` (no unit) and `w2`, a bound on the 2-Wasserstein distance. For a
-#'   fit with [aux_subset()] further attributes have the paper's bound by a density ratio, which grows exponentially in
-#'   the number of rows outside the subset. They are `log_density_ratio`, `log_eps`, `note`, `vacuous` (is it above the
-#'   bound without inducing points?), and with `samples` `density_ratio_estimate` (a log) and `density_ratio_ess`.
+#' @return `kl_divergence()`: a number of at least 0 (natural logarithm). It is `Inf` for SoR without `newdata`, because
+#'   the SoR posterior is singular. `pf_divergence()`: a number of at least 0, without unit. `error_bounds()`: a data
+#'   frame with the columns `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp` (units of `y`) and
+#'   `var_bound` (squared units). Attributes: `eps`, `eps_mean`, `eps_cov` (no unit) and `w2`, a bound on the
+#'   2-Wasserstein distance. For a fit with [aux_subset()] further attributes have the paper's bound by a density ratio,
+#'   which grows exponentially in the number of rows outside the subset. They are `log_density_ratio`, `log_eps`,
+#'   `note`, `vacuous` (is it above the bound without inducing points?), and with `samples` `density_ratio_estimate` (a
+#'   log) and `density_ratio_ess`.
 #' @section Invariants: Divergences are 0 for the exact posterior. At every point, with mean~ and sd~ of the fit,
 #'   \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{(mean~ - mean)^2 + (sd~ - sd)^2 <=
 #'   2 sd^2 KL}. If `nu` is the exact posterior, \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) -

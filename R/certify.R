@@ -288,7 +288,7 @@ bounds_of_mixture <- function(inside, weights) {
 #' @param fit A fit by [pfdtc()] with its data, without neighbours and with a non-Gaussian `family` other than
 #'   [multinomial()].
 #' @param draws Number of draws, with \eqn{2 n m} multiplications each.
-#' @return A list of class `pfdtc_laplace_check`, in nats: `laplace`, Laplace's log marginal likelihood (`NA` with
+#' @return A list of class `pfdtc_laplace_check`: `laplace`, Laplace's log marginal likelihood (`NA` with
 #'   `approx = "vi"`); `log_evidence`, the estimate of the true log marginal likelihood by importance sampling, with
 #'   standard error `se`; `elbo`, a lower bound on the true log marginal likelihood of the exact GP; `khat`, the shape
 #'   of the generalised Pareto distribution of the largest weights (estimates are reliable below 0.7); `ess`, the

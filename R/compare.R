@@ -7,8 +7,8 @@
 #' exact GP and in red for the fit, and the inducing points. With several inputs a panel shows a slice along one input.
 #' With `newdata` it shows the errors of the mean at the rows of `newdata`.
 #' @param fits A fit, or a list of fits whose names become `method`.
-#' @param exact A fit of the same model by `gp_exact(..., like = fit)`, or a Laplace fit with residual prior variance
-#'   below 1e-8.
+#' @param exact A fit of the same model by `gp_exact(..., like = fit)`, or a Laplace fit without loss by inducing points
+#'   (beyond rounding).
 #' @param newdata Rows to compare at. `plot_fits()` draws at most 300 of them.
 #' @param y Responses. Default: the responses in `newdata`.
 #' @param pf Should `pf_divergence` be computed? Default: `TRUE` if `exact` has at most 2,000 rows.
@@ -18,7 +18,7 @@
 #'   data are missing.
 #'   * Fits: `method`, `m` (number of inducing points, or of rows of a subsample), `objective` (the minimised value,
 #'     comparable only within a method), `seconds` and `evaluations`.
-#'   * Errors relative to the exact GP: `rmse_mean` and `rmse_sd` (root mean square errors of mean and sd of f), `kl`
+#'   * Errors relative to the exact GP: `rmse_mean` and `rmse_sd` (RMSE of mean and sd, in units of f), `kl`
 #'     ([kl_divergence()] between the processes), `kl_marginal` (mean divergence between the marginal distributions at
 #'     `newdata`), `pf_divergence`, and `certified_mean_error` (largest `mean_error` of [certify()], at least
 #'     `rmse_mean`).
@@ -69,8 +69,8 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
   prediction <- c("rmse_pred", "nlpd", "coverage")
   own <- setdiff(kept, c("method", distance, prediction))
   blocks <- list(Fits = own,
-                 "Distance from the exact GP (errors in units of f, divergences in nats)" = distance,
-                 "Prediction of y (NLPD in nats per row, coverage of 95 % intervals)" = prediction)
+                 "Distance from the exact GP (errors in units of f; divergences use natural logarithms)" = distance,
+                 "Prediction of y (nlpd: mean negative log density per row; coverage of 95 % intervals)" = prediction)
   blocks <- Filter(length, lapply(blocks, intersect, kept))
   for (title in names(blocks)) {
     note <- if ("objective" %in% blocks[[title]]) " (an objective is comparable only within a method)"
@@ -293,6 +293,6 @@ anova_heading <- function(fits, table) {
   columns <- if (!all(is.na(table$lower))) paste(
     "`lower` and `upper` bound the exact log marginal likelihood. `difference` is logLik minus the logLik of the row",
     "above; `at_least` and `at_most` bound the exact difference.")
-  c("Log marginal likelihood (in nats) of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
+  c("Log marginal likelihood of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
     lines(verdicts), if (!is.null(columns)) lines(columns))
 }

@@ -112,7 +112,7 @@ with_final_tail <- function(data, p, learned, state) {
   price <- max(parameter_nats, response_rule[["nats"]] * length(y))
   if (!isTRUE(gain > price) || tail[["tail"]] == 0) return(data)
   state$because["tails"] <- sprintf(
-    "Heavy-tailed noise: leave-one-out log density %s nats higher than with normal noise, after a penalty of %s nats.",
+    "Heavy-tailed noise: leave-one-out log density %s higher than with normal noise, after a penalty of %s.",
     show_nats(tail[["gain"]] - price), show_nats(price))
   data$response_df <- sum(data$response_df) + is.null(data$noise_tail)
   data$noise_tail <- tail[["tail"]]

@@ -342,15 +342,15 @@ with_gain <- function(kernels, profile, nats, parameters = NULL, rows = NULL) {
 because_gain <- function(kernels) {
   gained <- attr(kernels, "gained")
   if (is.null(gained)) return(NULL)
-  terms <- if (gained$what == "season") "A trend and a season gain" else "A term for each input gains"
-  c(kernel = paste0(sprintf("%s %.0f nats of log marginal likelihood", terms, gained$nats),
+  terms <- if (gained$what == "season") "A trend and a season raise" else "A term for each input raises"
+  c(kernel = paste0(sprintf("%s the log marginal likelihood by %.0f", terms, gained$nats),
                     if (!is.null(gained$rows)) sprintf(" on %d rows", as.integer(gained$rows)),
                     if (!is.null(gained$parameters)) sprintf(" (%+d parameters)", as.integer(gained$parameters)), "."))
 }
 
 # Returns a text on how much log marginal likelihood a choice gains over a simpler one.
 gain_over <- function(plain, nats, penalty) {
-  sprintf("log marginal likelihood %s nats higher than with %s, after a penalty of %s nats", show_nats(nats), plain,
+  sprintf("log marginal likelihood %s higher than with %s, after a penalty of %s", show_nats(nats), plain,
           show_nats(penalty))
 }
 

@@ -8,11 +8,11 @@
 #'
 #' The log density is the exact log marginal likelihood up to 2,000 rows, and for more rows the Vecchia likelihood of
 #' 8,000 rows, scaled to all rows. If an additive kernel was chosen on 800 rows, it is the exact log marginal likelihood
-#' of these 800 rows. For `hyper = "pilot"` and `"joint"` it is the ELBO. For a non-Gaussian likelihood it is Laplace's
-#' approximation, or the variational bound, from 3,000 rows. In the matrix, coefficients of a linear `mean` come first
-#' and coefficients of a formula for `noise` last. Coefficients are not on the log scale, and their covariances with
-#' hyperparameters are set to 0. Combinations of hyperparameters that the data do not determine have sd 4. The variance
-#' of a hyperparameter at the end of its allowed range is too small.
+#' of these 800 rows. For `hyper = "pilot"` and `"joint"` it is the ELBO. For a non-Gaussian
+#' likelihood it is Laplace's approximation, or the variational bound, from 3,000 rows. In the matrix, coefficients of a
+#' linear `mean` come first and coefficients of a formula for `noise` last. Coefficients are not on the log scale, and
+#' their covariances with hyperparameters are set to 0. Combinations of hyperparameters that the data do not determine
+#' have sd 4 on this scale. The variance of a hyperparameter at the end of its allowed range is too small.
 #' @param object a fit with its data and learned hyperparameters.
 #' @param complete,... not used.
 #' @param parm names as in `vcov()` or `coef()`, or row numbers of `vcov()`. Default: all.

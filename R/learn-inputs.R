@@ -106,7 +106,7 @@ with_warp <- function(kernel, warp, x) {
     own <- if (isTRUE(leaf$isotropic)) mean(times[leaf$inputs]) else
       if (is.null(leaf$shared)) times[leaf$inputs] else times[leaf$inputs][!duplicated(leaf$shared)]
     leaf$lengthscale <- leaf$lengthscale * own
-    leaf$label <- sprintf("%s (%snormal scores)", leaf$label, if (warp$share < 1) "half " else "")
+    leaf$label <- sprintf("%s (%swarped inputs)", leaf$label, if (warp$share < 1) "half " else "")
     leaf
   })
 }

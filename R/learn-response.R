@@ -357,8 +357,9 @@ because_response <- function(choice, open, price) {
   trend <- choice$best$trend
   c(response = if (length(open$transforms) > 1L) {
     paste0(if (is.null(transform)) {
-      sprintf("The response is not transformed: every transform tried%s gains less than its penalty, %s nats.",
-              if (length(choice$refused)) " and not refused" else "", show_nats(price * transform_parameters))
+      sprintf("No transform of the response%s raises the log marginal likelihood by its penalty, %s.",
+              if (length(choice$refused)) " that is not refused" else "",
+              show_nats(price * transform_parameters))
     } else {
       sprintf("Transform %s: %s.", transform_label(transform), gain("transform", "no transform", transform_parameters))
     },
@@ -369,8 +370,9 @@ because_response <- function(choice, open, price) {
     } else if (any(grepl("smooth noise$", names(choice$refused)))) {
       "The noise variance is constant: smooth noise does not predict held-out rows better."
     } else {
-      sprintf("The noise variance is constant: smooth noise gains less than %s.", if (!is.null(choice$best$short))
-        "a short lengthscale with a linear mean" else sprintf("its penalty, %s nats", show_nats(2 * price)))
+      sprintf("The noise variance is constant: smooth noise raises the log marginal likelihood by less than %s.",
+              if (!is.null(choice$best$short)) "a short lengthscale with a linear mean" else
+                sprintf("its penalty, %s", show_nats(2 * price)))
     }
   }, tails = if (!is.null(choice$best$tail)) {
     sprintf("Heavy-tailed noise: %s.", gain_over("normal noise", choice$best$tail_gain - price, price))

@@ -15,13 +15,13 @@
 #'   ([evidence_bounds()]). With inducing points the value is a lower bound, with neighbours an estimate. For
 #'   [gp_fitc()], [gp_sor()] and [gp_subsample()] it refers to their approximate models. For a model with only groups
 #'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`. The value
-#'   is the maximum, although a fit to few rows has larger variances.
+#'   is the maximum, before the variances are inflated for few rows.
 #' * `AIC()` and `BIC()` return a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`)
 #'   if the bounds of `logLik()` do not show which fit is better.
 #' * `nobs()` returns the number of rows in use, of drawn rows for [gp_subsample()]. `weights()` is as for [glm()].
 #' * `fitted()` returns the mean response at the training rows, `residuals()` the response minus this mean. Rows that
-#'   `na.exclude` omitted have `NA`. Pearson and deviance residuals are as for [glm()], with a transform on the scale of
-#'   T(y). For `"loo"` and `"pit"` see [leave_one_out].
+#'   `na.exclude` omitted have `NA`. Pearson and deviance residuals are as for [glm()], on the scale of the transformed
+#'   response, if any. For `"loo"` and `"pit"` see [leave_one_out].
 #' * `simulate()` returns joint draws in the form of the response, at the training rows (noise variance
 #'   `sigma^2 / weight`) or at `newdata` (weight 1). The same `seed` gives the same draws.
 #' * `formula()`, `terms()`, `model.frame()` and `variable.names()` are as for [lm()]. For a fit from a matrix,
@@ -267,8 +267,8 @@ draws_at <- function(object, rows, nsim, type, training) {
 #'   `lm()`; use [cooks.distance()] and [leave_one_out].
 #' * `family()` returns the family of the response, `labels()` the terms of the formula or the columns of a matrix,
 #'   `case.names()` the names of the rows, by default without rows of weight 0.
-#' * `update()` fits again with changed arguments. If neither the caller nor the formula sees the data, the rows that
-#'   the fit holds are taken, as by `drop1()`.
+#' * `update()` fits again with changed arguments. If the data are not found, the rows that the fit holds are
+#'   taken, as by `drop1()`.
 #' @param object,fit A fit.
 #' @param scale Not used.
 #' @param k Penalty for each parameter.

@@ -3,10 +3,10 @@
 #' These functions compute parts of a fit for research. They neither centre nor scale the data. `inducing_points()`
 #' chooses inducing points. `auxiliary()` computes an auxiliary distribution nu, see [aux_sor()]. `pf_objective()`
 #' computes the preconditioned Fisher (pF) divergence between nu and the DTC posterior with inducing points `z`, as
-#' \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)} of Huggins et al. (2019). `vfe_objective()` computes minus the
-#' evidence lower bound (ELBO) of Titsias (2009): \eqn{-\log N(y; 0, Q + \sigma^2 I) + \mathrm{tr}(K - Q) / (2
-#' \sigma^2)}{-log N(y; 0, Q + s2 I) + tr(K - Q) / (2 s2)}, where K is the kernel matrix of the rows and Q its
-#' approximation by the inducing points.
+#' \eqn{\sigma^4 d_{pF}^2 - C(X)}{s2^2 d_pF^2 - C(X)} of Huggins et al. (2019), with s2 = `noise`. `vfe_objective()`
+#' computes minus the evidence lower bound (ELBO) of Titsias (2009): \eqn{-\log N(y; 0, Q + \sigma^2 I) +
+#' \mathrm{tr}(K - Q) / (2 \sigma^2)}{-log N(y; 0, Q + s2 I) + tr(K - Q) / (2 s2)}, where K is the kernel matrix of the
+#' rows and Q its approximation by the inducing points.
 #' @usage
 #' inducing_points(x, m, kernel, method = c("greedy", "random", "kmeans", "divergence"),
 #'   y = NULL, noise = NULL, weights = NULL)

@@ -263,7 +263,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     Data = fact$Data, Method = about$title, Mean = fact$Mean, Kernel = fact$Kernel,
     Noise = fact$Noise, "Noise tails" = fact[["Noise tails"]],
     Units = paste0("sds are ", scale, ", lengthscales in units of their inputs (levels of factors are 0 or 1)"),
-    stats::setNames(value, names(theta)),
+    stats::setNames(value, parameter_words(names(theta), fit$kernel, about$columns)),
     Estimation = fact$Estimation, Posterior = fact$Posterior, Neighbours = fact$Neighbours,
     "Certified error" = report_certificate(fit, newdata, number),
     "Log marginal likelihood" = paste0(evidence, if (response$approx == "laplace") " (Laplace approximation)"),
@@ -302,11 +302,11 @@ report_certificate <- function(fit, newdata, number) {
 report_loo <- function(fit, number) {
   if (is.null(fit$data)) return(NA_character_)
   if (response_of(fit)$conjugate) {
-    z <- stats::rstandard(fit)
+    pit <- stats::residuals(fit, type = "pit")
     return(sprintf("RMSE %s (sd of the response %s); 95 %% intervals contain %.0f %% of the responses",
                    number(root_mean_square(stats::residuals(fit, type = "loo"))),
                    number(if (is.null(fit$transform)) fit$sd_y else stats::sd(given_response(fit$data))),
-                   100 * mean(abs(z) <= stats::qnorm(0.975), na.rm = TRUE)))
+                   100 * mean(abs(pit - 0.5) <= 0.475, na.rm = TRUE)))
   }
   s <- training_scores(fit)
   of <- if (has_ends(response_of(fit))) " of uncensored rows"

@@ -278,7 +278,10 @@ profile_label <- function(profile, periods = NULL, kernel = kernel_of(profile, p
   if (is.null(kernel$leaves)) return(kernel$label)
   if (!is_season(profile)) return(sum_label(kernel))
   parts <- parts_of_season(profile, periods)
-  paste(c("trend", paste("season of a", vapply(parts$periods, `[[`, "", "name")), sum_label(kernel_of(parts$rest)),
+  seasons <- vapply(parts$periods, function(p) {
+    if (p$name == "cycle") sprintf("season of period %.3g", p$period) else paste("season of a", p$name)
+  }, "")
+  paste(c("trend", seasons, sum_label(kernel_of(parts$rest)),
           if (parts$mean) "linear mean"), collapse = " + ")
 }
 

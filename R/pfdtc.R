@@ -18,14 +18,14 @@
 #' @param y response: numbers, classes or `survival::Surv()`.
 #' @param m maximum number of inducing points. By default the posterior is exact up to 5,000 rows. With more rows `m` is
 #'   chosen from 50 to 800, see `vignette("defaults")`.
-#' @param tol largest allowed error: of the mean of f, in sds of the modelled response; of the sd of f, relative to it.
+#' @param tol largest error: of the mean of f, in sds of the (transformed) response; of the sd of f, relative to it.
 #' @param kernel a kernel, see [kernel_se()]. Parameters that are `NULL` are learned. Given values start the search.
 #'   Default: the best of several kernels.
 #' @param noise noise variance, in squared units of `y`; 0 interpolates. A formula models its log: `~ 1`, `~ x1`
 #'   (linear), `~ smooth(x1)`. Default: constant or smooth, by log marginal likelihood.
 #' @param hyper `"evidence"` learns as in Details, `"fixed"` learns nothing. `"pilot"` maximises the paper's lower bound
 #'   (ELBO) with 200 random inducing points; `"joint"` then optimises inducing points and hyperparameters in turn.
-#' @param aux the objective's auxiliary distribution, see [aux_sor()]. If it is given, inducing points are moved.
+#' @param aux auxiliary distribution of the pF-DTC objective, see [aux_sor()]. If given, inducing points are moved.
 #' @param neighbours number of nearest neighbours in a prediction. Default: 0, or at least 40 if inducing points do not
 #'   suffice.
 #' @param family [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],

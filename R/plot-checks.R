@@ -109,8 +109,8 @@ pit_panel <- function(pit) {
                   layer("rule", NULL, 1, lty = 2, col = plot_colours["mean"])))
 }
 
-# Draws observed shares of successes, or of each of several classes, against leave-one-out probabilities, or the PIT
-# histogram for other responses.
+# Draws observed shares of successes, or of each of several classes, against leave-one-out probabilities, or the
+# histogram of the PIT for other responses.
 calibration_figure <- function(fit) {
   response <- response_of(fit)
   refuse_if(response$conjugate, "which", "= \"calibration\" is not available for Gaussian noise",
@@ -178,8 +178,8 @@ choices_figure <- function(fit) {
     edge <- max(4 * stats::median(d$behind), 1e-3)
     at <- pmin(d$behind, edge)
     half <- 2 * replace(d$se, is.na(d$se), 0)
-    words <- if (what == "response") c("Response", "nats worse than the chosen") else
-      c("Kernel", "nats per row worse than the chosen")
+    words <- if (what == "response") c("Response", "log marginal likelihood below the chosen") else
+      c("Kernel", "log density per row below the chosen")
     bars_panel(words[1L], words[2L], at, at - half, at + half,
                ifelse(d$behind > edge, sprintf("%s: %.2g", d$candidate, d$behind), d$candidate),
                ifelse(d$chosen, 16, 1))
@@ -258,7 +258,7 @@ confusion_figure <- function(fit) {
 #' * `"checks"` compares leave-one-out predictions with the responses, see `vignette("pfdtc")`. Single panels are
 #'   `"residuals"`, `"qq"`, `"pit"`, `"observed"` and `"semivariogram"`.
 #' * `"calibration"`, for a non-Gaussian likelihood, shows the share of successes (or of each class) against the
-#'   predicted probability, or the PIT histogram. `"confusion"` is a table of classes and leave-one-out predicted
+#'   predicted probability, or the histogram of `"pit"`. `"confusion"` is a table of classes and leave-one-out predicted
 #'   classes.
 #' * `"choices"` shows the difference in score of each transform, noise model and kernel from the chosen one.
 #' * `"groups"` shows the effects of the levels of grouped terms, ordered by their estimates, with credible intervals.

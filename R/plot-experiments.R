@@ -274,7 +274,7 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
   title <- vapply(trace$objective_of, function(m) posterior_title(list(method = m)), "")
   f <- trace_figure(trace, against, ifelse(comparable, above, trace$objective),
                     interaction(fit, trace$round, drop = TRUE), looks[fit, ], title,
-                    ifelse(comparable, "objective above its lowest", "objective"), ifelse(comparable, log, ""))
+                    ifelse(comparable, "objective minus its smallest value", "objective"), ifelse(comparable, log, ""))
   if (nlevels(fit) > 1L) f <- figure(f$panels, trace, legend_keys(levels(fit), looks$col, looks$lty, 2), f$shape)
   draw_figure(f, list(...))
 }
@@ -307,7 +307,7 @@ repetitions_figure <- function(results, against = c("evaluation", "seconds"), me
   known <- stats::ave(!is.na(t$divergence), t$method, FUN = all) > 0
   d <- data.frame(fit = sprintf("repetition %g", t$repetition), objective_of = t$method, evaluation = t$evaluation,
                   seconds = t$seconds, objective = ifelse(known, t$divergence, above),
-                  axis = ifelse(known, "pF divergence", "objective above its lowest"), along = against,
+                  axis = ifelse(known, "pF divergence", "objective minus its smallest value"), along = against,
                   repetition = t$repetition)
   repetitions <- unique(t$repetition)
   looks <- data.frame(col = repetition_colours(length(repetitions))[match(t$repetition, repetitions)], lty = 1L)

@@ -56,6 +56,8 @@ slice_centre <- function(fit, variables, at) {
     refuse_if(!any(needed %in% names(at)), "at", sprintf("has none of the inputs %s", list_quoted(needed, most = 20L)))
     at[setdiff(needed, names(at))] <- NA
     at <- as.data.frame(at, optional = TRUE)
+  } else if (by_formula(fit)) {
+    abort_input("at", describe(at), "a list of values of inputs, such as list(x = 1)")
   }
   given <- if (by_formula(fit)) rows_by_formula(fit$frame, at, re = FALSE)$x else rows_by_matrix(fit$frame, at)$x
   refuse_if(nrow(given) != 1L, "at", sprintf("has %d rows", nrow(given)), hint = "Give one.")

@@ -119,7 +119,7 @@ fit_fields <- list(
   Posterior = function(fit, response) {
     if (is.null(fit$inducing) || is_exact(fit)) return(NULL)
     how <- switch(fit$inducing_method, greedy = "rows chosen greedily by prior variance",
-                  divergence = "rows chosen greedily by pF divergence", random = "random rows",
+                  divergence = "rows chosen greedily by preconditioned Fisher (pF) divergence", random = "random rows",
                   kmeans = "centres of k-means", given = "as given", fit$inducing_method)
     if (has_moved_points(fit)) {
       how <- sprintf("with optimised locations (start: %s%s)", how,
@@ -132,7 +132,7 @@ fit_fields <- list(
       points <- if (is.null(fit$asked[["m"]] %||% fit$call$m)) points else
         sprintf("%s of %d asked for, because %s", points, fit$m_asked, why)
     }
-    if (is_laplace_limit(fit)) return(sprintf("%s of the exact GP (%s)", response$words[["by"]], points))
+    if (is_laplace_limit(fit)) return(sprintf("%s with %s (no loss beyond rounding)", response$words[["by"]], points))
     left <- if (isTRUE(is.finite(fit$unexplained)) && !isTRUE(fit$unexplained < 1e-8)) {
       sprintf("; mean residual prior variance %s times the %snoise variance", format(signif(fit$unexplained, 2)),
               if (response$conjugate) "" else "mean working ")
@@ -168,7 +168,7 @@ fit_fields <- list(
     text <- switch(fit$hyper, fixed = "hyperparameters fixed by the user",
                    evidence = if (is_groups_only(fit$kernel)) "restricted maximum likelihood" else
                      describe_starts(fit$learned),
-                   pilot = "ELBO with fixed random inducing points (`hyper` = \"pilot\")",
+                   pilot = "evidence lower bound (ELBO) with fixed random inducing points (`hyper` = \"pilot\")",
                    joint = if (is.null(method_traits(fit)$objective)) "log marginal likelihood" else
                      "hyperparameters and inducing points in turn", fit$hyper)
     code <- fit$pilot$convergence
@@ -177,7 +177,7 @@ fit_fields <- list(
                       paste("with code", code))
     sprintf("%s; its search was stopped %s", text, stopped)
   },
-  Optimiser = function(fit, response) {
+  Optimisation = function(fit, response) {
     idle <- c("nothing to optimise", unlist(fit$because)["move"]) # is printed as a choice
     if (!response$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
     maxit <- if (is.null(fit$maxit)) fit$control$maxit else fit$maxit # missing in fits of version 0.1.0
@@ -192,9 +192,12 @@ fit_fields <- list(
     }
     how <- switch(as.character(fit$convergence), "1" = paste0(sprintf("stopped at `maxit` = %d", maxit), late),
                   "52" = "interrupted; the fit is the best so far", fit$message)
-    if (is.null(how) || !nzchar(how)) return(paste("code", fit$convergence))
-    if (!how %in% c("no lower value can be found in double precision", "the gradient is zero")) return(how)
-    paste("converged:", how)
+    if (is.null(how) || !nzchar(how)) how <- paste("code", fit$convergence)
+    if (how %in% c("no lower value can be found in double precision", "the gradient is zero")) {
+      how <- paste("converged:", how)
+    }
+    what <- c(if (has_moved_points(fit)) "inducing points", if (identical(fit$hyper, "joint")) "hyperparameters")
+    paste0(paste(what, collapse = " and "), if (length(what)) ": ", how)
   },
   "Rows used" = function(fit, response) {
     rows <- fit$looked_at
@@ -212,7 +215,7 @@ fit_fields <- list(
     # Infinite log densities (and -1e299 for a constant) have no differences to print.
     nats <- function(v) if (v < -1e6) "below -1e6" else sprintf("%.2f", v)
     line <- if (is.finite(fit$small_n$linear)) sprintf("linear model %s, ", nats(fit$small_n$linear)) # -Inf if few
-    sprintf("leave-one-out log density in nats per row, higher is better: this fit %s, %smean alone %s",
+    sprintf("leave-one-out log density per row, higher is better: this fit %s, %smean alone %s",
             nats(fit$small_n$fit), line %||% "", nats(fit$small_n$mean))
   },
   Choices = function(fit, response) {
@@ -286,7 +289,8 @@ fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else respon
 factor_words <- function(kernel, columns) {
   words <- vapply(as_sum(kernel)$leaves, function(leaf) {
     of <- if (is.null(leaf$of)) columns[leaf$inputs] else leaf$of
-    if (length(of) && length(of) < length(columns)) paste(leaf$label, "in", paste(of, collapse = ", ")) else leaf$label
+    if (!length(of) || length(of) >= length(columns)) return(leaf$label)
+    paste0(leaf$label, if (is_group(leaf)) " " else " in ", paste(of, collapse = ", "))
   }, "")
   twice <- words %in% words[duplicated(words)]
   words[twice] <- sprintf("%s (%d)", words, stats::ave(seq_along(words), words, FUN = seq_along))[twice]
@@ -309,6 +313,16 @@ term_words <- function(kernel, columns) {
   stats::setNames(terms, if (has_one_factor(kernel)) "" else term_names(kernel))
 }
 
+# Returns names of coef() with the factors and terms of the kernel in words, such as "periodic: period".
+parameter_words <- function(names, kernel, columns) {
+  words <- c(factor_words(kernel, columns), term_words(kernel, columns))
+  for (f in names(words)[nzchar(names(words))]) {
+    own <- startsWith(names, paste0(f, "."))
+    names[own] <- paste0(words[[f]], ": ", substring(names[own], nchar(f) + 2L))
+  }
+  names
+}
+
 # Describes from how many starts hyperparameters were learned, and how many of them reached the best value.
 describe_starts <- function(learned) {
   if (is.null(learned)) return("none: the fit ended before hyperparameters were learned")
@@ -317,7 +331,7 @@ describe_starts <- function(learned) {
   behind <- sort(max(learned$evidence) - learned$evidence)
   agree <- sum(behind <= attr(learned, "same"))
   sprintf("log marginal likelihood, %d starts (best value reached by %d%s)", nrow(learned), agree,
-          if (agree == 1L) sprintf("; the next best is %.1f nats lower", behind[2L]) else "")
+          if (agree == 1L) sprintf("; the next best is %.1f lower", behind[2L]) else "")
 }
 
 # Returns the distance along a column at which the correlation of f is 0.05 (the practical range), or Inf.

@@ -52,7 +52,7 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
     worse <- sprintf("%.3f", tried$score - tried$score[tried$chosen][1L])
     table <- data.frame("Kernels tried" = tried$kernel,
                         "Compared by" = ifelse(is.na(tried$se), "log marginal likelihood", "held-out rows"),
-                        "Worse by, nats per row" = worse, check.names = FALSE)
+                        "Worse by, log density per row" = worse, check.names = FALSE)
     table[tried$chosen, -1L] <- list(NA, "selected")
     if (any(known)) table[["Standard error"]] <- ifelse(known, sprintf("%.3f", tried$se), NA)
     print_columns(table)
@@ -82,7 +82,7 @@ summary_fields <- function(x) {
   evidence <- if (!response_of(x)$conjugate) response_of(x)$words[["evidence"]] else
     if (family$some) sprintf("of the subsample of %d rows", x$m) else
       if (family$sor || family$fitc) "of the approximate model" else
-        switch(x$posterior, exact = NULL, far = "lower bound, ELBO", "Vecchia estimate, not a bound")
+        switch(x$posterior, exact = NULL, far = "evidence lower bound, ELBO", "Vecchia estimate, not a bound")
   made <- x$evaluations[x$evaluations > 0]
   list(
     "Variance of terms at the training rows" = if (!is.null(share)) {
@@ -198,7 +198,8 @@ print_parameters <- function(about, show) {
     note <- if (!is.null(rotation_of(about$kernel)))
       "Rotated inputs: each lengthscale is that of an input's residual on the inputs before it, within classes." else
       if (!is.null(warp_of(about$kernel)))
-        "Warped inputs: each lengthscale is that of an input moved towards its normal scores." else
+        sprintf("Warped inputs are moved %sto their normal scores; lengthscales are of the moved inputs.",
+                if (isTRUE(warp_of(about$kernel)$share < 1)) "half way " else "") else
         if (length(flat)) paste("Inputs with almost no effect (lengthscale above 100 times the range):", toString(flat))
     if (length(note)) cat(wrap(note, exdent = 2), sep = "\n")
   }
@@ -209,11 +210,8 @@ print_parameters <- function(about, show) {
   if (all(printed)) return(invisible())
   cat("\n")
   rest <- sub("^mean[.]", "Constant mean, ", names(theta)[!printed])
-  for (f in names(words)[nzchar(names(words))]) {
-    own <- startsWith(rest, paste0(f, "."))
-    rest[own] <- paste0(words[[f]], ": ", substring(rest[own], nchar(f) + 2L))
-  }
-  print_columns(data.frame(Parameter = rest, Value = show(theta[!printed]), row.names = NULL))
+  print_columns(data.frame(Parameter = parameter_words(rest, about$kernel, about$columns),
+                           Value = show(theta[!printed]), row.names = NULL))
 }
 
 # ---- groups ---------------------------------------------------------------------------------------------------------

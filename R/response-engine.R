@@ -45,9 +45,9 @@ response_kind <- function(response) {
 
 # These words name the approximation: in titles, in the line about estimation, and for the value of logLik().
 approximation_words <- list(
-  laplace = c(by = "Laplace approximation", learned = "Laplace log marginal likelihood, with priors on hyperparameters",
+  laplace = c(by = "Laplace approximation", learned = "Laplace log marginal likelihood plus log prior density",
               evidence = "Laplace"),
-  vi = c(by = "variational approximation", learned = "variational lower bound, with priors on hyperparameters",
+  vi = c(by = "variational approximation", learned = "variational lower bound plus log prior density",
          evidence = "variational lower bound"))
 
 # ---- the engine -----------------------------------------------------------------------------------------------------

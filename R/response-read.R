@@ -306,7 +306,7 @@ best_of_times <- function(fit_with) {
   evidence <- vapply(fits, `[[`, 0, "evidence")
   best <- which.max(evidence)
   behind <- max(evidence) - evidence[-best]
-  others <- paste(sprintf("%s is %.1f nats below", names(fits)[-best], behind), collapse = ", ")
+  others <- paste(sprintf("%s is %.1f below", names(fits)[-best], behind), collapse = ", ")
   text <- sprintf("Family: %s has the largest log marginal likelihood; %s.", names(fits)[best], others)
   tell_classed("family", text)
   fit <- fits[[best]]

@@ -19,7 +19,8 @@
 
 data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                              merge = TRUE, likelihood = NULL) {
-  if (missing(x) || is.null(x)) abort_input("x", "is missing", hint = "Give a numeric matrix of inputs.")
+  refuse_if(missing(x) || is.null(x), "x", "is missing",
+            hint = "Give a formula and `data`, or a matrix `x` and a response `y`.")
   refuse_if(missing(y) || is.null(y), "y", "is missing", hint = "Give a vector with a number for each row of `x`.")
   # Logical columns are not standardised, as with a formula.
   indicator <- if (is.data.frame(x)) vapply(x, function(v) is.logical(v) && is.null(dim(v)), NA)

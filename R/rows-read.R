@@ -139,6 +139,7 @@ evaluate_frame <- function(parts, envir) {
 
 # Returns a hint on how to avoid the error `text` of model.frame(), or NULL.
 hint_for_frame <- function(text, data) {
+  if (grepl("function \"Surv\"", text, fixed = TRUE)) return("Write survival::Surv().")
   if (grepl("(function \"|variable ')(s|te|ti|t2|ns|bs|lo)(\"|\\()", text)) {
     return(paste("Write the variables without s(), te() or ns(): the Gaussian process is smooth in all inputs",
                  "together, as in y ~ a + b. kernel_additive() is a sum of functions of single inputs."))

@@ -289,7 +289,7 @@ check_control <- function(control) {
   named <- names(control)
   good <- is.list(control) && !is.object(control) &&
     (!length(control) || !is.null(named) && all(nzchar(named)) && !anyDuplicated(named))
-  if (!good) abort_input("control", describe(control), "made by pfdtc_control(), or a list with different names")
+  if (!good) abort_input("control", describe(control), "made by pfdtc_control(), or a named list of its arguments")
   unknown <- setdiff(named, names(control_checks))
   refuse_if(length(unknown), "control", sprintf("has `%s`, which is no argument of pfdtc_control()", unknown[1L]),
             hint = did_you_mean(unknown[1L], names(control_checks)))
@@ -303,7 +303,7 @@ print.pfdtc_control <- function(x, ...) {
     if (is.null(v)) "NULL" else if (!length(v)) "none" else
       if (is.character(v)) paste0("\"", v, "\"", collapse = ", ") else format(v, digits = 4)
   }, "")
-  cat("Control of a fit:\n")
+  cat("Options of pfdtc_control():\n")
   text <- paste(sprintf("%s = %s", names(shown), shown), collapse = ", ")
   cat(wrap(text, initial = "  ", prefix = "  "), sep = "\n")
   invisible(x)

@@ -261,7 +261,8 @@ update_points <- function(fit, m = NULL) {
   data <- needs_data(fit, "fit")
   refuse_if(is.null(fit$inducing) || is_exact(fit), "fit",
             "has an exact posterior, so there are no inducing points to replace")
-  m <- if (is.null(m)) nrow(fit$inducing) else check_points(m, nrow(data$x))
+  m <- if (is.null(m)) nrow(fit$inducing) else check_count(m, "m", max = nrow(data$x),
+                                                             max_is = "the number of distinct rows")
   model <- model_of(fit)
   z <- start_points(data, model, m, "greedy", fit$control)$z
   left <- function(z) native_posterior(z, data, model, fit$jitter, control = fit$control)$t

@@ -123,7 +123,7 @@ skewed_rows <- function(n) {
 test_that("two classes and skewed inputs: normal scores are chosen, kept in files, and left out where they should be", {
   d <- skewed_rows(120)
   fit <- pfdtc(y ~ ., d)
-  expect_match(fit$kernels$kernel[fit$kernels$chosen], "normal scores)", fixed = TRUE)
+  expect_match(fit$kernels$kernel[fit$kernels$chosen], "warped inputs)", fixed = TRUE)
   expect_identical(warp_of(fit$kernel)$inputs, 1:2) # not the levels of f
   expect_output(print(fit), "normal scores")
   plain <- pfdtc(y ~ ., d, plain = TRUE)

@@ -322,18 +322,18 @@ test_that("a transform costs 4 nats, and gains below 10 nats have a decimal", {
                    list(label = "log", score = 0, transform = new_transform("log", 1)))
     because_response(list(tried = models, best = models[[2L]]), list(transforms = 1:2), 2)[["response"]]
   }
-  expect_match(said(1), "1.0 nats", fixed = TRUE)
-  expect_match(said(9.96), "10 nats", fixed = TRUE)
-  expect_match(said(31.4), "31 nats", fixed = TRUE)
+  expect_match(said(1), "likelihood 1.0 higher", fixed = TRUE)
+  expect_match(said(9.96), "likelihood 10 higher", fixed = TRUE)
+  expect_match(said(31.4), "likelihood 31 higher", fixed = TRUE)
   # a model that was refused is no alternative
   logged <- list(label = "log", score = 0, transform = new_transform("log", 1))
   tried <- list(list(label = "none", score = 7), list(label = "none, smooth noise", score = -50), logged)
   but <- list(tried = tried, best = logged, refused = list("none, smooth noise" = "its squared errors"))
   reason <- because_response(but, list(transforms = 1:2), 2)[["response"]]
-  expect_match(reason, "likelihood 7.0 nats higher", fixed = TRUE)
+  expect_match(reason, "likelihood 7.0 higher", fixed = TRUE)
   constant <- list(best = list(transform = NULL), refused = NULL)
   sizes <- function(...) because_response(replace(constant, ...names(), list(...)), list(trends = 1:2), 2)[["sizes"]]
-  expect_match(sizes(), "less than its penalty, 4.0 nats")
+  expect_match(sizes(), "less than its penalty, 4.0")
   expect_match(sizes(refused = list("none, smooth noise" = "its squared errors")), "does not predict")
 })
 

@@ -224,7 +224,7 @@ test_that("summary() of an exact posterior has the error of rows left out, and n
   expect_equal(s$rmse_loo, sqrt(mean(residuals(fit, type = "loo")^2)))
   expect_output(print(s), "leave-one-out")
   shown <- utils::capture.output(print(s), print(fit))
-  expect_false(any(grepl("Optimiser", shown, fixed = TRUE)))
+  expect_false(any(grepl("Optimisation", shown, fixed = TRUE)))
   logged <- update(fit, exp(y) ~ ., transform = "log") # residuals are in units of the response
   expect_equal(summary(logged)$rmse_loo, sqrt(mean((exp(small_data()$y) - predict(logged, type = "loo"))^2)))
 })

@@ -71,6 +71,7 @@ test_that("heavy tails are found, change densities and intervals alone, and are 
   z <- stats::qnorm(pit)
   kurtosis <- function(v) mean((v - mean(v))^4) / stats::var(v)^2
   expect_lt(kurtosis(z), kurtosis(rstandard(fit)) - 1)
+  expect_match(report(fit)$text, sprintf("95 %% intervals contain %.0f %%", 100 * mean(abs(pit - 0.5) <= 0.475)))
   drawn <- draw_nowhere(plot(fit, which = c("qq", "pit")))
   expect_equal(drawn$pit$pit, unname(pit))
   expect_equal(drawn$qq$rstandard, unname(z))

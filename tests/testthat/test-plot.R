@@ -93,6 +93,7 @@ test_that("what cannot be plotted is refused, by name", {
     expect_input_error(plot(fit, inputs = "q"), "inputs")
     expect_input_error(plot(fit, inputs = 3), "inputs")
     expect_input_error(plot(fit, at = small_data(2)), "at")
+    expect_input_error(plot(fit, at = 3), "at")
     expect_input_error(plot(fit, level = 95), "level")
     expect_input_error(plot(fit, n = 1), "n")
     expect_input_error(plot_trace(cars), "fits")

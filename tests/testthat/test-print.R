@@ -42,7 +42,7 @@ printed <- function(x) paste(utils::capture.output(print(x)), collapse = "\n")
 test_that("what the fit did not do is not printed, and standard errors only where they are defined", {
   fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel_se(c(2, 60), 30), noise = 6, hyper = "fixed")
   text <- printed(summary(fit))
-  for (word in c("Certified", "Neighbours", "Optimiser", "Kernels tried", "Posterior")) expect_no_match(text, word)
+  for (word in c("Certified", "Neighbours", "Optimisation", "Kernels tried", "Posterior")) expect_no_match(text, word)
   fit$kernels <- data.frame(kernel = c("Matern 3/2", "Matern 5/2", "linear mean"), score = c(0, 0.01, 1),
                             se = c(0, 0.02, NA), chosen = c(TRUE, FALSE, FALSE))
   lines <- strsplit(printed(summary(fit)), "\n")[[1L]]
@@ -93,7 +93,7 @@ test_that("composite kernels are in words, with a row for each input and its ran
 test_that("one start of many that is best alone comes with the distance of the next", {
   learned <- structure(data.frame(evidence = c(-10, -14.5, -30)), same = 2)
   expect_match(describe_starts(learned), fixed = TRUE,
-               "3 starts (best value reached by 1; the next best is 4.5 nats lower)")
+               "3 starts (best value reached by 1; the next best is 4.5 lower)")
   expect_match(describe_starts(structure(learned, same = 5)), "3 starts [(]best value reached by 2[)]$")
   expect_match(describe_starts(structure(learned, same = 20)), "reached by 3)", fixed = TRUE)
 })

@@ -16,6 +16,10 @@ test_that("a formula's variables become columns, once each", {
                ignore_attr = TRUE)
 })
 
+test_that("an unknown function of survival times has a hint", {
+  expect_error(by_formula(Surv(a, b) ~ g, small_data()), "survival::Surv", fixed = TRUE, class = "pfdtc_error_input")
+})
+
 test_that("the formula method gives what the matrix method gives", {
   d <- small_data()
   f <- by_formula(y ~ a + l, d, weights = g, offset = b)
