@@ -251,18 +251,23 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
 class_certificate <- function(fit, x, effort, m2 = NULL) {
   data <- needs_data(fit, "fit")
   n <- nrow(data$x)
+  tell <- stage_line("certify", fit$control$progress)
+  on.exit(tell(NULL))
+  tell("the fit's own points")
   own <- with_fixed_seed(class_bounds(fit, data))
   used <- list(own)
   if (effort != "fast" && own$t >= 1e-9) {
     most <- max(class_points[["most"]] %/% (own$K - 1L), fit$m)
     m2 <- if (is.null(m2)) min(max(4L * fit$m, 600L), n, most) else check_count(m2, "m2", max = n)
     if (m2 > fit$m) {
+      tell("reference")
       fit$inducing <- with_fixed_seed(data$x[reference_rows(data, fit$kernel, m2), , drop = FALSE])
       fit$factors <- laplace_at(data$x, own$sites, fit$kernel, fit$inducing, rounding_jitter(m2), fit$control)
       fit$jitter <- fit$factors$jitter
       used <- list(own, with_fixed_seed(class_bounds(fit, data)))
     }
   }
+  tell(sprintf("probabilities at %d rows", nrow(x)))
   each <- lapply(used, pair_certificate, x = x)
   fitted <- each[[1L]]
   ends <- c(lower = "pmax", upper = "pmin", sd_lower = "pmax", sd_upper = "pmin", share_lower = "pmax",

@@ -296,3 +296,36 @@ anova_heading <- function(fits, table) {
   c("Log marginal likelihood of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
     lines(verdicts), if (!is.null(columns)) lines(columns))
 }
+
+# ---- one term more or less ------------------------------------------------------------------------------------------
+
+# stats::step() always drops a term whose Df is 0. Fewer terms with a newly chosen kernel may have as many
+# hyperparameters, so Df becomes NA, and AIC decides. The only term of a fit is kept, with AIC NA.
+#' @export
+drop1.gp_fit <- function(object, scope, ...) {
+  term <- labels(object)
+  drop_each <- utils::getS3method("drop1", "default")
+  if (length(term) > 1L) return(named_likelihood(without_zero_df(drop_each(on_kept_rows(object), scope, ...)), object))
+  table <- data.frame(Df = NA_real_, AIC = c(stats::extractAIC(object, ...)[2L], NA), row.names = c("<none>", term))
+  heading <- c("Single term deletions", "\nModel:", deparse(stats::formula(object)))
+  named_likelihood(structure(table, class = c("anova", "data.frame"), heading = heading), object)
+}
+
+#' @export
+add1.gp_fit <- function(object, scope, ...) named_likelihood(without_zero_df(NextMethod()), object)
+
+# Returns the table with a line in its heading if its AIC is not AIC(fit). Models with and without a smooth part can
+# only be compared by the same likelihood.
+named_likelihood <- function(table, fit) {
+  if (!has_own_likelihood(fit)) return(table)
+  why <- "AIC of the log marginal likelihood, as for models with a smooth part. AIC() has the restricted likelihood."
+  structure(table, heading = c(attr(table, "heading"), paste0("\n", why)))
+}
+
+# Returns a table with Df NA instead of 0. Its fits repeat the messages of the given fit, so only progress is shown.
+without_zero_df <- function(table) {
+  quiet <- withCallingHandlers(table, pfdtc_message = function(m) {
+    if (!inherits(m, c("pfdtc_message_progress", "pfdtc_message_slow"))) invokeRestart("muffleMessage")
+  })
+  replace(quiet, "Df", ifelse(quiet$Df <= 0, NA, quiet$Df))
+}

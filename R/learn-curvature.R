@@ -6,29 +6,28 @@
 #' confidence intervals. The matrix is the inverse of minus the second derivative of the log density that learning
 #' maximised, including the priors.
 #'
-#' The log density is the exact log marginal likelihood up to 2,000 rows, and for more rows the Vecchia likelihood of
-#' 8,000 rows, scaled to all rows. If an additive kernel was chosen on 800 rows, it is the exact log marginal likelihood
-#' of these 800 rows. For `hyper = "pilot"` and `"joint"` it is the ELBO. For a non-Gaussian
-#' likelihood it is Laplace's approximation, or the variational bound, from 3,000 rows. In the matrix, coefficients of a
-#' linear `mean` come first and coefficients of a formula for `noise` last. Coefficients are not on the log scale, and
-#' their covariances with hyperparameters are set to 0. Combinations of hyperparameters that the data do not determine
-#' have sd 4 on this scale. The variance of a hyperparameter at the end of its allowed range is too small.
+#' The log density is the exact log marginal likelihood up to 2,000 rows, else the scaled Vecchia likelihood of 8,000.
+#' If an additive kernel was chosen on 800 rows, it is the exact one of these rows. For `hyper = "pilot"` and `"joint"`
+#' it is the ELBO. For a non-Gaussian likelihood it is Laplace's approximation, or the variational bound, from 3,000
+#' rows. Coefficients of a linear `mean` and of a formula for `noise` are not on the log scale, and their covariances
+#' with hyperparameters are set to 0. Combinations of hyperparameters that the data do not determine have sd 4.
+#' Variances at the end of the allowed range are too small.
 #' @param object a fit with its data and learned hyperparameters.
 #' @param complete,... not used.
+#' @param log `FALSE`: covariances of `coef(fit)`, by the delta method. `TRUE`: of `coef(fit, log = TRUE)`.
 #' @param parm names as in `vcov()` or `coef()`, or row numbers of `vcov()`. Default: all.
 #' @param level probability of the intervals.
-#' @return `vcov()`: a symmetric positive definite matrix. A hyperparameter on the log scale has a name such as
-#'   `log(noise)`; a coefficient has its name in `coef()`. `confint()`: a matrix with a row for each name, whose two
-#'   columns are the lower and upper ends. `model_parameters()` and `tidy()` use the units of `coef()`.
+#' @return `vcov()`: a positive definite matrix. A hyperparameter on the log scale has a name such as `log(noise)`.
+#'   `confint()`: a matrix with a row for each name. `model_parameters()` and `tidy()` use the units of `coef()`.
 #' @source Rasmussen and Williams (2006), section 5.2; Guinness (2021), Statistics and Computing 31.
 #' @seealso [predict.gp_fit()], [pfdtc()], `vignette("theory")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_matern(3/2))
-#' sqrt(diag(vcov(fit)))
+#' cbind(coef(fit), sd = sqrt(diag(vcov(fit, log = FALSE))))
 #' exp(confint(fit)) # in units of coef(fit), except for the coefficients of a linear mean
 #' @export
-vcov.gp_fit <- function(object, complete = TRUE, ...) {
-  check_dots_empty(list(...), "object")
+vcov.gp_fit <- function(object, complete = TRUE, log = TRUE, ...) {
+  check_dots_empty(list(...), c("object", "log"))
   object <- check_any_fit(object, "object")
   linear <- list(mean_coefficients(object), noise_coefficients(object))
   own <- !(object$hyper == "fixed" && any(lengths(linear)))
@@ -45,7 +44,9 @@ vcov.gp_fit <- function(object, complete = TRUE, ...) {
   names <- unlist(lapply(blocks, rownames))
   out <- dimnames_of(matrix(0, length(names), length(names)), names)
   for (b in Filter(length, blocks)) out[rownames(b), rownames(b)] <- b
-  out
+  if (check_flag(log, "log")) return(out)
+  plain <- plain_names(names, object) # d theta / d log theta is theta
+  dimnames_of(out * tcrossprod(ifelse(plain == names, 1, stats::coef(object)[plain])), plain)
 }
 
 #' @rdname vcov.gp_fit
@@ -60,9 +61,7 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   refuse_if(!all(parm %in% seq_along(sd)), "parm", describe(given),
             sprintf("among %s", list_quoted(names(sd), "\"", most = 12L)))
   z <- stats::qnorm((1 + level) / 2)
-  middle <- stats::coef(object)[plain]
-  logs <- plain != names(sd)
-  middle[logs] <- log(middle[logs])
+  middle <- stats::coef(object, log = TRUE)[names(sd)]
   ends <- (1 + c(-1, 1) * level) / 2
   table <- cbind(middle - z * sd, middle + z * sd)
   dimnames(table) <- list(names(sd), paste(format(100 * ends, trim = TRUE, digits = 3), "%"))
@@ -72,6 +71,14 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
 # Returns the names that coef() has for parameters of vcov(): "noise" for "log(noise)". Coefficients keep theirs.
 plain_names <- function(names, fit) {
   ifelse(names %in% rownames(linear_coefficients(fit)), names, sub("^log[(](.*)[)]$", "\\1", names))
+}
+
+# Returns coef() on the scale and with the names of vcov(): logs of positive parameters, other coefficients as they are.
+log_coefficients <- function(fit) {
+  value <- stats::coef(fit)
+  positive <- !names(value) %in% c(rownames(linear_coefficients(fit)), "mean")
+  replace(stats::setNames(value, ifelse(positive, sprintf("log(%s)", names(value)), names(value))), positive,
+          log(value[positive]))
 }
 
 # Returns the covariance matrix of log hyperparameters: the inverse information, with sds limited to most_sd.

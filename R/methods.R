@@ -7,9 +7,10 @@
 #' * `print()` and `summary()` show data, choices, hyperparameters and the result of the search. `summary()` adds the
 #'   kernels tried, residuals, and scores on training rows and by leave-one-out. Both have an argument `digits`.
 #' * `coef()` returns `lengthscale.<column>` in units of the inputs, and `variance` and `noise` in squared units of the
-#'   response. It also has coefficients of a linear mean and of a formula for `noise`; for other families the constant
-#'   `mean`, and `mean.variance`, the prior variance of coefficients. `sigma()` returns the noise sd, or the scale of
-#'   [student()]; for smooth noise the root mean square at the training rows, for classes and counts `NA`.
+#'   response, or with `log = TRUE` their logs. It also has coefficients of a linear mean and of a formula for `noise`;
+#'   for other families the constant `mean`, and `mean.variance`, the prior variance of coefficients. `sigma()` returns
+#'   the noise sd, or the scale of [student()]; for smooth noise the root mean square at the training rows, for classes
+#'   and counts `NA`.
 #' * `logLik()` returns the log marginal likelihood of the response as given. Its attributes are `nobs`, `df` (the
 #'   number of all learned parameters, some of which `coef()` omits), and bounds `lower` and `upper` if known
 #'   ([evidence_bounds()]). With inducing points the value is a lower bound, with neighbours an estimate. For
@@ -35,7 +36,7 @@
 #' @param REML For models of groups alone: `TRUE` is the restricted likelihood, `FALSE` the ordinary one.
 #' @param k Penalty for each parameter.
 #' @param ... For `AIC()` and `BIC()` more fits; otherwise not used.
-#' @return Named vectors for `fitted()` and `residuals()`; for `simulate()` a data frame with a column for each draw.
+#' @return Named vectors for `fitted()` and `residuals()`, also of a [ts]; for `simulate()` a data frame of draws.
 #' @seealso [predict.gp_fit()], [leave_one_out], [vcov.gp_fit()], [plot.gp_fit()]; `vignette("pfdtc")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
@@ -51,9 +52,10 @@
 NULL
 
 #' @export
-coef.gp_fit <- function(object, complete = TRUE, ...) {
-  check_dots_empty(list(...), "object")
+coef.gp_fit <- function(object, complete = TRUE, log = FALSE, ...) {
+  check_dots_empty(list(...), c("object", "log"))
   object <- check_any_fit(object, "object")
+  if (check_flag(log, "log")) return(log_coefficients(object))
   theta <- stats::setNames(c(kernel_values(object$kernel), object$noise),
                            parameter_names(object$kernel, object$frame$columns))
   response <- response_of(object)
@@ -240,12 +242,11 @@ draws_at <- function(object, rows, nsim, type, training) {
       draws[padded(all_rows(data, FALSE, TRUE)) == 1, ] <- NA
     }
     known <- !is.na(draws)
-    draws[known] <- response$draw(draws[known], rep_len(size, length(draws))[known], response$theta)
+    new <- suppressWarnings(response$draw(draws[known], rep_len(size, length(draws))[known], response$theta))
+    draws[known] <- ifelse(is.na(new), Inf, new) # R draws NA if the mean is too large
   } else if (type == "response") {
-    w <- if (training) stats::weights(object)
     law <- noise_law(object, rows)
-    if (!is.null(w)) law$noise <- object$noise / w
-    law$noise[!is.finite(law$noise)] <- NA
+    if (training) law$noise <- noise_by_weight(object, law$noise) %||% law$noise
     draws <- untransformed(object$transform, draws + draw_noise(n * nsim, law$noise, law$spread))
   }
   colnames(draws) <- paste0("sim_", seq_len(nsim))
@@ -317,29 +318,6 @@ case.names.gp_fit <- function(object, full = FALSE, ...) {
 #' @export
 labels.gp_fit <- function(object, ...) {
   if (is.null(object$terms)) object$frame$columns else attr(stats::terms(object), "term.labels")
-}
-
-# stats::step() always drops a term whose Df is 0. Fewer terms with a newly chosen kernel may have as many
-# hyperparameters, so Df becomes NA, and AIC decides. The only term of a fit is kept, with AIC NA.
-#' @export
-drop1.gp_fit <- function(object, scope, ...) {
-  term <- labels(object)
-  drop_each <- utils::getS3method("drop1", "default")
-  if (length(term) > 1L) return(without_zero_df(drop_each(on_kept_rows(object), scope, ...)))
-  table <- data.frame(Df = NA_real_, AIC = c(stats::extractAIC(object, ...)[2L], NA), row.names = c("<none>", term))
-  structure(table, class = c("anova", "data.frame"),
-            heading = c("Single term deletions", "\nModel:", deparse(stats::formula(object))))
-}
-
-#' @export
-add1.gp_fit <- function(object, scope, ...) without_zero_df(NextMethod())
-
-# Returns a table with Df NA instead of 0. Its fits repeat the messages of the given fit, so only progress is shown.
-without_zero_df <- function(table) {
-  quiet <- withCallingHandlers(table, pfdtc_message = function(m) {
-    if (!inherits(m, c("pfdtc_message_progress", "pfdtc_message_slow"))) invokeRestart("muffleMessage")
-  })
-  replace(quiet, "Df", ifelse(quiet$Df <= 0, NA, quiet$Df))
 }
 
 #' @rdname gp_fit-regression

@@ -130,6 +130,12 @@ noise_law <- function(fit, rows, noise = fit$noise) {
   list(noise = each(noise * noise_factor(fit$noise_trend, rows$x)), spread = each(noise_spread(fit, rows$x)))
 }
 
+# Returns the noise variance at each training row divided by its weight, or NULL without weights. NA is for weight 0.
+noise_by_weight <- function(fit, noise) {
+  w <- if (is_weighted(fit)) stats::weights(fit)
+  if (!is.null(w)) ifelse(w > 0, noise / w, NA)
+}
+
 noise_spread <- function(fit, x) {
   trend <- fit$noise_trend
   open <- if (is.null(trend$smooth)) 0 else trend_spread(trend, noise_basis(trend, x))

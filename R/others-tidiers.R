@@ -192,7 +192,20 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
     inputs <- c(inputs, unlist(lapply(offsets, all.vars)))
     terms <- stats::terms(stats::reformulate(inputs, env = environment(terms)))
   }
-  emmeans::recover_data(object$call, terms, object$na.action, data = data, ...)
+  kept <- if (is.null(data)) kept_variables(object)
+  if (is.null(kept) || !all(all.vars(terms) %in% names(kept))) {
+    return(emmeans::recover_data(object$call, terms, object$na.action, data = data, ...))
+  }
+  emmeans::recover_data(with_kept_rows(object$call, kept), terms, NULL, data = kept, ...)
+}
+
+# Stops if vcov() has only logs of hyperparameters, for which lmtest would print an empty table.
+#' @exportS3Method lmtest::coeftest
+coeftest.gp_fit <- function(x, ...) {
+  tested <- ...length() || any(names(stats::coef(x)) %in% colnames(stats::vcov(x)))
+  refuse_if(!tested, "x", "has no coefficients to test, only hyperparameters, which are positive",
+            hint = "confint(x) has their intervals. coef(x, log = TRUE) and vcov(x) belong together.")
+  NextMethod()
 }
 
 #' @exportS3Method emmeans::emm_basis

@@ -10,8 +10,8 @@
 #'   row source ([rows_blocks()]), or an object of \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, which is returned
 #'   with predictions. Default: the training rows.
 #' @param se.fit return standard deviations?
-#' @param interval `"credible"` (or `"confidence"`) for f; `"prediction"` for a new response of weight 1; `"conformal"`
-#'   for a new response, without the assumption of normal noise.
+#' @param interval `"credible"` (or `"confidence"`) for f; `"prediction"` for a new response of weight 1, at training
+#'   rows of their weights; `"conformal"` for a new response, without the assumption of normal noise.
 #' @param level probability of the interval.
 #' @param type the quantity to predict, see Details. Default: `"mean"` with Gaussian noise, else `"latent"`.
 #' @param times times for `type = "survival"`.
@@ -82,8 +82,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
   if (!is.null(file)) abort_input("file", "is only for a `newdata` that is a row source")
   response <- response_of(object)
   ask <- check_asked(response, ask)
-  loo <- startsWith(ask$type, "loo") # its noise variances have the weights of the rows
-  if (ask$interval == "prediction" && response$conjugate && !loo && is_weighted(object)) {
+  if (ask$interval == "prediction" && response$conjugate && ask$newdata && is_weighted(object)) {
     warn_classed("weights", paste(
       "The intervals are for new responses of weight 1, but the fit has weights. The noise variance of a response of",
       "weight w is sigma(fit)^2 / w."))
@@ -163,8 +162,9 @@ in_shape <- function(said, names, ask) {
 
 # ---- rows -> f ------------------------------------------------------------------------------------------------------
 
-# Returns f at the rows to predict at, list(mean, var, lower, upper, top, noise, size, cov, conformal). If certified,
-# the exact mean is between `lower` and `upper`, and the exact variance at most `top`.
+# Returns f at the rows to predict at, list(mean, var, lower, upper, top, noise, noise_new, size, cov, conformal). If
+# certified, the exact mean is between `lower` and `upper`, and the exact variance at most `top`. noise_new is the noise
+# variance for prediction intervals if it differs from `noise`.
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
   if (ask$certified) fit <- at_mode(fit)
@@ -182,8 +182,12 @@ latent_asked <- function(fit, rows, ask) {
   if (ask$certified) {
     exact <- certificate_of(fit, rows, p = posterior)
     f[c("lower", "upper", "top")] <- list(exact$mean_lower, exact$mean_upper, exact$sd_upper^2)
-    if (ask$hyper_uncertainty) f$noise_top <- noise_law(fit, rows, attr(exact, "noise"))$noise # the largest noise
+    if (ask$hyper_uncertainty) f$noise_new <- noise_law(fit, rows, attr(exact, "noise"))$noise # the largest noise
   }
+  # A new response at a training row has the weight of the row. The mean does not depend on weights.
+  own <- if (conjugate && !ask$newdata) noise_by_weight(fit, f$noise_new %||% f$noise)
+  if (!is.null(own)) f$noise_new <- own
+  if (!is.null(own) && ask$type %in% c("response", "density", "quantile")) f$noise <- own
   if (ask$interval == "conformal") f$conformal <- conformal_band(fit, rows, p, ask$level)
   if (ask$full_cov) f$cov <- covariance_at(fit, rows, p)
   if (ask$full_cov && conjugate) diag(f$cov) <- f$var + if (ask$type == "response") f$noise else 0

@@ -48,35 +48,59 @@ tweedie_series <- function(theta, y) {
   out
 }
 
-# Returns P(Y <= y) averaged over f ~ N(mu, s^2). The trapezoid rule has steps below its width.
-tweedie_cdf <- function(theta, y, mu, s) {
-  of <- tweedie_parts(theta)
-  given <- function(f) {
-    at <- tweedie_parts(theta, exp(f))
-    sum <- terms_around(at$rate, sqrt(at$rate))
-    n <- sum$n
-    exp(-at$rate) + sum$by * rowSums(stats::dpois(n, at$rate) * stats::pgamma(y / at$scale, n * at$size))
-  }
-  if (!length(mu)) return(mu)
-  if (all(s == 0)) return(pmin(given(mu), 1))
-  width <- min(sqrt(of$phi * pmax(pmin(y, exp(mu + 6 * s)), 1e-300)^(of$p - 2)) / s)
-  grid <- seq(-6.5, 6.5, by = min(1, max(0.8 * width, 0.03))) # steps of 1 have an error of 3e-9
-  weight <- stats::dnorm(grid) / sum(stats::dnorm(grid))
-  pmin(Reduce(`+`, lapply(seq_along(grid), function(i) weight[i] * given(mu + s * grid[i]))), 1)
+# Returns P(Y <= y) given f. Sums of very many gamma variables are normal.
+tweedie_given <- function(theta, y, f) {
+  at <- tweedie_parts(theta, exp(f))
+  few <- pmin(at$rate, 1e12)
+  sum <- terms_around(few, sqrt(few))
+  n <- sum$n
+  out <- exp(-few) +
+    sum$by * rowSums(stats::dpois(n, few) * stats::pgamma(y / pmax(at$scale, .Machine$double.xmin), n * at$size))
+  ifelse(at$rate > few, stats::pnorm((y * exp(-f) - 1) / sqrt(at$phi * exp((at$p - 2) * f))), pmin(out, 1))
 }
 
-# Returns the p-quantile after averaging over f: 0, or a root in log y by false position (Illinois algorithm).
+# Returns P(Y <= y) averaged over f ~ N(mu, s^2). The trapezoid rule has steps below the width of P(Y <= y | f). For a
+# large s it sums as in predictive_cdf() over U, the f at which P(Y <= y | f) = pnorm(-u).
+tweedie_cdf <- function(theta, y, mu, s) {
+  if (!length(mu)) return(mu)
+  y <- rep_len(y, length(mu))
+  s <- rep_len(s, length(mu))
+  if (all(s == 0)) return(tweedie_given(theta, y, mu))
+  average <- function(by, h) {
+    grid <- seq(-6.5, 6.5, by = by) # steps of 1 have an error of 3e-9
+    Reduce(`+`, lapply(grid, function(u) stats::dnorm(u) * h(u))) / sum(stats::dnorm(grid))
+  }
+  wide <- s > 16
+  out <- mu
+  if (any(wide)) {
+    limit <- function(u) {
+      bisect(function(f) tweedie_given(theta, y[wide], f) > stats::pnorm(-u), 0 * mu[wide] - 700, 0 * mu[wide] + 700)
+    }
+    out[wide] <- average(1, function(u) stats::pnorm((limit(u) - mu[wide]) / s[wide]))
+  }
+  mu <- mu[!wide]
+  s <- s[!wide]
+  y <- y[!wide]
+  if (!length(mu)) return(out)
+  width <- min(sqrt(theta[1L] * pmax(pmin(y, exp(mu + 6 * s)), 1e-300)^(tweedie_parts(theta)$p - 2)) / s)
+  out[!wide] <- average(min(1, max(0.8 * width, 0.03), 1 / s), function(u) tweedie_given(theta, y, mu + s * u))
+  out
+}
+
+# Returns the p-quantile after averaging over f: 0, or a root in log y by false position (Illinois algorithm). It is at
+# most the largest number.
 tweedie_quantile <- function(theta, p, mu, s) {
   p <- rep_len(p, length(mu))
   open <- which(p > tweedie_cdf(theta, 0 * mu, mu, s))
   if (!length(open)) return(0 * mu)
   beyond <- function(t) tweedie_cdf(theta, exp(t), mu[open], s[open]) - p[open]
+  within <- function(t) pmin(pmax(t, log(.Machine$double.xmin)), log(.Machine$double.xmax))
   end <- function(sign) {
-    t <- mu[open] + sign
-    for (step in 2^(0:9)) {
+    t <- within(mu[open] + sign)
+    for (step in 2^(0:10)) {
       short <- sign * beyond(t) <= 0
       if (!any(short)) break
-      t[short] <- t[short] + sign * step
+      t[short] <- within(t[short] + sign * step)
     }
     t
   }
@@ -84,6 +108,10 @@ tweedie_quantile <- function(theta, p, mu, s) {
   b <- end(1)
   at_a <- beyond(a)
   at_b <- beyond(b)
+  b <- ifelse(at_a >= 0, a, b) # too small for a number
+  a <- ifelse(at_b < 0, b, a) # too large
+  at_a <- pmin(at_a, -1e-300)
+  at_b <- pmax(at_b, 1e-300)
   for (i in 1:60) {
     t <- b - at_b * (b - a) / (at_b - at_a)
     now <- beyond(t)

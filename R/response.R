@@ -156,15 +156,13 @@ quantile_given <- function(response, p, size, mu, s) {
 # ---- predictions ----------------------------------------------------------------------------------------------------
 
 # Returns predictions list(fit, lwr, upr, sd, cov) of f or of a response. `f` is list(mean, var, lower, upper, top, cov,
-# noise, spread, size): a certificate bounds the mean by `lower` and `upper`, the variance by `top`. `ask` is
+# noise, noise_new, spread, size): a certificate bounds the mean by `lower` and `upper`, the variance by `top`. `ask` is
 # predict()'s.
 response_say <- function(response, f, ask) {
   if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
   scale <- response_scale(response, ask$type, f)
   of_y <- ask$interval == "prediction"
-  # For a certified mixture over hyperparameters, take the upper bound on its noise.
-  noise <- if (of_y) list(noise = if (is.null(f$noise_top)) f$noise else f$noise_top, spread = f$spread) else
-    list(noise = 0)
+  noise <- if (of_y) list(noise = f$noise_new %||% f$noise, spread = f$spread) else list(noise = 0)
   transform <- if (ask$type != "latent") response$transform
   ends <- if (ask$interval == "conformal") {
     lapply(f$conformal, scale$back)

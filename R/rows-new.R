@@ -82,6 +82,8 @@ rows_by_formula <- function(frame, newdata, re) {
   check_columns(frame$required, names(rows), if (length(lacking) && all(lacking %in% of_groups))
     "With re = FALSE predict() needs no groups: their effects are 0 then.")
   n <- nrow(rows)
+  columns <- unlist(lapply(frame$variables, `[[`, "columns"))
+  if (!n) return(list(x = matrix(0, 0L, length(columns)), offset = numeric(), row_names = row.names(rows)))
   mf <- evaluate_new(stats::model.frame(frame$terms, rows, na.action = stats::na.pass))
   refuse_if(nrow(mf) != n, "newdata", sprintf("has %d rows, but a variable of the formula has %d values", n, nrow(mf)),
             hint = "Fit with variables of `data`, by name: y ~ x, not y ~ d$x.")

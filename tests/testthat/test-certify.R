@@ -349,3 +349,23 @@ test_that("a reference that is not a fit, and a near field that was changed, are
     expect_input_error(residuals(replace(fit, "near", list(bad)), type = "loo"), "near")
   }
 })
+
+test_that("certificates of many rows show their progress if it is asked for", {
+  late <- stage_line
+  shown <- function(fit, new) {
+    with_replaced(list(stage_line = function(label, on, ...) late(label, on)), {
+      paste(utils::capture.output(certify(fit, new), type = "message"), collapse = "")
+    })
+  }
+  d <- transform(cars, far = cut(dist, 3))
+  fits <- function(progress) {
+    control <- pfdtc_control(progress = progress)
+    list(exact = gp_exact(dist ~ speed, d, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed", control = control),
+         classes = pfdtc(far ~ speed, d, family = multinomial(), kernel = kernel_se(6, 4), hyper = "fixed",
+                         control = control))
+  }
+  asked <- fits(TRUE)
+  expect_match(shown(asked$exact, cars), "certify: row 1 of 50")
+  expect_match(shown(asked$classes, cars), "certify: probabilities at 50 rows")
+  for (fit in fits(FALSE)) expect_no_match(shown(fit, cars), "certify: ")
+})

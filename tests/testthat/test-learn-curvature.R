@@ -232,3 +232,23 @@ test_that("a linear mean of counts has its coefficients in coef(), vcov() and co
   expect_identical(dimnames(vcov(fit)), rep(list(names(coef(fit))[1:2]), 2))
   expect_equal(rowMeans(confint(fit)), coef(fit)[1:2])
 })
+
+test_that("coef() and vcov() belong together on either scale", {
+  trend <- function(...) {
+    pfdtc(dist ~ speed, cars, kernel = kernel_se(), mean = ~ speed, noise = ~ speed, transform = "none", ...)
+  }
+  d <- with_seed(1, data.frame(x = stats::runif(50), n = stats::rpois(50, 3)))
+  for (fit in list(fit_cars(hyper = "evidence"), trend(), pfdtc(n ~ x, d, family = tweedie(), kernel = kernel_se()))) {
+    V <- vcov(fit)
+    logs <- coef(fit, log = TRUE)
+    expect_true(all(rownames(V) %in% names(logs)))
+    expect_equal(unname(rowMeans(confint(fit))), unname(logs[rownames(V)]))
+    plain <- vcov(fit, log = FALSE)
+    theta <- coef(fit)[rownames(plain)]
+    expect_false(anyNA(theta))
+    moved <- rownames(V) != rownames(plain) # d theta / d log theta = theta
+    expect_equal(unname(sqrt(diag(plain))), unname(sqrt(diag(V)) * ifelse(moved, theta, 1)))
+    expect_equal(unname(stats::cov2cor(plain)), unname(stats::cov2cor(V)))
+  }
+  expect_input_error(coeftest.gp_fit(fit_cars(hyper = "evidence")), "confint")
+})

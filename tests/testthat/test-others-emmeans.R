@@ -64,3 +64,11 @@ test_that("reference grids have the variables of offsets, beside groups too", {
     expect_equal(rows$prediction, unname(predict(fit, data.frame(a = c(0.2, 0.8), o = mean(d$o)), re = FALSE)))
   }
 })
+
+test_that("emmeans gets the rows that the fit holds, without those that were left out", {
+  skip_if_not_installed("emmeans")
+  d <- data.frame(x = 1:12, y = c(NA, sin(2:12)))
+  fit <- pfdtc(y ~ x, d, subset = x < 11, kernel = kernel_se(3, 1), noise = 0.1, hyper = "fixed")
+  d$x <- 100
+  expect_equal(as.data.frame(emmeans::ref_grid(fit))$x, mean(2:10))
+})

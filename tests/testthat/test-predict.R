@@ -271,3 +271,38 @@ test_that("prediction intervals of a weighted fit warn that they are for weight 
   at <- predict(other, cars[3, ], se.fit = TRUE)
   expect_equal(unname(loo[3, "upr"] - loo[3, "fit"]), qnorm(0.975) * sqrt(at$se.fit[[1]]^2 + 200 / cars$speed[3]))
 })
+
+test_that("a new response at a training row has the noise of the row's weight", {
+  w <- replace(rep(c(1, 4), 25), 7, 0)
+  d <- transform(cars, w = w)
+  fit <- gp_exact(dist ~ speed, d, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed", weights = w)
+  expect_no_warning(band <- predict(fit, interval = "prediction"))
+  f <- predict(fit, type = "latent", se.fit = TRUE)
+  sd <- ifelse(w > 0, sqrt(f$se.fit^2 + 200 / w), NA)
+  expect_equal(band[, "fit"], f$fit)
+  expect_equal(unname(band[, "upr"] - band[, "fit"]), unname(qnorm(0.975) * sd))
+  expect_equal(unname(predict(fit, type = "response", se.fit = TRUE)$se.fit), unname(sd))
+  expect_equal(unname(predict(fit, type = "density")), dnorm(d$dist, f$fit, sd, log = TRUE))
+  expect_equal(unname(predict(fit, type = "quantile", probs = 0.975)[, 1]), unname(band[, "upr"]))
+  expect_equal(unname(diag(predict(fit, type = "response", full_cov = TRUE)$cov)), unname(sd^2))
+  # Without weights nothing changes, and with a transform the mean response does not depend on weights.
+  even <- update(fit, weights = NULL)
+  expect_identical(predict(even, interval = "prediction"), predict(even, cars, interval = "prediction"))
+  root <- gp_exact(dist ~ speed, d[w > 0, ], kernel = kernel_se(6, 2), noise = 0.1, hyper = "fixed", weights = w,
+                   transform = "log")
+  own <- predict(root, interval = "prediction")
+  one <- suppressWarnings(predict(root, d[w > 0, ], interval = "prediction"))
+  expect_equal(own[, "fit"], one[, "fit"])
+  heavy <- d$w[w > 0] == 4
+  expect_true(all((own[, "upr"] < one[, "upr"])[heavy]))
+  expect_equal(own[!heavy, ], one[!heavy, ])
+})
+
+test_that("no new rows have no predictions, whatever the formula", {
+  for (form in list(dist ~ splines::ns(speed, 3), dist ~ poly(speed, 2), dist ~ log(speed) + offset(speed))) {
+    fit <- pfdtc(form, cars, kernel = kernel_se(), hyper = "pilot", plain = TRUE)
+    expect_identical(unname(predict(fit, cars[0, ])), numeric())
+    expect_identical(dim(predict(fit, cars[0, ], interval = "prediction")), c(0L, 3L))
+  }
+  expect_error(predict(fit, cars[0, "dist", drop = FALSE]), "speed", class = "pfdtc_error_input")
+})

@@ -111,6 +111,12 @@ test_that("drop1(), add1() and step() drop and add groups, and keep the last ter
   expect_true(all(c("x", "1 | g") %in% labels(step(both, trace = 0))))
   kept <- step(pfdtc(y ~ (1 | g), d), trace = 0)$call # nothing is dropped
   expect_identical(labels(eval(kept)), "1 | g")
+  # For groups alone, AIC() has another likelihood, which the heading says.
+  groups <- pfdtc(y ~ (1 | g) + (1 | z), transform(d, z = gl(2, 3, 60)))
+  for (table in list(drop1(groups), drop1(eval(kept)), add1(eval(kept), ~ . + x))) {
+    expect_match(attr(table, "heading"), "AIC[(][)] has the restricted likelihood", all = FALSE)
+  }
+  expect_false(any(grepl("restricted", attr(dropped, "heading"))))
   last <- drop1(fit_cars())
   expect_identical(row.names(last), c("<none>", "speed"))
   expect_identical(is.na(last$AIC), c(FALSE, TRUE)) # there is no fit without inputs

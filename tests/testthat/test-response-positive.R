@@ -150,3 +150,35 @@ test_that("what is no positive number or count is refused by name", {
   expect_error(tweedie(phi = 1), "phi", class = "pfdtc_error_input")
   expect_error(tweedie(1.5, 0), "phi", class = "pfdtc_error_input")
 })
+
+test_that("Tweedie's P(Y <= y) is right for any sd of f", {
+  for (theta in list(c(1, 1), c(0.3, 0.4))) for (s in c(0.5, 4, 30)) for (y in c(0, 2)) {
+    h <- 0.01
+    f <- seq(-9 * s, 9 * s, by = h * s)
+    # Beyond these ends P(Y <= y | f) is 1 or 0 to 1e-12.
+    dense <- sum(stats::dnorm(f / s) * h * tweedie_given(theta, rep(y, length(f)), pmin(pmax(f, -200), 60)))
+    expect_equal(tweedie_cdf(theta, y, 0, s), dense, tolerance = 1e-3) # the dense sum has jumps of h
+  }
+  # Rates with and without the normal approximation agree.
+  theta <- c(1, 1)
+  f <- 2 * log(5e11 * c(0.9999, 1.0001)) # rate 1e12 at most, or more
+  z <- c(-2, 0, 1.5)
+  for (each in f) {
+    y <- exp(each) * (1 + z * sqrt(exp(-each / 2)))
+    expect_equal(tweedie_given(theta, y, rep(each, 3)), stats::pnorm(z), tolerance = 1e-5)
+  }
+})
+
+test_that("predictions and draws are numbers where f has a very large sd", {
+  d <- with_seed(2, data.frame(x = 1:30 / 5, n = stats::rpois(30, 2), y = exp(stats::rnorm(30))))
+  for (family in list(tweedie(), stats::poisson(), stats::Gamma("log"))) {
+    response <- if (family$family %in% c("poisson", "nb", "tweedie")) n ~ x else y ~ x
+    fit <- suppressWarnings(pfdtc(response, d, family = family, kernel = kernel_se(1, 1e16), hyper = "fixed"))
+    far <- data.frame(x = c(3, 1e3))
+    band <- predict(fit, far, type = "median", interval = "prediction")
+    expect_false(anyNA(band), info = family$family)
+    expect_true(all(band[, "lwr"] <= band[, "upr"]), info = family$family)
+    expect_no_warning(draws <- simulate(fit, 3, seed = 1, newdata = far))
+    expect_false(anyNA(draws), info = family$family)
+  }
+})
