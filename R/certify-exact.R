@@ -59,7 +59,6 @@ solve_exact <- function(reference, data, most, ratio, from = NULL, keep = FALSE,
   }
   rounding <- function() residual_rounding(reference, system$y, now$travelled)
   tell <- stage_line("exact mean", reference$control$progress, after = 2)
-  on.exit(tell(NULL))
   began <- proc.time()[["elapsed"]]
   stopped <- best <- NULL
   went <- numeric()

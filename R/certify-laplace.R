@@ -20,7 +20,6 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   check_posterior(fit, "certificate", what = "A certificate")
   if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind, TRUE)
   tell <- stage_line("certify", fit$control$progress)
-  on.exit(tell(NULL))
   kept <- effort == "reference" && !is.null(reference) # prefer the kept reference, which has far more inducing points
   data <- if (effort != "reference" || is.null(reference)) needs_data(fit, "fit")
   tell("the fit's own points")

@@ -21,7 +21,6 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
     # TRUE: inducing points serve the smooth part alone, and the effects of all groups are eliminated.
     by_effects = fun$kind == "values" && !is.null(fit$inducing) && has_own_levels(model_of(fit)$kernel)))
   tell <- stage_line("certify", fit$control$progress)
-  on.exit(tell(NULL))
   inside <- unknown_intervals(fun$n)
   steps <- switch(effort, fast = 1L, reference = c(1:6, 4L, 7:8), tight = c(1:6, 4L, 7:9, 5:7))
   if (!fun$n || is.null(job$data)) steps <- intersect(steps, 3L) # the other steps need rows

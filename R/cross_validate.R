@@ -39,7 +39,6 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
   response <- response_of(fit)
   started <- told <- proc.time()[["elapsed"]]
   line <- stage_line("cross-validation", fit$control$progress, after = 1)
-  on.exit(line(NULL))
   ids <- sort(unique(fold[used]))
   parts <- lapply(seq_along(ids), function(i) {
     line(sprintf("fold %d of %d", i, length(ids)))

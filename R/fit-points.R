@@ -341,10 +341,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
   rows_at <- function(rows, f) working_rows(x(rows), sites_of(rows), f[rows])
   with_near <- function(kernel, z, f) {
     model <- new_model(kernel, 1)
-    predicted <- function(f, x) {
-      near <- near_posterior(rows_at(some, f), z, model, default_neighbours, default_neighbours, control = run)
-      posterior_values(near_view(near, rows_at(around, f), z, model, run), x)
-    }
+    predicted <- function(f, x) predict_near(z, model, rows_at(some, f), rows_at(around, f), x, default_neighbours, run)
     for (i in seq_len(near_trial$steps)) { # one step mostly suffices
       step <- clip_step(predicted(f, data$x)$mean - f)
       f <- f + step

@@ -26,8 +26,7 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
   run_stage(state, "start", {
     model <- learned$model
     x <- data$x[sort(sample.int(n, min(n, 500L))), , drop = FALSE]
-    near <- near_posterior(data, look$z, model, default_neighbours, default_neighbours, control = plan$run)
-    sd <- sqrt(posterior_values(near_view(near, data, look$z, model, plan$run), x)$var)
+    sd <- sqrt(predict_near(look$z, model, data, data, x, default_neighbours, plan$run)$var)
     off <- function(z) {
       p <- native_predict(native_posterior(z, data, model, 1e-12, control = plan$run), z, model, x)
       reached_by(abs(1 - sd / sqrt(p$sor_variance + p$unexplained)), plan$goal$quantile)

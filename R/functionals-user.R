@@ -248,8 +248,7 @@ response_slopes <- function(fit, new) {
 
 # Returns rows of the data, evenly chosen, over which averages are taken by default.
 rows_to_average <- function(fit, most = 200L) {
-  held <- kept_variables(fit)
-  rows <- held %||% stats::model.frame(fit)
+  rows <- kept_variables(fit) %||% stats::model.frame(fit)
   few <- function(rows) rows[evenly(nrow(rows), most), , drop = FALSE]
   if (is.null(fit$terms)) return(few(rows)[-1L])
   inputs <- fit$frame$required

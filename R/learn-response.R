@@ -70,7 +70,6 @@ data_as_modelled <- function(data, model, asked) {
 # transform of the first candidate.
 find_response <- function(data, asked, open, first, state) {
   tell <- stage_line("transform and noise", asked$control$progress, after = 1)
-  on.exit(tell(NULL), add = TRUE)
   tell("starts")
   start <- data_as_modelled(data, list(transform = first), asked)
   plan <- first_plan(start, asked)

@@ -23,7 +23,6 @@ learn_evidence <- function(data, s, state) {
   if (counted < pool$n) state$rows[c("learn", "among")] <- c(counted, pool$n)
   on.exit(count_evaluations(state, "learn", list(evaluations = pool$count$evaluations)))
   tell <- stage_line("hyperparameters", s$steps$progress, after = 1)
-  on.exit(tell(NULL), add = TRUE)
   keep <- function(model) state$so_far[c("kernel", "noise")] <- model$problem$natural(model$theta)
 
   if (is.null(begun$problem)) {

@@ -183,7 +183,6 @@ stopped_by_error <- function(e) {
 run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = steps$reltol, first_step = 0.1,
                          enough = NULL) {
   line <- stage_line(label, steps$progress, after = 2, every = 0.5)
-  on.exit(line(NULL))
   progress <- if (steps$progress) function(evaluation, iteration, best) {
     line(sprintf("iteration %d, objective %.6g", iteration, best))
   }
@@ -199,16 +198,15 @@ run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = st
 # ---- progress and time ----------------------------------------------------------------------------------------------
 
 # Returns a function that shows the name of a stage in a line on stderr, at first after `after` seconds, then at most
-# every `every` seconds. Called with NULL, it clears the line.
+# every `every` seconds. The line is cleared at the end of the function that calls stage_line().
 stage_line <- function(label, on, after = 0, every = 0) {
   started <- proc.time()[["elapsed"]]
   shown <- -Inf
+  clear <- function() if (is.finite(shown)) cat("\r", strrep(" ", 78), "\r", sep = "", file = stderr())
+  do.call(on.exit, list(as.call(list(clear)), add = TRUE), envir = parent.frame())
   function(stage) {
     now <- proc.time()[["elapsed"]]
-    if (!isTRUE(on)) return(invisible())
-    if (is.null(stage)) {
-      if (is.finite(shown)) cat("\r", strrep(" ", 78), "\r", sep = "", file = stderr())
-    } else if (now - started >= after && now - shown >= every) {
+    if (isTRUE(on) && now - started >= after && now - shown >= every) {
       shown <<- now
       text <- sprintf("%s: %s, %.0f s", label, stage, now - started)
       cat("\r", formatC(text, width = -78), sep = "", file = stderr())

@@ -17,7 +17,6 @@ posterior_at.exact <- function(p, fun, joint = FALSE) {
   }
   if (!is.null(L) && work >= slow_silent) {
     line <- stage_line("predict()", p$control$progress)
-    on.exit(line(NULL))
     line(sprintf("standard deviations of %.0f rows given %d", as.double(fun$n), rows))
   }
   factors <- replace(p$factors, "L", list(L))
@@ -83,7 +82,6 @@ row_parts.exact <- function(p) {
   noise <- p$model$noise
   if (as.double(length(y))^3 >= slow_silent) {
     line <- stage_line("leave-one-out", p$control$progress)
-    on.exit(line(NULL))
     line(sprintf("precisions of %d rows", length(y)))
   }
   # The engine computes the diagonal of B from L^{-1}, some columns at a time.

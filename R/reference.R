@@ -41,7 +41,6 @@ reference <- function(fit, m2 = NULL, max_seconds = 10, data = NULL) {
   refuse_classes(fit)
   if (!response_of(fit)$conjugate) return(with_fixed_seed(laplace_reference(fit, fit$data, m2)))
   tell <- stage_line("reference", fit$control$progress)
-  on.exit(tell(NULL))
   most <- if (is.null(data)) fit$data$n else fit$nobs
   m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = most)
   if (!is.null(data)) return(reference_of_source(fit, source_of_fit(fit, data), m2, sys.call(), tell))

@@ -294,11 +294,16 @@ test_that("progress is told every evaluation, and shown only after two seconds",
   expect_identical(shown(search()), "")
   line <- stage_line("inducing points", TRUE, after = 2, every = 0.5)
   expect_identical(shown(line("iteration 1")), "")
-  expect_identical(shown(line(NULL)), "")
   environment(line)$started <- environment(line)$started - 65
   expect_match(shown(line("iteration 3, objective 1.5")), "inducing points: iteration 3, objective 1.5, 65 s")
   expect_identical(shown(line("iteration 4")), "")
-  expect_match(shown(line(NULL)), "^\r *\r$")
+  # The line is cleared at the end of the function that called stage_line(), if it was shown.
+  ended <- function(...) {
+    line <- stage_line("inducing points", TRUE, ...)
+    line("iteration 1")
+  }
+  expect_identical(shown(ended(after = 2)), "")
+  expect_match(shown(ended()), "^\rinducing points: iteration 1, 0 s *\r *\r$")
   late <- stage_line
   with_replaced(list(stage_line = function(...) late("inducing points", TRUE)), {
     expect_match(shown(search()), "inducing points: iteration [0-9]+, objective [-0-9.e]+, 0 s")
