@@ -200,8 +200,7 @@ aux_kinds <- list(
     sor_on_points(data, how$z, model, control)
   }),
   reference = list(objective = "pf", keeps_reference = TRUE, fill = function(how, n, m, made) {
-    how$m2 <- if (is.null(made)) reference_size(how, m, n) else made
-    how
+    replace(how, "m2", made %||% reference_size(how, m, n))
   }, text = function(how) {
     sprintf("SoR posterior on %s greedily chosen points%s", if (is.null(how$m2)) "4 m" else how$m2,
             if (!is.null(how$samples)) sprintf(", %d sample paths", how$samples)
@@ -252,8 +251,7 @@ auxiliary_rows <- function(how, data) {
 # they only worsen the conditioning. With how$samples (random paths) or how$tail (leading directions), b is shorter.
 sor_on_points <- function(data, U, model, control = NULL, how = NULL, m = NULL) {
   U <- choose_greedy(U, nrow(U), model$kernel, Inf)$z
-  post <- native_posterior(U, data, model, jitter = 0, control = control)
-  sor_auxiliary(post, U, model, how, m)
+  sor_auxiliary(native_posterior(U, data, model, jitter = 0, control = control), U, model, how, m)
 }
 
 sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {

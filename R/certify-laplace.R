@@ -87,9 +87,8 @@ new_bounds <- function(fit, data, z, model, tight, sites, jitter) {
 gaussian_problem <- function(b, at) {
   b <- bounds_around(b, at)
   W <- pmax(at$W, 0)
-  b[c("W_lower", "W_upper")] <- list(W, W)
-  b[c("middle", "lo", "hi")] <- list(weighted_posterior(b, W, norms = TRUE))
-  b
+  post <- weighted_posterior(b, W, norms = TRUE)
+  replace(b, c("W_lower", "W_upper", "middle", "lo", "hi"), list(W, W, post, post, post))
 }
 
 # Adds to b the bounds that follow from f, g and W at the rows: `g_E` on |g|_E (by groups of rows, or by sum |g_n|

@@ -230,8 +230,7 @@ bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
   at <- b$at
   A <- rows_on_points(b)
   W <- pmax(at$W, 0)
-  H <- diag(1, nrow(A)) + tcrossprod(A * rep(sqrt(W), each = nrow(A)))
-  R <- chol(H)
+  R <- chol(diag(1, nrow(A)) + tcrossprod(A * rep(sqrt(W), each = nrow(A))))
   half <- backsolve(R, A, transpose = TRUE)
   step <- backsolve(R, at$beta - drop(A %*% at$g), transpose = TRUE)
   C <- colSums(half^2) + at$left

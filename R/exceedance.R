@@ -136,8 +136,7 @@ normal_exceedance <- function(mean, sd, t) {
 #
 #   max_t |Phi(t / low) - Phi(t / high)|  at  (t / low)^2 = 2 log(r) / (1 - 1 / r^2),  r = high / low.
 response_exceedance <- function(response, mean, sd, threshold) {
-  n <- length(mean$lower)
-  threshold <- rep_len(threshold, n)
+  threshold <- rep_len(threshold, length(mean$lower))
   r <- sd$upper / sd$lower
   t <- sqrt(2 * log(r) / (1 - 1 / r^2))
   apart <- ifelse(sd$upper == sd$lower, 0, ifelse(is.finite(t), stats::pnorm(t) - stats::pnorm(t / r), 0.5))

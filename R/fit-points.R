@@ -226,8 +226,7 @@ rivals <- list(
   })
 
 predict_near <- function(z, model, rows, around, x, count, run) {
-  near <- near_posterior(rows, z, model, count, count, control = run)
-  posterior_values(near_view(near, around, z, model, run), x)
+  posterior_values(near_view(near_posterior(rows, z, model, count, count, control = run), around, z, model, run), x)
 }
 
 # Returns for each held-out row the log density by `rival` minus that by inducing points with neighbours, in a column

@@ -140,8 +140,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
     if (!good) abort_input("newdata", describe(newdata), "a data frame")
     as.data.frame(newdata)
   }
-  refuse_if(missing(variable), "variable", "is missing",
-            hint = sprintf("Give %s.", list_quoted(names(rows), "\"", last = "or")))
+  check_given("variable", sprintf("Give %s.", list_quoted(names(rows), "\"", last = "or")))
   if (is.numeric(variable) && length(variable) == 1L && is.null(fit$terms)) variable <- names(rows)[variable]
   refuse_if(!is.character(variable) || length(variable) != 1L || !variable %in% names(rows), "variable",
             describe(variable), list_quoted(names(rows), "\"", last = "or"))

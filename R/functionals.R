@@ -55,10 +55,7 @@ terms_at <- function(kernels, x) {
 # Returns each term of a sum of kernels as a kernel.
 kernels_of_terms <- function(kernel) {
   kernel <- with_own_terms(kernel)
-  lapply(kernel$terms, function(t) {
-    kernel$terms <- list(t)
-    kernel
-  })
+  lapply(kernel$terms, function(t) replace(kernel, "terms", list(list(t))))
 }
 
 # Returns the derivatives of f in one input (`column`) at the rows of x as functionals.

@@ -21,16 +21,10 @@ axe_env.gp_fit <- function(x, verbose = FALSE, ...) {
 }
 
 #' @exportS3Method butcher::axe_call
-axe_call.gp_fit <- function(x, verbose = FALSE, ...) {
-  x["call"] <- list(NULL)
-  x
-}
+axe_call.gp_fit <- function(x, verbose = FALSE, ...) replace(x, "call", list(NULL))
 
 #' @exportS3Method butcher::axe_fitted
-axe_fitted.gp_fit <- function(x, verbose = FALSE, ...) {
-  x["z_trace"] <- list(NULL)
-  x
-}
+axe_fitted.gp_fit <- function(x, verbose = FALSE, ...) replace(x, "z_trace", list(NULL))
 
 # ---- vetiver --------------------------------------------------------------------------------------------------------
 
@@ -191,8 +185,7 @@ print.pfdtc_forecast <- function(x, ...) {
 sanitize_model_specific.gp_fit <- function(model, ...) {
   model <- check_any_fit(model, "model")
   refuse_if(is.null(model$terms), "model", "is a fit from a matrix", hint = "Fit by formula and data frame.")
-  attr(model, "draws") <- new_draws()
-  model
+  structure(model, draws = new_draws())
 }
 
 #' @exportS3Method marginaleffects::get_predict

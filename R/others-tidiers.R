@@ -266,8 +266,7 @@ get_variance.gp_fit <- function(x, component = "all", verbose = TRUE, ...) {
     }))
   out <- Filter(length, out)
   if (identical(component, "all")) return(out)
-  asked <- switch(component, slope = "var.slope", rho01 = "cor.slope_intercept", paste0("var.", component))
-  out[[asked]]
+  out[[switch(component, slope = "var.slope", rho01 = "cor.slope_intercept", paste0("var.", component))]]
 }
 
 #' @exportS3Method insight::find_statistic

@@ -4,19 +4,6 @@
 checks_drawn <- c("residuals", "qq", "pit", "observed", "semivariogram")
 figures_drawn <- c("slices", "map", "checks", "calibration", "confusion", "choices", "groups")
 
-check_which <- function(which) {
-  if (is.numeric(which) && length(which) && all(which %in% seq_along(checks_drawn))) which <- checks_drawn[which]
-  alone <- which %in% figures_drawn
-  if (is.character(which) && length(which) && all(alone | which %in% checks_drawn) &&
-        (length(which) == 1L || !any(alone))) {
-    return(unique(which))
-  }
-  abort_input("which", describe(which), sprintf("one of the figures %s, or some of the checks %s",
-                                                list_quoted(figures_drawn, "\"", 7L, "or"),
-                                                list_quoted(checks_drawn, "\"")),
-              hint = if (is.character(which) && length(which) == 1L) did_you_mean(which, figures_drawn, TRUE))
-}
-
 checks_figure <- function(fit, which) {
   numeric <- Filter(function(v) is.null(v$values), fit_variables(fit))
   if (identical(which, "checks")) which <- if (length(numeric)) checks_drawn else setdiff(checks_drawn, "semivariogram")
@@ -315,7 +302,15 @@ figure_of_fit <- function(fit, ask) {
   type <- check_choice(ask$type, c("response", "link"), "type")
   if (terms) type <- "link"
   n <- if (!is.null(ask$n)) check_count(ask$n, "n", min = 2)
-  which <- check_which(ask$which)
+  which <- ask$which
+  if (is.numeric(which) && length(which) && all(which %in% seq_along(checks_drawn))) which <- checks_drawn[which]
+  single <- is.character(which) && length(which) == 1L
+  refuse_if(!is.character(which) || !length(which) || !all(which %in% c(checks_drawn, if (single) figures_drawn)),
+            "which", describe(which), sprintf("one of the figures %s, or some of the checks %s",
+                                              list_quoted(figures_drawn, "\"", 7L, "or"),
+                                              list_quoted(checks_drawn, "\"")),
+            hint = if (single) did_you_mean(which, figures_drawn, TRUE))
+  which <- unique(which)
   if (which[1L] == "slices" && is.null(ask$inputs) && !length(fit_variables(fit))) which <- "groups"
   labels <- has_labels(response_of(fit))
   plain <- !certified && type == "response"

@@ -16,11 +16,7 @@ print.pfdtc_experiment <- function(x, ...) {
 }
 
 #' @export
-as.data.frame.pfdtc_experiment <- function(x, ...) {
-  attr(x, "trace") <- NULL
-  class(x) <- "data.frame"
-  x
-}
+as.data.frame.pfdtc_experiment <- function(x, ...) structure(x, trace = NULL, class = "data.frame")
 
 #' Plot optimisations and results of experiments
 #'

@@ -34,8 +34,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   other <- setdiff(kernel$inputs, which(relevance > 0)) # inputs without a lengthscale
   relevance[other] <- ifelse(span[other] > 0, max(relevance, 1), 0)
   relevance <- vapply(all, function(v) max(relevance[v$columns]), 0)
-  shown <- utils::head(order(-relevance), min(most, max(1L, sum(relevance > 0))))
-  all[sort(shown)]
+  all[sort(utils::head(order(-relevance), min(most, max(1L, sum(relevance > 0)))))]
 }
 
 # Returns the row at which variables not shown are fixed: `at`, and for variables that `at` lacks medians or most

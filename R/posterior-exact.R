@@ -145,8 +145,7 @@ loo_linear <- function(X, y, w) {
   fit <- stats::lm.wfit(X, y, w)
   free <- fit$df.residual - 1L
   if (free < 1L) return(-Inf)
-  Q <- qr.qy(fit$qr, diag(1, length(y), fit$rank))
-  h <- rowSums(Q^2)
+  h <- rowSums(qr.qy(fit$qr, diag(1, length(y), fit$rank))^2)
   e <- sqrt(w) * fit$residuals
   if (any(h > 1 - 1e-8)) return(-Inf)
   s2 <- pmax((sum(e^2) - e^2 / (1 - h)) / free, 1e-300)

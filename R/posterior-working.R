@@ -91,9 +91,7 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
                          rank = sample.int(nrow(data$x))) {
   force(rank)
   found <- mode_of_rows(data, f, sites, "with neighbours", function(rows) {
-    near <- near_posterior(rows, z, model, neighbours, neighbours, rank, control = run)
-    near$rows <- rows
-    near
+    c(near_posterior(rows, z, model, neighbours, neighbours, rank, control = run), list(rows = rows))
   }, function(near) posterior_values(near_view(near, near$rows, z, model, run), data$x)$mean, taken, settled)
   c(found$posterior, found["steps"])
 }
@@ -277,8 +275,7 @@ posterior_on_points <- function(p) {
   if (inherits(p, "points") && !inherits(p, "grouped") || !is.null(p$chosen)) return(p)
   data <- needs_data(p$fit, "fit")
   z <- if (inherits(p, "exact")) p$x else p$z
-  factors <- native_posterior(z, data, p$model, jitter = 1e-12, control = p$control)
-  points_posterior(p$model, p$fit, data, z, factors)
+  points_posterior(p$model, p$fit, data, z, native_posterior(z, data, p$model, jitter = 1e-12, control = p$control))
 }
 
 points_posterior <- function(model, fit, data, z, factors, norms = NULL) {

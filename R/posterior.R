@@ -208,11 +208,8 @@ answer_of_functionals <- function(fit, fun, shift, rounding, spread, ask) {
   if (!ask$certified) return(data.frame(mean = spread(at$mean) + shift, sd = spread(at$sd)))
   inside <- posterior_certificate(posterior_of(fit), fun, ask$effort, ask$reference, ask$m2,
                                   max_seconds = ask$max_seconds)
-  out <- functional_frame(fit, fun, at, inside, shift, rounding, spread)
-  attr(out, "effort") <- ask$effort
-  attr(out, "m2") <- attr(inside, "m2")
-  attr(out, "seconds") <- proc.time()[["elapsed"]] - started
-  out
+  structure(functional_frame(fit, fun, at, inside, shift, rounding, spread), effort = ask$effort,
+            m2 = attr(inside, "m2"), seconds = proc.time()[["elapsed"]] - started)
 }
 
 # Returns the certificate of functionals as a data frame. It allows for rounding of the responses, which moves a

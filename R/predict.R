@@ -296,8 +296,7 @@ allowed_with <- function(type, kind) {
 
 # Checks the arguments of predict() and their combination. `ask` is a named list of the arguments.
 check_asked <- function(response, ask) {
-  flags <- setdiff(names(predict_arguments), "newdata")
-  for (flag in flags) ask[[flag]] <- check_flag(ask[[flag]], flag)
+  for (flag in setdiff(names(predict_arguments), "newdata")) ask[[flag]] <- check_flag(ask[[flag]], flag)
   other <- !response$conjugate
   types <- eval(formals(predict.gp_fit)$type)
   if (is.null(ask$type) || identical(ask$type, types)) ask$type <- if (other) "latent" else "mean"

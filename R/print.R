@@ -2,8 +2,7 @@
 
 #' @export
 print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  fit <- check_any_fit(x, "x")
-  print_model(fit_facts(fit), digits)
+  print_model(fit_facts(check_any_fit(x, "x")), digits)
   invisible(x)
 }
 
