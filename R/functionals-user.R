@@ -163,7 +163,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   if (!is.null(scale)) out$mean <- vapply(each, function(i) sum(weights * scale$mean[i]), 0)
   name <- if (is.null(fit$terms)) "y" else deparse1(fit$terms[[2L]])
   plain <- response_of(fit)$conjugate && is.null(fit$transform)
-  label <- if (plain) name else if (type == "link") paste("f, for", name) else paste("mean response,", name)
+  label <- if (plain) name else if (type == "link") paste("f, scale of", name) else paste("mean response,", name)
   structure(cbind(stats::setNames(data.frame(at), variable), as.data.frame(unclass(out))), effort = attr(out, "effort"),
             m2 = attr(out, "m2"), sd_y = attr(out, "sd_y"), label = paste("average of", label),
             class = c("pfdtc_dependence", "data.frame"))

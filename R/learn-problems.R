@@ -173,7 +173,7 @@ exact_density <- function(problem, rows = NULL) {
 # they are few; otherwise their information about the noise would depend on which are taken. Few rows always have the
 # same order, so that the seed has no effect.
 learning_rows <- function(data, s) {
-  data <- merge_all_equal_rows(without_copies(data)) # copies say nothing about the noise
+  data <- merge_all_equal_rows(without_copies(data)) # copies have no information on the noise
   if (nrow(data$x) <= exact_enough[["last"]]) with_fixed_seed(pool_of_rows(data, s)) else pool_of_rows(data, s)
 }
 

@@ -4,7 +4,7 @@
 #
 #   merit = log p(T(y)) + sum log T'(y) + log prior + Laplace's terms of the noise (learn.R) - 2 parameters,
 #
-# over the rows of the sum. All candidates have the same rows in the same order.
+# over the rows of the Vecchia likelihood. All candidates have the same rows in the same order.
 
 # Returns the data with the modelled response. After an interrupt, it is the response of the first candidate. state$open
 # is TRUE if the search was left to the fit.
@@ -155,8 +155,8 @@ response_candidates <- function(open, from) {
 # ---- the rows that candidates are learned from ----------------------------------------------------------------------
 
 # Returns list(rows, theta, until, size, n, order), from which candidates are learned. With many rows, `rows` are the
-# rows of the sum and their neighbours, because in a thinned sample variation of f between rows looks like noise. `n` is
-# the number of all rows, `order` the order of `rows` among them.
+# rows of the Vecchia likelihood and their neighbours, because in a thinned sample variation of f between rows looks
+# like noise. `n` is the number of all rows, `order` the order of `rows` among them.
 rows_around <- function(data, problem, theta, size) {
   pool <- problem$pool
   taken <- seq_len(pool$n)
@@ -347,7 +347,7 @@ table_of_responses <- function(choice, labels) {
 
 # Returns a sentence for the transform and one for the noise, if there was a choice.
 because_response <- function(choice, open, price) {
-  # says what the best model gains over those without `what`, after the penalty of `parameters`
+  # Returns a text: the gain of the best model over those without `what`, after the penalty of `parameters`.
   gain <- function(what, plain, parameters) {
     without <- Filter(function(m) is.null(m[[what]]) && !m$label %in% names(choice$refused), choice$tried)
     gain_over(plain, min(vapply(without, `[[`, 0, "score")) - choice$best$score, price * parameters)

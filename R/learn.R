@@ -75,8 +75,8 @@ search_starts <- function(problem, restarts, state) {
   list(problem = problem, theta = theta, report = found$report, rival = rival)
 }
 
-# Improves the chosen model: on all rows of the sum, by the exact likelihood if rows are few, and with a linear mean if
-# the user gave no kernel. `terms` is an additive kernel learned before. Returns list(model, rival).
+# Improves the chosen model: on all rows of the Vecchia likelihood, by the exact likelihood if rows are few, and with a
+# linear mean if the user gave no kernel. `terms` is an additive kernel learned before. Returns list(model, rival).
 learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
   exact <- problem$pool$few
@@ -277,8 +277,8 @@ additive_starts <- function(from, wide) {
   lapply(list(near, far), function(theta) ifelse(wide$free, pmin(pmax(theta, wide$lower), wide$upper), wide$given))
 }
 
-# Returns minus the mean log density of `rows` in several groups, given the exact posterior of the rows `some`; Inf if
-# it fails.
+# Returns minus the mean log density of each of several groups of `rows`, given the exact posterior of the rows `some`;
+# Inf if it fails.
 scores_given <- function(problem, theta, some, rows) {
   pool <- problem$pool
   now <- problem$at(theta)

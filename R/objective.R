@@ -162,8 +162,8 @@ objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = 
 }
 
 # Returns the problem of the objective in Z: VFE, or pF under `aux`. The unit of an input is its lengthscale, or its
-# range if that is shorter, which holds the points near the data. Columns that the kernel does not use stay fixed. A
-# kernel of levels only has one coordinate, which has no effect.
+# range if that is shorter, so that the points stay near the data. Columns that the kernel does not use stay fixed. For
+# a kernel that reads only levels, the problem has one coordinate without effect.
 points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
   scratch <- new.env()
   columns <- smooth_inputs(model$kernel)

@@ -249,6 +249,10 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   scale <- if (fit_link(fit) != "identity") sprintf("on the %s scale", sub("softmax", "log-odds", fit_link(fit))) else
     if (is.null(fit$transform)) paste("in units of", name) else
       if (fit$transform$kind == "log") sprintf("in units of log(%s)", name) else "in units of the transformed response"
+  inputs <- about$inputs
+  notes <- c(sprintf("%s in %s", inputs$name, inputs$unit)[nzchar(inputs$unit)],
+             if (any(nzchar(inputs$factor))) "levels of factors are 0 or 1")
+  notes <- if (length(notes)) sprintf(" (%s)", paste(notes, collapse = "; "))
   evidence <- stats::logLik(fit)
   ends <- sprintf("%.1f", c(attr(evidence, "lower"), attr(evidence, "upper")))
   evidence <- if (is_exact(fit) || !length(ends)) sprintf("%.1f", evidence) else
@@ -262,7 +266,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     Transform = if (!is.null(fit$transform)) fact$Response,
     Data = fact$Data, Method = about$title, Mean = fact$Mean, Kernel = fact$Kernel,
     Noise = fact$Noise, "Noise tails" = fact[["Noise tails"]],
-    Units = paste0("sds are ", scale, ", lengthscales in units of their inputs (levels of factors are 0 or 1)"),
+    Units = paste0("sds are ", scale, ", lengthscales in units of their inputs", notes),
     stats::setNames(value, parameter_words(names(theta), fit$kernel, about$columns)),
     Estimation = fact$Estimation, Posterior = fact$Posterior, Neighbours = fact$Neighbours,
     "Certified error" = report_certificate(fit, newdata, number),

@@ -121,7 +121,7 @@ slice_label <- function(fit, type) {
   name <- response_name(fit)
   link <- fit_link(fit)
   response <- response_of(fit)
-  if (link == "identity") return(if (type == "link" && !is.null(fit$transform)) paste("f, for", name) else name)
+  if (link == "identity") return(if (type == "link" && !is.null(fit$transform)) paste("f, transformed", name) else name)
   if (type == "link") return(sprintf("%s of %s", link, name))
   if (is_ordered(response)) return(paste("number of the class of", name))
   if (link == "log") return(paste(if (response$discrete) "rate of" else "mean of", name))
@@ -161,7 +161,8 @@ slice_panels <- function(s, curves, ylab, ylim, below, above) {
       within.data.frame(curve[c(i, i), ], value <- value + c(-0.3, 0.3))
     })
     of_pieces <- function(make) unlist(lapply(pieces, make), FALSE)
-    list(args = list(xlab = v$name, xlim = range(curve$value) + if (blocks) c(-0.5, 0.5) else 0, ylab = ylab,
+    list(args = list(xlab = v$title %||% v$name, ylab = ylab,
+                     xlim = range(curve$value) + if (blocks) c(-0.5, 0.5) else 0,
                      ylim = if (is.function(ylim)) ylim(v) else ylim),
          levels = if (!is.null(v$labels)) curve$label, ticks = variable_ticks(v, range(curve$value)),
          layers = c(of_pieces(below), data_layer(rows_of(s$points, v)), of_pieces(above),

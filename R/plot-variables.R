@@ -145,7 +145,7 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
   all <- fit_variables(fit)
   centre <- slice_centre(fit, all, at)
   panels <- if (terms && is.null(inputs)) all else choose_variables(all, inputs, x, fit$kernel, most)
-  if (terms) panels <- term_panels(with_own_terms(fit$kernel), panels)
+  if (terms) panels <- term_panels(with_own_terms(fit$kernel), panels, fit$frame$columns)
   refuse_if(!length(panels), "inputs", describe(inputs), "variables of at least one term")
   shown <- if (terms) utils::head(panels, 16L) else panels
   numeric <- panel_names(Filter(function(v) is.null(v$values), shown))
@@ -175,15 +175,19 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
 
 panel_names <- function(shown) vapply(shown, `[[`, "", "name")
 
-# Returns the panels of single terms. Their titles have the term, and the variable if the term has several.
-term_panels <- function(kernel, variables) {
+# Returns the panels of single terms. A name has the term, and the variable if the term has several. A title has both in
+# words.
+term_panels <- function(kernel, variables, columns) {
   names <- term_names(kernel)
+  words <- term_words(kernel, columns)
+  short <- sub(" in .*$", "", words)
+  if (!anyDuplicated(short)) words <- short
   panels <- lapply(seq_along(kernel$terms), function(t) {
     read <- unlist(lapply(kernel$leaves[kernel$terms[[t]]$leaves], `[[`, "inputs"))
     of_term <- Filter(function(v) any(v$columns %in% read), variables)
     lapply(of_term, function(v) {
       name <- if (length(of_term) > 1L) sprintf("%s: %s", names[t], v$name) else names[t]
-      utils::modifyList(v, list(term = t, name = name))
+      utils::modifyList(v, list(term = t, name = name, title = sprintf("%s: %s", words[t], v$name)))
     })
   })
   unlist(panels, recursive = FALSE)

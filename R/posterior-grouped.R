@@ -27,7 +27,7 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
       native_kernel_matrix(kernel, x, x) - crossprod(a) + crossprod(at$features) + within_levels(p, x, at$own) +
         covariance_of_new(own$groupings, x, TRUE)
     })
-  }, sums = sums_of_values(p, fun), effects = { # effects of given levels, times rows of fun$of
+  }, sums = sums_of_values(p, fun), effects = { # products of rows of fun$of and the effects of a level
     asked <- fun$effects
     at <- place(asked$term)
     g <- own$groupings[[at]]

@@ -129,7 +129,17 @@ answer_asked <- function(fit, response, new, ask, na.action) {
       "`fit` is the certified prediction, at the mode of f. It differs by up to %s from predict() without `certified`,",
       "which is about the posterior mean."), format(signif(by, 2))))
   }
+  if (ask$newdata && ask$type == "mean" && is_cut(response$transform)) message_if_cut(response$transform, said$fit, f)
   in_shape(said, rows$names, ask)
+}
+
+# Sends a message if means that were cut (see curves_up()) are more than half an sd from the median.
+message_if_cut <- function(transform, mean, f) {
+  away <- (f$mean - transformed(transform, mean)) / sqrt(f$var + f$noise)
+  n <- sum(if (curves_up(transform)) away > 0.5 else away < -0.5, na.rm = TRUE)
+  if (n) tell_classed("cut", sprintf(paste(
+    "The prediction of %s is cut off near the outermost training response. type = \"median\" is not cut, and has the",
+    "growth of a trend."), count_of(n, "row")))
 }
 
 # Predicts at a row source block by block, or at a spatial object, which is returned with predictions.

@@ -289,8 +289,9 @@ fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else respon
 factor_words <- function(kernel, columns) {
   words <- vapply(as_sum(kernel)$leaves, function(leaf) {
     of <- if (is.null(leaf$of)) columns[leaf$inputs] else leaf$of
-    if (!length(of) || length(of) >= length(columns)) return(leaf$label)
-    paste0(leaf$label, if (is_group(leaf)) " " else " in ", paste(of, collapse = ", "))
+    label <- leaf$label %||% plain_kernels[[leaf$profile]]$label %||% leaf$profile # own terms of an additive factor
+    if (!length(of) || length(of) >= length(columns)) return(label)
+    paste0(label, if (is_group(leaf)) " " else " in ", paste(of, collapse = ", "))
   }, "")
   twice <- words %in% words[duplicated(words)]
   words[twice] <- sprintf("%s (%d)", words, stats::ave(seq_along(words), words, FUN = seq_along))[twice]

@@ -165,7 +165,7 @@ nb_row <- list(
   site = "nb", shape = "theta", middle = 1,
   # Compute log Gamma(y + theta) / (Gamma(theta) y!) by lbeta(), because its terms may be far larger than the result.
   constant = function(y, size, theta) ifelse(y > 0, -lbeta(pmax(y, 1), theta) - log(pmax(y, 1)), 0),
-  # In log theta, n = y + theta has the derivative theta, the engine's f has -1. p is its probability.
+  # Derivatives in log theta: that of n = y + theta is theta, and that of the engine's f is -1. p is plogis(f).
   theta_slopes = function(theta, y, f) {
     n <- y + theta
     p <- stats::plogis(f)

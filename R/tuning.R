@@ -143,15 +143,15 @@ line_rows <- 1000L
 
 # ---- the response ---------------------------------------------------------------------------------------------------
 
-# The response (its transform and noise) is chosen from all rows up to this number, else from the rows of the sum and
-# their neighbours (bench/stages.R, bench/satellite.R).
+# The response (its transform and noise) is chosen from all rows up to this number, else from the rows of the Vecchia
+# likelihood and their neighbours (bench/stages.R, bench/satellite.R).
 transform_rows <- 10000L
 
 # A transform or noise trend ("candidate") is tried from `rows` rows on. With more than `held_out` rows, it may be
 # refused by the log density of as many held-out rows; and always if its squared errors at `predicted` rows, without the
 # worst, are larger by this factor `error` (bench/response.R). Up to `terms` rows the additive kernel is tried with each
 # transform (bench/structure.R). Up to `grouped` rows with groups, leave-one-out decides. A parameter is charged 2 nats,
-# or `nats` for each row of the sum if that is more: a small gain is not worth an error far from the data
+# or `nats` for each row of the Vecchia likelihood if that is more: a small gain is not worth an error far from the data
 # (bench/satellite.R).
 response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, grouped = 1000,
                    nats = 0.0025)
@@ -289,8 +289,9 @@ trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 # `posterior` others (bench/cliff.R).
 exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
-# If the exact posterior of some rows gains as much, fits of up to `rows` rows use this many inducing points and
-# neighbours. Larger ones use `many` inducing points if few lose too much, see few_trial (bench/cliff.R).
+# If the exact posterior of some rows gains more than exact_trial's `gain`, but there are too many rows for it, fits of
+# up to `rows` rows use this many inducing points and neighbours. Larger ones use `many` inducing points if few lose too
+# much, see few_trial (bench/cliff.R).
 more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
 
 # With more rows than that, few_points is kept unless it loses more than `gain` nats of log density per held-out row. It

@@ -179,6 +179,15 @@ test_that("a season is a candidate beside groups and beside a given mean", {
   expect_identical(coef(fit)[["periodic(time).period"]], 1)
 })
 
+test_that("predictions that are cut below a growing trend have a message, and medians have none", {
+  fit <- with_seed(1, pfdtc(datasets::AirPassengers, transform = "auto"))
+  expect_true(is_cut(fit$transform))
+  new <- data.frame(time = 1962 + 6:7 / 12)
+  expect_message(predict(fit, new), "of 2 rows is cut", class = "pfdtc_message_cut")
+  expect_no_message(predict(fit, new, type = "median"))
+  expect_no_message(predict(fit, data.frame(time = 1950:1955)))
+})
+
 test_that("a season is a candidate for counts, with its period held and its own priors", {
   d <- months(90)
   d$y <- with_seed(6, stats::rpois(90, exp(d$y - d$time / 10 + 1.5)))

@@ -280,6 +280,9 @@ test_that("terms are drawn as predict(type = \"terms\") has them, a panel for ea
   on.exit(grDevices::dev.off())
   curves <- plot(fit, terms = TRUE, n = 5)
   expect_identical(unique(curves$input), c("se(wt)", "matern32(hp,wt): wt", "matern32(hp,wt): hp", "categorical(gear)"))
+  panels <- term_panels(with_own_terms(fit$kernel), fit_variables(fit), fit$frame$columns)
+  expect_identical(vapply(panels, `[[`, "", "title"),
+                   c("squared exponential: wt", "Matern 3/2: wt", "Matern 3/2: hp", "categorical (exchangeable): gear"))
   along <- curves[curves$input == "matern32(hp,wt): hp", ]
   at <- data.frame(wt = stats::median(d$wt), hp = along$value, gear = "3")
   p <- predict(fit, at, type = "terms", se.fit = TRUE)
