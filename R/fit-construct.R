@@ -81,6 +81,7 @@ construct_exact <- function(data, learned, s, state) {
   n <- nrow(data$x)
   p <- new_posterior("exact", done$model, NULL, data, x = data$x, factors = posterior, control = s$run)
   if (!some) data <- with_final_tail(data, p, done$learned, state)
+  data$noise_tail <- data$noise_tail %||% attr(done$learned, "spread") # predictions average over uncertain noise
   as_points <- method_traits(s)$chooses
   new_fit(data, done, s, state, c(list(x = used$x), if (as_points) {
     list(inducing = data$x, m = n, m_asked = n, inducing_method = "rows", neighbours = 0L)
@@ -212,7 +213,8 @@ learn_stage <- function(data, s, state) {
     # With few rows the most likely variances are too small, as in a linear model (bench/few.R). Multiply kernel
     # variances and noise by n / (n - p), for p learned hyperparameters. Below few_rows rows, also multiply by (t /
     # z)^2, where t and z are the 97.5 % quantiles of Student's t (n - 1 degrees of freedom) and of the normal, so that
-    # 95 % intervals are as wide as those of Student's t (bench/fewer.R).
+    # 95 % intervals are as wide as those of Student's t (bench/fewer.R). With few rows predictions also average over
+    # the noise variance: its log has the variance attr(learned, "spread").
     p <- learned_in(found$kernel, s) + noise_df(data$noise_trend)
     student <- data$n < few_rows
     factor <- data$n / (data$n - min(p, data$n / 2)) *
@@ -227,6 +229,9 @@ learn_stage <- function(data, s, state) {
     found$kernel <- as_kernel(set_values(found$kernel, times * kernel_values(found$kernel)))
     found$noise <- factor * found$noise
     if (!is.null(found$learned)) attr(found$learned, "factor") <- factor
+    if (!is.null(found$learned) && data$n <= uncertain_noise[["rows"]]) {
+      attr(found$learned, "spread") <- uncertain_noise["few"] / (data$n - min(p, data$n / 2))
+    }
   }
   with_values <- function(found) {
     found$kernel <- name_lengthscales(found$kernel, data$x)

@@ -139,8 +139,12 @@ noise_by_weight <- function(fit, noise) {
 noise_spread <- function(fit, x) {
   trend <- fit$noise_trend
   open <- if (is.null(trend$smooth)) 0 else trend_spread(trend, noise_basis(trend, x))
-  open + if (is.null(fit$noise_tail)) 0 else fit$noise_tail
+  open + sum(fit$noise_tail)
 }
+
+# Returns TRUE if heavy tails of the noise were learned. With few rows, predictions have tails because the noise
+# variance is uncertain; `noise_tail` then has the name "few" (learn_stage()).
+has_learned_tails <- function(fit) !is.null(fit$noise_tail) && is.null(names(fit$noise_tail))
 
 # Returns the data with weights divided by the trend's factors. given_weights keeps the weights as given.
 with_noise_trend <- function(data, trend) {

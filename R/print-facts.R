@@ -97,7 +97,11 @@ fit_fields <- list(
   },
   "Noise tails" = function(fit, response) {
     if (!is.null(fit$noise_tail)) {
-      with_numbers("heavy in predictions: normal with random variance, sd of the log variance %s", sqrt(fit$noise_tail))
+      with_numbers(if (has_learned_tails(fit)) {
+        "heavy in predictions: normal with random variance, sd of the log variance %s"
+      } else {
+        "predictions average over the uncertain noise variance of few rows, sd of its log %s"
+      }, sqrt(fit$noise_tail))
     }
   },
   # If two coordinates are the only inputs, use terms of geostatistics: nugget, partial sill and practical ranges.
@@ -241,7 +245,7 @@ fit_facts <- function(fit) {
   inputs <- input_table(fit)
   # Say which of the learned hyperparameters are not in coef().
   of <- c(noise = noise_df(fit$noise_trend), transform = identical(fit$transform$kind, "yeojohnson"),
-          "heavy tails" = !is.null(fit$noise_tail))
+          "heavy tails" = has_learned_tails(fit))
   of <- of[of > 0 & !fit$hyper %in% "fixed"]
   df_text <- count_of(as.integer(fit$df), "hyperparameter")
   if (length(of) && sum(of) <= fit$df) {

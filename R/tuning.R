@@ -182,6 +182,10 @@ response_values <- c(share = 0.2, times = 5, values = 10)
 # The log noise has at most this variance: 95 % of the noise is within a factor of 50 (bench/response.R).
 most_spread <- 4
 
+# With n rows, at most `rows`, and p learned hyperparameters, the log noise has at least the variance few / (n - p) in
+# predictions: twice that of a sample variance with n - p degrees of freedom (bench/few.R).
+uncertain_noise <- c(rows = 200, few = 4)
+
 # Smooth noise has this number of `points` (features). Its prior variances are updated in `rounds` rounds. The search
 # ends if they decrease while the value is `behind` nats below constant noise; no data set recovered from there
 # (bench/response.R).

@@ -9,7 +9,8 @@ test_that("where nothing is gained a fit is the one with constant noise and the 
   expect_equal(coef(found), coef(plain) * ifelse(grepl("lengthscale", names(coef(plain))), 1, 150 / 147))
   expect_match(found$because[["scale"]], "multiplied by 1.02")
   below <- attr(found$learned, "below")
-  expect_identical(found$learned, structure(plain$learned, factor = 150 / 147, below = below))
+  expect_identical(found$learned,
+                   structure(plain$learned, factor = 150 / 147, spread = c(few = 4 / 147), below = below))
   expect_equal(found$evidence + below, plain$evidence, tolerance = 1e-10)
   expect_null(found$transform)
   table <- found$response
