@@ -269,10 +269,6 @@ least_quadratic <- function(post, data) {
 #   F'(I - (F A') P^{-1} (F A')') F,   P = I + A F'F A',
 # is positive definite. A product costs O(n (s + m)) for s neighbours and m points.
 
-# The preconditioner has this many inducing points, and neighbours of each row (`rows`). With 200 points, conjugate
-# gradients need 1.5 to 2 times as many passes (bench/README.md).
-near_size <- c(points = 800L, rows = 40L)
-
 # Returns TRUE if near_preconditioner() is better than the reference's inducing points: for groups with many levels, and
 # for rough kernels whose residual prior variance is large. Inducing points then need more steps.
 precondition_by_near_rows <- function(reference, data) {
@@ -281,8 +277,9 @@ precondition_by_near_rows <- function(reference, data) {
   rough || has_many_levels(model, data$x)
 }
 
-# Returns the preconditioner as a function of the vector r. `size` has its numbers of points and neighbours.
-near_preconditioner <- function(reference, data, size = near_size) {
+# Returns the preconditioner as a function of the vector r. `size` has its numbers of points and of neighbours of each
+# row. With 200 points, conjugate gradients need 1.5 to 2 times as many passes (bench/README.md).
+near_preconditioner <- function(reference, data, size = c(points = 800L, rows = 40L)) {
   model <- model_of(reference)
   control <- reference$control
   z <- reference$inducing[seq_len(min(size[["points"]], reference$m)), , drop = FALSE]

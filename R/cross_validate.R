@@ -243,16 +243,14 @@ of_rows <- function(fit, value, n, argument) {
 
 # Computes conformal intervals: leave-one-out residuals, divided by their sds, determine the width.
 
-# With more rows, the prediction at a new row is assumed to stay the same if a training row is left out.
-jackknife_rows <- 1000L
-
 # Returns list(lwr, upr), conformal intervals for new responses. `p` is list(mean, var) of f at rows$x, in units of y.
+# With more than 1,000 rows, the prediction at a new row is assumed to stay the same if a training row is left out.
 conformal_band <- function(fit, rows, p, level) {
   loo <- loo_rows(fit)
   score <- abs(standardised(loo))
   used <- which(is.finite(score))
   k <- ceiling(level * (length(used) + 1) * (1 - 1e-12))  # counts the new row's unknown score as well
-  few <- length(used) <= jackknife_rows && is.null(fit$near) && is.null(fit$chosen)
+  few <- length(used) <= 1000L && is.null(fit$near) && is.null(fit$chosen)
   total <- p$var + noise_at(fit, rows$x)
   half <- if (k > length(used)) {
     matrix(Inf, length(total), 2L)

@@ -298,8 +298,6 @@ alternative_posterior <- function(facts, asked) {
   if (facts$n > 1L && (isTRUE(asked$neighbours > 0L) || open && is.null(asked$neighbours))) "near" else "none"
 }
 
-neighbours_tried <- c(40L, 80L, 160L)
-
 # Tries the exact posterior, or with inducing points z more and more neighbours, until tol is met. No candidate results
 # if the noise is too small for a Cholesky factorisation.
 search_rows <- function(job, z = NULL, neighbours = NULL) {
@@ -307,7 +305,7 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
   exact <- is.null(z)
   data <- if (exact) job$data else merge_all_equal_rows(job$data)
   rows <- used_rows(data, if (exact) Inf else certified_rows)
-  counts <- if (exact) 0L else unique(pmin(neighbours %||% neighbours_tried, nrow(data$x)))
+  counts <- if (exact) 0L else unique(pmin(neighbours %||% c(40L, 80L, 160L), nrow(data$x)))
   if (!exact) job$yard <- NULL
   try_settings(job, counts[1L], function(count) {
     run_stage(job$state, "certificate", {

@@ -262,7 +262,8 @@ fit_as_asked <- function(data, asked) {
     warn_convergence(sprintf("The fit was stopped early (%s) after %d evaluations. It is the best so far%s.",
                              state$stopped$message, as.integer(sum(state$evaluations)),
                              if (is.null(fit$tol)) "" else paste0(": ", describe_tolerance(fit))), fit = fit)
-  } else if (is.null(fit$tol) && ended_by_time(fit)) {
+  } else if (is.null(fit$tol) &&
+               (isTRUE(attr(fit$learned, "ended")) || any(c(fit$convergence, fit$pilot$convergence) == 2L))) {
     fit[c("convergence", "message")] <- list(2L, "`max_seconds` was reached")
     warn_convergence(paste("The search for hyperparameters or inducing points ended at `max_seconds` before it had",
                            "converged. The fit is the best so far. Increase `max_seconds`."), fit = fit)
@@ -274,11 +275,6 @@ fit_as_asked <- function(data, asked) {
   warn_rival(fit$learned, in_units(fit, 1, 2))
   warn_small_n(fit$small_n, fit$nobs)
   fit
-}
-
-# Returns TRUE if the argument `max_seconds` ended an optimisation.
-ended_by_time <- function(fit) {
-  isTRUE(attr(fit$learned, "ended")) || any(unlist(list(fit$convergence, fit$pilot$convergence)) == 2L)
 }
 
 #' Fit a Gaussian process exactly or by other approximations
