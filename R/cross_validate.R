@@ -219,15 +219,21 @@ groups_by <- function(fit, by, n) {
 # Sends a message if the rows are a table of counts, whose weights are whole numbers and whose inputs repeat with other
 # classes. Folds would then leave out a class but keep other classes at the same inputs.
 message_if_tables <- function(fit, data) {
-  response <- response_of(fit)
-  w <- weights_given(data)
-  counted <- any(w > 1) && all(w == round(w)) && (has_labels(response) || is_ordered(response))
-  if (!counted || is.null(same <- equal_rows(data$x))) return()
+  same <- rows_of_table(fit, data)
+  if (is.null(same)) return()
   names <- if (by_formula(fit)) vapply(fit$frame$variables, `[[`, "", "name") else fit$frame$columns
   tell_classed("equal_inputs", sprintf(paste(
     "%d of %d rows have the inputs of another row, and weights are counts. If only one of these rows is left out, its",
     "class gets too small a probability. To leave them out together, use by = ~ %s."),
     length(same) - max(same), length(same), paste(names, collapse = " + ")))
+}
+
+# Returns the numbers of equal inputs if the rows are a table of counts of classes, else NULL. Leave-one-out of a row
+# then leaves out a whole class at its inputs.
+rows_of_table <- function(fit, data) {
+  response <- response_of(fit)
+  w <- weights_given(data)
+  if (any(w > 1) && all(w == round(w)) && (has_labels(response) || is_ordered(response))) equal_rows(data$x)
 }
 
 # Checks that `value` has an element for each row. Elements of rows that na.action dropped are removed.

@@ -304,7 +304,7 @@ report_certificate <- function(fit, newdata, number) {
 }
 
 report_loo <- function(fit, number) {
-  if (is.null(fit$data)) return(NA_character_)
+  if (is.null(fit$data) || !is.null(rows_of_table(fit, fit$data))) return(NA_character_)
   if (response_of(fit)$conjugate) {
     pit <- stats::residuals(fit, type = "pit")
     return(sprintf("RMSE %s (sd of the response %s); 95 %% intervals contain %.0f %% of the responses",

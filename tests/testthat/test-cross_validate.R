@@ -217,6 +217,8 @@ test_that("ordered classes have Brier score and accuracy, and tables of counts a
   counted <- pfdtc(y ~ x, cells, weights = n, kernel = kernel_se(2, 4), hyper = "fixed")
   expect_message(with_seed(1, cross_validate(counted, folds = 3, hyper = "held")), "by = ~ x",
                  class = "pfdtc_message_equal_inputs")
+  expect_null(summary(counted)$scores_loo)
+  expect_false("Leave-one-out" %in% report(counted)$table$what)
   expect_no_message(with_seed(1, cross_validate(counted, folds = 2, by = ~x, hyper = "held")),
                     class = "pfdtc_message_equal_inputs")
 })
