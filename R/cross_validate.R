@@ -28,7 +28,10 @@
 #' set.seed(1)
 #' cross_validate(fit, folds = 4, by = ~ speed, hyper = "held")
 #' @export
-cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"), ...) {
+cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"), ...) UseMethod("cross_validate")
+
+#' @export
+cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"), ...) {
   check_dots_empty(list(...), names(formals(cross_validate)))
   fit <- check_any_fit(fit, "fit")
   hyper <- check_choice(hyper, c("refit", "held"), "hyper")

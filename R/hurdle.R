@@ -19,10 +19,10 @@
 #' @param probs Probabilities of the quantiles.
 #' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list of two fits `zero` and `positive`. `predict()`: as
 #'   [predict.gp_fit()]. `truncated_poisson()`: a family.
-#' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits, with names that begin with `zero.` or
-#'   `positive.`; `tidy()` has a column `part`. Figures and other functions take `fit$zero` or `fit$positive`.
-#'   [certify()] returns the mean `response` and the probability `zero`, each with `_lower` and `_upper`, from the
-#'   certificates of both fits. Certificates are at the posterior mode of f, while `predict()` uses its posterior mean.
+#' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits: names begin with `zero.` or
+#'   `positive.`. `plot()` and [cross_validate()] work. Others take `fit$zero` or `fit$positive`. [certify()] returns
+#'   the mean `response` and the probability `zero`, each with `_lower` and `_upper`, from the certificates of both
+#'   fits. They are about the mode of f, `predict()` about its mean.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples
 #' d <- data.frame(x = 1:60 / 10)
@@ -99,7 +99,10 @@ confint.gp_hurdle <- function(object, parm, level = 0.95, ...) {
   ends <- of_both(stats::confint, function(each) {
     do.call(rbind, unname(Map(function(e, part) `rownames<-`(e, paste0(part, ".", rownames(e))), each, names(each))))
   })(object, level = level, ...)
-  if (missing(parm)) ends else ends[parm, , drop = FALSE]
+  if (missing(parm)) return(ends)
+  known <- if (is.numeric(parm)) seq_len(nrow(ends)) else rownames(ends)
+  refuse_if(!all(parm %in% known), "parm", describe(parm), list_quoted(rownames(ends), "\"", most = 12L))
+  ends[parm, , drop = FALSE]
 }
 
 #' @rawNamespace S3method(report,gp_hurdle)
@@ -115,7 +118,6 @@ report.gp_hurdle <- function(x, ...) {
 # Is a method for functions that work only with a single fit: stops with an error.
 #' @rawNamespace
 #' S3method(ggplot2::autoplot,gp_hurdle,of_one_part)
-#' S3method(plot,gp_hurdle,of_one_part)
 #' S3method(stats::add1,gp_hurdle,of_one_part)
 #' S3method(stats::anova,gp_hurdle,of_one_part)
 #' S3method(stats::cooks.distance,gp_hurdle,of_one_part)
@@ -130,10 +132,53 @@ report.gp_hurdle <- function(x, ...) {
 #' S3method(stats::rstandard,gp_hurdle,of_one_part)
 #' S3method(stats::rstudent,gp_hurdle,of_one_part)
 #' S3method(stats::sigma,gp_hurdle,of_one_part)
-#' S3method(stats::terms,gp_hurdle,of_one_part)
-#' S3method(stats::variable.names,gp_hurdle,of_one_part)
 #' S3method(stats::weights,gp_hurdle,of_one_part)
 of_one_part <- function(...) check_any_fit(..1, "fit")
+
+#' @export
+terms.gp_hurdle <- function(x, ...) stats::terms(x$positive)
+
+#' @export
+variable.names.gp_hurdle <- function(object, ...) stats::variable.names(object$positive)
+
+#' @export
+plot.gp_hurdle <- function(x, ...) invisible(of_both(graphics::plot, identity)(x, ...))
+
+# Fits both parts again in each fold, with the arguments of the call.
+#' @export
+cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit", ...) {
+  check_dots_empty(list(...), names(formals(cross_validate.gp_hurdle)))
+  refuse_if(!identical(hyper[1L], "refit"), "hyper", describe(hyper), "\"refit\" for a hurdle",
+            hint = "Both parts of a hurdle are fitted again in each fold.")
+  zero <- fit$zero
+  d <- if (is.null(zero$na.action)) fit$data else fit$data[-zero$na.action, , drop = FALSE]
+  if (inherits(by, "formula")) by <- interaction(stats::model.frame(by, d, na.action = stats::na.pass), drop = TRUE)
+  fold <- make_folds(zero, training_data(zero), folds, by)
+  y <- eval(fit$formula[[2L]], d, environment(fit$formula))
+  parts <- lapply(sort(unique(fold)), function(id) {
+    began <- proc.time()[["elapsed"]]
+    out <- which(fold == id)
+    one <- suppressMessages(stats::update(fit, fit$formula, data = d[-out, , drop = FALSE], subset = NULL))
+    new <- d[out, , drop = FALSE]
+    inside <- function(level) {
+      ends <- stats::predict(one, new, interval = "prediction", level = level)
+      y[out] >= ends[, "lwr"] & y[out] <= ends[, "upr"]
+    }
+    each <- data.frame(row = out, fold = id, y = y[out], mean = unname(stats::predict(one, new)),
+                       density = unname(stats::predict(one, new, type = "density")), in50 = inside(0.5),
+                       in95 = inside(0.95))
+    list(each = each, seconds = proc.time()[["elapsed"]] - began)
+  })
+  row <- function(fold, each, seconds) {
+    data.frame(fold, n = nrow(each), rmse = root_mean_square(each$y - each$mean), nlpd = -mean(each$density),
+               cover50 = mean(each$in50), cover95 = mean(each$in95), seconds)
+  }
+  rows <- do.call(rbind, lapply(parts, function(part) row(part$each$fold[1L], part$each, part$seconds)))
+  all <- do.call(rbind, lapply(parts, `[[`, "each"))
+  structure(rows, overall = row("all", all, sum(rows$seconds)), hyper = "refit", by = !is.null(by),
+            predictions = all[order(all$row), c("row", "fold", "y", "mean", "density")], method = "gp_hurdle",
+            class = c("pfdtc_cv", "data.frame"))
+}
 
 #' @export
 nobs.gp_hurdle <- of_both(stats::nobs, function(each) each$zero)
@@ -157,6 +202,7 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
                               "density"), interval = c("none", "prediction"), level = 0.95, probs = c(0.05, 0.5, 0.95),
                               ...) {
   check_dots_empty(list(...), names(formals(predict.gp_hurdle)))
+  newdata <- newdata %||% object$data
   type <- check_choice(type, c("response", "zero", "median", "quantile", "density"), "type")
   interval <- check_choice(interval, c("none", "prediction"), "interval")
   refuse_if(interval != "none" && !type %in% c("response", "median"), "interval",
@@ -176,7 +222,7 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
     positive <- stats::predict(object$positive, newdata[some, , drop = FALSE], type = "density")
     replace(log1p(-above), some, log(above[some]) + positive)
   }, quantile = {
-    vapply(stats::setNames(check_vector(probs, "probs"), format(probs, trim = TRUE)), quantile, above)
+    vapply(stats::setNames(check_probs(probs), format(probs, trim = TRUE)), quantile, above)
   }, response = above * response_moments(response, f$fit, f$se.fit^2)$mean)
   if (interval == "none") return(fit)
   level <- check_level(level)

@@ -76,7 +76,7 @@ plain_names <- function(names, fit) {
 # Returns coef() on the scale and with the names of vcov(): logs of positive parameters, other coefficients as they are.
 log_coefficients <- function(fit) {
   value <- stats::coef(fit)
-  positive <- !names(value) %in% c(rownames(linear_coefficients(fit)), "mean")
+  positive <- !names(value) %in% c(rownames(linear_coefficients(fit)), names(c(mean = fit$center)))
   replace(stats::setNames(value, ifelse(positive, sprintf("log(%s)", names(value)), names(value))), positive,
           log(value[positive]))
 }

@@ -133,6 +133,13 @@ simulate_labels <- function(fit, rows, nsim, type) {
 
 # ---- times and quantiles --------------------------------------------------------------------------------------------
 
+check_probs <- function(probs) {
+  probs <- check_vector(probs, "probs")
+  bad <- which(!(probs > 0 & probs < 1))[1L]
+  refuse_if(!is.na(bad), "probs", probs[bad], "probabilities between 0 and 1", where = sprintf("element %d", bad))
+  probs
+}
+
 # Returns list(fit, lwr, upr), averaged over f, with a column for each quantile (`probs`) of a response, or for P(y > t)
 # at each of `times`. Credible intervals of P(y > t) are between its values at the ends of the interval of f.
 say_columns <- function(response, f, ask) {
@@ -141,9 +148,7 @@ say_columns <- function(response, f, ask) {
     matrix(each, length(f$mean), length(values), dimnames = list(NULL, format(values, trim = TRUE, ...)))
   }
   if (ask$type == "quantile") {
-    probs <- check_vector(ask$probs, "probs")
-    bad <- which(!(probs > 0 & probs < 1))[1L]
-    refuse_if(!is.na(bad), "probs", probs[bad], "probabilities between 0 and 1", where = sprintf("element %d", bad))
+    probs <- check_probs(ask$probs)
     return(list(fit = columns(probs, function(p) response_quantile(response, p, f))))
   }
   refuse_if(is.null(ask$times), "times", "is missing", hint = "type = \"survival\" needs times, as in times = c(1, 5).")

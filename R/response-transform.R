@@ -295,6 +295,7 @@ print.pfdtc_transform <- function(x, ...) {
 
 spread_steps <- seq(-5, 5, by = 0.5)
 spread_weights <- stats::dnorm(spread_steps) / sum(stats::dnorm(spread_steps))
+far_steps <- c(-5, 30) # the ends for responses far away
 
 is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 
@@ -302,18 +303,23 @@ is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
 
 # Returns log p(y) for responses y on the scale of f, with noise as described above. The precision at the last step is
-# the least, so no exponent is positive.
-noisy_log_density <- function(y, f) {
+# the least, so no exponent is positive. Responses beyond 6 sds need further steps, where their noise is larger.
+noisy_log_density <- function(y, f, steps = spread_steps) {
   if (!is_spread(f)) return(stats::dnorm(y, f$mean, sqrt(f$var + f$noise), log = TRUE))
   half <- pmin((y - f$mean)^2 / 2, .Machine$double.xmax)
   precision_at <- function(step) 1 / (f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
-  least <- precision_at(max(spread_steps))
+  least <- precision_at(max(steps))
+  weights <- stats::dnorm(steps) / sum(stats::dnorm(steps))
   density <- 0
-  for (i in seq_along(spread_steps)) {
-    precision <- precision_at(spread_steps[i])
-    density <- density + spread_weights[i] * sqrt(precision) * exp((least - precision) * half)
+  for (i in seq_along(steps)) {
+    precision <- precision_at(steps[i])
+    density <- density + weights[i] * sqrt(precision) * exp((least - precision) * half)
   }
-  log(density) - half * least - log(2 * pi) / 2
+  out <- log(density) - half * least - log(2 * pi) / 2
+  far <- if (max(steps) < far_steps[2L]) which(half > 18 * (f$var + f$noise))
+  if (!length(far)) return(out)
+  at <- lapply(f[c("mean", "var", "noise", "spread")], function(v) if (length(v) == length(half)) v[far] else v)
+  replace(out, far, noisy_log_density(y[far], at, seq(far_steps[1L], far_steps[2L], by = 0.25)))
 }
 
 # Returns P(y - mean <= distance), with noise as described above, or its density if `normal` is dnorm.

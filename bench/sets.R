@@ -4,8 +4,8 @@
 #   SETS="MASS::cats;sm::trawl" SEEDS=2 Rscript bench/sets.R ...   on some sets, with other splits
 
 # The sets (package::set) and their models. SETS_FOLDER=bench/further has 148 further sets, bench/zeros 14 with many
-# zeros or few values, bench/unseen those that decide nothing; several folders are separated by colons. Rows with
-# missing values are left out.
+# zeros or few values, bench/unseen those that decide nothing; several folders are separated by colons. A set
+# with a second formula has the response after a colon (wooldridge::bwght:cigs). Rows with missing values are left out.
 set_folders <- strsplit(Sys.getenv("SETS_FOLDER", "bench"), ":")[[1]]
 sets_table <- do.call(rbind, lapply(file.path(set_folders, "sets.csv"), utils::read.csv))
 set_formulas <- stats::setNames(sets_table$formula, sets_table$set)
@@ -23,7 +23,7 @@ sets <- function() {
 # Returns list(formula, data), with the response and the inputs alone.
 one_set <- function(name) {
   place <- new.env()
-  what <- strsplit(name, "::")[[1]]
+  what <- strsplit(sub("([^:]):[^:]+$", "\\1", name), "::")[[1]]
   utils::data(list = what[2], package = what[1], envir = place)
   d <- as.data.frame(get(what[2], place))
   for (j in names(d)) {

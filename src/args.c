@@ -118,7 +118,7 @@ static struct factor arg_factor(SEXP list)
          number = list_get(list, "number");
     f.profile = profile_of(arg_string(list_get(list, "profile"), "profile"));
     if (f.profile == NULL)
-        Rf_error("internal: there is no such kernel profile");
+        Rf_error("internal: no profile `%s`", arg_string(list_get(list, "profile"), ""));
     f.d = (int)XLENGTH(columns);
     f.column = arg_indices(columns, "columns", 1, INT_MAX);
     if (number != R_NilValue && XLENGTH(number) != f.d)

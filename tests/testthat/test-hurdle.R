@@ -81,7 +81,7 @@ test_that("methods of fits answer for both fits of a hurdle", {
   expect_identical(stats::nobs(again), 40L)
   about <- report(fit)
   expect_identical(sum(startsWith(about$table$what, "positive.")), nrow(report(parts$positive)$table))
-  for (refuse in list(evidence_bounds, plot, stats::weights, stats::deviance, cross_validate, stats::anova,
+  for (refuse in list(evidence_bounds, stats::weights, stats::deviance, stats::anova,
                       stats::hatvalues, stats::rstandard, stats::cooks.distance, stats::model.frame, stats::drop1,
                       stats::rstudent, stats::influence, stats::dfbetas, stats::sigma)) {
     expect_error(refuse(fit), "zero", class = "pfdtc_error_input")
@@ -175,4 +175,33 @@ test_that("responses that are no hurdle are refused by name", {
   refused(predict(fit, type = "link"), "type")
   refused(predict(fit, type = "zero", interval = "prediction"), "interval")
   refused(predict(fit, d, se = TRUE), "se")
+})
+
+test_that("cross-validation, terms and figures of a hurdle are those of both fits", {
+  d <- hurdle_data()
+  fit <- fixed_hurdle(y ~ x, d)
+  fold <- rep(1:3, 20)
+  cv <- cross_validate(fit, fold)
+  one <- fixed_hurdle(y ~ x, d[fold != 2, ])
+  own <- attr(cv, "predictions")
+  expect_identical(own$row, 1:60)
+  expect_equal(own$mean[fold == 2], unname(predict(one, d[fold == 2, ])))
+  expect_equal(own$density[fold == 2], unname(predict(one, d[fold == 2, ], type = "density")))
+  expect_equal(cv$nlpd[2], -mean(own$density[fold == 2]))
+  band <- predict(one, d[fold == 2, ], interval = "prediction")
+  expect_equal(cv$cover95[2], mean(d$y[fold == 2] >= band[, "lwr"] & d$y[fold == 2] <= band[, "upr"]))
+  expect_equal(attr(cv, "overall")$rmse, sqrt(mean((d$y - own$mean)^2)))
+  expect_output(print(cv), "60 rows, 3 folds")
+  expect_identical(nrow(cross_validate(fit, 3, by = ~ round(x))), 3L)
+  expect_error(cross_validate(fit, hyper = "held"), "refit", class = "pfdtc_error_input")
+  expect_error(confint(fit, "sigma"), "zero", class = "pfdtc_error_input")
+  expect_error(predict(fit, type = "quantile", probs = 1), "between 0 and 1", class = "pfdtc_error_input")
+  expect_identical(predict(fit, NULL), predict(fit))
+  # Rows with missing values are not used.
+  expect_identical(attr(cross_validate(fixed_hurdle(y ~ x, rbind(NA, d)), 2), "overall")$n, 60L)
+  expect_identical(attr(stats::terms(fit), "term.labels"), "x")
+  expect_identical(stats::variable.names(fit), "x")
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  expect_named(plot(fit), c("zero", "positive"))
 })

@@ -250,5 +250,9 @@ test_that("coef() and vcov() belong together on either scale", {
     expect_equal(unname(sqrt(diag(plain))), unname(sqrt(diag(V)) * ifelse(moved, theta, 1)))
     expect_equal(unname(stats::cov2cor(plain)), unname(stats::cov2cor(V)))
   }
+  # Several classes have a mean each, which is no logarithm.
+  fit <- pfdtc(Species ~ Petal.Width, iris, family = multinomial(), kernel = kernel_se(1, 2), hyper = "fixed")
+  means <- startsWith(names(coef(fit)), "mean")
+  expect_identical(coef(fit, log = TRUE)[means], coef(fit)[means])
   expect_input_error(coeftest.gp_fit(fit_cars(hyper = "evidence")), "confint")
 })

@@ -153,3 +153,16 @@ test_that("with few rows, predictions average over the uncertain noise variance"
   expect_null(on(30, noise = 0.09)$noise_tail)
   expect_null(with_seed(1, pfdtc(y ~ x, d[1:30, ], plain = TRUE))$noise_tail)
 })
+
+test_that("log densities of responses many sds away are those of a dense sum", {
+  y <- c(-7, 12, 33, -100)
+  for (spread in c(0.2, 1, 3)) {
+    f <- list(mean = 0 * y, var = 0.1 + 0 * y, noise = 0.9 + 0 * y, spread = spread + 0 * y)
+    u <- seq(-9, 40, by = 0.005)
+    sd <- sqrt(0.1 + 0.9 * exp(sqrt(spread) * u - spread / 2))
+    dense <- vapply(y, function(y) log(sum(0.005 * stats::dnorm(u) * stats::dnorm(y, 0, sd))), 0)
+    expect_equal(noisy_log_density(y, f), dense, tolerance = 1e-4) # the steps of u are 0.25
+    single <- replace(f, c("var", "spread"), list(0.1, spread)) # numbers for all rows
+    expect_equal(noisy_log_density(y, single), dense, tolerance = 1e-4)
+  }
+})
