@@ -107,8 +107,7 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'   * General: `call`, `method` and `version`; `posterior` is `"exact"`, `"far"` (inducing points) or `"far + near"`
 #'     (with nearest neighbours); `because` has a sentence for each choice.
 #'   * Response: `likelihood` and its parameters `theta` for a non-Gaussian family; `transform`; `noise_trend`, the
-#'     model of the log noise variance; `noise_tail`, the variance of the log noise that inputs do not explain, named
-#'     `few` if few rows, not heavy tails, are the reason.
+#'     model of the log noise variance; `noise_tail`, the variance of the log noise that the inputs do not explain.
 #'     `response` is a data frame of the transforms and noise models compared: `merit` is the log marginal likelihood
 #'     minus a penalty of 2 or more for each of the `parameters`, `chosen` marks the selected row, `refused` is `TRUE`
 #'     if held-out rows are predicted poorly, `tail` is the learned `noise_tail`.

@@ -45,8 +45,7 @@
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
 #' | `"derivative"` | derivative of f with respect to `wrt`; not for Matern 1/2 kernels |
 #'
-#' If the noise variance is uncertain (smooth noise, heavy tails, few rows), densities and prediction intervals average
-#' over it.
+#' If the noise variance is uncertain (few rows, smooth noise, tails), densities and intervals average over it.
 #' With Gaussian noise, the sd of `"response"` is the sd of a new response; for other families sds are the posterior
 #' sds of the mean response. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on the scale of
 #' T(y). If the fit chose T, values of y far beyond the training responses are cut off in the mean response
