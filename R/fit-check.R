@@ -184,9 +184,8 @@ check_fit_posterior <- function(fit, d, need) {
   }
   if (!response_of(fit)$conjugate) {
     q <- functions_of_f(fit$likelihood)
-    plain <- q == 1L && is.null(f$inverse)
     shapes <- c(list(L = square, C = q * square, beta = m * q),
-                if (plain) list(G = square) else list(inverse = c(m, m * q * (q + 1) / 2)))
+                if (q == 1L && is.null(f$inverse)) list(G = square) else list(inverse = c(m, m * q * (q + 1) / 2)))
     return(need(factors = has_shapes(f, shapes), likelihood = is.list(fit$likelihood)))
   }
   if (dense) { # identify the factor, which is not kept
@@ -198,13 +197,9 @@ check_fit_posterior <- function(fit, d, need) {
                                       rss = 1)),
        `factors$rss` = all(unlist(f[c("yy", "k_sum", "t", "rss")]) >= 0),
        jitter = is_finite_number(fit$jitter) && fit$jitter >= 0)
-  if (!is.null(fit$norms)) check_fit_norms(fit, m, need)
-}
-
-# Checks the norms of a reference, which certificates need, and the correction of its mean.
-check_fit_norms <- function(fit, m, need) {
+  if (is.null(fit$norms)) return()
   numbers <- c(weight = 1, spread = 1, slack = 1, growth = 1, vv = 1, alpha = 1, beta_error = 1, t = 1, lam = 1,
-               v_E = 1, c = 1, w_norm = 1, w_E = 1)
+               v_E = 1, c = 1, w_norm = 1, w_E = 1) # of a reference, which certificates need
   made <- fit$correction
   need(norms = has_shapes(fit$norms, c(list(Psi = c(m, m)), numbers)))
   if (is.null(made)) return()

@@ -153,7 +153,7 @@ interval_average <- function(factor, u, a, b) {
   b <- matrix(b, nrow(u), ncol(u), byrow = TRUE)
   out <- 0 * u
   w <- b - a
-  rule <- gauss_legendre(12L)
+  rule <- gauss_rule(12L)
   part <- function(from, to) { # integral over a piece on one side of u
     half <- (to - from) / 2
     half * Reduce(`+`, Map(function(w, at) w * factor$value(abs(from + half * (1 + at) - u)), rule$weight, rule$node))
@@ -172,7 +172,7 @@ interval_average <- function(factor, u, a, b) {
 
 # Returns the prior variance of the average of f over an interval of width w in lengthscales, for the factor alone.
 interval_variance <- function(factor, w) {
-  rule <- gauss_legendre(12L)
+  rule <- gauss_rule(12L)
   t <- (1 + rule$node) / 2
   narrow <- drop(factor$value(outer(w, t)) %*% (rule$weight * (1 - t)))
   wide <- pmax(w, 1)
@@ -231,7 +231,7 @@ points_in_boxes <- function(lower, upper, each = 5L, most = 140L * each) {
   parts <- lapply(seq_len(nrow(lower)), function(i) {
     open <- which(upper[i, ] > lower[i, ])
     k <- length(open)
-    rule <- gauss_legendre(min(each, max(3L, floor(most^(1 / max(k, 1L))))))
+    rule <- gauss_rule(min(each, max(3L, floor(most^(1 / max(k, 1L))))))
     if (length(rule$node)^k <= most) {
       grid <- function(v) as.matrix(do.call(expand.grid, rep(list(v), k)))
       u <- (1 + grid(rule$node)) / 2

@@ -143,8 +143,7 @@ groups_of_fit <- function(fit) {
   kernel <- as_sum(fit$kernel)
   lapply(group_roots(kernel), function(term) {
     variable <- Find(function(v) v$kind == "group" && v$name == fit$frame$columns[term$level], fit$frame$variables)
-    known <- seq_along(variable$levels)
-    codes <- if (!is.null(variable)) known else sort(unique(fit_points(fit)[, term$level]))
+    codes <- if (is.null(variable)) sort(unique(fit_points(fit)[, term$level])) else seq_along(variable$levels)
     by <- kernel$leaves[[kernel$terms[[term$term]]$leaves]]$group$by
     c(term, list(by = if (is.language(by)) deparse1(by) else as.character(by), codes = codes,
                  levels = if (is.null(variable)) as.character(codes) else variable$levels))

@@ -68,8 +68,7 @@ loo_rows <- function(fit) {
   hat <- all_rows(data, loo$leverage, 0)
   if (is.matrix(loo$mean)) {
     each <- function(v) apply(v, 2L, function(one) all_rows(data, one, NA_real_))
-    f <- lapply(as_log_odds(loo, fit$center), each)
-    return(c(f, list(noise = all_rows(data, 1, NA_real_) / w, hat = hat)))
+    return(c(lapply(as_log_odds(loo, fit$center), each), list(noise = all_rows(data, 1, NA_real_) / w, hat = hat)))
   }
   offset <- data$offset %||% numeric(length(w))
   at_zero <- if (is.null(fit$likelihood) && !is.null(data$x_zero)) latent_at(fit, data$x_zero) else
@@ -132,8 +131,7 @@ hatvalues.gp_fit <- loo_method(function(model) loo_rows(model)$hat)
 cooks.distance.gp_fit <- loo_method(function(model) {
   p <- posterior_of_rows(model)
   part <- without_rounded(row_parts(p))
-  distance <- (part$g / part$rest)^2 * squared_moves(p)[part$group] / sum(part$W * part$q)
-  all_rows(training_data(model), distance, 0)
+  all_rows(training_data(model), (part$g / part$rest)^2 * squared_moves(p)[part$group] / sum(part$W * part$q), 0)
 })
 
 #' @export
@@ -302,8 +300,7 @@ response_crps <- function(response, y, f) {
   noisy <- lapply(Filter(length, list(var = f$var, noise = f$noise, spread = f$spread)), rep_len, length(y))
   cdf <- function(n, t) { # `n` has the row of each t
     if (response$conjugate) {
-      of_row <- lapply(noisy, `[`, n)
-      return(noisy_cdf(transformed(response$transform, t) - f$mean[n], of_row))
+      return(noisy_cdf(transformed(response$transform, t) - f$mean[n], take_rows_of(noisy, n)))
     }
     predictive_cdf(response, t, f$size[n], f$mean[n], sd[n])
   }

@@ -46,7 +46,11 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   refuse_if(length(bad), name, as.double(y[bad[1L]]), "numbers of at least 0", where = sprintf("element %d", bad[1L]))
   call <- match.call()
   home <- parent.frame()
-  rows <- rows_of_subset(call$subset, data, home)
+  rows <- stats::setNames(seq_len(nrow(data)), row.names(data))
+  if (!is.null(call$subset)) rows <- tryCatch(rows[eval(call$subset, data, home)], error = function(e) {
+    abort_input("subset", sprintf("cannot be used with the data: %s", sub("[.]$", "", conditionMessage(e))))
+  })
+  rows <- unname(rows[!is.na(rows)])
   above <- rows[which(y[rows] > 0)]
   y <- y[rows]
   wrong <- if (all(y > 0, na.rm = TRUE)) "has no zeros" else if (!length(above)) "is 0 in all rows" else
@@ -64,16 +68,6 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   both$zero$call <- both$positive$call <- call
   structure(c(both, list(formula = formula, data = data[rows, , drop = FALSE], call = call,
                          evidence = both$zero$evidence + both$positive$evidence)), class = "gp_hurdle")
-}
-
-# Returns the numbers of the rows of `data` in a subset, an expression as in lm().
-rows_of_subset <- function(subset, data, home) {
-  rows <- stats::setNames(seq_len(nrow(data)), row.names(data))
-  if (is.null(subset)) return(unname(rows))
-  rows <- tryCatch(rows[eval(subset, data, home)], error = function(e) {
-    abort_input("subset", sprintf("cannot be used with the data: %s", sub("[.]$", "", conditionMessage(e))))
-  })
-  unname(rows[!is.na(rows)])
 }
 
 # Returns a method for hurdle models: calls `generic` for both fits and combines the results.
@@ -262,8 +256,7 @@ extractAIC.gp_hurdle <- function(fit, scale, k = 2, ...) {
 
 #' @exportS3Method generics::tidy
 tidy.gp_hurdle <- of_both(function(object, ...) tidy.gp_fit(object, ...), function(each) {
-  out <- do.call(rbind, unname(each))
-  data.frame(part = rep(names(each), vapply(each, nrow, 1L)), out)
+  data.frame(part = rep(names(each), vapply(each, nrow, 1L)), do.call(rbind, unname(each)))
 })
 
 #' @exportS3Method generics::glance

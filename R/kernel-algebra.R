@@ -203,10 +203,7 @@ new_model <- function(kernel, noise, center = 0, scale = 1) {
 model_of <- function(fit) new_model(fit$kernel, fit$noise, fit$center, fit$scale)
 
 # Returns the model with other values: those of `hyper`, list(kernel, noise) in units of the cleaned response.
-model_with <- function(model, hyper) {
-  model[c("kernel", "noise")] <- hyper[c("kernel", "noise")]
-  model
-}
+model_with <- function(model, hyper) replace(model, c("kernel", "noise"), hyper[c("kernel", "noise")])
 
 # Returns list(kernel, noise) in units of y, as users see them.
 model_units <- function(model) {

@@ -71,20 +71,9 @@ warp_slope <- function(kernel, x, column) {
 
 # Returns the warp as the engine reads it: the knots and values of all columns up to the last warped one.
 table_of_warp <- function(warp) {
-  if (is.null(warp)) return(NULL)
   unlist(lapply(seq_len(max(warp$inputs)), function(column) {
     k <- match(column, warp$inputs)
     same <- as.double(seq_len(warp_knots) - 1L) # w(x) = x
     if (is.na(k)) c(same, same) else c(warp$at[, k], warp$to[, k])
   }))
-}
-
-# Returns the gradient in the points z from that in warped points. `table` is the result of table_of_warp().
-gradient_before_warp <- function(gradient, table, z) {
-  if (is.null(table)) return(gradient)
-  tables <- matrix(table, 2L * warp_knots)
-  own <- seq_len(warp_knots)
-  warp <- list(at = tables[own, , drop = FALSE], to = tables[-own, , drop = FALSE])
-  for (j in seq_len(ncol(tables))) gradient[, j] <- gradient[, j] * warp_at(warp, j, z[, j])$slope
-  gradient
 }

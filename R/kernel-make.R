@@ -74,8 +74,7 @@ kernel_se <- function(lengthscale = NULL, variance = NULL, inputs = NULL, isotro
 #' @export
 kernel_matern <- function(nu = 5 / 2, lengthscale = NULL, variance = NULL, inputs = NULL, isotropic = FALSE) {
   nu <- check_positive(nu, "nu", 1L)
-  known <- c(1, 3, 5) / 2
-  i <- which(abs(known - nu) < 1e-8)
+  i <- which(abs(c(1, 3, 5) / 2 - nu) < 1e-8)
   if (!length(i)) abort_input("nu", describe(nu), "1/2, 3/2 or 5/2")
   new_kernel(c("matern12", "matern32", "matern52")[i], sprintf("Matern %d/2", c(1L, 3L, 5L)[i]), lengthscale,
              variance, inputs, isotropic = isotropic)
@@ -154,11 +153,9 @@ new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic 
 }
 
 # These kernels of one factor have no parameters yet. They are named by profile.
-plain_kernels <- Map(function(profile, label) {
-  structure(list(profile = profile, label = label, lengthscale = NULL, variance = NULL, inputs = NULL),
-            class = "pfdtc_kernel")
-}, c(se = "se", matern12 = "matern12", matern32 = "matern32", matern52 = "matern52", mean = "mean"),
-c("squared exponential", "Matern 1/2", "Matern 3/2", "Matern 5/2", "linear mean"))
+plain_kernels <- Map(function(profile, label) new_kernel(profile, label, NULL, NULL, NULL),
+                     c(se = "se", matern12 = "matern12", matern32 = "matern32", matern52 = "matern52", mean = "mean"),
+                     c("squared exponential", "Matern 1/2", "Matern 3/2", "Matern 5/2", "linear mean"))
 
 check_inputs <- function(inputs) {
   if (is.null(inputs)) return(NULL)
@@ -186,9 +183,8 @@ update.pfdtc_kernel <- function(object, ...) {
     names <- kernel_parameter_names(object)
     unknown <- setdiff(names(new), names)
     if (!length(unknown)) {
-      at <- match(names(new), names)
       given <- vapply(names(new), function(n) check_positive(new[[n]], n, 1L), 0)
-      return(as_kernel(set_values(object, replace(kernel_values(object), at, given))))
+      return(as_kernel(set_values(object, replace(kernel_values(object), match(names(new), names), given))))
     }
     refuse_if(!single, unknown[1L], "is not a parameter of this kernel",
               hint = sprintf("Its parameters are %s.", list_quoted(names)))
@@ -253,7 +249,7 @@ design_parts <- function(design) {
 # Returns for each term of the kernel whether it is a group that is not multiplied by another factor.
 plain_groups <- function(kernel) {
   kernel <- as_sum(kernel)
-  vapply(kernel$terms, function(t) length(t$leaves) == 1L && identical(kernel$leaves[[t$leaves]]$profile, "group"), NA)
+  vapply(kernel$terms, function(t) length(t$leaves) == 1L && is_group(kernel$leaves[[t$leaves]]), NA)
 }
 
 has_groups <- function(kernel) any(plain_groups(kernel))
@@ -261,18 +257,14 @@ has_groups <- function(kernel) any(plain_groups(kernel))
 # Returns TRUE for a kernel whose terms are single groups or a linear mean, with at least one group.
 is_groups_only <- function(kernel) {
   kernel <- as_sum(kernel)
-  alone <- vapply(kernel$terms, function(t) {
-    own <- kernel$leaves[t$leaves]
-    length(own) == 1L && (is_group(own[[1L]]) || is_mean(own[[1L]]))
-  }, NA)
-  all(alone) && has_groups(kernel)
+  means <- vapply(kernel$terms, function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), NA)
+  all(plain_groups(kernel) | means) && has_groups(kernel)
 }
 
 # Returns the group factors of the kernel that are not multiplied by another factor.
 group_leaves <- function(kernel) {
   kernel <- as_sum(kernel)
-  alone <- lapply(kernel$terms, function(t) if (length(t$leaves) == 1L) kernel$leaves[[t$leaves]])
-  Filter(function(leaf) identical(leaf$profile, "group"), alone)
+  kernel$leaves[unlist(lapply(kernel$terms[plain_groups(kernel)], `[[`, "leaves"))]
 }
 
 group_columns <- function(kernel) vapply(group_leaves(kernel), function(leaf) leaf$inputs[1L], 0L)

@@ -56,7 +56,6 @@ recycle <- function(leaf, what, argument) {
   n <- parameter_count(leaf, what)
   given <- length(leaf[[what]])
   if (given == 1L && n > 0L) leaf[[what]] <- rep(leaf[[what]], n)
-  want <- sprintf("%s %s%s", if (n > 1L) sprintf("1 or %d", n) else n, what, plural_s(n))
   refuse_if(given > 1L && given != n || given == 1L && n == 0L, argument,
             sprintf("has %d %s%s, but needs %s", given, what, plural_s(given),
                     if (n > 1L) sprintf("1 or %d", n) else n))
@@ -144,8 +143,7 @@ place_group <- function(leaf, x, argument, variables) {
     own <- columns(name)
     if (design$intercept && name %in% coded) own[-1L] else own
   })
-  level <- columns(group_variable(leaf$group$by))
-  leaf$inputs <- unique(c(level, unlist(of_design)))
+  leaf$inputs <- unique(c(columns(group_variable(leaf$group$by)), unlist(of_design)))
   leaf$intercept <- as.integer(design$intercept)
   leaf$levels <- c(if (design$intercept) "(Intercept)", if (is.null(colnames(x))) leaf$inputs[-1L] else
     colnames(x)[leaf$inputs[-1L]])
@@ -252,20 +250,11 @@ parts_of_season <- function(profile, periods) {
 
 # Returns the kernel of a season. `rest` is a kernel of all inputs, `mean` a linear mean or NULL.
 season_kernel <- function(periods, rest, mean = NULL) {
-  along <- periods[[1L]]$column
-  terms <- c(list(kernel_se(inputs = along)), lapply(periods, function(p) {
+  terms <- c(list(kernel_se(inputs = periods[[1L]]$column)), lapply(periods, function(p) {
     kernel_periodic(period = p$period, inputs = p$column) * kernel_matern(5 / 2, inputs = p$column)
   }), list(rest, mean))
   kernel <- Reduce(`+`, Filter(Negate(is.null), terms))
   kernel$season <- c("trend", rep(c("cycle", "change"), length(periods)), "rest", if (!is.null(mean)) "mean")
-  kernel
-}
-
-# Returns the kernel with a season in place of the factor that is `open`: its profile was to be chosen.
-replace_by_season <- function(season, kernel, open, x) {
-  others <- Filter(function(t) !any(open[t$leaves]), kernel$terms)
-  kernel <- with_columns(add_kernels(season, list(leaves = kernel$leaves, terms = others)), x)
-  kernel$season <- c(season$season, rep("beside", length(kernel$leaves) - length(season$season)))
   kernel
 }
 

@@ -348,12 +348,6 @@ because_gain <- function(kernels) {
                     if (!is.null(gained$parameters)) sprintf(" (%+d parameters)", as.integer(gained$parameters)), "."))
 }
 
-# Returns a text on how much log marginal likelihood a choice gains over a simpler one.
-gain_over <- function(plain, nats, penalty) {
-  sprintf("log marginal likelihood %s higher than with %s, after a penalty of %s", show_nats(nats), plain,
-          show_nats(penalty))
-}
-
 show_nats <- function(nats) if (abs(nats) < 9.95) sprintf("%.1f", nats) else sprintf("%.0f", nats)
 
 # Returns the model learned again from `count` rows, starting from its parameters.
@@ -374,7 +368,6 @@ learn_season <- function(pool, s, profile, from) {
   theta <- ifelse(problem$free, pmin(pmax(theta, problem$lower), problem$upper), problem$given)
   rows <- seq_len(pool$n)
   near <- problem$neighbours(theta, rows, learning_sizes$few[["near"]])
-  start <- c(list(theta = theta), problem$vecchia(theta, rows, near)[c("value", "information")])
-  run <- learn_exactly(problem, start)
+  run <- learn_exactly(problem, c(list(theta = theta), problem$vecchia(theta, rows, near)[c("value", "information")]))
   c(model_of_run(problem, run), list(information = run$information))
 }

@@ -96,23 +96,19 @@ learned_density <- function(fit) {
   names <- parameter_names(fit$kernel, fit$frame$columns)
   held <- c(fit$control$fix, held_names(fit$kernel, fit$frame$columns), if (asks_no_noise(fit$asked$noise)) "noise")
   free <- if (fit$hyper == "fixed") character() else setdiff(names, held)
-  if (!length(free)) refuse_fixed()
+  refuse_if(!length(free), "object", "has no learned hyperparameters: all were given")
   model <- model_of(fit)
   s <- learning_settings(model$kernel, model$noise, fit$frame$columns, free, fit$control)
   s$steps$max_seconds <- Inf
-  about <- list(names = free, unit = 1)
-  if (fit$hyper == "evidence") return(c(about, with_fixed_seed(density_of_evidence(fit, data, s))))
-  about$at <- model_theta(model)[names %in% free]
+  if (fit$hyper == "evidence") {
+    return(c(list(names = free, unit = 1), with_fixed_seed(density_of_evidence(fit, data, s))))
+  }
   # The functions other than pfdtc() maximise the exact log marginal likelihood or the ELBO, without priors.
   parameters <- free_parameters(model, s)
   exact <- !is.null(fit$x)
   problem <- if (exact) exact_problem(data, parameters, s$run) else
     vfe_hyper_problem(data, fit$inducing, parameters, max(fit$jitter, 1e-8), s$run)
-  c(about, density_of_minus(problem, exact))
-}
-
-refuse_fixed <- function() {
-  abort_input("object", "has no learned hyperparameters: all were given")
+  density_of_minus(problem, free, exact)
 }
 
 # Returns the density that learn_evidence() maximises, for the rows that decided on the kernel. With few rows a fit has
@@ -124,8 +120,7 @@ density_of_evidence <- function(fit, data, s) {
   if (some) pool <- some_of_pool(pool, gained$rows)
   problem <- learning_problem(pool, s, NULL, little_noise = isTRUE(attr(fit$learned, "little_noise")))
   model <- model_of(fit)
-  factor <- attr(fit$learned, "factor") %||% 1
-  wider <- log(factor) * c(kernel_parameters(model$kernel)$what == "variance", TRUE)
+  wider <- log(attr(fit$learned, "factor") %||% 1) * c(kernel_parameters(model$kernel)$what == "variance", TRUE)
   theta <- model_theta(model) - wider
   all <- function(par) replace(theta, problem$free, par)
   rows <- pool$take(min(learning_sizes$whole[["rows"]], pool$n))
@@ -148,12 +143,12 @@ density_of_evidence <- function(fit, data, s) {
 }
 
 # Returns the density for learned_density() from a problem of minimise(), whose value is minus the density. `times`
-# multiplies the part without the prior, and `unit` is the unit of the parameters.
-density_of_minus <- function(problem, exact = FALSE, unit = 1, times = 1) {
+# multiplies the likelihood but not the prior, and `unit` is the unit of the parameters.
+density_of_minus <- function(problem, names, exact, unit = 1, times = 1) {
   at <- problem$start / unit
   prior <- function(par) if (is.null(problem$prior)) list(value = 0, slope = 0) else problem$prior(par * unit)
-  list(natural = function(par) problem$natural(par * unit), lower = at - 16, upper = at + 16, exact = exact,
-       prior = function(par) prior(par)$value, value = function(par) {
+  list(names = names, unit = unit, at = at, natural = function(par) problem$natural(par * unit), lower = at - 16,
+       upper = at + 16, exact = exact, prior = function(par) prior(par)$value, value = function(par) {
          -times * problem$evaluate(par * unit)$value - (times - 1) * prior(par)$value
        }, information = function() {
          differences(function(par) {
@@ -175,15 +170,12 @@ density_of_laplace <- function(fit, data) {
   free <- if (fit$hyper == "fixed") character() else setdiff(names, c(fit$control$fix, given))
   with_center <- isTRUE(fit$asked$center)
   all <- c(free, if (with_center) "mean", if (likelihood$learned) as_response(likelihood)$shape)
-  if (!length(all)) refuse_fixed()
+  refuse_if(!length(all), "object", "has no learned hyperparameters: all were given")
   s <- learning_settings(fit$kernel, 1, fit$frame$columns, free, fit$control, "evidence", NULL, likelihood, with_center)
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
-  z <- greedy_points(rows, s, fit$kernel)
-  now <- fit[c("kernel", "center", "theta")]
-  problem <- laplace_problem(rows, z, s, now, laplace_start(data, s), tied = FALSE)
-  unit <- ifelse(all == "mean", likelihood$unit, 1)
-  times <- nrow(data$x) / nrow(rows$x) # scales the likelihood only
-  c(list(names = all, unit = unit, at = problem$start / unit), density_of_minus(problem, FALSE, unit, times))
+  problem <- laplace_problem(rows, greedy_points(rows, s, fit$kernel), s, fit[c("kernel", "center", "theta")],
+                             laplace_start(data, s), tied = FALSE)
+  density_of_minus(problem, all, FALSE, ifelse(all == "mean", likelihood$unit, 1), nrow(data$x) / nrow(rows$x))
 }
 
 # Returns the Hessian at par by central differences of the gradient. A step of 0.002 has errors of about 1e-6.
@@ -215,8 +207,7 @@ hyper_points <- function(fit) {
   steps <- e$vectors %*% diag(sqrt(p * e$values), p)
   points <- pmin(pmax(learned$at + cbind(steps, -steps), learned$lower), learned$upper)
   far <- colSums((crossprod(e$vectors, points - learned$at) / sqrt(e$values))^2) / 2
-  value <- apply(points, 2L, learned$value)
-  gain <- value + far
+  gain <- apply(points, 2L, learned$value) + far
   if (!any(is.finite(gain))) {
     abort_numerical("The log marginal likelihood cannot be computed near the hyperparameters of the fit.")
   }

@@ -155,7 +155,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   P <- sums$blocks %*% kronecker(first, first) / noise
   diagonal <- seq(1L, p^2, by = p + 1L)
   P[, diagonal] <- P[, diagonal] + 1
-  L <- level_factors(P, p)
+  L <- row_choleskys(P, p)
   later <- seq_len(last)[-1L]
   size <- sum(sums$sizes[later])
   end <- cumsum(sums$sizes[later])
@@ -196,17 +196,6 @@ with_root <- function(m, root) {
   do.call(rbind, lapply(seq_len(p), function(a) {
     Reduce(`+`, lapply(a:p, function(b) root[b, a] * of(b)))
   }))
-}
-
-# Returns the Cholesky factors of p x p matrices that are the rows of P, as rows.
-level_factors <- function(P, p) {
-  at <- function(a, b) a + p * (b - 1L)
-  for (b in seq_len(p)) {
-    for (k in seq_len(b - 1L)) P[, at(b:p, b)] <- P[, at(b:p, b)] - P[, at(b:p, k)] * P[, at(b, k)]
-    P[, at(b, b)] <- sqrt(P[, at(b, b)])
-    if (b < p) P[, at((b + 1L):p, b)] <- P[, at((b + 1L):p, b)] / P[, at(b, b)]
-  }
-  P
 }
 
 # Returns L^{-1} v for each row v of C, with the factor L in the same row of the first argument.

@@ -22,17 +22,6 @@ rotation_by_classes <- function(rows, s) {
   list(inputs = inputs, by = backsolve(R, diag(diag(R))) * outer(1 / unit, unit))
 }
 
-# Returns the kernel with rotated inputs. Lengthscales keep their ratios to the inputs' spreads.
-with_rotation <- function(kernel, rotation, x) {
-  change_leaves(kernel, function(leaf) {
-    leaf$rotation <- rotation
-    times <- spreads_of(rotated(leaf, x)) / spreads_of(x)
-    leaf$lengthscale <- leaf$lengthscale * times[leaf$inputs]
-    leaf$label <- paste(leaf$label, "(rotated)")
-    leaf
-  })
-}
-
 # Returns how many nats a kernel must gain if its inputs are rotated, else 0.
 price_of_rotation <- function(kernel) {
   d <- length(rotation_of(kernel)$inputs)
@@ -48,7 +37,7 @@ choose_inputs <- function(rows, s, now, search) {
   inputs <- inputs_to_warp(rows, s)
   if (!length(inputs) || !is.finite(now$value)) return(now)
   each <- c(list(now), lapply(warp_shares, function(share) {
-    search(now, TRUE, with_warp(now$kernel, warp_to_scores(rows$x, inputs, share), rows$x))
+    search(now, TRUE, with_moved_inputs(now$kernel, warp_to_scores(rows$x, inputs, share), rows$x))
   }))
   each <- lapply(each, function(one) c(one, line = list(search(one, TRUE, kernel_beside_line(one$kernel, rows, s)))))
   each[[which.min(vapply(each, function(one) min(one$value, one$line$value), 0))]]
@@ -97,16 +86,19 @@ warp_to_scores <- function(x, inputs, share) {
        share = share)
 }
 
-# Returns the kernel of warped inputs, with lengthscales that are the same multiples of the inputs' spreads.
-with_warp <- function(kernel, warp, x) {
-  if (is.null(warp)) return(kernel)
+# Returns the kernel of inputs moved by a rotation or a warp, with lengthscales that are the same multiples of the
+# inputs' spreads.
+with_moved_inputs <- function(kernel, move, x) {
+  if (is.null(move)) return(kernel)
+  turned <- !is.null(move$by)
+  word <- if (turned) "rotated" else paste0(if (move$share < 1) "half ", "warped inputs")
   change_leaves(kernel, function(leaf) {
-    leaf$warp <- warp
+    leaf[[if (turned) "rotation" else "warp"]] <- move
     times <- spreads_of(rotated(leaf, x)) / spreads_of(x)
     own <- if (isTRUE(leaf$isotropic)) mean(times[leaf$inputs]) else
       if (is.null(leaf$shared)) times[leaf$inputs] else times[leaf$inputs][!duplicated(leaf$shared)]
     leaf$lengthscale <- leaf$lengthscale * own
-    leaf$label <- sprintf("%s (%swarped inputs)", leaf$label, if (warp$share < 1) "half " else "")
+    leaf$label <- sprintf("%s (%s)", leaf$label, word)
     leaf
   })
 }

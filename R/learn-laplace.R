@@ -143,11 +143,14 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
   now <- smooth[[1L]]
   if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
   few <- nrow(rows$x) <= laplace_sizes$few_rows
-  with_line <- function(now) search_with_line(now, rows, s, search)
+  with_line <- function(now) { # needed by classes that differ in small differences of correlated inputs
+    line <- now$line %||% search(now, TRUE, kernel_beside_line(now$kernel, rows, s))
+    c(list(line), if (isTRUE(line$value < now$value)) list(search(line)))
+  }
   found <- c(smooth, with_line(now))
   rotation <- if (s$additive && is.null(warp_of(now$kernel))) rotation_by_classes(rows, s)
   if (!is.null(rotation)) {
-    turned <- search(now, TRUE, with_rotation(now$kernel, rotation, rows$x))
+    turned <- search(now, TRUE, with_moved_inputs(now$kernel, rotation, rows$x))
     if (turned$value < now$value) found <- c(found, list(turned, search(turned)), with_line(turned))
   }
   if (few && ncol(rows$x) >= laplace_sizes$inputs && diff(range(log(spreads_of(rows$x)))) > laplace_sizes$alike) {
@@ -155,7 +158,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
     # that unit. If all inputs vary alike, that was tried already.
     label <- sprintf("%s (isotropic)", kernel_of(now$kernel$profile)$label)
     kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
-    kernel <- with_warp(with_typical_values(kernel, rows$x, s), warp_of(now$kernel), rows$x)
+    kernel <- with_moved_inputs(with_typical_values(kernel, rows$x, s), warp_of(now$kernel), rows$x)
     one <- search_scales(kernel, FALSE)
     found <- c(found, list(one), with_line(one))
   }
@@ -190,13 +193,6 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
   best <- choice$best
   if (!is.null(best$profile)) kernels <- with_gain(kernels, best$profile, choice$tried[[1L]]$value - best$value)
   replace(best, "kernels", list(kernels))
-}
-
-# Returns models of `now` with a linear mean, whose variance is learned, beside the kernel. Classes that differ in small
-# differences of correlated inputs need it.
-search_with_line <- function(now, rows, s, search) {
-  line <- now$line %||% search(now, TRUE, kernel_beside_line(now$kernel, rows, s))
-  c(list(line), if (isTRUE(line$value < now$value)) list(search(line)))
 }
 
 # Returns the penalty for parameters: log sqrt(curvature / prior curvature), summed over directions in which it is

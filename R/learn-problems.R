@@ -282,9 +282,8 @@ asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && ide
 # Returns the noise variance of a fit that interpolates (`noise = 0`), in units of the response: the smallest for which
 # kernel matrices of smooth kernels have a Cholesky factor.
 interpolation_noise <- function(kernel, data) {
-  merged <- merge_all_equal_rows(data)$shift
   power <- response_units(data)$variance
-  refuse_if(merged$ss > 1e-12 * power * data$n, "noise", "0",
+  refuse_if(merge_all_equal_rows(data)$shift$ss > 1e-12 * power * data$n, "noise", "0",
             message = paste("`noise` = 0 cannot interpolate: rows with equal inputs have different responses.",
                             "Leave out `noise` to learn it."))
   variances <- kernel_values(kernel)[kernel_parameters(kernel)$what == "variance"]

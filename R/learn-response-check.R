@@ -5,9 +5,8 @@
 # Returns `choice` with `best`, the best candidate that is not refused, and `refused`, the reasons against better
 # candidates, named by their labels. The first candidate is never refused.
 checked_response <- function(choice, from) {
-  tried <- choice$tried[order(vapply(choice$tried, `[[`, 0, "score"))]
   first <- choice$tried[[1L]]
-  for (model in tried) {
+  for (model in choice$tried[order(vapply(choice$tried, `[[`, 0, "score"))]) {
     rivals <- unique(c(first$label, if (!is.null(model$trend)) transform_label(model$transform)))
     rivals <- choice$tried[intersect(rivals, setdiff(names(choice$tried), model$label))]
     reason <- if (model$label != first$label) reason_to_refuse(model, first, from, rivals)
@@ -145,10 +144,8 @@ with_terms_in_merit <- function(tried, from) {
   add <- function(labels) {
     for (label in labels) {
       some <- some_of_pool(tried[[label]]$problem$pool, min(pool$n, additive_rows[["merit"]]))
-      problem <- learning_problem(some, from$s, from$profile)
-      one <- best_from(problem, list(tried[[label]]$theta))
-      first <- Find(function(one) !is.null(one$theta), terms)
-      wide <- learn_additive("additive", one, from$s, first)
+      one <- best_from(learning_problem(some, from$s, from$profile), list(tried[[label]]$theta))
+      wide <- learn_additive("additive", one, from$s, Find(function(one) !is.null(one$theta), terms))
       gain <- max(0, wide$value - one$value, na.rm = TRUE) * pool$n / some$n
       terms[[label]] <<- c(wide, list(gain = gain))
     }
@@ -265,10 +262,8 @@ values_of_response <- function(y, tell) {
 # Returns NULL or a transform. Its lambda is NA if it is to be learned; the transform of a fit is taken as it is.
 asked_transform <- function(transform, data, s) {
   if (!asks_for_transform(transform)) return(NULL)
-  known <- inherits(transform, "pfdtc_transform")
-  if (!known) {
-    kind <- check_choice(transform, transforms, "transform")
-    transform <- new_transform(kind, data$response)
+  if (!inherits(transform, "pfdtc_transform")) {
+    transform <- new_transform(check_choice(transform, transforms, "transform"), data$response)
   }
   if (transform$kind == "log") check_positive_response(data$response)
   refuse_if(is.na(transform$lambda) && !s$hyper[1L] %in% "evidence", "transform",

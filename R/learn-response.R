@@ -347,6 +347,10 @@ table_of_responses <- function(choice, labels) {
 
 # Returns a sentence for the transform and one for the noise, if there was a choice.
 because_response <- function(choice, open, price) {
+  gain_over <- function(plain, nats, penalty) {
+    sprintf("log marginal likelihood %s higher than with %s, after a penalty of %s", show_nats(nats), plain,
+            show_nats(penalty))
+  }
   # Returns a text: the gain of the best model over those without `what`, after the penalty of `parameters`.
   gain <- function(what, plain, parameters) {
     without <- Filter(function(m) is.null(m[[what]]) && !m$label %in% names(choice$refused), choice$tried)

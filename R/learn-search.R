@@ -15,8 +15,7 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
     run <- ascend(problem, theta, maxit, enough)
     theta <- run$theta
     neighbours <- NULL
-    if (!is.finite(run$value) || run$converged && run$moved < 0.05) break
-    if (proc.time()[["elapsed"]] >= problem$pool$until) break
+    if (!is.finite(run$value) || run$converged && run$moved < 0.05 || !in_time(problem$pool)) break
   }
   run
 }
@@ -235,12 +234,10 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
 finish_starts <- function(problem, thetas) {
   few <- problem$pool$few
   steps <- c(6L, if (few) 6L else 2L)
-  runs <- lapply(thetas, function(theta) climb(problem, theta, "finals", steps))
-  runs <- runs[order(-vapply(runs, `[[`, 0, "value"))]
+  best_first <- function(runs) runs[order(-vapply(runs, `[[`, 0, "value"))]
+  runs <- best_first(lapply(thetas, function(theta) climb(problem, theta, "finals", steps)))
   longer <- if (!few) lengthened(problem, runs[[1L]]$theta)
-  if (is.null(longer)) return(runs)
-  runs <- c(list(climb(problem, longer, "finals", steps)), runs)
-  runs[order(-vapply(runs, `[[`, 0, "value"))]
+  if (is.null(longer)) runs else best_first(c(list(climb(problem, longer, "finals", steps)), runs))
 }
 
 # Returns theta with one lengthscale moved to its prior's centre, the one that increases the log density most, or NULL
@@ -249,16 +246,19 @@ finish_starts <- function(problem, thetas) {
 lengthened <- function(problem, theta) {
   pool <- problem$pool
   if (pool$n > learning_sizes$whole[["rows"]]) return(NULL)
-  size <- learning_sizes$kernels
-  rows <- pool$take(min(size[["rows"]], pool$n))
   tried <- lapply(which(problem$table$ard & problem$free[-problem$last]), function(j) {
     replace(theta, j, problem$unit[[j]] + problem$table$middle[[j]])
   })
-  value <- vapply(c(list(theta), tried), function(theta) {
-    problem$vecchia(theta, rows, problem$neighbours(theta, rows, size[["near"]]), FALSE)$value
-  }, 0)
-  best <- which.max(value)
+  best <- which.max(densities_at(problem, c(list(theta), tried), "kernels", "kernels"))
   if (best > 1L) tried[[best - 1L]]
+}
+
+# Returns the log density of rows at several theta, each with its own neighbours. The sizes are names in learning_sizes.
+densities_at <- function(problem, thetas, rows, near) {
+  rows <- counted_rows(problem, rows)
+  vapply(thetas, function(theta) {
+    problem$vecchia(theta, rows, problem$neighbours(theta, rows, learning_sizes[[near]][["near"]]), FALSE)$value
+  }, 0)
 }
 
 # Searches by the Vecchia likelihood from theta, with a linear mean beside the kernel of `problem`, and also with one
@@ -297,14 +297,10 @@ short_run <- function(problem, theta, least) {
   leaf <- as_sum(problem$natural(theta)$kernel)$leaves[[1L]]
   own <- match(columns, leaf$inputs)
   own <- which(table$ard & problem$free[-last] & table$at %in% (if (is.null(leaf$shared)) own else leaf$shared[own]))
-  starts <- lapply(own, function(j) {
+  starts <- unlist(lapply(own, function(j) {
     lapply(problem$unit[[j]] + log(short_lengthscales), function(short) replace(start, j, max(short, problem$lower[j])))
-  })
-  starts <- do.call(c, starts)
-  rows <- counted_rows(problem, "whole")
-  value <- vapply(starts, function(theta) {
-    problem$vecchia(theta, rows, problem$neighbours(theta, rows, learning_sizes$starts[["near"]]), FALSE)$value
-  }, 0)
+  }), recursive = FALSE)
+  value <- densities_at(problem, starts, "whole", "starts")
   if (!isTRUE(max(value, -Inf) > least - short_rule[["below"]])) return(NULL)
   run <- climb(problem, starts[[which.max(value)]], "whole", c(8L, 4L))
   if (isTRUE(run$value > least + short_rule[["nats"]])) run

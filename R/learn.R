@@ -89,8 +89,7 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
     now[c("theta", "value")] <- ends[[1L]][c("theta", "value")]
     rival <- find_rival(problem, ends)
   } else if (has_little_noise(problem, now$theta)) {
-    choice <- choose_exactly(now, run)
-    now[c("theta", "exact")] <- choice[c("theta", "exact")]
+    now[c("theta", "exact")] <- choose_exactly(now, run)
   }
   if (!is.null(now$kernels) && is_bare(open_leaf(s$kernel))) { # not at the start of a non-Gaussian fit
     alone <- is_bare(s$kernel) # FALSE with a mean or groups

@@ -141,7 +141,14 @@ as_value <- function(result, to = NULL) {
     own <- seq_len(nrow(turned))
     result$gradient[, own] <- result$gradient[, own, drop = FALSE] %*% t(turned)
   }
-  if (length(result$gradient)) result$gradient <- gradient_before_warp(result$gradient, to$kernel$warp, to$z)
+  if (length(result$gradient) && !is.null(to$kernel$warp)) { # derivatives for warped points
+    tables <- matrix(to$kernel$warp, 2L * warp_knots)
+    own <- seq_len(warp_knots)
+    warp <- list(at = tables[own, , drop = FALSE], to = tables[-own, , drop = FALSE])
+    for (j in seq_len(ncol(tables))) {
+      result$gradient[, j] <- result$gradient[, j] * warp_at(warp, j, to$z[, j])$slope
+    }
+  }
   J <- to$kernel$slopes
   if (is.null(J)) return(result)
   if (length(result$theta)) result$theta <- drop(crossprod(J, result$theta))

@@ -226,8 +226,7 @@ best_in_space <- function(space, design) {
   x <- if (!is.null(design$best)) design$fit$data$x
   known <- variables_by_name(design$fit)[names(space)]
   if (!is.null(x) && !any(vapply(known, is.null, NA))) { # the neighbourhoods of the three rows with the best means
-    mean <- latent_at(design$fit, x, mean_only = TRUE)$mean
-    best <- utils::head(order(design$sign * mean), 3L)
+    best <- utils::head(order(design$sign * latent_at(design$fit, x, mean_only = TRUE)$mean), 3L)
     centre <- pmin(pmax(matrix(unlist(Map(function(v, one) {
       own <- value_along(one, x[best, , drop = FALSE])
       if (is.list(v)) (own - v$lower) / max(v$upper - v$lower, 1e-300) else (own - 0.5) / length(v)

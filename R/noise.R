@@ -12,10 +12,9 @@ asked_noise_trend <- function(noise, data, s) {
   parts <- if (inherits(noise, "formula") && length(noise) == 2L) smooth_terms(noise[[2L]])
   smooth <- NULL
   if (length(parts$smooth)) {
-    as_formula <- function(terms) stats::as.formula(call("~", Reduce(function(a, b) call("+", a, b), terms)))
-    smooth <- mean_columns(as_formula(parts$smooth), data, "noise")
+    smooth <- mean_columns(one_sided(sum_of_terms(parts$smooth)), data, "noise")
     label <- noise
-    noise <- if (identical(parts$smooth, list(quote(.)))) ~ . else as_formula(list(parts$all))
+    noise <- if (identical(parts$smooth, list(quote(.)))) ~ . else one_sided(parts$all)
   }
   columns <- mean_columns(noise, data, "noise")
   if (!length(columns)) return(NULL)
@@ -39,7 +38,7 @@ smooth_terms <- function(term) {
   parts <- lapply(as.list(term)[-1L], smooth_terms)
   all <- lapply(parts, `[[`, "all")
   if (identical(term[[1L]], quote(smooth)) && length(all)) {
-    return(list(all = Reduce(function(a, b) call("+", a, b), all), smooth = all))
+    return(list(all = sum_of_terms(all), smooth = all))
   }
   list(all = as.call(c(term[[1L]], all)), smooth = do.call(c, lapply(parts, `[[`, "smooth")))
 }

@@ -144,9 +144,8 @@ check_made_from <- function(aux, data, model) {
 
 stop_on_failure <- function(result, jitter) {
   if (is.null(result$reason)) return(result)
-  singular <- identical(result$status, 1L)
   abort_numerical(paste0("The objective cannot be evaluated: ", result$reason, ".",
-                         if (singular) sprintf(" Use a `jitter` above %s.", format(jitter))),
+                         if (identical(result$status, 1L)) sprintf(" Use a `jitter` above %s.", format(jitter))),
                   status = result$status)
 }
 # ---- problems of the optimiser: functions of one vector ---------------------------------------------------------

@@ -120,8 +120,7 @@ two_loop <- function(g, pairs) {
   }
   g <- g * (sum(pairs[[n]]$s * pairs[[n]]$y) / sum(pairs[[n]]$y^2))
   for (i in seq_len(n)) {
-    beta <- pairs[[i]]$rho * sum(pairs[[i]]$y * g)
-    g <- g + (alpha[i] - beta) * pairs[[i]]$s
+    g <- g + (alpha[i] - pairs[[i]]$rho * sum(pairs[[i]]$y * g)) * pairs[[i]]$s
   }
   g
 }

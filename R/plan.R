@@ -135,8 +135,7 @@ decide_working <- function(facts, asked, look) {
     n <= near_training_rows && response_of(asked)$concave && response_of(asked)$approx == "laplace" &&
     functions == 1L && !has_groups(asked$kernel)
   next_look <- if (!"rho" %in% names(look)) "points" else if (undecided && !"trial" %in% names(look)) "trial"
-  won <- undecided && isTRUE(look$trial[["gain"]] < -near_trial$gain)
-  if (won) near <- default_neighbours
+  if (undecided && isTRUE(look$trial[["gain"]] < -near_trial$gain)) near <- default_neighbours
   list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,
                         trial = look$trial), next_look = next_look,
        because = c(because_points(facts, asked, list()), because_near(asked, look, near)))

@@ -38,8 +38,7 @@ functions_of_f <- function(likelihood) {
 # Returns the kind of response, by which predict.R selects how predictions are named and shaped.
 response_kind <- function(response) {
   if (response$conjugate) return(if (is.null(response$transform)) "normal" else "transformed")
-  if (has_labels(response)) return("labels")
-  if (response$reads %in% c("ordered", "times", "own")) return(response$reads)
+  if (response$reads %in% c("labels", "ordered", "times", "own")) return(response$reads)
   if (has_classes(response)) "classes" else "other"
 }
 
@@ -73,9 +72,8 @@ engine_sites <- function(likelihood, sites, center) {
 
 log_constant <- function(likelihood, sites) {
   response <- as_response(likelihood)
-  w <- sites$weight %||% 1
   constant <- if (is.null(response$constant)) 0 else response$constant(sites$y, sites$size, response$theta)
-  w * constant + numeric(length(sites$y))
+  (sites$weight %||% 1) * constant + numeric(length(sites$y))
 }
 
 # Returns what learning needs of the responses: list(learned, shape, unit, theta_middle) and two functions of the shape
@@ -141,8 +139,7 @@ curvature_range <- function(likelihood, sites, f, e) {
   response <- as_response(likelihood)
   row <- likelihood$row
   if (!is.null(row$curvature)) { # range by the user's family
-    w <- sites$weight %||% 1
-    return(lapply(row$curvature(f - e, f + e, sites$y), `*`, w))
+    return(lapply(row$curvature(f - e, f + e, sites$y), `*`, sites$weight %||% 1))
   }
   if (!is.null(row)) {
     W <- native_likelihood(sites, f)[3L, ]
@@ -201,8 +198,7 @@ range_of_parts <- function(response, sites, rounding, values) {
 # roots of primes) and their mirror images are used, with the error measured in bench/classes-average.R.
 normal_rule <- function(q, step = 0.3, unit = seq_len(class_draws)) {
   if (q <= 2L) {
-    grid <- seq(-6.6, 6.6, by = step)
-    z <- as.matrix(expand.grid(rep(list(grid), q)))
+    z <- as.matrix(expand.grid(rep(list(seq(-6.6, 6.6, by = step)), q)))
     weight <- exp(-rowSums(z^2) / 2)
     return(list(z = unname(z), weight = weight / sum(weight)))
   }
@@ -223,7 +219,7 @@ class_moments <- function(f, step = 0.3, ...) {
   mean <- square <- matrix(0, n, q + 1L)
   for (s in seq_along(rule$weight)) {
     odds <- f$mean
-    for (j in seq_len(q)) odds <- odds + rule$z[s, j] * L[[j]]
+    for (j in seq_len(q)) odds <- odds + rule$z[s, j] * L[, q * (j - 1L) + seq_len(q), drop = FALSE]
     p <- softmax_of(odds)
     mean <- mean + rule$weight[s] * p
     square <- square + rule$weight[s] * p^2
@@ -292,23 +288,16 @@ logistic_moments <- function(mean, sd) {
   list(mean = first, square = first - slope)
 }
 
-# Returns the columns of the Cholesky factors of n covariance matrices (the rows of `var`), as a list of n x q matrices.
-# A pivot that rounding makes negative counts as 0.
+# Returns the lower Cholesky factors of covariance matrices of q rows, which are the rows of `var`, as rows. A pivot that
+# rounding makes negative counts as 0.
 row_choleskys <- function(var, q) {
-  n <- nrow(var)
-  at <- function(i, j) var[, i + q * (j - 1L)]
-  L <- rep(list(matrix(0, n, q)), q)
+  at <- function(i, j) i + q * (j - 1L)
   for (j in seq_len(q)) {
-    for (i in j:q) {
-      left <- at(i, j)
-      for (k in seq_len(j - 1L)) left <- left - L[[k]][, i] * L[[k]][, j]
-      if (i == j) {
-        pivot <- sqrt(pmax(left, 0))
-        L[[j]][, j] <- pivot
-      } else {
-        L[[j]][, i] <- ifelse(pivot > 0, left / pivot, 0)
-      }
-    }
+    for (k in seq_len(j - 1L)) var[, at(j:q, j)] <- var[, at(j:q, j)] - var[, at(j:q, k)] * var[, at(j, k)]
+    pivot <- sqrt(pmax(var[, at(j, j)], 0))
+    var[, at(j:q, j)] <- var[, at(j:q, j)] / ifelse(pivot > 0, pivot, Inf)
+    var[, at(j, j)] <- pivot
+    var[, at(seq_len(j - 1L), j)] <- 0
   }
-  L
+  var
 }

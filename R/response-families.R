@@ -194,20 +194,15 @@ shape_words <- function(response) {
 #' fit <- pfdtc(dist ~ speed, d, family = tobit(right = 60), kernel = kernel_se())
 #' predict(fit, data.frame(speed = 24))
 #' @export
-weibull <- function(scale = NULL) times_family("weibull", scale)
+weibull <- function(scale = NULL) new_family("weibull", "log", theta = positive_or_null(scale, "scale"))
 
 #' @rdname weibull
 #' @export
-loglogistic <- function(scale = NULL) times_family("loglogistic", scale)
+loglogistic <- function(scale = NULL) new_family("loglogistic", "log", theta = positive_or_null(scale, "scale"))
 
 #' @rdname weibull
 #' @export
-lognormal <- function(scale = NULL) times_family("lognormal", scale)
-
-times_family <- function(name, scale, link = "log", ...) {
-  if (!is.null(scale)) scale <- check_positive(scale, "scale", 1L)
-  new_family(name, link, theta = scale, ...)
-}
+lognormal <- function(scale = NULL) new_family("lognormal", "log", theta = positive_or_null(scale, "scale"))
 
 #' @rdname weibull
 #' @export
@@ -216,7 +211,7 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
   left <- number(left, "left")
   right <- number(right, "right")
   if (left >= right) abort_input("left", sprintf("is %s, but must be below `right`, %s", format(left), format(right)))
-  times_family("tobit", scale, "identity", ends = c(left, right))
+  new_family("tobit", "identity", theta = positive_or_null(scale, "scale"), ends = c(left, right))
 }
 
 # ---- a family by the user's expression ------------------------------------------------------------------------------
@@ -280,8 +275,7 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
   terms <- terms_of_sum(whole)
   in_f <- vapply(terms, function(term) "f" %in% all.vars(term), NA)
   if (!any(in_f)) abort_input("log_density", sprintf("has no `f`: %s", deparse1(whole)))
-  sum_of <- function(terms) Reduce(function(a, b) call("+", a, b), terms)
-  l <- sum_of(terms[in_f])
+  l <- sum_of_terms(terms[in_f])
   slope <- function(e) {
     tryCatch(stats::D(e, "f"), error = function(e) {
       abort_input("log_density", sprintf("has no derivative: %s", deparse1(whole)), hint = conditionMessage(e))
@@ -301,7 +295,7 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
     site = if (concave) "own" else "own_expected", shape = if (length(learned)) learned, support = support,
     kappa = kappa, curvature = curvature,
     constant = if (!all(in_f)) {
-      rest <- sum_of(terms[!in_f])
+      rest <- sum_of_terms(terms[!in_f])
       function(y, size, theta) eval(rest, c(values(theta), list(y = y)), asNamespace("stats"))
     },
     engine = function(sites, theta) {
@@ -327,6 +321,9 @@ expression_of <- function(given, argument, names) {
             hint = sprintf("Give its value, as in parameters = list(%s = 2).", unknown[1L]))
   e
 }
+
+# Returns the call of the sum of some terms.
+sum_of_terms <- function(terms) Reduce(function(a, b) call("+", a, b), terms)
 
 # Returns the terms of a sum, each with its sign.
 terms_of_sum <- function(e) {

@@ -181,7 +181,7 @@ tweedie_row <- list(
 #' @export
 tweedie <- function(p = NULL, phi = NULL) {
   if (!is.null(p)) p <- check_number(p, "p", "a number between 1 and 2", function(v) v > 1 && v < 2)
-  if (!is.null(phi)) phi <- check_positive(phi, "phi", 1L)
+  phi <- positive_or_null(phi, "phi")
   if (is.null(p) && !is.null(phi)) abort_input("phi", "is given without `p`", hint = "Give both or none.")
   new_family("tweedie", "log", theta = phi, df = if (!is.null(p)) (p - 1) / (2 - p))
 }
@@ -320,8 +320,10 @@ class_contrasts <- function(K) {
 
 # ---- log odds -------------------------------------------------------------------------------------------------------
 
-take_rows_of <- function(f, rows) {
-  lapply(f, function(v) if (is.matrix(v)) v[rows, , drop = FALSE] else v[rows])
+# Returns these rows of a vector, a matrix, a data frame, or of each element of a list.
+take_rows_of <- function(v, rows) {
+  if (length(dim(v)) == 2L) return(v[rows, , drop = FALSE])
+  if (is.list(v)) lapply(v, take_rows_of, rows) else v[rows]
 }
 
 # Converts the distribution of contrasts of classes to that of log odds against the first class, which are D times the

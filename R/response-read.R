@@ -2,10 +2,7 @@
 
 #' @rdname student
 #' @export
-nb <- function(theta = NULL) {
-  if (!is.null(theta)) theta <- check_positive(theta, "theta", 1L)
-  new_family("nb", "log", theta = theta)
-}
+nb <- function(theta = NULL) new_family("nb", "log", theta = positive_or_null(theta, "theta"))
 
 #' Model outliers, overdispersed counts, and amounts with zeros
 #'
@@ -43,8 +40,7 @@ nb <- function(theta = NULL) {
 student <- function(df = 4, sigma = NULL) {
   df <- check_positive(df, "df", 1L)
   refuse_if(df < 1, "df", format(df), "at least 1")
-  if (!is.null(sigma)) sigma <- check_positive(sigma, "sigma", 1L)
-  new_family("student", "identity", df = df, theta = sigma)
+  new_family("student", "identity", df = df, theta = positive_or_null(sigma, "sigma"))
 }
 
 #' @export

@@ -87,8 +87,7 @@ links <- list(
   softmax = list(inv = function(f) softmax_of(f), range = c(0, 1), error = 1e-5))
 
 share_of <- function(sites, w) {
-  size <- sites$size %||% 1
-  (sum(w * sites$y) + 0.5) / (sum(w * size + 0 * sites$y) + 1)
+  (sum(w * sites$y) + 0.5) / (sum(w * (sites$size %||% 1) + 0 * sites$y) + 1)
 }
 
 # Returns the unit of f for priors: a robust sd of the response, or the sd if most responses are equal.

@@ -156,7 +156,7 @@ moments_of_response <- function(transform, mean, var, noise, spread) {
   wide <- which(rep_len(spread, length(mean)) > 0)
   if (!is_cut(transform) || !length(wide)) return(out)
   f <- lapply(list(mean = mean, var = var, noise = noise, spread = spread), function(v) rep_len(v, length(mean))[wide])
-  rule <- gauss_hermite(7L)
+  rule <- gauss_rule(7L, sqrt, 1) # for the normal density
   square <- 0
   for (i in seq_along(rule$node)) {
     at <- hermite_back(transform, f$mean, sd_at_step(f, rule$node[i])^2, 0L, 0)
@@ -225,7 +225,7 @@ hermite_back <- function(transform, mean, var, order, sure) {
       now <- after
     }
   }
-  rule <- gauss_legendre(24L)
+  rule <- gauss_rule(24L)
   for (piece in 1:3) {
     half <- (points[[piece + 1L]] - points[[piece]]) / 2
     if (all(half == 0)) next
@@ -246,12 +246,9 @@ hermite_back <- function(transform, mean, var, order, sure) {
        c = parts)
 }
 
-# Returns nodes and weights of Gauss's quadrature rules, for the uniform weight on (-1, 1) and for the normal density,
-# from the eigenvalues of the matrix of their three-term recursion (Golub and Welsch 1969).
-gauss_legendre <- function(n) gauss_rule(n, function(k) k / sqrt(4 * k^2 - 1), 2)
-gauss_hermite <- function(n) gauss_rule(n, sqrt, 1)
-
-gauss_rule <- function(n, recursion, total) {
+# Returns nodes and weights of Gauss's quadrature rule for the uniform weight on (-1, 1), or for a weight with another
+# `total` and three-term `recursion`, from the eigenvalues of the recursion's matrix (Golub and Welsch 1969).
+gauss_rule <- function(n, recursion = function(k) k / sqrt(4 * k^2 - 1), total = 2) {
   k <- seq_len(n - 1L)
   J <- matrix(0, n, n)
   J[cbind(k, k + 1L)] <- J[cbind(k + 1L, k)] <- recursion(k)

@@ -255,8 +255,7 @@ response_log_density <- function(response, given, f) {
   if (has_labels(response)) return(log(class_moments(f)$mean[cbind(seq_along(given$y), given$y)]))
   if (!response$conjugate) return(log_predictive(response$likelihood, given, f$mean, f$var))
   t <- response$transform
-  z <- unname(transformed(t, given$y))
-  out <- noisy_log_density(z, f)
+  out <- noisy_log_density(unname(transformed(t, given$y)), f)
   if (is.null(t)) out else out + log_slope(t, unname(given$y))
 }
 
@@ -347,8 +346,7 @@ convex_back <- function(transform) {
     }))
   }
   lambda <- min(transform$lambda, 2 - transform$lambda)
-  standard <- list(kind = "yeojohnson", lambda = lambda, centre = 0, unit = 1)
-  value <- function(z) untransformed(standard, z)
+  value <- function(z) untransformed(list(kind = "yeojohnson", lambda = lambda, centre = 0, unit = 1), z)
   # Compute the derivative of T^-1 of this order: (1 + lambda z)^(1 / lambda - order) up to a factor (or for z < 0).
   power <- function(z, order) {
     v <- ifelse(z >= 0, log_of_power(pmax(z, 0), lambda), log_of_power(pmax(-z, 0), 2 - lambda))

@@ -132,8 +132,7 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
 # weights, n, center, scale, shift, offset_squares). `given` is list(x, response, w, offset).
 cleaned <- function(fit, given) {
   keep <- (given$w %||% TRUE) > 0
-  r <- given$response - (given$offset %||% 0)
-  y <- (r[keep] - fit$center) / fit$scale
+  y <- ((given$response - (given$offset %||% 0))[keep] - fit$center) / fit$scale
   list(x = given$x[keep, , drop = FALSE], y = y, weights = given$w[keep], n = length(y), center = fit$center,
        scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0), offset_squares = offset_squares(given))
 }
@@ -156,8 +155,6 @@ log_density_shift <- function(n, log_w, scale, rows = 0, ss = 0) {
 }
 
 sum_of_logs <- function(w) if (is.null(w)) 0 else sum(log(w))
-
-# ---- units ----------------------------------------------------------------------------------------------------------
 
 # ---- checks and names -----------------------------------------------------------------------------------------------
 

@@ -12,18 +12,16 @@ formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
                 if (inherits(kernel, "pfdtc_kernel")) as_sum(kernel)$leaves)
   groups <- c(split$groups, lapply(own, `[[`, "group"))
   if (!length(groups)) return(formula)
-  parts <- unlist(lapply(groups, function(group) by_parts(group$by)))
   designs <- unlist(lapply(groups, function(group) design_parts(group$design)$labels))
-  names_of_parts <- vapply(parts, deparse1, "")
+  names_of_parts <- vapply(unlist(lapply(groups, function(group) by_parts(group$by))), deparse1, "")
   smooth <- offsets <- NULL
-  sum_of <- function(terms) Reduce(function(a, b) call("+", a, b), terms)
   if (!is.null(split$smooth)) {
     terms <- stats::terms(split$smooth, data = if (is.list(data)) data)
     smooth <- attr(terms, "term.labels")
     dot <- "." %in% all.vars(split$smooth[[length(split$smooth)]])
     if (dot) smooth <- setdiff(smooth, names_of_parts) # `.` in a formula omits the groups
     offsets <- as.list(attr(terms, "variables"))[1L + attr(terms, "offset")]
-    if (dot) formula[[length(formula)]] <- sum_of(c(lapply(smooth, str2lang), offsets, split$bars))
+    if (dot) formula[[length(formula)]] <- sum_of_terms(c(lapply(smooth, str2lang), offsets, split$bars))
   }
   of_mean <- if (inherits(mean, "formula") && length(mean) == 2L && !identical(mean[[2L]], quote(.))) {
     attr(stats::terms(mean), "term.labels")
@@ -31,7 +29,7 @@ formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
   plain <- function(labels) gsub("`", "", as.character(labels), fixed = TRUE)
   labels <- unique(c(smooth, of_mean, designs, names_of_parts))
   whole <- formula
-  whole[[length(whole)]] <- sum_of(c(lapply(labels, str2lang), offsets))
+  whole[[length(whole)]] <- sum_of_terms(c(lapply(labels, str2lang), offsets))
   attr(whole, "grouped") <- list(
     formula = formula, smooth = plain(smooth), apart = plain(setdiff(c(of_mean, designs), smooth)),
     by = lapply(groups, `[[`, "by"), groups = lapply(split$groups, function(group) {
@@ -184,8 +182,7 @@ check_levels <- function(variables, n, gaussian = TRUE) {
 # Returns the level of a group in each row as text, such as "a:b", or NA if a part is missing.
 group_keys <- function(v, values) {
   keys <- lapply(v$parts, function(part) as.character(values[[part]]))
-  missing <- Reduce(`|`, lapply(keys, is.na))
-  ifelse(missing, NA_character_, do.call(paste, c(unname(keys), sep = ":")))
+  ifelse(Reduce(`|`, lapply(keys, is.na)), NA_character_, do.call(paste, c(unname(keys), sep = ":")))
 }
 
 # Returns the number of each row's level. A level that the fit does not have gets a negative number computed from its

@@ -210,8 +210,7 @@ extended_rows <- function(old, new) {
     unlist(lapply(list(old, new), function(rows) rows[[what]] %||% rep(default, length(rows$response))))
   }
   names <- names(old$response)
-  added <- new$labels %||% (length(names) + seq_along(new$response))
-  if (!is.null(names)) names <- make.unique(c(names, added))
+  if (!is.null(names)) names <- make.unique(c(names, new$labels %||% (length(names) + seq_along(new$response))))
   list(x = rbind(old$x, new$x), response = stats::setNames(c(old$response, new$response), names),
        offset = both("offset", 0), w = both("w", 1), given = c(old$given, new$given), y = c(old$y, new$y),
        size = both("size", 1))

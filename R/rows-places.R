@@ -225,7 +225,6 @@ predictions_at <- function(x, predicted) {
          Spatial = sp::addAttrToGeom(sp::geometry(x), values, match.ID = FALSE),
          stars = stars::st_as_stars(lapply(values, array, dim(x)), dimensions = stars::st_dimensions(x)),
          SpatVector = terra::`values<-`(x, value = values), {
-           out <- terra::setValues(terra::rast(x, nlyrs = ncol(values)), as.matrix(values))
-           stats::setNames(out, names(values))
+           stats::setNames(terra::setValues(terra::rast(x, nlyrs = ncol(values)), as.matrix(values)), names(values))
          })
 }

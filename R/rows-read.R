@@ -175,8 +175,20 @@ add_formula <- function(data, terms, variables, call) {
   # For predictions the offset argument is evaluated again in newdata. If do.call() put a vector into the call, that is
   # impossible, because the vector belongs to the training rows.
   recomputable <- is.null(call$offset) || is.language(call$offset) || length(call$offset) == 1L
-  data$frame <- list(method = "formula", columns = colnames(data$x), terms = input_terms(terms, input_variables(terms)),
-                     variables = variables, offset = if (recomputable) call$offset else NA)
+  # Terms are reduced to inputs and offset() terms. So newdata may lack the response, and variables removed as in
+  # y ~ . - id.
+  a <- attributes(terms)
+  keep <- sort(c(input_variables(terms), a$offset))
+  if (length(terms) == 3L) terms[[2L]] <- NULL
+  a$variables <- a$variables[c(1L, 1L + keep)]
+  a$predvars <- a$predvars[c(1L, 1L + keep)]
+  a$factors <- a$factors[keep, , drop = FALSE]
+  a$offset <- if (length(a$offset)) match(a$offset, keep)
+  a$dataClasses <- a$dataClasses[keep]
+  a$response <- 0L
+  attributes(terms) <- a
+  data$frame <- list(method = "formula", columns = colnames(data$x), terms = terms, variables = variables,
+                     offset = if (recomputable) call$offset else NA)
   data
 }
 
@@ -208,23 +220,6 @@ input_variables <- function(terms) {
 }
 
 # ---- the parts of the formula that predictions need -----------------------------------------------------------------
-
-# Returns the terms reduced to inputs and offset() terms. So newdata may lack the response, and variables removed as in
-# y ~ . - id.
-input_terms <- function(terms, used) {
-  a <- attributes(terms)
-  keep <- sort(c(used, a$offset))
-  body <- terms
-  if (length(body) == 3L) body[[2L]] <- NULL
-  a$variables <- a$variables[c(1L, 1L + keep)]
-  a$predvars <- a$predvars[c(1L, 1L + keep)]
-  a$factors <- a$factors[keep, , drop = FALSE]
-  a$offset <- if (length(a$offset)) match(a$offset, keep)
-  a$dataClasses <- a$dataClasses[keep]
-  a$response <- 0L
-  attributes(body) <- a
-  body
-}
 
 # Returns the variables that newdata must have: those in `data`, and others with a value for each row. R would take a
 # missing one silently from the formula's environment.
@@ -343,13 +338,6 @@ kept_with_rows <- function(fit, added, data) {
   }
   mf <- Map(both, unclass(old)[names(old)], unclass(added$mf)[names(old)])
   frame_to_keep(mf, data, Map(both, raw, added$raw[names(raw)]))
-}
-
-# Returns what a fit keeps of its model frame after the given rows were dropped.
-kept_without_rows <- function(kept, rows) {
-  without <- function(v) if (length(dim(v)) == 2L) v[-rows, , drop = FALSE] else v[-rows]
-  kept[c("columns", "raw")] <- lapply(kept[c("columns", "raw")], lapply, without)
-  kept
 }
 
 # Returns a data frame of the formula's variables at the rows of the fit, with columns of weights and offset. Returns

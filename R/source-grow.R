@@ -69,11 +69,11 @@ drop_rows <- function(fit, rows) {
             sprintf("numbers of rows, from 1 to %d", n))
   rows <- unique(as.integer(rows))
   if (!length(rows)) return(fit)
-  old <- rows_of_data(fit$data)
-  kept <- lapply(old, function(v) if (is.matrix(v)) v[-rows, , drop = FALSE] else v[-rows])
-  data <- data_of_rows(fit$data, kept, fit)
+  data <- data_of_rows(fit$data, take_rows_of(rows_of_data(fit$data), -rows), fit)
   data["na_action"] <- fit["na.action"] <- list(NULL) # its row numbers belong to the old rows
-  data["kept"] <- list(kept_without_rows(fit$data$kept, rows))
+  frame <- c("columns", "raw")
+  data["kept"] <- fit$data["kept"]
+  data$kept[frame] <- take_rows_of(data$kept[frame], -rows)
   fit_of_data(fit, data, -length(rows))
 }
 

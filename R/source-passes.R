@@ -18,8 +18,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   attr(survey$terms, "grouped") <- recipe$grouped
   sample <- survey$sample
   values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # allows matrices
-  x <- bind_columns(variables, values)
-  data <- clean_data(x, sample$r, survey$name, if (survey$weighted) sample$w, NULL,
+  data <- clean_data(bind_columns(variables, values), sample$r, survey$name, if (survey$weighted) sample$w, NULL,
                      columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE, unit = unit)
   data <- add_formula(data, survey$terms, variables, call)
   data$frame$required <- intersect(needed_variables(data$frame), source$columns)
@@ -63,8 +62,7 @@ block_rows <- function(recipe, block, variables = NULL) {
   refuse_if(any(by_data), "formula", sprintf("has `%s`, which depends on all rows", names(mf)[which(by_data)[1L]]),
             hint = "Variables of a row source are computed block by block.")
   labels <- row.names(mf)
-  used <- names(mf)[input_variables(terms)]
-  inputs <- coded_variables(mf, match(used, names(mf)), recipe$grouped)
+  inputs <- coded_variables(mf, input_variables(terms), recipe$grouped)
   for (i in seq_along(variables)) {
     seen <- if (inputs[[i]]$kind == "group") inputs[[i]]$levels else inputs[[i]]$used
     if (same_kind(variables[[i]], inputs[[i]]) && all(seen %in% variables[[i]]$levels)) next
@@ -180,13 +178,9 @@ merge_moments <- function(a, b) {
 # random key, and the smallest keys win, so that samples of parts can be joined.
 smallest_keys <- function(parts, size = parts[[1L]]$size) {
   rows <- bind_blocks(parts)
-  if (length(rows$key) > size) rows <- take_sampled(rows, which(rows$key <= sort(rows$key, partial = size)[size]))
+  if (length(rows$key) > size) rows <- take_rows_of(rows, which(rows$key <= sort(rows$key, partial = size)[size]))
   rows$size <- size
   rows
-}
-
-take_sampled <- function(rows, i) {
-  lapply(rows, function(v) if (is.list(v)) take_sampled(v, i) else if (is.matrix(v)) v[i, , drop = FALSE] else v[i])
 }
 
 # ---- products on workers --------------------------------------------------------------------------------------------
