@@ -47,11 +47,10 @@ Ops.pfdtc_kernel <- function(e1, e2) {
       list(variance = if (length(given)) prod(given), leaves = unique(factors))
     }, pairs$a, pairs$b)))
   }
-  number <- list(e1, e2)[[which(numbers)]]
-  kernel <- list(e1, e2)[[which(!numbers)]]
+  number <- if (numbers[1L]) e1 else e2
   refuse_if(.Generic == "+", "kernel", describe(number), "a kernel",
             hint = "For an unknown constant add kernel_constant().")
-  kernel <- as_sum(kernel)
+  kernel <- as_sum(if (numbers[1L]) e2 else e1)
   # Give a term without a variance the variance 1, so that it can be multiplied.
   kernel$terms <- lapply(kernel$terms, function(t) replace(t, "variance", c(t$variance, 1)[1L]))
   refuse_if(!is_finite_number(number) || number <= 0, "kernel", describe(number), message = sprintf(

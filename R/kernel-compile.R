@@ -235,27 +235,6 @@ smooth_inputs <- function(kernel) {
 # A factor may have one lengthscale for several columns: for the three columns of sphere(), or for those of an R factor
 # with many levels. leaf$shared has the number of each column's lengthscale, and the names of the inputs.
 
-# Returns the name of the input that each column belongs to, or NULL if each input is one column. An R factor has a
-# column of 0 and 1 for each level, and sphere() has three.
-column_groups <- function(inputs, names, variables) {
-  groups <- if (is.null(names)) as.character(inputs) else names[inputs]
-  for (v in variables) {
-    if (!is.null(v$levels) || identical(v$kind, "sphere")) groups[inputs %in% v$columns] <- v$name
-  }
-  if (anyDuplicated(groups)) groups
-}
-
-# Returns `shared` (see above) for a factor of these columns, or NULL if each column has its own lengthscale. `given`
-# has lengthscales from the user.
-shared_lengthscales <- function(inputs, names, variables, given = NULL) {
-  variables <- Filter(function(v) any(inputs %in% v$columns), variables)
-  factors <- vapply(variables, function(v) identical(v$kind, "factor"), NA) & length(given) != length(inputs)
-  levels <- lengths(lapply(variables, `[[`, "columns"))
-  many <- factors & (levels > most_lengthscales[["factor"]] | sum(levels[factors]) > most_lengthscales[["all"]])
-  one <- variables[many | vapply(variables, function(v) identical(v$kind, "sphere"), NA)]
-  if (length(one)) shared_by(column_groups(inputs, names, one))
-}
-
 shared_by <- function(groups) stats::setNames(match(groups, unique(groups)), groups)
 
 shares_lengthscale <- function(leaf) isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")
@@ -336,4 +315,82 @@ expand_additive <- function(parts, table) {
   at <- cbind(rep(seq_along(rows), lengths(rows)), abs(unlist(rows)))
   M[at] <- sign(unlist(rows))
   list(leaves = leaves, terms = terms, M = M, weights = weights)
+}
+
+# ---- rotated and warped inputs --------------------------------------------------------------------------------------
+
+# Factors may read other inputs in place of x. The engine computes them from the rows that it is given (arg_inputs() in
+# src/args.c), so that everything else is in terms of x.
+
+# The factors of a kernel may read rotated inputs z = x B in place of some columns of x. leaf$rotation is list(inputs,
+# by): the columns and B, the same for all factors that read these columns.
+
+# Returns the rotation of a kernel, or NULL.
+rotation_of <- function(kernel) shared_by_leaves(kernel, "rotation", "rotated")
+
+# Returns the element of the factors called `what` (or NULL), which is the same for all factors of its inputs.
+shared_by_leaves <- function(kernel, what, word) {
+  if (!is.null(kernel$engine)) kernel <- kernel$kernel
+  leaves <- if (is.null(kernel$leaves)) list(kernel) else kernel$leaves
+  found <- Find(Negate(is.null), lapply(leaves, `[[`, what))
+  if (is.null(found)) return(NULL)
+  same <- vapply(leaves, function(leaf) identical(leaf[[what]], found) || !any(leaf$inputs %in% found$inputs), NA)
+  refuse_if(!all(same), "kernel", sprintf("one with %s inputs and another factor of the same inputs", word),
+            sprintf("one whose factors all read %s inputs", word), hint = "Leave out one of the kernels.")
+  found
+}
+
+# Returns x with rotated or warped columns, as the factors of the kernel read them.
+rotated <- function(kernel, x) {
+  rotation <- rotation_of(kernel)
+  if (!is.null(rotation)) x[, rotation$inputs] <- x[, rotation$inputs, drop = FALSE] %*% rotation$by
+  warp <- warp_of(kernel)
+  for (k in seq_along(warp$inputs)) {
+    x[, warp$inputs[k]] <- warp_at(warp, k, x[, warp$inputs[k]])$value
+  }
+  x
+}
+
+# Returns the rotation as a matrix for the given columns, with 1 on the diagonal for those not rotated.
+matrix_of_rotation <- function(rotation, columns = seq_len(max(rotation$inputs))) {
+  by <- diag(1, length(columns))
+  at <- match(rotation$inputs, columns)
+  by[at, at] <- rotation$by
+  by
+}
+
+# Returns the derivatives of the inputs that a factor reads (columns) with respect to those of x (rows).
+slopes_of_rotation <- function(leaf) {
+  if (is.null(leaf$rotation)) diag(1, length(leaf$inputs)) else matrix_of_rotation(leaf$rotation, leaf$inputs)
+}
+
+# In place of rotated inputs, the factors may read z_j = w_j(x_j): `leaf$warp` is list(inputs, at, to, share). `at` and
+# `to` have a column for each input: warp_knots increasing knots and the values there. w_j is linear between the knots
+# and beyond them. All factors that read these inputs have the same warp.
+
+# Returns the warp of a kernel, or NULL.
+warp_of <- function(kernel) shared_by_leaves(kernel, "warp", "warped")
+
+# Returns w and its slope at the values x of warped input k, as list(value, slope). At a knot the slope is the left one.
+warp_at <- function(warp, k, x) {
+  at <- warp$at[, k]
+  i <- findInterval(x, at, all.inside = TRUE, left.open = TRUE)
+  slope <- (diff(warp$to[, k]) / diff(at))[i]
+  list(value = warp$to[i, k] + (x - at[i]) * slope, slope = slope)
+}
+
+# Returns the slope of column `column` of the inputs that a kernel reads, at the rows of x.
+warp_slope <- function(kernel, x, column) {
+  warp <- warp_of(kernel)
+  k <- match(column, warp$inputs, nomatch = 0L)
+  if (k) warp_at(warp, k, x[, column])$slope else rep(1, nrow(x))
+}
+
+# Returns the warp as the engine reads it: the knots and values of all columns up to the last warped one.
+table_of_warp <- function(warp) {
+  unlist(lapply(seq_len(max(warp$inputs)), function(column) {
+    k <- match(column, warp$inputs)
+    same <- as.double(seq_len(warp_knots) - 1L) # w(x) = x
+    if (is.na(k)) c(same, same) else c(warp$at[, k], warp$to[, k])
+  }))
 }

@@ -118,9 +118,8 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
       max(abs(given - t(given))) < 1e-12 && max(abs(diag(given) - 1)) < 1e-12
     refuse_if(!ok, "correlation", describe(given), "a symmetric matrix with a row for each level and 1 on its diagonal")
     least <- min(eigen(given, symmetric = TRUE, only.values = TRUE)$values)
-    if (least < -1e-10 * nrow(given)) { # negative beyond rounding
-      abort_input("correlation", sprintf("is not positive semidefinite: it has the eigenvalue %.3g", least))
-    }
+    refuse_if(least < -1e-10 * nrow(given), "correlation", # negative beyond rounding
+              sprintf("is not positive semidefinite: it has the eigenvalue %.3g", least))
     correlation <- "given"
   } else if (is.numeric(correlation)) {
     correlation <- check_positive(correlation, "correlation", 1L)

@@ -78,17 +78,34 @@ leaf_columns <- function(leaf, x, argument, variables) {
       if (name %in% known) variables[[match(name, known)]]$columns else match(name, names)
     })
     lost <- vapply(columns, anyNA, NA)
-    if (any(lost)) {
-      abort_input(argument, sprintf("has the input `%s`, which is no column of the data", inputs[lost][1L]),
-                  hint = sprintf("The columns are %s.", list_quoted(unique(c(known, names)))))
-    }
+    refuse_if(any(lost), argument, sprintf("has the input `%s`, which is no column of the data", inputs[lost][1L]),
+              hint = sprintf("The columns are %s.", list_quoted(unique(c(known, names)))))
     return(unique(unlist(columns)))
   }
-  if (length(inputs) && max(inputs) > ncol(x)) {
-    abort_input(argument, sprintf("has column %d as an input, but there are %d columns of inputs", max(inputs),
-                                  ncol(x)))
-  }
+  refuse_if(length(inputs) && max(inputs) > ncol(x), argument,
+            sprintf("has column %d as an input, but there are %d columns of inputs", max(inputs), ncol(x)))
   inputs
+}
+
+# Returns the name of the input that each column belongs to, or NULL if each input is one column. An R factor has a
+# column of 0 and 1 for each level, and sphere() has three.
+column_groups <- function(inputs, names, variables) {
+  groups <- if (is.null(names)) as.character(inputs) else names[inputs]
+  for (v in variables) {
+    if (!is.null(v$levels) || identical(v$kind, "sphere")) groups[inputs %in% v$columns] <- v$name
+  }
+  if (anyDuplicated(groups)) groups
+}
+
+# Returns `shared` (kernel-compile.R) for a factor of these columns, or NULL if each column has its own lengthscale.
+# `given` has lengthscales from the user.
+shared_lengthscales <- function(inputs, names, variables, given = NULL) {
+  variables <- Filter(function(v) any(inputs %in% v$columns), variables)
+  factors <- vapply(variables, function(v) identical(v$kind, "factor"), NA) & length(given) != length(inputs)
+  levels <- lengths(lapply(variables, `[[`, "columns"))
+  many <- factors & (levels > most_lengthscales[["factor"]] | sum(levels[factors]) > most_lengthscales[["all"]])
+  one <- variables[many | vapply(variables, function(v) identical(v$kind, "sphere"), NA)]
+  if (length(one)) shared_by(column_groups(inputs, names, one))
 }
 
 # Returns the names of the variables that the columns belong to. A variable counts only if all its columns are there.

@@ -1,9 +1,9 @@
-# Chooses which inputs a kernel of classes reads in place of x (kernel-inputs.R): inputs in which the classes scatter
+# Chooses which inputs a kernel of classes reads in place of x (kernel-compile.R): inputs in which the classes scatter
 # alike, or inputs between x and its normal scores.
 
 # ---- rotated inputs --------------------------------------------------------------------------------------------------
 
-# Returns a rotation (kernel-inputs.R) to inputs z that are uncorrelated within classes: z_1 = x_1, and z_j is x_j
+# Returns a rotation (kernel-compile.R) to inputs z that are uncorrelated within classes: z_1 = x_1, and z_j is x_j
 # minus its regression on the inputs before it, in the unit of x_j. Columns of 0 and 1 are not rotated. Returns NULL for
 # responses without classes, with groups or shared lengthscales, with fewer than `rotation_rows` rows an input, or if
 # inputs depend linearly.
@@ -69,7 +69,7 @@ inputs_to_warp <- function(rows, s) {
   which(!coded & vapply(seq_len(ncol(x)), function(j) length(unique(x[, j])) > 2L, NA))
 }
 
-# Returns the warp (kernel-inputs.R) of these inputs to (1 - share) x + share (m + s q(x)). m and s are mean and sd of
+# Returns the warp (kernel-compile.R) of these inputs to (1 - share) x + share (m + s q(x)). m and s are mean and sd of
 # the input, and q(x) is its normal score, the normal quantile of (rank - 1/2) / n. The knots are quantiles of x.
 warp_to_scores <- function(x, inputs, share) {
   each <- lapply(inputs, function(j) {

@@ -11,24 +11,20 @@ learn_laplace_stage <- function(data, s, state) {
   kept <- if (has_labels(response_of(s)) && length(levels) > class_points[["learn"]]) {
     sort(order(tabulate(data$sites$y, length(levels)), decreasing = TRUE)[seq_len(class_points[["learn"]])])
   }
-  found <- run_stage(state, "learn", {
-    found <- if (is.null(kept)) learn_laplace(data, s, start, state)
-    if (!is.null(kept)) {
-      if (length(s$free) || isTRUE(s$center)) {
-        tell_classed("classes", sprintf("Hyperparameters are learned on the %d classes with most rows, of %d classes.",
-                                        length(kept), length(levels)))
-      }
-      own <- which(data$sites$y %in% kept)
-      sites <- take_sites(data$sites, own)
-      sites$y <- match(sites$y, kept)
-      few <- s
-      few$likelihood$levels <- levels[kept]
-      found <- learn_laplace(list(x = data$x[own, , drop = FALSE], sites = sites), few,
-                             replace(start, "center", list(center[kept])), state)
-      center[kept] <- found$center + mean(center[kept]) - mean(found$center)
-      found$center <- center
+  found <- run_stage(state, "learn", if (is.null(kept)) learn_laplace(data, s, start, state) else {
+    if (length(s$free) || isTRUE(s$center)) {
+      tell_classed("classes", sprintf("Hyperparameters are learned on the %d classes with most rows, of %d classes.",
+                                      length(kept), length(levels)))
     }
-    found
+    own <- which(data$sites$y %in% kept)
+    sites <- take_sites(data$sites, own)
+    sites$y <- match(sites$y, kept)
+    few <- s
+    few$likelihood$levels <- levels[kept]
+    found <- learn_laplace(list(x = data$x[own, , drop = FALSE], sites = sites), few,
+                           replace(start, "center", list(center[kept])), state)
+    center[kept] <- found$center + mean(center[kept]) - mean(found$center)
+    replace(found, "center", list(center))
   }, otherwise = state$so_far) %||% start
   if (length(found$center) < length(center)) found$center <- start$center # interrupted in the fit of few classes
   found$model <- new_model(found$kernel, 1)

@@ -203,7 +203,14 @@ pool_of_rows <- function(data, s) {
   pool$count$evaluations <- 0L
   pool$few <- pool$share == 1 && n <= most_exact_rows()
   pool <- pool_of_response(pool, data)
-  if (length(columns)) with_levels(pool, columns) else pool
+  if (!length(columns)) return(pool)
+  # Renumber the levels from 1. take() returns the rows of lowest rank in the random order, so that all their neighbours
+  # are among them, as the integrated likelihood needs.
+  for (column in columns) pool$x[, column] <- match(pool$x[, column], sort(unique(pool$x[, column])))
+  pool$levels <- apply(pool$x[, columns, drop = FALSE], 2L, max)
+  by_rank <- order(pool$rank)
+  pool$take <- function(count) by_rank[seq_len(min(count, pool$n))]
+  pool
 }
 
 # Returns the pool with other responses for the same rows, those of `data`, and the units that follow from them.
@@ -266,7 +273,7 @@ response_units <- function(data) {
 # Returns TRUE if equal steps between responses need not come from rounding, but from equal steps between inputs: no two
 # inputs have the same response, or y is a sum of quadratic functions of single inputs.
 is_regular <- function(data, y) {
-  if (!is.null(data$prior_weights)) y <- y[data$prior_weights > 0]
+  y <- of_used_rows(data, y)
   n <- nrow(data$x)
   if (data$shift$ss > 1e-12 * data$n) return(FALSE) # equal inputs have different responses
   if (!is.null(data$group)) y <- y[match(seq_len(n), data$group)]
@@ -309,16 +316,6 @@ rows_of_levels <- function(x, columns, most,
   rows <- rows[sample.int(length(rows))]
   first <- stats::ave(seq_along(rows), x[rows, columns[1L]], FUN = seq_along) <= effect_learning[["rows"]]
   sort(rows[order(!first)[seq_len(most)]])
-}
-
-# Renumbers the levels in a pool from 1. take() returns the rows of lowest rank in the random order, so that all their
-# neighbours are among them, as the integrated likelihood needs.
-with_levels <- function(pool, columns) {
-  for (column in columns) pool$x[, column] <- match(pool$x[, column], sort(unique(pool$x[, column])))
-  pool$levels <- apply(pool$x[, columns, drop = FALSE], 2L, max)
-  by_rank <- order(pool$rank)
-  pool$take <- function(count) by_rank[seq_len(min(count, pool$n))]
-  pool
 }
 
 # Returns list(value, score, information) of the Vecchia likelihood with integrated effects: derivatives in the logs of

@@ -200,7 +200,7 @@ with_short_lengthscale <- function(tried, from) {
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
   plain <- plain_response(data, asked)
-  y <- unname(used_responses(data))
+  y <- unname(of_used_rows(data, data$response))
   values <- if (is.null(plain)) values_of_response(y, auto) else "given"
   open <- values %in% c("few", "many")
   curved <- diff(range(y)) > sqrt(.Machine$double.eps) * max(abs(y)) # else the log is linear up to rounding
@@ -231,10 +231,6 @@ plain_response <- function(data, asked) {
     groups = length(data$groups) > 0L && !length(smooth_columns(data$x, placed_variables(data$frame))),
     rows = data$n < response_rule[["rows"]] || diff(range(data$y)) == 0)
   if (any(given)) names(given)[given][1L]
-}
-
-used_responses <- function(data) {
-  if (is.null(data$prior_weights)) data$response else data$response[data$prior_weights > 0]
 }
 
 # Returns "two" if the responses have two values, "few" if they have few, else "many". If `tell` is TRUE, a message

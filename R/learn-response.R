@@ -53,7 +53,7 @@ data_as_modelled <- function(data, model, asked) {
                        labels = names(y))
     kept <- c("na_action", "input_center", "input_scale")
     out[kept] <- data[kept]
-    used <- used_responses(data)
+    used <- of_used_rows(data, y)
     out$shift$constant <- out$shift$constant + sum(log_slope(transform, unname(used)))
     transform$ends <- transformed(transform, range(used))
     out[c("given_response", "transform")] <- list(y, transform)
@@ -178,7 +178,7 @@ rows_around <- function(data, problem, theta, size) {
 # without copies. `y` is as given, and `group` is the number of the distinct input. `made` keeps the pool of these rows.
 rows_for_response <- function(data, taken) {
   inputs <- training_inputs(data)
-  used <- if (is.null(data$prior_weights)) seq_along(data$response) else which(data$prior_weights > 0)
+  used <- of_used_rows(data, seq_along(data$response))
   copy <- copies_in(data)
   if (!is.null(copy)) used <- used[!duplicated(copy)]
   x <- inputs$x[inputs$index[used], , drop = FALSE]

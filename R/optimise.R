@@ -63,6 +63,11 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_tim
   first <- point$value
   pairs <- list()
   small_steps <- blocked_steps <- 0L
+  no_lower_value <- function() {
+    blocked <- search$blocked
+    if (is.null(blocked)) list(convergence = 0L, message = "no lower value can be found in double precision") else
+      list(convergence = 51L, message = sprintf("no lower value can be found: further on, %s", blocked))
+  }
   for (iteration in seq_len(maxit)) {
     direction <- -two_loop(point$gradient, pairs)
     slope <- sum(direction * point$gradient)
@@ -81,7 +86,7 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_tim
         pairs <- list()
         next
       }
-      return(no_lower_value(search$blocked))
+      return(no_lower_value())
     }
     s <- new$par - point$par
     y <- new$gradient - point$gradient
@@ -97,15 +102,10 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_tim
     blocked_steps <- if (small && !is.null(search$blocked)) blocked_steps + 1L else 0L
     small_steps <- if (small && is.null(search$blocked)) small_steps + 1L else 0L
     if (small_steps >= 3L) return(list(convergence = 0L, message = "converged"))
-    if (blocked_steps >= 5L) return(no_lower_value(search$blocked))
+    if (blocked_steps >= 5L) return(no_lower_value())
     if (out_of_time()) return(list(convergence = 2L, message = "`max_seconds` was reached"))
   }
   list(convergence = 1L, message = "`maxit` was reached")
-}
-
-no_lower_value <- function(blocked = NULL) {
-  if (is.null(blocked)) return(list(convergence = 0L, message = "no lower value can be found in double precision"))
-  list(convergence = 51L, message = sprintf("no lower value can be found: further on, %s", blocked))
 }
 
 # Returns H g, with the L-BFGS approximation H of the inverse Hessian. `pairs` has list(s, y, rho = 1 / s'y): steps s

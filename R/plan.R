@@ -93,18 +93,20 @@ decide_posterior <- function(facts, asked, look) {
   if (is.null(look$rho)) return(list(posterior = list(kind = "points", m = m, neighbours = 0L), next_look = "points"))
   one_factor <- facts$n <= near_training_rows && m + facts$effects <= dense_effects
   open <- open && (facts$keep || facts$sample) && (!grouped || one_factor && !facts$source)
-  too_few <- look$rho >= enough_unexplained
-  undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= trial_unexplained && !grouped
+  too_few <- look$rho >= unexplained_rule[["enough"]]
+  undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= unexplained_rule[["trial"]] &&
+    !grouped
   default <- if (grouped) neighbours_with_groups else default_neighbours
   near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default else 0L
   near <- min(near, facts$n)
-  short <- look$rho > short_unexplained && (!isTRUE(look$left <= short_left) || !is.null(look$few))
+  very_few <- look$rho > unexplained_rule[["short"]]
+  short <- very_few && (!isTRUE(look$left <= unexplained_rule[["left"]]) || !is.null(look$few))
   if (open && short && near > 0L) m <- min(m, few_points)
   if (undecided && !facts$source && !"trial" %in% names(look)) {
     return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = "trial"))
   }
   alone <- undecided && isTRUE(look$trial[["gain"]] > look$trial[["se"]])
-  compared <- if (facts$n <= more_points[["rows"]]) "dense" else if (look$rho > short_unexplained && !short) "few"
+  compared <- if (facts$n <= more_points[["rows"]]) "dense" else if (very_few && !short) "few"
   if (open && facts$keep && !facts$source && !grouped && !alone && near > 0L && is.null(asked$neighbours) &&
         is.null(look$exact) && !is.null(compared) && !compared %in% names(look)) {
     return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = compared))
@@ -214,7 +216,7 @@ because_near <- function(asked, look, near) {
                     "no neighbours", as.integer(look$trial[["rows"]]), look$trial[["gain"]], look$trial[["se"]])
   } else if (!is.null(rho)) {
     sprintf("%s: %s.", rho, if (near > 0L) sprintf("predictions use %d nearest neighbours", near) else
-      if (look$rho < enough_unexplained) "nearest neighbours would not change predictions" else
+      if (look$rho < unexplained_rule[["enough"]]) "nearest neighbours would not change predictions" else
         "nearest neighbours would change predictions, but are not used")
   }
   c(neighbours = text)

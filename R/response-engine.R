@@ -288,8 +288,8 @@ logistic_moments <- function(mean, sd) {
   list(mean = first, square = first - slope)
 }
 
-# Returns the lower Cholesky factors of covariance matrices of q rows, which are the rows of `var`, as rows. A pivot that
-# rounding makes negative counts as 0.
+# Returns the lower Cholesky factors of covariance matrices of q rows. Each matrix is a row of `var`, and each factor a
+# row of the result. A pivot that rounding makes negative counts as 0.
 row_choleskys <- function(var, q) {
   at <- function(i, j) i + q * (j - 1L)
   for (j in seq_len(q)) {

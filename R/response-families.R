@@ -307,7 +307,7 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
     } else {
       function(f, theta) NA_real_ * f
     }))
-  new_family("own", "latent", row = row, text = deparse1(whole), has_mean = !is.null(mean))
+  new_family("own", "latent", row = row, text = deparse1(whole))
 }
 
 # Returns the expression in a one-sided formula, or in the body of a function.

@@ -148,10 +148,9 @@ read_response <- function(likelihood, response, weights, argument, n) {
     out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
   }
   size <- max(abs(out$response), 0)
-  if (size > 1e30 || size > 0 && size < 1e-30) { # keeps squares representable
-    abort_input(argument, sprintf("has values of size %.3g, outside the range from 1e-30 to 1e30", size),
-                hint = "Divide it by a constant.")
-  }
+  refuse_if(size > 1e30 || size > 0 && size < 1e-30, argument, # keeps squares representable
+            sprintf("has values of size %.3g, outside the range from 1e-30 to 1e30", size),
+            hint = "Divide it by a constant.")
   if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
   out
 }
@@ -184,13 +183,10 @@ read_censored <- function(response, argument, n, likelihood, positive) {
     U <- ifelse(status == 0, Inf, if (type == "interval") ifelse(status == 3, m[, "time2"], time) else time)
     bad <- which(is.na(L + U) & !(is.infinite(L) & is.infinite(U)) | L > U | L == Inf | U == -Inf |
                    positive & (L < 0 | U <= 0))
-    if (length(bad)) {
-      abort_input(argument, time[bad[1L]],
-                  paste0(if (positive) "finite times above 0" else "finite numbers",
-                         ", in intervals whose first end is the smaller one"),
-                  where = sprintf("row %d", bad[1L]),
-                  hint = if (positive && any(time <= 0, na.rm = TRUE)) "family = tobit() takes any numbers.")
-    }
+    refuse_if(length(bad), argument, time[bad[1L]],
+              paste0(if (positive) "finite times above 0" else "finite numbers",
+                     ", in intervals whose first end is the smaller one"), where = sprintf("row %d", bad[1L]),
+              hint = if (positive && any(time <= 0, na.rm = TRUE)) "family = tobit() takes any numbers.")
     L <- unname(as.double(L))
     U <- unname(as.double(U))
   } else {

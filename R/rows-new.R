@@ -299,7 +299,13 @@ frame_by_name <- function(fit, given, caller) {
   }
   call[names(given)] <- given
   mf <- eval(call, environment(call$formula), caller)
-  if (!any(c("formula", "data", "subset", "na.action") %in% names(given))) check_same_rows(fit, mf)
+  other <- any(c("formula", "data", "subset", "na.action") %in% names(given))
+  if (other || is.null(fit$data) || nrow(mf) != length(fit$data$response)) return(mf)
+  inputs <- training_inputs(fit$data)
+  now <- tryCatch(bind_columns(fit$frame$variables, mf), error = function(e) NULL)
+  same <- isTRUE(all.equal(now, inputs$x[inputs$index, , drop = FALSE], check.attributes = FALSE, tolerance = 1e-12))
+  refuse_if(!same, "data", "changed", "as they were", message = sprintf(
+    "`%s` is not the data of the fit any more: its rows have changed.", deparse1(fit$call$data)), hint = "Fit again.")
   mf
 }
 
@@ -319,17 +325,6 @@ refuse_lost_data <- function(fit, name) {
               message = sprintf("The fit does not hold its rows, and `%s` is not a data frame here.", deparse1(name)),
               hint = if (is.null(fit$data)) "Give the rows as `newdata`, or fit with `keep_data = TRUE`." else
                 "Make these data available again, or fit again.")
-}
-
-# Stops if the inputs in a model frame differ from those of the fit.
-check_same_rows <- function(fit, mf) {
-  n <- if (is.null(fit$data)) fit$nobs else length(fit$data$response)
-  if (is.null(fit$data) || nrow(mf) != n) return()
-  inputs <- training_inputs(fit$data)
-  now <- tryCatch(bind_columns(fit$frame$variables, mf), error = function(e) NULL)
-  same <- isTRUE(all.equal(now, inputs$x[inputs$index, , drop = FALSE], check.attributes = FALSE, tolerance = 1e-12))
-  refuse_if(!same, "data", "changed", "as they were", message = sprintf(
-    "`%s` is not the data of the fit any more: its rows have changed.", deparse1(fit$call$data)), hint = "Fit again.")
 }
 
 # Returns TRUE if the call's `data` is a name under which no data are found, in `caller` or the formula's environment.

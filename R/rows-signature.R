@@ -83,11 +83,12 @@ copies_of <- function(y, group) {
   if ((agreement - chance) / (1 - chance) > copy_rule[["kappa"]]) each
 }
 
+# Returns the elements of v, one for each given row, for the rows of positive weight.
+of_used_rows <- function(data, v) if (is.null(data$prior_weights)) v else v[data$prior_weights > 0]
+
 # Returns the cleaned response of each used row, before equal rows were merged.
 response_of_rows <- function(data) {
-  r <- data$response - (data$offset %||% 0)
-  if (!is.null(data$prior_weights)) r <- r[data$prior_weights > 0]
-  unname((r - data$center) / data$scale)
+  unname((of_used_rows(data, data$response - (data$offset %||% 0)) - data$center) / data$scale)
 }
 
 # Returns the groups of copies among the rows of the data, see copies_of(). Data with a non-Gaussian likelihood have

@@ -82,11 +82,9 @@ check_growing <- function(fit) {
   if (method_traits(fit)$some) abort_input("fit", sprintf("is a fit by %s(), which does not use all rows", fit$method))
   family <- if (!response_of(fit)$conjugate) paste("family", response_of(fit)$label)
   needs <- c(family, if (!is.null(fit$factors$groupings)) "groups", if (!is.null(fit$transform)) "a transform")[1L]
-  if (is.null(fit$data) && length(needs)) {
-    abort_input("fit", sprintf("has %s, but not its data", needs), hint = paste0(
-      "Fit with keep_data = TRUE.",
-      if (!is.null(family)) " Its mode depends on all rows, so sums over the old rows are not enough."))
-  }
+  refuse_if(is.null(fit$data) && length(needs), "fit", sprintf("has %s, but not its data", needs), hint = paste0(
+    "Fit with keep_data = TRUE.",
+    if (!is.null(family)) " Its mode depends on all rows, so sums over the old rows are not enough."))
   fit
 }
 

@@ -123,22 +123,20 @@ survey_visit <- function(recipe, size) {
 survey_merge <- function(a, b) {
   if (length(b$moments)) {
     a$moments <- if (length(a$moments)) merge_moments(a$moments, b$moments) else b$moments
-    a$variables <- Map(merge_variables, a$variables, b$variables)
+    a$variables <- Map(function(a, b) {
+      if (setequal(c(a$kind, b$kind), c("logical", "numeric"))) a$kind <- b$kind <- "numeric" # a block of NA is logical
+      refuse_if(!same_kind(a, b), "data",
+                sprintf("has `%s` as %s in one block and as %s in another", a$name, a$kind, b$kind))
+      joined <- switch(a$kind, group = c("levels", "plain"), factor = c("levels", "used"))
+      a[joined] <- Map(union, a[joined], b[joined])
+      if (a$kind == "factor") a$declared <- a$declared && b$declared
+      a
+    }, a$variables, b$variables)
   }
   for (what in c("omitted", "log_w", "offset_squares")) a[[what]] <- a[[what]] + b[[what]]
   a$weighted <- a$weighted || b$weighted
   a$largest <- max(a$largest, b$largest)
   a$sample <- smallest_keys(list(a$sample, b$sample))
-  a
-}
-
-merge_variables <- function(a, b) {
-  if (setequal(c(a$kind, b$kind), c("logical", "numeric"))) a$kind <- b$kind <- "numeric" # a block of NA is logical
-  refuse_if(!same_kind(a, b), "data",
-            sprintf("has `%s` as %s in one block and as %s in another", a$name, a$kind, b$kind))
-  joined <- switch(a$kind, group = c("levels", "plain"), factor = c("levels", "used"))
-  a[joined] <- Map(union, a[joined], b[joined])
-  if (a$kind == "factor") a$declared <- a$declared && b$declared
   a
 }
 

@@ -271,19 +271,13 @@ neighbours_with_groups <- 60L
 # and 7.08) (bench/satellite.R).
 far_neighbours <- 200L
 
-# If the mean residual prior variance, divided by the noise variance, is below this ratio, neighbours or moved points
-# change held-out log densities by less than 0.001 nats (bench/trial.R), and are not used.
-enough_unexplained <- 0.005
-
-# Above that, and up to this ratio, held-out rows decide between neighbours and inducing points alone (bench/trial.R).
-trial_unexplained <- 0.5
-
-# Above this ratio neighbours do nearly all, and need only `few_points` inducing points (bench/near.R).
-short_unexplained <- 5
-
-# Few points also need this ratio of residual to prior variance. Below it, even without noise, 200 points gain .10
-# (Hartmann) and .35 nats (borehole) of held-out log density over 50, for 6,000 rows (bench/cliff.R).
-short_left <- 0.5
+# These are limits of the mean residual prior variance, divided by the noise variance. Below `enough`, neighbours or
+# moved points change held-out log densities by less than 0.001 nats, and are not used. Between `enough` and `trial`,
+# held-out rows decide between neighbours and inducing points alone (bench/trial.R). Above `short`, neighbours do nearly
+# all, and need only `few_points` inducing points (bench/near.R). For this, residual over prior variance must also
+# exceed `left`. Below it, even without noise, 200 points gain .10 (Hartmann) and .35 nats (borehole) of held-out log
+# density over 50, for 6,000 rows (bench/cliff.R).
+unexplained_rule <- c(enough = 0.005, trial = 0.5, short = 5, left = 0.5)
 
 # The comparison has this many rows in posteriors, held out, and as possible neighbours (bench/trial.R).
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)

@@ -17,7 +17,7 @@ test_that("of many rows of a smooth function points alone are kept, with a kerne
   rank <- match(chosen, vapply(by_roughness, profile_label, ""))
   expect_gt(rank[1L], rank[2L])
   expect_identical(fit$kernel$label, profile_label(by_roughness[rank[1L]]))
-  expect_lt(fit$unexplained, enough_unexplained)
+  expect_lt(fit$unexplained, unexplained_rule[["enough"]])
   new <- with_seed(2, matrix(stats::runif(3000), 1000))
   error <- function(fit) sqrt(mean((predict(fit, new) - sin(6 * new[, 1]) - new[, 2]^2)^2))
   expect_lt(error(fit), 0.9 * error(learn(smooth, neighbours = 40)))
@@ -118,7 +118,7 @@ test_that("beyond the rows of exact posteriors, held-out rows decide whether the
 test_that("beyond that, few inducing points beside neighbours are kept where held-out rows lose nothing by them", {
   skip_on_cran()
   few <- list(exact_rows = 200L, more_points = replace(more_points, c("rows", "many"), c(300, 300)), few_points = 5L,
-              short_unexplained = 0.5)
+              unexplained_rule = replace(unexplained_rule, "short", 0.5))
   fit <- function(kernel, x, y) {
     with_replaced(few, with_seed(1, pfdtc(x, y, kernel = kernel, noise = 1e-4, hyper = "fixed", center = FALSE,
                                           scale = FALSE)))
