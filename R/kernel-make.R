@@ -248,7 +248,7 @@ design_parts <- function(design) {
 # Returns for each term of the kernel whether it is a group that is not multiplied by another factor.
 plain_groups <- function(kernel) {
   kernel <- as_sum(kernel)
-  vapply(kernel$terms, function(t) length(t$leaves) == 1L && is_group(kernel$leaves[[t$leaves]]), NA)
+  vapply(kernel$terms, function(t) length(t$leaves) == 1L && identical(kernel$leaves[[t$leaves]]$profile, "group"), NA)
 }
 
 has_groups <- function(kernel) any(plain_groups(kernel))
@@ -257,7 +257,8 @@ has_groups <- function(kernel) any(plain_groups(kernel))
 is_groups_only <- function(kernel) {
   kernel <- as_sum(kernel)
   means <- vapply(kernel$terms, function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), NA)
-  all(plain_groups(kernel) | means) && has_groups(kernel)
+  groups <- plain_groups(kernel)
+  all(groups | means) && any(groups)
 }
 
 # Returns the group factors of the kernel that are not multiplied by another factor.
@@ -292,25 +293,19 @@ group_roots <- function(kernel) {
   lapply(which(plain_groups(kernel)), function(t) {
     leaf <- kernel$leaves[[kernel$terms[[t]]$leaves]]
     p <- table_rows(leaf)
-    R <- sphere_root(p, if (leaf$correlation == "full") leaf$parameters)
+    R <- diag(1, p)
+    if (leaf$correlation == "full" && length(leaf$parameters)) { # angles as in src/levels.c
+      angle <- matrix(0, p, p)
+      angle[lower.tri(angle)] <- pi * leaf$parameters / (1 + leaf$parameters)
+      for (i in seq_len(p)[-1L]) {
+        a <- angle[i, seq_len(i - 1L)]
+        R[i, seq_len(i)] <- c(cos(a), 1) * cumprod(c(1, sin(a)))
+      }
+    }
     sd <- sqrt(c(kernel$terms[[t]]$variance, NA)[1L]) * c(1, leaf$scale)[seq_len(p)]
     list(term = t, name = leaf_name(leaf), of = leaf$of, effects = leaf$levels, level = leaf$inputs[1L],
          design = leaf$inputs[-1L], intercept = leaf$intercept, root = sd * R)
   })
-}
-
-# Returns the Cholesky factor of an n x n correlation matrix with parameters p, from angles pi p / (1 + p) as in
-# src/levels.c; without p the identity.
-sphere_root <- function(n, p = NULL) {
-  L <- diag(1, n)
-  if (!length(p)) return(L)
-  angle <- matrix(0, n, n)
-  angle[lower.tri(angle)] <- pi * p / (1 + p)
-  for (i in seq_len(n)[-1L]) {
-    a <- angle[i, seq_len(i - 1L)]
-    L[i, seq_len(i)] <- c(cos(a), 1) * cumprod(c(1, sin(a)))
-  }
-  L
 }
 
 # Constructs the additive kernel, whose formula is in kernel-compile.R.

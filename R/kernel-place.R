@@ -168,19 +168,6 @@ place_group <- function(leaf, x, argument, variables) {
   recycle(leaf, "scale", argument)
 }
 
-# Returns the kernel with the groups of a formula as further terms. A group that it already has is not added again.
-add_groups <- function(kernel, groups, x, variables) {
-  if (!is.null(kernel) && has_one_factor(kernel) && is.null(as_sum(kernel)$leaves[[1L]]$of)) {
-    kernel$of <- column_owners(kernel$inputs, colnames(x), variables)
-  }
-  for (leaf in groups) {
-    if (!is.null(kernel) && leaf_name(leaf) %in% vapply(group_roots(kernel), `[[`, "", "name")) next
-    leaf <- place_group(leaf, x, "formula", variables)
-    kernel <- if (is.null(kernel)) leaf else add_kernels(kernel, leaf)
-  }
-  with_columns(as_sum(kernel), x)
-}
-
 # Returns the kernel for the columns of x. Stops if one of its parameters has no value.
 complete_kernel <- function(kernel, x, argument = "kernel") {
   kernel <- place_kernel(kernel, x, argument)
@@ -263,16 +250,6 @@ is_season <- function(profile) isTRUE(startsWith(profile, "season"))
 parts_of_season <- function(profile, periods) {
   parts <- regmatches(profile, regexec("^season([0-9,]+):([a-z0-9]+)([+]mean)?$", profile))[[1L]]
   list(periods = periods[as.integer(strsplit(parts[2L], ",")[[1L]])], rest = parts[3L], mean = nzchar(parts[4L]))
-}
-
-# Returns the kernel of a season. `rest` is a kernel of all inputs, `mean` a linear mean or NULL.
-season_kernel <- function(periods, rest, mean = NULL) {
-  terms <- c(list(kernel_se(inputs = periods[[1L]]$column)), lapply(periods, function(p) {
-    kernel_periodic(period = p$period, inputs = p$column) * kernel_matern(5 / 2, inputs = p$column)
-  }), list(rest, mean))
-  kernel <- Reduce(`+`, Filter(Negate(is.null), terms))
-  kernel$season <- c("trend", rep(c("cycle", "change"), length(periods)), "rest", if (!is.null(mean)) "mean")
-  kernel
 }
 
 # Returns the table of parameter_units() with priors for the parameters of a season, set on the series of

@@ -11,7 +11,9 @@ learn_laplace_stage <- function(data, s, state) {
   kept <- if (has_labels(response_of(s)) && length(levels) > class_points[["learn"]]) {
     sort(order(tabulate(data$sites$y, length(levels)), decreasing = TRUE)[seq_len(class_points[["learn"]])])
   }
-  found <- run_stage(state, "learn", if (is.null(kept)) learn_laplace(data, s, start, state) else {
+  found <- run_stage(state, "learn", if (is.null(kept)) {
+    learn_laplace(data, s, start, state)
+  } else {
     if (length(s$free) || isTRUE(s$center)) {
       tell_classed("classes", sprintf("Hyperparameters are learned on the %d classes with most rows, of %d classes.",
                                       length(kept), length(levels)))

@@ -273,7 +273,7 @@ response_units <- function(data) {
 # Returns TRUE if equal steps between responses need not come from rounding, but from equal steps between inputs: no two
 # inputs have the same response, or y is a sum of quadratic functions of single inputs.
 is_regular <- function(data, y) {
-  y <- of_used_rows(data, y)
+  if (!is.null(data$prior_weights)) y <- y[data$prior_weights > 0]
   n <- nrow(data$x)
   if (data$shift$ss > 1e-12 * data$n) return(FALSE) # equal inputs have different responses
   if (!is.null(data$group)) y <- y[match(seq_len(n), data$group)]

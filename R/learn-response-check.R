@@ -196,28 +196,12 @@ with_short_lengthscale <- function(tried, from) {
 # ---- the arguments of the user --------------------------------------------------------------------------------------
 
 # Returns list(transforms, trends, tails, plain): transforms (NULL is the identity), trends of the noise (NULL is
-# constant noise), TRUE if the noise may have heavy tails, and plain_response() if the transform is open.
+# constant noise), TRUE if the noise may have heavy tails, and, if the transform is open, the argument that implies the
+# response as given with constant noise (NULL if none does). Numbers in units of y imply it, and so do arguments of the
+# paper's method.
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
-  plain <- plain_response(data, asked)
-  y <- unname(of_used_rows(data, data$response))
-  values <- if (is.null(plain)) values_of_response(y, auto) else "given"
-  open <- values %in% c("few", "many")
-  curved <- diff(range(y)) > sqrt(.Machine$double.eps) * max(abs(y)) # else the log is linear up to rounding
-  kinds <- if (open) c(if (all(y > 0) && curved) "log", "yeojohnson")
-  transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
-    c(list(NULL), lapply(kinds, function(kind) replace(new_transform(kind, y), "found", TRUE)))
-  open <- open && is.null(asked$noise)
-  uneven <- open && values == "many" # the noise of few values would be smallest where rows are copies
   smooth <- smooth_columns(data$x, placed_variables(data$frame))
-  trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
-    c(list(NULL), if (uneven && length(smooth)) list(noise_trend_of(data, smooth, smooth)))
-  list(transforms = transforms, trends = trends, tails = open, plain = if (auto) plain)
-}
-
-# Returns the argument that implies the response as given with constant noise, or NULL if there is none. Numbers in
-# units of y imply it, and so do arguments of the paper's method.
-plain_response <- function(data, asked) {
   given <- c(
     plain = isTRUE(asked$plain) || identical(asked$transform, "plain"),
     family = !is.null(asked$likelihood), data = !is.null(data$whole), hyper = !asked$hyper[1L] %in% "evidence",
@@ -228,9 +212,21 @@ plain_response <- function(data, asked) {
     mean = !is.null(asked$mean) && !identical(as.list(asked$mean)[2L], list(1)),
     center = !isTRUE(asked$center), scale = !isTRUE(asked$scale), fix = length(asked$control$fix) > 0L,
     priors = !asked$control$priors, method = !method_traits(asked)$chooses,
-    groups = length(data$groups) > 0L && !length(smooth_columns(data$x, placed_variables(data$frame))),
+    groups = length(data$groups) > 0L && !length(smooth),
     rows = data$n < response_rule[["rows"]] || diff(range(data$y)) == 0)
-  if (any(given)) names(given)[given][1L]
+  plain <- if (any(given)) names(given)[given][1L]
+  y <- unname(of_used_rows(data, data$response))
+  values <- if (is.null(plain)) values_of_response(y, auto) else "given"
+  open <- values %in% c("few", "many")
+  curved <- diff(range(y)) > sqrt(.Machine$double.eps) * max(abs(y)) # else the log is linear up to rounding
+  kinds <- if (open) c(if (all(y > 0) && curved) "log", "yeojohnson")
+  transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
+    c(list(NULL), lapply(kinds, function(kind) replace(new_transform(kind, y), "found", TRUE)))
+  open <- open && is.null(asked$noise)
+  uneven <- open && values == "many" # the noise of few values would be smallest where rows are copies
+  trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
+    c(list(NULL), if (uneven && length(smooth)) list(noise_trend_of(data, smooth, smooth)))
+  list(transforms = transforms, trends = trends, tails = open, plain = if (auto) plain)
 }
 
 # Returns "two" if the responses have two values, "few" if they have few, else "many". If `tell` is TRUE, a message

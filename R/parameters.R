@@ -260,7 +260,12 @@ kernel_of <- function(profile, periods = NULL) {
   if (!is.null(one)) return(one)
   if (is_season(profile)) {
     parts <- parts_of_season(profile, periods)
-    return(season_kernel(parts$periods, kernel_of(parts$rest), if (parts$mean) kernel_of("mean")))
+    terms <- c(list(kernel_se(inputs = parts$periods[[1L]]$column)), lapply(parts$periods, function(p) {
+      kernel_periodic(period = p$period, inputs = p$column) * kernel_matern(5 / 2, inputs = p$column)
+    }), list(kernel_of(parts$rest)), if (parts$mean) list(kernel_of("mean")))
+    kernel <- Reduce(`+`, terms)
+    kernel$season <- c("trend", rep(c("cycle", "change"), length(parts$periods)), "rest", if (parts$mean) "mean")
+    return(kernel)
   }
   terms <- strsplit(profile, "+", fixed = TRUE)[[1L]]
   if (length(terms) > 1L) {

@@ -258,16 +258,6 @@ columns_of_levels <- function(variables) {
   unlist(lapply(variables, function(v) rep(v$kind %in% c("factor", "logical", "group"), v$width)))
 }
 
-# Sends a message that names inputs that are ordered factors, because the default kernel does not use their order.
-message_if_ordered <- function(mf, inputs) {
-  kinds <- vapply(inputs, `[[`, "", "kind")
-  names <- Filter(function(name) is.ordered(mf[[name]]), vapply(inputs[kinds == "factor"], `[[`, "", "name"))
-  if (!length(names)) return()
-  tell_classed("ordered", sprintf(paste(
-    "The order of the levels of %s is not used. kernel_categorical(\"ordered\", inputs = ~ %s) uses it, as a factor of",
-    "`kernel`."), list_quoted(names), names[1L]))
-}
-
 # Returns, for each factor of a kernel with a correlation matrix of levels given by the user, the names of these levels.
 given_levels <- function(kernel) {
   factors <- if (inherits(kernel, "pfdtc_kernel")) as_sum(kernel)$leaves

@@ -25,7 +25,11 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   settled <- settle_family(likelihood, mf[[attr(terms, "response")]], names(mf)[attr(terms, "response")])
   likelihood <- settled$likelihood
   inputs <- coded_variables(mf, used, attr(terms, "grouped"))
-  if (is.null(kernel)) message_if_ordered(mf, inputs)
+  ordered <- vapply(inputs, function(v) if (v$kind == "factor" && is.ordered(mf[[v$name]])) v$name else "", "")
+  ordered <- ordered[nzchar(ordered)]
+  if (is.null(kernel) && length(ordered)) tell_classed("ordered", sprintf(paste(
+    "The order of the levels of %s is not used. kernel_categorical(\"ordered\", inputs = ~ %s) uses it, as a factor of",
+    "`kernel`."), list_quoted(ordered), ordered[1L]))
   check_levels(inputs, nrow(mf), is.null(likelihood))
   rows <- rows_of_frame(mf, inputs, labels)
   message_if_constant(rows$x, variable_of_columns(inputs))

@@ -159,7 +159,17 @@ complete_kernel_asked <- function(data, asked) {
     kernel$groups <- column_groups(kernel$inputs, asked$columns, variables)
     kernel$periods <- time_periods(data$x, variables, data$y)
   }
-  if (length(data$groups)) kernel <- add_groups(kernel, data$groups, data$x, variables)
+  if (length(data$groups)) {
+    if (!is.null(kernel) && has_one_factor(kernel) && is.null(as_sum(kernel)$leaves[[1L]]$of)) {
+      kernel$of <- column_owners(kernel$inputs, asked$columns, variables)
+    }
+    for (leaf in data$groups) { # groups that the kernel already has are not added again
+      if (!is.null(kernel) && leaf_name(leaf) %in% vapply(group_roots(kernel), `[[`, "", "name")) next
+      leaf <- place_group(leaf, data$x, "formula", variables)
+      kernel <- if (is.null(kernel)) leaf else add_kernels(kernel, leaf)
+    }
+    kernel <- with_columns(as_sum(kernel), data$x)
+  }
   for (term in group_roots(kernel)) { # the data cannot separate collinear effects
     design <- group_design(term, data$x)
     refuse_if(qr(design)$rank < ncol(design), "formula",

@@ -13,7 +13,18 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   refuse_if(is.null(m), "data", "has no row without missing values")
   m$sd <- sqrt(m$ss / m$total * m$n / (m$n - 1))
   unit <- response_unit(NULL, NULL, survey$largest, center, scale, survey$name, m)
-  variables <- lapply(survey$variables, final_variable, given_levels(kernel))
+  # Levels of factors keep their order, those of text are alphabetical, those of groups numeric if possible. Levels
+  # without rows are dropped, unless they name the rows of a correlation matrix in `kernel`.
+  variables <- lapply(survey$variables, function(v) {
+    if (v$kind == "group") v$levels <- v$levels[order(utils::type.convert(v$levels, as.is = TRUE))]
+    if (v$kind != "factor") return(v)
+    keep <- any(vapply(given_levels(kernel), setequal, NA, v$levels))
+    if (!v$declared) v$levels <- levels(factor(v$used)) else if (!keep) v$levels <- v$levels[v$levels %in% v$used]
+    v[c("used", "declared")] <- NULL
+    v$width <- length(v$levels)
+    v$columns <- paste0(v$name, v$levels)
+    v
+  })
   check_levels(variables, m$n)
   attr(survey$terms, "grouped") <- recipe$grouped
   sample <- survey$sample
@@ -138,20 +149,6 @@ survey_merge <- function(a, b) {
   a$largest <- max(a$largest, b$largest)
   a$sample <- smallest_keys(list(a$sample, b$sample))
   a
-}
-
-# Returns the variable v with its final levels, from all rows. Levels of factors keep their order, those of text are
-# alphabetical, those of groups numeric if possible. Levels without rows are dropped, unless they name the rows of a
-# given correlation matrix (`given`).
-final_variable <- function(v, given = list()) {
-  if (v$kind == "group") v$levels <- v$levels[order(utils::type.convert(v$levels, as.is = TRUE))]
-  if (v$kind != "factor") return(v)
-  keep <- any(vapply(given, setequal, NA, v$levels))
-  if (!v$declared) v$levels <- levels(factor(v$used)) else if (!keep) v$levels <- v$levels[v$levels %in% v$used]
-  v[c("used", "declared")] <- NULL
-  v$width <- length(v$levels)
-  v$columns <- paste0(v$name, v$levels)
-  v
 }
 
 # Returns list(n, total, mean, ss, range) of a response r with weights w; `ss` is the weighted sum of squares about the
