@@ -102,6 +102,7 @@ compile_kernel <- function(kernel) {
     any(vapply(leaves, function(leaf) !is.null(leaf$shared) && has_shared(leaf), NA))
   tie <- if (tied) expand_additive(parts, table)
   if (!is.null(tie)) leaves <- tie$leaves
+  warp <- if (any(lengths(lapply(leaves, `[[`, "warp")))) warp_of(parts)
   list(
     kernel = if (is.null(kernel$leaves)) kernel else as_kernel(kernel), label = kernel$label, inputs = kernel$inputs,
     table = table,
@@ -113,7 +114,11 @@ compile_kernel <- function(kernel) {
     }), values = unlist(values),
       terms = lapply(if (is.null(tie)) terms else tie$terms, as.integer), tie = tie[c("M", "weights")],
       rotation = if (any(lengths(lapply(leaves, `[[`, "rotation")))) matrix_of_rotation(rotation_of(parts)),
-      warp = if (any(lengths(lapply(leaves, `[[`, "warp")))) table_of_warp(warp_of(parts))))
+      warp = if (!is.null(warp)) unlist(lapply(seq_len(max(warp$inputs)), function(column) { # knots and values there
+        k <- match(column, warp$inputs)
+        same <- as.double(seq_len(warp_knots) - 1L) # w(x) = x
+        if (is.na(k)) c(same, same) else c(warp$at[, k], warp$to[, k])
+      }))))
 }
 
 # Returns the compiled kernel with the parameters `values`, in the order of its table.
@@ -384,13 +389,4 @@ warp_slope <- function(kernel, x, column) {
   warp <- warp_of(kernel)
   k <- match(column, warp$inputs, nomatch = 0L)
   if (k) warp_at(warp, k, x[, column])$slope else rep(1, nrow(x))
-}
-
-# Returns the warp as the engine reads it: the knots and values of all columns up to the last warped one.
-table_of_warp <- function(warp) {
-  unlist(lapply(seq_len(max(warp$inputs)), function(column) {
-    k <- match(column, warp$inputs)
-    same <- as.double(seq_len(warp_knots) - 1L) # w(x) = x
-    if (is.na(k)) c(same, same) else c(warp$at[, k], warp$to[, k])
-  }))
 }

@@ -108,7 +108,18 @@ with_sums <- function(fit, rows, sign) {
             hint = "Fit the remaining rows, starting from this fit: pfdtc(<formula>, <source>, inducing = fit).")
   # Fits of version 0.1.0 lack `shift` and need their data.
   if (is.null(fit$inducing) || !is.null(near) && is.null(near$rows$shift)) needs_data(fit, "fit")
-  if (!is.null(near) && is.null(near$sums)) return(with_more_near(fit, rows))
+  if (!is.null(near) && is.null(near$sums)) { # new neighbours follow the old ones in the order of conditioning
+    old <- near$rows
+    data <- merge_all_equal_rows(list(
+      x = rbind(old$x, rows$x), y = c(old$y, rows$y), group = NULL, n = old$n + rows$n, shift = list(rows = 0, ss = 0),
+      weights = if (!is.null(c(old$weights, rows$weights))) c(merged_weights(old), merged_weights(rows))))
+    more <- log_density_shift(rows$n, sum_of_logs(rows$weights), fit$scale, data$shift$rows, data$shift$ss)
+    data$shift <- Map(`+`, old$shift[names(more)], more)
+    fit$near$rank <- order_after(near$rank, data, old)
+    fit <- posterior_again(posterior_of(fit), rows = data)$fit
+    fit$near$rows <- data[c("x", "y", "weights", "n", "shift")]
+    return(count_rows(fit, rows$n, list(signature = signature_sums(rows), offset_squares = sum(rows$offset_squares))))
+  }
   new <- sums_with_signature(rows, fit$inducing, model_of(fit), posterior_of_fit(fit),
                              !is.null(near) || method_traits(fit)$fitc, fit$control)
   if (!is.null(near)) fit$near$rows <- resampled(near$rows, rows, fit$nobs)
@@ -181,20 +192,6 @@ note_rows <- function(fit, n) {
 }
 
 # ---- a fit to a row source that keeps rows as neighbours ------------------------------------------------------------
-
-# Returns the fit with `rows` as further possible neighbours. They follow the old rows in the order of conditioning.
-with_more_near <- function(fit, rows) {
-  old <- fit$near$rows
-  data <- merge_all_equal_rows(list(
-    x = rbind(old$x, rows$x), y = c(old$y, rows$y), group = NULL, n = old$n + rows$n, shift = list(rows = 0, ss = 0),
-    weights = if (!is.null(c(old$weights, rows$weights))) c(merged_weights(old), merged_weights(rows))))
-  more <- log_density_shift(rows$n, sum_of_logs(rows$weights), fit$scale, data$shift$rows, data$shift$ss)
-  data$shift <- Map(`+`, old$shift[names(more)], more)
-  fit$near$rank <- order_after(fit$near$rank, data, old)
-  fit <- posterior_again(posterior_of(fit), rows = data)$fit
-  fit$near$rows <- data[c("x", "y", "weights", "n", "shift")]
-  count_rows(fit, rows$n, list(signature = signature_sums(rows), offset_squares = sum(rows$offset_squares)))
-}
 
 # Updates a random sample of `before` rows (reservoir sampling): row number before + i replaces a random row of the
 # sample with probability size / (before + i).
