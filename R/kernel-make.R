@@ -256,15 +256,17 @@ has_groups <- function(kernel) any(plain_groups(kernel))
 # Returns TRUE for a kernel whose terms are single groups or a linear mean, with at least one group.
 is_groups_only <- function(kernel) {
   kernel <- as_sum(kernel)
-  means <- vapply(kernel$terms, function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), NA)
-  groups <- plain_groups(kernel)
-  all(groups | means) && any(groups)
+  profiles <- vapply(kernel$terms, function(t) {
+    paste(unlist(lapply(kernel$leaves[t$leaves], `[[`, "profile")), collapse = "*")
+  }, "")
+  all(profiles %in% c("group", "mean")) && "group" %in% profiles
 }
 
 # Returns the group factors of the kernel that are not multiplied by another factor.
 group_leaves <- function(kernel) {
   kernel <- as_sum(kernel)
-  kernel$leaves[unlist(lapply(kernel$terms[plain_groups(kernel)], `[[`, "leaves"))]
+  alone <- lapply(kernel$terms, function(t) if (length(t$leaves) == 1L) kernel$leaves[[t$leaves]])
+  Filter(function(leaf) identical(leaf$profile, "group"), alone)
 }
 
 group_columns <- function(kernel) vapply(group_leaves(kernel), function(leaf) leaf$inputs[1L], 0L)
