@@ -210,8 +210,8 @@ rotation_rows <- 10
 rotation_nats <- c(least = 1, pair = 0.1)
 
 # Up to `warp_rows` rows, two classes have kernels of inputs that are moved by these shares to their normal scores, with
-# warp_knots knots (WARP_KNOTS in src/kernel.h) for each input (bench/two-classes.R).
-warp_rows <- 300L
+# warp_knots knots (WARP_KNOTS in src/kernel.h) for each input (bench/warped-inputs.R).
+warp_rows <- 600L
 warp_shares <- c(0.5, 1)
 warp_knots <- 17L
 

@@ -154,6 +154,6 @@ test_that("inputs are warped for two classes with a trial each, and few rows", {
   expect_length(inputs_to_warp(rows, replace(s, "likelihood", list(as_likelihood(poisson())))), 0L)
   rows$sites$size <- rep(2, 40)
   expect_length(inputs_to_warp(rows, s), 0L)
-  many <- list(x = kernel_rows(301), sites = list(y = rep(0, 301)))
+  many <- list(x = kernel_rows(601), sites = list(y = rep(0, 601)))
   expect_length(inputs_to_warp(many, s), 0L)
 })
