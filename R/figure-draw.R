@@ -292,10 +292,9 @@ ggplot_layer <- function(same) {
   }
   if (l$verb == "raster") d <- d[!is.na(d$z), ]
   filled <- l$verb %in% c("band", "box")
-  cex <- if (is.null(l$cex)) 1 else l$cex
   look <- list(
     colour = if (l$verb == "box") l$border else l$col, linetype = l$lty, linewidth = 0.4 * l$lwd, shape = l$pch,
-    size = (if (l$verb == "text") 3.5 else 1.5) * cex, hjust = if (isTRUE(l$pos == 4)) -0.3, sides = "b",
+    size = (if (l$verb == "text") 3.5 else 1.5) * (l$cex %||% 1), hjust = if (isTRUE(l$pos == 4)) -0.3, sides = "b",
     fill = if (l$verb == "raster") l$colours[findInterval(d$z, l$breaks, all.inside = TRUE)] else
       if (filled) l$col else if (!is.null(l$bg)) rep_len(l$bg, nrow(d)))
   kind <- ggplot_kinds[[if (is.null(l$slope)) l$verb else "slope"]]

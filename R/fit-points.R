@@ -13,8 +13,7 @@ points_stage <- function(data, learned, s, state) {
 # Returns the weighted mean residual prior variance, divided by the noise variance; Inf unless the points are greedy.
 unexplained_share <- function(data, learned, start) {
   if (is.null(start$t)) return(Inf)
-  w <- if (is.null(data$weights)) 1 else mean(data$weights)
-  w * start$t / learned$model$noise
+  mean(data$weights %||% 1) * start$t / learned$model$noise
 }
 
 # Chooses at most m inducing points for the cleaned data, not more than rows.

@@ -114,9 +114,8 @@ complete_likelihood <- function(data, asked) {
   asked$likelihood$unit <- if (is.null(response$link$unit) || is_ordered(response)) 1 else
     response$link$unit(replace(sites, "y", list(known)))
   if (is.function(response$middle)) {
-    w <- if (is.null(sites$weight)) 1 else sites$weight
     shapes <- length(as_response(asked$likelihood)$shape)
-    asked$likelihood$middle <- utils::head(response$middle(sites, w, data$levels), shapes)
+    asked$likelihood$middle <- utils::head(response$middle(sites, sites$weight %||% 1, data$levels), shapes)
     if (!length(asked$likelihood$middle)) asked$likelihood[c("learned", "theta")] <- list(FALSE, numeric())
   }
   if (!is.null(response$least)) asked$likelihood$least <- response$least(sites)

@@ -310,8 +310,7 @@ extractAIC.gp_fit <- function(fit, scale, k = 2, ...) {
 #' @export
 case.names.gp_fit <- function(object, full = FALSE, ...) {
   data <- training_data(object)
-  names <- names(data$response)
-  if (is.null(names)) names <- as.character(seq_along(data$response))
+  names <- names(data$response) %||% as.character(seq_along(data$response))
   if (full || is.null(data$prior_weights)) names else names[data$prior_weights > 0]
 }
 

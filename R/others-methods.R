@@ -191,8 +191,7 @@ sanitize_model_specific.gp_fit <- function(model, ...) {
 #' @exportS3Method marginaleffects::get_predict
 get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   fit <- check_any_fit(model, "model")
-  draws <- attr(model, "draws")
-  if (is.null(draws)) draws <- new_draws()
+  draws <- attr(model, "draws") %||% new_draws()
   rows <- new_rows(fit, as.data.frame(newdata), stats::na.pass)
   rowid <- if (is.null(newdata$rowid)) seq_along(rows$index) else newdata$rowid
   response <- response_of(fit)
