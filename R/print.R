@@ -52,7 +52,7 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
     worse <- sprintf("%.3f", tried$score - tried$score[tried$chosen][1L])
     table <- data.frame("Kernels tried" = tried$kernel,
                         "Compared by" = ifelse(is.na(tried$se), "log marginal likelihood", "held-out rows"),
-                        "Worse by, log density per row" = worse, check.names = FALSE)
+                        "Log density lost per row" = worse, check.names = FALSE)
     table[tried$chosen, -1L] <- list(NA, "selected")
     if (any(known)) table[["Standard error"]] <- ifelse(known, sprintf("%.3f", tried$se), NA)
     print_columns(table)
