@@ -146,6 +146,8 @@ cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit"
             hint = "Both parts of a hurdle are fitted again in each fold.")
   zero <- fit$zero
   d <- if (is.null(zero$na.action)) fit$data else fit$data[-zero$na.action, , drop = FALSE]
+  unknown <- if (inherits(by, "formula")) setdiff(all.vars(by), names(d))
+  refuse_if(length(unknown), "by", sprintf("has %s, which is not found", list_quoted(unknown)))
   if (inherits(by, "formula")) by <- interaction(stats::model.frame(by, d, na.action = stats::na.pass), drop = TRUE)
   fold <- make_folds(zero, training_data(zero), folds, by)
   y <- eval(fit$formula[[2L]], d, environment(fit$formula))
@@ -211,7 +213,7 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
                                                  f$se.fit[some]))
   }
   fit <- switch(type, zero = 1 - above, median = quantile(0.5), density = {
-    y <- eval(object$formula[[2L]], newdata, environment(object$formula))
+    y <- responses_in(object$positive, newdata)
     some <- which(y > 0)
     positive <- stats::predict(object$positive, newdata[some, , drop = FALSE], type = "density")
     replace(log1p(-above), some, log(above[some]) + positive)

@@ -5,7 +5,7 @@
 plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NULL, n = 200, points = TRUE, ...) {
   check_fits_given(missing(fits), list(...), "plot_fits")
   fits <- label_fits(fits, posterior_title)
-  base <- comparison_base(fits, exact)
+  base <- refuse_classes(comparison_base(fits, exact))
   n <- check_count(n, "n", min = 2)
   points <- check_flag(points, "points")
   if (is.null(newdata) || length(fit_variables(base)) == 1L) {

@@ -197,6 +197,8 @@ test_that("cross-validation, terms and figures of a hurdle are those of both fit
   expect_error(confint(fit, "sigma"), "zero", class = "pfdtc_error_input")
   expect_error(predict(fit, type = "quantile", probs = 1), "between 0 and 1", class = "pfdtc_error_input")
   expect_identical(predict(fit, NULL), predict(fit))
+  expect_error(cross_validate(fit, by = ~ site), "site", class = "pfdtc_error_input")
+  expect_error(predict(fit, d["x"], type = "density"), "response", class = "pfdtc_error_input")
   # Rows with missing values are not used.
   expect_identical(attr(cross_validate(fixed_hurdle(y ~ x, rbind(NA, d)), 2), "overall")$n, 60L)
   expect_identical(attr(stats::terms(fit), "term.labels"), "x")
