@@ -195,7 +195,8 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   out
 }
 
-# Returns the boxes as list(lower, upper, offset, names), with corners in columns of x. Others do not vary.
+# Returns the boxes as list(lower, upper, offset, names), with corners in columns of x. Inputs that are
+# only in `lower` are constant.
 read_boxes <- function(fit, lower, upper) {
   as_rows <- function(v, argument) {
     if (is.data.frame(v) || is.matrix(v)) return(as.data.frame(v))
