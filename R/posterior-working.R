@@ -38,8 +38,8 @@ shift_at_rows <- function(at, z, kernel, x) {
 # Returns by which factor laplace_parts() reduced the shift from mode to mean.
 share_of_shift <- function(factors, at) if (any(at$shift != 0)) sqrt(sum(factors$shift^2) / sum(at$shift^2)) else 1
 
-# Maximises the variational bound, starting from the mode `found`. It makes ten steps at a time, so that an interrupt keeps
-# the best.
+# Maximises the variational bound, starting from the mode `found`. It makes ten steps at a time, so that an interrupt
+# keeps the best.
 variational_at <- function(x, sites, kernel, z, found, state, control) {
   step <- function(maxit) {
     found <<- laplace_at(x, sites, kernel, z, found$jitter, control, found, want = 1L, maxit = maxit)
