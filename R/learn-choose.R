@@ -22,9 +22,11 @@ choose <- function(candidates, judge) {
 
 best_of <- function(tried) names(tried)[which.min(vapply(tried, `[[`, 0, "score"))]
 
-# Adds a later choice (scores in nats over n rows) to `table`. Its first candidate is the model chosen before.
+# Adds a later choice (scores in nats over n rows) to `table`. Its first candidate is the model chosen before, whose
+# label may have changed, for example by warped inputs.
 join_choices <- function(table, later, n) {
   if (is.null(table)) return(NULL)
+  table$kernel[table$chosen] <- later$tried[[1L]]$label
   first <- later$table$kernel == later$tried[[1L]]$label
   later$table$score <- table$score[table$chosen] + (later$table$score - later$table$score[first]) / n
   gained <- attr(table, "gained")

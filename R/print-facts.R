@@ -100,7 +100,7 @@ fit_fields <- list(
       with_numbers(if (has_learned_tails(fit)) {
         "heavy in predictions: normal with random variance, sd of the log variance %s"
       } else {
-        "predictions average over the uncertain noise variance of few rows, sd of its log %s"
+        "predictions average over the noise variance, which few rows leave uncertain; sd of its log %s"
       }, sqrt(fit$noise_tail))
     }
   },
@@ -160,7 +160,7 @@ fit_fields <- list(
   },
   Auxiliary = function(fit, response) {
     if (is.null(fit$aux) || isFALSE(fit$moved)) return(NULL)
-    paste("distribution of the pF divergence:",
+    paste("distribution over which the preconditioned Fisher (pF) divergence averages:",
           format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points))))
   },
   Estimation = function(fit, response) {
@@ -318,11 +318,14 @@ term_words <- function(kernel, columns) {
   stats::setNames(terms, if (has_one_factor(kernel)) "" else term_names(kernel))
 }
 
-# Returns names of coef() with the factors and terms of the kernel in words, such as "periodic: period".
+# Returns names of coef() with the factors and terms of the kernel in words, such as "periodic: period". The constants
+# of classes are not parameters of a linear mean, although their names begin with "mean.", too.
 parameter_words <- function(names, kernel, columns) {
+  constant <- startsWith(names, "mean.") & !names %in% c("mean.variance", columns)
+  names[constant] <- sub("^mean[.]", "Constant mean, ", names[constant])
   words <- c(factor_words(kernel, columns), term_words(kernel, columns))
   for (f in names(words)[nzchar(names(words))]) {
-    own <- startsWith(names, paste0(f, "."))
+    own <- startsWith(names, paste0(f, ".")) & !names %in% columns
     names[own] <- paste0(words[[f]], ": ", substring(names[own], nchar(f) + 2L))
   }
   names

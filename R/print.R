@@ -209,8 +209,7 @@ print_parameters <- function(about, show) {
     is_ordered(response_of(about)) & grepl("^(width[.]|[(]Intercept[)]$)", names(theta)) # in the cut points
   if (all(printed)) return(invisible())
   cat("\n")
-  rest <- sub("^mean[.]", "Constant mean, ", names(theta)[!printed])
-  print_columns(data.frame(Parameter = parameter_words(rest, about$kernel, about$columns),
+  print_columns(data.frame(Parameter = parameter_words(names(theta)[!printed], about$kernel, about$columns),
                            Value = show(theta[!printed]), row.names = NULL))
 }
 

@@ -145,6 +145,14 @@ test_that("two classes and skewed inputs: normal scores are chosen, kept in file
   expect_error(predict(damaged, new), class = "pfdtc_error_input")
 })
 
+test_that("the table of kernels tried has a chosen kernel of warped inputs without a linear mean", {
+  d <- data.frame(x = 1:80 / 10)
+  d$y <- with_seed(1, stats::runif(80) > 0.3)
+  fit <- pfdtc(y ~ x, d, family = binomial())
+  expect_match(fit$kernel$label, "[(]warped inputs[)]$")
+  expect_identical(fit$kernels$kernel[fit$kernels$chosen], fit$kernel$label)
+})
+
 test_that("inputs are warped for two classes with a trial each, and few rows", {
   x <- as.matrix(kernel_rows(40))
   rows <- list(x = x, sites = list(y = rep(0:1, 20)))

@@ -100,6 +100,12 @@ test_that("report() works beside a package of that name, whichever is attached f
   }
 })
 
+test_that("constants of classes and coefficients are not called parameters of a linear mean", {
+  kernel <- pfdtc(am ~ wt + hp, mtcars, family = binomial())$kernel
+  words <- parameter_words(c("mean.variance", "mean.red", "mean.x"), kernel, c("wt", "hp", "mean.x"))
+  expect_identical(words, c("linear mean: variance", "Constant mean, red", "mean.x"))
+})
+
 test_that("a report has the linear mean", {
   fit <- pfdtc(dist ~ speed, cars, mean = ~ speed, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed")
   said <- report(fit)

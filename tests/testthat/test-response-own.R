@@ -44,6 +44,10 @@ test_that("parameters are learned as those of the package", {
                tolerance = 1e-10)
 })
 
+test_that("parameters are named, whatever is given for them", {
+  expect_input_error(gp_family(~ -(y - f)^2, function(y, f) 1), "has no names")
+})
+
 test_that("a log density that is not concave takes steps by its weight", {
   family <- gp_family(~ -2.5 * log(1 + (y - f)^2 / (4 * 0.09)) + lgamma(2.5) - lgamma(2) - log(4 * pi * 0.09) / 2,
                       concave = FALSE, expected = ~ 5 / (4 * 0.09 + (y - f)^2), mean = ~ f)
