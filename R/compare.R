@@ -307,7 +307,8 @@ drop1.gp_fit <- function(object, scope, ...) {
   drop_each <- utils::getS3method("drop1", "default")
   if (length(term) > 1L) return(named_likelihood(without_zero_df(drop_each(on_kept_rows(object), scope, ...)), object))
   table <- data.frame(Df = NA_real_, AIC = c(stats::extractAIC(object, ...)[2L], NA), row.names = c("<none>", term))
-  heading <- c("Single term deletions", "\nModel:", deparse(stats::formula(object)))
+  heading <- c("Single term deletions", "\nModel:", deparse(stats::formula(object)),
+               "\nThe only term cannot be dropped, because a fit needs an input.")
   named_likelihood(structure(table, class = c("anova", "data.frame"), heading = heading), object)
 }
 

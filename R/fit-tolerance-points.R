@@ -138,8 +138,8 @@ next_m <- function(tried, slope, top, goal, cheap = FALSE) {
 
 # ---- the search -----------------------------------------------------------------------------------------------------
 
-# Searches for the fewest inducing points that meet tol when they move. More than `worth` points would not be worth the
-# time; it is Inf without an alternative.
+# Searches for the fewest inducing points that meet tol when they move. More than `worth` points would take too
+# much time; `worth` is Inf without an alternative.
 search_points <- function(job, worth) {
   data <- job$data
   plan <- job$plan

@@ -20,9 +20,9 @@
 #' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list of two fits `zero` and `positive`. `predict()`: as
 #'   [predict.gp_fit()]. `truncated_poisson()`: a family.
 #' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits: names begin with `zero.` or
-#'   `positive.`. `plot()` and [cross_validate()] work. Others take `fit$zero` or `fit$positive`. [certify()] returns
-#'   the mean `response` and the probability `zero`, each with `_lower` and `_upper`, from the certificates of both
-#'   fits. They are about the mode of f, `predict()` about its mean.
+#'   `positive.`. Functions for one fit, such as `drop1()`, take `fit$zero` or `fit$positive`. [certify()]
+#'   returns the mean `response` and the probability `zero` with bounds `_lower` and `_upper`, computed at the mode
+#'   of f. `predict()` uses the posterior mean of f.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples
 #' d <- data.frame(x = 1:60 / 10)

@@ -10,8 +10,8 @@
 #' If an additive kernel was chosen on 800 rows, it is the exact one of these rows. For `hyper = "pilot"` and `"joint"`
 #' it is the ELBO. For a non-Gaussian likelihood it is Laplace's approximation, or the variational bound, from 3,000
 #' rows. Coefficients of a linear `mean` and of a formula for `noise` are not on the log scale, and their covariances
-#' with hyperparameters are set to 0. Combinations of hyperparameters that the data do not determine have sd 4.
-#' Variances at the end of the allowed range are too small.
+#' with hyperparameters are set to 0. Combinations that the data do not determine have sd 4.
+#' Hyperparameters at the end of their range have too small variances.
 #' @param object a fit with its data and learned hyperparameters.
 #' @param complete,... not used.
 #' @param log `FALSE`: covariances of `coef(fit)`, by the delta method. `TRUE`: of `coef(fit, log = TRUE)`.

@@ -270,7 +270,7 @@ check_learnable <- function(kernel, table, data, names, free) {
 #' @param threads number of threads, also of the BLAS.
 #' @param memory bytes of scratch memory. It does not change results.
 #' @param optimise_rows number of random rows for learning and for moving inducing points, or `Inf` for all rows.
-#'   Default: several thousand for learning, and for moving 20,000 or 100 for each inducing point.
+#'   Default: several thousand for learning, and max(20000, 100 m) for moving m inducing points.
 #' @param restarts number of starts of the search for hyperparameters. Default: 8, with two inputs 9, with one input 10.
 #' @param priors use weak priors on the hyperparameters, see `vignette("defaults")`?
 #' @param fix names of hyperparameters that keep their given values: `"noise"`, `"variance"`, `"lengthscale.<column>"`.

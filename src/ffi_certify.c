@@ -103,8 +103,8 @@ static struct functionals arg_functionals(SEXP list, int N, int M, int n)
 }
 
 /* Returns list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x, see certify.h.
- * posterior has G; crossing is the result of ffi_cross() at these rows, or NULL.  Unless NULL, `of` has functionals of
- * f, without `cross`, which replace f at the rows. */
+ * posterior has G; crossing is the result of ffi_cross() at these rows, or NULL.  `of` is NULL or has functionals, see
+ * arg_functionals(), which replace f at the rows; it needs no element `cross`. */
 SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
                  SEXP control)
 {

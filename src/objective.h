@@ -80,5 +80,5 @@ double evaluation_rss(const struct evaluation *e);
  * no rss. */
 double evaluation_rss_of_sums(const struct evaluation *e);
 
-/* Returns the doubles of adjoint_memory, which is all that other processes need to compute gradients. */
+/* Returns the number of doubles in adjoint_memory, which is all that other processes need to compute gradients. */
 size_t evaluation_adjoint_size(const struct evaluation *e);

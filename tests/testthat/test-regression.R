@@ -120,6 +120,7 @@ test_that("drop1(), add1() and step() drop and add groups, and keep the last ter
   last <- drop1(fit_cars())
   expect_identical(row.names(last), c("<none>", "speed"))
   expect_identical(is.na(last$AIC), c(FALSE, TRUE)) # there is no fit without inputs
+  expect_match(attr(last, "heading"), "a fit needs an input", all = FALSE)
   expect_identical(labels(step(fit_cars(), trace = 0)), "speed")
 })
 
