@@ -167,8 +167,9 @@ because_points <- function(facts, asked, look) {
   } else if (facts$n > most) {
     better <- is.null(asked$likelihood) && facts$n <= exact_trial[["rows"]]
     sprintf("Inducing points are used, because there are %s rows. %s", show_count(facts$n), if (!is.null(look$dense)) {
-      sprintf("Beyond %s rows the posterior is exact only if that predicts better; here it %s.", show_count(most),
-              describe_dense(look$dense))
+      sprintf(paste("The posterior is exact up to %s rows, and up to %s if it gains more than %.2g and",
+                    "its standard error; here it %s."),
+              show_count(most), show_count(exact_trial[["rows"]]), exact_trial[["gain"]], describe_dense(look$dense))
     } else {
       sprintf("The posterior is exact up to %s rows%s.", show_count(most), if (!better) "" else
         sprintf(", and up to %s if that predicts better", show_count(exact_trial[["rows"]])))
