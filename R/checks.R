@@ -366,3 +366,14 @@ count_of <- function(n, what) sprintf("%d %s%s", n, what, plural_s(n))
 
 # Returns `a`, or `b` if `a` is NULL (base R has this from version 4.4).
 `%||%` <- function(a, b) if (is.null(a)) b else a
+
+# Returns the point between `low` and `high` where below(point) changes from TRUE to FALSE.
+bisect <- function(below, low, high) {
+  for (i in 1:60) {
+    middle <- (low + high) / 2
+    is_below <- below(middle)
+    low[is_below] <- middle[is_below]
+    high[!is_below] <- middle[!is_below]
+  }
+  (low + high) / 2
+}

@@ -111,7 +111,11 @@ report.gp_hurdle <- function(x, ...) {
 
 # Is a method for functions that work only with a single fit: stops with an error.
 #' @rawNamespace
+#' S3method(generics::forecast,gp_hurdle,of_one_part)
 #' S3method(ggplot2::autoplot,gp_hurdle,of_one_part)
+#' S3method(nlme::VarCorr,gp_hurdle,of_one_part)
+#' S3method(nlme::fixef,gp_hurdle,of_one_part)
+#' S3method(nlme::ranef,gp_hurdle,of_one_part)
 #' S3method(stats::add1,gp_hurdle,of_one_part)
 #' S3method(stats::anova,gp_hurdle,of_one_part)
 #' S3method(stats::cooks.distance,gp_hurdle,of_one_part)
@@ -150,18 +154,29 @@ cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit"
   refuse_if(length(unknown), "by", sprintf("has %s, which is not found", list_quoted(unknown)))
   if (inherits(by, "formula")) by <- interaction(stats::model.frame(by, d, na.action = stats::na.pass), drop = TRUE)
   fold <- make_folds(zero, training_data(zero), folds, by)
-  y <- eval(fit$formula[[2L]], d, environment(fit$formula))
+  home <- environment(fit$formula)
+  y <- eval(fit$formula[[2L]], d, home)
+  call <- as.list(fit$call)[-1L]
+  call$subset <- NULL
+  of_rows <- intersect(c("weights", "offset"), names(call)) # may be variables outside the data
+  given <- lapply(call[of_rows], eval, fit$data, home)
+  wrong <- of_rows[lengths(given) != nrow(fit$data)][1L]
+  refuse_if(!is.na(wrong), wrong, "has a value for each row before `subset`", hint = "Make it a column of `data`.")
+  kept <- setdiff(seq_len(nrow(fit$data)), zero$na.action)
   parts <- lapply(sort(unique(fold)), function(id) {
     began <- proc.time()[["elapsed"]]
     out <- which(fold == id)
-    one <- suppressMessages(stats::update(fit, fit$formula, data = d[-out, , drop = FALSE], subset = NULL))
+    call[c("formula", "data", of_rows)] <- c(list(fit$formula, d[-out, , drop = FALSE]),
+                                             lapply(given, `[`, kept[-out]))
+    one <- suppressMessages(eval(as.call(c(gp_hurdle, call)), home))
     new <- d[out, , drop = FALSE]
+    predicted <- function(...) suppressMessages(stats::predict(one, new, ...))
     inside <- function(level) {
-      ends <- stats::predict(one, new, interval = "prediction", level = level)
+      ends <- predicted(interval = "prediction", level = level)
       y[out] >= ends[, "lwr"] & y[out] <= ends[, "upr"]
     }
-    each <- data.frame(row = out, fold = id, y = y[out], mean = unname(stats::predict(one, new)),
-                       density = unname(stats::predict(one, new, type = "density")), in50 = inside(0.5),
+    each <- data.frame(row = out, fold = id, y = y[out], mean = unname(predicted()),
+                       density = unname(predicted(type = "density")), in50 = inside(0.5),
                        in95 = inside(0.95))
     list(each = each, seconds = proc.time()[["elapsed"]] - began)
   })
@@ -249,6 +264,20 @@ print.summary.gp_hurdle <- print.gp_hurdle
 logLik.gp_hurdle <- of_both(stats::logLik, function(each) {
   structure(sum(unlist(each)), df = sum(vapply(each, attr, 0, "df")), nobs = attr(each$zero, "nobs"), class = "logLik")
 })
+
+#' @export
+AIC.gp_hurdle <- function(object, ..., k = 2) {
+  if (missing(...)) return(stats::extractAIC(object, k = k)[2L])
+  call <- match.call()
+  call$k <- NULL
+  compare_criterion(list(object, ...), fit_labels(call), "AIC", function(nobs) k)
+}
+
+#' @export
+BIC.gp_hurdle <- function(object, ...) {
+  if (missing(...)) return(stats::AIC(object, k = log(stats::nobs(object))))
+  compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
+}
 
 #' @export
 extractAIC.gp_hurdle <- function(fit, scale, k = 2, ...) {

@@ -106,7 +106,10 @@ without_transform <- function(fit, type) if (type == "link") replace(fit, "trans
 # Returns list(mean, sd) of f (type "link") or of the response, averaged over f. `noise` is the Gaussian noise variance.
 on_scale <- function(fit, p, type, noise = 0) {
   if (type == "link") return(list(mean = p$mean, sd = sqrt(p$var)))
-  response_moments(response_of(fit), p$mean, p$var, noise)
+  found <- response_moments(response_of(fit), p$mean, p$var, noise)
+  refuse_if(response_of(fit)$reads == "own" && all(is.na(found$mean)), "type", "\"response\"",
+            "\"link\" for a family by gp_family() without `mean`")
+  found
 }
 
 # Returns the name of the response, or of the time in a survival::Surv() object.

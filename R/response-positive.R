@@ -206,17 +206,6 @@ rate_of <- function(mean) {
 
 cdf_above_0 <- function(y, m) ifelse(y < 1, 0, 1 - stats::ppois(y, m, lower.tail = FALSE) / -expm1(-m))
 
-# Returns the point between `low` and `high` where below(point) changes from TRUE to FALSE.
-bisect <- function(below, low, high) {
-  for (i in 1:60) {
-    middle <- (low + high) / 2
-    is_below <- below(middle)
-    low[is_below] <- middle[is_below]
-    high[!is_below] <- middle[!is_below]
-  }
-  (low + high) / 2
-}
-
 truncated_row <- list(
   name = "truncated_poisson", label = "zero-truncated Poisson", call = "truncated_poisson()", links = "log",
   mean_link = "above_0", reads = "counts", from = 1, discrete = TRUE, site = "positive",

@@ -292,7 +292,7 @@ print.pfdtc_transform <- function(x, ...) {
 
 spread_steps <- seq(-5, 5, by = 0.5)
 spread_weights <- stats::dnorm(spread_steps) / sum(stats::dnorm(spread_steps))
-far_steps <- c(-5, 30) # the ends for responses far away
+far_steps <- c(-5, 30) # the ends for responses far away, where farther_log_density() is not larger
 
 is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 
@@ -315,8 +315,35 @@ noisy_log_density <- function(y, f, steps = spread_steps) {
   out <- log(density) - half * least - log(2 * pi) / 2
   far <- if (max(steps) < far_steps[2L]) which(half > 18 * (f$var + f$noise))
   if (!length(far)) return(out)
-  at <- lapply(f[c("mean", "var", "noise", "spread")], function(v) if (length(v) == length(half)) v[far] else v)
-  replace(out, far, noisy_log_density(y[far], at, seq(far_steps[1L], far_steps[2L], by = 0.25)))
+  at <- lapply(f[c("mean", "var", "noise", "spread")], function(v) rep_len(v, length(half))[far])
+  replace(out, far, pmax(noisy_log_density(y[far], at, seq(far_steps[1L], far_steps[2L], by = 0.25)),
+                         farther_log_density(half[far], at)))
+}
+
+# Returns noisy_log_density() by steps around the largest value of its integrand, or -Inf if that is well within
+# far_steps or not known. It is beyond them for a small spread. `half` is (y - mean)^2 / 2.
+farther_log_density <- function(half, f) {
+  out <- rep(-Inf, length(half))
+  some <- which(f$spread > 0 & f$noise > 0)
+  if (!length(some)) return(out)
+  f <- lapply(f, `[`, some)
+  half <- half[some]
+  root <- sqrt(f$spread)
+  noise <- function(step) f$noise * exp(root * step - f$spread / 2)
+  rises <- function(step) root * (half / (f$var + noise(step)) - 0.5) / (1 + f$var / noise(step)) > step
+  as_large <- function(v) pmax((log(v / f$noise) + f$spread / 2) / root, 0) # the step at which the noise is v
+  equal <- as_large(f$var)
+  beyond <- rises(equal)
+  top <- bisect(rises, ifelse(beyond, equal, 0), ifelse(beyond, as_large(2 * half), equal))
+  width <- 1 / sqrt(1 + root * top)
+  log_part <- function(step) {
+    v <- f$var + noise(step)
+    -step^2 / 2 - log(v) / 2 - half / v - log(2 * pi)
+  }
+  highest <- log_part(top)
+  sum <- 0
+  for (step in seq(-12, 12, by = 0.5)) sum <- sum + 0.5 * width * exp(log_part(top + width * step) - highest)
+  replace(out, some, ifelse(top > 20, highest + log(sum), -Inf))
 }
 
 # Returns P(y - mean <= distance), with noise as described above, or its density if `normal` is dnorm.

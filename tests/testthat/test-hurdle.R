@@ -207,3 +207,29 @@ test_that("cross-validation, terms and figures of a hurdle are those of both fit
   on.exit(grDevices::dev.off())
   expect_named(plot(fit), c("zero", "positive"))
 })
+
+test_that("cross-validation of a hurdle takes variables outside the data, and says nothing about new levels", {
+  d <- hurdle_data()
+  d$w <- rep(1:2, 30)
+  fold <- rep(1:3, 20)
+  within <- cross_validate(gp_hurdle(y ~ x, d, weights = w, kernel = kernel_se(0.9, 1), hyper = "fixed"), fold)
+  predictions <- function(out, call) { # names of variables in cross_validate()
+    one <- gp_hurdle(y ~ x, d, weights = out, subset = x > 2, kernel = call, hyper = "fixed")
+    expect_error(cross_validate(one, 2), "weights", class = "pfdtc_error_input")
+    attr(cross_validate(gp_hurdle(y ~ x, d, weights = out, kernel = call, hyper = "fixed"), fold), "predictions")
+  }
+  expect_identical(predictions(d$w, kernel_se(0.9, 1)), attr(within, "predictions"))
+  d$g <- factor(rep(1:6, 10))
+  fit <- gp_hurdle(y ~ (1 | g), d)
+  expect_no_message(cross_validate(fit, d$g))
+})
+
+test_that("information criteria of hurdles have unique names, and methods for one fit refuse hurdles", {
+  fit <- fixed_hurdle(y ~ x, hurdle_data())
+  expect_identical(row.names(stats::AIC(fit, fit)), c("fit", "fit.1"))
+  expect_equal(stats::BIC(fit, fit)$BIC, rep(stats::BIC(fit), 2))
+  expect_equal(stats::AIC(fit, k = 3), 3 * attr(logLik(fit), "df") - 2 * as.numeric(logLik(fit)))
+  for (of in list(nlme::ranef, nlme::VarCorr, nlme::fixef)) {
+    expect_error(of(fit), "hurdle of two fits", class = "pfdtc_error_input")
+  }
+})

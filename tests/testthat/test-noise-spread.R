@@ -166,3 +166,19 @@ test_that("log densities of responses many sds away are those of a dense sum", {
     expect_equal(noisy_log_density(y, single), dense, tolerance = 1e-4)
   }
 })
+
+test_that("log densities far away are right for a small spread too, as that of 100 rows or more", {
+  y <- c(25, -100, 1e3, 1e4)
+  for (spread in c(0.01, 0.04)) for (var in c(0.05, 0.9)) {
+    f <- list(mean = 0 * y, var = var, noise = 1 - var, spread = spread)
+    u <- seq(-9, 250, by = 0.005)
+    dense <- vapply(y, function(y) {
+      part <- stats::dnorm(u, log = TRUE) - log(0.005^-2) / 2 +
+        stats::dnorm(y, 0, sqrt(var + (1 - var) * exp(sqrt(spread) * u - spread / 2)), log = TRUE)
+      max(part) + log(sum(exp(part - max(part))))
+    }, 0)
+    expect_equal(noisy_log_density(y, f), dense, tolerance = 1e-5)
+  }
+  some <- list(mean = 0 * y, var = 0.1, noise = c(1, 0, 1, 1), spread = c(0.01, 0.01, 0, 0.01))
+  expect_equal(noisy_log_density(y, some)[2:3], stats::dnorm(y[2:3], 0, sqrt(c(0.1, 1.1)), log = TRUE))
+})

@@ -126,3 +126,13 @@ test_that("the engine refuses programs that leave the array or the stack", {
     expect_error(at(bad), "internal")
   }
 })
+
+test_that("without a mean there are no scores or figures of it, and errors and reports say so", {
+  fit <- fixed(n ~ x, gp_family(~ y * f - exp(f) - lgamma(y + 1), kappa = 1))
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  expect_error(plot(fit), "`type` must be \"link\"", class = "pfdtc_error_input")
+  expect_no_error(plot(fit, type = "link"))
+  expect_no_match(report(fit)$text, "NaN")
+  expect_false(is.nan(attr(cross_validate(fit, 3), "overall")$rmse))
+})
