@@ -60,7 +60,7 @@ tweedie_given <- function(theta, y, f) {
 }
 
 # Returns P(Y <= y) averaged over f ~ N(mu, s^2). The trapezoid rule has steps below the width of P(Y <= y | f). For a
-# large s it sums as in predictive_cdf() over U, the f at which P(Y <= y | f) = pnorm(-u).
+# large s or small width it sums as in predictive_cdf() over U, the f at which P(Y <= y | f) = pnorm(-u).
 tweedie_cdf <- function(theta, y, mu, s) {
   if (!length(mu)) return(mu)
   y <- rep_len(y, length(mu))
@@ -70,7 +70,8 @@ tweedie_cdf <- function(theta, y, mu, s) {
     grid <- seq(-6.5, 6.5, by = by) # steps of 1 have an error of 3e-9
     Reduce(`+`, lapply(grid, function(u) stats::dnorm(u) * h(u))) / sum(stats::dnorm(grid))
   }
-  wide <- s > 16
+  width <- sqrt(theta[1L] * pmax(pmin(y, exp(mu + 6 * s)), 1e-300)^(tweedie_parts(theta)$p - 2)) / s
+  wide <- s > 16 | 0.8 * width < 0.03 # which would need many steps
   out <- mu
   if (any(wide)) {
     limit <- function(u) {
@@ -82,8 +83,7 @@ tweedie_cdf <- function(theta, y, mu, s) {
   s <- s[!wide]
   y <- y[!wide]
   if (!length(mu)) return(out)
-  width <- min(sqrt(theta[1L] * pmax(pmin(y, exp(mu + 6 * s)), 1e-300)^(tweedie_parts(theta)$p - 2)) / s)
-  out[!wide] <- average(min(1, max(0.8 * width, 0.03), 1 / s), function(u) tweedie_given(theta, y, mu + s * u))
+  out[!wide] <- average(min(1, 0.8 * width[!wide], 1 / s), function(u) tweedie_given(theta, y, mu + s * u))
   out
 }
 

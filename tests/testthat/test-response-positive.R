@@ -159,6 +159,12 @@ test_that("Tweedie's P(Y <= y) is right for any sd of f", {
     dense <- sum(stats::dnorm(f / s) * h * tweedie_given(theta, rep(y, length(f)), pmin(pmax(f, -200), 60)))
     expect_equal(tweedie_cdf(theta, y, 0, s), dense, tolerance = 1e-3) # the dense sum has jumps of h
   }
+  steep <- c(0.05, 1 / 9) # P(Y <= y | f) falls from 1 to 0 within steps of f
+  for (s in c(2, 6, 15)) {
+    f <- seq(-9 * s, 9 * s, by = 0.002)
+    given <- tweedie_given(steep, rep(300, length(f)), pmin(pmax(f, -200), 20))
+    expect_equal(tweedie_cdf(steep, 300, 0, s), sum(stats::dnorm(f / s) * 0.002 / s * given), tolerance = 1e-4)
+  }
   # Rates with and without the normal approximation agree.
   theta <- c(1, 1)
   f <- 2 * log(5e11 * c(0.9999, 1.0001)) # rate 1e12 at most, or more
