@@ -98,8 +98,7 @@ learned_density <- function(fit) {
   free <- if (fit$hyper == "fixed") character() else setdiff(names, held)
   refuse_if(!length(free), "object", "has no learned hyperparameters: all were given")
   model <- model_of(fit)
-  s <- learning_settings(model$kernel, model$noise, fit$frame$columns, free, fit$control)
-  s$steps$max_seconds <- Inf
+  s <- learning_settings(model$kernel, model$noise, fit$frame$columns, free, replace(fit$control, "max_seconds", Inf))
   if (fit$hyper == "evidence") {
     return(c(list(names = free, unit = 1), with_fixed_seed(density_of_evidence(fit, data, s))))
   }

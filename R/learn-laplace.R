@@ -47,7 +47,7 @@ laplace_start <- function(data, s) {
 learn_laplace <- function(data, s, start, state) {
   if (!length(s$free) && !isTRUE(s$center) && !s$likelihood$learned) return(start)
   asked <- s
-  s$likelihood$approx <- "laplace"
+  s <- replace(s, "likelihood", list(replace(s$likelihood, "approx", "laplace")))
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   given <- !is_open(s$kernel) && !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) ||
     !is.null(s$kernel$variance)
