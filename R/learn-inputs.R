@@ -36,11 +36,16 @@ price_of_rotation <- function(kernel) {
 choose_inputs <- function(rows, s, now, search) {
   inputs <- inputs_to_warp(rows, s)
   if (!length(inputs) || !is.finite(now$value)) return(now)
-  each <- c(list(now), lapply(warp_shares, function(share) {
-    search(now, TRUE, with_moved_inputs(now$kernel, warp_to_scores(rows$x, inputs, share), rows$x))
-  }))
-  each <- lapply(each, function(one) c(one, line = list(search(one, TRUE, kernel_beside_line(one$kernel, rows, s)))))
-  each[[which.min(vapply(each, function(one) min(one$value, one$line$value), 0))]]
+  likeliest <- function(one) min(one$value, one$line$value)
+  with_line <- function(one) c(one, line = list(search(one, TRUE, kernel_beside_line(one$kernel, rows, s))))
+  best <- with_line(now)
+  for (share in warp_shares) {
+    moved <- with_moved_inputs(now$kernel, warp_to_scores(rows$x, inputs, share), rows$x)
+    moved <- with_line(search(now, TRUE, moved))
+    if (likeliest(moved) >= likeliest(best)) break # inputs moved further would hardly ever be likelier
+    best <- moved
+  }
+  best
 }
 
 # Returns the kernel with a linear mean beside it, where a search starts: with a large variance of the mean and a tenth
