@@ -219,6 +219,8 @@ test_that("cross-validation of a hurdle takes variables outside the data, and sa
     attr(cross_validate(gp_hurdle(y ~ x, d, weights = out, kernel = call, hyper = "fixed"), fold), "predictions")
   }
   expect_identical(predictions(d$w, kernel_se(0.9, 1)), attr(within, "predictions"))
+  one <- gp_hurdle(y ~ x, d[fold != 2, ], weights = w, kernel = kernel_se(0.9, 1), hyper = "fixed")
+  expect_equal(attr(within, "predictions")$mean[fold == 2], predict(one, d[fold == 2, ]), ignore_attr = TRUE)
   d$g <- factor(rep(1:6, 10))
   fit <- gp_hurdle(y ~ (1 | g), d)
   expect_no_message(cross_validate(fit, d$g))
