@@ -326,7 +326,6 @@ exact_interval <- function(p, fun) {
   do_solve <- !(growth * n * ratio <= 1e-8) # the first bound is accurate enough
   mean <- var <- h <- numeric(fun$n)
   tell <- stage_line("certify", p$control$progress, after = 1, every = 0.5)
-  on.exit(tell(NULL))
   for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
     tell(sprintf("row %d of %d", rows[1L], fun$n))
     K <- fun$cross(p$x, rows)

@@ -252,7 +252,6 @@ class_certificate <- function(fit, x, effort, m2 = NULL) {
   data <- needs_data(fit, "fit")
   n <- nrow(data$x)
   tell <- stage_line("certify", fit$control$progress)
-  on.exit(tell(NULL))
   tell("the fit's own points")
   own <- with_fixed_seed(class_bounds(fit, data))
   used <- list(own)

@@ -145,19 +145,24 @@ certified_errors <- function(fits, newdata, effort) {
 
 # ---- information criteria ------------------------------------------------------------------------------------------
 
+# Returns a method of AIC(): for one fit by alone(object, k), for several a table.
+aic_method <- function(alone) {
+  function(object, ..., k = 2) {
+    if (missing(...)) return(alone(object, k))
+    call <- match.call()
+    call$k <- NULL
+    compare_criterion(list(object, ...), fit_labels(call), "AIC", function(nobs) k)
+  }
+}
+
 #' @rdname gp_fit-methods
 #' @export
-AIC.gp_fit <- function(object, ..., k = 2) {
-  if (missing(...)) { # -2 log likelihood + k df
-    object <- check_any_fit(object, "object")
-    if (!has_own_likelihood(object)) return(k * object$df - 2 * largest_evidence(object))
-    ll <- stats::logLik(object)
-    return(k * attr(ll, "df") - 2 * as.double(ll))
-  }
-  call <- match.call()
-  call$k <- NULL
-  compare_criterion(list(object, ...), fit_labels(call), "AIC", function(nobs) k)
-}
+AIC.gp_fit <- aic_method(function(object, k) { # -2 log likelihood + k df
+  object <- check_any_fit(object, "object")
+  if (!has_own_likelihood(object)) return(k * object$df - 2 * largest_evidence(object))
+  ll <- stats::logLik(object)
+  k * attr(ll, "df") - 2 * as.double(ll)
+})
 
 #' @export
 BIC.gp_fit <- function(object, ...) {

@@ -266,18 +266,10 @@ logLik.gp_hurdle <- of_both(stats::logLik, function(each) {
 })
 
 #' @export
-AIC.gp_hurdle <- function(object, ..., k = 2) {
-  if (missing(...)) return(stats::extractAIC(object, k = k)[2L])
-  call <- match.call()
-  call$k <- NULL
-  compare_criterion(list(object, ...), fit_labels(call), "AIC", function(nobs) k)
-}
+AIC.gp_hurdle <- aic_method(function(object, k) stats::extractAIC(object, k = k)[2L])
 
 #' @export
-BIC.gp_hurdle <- function(object, ...) {
-  if (missing(...)) return(stats::AIC(object, k = log(stats::nobs(object))))
-  compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
-}
+BIC.gp_hurdle <- BIC.gp_fit
 
 #' @export
 extractAIC.gp_hurdle <- function(fit, scale, k = 2, ...) {

@@ -350,10 +350,11 @@ test_that("a reference that is not a fit, and a near field that was changed, are
   }
 })
 
-test_that("certificates of many rows show their progress if it is asked for", {
+test_that("certificates of many rows show their progress if it is asked for, and clear the line at the end", {
   late <- stage_line
   shown <- function(fit, new) {
-    with_replaced(list(stage_line = function(label, on, ...) late(label, on)), {
+    at_once <- function(label, on, ...) do.call(late, list(label, on), envir = parent.frame())
+    with_replaced(list(stage_line = at_once), {
       paste(utils::capture.output(certify(fit, new), type = "message"), collapse = "")
     })
   }
@@ -365,7 +366,7 @@ test_that("certificates of many rows show their progress if it is asked for", {
                          control = control))
   }
   asked <- fits(TRUE)
-  expect_match(shown(asked$exact, cars), "certify: row 1 of 50")
-  expect_match(shown(asked$classes, cars), "certify: probabilities at 50 rows")
+  expect_match(shown(asked$exact, cars), "certify: row 1 of 50.*\r {78}\r$")
+  expect_match(shown(asked$classes, cars), "certify: probabilities at 50 rows.*\r {78}\r$")
   for (fit in fits(FALSE)) expect_no_match(shown(fit, cars), "certify: ")
 })
