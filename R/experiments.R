@@ -1,4 +1,4 @@
-# Runs the experiments of the paper: protocol, files of results and data sets.
+# Runs the experiments of the paper and draws their results, by the code in inst/experiments.
 
 #' Run an experiment of the paper
 #'
@@ -68,87 +68,41 @@ run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample",
                                          test, n_aux, name, dir, progress))
 }
 
-# Returns an environment with the code in inst/experiments (protocol and scheduler), which is read at first use.
+# Returns an environment with the code in inst/experiments (protocol, scheduler and files, figures), which is read at
+# first use.
 experiment_code <- function() {
   if (is.null(engine$experiments)) {
     engine$experiments <- new.env(parent = topenv())
-    for (file in c("protocol.R", "schedule.R")) {
+    for (file in c("protocol.R", "schedule.R", "figures.R")) {
       sys.source(system.file("experiments", file, package = "pfdtc", mustWork = TRUE), engine$experiments)
     }
   }
   engine$experiments
 }
 
-# ---- files ----------------------------------------------------------------------------------------------------------
-
-result_columns <- c(
-  "dataset", "m", "repetition", "method", "points", "objective", "rmse_mean", "rmse_sd", "kl", "kl_marginal",
-  "rmse_pred", "nlpd", "coverage", "certified_mean_error", "seconds", "evaluations", "divergence", "divergence_exact",
-  "max_mean", "max_sd", "certified_sd_error", "median_mean", "certified_median", "outside", "cpu", "convergence",
-  "noise", "maxit", "reltol", "seed", "version")
-trace_columns <- c("dataset", "m", "repetition", "method", "evaluation", "seconds", "objective", "divergence",
-                   "divergence_exact", "rmse_mean", "rmse_sd")
-
-csv_end <- "[.]csv([.]gz)?$"
-
-experiment_paths <- function(file) {
-  if (is.null(file)) return(list(cache = tempfile("experiment")))
-  refuse_if(!is.character(file) || length(file) != 1L || is.na(file) || !grepl(csv_end, file), "file", describe(file),
-            "the name of a file ending in .csv or .csv.gz, or NULL")
-  if (!dir.exists(dirname(file))) abort_input("file", sprintf("is in a folder that does not exist: %s", describe(file)))
-  refuse_if(dir.exists(file), "file", sprintf("is a folder: %s", describe(file)), hint = "Give the name of a file.")
-  beside <- function(end) sub(csv_end, end, file)
-  list(results = file, trace = beside("-trace.csv\\1"), data = beside("-data.csv"), cache = beside("-cache"))
-}
-
-empty_table <- function(columns) {
-  text <- columns %in% c("dataset", "method", "version")
-  stats::setNames(data.frame(lapply(text, function(t) if (t) character() else numeric())), columns)
-}
-
-cell_key <- function(d) paste(d$dataset, d$m, d$repetition, d$method)
-
-# Reads the complete lines of a file of results. The last line may be cut off by an interrupt and is then dropped.
-read_results <- function(path, columns, argument = "file") {
-  if (is.null(path) || !file.exists(path) || file.size(path) == 0) return(empty_table(columns))
-  bytes <- readBin(path, "raw", file.size(path))
-  if (endsWith(path, ".gz")) {
-    bytes <- tryCatch(memDecompress(bytes, "gzip"), error = function(e) {
-      abort_input(argument, sprintf("is not a gzipped file: %s", path))
-    })
-  }
-  end <- max(0L, which(bytes == as.raw(10L)))
-  lines <- strsplit(rawToChar(bytes[seq_len(end)]), "\r?\n")[[1L]]
-  header <- if (length(lines)) strsplit(gsub("\"", "", lines[1L]), ",", fixed = TRUE)[[1L]]
-  refuse_if(!identical(header, columns), argument, sprintf("has other columns than run_experiment() writes: %s", path),
-            hint = "Name a new file.")
-  fields <- nchar(gsub("[^,]", "", lines)) + 1L
-  lines <- lines[fields == length(columns)]
-  out <- utils::read.csv(text = lines, colClasses = vapply(empty_table(columns), class, ""))
-  out[!duplicated(cbind(cell_key(out), if ("evaluation" %in% columns) out$evaluation)), , drop = FALSE]
-}
-
-new_experiment <- function(results, trace) {
-  structure(results, class = c("pfdtc_experiment", "data.frame"), trace = trace)
-}
-
 #' @export
 read_experiment <- function(file) {
   check_given("file", "Give the name of a file that run_experiment() wrote.")
-  paths <- experiment_paths(file)
-  if (is.null(file) || !file.exists(file)) abort_input("file", describe(file), "a file that run_experiment() wrote")
-  new_experiment(read_results(paths$results, result_columns), read_results(paths$trace, trace_columns))
+  experiment_code()$read_file(file)
 }
 
-as_experiment <- function(results) {
-  check_given("results", "Give what run_experiment() returned, or the name of its file.")
-  if (is.character(results)) return(read_experiment(results))
-  refuse_if(!is.data.frame(results) || !all(result_columns %in% names(results)), "results", describe(results),
-            "what run_experiment() returned, or the name of its file")
-  if (inherits(results, "pfdtc_experiment")) results else new_experiment(results, attr(results, "trace"))
+#' @export
+print.pfdtc_experiment <- function(x, ...) {
+  fits <- x[x$method != "exact", ]
+  if (!nrow(fits) || !all(c("rmse_mean", "rmse_sd", "cpu", "repetition") %in% names(fits))) {
+    return(NextMethod())
+  }
+  about <- fits[c("rmse_mean", "rmse_sd", "certified_mean_error", "cpu")]
+  middle <- stats::aggregate(about, fits[c("method", "m", "dataset")], stats::median)[c(3, 2, 1, 4:7)]
+  cat(sprintf("Experiment: %s, %s; medians over the repetitions\n", count_of(nrow(fits), "fit"),
+              count_of(length(unique(fits$repetition)), "repetition")))
+  print(middle, digits = 3, row.names = FALSE, ...)
+  cat("Errors are those of the posterior mean and sd, in sd of the response; as.data.frame() has all columns.\n")
+  invisible(x)
 }
 
-experiment_methods <- c("pf", "vfe", "sor", "subsample", "default", "vfe_greedy")
+#' @export
+as.data.frame.pfdtc_experiment <- function(x, ...) structure(x, trace = NULL, class = "data.frame")
 
 # ---- data sets ------------------------------------------------------------------------------------------------------
 
@@ -163,7 +117,7 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
   sets <- paper_datasets()
   set <- sets[sets$name == check_choice(name, sets$name, "name"), ]
   rows <- set$n_train + set$n_test
-  if (set$name == "synthetic") return(draw_synthetic(rows))
+  if (set$name == "synthetic") return(experiment_code()$draw_synthetic(rows))
   if (!is.character(dir) || length(dir) != 1L || is.na(dir)) abort_input("dir", describe(dir), "the name of a folder")
   files <- paste0(set$file, c(".csv", ".csv.gz"))
   path <- Find(file.exists, if (nzchar(dir)) file.path(dir, files))
@@ -185,7 +139,135 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
     set$name, set$d + 1L, rows, got))
 }
 
-draw_synthetic <- function(n) {
-  x <- stats::runif(n, 0, 2)
-  data.frame(x = x, y = sin(12 * x) + 0.66 * cos(25 * x) + 3 + stats::rnorm(n, sd = 0.1))
+# ---- figures --------------------------------------------------------------------------------------------------------
+
+#' Plot optimisations and results of experiments
+#'
+#' `plot_trace()` draws the objective along the optimisation of one or more fits, with a panel for each method. The
+#' smallest value of a panel is subtracted. If a line still falls at its right end, increase `maxit`. The other
+#' functions draw results of [run_experiment()] on logarithmic axes, with a panel for each data set, as in the figures
+#' of Huggins et al. (2019).
+#' @usage
+#' plot_trace(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
+#'   m = NULL)
+#' plot_rmse(results, what = c("mean", "sd", "prediction"), datasets = NULL, methods = NULL, ...)
+#' plot_kl(results, against = c("m", "error"), kl = c("process", "marginal"), best = FALSE,
+#'   datasets = NULL, methods = NULL, ...)
+#' plot_divergence_error(results, divergence = c("own", "exact"), method = "pf",
+#'   dataset = NULL, m = NULL, ...)
+#' \method{autoplot}{pfdtc_experiment}(object, figure = c("rmse", "kl", "divergence", "trace"), ...)
+#' @param fits A fit, a list of fits, or the results of an experiment.
+#' @param results,object A result of [run_experiment()], or the name of its file. For `plot_trace()` and
+#'   `plot_divergence_error()` the experiment must have been run with its argument `trace`.
+#' @param against Horizontal axis. `"error"` is the RMSE of the mean.
+#' @param what Root mean square error of the posterior `"mean"` or `"sd"` of f relative to the exact GP, or of the
+#'   `"prediction"` of held-out responses. A dotted line shows the exact GP. The unit is the sd of the training
+#'   responses.
+#' @param kl `"process"`: divergence between the processes, which is infinite for SoR. `"marginal"`: mean divergence
+#'   between the marginal distributions at the test rows.
+#' @param best Should only the repetition with the smallest error be shown?
+#' @param divergence pF divergence under the auxiliary distribution of the fit (`"own"`, for `method = "pf"`) or under
+#'   the `"exact"` posterior.
+#' @param datasets,methods,method,dataset,m Data sets, methods and number of inducing points to show. Default: all; with
+#'   a trace the first data set and number.
+#' @param figure Which figure `autoplot()` draws with ggplot2.
+#' @param ... Arguments of [plot.default()]; for `autoplot()` the arguments of the figure, by name.
+#' @return Invisibly, the data of the figure as a data frame, whose columns are `dataset`, `method`, `m`, and `middle`
+#'   (median), `low`, `high` and `n` (number of repetitions), or `repetition`, `error` and `kl` (nats).
+#'   `plot_divergence_error()` has `repetition`, `evaluation`, `divergence`, `what` and `error`, and the attribute
+#'   `slope`, the coefficients of the two fitted lines. `plot_trace()` has the columns `fit`, `objective_of` (method),
+#'   `evaluation`, `seconds`, `objective`, `round`. `autoplot()` returns a ggplot.
+#' @details In `plot_trace()`, values are comparable between fits with the same data, hyperparameters and auxiliary
+#'   distribution. If the auxiliary distribution is renewed ([aux_refresh()], `hyper = "joint"`), a new line begins each
+#'   time, and no value is subtracted. For a non-Gaussian fit the line shows the last search for hyperparameters.
+#'
+#' `plot_rmse()` draws errors against the number of inducing points. A line for each method joins the medians over the
+#' repetitions, and bars show the range. `plot_kl()` draws Kullback-Leibler divergences in the same way, or as a point
+#' for each fit. `plot_divergence_error()` draws errors of posterior mean and sd against the pF divergence. A thin line
+#' shows one repetition, from the start (open) to the end (filled). The thick line is a least squares fit, and its slope
+#' is printed above.
+#' @seealso [run_experiment()], [plot.gp_fit()], `vignette("paper")`
+#' @examples
+#' plot_trace(pfdtc(dist ~ speed, cars, m = 10, control = pfdtc_control(maxit = 100)))
+#' data <- data.frame(x = cars$speed, y = cars$dist)
+#' results <- run_experiment(data, c("pf", "vfe", "subsample"), m = c(2, 4), reps = 2,
+#'                           trace = 4, control = pfdtc_control(maxit = 5))
+#' plot_rmse(results)
+#' plot_kl(results, against = "error")
+#' plot_divergence_error(results)
+#' if (requireNamespace("ggplot2", quietly = TRUE)) ggplot2::autoplot(results, "rmse", what = "sd")
+#' @aliases plot_trace plot_kl plot_divergence_error autoplot.pfdtc_experiment
+#' @export
+plot_rmse <- function(results, what = c("mean", "sd", "prediction"), datasets = NULL, methods = NULL, ...) {
+  draw_figure(experiment_code()$rmse_figure(results, what, datasets, methods), list(...))
+}
+
+#' @export
+plot_kl <- function(results, against = c("m", "error"), kl = c("process", "marginal"), best = FALSE, datasets = NULL,
+                    methods = NULL, ...) {
+  draw_figure(experiment_code()$kl_figure(results, against, kl, best, datasets, methods), list(...))
+}
+
+#' @export
+plot_divergence_error <- function(results, divergence = c("own", "exact"), method = "pf", dataset = NULL, m = NULL,
+                                  ...) {
+  draw_figure(experiment_code()$divergence_figure(results, divergence, method, dataset, m), list(...))
+}
+
+#' @exportS3Method ggplot2::autoplot
+autoplot.pfdtc_experiment <- function(object, figure = c("rmse", "kl", "divergence", "trace"), ...) {
+  figure <- check_choice(figure, c("rmse", "kl", "divergence", "trace"), "figure")
+  make <- experiment_code()[[paste0(figure, "_figure")]]
+  check_dots_empty(setdiff(names(list(...)), names(formals(make))), names(formals(make))[-1L])
+  ggplot_figure(make(object, ...))
+}
+
+#' @export
+plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
+                       m = NULL) {
+  check_given("fits", "Give a list of fits, or what run_experiment() returned.")
+  if (is.character(fits) || (is.data.frame(fits) && all(experiment_code()$result_columns %in% names(fits)))) {
+    return(draw_figure(experiment_code()$trace_figure(fits, against, method, dataset, m), list(...)))
+  }
+  against <- check_choice(against, c("evaluation", "seconds"), "against")
+  fits <- label_fits(fits, function(fit) fit$method)
+  trace <- do.call(rbind, unname(Map(function(fit, label) {
+    t <- fit$trace[!is.na(fit$trace$objective), ] # omit failed steps
+    if (NROW(t)) {
+      data.frame(fit = label, objective_of = fit$method, evaluation = t$evaluation, seconds = t$seconds,
+                 objective = t$objective, round = if (is.null(t$round)) 1L else t$round)
+    }
+  }, fits, names(fits))))
+  refuse_if(is.null(trace), "fits", "have no trace",
+            hint = "Hyperparameters were given or held, and inducing points not moved.")
+  fit <- factor(trace$fit, unique(trace$fit))
+  looks <- series_looks(nlevels(fit))
+  first <- stats::ave(trace$round, trace$objective_of, FUN = max) == 1L
+  above <- trace$objective - stats::ave(trace$objective, trace$objective_of, FUN = min)
+  comparable <- first & stats::ave(above, trace$objective_of, FUN = max) > 0
+  log <- if (is.null(list(...)$log)) "y" else list(...)$log
+  title <- vapply(trace$objective_of, function(m) posterior_title(list(method = m)), "")
+  f <- figure_of_runs(trace, against, ifelse(comparable, above, trace$objective),
+                    interaction(fit, trace$round, drop = TRUE), looks[fit, ], title,
+                    ifelse(comparable, "objective minus its smallest value", "objective"), ifelse(comparable, log, ""))
+  if (nlevels(fit) > 1L) f <- figure(f$panels, trace, legend_keys(levels(fit), looks$col, looks$lty, 2), f$shape)
+  draw_figure(f, list(...))
+}
+
+# Draws the values `y` against the column `against` of `value`: a panel for each `title`, and in it a line for each
+# `run`. The arguments have an element, and `looks` (colours and line types) a row, for each value of `y`.
+figure_of_runs <- function(value, against, y, run, looks, title, ylab, log) {
+  at <- value[[against]]
+  panels <- lapply(split(seq_along(y), factor(title, unique(title))), function(own) {
+    logarithmic <- log[own[1L]] == "y"
+    layers <- lapply(split(own, run[own], drop = TRUE), function(i) {
+      shown <- if (logarithmic) positive(y[i]) else y[i]
+      single <- sum(!is.na(shown)) < 2L
+      layer(if (single) "dots" else "line", at[i], shown, pch = if (single) 1, col = looks$col[i[1L]],
+            lty = looks$lty[i[1L]], lwd = 2)
+    })
+    list(args = list(main = title[own[1L]], xlab = against, ylab = ylab[own[1L]], log = log[own[1L]]),
+         layers = unlist(unname(layers), FALSE))
+  })
+  figure(panels, value, shape = rev(grDevices::n2mfrow(length(panels))))
 }

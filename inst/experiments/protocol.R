@@ -312,3 +312,8 @@ divergence_from_exact <- function(fit, exact, trace_P) {
   mean <- s2^2 * (w_K_w - sum(Aw^2)) + sum(solve(D, post$Ay - s2 * Aw - G %*% Aw)^2)
   sqrt(max(covariance + mean, 0)) / s2
 }
+
+draw_synthetic <- function(n) {
+  x <- stats::runif(n, 0, 2)
+  data.frame(x = x, y = sin(12 * x) + 0.66 * cos(25 * x) + 3 + stats::rnorm(n, sd = 0.1))
+}

@@ -5,7 +5,7 @@ made_up <- function() {
                    dataset = c("airfoil", "synthetic"), stringsAsFactors = FALSE)
   exact <- data.frame(repetition = 1:3, m = 500, method = "exact", dataset = rep(c("airfoil", "synthetic"), each = 3))
   d <- rbind(d, exact)
-  out <- pfdtc:::empty_table(pfdtc:::result_columns)[seq_len(nrow(d)), ]
+  out <- experiment_code()$empty_table(experiment_code()$result_columns)[seq_len(nrow(d)), ]
   out[names(d)] <- d
   size <- match(d$method, c("pf", "vfe", "sor", "subsample", "exact"))
   out$rmse_mean <- size * d$repetition / d$m
@@ -21,7 +21,7 @@ made_up <- function() {
                   divergence_exact = 8 * t$repetition / t$evaluation)
   t$rmse_mean <- t$divergence_exact^0.5
   t$rmse_sd <- t$divergence_exact / 3
-  pfdtc:::new_experiment(out, t[pfdtc:::trace_columns])
+  experiment_code()$new_experiment(out, t[experiment_code()$trace_columns])
 }
 
 test_that("lines are medians over the repetitions, bars the range", {
