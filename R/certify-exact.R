@@ -1,11 +1,11 @@
 # Computes the mean of the exact GP, by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y. Here K is the
 # kernel matrix, s2 the noise variance, W the diagonal matrix of weights. Rounding errors are bounded as well.
 
-# Computes a correction of the reference's mean towards the exact mean, by solve_exact(). goal(near) is a function of
-# its state that is at most 1 when the correction suffices. `near` says whether nearest neighbours precondition. There
-# are at most budget$passes passes over all pairs of rows, within budget$left() seconds, starting from the correction
-# `from`. If `sharp`, the bounds cost another pass. Returns the correction with steps, stalled and stopped of
-# solve_exact(). Returns NULL if there is no goal or no time.
+# Computes a correction of the reference's mean towards the exact mean, by solve_exact(). goal(near) returns a function
+# of the state of solve_exact() that is at most 1 when the correction suffices; `near` is TRUE if nearest neighbours
+# precondition. There are at most budget$passes passes over all pairs of rows, within budget$left() seconds, starting
+# from the correction `from`. If `sharp`, the bounds cost another pass. Returns the correction with steps, stalled and
+# stopped of solve_exact(). Returns NULL if there is no goal or no time.
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
   if (is.null(goal)) return(NULL)
   n <- nrow(data$x)

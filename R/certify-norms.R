@@ -128,8 +128,8 @@ quadratic_bracket <- function(p, norms, model) {
   list(lower = max(lower, 0), upper = norms$c, least = max(least, 0))
 }
 
-# Bounds the change of a predicted mean, in units of y, by rounding of the responses. The weights h of the mean have
-# h| <= sqrt(k) / (2 sqrt(s2)). Merged rows count one by one, because their responses may differ.
+# Bounds the change of a predicted mean, in units of y, by rounding of the responses. The weights h of the mean have |h|
+# <= sqrt(k) / (2 sqrt(s2)). Merged rows count one by one, because their responses may differ.
 response_rounding <- function(fit, x) {
   4 * .Machine$double.eps * response_size(fit) * sqrt(prior_most(fit, x) / fit$noise) / 2
 }

@@ -6,8 +6,8 @@
 #   job     an environment: the fit, its data, mean and sd (`at`), the reference and the correction of its mean, the
 #           seconds left() and the largest number `most` of functionals in a costly step
 
-# Returns intervals of functionals, with the attributes of certify(). Every call uses the same random numbers, so more
-# effort continues from the results of less.
+# Returns intervals of functionals, with the attributes of certify(). Every call uses the same random numbers, so the
+# steps of a larger `effort` repeat those of a smaller one before they go on.
 #' @export
 posterior_certificate.posterior <- function(p, fun, effort = "reference", reference = p$fit$reference, m2 = NULL,
                                             test_points = NULL, max_seconds = 10, ...) {
@@ -195,8 +195,9 @@ in_scale_of <- function(job, fun) {
   fun
 }
 
-# Returns list(half, distance, far) for intervals of `what` ("mean" or "sd"): half the width, the distance of the
-# interval's middle from the fit's value, and the larger of that distance and its median.
+# Returns list(half, distance, far) for intervals of `what` ("mean" or "sd"). `half` is half the width of each interval,
+# and `distance` the distance of its middle from the fit's value. `far` is `distance`, or the median of all distances if
+# that is larger.
 half_and_distance <- function(inside, at, what) {
   lower <- inside[[paste0(what, "_lower")]]
   upper <- inside[[paste0(what, "_upper")]]

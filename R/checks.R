@@ -6,7 +6,7 @@ refuse_if <- function(wrong, argument, got, want = NULL, hint = NULL, message = 
   if (wrong) abort_input(argument, got, want, hint, message, where)
 }
 
-# Stops if an argument of the calling function is missing. `hint` tells what to give.
+# Stops if an argument of the calling function is missing. `hint` is a sentence on what to give.
 check_given <- function(argument, hint = NULL) {
   if (eval.parent(call("missing", as.name(argument)))) abort_input(argument, "is missing", hint = hint)
 }
@@ -53,7 +53,7 @@ check_positive <- function(x, argument, length = NULL) {
   abort_input(argument, as.double(x[bad]), want, where = if (n > 1L) sprintf("element %d", bad) else "it")
 }
 
-# Returns a single number, or stops unless ok(x) is TRUE. `want` says in the error which numbers are allowed.
+# Returns a single number, or stops unless ok(x) is TRUE. `want` names the allowed numbers in the error.
 check_number <- function(x, argument, want, ok) {
   if (!is_plain_numeric(x) || length(x) != 1L || is.na(x) || !ok(x)) abort_input(argument, describe(x), want)
   as.double(x)

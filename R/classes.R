@@ -59,9 +59,8 @@ posterior_certificate.classes <- row_parts.classes <- function(p, ...) refuse_cl
 # Bounds the distance between the fit's Laplace posterior and that of the exact GP (modes fh and f*), for contrasts of
 # classes and for probabilities. Symbols are those of certify-laplace.R, but W is a matrix at each row. If a probability
 # at f* is between alpha and beta times that at fh, W at f* is between alpha W and beta W. A contrast c of classes has
-# the norm
-# gamma| = |c - mean(c)|. With vS(w) the variance on inducing points for the weights w W, vS = vS(beta), and lam a bound
-# on the largest eigenvalue of (w W)^{1/2} E (w W)^{1/2},
+# the norm |gamma| = |c - mean(c)|. With vS(w) the variance on inducing points for the weights w W, vS = vS(beta), and
+# lam a bound on the largest eigenvalue of (w W)^{1/2} E (w W)^{1/2},
 #
 #   crude   |c'(f* - fh)| <= |gamma| sqrt(k(x, x) (|g|_E^2 + |r|^2)),
 #   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup = vS(alpha) + (|gamma| sqrt(E) + sqrt(lam vS(alpha)))^2.
@@ -219,8 +218,7 @@ pair_certificate <- function(b, x) {
 
 # Returns list(share, share_lower, share_upper), the probabilities averaged over f with bounds for the exact posterior,
 # a column for each class. With o = `reach`, the largest distance of the modes for pairs with the class, and D a bound
-# on the sum of
-# eigenvalues| of the difference of the covariances (`trace` is that of the fit's),
+# on the sum of the |eigenvalues| of the difference of the covariances (`trace` is that of the fit's),
 #
 #   |E* p - E p| <= o / 4 + .1175 D,   exp(-(o + D)) <= E* p / E p <= exp(o + D).
 averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {

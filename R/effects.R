@@ -40,7 +40,7 @@ groupings_of <- function(kernel, codes = lapply(group_columns(kernel), function(
   groupings[order(-vapply(groupings, effects_of_grouping, 0))]
 }
 
-# Returns x with the levels of each grouping renumbered from 1. Levels that the fit does not know get negative numbers.
+# Returns x with the levels of each grouping renumbered from 1. Levels that the fit lacks get negative numbers.
 numbered <- function(x, groupings) {
   for (g in groupings) if (!is.null(g$codes)) {
     at <- match(x[, g$column], g$codes)

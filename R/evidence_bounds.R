@@ -79,8 +79,8 @@ response_norm <- function(fit) {
 #
 #   log det(M + Delta) - log det M = sum log(1 + x_i),  |sum x_i| <= N |M^{-1}|_F,  sum x_i^2 <= (N |M^{-1}|_2)^2.
 #
-# M^{-1} <= diag(d / v) bounds both norms. If the result exceeds 0.01, |M^{-1}|_F is computed. y'alpha errs by at most N
-# D^{1/2} alpha|^2 (1 + N |M^{-1}|_2). s2 W^{-1} <= K + s2 W^{-1} and det(K + s2 W^{-1}) <= det D also bound it.
+# M^{-1} <= diag(d / v) bounds both norms. If the result exceeds 0.01, |M^{-1}|_F is computed. y'alpha errs by at most
+# N |D^{1/2} alpha|^2 (1 + N |M^{-1}|_2). s2 W^{-1} <= K + s2 W^{-1} and det(K + s2 W^{-1}) <= det D also bound it.
 exact_bracket <- function(fit) {
   f <- fit$factors
   f$L <- cholesky_of(posterior_of(fit))

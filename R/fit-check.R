@@ -209,7 +209,7 @@ check_fit_posterior <- function(fit, d, need) {
        `correction$made_from` = !is.list(made$made_from) && length(made$made_from) > 0L)
 }
 
-# Stops because a part of the fit is damaged. The hint says if another version made the fit.
+# Stops because a part of the fit is damaged. The hint names the version that made the fit if it is another.
 damaged_fit <- function(fit, argument, part) {
   made_by <- tryCatch(as.character(fit$version), error = function(e) character())
   here <- as.character(utils::packageVersion("pfdtc"))

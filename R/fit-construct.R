@@ -52,8 +52,8 @@ empty_trace <- data.frame(evaluation = integer(), objective = numeric(), seconds
 
 # ---- the posterior of all rows --------------------------------------------------------------------------------------
 
-# Returns a fit with the exact posterior of all rows, or of a random part for gp_subsample(). If the user could have
-# asked for inducing points, all rows count as such.
+# Returns a fit with the exact posterior of all rows, or of a random part for gp_subsample(). In a fit by pfdtc(), which
+# chooses the kind of its posterior, all rows count as inducing points.
 construct_exact <- function(data, learned, s, state) {
   some <- isTRUE(s$posterior$some)
   m <- s$posterior$m

@@ -109,7 +109,7 @@ report.gp_hurdle <- function(x, ...) {
                  table = do.call(rbind, unname(table))), class = "pfdtc_report")
 }
 
-# Is a method for functions that work only with a single fit: stops with an error.
+# Stops with an error. This is the method of functions that work only with a single fit.
 #' @rawNamespace
 #' S3method(generics::forecast,gp_hurdle,of_one_part)
 #' S3method(ggplot2::autoplot,gp_hurdle,of_one_part)

@@ -55,12 +55,13 @@ learn_groups <- function(data, s, state) {
   state$so_far
 }
 
-# Returns the sums over rows that REML needs: list(blocks, pairs, crossed, sizes, log_w, n). The "terms" are the groups,
-# most effects first, then the mean's basis and y as groups of one level. `blocks` has a row of p^2 numbers for each
-# level of the first term. crossed[[j]][[k]] are sums of products of the effects of later terms j and k, with levels
-# varying faster than effects. `pairs` is list(of_term, order, start, column) of pairs of a level of a later term with a
-# level of the first, an entry for each effect of the later one. `order` sorts entries by the first term's level l, from
-# start[l] on; `column` numbers all later effects.
+# Returns the sums over rows that REML needs, for "terms": first the groups, that with the most effects first, then the
+# basis of the mean and y, each as a group with one level. The elements are
+#   blocks   p x p numbers in a row for each level of the first term (p effects): sums of products of its design
+#   crossed  crossed[[j]][[k]] has sums of products of the effects of the later terms j and k; levels vary faster
+#   pairs    list(of_term, order, start, column), an entry for each effect of a later term at a level of the first. In
+#            the order `order`, level l of the first term has the entries from start[l] on. `column` numbers later ones
+#   order, sizes, log_w, n  the order of the groups, the numbers of effects of the terms, sum of log weights, rows
 group_sums <- function(kernel, data) {
   terms <- lapply(group_roots(kernel), function(term) {
     level <- data$x[, term$level]

@@ -30,9 +30,10 @@ price_of_rotation <- function(kernel) {
 
 # ---- warped inputs ---------------------------------------------------------------------------------------------------
 
-# Returns the most likely of `now`, whose smooth kernel reads x, and the same kernel of inputs moved halfway or all the
-# way to their normal scores, each alone or with a linear mean. Scores depend on the inputs alone, so the log marginal
-# likelihoods need no penalty. The result keeps the search with a linear mean as `line`, for search_with_line().
+# Returns the most likely of several models: `now`, whose smooth kernel reads the inputs as given, and models with the
+# same kernel whose inputs are moved halfway or fully to their normal scores. Each is tried alone and with a linear
+# mean. Normal scores depend on the inputs alone, so the log marginal likelihoods need no penalty. The element `line` of
+# the result has the search with a linear mean, for search_with_line().
 choose_inputs <- function(rows, s, now, search) {
   inputs <- inputs_to_warp(rows, s)
   if (!length(inputs) || !is.finite(now$value)) return(now)

@@ -269,8 +269,8 @@ greedy_points <- function(rows, s, kernel) {
 # inducing points z. Its parameters are the free logs of the kernel's parameters relative to those of `now` (for
 # lengthscales one factor if `tied`), the constant mean and log theta. `origin` has the centres of the priors.
 #
-# Priors do not weaken with more rows: without them separable classes have no maximum, and classes say little about
-# lengthscales. The d lengthscales of a factor share a level, which counts once:
+# Priors do not weaken with more rows: without them separable classes have no maximum, and classes have little
+# information on lengthscales. The d lengthscales of a factor share a level, which counts once:
 #   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log(l / spread) - this mean ~ N(0, 0.7^2),
 #   log variance ~ N(log 2, 1.5^2),  constant mean ~ N(start, 3^2),  log theta ~ N(0, 2^2)
 # With Student's t, f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).

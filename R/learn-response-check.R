@@ -162,10 +162,11 @@ with_terms_in_merit <- function(tried, from) {
   tried
 }
 
-# Returns the candidates `tried`. Individuals with several rows, which one input tells apart, look like noise that
-# depends on the inputs, or like a skewed response, until the kernel has a short lengthscale and a linear mean
-# (short_run()). Their gain is added to the merit of the first candidate and of the best transform with constant noise,
-# if it exceeds the lead of the best candidate, with its own gain, by `additive_nats`.
+# Returns the candidates `tried`. If an input identifies individuals with several rows each, differences between
+# individuals look like noise that depends on the inputs, or like a skewed response. A kernel with a short lengthscale
+# in that input and a linear mean (short_run()) represents them. Its gain is added to the merit of the first candidate,
+# and of the best transform with constant noise. It must exceed the lead of the best candidate by `additive_nats`, even
+# if the best candidate has such a kernel too.
 with_short_lengthscale <- function(tried, from) {
   best <- tried[[best_of(tried)]]
   pool <- best$problem$pool

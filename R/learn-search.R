@@ -153,8 +153,9 @@ further_starts <- function(problem, values, theta) {
   })
 }
 
-# Returns runs without a step at the smooth limit: lengthscales far beyond the data, with large variances. The Vecchia
-# likelihood is wrong for smooth functions of many inputs, and would drop these starts before the exact one decides.
+# Returns further starts for smooth functions: lengthscales far beyond the data, with large variances, as results of
+# climb() without steps. The Vecchia likelihood is wrong for smooth functions of many inputs, and would drop these
+# starts before the exact likelihood decides.
 smooth_runs <- function(problem, s, theta) {
   if (problem$composite || problem$pool$n > smooth_limit_rows || !is.null(s$restarts) ||
         !all(is.na(problem$given[problem$free]))) return(NULL)

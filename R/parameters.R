@@ -127,9 +127,10 @@ name_lengthscales <- function(kernel, x) {
 }
 
 # The prior of log lengthscales (in units of the input's spread, d inputs) is N(log(3 d^0.5), 0.7^2), chosen on a dozen
-# data sets of 20 to 50 rows (bench/small-n.R). Its precision decreases like 1 / n^2 with n rows, because a constant one
-# costs a Matern 1/2 kernel 10 nats of log marginal likelihood at 300 rows. With many inputs lengthscales overfit, so
-# below 15 rows per input it stays, and beyond it decreases like 1 / n^6, to almost 0 at 40 (data set Boston).
+# data sets of 20 to 50 rows (bench/small-n.R). Its precision decreases like 1 / n^2 with n rows, because a constant
+# precision costs a Matern 1/2 kernel 10 nats of log marginal likelihood at 300 rows. With many inputs lengthscales
+# overfit. So the precision stays constant up to 15 rows per input, and then decreases like 1 / n^6. At 40 rows per
+# input (data set Boston) it is almost 0.
 learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50, rows_an_input = 15)
 
 # Returns the factor by which the precisions of the priors decrease for n rows of d inputs.

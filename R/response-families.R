@@ -141,8 +141,8 @@ tobit_row <- interval_row(
   start = function(sites, w) middle_of_ends(sites$y, sites$size, sites$offset),
   variance = function(mean, sd, size, theta) theta^2 + 0 * mean)
 
-# Returns the median of the intervals' middles (of the finite end if the other is infinite), minus the offset, or 0 if
-# there is none.
+# Returns the median over the responses, minus their offsets: of the middle of each interval, or of its finite end if
+# the other is infinite. Returns 0 if no end is finite.
 middle_of_ends <- function(L, U, offset) {
   known <- known_numbers(L, U) - offset
   if (all(is.na(known))) 0 else stats::median(known, na.rm = TRUE)
@@ -337,7 +337,7 @@ terms_of_sum <- function(e) {
 
 # ---- programs -------------------------------------------------------------------------------------------------------
 
-# The engine knows each operation of a program by its number in src/program.c.
+# Each operation of a program has this number in the engine (src/program.c).
 program_steps <- c(number = 0, f = 1, y = 2, "+" = 3, "-" = 4, "*" = 5, "/" = 6, "^" = 7, negate = 8, exp = 9, log = 10,
                    sqrt = 11, log1p = 12, expm1 = 13, sin = 14, cos = 15, pnorm = 16, dnorm = 17)
 

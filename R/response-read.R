@@ -203,7 +203,7 @@ read_censored <- function(response, argument, n, likelihood, positive) {
   list(y = L, size = U, response = ifelse(is.na(known), 0, known))
 }
 
-# Checks a numeric response: ok(y) must be TRUE for all elements, else an error says what is wanted.
+# Checks a numeric response: ok(y) must be TRUE for all elements, else the error names `want`.
 read_numbers <- function(response, argument, n, ok, want) {
   y <- check_vector(response, argument, n)
   bad <- which(!ok(y))

@@ -54,7 +54,7 @@ rows_transformed <- function(rows, transform) {
   c(out, list(slopes = drop(rowsum(slope - log(unit$scale), rows$group, reorder = FALSE))))
 }
 
-# The error for a single row, which has no sd, says how to give a model without learning.
+# This hint is for the error about a single row, which has no sd to learn from.
 one_row_hint <- paste("A model of one row must be given in full: kernel = kernel_se(lengthscale = 1, variance = 1),",
                       "hyper = \"fixed\" and, for a Gaussian response, noise = 1 and scale = FALSE.")
 

@@ -160,7 +160,7 @@ hint_for_frame <- function(text, data) {
   did_you_mean(name, names(data))
 }
 
-# Returns list(x, response, name, w, offset) from a model frame. `variables` says how inputs become columns of x.
+# Returns list(x, response, name, w, offset) from a model frame. `variables` has the coding of the inputs as columns.
 rows_of_frame <- function(mf, variables, labels, argument = "data") {
   response <- attr(attr(mf, "terms"), "response")
   n <- nrow(mf)

@@ -145,7 +145,7 @@ complete_settings <- function(data, asked) {
   asked
 }
 
-# Returns the kernel with inputs, groups and linear mean. If its profile is still to be chosen, that is NULL.
+# Returns the kernel with inputs, groups and linear mean. The element `profile` is NULL if it is still to be chosen.
 complete_kernel_asked <- function(data, asked) {
   refuse_if(is.null(asked$kernel) && asked$hyper == "fixed", "kernel",
             "is missing, and hyper = \"fixed\" learns nothing",

@@ -94,7 +94,7 @@ rows_db <- function(con, query, block = rows_of_a_block) {
 
 # A reader of a query is list(send, fetch, clear): send(con, query) returns a result, fetch(result, n) its next n rows.
 
-# Returns a reader by Arrow (DBI 1.2.0). It frees each chunk at once, because R does not know its size.
+# Returns a reader by Arrow (DBI 1.2.0). It frees each chunk at once, because R does not count the memory of Arrow.
 by_arrow <- function() {
   of_dbi <- function(name) getExportedValue("DBI", name)
   list(send = of_dbi("dbSendQueryArrow"), fetch = function(result, n) {

@@ -30,13 +30,13 @@ static enum status factor(struct exact *e)
                          K))
             return STATUS_EXACT_NOT_PD;
     }
-    /* A pivot may be NaN, or only a rounding error. */
+    /* Fails if a pivot is NaN, or is no larger than its rounding error. */
     for (int i = 0; i < n; i++) {
         const double pivot = K[(size_t)i * n + i];
         if (!(pivot * pivot > 8.0 * DBL_EPSILON * alpha[i]))
             return STATUS_EXACT_NOT_PD;
     }
-    /* Derivatives do not read the upper triangle. */
+    /* Derivatives do not read the upper triangle, so it needs no zeros for them. */
     if (e->precision == NULL && chol_finish(n, K))
         return STATUS_EXACT_NOT_PD;
     copy((size_t)n, e->pass.rows->y, alpha);

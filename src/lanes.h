@@ -3,8 +3,8 @@
 /*
  * Small positive definite systems that are solved side by side, one in each lane of the processor's vectors: number i
  * of system l is x[i * lanes + l].  A symmetric matrix is stored as its lower triangle by rows: entry (a, b) is number
- * a (a + 1) / 2 + b.  S are all rows but the last.  The factor L of T has reciprocals on its diagonal, except that its
- * last entry is D, the Schur complement of T_SS:
+ * a (a + 1) / 2 + b.  S is the set of all rows but the last.  The factor L of T has reciprocals on its diagonal,
+ * except that its last entry is D, the Schur complement of T_SS:
  *
  *     (L_S 0; l' 1) (I 0; 0 D) (L_S' l; 0 1) = T,     u = (-L_S^{-T} l; 1),   u'T u = D.
  */

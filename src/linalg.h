@@ -44,17 +44,17 @@ void add_diagonal(int n, double value, double *A);
  * not positive definite in double precision, else 0. */
 int chol_lower(int n, double *A);
 /* Writes the Cholesky factor of A + shift I to C, which may be A.  Only the lower triangle of A is read.  Returns
- * as chol_lower(). */
+ * what chol_lower() does. */
 int chol_shifted(int n, const double *A, double shift, double *C);
 /* Does one step of a factorisation; interrupts are possible between steps.  Computes columns start, ..., start +
- * width - 1 of L, and updates the lower triangle of the later columns.  Returns as chol_lower(). */
+ * width - 1 of L, and updates the lower triangle of the later columns.  Returns what chol_lower() does. */
 int chol_columns(int n, int start, int width, double *A);
 /* Sets the strict upper triangle to 0 after the last chol_columns().  Returns 1 if the diagonal of L is not
  * positive. */
 int chol_finish(int n, double *A);
 /* Factorises the first `width` columns of a lower triangle: (A .; B .) -> (L .; B L^{-T} .).  It has `height` rows
- * and leading dimension n.  Returns as chol_lower().  For a few dozen rows LAPACK's calls would cost as much as the
- * work. */
+ * and leading dimension n.  Returns what chol_lower() does.  For a few dozen rows LAPACK's calls
+ * would cost as much as the work. */
 int chol_corner(int n, int height, int width, double *A);
 /* Returns log det(L L'). */
 double chol_logdet(int n, const double *L);

@@ -24,7 +24,7 @@ struct near_field {
     struct inducing z;           /* inducing points; field_run() needs their L */
     struct source rows, targets; /* data; targets, which may be the same rows */
     const int *rank;             /* order of the rows if they are the targets, or NULL */
-    /* numbers of neighbours of targets far from the data and of others, at most rows.N */
+    /* most neighbours of a target: s far from the data, `few` near them; at most rows.N */
     int s, few;
     struct plan plan; /* plan for all targets */
     /* neighbours of every target (s x n, from 0, -1 behind the last), or NULL for its nearest rows */

@@ -50,7 +50,7 @@ enum status newton_run(struct newton *t, void *self, double enough, int maxit)
         const double before = t->decrement, by = search(t, self);
         t->steps++;
         status = t->prepare(self);
-        /* Newton's method converges, and no step is better: double precision's limit */
+        /* near the minimum no step may lower Psi, because of its rounding errors */
         if (by == 0.0 || (before < 1e-6 && t->decrement >= 0.5 * before))
             break;
     }

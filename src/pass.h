@@ -30,7 +30,7 @@ struct pass {
     /* 1 for the weights w s2 / (s2 + w E_nn) (FITC, Snelson and Ghahramani 2006) */
     int fitc;
     int wants_K, again; /* 1 if sinks read K; 1 if there are several passes */
-    int goes_on;        /* 1 if it adds to the sums of earlier passes */
+    int goes_on;        /* 1 if this pass adds to the sums of earlier passes */
     int beside; /* doubles for each row of kept blocks that are stored elsewhere */
     /* Set by the pass: whether memory is allocated; number of blocks whose K and A are kept; whether K and A are
      * computed. */

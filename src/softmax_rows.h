@@ -9,7 +9,8 @@
  *     Psi = -sum l + |u|^2 / 2,  r_j = u_j - A g_j,  H_jk = [j = k] I + A diag(W_jk) A',
  *     log Z = -Psi - log det H / 2,   F = log Z - sum log det(I + E_nn W_n) / 2.
  *
- * Psi is 1-strongly convex.  Of the symmetric blocks jk of a matrix, j >= k are stored; pair_of() gives the place.
+ * Psi is 1-strongly convex.  A matrix with symmetric blocks jk is stored as the blocks j >= k; pair_of() returns
+ * their places.
  */
 #include "newton.h"
 #include "pass.h"
@@ -28,7 +29,7 @@ struct softmax {
         FACTOR_NONE,
         FACTOR_EARLIER,
         FACTOR_HERE
-    } factor; /* whether C is no factor, the factor of H at an earlier u, or the factor of H at u */
+    } factor; /* C has no factor, the factor of H at an earlier u, or the factor of H at u */
     double *inverse; /* symmetric parts of the blocks j >= k of H^{-1}, M x M each */
     double penalty;
     double near;  /* decrement below which each step has its own H */

@@ -17,8 +17,9 @@
  * term's share in the prior variance. */
 struct coordinate {
     int column;
-    double rate;   /* factor of x - x_1, or radius of the circle */
-    double period; /* 0 without a period; the sine if < 0, the cosine if > 0 */
+    double rate; /* factor of x - x_1, or radius of the circle */
+    double
+        period; /* 0 if x has none; if > 0, the coordinate is a cosine, if < 0 a sine */
 };
 
 /* Returns the largest possible number of coordinates. */

@@ -126,7 +126,7 @@ enum status laplace_variational(struct laplace *l, double enough, int maxit)
             break;
         }
         status = prepare(l);
-        /* double precision's limit */
+        /* near the maximum only rounding errors are left */
         if (before < 1e-6 && l->mode.decrement >= before)
             break;
     }
