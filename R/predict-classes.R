@@ -1,4 +1,5 @@
 # Predicts several numbers for each row: probabilities of classes, survival at several times, or several quantiles.
+# Predicts at the rows of a source as well, block by block.
 
 # Returns predictions for classes as list(fit, sd, lwr, upr), with a column for each class (log odds: except the first).
 say_chances <- function(response, f, ask) {
@@ -162,4 +163,110 @@ say_columns <- function(response, f, ask) {
   given <- function(end) above(function(t, f) response$cdf(t, response$link$inv(f[[end]]), f$size, response$theta))
   fit <- above(function(t, f) predictive_cdf(response, t, f$size, f$mean, sqrt(pmax(f$var, 0))))
   c(list(fit = fit), if (ask$interval != "none") list(lwr = given("lwr"), upr = given("upr")))
+}
+
+# ---- predictions at the rows of a source ----------------------------------------------------------------------------
+
+# Predicts at the rows of a source, where predict_block(block) predicts at a block. The predictions are returned, or
+# written as lines of the CSV file `file`. `request` identifies the call: the same call continues an interrupted file.
+# With NULL the file is begun anew.
+predict_source <- function(source, predict_block, file, request = NULL) {
+  none <- function() abort_input("newdata", "has no rows")
+  if (is.null(file)) {
+    blocks <- source_pass(source, function(block) list(predict_block(block)), c)
+    return(if (is.null(blocks)) none() else bind_blocks(blocks))
+  }
+  # R's connections report a full disk for large writes only, so also check the size of the file and its lines.
+  full <- function(written = NULL) {
+    only <- if (is.null(written)) "" else sprintf(", only %s", show_count(written))
+    abort_input("file", "not written completely", hint = "The disk may be full.",
+                message = sprintf("`file` \"%s\" does not take %s rows%s.", file, show_count(wanted), only))
+  }
+  check_output_file(file)
+  part <- part_of_file(file, request)
+  check_output_file(part)
+  if (is.null(request)) unlink(part)
+  wanted <- done <- rows_written(part)
+  con <- tryCatch(suppressWarnings(file(part, "a")), error = function(e) {
+    abort_input("file", sprintf("cannot be written: \"%s\"", file), hint = conditionMessage(e))
+  })
+  on.exit({
+    close(con)
+    rows <- rows_written(part)
+    if (is.null(request) || !rows) unlink(part) else
+      tell_classed("kept", sprintf("The predictions of %s rows are kept beside \"%s\". %s", show_count(rows),
+                                   basename(file), "The same call continues from there."))
+  })
+  write_rows <- function(p) {
+    table <- as_table(p)
+    size <- file.size(part)
+    first <- wanted == 0
+    wanted <<- wanted + nrow(table)
+    tryCatch({
+      utils::write.table(table, con, sep = ",", row.names = FALSE, col.names = first, qmethod = "double")
+      flush(con)
+    }, error = function(e) if (is_time_limit(e)) stop(e) else full())
+    if (file.size(part) == size) full()
+  }
+  seen <- 0
+  visit <- function(block) {
+    left <- seq_len(nrow(block))[seen + seq_len(nrow(block)) > done]
+    seen <<- seen + nrow(block)
+    if (length(left)) write_rows(predict_block(block[left, , drop = FALSE]))
+  }
+  if (read_elsewhere(source)) write_rows(predict_source(source, predict_block, NULL)) else
+    source_pass(source, visit, c)
+  flush(con)
+  written <- rows_written(part)
+  if (written < wanted) full(written)
+  close(con)
+  on.exit()
+  if (wanted == 0) unlink(part)
+  if (wanted == 0) none()
+  refuse_if(!file.rename(part, file), "file", sprintf("cannot be replaced: \"%s\"", file))
+  invisible(file)
+}
+
+# Checks that `file` can be written safely: it is new or a regular file, no device, pipe or link.
+check_output_file <- function(file) {
+  refuse_if(!is.character(file) || length(file) != 1L || is.na(file), "file", file, "the name of a file")
+  link <- Sys.readlink(file)
+  odd <- dir.exists(file) || (!is.na(link) && nzchar(link)) ||
+    (file.exists(file) && .Platform$OS.type == "unix" && system2("test", c("-f", shQuote(path.expand(file)))) != 0L)
+  refuse_if(odd, "file", sprintf("is a folder, device, pipe or link: \"%s\"", file))
+}
+
+# Returns the name of the file that is written until all rows are done. It has a hash of the request, if there is one.
+part_of_file <- function(file, request) {
+  if (is.null(request)) return(paste0(file, ".part"))
+  noted <- tempfile()
+  on.exit(unlink(noted))
+  saveRDS(request, noted, compress = FALSE)
+  sprintf("%s.%s.part", file, substr(tools::md5sum(noted), 1L, 8L))
+}
+
+# Returns the number of complete lines of a file after its header, and cuts off an incomplete last line.
+rows_written <- function(file) {
+  if (!file.exists(file)) return(0)
+  con <- file(file, "r+b")
+  on.exit(close(con))
+  lines <- size <- complete <- 0
+  while (length(bytes <- readBin(con, "raw", 2^20))) {
+    ends <- which(bytes == as.raw(10L))
+    lines <- lines + length(ends)
+    if (length(ends)) complete <- size + ends[length(ends)]
+    size <- size + length(bytes)
+  }
+  if (complete < size) {
+    seek(con, complete, rw = "write")
+    truncate(con)
+  }
+  max(lines - 1, 0)
+}
+
+# Returns all elements of a fit on which its predictions depend, to recognise a repeated call.
+prediction_signature <- function(fit) {
+  c(fit[c("signature", "noise", "center", "scale", "inducing", "neighbours")], list(
+    kernel = kernel_values(fit$kernel), near = fit$near$beta, factors = fit$factors[c("beta", "alpha")],
+    reference = fit$reference$inducing))
 }

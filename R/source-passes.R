@@ -178,7 +178,47 @@ smallest_keys <- function(parts, size = parts[[1L]]$size) {
   rows
 }
 
-# ---- products on workers --------------------------------------------------------------------------------------------
+# ---- rows and products on workers -----------------------------------------------------------------------------------
+
+#' @export
+rows_parts <- function(parts) {
+  check_given("parts", "Give a list of data frames, or of functions that return them.")
+  good <- is.list(parts) && !is.data.frame(parts) && length(parts) &&
+    all(vapply(parts, function(p) is.data.frame(p) || is.function(p), NA))
+  refuse_if(!good, "parts", describe(parts), "a list of data frames, or of functions that return them")
+  crew <- find_crew()
+  id <- next_source()
+  passes <- 0L
+  # Send a task for each part, which has its own seed. Values are merged in the order of the parts.
+  pass <- function(source, visit, merge, so_far) {
+    passes <<- passes + 1L
+    seeds <- sample.int(.Machine$integer.max, length(parts))
+    add_up <- function(results) {
+      values <- Filter(Negate(is.null), lapply(results, `[[`, "value"))
+      so_far$value <- if (length(values)) Reduce(merge, values)
+      so_far$rows <- sum(vapply(results, `[[`, 0, "rows"))
+    }
+    # Send data frames with the first pass. Later passes send them only to workers that have lost them.
+    crew_run(find_crew(), length(parts), passes == 1L, function(i, whole) {
+      list(visit_part, list(id, i, if (whole || is.function(parts[[i]])) parts[[i]], visit, merge, seeds[i]))
+    }, add_up)
+    so_far$value
+  }
+  columns <- crew_run(crew, 1L, TRUE, function(i, whole) list(visit_part, list(id, i, parts[[i]])))[[1L]]$value
+  not_in_turn <- function() {
+    abort_input("data", "has its rows on workers", hint = "Give a source that can be read here, block by block.")
+  }
+  new_source(not_in_turn, not_in_turn, columns, sprintf("%d parts, on workers of %s", length(parts), crew$name),
+             pass = pass)
+}
+
+# Returns the source of a data frame that is divided into as many parts as there are workers.
+frame_on_workers <- function(data) {
+  refuse_if(!is.data.frame(data), "data", describe(data), "a data frame, where `workers` is TRUE")
+  n <- max(1L, min(find_crew()$size(), nrow(data)))
+  cut <- ceiling(seq_len(nrow(data)) * (n / max(1L, nrow(data))))
+  rows_parts(unname(lapply(split(seq_len(nrow(data)), cut), function(i) data[i, , drop = FALSE])))
+}
 
 # Returns an identifier that is unique among sources of all sessions.
 next_source <- function() {
