@@ -142,17 +142,15 @@ density_of_evidence <- function(fit, data, s) {
 }
 
 # Returns the density for learned_density() from a problem of minimise(), whose value is minus the density. `times`
-# multiplies the likelihood but not the prior, and `unit` is the unit of the parameters.
+# multiplies the likelihood but not the prior, and `unit` has what a parameter of the problem is multiplied by.
 density_of_minus <- function(problem, names, exact, unit = 1, times = 1) {
-  at <- problem$start / unit
-  prior <- function(par) if (is.null(problem$prior)) list(value = 0, slope = 0) else problem$prior(par * unit)
-  list(names = names, unit = unit, at = at, natural = function(par) problem$natural(par * unit), lower = at - 16,
-       upper = at + 16, exact = exact, prior = function(par) prior(par)$value, value = function(par) {
-         -times * problem$evaluate(par * unit)$value - (times - 1) * prior(par)$value
-       }, information = function() {
-         differences(function(par) {
-           (times * problem$evaluate(par * unit)$gradient + (times - 1) * prior(par)$slope) * unit
-         }, at)
+  at <- problem$start
+  prior <- function(par) if (is.null(problem$prior)) list(value = 0, slope = 0) else problem$prior(par)
+  list(names = names, unit = unit, at = at, natural = problem$natural, lower = at - 16, upper = at + 16, exact = exact,
+       prior = function(par) prior(par)$value,
+       value = function(par) -times * problem$evaluate(par)$value - (times - 1) * prior(par)$value,
+       information = function() {
+         differences(function(par) times * problem$evaluate(par)$gradient + (times - 1) * prior(par)$slope, at)
        })
 }
 

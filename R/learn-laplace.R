@@ -267,7 +267,8 @@ greedy_points <- function(rows, s, kernel) {
 
 # Returns the problem of minimise(): minus log (Laplace marginal likelihood, or variational bound, times prior), at
 # inducing points z. Its parameters are the free logs of the kernel's parameters relative to those of `now` (for
-# lengthscales one factor if `tied`), the constant mean and log theta. `origin` has the centres of the priors.
+# lengthscales one factor if `tied`), the constant mean in units of f, and log theta. `origin` has the centres
+# of the priors.
 #
 # Priors do not weaken with more rows: without them separable classes have no maximum, and classes have little
 # information on lengthscales. The d lengthscales of a factor share a level, which counts once:
@@ -275,12 +276,12 @@ greedy_points <- function(rows, s, kernel) {
 #   log variance ~ N(log 2, 1.5^2),  constant mean ~ N(start, 3^2),  log theta ~ N(0, 2^2)
 # With Student's t, f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).
 laplace_problem <- function(rows, z, s, now, origin, tied) {
-  names <- parameter_names(now$kernel, s$columns)
-  known <- c(names[c(kernel_parameters(now$kernel)$held, TRUE)], if (!is_open(s$kernel)) setdiff(names, s$free))
-  parameters <- hyper_parameters(now$kernel, 1, s$columns, known)
-  free <- parameters$free
   response <- response_to_learn(s$likelihood, rows$sites)
   unit <- response$unit
+  names <- parameter_names(now$kernel, s$columns)
+  known <- c(names[c(kernel_parameters(now$kernel)$held, TRUE)], if (!is_open(s$kernel)) setdiff(names, s$free))
+  parameters <- hyper_parameters(now$kernel, unit^2, s$columns, known) # has a noise variance, which is not used
+  free <- parameters$free
   prior <- laplace_prior(now$kernel, rows$x, unit, s$priors)
   lengthscale <- c(kernel_parameters(now$kernel)$what, "noise")[free] == "lengthscale"
   basis <- diag(length(free)) # free parameters; tied lengthscales share a column
@@ -289,11 +290,11 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   with_theta <- response$learned
   sizes <- c(ncol(basis), if (with_center) length(now$center) else 0L, if (with_theta) length(now$theta) else 0L)
   part <- rep(1:3, sizes)
-  sd <- rep(c(laplace_priors$center * unit, laplace_priors$theta), sizes[-1L])
+  sd <- rep(c(laplace_priors$center, laplace_priors$theta), sizes[-1L])
   logs <- function(par) parameters$start + drop(basis %*% par[part == 1L])
   at_par <- function(par) {
     par <- unname(par)
-    list(kernel = parameters$at(logs(par))$kernel, center = if (with_center) par[part == 2L] else now$center,
+    list(kernel = parameters$at(logs(par))$kernel, center = if (with_center) unit * par[part == 2L] else now$center,
          theta = if (with_theta) exp(par[part == 3L]) else now$theta)
   }
   warm <- least <- NULL
@@ -303,7 +304,8 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   log_prior <- function(at) {
     beyond <- log(kernel_values(at$kernel)) - prior$middle
     pull <- drop(prior$precision %*% beyond)
-    more <- c(if (with_center) at$center - origin$center, if (with_theta) log(at$theta / response$theta_middle)) / sd
+    more <- c(if (with_center) (at$center - origin$center) / unit,
+              if (with_theta) log(at$theta / response$theta_middle)) / sd
     list(value = -(sum(beyond * pull) + sum(more^2)) / 2, slope = -c(crossprod(basis, pull[free]), more / sd))
   }
   evaluate <- function(par) {
@@ -323,11 +325,11 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
     if (pivot < least) return(list(value = Inf, reason = "the posterior has almost no curvature at its mode"))
     prior <- log_prior(at)
     value <- e$evidence - e$penalty + sum(sites$constant) + prior$value
-    slope <- prior$slope + c(crossprod(basis, e$theta[free]), if (with_center) e$constant,
+    slope <- prior$slope + c(crossprod(basis, e$theta[free]), if (with_center) unit * e$constant,
                              if (with_theta) response$slope(at$theta, sites, e))
     list(value = -value, gradient = -slope)
   }
-  list(start = c(numeric(sizes[1L]), if (with_center) now$center, if (with_theta) log(now$theta)),
+  list(start = c(numeric(sizes[1L]), if (with_center) now$center / unit, if (with_theta) log(now$theta)),
        natural = function(par) replace(at_par(par), "kernel", list(as_kernel(at_par(par)$kernel))),
        prior = function(par) log_prior(at_par(par)), evaluate = evaluate)
 }

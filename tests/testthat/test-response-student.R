@@ -248,3 +248,19 @@ test_that("Student's scale is not below the rounding of the responses", {
   fit <- suppressWarnings(with_seed(1, pfdtc(y ~ x, d, family = student(), kernel = kernel_se())))
   expect_gte(fit$theta, 1 / sqrt(12) - 1e-12)
 })
+
+test_that("what is learned does not depend on the unit of the response", {
+  d <- with_seed(2, data.frame(x = stats::runif(60)))
+  d$y <- sin(6 * d$x) + with_seed(3, 0.1 * stats::rt(60, 3))
+  new <- data.frame(x = c(0.1, 0.5, 3))
+  for (cut in c(FALSE, TRUE)) {
+    results <- lapply(c(1, 2^-30, 2^30), function(unit) {
+      d$y <- unit * if (cut) pmax(d$y, 0) else d$y
+      fit <- with_seed(1, pfdtc(y ~ x, d, family = if (cut) tobit(0) else student()))
+      p <- predict(fit, new, se.fit = TRUE)
+      list(c(p$fit, p$se.fit, fit$center, fit$likelihood$theta[1L], stats::vcov(fit)["mean", "mean"] / unit) / unit,
+           fit$kernel$lengthscale)
+    })
+    for (other in results[-1L]) expect_equal(other, results[[1L]], tolerance = 1e-6) # powers of 2 round alike
+  }
+})
