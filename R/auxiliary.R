@@ -118,10 +118,8 @@ fill_aux <- function(aux, n, m, made = NULL) {
 
 #' @export
 auxiliary <- function(x, y, kernel, noise, aux = aux_sor(), weights = NULL) {
-  for (name in c("x", "y", "kernel", "noise")) check_given(name)
-  rows <- check_rows(x, y, weights)
-  model <- new_model(complete_kernel(kernel, rows$x), check_positive(noise, "noise", 1L))
-  make_auxiliary(check_aux(aux), rows, model, m = min(200, nrow(rows$x)))
+  rows <- check_model_of_rows(x, y, kernel, noise, weights)
+  make_auxiliary(check_aux(aux), rows, rows$model, m = min(200, nrow(rows$x)))
 }
 
 #' @export

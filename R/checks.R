@@ -76,9 +76,6 @@ check_count <- function(m, argument, max = NULL, min = 1, max_is = NULL) {
   if (abs(m) <= .Machine$integer.max) as.integer(m) else as.double(m)
 }
 
-# Returns the number of inducing points, at most the number of rows.
-check_points <- function(m, rows) check_count(m, "m", max = rows, max_is = "the number of rows")
-
 check_flag <- function(x, argument) {
   if (!is.logical(x) || length(x) != 1L || is.na(x)) abort_input(argument, describe(x), "TRUE or FALSE")
   as.vector(x)

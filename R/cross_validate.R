@@ -40,36 +40,41 @@ cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit"
   fold <- make_folds(fit, data, folds, by)
   used <- which(weights_given(data) > 0)
   response <- response_of(fit)
+  # The CRPS of single trials is omitted, because it equals the Brier score.
+  shown <- c("n", "rmse", "nlpd", if (!has_classes(response) && !has_labels(response)) "crps",
+             if (response$reads %in% c("classes", "labels", "ordered")) c("brier", "accuracy"), "cover50", "cover95")
+  found <- over_folds(fold, used, fit$control, function(out) predict_fold(fit, data, asked, used, out),
+                      function(each) summarise_scores(response, each)[shown],
+                      c("y", if (response$conjugate) c("mean", "sd") else c("size", "mean", "density", "below", "upto")))
+  structure(found, hyper = hyper, by = !is.null(by), method = fit$method)
+}
+
+# Returns the result of cross_validate(). answer(out) predicts the rows `out` of a fold, in a data frame, by a fit to
+# the other rows of `used`. scores(each) returns a row of scores of such predictions, whose `columns` are kept.
+over_folds <- function(fold, used, control, answer, scores, columns) {
   started <- told <- proc.time()[["elapsed"]]
-  line <- stage_line("cross-validation", fit$control$progress, after = 1)
+  line <- stage_line("cross-validation", control$progress, after = 1)
   ids <- sort(unique(fold[used]))
   parts <- lapply(seq_along(ids), function(i) {
     line(sprintf("fold %d of %d", i, length(ids)))
     began <- proc.time()[["elapsed"]]
     out <- used[fold[used] == ids[i]]
-    p <- tryCatch(ended_together(predict_fold(fit, data, asked, used, out)), pfdtc_error_input = function(e) {
+    p <- tryCatch(ended_together(answer(out)), pfdtc_error_input = function(e) {
       abort_input("folds", ids[i], "folds each of which can be left out",
                   message = sprintf("The rows without fold %s cannot be fitted. %s", ids[i], conditionMessage(e)))
     })
     now <- proc.time()[["elapsed"]]
-    told <<- tell_progress(fit$control, told,
+    told <<- tell_progress(control, told,
                            sprintf("Cross-validation: %d of %d folds, %.0f s", i, length(ids), now - started))
     list(fold = ids[i], predictions = data.frame(row = out, fold = ids[i], p), seconds = now - began)
   })
-  # The CRPS of single trials is omitted, because it equals the Brier score.
-  shown <- c("n", "rmse", "nlpd", if (!has_classes(response) && !has_labels(response)) "crps",
-             if (response$reads %in% c("classes", "labels", "ordered")) c("brier", "accuracy"), "cover50", "cover95")
-  row <- function(part) {
-    data.frame(fold = part$fold, summarise_scores(response, part$predictions)[shown], seconds = part$seconds)
-  }
+  row <- function(part) data.frame(fold = part$fold, scores(part$predictions), seconds = part$seconds)
   rows <- do.call(rbind, lapply(parts, row))
   all <- do.call(rbind, lapply(parts, `[[`, "predictions"))
   overall <- row(list(fold = "all", predictions = all, seconds = sum(rows$seconds)))
-  all <- all[order(all$row), c("row", "fold", "y", if (response$conjugate) c("mean", "sd") else
-    c("size", "mean", "density", "below", "upto"))]
+  all <- all[order(all$row), c("row", "fold", columns)]
   row.names(all) <- row.names(rows) <- NULL
-  structure(rows, overall = overall, predictions = all, hyper = hyper, by = !is.null(by), method = fit$method,
-            class = c("pfdtc_cv", "data.frame"))
+  structure(rows, overall = overall, predictions = all, class = c("pfdtc_cv", "data.frame"))
 }
 
 #' @export
@@ -184,7 +189,14 @@ make_folds <- function(fit, data, folds, by) {
     together <- replace(seq_len(n) + max(together), weights_given(data) > 0, together)
     together <- match(together, unique(together))
   }
-  if (is.null(by)) message_if_tables(fit, data)
+  same <- if (is.null(by)) rows_of_table(fit, data)
+  if (!is.null(same)) {
+    names <- if (by_formula(fit)) vapply(fit$frame$variables, `[[`, "", "name") else fit$frame$columns
+    tell_classed("equal_inputs", sprintf(paste(
+      "%d of %d rows have the inputs of another row, and weights are counts. If only one of these rows is left out, its",
+      "class gets too small a probability. To leave them out together, use by = ~ %s."),
+      length(same) - max(same), length(same), paste(names, collapse = " + ")))
+  }
   group <- together %||% seq_len(n)
   size <- tabulate(group)
   if (length(size) < 2L) abort_input("by", "has a single group", hint = "Cross-validation needs at least two.")
@@ -219,20 +231,8 @@ groups_by <- function(fit, by, n) {
   match(value, unique(value))
 }
 
-# Sends a message if the rows are a table of counts, whose weights are whole numbers and whose inputs repeat with other
-# classes. Folds would then leave out a class but keep other classes at the same inputs.
-message_if_tables <- function(fit, data) {
-  same <- rows_of_table(fit, data)
-  if (is.null(same)) return()
-  names <- if (by_formula(fit)) vapply(fit$frame$variables, `[[`, "", "name") else fit$frame$columns
-  tell_classed("equal_inputs", sprintf(paste(
-    "%d of %d rows have the inputs of another row, and weights are counts. If only one of these rows is left out, its",
-    "class gets too small a probability. To leave them out together, use by = ~ %s."),
-    length(same) - max(same), length(same), paste(names, collapse = " + ")))
-}
-
-# Returns the numbers of equal inputs if the rows are a table of counts of classes, else NULL. Leave-one-out of a row
-# then leaves out a whole class at its inputs.
+# Returns the numbers of equal inputs if the rows are a table of counts of classes, else NULL. In a table, weights are
+# whole numbers, and inputs repeat with other classes. Leaving out a row leaves out a whole class at its inputs.
 rows_of_table <- function(fit, data) {
   response <- response_of(fit)
   w <- weights_given(data)

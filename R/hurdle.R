@@ -163,32 +163,22 @@ cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit"
   wrong <- of_rows[lengths(given) != nrow(fit$data)][1L]
   refuse_if(!is.na(wrong), wrong, "has a value for each row before `subset`", hint = "Make it a column of `data`.")
   kept <- setdiff(seq_len(nrow(fit$data)), zero$na.action)
-  parts <- lapply(sort(unique(fold)), function(id) {
-    began <- proc.time()[["elapsed"]]
-    out <- which(fold == id)
+  found <- over_folds(fold, seq_along(fold), zero$control, function(out) {
     call[c("formula", "data", of_rows)] <- c(list(fit$formula, d[-out, , drop = FALSE]),
                                              lapply(given, `[`, kept[-out]))
     one <- suppressMessages(eval(as.call(c(gp_hurdle, call)), home))
-    new <- d[out, , drop = FALSE]
-    predicted <- function(...) suppressMessages(stats::predict(one, new, ...))
+    predicted <- function(...) suppressMessages(stats::predict(one, d[out, , drop = FALSE], ...))
     inside <- function(level) {
       ends <- predicted(interval = "prediction", level = level)
       y[out] >= ends[, "lwr"] & y[out] <= ends[, "upr"]
     }
-    each <- data.frame(row = out, fold = id, y = y[out], mean = unname(predicted()),
-                       density = unname(predicted(type = "density")), in50 = inside(0.5),
-                       in95 = inside(0.95))
-    list(each = each, seconds = proc.time()[["elapsed"]] - began)
-  })
-  row <- function(fold, each, seconds) {
-    data.frame(fold, n = nrow(each), rmse = root_mean_square(each$y - each$mean), nlpd = -mean(each$density),
-               cover50 = mean(each$in50), cover95 = mean(each$in95), seconds)
-  }
-  rows <- do.call(rbind, lapply(parts, function(part) row(part$each$fold[1L], part$each, part$seconds)))
-  all <- do.call(rbind, lapply(parts, `[[`, "each"))
-  structure(rows, overall = row("all", all, sum(rows$seconds)), hyper = "refit", by = !is.null(by),
-            predictions = all[order(all$row), c("row", "fold", "y", "mean", "density")], method = "gp_hurdle",
-            class = c("pfdtc_cv", "data.frame"))
+    data.frame(y = y[out], mean = unname(predicted()), density = unname(predicted(type = "density")),
+               in50 = inside(0.5), in95 = inside(0.95))
+  }, function(each) {
+    data.frame(n = nrow(each), rmse = root_mean_square(each$y - each$mean), nlpd = -mean(each$density),
+               cover50 = mean(each$in50), cover95 = mean(each$in95))
+  }, c("y", "mean", "density"))
+  structure(found, hyper = "refit", by = !is.null(by), method = "gp_hurdle")
 }
 
 #' @export

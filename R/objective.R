@@ -113,16 +113,21 @@ white_at_exact <- function(data, model, variance) {
   c(mean = noise^2 * sum(data$y * exact$alpha), covariance = variance * noise^3 * sum(rows))
 }
 
+# Checks the arguments of functions that compute with given rows. Returns the rows with their `model`.
+check_model_of_rows <- function(x, y, kernel, noise, weights) {
+  for (name in c("x", "y", "kernel", "noise")) check_given(name)
+  rows <- check_rows(x, y, weights)
+  c(rows, list(model = new_model(complete_kernel(kernel, rows$x), check_positive(noise, "noise", 1L))))
+}
+
 check_objective <- function(z, x, y, kernel, noise, weights, jitter) {
   check_given("z")
   refuse_if(inherits(z, "gp_fit"), "z", describe(z), "a matrix of inducing points",
             hint = "The objective of a fit is fit$objective; pf_divergence(fit, exact) compares two fits.")
-  for (name in c("x", "y", "kernel", "noise")) check_given(name)
-  rows <- check_rows(x, y, weights)
+  rows <- check_model_of_rows(x, y, kernel, noise, weights)
   z <- check_same_columns(check_matrix(z, "z"), rows$x, "z")
   if (!nrow(z)) abort_input("z", "has no rows")
-  model <- new_model(complete_kernel(kernel, rows$x), check_positive(noise, "noise", 1L))
-  c(rows, list(z = z, model = model, jitter = check_finite(check_at_least_0(jitter, "jitter"), "jitter")))
+  c(rows, list(z = z, jitter = check_finite(check_at_least_0(jitter, "jitter"), "jitter")))
 }
 
 # Evaluates the objective at the points that check_objective() returned. The gradient has the names of their columns.
@@ -250,7 +255,7 @@ inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans
   x <- check_matrix(x, "x")
   if (!nrow(x)) abort_input("x", "has no rows")
   check_given("m", "Give the number of inducing points.")
-  m <- check_points(m, nrow(x))
+  m <- check_count(m, "m", nrow(x), max_is = "the number of rows")
   method <- check_choice(method, point_methods, "method")
   refuse_if(missing(kernel) && method != "random", "kernel", "is missing",
             hint = "Give a kernel with lengthscales and variance.")

@@ -34,7 +34,8 @@ fit_fields <- list(
   Response = function(fit, response) {
     if (is.null(fit$theta) && is.null(fit$likelihood$row)) {
       return(if (!is.null(fit$transform)) sprintf("%s; mean, kernel and noise are on the %s scale",
-                                                  describe_transform(fit$transform), transform_scale(fit$transform)))
+                                                  describe_transform(fit$transform),
+                                                  if (fit$transform$kind == "log") "log" else "transformed"))
     }
     if (is_ordered(response)) { # cut points of f, without its constant mean or intercept
       cuts <- cut_points(fit$theta) - if (is.null(fit$linear)) fit$center else fit$linear["(Intercept)", "Estimate"]

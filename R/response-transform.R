@@ -276,8 +276,6 @@ describe_transform <- function(transform) {
           format(signif(transform$lambda, 3)))
 }
 
-transform_scale <- function(transform) if (transform$kind == "log") "log" else "transformed"
-
 #' @export
 print.pfdtc_transform <- function(x, ...) {
   cat("Response: ", describe_transform(x), "\n", sep = "")

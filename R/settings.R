@@ -190,7 +190,7 @@ complete_points <- function(data, asked) {
     asked$inducing <- old$inducing
   }
   if (!is.matrix(asked$inducing)) {
-    if (!is.null(asked$m)) asked$m <- check_points(asked$m, data$n)
+    if (!is.null(asked$m)) asked$m <- check_count(asked$m, "m", data$n, max_is = "the number of rows")
     return(asked)
   }
   z <- check_same_columns(asked$inducing, data$x, "inducing", "the data")
