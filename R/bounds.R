@@ -5,7 +5,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   fit <- check_fit(fit, "fit")
   check_dtc(fit, "The theorem is about DTC posteriors; certify() works for every fit.")
   effort <- check_choice(effort, c("reference", "fast"), "effort")
-  data <- needs_data(fit, "fit")
+  data <- training_data(fit, "fit")
   p <- posterior_on_points(posterior_of(fit))
   subset <- !is.null(fit$aux_rows)
   samples <- check_count(samples, "samples", min = 0)
@@ -215,7 +215,7 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
             hint = "Give `newdata`.")
   family <- method_traits(fit)
   if (family$sor) return(Inf)
-  data <- if (family$some || family$fitc) needs_data(fit, "fit")
+  data <- if (family$some || family$fitc) training_data(fit, "fit")
   rest <- setdiff(seq_along(data$y), fit$chosen)
   noise <- model_of(fit)$noise
   bound <- fit$evidence
@@ -244,7 +244,7 @@ kl_marginal <- function(a, b) {
 pf_divergence <- function(fit, nu = NULL) {
   fit <- check_fit(fit, "fit")
   check_dtc(fit, "The pF divergence compares DTC posteriors with an auxiliary distribution.")
-  data <- needs_data(fit, "fit")
+  data <- training_data(fit, "fit")
   p <- posterior_on_points(posterior_of(fit))
   pf_distance(divergence_aux(nu, fit, data, p$model), p)
 }

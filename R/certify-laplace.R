@@ -21,7 +21,7 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind, TRUE)
   tell <- stage_line("certify", fit$control$progress)
   kept <- effort == "reference" && !is.null(reference) # prefer the kept reference, which has far more inducing points
-  data <- if (effort != "reference" || is.null(reference)) needs_data(fit, "fit")
+  data <- if (effort != "reference" || is.null(reference)) training_data(fit, "fit")
   tell("the fit's own points")
   used <- if (kept) find_laplace_reference(fit, reference)$bounds else laplace_bounds(fit, data, effort == "tight")
   inside <- mode_interval(used, fun)
@@ -324,7 +324,7 @@ laplace_evidence_bounds <- function(fit) {
   with_fixed_seed({
     kept <- if (!is.null(fit$reference)) find_laplace_reference(fit, fit$reference)$bounds$bracket
     if (is.null(fit$data) && !is.null(kept)) return(kept)
-    data <- needs_data(fit, "fit")
+    data <- training_data(fit, "fit")
     own <- laplace_bounds(fit, data)
     found <- laplace_bracket(own)
     if (is.null(kept) && own$t > own$enough) kept <- laplace_reference(fit, data)$bounds$bracket

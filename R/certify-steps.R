@@ -14,7 +14,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   if (inherits(p, "exact") && is.null(p$chosen)) return(exact_interval(p, fun))
   fit <- p$fit
   if (!response_of(fit)$conjugate) return(with_fixed_seed(mode_certificate(fit, fun, effort, reference, m2)))
-  if (effort == "fast" || effort == "tight" && !is.null(reference)) needs_data(fit, "fit")
+  if (effort == "fast" || effort == "tight" && !is.null(reference)) training_data(fit, "fit")
   job <- list2env(list(
     fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
     test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds), tight = effort == "tight",
@@ -236,7 +236,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   check_dots_empty(list(...), names(formals(refine)))
   fit <- check_fit(fit, "fit")
   if (!is.null(data)) fit <- with_rows_of(fit, source_of_fit(fit, data))
-  data <- needs_data(fit, "fit")
+  data <- training_data(fit, "fit")
   refuse_if(missing(tol), "tol", "is missing", hint = "Give a fraction of the sd of the response, as in tol = 0.01.")
   tol <- check_positive(tol, "tol", 1L)
   maxit <- check_count(maxit, "maxit", min = 0)

@@ -63,7 +63,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   if (has_labels(response_of(fit))) return(certify_classes(fit, new, effort, m2))
   p <- if (hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   out <- certificate_of(fit, new, effort, reference, m2, test_points, max_seconds, p)
-  if (!is.null(fit$transform)) out <- with_transformed(out, fit, noise_of_new(fit, new))
+  if (!is.null(fit$transform)) out <- with_transformed(out, fit, noise_law(fit, new)$noise)
   # Check Laplace's approximation where that is possible and takes at most about a second.
   checked <- !response_of(fit)$conjugate && effort != "fast" && !is.null(fit$data) &&
     nrow(fit$data$x) * as.double(fit$m) <= 1e7 && is.null(c(fit$near, fit$factors$groupings))
@@ -86,9 +86,6 @@ certify_hurdle <- function(fit, newdata, ...) {
              zero_lower = 1 - above$response_upper - widen, zero_upper = 1 - above$response_lower + widen,
              row.names = row.names(above))
 }
-
-# Returns the noise variance of a new response of weight 1 at each row of `new` (a result of new_rows()).
-noise_of_new <- function(fit, new) rep_len(noise_at(fit, new$x), nrow(new$x))[new$index]
 
 # Adds the median and the mean of a transformed response, with their bounds, to the certificate `out`. The mean under a
 # mixture of hyperparameters gets infinite bounds, because its noise variance is bounded only from above.
@@ -212,7 +209,7 @@ posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, 
   parts <- mixture_parts(fit, p$points$hyper, function(one) {
     if (effort != "fast" && !is_exact(one)) {
       one$reference <- if (is.null(z)) reference(one, m2, seconds) else
-        with_fixed_seed(reference_on(one, needs_data(one, "fit"), z, NULL, max_seconds = seconds))
+        with_fixed_seed(reference_on(one, training_data(one, "fit"), z, NULL, max_seconds = seconds))
     }
     part <- posterior_of(one)
     own <- fun$under(part$model$kernel)
@@ -309,7 +306,7 @@ laplace_check <- function(fit, draws = 2000) {
   if (!is.null(fit$near)) abort_input("fit", "uses neighbours", hint = "Fit with neighbours = 0.")
   check_posterior(fit, "families")
   draws <- check_count(draws, "draws", min = 100)
-  data <- needs_data(fit, "fit")
+  data <- training_data(fit, "fit")
   sites <- sites_of_fit(fit, data)
   at <- mode_again(fit, data, replace(sites, "variational", 1L))
   elbo <- variational_bound(at, sites, prior_most(new_model(fit$kernel, 1), data$x, fit$inducing))

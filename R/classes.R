@@ -247,7 +247,7 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
 # Returns list(fitted, inside) at the rows of x, with attributes m2 and t: `fitted` is the certificate on the fit's own
 # points. If they leave residual prior variance, `inside` is narrowed by a certificate on m2 of the rows.
 class_certificate <- function(fit, x, effort, m2 = NULL) {
-  data <- needs_data(fit, "fit")
+  data <- training_data(fit, "fit")
   n <- nrow(data$x)
   tell <- stage_line("certify", fit$control$progress)
   tell("the fit's own points")
@@ -336,7 +336,7 @@ certified_class_ends <- function(fit, rows, effort = "reference") {
 
 # Returns bounds on the Laplace log marginal likelihood of the exact GP with several classes.
 bracket_of_classes <- function(fit) {
-  b <- with_fixed_seed(class_bounds(fit, needs_data(fit, "fit")))
+  b <- with_fixed_seed(class_bounds(fit, training_data(fit, "fit")))
   at <- b$at
   psi <- -(at$evidence + logdet(at$C) / 2)
   b[c("W_lower", "W_upper")] <- lapply(b[c("lo", "hi")], function(post) post$times * b$trace)

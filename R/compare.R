@@ -113,10 +113,10 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
   mean <- at$mean[rows$index] + rows$offset
   known <- which(!is.na(mean) & !is.na(given$y))
   index <- rows$index[known]
-  score <- response_score(response, take_sites(given[c("y", "size")], known),
-                          c(list(mean = mean[known], var = at$var[index]),
-                            if (response$conjugate) lapply(noise_law(fit, rows), `[`, known)))
-  out[c("rmse_pred", "nlpd", "coverage")] <- score[c("rmse", "nlpd", "cover95")]
+  each <- score_each(response, take_sites(given[c("y", "size")], known),
+                     c(list(mean = mean[known], var = at$var[index]),
+                       if (response$conjugate) lapply(noise_law(fit, rows), `[`, known)))
+  out[c("rmse_pred", "nlpd", "coverage")] <- summarise_scores(response, each)[c("rmse", "nlpd", "cover95")]
   out
 }
 

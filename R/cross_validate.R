@@ -43,9 +43,9 @@ cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit"
   # The CRPS of single trials is omitted, because it equals the Brier score.
   shown <- c("n", "rmse", "nlpd", if (!has_classes(response) && !has_labels(response)) "crps",
              if (response$reads %in% c("classes", "labels", "ordered")) c("brier", "accuracy"), "cover50", "cover95")
+  columns <- c("y", if (response$conjugate) c("mean", "sd") else c("size", "mean", "density", "below", "upto"))
   found <- over_folds(fold, used, fit$control, function(out) predict_fold(fit, data, asked, used, out),
-                      function(each) summarise_scores(response, each)[shown],
-                      c("y", if (response$conjugate) c("mean", "sd") else c("size", "mean", "density", "below", "upto")))
+                      function(each) summarise_scores(response, each)[shown], columns)
   structure(found, hyper = hyper, by = !is.null(by), method = fit$method)
 }
 
@@ -193,8 +193,8 @@ make_folds <- function(fit, data, folds, by) {
   if (!is.null(same)) {
     names <- if (by_formula(fit)) vapply(fit$frame$variables, `[[`, "", "name") else fit$frame$columns
     tell_classed("equal_inputs", sprintf(paste(
-      "%d of %d rows have the inputs of another row, and weights are counts. If only one of these rows is left out, its",
-      "class gets too small a probability. To leave them out together, use by = ~ %s."),
+      "%d of %d rows have the inputs of another row, and weights are counts. If only one of these rows is left out,",
+      "its class gets too small a probability. To leave them out together, use by = ~ %s."),
       length(same) - max(same), length(same), paste(names, collapse = " + ")))
   }
   group <- together %||% seq_len(n)

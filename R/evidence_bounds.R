@@ -44,7 +44,7 @@ evidence_bounds <- function(fit, true = FALSE) {
   traits <- method_traits(own)
   if (is.null(own$norms) && (is.null(own$factors$G) || !(traits$dtc || traits$sor) ||
                                own$jitter < rounding_jitter(nrow(own$inducing)))) {
-    needs_data(fit, "fit")
+    training_data(fit, "fit")
   }
   found <- evidence_bracket(own, fit$data)
   reference <- fit$reference
@@ -187,7 +187,7 @@ true_bracket <- function(fit) {
             hint = "These bounds need inducing points alone: fit with neighbours = 0.")
   refuse_if(!is.null(fit$factors$groupings), "fit", "has groups beside inducing points",
             hint = "These bounds exist for groups of at most 2,000 rows.")
-  data <- needs_data(fit, "fit")
+  data <- training_data(fit, "fit")
   sites <- replace(sites_of_fit(fit, data), "variational", 0L)
   mode <- laplace_at(data$x, sites, fit$kernel, fit$inducing, fit$jitter, fit$control,
                      if (response$approx == "laplace") fit$factors else list(), want = 1L)

@@ -64,7 +64,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
     p <- latent_at(fit, new$x)
     at <- data.frame(mean = p$mean[new$index] + new$offset, sd = sqrt(p$var[new$index]))
   }
-  noise <- if (of == "response" && response_of(fit)$conjugate) noise_of_new(fit, new) else 0
+  noise <- if (of == "response" && response_of(fit)$conjugate) noise_law(fit, new)$noise else 0
   out <- exceedance_frame(response_of(fit), at, threshold, noise, of, prob)
   if (draws) out$joint <- joint_regions(fit, new, threshold, out$prob, prob, draws)
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))

@@ -240,7 +240,7 @@ response_slopes <- function(fit, new) {
   mean <- p$mean[new$index]
   var <- p$var[new$index]
   if (response_of(fit)$conjugate && is.null(fit$transform)) return(list(mean = mean, slope = rep(1, length(mean))))
-  noise <- rep_len(noise_at(fit, new$x), nrow(new$x))[new$index]
+  noise <- noise_law(fit, new)$noise
   at <- function(h) response_moments(response_of(fit), mean + h, var, noise)$mean
   step <- if (is.null(fit$transform)) 1e-4 else 1e-4 * sqrt(fit$noise)
   list(mean = at(0), slope = (at(step) - at(-step)) / (2 * step))

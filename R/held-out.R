@@ -177,7 +177,8 @@ training_scores <- function(fit, seen = FALSE) {
   if (seen) f$mean <- f$mean + data$sites$offset # 0 for several classes
   used <- which(!is.na(rowSums(as.matrix(f$mean)) + if (seen) 0 else f$noise)) # rows of positive weight
   y <- if (response$conjugate) list(y = unname(given_response(data)[used])) else data$sites[c("y", "size")]
-  response_score(response, y, take_rows_of(f[intersect(c("mean", "var", "noise", "spread"), names(f))], used))
+  f <- take_rows_of(f[intersect(c("mean", "var", "noise", "spread"), names(f))], used)
+  summarise_scores(response, score_each(response, y, f))
 }
 
 # Returns the leave-one-out PIT of each row (NA at weight 0), which is uniform if the model holds. For counts and
@@ -216,15 +217,12 @@ influence.gp_fit <- function(model, ...) {
 
 # ---- scores of predictive distributions -----------------------------------------------------------------------------
 
-# Returns a row of scores (see summarise_scores()) of the responses y = list(y, size), under predictions with f ~
-# N(f$mean, f$var). A Gaussian likelihood has the noise f$noise and f$spread.
-response_score <- function(response, y, f) summarise_scores(response, score_each(response, y, f))
-
-# Returns a row for each response: y (a share of `size` trials), mean and sd of its predictive distribution, log
-# density, CRPS, P(< y) as `below` and P(<= y) as `upto`. The CRPS of a non-Gaussian likelihood takes up to 5 ms a row,
-# and is NA unless `crps` is TRUE. For unordered classes `mean` is the probability of the row's class. For several
-# classes, `error` is the squared distance of all probabilities from the class, and `right` is TRUE if the class is the
-# likeliest.
+# Scores responses y = list(y, size) under predictions with f ~ N(f$mean, f$var). A Gaussian likelihood has the noise
+# f$noise and f$spread. Returns a row for each response: y (a share of `size` trials), mean and sd of its predictive
+# distribution, log density, CRPS, P(< y) as `below` and P(<= y) as `upto`. The CRPS of a non-Gaussian likelihood takes
+# up to 5 ms a row, and is NA unless `crps` is TRUE. For unordered classes `mean` is the probability of the row's class.
+# For several classes, `error` is the squared distance of all probabilities from the class, and `right` is TRUE if the
+# class is the likeliest.
 score_each <- function(response, y, f, crps = response$conjugate) {
   if (has_labels(response)) {
     p <- class_moments(f)

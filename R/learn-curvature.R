@@ -73,14 +73,6 @@ plain_names <- function(names, fit) {
   ifelse(names %in% rownames(linear_coefficients(fit)), names, sub("^log[(](.*)[)]$", "\\1", names))
 }
 
-# Returns coef() on the scale and with the names of vcov(): logs of positive parameters, other coefficients as they are.
-log_coefficients <- function(fit) {
-  value <- stats::coef(fit)
-  positive <- !names(value) %in% c(rownames(linear_coefficients(fit)), names(c(mean = fit$center)))
-  replace(stats::setNames(value, ifelse(positive, sprintf("log(%s)", names(value)), names(value))), positive,
-          log(value[positive]))
-}
-
 # Returns the covariance matrix of log hyperparameters: the inverse information, with sds limited to most_sd.
 curvature_inverse <- function(learned) {
   e <- eigen(learned$information(), symmetric = TRUE)

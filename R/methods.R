@@ -55,7 +55,12 @@ NULL
 coef.gp_fit <- function(object, complete = TRUE, log = FALSE, ...) {
   check_dots_empty(list(...), c("object", "log"))
   object <- check_any_fit(object, "object")
-  if (check_flag(log, "log")) return(log_coefficients(object))
+  if (check_flag(log, "log")) { # names and scale of vcov()
+    value <- stats::coef(object)
+    positive <- !names(value) %in% c(rownames(linear_coefficients(object)), names(c(mean = object$center)))
+    return(replace(stats::setNames(value, ifelse(positive, sprintf("log(%s)", names(value)), names(value))), positive,
+                   log(value[positive])))
+  }
   theta <- stats::setNames(c(kernel_values(object$kernel), object$noise),
                            parameter_names(object$kernel, object$frame$columns))
   response <- response_of(object)

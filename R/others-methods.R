@@ -212,7 +212,7 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
     return(structure(data.frame(rowid = rep(rowid, ncol(shown)), group, estimate = c(shown)), posterior_draws = each))
   }
   mean <- p$mean[rows$index] + rows$offset
-  noise <- rep_len(noise_at(fit, rows$x), nrow(rows$x))[rows$index]
+  noise <- noise_law(fit, rows)$noise
   f <- f + mean
   if (type != "link") {
     f <- if (is.null(response$transform)) response_given(response, f) else

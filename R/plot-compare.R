@@ -216,7 +216,7 @@ exact_for_figure <- function(fits, exact, most = 500L) {
   given <- Find(function(fit) is_exact(fit) || is_laplace_limit(fit), fits)
   if (!is.null(given)) return(given)
   one <- Find(function(fit) !is.null(fit$data), fits)
-  if (is.null(one) && wanted) needs_data(fits[[1L]], "fits")
+  if (is.null(one) && wanted) training_data(fits[[1L]], "fits")
   if (is.null(one) || !wanted && nrow(one$data$x) > most) return(NULL)
   if (response_of(one)$conjugate) return(fit_of_posterior(exact_of_fit(one), one$data))
   with_fixed_seed(laplace_reference(one, one$data, nrow(one$data$x)))

@@ -273,7 +273,7 @@ posterior_at.points <- function(p, fun, joint = FALSE) {
 # inducing points, with a jitter of the size of rounding errors.
 posterior_on_points <- function(p) {
   if (inherits(p, "points") && !inherits(p, "grouped") || !is.null(p$chosen)) return(p)
-  data <- needs_data(p$fit, "fit")
+  data <- training_data(p$fit, "fit")
   z <- if (inherits(p, "exact")) p$x else p$z
   points_posterior(p$model, p$fit, data, z, native_posterior(z, data, p$model, jitter = 1e-12, control = p$control))
 }

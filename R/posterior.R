@@ -265,9 +265,6 @@ training_rows <- function(fit) {
        names = names(index))
 }
 
-# Returns the data of a fit, or stops and recommends the argument `newdata`.
-training_data <- function(fit) needs_data(fit, "newdata")
-
 # Returns the kind of posterior: "exact", "far" (inducing points alone), or "far + near" (with neighbours).
 posterior_kind <- function(parts) {
   if (!is.null(parts$x)) "exact" else if (is.null(parts$near)) "far" else "far + near"
@@ -276,8 +273,8 @@ posterior_kind <- function(parts) {
 # Returns TRUE for an exact posterior of all rows.
 is_exact <- function(fit) identical(fit$posterior, "exact") && is.null(fit$chosen)
 
-# Returns the data of a fit, or stops with an error that names the argument.
-needs_data <- function(fit, argument) {
+# Returns the data of a fit, or stops with an error that names the argument. By default it recommends `newdata`.
+training_data <- function(fit, argument = "newdata") {
   if (!is.null(fit$data)) return(fit$data)
   source <- !is.null(fit$source)
   hint <- if (argument == "newdata") "Give `newdata` if possible, or fit with `keep_data = TRUE`." else if (source)

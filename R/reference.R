@@ -37,7 +37,7 @@ reference <- function(fit, m2 = NULL, max_seconds = 10, data = NULL) {
   fit <- check_any_fit(fit, "fit")
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
   if (!is.null(data)) check_posterior(fit, "normal", "fit", "A reference by passes over `data`") else
-    needs_data(fit, "fit")
+    training_data(fit, "fit")
   refuse_classes(fit)
   if (!response_of(fit)$conjugate) return(with_fixed_seed(laplace_reference(fit, fit$data, m2)))
   tell <- stage_line("reference", fit$control$progress)
@@ -118,7 +118,7 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
   check_same_model(given, fit, "reference", "fit")
   if (!is.null(given$norms)) return(given)
   if (is.null(given$data)) {
-    needs_data(fit, "fit")
+    training_data(fit, "fit")
     given$data <- data_in_scale(fit, given)
   }
   own_posterior(given)

@@ -107,7 +107,7 @@ with_sums <- function(fit, rows, sign) {
   refuse_if(!is.null(near) && sign < 0, "fit", "keeps a sample of its rows as neighbours",
             hint = "Fit the remaining rows, starting from this fit: pfdtc(<formula>, <source>, inducing = fit).")
   # Fits of version 0.1.0 lack `shift` and need their data.
-  if (is.null(fit$inducing) || !is.null(near) && is.null(near$rows$shift)) needs_data(fit, "fit")
+  if (is.null(fit$inducing) || !is.null(near) && is.null(near$rows$shift)) training_data(fit, "fit")
   if (!is.null(near) && is.null(near$sums)) { # new neighbours follow the old ones in the order of conditioning
     old <- near$rows
     data <- merge_all_equal_rows(list(
@@ -253,7 +253,7 @@ match_rows <- function(x, old) {
 #' @export
 update_points <- function(fit, m = NULL) {
   fit <- check_growing(fit)
-  data <- needs_data(fit, "fit")
+  data <- training_data(fit, "fit")
   refuse_if(is.null(fit$inducing) || is_exact(fit), "fit",
             "has an exact posterior, so there are no inducing points to replace")
   m <- if (is.null(m)) nrow(fit$inducing) else check_count(m, "m", max = nrow(data$x),

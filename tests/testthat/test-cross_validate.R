@@ -33,7 +33,9 @@ test_that("every row is predicted once, by the posterior of the others' folds", 
 
 test_that("scores are those of their definitions", {
   got <- data.frame(y = c(1, -2, 0.5, 3), mean = c(0, -1, 0.6, 0), sd = c(0.5, 2, 1, 1.2))
-  s <- response_score(response_of(list()), got["y"], list(mean = got$mean, var = 0 * got$sd, noise = got$sd^2))
+  normal <- response_of(list())
+  f <- list(mean = got$mean, var = 0 * got$sd, noise = got$sd^2)
+  s <- summarise_scores(normal, score_each(normal, got["y"], f))
   expect_equal(s$rmse, sqrt(mean((got$y - got$mean)^2)))
   expect_equal(s$nlpd, -mean(dnorm(got$y, got$mean, got$sd, log = TRUE)))
   crps <- mapply(function(y, m, s) {              # the integral of (F(t) - [t >= y])^2
