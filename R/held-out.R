@@ -329,7 +329,7 @@ crps_of_counts <- function(response, y, size, mu, s) {
     i <- rest[k]
     from <- max(min(ends[k, 1L], y[i]) - 1, 0)
     to <- max(ends[k, 3L], y[i])
-    t <- c(from, to, outer(c(y[i] - 1, y[i], ends[k, 2L]), c(-away, away), `+`))
+    t <- c(from, to, outer(c(y[i], ends[k, 2L]), c(-away, away), `+`))
     t <- sort(unique(t[t >= from & t <= to]))
     same <- rep(1, length(t))
     square <- (predictive_cdf(response, t, size[i] * same, mu[i] * same, s[i] * same) - (y[i] <= t))^2

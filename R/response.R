@@ -102,7 +102,7 @@ log_predictive <- function(likelihood, sites, mu, v) {
 #
 #   P(Y <= y) = E P(Y <= y | mu + s u) = E Phi((U(u) - mu) / s).
 #
-# The trapezoid rule sums over f or over U, whichever varies more, so that the integrand is smooth.
+# The sum is over f or over U, whichever varies more, so that the integrand is smooth.
 predictive_cdf <- function(response, y, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$cdf(response$theta, y, size, mu, s))
   if (response$discrete) y <- floor(y + 1e-7)
@@ -112,12 +112,10 @@ predictive_cdf <- function(response, y, size, mu, s) {
     y > response$link$range[1L])
   wide <- inner[which((limit(1, inner) - limit(-1, inner)) / 2 < s[inner])]
   narrow <- setdiff(inner, wide)
-  grid <- seq(-6.5, 6.5, by = 0.25)
-  average <- function(h) Reduce(`+`, lapply(grid, function(u) stats::dnorm(u) * h(u))) / sum(stats::dnorm(grid))
-  out[narrow] <- average(function(u) {
-    response$cdf(y[narrow], response$link$inv(mu[narrow] + s[narrow] * u), size[narrow], response$theta)
+  out[narrow] <- average_over_u(narrow, function(u, i) {
+    response$cdf(y[i], response$link$inv(mu[i] + s[i] * u), size[i], response$theta)
   })
-  out[wide] <- average(function(u) stats::pnorm((limit(u, wide) - mu[wide]) / s[wide]))
+  out[wide] <- average_over_u(wide, function(u, i) stats::pnorm((limit(u, i) - mu[i]) / s[i]))
   out
 }
 

@@ -7,16 +7,18 @@ headers=$(r_config --cppflags | sed 's/-I/-isystem /g')
 numerical=$(ls src/*.c | grep -vE '^src/(init|args|ffi_[a-z_0-9]*)\.c$')
 scratch_folder
 
-build() { # program, compiler's options...
+build() { # program, compiler's options: the program, and beside it PROGRAM-planted, whose tests have one overrun
     local program=$1
     shift
-    $cc -std=c11 -g -Wall "$@" $headers -Isrc tools/ctest*.c $numerical -o "$program" -llapack -lblas -lm -fopenmp
+    mkdir "$program.o"
+    (cd "$program.o" && $cc -std=c11 -g -Wall "$@" $headers -I"$top/src" -c $(printf "$top/%s " $numerical))
+    for planted in "" -planted; do
+        $cc -std=c11 -g -Wall "$@" ${planted:+-DPLANT_OVERRUN} $headers -Isrc tools/ctest*.c "$program.o"/*.o \
+            -o "$program$planted" -llapack -lblas -lm -fopenmp
+    done
 }
-sanitizers="-O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
-build "$scratch/sanitized" $sanitizers
-build "$scratch/sanitized-planted" $sanitizers -DPLANT_OVERRUN
+build "$scratch/sanitized" -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 build "$scratch/plain" -O1
-build "$scratch/plain-planted" -O1 -DPLANT_OVERRUN
 
 export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1      # valgrind looks for leaks
 passes() { # name, command...

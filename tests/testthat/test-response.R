@@ -34,6 +34,21 @@ test_that("probabilities are those of an integral, whichever factor is narrow", 
   }
 })
 
+test_that("probabilities of counts that scatter very much are exact to what bounds of exceedances allow", {
+  for (theta in c(0.01, 0.05, 0.1)) {
+    response <- as_response(as_likelihood(nb(theta)))
+    z <- seq(-8, 8, by = 1e-3)
+    for (s in c(8, 16)) {
+      for (y in c(0, 50, 300, 3e6)) {
+        for (mu in c(-1.6, 3.5)) {
+          given <- 1 - stats::pnorm((mu - response$limit(z, rep(y, length(z)), 1, theta, response$link)) / s)
+          expect_lt(abs(predictive_cdf(response, y, 1, mu, s) - sum(stats::dnorm(z) * given) * 1e-3), 1e-8)
+        }
+      }
+    }
+  }
+})
+
 test_that("quantiles are the least numbers up to which the summed density reaches", {
   mu <- c(-3, 0.2, 2.5)
   s <- c(1.5, 0.4, 0.02)
