@@ -19,7 +19,7 @@
 #'   is the maximum, before the variances are inflated for few rows.
 #' * `AIC()` and `BIC()` return a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`)
 #'   if the bounds of `logLik()` do not show which fit is better.
-#' * `nobs()` returns the number of rows in use, of drawn rows for [gp_subsample()]. `weights()` is as for [glm()].
+#' * `nobs()` returns the number of rows in use, for [gp_subsample()] those drawn. `weights()` is as for [glm()].
 #' * `fitted()` returns the mean response at the training rows, `residuals()` the response minus this mean. Rows that
 #'   `na.exclude` omitted have `NA`. Pearson and deviance residuals are as for [glm()], on the scale of the transformed
 #'   response, if any. For `"loo"` and `"pit"` see [leave_one_out].

@@ -108,8 +108,8 @@ label_fits <- function(fits, name) {
 #' For one fit, draws the certified intervals of the exact GP: the filled orange band contains its mean, and the orange
 #' dashed lines contain its credible band. For a list of fits with different numbers of inducing points, draws certified
 #' bounds on the errors together with the actual errors. Solid lines show the median over `newdata`, dashed lines the
-#' maximum. The axes are logarithmic; triangles mark zeros. With a non-Gaussian likelihood the exact GP has Laplace's
-#' approximation.
+#' maximum. The axes are logarithmic; triangles mark zeros. For a non-Gaussian likelihood, the exact GP is that of
+#' Laplace's approximation.
 #' @param fits A fit, or a list of fits of the same data and hyperparameters.
 #' @param newdata Rows to predict at. Default: `n` values over the range of each input; for a list the training rows.
 #' @param effort Effort of [certify()]. Default: `"reference"` for one fit, all three for a list.

@@ -199,7 +199,7 @@ fit_fields <- list(
                   "52" = "interrupted; the fit is the best so far", fit$message)
     if (is.null(how) || !nzchar(how)) how <- paste("code", fit$convergence)
     if (how %in% c("no lower value can be found in double precision", "the gradient is zero")) {
-      how <- paste("converged:", how)
+      how <- sprintf("converged (%s)", sub("value", "objective", how))
     }
     what <- c(if (has_moved_points(fit)) "inducing points", if (identical(fit$hyper, "joint")) "hyperparameters")
     paste0(paste(what, collapse = " and "), if (length(what)) ": ", how)
@@ -319,15 +319,17 @@ term_words <- function(kernel, columns) {
   stats::setNames(terms, if (has_one_factor(kernel)) "" else term_names(kernel))
 }
 
-# Returns names of coef() with the factors and terms of the kernel in words, such as "periodic: period". The constants
+# Returns names of coef() in words, with the factors and terms of the kernel, such as "periodic: period". The constants
 # of classes are not parameters of a linear mean, although their names begin with "mean.", too.
 parameter_words <- function(names, kernel, columns) {
-  constant <- startsWith(names, "mean.") & !names %in% c("mean.variance", columns)
-  names[constant] <- sub("^mean[.]", "Constant mean, ", names[constant])
+  constant <- grepl("^mean($|[.])", names) & !names %in% c("mean.variance", columns)
+  names[constant] <- sub("^mean[.]", "Constant mean, ", sub("^mean$", "Constant mean", names[constant]))
+  names <- sub("^width[.]", "Width between cut points, ", names)
   words <- c(factor_words(kernel, columns), term_words(kernel, columns))
   for (f in names(words)[nzchar(names(words))]) {
     own <- startsWith(names, paste0(f, ".")) & !names %in% columns
-    names[own] <- paste0(words[[f]], ": ", substring(names[own], nchar(f) + 2L))
+    names[own] <- paste0(words[[f]], ": ", sub("^scale[.](.*)", "sd of \\1 divided by the first sd",
+                                               substring(names[own], nchar(f) + 2L)))
   }
   names
 }

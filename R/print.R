@@ -61,7 +61,8 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
   shares <- x$input_shares
   if (!is.null(shares)) {
     cat("Shares of the variance of the posterior mean of f, for independent inputs (Sobol indices)\n")
-    table <- data.frame(Input = shares$input, "Main effect" = show_share(shares$alone),
+    table <- data.frame(Input = sub("^[(](.*)[)]$", "\\1 (group)", shares$input),
+                        "Main effect" = show_share(shares$alone),
                         "Total, with interactions" = show_share(shares$total), check.names = FALSE)
     print_columns(table, -shares$total)
     cat("\n")
@@ -196,7 +197,7 @@ print_parameters <- function(about, show) {
                   ": coef(fit)")
     flat <- shown$name[range < do.call(pmin, c(lengths, list(na.rm = TRUE))) / 100]
     note <- if (!is.null(rotation_of(about$kernel)))
-      "Rotated inputs: each lengthscale is that of an input's residual on the inputs before it, within classes." else
+      "Rotated inputs: an input is replaced by its residual in a regression on the inputs above, within classes." else
       if (!is.null(warp_of(about$kernel)))
         sprintf("Warped inputs are moved %sto their normal scores; lengthscales are of the moved inputs.",
                 if (isTRUE(warp_of(about$kernel)$share < 1)) "half way " else "") else

@@ -259,9 +259,9 @@ check_learnable <- function(kernel, table, data, names, free) {
 #' Set options of the computation
 #'
 #' Makes the argument `control` of [pfdtc()]. Only `priors`, `fix` and `restarts` change the model.
-#' @param maxit maximum number of iterations of each optimisation of inducing points, or of `hyper = "pilot"`. A number
-#'   above 0 moves the inducing points, 0 never moves them. Default: 200 if an argument requests moved inducing points,
-#'   otherwise 50.
+#' @param maxit maximum number of iterations of each optimisation of inducing points, or of hyperparameters with
+#'   `hyper = "pilot"`. With 0 the inducing points are never moved. Default: 200 if an argument requests moved inducing
+#'   points, otherwise 50.
 #' @param reltol an optimisation ends after three consecutive iterations that each reduce the objective by less than
 #'   this share of the total reduction.
 #' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: `1e-12`,
