@@ -230,7 +230,7 @@ check_exact <- function(exact, fits, caller = NULL) {
   is_fit <- inherits(exact, "gp_fit")
   if (is_fit) exact <- check_any_fit(exact, "exact")
   if (!is_fit || (!is_exact(exact) && !is_laplace_limit(exact))) {
-    hint <- if (is.data.frame(exact) || is.numeric(exact)) "Rows go by name: newdata = <rows>." else
+    hint <- if (is.data.frame(exact) || is.numeric(exact)) "Name the argument of the rows, as in newdata = rows." else
       if (is_fit && !is.null(caller)) sprintf("Fits to compare go in one list: %s(list(<fit>, <fit>), ...).", caller)
     abort_input("exact", if (is_fit) sprintf("a fit by %s()", exact$method) else describe(exact), "a fit by gp_exact()",
                 hint = hint)

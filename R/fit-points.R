@@ -84,7 +84,7 @@ better_start <- function(data, rows, now, s, state) {
   second <- if (is.null(state$stopped) && left() > 0) second_start(data, now, s, state, begin)
   if (is.null(second)) return(list(now = first, steps = steps_left(s$steps, s$steps$maxit - few, max(0, left()))))
   take_second <- isTRUE(second$value < first$value - 5 * now$model$noise^2)
-  # `trace` belongs to the better start.
+  # `trace` has the evaluations from the better start alone.
   lost <- max(0L, nrow(if (take_second) first$trace else second$trace))
   state$evaluations["objective"] <- state$evaluations[["objective"]] - lost
   state$evaluations["other start"] <- lost

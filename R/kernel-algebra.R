@@ -115,7 +115,7 @@ print.pfdtc_kernel <- function(x, ...) {
     cat(x$label, "kernel\n")
     parts <- factor_parameters[[x$profile]]
     parts <- c(sapply(parts, function(what) show(x[[what]])), variance = show(x$variance),
-               inputs = if (!is.null(x$inputs)) paste0(if (is.numeric(x$inputs)) "columns ", toString(x$inputs)))
+               inputs = if (!is.null(x$inputs)) paste0(if (is.numeric(x$inputs)) "column ", toString(x$inputs)))
     names(parts)[names(parts) == "parameters"] <- "correlation" # of levels or effects
     cat(sprintf("  %-16s%s\n", paste0(names(parts), ":"), parts), sep = "")
     return(invisible(x))

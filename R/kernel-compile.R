@@ -333,7 +333,7 @@ expand_additive <- function(parts, table) {
 # Returns the rotation of a kernel, or NULL.
 rotation_of <- function(kernel) shared_by_leaves(kernel, "rotation", "rotated")
 
-# Returns the element of the factors called `what` (or NULL), which is the same for all factors of its inputs.
+# Returns the element `what` of the factors of a kernel, or NULL. It is the same for all factors that read its inputs.
 shared_by_leaves <- function(kernel, what, word) {
   if (!is.null(kernel$engine)) kernel <- kernel$kernel
   leaves <- if (is.null(kernel$leaves)) list(kernel) else kernel$leaves

@@ -168,7 +168,8 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
   } else if (is.data.frame(y) && ncol(y) == 1L) {
     sprintf("Give its column, as in data[[\"%s\"]].", names(y))
   } else if (length(dim(y)) == 2L && ncol(y) > 1L) {
-    sprintf("Fit each response by itself: %s[, %s].", argument, show_values(c(colnames(y), 1L)[1L]))
+    sprintf("Fit each response by itself: %s[, %s]. Successes and failures need family = binomial().", argument,
+            show_values(c(colnames(y), 1L)[1L]))
   }
   if (!is.null(reason)) abort_input(argument, describe(y), "a numeric vector, one response", hint = reason)
   check_vector(y, argument, n, labels)

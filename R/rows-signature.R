@@ -163,9 +163,9 @@ order_of_rows <- function(data) fingerprint(list(x = data$x, y = numeric(nrow(da
 
 # ---- data of two fits, which may lack their rows --------------------------------------------------------------------
 
-# Returns sums over rows that identify data however rows are merged or scaled, and the sizes of their terms, which tell
-# a difference from rounding. Sums of x and y would not notice swapped inputs, so there are also sums of w phi(x) and w
-# y phi(x) with pseudo-random functions phi.
+# Returns sums over rows that identify data however rows are merged or scaled, and the sizes of their terms, to which
+# rounding errors are relative. Sums of x and y would not notice swapped inputs, so there are also sums of w phi(x) and
+# w y phi(x) with pseudo-random functions phi.
 data_signature <- function(data) {
   n <- nrow(data$x)
   if (n <= many_rows) return(signature_of(signature_sums(data), data$center))
