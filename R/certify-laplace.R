@@ -107,8 +107,8 @@ bounds_around <- function(b, at) {
   norms <- native_norms(own, b$z, list(x = b$data$x, y = g), b$smooth, sample.int(n), groups, 0, b$fit$control)
   by_row <- sum(abs(g) * sqrt(b$at$left + b$slack * b$most))
   b$g_E <- (1 + b$growth) * min(norms$T1, by_row)
-  b$r <- sqrt(sum(at$residual^2)) + b$growth * sqrt(b$most) * sum(abs(g) + at$W * (1 + abs(at$f))) +
-    sqrt(b$most) * sum(at$W * rounding_of_f(at, b$slack * b$most, b$sites$offset))
+  b$r <- sqrt(sum(at$residual^2)) + b$growth * sqrt(b$most) * sum(abs(g) + at$W * (b$sites$unit + abs(at$f))) +
+    sqrt(b$most) * sum(at$W * rounding_of_f(at, b$slack * b$most, b$sites))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
   b
 }
@@ -158,10 +158,10 @@ with_averages <- function(b) {
 }
 
 # Extends the range of row weights to contain W at the fit's mode, and adds the posteriors `lo` and `hi` with its ends
-# as weights. `hi` is NULL if the upper end exceeds 1e12 or the Cholesky factorisation fails.
+# as weights. `hi` is NULL if the upper end exceeds 1e12 per squared unit of f, or the Cholesky factorisation fails.
 posteriors_at_ends <- function(b, range) {
   range <- list(lower = pmin(range$lower, b$at$W), upper = pmax(range$upper, b$at$W))
-  hi <- if (all(range$upper < 1e12)) weighted_or_null(b, range$upper, norms = TRUE)
+  hi <- if (all(range$upper < 1e12 / b$sites$unit^2)) weighted_or_null(b, range$upper, norms = TRUE)
   c(range, list(lo = weighted_posterior(b, range$lower, norms = TRUE), hi = hi))
 }
 
@@ -174,7 +174,7 @@ bound_mode_student <- function(b) {
     (1 + b$growth) * sqrt(pmin(variances_at(b, b$lo, b$data$x)$var_upper, prior_at(b$model, b$data$x))) * b$gamma
   }
   b$lo <- weighted_posterior(b, pmax(b$at$W, 0), norms = TRUE)
-  e <- 2 * at_rows(b) + b$slack
+  e <- 2 * at_rows(b) + b$slack * b$sites$unit
   for (attempt in 1:8) {
     W <- curvature_range(b$fit$likelihood, b$sites, b$at$f, e)
     b$lo <- weighted_posterior(b, pmax(W$lower, 0), norms = TRUE)
@@ -313,7 +313,7 @@ laplace_bracket <- function(b, psi = NULL) {
   evidence_ends(b, psi, sum(ifelse(at$g^2 == 0, 0, at$g^2 / b$W_lower)), 1 + most, logdet_P(b$lo$factors),
                 if (is.null(b$hi)) Inf else logdet_P(b$hi$factors) + sum(log1p(b$W_upper * (at$left + slack))),
                 abs(psi) + sum(abs(l)) + abs(constant) + nrow(b$data$x),
-                sum(abs(at$g) * rounding_of_f(at, slack, b$sites$offset)), constant) + c(0, slack * sum(b$W_lower))
+                sum(abs(at$g) * rounding_of_f(at, slack, b$sites)), constant) + c(0, slack * sum(b$W_lower))
 }
 
 laplace_evidence_bounds <- function(fit) {

@@ -129,9 +129,10 @@ quadratic_bracket <- function(p, norms, model) {
 }
 
 # Bounds the change of a predicted mean, in units of y, by rounding of the responses. The weights h of the mean have |h|
-# <= sqrt(k) / (2 sqrt(s2)). Merged rows count one by one, because their responses may differ.
+# <= sqrt(k) / (2 sqrt(s2)). Merged rows count one by one, because their responses may differ. Non-Gaussian fits have
+# s2 = 1 in squared units of f.
 response_rounding <- function(fit, x) {
-  4 * .Machine$double.eps * response_size(fit) * sqrt(prior_most(fit, x) / fit$noise) / 2
+  4 * .Machine$double.eps * response_size(fit) * sqrt(prior_most(fit, x) / fit$noise) / 2 / (fit$likelihood$unit %||% 1)
 }
 
 # ---- posteriors with norms ------------------------------------------------------------------------------------------

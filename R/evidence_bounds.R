@@ -266,7 +266,7 @@ upper_terms <- function(b, v, l, top) {
   p <- 1 / (low * (b$W_lower + v))
   bend <- p * b$W_lower - 1 / high
   if (!all(bend < -1e-12 / high)) return(Inf)
-  e <- distance_at(b, x) + b$slack * pmax(b$most, prior) * weights_norm(at) + b$growth * (1 + abs(at$f))
+  e <- distance_at(b, x) + b$slack * pmax(b$most, prior) * weights_norm(at) + b$growth * (b$sites$unit + abs(at$f))
   each <- lapply(list(e, -e), function(s) {
     log_h <- function(t) p * (l(at$f + t)[1L, ] - top - at$g * t) + bend * t^2 / 2 + t * s / high
     range <- support_of(log_h, function(t) p * (l(at$f + t)[2L, ] - at$g) + bend * t + s / high, sqrt(high))

@@ -301,7 +301,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
     likelihood$theta <- learned$theta <- at(stats::optimize(of_log, logs, maximum = TRUE)$maximum)
   }
   near <- near_laplace(data, z, best$f, trial$sites_of(seq_len(n)), learned$model, default_neighbours, plan$run,
-                       best$step, near_trial$settled)
+                       best$step, near_trial$settled * likelihood$unit)
   replace(now, c("learned", "start", "near", "mode"), list(learned, list(z = z), near, NULL))
 }
 
@@ -341,9 +341,9 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
     model <- new_model(kernel, 1)
     predicted <- function(f, x) predict_near(z, model, rows_at(some, f), rows_at(around, f), x, default_neighbours, run)
     for (i in seq_len(near_trial$steps)) { # one step mostly suffices
-      step <- clip_step(predicted(f, data$x)$mean - f)
+      step <- clip_step(predicted(f, data$x)$mean - f, likelihood$unit)
       f <- f + step
-      if (is_small_step(step, near_trial$settled)) break
+      if (is_small_step(step, near_trial$settled * likelihood$unit)) break
     }
     p <- predicted(f, x(held))
     var <- p$var
@@ -367,7 +367,8 @@ raise_variances <- function(trial, kernel, z, f, free) {
 
 # Learns a kernel by the Vecchia likelihood of the working responses at f.
 learn_near_laplace <- function(x, f, sites, s, learned, state) {
-  rows <- working_rows(x, sites, pmin(pmax(f, -near_trial$largest), near_trial$largest))
+  largest <- near_trial$largest * sites$unit
+  rows <- working_rows(x, sites, pmin(pmax(f, -largest), largest))
   rows <- c(rows, list(response = rows$y, scale = 1, n = nrow(x), shift = list(rows = 0, ss = 0, constant = 0)))
   # Start from the kernel learned with points, which may be better than the grid of starts.
   kernel <- if (is_open(s$kernel)) replace(learned$kernel, "profile", list(NULL)) else learned$kernel

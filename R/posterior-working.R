@@ -59,7 +59,7 @@ variational_bound <- function(found, sites, most) {
   m <- length(found$beta)
   n <- length(found$f)
   slack <- rounding_slack(m, n) * most
-  off <- rounding_of_f(found, slack, sites$offset)
+  off <- rounding_of_f(found, slack, sites)
   size <- sum(abs(native_likelihood(sites, found$f)[1L, ]), abs(found$W) * (found$q + found$left), abs(sites$constant),
               found$beta^2) + n + m + logdet(found$C)
   found$evidence + sum(sites$constant) - rounding_growth(m, n) * size - sum(abs(found$g) * off, abs(found$W) * slack) -
@@ -67,8 +67,8 @@ variational_bound <- function(found, sites, most) {
 }
 
 # Returns a bound on the rounding errors of f at the rows, with its offset.
-rounding_of_f <- function(at, slack, offset) {
-  slack * weights_norm(at) + 4 * .Machine$double.eps * (1 + abs(at$f) + abs(offset))
+rounding_of_f <- function(at, slack, sites) {
+  slack * weights_norm(at) + 4 * .Machine$double.eps * (sites$unit + abs(at$f) + abs(sites$offset))
 }
 
 # Returns |alpha|, where f(x) = k(x, Z) alpha.
@@ -79,7 +79,7 @@ weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 # Each step computes g and W at the current f, and then f as the mean of the posterior with neighbours of the working
 # rows. A fixed point is the mode of a process in which rows that are not neighbours depend on each other only through
 # the inducing points. If all rows are neighbours, the steps are Newton's steps for the exact GP. A step changes f by at
-# most `longest` units of the link at a row, because W changes with f. Steps are halved at rows where f alternates. No
+# most `longest` units of f at a row, because W changes with f. Steps are halved at rows where f alternates. No
 # objective decreases in each step, so a warning reports if the mode was not reached after `most` steps.
 
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
@@ -106,14 +106,14 @@ mode_of_rows <- function(data, f, sites, what, make, mean_of, taken = Inf, settl
     if (rests) break
     move <- mean_of(posterior) - f
     moved <- max(abs(move))
-    rests <- moved < near_laplace_steps$moved * (1 + max(abs(f)))
+    rests <- moved < near_laplace_steps$moved * (sites$unit + max(abs(f)))
     if (rests) break
     back <- is.finite(taken) & move * taken < 0 & abs(move) > 0.9 * abs(taken)
     share <- ifelse(back, share / 2, pmin(2 * share, 1))
-    taken <- share * clip_step(move)
+    taken <- share * clip_step(move, sites$unit)
     f <- f + taken
   }
-  if (!rests && !(moved < 1e-4 * (1 + max(abs(f))))) {
+  if (!rests && !(moved < 1e-4 * (sites$unit + max(abs(f))))) {
     warn_convergence(sprintf(paste("The search for the mode %s did not converge: its last step moved f by %.2g.",
                                    "Predictions may be wrong."), what, moved))
   }
@@ -122,12 +122,15 @@ mode_of_rows <- function(data, f, sites, what, make, mean_of, taken = Inf, settl
 
 is_small_step <- function(step, settled) sqrt(mean(step^2)) < settled
 
-clip_step <- function(move) pmin(pmax(move, -near_laplace_steps$longest), near_laplace_steps$longest)
+clip_step <- function(move, unit) {
+  longest <- near_laplace_steps$longest * unit
+  pmin(pmax(move, -longest), longest)
+}
 
 # Returns the working rows at f. W is at least a small positive number, to avoid division by 0 at uninformative rows.
 working_rows <- function(x, sites, f) {
   l <- native_likelihood(sites, f + sites$offset)
-  W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30)
+  W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30 / sites$unit^2)
   list(x = x, y = f + l[2L, ] / W, weights = W)
 }
 

@@ -51,19 +51,19 @@ approximation_words <- list(
 
 # ---- the engine -----------------------------------------------------------------------------------------------------
 
-# Returns the responses `sites` as the engine reads them, with `constant` (the terms of log p without f) and `concave`
-# (TRUE if log p is concave in f).
+# Returns the responses `sites` as the engine reads them, with `constant` (the terms of log p without f), `concave`
+# (TRUE if log p is concave in f) and `unit`, that of f.
 engine_sites <- function(likelihood, sites, center) {
   response <- as_response(likelihood)
   if (has_labels(response)) { # `center` has the constant mean of each class
     K <- length(response$levels)
     return(list(y = sites$y - 1, weight = sites$weight, center = rep_len(as.double(center), K),
                 contrasts = class_contrasts(K), variational = 0L, constant = 0 * sites$y, concave = TRUE,
-                skewed = TRUE))
+                skewed = TRUE, unit = 1))
   }
   out <- list(name = response$site, y = as.double(sites$y), size = sites$size, weight = sites$weight,
               offset = sites$offset + center, shape = NULL, variational = as.integer(response$approx == "vi"),
-              constant = log_constant(likelihood, sites), concave = response$concave,
+              constant = log_constant(likelihood, sites), concave = response$concave, unit = likelihood$unit %||% 1,
               skewed = response$reads %in% c("classes", "ordered") && response$approx == "laplace")
   if (is.null(response$shape) && is.null(likelihood$row)) return(out)
   if (is.null(response$engine)) replace(out, "size", list(rep(response$theta, length(out$y)))) else

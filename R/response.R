@@ -80,14 +80,15 @@ log_predictive <- function(likelihood, sites, mu, v) {
   sites$offset <- numeric(length(mu))
   plain <- engine_sites(likelihood, sites, 0)
   at <- function(f) native_likelihood(plain, f + plain$offset)
-  v <- pmax(v, 1e-12)
+  v <- pmax(v, (1e-6 * plain$unit)^2)
   f <- mu
   for (i in 1:100) {
     d <- at(f)
     step <- (d[2L, ] - (f - mu) / v) / (d[3L, ] + 1 / v)
-    step <- pmax(pmin(step, 2), -2) # longer steps overshoot, because the derivative grows like exp(f)
+    # Longer steps overshoot, because the derivative grows like exp(f).
+    step <- pmax(pmin(step, 2 * plain$unit), -2 * plain$unit)
     f <- f + step
-    if (all(abs(step) < 1e-8)) break
+    if (all(abs(step) < 1e-8 * plain$unit)) break
   }
   s <- 1 / sqrt(at(f)[3L, ] + 1 / v)
   grid <- seq(-12, 12, by = 0.1)

@@ -264,3 +264,28 @@ test_that("what is learned does not depend on the unit of the response", {
     for (other in results[-1L]) expect_equal(other, results[[1L]], tolerance = 1e-6) # powers of 2 round alike
   }
 })
+
+test_that("log densities, certificates and modes with neighbours do not depend on the unit of the response", {
+  d <- with_seed(2, data.frame(x = stats::runif(60)))
+  y <- sin(6 * d$x) + with_seed(3, 0.1 * stats::rt(60, 3))
+  new <- data.frame(x = c(0.1, 0.5, 3))
+  given <- function(family, y, unit, ...) {
+    with_seed(1, pfdtc(y ~ x, replace(d, "y", list(unit * y)), family = family, kernel = kernel_se(0.3, unit^2),
+                       hyper = "fixed", center = unit / 10, ...))
+  }
+  results <- lapply(c(1, 2^-30, 2^30), function(unit) {
+    censored <- function(...) given(tobit(0, scale = unit / 10), pmax(y, 0), unit, ...)
+    fits <- list(given(student(4, unit / 10), y, unit), censored(), censored(m = 5))
+    near <- censored(m = 3, neighbours = 8)
+    far <- replace(new, "y", list(unit * c(0, 1, -8) * 3))
+    certified <- lapply(fits, function(fit) {
+      unlist(certify(fit, new, effort = "fast")[c("mean_lower", "mean_upper", "sd_lower", "sd_upper")]) / unit
+    })
+    far$y[3L] <- 30 * unit # far from f, and not censored
+    c(list(density = predict(fits[[2L]], far, type = "density") + log(unit) * (far$y > 0),
+           near = predict(near, new) / unit), certified)
+  })
+  for (other in results[-1L]) for (i in seq_along(other)) {
+    expect_equal(other[[i]], results[[1L]][[i]], tolerance = 1e-5) # bounds have allowances for rounding
+  }
+})
