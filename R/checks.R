@@ -281,11 +281,27 @@ shown_call <- function(call) {
     if (missing(part) || is.null(part) || is.symbol(part)) next
     if (is.call(part)) {
       if (!identical(part[[1L]], quote(`function`))) call[[i]] <- shown_call(part)
+    } else if (is.language(series <- attr(part, "series"))) {
+      call[[i]] <- series
     } else if (is.function(part)) {
       call[[i]] <- name_of_function(part)
     } else if (!is.atomic(part) || length(part) > 5L || !is.null(dim(part)) || is.object(part)) {
       call[[i]] <- as.name(sprintf("<%s>", describe(part)))
     }
+  }
+  call
+}
+
+# Returns a call with the values of arguments that came through the dots of another function, as ..1 or ..2. Such a
+# name works only while that function runs. An argument that cannot be evaluated here, such as a column of the data as
+# `weights`, is replaced by its expression.
+without_dots <- function(call, caller) {
+  dots <- grep("^[.]{2}[0-9]+$", all.vars(call), value = TRUE)
+  if (!length(dots)) return(call)
+  for (i in which(as.character(as.list(call)) %in% dots)) {
+    call[i] <- list(tryCatch(eval(call[[i]], caller), error = function(e) {
+      eval(quote(substitute(list(...))), caller)[[1L + as.integer(substring(deparse(call[[i]]), 3L))]]
+    }))
   }
   call
 }

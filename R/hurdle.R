@@ -44,8 +44,8 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   if (!is.numeric(y)) abort_input(name, describe(y), "numbers of at least 0")
   bad <- which(y < 0)
   refuse_if(length(bad), name, as.double(y[bad[1L]]), "numbers of at least 0", where = sprintf("element %d", bad[1L]))
-  call <- match.call()
   home <- parent.frame()
+  call <- without_dots(match.call(), home)
   rows <- stats::setNames(seq_len(nrow(data)), row.names(data))
   if (!is.null(call$subset)) rows <- tryCatch(rows[eval(call$subset, data, home)], error = function(e) {
     abort_input("subset", sprintf("cannot be used with the data: %s", sub("[.]$", "", conditionMessage(e))))

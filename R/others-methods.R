@@ -101,9 +101,9 @@ pfdtc.ts <- function(x, ...) {
             hint = sprintf("Fit each by itself: pfdtc(%s[, %s]).", clip(deparse1(substitute(x))),
                            show_values(c(colnames(x), 1L)[1L])))
   data <- list2DF(list(time = series_time(x), y = as.numeric(x)))
-  call <- match.call()
-  call$x <- NULL
-  call[c("formula", "data")] <- list(y ~ time, data)
+  attr(data, "series") <- substitute(x) # is shown in the printed call
+  call <- as.list(match.call())
+  call <- as.call(c(call[1L], list(formula = y ~ time, data = data), call[!names(call) %in% c("", "x")]))
   formula_fit("pfdtc", call, environment(), list(...))
 }
 

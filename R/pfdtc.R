@@ -144,10 +144,12 @@ matrix_fit <- function(method, call, frame, dots) {
   # Do not evaluate `dots` before, because weights may be columns of the data.
   if (inherits(eval(call$formula, parent.frame(2L)), "formula")) {
     data <- if ("data" %in% names(call)) "data" else "x"
-    rest <- as.list(call)[setdiff(names(call), c("", data, "formula"))]
-    return(eval(as.call(c(get(method, topenv()), formula = call$formula, data = call[[data]], rest)), parent.frame(2L)))
+    given <- c(list(formula = call$formula, data = call[[data]]),
+               as.list(call)[setdiff(names(call), c("", data, "formula"))])
+    return(eval(as.call(c(get(method, topenv()), given)), parent.frame(2L)))
   }
   args <- mget(setdiff(names(formals(sys.function(-1L))), "..."), frame)
+  call <- without_dots(call, parent.frame(2L))
   check_dots_empty(dots, names(args))
   args <- model_asked(args)
   missing <- vapply(args[c("x", "y")], identical, NA, formals(function(x) NULL)$x)
@@ -172,8 +174,8 @@ matrix_fit <- function(method, call, frame, dots) {
 
 # Fits a formula. The other arguments and their defaults are those of the default method.
 formula_fit <- function(method, call, envir, dots) {
-  call[[1L]] <- as.name(method)
   args <- model_asked(formula_arguments(dots, get(paste0(method, ".default"), topenv())))
+  call <- replace(without_dots(call, envir), 1L, list(as.name(method)))
   source <- eval(call$data, envir)
   if (check_flag(args$workers %||% FALSE, "workers") && !is_source(source)) source <- frame_on_workers(source)
   if (is_source(source)) return(source_fit(method, source, call, args, envir))

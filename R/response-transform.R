@@ -289,8 +289,7 @@ print.pfdtc_transform <- function(x, ...) {
 # chose. Densities and quantiles average over u by the trapezoid rule. `f` is list(mean, var, noise = s2, spread = v).
 
 spread_steps <- seq(-5, 5, by = 0.5)
-spread_weights <- stats::dnorm(spread_steps) / sum(stats::dnorm(spread_steps))
-far_steps <- c(-5, 30) # the ends for responses far away, where farther_log_density() is not larger
+far_steps <- seq(-5, 30, by = 0.25) # for responses far away, where farther_log_density() is not larger
 
 is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 
@@ -311,10 +310,10 @@ noisy_log_density <- function(y, f, steps = spread_steps) {
     density <- density + weights[i] * sqrt(precision) * exp((least - precision) * half)
   }
   out <- log(density) - half * least - log(2 * pi) / 2
-  far <- if (max(steps) < far_steps[2L]) which(half > 18 * (f$var + f$noise))
+  far <- if (length(steps) < length(far_steps)) which(half > 18 * (f$var + f$noise))
   if (!length(far)) return(out)
   at <- lapply(f[c("mean", "var", "noise", "spread")], function(v) rep_len(v, length(half))[far])
-  replace(out, far, pmax(noisy_log_density(y[far], at, seq(far_steps[1L], far_steps[2L], by = 0.25)),
+  replace(out, far, pmax(noisy_log_density(y[far], at, far_steps),
                          farther_log_density(half[far], at)))
 }
 
@@ -345,12 +344,11 @@ farther_log_density <- function(half, f) {
 }
 
 # Returns P(y - mean <= distance), with noise as described above, or its density if `normal` is dnorm.
-noisy_cdf <- function(distance, f, normal = stats::pnorm) {
+noisy_cdf <- function(distance, f, normal = stats::pnorm, steps = spread_steps) {
   if (!is_spread(f)) return(normal(distance, 0, sqrt(f$var + f$noise)))
   out <- 0
-  for (i in seq_along(spread_steps)) {
-    out <- out + spread_weights[i] * normal(distance, 0, sd_at_step(f, spread_steps[i]))
-  }
+  weights <- stats::dnorm(steps) / sum(stats::dnorm(steps))
+  for (i in seq_along(steps)) out <- out + weights[i] * normal(distance, 0, sd_at_step(f, steps[i]))
   out
 }
 

@@ -155,7 +155,7 @@ hint_for_frame <- function(text, data) {
   if (is.na(name)) return(NULL)
   if (is.null(data)) return("There is no `data` argument.")
   if (name %in% names(data)) {
-    return(sprintf("Its column is out of reach from the dots of another function. Give the values, `data$%s`.", name))
+    return(sprintf("Its column is out of reach through another function. Give the values, `data$%s`.", name))
   }
   did_you_mean(name, names(data))
 }

@@ -265,8 +265,8 @@ update_points <- function(fit, m = NULL) {
   after <- left(z)
   if (after > 0.9 * before) {
     tell_classed("points", sprintf(
-      "The inducing points are kept: they leave a residual prior variance of %.3g, new ones would leave %.3g.",
-      in_units(fit, before / data$n, 2), in_units(fit, after / data$n, 2)))
+      "The %d inducing points are kept: residual prior variance %.3g. With %d new ones (`m`) it would be %.3g.",
+      nrow(fit$inducing), in_units(fit, before / data$n, 2), nrow(z), in_units(fit, after / data$n, 2)))
     return(fit)
   }
   changed <- c("inducing", "m", "m_asked", "inducing_method", "unexplained", "moved")

@@ -239,8 +239,7 @@ summarise <- function(table, limit) {
 arguments <- commandArgs(TRUE)
 table <- if (file.exists(results)) utils::read.csv(results)
 if (length(arguments)) {
-  asked <- if (length(arguments) > 1L) strsplit(arguments[2], ";")[[1]] else sets()
-  for (set in asked) {
+  for (set in if (length(arguments) > 1L) sets(strsplit(arguments[2], ";")[[1]]) else sets()) {
     peers <- names(if (is.factor(one_set(set)$data[[1]])) classes else regressions)
     peers <- setdiff(peers, table$method[table$set == set])
     methods <- if (arguments[1] == "peers") peers else

@@ -13,11 +13,12 @@ set_formulas <- stats::setNames(sets_table$formula, sets_table$set)
 # At most 1,500 training rows a set: `SETS_ROWS` changes that.
 most_rows <- as.integer(Sys.getenv("SETS_ROWS", "1500"))
 
-# Returns the names of the sets whose packages are installed.
-sets <- function() {
-  asked <- Sys.getenv("SETS")
-  all <- if (nzchar(asked)) intersect(strsplit(asked, ";")[[1]], names(set_formulas)) else names(set_formulas)
-  all[sub("::.*", "", all) %in% rownames(installed.packages())]
+# Returns the names of the sets, or of those `asked` for, that can be loaded; names the others.
+sets <- function(asked = strsplit(Sys.getenv("SETS"), ";")[[1]]) {
+  all <- if (length(asked)) intersect(asked, names(set_formulas)) else names(set_formulas)
+  loads <- vapply(all, function(name) !inherits(try(suppressWarnings(one_set(name)), silent = TRUE), "try-error"), NA)
+  if (!all(loads)) message("Skipped, because they cannot be loaded: ", toString(all[!loads]))
+  all[loads]
 }
 
 # Returns list(formula, data), with the response and the inputs alone.

@@ -120,10 +120,16 @@ test_that("weights and subsets are evaluated as by pfdtc(), also from the dots o
   twice <- fixed_hurdle(y ~ x, rbind(d, d[d$w == 2, ]))
   new <- data.frame(x = c(1, 3))
   for (fit in list(gp_hurdle(y ~ x, d, kernel = kernel_se(0.9, 1), hyper = "fixed", weights = w),
-                   by_dots(weights = d$w))) {
+                   by_dots(weights = d$w), by_dots(weights = w))) {
     expect_equal(predict(fit, new), predict(twice, new), tolerance = 1e-6)
   }
-  expect_error(by_dots(weights = w), "data$w", fixed = TRUE, class = "pfdtc_error_input") # is not found, as in lm()
+  all_dots <- function(...) gp_hurdle(...)
+  direct <- fixed_hurdle(y ~ x, d, weights = w)
+  fit <- all_dots(y ~ x, d, kernel = kernel_se(0.9, 1), hyper = "fixed", weights = w)
+  again <- update(fit, hyper = "fixed")
+  expect_equal(predict(again, new), predict(direct, new))
+  fold <- rep(1:2, 30)
+  expect_equal(attr(cross_validate(fit, fold), "predictions"), attr(cross_validate(direct, fold), "predictions"))
   expect_equal(predict(gp_hurdle(y ~ x, d, kernel = kernel_se(0.9, 1), hyper = "fixed", subset = x < 3), new),
                predict(fixed_hurdle(y ~ x, d[d$x < 3, ]), new))
 })

@@ -203,3 +203,9 @@ test_that("a season is a candidate for counts, with its period held and its own 
   variances <- exp(prior$middle[table$what == "variance"]) / laplace_priors$variance
   expect_equal(variances, unname(season_variances[c("trend", "cycle", "rest")]))
 })
+
+test_that("a fit of a series prints its name, and update() changes its arguments", {
+  fit <- pfdtc(ldeaths, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed", transform = "none")
+  expect_match(paste(capture.output(print(fit)), collapse = "\n"), "data = ldeaths", fixed = TRUE)
+  expect_equal(update(fit, noise = 0.2)$noise, 0.2)
+})

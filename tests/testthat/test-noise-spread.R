@@ -25,6 +25,19 @@ test_that("density, cdf and intervals are averages over the size of the noise", 
   }
 })
 
+test_that("intervals of a level close to 1 leave out no more than they should", {
+  wide <- expand.grid(var = c(1e-4, 3), noise = 1, spread = c(0.05, 1, 9))
+  u <- seq(-40, 40, by = 0.01)
+  for (rest in c(1e-5, 1e-7, 1e-10)) {
+    half <- noisy_half(1 - rest, wide)
+    outside <- vapply(seq_along(half), function(i) {
+      sd <- sqrt(wide$var[i] + exp(sqrt(wide$spread[i]) * u - wide$spread[i] / 2))
+      sum(0.02 * stats::dnorm(u) * stats::pnorm(half[i], 0, sd, lower.tail = FALSE))
+    }, 0)
+    expect_equal(outside, rep(rest, length(half)), tolerance = 1e-3) # rounding of 1 - rest/2, and steps of 1/4
+  }
+})
+
 test_that("without spread the noise is normal, to the bit, beside rows with spread up to rounding", {
   none <- replace(cases, "spread", 0)
   expect_identical(noisy_log_density(1:3, none), stats::dnorm(1:3, none$mean, sqrt(none$var + none$noise), log = TRUE))
