@@ -55,38 +55,28 @@ learn_laplace <- function(data, s, start, state) {
   search <- function(model, tied = FALSE, kernel = NULL, on = rows, by = s) {
     model$line <- NULL
     if (!is.null(kernel)) model[c("kernel", "value")] <- list(as_kernel(kernel), Inf)
-    search_laplace(on, by, model, start, state, tied)
+    end <- search_laplace(on, by, model, start, state, tied)
+    if (is.null(state$so_far) || isTRUE(end$value < state$so_far$value)) state$so_far <- end
+    end
   }
-  # Search from short and from typical lengthscales, and return the better result.
-  search_scales <- function(kernel, tied, on = rows, scales = c(0.3, 1)) {
-    lowest(lapply(scales, function(scale) {
-      try <- search(start, tied, change_leaves(kernel, function(leaf) {
-        if (!is.null(leaf$lengthscale)) leaf$lengthscale <- scale * leaf$lengthscale
-        leaf
-      }), on)
-      if (is.null(state$so_far) || isTRUE(try$value < state$so_far$value)) state$so_far <- try
-      try
-    }))
-  }
-  found <- choose_smooth(rows, s, start, given, search_scales)
+  found <- choose_smooth(rows, s, start, given, search)
   # The value is from fewer rows, so search again.
   best <- tied <- search(found$best, tied = !given, found$best$kernel)
   if (!given && is_open(s$kernel)) best <- tied <- choose_inputs(rows, s, tied, search)
   state$so_far <- best
   if (!given && length(s$free) && sum(kernel_parameters(best$kernel)$what == "lengthscale") > 1L) {
-    apart <- search(best)
-    if (apart$value < best$value) best <- apart
+    best <- c(apart_if_likelier(best, search), list(best))[[1L]]
   }
   best$kernels <- found$table
   if (is.null(s$kernel$profile) && nrow(data$x) <= dense_rows && is.null(state$stopped)) {
     state$so_far <- best
-    best <- choose_terms(rows, s, c(list(tied), if (!best$tied) list(best)), found$table, start, state, search,
-                         search_scales)
+    best <- choose_terms(rows, s, c(list(tied), if (!best$tied) list(best)), found$table, start, state, search)
   }
   if (response_of(asked)$approx == "vi") {
     state$so_far <- best
     best <- search(best, by = asked)
   }
+  best$steps <- NULL
   reasons <- state$left_out # why searches could not start
   if (!length(reasons)) return(best)
   text <- sprintf("%d search%s for hyperparameters could not begin (%s).", length(reasons),
@@ -99,51 +89,84 @@ learn_laplace <- function(data, s, start, state) {
   best
 }
 
-# Chooses among learned models: the smallest minus log marginal likelihood plus price(model) wins.
-choose_learned <- function(found, price) {
-  candidates <- lapply(found, function(one) {
-    model <- c(one, list(parameters = nrow(kernel_parameters(one$kernel))))
+# Chooses the learned model with the smallest score: minus log marginal likelihood plus penalties.
+choose_learned <- function(found, scores) {
+  candidates <- Map(function(one, score) {
+    model <- c(one, list(parameters = nrow(kernel_parameters(one$kernel)), penalised = score))
     model$label <- one$label %||% sum_label(one$kernel)
     function(tried) model
-  })
+  }, found, scores)
   names(candidates) <- seq_along(found)
-  choice <- choose(candidates, function(model) list(score = model$value + price(model)))
-  choice$best <- choice$best[setdiff(names(choice$best), c("label", "parameters", "score", "line"))]
+  choice <- choose(candidates, function(model) list(score = model$penalised))
+  choice$best <- choice$best[setdiff(names(choice$best), c("label", "parameters", "penalised", "score", "line"))]
   choice
+}
+
+# Returns the end of a search for lengthscales of each input, in a list, or an empty list if they gain hardly anything
+# over the tied lengthscales of `model`.
+apart_if_likelier <- function(model, search) {
+  apart <- search(model)
+  if (isTRUE(apart$value < model$value - laplace_sizes$apart)) list(apart) else list()
 }
 
 lowest <- function(found) found[[which.min(vapply(found, `[[`, 0, "value"))]]
 
-# Chooses among smooth kernels on few rows, unless the user gave a kernel.
-choose_smooth <- function(rows, s, start, given, search_scales) {
+# Chooses among smooth kernels on few rows, unless the user gave a kernel. The first kernel is searched from short and
+# from typical lengthscales, the others from where these searches ended.
+choose_smooth <- function(rows, s, start, given, search) {
   few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
   open <- is_open(s$kernel)
+  of_profile <- vapply(as_sum(s$kernel)$leaves, function(l) is.null(l$profile), NA)
+  ends <- NULL
   found <- lapply(if (open) c("matern52", "se", "matern32") else s$kernel$profile, function(profile) {
-    kernel <- as_sum(start$kernel)
-    if (open) {
-      of_profile <- vapply(as_sum(s$kernel)$leaves, function(l) is.null(l$profile), NA)
-      kernel$leaves[of_profile] <- lapply(kernel$leaves[of_profile], replace, c("profile", "label"),
-                                          kernel_of(profile)[c("profile", "label")])
-      if (!is.null(kernel$profile)) kernel$label <- formula_of_kernel(kernel)
+    with_own <- function(kernel) {
+      kernel <- as_sum(kernel)
+      if (open) {
+        kernel$leaves[of_profile] <- lapply(kernel$leaves[of_profile], replace, c("profile", "label"),
+                                            kernel_of(profile)[c("profile", "label")])
+        if (!is.null(kernel$profile)) kernel$label <- formula_of_kernel(kernel)
+      }
+      kernel
     }
-    search_scales(kernel, !given, few, if (given || !length(s$free)) 1 else c(0.3, 1))
+    starts <- ends %||% starts_of_scales(start, if (given || !length(s$free)) 1 else c(0.3, 1))
+    run <- lapply(starts, function(one) search(one, !given, with_own(one$kernel), few))
+    if (is.null(ends)) ends <<- distinct_ends(run)
+    lowest(run)
   })
-  choice <- choose_learned(found, function(model) 0)
+  choice <- choose_learned(found, vapply(found, `[[`, 0, "value"))
   choice$table$score <- choice$table$score / nrow(few$x)
   if (length(found) < 2L || !all(is.finite(choice$table$score))) choice["table"] <- list(NULL)
   choice
 }
 
+# Returns copies of a model whose lengthscales are multiplied by `scales`.
+starts_of_scales <- function(model, scales) {
+  lapply(scales, function(scale) {
+    replace(model, "kernel", list(change_leaves(model$kernel, function(leaf) {
+      if (!is.null(leaf$lengthscale)) leaf$lengthscale <- scale * leaf$lengthscale
+      leaf
+    })))
+  })
+}
+
+# Returns the ends of searches, lowest first, without those whose parameters are those of a lower end within a tenth.
+distinct_ends <- function(found) {
+  found <- found[order(vapply(found, `[[`, 0, "value"))]
+  at <- lapply(found, function(one) log(kernel_values(one$kernel)))
+  repeated <- function(i) any(vapply(at[seq_len(i - 1L)], function(lower) max(abs(lower - at[[i]])) < 0.1, NA))
+  found[!vapply(seq_along(found), repeated, NA)]
+}
+
 # Returns the best of several kinds of kernels: the smooth ones; the same with a linear mean; with one lengthscale for
 # all inputs; rotated; additive; with seasons. More parameters have a larger maximum by chance, so likelihoods are
 # averaged over parameters.
-choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_scales) {
+choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   now <- smooth[[1L]]
   if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
   few <- nrow(rows$x) <= laplace_sizes$few_rows
   with_line <- function(now) { # needed by classes that differ in small differences of correlated inputs
     line <- now$line %||% search(now, TRUE, kernel_beside_line(now$kernel, rows, s))
-    c(list(line), if (isTRUE(line$value < now$value)) list(search(line)))
+    c(list(line), if (isTRUE(line$value < now$value)) apart_if_likelier(line, search))
   }
   found <- c(smooth, with_line(now))
   rotation <- if (s$additive && is.null(warp_of(now$kernel))) rotation_by_classes(rows, s)
@@ -157,7 +180,8 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
     label <- sprintf("%s (isotropic)", kernel_of(now$kernel$profile)$label)
     kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
     kernel <- with_moved_inputs(with_typical_values(kernel, rows$x, s), warp_of(now$kernel), rows$x)
-    one <- search_scales(kernel, FALSE)
+    starts <- starts_of_scales(replace(start, "kernel", list(kernel)), c(0.3, 1))
+    one <- lowest(lapply(starts, function(from) search(from, FALSE, from$kernel)))
     found <- c(found, list(one), with_line(one))
   }
   if (nrow(rows$x) >= additive_rows[["classes"]] && s$additive && functions_of_f(s$likelihood) == 1L) {
@@ -177,16 +201,17 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search, search_
   }
   state$so_far <- lowest(found)
   averaged <- few && s$priors && is.null(state$stopped)
+  price <- function(model) {
+    (if (is.null(model$profile)) 0 else profile_price(model$profile)) + price_of_rotation(model$kernel) +
+      if (!averaged && is_additive(model$kernel)) additive_nats else 0
+  }
+  scores <- vapply(found, function(model) model$value + price(model), 0)
   least <- Inf
-  choice <- choose_learned(found, function(model) {
-    price <- if (is.null(model$profile)) 0 else profile_price(model$profile)
-    price <- price + price_of_rotation(model$kernel)
-    if (model$value + price > least) return(price) # skips the penalty if it cannot matter
-    price <- price +
-      if (averaged) occam_penalty(rows, s, model, start) else if (is_additive(model$kernel)) additive_nats else 0
-    least <<- min(least, model$value + price)
-    price
-  })
+  for (i in if (averaged) order(scores)) if (scores[i] <= least) { # skips the penalty if it cannot matter
+    scores[i] <- scores[i] + occam_penalty(rows, s, found[[i]], start)
+    least <- min(least, scores[i])
+  }
+  choice <- choose_learned(found, scores)
   kernels <- join_choices(kernels, choice, nrow(rows$x))
   best <- choice$best
   if (!is.null(best$profile)) kernels <- with_gain(kernels, best$profile, choice$tried[[1L]]$value - best$value)
@@ -222,6 +247,10 @@ search_laplace <- function(rows, s, now, origin, state, tied) {
   if (!is.null(state$stopped)) return(now)
   now$tied <- tied
   step <- 0.1
+  pairs <- now$steps$pairs # of a search for the same parameters
+  for_parameters <- list(tied, kernel_parameters(now$kernel)[c("what", "leaf", "held")],
+                         lengths(now[c("center", "theta")]))
+  if (!identical(now$steps$for_parameters, for_parameters)) pairs <- list()
   last_values <- NULL
   enough <- function(par, value) { # TRUE if two steps gained little
     little <- last_values[1L] - value < laplace_sizes$gain
@@ -232,7 +261,8 @@ search_laplace <- function(rows, s, now, origin, state, tied) {
     problem <- laplace_problem(rows, greedy_points(rows, s, now$kernel), s, now, origin, tied)
     last_values <- c(Inf, Inf)
     result <- tryCatch(run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L),
-                                    reltol = 1e-5, first_step = step, enough = enough),
+                                    reltol = 1e-5, first_step = step, enough = enough, pairs = pairs,
+                                    least = laplace_sizes$gain / 2),
                        pfdtc_error_start = function(e) e)
     if (inherits(result, "pfdtc_error_start")) {
       state$left_out <- c(state$left_out, result$reason)
@@ -242,10 +272,12 @@ search_laplace <- function(rows, s, now, origin, state, tied) {
     if (is.na(result$value)) result$value <- now$value
     moved <- max(abs(result$par - problem$start), 0)
     step <- min(max(result$last_step, 1e-3), 0.1)
+    pairs <- result$pairs
     now[c("kernel", "center", "theta")] <- problem$natural(result$par)
     now[c("value", "convergence", "message", "trace")] <- result[c("value", "convergence", "message", "trace")]
     if (!is.null(state$stopped) || moved < 0.05) break
   }
+  now$steps <- list(pairs = pairs, for_parameters = for_parameters)
   now
 }
 

@@ -3,13 +3,16 @@
 # list(value = Inf, reason) if it fails. Then the search goes back towards the last good point, where optim("L-BFGS-B")
 # would stop. The best point so far survives an interrupt.
 #
-# minimise() returns list(par, value, convergence, message, evaluations, iterations, trace, kept, last_step, stopped).
+# minimise() returns list(par, value, convergence, message, evaluations, iterations, trace, kept, last_step, pairs,
+# stopped).
 # `convergence` is 0 (done), 1 (maxit), 2 (time), 3 (no start), 51 (evaluations keep failing) or 52 (interrupt). `trace`
 # has evaluation, objective (NA if it failed) and seconds, and `kept` has list(evaluation, par) every `keep` iterations.
 # `last_step`, the largest change of a coordinate at the end, can be the `first_step` of another search. After each
 # iteration enough(par, value) may end the search by returning list(convergence, message) instead of NULL.
+# `pairs` are the steps and changes of the gradient that two_loop() reads. A search of a similar problem may start with
+# them; it ends where they promise to gain less than `least`.
 minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, memory = 10L,
-                     first_step = 0.1, progress = NULL, enough = NULL) {
+                     first_step = 0.1, progress = NULL, enough = NULL, pairs = list(), least = 0) {
   run <- new.env(parent = emptyenv())
   run$value <- numeric()
   run$seconds <- numeric()
@@ -17,6 +20,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
   run$kept <- list()
   run$iterations <- 0L
   run$last_step <- first_step
+  run$pairs <- pairs
   started <- proc.time()[["elapsed"]]
 
   evaluate <- function(par) {
@@ -34,10 +38,11 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
     point
   }
   end <- tryCatch(
-    lbfgs(evaluate, problem$start, maxit, reltol, memory, first_step, out_of_time = function() {
+    lbfgs(evaluate, problem$start, maxit, reltol, memory, first_step, pairs, least, out_of_time = function() {
       proc.time()[["elapsed"]] - started > max_seconds
-    }, on_iteration = function(iteration, point, step) {
+    }, on_iteration = function(iteration, point, step, pairs) {
       run$iterations <- iteration
+      run$pairs <- pairs
       run$last_step <- max(abs(step))
       if (keep > 0L && iteration %% keep == 0L) {
         run$kept[[length(run$kept) + 1L]] <- list(evaluation = length(run$value), par = point$par)
@@ -53,15 +58,16 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
   if (!is.finite(run$best$value)) run$best$value <- NA_real_ # no value was found
   c(run$best, end, list(
     evaluations = n, iterations = run$iterations, kept = run$kept, last_step = run$last_step,
+    pairs = run$pairs,
     trace = data.frame(evaluation = seq_len(n), objective = run$value[seq_len(n)], seconds = run$seconds[seq_len(n)])))
 }
 
-lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_time, on_iteration) {
+lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, pairs, least, out_of_time,
+                  on_iteration) {
   point <- evaluate(start)
   if (!is.finite(point$value)) return(list(convergence = 3L, message = point$reason))
   if (!length(start)) return(list(convergence = 0L, message = "nothing to optimise"))
   first <- point$value
-  pairs <- list()
   small_steps <- blocked_steps <- 0L
   no_lower_value <- function() {
     blocked <- search$blocked
@@ -77,6 +83,7 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_tim
       slope <- sum(direction * point$gradient)
     }
     if (!(slope < 0)) return(list(convergence = 0L, message = "the gradient is zero"))
+    if (length(pairs) && -slope / 2 < least) return(list(convergence = 0L, message = "converged"))
     # At first the curvature is unknown, so no coordinate moves further than first_step.
     step <- if (length(pairs)) 1 else first_step / max(abs(direction))
     search <- line_search(evaluate, point, direction, slope, step)
@@ -94,7 +101,7 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, out_of_tim
       pairs <- utils::tail(c(pairs, list(list(s = s, y = y, rho = 1 / sum(s * y)))), memory)
     }
     gained <- point$value - new$value
-    end <- on_iteration(iteration, new, s)
+    end <- on_iteration(iteration, new, s, pairs)
     if (!is.null(end)) return(end)
     point <- new
     # A failed evaluation may shorten steps far from any minimum. A small step then does not mean convergence.
@@ -180,13 +187,13 @@ stopped_by_error <- function(e) {
 }
 
 run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = steps$reltol, first_step = 0.1,
-                         enough = NULL) {
+                         enough = NULL, ...) {
   line <- stage_line(label, steps$progress, after = 2, every = 0.5)
   progress <- if (steps$progress) function(evaluation, iteration, best) {
     line(sprintf("iteration %d, objective %.6g", iteration, best))
   }
   result <- minimise(problem, maxit = maxit, reltol = reltol, max_seconds = steps$max_seconds,
-                     keep = steps$trace, first_step = first_step, progress = progress, enough = enough)
+                     keep = steps$trace, first_step = first_step, progress = progress, enough = enough, ...)
   if (result$convergence == 3L) {
     abort_numerical(sprintf("The %s cannot be optimised: at the start, %s.", label, result$message),
                     class = "pfdtc_error_start", reason = result$message)

@@ -197,12 +197,13 @@ noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 # and few_rows when starts or kernels are compared. A search has `rounds`, each with new points, and ends if two steps
 # gain less than `gain` nats. Posteriors of many rows have at most `most` points. With Student's t, pivots of the
 # Hessian H must be at least `pivot`, because log det H has no bound near a saddle. From `inputs` inputs on, one
-# lengthscale for all is tried, unless the log spreads of the inputs differ by less than `alike` (bench/laplace-table.R,
-# bench/laplace-near.R). Several classes have `contrasts` points times latent functions, and Newton steps end at
-# `decrement` (bench/classes-table.R). Up to `levels` levels of groups have points of their own.
+# lengthscale for all is tried, unless the log spreads of the inputs differ by less than `alike`. Lengthscales of each
+# input must gain `apart` nats over tied ones (bench/laplace-table.R, bench/laplace-near.R). Several classes have
+# `contrasts` points times latent functions, and Newton steps end at `decrement` (bench/classes-table.R). Up to `levels`
+# levels of groups have points of their own.
 laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
                       most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L, decrement = 1e-6,
-                      alike = 0.05)
+                      alike = 0.05, apart = 0.05)
 
 # From this number of rows an input on, rotated inputs are tried. The kernel must gain rotation_nats["pair"] nats for
 # each pair of inputs, and at least rotation_nats["least"] (bench/classes-line.R).

@@ -166,6 +166,19 @@ test_that("what is averaged over the parameters is the integral over them", {
   }
 })
 
+test_that("later kernels are searched from each distinct end of the first, and tied lengthscales stay without a gain", {
+  placed <- function(lengthscale, variance) place_kernel(kernel_se(lengthscale, variance), cbind(a = 1:3, b = 3:1))
+  end <- function(lengthscale, value) list(kernel = placed(c(1, lengthscale), 1), value = value)
+  found <- distinct_ends(list(end(1.05, 3), end(5, 4), end(1, 2), end(5.2, 5)))
+  expect_identical(lapply(found, `[[`, "value"), list(2, 4))
+  starts <- starts_of_scales(list(kernel = placed(c(1, 3), 2), center = 7), c(0.3, 1))
+  expect_identical(lapply(starts, function(one) kernel_values(one$kernel)), list(c(0.3, 0.3 * 3, 2), c(1, 3, 2)))
+  gains <- function(gain) apart_if_likelier(list(value = 5), function(model) list(value = model$value - gain))
+  expect_identical(gains(0.04), list())
+  expect_identical(gains(0.06), list(list(value = 4.94)))
+  expect_identical(gains(NaN), list())
+})
+
 test_that("a search for hyperparameters ends soon, where a hundredth of a nat at most is left", {
   d <- with_seed(6, data.frame(a = sample(4, 40, TRUE), b = sample(4, 40, TRUE))) # rows that are equal: fewer points
   d$y <- with_seed(7, stats::rbinom(40, 1, stats::plogis(d$a - d$b)))

@@ -328,6 +328,26 @@ test_that("R's time limit ends a fit as a whole, with the best so far", {
   expect_identical(names(fit$evaluations), "pilot")
 })
 
+test_that("steps of an earlier search make the next one shorter, and promised gains end it", {
+  h <- c(100, 10, 1, 0.1)
+  first <- minimise(quadratic(h), maxit = 100, reltol = 1e-14)
+  other <- quadratic(h)
+  other$start <- c(1.2, 0.7, 1.1, 0.4)
+  plain <- minimise(other, maxit = 100, reltol = 1e-14)
+  again <- minimise(other, maxit = 100, reltol = 1e-14, pairs = first$pairs)
+  expect_equal(again$par, rep(2, 4), tolerance = 1e-6)
+  expect_lt(again$evaluations, plain$evaluations)
+  for (least in c(1e-1, 1e-3)) {
+    ended <- minimise(other, maxit = 100, reltol = 1e-14, pairs = first$pairs, least = least)
+    expect_lt(ended$value, 2 * least) # the minimum is 0, and pairs of a quadratic promise what is left
+    expect_lt(ended$evaluations, again$evaluations)
+  }
+  # At its minimum, a search with pairs needs one evaluation; the first search never ends before its first step.
+  there <- replace(other, "start", list(first$par))
+  expect_identical(minimise(there, pairs = first$pairs, least = 1e-6)$evaluations, 1L)
+  expect_gt(minimise(other, least = 1e6)$evaluations, 1L)
+})
+
 test_that("R's time limit ends learning by the evidence, wherever it comes, with the best so far", {
   data <- smooth_data(400)
   whole <- system.time(fit_learned(data, hyper = "evidence", m = NULL, control = list(restarts = 3)))[["elapsed"]]
