@@ -14,8 +14,7 @@
 #' @param rows numbers of the rows to use, instead of random rows.
 #' @param every number of iterations after which nu is renewed.
 #' @param start the first auxiliary distribution.
-#' @param m2 number of inducing points of the reference, at most `n`. Default: 4 times `m` of the fit; 800 in
-#'   [auxiliary()].
+#' @param m2 number of inducing points of the reference, at most `n`. Default: 4 times `m`; in [auxiliary()] 800.
 #' @param samples number of sample paths that replace the covariance of the reference. Default: the covariance itself.
 #' @param tail share of the covariance's trace beyond its first `m` eigenvectors that may be dropped.
 #' @param variance variance of the white noise over the noise variance.

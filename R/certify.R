@@ -11,13 +11,10 @@
 #' @param effort `"fast"` uses the inducing points of the fit. `"reference"`, the default, adds a posterior with `m2`
 #'   inducing points and kriging on nearest neighbours; its time is \eqn{O(n)}. `"tight"` adds passes over all pairs of
 #'   rows, in \eqn{O(n^2 m_2)} time with \eqn{m_2} = `m2`.
-#' @param reference A result of [reference()], or a [gp_dtc()] fit of the same data and hyperparameters. Default: a new
-#'   reference.
+#' @param reference A [reference()] or a [gp_dtc()] fit of the same data and hyperparameters. Default: a new reference.
 #' @param m2 Number of inducing points of a new reference, as in [reference()].
-#' @param test_points Number of rows of `newdata` that may become further inducing points of a new reference. Default:
-#'   `m2 / 4`.
-#' @param max_seconds Limit in seconds for the steps after the reference. Default: 10, or `Inf` for
-#'   `"tight"`.
+#' @param test_points Number of rows of `newdata` that may become points of a new reference. Default: `m2 / 4`.
+#' @param max_seconds Limit in seconds for the steps after the reference. Default: 10, or `Inf` for `"tight"`.
 #' @param hyper_uncertainty Certify the mixture over uncertain hyperparameters, as in [predict()][predict.gp_fit]?
 #' @param ... Not used.
 #' @return A data frame of class `pfdtc_certificate`, in units of `y`, with a row for each row of `newdata`:

@@ -2,8 +2,7 @@
 
 #' Cross-validate a Gaussian process fit
 #'
-#' Fits again without the rows of each fold, and scores the predictions of the held-out rows (Gneiting and Raftery,
-#' 2007).
+#' Refits without the rows of each fold, and scores the predictions of the held-out rows (Gneiting and Raftery, 2007).
 #'
 #' Every row is predicted once, by a fit without this row. By default each fold repeats the whole fit: kernel,
 #' hyperparameters, inducing points and number of neighbours. With `hyper = "held"` each fold keeps what `fit` learned,

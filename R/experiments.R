@@ -24,8 +24,7 @@
 #' @param trace Values of `m` for which errors and divergences are stored at steps of the optimisation.
 #' @param control See [pfdtc_control()].
 #' @param workers Number of processes, each with one thread.
-#' @param dir Folder with the CSV files, plain or gzipped. Each has a header line and only numbers, with the response
-#'   `y` last.
+#' @param dir Folder with the CSV files, plain or gzipped. Each has a header line and numbers, the response `y` last.
 #' @param certify Should every fit be certified with a [reference()] of `4 m` inducing points?
 #' @param train,test,n_aux Numbers of rows for training, for tests, and for the auxiliary distribution. Default: as in
 #'   the paper; for your own data 80 %, 20 % and the default of [aux_sor()].

@@ -7,8 +7,7 @@
 #' rows and `c(1, -1)` for contrasts. `ratios()` returns ratios of odds, means, times or hazards between rows.
 #' @order 1
 #' @param fit A fit of any kind; for `ratios()` with a `family`.
-#' @param weights A vector with a weight for each row of `newdata`, or a matrix with such a vector in each row. Its row
-#'   names are kept.
+#' @param weights A weight for each row of `newdata`, or a matrix with such weights in each row. Its row names are kept.
 #' @param newdata Rows at which f is evaluated. Default: the training rows. For `ratios()`, the rows to compare.
 #' @param certified `TRUE` adds certified intervals; `FALSE` is fast. If `TRUE` with a non-Gaussian `family`, all
 #'   columns use the posterior mode of f instead of its mean.

@@ -1,8 +1,7 @@
 #' Add, multiply and evaluate kernels
 #'
 #' `k1 + k2` is the kernel of a sum of two independent functions, `k1 * k2` the elementwise product of two kernels.
-#' `0.5 * k` multiplies the variance by 0.5. `kernel_matrix()` returns the matrix of covariances between two sets of
-#' points.
+#' `0.5 * k` multiplies the variance by 0.5. `kernel_matrix()` returns the covariances between two sets of points.
 #' @details A kernel is stored as a sum of products: `(a + b) * c` becomes `a * c + b * c`, and both terms share the
 #'   parameters of `c`. A term has one variance, because data do not determine the variance of each factor. A constant
 #'   factor is part of this variance.

@@ -42,8 +42,7 @@
 #' @param correlation `"exchangeable"` (default), `"ordered"` or `"full"`; or a number between 0 and 1, the start of an
 #'   exchangeable correlation; or a fixed correlation matrix of the levels.
 #' @param kernel `kernel_se()` or `kernel_matern()`, the kernel F of all inputs in Details.
-#' @param pairs `TRUE` adds a term for each pair of inputs. A positive number also adds them, and starts the search for
-#'   p in Details.
+#' @param pairs `TRUE` adds a term for each pair of inputs. A positive number also starts the search for p in Details.
 #' @param share positive number s, see Details.
 #' @param ratio positive number: lengthscales of F divided by lengthscales of single inputs, see Details.
 #' @return An object of class `pfdtc_kernel`: a list with elements `profile`, `label`, `inputs` and the parameters.

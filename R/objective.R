@@ -14,8 +14,7 @@
 #' \method{predict}{pfdtc_auxiliary}(object, newdata, ...)
 #' pf_objective(z, x, y, kernel, noise, nu, weights = NULL, constant = FALSE, jitter = 0)
 #' vfe_objective(z, x, y, kernel, noise, weights = NULL, jitter = 0)
-#' @param x,z inputs `x` and inducing points `z`: numeric matrices or data frames with the same columns, or vectors for
-#'   one column.
+#' @param x,z inputs `x` and inducing points `z`: numeric matrices or data frames with the same columns, or vectors.
 #' @param m maximum number of inducing points.
 #' @param method `"greedy"` repeatedly takes the row with the largest residual prior variance (pivoted Cholesky).
 #'   `"random"` draws rows. `"kmeans"` uses the centres of [stats::kmeans()]. `"divergence"` repeatedly takes the row

@@ -2,8 +2,7 @@
 
 #' Tidy a Gaussian process fit
 #'
-#' These methods are for `tidy()`, `glance()` and `augment()` of the packages generics and broom, and for `autoplot()`
-#' of ggplot2.
+#' These are methods of `tidy()`, `glance()` and `augment()` (packages generics, broom) and of `autoplot()` (ggplot2).
 #' @param x,object A fit.
 #' @param data,newdata The training rows, or `newdata` to predict at instead.
 #' @param se_fit,interval Add `.se.fit`, the sd of f? Interval to add as `.lower` and `.upper`, see [predict.gp_fit()].
@@ -126,7 +125,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 #' Use fits with other packages
 #'
 #' Functions of emmeans, marginaleffects, insight, performance, parameters, butcher and vetiver accept fits. emmeans and
-#' marginaleffects require fits from a formula. Uncertainty is posterior, with fixed hyperparameters.
+#' marginaleffects require fits from a formula. Intervals are posterior intervals at fixed hyperparameters.
 #'
 #' * emmeans: `emmeans()`, `emtrends()` and `contrast()` use the posterior mean and covariance of f at the rows of the
 #'   reference grid. `type = "response"` applies the inverse link. Contrasts depend on the values of the other inputs.

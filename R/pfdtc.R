@@ -26,8 +26,7 @@
 #' @param hyper `"evidence"` learns as in Details, `"fixed"` learns nothing. `"pilot"` maximises the paper's lower bound
 #'   (ELBO) with 200 random inducing points; `"joint"` then optimises inducing points and hyperparameters in turn.
 #' @param aux auxiliary distribution of the pF-DTC objective, see [aux_sor()]. If given, inducing points are moved.
-#' @param neighbours number of nearest neighbours in a prediction. Default: 0, or at least 40 if inducing points do not
-#'   suffice.
+#' @param neighbours number of nearest neighbours. Default: 0, or at least 40 if inducing points do not suffice.
 #' @param family [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
 #'   [tobit()], [tweedie()], [student()] or [gp_family()]. Default: Gaussian for numbers, otherwise by the type of the
 #'   response.
@@ -36,8 +35,7 @@
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; or `fit$transform` of another fit.
 #'   `"auto"` takes the transform with the largest log marginal likelihood.
 #' @param like a Gaussian fit: its kernel, noise, transform and mean are used, and nothing is learned.
-#' @param plain `TRUE` uses response and inputs as given, constant noise, one kernel of all inputs, perhaps a linear
-#'   mean.
+#' @param plain `TRUE` uses response and inputs as given, constant noise, one kernel of all inputs, maybe a linear mean.
 #' @param workers `TRUE` fits on the workers of [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
 #' @param weights,offset `weights` divide `noise`; `offset` is added to f.

@@ -260,8 +260,7 @@ confusion_figure <- function(fit) {
 #' @param which Figure to draw, see Details.
 #' @param scales `"own"` gives each panel its own vertical axis.
 #' @param certified Should the bands be widened so that they contain the bands of the exact GP, as in [certify()]?
-#' @param xlim Range of the horizontal axis, or a named list with a range for each input. Beyond the data the mean is
-#'   dotted.
+#' @param xlim Range of the horizontal axis, or a named list of ranges. Beyond the data the mean is dotted.
 #' @param terms Should each term of a sum of kernels have its own panels?
 #' @param type For a non-Gaussian likelihood, `"response"` (mean response) or `"link"` (f).
 #' @param ... Arguments of [plot.default()]; for a map also `useRaster` and `zlim` of [image()].

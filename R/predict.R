@@ -3,8 +3,7 @@
 
 #' Predict from a Gaussian process fit
 #'
-#' Returns the mean, standard deviation, intervals or covariance of the posterior at new inputs, in units of the
-#' response.
+#' Returns mean, sd, intervals or covariance of the posterior at new inputs, in units of the response.
 #' @param object a fit of [pfdtc()] or of a `gp_` function.
 #' @param newdata rows to predict: a data frame with the variables of the formula, a matrix with the columns of `x`, a
 #'   row source ([rows_blocks()]), or an object of \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, which is returned
@@ -23,8 +22,7 @@
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? This computes two
 #'   further posteriors for each hyperparameter.
 #' @param re `FALSE` predicts for a level with effect 0, without groups in `newdata`. `TRUE` averages over new levels.
-#' @param na.action treatment of rows with missing values. By default their predictions are `NA`; `na.omit` drops the
-#'   rows.
+#' @param na.action treatment of rows with missing values. Default: they predict `NA`; `na.omit` drops them.
 #' @param file for a row source, a CSV file for the predictions. After an interrupt the same call continues.
 #' @param ... not used. An unknown argument is an error.
 #' @return As for [predict.lm()]: a vector; with `interval` a matrix with columns `fit`, `lwr` and `upr`; with `se.fit`

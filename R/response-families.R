@@ -225,16 +225,14 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 #' expression in the latent value `f`, the response `y` and parameters; [stats::D()] computes its derivatives.
 #' `check_family()` checks the stated properties of a log density at some responses and a grid of `f`. The properties
 #' are derivatives, concavity, and bounds on the second derivative, which certificates use.
-#' @param log_density a formula such as `~ y * f - exp(f)`, or a function of `f` and `y` (and parameters) whose body is
-#'   one expression.
+#' @param log_density a formula such as `~ y * f - exp(f)`, or a function of `f`, `y` and parameters: one expression.
 #' @param parameters a named list of positive numbers. `NA` are learned.
 #' @param concave is the log density concave in `f` for every `y`?
 #' @param kappa a number such that the second and third derivatives of l in `f` satisfy \eqn{|l'''| \le \kappa
 #'   |l''|}{|l'''| <= kappa |l''|} for all `f`.
 #' @param curvature a function of `lower`, `upper` and `y` that returns `list(lower, upper)`: bounds on minus the second
 #'   derivative for `f` between `lower` and `upper`.
-#' @param expected a formula in `f` and `y`: a positive weight for the search for the mode, if the log density is not
-#'   concave.
+#' @param expected a formula in `f` and `y`: a positive weight for the mode search if the log density is not concave.
 #' @param mean a formula in `f` for the mean response.
 #' @param support a function of `y` that returns `TRUE` for possible responses.
 #' @param family a family for numeric responses with one latent function, such as a result of `gp_family()` or

@@ -10,8 +10,7 @@ nb <- function(theta = NULL) new_family("nb", "log", theta = positive_or_null(th
 #'
 #' * `student()` is for responses with outliers: \eqn{y = f + s\,t}{y = f + s t}, where \eqn{t} has Student's
 #'   distribution with `df` degrees of freedom. Responses far from \eqn{f} have little influence.
-#' * `nb()` is the negative binomial distribution with the log link, for counts with variance \eqn{\mu + \mu^2 /
-#'   \theta}.
+#' * `nb()` is negative binomial with the log link, for counts with variance \eqn{\mu + \mu^2 / \theta}.
 #' * `tweedie()` is for numbers of at least 0, some of them exactly 0, such as rain or claims. The mean is \eqn{\mu =
 #'   e^f}{mu = e^f} and the variance \eqn{\phi\mu^p}{phi mu^p} with \eqn{1 < p < 2}. Such a response is the sum of a
 #'   Poisson number of gamma variables.

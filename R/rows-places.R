@@ -4,8 +4,7 @@
 #'
 #' Turns longitudes and latitudes into an input of [pfdtc()] with distances through the globe. Neighbours across the
 #' date line or a pole stay neighbours. Use it in a formula, `y ~ sphere(lon, lat) + other`, instead of `y ~ lon + lat`.
-#' @param lon,lat longitudes and latitudes in degrees, of the same length or one number. Longitudes that differ by 360
-#'   are the same.
+#' @param lon,lat longitudes and latitudes in degrees, of equal length or one number. Longitudes are modulo 360.
 #' @return A numeric matrix of class `pfdtc_sphere` with a row for each place. Its three columns are coordinates in km
 #'   from the centre of a globe with radius 6371 km.
 #' @details The distance between two places is the chord, the straight line through the globe. With chords every kernel

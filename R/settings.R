@@ -277,8 +277,7 @@ check_learnable <- function(kernel, table, data, names, free) {
 #' @param tol_quantile quantile of the errors at the training inputs that `tol` limits: 1 is the maximum.
 #' @param trace store the inducing points every `trace` iterations. With 0 they are not stored.
 #' @param progress show the progress of long fits? `FALSE` also silences messages of class `pfdtc_message_progress`.
-#' @param max_seconds seconds after which an optimisation, or the search for a fit that meets `tol`, ends with the best
-#'   result so far.
+#' @param max_seconds seconds after which an optimisation, or a search with `tol`, ends with the best result so far.
 #' @param ... not used.
 #' @return A list of class `pfdtc_control`. A plain list of some of these arguments is also a valid `control`.
 #' @examples

@@ -20,8 +20,7 @@
 #' @param query name of a table, or a query that always gives the same rows.
 #' @param block number of rows in a block. Default: 20,000.
 #' @param files names of files, or of one folder with `.csv`, `.csv.gz` or `.parquet` files.
-#' @param col_classes,... `colClasses` and other arguments of [utils::read.csv()]. Default: classes as in the first
-#'   block.
+#' @param col_classes,... `colClasses` and other arguments of [utils::read.csv()]. Default: as in the first block.
 #' @param open function without arguments whose value `nanoarrow::as_nanoarrow_array_stream()` accepts.
 #' @param rewind,next_block functions without arguments. `next_block()` returns the next block (a data frame or a matrix
 #'   with any number of rows), or `NULL` after the last block. After `rewind()` it begins again with the first block.

@@ -283,9 +283,9 @@ unexplained_rule <- c(enough = 0.005, trial = 0.5, short = 5, left = 0.5)
 # The comparison has this many rows in posteriors, held out, and as possible neighbours (bench/trial.R).
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 
-# With more than `exact_rows` and up to `rows` rows (a Cholesky factor takes 9 s of a thread, 512 MB), the exact
-# posterior is used if it gains more than `gain` nats of log density per row over neighbours: at `held` rows given
-# `posterior` others (bench/cliff.R).
+# With more than `exact_rows` and up to `rows` rows, the exact posterior competes with neighbours (its Cholesky factor
+# takes 9 s of a thread and 512 MB). It is used if it gains more than `gain` nats of log density per row at `held`
+# held-out rows, with posteriors of `posterior` other rows (bench/cliff.R).
 exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
 # If the exact posterior of some rows gains more than exact_trial's `gain`, but there are too many rows for it, fits of
