@@ -140,7 +140,7 @@ response_rounding <- function(fit, x) {
 distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 
 # Returns a gp_dtc() fit for the data of `fit`: the DTC posterior on the points z, with its norms. The points must be
-# distinct beyond rounding, as greedy points and those of distinct_points() are. `inner` is one on some of them.
+# distinct beyond rounding, as greedy points and those of distinct_points() are. `inner` is such a fit on some of z.
 dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
   model <- model_of(fit)
   jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
