@@ -63,13 +63,6 @@ as_kernel <- function(kernel) {
 
 has_one_factor <- function(kernel) length((if (is.null(kernel$engine)) kernel else kernel$kernel)$leaves) <= 1L
 
-change_leaves <- function(kernel, f) {
-  if (!is.null(kernel$engine)) kernel <- as_kernel(kernel)
-  if (is.null(kernel$leaves)) return(f(kernel))
-  kernel$leaves <- lapply(kernel$leaves, f)
-  kernel
-}
-
 # Returns the form of a kernel that the engine reads: list(kernel, engine, table, label, inputs). `table` has a row for
 # each parameter: its term, leaf (number of the factor, 0 for a variance), what (kind), at (position within the kind),
 # held (TRUE if given by the user) and mean (TRUE for the variance of a linear mean). engine$values has the numbers in

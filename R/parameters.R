@@ -118,6 +118,14 @@ mean_square <- function(leaf, x) {
   if (s > 0) s else 1
 }
 
+# Returns the kernel after each of its factors was changed by f().
+change_leaves <- function(kernel, f) {
+  if (!is.null(kernel$engine)) kernel <- as_kernel(kernel)
+  if (is.null(kernel$leaves)) return(f(kernel))
+  kernel$leaves <- lapply(kernel$leaves, f)
+  kernel
+}
+
 name_lengthscales <- function(kernel, x) {
   change_leaves(kernel, function(leaf) {
     if (is.null(leaf$lengthscale) || shares_lengthscale(leaf)) return(leaf)

@@ -208,6 +208,32 @@ column_names <- function(x) {
   make.unique(names)
 }
 
+# ---- random numbers -------------------------------------------------------------------------------------------------
+
+random_state <- function() {
+  if (!exists(".Random.seed", envir = globalenv(), inherits = FALSE)) stats::runif(1)
+  get(".Random.seed", envir = globalenv())
+}
+
+# Returns `draws`, an expression that makes random numbers, evaluated from `seed` if that is given. The result has the
+# attribute `seed`, and R's generator is restored, as in stats::simulate().
+from_seed <- function(seed, draws) {
+  state <- random_state()
+  if (is.null(seed)) return(structure(draws, seed = state))
+  check_count(seed, "seed", min = -.Machine$integer.max, max = .Machine$integer.max)
+  on.exit(assign(".Random.seed", state, envir = globalenv()))
+  set.seed(seed)
+  structure(draws, seed = structure(seed, kind = as.list(RNGkind())))
+}
+
+# Evaluates `expr` with random numbers from a seed and restores the state of R's generator.
+with_fixed_seed <- function(expr, seed = 1) {
+  state <- random_state()
+  on.exit(assign(".Random.seed", state, envir = globalenv()))
+  set.seed(seed)
+  expr
+}
+
 # ---- parts of the cleaned data --------------------------------------------------------------------------------------
 
 # Returns list(x, index) for all given rows, including those of weight 0: row i has the inputs x[index[i], ].

@@ -86,32 +86,6 @@ print.pfdtc_source <- function(x, ...) {
   invisible(x)
 }
 
-# ---- random numbers -------------------------------------------------------------------------------------------------
-
-random_state <- function() {
-  if (!exists(".Random.seed", envir = globalenv(), inherits = FALSE)) stats::runif(1)
-  get(".Random.seed", envir = globalenv())
-}
-
-# Returns `draws`, an expression that makes random numbers, evaluated from `seed` if that is given. The result has the
-# attribute `seed`, and R's generator is restored, as in stats::simulate().
-from_seed <- function(seed, draws) {
-  state <- random_state()
-  if (is.null(seed)) return(structure(draws, seed = state))
-  check_count(seed, "seed", min = -.Machine$integer.max, max = .Machine$integer.max)
-  on.exit(assign(".Random.seed", state, envir = globalenv()))
-  set.seed(seed)
-  structure(draws, seed = structure(seed, kind = as.list(RNGkind())))
-}
-
-# Evaluates `expr` with random numbers from a seed and restores the state of R's generator.
-with_fixed_seed <- function(expr, seed = 1) {
-  state <- random_state()
-  on.exit(assign(".Random.seed", state, envir = globalenv()))
-  set.seed(seed)
-  expr
-}
-
 # ---- a pass over all rows -------------------------------------------------------------------------------------------
 
 # Calls visit(block) for every block with rows, and joins the values that are not NULL by merge(a, b); returns NULL if
