@@ -176,7 +176,8 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   if (is.null(fun)) {
     # A coarser rule shows the quadrature error. The points per input grow with the width of the box in lengthscales.
     # With Matern kernels the integrand has kinks, so the coarser rule has half of the points.
-    wide <- max((box$upper - box$lower) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))
+    width <- rotated(kernel, box$upper) - rotated(kernel, box$lower)
+    wide <- max(abs(width) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))
     each <- as.integer(min(26, ceiling(6 + 3 * wide)))
     kinks <- any(startsWith(vapply(with_own_terms(kernel)$leaves, `[[`, "", "profile"), "matern"))
     coarse <- if (kinks) ceiling(each / 2) else each - 2

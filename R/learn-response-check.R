@@ -124,6 +124,36 @@ held_out_response <- function(model, from, earlier = FALSE) {
              spread = noise_spread(list(noise_trend = model$trend), pool$x[rows, , drop = FALSE]))
 }
 
+# ---- transforms and logs of inputs ----------------------------------------------------------------------------------
+
+# Returns list(data, chosen): the data, whose kernel may read logs of skewed inputs (data$warp), and the response that
+# find(data, open) chooses. It is chosen for the inputs as given and, if the model is left to the fit, for their logs.
+# The larger merit wins. state$begun and others belong to the last search, so they are kept and brought back.
+with_log_inputs <- function(data, asked, open, state, find, first) {
+  kept <- c("begun", "response", "because", "asked", "so_far", "tails")
+  values <- function() mget(kept, envir = state, ifnotfound = list(NULL))
+  before <- values()
+  given <- list(data = data, chosen = find(data, open, list(transform = first)))
+  warp <- if (isTRUE(state$open) && is.null(asked$noise) && !is.null(given$chosen$score)) warp_to_logs(data)
+  if (is.null(warp)) return(given)
+  after <- values()
+  list2env(before, state)
+  data$warp <- warp
+  open$trends <- lapply(open$trends, function(trend) {
+    if (!is.null(trend)) noise_trend_of(data, trend$columns, trend$smooth)
+  })
+  logs <- list(data = data, chosen = find(data, open))
+  gain <- given$chosen$score - logs$chosen$score - log_inputs[["nats"]]
+  if (!isTRUE(gain > 0)) {
+    list2env(after, state)
+    return(given)
+  }
+  state$because["inputs"] <- sprintf(
+    "Logs of inputs (%s): log marginal likelihood %.2g higher than with the inputs as given, after a penalty of %.1f.",
+    toString(colnames(data$x)[warp$inputs]), gain, log_inputs[["nats"]])
+  logs
+}
+
 # ---- transforms and the additive kernel -----------------------------------------------------------------------------
 
 # Returns the candidates `tried`. For a kernel of all inputs, a sum of functions of single inputs looks like a skewed

@@ -32,9 +32,12 @@ response_stage <- function(data, asked, state) {
   if (lambda_is_open) {
     first$lambda <- lambda_of_line(first, rows_for_response(data, seq_along(data$y)))
   }
-  chosen <- run_stage(state, "response", find_response(data, asked, open, first, state),
-                      otherwise = list(transform = first))
-  out <- data_as_modelled(data, chosen, asked)
+  find <- function(data, open, otherwise = NULL) {
+    run_stage(state, "response", find_response(data, asked, open, first, state), otherwise = otherwise)
+  }
+  found <- with_log_inputs(data, asked, open, state, find, first)
+  chosen <- found$chosen
+  out <- data_as_modelled(found$data, chosen, asked)
   # Count the learned parameters: lambda of a transform, trend and tails of the noise.
   lambda <- identical(chosen$transform$kind, "yeojohnson") && !inherits(asked$transform, "pfdtc_transform")
   out$response_df <- lambda + noise_df(chosen$trend) + !is.null(chosen$tail)
@@ -51,7 +54,7 @@ data_as_modelled <- function(data, model, asked) {
     out <- clean_again(data, inputs$x[inputs$index, , drop = FALSE], unname(transformed(transform, y)),
                        data$prior_weights, data$offset, asked$center, asked$scale, merges_rows(asked$method),
                        labels = names(y))
-    kept <- c("na_action", "input_center", "input_scale")
+    kept <- c("na_action", "input_center", "input_scale", "warp")
     out[kept] <- data[kept]
     used <- of_used_rows(data, y)
     out$shift$constant <- out$shift$constant + sum(log_slope(transform, unname(used)))

@@ -27,8 +27,9 @@ asked_noise_trend <- function(noise, data, s) {
 }
 
 noise_trend_of <- function(data, columns, smooth = NULL, label = "~.") {
-  c(list(columns = columns, names = colnames(data$x)[columns], label = label, smooth = smooth),
-    basis_units(data$x[, columns, drop = FALSE]))
+  trend <- list(columns = columns, names = colnames(data$x)[columns], label = label, smooth = smooth)
+  trend$warp <- data$warp # the trend reads the inputs that the kernel reads
+  c(trend, basis_units(rotated(trend, data$x)[, columns, drop = FALSE]))
 }
 
 # Returns list(all, smooth) for a sum of terms: the sum without the calls of smooth() but with their arguments, and a
@@ -48,7 +49,7 @@ smooth_terms <- function(term) {
 place_noise_trend <- function(trend, x, lengthscale) {
   columns <- trend$smooth
   if (!is.numeric(columns)) return(trend)
-  x <- x[, columns, drop = FALSE]
+  x <- rotated(trend, x)[, columns, drop = FALSE]
   spread <- apply(x, 2L, stats::sd)
   lengths <- pmax(2 * lengthscale[columns], 0.3 * spread)
   lengths <- pmin(lengths, 1e6 * ifelse(spread > 0, spread, 1))
@@ -84,6 +85,7 @@ most_far <- 1e100
 
 # Returns the features b at the rows of x, the linear ones first.
 noise_basis <- function(trend, x) {
+  x <- rotated(trend, x)
   linear <- x[, trend$columns, drop = FALSE]
   linear <- (linear - rep(trend$centre, each = nrow(x))) * rep(trend$rate, each = nrow(x))
   linear <- pmin(pmax(linear, -most_far), most_far)

@@ -308,7 +308,8 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
     value <- c("lengthscale", "variance")
     if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # start values of a kernel of one term
     chosen <- change_leaves(chosen, function(l) {
-      if (l$profile == "mean") return(replace(l, c("centre", "rate"), basis_units(x)))
+      l$warp <- kernel$warp
+      if (l$profile == "mean") return(replace(l, c("centre", "rate"), basis_units(rotated(l, x))))
       if (l$profile %in% c("additive", "pairwise")) l$groups <- kernel$groups
       if (is.null(l$inputs)) {
         l$inputs <- kernel$inputs

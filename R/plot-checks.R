@@ -58,7 +58,7 @@ semivariogram <- function(fit, numeric, used, score, most = 1000L, classes = 12L
   j <- unlist(lapply(numeric, `[[`, "columns"))
   refuse_if(!length(j), "which", "= \"semivariogram\" needs a numeric input")
   rows <- training_inputs(training_data(fit))
-  x <- rows$x[rows$index[used], j, drop = FALSE]
+  x <- rotated(fit$kernel, rows$x)[rows$index[used], j, drop = FALSE]
   lengths <- kernel_lengths(fit$kernel, ncol(rows$x))[j]
   keep <- evenly(nrow(x), most)
   x <- x[keep, , drop = FALSE] / rep(lengths, each = length(keep)) # infinite lengthscales add no distance

@@ -29,7 +29,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
               sprintf("names or numbers of variables: %s", list_quoted(names, most = 20L)))
     return(all[i])
   }
-  span <- apply(x, 2L, function(v) diff(range(v)))
+  span <- apply(rotated(kernel, x), 2L, function(v) diff(range(v)))
   relevance <- span / kernel_lengths(kernel, ncol(x))
   other <- setdiff(kernel$inputs, which(relevance > 0)) # inputs without a lengthscale
   relevance[other] <- ifelse(span[other] > 0, max(relevance, 1), 0)

@@ -198,6 +198,9 @@ print_parameters <- function(about, show) {
     flat <- shown$name[range < do.call(pmin, c(lengths, list(na.rm = TRUE))) / 100]
     note <- if (!is.null(rotation_of(about$kernel)))
       "Rotated inputs: an input is replaced by its residual in a regression on the inputs above, within classes." else
+      if (isTRUE(warp_of(about$kernel)$logs))
+        paste("Lengthscales are those of logs of these inputs:",
+              toString(about$columns[warp_of(about$kernel)$inputs])) else
       if (!is.null(warp_of(about$kernel)))
         sprintf("Warped inputs are moved %sto their normal scores; lengthscales are of the moved inputs.",
                 if (isTRUE(warp_of(about$kernel)$share < 1)) "half way " else "") else

@@ -174,7 +174,7 @@ kriging_rows <- function() getOption("pfdtc.kriging_rows", 400L)
 # Divides the rows of x into groups of at most `most` close rows. Returns list(order, start): group i begins at
 # order[start[i] + 1].
 near_groups <- function(kernel, x, most) {
-  u <- sweep(x, 2L, kernel_lengths(kernel, ncol(x)), "/")
+  u <- sweep(rotated(kernel, x), 2L, kernel_lengths(kernel, ncol(x)), "/")
   cut <- function(rows) {
     if (length(rows) <= most) return(list(rows))
     widest <- which.max(apply(u[rows, , drop = FALSE], 2, function(v) diff(range(v))))

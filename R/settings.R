@@ -158,6 +158,7 @@ complete_kernel_asked <- function(data, asked) {
     kernel["profile"] <- list(NULL)
     kernel$groups <- column_groups(kernel$inputs, asked$columns, variables)
     kernel$periods <- time_periods(data$x, variables, data$y)
+    kernel$warp <- data$warp
   }
   if (length(data$groups)) {
     if (!is.null(kernel) && has_one_factor(kernel) && is.null(as_sum(kernel)$leaves[[1L]]$of)) {

@@ -216,6 +216,10 @@ warp_rows <- 600L
 warp_shares <- c(0.5, 1)
 warp_knots <- 17L
 
+# Up to `rows` rows, the default kernel may read logs of positive inputs, with this skewness and at least `values`
+# different values, if that gains more than `nats` of log marginal likelihood (bench/log-inputs.R).
+log_inputs <- c(rows = 200, skewness = 1.5, values = 10, nats = 2)
+
 # Several classes have at most `most` points times latent functions (a Cholesky factor takes a second), and at least
 # `least` points. Up to `learn` classes hyperparameters are learned, with a message if that may take `seconds`. Averages
 # over f use class_draws points. Three classes have another rule if the sd of log odds exceeds wide_odds
