@@ -181,6 +181,16 @@ training_scores <- function(fit, seen = FALSE) {
   summarise_scores(response, score_each(response, y, f))
 }
 
+# Returns the mean squared leave-one-out Pearson residual of Poisson counts minus 1, in its standard errors. The square
+# of a count's residual has variance 2 + 1 / mean.
+excess_scatter <- function(fit) {
+  loo <- loo_rows(fit)
+  m <- response_moments(response_of(fit), loo$mean, loo$var)
+  square <- (unname(training_data(fit)$sites$y) - m$mean)^2 / (m$sd^2 + m$mean)
+  used <- which(!is.na(square))
+  sum(square[used] - 1) / sqrt(sum(2 + 1 / m$mean[used]))
+}
+
 # Returns the leave-one-out PIT of each row (NA at weight 0), which is uniform if the model holds. For counts and
 # classes it is random between P(< y) and P(<= y) (Czado, Gneiting and Held 2009). `loo` is the result of loo_rows().
 pit_of <- function(fit, loo) {

@@ -145,6 +145,7 @@ binomial_row <- list(
 
 poisson_row <- list(
   name = "poisson", label = "Poisson", call = "poisson()", links = "log", reads = "counts", discrete = TRUE,
+  overdispersed = "nb()",
   constant = function(y, size, theta) -lgamma(y + 1),
   cdf = function(y, mean, size, theta) stats::ppois(y, mean),
   quantile = function(p, mean, size, theta) {

@@ -186,3 +186,15 @@ test_that("inducing points that no optimisation moves are not said to be optimis
   expect_false(any(grepl("optimised", utils::capture.output(print(do.call(gp_sor, same))))))
   expect_output(print(do.call(gp_vfe, same)), "optimised locations")
 })
+
+test_that("the summary of counts names nb() where they scatter too much, and not where they are Poisson", {
+  said <- function(formula, d, family = poisson()) {
+    fit <- pfdtc(formula, d, family = family, kernel = kernel_se(1, 1), hyper = "fixed")
+    any(grepl("nb()", capture.output(print(summary(fit)))[-(1:3)], fixed = TRUE))
+  }
+  expect_true(said(breaks ~ wool + tension, warpbreaks))
+  expect_false(said(breaks ~ wool + tension, warpbreaks, nb(10)))
+  d <- data.frame(x = 1:60 / 10)
+  d$y <- with_seed(1, rpois(60, exp(1 + sin(d$x))))
+  expect_false(said(y ~ x, d))
+})
