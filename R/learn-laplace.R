@@ -299,8 +299,8 @@ greedy_points <- function(rows, s, kernel) {
 
 # Returns the problem of minimise(): minus log (Laplace marginal likelihood, or variational bound, times prior), at
 # inducing points z. Its parameters are the free logs of the kernel's parameters relative to those of `now` (for
-# lengthscales one factor if `tied`), the constant mean in units of f, and log theta. `origin` has the centres
-# of the priors.
+# lengthscales one factor if `tied`), the constant mean less that of `now` in units of f, and log theta. `origin` has
+# the centres of the priors.
 #
 # Priors do not weaken with more rows: without them separable classes have no maximum, and classes have little
 # information on lengthscales. The d lengthscales of a factor share a level, which counts once:
@@ -326,7 +326,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
   logs <- function(par) parameters$start + drop(basis %*% par[part == 1L])
   at_par <- function(par) {
     par <- unname(par)
-    list(kernel = parameters$at(logs(par))$kernel, center = if (with_center) unit * par[part == 2L] else now$center,
+    list(kernel = parameters$at(logs(par))$kernel, center = now$center + if (with_center) unit * par[part == 2L] else 0,
          theta = if (with_theta) exp(par[part == 3L]) else now$theta)
   }
   warm <- least <- NULL
@@ -361,7 +361,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
                              if (with_theta) response$slope(at$theta, sites, e))
     list(value = -value, gradient = -slope)
   }
-  list(start = c(numeric(sizes[1L]), if (with_center) now$center / unit, if (with_theta) log(now$theta)),
+  list(start = c(numeric(sizes[1L]), if (with_center) 0 * now$center, if (with_theta) log(now$theta)),
        natural = function(par) replace(at_par(par), "kernel", list(as_kernel(at_par(par)$kernel))),
        prior = function(par) log_prior(at_par(par)), evaluate = evaluate)
 }
