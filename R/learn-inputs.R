@@ -30,23 +30,20 @@ price_of_rotation <- function(kernel) {
 
 # ---- warped inputs ---------------------------------------------------------------------------------------------------
 
-# Returns the most likely of several models: `now`, whose smooth kernel reads the inputs as given, and models with the
-# same kernel whose inputs are moved halfway or fully to their normal scores. Each is tried alone and with a linear
-# mean. Normal scores depend on the inputs alone, so the log marginal likelihoods need no penalty. The element `line` of
-# the result has the search with a linear mean, for search_with_line().
+# Returns the most likely model with the kernel of `now` whose inputs are moved halfway or fully to their normal scores,
+# or NULL if none is likelier than `now`. Each is tried alone and with a linear mean. Normal scores depend on the inputs
+# alone, so the log marginal likelihoods need no penalty. The element `line` has the search with a linear mean.
 choose_inputs <- function(rows, s, now, search) {
   inputs <- inputs_to_warp(rows, s)
-  if (!length(inputs) || !is.finite(now$value)) return(now)
   likeliest <- function(one) min(one$value, one$line$value)
-  with_line <- function(one) c(one, line = list(search(one, TRUE, kernel_beside_line(one$kernel, rows, s))))
-  best <- with_line(now)
-  for (share in warp_shares) {
-    moved <- with_moved_inputs(now$kernel, warp_to_scores(rows$x, inputs, share), rows$x)
-    moved <- with_line(search(now, TRUE, moved))
+  best <- now
+  for (share in if (length(inputs)) warp_shares) {
+    moved <- search(now, TRUE, with_moved_inputs(now$kernel, warp_to_scores(rows$x, inputs, share), rows$x))
+    moved$line <- search(moved, TRUE, kernel_beside_line(moved$kernel, rows, s))
     if (likeliest(moved) >= likeliest(best)) break # inputs moved further would hardly ever be likelier
     best <- moved
   }
-  best
+  if (!is.null(warp_of(best$kernel))) best
 }
 
 # Returns the kernel with a linear mean beside it, where a search starts: with a large variance of the mean and a tenth
@@ -62,16 +59,18 @@ kernel_beside_line <- function(kernel, rows, s) {
   set_values(kernel, value)
 }
 
-# Returns the columns that may be warped: those with three values or more. There are none for other responses than two
-# classes with a trial each, beyond `warp_rows` rows, with groups, and where three columns are a place on a sphere.
+# Returns the columns that may be warped: those with three values or more. There are none for responses other than
+# classes with a trial each, for kernels with given values, beyond `warp_rows` rows, with groups, and where three columns
+# are a place on a sphere.
 inputs_to_warp <- function(rows, s) {
   x <- rows$x
   response <- response_of(s)
   leaves <- as_sum(s$kernel)$leaves
   coded <- vapply(seq_len(ncol(x)), function(j) all(x[, j] %in% 0:1), NA)
   alone <- length(leaves) == 1L && all(!duplicated(leaves[[1L]]$shared) | coded[leaves[[1L]]$inputs])
-  single <- has_classes(response) && !has_labels(response) && all((rows$sites$size %||% 1) == 1)
-  if (!s$additive || !single || !alone || nrow(x) > warp_rows) return(integer())
+  single <- has_labels(response) || has_classes(response) && all((rows$sites$size %||% 1) == 1)
+  open <- is_open(s$kernel) && is.null(s$kernel$lengthscale) && is.null(s$kernel$variance)
+  if (!open || !s$additive || !single || !alone || nrow(x) > warp_rows) return(integer())
   which(!coded & vapply(seq_len(ncol(x)), function(j) length(unique(x[, j])) > 2L, NA))
 }
 

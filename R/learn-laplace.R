@@ -62,7 +62,6 @@ learn_laplace <- function(data, s, start, state) {
   found <- choose_smooth(rows, s, start, given, search)
   # The value is from fewer rows, so search again.
   best <- tied <- search(found$best, tied = !given, found$best$kernel)
-  if (!given && is_open(s$kernel)) best <- tied <- choose_inputs(rows, s, tied, search)
   state$so_far <- best
   if (!given && length(s$free) && sum(kernel_parameters(best$kernel)$what == "lengthscale") > 1L) {
     best <- c(apart_if_likelier(best, search), list(best))[[1L]]
@@ -157,9 +156,9 @@ distinct_ends <- function(found) {
   found[!vapply(seq_along(found), repeated, NA)]
 }
 
-# Returns the best of several kinds of kernels: the smooth ones; the same with a linear mean; with one lengthscale for
-# all inputs; rotated; additive; with seasons. More parameters have a larger maximum by chance, so likelihoods are
-# averaged over parameters.
+# Returns the best of several kinds of kernels: the smooth ones; the same with a linear mean; of moved or rotated inputs;
+# with one lengthscale for all inputs; additive; with seasons. More parameters have a larger maximum by chance, so
+# likelihoods are averaged over parameters.
 choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   now <- smooth[[1L]]
   if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
@@ -168,8 +167,12 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
     line <- now$line %||% search(now, TRUE, kernel_beside_line(now$kernel, rows, s))
     c(list(line), if (isTRUE(line$value < now$value)) apart_if_likelier(line, search))
   }
-  found <- c(smooth, with_line(now))
-  rotation <- if (s$additive && is.null(warp_of(now$kernel))) rotation_by_classes(rows, s)
+  line <- with_line(now)
+  found <- c(smooth, line)
+  moved <- choose_inputs(rows, s, c(now, line = line[1L]), search)
+  if (!is.null(moved)) found <- c(found, list(moved), apart_if_likelier(moved, search), with_line(moved))
+  # Two classes of moved inputs are not tried with rotated ones: likelier ones predicted worse (bench/warped-inputs.R).
+  rotation <- if (s$additive && (is.null(moved) || has_labels(response_of(s)))) rotation_by_classes(rows, s)
   if (!is.null(rotation)) {
     turned <- search(now, TRUE, with_moved_inputs(now$kernel, rotation, rows$x))
     if (turned$value < now$value) found <- c(found, list(turned, search(turned)), with_line(turned))
@@ -179,7 +182,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
     # that unit. If all inputs vary alike, that was tried already.
     label <- sprintf("%s (isotropic)", kernel_of(now$kernel$profile)$label)
     kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
-    kernel <- with_moved_inputs(with_typical_values(kernel, rows$x, s), warp_of(now$kernel), rows$x)
+    kernel <- with_typical_values(kernel, rows$x, s)
     starts <- starts_of_scales(replace(start, "kernel", list(kernel)), c(0.3, 1))
     one <- lowest(lapply(starts, function(from) search(from, FALSE, from$kernel)))
     found <- c(found, list(one), with_line(one))

@@ -145,6 +145,22 @@ test_that("two classes and skewed inputs: normal scores are chosen, kept in file
   expect_error(predict(damaged, new), class = "pfdtc_error_input")
 })
 
+test_that("three classes on a logarithmic scale have warped inputs, are likelier and predict better than as given", {
+  made <- with_seed(2, {
+    d <- data.frame(a = exp(2 * stats::rnorm(300)), b = stats::rnorm(300))
+    transform(d, y = cut(log(a) + stats::rnorm(300, sd = 0.5), c(-Inf, -1, 1, Inf), labels = c("low", "mid", "high"),
+                         ordered_result = FALSE))
+  })
+  fit <- pfdtc(y ~ ., made[1:100, ])
+  expect_identical(warp_of(fit$kernel)$inputs, 1:2)
+  raw <- pfdtc(y ~ ., made[1:100, ], plain = TRUE)
+  expect_gt(as.numeric(logLik(fit)), as.numeric(logLik(raw)))
+  density <- function(fit) mean(predict(fit, made[101:300, ], type = "density"))
+  expect_gt(density(fit), density(raw))
+  bounds <- certify(fit, made[101:120, ])
+  expect_true(all(is.finite(as.matrix(as.data.frame(bounds)[vapply(as.data.frame(bounds), is.numeric, NA)]))))
+})
+
 test_that("the table of kernels tried has a chosen kernel of warped inputs without a linear mean", {
   d <- data.frame(x = 1:80 / 10)
   d$y <- with_seed(1, stats::runif(80) > 0.3)
@@ -153,13 +169,18 @@ test_that("the table of kernels tried has a chosen kernel of warped inputs witho
   expect_identical(fit$kernels$kernel[fit$kernels$chosen], fit$kernel$label)
 })
 
-test_that("inputs are warped for two classes with a trial each, and few rows", {
+test_that("inputs are warped for classes with a trial each, kernels without values, and few rows", {
   x <- as.matrix(kernel_rows(40))
   rows <- list(x = x, sites = list(y = rep(0:1, 20)))
-  s <- list(likelihood = as_likelihood(binomial()), kernel = place_kernel(kernel_se(), x), additive = TRUE)
+  open <- replace(place_kernel(kernel_se(), x), "profile", list(NULL))
+  s <- list(likelihood = as_likelihood(binomial()), kernel = open, additive = TRUE)
   expect_identical(inputs_to_warp(rows, s), 1:3) # not the 0/1 columns
   expect_length(inputs_to_warp(rows, replace(s, "additive", FALSE)), 0L)
   expect_length(inputs_to_warp(rows, replace(s, "likelihood", list(as_likelihood(poisson())))), 0L)
+  expect_identical(inputs_to_warp(rows, replace(s, "likelihood", list(as_likelihood(multinomial())))), 1:3)
+  for (given in list(place_kernel(kernel_se(), x), replace(open, "lengthscale", list(1)))) {
+    expect_length(inputs_to_warp(rows, replace(s, "kernel", list(given))), 0L)
+  }
   rows$sites$size <- rep(2, 40)
   expect_length(inputs_to_warp(rows, s), 0L)
   many <- list(x = kernel_rows(601), sites = list(y = rep(0, 601)))
