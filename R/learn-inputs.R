@@ -60,8 +60,8 @@ kernel_beside_line <- function(kernel, rows, s) {
 }
 
 # Returns the columns that may be warped: those with three values or more. There are none for responses other than
-# classes with a trial each, for kernels with given values, beyond `warp_rows` rows, with groups, and where three columns
-# are a place on a sphere.
+# classes with a trial each, for kernels with given values, beyond `warp_rows` rows, with groups, and where three
+# columns are a place on a sphere.
 inputs_to_warp <- function(rows, s) {
   x <- rows$x
   response <- response_of(s)

@@ -156,9 +156,9 @@ distinct_ends <- function(found) {
   found[!vapply(seq_along(found), repeated, NA)]
 }
 
-# Returns the best of several kinds of kernels: the smooth ones; the same with a linear mean; of moved or rotated inputs;
-# with one lengthscale for all inputs; additive; with seasons. More parameters have a larger maximum by chance, so
-# likelihoods are averaged over parameters.
+# Returns the best of several kinds of kernels: the smooth ones; the same with a linear mean; of moved or rotated
+# inputs; with one lengthscale for all inputs; additive; with seasons. More parameters have a larger maximum by chance,
+# so likelihoods are averaged over parameters.
 choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   now <- smooth[[1L]]
   if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
