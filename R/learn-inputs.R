@@ -80,7 +80,7 @@ warp_to_scores <- function(x, inputs, share) {
   each <- lapply(inputs, function(j) {
     v <- x[, j]
     scores <- mean(v) + stats::sd(v) * stats::qnorm((rank(v) - 0.5) / length(v))
-    at <- unique(stats::quantile(v, seq(0, 1, length.out = warp_knots), names = FALSE, type = 1))
+    at <- unique(stats::quantile(v, seq(0, 1, length.out = score_knots), names = FALSE, type = 1))
     to <- (1 - share) * at + share * scores[match(at, v)]
     last <- length(at)
     more <- seq_len(warp_knots - last) # few values: the last piece goes on

@@ -19,8 +19,8 @@ checked_response <- function(choice, from) {
 
 # Returns the reason to refuse a model, or NULL. Beyond response_rule$held_out rows, its held-out density must be at
 # least that of each rival: the first candidate and, for a noise trend, the same transform with constant noise. Its
-# squared errors must not exceed the first's by more than the factor response_rule$error. The model's worst row is
-# omitted, because one outlier can dominate all squared errors.
+# squared errors must not exceed the first's, or from$least, by more than the factor response_rule$error. The model's
+# worst row is omitted, because one outlier can dominate all squared errors.
 reason_to_refuse <- function(model, first, from, rivals = list(first)) {
   errors <- squared_errors(model, from)
   if (!is.null(from$simulator)) return(reason_to_refuse_simulator(model, errors, from))
@@ -29,7 +29,7 @@ reason_to_refuse <- function(model, first, from, rivals = list(first)) {
     behind <- scores - vapply(rivals, function(rival) mean(response_scores(rival, from)), 0)
     if (!isTRUE(all(behind <= 0))) return("its density at held-out rows is smaller")
   }
-  least <- squared_errors(first, from)
+  least <- if (is.null(from$least)) squared_errors(first, from) else from$least
   but <- -order(least - errors)[1L]
   if (!isTRUE(sum(errors[but]) <= response_rule[["error"]] * sum(least[but]))) {
     "its squared errors at held-out rows are larger"
@@ -133,9 +133,11 @@ with_log_inputs <- function(data, asked, open, state, find, first) {
   kept <- c("begun", "response", "because", "asked", "so_far", "tails")
   values <- function() mget(kept, envir = state, ifnotfound = list(NULL))
   before <- values()
+  warp <- if (isTRUE(state$open) && is.null(asked$noise)) warp_to_logs(data)
+  open$errors <- !is.null(warp)
   given <- list(data = data, chosen = find(data, open, list(transform = first)))
-  warp <- if (isTRUE(state$open) && is.null(asked$noise) && !is.null(given$chosen$score)) warp_to_logs(data)
-  if (is.null(warp)) return(given)
+  if (is.null(warp) || is.null(given$chosen$score)) return(given)
+  open$least <- given$chosen$errors # of the model that may be replaced
   after <- values()
   list2env(before, state)
   data$warp <- warp

@@ -82,7 +82,7 @@ find_response <- function(data, asked, open, first, state) {
   begun <- search_starts(problem, s$restarts, state)
   if (sum(problem$free) > searched_inputs[["noise"]]) open$trends <- open$trends[1L]
   from <- rows_around(data, problem, begun$theta, if (length(open$trends) > 1L) "response" else "finals")
-  from[c("s", "scale", "profile")] <- list(replace(s, "rows", list(NULL)), start$scale, "matern32")
+  from[c("s", "scale", "profile", "least")] <- list(replace(s, "rows", list(NULL)), start$scale, "matern32", open$least)
   state$tails <- from$tails <- open$tails # with_final_tail() reads the first
   if (max(length(open$transforms), length(open$trends)) > 1L && is.null(open$trends[[1L]])) {
     from <- with_smoother_profile(from, first)
@@ -105,6 +105,7 @@ find_response <- function(data, asked, open, first, state) {
   choice$tried <- with_short_lengthscale(with_terms_in_merit(choice$tried, from), from)
   choice <- checked_response(choice, from)
   best <- with_wider_moments(choice$best, from)
+  if (open$errors) best$errors <- squared_errors(best, from)
   state$response <- table_of_responses(choice, names(candidates))
   state$because <- c(state$because, because_response(choice, open, price_of_response(best$problem, from)))
   unchanged <- identical(best$transform, first) && is.null(best$trend)

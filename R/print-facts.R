@@ -72,7 +72,9 @@ fit_fields <- list(
     variance <- term_variances(fit)
     if (!length(variance) || anyNA(names(variance))) {
       words <- unname(term_words(fit$kernel, fit$frame$columns))
-      return(if (identical(words, "linear mean")) "none: f is linear" else paste(words, collapse = " + "))
+      if (!identical(words, "linear mean")) return(paste(words, collapse = " + "))
+      logs <- if (isTRUE(warp_of(fit$kernel)$logs)) fit$frame$columns[warp_of(fit$kernel)$inputs]
+      return(paste0("none: f is linear", if (length(logs)) paste(" in logs of inputs:", toString(logs))))
     }
     # Groups have a table of their own, and the line above shows a linear mean.
     own <- names(variance) != "linear mean" | !"(Intercept)" %in% rownames(fit$linear)

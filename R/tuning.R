@@ -210,11 +210,14 @@ laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 
 rotation_rows <- 10
 rotation_nats <- c(least = 1, pair = 0.1)
 
-# Up to `warp_rows` rows, two classes have kernels of inputs that are moved by these shares to their normal scores, with
-# warp_knots knots (WARP_KNOTS in src/kernel.h) for each input (bench/warped-inputs.R).
+# Up to `warp_rows` rows, classes have kernels of inputs that are moved by these shares to their normal scores, with
+# score_knots knots for each input (bench/warped-inputs.R, bench/several-classes.R).
 warp_rows <- 600L
 warp_shares <- c(0.5, 1)
-warp_knots <- 17L
+score_knots <- 17L
+
+# The number of knots of all warps (WARP_KNOTS in src/kernel.h). With it, logs of inputs show no bends in figures.
+warp_knots <- 65L
 
 # Up to `rows` rows, the default kernel may read logs of positive inputs, with this skewness and at least `values`
 # different values, if that gains more than `nats` of log marginal likelihood (bench/log-inputs.R).

@@ -47,8 +47,10 @@ sets <- list(
   fishing = function() with(list(d = some(from("Fishing", "Ecdat"), 300)), list(Filter(is.numeric, d[2:11]), d$mode)),
   womenlf = function() with(list(d = from("Womenlf", "carData")), list(d[2:4], d$partic)),
   beps = function() with(list(d = some(from("BEPS", "carData"), 300)), list(d[-1], d$vote)),
-  chile = function() with(list(d = some(stats::na.omit(from("Chile", "carData")), 300)),
-                          list(d[setdiff(names(d), "vote")], d$vote)),
+  chile = function() {
+    d <- some(stats::na.omit(from("Chile", "carData")), 300)
+    list(d[setdiff(names(d), "vote")], d$vote)
+  },
   zoo = function() with(list(d = from("Zoo", "mlbench")), list(d[1:16], d$type)),
   satellite = function() with(list(d = some(from("Satellite", "mlbench"), 250)), list(d[c(17:20, 1:4)], d$classes)),
   letters = function() {

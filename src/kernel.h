@@ -14,7 +14,7 @@
 enum { KERNEL_TILE = 64, KERNEL_WIDE = 32 };
 
 /* A warped column has this number of knots. */
-enum { WARP_KNOTS = 17 };
+enum { WARP_KNOTS = 65 };
 
 struct term {
     double variance;

@@ -95,8 +95,8 @@ measures <- list(
 # inputs, fits that hold their model frame, tails of the final model, and sentences that name what is wrong (26,930),
 # inputs moved to normal scores, searches for individuals, tidy hurdles and arguments that are missing (27,435; then
 # 27,400 with uncertain noise of few rows, methods of hurdles, and either scale of coef() and vcov()), and logs of
-# skewed inputs (27,265; two lines of C are of comments).
-ceiling <- c("R lines" = 27265, "R lines of code" = 20135, "R lines of help" = 1900, "R files" = 84,
+# skewed inputs (27,275; two lines of C are of comments).
+ceiling <- c("R lines" = 27275, "R lines of code" = 20140, "R lines of help" = 1900, "R files" = 84,
              "named functions" = 1613, "lines that write into settings" = 0, "lines of help shown, all pages" = 3500,
              "lines of help shown, pfdtc()" = 150, "C lines" = 13589,
              "calls in a default fit of 1,000 rows" = 1800, "files in it" = 27, "changes of file in it" = 716)

@@ -56,6 +56,20 @@ test_that("logs of inputs are found where they are likelier, and the fit is that
   expect_equal(predict(gp_exact(y ~ ., d, like = fit), d), predict(fit, d), tolerance = 1e-8)
 })
 
+test_that("a power law of a response and an input is found, as by lm() of the logs", {
+  skip_if_not_installed("MASS")
+  d <- MASS::mammals
+  fit <- pfdtc(brain ~ body, d, transform = "auto")
+  expect_identical(fit$transform$kind, "log")
+  expect_output(print(fit), "f is linear in logs of inputs: body", fixed = TRUE)
+  line <- lm(log(brain) ~ log(body), d)
+  at <- data.frame(body = exp(seq(log(min(d$body)), log(max(d$body)), length.out = 500)))
+  median <- log(predict(fit, at, type = "median"))
+  expect_lt(max(abs(median - predict(line, at)) / predict(line, at, se.fit = TRUE)$se.fit), 1) # the prior pulls little
+  # No bends: a chord of the log over one step between knots is at most step^2 / 8 away, here slope * .009.
+  expect_lt(max(abs(residuals(lm(median ~ log(at$body))))), 0.02)
+})
+
 test_that("smooth noise reads the inputs that the kernel reads", {
   x <- cbind(a = with_seed(2, exp(2 * stats::rnorm(80))), c = seq(-1, 1, length.out = 80))
   data <- list(x = x, y = x[, 2], warp = warp_to_logs(list(x = x, y = x[, 2])))
