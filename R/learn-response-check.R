@@ -29,7 +29,7 @@ reason_to_refuse <- function(model, first, from, rivals = list(first)) {
     behind <- scores - vapply(rivals, function(rival) mean(response_scores(rival, from)), 0)
     if (!isTRUE(all(behind <= 0))) return("its density at held-out rows is smaller")
   }
-  least <- if (is.null(from$least)) squared_errors(first, from) else from$least
+  least <- from$least %||% squared_errors(first, from)
   but <- -order(least - errors)[1L]
   if (!isTRUE(sum(errors[but]) <= response_rule[["error"]] * sum(least[but]))) {
     "its squared errors at held-out rows are larger"

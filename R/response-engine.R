@@ -191,7 +191,7 @@ range_of_parts <- function(response, sites, rounding, values) {
   list(lower = lower * (1 - rounding * sign(lower)), upper = upper * (1 + rounding * sign(upper)))
 }
 
-# ---- probabilities of classes, averaged over f ----------------------------------------------------------------------
+# ---- averages over f -------------------------------------------------------------------------------------------------
 
 # Returns E h(u, i) for u standard normal and each row i, by the trapezoid rule. Steps are halved until no sum moves by
 # 1e-7: a smooth integrand has its first digits already at half a sd, and limits of nb() with a small theta have a bend.
