@@ -205,3 +205,30 @@ test_that("longitude is horizontal on a map of regions, whatever the order of th
   expect_identical(args[c("xlab", "ylab")], list(xlab = "long", ylab = "lat"))
   expect_identical(args$xlim, range(quakes$long[1:40]))
 })
+
+test_that("probabilities of new responses average over an uncertain noise variance and over heavy tails", {
+  law <- list(noise = 0.5, spread = c(0.2, 2, 8))
+  mean <- list(lower = c(-1, 0.4, 3), upper = c(-0.8, 0.4, 3.1))
+  sd <- list(lower = c(0.1, 0, 1), upper = c(0.3, 0.01, 1))
+  got <- noisy_exceedance(mean, sd, list(lower = 0.5, upper = 0.5), law)
+  for (i in 1:3) {
+    truth <- outer(c(mean$lower[i], mean$upper[i]), c(sd$lower[i], sd$upper[i]), Vectorize(function(m, s) {
+      stats::integrate(function(u) {
+        noise <- law$noise * exp(sqrt(law$spread[i]) * u - law$spread[i] / 2)
+        stats::pnorm((m - 0.5) / sqrt(s^2 + noise)) * stats::dnorm(u)
+      }, -8, 8, rel.tol = 1e-10)$value
+    }))
+    expect_true(got$lower[i] <= min(truth) && max(truth) <= got$upper[i])
+    expect_lt(max(abs(c(got$lower[i], got$upper[i]) - range(truth))), 1.1e-6) # the room, and quadrature
+  }
+  fit <- pfdtc(dist ~ speed, cars, transform = "auto")
+  expect_true(noise_spread(fit, fit$data$x)[1] > 0)
+  new <- data.frame(speed = c(5, 15, 30))
+  ends <- predict(fit, new, type = "quantile", probs = c(0.01, 0.3, 0.999))
+  for (k in 1:3) {
+    p <- exceedance(fit, new, ends[, k], of = "response")
+    expect_equal(p$prob, rep(1 - c(0.01, 0.3, 0.999)[k], 3), tolerance = 1e-5) # the quantile's own quadrature
+    expect_true(all(p$prob_lower < p$prob & p$prob < p$prob_upper & p$prob_upper - p$prob_lower < 1e-4))
+    expect_equal(exceedance(fit, new, ends[, k], of = "response", certified = FALSE)$prob, p$prob, tolerance = 1e-7)
+  }
+})
