@@ -21,7 +21,8 @@ new_fit <- function(data, done, s, state, parts) {
     because = c(state$because, s$because, if (isTRUE(attr(done$learned, "little_noise"))) because_of_noise,
                 because_gain(done$kernels)),
     noise_trend = data$noise_trend, noise_tail = data$noise_tail, transform = data$transform, response = state$response,
-    objective = done$value, df = learned_in(done$model$kernel, s$learn) + sum(data$response_df, done$more_df),
+    objective = done$value,
+    df = sum(are_learned(compile_kernel(done$model$kernel), s$learn), data$response_df, done$more_df),
     sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,
     convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
     looked_at = state$rows,
@@ -177,13 +178,6 @@ construct_near <- function(data, done, s, state) {
 
 near_training_rows <- 1e5
 
-# Checks the memory for an exact posterior, and sends a message if it is above 100 MB.
-announce_memory <- function(bytes, n) {
-  check_memory(bytes, sprintf("the exact posterior of %d rows", as.integer(n)))
-  if (bytes < 1e8) return(invisible())
-  tell_classed("memory", sprintf("The exact posterior of %d rows takes %s.", as.integer(n), show_bytes(bytes)))
-}
-
 # The following functions learn hyperparameters. `s` is the part `learn` of the plan.
 
 # Learns the hyperparameters. Returns list(model, pilot, learned, kernels, exact, smoother), of which all but `model`
@@ -197,7 +191,10 @@ learn_stage <- function(data, s, state) {
   } else if (s$hyper == "evidence") {
     if (is.null(state$so_far)) state$so_far <- start
     learn <- if (is_groups_only(s$kernel) && is.null(s$likelihood)) learn_groups else learn_evidence
-    run_stage(state, "learn", learn(data, s, state), otherwise = state$so_far)
+    run_stage(state, "learn", learn(data, s, state), otherwise = {
+      at <- state$so_far$at # see learn_evidence()
+      c(if (!is.null(at)) at$problem$natural(at$theta), state$so_far)
+    })
   } else {
     run_stage(state, "pilot", {
       rows <- optimise_rows(data, s$rows, 200L)
@@ -215,7 +212,7 @@ learn_stage <- function(data, s, state) {
     # z)^2, where t and z are the 97.5 % quantiles of Student's t (n - 1 degrees of freedom) and of the normal, so that
     # 95 % intervals are as wide as those of Student's t (bench/fewer.R). With few rows predictions also average over
     # the noise variance: its log has the variance attr(learned, "spread").
-    p <- learned_in(found$kernel, s) + noise_df(data$noise_trend)
+    p <- sum(are_learned(compile_kernel(found$kernel), s)) + noise_df(data$noise_trend)
     student <- data$n < few_rows
     factor <- data$n / (data$n - min(p, data$n / 2)) *
       if (student) (stats::qt(0.975, data$n - 1) / stats::qnorm(0.975))^2 else 1
@@ -240,13 +237,6 @@ learn_stage <- function(data, s, state) {
   list(model = with_values(found), pilot = found$pilot, learned = found$learned, kernels = found$kernels,
        exact = found$exact, learned_all = found$learned_all,
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
-}
-
-# Returns how many hyperparameters of kernel and noise are learned.
-learned_in <- function(kernel, s) {
-  kernel <- compile_kernel(kernel)
-  names <- parameter_names(kernel, s$columns)
-  length(setdiff(names, c(not_learned(s), names[c(kernel$table$held, FALSE)])))
 }
 
 # Returns hyper_parameters() of the model, with only those free that are learned.

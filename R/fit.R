@@ -1,27 +1,6 @@
-# Fits a model by a plan: learns the hyperparameters, makes the measurements that the plan asks for, and computes the
-# posterior. With the argument `tol`, it searches among plans for one with this certified accuracy.
-
-# Fits by a plan: makes the measurements that decide() asks for, each of which may change the plan, and then computes
-# the posterior. `now` collects the results: data, learned, start (inducing points) and look (measurements).
-fit_by_plan <- function(data, asked, state) {
-  facts <- facts_of(data, asked)
-  plan <- decide(facts, asked)
-  steps <- if (is.null(asked$likelihood)) gaussian_steps else working_steps
-  # Check the memory of an exact posterior that the user asked for.
-  m <- plan$posterior$m
-  if (plan$posterior$kind == "exact" && !identical(plan$next_look, "exact")) {
-    announce_memory(8 * (1 + !is.null(plan$posterior$joint)) * as.double(m)^2, m)
-  }
-  free_memory(data)
-  now <- list(data = data, learned = steps$learn(data, plan$learn, state))
-  now$look <- list(learned = now$learned$exact)
-  free_memory(data)
-  while (!is.null(plan$next_look)) {
-    now <- steps[[plan$next_look]](now, plan, state)
-    plan <- decide(facts, asked, now$look)
-  }
-  steps$make(now, plan, state)
-}
+# Lists the stages of a fit that fit_by_plan() runs: they learn the hyperparameters, make the measurements that the plan
+# asks for, and compute the posterior. With the argument `tol`, searches among plans for one with this certified
+# accuracy.
 
 # These stages fit a Gaussian response: `learn`, measurements with the names that decide() gives them, and `make`.
 gaussian_steps <- list(

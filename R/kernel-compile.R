@@ -61,6 +61,14 @@ as_kernel <- function(kernel) {
   kernel
 }
 
+# Returns the kernel after each of its factors was changed by f().
+change_leaves <- function(kernel, f) {
+  if (!is.null(kernel$engine)) kernel <- as_kernel(kernel)
+  if (is.null(kernel$leaves)) return(f(kernel))
+  kernel$leaves <- lapply(kernel$leaves, f)
+  kernel
+}
+
 has_one_factor <- function(kernel) length((if (is.null(kernel$engine)) kernel else kernel$kernel)$leaves) <= 1L
 
 # Returns the form of a kernel that the engine reads: list(kernel, engine, table, label, inputs). `table` has a row for

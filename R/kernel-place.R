@@ -146,6 +146,12 @@ place_levels <- function(leaf, x, argument, variables) {
   recycle(leaf, "parameters", argument)
 }
 
+# Returns the variables of a formula, each with the positions of its columns in x; an empty list for a fit of a matrix.
+placed_variables <- function(frame) {
+  last <- cumsum(vapply(frame$variables, `[[`, 1L, "width"))
+  Map(function(v, last) replace(v, "columns", list(last - v$width + seq_len(v$width))), frame$variables, last)
+}
+
 # Returns the columns of x that belong to the smooth part of a model, not to groups alone.
 smooth_columns <- function(x, variables) {
   setdiff(seq_len(ncol(x)), unlist(lapply(Filter(function(v) isTRUE(v$apart), variables), `[[`, "columns")))
@@ -244,14 +250,6 @@ in_decimal_years <- function(value) {
     steps <- diff(value) * times
     stats::median(abs(steps - 1)) < 0.1 && all(steps > 0.5) && all(abs(steps - round(steps)) < 0.15)
   }, NA))
-}
-
-is_season <- function(profile) isTRUE(startsWith(profile, "season"))
-
-# Returns list(periods, rest, mean), read from the profile of a season.
-parts_of_season <- function(profile, periods) {
-  parts <- regmatches(profile, regexec("^season([0-9,]+):([a-z0-9]+)([+]mean)?$", profile))[[1L]]
-  list(periods = periods[as.integer(strsplit(parts[2L], ",")[[1L]])], rest = parts[3L], mean = nzchar(parts[4L]))
 }
 
 # Returns the table of parameter_units() with priors for the parameters of a season, set on the series of

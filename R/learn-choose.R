@@ -85,16 +85,6 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
     })
 }
 
-# Learns from theta by scoring steps. Returns NULL if the first steps do not reach the log density `least`.
-learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
-  few <- problem$pool$few
-  size <- if (few) "few" else "kernels"
-  run <- climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 6L, neighbours = neighbours)
-  if (run$value < least) return(NULL)
-  if (!run$converged || run$moved >= 0.05) run <- climb(problem, run$theta, size, if (few) 8L else 4L)
-  model_of_run(problem, run)
-}
-
 # Scores a model by the mean log density of rows given neighbours, and charges each parameter two nats divided by the
 # number of rows. With groups, this would depend on the guess of the level's effect, so the exact log marginal
 # likelihood of some rows is used.
@@ -124,7 +114,7 @@ means_of_groups <- function(v) unname(vapply(split(v, seq_along(v) %% min(20L, l
 # Returns TRUE if the noise is small. The Vecchia likelihood may then be far from the exact one, because without noise
 # distant rows have information too.
 has_little_noise <- function(problem, theta) {
-  in_time(problem$pool) && is.null(problem$pool$levels) && max(exact_sizes(problem$pool)) >= first_exact_rows &&
+  in_time(problem$pool) && is.null(problem$pool$levels) && max(problem$pool$exact) >= first_exact_rows &&
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
 }
 
@@ -136,7 +126,7 @@ choose_exactly <- function(now, run) {
   scores <- lapply(thetas, conditional_scores, problem = now$problem, size = learning_sizes$exact)
   gain <- scores[[1L]] - scores[[2L]]
   list(theta = thetas[[which.min(vapply(scores, mean, 0))]],
-       exact = if (all(is.finite(gain))) c(rows = max(exact_sizes(now$problem$pool)), gain_summary(gain)[-3L]))
+       exact = if (all(is.finite(gain))) c(rows = max(now$problem$pool$exact), gain_summary(gain)[-3L]))
 }
 
 # Returns list(now, s, gain). If an R factor has a lengthscale for each level, a single lengthscale is tried, and taken

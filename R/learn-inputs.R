@@ -107,27 +107,3 @@ with_moved_inputs <- function(kernel, move, x) {
     leaf
   })
 }
-
-# ---- logs of skewed inputs -------------------------------------------------------------------------------------------
-
-# Returns a warp (kernel-compile.R) of positive, skewed inputs to their logs, or NULL if there are none, for many rows,
-# groups or times. It is linear between warp_knots knots, which divide log(x) evenly from a quarter of the smallest
-# value to four times the largest.
-warp_to_logs <- function(data) {
-  x <- data$x
-  timed <- length(time_periods(x, placed_variables(data$frame), data$y)) > 0L
-  if (nrow(x) > log_inputs[["rows"]] || length(data$groups) || timed) return(NULL)
-  skewed <- function(v) {
-    away <- v - mean(v)
-    min(v) > 0 && length(unique(v)) >= log_inputs[["values"]] &&
-      isTRUE(mean(away^3) > log_inputs[["skewness"]] * mean(away^2)^1.5)
-  }
-  inputs <- which(apply(x, 2L, skewed))
-  if (!length(inputs)) return(NULL)
-  to <- vapply(inputs, function(j) {
-    ends <- log(range(x[, j])) + log(4) * c(-1, 1)
-    seq(ends[1L], ends[2L], length.out = warp_knots)
-  }, numeric(warp_knots))
-  warp <- list(inputs = unname(inputs), at = unname(exp(to)), to = unname(to), logs = TRUE)
-  if (all(diff(warp$at) > 0)) warp # increasing also after rounding
-}

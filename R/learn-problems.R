@@ -24,7 +24,6 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   variances <- table$what == "variance"
   table$unit[variances] <- pool$signal / table$over[variances]
   last <- nrow(table) + 1L
-  names <- if (last == length(s$names)) s$names else parameter_names(compiled, s$columns)
   unit <- log(c(table$unit, pool$variance * pool$weight))
   given <- log(c(compiled$engine$values, if (is.null(s$noise)) NA else s$noise))
   lower <- unit + log(c(table$low, 1))
@@ -32,6 +31,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   upper <- unit + log(c(table$high, 10))
   upper[last] <- max(upper[last], lower[last])
   # Start at the user's values, which may be outside the bounds.
+  free <- made$free
   absurd <- !is.na(given) & (given < lower | given > upper)
   lower <- pmin(lower, given, na.rm = TRUE)
   upper <- pmax(upper, given, na.rm = TRUE)
@@ -39,7 +39,6 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   fade <- rep(pool$fade, last)
   composite <- length(kernel$leaves) > 1L
   if (!pool$few && !is_mean(kernel)) fade[which(variances)] <- if (composite) 1 else 4
-  free <- !names %in% setdiff(s$names, s$free) & !c(table$held, FALSE)
   if (pool$few) table$sd[variances & !table$keep] <- wide_variance_sd
   if (season) fade[c(table$keep, TRUE)] <- 1
   of_noise <- if (season) season_noise else c(middle = 0.1, sd = 2)
@@ -61,19 +60,23 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   with_likelihood(problem, precision)
 }
 
-# Returns list(asked, compiled, table, by_number, label) for a profile: the kernel with the user's values, and a table
-# of its parameters with their units (for responses of mean square 1). The pool keeps it for other problems.
+# Returns list(asked, compiled, table, free, by_number, label) for a profile: the kernel with the user's values, a table
+# of its parameters with their units (for responses of mean square 1), and whether each is learned. The pool keeps it
+# for other problems.
 kernel_to_learn <- function(pool, s, profile) {
   made <- if (!is.null(profile)) pool$made[[profile]]
-  if (!is.null(made) && identical(made$asked, s$kernel)) return(made)
+  asked <- s[c("kernel", "names", "free")]
+  if (!is.null(made) && identical(made$asked, asked)) return(made)
   open <- open_leaf(s$kernel)
   chosen <- if (!is.null(profile)) kernel_of(profile, open$periods)
   label <- if (!is.null(profile)) profile_label(profile, open$periods, chosen)
   kernel <- if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open, chosen)
   compiled <- compile_kernel(kernel)
   parts <- as_sum(compiled$kernel) # the periods are known
-  made <- list(asked = s$kernel, compiled = compiled, label = label, by_number = by_numbers_of_levels(compiled, pool$x),
+  made <- list(asked = asked, compiled = compiled, label = label, free = are_learned(compiled, s),
                table = parameter_units(parts, pool$x, 1, compiled$table, pool$spreads))
+  made$by_number <- if (is.null(compiled$engine$tie)) list(kernel = compiled, rows = identity) else # nothing shared
+    by_numbers_of_levels(compiled, pool$x)
   if (!is.null(profile)) pool$made[[profile]] <- made
   made
 }
@@ -165,6 +168,94 @@ exact_density <- function(problem, rows = NULL) {
   problem
 }
 
+# ---- kernels by the names of their profiles -------------------------------------------------------------------------
+
+# Returns the kernel with this profile. "a+b" is a sum of kernels over the same inputs, "additive:a" and "pairwise:a"
+# are kernel_additive() of a, and a season needs its `periods`.
+kernel_of <- function(profile, periods = NULL) {
+  one <- plain_kernels[[profile]]
+  if (!is.null(one)) return(one)
+  if (is_season(profile)) {
+    parts <- parts_of_season(profile, periods)
+    terms <- c(list(kernel_se(inputs = parts$periods[[1L]]$column)), lapply(parts$periods, function(p) {
+      kernel_periodic(period = p$period, inputs = p$column) * kernel_matern(5 / 2, inputs = p$column)
+    }), list(kernel_of(parts$rest)), if (parts$mean) list(kernel_of("mean")))
+    kernel <- Reduce(`+`, terms)
+    kernel$season <- c("trend", rep(c("cycle", "change"), length(parts$periods)), "rest", if (parts$mean) "mean")
+    return(kernel)
+  }
+  terms <- strsplit(profile, "+", fixed = TRUE)[[1L]]
+  if (length(terms) > 1L) {
+    return(Reduce(`+`, lapply(terms, function(term) replace(kernel_of(term), "of", list(character())))))
+  }
+  part <- strsplit(profile, ":", fixed = TRUE)[[1L]]
+  if (length(part) > 1L) kernel_additive(kernel_of(part[2L]), pairs = part[1L] == "pairwise")
+}
+
+profile_label <- function(profile, periods = NULL, kernel = kernel_of(profile, periods)) {
+  if (is.null(kernel$leaves)) return(kernel$label)
+  if (!is_season(profile)) return(sum_label(kernel))
+  parts <- parts_of_season(profile, periods)
+  seasons <- vapply(parts$periods, function(p) {
+    if (p$name == "cycle") sprintf("season of period %.3g", p$period) else paste("season of a", p$name)
+  }, "")
+  paste(c("trend", seasons, sum_label(kernel_of(parts$rest)),
+          if (parts$mean) "linear mean"), collapse = " + ")
+}
+
+# Returns the factor of a kernel whose profile is still to be chosen, or NULL.
+open_leaf <- function(kernel) {
+  if (!is.null(kernel$engine)) kernel <- kernel$kernel
+  Find(function(l) is.null(l$profile), if (is.null(kernel$leaves)) list(kernel) else kernel$leaves)
+}
+
+is_open <- function(kernel) !is.null(open_leaf(kernel))
+
+with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = kernel_of(profile, leaf$periods)) {
+  if (is.null(kernel$leaves)) {
+    value <- c("lengthscale", "variance")
+    if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # start values of a kernel of one term
+    chosen <- change_leaves(chosen, function(l) {
+      l$warp <- kernel$warp
+      if (l$profile == "mean") {
+        u <- rotated(l, x)
+        return(replace(l, c("centre", "rate"), basis_units(u)))
+      }
+      if (l$profile %in% c("additive", "pairwise")) l$groups <- kernel$groups
+      if (is.null(l$inputs)) {
+        l$inputs <- kernel$inputs
+        l$shared <- kernel$shared
+      }
+      l
+    })
+    # `kernel` has been compiled for the inputs, so a factor over the same inputs fits them.
+    placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
+    return(if (placed) chosen else place_kernel(chosen, x))
+  }
+  open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
+  if (is_season(profile)) { # takes the place of the open factor
+    season <- with_profile(leaf, profile, x)
+    others <- Filter(function(t) !any(open[t$leaves]), kernel$terms)
+    kernel <- with_columns(add_kernels(season, list(leaves = kernel$leaves, terms = others)), x)
+    kernel$season <- c(season$season, rep("beside", length(kernel$leaves) - length(season$season)))
+    return(kernel)
+  }
+  kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
+    own <- intersect(c("profile", "label", "base"), names(chosen))
+    replace(l, own, chosen[own])
+  })
+  kernel$label <- formula_of_kernel(kernel)
+  kernel
+}
+
+is_season <- function(profile) isTRUE(startsWith(profile, "season"))
+
+# Returns list(periods, rest, mean), read from the profile of a season.
+parts_of_season <- function(profile, periods) {
+  parts <- regmatches(profile, regexec("^season([0-9,]+):([a-z0-9]+)([+]mean)?$", profile))[[1L]]
+  list(periods = periods[as.integer(strsplit(parts[2L], ",")[[1L]])], rest = parts[3L], mean = nzchar(parts[4L]))
+}
+
 # ---- rows to learn from ---------------------------------------------------------------------------------------------
 
 # The "pool" has the rows that hyperparameters are learned from, in a random order, and units derived from them.
@@ -194,14 +285,15 @@ pool_of_rows <- function(data, s) {
   early <- early[order(pool$rank[early])]
   others <- sample.int(n)
   others <- others[pool$rank[others] > first]
-  free_memory(pool)
+  if (n > many_rows) gc(FALSE)
   pool$take <- function(count) { # a fifth at most are the first of the order
     some <- min(length(early), max(1L, count %/% 5L))
     c(early[seq_len(some)], utils::head(others, count - some), if (count > some + length(others))
       early[-seq_len(some)])
   }
   pool$count$evaluations <- 0L
-  pool$few <- pool$share == 1 && n <= most_exact_rows()
+  pool$exact <- exact_sizes(n)
+  pool$few <- pool$share == 1 && n == max(pool$exact)
   pool <- pool_of_response(pool, data)
   if (!length(columns)) return(pool)
   # Renumber the levels from 1. take() returns the rows of lowest rank in the random order, so that all their neighbours
@@ -228,6 +320,12 @@ most_exact_rows <- function(most = exact_learning_rows) {
   min(most, floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16)))
 }
 
+# Returns the numbers of rows for successive maximisations of the exact log marginal likelihood of n rows.
+exact_sizes <- function(n) {
+  most <- min(n, most_exact_rows())
+  c(if (most > 1.5 * first_exact_rows) first_exact_rows, most)
+}
+
 # Returns a pool with only those rows of `pool` that take(count) selects.
 some_of_pool <- function(pool, count) {
   rows <- pool$take(count)
@@ -239,7 +337,8 @@ some_of_pool <- function(pool, count) {
   some$rank <- rank(pool$rank[rows])
   some$shift[] <- lapply(pool$shift, `*`, pool$share * length(rows) / pool$n)
   some$share <- 1
-  some$few <- length(rows) <= most_exact_rows()
+  some$exact <- exact_sizes(length(rows))
+  some$few <- length(rows) == max(some$exact)
   some$take <- function(count) seq_len(min(count, length(rows)))
   some
 }
@@ -261,13 +360,20 @@ response_units <- function(data) {
   power <- response_power(data)
   even <- if (!is.null(data$weights)) pmin(w, stats::median(w))
   plain <- if (is.null(even)) 0 else sum(even * y^2) / sum(even)
-  given <- given_response(data)
+  given <- if (is.null(data$given_response)) data$response else data$given_response
   plain_given <- given - if (is.null(data$offset) || !is.null(data$transform)) 0 else data$offset
   step <- if (is_regular(data, plain_given)) 0 else if (is.null(data$transform)) smallest_step(plain_given) else
     smallest_step(given) * stats::median(exp(log_slope(data$transform, given)))
   list(variance = variance, signal = if (plain > 10 * power) plain else power,
        floor = max(1e-6 * variance, 1e-11 * power, min((step / data$scale)^2, variance) / 12),
        weight = if (is.null(even)) 1 else mean_weight(data))
+}
+
+# Returns the weighted mean square of y, including the squares within merged rows.
+response_power <- function(data, y = data$y) {
+  w <- if (is.null(data$weights)) 1 else data$weights
+  power <- (sum(w * y^2) + data$shift$ss) / sum(w + 0 * y)
+  if (power > 0) power else 1
 }
 
 # Returns TRUE if equal steps between responses need not come from rounding, but from equal steps between inputs: no two
@@ -284,95 +390,10 @@ is_regular <- function(data, y) {
     max(abs(stats::lm.fit(basis, y[rows] / max(abs(y)))$residuals)) <= 1e-9 * diff(range(y)) / max(abs(y))
 }
 
-asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && identical(as.double(noise), 0)
-
-# Returns the noise variance of a fit that interpolates (`noise = 0`), in units of the response: the smallest for which
-# kernel matrices of smooth kernels have a Cholesky factor.
-interpolation_noise <- function(kernel, data) {
-  power <- response_units(data)$variance
-  refuse_if(merge_all_equal_rows(data)$shift$ss > 1e-12 * power * data$n, "noise", "0",
-            message = paste("`noise` = 0 cannot interpolate: rows with equal inputs have different responses.",
-                            "Leave out `noise` to learn it."))
-  variances <- kernel_values(kernel)[kernel_parameters(kernel)$what == "variance"]
-  max(least_noise[["response"]] * in_units(data, power, 2), least_noise[["kernel"]] * sum(variances, na.rm = TRUE))
-}
-
-# The following functions learn with groups, by the Vecchia likelihood of the smooth part with all effects integrated
-# out (src/integrated.h). Otherwise neighbours would differ by the effects of their levels.
-
-# Returns at most `most` rows to learn from: a limited number of levels (effect_learning), some rows of each, and
-# further rows at random. With all rows of each level, there would be too few levels to learn their variance.
-rows_of_levels <- function(x, columns, most,
-                           most_levels = effect_learning[[if (nrow(x) <= exact_learning_rows) "few" else "levels"]]) {
-  rows <- seq_len(nrow(x))
-  if (nrow(x) > most) most_levels <- min(most_levels, max(2, most %/% effect_learning[["rows"]]))
-  for (column in columns[order(-apply(x[, columns, drop = FALSE], 2L, max))]) {
-    levels <- unique(x[rows, column])
-    if (length(levels) > most_levels) {
-      rows <- rows[x[rows, column] %in% levels[sample.int(length(levels), most_levels)]]
-    }
-  }
-  if (length(rows) <= most) return(rows)
-  rows <- rows[sample.int(length(rows))]
-  first <- stats::ave(seq_along(rows), x[rows, columns[1L]], FUN = seq_along) <= effect_learning[["rows"]]
-  sort(rows[order(!first)[seq_len(most)]])
-}
-
-# Returns list(value, score, information) of the Vecchia likelihood with integrated effects: derivatives in the logs of
-# the kernel's parameters and the noise, and in coefficients of a `basis` of the log noise. Information on the smooth
-# part is for known effects.
-integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis = matrix(0, nrow(pool$x), 0L)) {
-  groupings <- groupings_of(now$kernel, pool$levels)
-  to <- engine_model(smooth_model(now))
-  # `b` and `V` are mean and covariance of the whitened effects.
-  result <- as_value(native(ffi_integrated, to, groupings, at$rows, pool$weights, basis, rows, neighbours,
-                            as.integer(slopes), at$control), to)
-  if (!is.finite(result$value) || !slopes) return(result["value"])
-  table <- now$kernel$table
-  own <- c(!table$term %in% vapply(groupings, `[[`, 0L, "term"), rep(TRUE, 1L + ncol(basis)))
-  found <- list(value = result$value, score = numeric(length(own)), information = matrix(0, length(own), length(own)))
-  of_smooth <- utils::tail(seq_along(result$score), sum(own)) # variance 0 if there is none
-  found$score[own] <- result$score[of_smooth]
-  found$information[own, own] <- result$information[of_smooth, of_smooth]
-  first <- 0L
-  for (g in groupings) {
-    i <- which(table$term == g$term)
-    slope <- slopes_of_group(g, result, first, now$kernel, i)
-    found$score[i] <- slope$score
-    found$information[i, i] <- slope$information
-    first <- first + effects_of_grouping(g)
-  }
-  found
-}
-
-# Returns the derivatives for the parameters `at` of a group. With b_l and V_l the mean and covariance of the effects of
-# level l (G levels), S = sum_l (b_l b_l' + V_l) and C their prior covariance,
-#
-#   score = tr(C^{-1} dC C^{-1} (S - G C)) / 2,   information ~ G tr(B dC B dC) / 2,   B = C^{-1} (C - mean V_l) C^{-1}.
-#
-# dC is a central difference for all parameters but the variance.
-slopes_of_group <- function(g, result, first, kernel, at) {
-  p <- nrow(g$root)
-  C <- tcrossprod(g$root)
-  inverse <- chol2inv(t(g$root))
-  own <- first + matrix(seq_len(p * g$levels), p)
-  b <- g$root %*% matrix(result$b[own], p)
-  V <- matrix(0, p, p)
-  for (i in seq_len(p)) for (j in seq_len(p)) V[i, j] <- sum(result$V[cbind(own[i, ], own[j, ])])
-  V <- g$root %*% V %*% t(g$root)
-  excess <- inverse %*% (tcrossprod(b) + V - g$levels * C) %*% inverse
-  B <- inverse %*% (C - V / g$levels) %*% inverse
-  which_root <- match(g$term, which(plain_groups(kernel)))
-  values <- kernel$engine$values
-  moved <- function(i, step) {
-    tcrossprod(group_roots(set_values(kernel, replace(values, i, values[i] * exp(step))))[[which_root]]$root)
-  }
-  slopes <- lapply(at, function(i) {
-    if (kernel$table$leaf[i] == 0L) C else (moved(i, 1e-4) - moved(i, -1e-4)) / 2e-4
-  })
-  weighted <- lapply(slopes, function(d) B %*% d)
-  list(score = vapply(slopes, function(d) sum(excess * d), 0) / 2,
-       information = outer(seq_along(slopes), seq_along(slopes), Vectorize(function(i, j) {
-         g$levels * sum(weighted[[i]] * t(weighted[[j]])) / 2
-       })))
+# Returns kernel and noise with start values for unknown parameters: lengthscales sd_j * sqrt(d), a typical distance of
+# two rows, the variance at the mean square of y, and the noise at a tenth of it.
+start_values <- function(kernel, noise, data) {
+  power <- response_power(data)
+  list(kernel = name_lengthscales(with_typical_values(kernel, data$x, power = power), data$x),
+       noise = if (is.null(noise)) mean_weight(data) * power / 10 else noise)
 }

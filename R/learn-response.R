@@ -101,13 +101,13 @@ find_response <- function(data, asked, open, first, state) {
       model <- with_tail(candidates[[label]](tried), from)
       if (!is.null(model)) c(model, list(label = label, seconds = proc.time()[["elapsed"]] - started))
     }
-  }), function(model) list(score = price_of_response(model$problem, from) * model$parameters - model$merit))
+  }), function(model) list(score = price_of_response(model$problem) * model$parameters - model$merit))
   choice$tried <- with_short_lengthscale(with_terms_in_merit(choice$tried, from), from)
   choice <- checked_response(choice, from)
   best <- with_wider_moments(choice$best, from)
   if (open$errors) best$errors <- squared_errors(best, from)
   state$response <- table_of_responses(choice, names(candidates))
-  state$because <- c(state$because, because_response(choice, open, price_of_response(best$problem, from)))
+  state$because <- c(state$because, because_response(choice, open, price_of_response(best$problem)))
   unchanged <- identical(best$transform, first) && is.null(best$trend)
   state$begun <- if (unchanged) begun else if (isTRUE(asked$center) && isTRUE(asked$scale))
     list(theta = best$theta, report = begun$report)
@@ -168,7 +168,7 @@ rows_around <- function(data, problem, theta, size) {
   if (thinned) {
     near <- function(rows, count, ...) c(rows, problem$neighbours(theta, rows, count, ...))
     taken <- if (!is.null(pool$levels)) pool$take(transform_rows) else
-      c(near(counted_rows(problem, size), learning_sizes[[size]][["near"]]),
+      c(near(pool$take(min(learning_sizes[[size]][["rows"]], pool$n)), learning_sizes[[size]][["near"]]),
         near(pool$take(response_rule[["predicted"]]), learning_sizes$score[["near"]], earlier = FALSE))
     taken <- sort(unique(taken[taken > 0L]))
   }
@@ -197,6 +197,7 @@ rows_for_response <- function(data, taken) {
 
 # ---- one candidate --------------------------------------------------------------------------------------------------
 
+# Returns the learning problem of a candidate. `counted` are the rows whose densities are in its merit.
 response_problem <- function(from, transform) {
   data <- rows_transformed(from$rows, transform)
   by <- (from$scale / data$scale)^2
@@ -207,7 +208,8 @@ response_problem <- function(from, transform) {
   pool <- pool_of_response(made$pool, data)
   pool[names(from$order)] <- from$order
   pool$until <- from$until
-  c(learning_problem(pool, s, from$profile), data[c("center", "scale", "slopes")])
+  c(learning_problem(pool, s, from$profile), data[c("center", "scale", "slopes")],
+    list(counted = pool$take(min(learning_sizes[[from$size]][["rows"]], pool$n))))
 }
 
 # Returns the model of a response with constant noise, learned from from$theta, with lambda if it is open.
@@ -224,17 +226,17 @@ response_model <- function(from, transform) {
   }
   problem <- response_problem(from, transform)
   run <- climb(problem, theta, from$size, c(6L, 6L), 0.05)
-  model_of_response(from, list(transform = transform, problem = problem, theta = run$theta), run$value)
+  model_of_response(list(transform = transform, problem = problem, theta = run$theta), run$value)
 }
 
 # Returns the model with a noise trend, or NULL if it cannot be computed. For `least` see learn_noise().
 with_uneven_noise <- function(model, trend, from, least = -Inf) {
   learned <- learn_noise(model$problem, model$theta, trend, from$size, least)
   if (is.null(learned)) return(NULL)
-  share <- from$n / length(counted_rows(model$problem, from$size))
+  share <- from$n / length(model$problem$counted)
   for (what in c("covariance", "level")) learned$trend[[what]] <- learned$trend[[what]] / share
   model[c("theta", "trend")] <- learned[c("theta", "trend")]
-  model_of_response(from, model[c("transform", "trend", "problem", "theta")], learned$value)
+  model_of_response(model[c("transform", "trend", "problem", "theta")], learned$value)
 }
 
 # Returns the model with heavy tails of the noise, if they increase the log density of responses given their neighbours
@@ -248,9 +250,9 @@ with_tail <- function(model, from) {
     likeliest_tail(used$z, list(mean = used$f, var = used$var, noise = used$noise, spread = used$spread))
   }
   model$held <- held_out_response(model, from)
-  price <- price_of_response(model$problem, from)
+  price <- price_of_response(model$problem)
   tail <- tail_of(model$held)
-  counted <- length(counted_rows(model$problem, from$size)) / nrow(model$held)
+  counted <- length(model$problem$counted) / nrow(model$held)
   gain <- tail[["gain"]] * counted
   if (min(tail[["gain"]] * price / parameter_nats, gain) <= price) return(model)
   model[c("tail", "tail_gain")] <- c(tail[["tail"]], gain)
@@ -266,14 +268,12 @@ at_floor <- function(model) {
 }
 
 # Returns the nats that a parameter costs.
-price_of_response <- function(problem, from) {
-  max(parameter_nats, response_rule[["nats"]] * length(counted_rows(problem, from$size)))
-}
+price_of_response <- function(problem) max(parameter_nats, response_rule[["nats"]] * length(problem$counted))
 
 # Adds to a model its merit and its number of parameters, whose price is not in the merit.
-model_of_response <- function(from, model, value) {
+model_of_response <- function(model, value) {
   model$value <- value
-  model$merit <- value + sum(model$problem$slopes[counted_rows(model$problem, from$size)])
+  model$merit <- value + sum(model$problem$slopes[model$problem$counted])
   model$parameters <- (if (is.null(model$transform)) 0L else transform_parameters) + length(model$trend$v)
   model
 }
@@ -291,7 +291,8 @@ with_smoother_profile <- function(from, transform) {
   best <- models[[which.max(vapply(models, `[[`, 0, "value"))]]
   from[c("profile", "first")] <- list(best$problem$profile, best)
   model <- explain_noise(best, from$s)
-  model$problem[c("center", "scale", "slopes")] <- best$problem[c("center", "scale", "slopes")]
+  own <- c("center", "scale", "slopes", "counted")
+  model$problem[own] <- best$problem[own]
   model$held <- held_out_response(model, from)
   left <- mean(squared_errors(model, from)) / stats::var(model$held$y)
   little <- noise(model) < little_response[["noise"]] && isTRUE(left < little_response[["left"]])
@@ -317,7 +318,7 @@ lambda_of_line <- function(transform, rows) {
 # Returns the lambda that maximises the likelihood of the responses at the fixed hyperparameters theta, which are in
 # units of the sd of T(y).
 likeliest_lambda <- function(transform, from, problem, theta) {
-  counted <- counted_rows(problem, from$size)
+  counted <- problem$counted
   neighbours <- problem$neighbours(theta, counted, learning_sizes[[from$size]][["near"]])
   now <- problem$at(theta)
   at <- list(rows = engine_rows(problem$pool), control = problem$input(length(counted))$control)

@@ -23,8 +23,6 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
 
 in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 
-counted_rows <- function(problem, size) problem$pool$take(min(learning_sizes[[size]][["rows"]], problem$pool$n))
-
 # Maximises by scoring: step = (information + lambda diag)^{-1} gradient. lambda increases if a step gains too little,
 # and decreases if it gains as predicted. No log moves by more than 2. The search ends when the predicted gain is less
 # than `enough`. If evaluate() returns no information, BFGS updates the given one.
@@ -94,7 +92,7 @@ learn_exactly <- function(problem, run,
                           enough = exact_enough[[if (problem$pool$n <= exact_enough[["rows"]]) "few" else "many"]]) {
   pool <- problem$pool
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
-  for (m in exact_sizes(pool)) {
+  for (m in pool$exact) {
     if (is.null(run$information)) return(run) # the Vecchia likelihood could not be computed
     run <- ascend(exact_density(problem, if (m < pool$n) pool$take(m)), run$theta, maxit = 30L, enough = enough,
                   information = run$information * (m / counted))
@@ -116,16 +114,20 @@ best_from <- function(problem, starts, size = "few") {
   c(model_of_run(problem, best), best["loo"])
 }
 
+# Learns from theta by scoring steps. Returns NULL if the first steps do not reach the log density `least`.
+learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
+  few <- problem$pool$few
+  size <- if (few) "few" else "kernels"
+  run <- climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 6L, neighbours = neighbours)
+  if (run$value < least) return(NULL)
+  if (!run$converged || run$moved >= 0.05) run <- climb(problem, run$theta, size, if (few) 8L else 4L)
+  model_of_run(problem, run)
+}
+
 # Returns the model with the problem and parameters of `end`.
 moved_to <- function(model, end) {
   same <- c("label", "problem", "theta", "value", "parameters")
   replace(model, same, end[same])
-}
-
-# Returns the numbers of rows for successive maximisations of the exact log marginal likelihood.
-exact_sizes <- function(pool) {
-  most <- min(pool$n, most_exact_rows())
-  c(if (most > 1.5 * first_exact_rows) first_exact_rows, most)
 }
 
 # ---- starts ---------------------------------------------------------------------------------------------------------
@@ -257,7 +259,7 @@ lengthened <- function(problem, theta) {
 
 # Returns the log density of rows at several theta, each with its own neighbours. The sizes are names in learning_sizes.
 densities_at <- function(problem, thetas, rows, near) {
-  rows <- counted_rows(problem, rows)
+  rows <- problem$pool$take(min(learning_sizes[[rows]][["rows"]], problem$pool$n))
   vapply(thetas, function(theta) {
     problem$vecchia(theta, rows, problem$neighbours(theta, rows, learning_sizes[[near]][["near"]]), FALSE)$value
   }, 0)

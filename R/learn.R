@@ -8,7 +8,8 @@
 # all scales are covered. Only the search of neighbours takes longer for more rows.
 
 # Learns hyperparameters and chooses the kernel. Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother,
-# exact). state$so_far keeps the best result for interrupts; state$begun has results of the search for the response.
+# exact). state$so_far keeps the best result for interrupts, whose kernel and noise follow from its element `at`, the
+# problem and parameters; state$begun has results of the search for the response.
 learn_evidence <- function(data, s, state) {
   begun <- state$begun
   state$begun <- NULL
@@ -23,7 +24,7 @@ learn_evidence <- function(data, s, state) {
   if (counted < pool$n) state$rows[c("learn", "among")] <- c(counted, pool$n)
   on.exit(count_evaluations(state, "learn", list(evaluations = pool$count$evaluations)))
   tell <- stage_line("hyperparameters", s$steps$progress, after = 1)
-  keep <- function(model) state$so_far[c("kernel", "noise")] <- model$problem$natural(model$theta)
+  keep <- function(model) state$so_far$at <- model[c("problem", "theta")]
 
   if (is.null(begun$problem)) {
     tell("starts")
@@ -61,10 +62,11 @@ learn_evidence <- function(data, s, state) {
 
 # Searches from all starts. Returns list(problem, theta, report, rival), where `rival` is a second optimum or NULL.
 search_starts <- function(problem, restarts, state) {
-  keep <- function(theta) state$so_far[c("kernel", "noise")] <- problem$natural(theta)
+  keep <- function(theta) state$so_far$at <- list(problem = problem, theta = theta)
   found <- run_starts(problem, restarts, keep)
   theta <- found$thetas[[1L]]
-  state$so_far <- c(problem$natural(theta), list(pilot = NULL, learned = found$report))
+  state$so_far$learned <- found$report
+  keep(theta)
   rival <- NULL
   if (in_time(problem$pool)) {
     ends <- finish_starts(problem, found$thetas)
@@ -175,12 +177,12 @@ little_noise_model <- function(model, s, profile, held = NULL) {
 may_lack_noise <- function(problem, theta, s) {
   pool <- problem$pool
   last <- problem$last
+  noisy <- pool$shift$ss > 0 || pool$floor > little_noise_rule[["rounded"]] * pool$variance ||
+    theta[[last]] - problem$unit[[last]] >= log(little_noise_rule[["noise"]])
+  if (noisy || !s$priors || !pool$few || !problem$free[last] || problem$composite ||
+        pool$n <= max(15, 3 * sum(problem$free))) return(FALSE)
   shared <- as_sum(s$kernel)$leaves[[1L]]$shared
-  inputs <- if (is.null(shared)) ncol(pool$x) else max(shared)
-  s$priors && pool$few && problem$free[last] && !problem$composite && pool$shift$ss == 0 &&
-    pool$floor <= little_noise_rule[["rounded"]] * pool$variance &&
-    theta[[last]] - problem$unit[[last]] < log(little_noise_rule[["noise"]]) &&
-    pool$n > max(15, 3 * sum(problem$free)) && prior_share(pool$n, inputs) > 0.1
+  prior_share(pool$n, if (is.null(shared)) ncol(pool$x) else max(shared)) > 0.1
 }
 
 because_of_noise <- c(noise = paste("The fit has little noise, as a deterministic simulator does: the log marginal",

@@ -29,8 +29,11 @@ asked_noise_trend <- function(noise, data, s) {
 noise_trend_of <- function(data, columns, smooth = NULL, label = "~.") {
   trend <- list(columns = columns, names = colnames(data$x)[columns], label = label, smooth = smooth)
   trend$warp <- data$warp # the trend reads the inputs that the kernel reads
-  c(trend, basis_units(rotated(trend, data$x)[, columns, drop = FALSE]))
+  c(trend, basis_units(trend_inputs(trend, data$x)[, columns, drop = FALSE]))
 }
+
+# Returns the inputs that the trend reads in place of x.
+trend_inputs <- function(trend, x) if (is.null(trend$warp)) x else rotated(trend, x)
 
 # Returns list(all, smooth) for a sum of terms: the sum without the calls of smooth() but with their arguments, and a
 # list of these arguments.
@@ -49,7 +52,7 @@ smooth_terms <- function(term) {
 place_noise_trend <- function(trend, x, lengthscale) {
   columns <- trend$smooth
   if (!is.numeric(columns)) return(trend)
-  x <- rotated(trend, x)[, columns, drop = FALSE]
+  x <- trend_inputs(trend, x)[, columns, drop = FALSE]
   spread <- apply(x, 2L, stats::sd)
   lengths <- pmax(2 * lengthscale[columns], 0.3 * spread)
   lengths <- pmin(lengths, 1e6 * ifelse(spread > 0, spread, 1))
@@ -85,7 +88,7 @@ most_far <- 1e100
 
 # Returns the features b at the rows of x, the linear ones first.
 noise_basis <- function(trend, x) {
-  x <- rotated(trend, x)
+  x <- trend_inputs(trend, x)
   linear <- x[, trend$columns, drop = FALSE]
   linear <- (linear - rep(trend$centre, each = nrow(x))) * rep(trend$rate, each = nrow(x))
   linear <- pmin(pmax(linear, -most_far), most_far)
@@ -182,17 +185,32 @@ noise_df <- function(trend) {
   round(length(trend$gamma) - sum(diag(trend$covariance) / trend$v[noise_parts(trend)]))
 }
 
+# ---- no noise -------------------------------------------------------------------------------------------------------
+
+asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && identical(as.double(noise), 0)
+
+# Returns the noise variance of a fit that interpolates (`noise = 0`), in units of the response: the smallest for which
+# kernel matrices of smooth kernels have a Cholesky factor.
+interpolation_noise <- function(kernel, data) {
+  power <- response_units(data)$variance
+  refuse_if(merge_all_equal_rows(data)$shift$ss > 1e-12 * power * data$n, "noise", "0",
+            message = paste("`noise` = 0 cannot interpolate: rows with equal inputs have different responses.",
+                            "Leave out `noise` to learn it."))
+  variances <- kernel_values(kernel)[kernel_parameters(kernel)$what == "variance"]
+  max(least_noise[["response"]] * in_units(data, power, 2), least_noise[["kernel"]] * sum(variances, na.rm = TRUE))
+}
+
 # ---- learning -------------------------------------------------------------------------------------------------------
 
 # Learns the trend and the hyperparameters of one kernel by the Vecchia likelihood.
 
-# Returns the learning problem with gamma ~ N(0, v) as further parameters. `v` has a variance for each coefficient.
-problem_with_trend <- function(problem, trend, v) {
+# Returns the learning problem with gamma ~ N(0, v) as further parameters. `v` has a variance for each coefficient, and
+# `B` the features of the rows.
+problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem$pool$x)) {
   pool <- problem$pool
   last <- problem$last
   own <- seq_len(last)
   q <- length(v)
-  B <- noise_basis(trend, pool$x)
   twins <- pool$twins
   wide <- problem
   wide$free <- c(problem$free, rep(TRUE, q))
@@ -237,6 +255,7 @@ problem_with_trend <- function(problem, trend, v) {
 learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   pool <- problem$pool
   trend <- place_noise_trend(trend, pool$x, kernel_lengths(problem$natural(theta)$kernel, ncol(pool$x)))
+  B <- noise_basis(trend, pool$x)
   part <- noise_parts(trend)
   v <- rep(0.3, max(part))
   own <- seq_along(theta)
@@ -245,7 +264,7 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   best <- NULL
   for (round in seq_len(noise_trend_sizes[["rounds"]])) {
     steps <- if (round == 1L) c(10L, 6L) else 6L
-    run <- climb(problem_with_trend(problem, trend, v[part]), now, size, steps, 0.05)
+    run <- climb(problem_with_trend(problem, trend, v[part], B), now, size, steps, 0.05)
     if (!is.finite(run$value)) break
     now <- run$theta
     S <- information_of_rest(run$information, own, own[problem$free])

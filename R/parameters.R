@@ -3,6 +3,13 @@
 # Returns the names of the parameters that are not learned; `s` is the part `learn` of the plan.
 not_learned <- function(s) setdiff(s$names, s$free)
 
+# Returns for each parameter of a compiled kernel, and for the noise, whether it is learned.
+are_learned <- function(kernel, s) {
+  free <- !c(kernel$table$held, FALSE)
+  fixed <- not_learned(s)
+  if (length(fixed)) free & !parameter_names(kernel, s$columns) %in% fixed else free
+}
+
 # Returns the parameters of kernel and noise, without those in `fixed`, for the optimiser: list(start, natural, at,
 # too_far, free, kernel). at(par) is list(kernel, noise) in the engine's form, natural(par) the same as users see it.
 # Variances are in units of the cleaned response.
@@ -118,14 +125,6 @@ mean_square <- function(leaf, x) {
   if (s > 0) s else 1
 }
 
-# Returns the kernel after each of its factors was changed by f().
-change_leaves <- function(kernel, f) {
-  if (!is.null(kernel$engine)) kernel <- as_kernel(kernel)
-  if (is.null(kernel$leaves)) return(f(kernel))
-  kernel$leaves <- lapply(kernel$leaves, f)
-  kernel
-}
-
 name_lengthscales <- function(kernel, x) {
   change_leaves(kernel, function(leaf) {
     if (is.null(leaf$lengthscale) || shares_lengthscale(leaf)) return(leaf)
@@ -143,14 +142,6 @@ learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50, r
 
 # Returns the factor by which the precisions of the priors decrease for n rows of d inputs.
 prior_share <- function(n, d) min(1, max(learning_priors$rows / n, (learning_priors$rows_an_input * d / n)^3)^2)
-
-# Returns kernel and noise with start values for unknown parameters: lengthscales sd_j * sqrt(d), a typical distance of
-# two rows, the variance at the mean square of y, and the noise at a tenth of it.
-start_values <- function(kernel, noise, data) {
-  power <- response_power(data)
-  list(kernel = name_lengthscales(with_typical_values(kernel, data$x, power = power), data$x),
-       noise = if (is.null(noise)) mean_weight(data) * power / 10 else noise)
-}
 
 # Returns the kernel with typical values for unknown parameters. typical(units) returns values in the units of
 # parameter_units(), and `power` is the unit of variances.
@@ -202,7 +193,7 @@ vague_mean <- 1e4
 # Returns the kernel with a linear mean in the inputs of the formula `mean`, unless it already has one.
 with_mean <- function(kernel, mean, data) {
   columns <- mean_columns(mean, data)
-  groups <- length(group_roots(kernel))
+  groups <- sum(plain_groups(kernel))
   flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # groups alone: the intercept is a coefficient
   if (has_profile(kernel, "mean") || !length(columns) && !flat) return(kernel)
   variables <- placed_variables(data$frame)
@@ -260,88 +251,10 @@ held_names <- function(kernel, columns) {
   kernel_parameter_names(kernel, columns)[kernel$table$held | kernel$table$mean]
 }
 
-# ---- kernels by the names of their profiles -------------------------------------------------------------------------
-
-# Returns the kernel with this profile. "a+b" is a sum of kernels over the same inputs, "additive:a" and "pairwise:a"
-# are kernel_additive() of a, and a season needs its `periods`.
-kernel_of <- function(profile, periods = NULL) {
-  one <- plain_kernels[[profile]]
-  if (!is.null(one)) return(one)
-  if (is_season(profile)) {
-    parts <- parts_of_season(profile, periods)
-    terms <- c(list(kernel_se(inputs = parts$periods[[1L]]$column)), lapply(parts$periods, function(p) {
-      kernel_periodic(period = p$period, inputs = p$column) * kernel_matern(5 / 2, inputs = p$column)
-    }), list(kernel_of(parts$rest)), if (parts$mean) list(kernel_of("mean")))
-    kernel <- Reduce(`+`, terms)
-    kernel$season <- c("trend", rep(c("cycle", "change"), length(parts$periods)), "rest", if (parts$mean) "mean")
-    return(kernel)
-  }
-  terms <- strsplit(profile, "+", fixed = TRUE)[[1L]]
-  if (length(terms) > 1L) {
-    return(Reduce(`+`, lapply(terms, function(term) replace(kernel_of(term), "of", list(character())))))
-  }
-  part <- strsplit(profile, ":", fixed = TRUE)[[1L]]
-  if (length(part) > 1L) kernel_additive(kernel_of(part[2L]), pairs = part[1L] == "pairwise")
-}
-
-profile_label <- function(profile, periods = NULL, kernel = kernel_of(profile, periods)) {
-  if (is.null(kernel$leaves)) return(kernel$label)
-  if (!is_season(profile)) return(sum_label(kernel))
-  parts <- parts_of_season(profile, periods)
-  seasons <- vapply(parts$periods, function(p) {
-    if (p$name == "cycle") sprintf("season of period %.3g", p$period) else paste("season of a", p$name)
-  }, "")
-  paste(c("trend", seasons, sum_label(kernel_of(parts$rest)),
-          if (parts$mean) "linear mean"), collapse = " + ")
-}
-
-# Returns the factor of a kernel whose profile is still to be chosen, or NULL.
-open_leaf <- function(kernel) {
-  if (!is.null(kernel$engine)) kernel <- kernel$kernel
-  Find(function(l) is.null(l$profile), if (is.null(kernel$leaves)) list(kernel) else kernel$leaves)
-}
-
-is_open <- function(kernel) !is.null(open_leaf(kernel))
-
-with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = kernel_of(profile, leaf$periods)) {
-  if (is.null(kernel$leaves)) {
-    value <- c("lengthscale", "variance")
-    if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # start values of a kernel of one term
-    chosen <- change_leaves(chosen, function(l) {
-      l$warp <- kernel$warp
-      if (l$profile == "mean") return(replace(l, c("centre", "rate"), basis_units(rotated(l, x))))
-      if (l$profile %in% c("additive", "pairwise")) l$groups <- kernel$groups
-      if (is.null(l$inputs)) {
-        l$inputs <- kernel$inputs
-        l$shared <- kernel$shared
-      }
-      l
-    })
-    # `kernel` has been compiled for the inputs, so a factor over the same inputs fits them.
-    placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
-    return(if (placed) chosen else place_kernel(chosen, x))
-  }
-  open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
-  if (is_season(profile)) { # takes the place of the open factor
-    season <- with_profile(leaf, profile, x)
-    others <- Filter(function(t) !any(open[t$leaves]), kernel$terms)
-    kernel <- with_columns(add_kernels(season, list(leaves = kernel$leaves, terms = others)), x)
-    kernel$season <- c(season$season, rep("beside", length(kernel$leaves) - length(season$season)))
-    return(kernel)
-  }
-  kernel$leaves[open] <- lapply(kernel$leaves[open], function(l) {
-    own <- intersect(c("profile", "label", "base"), names(chosen))
-    replace(l, own, chosen[own])
-  })
-  kernel$label <- formula_of_kernel(kernel)
-  kernel
-}
-
 # Returns list(kernel, rows): a kernel in which each R factor with a shared lengthscale is one column of level numbers,
 # and a function that converts rows of x to its columns. Values are the same, and many levels do not slow down learning.
 # `x` are rows that show which columns code levels.
 by_numbers_of_levels <- function(kernel, x) {
-  if (is.null(kernel$engine$tie)) return(list(kernel = kernel, rows = identity)) # no shared lengthscales
   sets <- list()
   numbered <- change_leaves(as_kernel(kernel), function(leaf) {
     if (!has_shared(leaf)) return(leaf)

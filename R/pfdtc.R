@@ -248,7 +248,8 @@ fit_as_asked <- function(data, asked) {
     state <- no_state()
     data <- response_stage(data, asked, state)
     asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # the response stays as given
-    fit <- if (is.null(asked$tol)) fit_by_plan(data, asked, state) else fit_to_tolerance(data, asked, state)
+    fit <- if (!is.null(asked$tol)) fit_to_tolerance(data, asked, state) else
+      fit_by_plan(data, asked, state, if (is.null(asked$likelihood)) gaussian_steps else working_steps)
     keeps <- is.null(asked$tol) && !is.null(asked[["aux"]]) && aux_keeps_reference(asked[["aux"]])
     if (keeps && !is.null(fit$aux_points) && is.null(state$stopped)) {
       fit$reference <- run_stage(state, "reference", kept_reference(reference_on(

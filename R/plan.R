@@ -1,4 +1,5 @@
-# Plans a fit: decide() returns what the fit will do and why. Stages read their part of the plan and never change it.
+# Plans a fit: decide() returns what the fit will do and why, and fit_by_plan() does it. Stages read their part of the
+# plan and never change it.
 
 # Returns the facts about the data for decide(). `n` is the number of rows after equal rows were merged, `rows` before.
 facts_of <- function(data, asked) {
@@ -48,6 +49,35 @@ decide <- function(facts, asked, look = list()) {
 first_plan <- function(data, asked) {
   asked <- complete_settings(data, asked)
   c(decide(facts_of(data, asked), asked), list(asked = asked))
+}
+
+# Fits by a plan: makes the measurements that decide() asks for, each of which may change the plan, and then computes
+# the posterior, by the functions in `steps` (fit.R). `now` collects the results: data, learned, start (inducing points)
+# and look (measurements).
+fit_by_plan <- function(data, asked, state, steps) {
+  facts <- facts_of(data, asked)
+  plan <- decide(facts, asked)
+  # Check the memory of an exact posterior that the user asked for.
+  m <- plan$posterior$m
+  if (plan$posterior$kind == "exact" && !identical(plan$next_look, "exact")) {
+    announce_memory(8 * (1 + !is.null(plan$posterior$joint)) * as.double(m)^2, m)
+  }
+  free_memory(data)
+  now <- list(data = data, learned = steps$learn(data, plan$learn, state))
+  now$look <- list(learned = now$learned$exact)
+  free_memory(data)
+  while (!is.null(plan$next_look)) {
+    now <- steps[[plan$next_look]](now, plan, state)
+    plan <- decide(facts, asked, now$look)
+  }
+  steps$make(now, plan, state)
+}
+
+# Checks the memory for an exact posterior, and sends a message if it is above 100 MB.
+announce_memory <- function(bytes, n) {
+  check_memory(bytes, sprintf("the exact posterior of %d rows", as.integer(n)))
+  if (bytes < 1e8) return(invisible())
+  tell_classed("memory", sprintf("The exact posterior of %d rows takes %s.", as.integer(n), show_bytes(bytes)))
 }
 
 # Returns the plan with other settings of the posterior.

@@ -97,9 +97,9 @@ responses_used <- function(p) {
   }
   r <- unname(data$response)
   if (!is.null(data$offset)) r <- r - data$offset
-  w <- data$prior_weights %||% rep(1, length(r))
+  w <- if (is.null(data$prior_weights)) rep(1, length(r)) else data$prior_weights
   y <- (r[w > 0] - data$center) / data$scale
-  list(group = data$group %||% seq_along(y), y = y, w = w[w > 0])
+  list(group = if (is.null(data$group)) seq_along(y) else data$group, y = y, w = w[w > 0])
 }
 
 # Returns list(value, lower, upper, is): the log marginal likelihood of y, or its approximation, and bounds on the exact

@@ -31,7 +31,8 @@ data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE,
             hint = "It needs at least one of each.")
   given <- colnames(x)
   named <- !is.null(given) && !anyNA(given) && all(nzchar(given))
-  if (!is.null(rownames(x)) || !identical(given, column_names(x))) dimnames(x) <- list(NULL, column_names(x))
+  names <- column_names(x)
+  if (!is.null(rownames(x)) || !identical(given, names)) dimnames(x) <- list(NULL, names)
   message_if_constant(x, colnames(x))
   message_if_degrees(x)
   settled <- settle_family(likelihood, y, "y")
@@ -311,12 +312,6 @@ is_weighted <- function(fit) {
 offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, offset = data$offset)))
 
 offset_squares <- function(rows) sum((rows$w %||% 1) * rows$offset^2)
-
-# Returns the variables of a formula, each with the positions of its columns in x; an empty list for a fit of a matrix.
-placed_variables <- function(frame) {
-  last <- cumsum(vapply(frame$variables, `[[`, 1L, "width"))
-  Map(function(v, last) replace(v, "columns", list(last - v$width + seq_len(v$width))), frame$variables, last)
-}
 
 # Returns what a fit keeps to read newdata. Without keep_data, the formula also loses its environment, which may hold
 # the data; variables are then looked up in the workspace.

@@ -40,7 +40,7 @@ merge_equal_rows <- function(x, y, weights, most = 0.9,
                              group = if (most > 0) equal_rows(x, most = most * nrow(x))) {
   if (is.null(group)) return(list(x = x, y = y, weights = weights, group = NULL, rows = 0, ss = 0))
   first <- which(!duplicated(group))
-  w <- weights %||% rep(1, length(y))
+  w <- if (is.null(weights)) rep(1, length(y)) else weights
   # Differences from the first response of a group have no rounding error if all its responses are equal.
   origin <- y[first]
   sums <- unname(rowsum(cbind(w, w * (y - origin[group])), group, reorder = FALSE))
@@ -88,7 +88,8 @@ of_used_rows <- function(data, v) if (is.null(data$prior_weights)) v else v[data
 
 # Returns the cleaned response of each used row, before equal rows were merged.
 response_of_rows <- function(data) {
-  unname((of_used_rows(data, data$response - (data$offset %||% 0)) - data$center) / data$scale)
+  y <- if (is.null(data$offset)) data$response else data$response - data$offset
+  unname((of_used_rows(data, y) - data$center) / data$scale)
 }
 
 # Returns the groups of copies among the rows of the data, see copies_of(). Data with a non-Gaussian likelihood have
@@ -118,7 +119,7 @@ without_copies <- function(data) {
 
 # ---- numbers computed from rows -------------------------------------------------------------------------------------
 
-merged_weights <- function(data) data$weights %||% rep(1, nrow(data$x))
+merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)
 
 # Returns the mean weight. Times a mean square of y it is a unit for the noise variance, because noise of variance s2 /
@@ -133,13 +134,6 @@ mean_weight <- function(data) {
 }
 
 given_response <- function(data) if (is.null(data$given_response)) data$response else data$given_response
-
-# Returns the weighted mean square of y, including the squares within merged rows.
-response_power <- function(data, y = data$y) {
-  w <- if (is.null(data$weights)) 1 else data$weights
-  power <- (sum(w * y^2) + data$shift$ss) / sum(w + 0 * y)
-  if (power > 0) power else 1
-}
 
 # Returns the smallest difference between two distinct responses, or 0 if all are equal.
 smallest_step <- function(y) {

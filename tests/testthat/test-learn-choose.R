@@ -247,7 +247,7 @@ test_that("no line is taken where there is none, or beside what cannot be comput
 })
 
 test_that("the exact evidence of some of many rows is taken where rows given their neighbours are likelier", {
-  problem <- list(pool = list(n = 5000L, take = function(count) seq_len(count)))
+  problem <- list(pool = list(n = 5000L, take = function(count) seq_len(count), exact = exact_sizes(5000L)))
   with_scores <- function(exact, neighbours) {
     replaced <- list(
       learn_exactly = function(problem, run) list(theta = 2),
@@ -287,12 +287,13 @@ test_that("of many rows of a rough field, a thinned sample does not have the las
 })
 
 test_that("the exact evidence competes where noise is little, rows are many and memory allows", {
-  problem <- list(pool = list(n = 5000L, until = Inf), last = 2L, unit = c(0, log(4)))
+  problem <- list(pool = list(n = 5000L, until = Inf, exact = exact_sizes(5000L)), last = 2L, unit = c(0, log(4)))
   expect_true(has_little_noise(problem, log(c(1, 0.39))))
   expect_false(has_little_noise(problem, log(c(1, 0.41))))
-  with_options(list(pfdtc.max_memory = 16 * 999^2), expect_false(has_little_noise(problem, log(c(1, 0.39)))))
-  expect_identical(exact_sizes(problem$pool), c(1000L, 2000))
-  expect_equal(exact_sizes(list(n = 1500)), 1500)
+  expect_identical(problem$pool$exact, c(1000L, 2000))
+  with_options(list(pfdtc.max_memory = 16 * 999^2), problem$pool$exact <- exact_sizes(5000L))
+  expect_false(has_little_noise(problem, log(c(1, 0.39))))
+  expect_equal(exact_sizes(1500), 1500)
 })
 
 test_that("estimates from few rows do not depend on the seed, and are at an optimum", {

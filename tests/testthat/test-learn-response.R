@@ -50,10 +50,8 @@ test_that("smooth noise is found beside a transform that is given", {
 
 # The price of 2 nats rises beyond 800 rows.
 test_that("beyond 800 rows a parameter must gain .0025 nats a row", {
-  price <- function(n) {
-    price_of_response(list(pool = list(n = n, take = function(count) seq_len(count))), list(size = "response"))
-  }
-  expect_identical(vapply(c(100, 800, 1600, 1e5), price, 0), c(2, 2, 4, 5))
+  price <- function(n) price_of_response(list(counted = seq_len(n)))
+  expect_identical(vapply(c(100, 800, 1600, 2000), price, 0), c(2, 2, 4, 5))
 })
 
 test_that("with many rows, those that count keep their neighbours and their density", {
@@ -375,7 +373,7 @@ test_that("tails are those of responses whose inputs do not repeat", {
   }
   expect_equal(model$tail, tail_of(model$held)[["tail"]])
   # The merit is for rows given the earlier rows.
-  counted <- length(counted_rows(plain$problem, from$size)) / nrow(model$held)
+  counted <- length(plain$problem$counted) / nrow(model$held)
   expect_equal(model$merit - plain$merit, tail_of(held_out_response(plain, from, earlier = TRUE))[["gain"]] * counted)
 })
 
