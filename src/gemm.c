@@ -5,34 +5,13 @@
 
 /* ---- tiles ------------------------------------------------------------------------------ */
 
-#define EACH_2(f)  f(0) f(1)
-#define EACH_4(f)  EACH_2(f) f(2) f(3)
-#define EACH_6(f)  EACH_4(f) f(4) f(5)
-#define EACH_12(f) EACH_6(f) f(6) f(7) f(8) f(9) f(10) f(11)
-
-INSIDE double sum_of(int lanes, const double *x)
-{
-    double sum = x[0];
-    for (int l = 1; l < lanes; l++)
-        sum += x[l];
-    return sum;
-}
-
-#define SUM_OF(v) sum_of(LANES_OF(VECTOR), (const double *)&(v))
-#define SUMS_OF(r, s, t, u, to)                                                          \
-    {                                                                                    \
-        (to)[0] = SUM_OF(r);                                                             \
-        (to)[1] = SUM_OF(s);                                                             \
-        (to)[2] = SUM_OF(t);                                                             \
-        (to)[3] = SUM_OF(u);                                                             \
-    }
-
 #ifdef EIGHT_LANES
 #include <immintrin.h>
 /* Sums the elements of four vectors: first adjacent elements of each vector, then quarters and halves. */
-FOR_EIGHT_LANES INSIDE void sums_of_eights(__m512d r, __m512d s, __m512d t, __m512d u,
-                                           double *to)
+FOR_EIGHT_LANES INSIDE void totals_8(const eight *v, double *to)
 {
+    const __m512d r = (__m512d)v[0], s = (__m512d)v[1], t = (__m512d)v[2],
+                  u = (__m512d)v[3];
     const __m512d rs = _mm512_unpacklo_pd(r, s) + _mm512_unpackhi_pd(r, s),
                   tu = _mm512_unpacklo_pd(t, u) + _mm512_unpackhi_pd(t, u);
     const __m512d quarters =

@@ -1,57 +1,51 @@
 /*
  * gemm.c includes this file once for each kind of vector (kinds.h).  These macros depend on the kind:
  *   COLUMNS      number of columns of a tile, whose columns are two vectors long
- *   EACH(f)      f(0) f(1) ... f(COLUMNS - 1)
  *   DOT_COLUMNS  number of columns of a tile of dot products, which has four rows
- *   EACH_DOT(f)  f(0) ... f(DOT_COLUMNS - 1)
- *   SUMS(r, s, t, u, to)  to [4] = the sums of the elements of r, of s, of t and of u
  */
 #if KIND == 8
 #define COLUMNS     12
-#define EACH        EACH_12
 #define DOT_COLUMNS 6
-#define EACH_DOT    EACH_6
-#define SUMS(r, s, t, u, to)                                                             \
-    sums_of_eights((__m512d)(r), (__m512d)(s), (__m512d)(t), (__m512d)(u), to)
 #else
 #if KIND == 4
 #define COLUMNS 6
-#define EACH    EACH_6
 #elif KIND == 2 && defined(__aarch64__) /* the processor has 32 registers */
 #define COLUMNS 12
-#define EACH    EACH_12
 #else
 #define COLUMNS 4
-#define EACH    EACH_4
 #endif
 #define DOT_COLUMNS 2
-#define EACH_DOT    EACH_2
-#define SUMS        SUMS_OF
 #endif
 
 enum { NAME(columns) = COLUMNS, NAME(dot_columns) = DOT_COLUMNS };
+
+#if KIND != 8 /* gemm.c has totals_8() */
+/* Computes to [4], the sums of the elements of four vectors. */
+TARGET INSIDE void NAME(totals)(const VECTOR *v, double *to)
+{
+    EACH (r, 4)
+        to[r] = NAME(total)(v[r]);
+}
+#endif
 
 /* Computes C = A B.  A is packed with two vectors for each of k columns, B with COLUMNS numbers for each of k rows. */
 TARGET static void NAME(multiply)(int k, const double *A, const double *B, double *C)
 {
     const VECTOR *a = (const VECTOR *)A;
-    VECTOR *c = (VECTOR *)C;
-#define BEGIN(j) VECTOR u##j = {0}, v##j = {0};
-#define ADD(j)                                                                           \
-    u##j += a0 * B[j];                                                                   \
-    v##j += a1 * B[j];
-#define STORE(j)                                                                         \
-    c[2 * j] = u##j;                                                                     \
-    c[2 * j + 1] = v##j;
-    EACH(BEGIN)
+    VECTOR *c = (VECTOR *)C, u[COLUMNS], v[COLUMNS];
+    EACH (j, COLUMNS)
+        u[j] = v[j] = (VECTOR){0};
     for (int p = 0; p < k; p++, a += 2, B += COLUMNS) {
         const VECTOR a0 = a[0], a1 = a[1];
-        EACH(ADD)
+        EACH (j, COLUMNS) {
+            u[j] += a0 * B[j];
+            v[j] += a1 * B[j];
+        }
     }
-    EACH(STORE)
-#undef BEGIN
-#undef ADD
-#undef STORE
+    EACH (j, COLUMNS) {
+        c[2 * j] = u[j];
+        c[2 * j + 1] = v[j];
+    }
 }
 
 /* Copies alpha times k columns of `width` numbers, which begin `column` apart, to adjacent columns. */
@@ -104,33 +98,21 @@ TARGET static void NAME(squares)(int n, const double *X, double *out)
 TARGET static void NAME(dots)(int k, const double *const *a, const double *const *b,
                               double *out)
 {
-    const double *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3];
-#define BEGIN(j)                                                                         \
-    const double *b##j = b[j];                                                           \
-    VECTOR r##j = {0}, s##j = {0}, t##j = {0}, u##j = {0};
-#define ADD(j)                                                                           \
-    {                                                                                    \
-        const VECTOR y = *(const VECTOR *)(b##j + p);                                    \
-        r##j += x0 * y;                                                                  \
-        s##j += x1 * y;                                                                  \
-        t##j += x2 * y;                                                                  \
-        u##j += x3 * y;                                                                  \
-    }
-#define STORE(j) SUMS(r##j, s##j, t##j, u##j, out + 4 * j);
-    EACH_DOT(BEGIN)
+    VECTOR sums[4 * DOT_COLUMNS], x[4];
+    EACH (i, 4 * DOT_COLUMNS)
+        sums[i] = (VECTOR){0};
     for (int p = 0; p < k; p += LANES_OF(VECTOR)) {
-        const VECTOR x0 = *(const VECTOR *)(a0 + p), x1 = *(const VECTOR *)(a1 + p),
-                     x2 = *(const VECTOR *)(a2 + p), x3 = *(const VECTOR *)(a3 + p);
-        EACH_DOT(ADD)
+        EACH (r, 4)
+            x[r] = *(const VECTOR *)(a[r] + p);
+        EACH (j, DOT_COLUMNS) {
+            const VECTOR y = *(const VECTOR *)(b[j] + p);
+            EACH (r, 4)
+                sums[4 * j + r] += x[r] * y;
+        }
     }
-    EACH_DOT(STORE)
-#undef BEGIN
-#undef ADD
-#undef STORE
+    EACH (j, DOT_COLUMNS)
+        NAME(totals)(sums + 4 * j, out + 4 * j);
 }
 
 #undef COLUMNS
-#undef EACH
 #undef DOT_COLUMNS
-#undef EACH_DOT
-#undef SUMS

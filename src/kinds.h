@@ -9,9 +9,19 @@
  *   ROOT(v)         square roots
  *   SHIFT(v, n)     bits of v shifted left by n places, as doubles
  *   UNLESS(v, a, b) 0 where a >= b, else v
- * If exp_series.h is included before, PAGE may also call NAME(value) and NAME(levels).
+ * PAGE may call NAME(total) and, if exp_series.h is included before, NAME(value) and NAME(levels).
  */
 #ifdef NAME
+
+/* Returns the sum of the elements of v. */
+TARGET INSIDE double NAME(total)(VECTOR v)
+{
+    const double *lane = (const double *)&v;
+    double sum = lane[0];
+    for (int l = 1; l < LANES_OF(VECTOR); l++)
+        sum += lane[l];
+    return sum;
+}
 
 #ifdef EXP_Q
 /* Returns times * exp(-a), or 0 if exp(-a) is denormal. */

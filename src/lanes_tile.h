@@ -20,61 +20,28 @@ TARGET INSIDE VECTOR NAME(dot)(int n, const VECTOR *x, const VECTOR *y)
 /* Computes the dot products of x with four vectors y. */
 TARGET INSIDE void NAME(dots)(int n, const VECTOR *x, const VECTOR *const *y, VECTOR *to)
 {
-    const VECTOR *y0 = y[0], *y1 = y[1], *y2 = y[2], *y3 = y[3];
-    VECTOR s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
-    for (int k = 0; k < n; k++) {
-        s0 += x[k] * y0[k];
-        s1 += x[k] * y1[k];
-        s2 += x[k] * y2[k];
-        s3 += x[k] * y3[k];
-    }
-    to[0] = s0;
-    to[1] = s1;
-    to[2] = s2;
-    to[3] = s3;
+    VECTOR sums[4];
+    EACH (j, 4)
+        sums[j] = (VECTOR){0};
+    for (int k = 0; k < n; k++)
+        EACH (j, 4)
+            sums[j] += x[k] * y[j][k];
+    EACH (j, 4)
+        to[j] = sums[j];
 }
 
 /* Computes the dot products of four x with four y, so that each loaded value is used four times. */
 TARGET INSIDE void NAME(tile)(int n, const VECTOR *const *x, const VECTOR *const *y,
                               VECTOR *to)
 {
-    const VECTOR *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3], *y0 = y[0], *y1 = y[1],
-                 *y2 = y[2], *y3 = y[3];
-    VECTOR s00 = {0}, s01 = {0}, s02 = {0}, s03 = {0}, s10 = {0}, s11 = {0}, s12 = {0},
-           s13 = {0}, s20 = {0}, s21 = {0}, s22 = {0}, s23 = {0}, s30 = {0}, s31 = {0},
-           s32 = {0}, s33 = {0};
-    for (int k = 0; k < n; k++) {
-        const VECTOR a = y0[k], b = y1[k], c = y2[k], d = y3[k];
-        s00 += x0[k] * a;
-        s01 += x0[k] * b;
-        s02 += x0[k] * c;
-        s03 += x0[k] * d;
-        s10 += x1[k] * a;
-        s11 += x1[k] * b;
-        s12 += x1[k] * c;
-        s13 += x1[k] * d;
-        s20 += x2[k] * a;
-        s21 += x2[k] * b;
-        s22 += x2[k] * c;
-        s23 += x2[k] * d;
-        s30 += x3[k] * a;
-        s31 += x3[k] * b;
-        s32 += x3[k] * c;
-        s33 += x3[k] * d;
-    }
-    const VECTOR sums[16] = {s00, s01, s02, s03, s10, s11, s12, s13,
-                             s20, s21, s22, s23, s30, s31, s32, s33};
-    for (int i = 0; i < 16; i++)
+    VECTOR sums[16];
+    EACH (i, 16)
+        sums[i] = (VECTOR){0};
+    for (int k = 0; k < n; k++)
+        EACH (i, 16)
+            sums[i] += x[i / 4][k] * y[i % 4][k];
+    EACH (i, 16)
         to[i] = sums[i];
-}
-
-TARGET INSIDE double NAME(total)(VECTOR v)
-{
-    const double *lane = (const double *)&v;
-    double sum = lane[0];
-    for (int l = 1; l < LANES_OF(VECTOR); l++)
-        sum += lane[l];
-    return sum;
 }
 
 /* Computes a factor's exponent a, the polynomial before exp(-a), and -2 d log(factor) / d r2 times that polynomial. */

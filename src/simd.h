@@ -11,6 +11,14 @@
 #define SIMD     PRAGMA(omp simd)
 #define SIMD_SUM PRAGMA(omp simd reduction(+ : sum))
 
+/* Loops over i = 0, ..., n - 1, for a constant n up to 24.  The loop is unrolled, so that arrays with the index i stay
+ * in registers; clang does so by itself. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define EACH(i, n) _Pragma("GCC unroll 24") for (int i = 0; i < (n); i++)
+#else
+#define EACH(i, n) for (int i = 0; i < (n); i++)
+#endif
+
 /* Compiles a second version of a function for processors with AVX2; the loader chooses between the two.  Without
  * fused multiply-adds both compute the same elements, but they add sums in different orders.  Sanitizers start too
  * late for this choice. */

@@ -10,7 +10,7 @@
 struct kind {
     int lanes;
     void (*values)(const struct strip_kernel *k, int M, const double *const *z,
-                   const double *x, double *k0, double *k1, double *k2, double *k3);
+                   const double *x, double *const *K);
     void (*sums)(int M, const double *const *k, const double *p, double *sums);
     void (*spread)(int M, const double *const *k, const double *x, double *out);
     void (*finish)(int n, const double *exponent, const double *times, double *out);
@@ -40,7 +40,9 @@ void strip_values(int lanes, const struct strip_kernel *k, struct rows Z, struct
     const struct kind kind = kinds[widest_kind(lanes)];
     const int M = Z.n, n = X.n, whole = M - M % kind.lanes, rest = M - whole;
     double last[STRIP_MOST_INPUTS * MOST_LANES], x[STRIP_MOST_INPUTS * STRIP_ROWS],
-        some[STRIP_ROWS * MOST_LANES], *to[STRIP_ROWS];
+        some[STRIP_ROWS][MOST_LANES],
+        *to[STRIP_ROWS],
+            *const to_some[STRIP_ROWS] = {some[0], some[1], some[2], some[3]};
     const double *z[STRIP_MOST_INPUTS], *z_last[STRIP_MOST_INPUTS];
     for (int j = 0; j < k->d; j++) { /* fills up the last vector of rows of Z */
         z[j] = rows_column(Z, k->column[j]);
@@ -52,13 +54,12 @@ void strip_values(int lanes, const struct strip_kernel *k, struct rows Z, struct
         rows_side_by_side(k, i, X, x);
         for (int r = 0; r < STRIP_ROWS; r++)
             to[r] = K + (size_t)(i + r < n ? i + r : n - 1) * M;
-        kind.values(k, whole, z, x, to[0], to[1], to[2], to[3]);
+        kind.values(k, whole, z, x, to);
         if (rest == 0)
             continue;
-        kind.values(k, kind.lanes, z_last, x, some, some + MOST_LANES,
-                    some + 2 * MOST_LANES, some + 3 * MOST_LANES);
+        kind.values(k, kind.lanes, z_last, x, to_some);
         for (int r = 0; r < STRIP_ROWS && i + r < n; r++)
-            memcpy(to[r] + whole, some + MOST_LANES * r, sizeof(double) * (size_t)rest);
+            memcpy(to[r] + whole, some[r], sizeof(double) * (size_t)rest);
     }
 }
 
