@@ -203,11 +203,10 @@ struct lowrank *arg_lowrank(SEXP list, const struct kernel *kernel)
     return keep(&aux, sizeof aux);
 }
 
-struct model *arg_model(SEXP list)
+const struct model *arg_model(SEXP list)
 {
     const struct kernel kernel = arg_kernel(list_get(list, "kernel"));
-    const struct model model = {keep(&kernel, sizeof kernel), list_number(list, "noise"),
-                                list_number(list, "jitter")};
+    const struct model model = {keep(&kernel, sizeof kernel), list_number(list, "noise")};
     return keep(&model, sizeof model);
 }
 
@@ -236,16 +235,16 @@ struct source *arg_data(const struct model *model, SEXP list)
     return rows;
 }
 
-struct inducing arg_points(const struct model *model, SEXP list)
+struct inducing arg_points(SEXP list)
 {
-    struct inducing p = {.model = model};
-    p.Z = arg_inputs(model->kernel, list_get(list, "z"), "z", &p.M, &p.columns);
+    struct inducing p = {.model = arg_model(list), .jitter = list_number(list, "jitter")};
+    p.Z = arg_inputs(p.model->kernel, list_get(list, "z"), "z", &p.M, &p.columns);
     return p;
 }
 
 struct posterior *arg_posterior(SEXP list)
 {
-    struct posterior p = {.z = arg_points(arg_model(list), list)};
+    struct posterior p = {.z = arg_points(list)};
     const size_t M = (size_t)p.z.M;
     p.z.L = list_vector(list, "L", M * M);
     p.C = list_vector(list, "C", M * M);

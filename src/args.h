@@ -47,8 +47,8 @@ const int *arg_indices(SEXP x, const char *argument, int least, int most);
 struct kernel arg_kernel(SEXP list);
 struct lowrank *arg_lowrank(SEXP list, const struct kernel *kernel);
 
-/* Returns the model of list(kernel, noise, jitter). */
-struct model *arg_model(SEXP list);
+/* Returns the model of list(kernel, noise). */
+const struct model *arg_model(SEXP list);
 /* Returns the rows of list(x, y, scale), where y and scale may be NULL.  x must have all columns that
  * the model's kernel reads. */
 struct source *arg_rows(const struct model *model, SEXP list);
@@ -56,8 +56,8 @@ struct source *arg_rows(const struct model *model, SEXP list);
 struct source *arg_data(const struct model *model, SEXP list);
 /* Returns rows without responses and scales. */
 struct source *arg_new_rows(const struct model *model, SEXP x);
-/* Returns inducing points z, without L. */
-struct inducing arg_points(const struct model *model, SEXP list);
+/* Returns the inducing points of list(kernel, noise, z, jitter), without L. */
+struct inducing arg_points(SEXP list);
 /* Returns inducing points with L, C and beta. */
 struct posterior *arg_posterior(SEXP list);
 /* Returns the plan of a pass over N rows.  control: list(block, threads: integers; memory: bytes as a double) */

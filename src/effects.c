@@ -192,7 +192,8 @@ static double new_levels(const struct effects *e, const int *column, const doubl
 static double take_row(const struct effect_predicting *to, const double *x, int ldx,
                        double *F, double *own, double *unexplained)
 {
-    const struct effects *e = to->effects;
+    const struct solving *s = &to->of;
+    const struct effects *e = s->effects;
     const int q1 = eliminated(e), p = e->grouping->p, m = e->m;
     int column[most_entries];
     double value[most_entries], mean = 0.0, back[most_entries];
@@ -207,10 +208,10 @@ static double take_row(const struct effect_predicting *to, const double *x, int 
             F[e->M + column[i] - q1] = value[i];
     }
     if (column[0] >= 0) {
-        const double *U = to->U + (size_t)column[0] * p;
+        const double *U = s->U + (size_t)column[0] * p;
         mult_Ax(p, p, 1.0, U, value, 0.0, own);
         mult_Atx(p, p, 1.0, U, own, 0.0, back); /* V_l z_1 */
-        mult_Ax(m, p, -1.0 / to->s2, to->from.H + (size_t)column[0] * m, back, 1.0, F);
+        mult_Ax(m, p, -1.0 / s->s2, s->from.H + (size_t)column[0] * m, back, 1.0, F);
     }
     return mean;
 }
@@ -218,7 +219,7 @@ static double take_row(const struct effect_predicting *to, const double *x, int 
 static void effect_predict_block(const void *self, const struct visit *v)
 {
     const struct effect_predicting *to = self;
-    const struct effects *e = to->effects;
+    const struct effects *e = to->of.effects;
     const struct block *b = &v->block;
     const int M = e->M, m = e->m, p = e->grouping->p, n = b->n;
     double *mean = to->mean + b->first, *variance = to->variance + b->first,
@@ -226,7 +227,7 @@ static void effect_predict_block(const void *self, const struct visit *v)
            *Y = to->features == NULL ? F + (size_t)m * n
                                      : to->features + (size_t)m * b->first;
     inducing_unexplained(to->z, b, v->A, unexplained);
-    mult_Atx(M, n, 1.0, v->A, to->gamma, 0.0, mean);
+    mult_Atx(M, n, 1.0, v->A, to->of.gamma, 0.0, mean);
     for (int i = 0; i < n; i++) {
         double unused[most_entries],
             *own = to->own == NULL ? unused : to->own + (size_t)p * (b->first + i);
@@ -235,7 +236,7 @@ static void effect_predict_block(const void *self, const struct visit *v)
             take_row(to, b->X + i, b->ldx, F + (size_t)i * m, own, unexplained + i);
         variance[i] = sum_squares((size_t)p, own);
     }
-    mult_AtB(m, m, n, 1.0, to->W, F, 0.0, Y);
+    mult_AtB(m, m, n, 1.0, to->of.W, F, 0.0, Y);
     for (int i = 0; i < n; i++)
         variance[i] += sum_squares((size_t)m, Y + (size_t)i * m);
 }
@@ -243,5 +244,5 @@ static void effect_predict_block(const void *self, const struct visit *v)
 struct sink effect_predicting_sink(const struct effect_predicting *self)
 {
     return row_sink(self, effect_predict_block,
-                    (size_t)self->effects->m * (self->features == NULL ? 2 : 1), 0);
+                    (size_t)self->of.effects->m * (self->features == NULL ? 2 : 1), 0);
 }

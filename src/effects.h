@@ -82,11 +82,9 @@ struct sink solving_sink(const struct solving *self);
 /* A sink that predicts at new rows.  Unless NULL, features (m x n) = W'F_0 and own (p x n) = U_l z_1.  unexplained
  * is E(x, x) plus the variance of new levels. */
 struct effect_predicting {
-    const struct effects *effects;
     const struct inducing *z;
-    struct effect_sums from;
-    double s2;
-    const double *U, *gamma, *W, *b; /* b [q] of all groupings */
+    struct solving of; /* without results */
+    const double *b;   /* [q] of all groupings */
     double *mean, *variance, *unexplained, *features, *own;
 };
 struct sink effect_predicting_sink(const struct effect_predicting *self);

@@ -6,14 +6,12 @@
 static void pull_points(int M, double rate, const double *x, const double *restrict z,
                         const double *restrict w, double *restrict g)
 {
-    const double x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
-    const double *restrict w0 = w, *restrict w1 = w0 + M, *restrict w2 = w1 + M,
-                           *restrict w3 = w2 + M;
     SIMD
     for (int m = 0; m < M; m++) {
-        const double u0 = (x0 - z[m]) * rate, u1 = (x1 - z[m]) * rate;
-        const double u2 = (x2 - z[m]) * rate, u3 = (x3 - z[m]) * rate;
-        g[m] -= ((w0[m] * u0 + w1[m] * u1) + (w2[m] * u2 + w3[m] * u3)) * rate;
+        double wu[FACTOR_ROWS];
+        EACH (i, FACTOR_ROWS)
+            wu[i] = w[(size_t)i * M + m] * ((x[i] - z[m]) * rate);
+        g[m] -= ((wu[0] + wu[1]) + (wu[2] + wu[3])) * rate;
     }
 }
 
@@ -22,15 +20,15 @@ static void pull_points(int M, double rate, const double *x, const double *restr
 static double pull_lengthscale(int M, double rate, const double *x,
                                const double *restrict z, const double *restrict w)
 {
-    const double x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
-    const double *restrict w0 = w, *restrict w1 = w0 + M, *restrict w2 = w1 + M,
-                           *restrict w3 = w2 + M;
     double sum = 0.0;
     SIMD_SUM
     for (int m = 0; m < M; m++) {
-        const double u0 = (x0 - z[m]) * rate, u1 = (x1 - z[m]) * rate;
-        const double u2 = (x2 - z[m]) * rate, u3 = (x3 - z[m]) * rate;
-        sum += (w0[m] * u0 * u0 + w1[m] * u1 * u1) + (w2[m] * u2 * u2 + w3[m] * u3 * u3);
+        double wuu[FACTOR_ROWS];
+        EACH (i, FACTOR_ROWS) {
+            const double u = (x[i] - z[m]) * rate;
+            wuu[i] = w[(size_t)i * M + m] * u * u;
+        }
+        sum += (wuu[0] + wuu[1]) + (wuu[2] + wuu[3]);
     }
     return sum;
 }

@@ -1,8 +1,8 @@
 #pragma once
 
 /* The entry points that R calls by .Call ("doors" in CONTRIBUTING.md).  Equal names of arguments mean the same:
- *   model      list(kernel, noise, jitter)
- *   points     a model with inducing points z
+ *   model      list(kernel, noise)
+ *   points     a model with inducing points z and their jitter
  *   posterior  points with L, C and beta, and with G if the entry point says so
  *   rows       list(x, y, scale): scale has the square roots of the weights or is NULL; y is NULL if it is not read
  *   control    see arg_plan()

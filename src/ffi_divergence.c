@@ -13,10 +13,10 @@ static struct divergence divergence_of(const struct model *model, SEXP rows, SEX
 /* Returns list(status, value), s2^2 times the squared pF divergence, from pairs of rows (divergence.h). */
 SEXP ffi_pf_divergence(SEXP points, SEXP rows, SEXP aux, SEXP control)
 {
-    const struct model *model = arg_model(points);
-    struct divergence d = divergence_of(model, rows, aux, control);
+    const struct inducing z = arg_points(points);
+    struct divergence d = divergence_of(z.model, rows, aux, control);
     double value;
-    d.z = arg_points(model, points);
+    d.z = z;
     SEXP result = PROTECT(pack(NULL));
     pack_value(result, divergence_value(&d, &value), "value", &value);
     return packed(result);

@@ -56,11 +56,10 @@ static const double *arg_effect_sums(const struct effects *e, SEXP sums)
 SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
                      SEXP control)
 {
-    struct model *model = arg_model(points_);
-    struct inducing points = arg_points(model, points_);
-    const struct source *rows = arg_data(model, rows_);
+    struct inducing points = arg_points(points_);
+    const struct source *rows = arg_data(points.model, rows_);
     const struct effects e = arg_effects(effects, rows->columns, points.M);
-    const struct effect_summing summing = {&e, model->kernel};
+    const struct effect_summing summing = {&e, points.model->kernel};
     struct pass pass = pass_over(rows, &points, control);
     struct stats stats;
     if ((double)effects_size(&e) > 2147483647.0)
@@ -71,14 +70,13 @@ SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
     double *L = pack_matrix(result, "L", points.M, points.M),
            *sums = pack_vector(result, "sums", (int)effects_size(&e));
     fill(effects_size(&e), 0.0, sums);
-    enum status status =
-        inducing_ladder(model, &points, arg_number(most_jitter, "most"), L);
+    enum status status = inducing_ladder(&points, arg_number(most_jitter, "most"), L);
     if (status == STATUS_OK) {
         pass_run(&pass, effect_sums_sink(&summing, sums));
         status = stats_finish(points.M, 0, sums, &stats);
     }
     pack_status(result, status);
-    pack_number(result, "jitter", model->jitter);
+    pack_number(result, "jitter", points.jitter);
     return packed(result);
 }
 
@@ -144,21 +142,14 @@ SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s
 SEXP ffi_effect_predict(SEXP points_, SEXP effects, SEXP posterior, SEXP x, SEXP keep,
                         SEXP control)
 {
-    const struct model *model = arg_model(points_);
-    struct inducing z = arg_points(model, points_);
-    const struct source *rows = arg_new_rows(model, x);
+    struct inducing z = arg_points(points_);
+    const struct source *rows = arg_new_rows(z.model, x);
     const struct effects e = arg_effects(effects, rows->columns, z.M);
-    const struct solving from = arg_solving(&e, posterior, model->s2);
+    struct effect_predicting to = {.z = &z,
+                                   .of = arg_solving(&e, posterior, z.model->s2)};
     struct pass pass = pass_over(rows, &z, control);
     SEXP result = PROTECT(pack(NULL));
     z.L = list_vector(posterior, "L", (size_t)z.M * z.M);
-    struct effect_predicting to = {.effects = &e,
-                                   .z = &z,
-                                   .from = from.from,
-                                   .s2 = model->s2,
-                                   .U = from.U,
-                                   .gamma = from.gamma,
-                                   .W = from.W};
     to.b = list_vector(posterior, "b", (size_t)e.q);
     to.mean = pack_vector(result, "mean", rows->N);
     to.variance = pack_vector(result, "sor_variance", rows->N);

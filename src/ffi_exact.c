@@ -42,7 +42,7 @@ SEXP ffi_exact_precision(SEXP L_, SEXP control)
 /* Reads the training rows as inducing points, with their Cholesky factor L or NULL. */
 static struct inducing arg_training(SEXP posterior)
 {
-    struct inducing z = arg_points(arg_model(posterior), posterior);
+    struct inducing z = arg_points(posterior);
     z.L = arg_vector_or_null(list_get(posterior, "L"), "L", (size_t)z.M * z.M);
     return z;
 }

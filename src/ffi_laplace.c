@@ -17,10 +17,9 @@ static struct pass fitting_pass(SEXP x, const struct inducing *z, int want, SEXP
 }
 
 /* Computes L with the smallest jitter that works. */
-static enum status factor_points(SEXP result, struct model *model, struct inducing *z,
-                                 SEXP stop)
+static enum status factor_points(SEXP result, struct inducing *z, SEXP stop)
 {
-    return inducing_ladder(model, z, list_number(stop, "most_jitter"),
+    return inducing_ladder(z, list_number(stop, "most_jitter"),
                            pack_matrix(result, "L", z->M, z->M));
 }
 
@@ -38,7 +37,7 @@ static void pack_run(SEXP result, enum status status, const struct inducing *z,
                      const struct newton *mode)
 {
     pack_status(result, status);
-    pack_number(result, "jitter", z->model->jitter);
+    pack_number(result, "jitter", z->jitter);
     pack_number(result, "decrement", mode->decrement);
     pack_number(result, "steps", mode->steps);
 }
@@ -146,16 +145,15 @@ static void evidence(struct laplace *l, int want, SEXP result)
 SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
                  SEXP control)
 {
-    struct model *model = arg_model(points);
     const int want = arg_integer(want_, "want");
-    struct laplace l = {.z = arg_points(model, points)};
+    struct laplace l = {.z = arg_points(points)};
     struct pass pass = fitting_pass(x, &l.z, want, control);
     const int N = pass.rows->N;
     l.pass = &pass;
     l.sites = arg_sites(sites, N);
     l.variational = arg_integer(list_get(sites, "variational"), "variational");
     SEXP result = PROTECT(pack_laplace(&l, N, want));
-    enum status status = factor_points(result, model, &l.z, stop);
+    enum status status = factor_points(result, &l.z, stop);
     if (status == STATUS_OK && (status = fit(&l, start, stop)) == STATUS_OK)
         evidence(&l, want, result);
     for (int i = 0; i < N && status == STATUS_OK; i++)
@@ -291,16 +289,15 @@ static enum status fit_classes(struct softmax *l, SEXP start, SEXP stop)
 SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
                  SEXP control)
 {
-    struct model *model = arg_model(points);
     const int want = arg_integer(want_, "want");
-    struct softmax l = {.z = arg_points(model, points)};
+    struct softmax l = {.z = arg_points(points)};
     struct pass pass = fitting_pass(x, &l.z, want, control);
     const int N = pass.rows->N;
     pass.beside = want > 1 ? l.z.M : 0;
     l.pass = &pass;
     arg_classes(sites, N, &l);
     SEXP result = PROTECT(pack_softmax(&l, N, want));
-    enum status status = factor_points(result, model, &l.z, stop);
+    enum status status = factor_points(result, &l.z, stop);
     if (status == STATUS_OK && (status = fit_classes(&l, start, stop)) == STATUS_OK)
         class_evidence(&l, want, result);
     pack_run(result, status, &l.z, &l.mode);
@@ -311,7 +308,7 @@ SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
  * N. */
 SEXP ffi_softmax_at(SEXP points, SEXP L, SEXP beta, SEXP inverse, SEXP x, SEXP control)
 {
-    struct inducing z = arg_points(arg_model(points), points);
+    struct inducing z = arg_points(points);
     struct pass pass = pass_at(x, &z, control);
     const int N = pass.rows->N, M = z.M;
     int rows, columns, q = 1;

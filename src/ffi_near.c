@@ -1,12 +1,10 @@
 #include "ffi.h"
 #include "near_posterior.h"
 
-/* Returns a near_field with a model, its inducing points and its rows.  The caller sets the targets and results. */
-static struct near_field arg_field(const struct model *model, SEXP points, SEXP rows,
-                                   SEXP s)
+/* Returns a near_field with inducing points and rows.  The caller sets the targets and results. */
+static struct near_field arg_field(struct inducing z, SEXP rows, SEXP s)
 {
-    struct near_field f = {.z = arg_points(model, points),
-                           .rows = *arg_data(model, rows)};
+    struct near_field f = {.z = z, .rows = *arg_data(z.model, rows)};
     arg_neighbours(s, f.rows.N, &f.few, &f.s);
     f.targets = f.rows;
     return f;
@@ -25,8 +23,7 @@ static void pack_kept(SEXP result, struct near_field *f)
 SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP keep,
               SEXP control)
 {
-    struct near_posterior p = {.model = arg_model(points)};
-    p.field = arg_field(p.model, points, rows, s);
+    struct near_posterior p = {.field = arg_field(arg_points(points), rows, s)};
     const int N = p.field.rows.N;
     p.field.plan = arg_plan(control, N);
     p.field.rank = arg_indices(rank, "rank", 1, N);
@@ -41,7 +38,7 @@ SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP 
         p.field.R = pack_matrix(result, "r", p.field.z.M, N);
     pack_factors(result, p.field.z.M, &p.L, &p.C, &p.beta);
     pack_status(result, near_posterior_run(&p, arg_number(most_jitter, "most_jitter")));
-    pack_number(result, "jitter", p.model->jitter);
+    pack_number(result, "jitter", p.field.z.jitter);
     pack_number(result, "minus_log", p.minus_log);
     return packed(result);
 }
@@ -51,8 +48,7 @@ static struct near_predicting arg_predicting(SEXP near, SEXP rows, SEXP s, SEXP 
                                              SEXP control, SEXP result)
 {
     const struct posterior *posterior = arg_posterior(near);
-    struct near_predicting p = {.field = arg_field(posterior->z.model, near, rows, s)};
-    p.field.z = posterior->z;
+    struct near_predicting p = {.field = arg_field(posterior->z, rows, s)};
     p.field.targets = *arg_new_rows(posterior->z.model, x_new);
     p.field.plan = arg_plan(control, p.field.targets.N);
     p.C = posterior->C;

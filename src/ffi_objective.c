@@ -15,8 +15,8 @@ static const struct objective *arg_objective(SEXP name)
 static struct evaluation arg_evaluation(SEXP objective, SEXP points, SEXP rows, int want,
                                         SEXP control, SEXP scratch)
 {
-    const struct model *model = arg_model(points);
-    struct evaluation e = {.z = arg_points(model, points), .with_gradient = want > 0};
+    struct evaluation e = {.z = arg_points(points), .with_gradient = want > 0};
+    const struct model *model = e.z.model;
     e.objective = arg_objective(list_get(objective, "name"));
     e.pass.plan = plan_for(&(struct plan){.threads = 1}, 0, 1);
     if (rows != R_NilValue) {

@@ -5,14 +5,12 @@
  * (pass.h), else 0.  log_weights is the sum of the logs of the weights that were used. */
 SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP fitc, SEXP control)
 {
-    struct model *model = arg_model(points);
-    struct evaluation e = {.z = arg_points(model, points),
-                           .model = model,
+    struct evaluation e = {.z = arg_points(points),
                            .most_jitter = arg_number(most_jitter, "most_jitter"),
-                           .rows = *arg_data(model, rows),
                            .objective = objective_named("vfe")};
     const size_t M = (size_t)e.z.M;
     double *L, *C, *beta;
+    e.rows = *arg_data(e.z.model, rows);
     e.pass.plan = arg_plan(control, e.rows.N);
     e.pass.fitc = arg_integer(fitc, "fitc");
     SEXP result = PROTECT(pack(NULL));
@@ -29,22 +27,21 @@ SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP fitc, SEXP con
         pack_number(result, "rss", evaluation_rss(&e));
     }
     pack_status(result, status);
-    pack_number(result, "jitter", model->jitter);
+    pack_number(result, "jitter", e.z.jitter);
     return packed(result);
 }
 
 /* Returns list(status, L, C, beta) from the sums of all rows. */
 SEXP ffi_posterior_of_sums(SEXP points_, SEXP sums)
 {
-    const struct model *model = arg_model(points_);
-    struct inducing points = arg_points(model, points_);
+    struct inducing points = arg_points(points_);
     const struct stats stats = arg_sums(sums, points.M, 0);
     double *L, *C, *beta;
     SEXP result = PROTECT(pack(NULL));
     pack_factors(result, points.M, &L, &C, &beta);
     enum status status = inducing_factor(&points, L);
     if (status == STATUS_OK)
-        status = posterior_factor(&stats, model->s2, C, beta);
+        status = posterior_factor(&stats, points.model->s2, C, beta);
     pack_status(result, status);
     return packed(result);
 }

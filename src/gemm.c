@@ -73,16 +73,10 @@ static void pack_across(int n, int k, int width, double alpha, const double *fro
                         ptrdiff_t vector, ptrdiff_t entry, double *to)
 {
     int r = 0;
-    for (; r + 4 <= n; r += 4, from += 4 * vector) {
-        const double *x0 = from, *x1 = x0 + vector, *x2 = x1 + vector, *x3 = x2 + vector;
-        double *t = to + r;
-        for (int e = 0; e < k; e++, t += width) {
-            t[0] = alpha * x0[e * entry];
-            t[1] = alpha * x1[e * entry];
-            t[2] = alpha * x2[e * entry];
-            t[3] = alpha * x3[e * entry];
-        }
-    }
+    for (; r + 4 <= n; r += 4, from += 4 * vector)
+        for (int e = 0; e < k; e++)
+            EACH (q, 4)
+                to[(size_t)e * width + r + q] = alpha * from[q * vector + e * entry];
     for (; r < n; r++, from += vector)
         for (int e = 0; e < k; e++)
             to[(size_t)e * width + r] = alpha * from[e * entry];
@@ -112,16 +106,10 @@ static void unpack(int n, int k, int width, const double *from, double *x,
                    ptrdiff_t vector, ptrdiff_t entry)
 {
     int r = 0;
-    for (; r + 4 <= n; r += 4, x += 4 * vector) {
-        const double *f = from + r;
-        double *x1 = x + vector, *x2 = x1 + vector, *x3 = x2 + vector;
-        for (int e = 0; e < k; e++, f += width) {
-            x[e * entry] = f[0];
-            x1[e * entry] = f[1];
-            x2[e * entry] = f[2];
-            x3[e * entry] = f[3];
-        }
-    }
+    for (; r + 4 <= n; r += 4, x += 4 * vector)
+        for (int e = 0; e < k; e++)
+            EACH (q, 4)
+                x[q * vector + e * entry] = from[(size_t)e * width + r + q];
     for (; r < n; r++, x += vector)
         for (int e = 0; e < k; e++)
             x[e * entry] = from[(size_t)e * width + r];

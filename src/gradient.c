@@ -122,8 +122,8 @@ void gradient_finish(const struct pulling *self, double k_sum, double *sums)
     const struct inducing *z = self->z;
     const struct adjoint *a = self->adjoint;
     double *dtheta = self->with_theta ? sums + theta_at(z) : NULL;
-    kernel_pull_self(z->model->kernel, z->columns, points_of(z), z->model->jitter,
-                     a->Kmm_bar, self->arena, sums, dtheta);
+    kernel_pull_self(z->model->kernel, z->columns, points_of(z), z->jitter, a->Kmm_bar,
+                     self->arena, sums, dtheta);
     if (!kernel_is_constant(z->model->kernel))
         kernel_pull_diagonal(z->model->kernel, points_of(z), 1.0, a->kzz_bar, 1, sums,
                              dtheta);

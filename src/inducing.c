@@ -10,20 +10,19 @@ enum status inducing_factor(struct inducing *z, double *L)
     kernel_cross(k, Z, Z, L);
     for (int m = 0; m < z->M; m++) {
         kernel_diagonal(k, rows_from(Z, m, 1), &diagonal);
-        L[(size_t)m * z->M + m] += z->model->jitter * (diagonal > 0.0 ? diagonal : 1.0);
+        L[(size_t)m * z->M + m] += z->jitter * (diagonal > 0.0 ? diagonal : 1.0);
     }
     return chol_lower(z->M, L) ? STATUS_KMM_NOT_PD : STATUS_OK;
 }
 
-enum status inducing_ladder(struct model *model, struct inducing *z, double most,
-                            double *L)
+enum status inducing_ladder(struct inducing *z, double most, double *L)
 {
     enum status status = inducing_factor(z, L);
     while (status != STATUS_OK) {
-        const double next = model->jitter > 0.0 ? 10.0 * model->jitter : 1e-15;
+        const double next = z->jitter > 0.0 ? 10.0 * z->jitter : 1e-15;
         if (next > most)
             return status;
-        model->jitter = next;
+        z->jitter = next;
         status = inducing_factor(z, L);
     }
     return status;

@@ -10,6 +10,7 @@ struct inducing {
     int M, columns; /* Z is M x columns, leading dimension M */
     const double *Z;
     const double *L; /* M x M lower, or NULL, see inducing_whiten() */
+    double jitter;   /* added to k(Z, Z), relative to each k(z, z) */
 };
 
 static inline struct rows points_of(const struct inducing *z)
@@ -20,10 +21,8 @@ static inline struct rows points_of(const struct inducing *z)
 /* Computes L and sets z->L. */
 enum status inducing_factor(struct inducing *z, double *L);
 
-/* Calls inducing_factor() with the model's jitter, then 10 times as much (1e-15 after 0), ... <= most, until it
- * succeeds. The model of z keeps the jitter that works. */
-enum status inducing_ladder(struct model *model, struct inducing *z, double most,
-                            double *L);
+/* Calls inducing_factor() with z->jitter, then 10 times as much (1e-15 after 0), ... <= most, until it succeeds. */
+enum status inducing_ladder(struct inducing *z, double most, double *L);
 
 /* Computes A = L^{-1} K diag(scale) from K (M x n) = k(Z, X); without L, A = K diag(scale).  A may be K. */
 void inducing_whiten(const struct inducing *z, int n, const double *scale,

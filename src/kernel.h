@@ -82,6 +82,5 @@ int kernel_is_constant(const struct kernel *k);
 /* A Gaussian process with noise, in the units of the scaled data. */
 struct model {
     const struct kernel *kernel;
-    double s2;     /* noise variance of a row with weight 1 */
-    double jitter; /* added to k(Z, Z), relative to each k(z, z) */
+    double s2; /* noise variance of a row with weight 1 */
 };

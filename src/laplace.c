@@ -257,8 +257,8 @@ const double *laplace_slopes(struct pass *pass, const void *self, sink_add *add,
     solve_lower_t(z->M, z->M, z->L, sums); /* Lbar = -tril(L^{-T} Abar A') */
     scale_by(MM, -1.0, sums);
     chol_adjoint(z->M, z->L, sums, Kmm_bar);
-    kernel_pull_self(k, z->columns, points_of(z), z->model->jitter, Kmm_bar,
-                     pass->plan.arena, NULL, dtheta);
+    kernel_pull_self(k, z->columns, points_of(z), z->jitter, Kmm_bar, pass->plan.arena,
+                     NULL, dtheta);
     return sums + MM;
 }
 

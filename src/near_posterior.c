@@ -53,7 +53,7 @@ enum status near_posterior_run(struct near_posterior *p, double most_jitter)
 {
     struct inducing *z = &p->field.z;
     const size_t size = stats_size(z->M, 0);
-    const enum status status = inducing_ladder(p->model, z, most_jitter, p->L);
+    const enum status status = inducing_ladder(z, most_jitter, p->L);
     if (status != STATUS_OK)
         return status;
     p->sums = arena_take(p->field.plan.arena, size + MORE);

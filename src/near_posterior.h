@@ -8,12 +8,12 @@
  * neighbours. */
 struct near_posterior {
     struct near_field field; /* its targets are the rows, with ranks       */
-    struct model *model; /* model of the inducing points, whose jitter may be raised */
     double *L, *C, *beta;
     double *d; /* conditional variances of the rows and their noise, d [N]; or NULL */
     double minus_log; /* minus the log density of the scaled y */
     double *sums;
 };
+/* The jitter of the inducing points may be raised up to most_jitter. */
 enum status near_posterior_run(struct near_posterior *p, double most_jitter);
 
 /* Predicts means and both parts of the variances at new rows. */

@@ -180,9 +180,7 @@ enum status evaluation_begin(struct evaluation *e)
                                   p ? &e->pairing : NULL,
                                   e->objective->with_theta,
                                   e->pass.plan.arena};
-    const enum status status =
-        e->model == NULL ? inducing_factor(&e->z, e->L)
-                         : inducing_ladder(e->model, &e->z, e->most_jitter, e->L);
+    const enum status status = inducing_ladder(&e->z, e->most_jitter, e->L);
     e->summary.z = &e->z;
     e->summary.aux = e->panel.aux;
     e->summary.T = e->T;

@@ -41,8 +41,7 @@ const struct objective *objective_named(const char *name);
 struct evaluation {
     const struct objective *objective;
     struct inducing z;
-    struct model *model; /* whose jitter may be raised; or NULL */
-    double most_jitter;
+    double most_jitter; /* the jitter of z may be raised up to this value */
     struct source rows;
     struct pass pass;
     struct panel panel;

@@ -26,7 +26,7 @@ static double jitter_of_points(const struct inducing *z, double *root)
         most = root[m] > most ? root[m] : most;
     for (int m = 0; m < z->M; m++)
         root[m] = most > 0.0 ? sqrt(root[m] / most) : 1.0;
-    return z->model->jitter * most;
+    return z->jitter * most;
 }
 
 /* Computes Q = D^{-1} (V - G J G) D^{-1} with G J G = jitter B'B,  B = diag(root) L^{-T} G.  V is overwritten. */
@@ -69,7 +69,7 @@ static double transfer(const struct inducing *z, const struct stats *s,
  *   Hs   -= 2 (R + R') / s2,  R = D^{-1} Q1,  and  4 D^{-2} G + 2 (D^{-2} G J + J D^{-2} G)
  *   Lbar += tril(2 L^{-T} G D^{-2} G J)
  * Adds to Hs, and to AbarAt the part E W0 of E.  Writes E, the part of Lbar and, if k(z, z) depends on z, its adjoint
- * -z->model->jitter diag(L^{-T} G D^{-2} G L^{-1}).
+ * -z->jitter diag(L^{-T} G D^{-2} G L^{-1}).
  */
 static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
                              double jitter, const double *root, const double *C,
@@ -111,7 +111,7 @@ static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
         solve_lower_t(M, M, z->L, R);
         solve_lower_right(M, M, z->L, R);
         for (int m = 0; m < M; m++)
-            kzz_bar[m] = -z->model->jitter * R[(size_t)m * M + m];
+            kzz_bar[m] = -z->jitter * R[(size_t)m * M + m];
     }
 
     fill(MM, 0.0, E);

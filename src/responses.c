@@ -65,23 +65,31 @@ static struct site_value trial(double z)
     return v;
 }
 
+static struct site_value times(double w, struct site_value v)
+{
+    return (struct site_value){w * v.l, w * v.g, w * v.W, w * v.l3};
+}
+
+static struct site_value plus(struct site_value u, struct site_value v)
+{
+    return (struct site_value){u.l + v.l, u.g + v.g, u.W + v.W, u.l3 + v.l3};
+}
+
+/* Returns trial(-z) as a function of z. */
+static struct site_value failure(double z)
+{
+    const struct site_value v = trial(-z);
+    return (struct site_value){v.l, -v.g, v.W, -v.l3};
+}
+
 /* binomial with p = Phi(f), y successes and k failures */
 static struct site_value probit(double f, struct observed o)
 {
     const double y = o.y, k = o.size - y;
     struct site_value v = {0.0, 0.0, 0.0, 0.0};
-    if (y > 0.0) {
-        const struct site_value t = trial(f);
-        v = (struct site_value){y * t.l, y * t.g, y * t.W, y * t.l3};
-    }
-    if (k > 0.0) {
-        const struct site_value t = trial(-f);
-        v.l += k * t.l;
-        v.g -= k * t.g;
-        v.W += k * t.W;
-        v.l3 -= k * t.l3;
-    }
-    return v;
+    if (y > 0.0)
+        v = times(y, trial(f));
+    return k > 0.0 ? plus(v, times(k, failure(f))) : v;
 }
 
 /* Quasi-log-likelihood of a response with mean e^f and variance e^(p f) / c: l = c (y e^(a f) / a - e^(b f) / b) with
@@ -180,8 +188,7 @@ static struct site_value interval_logistic(double f, struct observed o)
         const double z = ((upper ? U : L) - f) / s;
         if (isinf(upper ? U : L))
             continue;
-        const struct site_value t = odds(z, upper, !upper);
-        v = (struct site_value){v.l + t.l, v.g + t.g, v.W + t.W, v.l3 + t.l3};
+        v = plus(v, odds(z, upper, !upper));
     }
     return in_f(v, s);
 }
@@ -248,12 +255,8 @@ static struct site_value interval_normal(double f, struct observed o)
     /* the density falls by e^-40 inside the interval, so the other end changes nothing */
     if (isinf(L) || (b < 0.0 && (a - b) * (a + b) > 80.0))
         return in_f(trial(b), s);
-    if (isinf(U) || (a > 0.0 && (b - a) * (b + a) > 80.0)) {
-        struct site_value t = trial(-a);
-        t.g = -t.g;
-        t.l3 = -t.l3;
-        return in_f(t, s);
-    }
+    if (isinf(U) || (a > 0.0 && (b - a) * (b + a) > 80.0))
+        return in_f(failure(a), s);
     return in_f(a < 1.0 && b > -1.0 && b - a > 4.0 ? wide_normal(a, b) : cut_normal(a, b),
                 s);
 }
@@ -316,11 +319,6 @@ const struct response *response_named(const char *name)
         if (strcmp(name, table[i].name) == 0)
             return table + i;
     return NULL;
-}
-
-static struct site_value times(double w, struct site_value v)
-{
-    return (struct site_value){w * v.l, w * v.g, w * v.W, w * v.l3};
 }
 
 static struct site_value weighted(const struct sites *s, int i, struct site_value v)

@@ -138,7 +138,7 @@ static void near_of(const char *name, int M, int s, int columns, double s2, int 
 {
     const int n = s + 1;
     const struct covariance c = covariance_new(name, columns, columns);
-    const struct model model = {&c.kernel, s2, 0.0};
+    const struct model model = {&c.kernel, s2};
     const struct inducing z = {.model = &model, .M = M};
     struct near p = {.z = &z, .s = s, .columns = columns};
     double *rows = array(near_rows_size(s, columns));
@@ -202,7 +202,7 @@ static void near_singular(void)
     double X[] = {0.5, 0.5, 0.5, 0.7}, scale[] = {1.0, 1.0, 1.0, 1.0};
     double y[] = {1.0, 1.0, 1.0}, a[2] = {0.0, 0.0}, u[3], r[2], mean = 0.0, left = 0.0;
     const double *columns[] = {a, a, a, a};
-    const struct model model = {&c.kernel, 0.0, 0.0};
+    const struct model model = {&c.kernel, 0.0};
     const struct inducing z = {.model = &model, .M = 2};
     struct near p = {&z, 3, 1, X, scale, y, columns, NULL, 0.0};
     CHECK(near_condition(&p, array(near_size(3)), u, r, &mean, &left) == STATUS_OK);

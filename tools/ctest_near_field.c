@@ -267,11 +267,8 @@ static void field_of(const char *kernel, int N, int s, int weighted, int threads
     const struct field_oracle o = oracle_of(&p, X, NEW, s);
     const struct rows_answer want = rows_wanted(&o, rank);
 
-    struct model model = {&p.covariance.kernel, p.s2, p.jitter};
-    struct near_posterior q = {.model = &model};
-    q.field =
-        (struct near_field){.z = problem_points(&p), .rank = rank, .s = s, .few = s};
-    q.field.z.model = &model;
+    struct near_posterior q = {
+        .field = {.z = problem_points(&p), .rank = rank, .s = s, .few = s}};
     q.field.rows = q.field.targets = source_of(N, COLUMNS, p.X, p.y, p.scale);
     q.field.plan = plan_for(
         &(struct plan){.threads = threads, .memory = memory, .arena = &arrays}, N, block);

@@ -24,8 +24,8 @@ static double second_pass(const struct pieces *pass, const struct adjoint *a, do
         kernel_pull(z->model->kernel, points_of(z), rows_of(b), piece->K, Kmx_bar,
                     array(kernel_size(z->model->kernel, z->M)), dZ, dtheta);
     }
-    kernel_pull_self(z->model->kernel, z->columns, points_of(z), z->model->jitter,
-                     a->Kmm_bar, &arrays, dZ, dtheta);
+    kernel_pull_self(z->model->kernel, z->columns, points_of(z), z->jitter, a->Kmm_bar,
+                     &arrays, dZ, dtheta);
     return rss;
 }
 

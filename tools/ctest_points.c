@@ -35,23 +35,23 @@ static void ladder(const char *name)
 {
     const struct covariance c = covariance_new(name, 1, 1);
     double Z[] = {0.4, -0.7, 0.4, 0.9}, *L = array(16);
-    struct model model = {&c.kernel, 1.0, 0.0}, below = model;
-    struct inducing z = {&model, 4, 1, Z, NULL}, z_below = {&below, 4, 1, Z, NULL};
-    CHECK(inducing_ladder(&model, &z, 0.0, L) == STATUS_KMM_NOT_PD);
-    CHECK(model.jitter == 0.0);
-    CHECK(inducing_ladder(&model, &z, 1e-6, L) == STATUS_OK);
-    CHECK(model.jitter >= 1e-15 && model.jitter <= 1e-10);
-    below.jitter = model.jitter / 10.0;
-    CHECK(model.jitter < 2e-15 || inducing_factor(&z_below, L) == STATUS_KMM_NOT_PD);
+    const struct model model = {&c.kernel, 1.0};
+    struct inducing z = {&model, 4, 1, Z, NULL, 0.0}, below = z;
+    CHECK(inducing_ladder(&z, 0.0, L) == STATUS_KMM_NOT_PD);
+    CHECK(z.jitter == 0.0);
+    CHECK(inducing_ladder(&z, 1e-6, L) == STATUS_OK);
+    CHECK(z.jitter >= 1e-15 && z.jitter <= 1e-10);
+    below.jitter = z.jitter / 10.0;
+    CHECK(z.jitter < 2e-15 || inducing_factor(&below, L) == STATUS_KMM_NOT_PD);
     for (double start = 1e-24; start < 5e-23; start *= 10.0) { /* no rung is left out */
-        model.jitter = start;
-        CHECK(inducing_ladder(&model, &z, 1e-6, L) == STATUS_OK);
-        below.jitter = model.jitter / 10.0;
-        CHECK(inducing_factor(&z_below, L) == STATUS_KMM_NOT_PD);
+        z.jitter = start;
+        CHECK(inducing_ladder(&z, 1e-6, L) == STATUS_OK);
+        below.jitter = z.jitter / 10.0;
+        CHECK(inducing_factor(&below, L) == STATUS_KMM_NOT_PD);
     }
-    model.jitter = 1e-3; /* a start that works stays */
-    CHECK(inducing_ladder(&model, &z, 1.0, L) == STATUS_OK);
-    CHECK(model.jitter == 1e-3);
+    z.jitter = 1e-3; /* a start that works stays */
+    CHECK(inducing_ladder(&z, 1.0, L) == STATUS_OK);
+    CHECK(z.jitter == 1e-3);
 }
 
 void group_inducing(void)

@@ -132,7 +132,7 @@ static void exact(struct problem *p)
     const struct covariance *c = &p->covariance;
     const struct source rows = {
         .N = N, .columns = p->shape.columns, .X = p->X, .y = p->y, .ldx = N};
-    struct model model = {&c->kernel, p->s2, 0.0};
+    struct model model = {&c->kernel, p->s2};
     const struct evidence v = {p, &rows, &model};
     const struct matrix K = naive_kernel(c, N, p->X, N, N, p->X, N),
                         y = matrix_of(N, 1, p->y);

@@ -74,8 +74,8 @@ struct lowrank problem_aux(const struct problem *p)
 struct inducing problem_points(const struct problem *p)
 {
     struct model *model = (struct model *)array(sizeof *model / sizeof(double));
-    *model = (struct model){&p->covariance.kernel, p->s2, p->jitter};
-    return (struct inducing){model, p->shape.M, p->shape.columns, p->Z, NULL};
+    *model = (struct model){&p->covariance.kernel, p->s2};
+    return (struct inducing){model, p->shape.M, p->shape.columns, p->Z, NULL, p->jitter};
 }
 
 struct block block_rows(const struct problem *p, int first, int n)
