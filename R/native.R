@@ -54,15 +54,15 @@ native <- function(entry, ..., doing = NULL) {
   if (is.null(doing)) result else stop_on_status(result, doing)
 }
 
-# Returns list(kernel, noise, jitter) as the engine reads it. Some entry points read the kernel only.
-engine_model <- function(model, jitter = 0, kernel = model$kernel) {
+# Returns list(kernel, noise) as the engine reads it. Some entry points read the kernel only.
+engine_model <- function(model, kernel = model$kernel) {
   if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
   list(kernel = if (is.null(kernel$engine$tie)) kernel$engine else engine_kernel(kernel),
-       noise = if (missing(model)) 1 else as.double(model$noise), jitter = as.double(jitter))
+       noise = if (missing(model)) 1 else as.double(model$noise))
 }
 
 engine_points <- function(z, model, jitter = 0, kernel = model$kernel) {
-  c(engine_model(model, jitter, kernel), list(z = z))
+  c(engine_model(model, kernel), list(z = z, jitter = as.double(jitter)))
 }
 
 # Returns a posterior on inducing points z, as native_posterior() and others return it, in the form that the engine

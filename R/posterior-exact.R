@@ -22,7 +22,7 @@ posterior_at.exact <- function(p, fun, joint = FALSE) {
   factors <- replace(p$factors, "L", list(L))
   at <- native_exact_predict(factors, p$x, p$model$kernel, fun$x)
   list(mean = at$mean, var = at$variance, cov = if (joint) {
-    native(ffi_exact_covariance, engine_posterior(factors, p$x, kernel = p$model$kernel), fun$x)
+    native(ffi_covariance, engine_posterior(factors, p$x, kernel = p$model$kernel), NULL, fun$x, 0L)
   })
 }
 

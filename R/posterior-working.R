@@ -264,7 +264,7 @@ posterior_at.points <- function(p, fun, joint = FALSE) {
     at <- native_predict(p$factors, p$z, p$model, fun$x)
     var <- if (p$sor) at$sor_variance else at$sor_variance + at$unexplained
     return(list(mean = at$mean, var = var, cov = if (joint) {
-      native(ffi_covariance, engine_posterior(p$factors, p$z, p$model), fun$x, as.integer(p$sor))
+      native(ffi_covariance, engine_posterior(p$factors, p$z, p$model), p$factors$C, fun$x, as.integer(p$sor))
     }))
   }
   a <- features_of(fun, p$z, p$factors$L)

@@ -31,7 +31,7 @@ void pack_vecchia(SEXP result, const struct vecchia *whole);
     /* objective */ door(evaluate, 6) door(sums, 4) door(objective, 4)                  \
         door(gradient, 6)                                                               \
     /* posterior */ door(posterior_of_sums, 2) door(posterior, 5) door(predict, 3)      \
-        door(covariance, 3)                                                             \
+        door(covariance, 4)                                                             \
     /* divergence */ door(pf_constant, 4) door(pf_divergence, 4) door(lowrank_rows, 4)  \
     /* likelihood */ door(vecchia, 9) door(neighbours, 7)                               \
     /* effects */ door(effect_sums, 5) door(eliminate, 6) door(effect_solve, 6)         \
@@ -44,7 +44,7 @@ void pack_vecchia(SEXP result, const struct vecchia *whole);
     /* solve */ door(decorrelate, 5) door(kernel_matvecs, 6)                            \
         door(kernel_cross_matvec, 5) door(response, 4)                                  \
     /* exact */ door(exact, 5) door(exact_precision, 2)                                  \
-        door(exact_predict, 3) door(exact_covariance, 2)
+        door(exact_predict, 3)
 #define SEXP_1 SEXP
 #define SEXP_2 SEXP_1, SEXP
 #define SEXP_3 SEXP_2, SEXP

@@ -39,38 +39,18 @@ SEXP ffi_exact_precision(SEXP L_, SEXP control)
     return precision;
 }
 
-/* Reads the training rows as inducing points, with their Cholesky factor L or NULL. */
-static struct inducing arg_training(SEXP posterior)
-{
-    struct inducing z = arg_points(posterior);
-    z.L = arg_vector_or_null(list_get(posterior, "L"), "L", (size_t)z.M * z.M);
-    return z;
-}
-
 /* Returns list(mean, variance) at the rows of x_new.  posterior has the training rows z, L or NULL, and alpha. */
 SEXP ffi_exact_predict(SEXP posterior, SEXP x_new, SEXP control)
 {
-    const struct inducing z = arg_training(posterior);
+    struct inducing z = arg_points(posterior);
     struct pass pass = pass_at(x_new, &z, control);
     const int n = pass.rows->N;
     SEXP result = PROTECT(pack(NULL));
     const struct exact_predicting to = {&z, list_vector(posterior, "alpha", (size_t)z.M),
                                         pack_vector(result, "mean", n),
                                         pack_vector(result, "variance", n)};
+    z.L = arg_vector_or_null(list_get(posterior, "L"), "L", (size_t)z.M * z.M);
     pass.wants_K = 1;
     pass_run(&pass, exact_predicting_sink(&to));
     return packed(result);
-}
-
-/* Returns the covariance of f at the rows of x_new. */
-SEXP ffi_exact_covariance(SEXP posterior, SEXP x_new)
-{
-    const struct posterior p = {.z = arg_training(posterior)};
-    if (p.z.L == NULL)
-        Rf_error("internal: a covariance needs `L`");
-    const struct block b = source_whole(arg_new_rows(p.z.model, x_new));
-    SEXP covariance = PROTECT(Rf_allocMatrix(REALSXP, b.n, b.n));
-    posterior_covariance(&p, &b, 0, alloc_doubles((size_t)p.z.M * b.n), REAL(covariance));
-    UNPROTECT(1);
-    return covariance;
 }

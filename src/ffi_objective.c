@@ -112,9 +112,10 @@ SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss)
         e.summary.W0 = list_vector(sums, "AKA", (size_t)e.z.M * e.z.M);
     if (status == STATUS_OK && (status = evaluation_factor(&e)) == STATUS_OK) {
         copy(evaluation_adjoint_size(&e), e.adjoint_memory, adjoint);
-        value = evaluation_value(
-            &e, rss == R_NilValue ? evaluation_rss_of_sums(&e) : arg_number(rss, "rss"),
-            &slope);
+        value = e.objective->value(&e.summary,
+                                   rss == R_NilValue ? evaluation_rss_of_sums(&e)
+                                                     : arg_number(rss, "rss"),
+                                   &slope);
     }
     pack_value(result, status, "value", &value);
     pack_number(result, "noise", slope);

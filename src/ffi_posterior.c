@@ -60,14 +60,18 @@ SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control)
     return packed(result);
 }
 
-/* Returns the covariance of f at the rows of x, for SoR if `sor`, else for DTC. */
-SEXP ffi_covariance(SEXP posterior, SEXP x, SEXP sor)
+/* Returns the covariance of f at the rows of x, for SoR if `sor`, else for DTC.  points has L.  If C is NULL, the
+ * points are the rows of an exact posterior. */
+SEXP ffi_covariance(SEXP points, SEXP C, SEXP x, SEXP sor)
 {
-    const struct posterior *p = arg_posterior(posterior);
-    const struct block b = source_whole(arg_new_rows(p->z.model, x));
+    struct posterior p = {.z = arg_points(points)};
+    const size_t M = (size_t)p.z.M;
+    const struct block b = source_whole(arg_new_rows(p.z.model, x));
+    p.z.L = list_vector(points, "L", M * M);
+    p.C = arg_vector_or_null(C, "C", M * M);
     SEXP covariance = PROTECT(Rf_allocMatrix(REALSXP, b.n, b.n));
-    posterior_covariance(p, &b, arg_integer(sor, "sor"),
-                         alloc_doubles((size_t)p->z.M * b.n), REAL(covariance));
+    posterior_covariance(&p, &b, arg_integer(sor, "sor"), alloc_doubles(M * (size_t)b.n),
+                         REAL(covariance));
     UNPROTECT(1);
     return covariance;
 }

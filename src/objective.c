@@ -37,6 +37,7 @@ static enum status vfe_factor(struct summary *s, struct arena *arena,
     if (status != STATUS_OK || adjoint == NULL)
         return status;
     chol_inverse(M, s->C, adjoint->H);
+    s->trace = trace(M, adjoint->H);
     add_diagonal(M, -1.0 / s2, adjoint->H);
     posterior_adjoint(s->z, &s->stats, s->beta, -1.0 / s2, matrix(s, arena), adjoint);
     *adjoint->k_bar = 1.0 / (2.0 * s2);
@@ -44,17 +45,13 @@ static enum status vfe_factor(struct summary *s, struct arena *arena,
 }
 
 /* The derivative in log s2 is N/2 - (M - tr D^{-1})/2 - rss/(2 s2) - t/(2 s2),  D^{-1} = s2 (s2 I + G)^{-1}. */
-static double vfe_value(const struct summary *summary, double rss, struct arena *arena,
-                        double *slope)
+static double vfe_value(const struct summary *summary, double rss, double *slope)
 {
     const struct stats *s = &summary->stats;
     const double s2 = summary->z->model->s2,
                  logdet_D = chol_logdet(s->M, summary->C) - s->M * log(s2);
-    if (slope != NULL) {
-        double *inverse = matrix(summary, arena);
-        chol_inverse(s->M, summary->C, inverse);
-        *slope = 0.5 * (s->n - (s->M - s2 * trace(s->M, inverse)) - rss / s2 - s->t / s2);
-    }
+    if (slope != NULL)
+        *slope = 0.5 * (s->n - (s->M - s2 * summary->trace) - rss / s2 - s->t / s2);
     return 0.5 * s->n * (log_2pi + log(s2)) + 0.5 * logdet_D +
            0.5 * quadratic_form(summary, rss) + s->t / (2.0 * s2);
 }
@@ -90,13 +87,12 @@ static enum status white_factor(struct summary *s, struct arena *arena,
     return STATUS_OK;
 }
 
-static double white_value(const struct summary *s, double rss, struct arena *arena,
-                          double *slope)
+static double white_value(const struct summary *s, double rss, double *slope)
 {
     const int M = s->z->M;
     const double s2 = s->z->model->s2, *N = s->N;
     double transfer = 0.0; /* tr(G D^{-2}) = s2 tr(N - N^2) */
-    (void)arena, (void)slope;
+    (void)slope;
     for (int j = 0; j < M; j++) {
         transfer += N[(size_t)j * M + j];
         for (int i = 0; i < M; i++)
@@ -111,10 +107,9 @@ static enum status pf_factor(struct summary *s, struct arena *arena,
     return pf_evaluate(s->z, &s->stats, s->aux, s->T, s->W0, arena, &s->pf, adjoint);
 }
 
-static double pf_value(const struct summary *s, double rss, struct arena *arena,
-                       double *slope)
+static double pf_value(const struct summary *s, double rss, double *slope)
 {
-    (void)rss, (void)arena, (void)slope;
+    (void)rss, (void)slope;
     return s->pf.fit + s->pf.transfer;
 }
 
@@ -226,11 +221,6 @@ double evaluation_rss(const struct evaluation *e)
     return e->gradient[e->with_gradient ? gradient_size(&e->z) - 1 : 0];
 }
 
-double evaluation_value(struct evaluation *e, double rss, double *slope)
-{
-    return e->objective->value(&e->summary, rss, e->pass.plan.arena, slope);
-}
-
 double evaluation_rss_of_sums(const struct evaluation *e)
 {
     const struct summary *s = &e->summary;
@@ -254,7 +244,8 @@ enum status evaluation_run(struct evaluation *e, double *value, double *slope)
     evaluation_gradient(e);
     if (e->with_gradient)
         evaluation_points(e, e->summary.stats.k_sum);
-    *value = evaluation_value(e, evaluation_rss(e), e->with_gradient ? slope : NULL);
+    *value = e->objective->value(&e->summary, evaluation_rss(e),
+                                 e->with_gradient ? slope : NULL);
     return isfinite(*value) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 

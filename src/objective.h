@@ -17,8 +17,9 @@ struct summary {
     const double *T;           /* M x q: L^{-1} [b(Z), mu(Z)] */
     const double *W0;          /* M x M: A K A', if aux has p = 1 */
     double share;              /* variance of white noise divided by s2 */
-    /* results of `factor`, read by `value`: C and beta of the posterior if with_residuals; N for white noise */
-    double *C, *beta, *N;
+    /* results of `factor`, read by `value`: C and beta of the posterior if with_residuals; N for white noise; with
+     * adjoints, trace = tr (s2 I + G)^{-1} for the ELBO */
+    double *C, *beta, *N, trace;
     struct pf_terms pf;
 };
 
@@ -31,8 +32,7 @@ struct objective {
     enum status (*factor)(struct summary *s, struct arena *arena,
                           struct adjoint *adjoint);
     /* Returns the value, which reads rss if with_residuals.  Unless NULL, slope gets the derivative in log s2. */
-    double (*value)(const struct summary *s, double rss, struct arena *arena,
-                    double *slope);
+    double (*value)(const struct summary *s, double rss, double *slope);
 };
 
 /* Returns the objective with a name ("vfe", "white", "pf"), or NULL. */
@@ -71,8 +71,6 @@ enum status evaluation_factor(struct evaluation *e);
 void evaluation_gradient(struct evaluation *e);
 /* Adds the parts of the gradient from the inducing points and from k_sum of all rows. */
 void evaluation_points(struct evaluation *e, double k_sum);
-/* Returns the value.  Unless NULL, slope gets the derivative in log s2. */
-double evaluation_value(struct evaluation *e, double rss, double *slope);
 /* Returns rss, summed over the rows by evaluation_gradient(). */
 double evaluation_rss(const struct evaluation *e);
 /* Returns rss from the sums of evaluation_sums(), which loses digits near interpolation; 0 if the objective needs

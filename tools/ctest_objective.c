@@ -94,7 +94,7 @@ static struct answer table_answer(const char *name, const struct problem *p, int
     adjoint_init(M, 0, 0, array(adjoint_size(M, 0, 0)), &a);
     e.status = o->factor(&s, &arrays, gradient ? &a : NULL);
     if (!gradient) {
-        e.value = o->value(&s, residual_sum(&pass, s.beta), &arrays, NULL);
+        e.value = o->value(&s, residual_sum(&pass, s.beta), NULL);
         return e;
     }
     if (o->with_theta)
@@ -102,7 +102,7 @@ static struct answer table_answer(const char *name, const struct problem *p, int
     const double rss = second_pass(&pass, &a, e.dZ, e.dtheta);
     if (o->with_theta)
         e.dtheta[k->term->at] += *a.k_bar * pass.stats.k_sum;
-    e.value = o->value(&s, rss, &arrays, &e.noise);
+    e.value = o->value(&s, rss, &e.noise);
     return e;
 }
 

@@ -11,10 +11,10 @@ door_examples <- function() {
   post <- native_posterior(p$z, data, of, 1e-10)
   exact <- native_exact(data, of)
   norms <- posterior_norms(post, p$z, data, of)
-  model <- engine_model(of, 1e-10)
+  model <- engine_model(of)
   rows <- engine_rows(data)
-  points <- c(model, list(z = p$z))
-  post_of <- function(parts, z = p$z) c(model, list(z = z), parts)
+  post_of <- function(parts, z = p$z) c(model, list(z = z, jitter = 1e-10), parts)
+  points <- post_of(NULL)
   sums <- native_sums("vfe", NULL, p$z, data, of, 1e-10)
   adjoint <- native(ffi_objective, engine_objective("vfe"), engine_points(p$z, of, 1e-10), sums, NULL)$adjoint
   own <- post[c("L", "C", "beta")]
@@ -30,7 +30,7 @@ door_examples <- function() {
   of_groups <- factors_of_effects(sums_grouped$sums, 3L, ncol(grouped$x), groups, p$noise)
   of_groups$L <- sums_grouped$L
   near_grouped <- native_near(grouped$x[1:3, ], grouped, of, 2L, 1:20, 1e-10, keep = 2L)[c("u", "d", "rows", "r")]
-  grouped_points <- c(model, list(z = grouped$x[1:3, ]))
+  grouped_points <- post_of(NULL, grouped$x[1:3, ])
   newton <- list(enough = 1e-9, maxit = 5L, most_jitter = 1e-4)
   doors <- list(
     kernel_matrix = list(model, p$x, p$z, ec),
@@ -49,7 +49,8 @@ door_examples <- function() {
     lowrank_rows = list(model, nu, rows, ec),
     posterior = list(points, rows, 1e-4, 0L, ec),
     predict = list(post_of(own), p$x, ec),
-    covariance = list(post_of(own), p$x, 0L),
+    covariance = list(post_of(own["L"]), own$C, p$x, 0L),
+    "covariance of an exact posterior" = list(post_of(exact["L"], p$x), NULL, p$new, 0L),
     select = list(model, p$x, 3L, 1e-10),
     laplace = list(points, p$x, sites, list(beta = NULL, G = NULL), newton, 2L, ec),
     "laplace vi" = list(points, p$x, replace(sites, "variational", 1L), list(beta = 1:3 / 4, G = diag(3)), newton,
@@ -74,7 +75,6 @@ door_examples <- function() {
     "exact slopes" = list(model, rows, NULL, 1L, ec),
     exact_predict = list(post_of(exact[c("L", "alpha")], p$x), p$new, ec),
     exact_precision = list(exact$L, ec),
-    exact_covariance = list(post_of(exact["L"], p$x), p$new),
     effect_sums = list(grouped_points, groups, engine_rows(grouped), 1e-4, ec),
     eliminate = list(3L, ncol(grouped$x), groups, of_groups$sums, 0.1, ec),
     effect_solve = list(3L, ncol(grouped$x), groups, of_groups, 0.1, ec),
