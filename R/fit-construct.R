@@ -212,22 +212,23 @@ learn_stage <- function(data, s, state) {
     # z)^2, where t and z are the 97.5 % quantiles of Student's t (n - 1 degrees of freedom) and of the normal, so that
     # 95 % intervals are as wide as those of Student's t (bench/fewer.R). With few rows predictions also average over
     # the noise variance: its log has the variance attr(learned, "spread").
+    n <- without_copies(data)$n
     p <- sum(are_learned(compile_kernel(found$kernel), s)) + noise_df(data$noise_trend)
-    student <- data$n < few_rows
-    factor <- data$n / (data$n - min(p, data$n / 2)) *
-      if (student) (stats::qt(0.975, data$n - 1) / stats::qnorm(0.975))^2 else 1
+    student <- n < few_rows
+    factor <- n / (n - min(p, n / 2)) *
+      if (student) (stats::qt(0.975, n - 1) / stats::qnorm(0.975))^2 else 1
     if (factor >= 1.005) { # otherwise prints as 1.00
       state$because["scale"] <- sprintf(
         paste("Variance inflation: kernel and noise variance are multiplied by %.2f, because %d hyperparameters of",
-              "kernel and noise were estimated from %d rows%s."), factor, as.integer(p), as.integer(data$n),
+              "kernel and noise were estimated from %d rows%s."), factor, as.integer(p), as.integer(n),
         if (student) "; 95 % intervals are then as wide as those of Student's t" else "")
     }
     times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
     found$kernel <- as_kernel(set_values(found$kernel, times * kernel_values(found$kernel)))
     found$noise <- factor * found$noise
     if (!is.null(found$learned)) attr(found$learned, "factor") <- factor
-    if (!is.null(found$learned) && data$n <= uncertain_noise[["rows"]]) {
-      attr(found$learned, "spread") <- uncertain_noise["few"] / (data$n - min(p, data$n / 2))
+    if (!is.null(found$learned) && n <= uncertain_noise[["rows"]]) {
+      attr(found$learned, "spread") <- uncertain_noise["few"] / (n - min(p, n / 2))
     }
   }
   with_values <- function(found) {

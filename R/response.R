@@ -289,7 +289,8 @@ back_bounds <- function(transform, lower, upper) {
   if (is.null(transform)) return(list(lower = lower, upper = upper))
   most <- .Machine$double.xmax
   low <- pmin(untransformed(transform, lower), most) # an overflow to Inf is no lower bound
-  high <- pmax(untransformed(transform, upper), -most)
+  least <- if (transform$kind == "log") .Machine$double.xmin else -most # nor is an underflow to 0 an upper one
+  high <- pmax(untransformed(transform, upper), least)
   list(lower = low - rounding_back(transform, low), upper = high + rounding_back(transform, high))
 }
 

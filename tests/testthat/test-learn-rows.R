@@ -126,6 +126,16 @@ test_that("noise at its floor has neither sizes nor tails of its own, and sigma(
   expect_equal(sigma(fit)^2, mean(noise_at(fit, fit$data$x)))
 })
 
+test_that("the variances of few rows count copies once", {
+  d <- with_seed(1, data.frame(x = stats::runif(24)))
+  d$y <- sin(6 * d$x) + with_seed(2, 0.3 * stats::rnorm(24))
+  once <- with_seed(1, pfdtc(y ~ x, d, transform = "auto"))
+  twice <- with_seed(1, pfdtc(y ~ x, rbind(d, d[1:16, ]), transform = "auto"))
+  expect_match(twice$because[["scale"]], "from 24 rows")
+  expect_equal(attr(twice$learned, "factor"), attr(once$learned, "factor"))
+  expect_equal(twice$noise_tail, once$noise_tail)
+})
+
 test_that("the variances of few rows have the factor n / (n - p) and quantiles of Student's t", {
   d <- with_seed(1, data.frame(x = stats::runif(8)))
   d$y <- sin(6 * d$x) + with_seed(2, 0.3 * stats::rnorm(8))

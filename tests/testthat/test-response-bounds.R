@@ -135,6 +135,12 @@ test_that("bounds of the mean contain it wherever mean and sd are within theirs"
   expect_identical(open, list(lower = c(-Inf, NA), upper = c(Inf, NA)))
 })
 
+test_that("medians that underflow to 0 are below their upper bound", {
+  bounds <- back_bounds(logged(), c(-900, -800), c(-880, -799))
+  expect_identical(bounds$lower, c(0, 0))
+  expect_true(all(bounds$upper > 0))
+})
+
 test_that("bounds of the mean are infinite where they overflow", {
   # Latent sds of 40 and more, as of exp(40 sin(x)), once gave NaN bounds.
   for (t in list(logged(c(-10, 41)), power(0, c(-10, 41)))) {
