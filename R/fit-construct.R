@@ -184,12 +184,13 @@ near_training_rows <- 1e5
 # may be NULL. `exact` compares exact and Vecchia likelihood (choose_exactly()); `smoother` is a kernel that predicts as
 # well.
 learn_stage <- function(data, s, state) {
-  kernel <- if (is_open(s$kernel)) with_profile(s$kernel, "matern32", data$x) else s$kernel
-  start <- start_values(kernel, s$noise, data)
+  start <- function() {
+    start_values(if (is_open(s$kernel)) with_profile(s$kernel, "matern32", data$x) else s$kernel, s$noise, data)
+  }
   found <- if (!length(s$free)) {
-    start
+    start()
   } else if (s$hyper == "evidence") {
-    if (is.null(state$so_far)) state$so_far <- start
+    if (is.null(state$so_far)) state$so_far <- start()
     learn <- if (is_groups_only(s$kernel) && is.null(s$likelihood)) learn_groups else learn_evidence
     run_stage(state, "learn", learn(data, s, state), otherwise = {
       at <- state$so_far$at # see learn_evidence()
@@ -201,10 +202,10 @@ learn_stage <- function(data, s, state) {
       if (!is.null(rows$rows)) state$rows["learn"] <- rows$n
       drawn <- sample.int(rows$n, min(200L, rows$n)) # drawn before equal rows are merged
       z <- rows$x[if (is.null(rows$group)) drawn else unique(rows$group[drawn]), , drop = FALSE]
-      pilot <- learn_hyper(rows, z[!duplicated(z), , drop = FALSE], start, s)
+      pilot <- learn_hyper(rows, z[!duplicated(z), , drop = FALSE], start(), s)
       count_evaluations(state, "pilot", pilot)
       pilot
-    }, otherwise = start)
+    }, otherwise = start())
   }
   if (isTRUE(state$open) && length(s$free) && is_bare(s$kernel) && data$n <= exact_learning_rows) {
     # With few rows the most likely variances are too small, as in a linear model (bench/few.R). Multiply kernel

@@ -164,8 +164,9 @@ matrix_fit <- function(method, call, frame, dots) {
   }
   refuse_if(check_flag(args$workers %||% FALSE, "workers"), "workers", "cannot be combined with `x` and `y`",
             hint = "Give a formula and `data`.")
-  data <- data_from_matrix(x, y, args$weights, args$offset, args$center, args$scale,
-                           merge = merges_rows(method), likelihood = likelihood_asked(args, names(call)))
+  likelihood <- likelihood_asked(args, names(call))
+  data <- data_from_matrix(x, y, args$weights, args$offset, args$center, args$scale, merge = merges_rows(method),
+                           likelihood = likelihood)
   call[[1L]] <- as.name(method)
   fit_by_family(method, data, call, args)
 }

@@ -197,13 +197,14 @@ check_rows <- function(x, y, weights) {
 row_labels <- function(x, y) {
   if (is.data.frame(x)) return(if (is.character(attr(x, "row.names"))) row.names(x))
   own <- function(v) if (is.null(dim(v))) names(v) else rownames(v)
-  labels <- own(x) %||% own(y)
+  labels <- own(x)
+  if (is.null(labels)) labels <- own(y)
   if (length(labels) == NROW(x)) labels
 }
 
 # Returns distinct column names: x1, x2, ... for missing names.
 column_names <- function(x) {
-  names <- colnames(x) %||% character(ncol(x))
+  names <- if (is.null(colnames(x))) character(ncol(x)) else colnames(x)
   blank <- is.na(names) | !nzchar(names)
   names[blank] <- paste0("x", seq_along(names))[blank]
   make.unique(names)
