@@ -52,7 +52,7 @@ check_posterior <- function(fit, need, argument = "fit", what = user_function())
 renamed <- c(posterior = "factors", elbo = "evidence", rows = "x")
 
 with_new_names <- function(fit) {
-  if (!is.list(fit)) return(fit)
+  if (!is.list(fit) || is.character(fit$posterior) && is.null(fit$elbo) && is.null(fit$rows)) return(fit)
   old <- intersect(names(renamed)[vapply(fit[renamed], is.null, NA)], names(fit)[!vapply(fit, is.character, NA)])
   names(fit)[match(old, names(fit))] <- renamed[old]
   if (is.null(fit$posterior)) fit$posterior <- posterior_kind(fit)
@@ -182,7 +182,7 @@ check_fit_posterior <- function(fit, d, need) {
     return(need(factors = has_shapes(f, list(W = c(k, k), L = square, gamma = k, b = q, sums = length(f$sums))),
                 `factors$W` = k >= m && length(f$sums) > m^2 + k * q))
   }
-  if (!response_of(fit)$conjugate) {
+  if (!is.null(fit$likelihood)) {
     q <- functions_of_f(fit$likelihood)
     shapes <- c(list(L = square, C = q * square, beta = m * q),
                 if (q == 1L && is.null(f$inverse)) list(G = square) else list(inverse = c(m, m * q * (q + 1) / 2)))

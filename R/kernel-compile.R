@@ -79,25 +79,31 @@ compile_kernel <- function(kernel) {
   if (!is.null(kernel$engine)) return(kernel)
   parts <- if (is.null(kernel$leaves)) as_sum(kernel) else kernel
   leaves <- parts$leaves
-  met <- integer()
-  groups <- list() # columns of the table
+  met <- of_term <- of_leaf <- n <- integer() # for each kind of parameter, and how many there are
+  kind <- character()
+  held <- of_mean <- logical()
+  values <- numeric()
   for (t in seq_along(parts$terms)) {
     term <- parts$terms[[t]]
-    for (l in setdiff(term$leaves, met)) {
-      for (what in factor_parameters[[c(leaves[[l]]$profile, "se")[1L]]]) { # "se" if still to be chosen
-        groups[[length(groups) + 1L]] <- list(t, l, what, parameter_count(leaves[[l]], what), leaves[[l]][[what]],
-                                              what %in% leaves[[l]]$held, FALSE)
+    for (l in c(setdiff(term$leaves, met), 0L)) { # the variance is last
+      leaf <- if (l) leaves[[l]]
+      for (what in if (l) factor_parameters[[c(leaf$profile, "se")[1L]]] else "variance") { # "se" if still to be chosen
+        given <- if (l) leaf[[what]] else term$variance
+        count <- if (l) parameter_count(leaf, what) else 1L
+        of_term <- c(of_term, t)
+        of_leaf <- c(of_leaf, l)
+        kind <- c(kind, what)
+        n <- c(n, count)
+        held <- c(held, what %in% leaf$held)
+        of_mean <- c(of_mean, !l && identical(leaves[[term$leaves[1L]]]$profile, "mean"))
+        values <- c(values, rep_len(if (is.null(given)) NA_real_ else as.double(given), count))
       }
     }
     met <- c(met, term$leaves)
-    groups[[length(groups) + 1L]] <- list(t, 0L, "variance", 1L, term$variance, FALSE,
-                                          identical(leaves[[term$leaves[1L]]]$profile, "mean"))
   }
-  n <- vapply(groups, `[[`, 0, 4L)
-  each <- function(i) rep(unlist(lapply(groups, `[[`, i)), n)
-  values <- Map(function(group, n) as.double(rep_len(if (is.null(group[[5L]])) NA else group[[5L]], n)), groups, n)
-  table <- list2DF(list(term = each(1L), leaf = each(2L), what = each(3L), at = sequence(n), held = each(6L),
-                        mean = each(7L)))
+  table <- structure(list(term = rep(of_term, n), leaf = rep(of_leaf, n), what = rep(kind, n), at = sequence(n),
+                          held = rep(held, n), mean = rep(of_mean, n)),
+                     class = "data.frame", row.names = .set_row_names(sum(n)))
   terms <- lapply(parts$terms, `[[`, "leaves")
   tied <- any(table$what == "additive.share") ||
     any(vapply(leaves, function(leaf) !is.null(leaf$shared) && has_shared(leaf), NA))
@@ -112,7 +118,7 @@ compile_kernel <- function(kernel) {
            isotropic = as.integer(isTRUE(leaf$isotropic)), power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]),
            correlation = leaf$correlation, table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
              if (!is.null(leaf$given)) c(leaf$given))
-    }), values = unlist(values),
+    }), values = values,
       terms = lapply(if (is.null(tie)) terms else tie$terms, as.integer), tie = tie[c("M", "weights")],
       rotation = if (any(lengths(lapply(leaves, `[[`, "rotation")))) matrix_of_rotation(rotation_of(parts)),
       warp = if (!is.null(warp)) unlist(lapply(seq_len(max(warp$inputs)), function(column) { # knots and values there

@@ -197,8 +197,8 @@ native_exact_evidence <- function(data, model, control = NULL, at = engine_input
   if (is.null(to$kernel$slopes) && result$status == 0L) result else as_value(result, to)
 }
 
-native_exact_predict <- function(posterior, x, kernel, x_new) {
-  .Call(ffi_exact_predict, engine_posterior(posterior, x, kernel = kernel), x_new, engine_control(nrow(x_new)))
+native_exact_predict <- function(posterior, x, kernel, x_new, control = NULL) {
+  .Call(ffi_exact_predict, engine_posterior(posterior, x, kernel = kernel), x_new, engine_control(nrow(x_new), control))
 }
 
 # Returns the numbers of the s nearest rows of x, nearest first (in lengthscales; ties by number), for each row of

@@ -20,7 +20,7 @@ posterior_at.exact <- function(p, fun, joint = FALSE) {
     line(sprintf("standard deviations of %.0f rows given %d", as.double(fun$n), rows))
   }
   factors <- replace(p$factors, "L", list(L))
-  at <- native_exact_predict(factors, p$x, p$model$kernel, fun$x)
+  at <- native_exact_predict(factors, p$x, p$model$kernel, fun$x, p$control)
   list(mean = at$mean, var = at$variance, cov = if (joint) {
     native(ffi_covariance, engine_posterior(factors, p$x, kernel = p$model$kernel), NULL, fun$x, 0L)
   })
