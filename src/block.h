@@ -2,7 +2,8 @@
 
 #include <stddef.h>
 
-#define PI 3.14159265358979323846
+#define PI      3.14159265358979323846
+#define LOG_2PI 1.837877066409345483560659472811
 
 static inline int min_int(int a, int b)
 {
@@ -31,7 +32,7 @@ static inline struct rows rows_from(struct rows r, int first, int n)
 /* Returns a view of the rows from `first` on, or of the first `most` of these. */
 static inline struct rows rows_tile(struct rows r, int first, int most)
 {
-    return rows_from(r, first, r.n - first < most ? r.n - first : most);
+    return rows_from(r, first, min_int(r.n - first, most));
 }
 
 static inline const double *rows_column(struct rows r, int j)

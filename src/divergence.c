@@ -70,9 +70,7 @@ static void pairs_block(const void *self, const struct visit *v)
            *rows = scratch + source_size(pass->rows, pass->plan.block);
 
     copy((size_t)q * here->n, find_rows(d, here, rows), R_signed);
-    for (int i = 0; i < here->n; i++)
-        for (int j = 0; j < q; j++)
-            R_signed[(size_t)i * q + j] *= aux->sign[j];
+    scale_rows(q, here->n, aux->sign, R_signed);
     fill((size_t)M * here->n, 0.0, AE);
     for (int c = 0; c < pass->plan.n_blocks; c++) {
         const struct block there = pass_block(pass, c, scratch);
@@ -107,7 +105,7 @@ static void constant_block(const void *self, const struct visit *v)
         pairs_add(aux->kernel, here, &there, aux->q, find_rows(d, &there, rows), pair,
                   out);
         if (aux->p)
-            v->sums[0] += pairs_sum_squares(aux->kernel, here, &there, pair);
+            v->sums[0] += sum_squares((size_t)here->n * there.n, pair);
     }
     const double *R = find_rows(d, here, rows);
     for (int i = 0; i < here->n; i++)

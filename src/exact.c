@@ -5,8 +5,6 @@
 #include "kernel_pull.h"
 #include "linalg.h"
 
-static const double log_2pi = 1.837877066409345483560659472811;
-
 enum { columns_at_a_time = 256, columns_of_a_block = 96 };
 
 /* Returns the noise variance of row i. */
@@ -26,8 +24,7 @@ static enum status factor(struct exact *e)
         const int left = n - start;
         if (e->pass.plan.interrupt != NULL)
             e->pass.plan.interrupt();
-        if (chol_columns(n, start, left < columns_at_a_time ? left : columns_at_a_time,
-                         K))
+        if (chol_columns(n, start, min_int(left, columns_at_a_time), K))
             return STATUS_EXACT_NOT_PD;
     }
     /* Fails if a pivot is NaN, or is no larger than its rounding error. */
@@ -74,7 +71,7 @@ enum status exact_run(struct exact *e, double *value)
     pass_run(&pass, row_sink(e, columns_add, 0, 0));
     const enum status status = factor(e);
     if (status == STATUS_OK)
-        *value = 0.5 * (n * log_2pi + chol_logdet(n, e->L) +
+        *value = 0.5 * (n * LOG_2PI + chol_logdet(n, e->L) +
                         dot((size_t)n, e->pass.rows->y, e->alpha));
     return status;
 }

@@ -125,7 +125,7 @@ static void squared_chords(const struct factor *f, struct rows Z, struct rows X,
         S[i] = 0.0;
     for (int j = 0; j < f->d; j++)
         for (int first = 0; first < M; first += FACTOR_ARC) {
-            const int some = M - first < FACTOR_ARC ? M - first : FACTOR_ARC;
+            const int some = min_int(M - first, FACTOR_ARC);
             const double *z = rows_column(Z, f->column[j]) + first,
                          *x = rows_column(X, f->column[j]);
             for (int m = 0; m < some; m++)
@@ -188,10 +188,10 @@ static void correlations(const struct factor *f, struct rows Z, struct rows X, d
 {
     int of_z[FACTOR_ARC], of_x[FACTOR_ARC];
     for (int first = 0; first < Z.n; first += FACTOR_ARC) {
-        const int some = Z.n - first < FACTOR_ARC ? Z.n - first : FACTOR_ARC;
+        const int some = min_int(Z.n - first, FACTOR_ARC);
         factor_levels(f, rows_from(Z, first, some), of_z);
         for (int from = 0; from < X.n; from += FACTOR_ARC) {
-            const int rows = X.n - from < FACTOR_ARC ? X.n - from : FACTOR_ARC;
+            const int rows = min_int(X.n - from, FACTOR_ARC);
             factor_levels(f, rows_from(X, from, rows), of_x);
             for (int i = 0; i < rows; i++) {
                 double *out = S + (size_t)(from + i) * Z.n + first;

@@ -63,7 +63,7 @@ static void pull_scaled(const struct factor *f, struct rows Z, struct rows X,
 {
     const int M = Z.n, n = X.n;
     for (int i = 0; i < n; i += FACTOR_ROWS, w += (size_t)FACTOR_ROWS * M) {
-        const int rows = n - i < FACTOR_ROWS ? n - i : FACTOR_ROWS;
+        const int rows = min_int(n - i, FACTOR_ROWS);
         for (int j = 0; j < f->d; j++) {
             /* below 1e-290 a lengthscale is 0 for the kernel, but u must not be infinite */
             const double *z = rows_column(Z, f->column[j]),
@@ -98,7 +98,7 @@ static void pull_periodic(const struct factor *f, struct rows Z, struct rows X,
     double c[FACTOR_ARC], s[FACTOR_ARC], of_period = 0.0, of_lengthscale = 0.0;
     for (int j = 0; j < f->d; j++)
         for (int first = 0; first < M; first += FACTOR_ARC) {
-            const int some = M - first < FACTOR_ARC ? M - first : FACTOR_ARC;
+            const int some = min_int(M - first, FACTOR_ARC);
             const double *z = rows_column(Z, f->column[j]) + first;
             for (int m = 0; m < some; m++)
                 factor_on_circle(z[m], factor_period(f), c + m, s + m);

@@ -89,9 +89,10 @@ static void from_1(int n, const int *row, int *to)
 SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
 {
     const struct model *model = arg_model(model_);
+    const struct source *rows = arg_new_rows(model, x);
     const double tol = arg_number(tolerance, "tolerance");
     struct select_state s = {.kernel = model->kernel,
-                             .rows = source_whole(arg_new_rows(model, x)),
+                             .X = matrix_rows(rows->N, rows->X),
                              .most = arg_count(m, "m")};
     s.pivot = alloc_integers((size_t)s.most);
     select_start(&s, scratch_arena(R_NilValue));

@@ -121,7 +121,8 @@ static enum status fit(struct laplace *l, SEXP start, SEXP stop)
 /* Adds the log marginal likelihood to the result, with its penalty if want > 0 and its gradient if want > 1. */
 static void evidence(struct laplace *l, int want, SEXP result)
 {
-    pack_number(result, "evidence", laplace_evidence(l));
+    pack_number(result, "evidence",
+                l->variational ? -l->mode.psi : newton_evidence(&l->mode));
     if (want == 0)
         return;
     double *zeta = pack_vector(result, "shift", l->z.M);

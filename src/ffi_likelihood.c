@@ -64,7 +64,7 @@ void arg_neighbours(SEXP s, int n, int *few, int *most)
     if (v[0] < 0 || last < v[0])
         Rf_error("internal: `s` must be at least 0 and not decrease");
     *few = v[0] < n ? v[0] : n;
-    *most = last < n ? last : n;
+    *most = min_int(last, n);
 }
 
 /* Returns the rows of x with the numbers `query_rows`, or the rows of `query` if that is NULL. */

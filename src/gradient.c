@@ -27,7 +27,7 @@ double gradient_block(const struct adjoint *adjoint, const struct block *b,
 static size_t pairing_size(const struct pairing *p)
 {
     const int M = p->pass->z->M, n = p->pass->plan.block;
-    return 2 * (size_t)M * n + pairs_size(n, n) + source_size(p->pass->rows, n);
+    return ((size_t)2 * M + n) * n + source_size(p->pass->rows, n);
 }
 
 /* Returns A K of a block (M x n_b), which is kept or computed in the scratch.  `again` computes it anew. */
@@ -39,7 +39,7 @@ static const double *pairing_AK(const struct pairing *p, const struct block *her
     const size_t Mn = (size_t)M * pass->plan.block;
     double *AK = b < pass->kept ? p->AK + (size_t)b * Mn : work, *A_c = work + Mn,
            *pair = A_c + Mn,
-           *scratch = pair + pairs_size(pass->plan.block, pass->plan.block);
+           *scratch = pair + (size_t)pass->plan.block * pass->plan.block;
     if (b < pass->kept && !again)
         return AK;
     fill((size_t)M * here->n, 0.0, AK);

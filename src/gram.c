@@ -3,11 +3,6 @@
 
 /* ---- pairs of blocks -------------------------------------------------------------------------- */
 
-size_t pairs_size(int n_b, int n_c)
-{
-    return (size_t)n_b * n_c;
-}
-
 void pairs_kernel(const struct kernel *k, const struct block *b, const struct block *c,
                   double *K)
 {
@@ -17,10 +12,10 @@ void pairs_kernel(const struct kernel *k, const struct block *b, const struct bl
 }
 
 void pairs_add(const struct kernel *k, const struct block *b, const struct block *c,
-               int m, const double *P_c, double *work, double *out_b)
+               int m, const double *P_c, double *K_cb, double *out_b)
 {
-    pairs_kernel(k, b, c, work);
-    mult_AB(m, c->n, b->n, 1.0, P_c, work, 1.0, out_b);
+    pairs_kernel(k, b, c, K_cb);
+    mult_AB(m, c->n, b->n, 1.0, P_c, K_cb, 1.0, out_b);
 }
 
 /* The number of rows of b that are processed at a time.  Their kernel values stay in the nearest cache. */
@@ -28,7 +23,7 @@ enum { ROWS = 2 * STRIP_ROWS };
 
 size_t pairs_both_size(int n_b, int n_c)
 {
-    return pairs_size(n_b < ROWS ? n_b : ROWS, n_c);
+    return (size_t)min_int(n_b, ROWS) * n_c;
 }
 
 void pairs_add_both(const struct kernel *k, const struct block *b, const struct block *c,
@@ -41,7 +36,7 @@ void pairs_add_both(const struct kernel *k, const struct block *b, const struct 
         const int n = some.n;
         kernel_cross(k, rows_of(c), some, work);
         for (int r = 0; r < n; r += STRIP_ROWS)
-            strip_products(linalg_lanes(), c->n, n - r < STRIP_ROWS ? n - r : STRIP_ROWS,
+            strip_products(linalg_lanes(), c->n, min_int(n - r, STRIP_ROWS),
                            work + (size_t)r * c->n, m, ldp, p_c,
                            itself ? NULL : p_b + i + r, out_c, out_b + i + r);
     }
@@ -53,13 +48,6 @@ void pairs_unexplained(const struct kernel *k, const struct block *b,
 {
     pairs_kernel(k, b, c, E_cb);
     mult_AtB(c->n, M, b->n, -1.0, A_c, A_b, 1.0, E_cb);
-}
-
-double pairs_sum_squares(const struct kernel *k, const struct block *b,
-                         const struct block *c, double *work)
-{
-    pairs_kernel(k, b, c, work);
-    return sum_squares((size_t)b->n * c->n, work);
 }
 
 /* ---- passes ------------------------------------------------------------------------------------- */
@@ -108,9 +96,9 @@ static void cross_matvec_add(const void *self, const struct visit *v)
     double *out = to->out + v->block.first;
     fill((size_t)v->block.n, 0.0, out);
     for (int start = 0; start < others->N; start += to->block) {
-        const int left = others->N - start, n = left < to->block ? left : to->block;
+        const int n = min_int(others->N - start, to->block);
         const struct block there =
-            source_block(others, start, n, v->work + pairs_size(to->block, to->block));
+            source_block(others, start, n, v->work + (size_t)to->block * to->block);
         pairs_add(to->kernel, &v->block, &there, 1, to->u + start, v->work, out);
     }
 }
@@ -119,5 +107,5 @@ struct sink kernel_cross_matvec_sink(const struct kernel_cross_matvec *self)
 {
     const int n = self->block;
     return row_sink(self, cross_matvec_add, 0,
-                    pairs_size(n, n) + source_size(self->others, n));
+                    (size_t)n * n + source_size(self->others, n));
 }

@@ -6,11 +6,10 @@
 /* Computes K_cb = k(X_c, X_b), with the blocks' scales on both sides. */
 void pairs_kernel(const struct kernel *k, const struct block *b, const struct block *c,
                   double *K_cb);
-size_t pairs_size(int n_b, int n_c);
 
-/* Computes out_b (m x n_b) += P_c K_cb for P_c (m x n_c), which belongs to the rows of block c. */
+/* Computes K_cb and out_b (m x n_b) += P_c K_cb for P_c (m x n_c), which belongs to the rows of block c. */
 void pairs_add(const struct kernel *k, const struct block *b, const struct block *c,
-               int m, const double *P_c, double *work, double *out_b);
+               int m, const double *P_c, double *K_cb, double *out_b);
 
 /* Adds both products of a pair of blocks, without scales: out_b += K_cb'p_c and, if c is not b, out_c += K_cb p_b.
  * Each p and out has m vectors with leading dimension ldp. */
@@ -23,10 +22,6 @@ void pairs_add_both(const struct kernel *k, const struct block *b, const struct 
 void pairs_unexplained(const struct kernel *k, const struct block *b,
                        const struct block *c, int M, const double *A_b, const double *A_c,
                        double *E_cb);
-
-/* Returns the sum of K_cb^2, with the blocks' scales. */
-double pairs_sum_squares(const struct kernel *k, const struct block *b,
-                         const struct block *c, double *work);
 
 /* A sink for out (n x N) = k(X, x), with n points X and the rows x of the pass. */
 struct kernel_matrix {

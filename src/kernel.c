@@ -94,24 +94,24 @@ int kernel_is_single(const struct kernel *k)
 /* ---- values ---------------------------------------------------------------------------- */
 
 /* Adds a factor to s.  Returns 0 if it has no closed form or there are too many. */
-static int strips_factor(struct strips *s, const struct factor *f)
+static int strips_factor(struct strip_kernel *s, const struct factor *f)
 {
     if (f->profile->closed == NULL || s->n_factors == STRIP_MOST_FACTORS ||
-        s->kernel.d + f->d > STRIP_MOST_INPUTS)
+        s->d + f->d > STRIP_MOST_INPUTS)
         return 0;
     s->factor[s->n_factors++] = (struct strip_factor){f->profile->closed, f->d};
-    for (int j = 0; j < f->d; j++, s->kernel.d++) {
-        s->column[s->kernel.d] = f->column[j];
-        s->rate[s->kernel.d] = factor_rate(f, j);
+    for (int j = 0; j < f->d; j++, s->d++) {
+        s->column[s->d] = f->column[j];
+        s->rate[s->d] = factor_rate(f, j);
     }
     return 1;
 }
 
 int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
-                  struct strips *s)
+                  struct strip_kernel *s)
 {
-    s->n_factors = 0;
-    s->kernel = (struct strip_kernel){n_terms, 0, s->term, s->factor, s->column, s->rate};
+    s->n_terms = n_terms;
+    s->n_factors = s->d = 0;
     for (int i = 0; i < n_terms; i++, t++) {
         if (i == STRIP_MOST_FACTORS || t->n_factors == 0)
             return 0;
@@ -127,10 +127,10 @@ int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
 static int strips_of_terms(const struct kernel *k, const struct term *t, int n_terms,
                            struct rows Z, struct rows X, double *K)
 {
-    struct strips s;
+    struct strip_kernel s;
     if (!kernel_strips(k, t, n_terms, &s))
         return 0;
-    strip_values(linalg_lanes(), &s.kernel, Z, X, K);
+    strip_values(linalg_lanes(), &s, Z, X, K);
     return 1;
 }
 

@@ -64,18 +64,9 @@ void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip
 const struct factor *kernel_factor(const struct kernel *k, const struct term *t, int i);
 /* Returns 1 for a single stationary factor with lengthscales. */
 int kernel_is_single(const struct kernel *k);
-/* The terms of a kernel in the form that strip.h needs. */
-struct strips {
-    struct strip_kernel kernel;
-    struct strip_term term[STRIP_MOST_FACTORS];
-    struct strip_factor factor[STRIP_MOST_FACTORS];
-    int n_factors, column[STRIP_MOST_INPUTS];
-    double rate[STRIP_MOST_INPUTS];
-};
-
 /* Describes n_terms terms from t on in the form of strip.h. Returns 0 if they do not have that form. */
 int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
-                  struct strips *s);
+                  struct strip_kernel *s);
 /* Returns 1 if the kernel has one term and k(x, x) is constant. */
 int kernel_is_constant(const struct kernel *k);
 

@@ -23,7 +23,7 @@ static int has_slope(const struct factor *f, const double *direction)
 /* Returns 2 pi / period. */
 static double turn_of(const struct factor *f)
 {
-    return 2.0 * acos(-1.0) / f->parameter[1];
+    return 2.0 * PI / factor_period(f);
 }
 
 /*
@@ -45,7 +45,7 @@ static void add_slope(const struct factor *f, int j, double share, struct rows Z
                 *out += share * (2.0 * (*w * ((x[i] - z[m]) * rate)) * rate);
             } else if (metric == METRIC_PERIODIC) {
                 const double rate = fmin(factor_rate(f, 0), 1e145), turn = turn_of(f),
-                             apart = remainder(x[i] - z[m], f->parameter[1]);
+                             apart = remainder(x[i] - z[m], factor_period(f));
                 *out += share * (2.0 * turn * (*w * sin(turn * apart) * rate * rate));
             } else if (metric != METRIC_GROUP || of_x[i] == of_z[m]) {
                 *out += share * (*w * factor_input_slope(f, j, rows_from(Z, m, 1)));

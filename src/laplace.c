@@ -146,11 +146,6 @@ enum status laplace_mode(struct laplace *l, double enough, int maxit)
     return status == STATUS_OK && l->by_majorant ? STATUS_INNER_NOT_PD : status;
 }
 
-double laplace_evidence(const struct laplace *l)
-{
-    return l->variational ? -l->mode.psi : newton_evidence(&l->mode);
-}
-
 /* ---- residual variances, and derivatives through W -------------------------------------------- */
 
 /* Returns the W that counts in the penalty: 0 if W is negative, because such a row has no information. */

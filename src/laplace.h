@@ -68,9 +68,6 @@ const double *laplace_slopes(struct pass *pass, const void *self, sink_add *add,
 void laplace_pull(const struct inducing *z, const struct visit *v, double *bar,
                   const double *dE, int extra, double *work);
 
-/* Returns log Z, or the variational bound. */
-double laplace_evidence(const struct laplace *l);
-
 /* A sink for value [S], the sums of l over the rows at S vectors u (the rows of U, S x M). */
 struct paths {
     int M, S;

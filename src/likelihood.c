@@ -42,7 +42,8 @@ static void gather(const struct likelihood *l, int s, const int *near, int own, 
     }
 }
 
-int likelihood_neighbours(const struct likelihood *l, int t)
+/* Returns the number of neighbours of term t. */
+static int neighbours_of(const struct likelihood *l, int t)
 {
     const int *near = l->neighbours + (size_t)t * l->s;
     int s = 0;
@@ -104,10 +105,10 @@ static void terms_add(const void *self, const struct visit *v)
     enum status status = STATUS_OK;
     vecchia_init(k, l->q, v->sums, &sum);
     for (int t = v->block.first, end = t + v->block.n; t < end && status == STATUS_OK;) {
-        const int s = likelihood_neighbours(l, t), first = t;
+        const int s = neighbours_of(l, t), first = t;
         do
             t++;
-        while (t < end && t < first + lanes->lanes && likelihood_neighbours(l, t) == s &&
+        while (t < end && t < first + lanes->lanes && neighbours_of(l, t) == s &&
                has_information(l, t) == has_information(l, first));
         status = add_terms(l, first, t - first, s, &to, &sum);
     }

@@ -26,6 +26,3 @@ struct likelihood {
 /* Adds all terms to `whole`. Each block has its own sum, and the sums are added in order, so that the number of
  * threads does not change the result. */
 enum status likelihood_run(struct likelihood *l, struct vecchia *whole);
-
-/* Returns the number of neighbours of term t. */
-int likelihood_neighbours(const struct likelihood *l, int t);

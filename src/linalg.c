@@ -321,11 +321,8 @@ void chol_adjoint(int n, const double *L, double *Lbar, double *Kbar)
 {
     clear_upper(n, Lbar);
     mult_AtB(n, n, n, 1.0, L, Lbar, 0.0, Kbar); /* L' Lbar */
-    for (int j = 0; j < n; j++)                 /* (Phi + Phi') / 2, Phi = tril(.) */
-        for (int i = j; i < n; i++) {
-            const double half = 0.5 * Kbar[(size_t)j * n + i];
-            Kbar[(size_t)j * n + i] = Kbar[(size_t)i * n + j] = half;
-        }
+    scale_by((size_t)n * n, 0.5, Kbar);         /* (Phi + Phi') / 2, Phi = tril(.) */
+    mirror_lower(n, Kbar);
     solve_lower_t(n, n, L, Kbar);     /* L^{-T} . */
     solve_lower_right(n, n, L, Kbar); /* L^{-T} . L^{-1} */
 }

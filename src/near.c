@@ -23,7 +23,7 @@ static void unexplained(const struct near *p, double *strip, double *E)
     const int n = p->s + 1;
     const struct rows X = matrix_rows(n, p->X);
     for (int j = 0; j < n; j += STRIP) {
-        const int rows = n - j, columns = rows < STRIP ? rows : STRIP;
+        const int rows = n - j, columns = min_int(rows, STRIP);
         kernel_cross(p->z->model->kernel, rows_from(X, j, rows), rows_from(X, j, columns),
                      strip);
         for (int c = 0; c < columns; c++) {

@@ -283,7 +283,7 @@ void field_run(struct near_field *f, struct sink sink)
         f->store.place[i] = -1;
     for (f->start = 0; f->start < n; f->start += f->n) {
         const int *wave = order == NULL ? NULL : order + f->start;
-        f->n = n - f->start < f->most ? n - f->start : f->most;
+        f->n = min_int(n - f->start, f->most);
         if (f->s > 0) {
             find_wave(f, wave);
             fill_store(f);

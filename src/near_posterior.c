@@ -193,8 +193,7 @@ enum status near_joint_run(struct near_joint *j)
     j->points = (struct rows){0, j->X, (int)most};
     add_points(j, arena_ints(arena, N));
     const int points = j->points.n, share = points / f->plan.threads + 1;
-    struct pass pass = {
-        .plan = plan_for(&f->plan, points, share < JOINT_POINTS ? share : JOINT_POINTS)};
+    struct pass pass = {.plan = plan_for(&f->plan, points, min_int(share, JOINT_POINTS))};
     pass_run(&pass, sum_sink(j, joint_add, (size_t)points + n, 0, n * n, j->covariance));
     finish_joint(j);
     return STATUS_OK;

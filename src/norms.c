@@ -63,8 +63,7 @@ static void T1_add(const void *self, const struct visit *to)
     const struct piece p = piece_of(all, to->number);
     const double *v = g->v + p.start;
     double *Kv = to->work, *pair = Kv + g->inner,
-           *scratch = pair + pairs_size(g->inner, g->inner),
-           *other = scratch + rows_size(g);
+           *scratch = pair + (size_t)g->inner * g->inner, *other = scratch + rows_size(g);
     const struct block own = source_block(&g->rows, p.start + p.i, p.n, scratch);
     double vKv = 0.0, vv = 0.0;
     kernel_diagonal(k, rows_of(&own), Kv);
@@ -201,9 +200,7 @@ void norms_run(struct grouping *g)
         const struct pieces all = pieces_of(g, g->t1 >= N  ? N
                                                : whole > 0 ? whole
                                                            : g->inner);
-        run_pieces(g, &all,
-                   row_sink(&all, T1_add, 0,
-                            n + pairs_size(g->inner, g->inner) + 2 * rows_size(g)));
+        run_pieces(g, &all, row_sink(&all, T1_add, 0, n + n * n + 2 * rows_size(g)));
         sum_T1(g, &all, arena_take(g->pass.plan.arena, (size_t)M));
     }
     if (g->t2 > 0) {

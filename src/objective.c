@@ -6,8 +6,6 @@
 #include "gram.h"
 #include "posterior.h"
 
-static const double log_2pi = 1.837877066409345483560659472811;
-
 /* ---- the table -------------------------------------------------------------------------------- */
 
 static double *matrix(const struct summary *s, struct arena *arena)
@@ -52,7 +50,7 @@ static double vfe_value(const struct summary *summary, double rss, double *slope
                  logdet_D = chol_logdet(s->M, summary->C) - s->M * log(s2);
     if (slope != NULL)
         *slope = 0.5 * (s->n - (s->M - s2 * summary->trace) - rss / s2 - s->t / s2);
-    return 0.5 * s->n * (log_2pi + log(s2)) + 0.5 * logdet_D +
+    return 0.5 * s->n * (LOG_2PI + log(s2)) + 0.5 * logdet_D +
            0.5 * quadratic_form(summary, rss) + s->t / (2.0 * s2);
 }
 

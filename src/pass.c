@@ -49,64 +49,45 @@ void pass_open(struct pass *p)
 struct block pass_block(const struct pass *p, int b, double *scratch)
 {
     const int start = b * p->plan.block, left = p->plan.N - start,
-              n = left < p->plan.block ? left : p->plan.block;
+              n = min_int(left, p->plan.block);
     if (p->rows == NULL)
         return (struct block){.n = n, .first = start};
     return source_block(p->rows, start, n, scratch);
 }
 
-/* Returns the memory of block b: K = k(Z, X_b), then A and the scales of FITC. */
-static double *made_of(const struct pass *p, int b, int slot)
-{
-    return b < p->kept ? p->memory + (size_t)b * made_size(p)
-                       : p->thread + (size_t)slot * thread_size(p);
-}
+/* The memory of a block: k(Z, X_b), A and the scales of FITC.  K is A unless sinks read K. */
+struct made {
+    double *K, *A, *scale;
+};
 
-static double *A_of(const struct pass *p, double *made)
+static struct made made_of(const struct pass *p, int b, int slot)
 {
-    return p->wants_K ? made + matrix_size(p) : made;
-}
-
-static struct visit visit_of(const struct pass *p, int b, int slot)
-{
-    struct visit v = {.number = b};
-    double *made = made_of(p, b, slot);
-    double *scratch = p->thread + (size_t)(slot + 1) * thread_size(p) -
-                      (p->rows ? source_size(p->rows, p->plan.block) : 0);
-    v.block = pass_block(p, b, scratch);
-    if (p->z != NULL) {
-        v.K = made;
-        v.A = A_of(p, made);
-    }
-    return v;
-}
-
-static double *fitc_scale(const struct pass *p, double *made)
-{
-    return A_of(p, made) + matrix_size(p);
+    double *K = b < p->kept ? p->memory + (size_t)b * made_size(p)
+                            : p->thread + (size_t)slot * thread_size(p);
+    double *A = p->wants_K ? K + matrix_size(p) : K;
+    return (struct made){K, A, A + matrix_size(p)};
 }
 
 /* Computes K, A and the scales of FITC for a block. */
-static void make(const struct pass *p, const struct block *b, double *made)
+static void make(const struct pass *p, const struct block *b, const struct made *to)
 {
-    kernel_cross(p->z->model->kernel, points_of(p->z), rows_of(b), made);
-    double *A = A_of(p, made), *scale = fitc_scale(p, made);
-    inducing_whiten(p->z, b->n, p->fitc ? NULL : b->scale, made, A);
+    kernel_cross(p->z->model->kernel, points_of(p->z), rows_of(b), to->K);
+    inducing_whiten(p->z, b->n, p->fitc ? NULL : b->scale, to->K, to->A);
     if (!p->fitc)
         return;
-    inducing_unexplained(p->z, b, A, scale);
+    inducing_unexplained(p->z, b, to->A, to->scale);
     for (int i = 0; i < b->n; i++) {
         const double w = weight_of(b->scale, i), s2 = p->z->model->s2;
-        scale[i] = sqrt(w * s2 / (s2 + w * scale[i]));
+        to->scale[i] = sqrt(w * s2 / (s2 + w * to->scale[i]));
     }
-    scale_columns(p->z->M, b->n, scale, A);
+    scale_columns(p->z->M, b->n, to->scale, to->A);
 }
 
 const double *pass_A(const struct pass *p, const struct block *b, double *A)
 {
     const int number = b->first / p->plan.block;
     if (p->made && number < p->kept)
-        return A_of(p, made_of(p, number, 0));
+        return made_of(p, number, 0).A;
     inducing_features(p->z, b, A);
     return A;
 }
@@ -131,12 +112,18 @@ static double *sums_of(const struct pass *p, int i)
 
 static void visit_block(const struct pass *p, int b, int slot)
 {
-    struct visit v = visit_of(p, b, slot);
-    double *made = made_of(p, b, slot);
-    if (p->z != NULL && !(p->made && b < p->kept))
-        make(p, &v.block, made);
+    const struct made made = made_of(p, b, slot);
+    double *scratch = p->thread + (size_t)(slot + 1) * thread_size(p) -
+                      (p->rows ? source_size(p->rows, p->plan.block) : 0);
+    struct visit v = {.number = b, .block = pass_block(p, b, scratch)};
+    if (p->z != NULL) {
+        v.K = made.K;
+        v.A = made.A;
+        if (!(p->made && b < p->kept))
+            make(p, &v.block, &made);
+    }
     if (p->fitc)
-        v.block.scale = fitc_scale(p, made);
+        v.block.scale = made.scale;
     v.sums = sums_of(p, p->sink.by_block ? b : slot);
     v.work = p->work + (size_t)slot * stride_of(p) + p->sink.n_sums;
     p->sink.add(p->sink.self, &v);

@@ -4,21 +4,20 @@
 
 void select_start(struct select_state *s, struct arena *arena)
 {
-    const struct block *rows = &s->rows;
-    const size_t n = (size_t)rows->n, most = (size_t)s->most;
+    const size_t n = (size_t)s->X.n, most = (size_t)s->most;
     s->A = arena_take(arena, n * most);
     s->prior = arena_take(arena, n);
     s->E = arena_take(arena, n);
     s->t = arena_take(arena, most);
     s->work = arena_take(arena, most + n);
     s->m = 0;
-    kernel_diagonal(s->kernel, rows_of(rows), s->prior);
-    copy((size_t)rows->n, s->prior, s->E);
+    kernel_diagonal(s->kernel, s->X, s->prior);
+    copy(n, s->prior, s->E);
 }
 
 int select_step(struct select_state *s, double tolerance)
 {
-    const struct rows X = rows_of(&s->rows);
+    const struct rows X = s->X;
     const int n = X.n, m = s->m;
     double *row = s->work, *column = row + s->most;
     double *a = s->A + (size_t)m * n;
@@ -70,7 +69,7 @@ void guided_start(struct guided_state *g, struct arena *arena)
     g->m = 0;
     g->first = 0.0;
     for (int from = 0; from < g->n; from += guided_block) {
-        const int n = g->n - from < guided_block ? g->n - from : guided_block;
+        const int n = min_int(g->n - from, guided_block);
         const double *V = g->V + (size_t)from * r;
         mult_AB(r, r, n, 1.0, g->P, V, 0.0, work);
         for (int i = 0; i < n; i++) {

@@ -10,7 +10,7 @@
 
 struct select_state {
     const struct kernel *kernel;
-    struct block rows;
+    struct rows X;
     int most, m; /* largest number of pivots; number taken so far */
     int *pivot;  /* rows taken [most], from 0; memory of the caller */
     /* select_start() allocates the elements below */

@@ -131,7 +131,7 @@ static void invert(struct softmax *l)
     double *whole = arena_take(l->pass->plan.arena, dim * dim),
            *columns = arena_take(l->pass->plan.arena, dim * most);
     for (int start = 0; start < n; start += most) {
-        const int width = n - start < most ? n - start : most, rows = n - start;
+        const int width = min_int(n - start, most), rows = n - start;
         chol_inverse_columns(n, l->mode.C, start, width, columns);
         for (int c = 0; c < width; c++)
             copy((size_t)rows, columns + (size_t)c * rows,

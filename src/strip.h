@@ -22,16 +22,15 @@ struct strip_term {
     int n_factors; /* at least one */
 };
 
-/* k = sum over terms of variance times factors.  A term is 0 if its exponential is denormal.  The arrays of factors
- * and inputs follow the order of the terms. */
+/* k = sum over terms of variance times factors.  A term is 0 if its exponential is denormal.  The factors and inputs
+ * follow the order of the terms. */
 struct strip_kernel {
-    /* numbers of terms and of inputs of all factors, at most STRIP_MOST_INPUTS */
-    int n_terms, d;
-    const struct strip_term *term;
-    const struct strip_factor *factor;
-    const int *column; /* columns of the inputs [d] */
+    int n_terms, n_factors, d; /* d: inputs of all factors */
+    struct strip_term term[STRIP_MOST_FACTORS];
+    struct strip_factor factor[STRIP_MOST_FACTORS];
+    int column[STRIP_MOST_INPUTS]; /* columns of the inputs [d] */
     /* 1 / lengthscale [d]; negative for numbers of levels (profile.h) */
-    const double *rate;
+    double rate[STRIP_MOST_INPUTS];
 };
 
 /* Computes K (M x n) = k(Z, X) for the M rows of Z and the n rows of X. */

@@ -9,10 +9,9 @@
 
 /* ---- coordinates of a kernel ---------------------------------------------------------------------- */
 
-/* Returns 1 for a linear mean.  Its prior variance is large, but does not change which rows are neighbours. */
 static int is_mean(const struct kernel *k, const struct term *t)
 {
-    return t->n_factors == 1 && factor_is_mean(k->factor + t->factor[0]);
+    return t->n_factors == 1 && factor_is_mean(kernel_factor(k, t, 0));
 }
 
 /* Returns the share of a term in the prior variance, counted at x'z = 1 if it is not stationary. */
@@ -59,9 +58,9 @@ static int add_factor(const struct factor *f, double share, struct coordinate *a
             break;
         case METRIC_PERIODIC: /* radius of the circle with these chords */
             n = add(at, n, f->column[j], root * fmin(factor_rate(f, j), 1e145),
-                    f->parameter[1]);
+                    factor_period(f));
             n = add(at, n, f->column[j], root * fmin(factor_rate(f, j), 1e145),
-                    -f->parameter[1]);
+                    -factor_period(f));
             break;
         case METRIC_PRODUCT: {
             const double slope =
@@ -83,7 +82,7 @@ int kernel_n_coordinates(const struct kernel *k)
     int n = 0;
     for (int t = 0; t < k->n_terms; t++)
         for (int i = 0; i < k->term[t].n_factors; i++) {
-            const struct factor *f = k->factor + k->term[t].factor[i];
+            const struct factor *f = kernel_factor(k, k->term + t, i);
             n += f->profile->metric == METRIC_PERIODIC ? 2 * f->d : f->d;
         }
     return n;
@@ -94,7 +93,7 @@ int kernel_coordinates(const struct kernel *k, struct coordinate *at)
     int n = 0;
     for (int t = 0; t < k->n_terms; t++)
         for (int i = 0; i < k->term[t].n_factors; i++)
-            n = add_factor(k->factor + k->term[t].factor[i], share_of(k, k->term + t), at,
+            n = add_factor(kernel_factor(k, k->term + t, i), share_of(k, k->term + t), at,
                            n);
     return n;
 }

@@ -22,8 +22,7 @@ static double value(struct laplace *l)
     const double sum = laplace_pass(l);
     double *inverse = l->work;
     fill(M * M, 0.0, inverse);
-    for (size_t m = 0; m < M; m++)
-        inverse[m * M + m] = 1.0;
+    add_diagonal((int)M, 1.0, inverse);
     solve_lower((int)M, (int)M, l->mode.C, inverse);
     return 0.5 * (sum_squares(M * M, inverse) + sum_squares(M, l->mode.trial) -
                   (double)M + chol_logdet((int)M, l->mode.C)) -

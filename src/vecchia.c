@@ -110,10 +110,10 @@ static void add_terms(const struct lane_rows *r, double *T)
 {
     const size_t size = triangle_size(r->n) * r->v->lanes;
     double *values = r->values;
-    struct strips strips;
+    struct strip_kernel strips;
     for (const struct term *t = r->k->term; t < r->k->term + r->k->n_terms; t++) {
         if (kernel_strips(r->k, t, 1, &strips))
-            r->v->values(&strips.kernel, r->n, r->X, T, values, values + size);
+            r->v->values(&strips, r->n, r->X, T, values, values + size);
         else
             other_values(r, t, T, values);
         values += triangles(t) * size;
@@ -125,7 +125,7 @@ static void add_slopes(const struct lane_rows *r)
     const size_t lanes = (size_t)r->v->lanes, size = triangle_size(r->n) * lanes,
                  n = (size_t)r->n * lanes;
     const double *values = r->values;
-    struct strips strips;
+    struct strip_kernel strips;
     for (const struct term *t = r->k->term; t < r->k->term + r->k->n_terms; t++) {
         if (kernel_strips(r->k, t, 1, &strips)) {
             r->v->multiply(r->n, values, r->u, r->Q + n * t->at);

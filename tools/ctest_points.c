@@ -116,7 +116,7 @@ void group_lowrank(void)
 /* Pivoted Cholesky on all of E = K, each pivot's outer product taken off. */
 static void check_pivots(const struct select_state *s, struct matrix E)
 {
-    const int n = s->rows.n;
+    const int n = s->X.n;
     for (int m = 0; m < s->m; m++) {
         int best = 0;
         for (int i = 1; i < n; i++)
@@ -145,7 +145,7 @@ static void selection(const char *name, int n, int columns, int most, int twins)
             X[(size_t)j * ldx + i] =
                 i < distinct ? uniform(-3.0, 3.0) : X[(size_t)j * ldx + i - distinct];
     struct select_state s = {.kernel = &c.kernel,
-                             .rows = {.n = n, .X = X, .ldx = ldx},
+                             .X = {n, X, ldx},
                              .most = most,
                              .m = -1,
                              .pivot = array_int(most)};

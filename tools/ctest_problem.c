@@ -124,7 +124,7 @@ static void pairs_sums(struct pieces *pass)
         for (int j = 0; j < pass->n_pieces; j++) {
             const struct piece *there = pass->piece + j;
             pairs_add(pass->z.model->kernel, &here->block, &there->block, M, there->A,
-                      array(pairs_size(here->block.n, there->block.n)), here->AK);
+                      array((size_t)here->block.n * there->block.n), here->AK);
         }
         mult_ABt(M, here->block.n, M, 1.0, here->AK, here->A, 1.0, pass->W0);
     }

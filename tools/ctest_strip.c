@@ -12,23 +12,22 @@ static const double rate[3 * INPUTS] = {0.7, 1.3, 1e-3, 0.7, 1.3, 1e-3, 0.7, 1.3
 static const char *const names[] = {"se",       "matern12",    "matern32",
                                     "matern52", "se matern52", "matern32 + matern12 se"};
 
-/* kernels live until the next one */
 static struct strip_kernel strip_of(const char *name)
 {
-    static struct strip_term term[3];
-    static struct strip_factor factor[3];
-    struct strip_kernel k = {0, 0, term, factor, column, rate};
+    struct strip_kernel k = {0};
     char word[16];
-    int read = 0, n_factors = 0;
+    int read = 0;
+    memcpy(k.column, column, sizeof column);
+    memcpy(k.rate, rate, sizeof rate);
     for (; sscanf(name, "%15s%n", word, &read) == 1; name += read) {
         if (k.n_terms == 0 || strcmp(word, "+") == 0) {
             const double variance = k.n_terms == 0 ? 1.7 : 0.9;
-            term[k.n_terms++] = (struct strip_term){variance, 0};
+            k.term[k.n_terms++] = (struct strip_term){variance, 0};
             if (k.n_terms > 1)
                 continue;
         }
-        factor[n_factors++] = (struct strip_factor){profile_of(word)->closed, INPUTS};
-        term[k.n_terms - 1].n_factors++;
+        k.factor[k.n_factors++] = (struct strip_factor){profile_of(word)->closed, INPUTS};
+        k.term[k.n_terms - 1].n_factors++;
         k.d += INPUTS;
     }
     return k;

@@ -182,9 +182,9 @@ static void pairs(const struct problem *p, int block)
                       n_c = N - from < block ? N - from : block;
             const struct block c = block_rows(p, from, n_c);
             const double *P_c = array_copy((size_t)m * n_c, P.x + (size_t)m * from);
-            double *work = array(pairs_size(n, n_c));
-            pairs_add(k, &b, &c, m, P_c, work, out);
-            squares += pairs_sum_squares(k, &b, &c, work);
+            double *K_cb = array((size_t)n * n_c);
+            pairs_add(k, &b, &c, m, P_c, K_cb, out);
+            squares += sum_squares((size_t)n * n_c, K_cb);
         }
         CHECK_ARRAY((size_t)m * n, out, PK.x + (size_t)m * first, 1e-13);
     }
