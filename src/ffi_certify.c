@@ -112,19 +112,18 @@ SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
     const struct norms norms = arg_norms(norms_, posterior, p);
     struct certifying self = {.posterior = p, .norms = &norms};
     struct pass pass = pass_at(x, &p->z, control);
+    const int M = p->z.M,
+              n = of == R_NilValue ? pass.rows->N : (int)XLENGTH(list_get(of, "prior"));
+    const struct functionals f = arg_functionals(of, 0, M, n);
+    const struct crossings crossings = arg_crossings(crossing, n);
+    SEXP result = PROTECT(pack_certified(n, &self.to));
     if (of != R_NilValue) {
-        const int M = p->z.M, n = (int)XLENGTH(list_get(of, "prior"));
-        const struct functionals f = arg_functionals(of, 0, M, n);
-        SEXP result = PROTECT(pack_certified(n, &self.to));
         certify_features(p, &norms, n, 0, f.features, f.prior, f.size, NULL,
                          alloc_doubles(3 * (size_t)M * (size_t)n), &self.to);
-        return packed(result);
+    } else {
+        self.crossings = crossing == R_NilValue ? NULL : &crossings;
+        pass_run(&pass, certifying_sink(&self));
     }
-    const int n = pass.rows->N;
-    const struct crossings crossings = arg_crossings(crossing, n);
-    self.crossings = crossing == R_NilValue ? NULL : &crossings;
-    SEXP result = PROTECT(pack_certified(n, &self.to));
-    pass_run(&pass, certifying_sink(&self));
     return packed(result);
 }
 

@@ -125,14 +125,12 @@ static void evidence(struct laplace *l, int want, SEXP result)
                 l->variational ? -l->mode.psi : newton_evidence(&l->mode));
     if (want == 0)
         return;
-    double *zeta = pack_vector(result, "shift", l->z.M);
-    laplace_penalty(l, zeta);
-    pack_number(result, "penalty", l->penalty);
+    l->zeta = pack_vector(result, "shift", l->z.M);
+    pack_number(result, "penalty", laplace_penalty(l));
     if (want > 1)
-        pack_number(
-            result, "constant",
-            laplace_gradient(l, zeta,
-                             pack_vector(result, "theta", l->z.model->kernel->n_theta)));
+        pack_number(result, "constant",
+                    laplace_gradient(
+                        l, pack_vector(result, "theta", l->z.model->kernel->n_theta)));
 }
 
 /* Computes Laplace's approximation on z, or the variational posterior, see laplace.h.
@@ -259,12 +257,10 @@ static void class_evidence(struct softmax *l, int want, SEXP result)
     pack_number(result, "evidence", newton_evidence(&l->mode));
     if (want == 0)
         return;
-    double *zeta = pack_matrix(result, "shift", l->z.M, l->q);
-    softmax_penalty(l, zeta);
-    pack_number(result, "penalty", l->penalty);
+    l->zeta = pack_matrix(result, "shift", l->z.M, l->q);
+    pack_number(result, "penalty", softmax_penalty(l));
     if (want > 1)
-        softmax_gradient(l, zeta,
-                         pack_vector(result, "theta", l->z.model->kernel->n_theta),
+        softmax_gradient(l, pack_vector(result, "theta", l->z.model->kernel->n_theta),
                          pack_vector(result, "constant", l->K));
 }
 

@@ -62,12 +62,6 @@ static int part(int n, int most, int of)
     return (each + of - 1) / of * of;
 }
 
-/* A set of vectors, the rows or columns of a matrix: entry p of vector i is x[i * vector + p * entry]. */
-struct side {
-    const double *x;
-    ptrdiff_t vector, entry;
-};
-
 /* Packs n vectors whose neighbouring entries are not side by side in x, four at a time. */
 static void pack_across(int n, int k, int width, double alpha, const double *from,
                         ptrdiff_t vector, ptrdiff_t entry, double *to)
@@ -82,22 +76,21 @@ static void pack_across(int n, int k, int width, double alpha, const double *fro
             to[(size_t)e * width + r] = alpha * from[e * entry];
 }
 
-/* Packs entries p ... p + k - 1 of the vectors i ... i + n - 1 in strips of `width` vectors. A
- * strip has the first entries of its vectors side by side, then the second entries, and so on.
- * Missing vectors of the last strip are 0. */
-static void pack(const struct shape *shape, const struct side *s, int i, int n, int p,
-                 int k, int width, double alpha, double *to)
+/* Packs entries p ... p + k - 1 of the rows i ... i + n - 1 of A in strips of `width` rows. A strip has the first
+ * entries of its rows side by side, then the second entries, and so on. Missing rows of the last strip are 0. */
+static void pack(const struct shape *shape, struct strided A, int i, int n, int p, int k,
+                 int width, double alpha, double *to)
 {
     for (; n > 0; i += width, n -= width, to += (size_t)width * k) {
         const int have = min_int(width, n);
         if (have < width)
             for (size_t e = 0; e < (size_t)width * k; e++)
                 to[e] = 0.0;
-        const double *from = s->x + i * s->vector + p * s->entry;
-        if (s->vector == 1 && have == width)
-            shape->pack(width, k, alpha, from, s->entry, to);
+        const double *from = A.x + i * A.row + p * A.column;
+        if (A.row == 1 && have == width)
+            shape->pack(width, k, alpha, from, A.column, to);
         else
-            pack_across(have, k, width, alpha, from, s->vector, s->entry, to);
+            pack_across(have, k, width, alpha, from, A.row, A.column, to);
     }
 }
 
@@ -165,7 +158,7 @@ void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
               struct strided B, double *C, ptrdiff_t row, ptrdiff_t column, int lower)
 {
     const struct shape s = shapes[widest_kind(lanes)];
-    const struct side rows = {A.x, A.row, A.column}, columns = {B.x, B.column, B.row};
+    const struct strided Bt = {B.x, B.column, B.row};
     const struct target to = {C, row, column, lower};
     double a[WIDE * DEEP], b[WIDE * DEEP];
     if (m == 0 || n == 0 || k == 0)
@@ -175,12 +168,12 @@ void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
     for (int j = 0; j < n; j += wide)
         for (int p = 0; p < k; p += deep) {
             const int width = min_int(wide, n - j), depth = min_int(deep, k - p);
-            pack(&s, &columns, j, width, p, depth, s.columns, alpha, b);
+            pack(&s, Bt, j, width, p, depth, s.columns, alpha, b);
             for (int i = 0; i < m; i += high) {
                 const int height = min_int(high, m - i);
                 if (lower && i + height <= j)
                     continue;
-                pack(&s, &rows, i, height, p, depth, s.rows, 1.0, a);
+                pack(&s, A, i, height, p, depth, s.rows, 1.0, a);
                 add_tiles(&s, &to, i, j, height, width, depth, a, b);
             }
         }
@@ -229,16 +222,16 @@ static void solve_block(const struct shape *s, int m, int n, struct strided L,
                         struct strided B, double *to, double *squares)
 {
     double l[TRIANGLE], x[SOLVED * MOST_ROWS], sum[MOST_TILE];
-    const struct side rows = {L.x, L.row, L.column}, right = {B.x, B.column, B.row};
+    const struct strided Bt = {B.x, B.column, B.row};
     for (int i = 0, used = 0; i < m;
          i += s->columns) { /* packs L before its diagonal tiles */
-        pack(s, &rows, i, min_int(s->columns, m - i), 0, i, s->columns, 1.0, l + used);
+        pack(s, L, i, min_int(s->columns, m - i), 0, i, s->columns, 1.0, l + used);
         used += i * s->columns;
     }
     for (int j = 0; j < n; j += s->rows) {
         const int columns = min_int(s->rows, n - j);
         const double *li = l;
-        pack(s, &right, j, columns, 0, m, s->rows, 1.0, x);
+        pack(s, Bt, j, columns, 0, m, s->rows, 1.0, x);
         for (int i = 0; i < m; i += s->columns) {
             s->multiply(i, x, li, sum);
             s->solve(min_int(s->columns, m - i), L.x + i * (L.row + L.column), L.row,

@@ -170,19 +170,18 @@ static void penalty_add(const void *self, const struct visit *v)
     mult_Ax(M, n, 1.0, v->A, s, 1.0, v->sums);
 }
 
-void laplace_penalty(struct laplace *l, double *zeta)
+double laplace_penalty(struct laplace *l)
 {
     const int M = l->z.M;
     if (l->variational) { /* part of the bound, which is stationary in q */
-        l->penalty = 0.0;
-        fill((size_t)M, 0.0, zeta);
+        fill((size_t)M, 0.0, l->zeta);
         fill((size_t)l->pass->rows->N, 0.0, l->s);
-        return;
+        return 0.0;
     }
     pass_run(l->pass, sum_sink(l, penalty_add, (size_t)M, 0, (size_t)M + 1, l->sums));
-    l->penalty = l->sums[M];
-    copy((size_t)M, l->sums, zeta);
-    solve_chol(M, 1, l->mode.C, zeta);
+    copy((size_t)M, l->sums, l->zeta);
+    solve_chol(M, 1, l->mode.C, l->zeta);
+    return l->sums[M];
 }
 
 /* ---- gradient ------------------------------------------------------------------------------- */
@@ -196,20 +195,15 @@ void laplace_penalty(struct laplace *l, double *zeta)
  * The variational bound has s = zeta = 0 and dE = -W / 2. The sums are Abar A' (M x M), sum (g + s - W p), and
  * dtheta.
  */
-struct pulling_mode {
-    struct laplace *l;
-    const double *zeta;
-};
 
 /* Computes the adjoint Abar of a block's A, and dE, at the start of the scratch. */
-static void gradient_bars(const struct pulling_mode *c, const struct visit *v)
+static void gradient_bars(const struct laplace *l, const struct visit *v)
 {
-    const struct laplace *l = c->l;
     const int M = l->z.M, n = v->block.n, first = v->block.first;
     const double *g = l->g + first, *W = l->W + first, *left = l->left + first;
     double *bar = v->work, *slope = bar + (size_t)M * n, *dE = slope + n,
            *p = l->p + first;
-    mult_Atx(M, n, 1.0, v->A, c->zeta, 0.0, p);
+    mult_Atx(M, n, 1.0, v->A, l->zeta, 0.0, p);
     copy((size_t)M * n, v->A, bar);
     solve_chol(M, n, l->mode.C, bar);
     for (int i = 0; i < n; i++) {
@@ -223,7 +217,7 @@ static void gradient_bars(const struct pulling_mode *c, const struct visit *v)
             column[m] = -W[i] * column[m] - 2.0 * dE[i] * a[m];
     }
     add_xyt(M, n, 1.0, l->mode.u, slope, bar);
-    add_xyt(M, n, 1.0, c->zeta, g, bar);
+    add_xyt(M, n, 1.0, l->zeta, g, bar);
 }
 
 void laplace_pull(const struct inducing *z, const struct visit *v, double *bar,
@@ -259,17 +253,16 @@ const double *laplace_slopes(struct pass *pass, const void *self, sink_add *add,
 
 static void gradient_add(const void *self, const struct visit *v)
 {
-    const struct pulling_mode *c = self;
-    const int M = c->l->z.M, n = v->block.n;
+    const struct laplace *l = self;
+    const int M = l->z.M, n = v->block.n;
     double *bar = v->work, *dE = bar + (size_t)M * n + n;
-    gradient_bars(c, v);
-    laplace_pull(&c->l->z, v, bar, dE, 1, dE + n);
+    gradient_bars(l, v);
+    laplace_pull(&l->z, v, bar, dE, 1, dE + n);
 }
 
-double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta)
+double laplace_gradient(struct laplace *l, double *dtheta)
 {
-    const struct pulling_mode c = {l, zeta};
-    return *laplace_slopes(l->pass, &c, gradient_add, (size_t)l->z.M + 2, 0, 1, l->sums,
+    return *laplace_slopes(l->pass, l, gradient_add, (size_t)l->z.M + 2, 0, 1, l->sums,
                            dtheta);
 }
 

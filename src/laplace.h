@@ -29,9 +29,9 @@ struct laplace {
     /* Arrays with a number for each row: f without offset, g, W, l3, left = E_nn, q = a'H^{-1}a and p = a'zeta
      * with zeta = H^{-1} A s.  s is the derivative of F in f through W and E at a fixed u. */
     double *f, *g, *W, *l3, *left, *q, *s, *p;
+    double *zeta; /* [M] */
     struct newton mode;
-    double *G; /* A W A', M x M */
-    double penalty;
+    double *G;       /* A W A', M x M */
     int by_majorant; /* 1 if H was factorised with the majorant's weights */
     int variational;
     /* Allocated by laplace_open().  `toward` = I + A W A' - H, and `work`, are for laplace_variational(). */
@@ -52,12 +52,12 @@ enum status laplace_variational(struct laplace *l, double enough, int maxit);
 double laplace_pass(struct laplace *l);
 int laplace_factor(struct laplace *l, const double *G);
 
-/* Computes left, q, s, zeta [M] and `penalty` = sum log(1 + W E) / 2, for F above. */
-void laplace_penalty(struct laplace *l, double *zeta);
+/* Computes left, q, s and zeta, and returns sum log(1 + W E) / 2, for F above. */
+double laplace_penalty(struct laplace *l);
 
 /* Computes p and the derivatives of F in the kernel's log parameters [n_theta].  Returns the derivative in a
  * constant added to f. */
-double laplace_gradient(struct laplace *l, const double *zeta, double *dtheta);
+double laplace_gradient(struct laplace *l, double *dtheta);
 
 /* Runs the pass for derivatives in the kernel's log parameters.  Its sums are Abar A' (M x M), `extra` numbers and
  * dtheta.  Returns the extra numbers.  `add` calls laplace_pull() with a block's Abar (`bar`, M x n, which is

@@ -273,7 +273,7 @@ static void penalty_add(const void *self, const struct visit *v)
     mult_ABt(M, n, l->q, 1.0, v->A, s, 1.0, v->sums);
 }
 
-void softmax_penalty(struct softmax *l, double *zeta)
+double softmax_penalty(struct softmax *l)
 {
     const size_t dim = (size_t)l->z.M * l->q;
     l->bar = l->pass->wants_K
@@ -284,9 +284,9 @@ void softmax_penalty(struct softmax *l, double *zeta)
     pass_run(l->pass,
              sum_sink(l, penalty_add, row_size(l),
                       3 * (size_t)l->K + (size_t)l->q * (l->q + 2), dim + 1, l->sums));
-    l->penalty = l->sums[dim];
-    copy(dim, l->sums, zeta);
-    solve_chol((int)dim, 1, l->mode.C, zeta);
+    copy(dim, l->sums, l->zeta);
+    solve_chol((int)dim, 1, l->mode.C, l->zeta);
+    return l->sums[dim];
 }
 
 /* ---- gradient --------------------------------------------------------------------------------------- */
@@ -297,10 +297,6 @@ void softmax_penalty(struct softmax *l, double *zeta)
  *
  * The sums are Abar A' (M x M), the derivatives in phi summed over rows [q], and dtheta.
  */
-struct pulling_classes {
-    struct softmax *l;
-    const double *zeta;
-};
 
 /* Replaces pz [q] = A'zeta of a row by the derivative in phi, g + s - W pz. x: scratch of K */
 static void slope_of_phi(const struct softmax *l, int row, const double *p,
@@ -333,8 +329,7 @@ static double slope_of_left(const struct softmax *l, int row, const double *p, d
 
 static void gradient_add(const void *self, const struct visit *v)
 {
-    const struct pulling_classes *c = self;
-    const struct softmax *l = c->l;
+    const struct softmax *l = self;
     const int M = l->z.M, n = v->block.n, first = v->block.first, q = l->q, K = l->K;
     const struct class_rows r = class_rows_again(l, v, v->work);
     double *slope = r.rest, *dE = slope + (size_t)q * n, *rest = dE + n,
@@ -344,7 +339,7 @@ static void gradient_add(const void *self, const struct visit *v)
         rest += (size_t)M * n;
         spread_rows(l, v, &r, bar, rest);
     }
-    mult_AtB(q, M, n, 1.0, c->zeta, v->A, 0.0, slope);
+    mult_AtB(q, M, n, 1.0, l->zeta, v->A, 0.0, slope);
     for (int i = 0; i < n; i++) {
         double *at = slope + (size_t)i * q;
         const double *p = r.p + (size_t)i * K;
@@ -354,15 +349,13 @@ static void gradient_add(const void *self, const struct visit *v)
         add_scaled((size_t)M, -2.0 * dE[i], v->A + (size_t)i * M, bar + (size_t)i * M);
     }
     mult_AB(M, q, n, 1.0, l->mode.u, slope, 1.0, bar);
-    mult_AB(M, q, n, 1.0, c->zeta, r.g, 1.0, bar);
+    mult_AB(M, q, n, 1.0, l->zeta, r.g, 1.0, bar);
     laplace_pull(&l->z, v, bar, dE, q, rest);
 }
 
-void softmax_gradient(struct softmax *l, const double *zeta, double *dtheta,
-                      double *dcenter)
+void softmax_gradient(struct softmax *l, double *dtheta, double *dcenter)
 {
-    const struct pulling_classes c = {l, zeta};
-    const double *sums = laplace_slopes(l->pass, &c, gradient_add, row_size(l) + l->z.M,
+    const double *sums = laplace_slopes(l->pass, l, gradient_add, row_size(l) + l->z.M,
                                         (size_t)l->K, l->q, l->sums, dtheta);
     mult_Ax(l->K, l->q, 1.0, l->contrasts, sums, 0.0, dcenter);
 }

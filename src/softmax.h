@@ -7,11 +7,10 @@
 void softmax_open(struct softmax *l);
 /* Moves u to the mode, by newton_run().  If `factor` is FACTOR_EARLIER, the first steps use the factor in C. */
 enum status softmax_mode(struct softmax *l, double enough, int maxit);
-/* Computes inverse, left, S, s, zeta = H^{-1} A s [M q] and `penalty` = sum log det(I + E W) / 2. */
-void softmax_penalty(struct softmax *l, double *zeta);
+/* Computes inverse, left, S, s and zeta, and returns sum log det(I + E W) / 2. */
+double softmax_penalty(struct softmax *l);
 /* Computes the derivatives of F in the kernel's log parameters [n_theta] and in b [K]. */
-void softmax_gradient(struct softmax *l, const double *zeta, double *dtheta,
-                      double *dcenter);
+void softmax_gradient(struct softmax *l, double *dtheta, double *dcenter);
 
 /* A sink that predicts at new rows: mean = A'u (N x n_u), S (N x q x q) and left [N]. */
 struct softmax_at {

@@ -24,6 +24,7 @@ struct softmax {
     double *p;                        /* class probabilities, N x K */
     double *left, *S;   /* E_nn [N]; a'(H^{-1})_jk a at the rows (N x q x q) */
     double *s;          /* q x N: derivatives of F in phi through W, at a fixed u */
+    double *zeta;       /* H^{-1} A s (M x q) */
     struct newton mode; /* M x q unknowns */
     enum {
         FACTOR_NONE,
@@ -31,10 +32,9 @@ struct softmax {
         FACTOR_HERE
     } factor; /* C has no factor, the factor of H at an earlier u, or the factor of H at u */
     double *inverse; /* symmetric parts of the blocks j >= k of H^{-1}, M x M each */
-    double penalty;
-    double near;  /* decrement below which each step has its own H */
-    double *sums; /* allocated by softmax_open() */
-    double *bar;  /* the part of Abar from H^{-1}, M x block for each kept block */
+    double near;     /* decrement below which each step has its own H */
+    double *sums;    /* allocated by softmax_open() */
+    double *bar;     /* the part of Abar from H^{-1}, M x block for each kept block */
 };
 
 static inline int pair_of(int j, int k)
