@@ -32,12 +32,6 @@ static const double *find_rows(const struct divergence *d, const struct block *b
     return R;
 }
 
-static size_t rows_size(const struct divergence *d)
-{
-    const int n = d->pass.plan.block;
-    return panel_size(&d->panel, n) + (size_t)d->panel.aux->q * n;
-}
-
 /* ---- sums over the rows ---------------------------------------------------------------------- */
 
 /* Adds a block to the sums of stats.h and to U (M x q) = A (W_x - A'T). */
@@ -132,9 +126,8 @@ static struct sink pairs_sink(const struct divergence *d, sink_add *add, size_t 
 {
     const size_t n = (size_t)d->pass.plan.block, M = (size_t)d->z.M,
                  q = (size_t)d->panel.aux->q;
-    return sum_sink(d, add, q + 2 * M + 2 * n,
-                    source_size(d->pass.rows, d->pass.plan.block) + rows_size(d), n_sums,
-                    sums);
+    return sum_sink(d, add, 2 * (q + M + n) + panel_size(&d->panel, 1),
+                    source_size(d->pass.rows, d->pass.plan.block), n_sums, sums);
 }
 
 enum status divergence_value(struct divergence *d, double *value)

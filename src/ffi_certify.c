@@ -11,7 +11,8 @@ SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows
                SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
-    struct grouping g = {.z = p->z, .rows = *arg_data(p->z.model, rows), .beta = p->beta};
+    struct row_groups g = {
+        .z = p->z, .rows = *arg_data(p->z.model, rows), .beta = p->beta};
     const int N = g.rows.N;
     if (N < 1 || XLENGTH(order) != N)
         Rf_error("internal: `order` must be a permutation of the rows, at least one");

@@ -2,14 +2,6 @@
 #include "linalg.h"
 #include "objective.h"
 
-static const struct objective *arg_objective(SEXP name)
-{
-    const struct objective *found = objective_named(arg_string(name, "objective"));
-    if (found == NULL)
-        Rf_error("internal: no objective '%s'", arg_string(name, "objective"));
-    return found;
-}
-
 /* Reads an objective list(name, aux, Wt, share), with NULL for missing parts, its inducing points and the rows, or
  * NULL if none are read. */
 static struct evaluation arg_evaluation(SEXP objective, SEXP points, SEXP rows, int want,
@@ -17,7 +9,9 @@ static struct evaluation arg_evaluation(SEXP objective, SEXP points, SEXP rows, 
 {
     struct evaluation e = {.z = arg_points(points), .with_gradient = want > 0};
     const struct model *model = e.z.model;
-    e.objective = arg_objective(list_get(objective, "name"));
+    e.objective = objective_named(arg_string(list_get(objective, "name"), "name"));
+    if (e.objective == NULL)
+        Rf_error("internal: no such objective");
     e.pass.plan = plan_for(&(struct plan){.threads = 1}, 0, 1);
     if (rows != R_NilValue) {
         e.rows = *arg_data(model, rows);

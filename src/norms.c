@@ -8,7 +8,7 @@
 
 static void residual_add(const void *self, const struct visit *b)
 {
-    const struct grouping *g = self;
+    const struct row_groups *g = self;
     const int M = g->z.M, n = b->block.n;
     double *v = g->v + b->block.first;
     block_response(&b->block, v);
@@ -26,11 +26,11 @@ struct piece {
 };
 
 struct pieces {
-    const struct grouping *g;
+    const struct row_groups *g;
     int group_rows, each, n; /* rows and pieces of a group; all pieces */
 };
 
-static struct pieces pieces_of(const struct grouping *g, int group_rows)
+static struct pieces pieces_of(const struct row_groups *g, int group_rows)
 {
     const int N = g->rows.N, each = (group_rows - 1) / g->inner + 1,
               last = N - (N - 1) / group_rows * group_rows;
@@ -40,7 +40,7 @@ static struct pieces pieces_of(const struct grouping *g, int group_rows)
 
 static struct piece piece_of(const struct pieces *all, int b)
 {
-    const struct grouping *g = all->g;
+    const struct row_groups *g = all->g;
     struct piece p;
     p.start = b / all->each * all->group_rows;
     p.n_b = min_int(g->rows.N - p.start, all->group_rows);
@@ -49,7 +49,7 @@ static struct piece piece_of(const struct pieces *all, int b)
     return p;
 }
 
-static size_t rows_size(const struct grouping *g)
+static size_t rows_size(const struct row_groups *g)
 {
     return source_size(&g->rows, g->inner);
 }
@@ -58,7 +58,7 @@ static size_t rows_size(const struct grouping *g)
 static void T1_add(const void *self, const struct visit *to)
 {
     const struct pieces *all = self;
-    const struct grouping *g = all->g;
+    const struct row_groups *g = all->g;
     const struct kernel *k = g->z.model->kernel;
     const struct piece p = piece_of(all, to->number);
     const double *v = g->v + p.start;
@@ -83,7 +83,7 @@ static void T1_add(const void *self, const struct visit *to)
 }
 
 /* Computes T1 (norms.h): sum over groups of sqrt(v_b'K_bb v_b - |A v_b|^2) + kappa_b (rounding). Av: scratch of M */
-static void sum_T1(struct grouping *g, const struct pieces *all, double *Av)
+static void sum_T1(struct row_groups *g, const struct pieces *all, double *Av)
 {
     const int N = g->rows.N, M = g->z.M;
     const double slack = certify_slack(M, N);
@@ -102,7 +102,7 @@ static void sum_T1(struct grouping *g, const struct pieces *all, double *Av)
     }
 }
 
-static struct block with_A(const struct grouping *g, int start, int n, double *scratch,
+static struct block with_A(const struct row_groups *g, int start, int n, double *scratch,
                            double *A)
 {
     const struct block b = source_block(&g->rows, start, n, scratch);
@@ -114,7 +114,7 @@ static struct block with_A(const struct grouping *g, int start, int n, double *s
 static void T2_add(const void *self, const struct visit *to)
 {
     const struct pieces *all = self;
-    const struct grouping *g = all->g;
+    const struct row_groups *g = all->g;
     const struct piece p = piece_of(all, to->number);
     const int M = g->z.M;
     const size_t inner = (size_t)g->inner, Mn = M * inner;
@@ -140,7 +140,7 @@ static void T2_add(const void *self, const struct visit *to)
     g->largest[to->number] = largest;
 }
 
-static double sum_lam(const struct grouping *g, const struct pieces *all)
+static double sum_lam(const struct row_groups *g, const struct pieces *all)
 {
     double lam = 0.0;
     for (int first = 0; first < all->n; first += all->each) {
@@ -161,13 +161,13 @@ static int even_groups(int N, int rows)
     return N / groups + (N % groups > 0);
 }
 
-static void run_pieces(struct grouping *g, const struct pieces *all, struct sink sink)
+static void run_pieces(struct row_groups *g, const struct pieces *all, struct sink sink)
 {
     struct pass pass = {.plan = plan_for(&g->pass.plan, all->n, 1)};
     pass_run(&pass, sink);
 }
 
-static void norms_open(struct grouping *g)
+static void norms_open(struct row_groups *g)
 {
     const int N = g->rows.N;
     struct arena *arena = g->pass.plan.arena;
@@ -184,7 +184,7 @@ static void norms_open(struct grouping *g)
     g->largest = arena_take(arena, most);
 }
 
-void norms_run(struct grouping *g)
+void norms_run(struct row_groups *g)
 {
     norms_open(g);
     const int N = g->rows.N, M = g->z.M;

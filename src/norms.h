@@ -14,7 +14,7 @@
 #include "pass.h"
 #include "posterior.h"
 
-struct grouping {
+struct row_groups {
     struct inducing z;
     struct source rows; /* data in random order */
     struct pass pass;   /* pass over blocks of `inner` rows */
@@ -32,7 +32,7 @@ struct grouping {
 
 /* Computes the bounds. The caller sets z, rows, pass.plan, beta, t1, t2 and the memory of Psi. t2 is changed to make
  * groups equal. */
-void norms_run(struct grouping *g);
+void norms_run(struct row_groups *g);
 
 /*
  * Computes sums over all rows for certificates at the rows x: with e_x = E(X, x), cross = h_x'e_x, gain =

@@ -4,12 +4,6 @@
 #include "responses.h"
 #include "program.h"
 
-/* Returns log(1 + e^f). */
-static double log_sum(double f)
-{
-    return (f > 0.0 ? f : 0.0) + log1p(exp(-fabs(f)));
-}
-
 /* l = y f - (y + n) log(1 + e^f) for log odds f, y successes and n failures */
 static struct site_value odds(double f, double y, double n)
 {
@@ -17,7 +11,7 @@ static struct site_value odds(double f, double y, double n)
     const double p = f > 0.0 ? near : far, q = f > 0.0 ? far : near;
     struct site_value v;
     /* success and failure have separate terms, so nothing cancels if all are successes or all are failures */
-    v.l = f > 0.0 ? -n * f - (y + n) * log1p(e) : y * f - (y + n) * log_sum(f);
+    v.l = (f > 0.0 ? -n * f : y * f) - (y + n) * log1p(e);
     v.g = y * q - n * p;
     v.W = (y + n) * p * q;
     v.l3 = -v.W * (q - p);
