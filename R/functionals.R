@@ -61,10 +61,12 @@ kernels_of_terms <- function(kernel) {
 # Returns the derivatives of f in one input (`column`) at the rows of x as functionals.
 slopes_at <- function(kernel, x, column) {
   variance <- native(ffi_slope_variance, engine_model(kernel = kernel), x, as.integer(column))
-  slope <- warp_slope(kernel, x, column)
+  warp <- warp_of(kernel)
+  k <- match(column, warp$inputs, nomatch = 0L)
+  slope <- if (k) warp_at(warp, k, x[, column])$slope else rep(1, nrow(x)) # of the input that the kernel reads
   cross <- function(u, i) {
     K <- native(ffi_kernel_slopes, engine_model(kernel = kernel), u, x[i, , drop = FALSE], as.integer(column))
-    if (is.null(warp_of(kernel))) K else K * rep(slope[i], each = nrow(K))
+    if (is.null(warp)) K else K * rep(slope[i], each = nrow(K))
   }
   new_functionals("slopes", cross, slope^2 * variance$prior, slope^2 * variance$size, x, seq_len(nrow(x)),
                   function(kernel) slopes_at(kernel, x, column))

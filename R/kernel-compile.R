@@ -390,10 +390,3 @@ warp_at <- function(warp, k, x) {
   slope <- (diff(warp$to[, k]) / diff(at))[i]
   list(value = warp$to[i, k] + (x - at[i]) * slope, slope = slope)
 }
-
-# Returns the slope of column `column` of the inputs that a kernel reads, at the rows of x.
-warp_slope <- function(kernel, x, column) {
-  warp <- warp_of(kernel)
-  k <- match(column, warp$inputs, nomatch = 0L)
-  if (k) warp_at(warp, k, x[, column])$slope else rep(1, nrow(x))
-}

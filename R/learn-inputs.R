@@ -1,5 +1,11 @@
-# Chooses which inputs a kernel reads in place of x (kernel-compile.R): for classes, inputs in which the classes scatter
-# alike, or inputs between x and its normal scores; for numbers, logs of skewed inputs.
+# Chooses which inputs a kernel of classes reads in place of x (kernel-compile.R): inputs in which the classes scatter
+# alike, or inputs between x and its normal scores. For logs of skewed inputs see learn-response-check.R.
+
+# Returns TRUE if the response of each row is one class.
+one_class_a_row <- function(rows, s) {
+  response <- response_of(s)
+  has_labels(response) || has_classes(response) && all((rows$sites$size %||% 1) == 1)
+}
 
 # ---- rotated inputs --------------------------------------------------------------------------------------------------
 
@@ -9,11 +15,9 @@
 # inputs depend linearly.
 rotation_by_classes <- function(rows, s) {
   x <- rows$x
-  response <- response_of(s)
-  single <- has_labels(response) || has_classes(response) && all((rows$sites$size %||% 1) == 1)
   leaves <- as_sum(s$kernel)$leaves
   inputs <- which(vapply(seq_len(ncol(x)), function(j) !all(x[, j] %in% 0:1), NA))
-  if (!single || length(leaves) > 1L || !is.null(leaves[[1L]]$shared) || length(inputs) < 2L ||
+  if (!one_class_a_row(rows, s) || length(leaves) > 1L || !is.null(leaves[[1L]]$shared) || length(inputs) < 2L ||
         nrow(x) < rotation_rows * ncol(x)) return(NULL)
   apart <- apply(x[, inputs, drop = FALSE], 2L, function(v) v - stats::ave(v, rows$sites$y))
   unit <- sqrt(colMeans(apart^2))
@@ -64,13 +68,11 @@ kernel_beside_line <- function(kernel, rows, s) {
 # columns are a place on a sphere.
 inputs_to_warp <- function(rows, s) {
   x <- rows$x
-  response <- response_of(s)
   leaves <- as_sum(s$kernel)$leaves
   coded <- vapply(seq_len(ncol(x)), function(j) all(x[, j] %in% 0:1), NA)
   alone <- length(leaves) == 1L && all(!duplicated(leaves[[1L]]$shared) | coded[leaves[[1L]]$inputs])
-  single <- has_labels(response) || has_classes(response) && all((rows$sites$size %||% 1) == 1)
   open <- is_open(s$kernel) && is.null(s$kernel$lengthscale) && is.null(s$kernel$variance)
-  if (!open || !s$additive || !single || !alone || nrow(x) > warp_rows) return(integer())
+  if (!open || !s$additive || !one_class_a_row(rows, s) || !alone || nrow(x) > warp_rows) return(integer())
   which(!coded & vapply(seq_len(ncol(x)), function(j) length(unique(x[, j])) > 2L, NA))
 }
 

@@ -217,10 +217,7 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
     if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # start values of a kernel of one term
     chosen <- change_leaves(chosen, function(l) {
       l$warp <- kernel$warp
-      if (l$profile == "mean") {
-        u <- rotated(l, x)
-        return(replace(l, c("centre", "rate"), basis_units(u)))
-      }
+      if (l$profile == "mean") return(replace(l, c("centre", "rate"), basis_units(rotated(l, x))))
       if (l$profile %in% c("additive", "pairwise")) l$groups <- kernel$groups
       if (is.null(l$inputs)) {
         l$inputs <- kernel$inputs

@@ -250,9 +250,6 @@ contrast_draws <- function(fit, x, draws) {
   aperm(array(unlist(each), c(nrow(x), ncol(draws$u), q)), c(1L, 3L, 2L))
 }
 
-#' @exportS3Method marginaleffects::get_vcov
-get_vcov.gp_fit <- function(model, vcov = NULL, ...) NULL
-
 # ---- joint draws in several batches ---------------------------------------------------------------------------------
 
 # Returns half the number of draws, which come in pairs z and -z.

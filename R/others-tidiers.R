@@ -268,11 +268,12 @@ get_variance.gp_fit <- function(x, component = "all", verbose = TRUE, ...) {
   out[[switch(component, slope = "var.slope", rho01 = "cor.slope_intercept", paste0("var.", component))]]
 }
 
-#' @exportS3Method insight::find_statistic
-find_statistic.gp_fit <- function(x, ...) NULL
-
-#' @exportS3Method insight::get_statistic
-get_statistic.gp_fit <- function(x, ...) NULL
+# Returns NULL, because a fit has no test statistics and no covariance for the delta method.
+#' @rawNamespace
+#' S3method(insight::find_statistic,gp_fit,has_none)
+#' S3method(insight::get_statistic,gp_fit,has_none)
+#' S3method(marginaleffects::get_vcov,gp_fit,has_none)
+has_none <- function(...) NULL
 
 #' @exportS3Method insight::model_info
 model_info.gp_fit <- function(x, ...) {

@@ -263,10 +263,3 @@ rows_written <- function(file) {
   }
   max(lines - 1, 0)
 }
-
-# Returns all elements of a fit on which its predictions depend, to recognise a repeated call.
-prediction_signature <- function(fit) {
-  c(fit[c("signature", "noise", "center", "scale", "inducing", "neighbours")], list(
-    kernel = kernel_values(fit$kernel), near = fit$near$beta, factors = fit$factors[c("beta", "alpha")],
-    reference = fit$reference$inducing))
-}

@@ -146,8 +146,14 @@ predict_apart <- function(fit, new, ask, na.action, file) {
   args <- ask[!names(ask) %in% c("full_cov", "newdata")]
   at <- function(rows, ...) do.call(stats::predict, c(list(fit, rows, ...), args))
   if (!is_source(new)) return(predictions_at(new, at(rows_at_places(fit$frame, new))))
-  # With na.pass, each row has its line in the file, so that an interrupted file can be continued.
-  request <- if (identical(na.action, stats::na.pass)) list(prediction_signature(fit), new$columns, args)
+  # With na.pass, each row has its line in the file, so that an interrupted file can be continued. The request has all
+  # elements of the fit on which its predictions depend.
+  request <- if (identical(na.action, stats::na.pass)) {
+    own <- c(fit[c("signature", "noise", "center", "scale", "inducing", "neighbours")], list(
+      kernel = kernel_values(fit$kernel), near = fit$near$beta, factors = fit$factors[c("beta", "alpha")],
+      reference = fit$reference$inducing))
+    list(own, new$columns, args)
+  }
   predict_source(new, function(block) at(block, na.action = na.action), file, request)
 }
 

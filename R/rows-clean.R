@@ -197,8 +197,7 @@ check_rows <- function(x, y, weights) {
 row_labels <- function(x, y) {
   if (is.data.frame(x)) return(if (is.character(attr(x, "row.names"))) row.names(x))
   own <- function(v) if (is.null(dim(v))) names(v) else rownames(v)
-  labels <- own(x)
-  if (is.null(labels)) labels <- own(y)
+  labels <- own(x) %||% own(y)
   if (length(labels) == NROW(x)) labels
 }
 
