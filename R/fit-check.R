@@ -132,14 +132,16 @@ has_shapes <- function(part, shapes, optional = NULL) {
 # Returns TRUE for a kernel of d columns with all its parameters.
 is_good_kernel <- function(kernel, d) {
   inherits(kernel, "pfdtc_kernel") && is.list(kernel) && isTRUE(tryCatch({
-    good <- vapply(as_sum(kernel)$leaves, function(l) {
+    parts <- as_sum(kernel)
+    positive <- function(v, n) length(v) == n && all(is.finite(v) & v > 0)
+    good <- vapply(parts$leaves, function(l) {
       alone <- is.null(kernel$leaves) && l$profile != "constant"
       is_one_of(l$profile, names(factor_parameters)) && all(l$inputs %in% seq_len(d)) && !anyDuplicated(l$inputs) &&
         all(l$rotation$inputs %in% l$inputs) && all(is.finite(l$rotation$by)) && is_good_warp(l$warp, l$inputs) &&
-        (!alone || length(l$inputs) && length(l$lengthscale) %in% c(0L, parameter_count(l, "lengthscale")))
+        (!alone || length(l$inputs)) &&
+        all(vapply(factor_parameters[[l$profile]], function(what) positive(l[[what]], parameter_count(l, what)), NA))
     }, NA)
-    values <- suppressWarnings(kernel_values(kernel))
-    all(good) && length(values) && all(is.finite(values) & values > 0)
+    all(good) && length(parts$terms) && all(vapply(parts$terms, function(t) positive(t$variance, 1L), NA))
   }, error = function(e) FALSE))
 }
 
