@@ -34,10 +34,7 @@ struct left {
 static struct left without_crossing(double root, double eta, double kappa, double ratio)
 {
     const double low = positive(root - eta - kappa), wide = root + eta + kappa;
-    struct left left;
-    left.low = low * low / (1.0 + ratio);
-    left.high = wide * wide;
-    return left;
+    return (struct left){low * low / (1.0 + ratio), wide * wide};
 }
 
 static struct left with_crossing(const struct crossing *e, double root, double eta_true,

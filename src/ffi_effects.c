@@ -45,9 +45,9 @@ static struct effects arg_effects(SEXP list, int columns, int M)
 }
 
 /* Reads the sums of ffi_effect_sums(). */
-static const double *arg_effect_sums(const struct effects *e, SEXP sums)
+static struct effect_sums arg_effect_sums(const struct effects *e, SEXP sums)
 {
-    return arg_vector(sums, "sums", effects_size(e));
+    return effects_sums(e, arg_vector(sums, "sums", effects_size(e)));
 }
 
 /* Returns list(status, jitter, L, sums) for grouped effects, see effects.h.  `effects` is a list of groupings
@@ -94,8 +94,7 @@ SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP 
         arg_effects(effects, arg_count(columns, "columns"), arg_count(M, "M"));
     const int p = e.grouping->p;
     SEXP result = PROTECT(pack(NULL));
-    const struct eliminating to = {&e, effects_sums(&e, arg_effect_sums(&e, sums)),
-                                   arg_number(s2, "s2"),
+    const struct eliminating to = {&e, arg_effect_sums(&e, sums), arg_number(s2, "s2"),
                                    pack_matrix(result, "U", p, p * e.grouping->levels)};
     struct pass pass = over_levels(&e, control);
     double *found = alloc_doubles(eliminate_size(&e)), *h = found + (size_t)e.m * e.m;
@@ -112,13 +111,12 @@ SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP 
 static struct solving arg_solving(const struct effects *e, SEXP posterior, double s2)
 {
     const size_t m = (size_t)e->m, p = (size_t)e->grouping->p;
-    return (struct solving){
-        .effects = e,
-        .from = effects_sums(e, arg_effect_sums(e, list_get(posterior, "sums"))),
-        .s2 = s2,
-        .U = list_vector(posterior, "U", p * p * e->grouping->levels),
-        .gamma = list_vector(posterior, "gamma", m),
-        .W = list_vector(posterior, "W", m * m)};
+    return (struct solving){.effects = e,
+                            .from = arg_effect_sums(e, list_get(posterior, "sums")),
+                            .s2 = s2,
+                            .U = list_vector(posterior, "U", p * p * e->grouping->levels),
+                            .gamma = list_vector(posterior, "gamma", m),
+                            .W = list_vector(posterior, "W", m * m)};
 }
 
 /* Returns list(b, covariance) of the first grouping.  posterior is list(sums, U, gamma, W). */

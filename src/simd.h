@@ -12,8 +12,8 @@
 #define SIMD_SUM PRAGMA(omp simd reduction(+ : sum))
 
 /* Loops over i = 0, ..., n - 1, for a constant n up to 24.  The loop is unrolled, so that arrays with the index i stay
- * in registers; clang does so by itself. */
-#if defined(__GNUC__) && !defined(__clang__)
+ * in registers.  clang unrolls it by itself, and gcc before version 8 does not. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 8
 #define EACH(i, n) _Pragma("GCC unroll 24") for (int i = 0; i < (n); i++)
 #else
 #define EACH(i, n) for (int i = 0; i < (n); i++)

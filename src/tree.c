@@ -40,9 +40,7 @@ static int add(struct coordinate *at, int n, int column, double rate, double per
             at[i].rate = sqrt(at[i].rate * at[i].rate + rate * rate);
             return n;
         }
-    at[n].column = column;
-    at[n].rate = rate;
-    at[n].period = period;
+    at[n] = (struct coordinate){column, rate, period};
     return n + 1;
 }
 
