@@ -142,8 +142,8 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
 
 # ---- the kinds ------------------------------------------------------------------------------------------------------
 
-# Makes the auxiliary distribution that `how` describes, from data (rows are drawn before merging) and m inducing
-# points. For aux_reference(), `reference` is a posterior of the same model.
+# Makes the auxiliary distribution that `how` describes, from data and m inducing points. Where it uses a random sample,
+# the rows are drawn before equal rows are merged. For aux_reference(), `reference` is a posterior of the same model.
 make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL) {
   aux <- aux_kinds[[how$kind]]$make(how, data, model, m, control, reference)
   aux$made_from <- fingerprint(data)
@@ -176,7 +176,7 @@ made_from_rows <- function(what, make) {
 aux_kinds <- list(
   # The mean of this kind is the exact posterior mean at the rows. The objective does not need its values.
   white = list(objective = "white", text = function(how) {
-    sprintf("white noise around the exact posterior mean, with %sthe noise variance",
+    sprintf("exact posterior mean plus white noise with %sthe noise variance",
             if (how$variance == 1) "" else sprintf("%s times ", format(how$variance)))
   }, make = function(how, data, model, ...) {
     structure(list(objective = "white", label = format(how), model = model, variance = as.double(how$variance)),

@@ -176,18 +176,18 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' @param exact A [gp_exact()] fit with the same data and hyperparameters.
 #' @param newdata Rows at which f is compared.
 #' @param nu An auxiliary distribution: the result of [auxiliary()], [aux_sor()] or a similar function, or a fit of the
-#'   same data and hyperparameters. Default: nu of the fit. [aux_white()] takes \eqn{O(n^3)} time.
+#'   same data and hyperparameters. Default: nu of the fit, if it has one. [aux_white()] takes \eqn{O(n^3)} time.
 #' @param effort `"fast"` uses the inducing points of the fit, `"reference"` also a [reference()].
 #' @param reference,m2,... As in [certify()].
 #' @param samples Number of importance samples for an estimate of the density ratio, which is no bound.
 #' @return `kl_divergence()`: a number of at least 0 (natural logarithm). It is `Inf` for SoR without `newdata`, because
 #'   the SoR posterior is singular. `pf_divergence()`: a number of at least 0, without unit. `error_bounds()`: a data
 #'   frame with the columns `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp` (units of `y`) and
-#'   `var_bound` (squared units). Attributes: `eps`, `eps_mean`, `eps_cov` (no unit) and `w2`, a bound on the
-#'   2-Wasserstein distance. For a fit with [aux_subset()] further attributes have the paper's bound by a density ratio,
-#'   which grows exponentially in the number of rows outside the subset. They are `log_density_ratio`, `log_eps`,
-#'   `note`, `vacuous` (is it above the bound without inducing points?), and with `samples` `density_ratio_estimate` (a
-#'   log) and `density_ratio_ess`.
+#'   `var_bound` (squared units). Sharp bounds use only their part of `eps`. Attributes: `eps`, the bound on the pF
+#'   divergence, with its parts `eps_mean` and `eps_cov`; `w2`, a bound on the 2-Wasserstein distance. A fit with
+#'   [aux_subset()] has the paper's bound, too: `log_eps`; its log density ratio `log_density_ratio`, exponential in the
+#'   number of rows outside the subset; `vacuous` (is it no smaller than for the prior?); `note`; with `samples`,
+#'   `density_ratio_estimate` (a log) and `density_ratio_ess`.
 #' @section Invariants: Divergences are 0 for the exact posterior. At every point, with mean~ and sd~ of the fit,
 #'   \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{(mean~ - mean)^2 + (sd~ - sd)^2 <=
 #'   2 sd^2 KL}. If `nu` is the exact posterior, \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) -

@@ -195,8 +195,9 @@ product_growth <- function(n, block) {
   (16 + 4 * (sqrt(block) + sqrt(n_blocks) + 4) + (block + n_blocks) / 64) * .Machine$double.eps
 }
 
-# Bounds the rounding errors of r = y - (K + s2 W^{-1}) v (`residual`) and of k_x'v / sqrt(k(x, x)) (`sum`), because r
-# is updated in each step. `travelled` has the summed lengths of all vectors multiplied by K (v) and added to r (r).
+# Bounds the rounding errors of r = y - (K + s2 W^{-1}) v (`residual`), which accumulate because each step updates r,
+# and of k_x'v / sqrt(k(x, x)) (`sum`). `travelled` is c(v, r): the sum of the norms of all vectors that were multiplied
+# by K, and of all that were added to r.
 residual_rounding <- function(reference, y, travelled) {
   eps <- .Machine$double.eps
   model <- model_of(reference)

@@ -19,7 +19,7 @@
 #' @param ... Not used.
 #' @return A data frame of class `pfdtc_certificate`, in units of `y`, with a row for each row of `newdata`:
 #'   * `mean` (the mode, if not Gaussian) and `sd` of f with its offset; `mean_lower`, `mean_upper`, `sd_lower` and
-#'     `sd_upper` enclose the exact values; `mean_error` is the largest error;
+#'     `sd_upper` enclose the exact values; `mean_error` bounds its error;
 #'   * with a non-Gaussian `family`, the mean response as `response`, `response_lower` and `response_upper`;
 #'   * with a transform, `median` and the mean response `fit` on the scale of `y`, each with `_lower` and `_upper`.
 #'
@@ -29,7 +29,7 @@
 #'   first class, and `mode` the probability at the posterior mode. With four or more classes, probabilities are
 #'   averaged over f numerically, and their intervals are widened by four estimated standard errors. For ordered classes
 #'   the columns `response`, `response_lower` and `response_upper` are matrices. With `noise = 0` the exact GP has
-#'   the noise variance `fit$noise`, the smallest that can be computed.
+#'   the noise variance `fit$noise`, the smallest for which it can be computed.
 #' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never
 #'   gives wider intervals, up to rounding.
 #' @seealso [reference()], [refine()], [error_bounds()], [evidence_bounds()], `vignette("certificates")`

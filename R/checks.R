@@ -154,9 +154,9 @@ reason_not_numeric <- function(x) {
   points <- "Coordinates as inputs: cbind(sf::st_drop_geometry(data), sf::st_coordinates(data)), then y ~ X + Y."
   by_class <- c(
     POSIXlt = "as.POSIXct() makes an input of it.",
-    POSIXt = "Make numbers of times in a unit of your choice: as.numeric(time) / 3600 counts hours.",
-    difftime = "Make numbers of time differences: as.numeric(x, units = \"days\").",
-    Date = paste("Make numbers of dates in a unit of your choice: as.numeric(date) counts days,",
+    POSIXt = "Convert times to numbers, such as hours: as.numeric(time) / 3600.",
+    difftime = "Convert time differences to numbers: as.numeric(x, units = \"days\").",
+    Date = paste("Convert dates to numbers: as.numeric(date) counts days,",
                  "as.numeric(date) / 365.25 years."),
     sfc = points, sfg = points, sf = points,
     Spatial = "as.data.frame() makes a data frame whose columns include the coordinates.",

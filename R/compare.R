@@ -69,7 +69,7 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
   prediction <- c("rmse_pred", "nlpd", "coverage")
   own <- setdiff(kept, c("method", distance, prediction))
   blocks <- list(Fits = own,
-                 "Distance from the exact GP (errors in units of f; kl: Kullback-Leibler divergence)" = distance,
+                 "Distance from the exact GP (errors in units of f)" = distance,
                  "Prediction of y (nlpd: mean negative log density per row; coverage of 95 % intervals)" = prediction)
   blocks <- Filter(length, lapply(blocks, intersect, kept))
   for (title in names(blocks)) {

@@ -20,12 +20,12 @@
 #'     `"approximation"`;
 #'   * `joint`, with `draws`: `"above"` for a set of rows at all of which f is above the threshold, with probability
 #'     `prob`; `"below"` for a set at all of which f is below. Rows enter in the order of their
-#'     probabilities, as long as the share of draws is at least `prob`.
+#'     probabilities, as long as all of them are above in the share `prob` of the draws.
 #' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
 #'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, all rows are
 #'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for the
-#'   passes, as in `max_seconds = 600`; [reference()] runs them once for several maps. For other families, certified
-#'   probabilities are of Laplace's approximation at the mode.
+#'   passes, as in `max_seconds = 600`, or compute a [reference()] for several calls. For non-Gaussian families,
+#'   certified probabilities are of Laplace's approximation at the mode.
 #' @seealso [certify()], [next_points()], `vignette("design")`
 #' @examples
 #' north <- subset(quakes[1:500, ], lat > -26)
@@ -211,7 +211,7 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
       Bounds = if (about$certified) "certified: they contain the probability under the exact GP (see ?certify)",
       Advice = if (any(x$because %in% "approximation")) "a larger `max_seconds` narrows the bounds",
       Joint = if (about$draws > 0) {
-        sprintf("%s above at once and %d below at once, each with probability at least %s (estimated by %.0f draws)",
+        sprintf("a set of %s above and a set of %d below, each jointly with probability at least %s (from %.0f draws)",
                 count_of(count("above", "joint"), "row"), count("below", "joint"), format(about$prob),
                 as.double(about$draws))
       }))

@@ -16,7 +16,7 @@
 #' load_dataset(name, dir = Sys.getenv("PFDTC_DATA"))
 #' @param dataset A name from `paper_datasets()`, or a data frame of numbers with the response last.
 #' @param methods Names of methods, see Details.
-#' @param m Numbers of inducing points. Default: as in the stored results; for your own data `min(100, train)`.
+#' @param m Numbers of inducing points. Default: as in the paper; for your own data `min(100, train)`.
 #' @param reps Number of repetitions.
 #' @param seed A whole number from which all random numbers are derived.
 #' @param file Name of the file of results, ending in `.csv` or `.csv.gz`. After an interrupt the same call completes
@@ -32,8 +32,8 @@
 #' @param progress Should progress be reported on stderr?
 #' @return `run_experiment()`: invisibly, a data frame of class `pfdtc_experiment` with a row for each fit; errors are
 #'   in sds of the training response. Columns are `dataset`, `m`, `repetition`, `method`, the columns of
-#'   [compare_fits()], `points` (in use), `divergence` and `divergence_exact` (as `"own"` and `"exact"` in
-#'   [plot_divergence_error()]), maxima and medians of errors, `outside` (number of rows at which a certificate is
+#'   [compare_fits()], `points` (in use), `divergence` and `divergence_exact` (pF divergence under nu of the fit and
+#'   under the exact posterior), maxima and medians of errors, `outside` (number of rows at which a certificate is
 #'   wrong, expected to be 0), `cpu`, `convergence`, `noise`, `maxit`, `reltol`, `seed`, `version`. Attribute: `trace`.
 #'
 #'   `paper_datasets()`: a data frame with a row for each data set: `name`; `n_train`, `n_test`; `d`, the number of
@@ -167,8 +167,8 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 #' @param best Should only the repetition with the smallest error be shown?
 #' @param divergence pF divergence under the auxiliary distribution of the fit (`"own"`, for `method = "pf"`) or under
 #'   the `"exact"` posterior.
-#' @param datasets,methods,method,dataset,m Data sets, methods and number of inducing points to show. Default: all; with
-#'   a trace the first data set and number.
+#' @param datasets,methods,method,dataset,m Data sets, methods and number of inducing points to show. Default: all; for
+#'   `plot_divergence_error()` the first data set and number.
 #' @param figure Which figure `autoplot()` draws with ggplot2.
 #' @param ... Arguments of [plot.default()]; for `autoplot()` the arguments of the figure, by name.
 #' @return Invisibly, the data of the figure as a data frame, whose columns are `dataset`, `method`, `m`, and `middle`
@@ -181,10 +181,10 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 #'   time, and no value is subtracted. For a non-Gaussian fit the line shows the last search for hyperparameters.
 #'
 #' `plot_rmse()` draws errors against the number of inducing points. A line for each method joins the medians over the
-#' repetitions, and bars show the range. `plot_kl()` draws Kullback-Leibler divergences in the same way, or as a point
-#' for each fit. `plot_divergence_error()` draws errors of posterior mean and sd against the pF divergence. A thin line
-#' shows one repetition, from the start (open) to the end (filled). The thick line is a least squares fit, and its slope
-#' is printed above.
+#' repetitions, and bars show the range. `plot_kl()` draws Kullback-Leibler divergences in the same way, or with
+#' `against = "error"` as a point for each fit. `plot_divergence_error()` draws errors of posterior mean and sd against
+#' the pF divergence. A thin line shows one repetition, from the start (open) to the end (filled). The thick line is a
+#' least squares fit, and its slope is printed above.
 #' @seealso [run_experiment()], [plot.gp_fit()], `vignette("paper")`
 #' @examples
 #' plot_trace(pfdtc(dist ~ speed, cars, m = 10, control = pfdtc_control(maxit = 100)))

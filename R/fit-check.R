@@ -232,7 +232,7 @@ check_exact <- function(exact, fits, caller = NULL) {
   is_fit <- inherits(exact, "gp_fit")
   if (is_fit) exact <- check_any_fit(exact, "exact")
   if (!is_fit || (!is_exact(exact) && !is_laplace_limit(exact))) {
-    hint <- if (is.data.frame(exact) || is.numeric(exact)) "Name the argument of the rows, as in newdata = rows." else
+    hint <- if (is.data.frame(exact) || is.numeric(exact)) "Pass the rows by name: newdata = <rows>." else
       if (is_fit && !is.null(caller)) sprintf("Fits to compare go in one list: %s(list(<fit>, <fit>), ...).", caller)
     abort_input("exact", if (is_fit) sprintf("a fit by %s()", exact$method) else describe(exact), "a fit by gp_exact()",
                 hint = hint)
@@ -257,8 +257,8 @@ check_same_model <- function(a, b, argument, other, more = NULL) {
     what <- names(differ)[differ]
     abort_input(argument, sprintf("is of another model than `%s`: they differ in %s", other, list_quoted(what, "")),
                 hint = paste(c(if ("likelihood" %in% what) {
-                  paste("Pass family = family(fit), center = coef(fit)[[\"mean\"]], kernel = fit$kernel and",
-                        "hyper = \"fixed\", with the same numbers of trials and offset.")
+                  paste("Give it family = family(fit), center = coef(fit)[[\"mean\"]], kernel = fit$kernel,",
+                        "hyper = \"fixed\", and the same numbers of trials and offset.")
                 } else if (!"data" %in% what) {
                   "Pass like = fit."
                 } else if (old_signature(a) != old_signature(b)) {

@@ -253,10 +253,11 @@ held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_r
 #
 # Few inducing points cannot represent short lengthscales. From the mode on inducing points, working responses f + g / W
 # with noise 1 / W are made, and the Vecchia likelihood learns lengthscales from them. That mode is too smooth, so the
-# variance comes out too small (as in penalised quasi-likelihood: Breslow and Clayton 1993). Hence variances times 3, 9,
-# ... are tried, until the log density of held-out rows is worse than the best by more than its standard error.
+# learned kernel variance is too small (as in penalised quasi-likelihood: Breslow and Clayton 1993). Hence larger ones,
+# times 3, 9, ..., are tried, until the log density of held-out rows is below the best by more than the standard error
+# of the difference.
 
-# Evaluates an expression with neighbours; returns `otherwise` if it fails or its mode does not converge.
+# Evaluates `expr`, which makes a fit with neighbours; returns `otherwise` if it fails or the mode does not converge.
 fallback_if_not_converged <- function(expr, otherwise) {
   tryCatch(expr, pfdtc_error_numerical = function(e) otherwise, pfdtc_warning_convergence = function(w) otherwise)
 }

@@ -359,7 +359,7 @@ tolerance_words <- function(fit) {
   of <- if (response_of(fit)$conjugate) c("mean", "sd(y)") else c("mode", "the sd of f")
   some <- tol$rows < fit$nobs
   c(show_percent(max(tol$mean, tol$sd)), by, sprintf(
-    "at %s%straining rows the exact %s differs from the fit's by at most %s of %s, and the exact sd by at most %s",
+    "at %s%straining rows the exact %s differs from the fit's by at most %s of %s, and the exact sd by %s of itself",
     if (tol$quantile < 1) sprintf("%s %% of ", format(100 * tol$quantile)) else if (some) "" else "all ",
     if (some) sprintf("%d random ", tol$rows) else "", of[1L], show_percent(tol$mean), of[2L], show_percent(tol$sd)))
 }

@@ -59,8 +59,8 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
             "a vector or a matrix of finite numbers",
             message = if (is.null(weights)) "`weights` is missing. Give a weight for each row, such as 1 / n.")
   refuse_if(ncol(weights) != length(new$index), "weights",
-            sprintf("has %d numbers for each sum, but there are %d rows", ncol(weights), length(new$index)),
-            hint = "A matrix has a row for each sum.")
+            sprintf("has %d numbers, but there are %d rows", ncol(weights), length(new$index)),
+            hint = "For several sums give a matrix with a row for each.")
   storage.mode(weights) <- "double"
   # Divide weights by a power of two, so that their squares do not overflow. The results are multiplied by it.
   size <- 2^floor(log2(pmax(apply(abs(weights), 1L, max, 0), 2^-1022)))

@@ -22,7 +22,7 @@
 #' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits: names begin with `zero.` or
 #'   `positive.`. Functions for one fit, such as `drop1()`, take `fit$zero` or `fit$positive`. [certify()]
 #'   returns the mean `response` and the probability `zero` with bounds `_lower` and `_upper`, computed at the mode
-#'   of f. `predict()` uses the posterior mean of f.
+#'   of f. `predict()` uses the posterior mean of f, which differs from the mode.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples
 #' d <- data.frame(x = 1:60 / 10)

@@ -79,7 +79,8 @@ leaf_columns <- function(leaf, x, argument, variables) {
     })
     lost <- vapply(columns, anyNA, NA)
     refuse_if(any(lost), argument, sprintf("has the input `%s`, which is no column of the data", inputs[lost][1L]),
-              hint = sprintf("The columns are %s.", list_quoted(unique(c(known, names)))))
+              hint = c(sprintf("The columns are %s.", list_quoted(unique(c(known, names)))),
+                       if (any(sprintf("(%s)", inputs) %in% known)) "Groups of the formula need no kernel."))
     return(unique(unlist(columns)))
   }
   if (length(inputs) && max(inputs) > ncol(x)) {

@@ -110,8 +110,8 @@ apart_if_likelier <- function(model, search) {
 
 lowest <- function(found) found[[which.min(vapply(found, `[[`, 0, "value"))]]
 
-# Chooses among smooth kernels on few rows, unless the user gave a kernel. The first kernel is searched from short and
-# from typical lengthscales, the others from where these searches ended.
+# Chooses among smooth kernels by a sample of the rows, unless the user gave a kernel. The first kernel is searched from
+# short and from typical lengthscales, the others from where these searches ended.
 choose_smooth <- function(rows, s, start, given, search) {
   few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
   open <- is_open(s$kernel)
@@ -333,7 +333,7 @@ laplace_problem <- function(rows, z, s, now, origin, tied) {
          theta = if (with_theta) exp(par[part == 3L]) else now$theta)
   }
   warm <- least <- NULL
-  # With few rows take one thread, because a second takes longer to start than a pass.
+  # With few rows take one thread, because starting another thread takes longer than a pass.
   run <- s$run
   if (nrow(rows$x) * nrow(z) < 2e5) run$threads <- 1L
   log_prior <- function(at) {

@@ -247,7 +247,7 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
 
 is_season <- function(profile) isTRUE(startsWith(profile, "season"))
 
-# Returns list(periods, rest, mean), read from the profile of a season.
+# Returns list(periods, rest, mean) from the name of a seasonal kernel's profile, such as "season1,2:matern32+mean".
 parts_of_season <- function(profile, periods) {
   parts <- regmatches(profile, regexec("^season([0-9,]+):([a-z0-9]+)([+]mean)?$", profile))[[1L]]
   list(periods = periods[as.integer(strsplit(parts[2L], ",")[[1L]])], rest = parts[3L], mean = nzchar(parts[4L]))

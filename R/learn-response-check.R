@@ -69,7 +69,8 @@ squared_errors <- function(model, from, over_variance = FALSE) {
 }
 
 # Returns the model. If it has heavy tails and chose its transform, it gets transform$wider: the mean squared error of
-# held-out rows over their variance, between 1 and most_wider. Squares of a transformed response depend on its far tail.
+# held-out rows over their variance, between 1 and most_wider. That variance, on the scale of the response, depends on
+# the far tail of the transformed response, and may be too small.
 with_wider_moments <- function(model, from) {
   if (!isTRUE(model$transform$found) || is.null(model$tail)) return(model)
   share <- squared_errors(model, from, over_variance = TRUE)[model$held$single]

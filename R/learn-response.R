@@ -365,7 +365,7 @@ because_response <- function(choice, open, price) {
   trend <- choice$best$trend
   c(response = if (length(open$transforms) > 1L) {
     paste0(if (is.null(transform)) {
-      sprintf("No transform of the response%s raises the log marginal likelihood by its penalty, %s.",
+      sprintf("No transform of the response%s raises the log marginal likelihood by more than its penalty, %s.",
               if (length(choice$refused)) " that is not refused" else "",
               show_nats(price * transform_parameters))
     } else {

@@ -211,7 +211,8 @@ native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NU
 }
 
 # Computes the posterior with neighbours. With `keep`, also returns for every row its weights u, residual variance d and
-# the numbers of its neighbours (0 if absent). Such rows take more work, so threads pay off for fewer of them.
+# the row numbers of its neighbours (0 if absent). A row takes more work than in other passes, so threads pay off for
+# fewer rows.
 native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter), control = NULL, keep = FALSE) {
   native(ffi_near, engine_points(z, model, jitter), engine_rows(data), as.integer(s), as.integer(rank),
          as.double(most), as.integer(keep), engine_control(16 * nrow(data$x), control),

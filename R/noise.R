@@ -3,8 +3,9 @@
 #   var(e_n) = s2 exp(b_n'gamma) / w_n.
 #
 # Linear features are b_nj = (x_nj - centre_j) rate_j. Smooth features are K(x_n, Z) R with K(Z, Z) = (R R')^{-1}, so
-# that gamma ~ N(0, v I) makes their sum a Gaussian process with the Matern 3/2 kernel v K. gamma is learned together
-# with one kernel. Later stages treat the rows as having weights w_n exp(-b_n'gamma) and noise variance s2.
+# that gamma ~ N(0, v I) makes their sum a Gaussian process with the Matern 3/2 kernel v K. gamma is learned once,
+# together with one kernel. Searches with other kernels then treat the rows as having weights w_n exp(-b_n'gamma) and
+# noise variance s2.
 
 # Returns the noise formula as list(columns, smooth, names, label, centre, rate), or NULL for constant noise. `smooth`
 # has the columns inside of smooth().
@@ -104,10 +105,10 @@ noise_parts <- function(trend) {
 # A log noise variance differs from that in the middle of the inputs by at most this, a factor of 1,100.
 most_trend <- 7
 
-# Returns the factor of the noise variance s2 at the rows of x, or 1 without a trend. The noise sd is at most the
-# largest deviation of a response from the mean (trend$most), because a larger sd lowers every density. Smooth noise
-# stays in its range at the training rows. The factor is exp(m + v / 2): given the data, the log noise is N(log s2 + m,
-# v), and uncertain where there are few rows.
+# Returns the factor of the noise variance s2 at the rows of x, or 1 without a trend. trend$most limits its log: the
+# noise sd is at most the largest deviation of a response from the mean, because a larger sd lowers every density.
+# Smooth noise stays in its range at the training rows. The factor is exp(m + v / 2): given the data, the log noise is
+# N(log s2 + m, v), and uncertain where there are few rows.
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
   B <- noise_basis(trend, x)

@@ -188,7 +188,7 @@ points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE
        })
 }
 
-# Returns the problem of minus a log density of the cleaned y in the free log hyperparameters. If inducing points move
+# Returns the problem of minimising -log p(cleaned y) over the free log hyperparameters. If inducing points move
 # as well, `points` is a points_problem(), whose coordinates come first. minus_log(model, z) returns list(value, theta,
 # noise), with the gradient in z if there are points, or a reason.
 hyper_problem <- function(data, parameters, minus_log, points = NULL) {

@@ -119,8 +119,8 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'   * Inducing points: `inducing` is a matrix (all rows, if the posterior is exact), `m` their number; `m_asked`,
 #'     `moved`, `jitter`, `inducing_method`; `unexplained` is the mean residual prior variance over the noise variance
 #'     (`Inf` if it is unknown). `factors` has the sums and Cholesky factors of the posterior.
-#'   * Neighbours: `neighbours` is their number, `near` has their sums. `trial` compares predictions of held-out rows:
-#'     `gain` is the mean log density without neighbours minus the mean log density with neighbours, `se` its standard
+#'   * Neighbours: `neighbours` is their number, `near` is for predictions by them. `trial` compares predictions
+#'     of held-out rows: `gain` is the mean log density without neighbours minus that with neighbours, `se` its standard
 #'     error.
 #'   * Optimisation: `trace` is a data frame (compare objectives only within one `round`); `convergence` is 0 (done), 1
 #'     (`maxit`), 2 (time), 51 (failed evaluations) or 52 (interrupt); `message`, `maxit`; `evaluations` and `seconds`
@@ -281,7 +281,7 @@ fit_as_asked <- function(data, asked) {
 #' Fit a Gaussian process exactly or by other approximations
 #'
 #' These functions learn hyperparameters and choose the kernel as [pfdtc()] does, but compute the posterior by other
-#' methods. They use no neighbours. The fits have the methods of other fits.
+#' methods. They use no neighbours. `predict()` and others work as for [pfdtc()].
 #'
 #' * `gp_exact()`: the exact posterior. It takes \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, which may be at
 #'   most `getOption("pfdtc.max_memory", 2^32)`. `gp_subsample()`: the exact posterior of `m` random rows.

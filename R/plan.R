@@ -207,8 +207,7 @@ because_points <- function(facts, asked, look) {
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used beside neighbours."
   } else if (!is.null(asked$likelihood)) {
-    sprintf("The inducing-point approximation equals the exact prior up to rounding (the default up to %s rows).",
-            show_count(most))
+    sprintf("Inducing points give the prior at all rows up to rounding (the default up to %s rows).", show_count(most))
   } else {
     "Inducing points are used, because the rows are not kept or an exact posterior takes too much memory."
   })
@@ -261,7 +260,7 @@ because_moved <- function(asked, move, near, alone) {
   }
   if (identical(asked$traits$objective, "none")) "Inducing points are not moved." else
     sprintf("Locations of inducing points are optimised, because %s.", if (!moves_points(asked))
-      "this changes predictions" else if (!is.null(asked$control$maxit)) "`maxit` was given" else
+      "fixed ones would predict noticeably differently" else if (!is.null(asked$control$maxit)) "`maxit` was given" else
         if (!is.null(asked[["aux"]])) "`aux` was given" else if (!is.null(asked$tol)) "`tol` was given" else
           if (asked$hyper %in% c("pilot", "joint")) sprintf("`hyper` = \"%s\" was given", asked$hyper) else
             sprintf("%s() does so", asked$method))

@@ -217,7 +217,7 @@ posterior_paths.exact <- function(p, x, nsim, normal) {
   f0[-seq_len(n), , drop = FALSE] + in_blocks(x, function(x) native_kernel_matrix(kernel, x, p$x) %*% weights)
 }
 
-# Draws f = mean + r'delta + e(x) - u'(e + noise)_S, with the weights u on the neighbours S and r of posterior-near.R, e
+# Draws f = mean + r'delta + e(x) - u'(e + noise)_S, with u, S, r and C as in posterior-near.R, e
 # from the residual prior and delta ~ N(0, (C C')^{-1}). The draws have the covariance of posterior_at().
 posterior_paths.near <- function(p, x, nsim, normal) {
   data <- p$rows

@@ -212,8 +212,9 @@ answer_of_functionals <- function(fit, fun, shift, rounding, spread, ask) {
             m2 = attr(inside, "m2"), seconds = proc.time()[["elapsed"]] - started)
 }
 
-# Returns the certificate of functionals as a data frame. It allows for rounding of the responses, which moves a
-# Gaussian mean by at most the root of the functional's size times the error. Other certificates include it already.
+# Returns the certificate of functionals as a data frame. It allows for rounding of the responses: errors e move a
+# Gaussian mean by at most |e| sqrt(size / s2) / 2, where `size` is at least the prior variance of the functional. Other
+# certificates include it already.
 functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   eps <- 4 * .Machine$double.eps
   of_response <- if (!response_of(fit)$conjugate) 0 else

@@ -9,8 +9,8 @@
 #'   row source ([rows_blocks()]), or an object of \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, which is returned
 #'   with predictions. Default: the training rows.
 #' @param se.fit return standard deviations?
-#' @param interval `"credible"` (or `"confidence"`) for f; `"prediction"` for a new response of weight 1, at training
-#'   rows of their weights; `"conformal"` for a new response, without the assumption of normal noise.
+#' @param interval `"credible"` (or `"confidence"`) for f; `"prediction"` for a new response, of weight 1 in
+#'   `newdata` and of its own weight at training rows; `"conformal"` without assuming normal noise.
 #' @param level probability of the interval.
 #' @param type the quantity to predict, see Details. Default: `"mean"` with Gaussian noise, else `"latent"`.
 #' @param times times for `type = "survival"`.
@@ -21,7 +21,7 @@
 #' @param full_cov return the covariance matrix of all rows?
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? This computes two
 #'   further posteriors for each hyperparameter.
-#' @param re `FALSE` predicts for a level with effect 0, without groups in `newdata`. `TRUE` averages over new levels.
+#' @param re `TRUE` uses the effects of groups, averaged over new levels; `FALSE` sets them to 0.
 #' @param na.action treatment of rows with missing values. Default: they predict `NA`; `na.omit` drops them.
 #' @param file for a row source, a CSV file for the predictions. After an interrupt the same call continues.
 #' @param ... not used. An unknown argument is an error.
@@ -34,7 +34,7 @@
 #' | --- | --- |
 #' | `"mean"`, `"response"` | mean response, averaged over f; for classes their probabilities |
 #' | `"latent"`, `"link"` | f with its offset; for several classes the log odds against the first class |
-#' | `"median"` | median of a transformed response, count, share or time |
+#' | `"median"` | median of the response, if it is transformed, a count, a share or a time |
 #' | `"class"` | most probable class; with an interval the prediction set, a logical matrix |
 #' | `"survival"` | matrix of probabilities of a time above each of `times`; with intervals an array |
 #' | `"quantile"` | matrix of quantiles of a new response at `probs` |
@@ -43,14 +43,15 @@
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
 #' | `"derivative"` | derivative of f with respect to `wrt`; not for Matern 1/2 kernels |
 #'
-#' If the noise variance is uncertain (few rows, smooth noise, tails), densities and intervals average over it.
+#' If the noise variance is uncertain (few rows, smooth noise, heavy tails), densities and intervals average over it.
 #' With Gaussian noise, the sd of `"response"` is the sd of a new response; for other families sds are the posterior
 #' sds of the mean response. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on the scale of
 #' T(y). If the fit chose T, values of y far beyond the training responses are cut off in the mean response
-#' (`vignette("defaults")`). For other families, prediction intervals are quantiles of a new response: whole numbers
-#' for counts, and shares of successes if `newdata` has numbers of trials. Predictions use the posterior mean of f;
-#' with `certified`, and in [certify()], non-Gaussian families use the mode of Laplace's approximation. Credible
-#' intervals of a mean response are at quantiles of f; `fit`, an average, may lie outside (not for several classes).
+#' (`vignette("defaults")`). For non-Gaussian families, prediction intervals are quantiles of a new response: whole
+#' numbers for counts, and shares of successes if `newdata` has numbers of trials. Predictions use the posterior mean of
+#' f; with `certified`, and in [certify()], non-Gaussian families use the mode of Laplace's approximation. Credible
+#' intervals of a mean response transform quantiles of f, except for several classes; `fit`, an average over f, may lie
+#' outside.
 #' @section Invariants: Intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
 #'   certified or transformed. Terms, constant and offset sum to the mean. A row is predicted as if it were the only
 #'   one, up to rounding.

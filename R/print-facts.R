@@ -101,9 +101,9 @@ fit_fields <- list(
   "Noise tails" = function(fit, response) {
     if (!is.null(fit$noise_tail)) {
       with_numbers(if (has_learned_tails(fit)) {
-        "heavy in predictions: normal with random variance, sd of the log variance %s"
+        "heavy, in predictions only: normal with random variance, sd of the log variance %s"
       } else {
-        "predictions average over the noise variance, which few rows leave uncertain; sd of its log %s"
+        "noise variance uncertain with so few rows; predictions average over it (sd of the log variance %s)"
       }, sqrt(fit$noise_tail))
     }
   },
@@ -139,7 +139,9 @@ fit_fields <- list(
       points <- if (is.null(fit$asked[["m"]] %||% fit$call$m)) points else
         sprintf("%s of %d asked for, because %s", points, fit$m_asked, why)
     }
-    if (is_laplace_limit(fit)) return(sprintf("%s with %s (no loss beyond rounding)", response$words[["by"]], points))
+    if (is_laplace_limit(fit)) {
+      return(sprintf("%s with %s, equal to all rows up to rounding", response$words[["by"]], points))
+    }
     left <- if (isTRUE(is.finite(fit$unexplained)) && !isTRUE(fit$unexplained < 1e-8)) {
       sprintf("; mean residual prior variance %s times the %snoise variance", format(signif(fit$unexplained, 2)),
               if (response$conjugate) "" else "mean working ")
@@ -163,16 +165,16 @@ fit_fields <- list(
   },
   Auxiliary = function(fit, response) {
     if (is.null(fit$aux) || isFALSE(fit$moved)) return(NULL)
-    paste("distribution over which the preconditioned Fisher (pF) divergence averages:",
+    paste("distribution of f in the preconditioned Fisher (pF) divergence:",
           format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points))))
   },
   Estimation = function(fit, response) {
     if (!response$conjugate) {
       if (fit$hyper != "fixed") return(response$words[["learned"]])
       open <- c(if (fit$df > response$learned) "mean", if (response$learned) response$shape)
-      return(paste0("hyperparameters fixed by the user", if (length(open)) paste(", except", list_quoted(open, ""))))
+      return(paste0("hyperparameters given, not estimated", if (length(open)) paste(", except", list_quoted(open, ""))))
     }
-    text <- switch(fit$hyper, fixed = "hyperparameters fixed by the user",
+    text <- switch(fit$hyper, fixed = "hyperparameters given, not estimated",
                    evidence = if (is_groups_only(fit$kernel)) "restricted maximum likelihood" else
                      describe_starts(fit$learned),
                    pilot = "evidence lower bound (ELBO) with fixed random inducing points (`hyper` = \"pilot\")",
@@ -326,11 +328,11 @@ term_words <- function(kernel, columns) {
 parameter_words <- function(names, kernel, columns) {
   constant <- grepl("^mean($|[.])", names) & !names %in% c("mean.variance", columns)
   names[constant] <- sub("^mean[.]", "Constant mean, ", sub("^mean$", "Constant mean", names[constant]))
-  names <- sub("^width[.]", "Width between cut points, ", names)
+  names <- sub("^width[.](.*)", "Distance of the cut points of class \\1", names)
   words <- c(factor_words(kernel, columns), term_words(kernel, columns))
   for (f in names(words)[nzchar(names(words))]) {
     own <- startsWith(names, paste0(f, ".")) & !names %in% columns
-    names[own] <- paste0(words[[f]], ": ", sub("^scale[.](.*)", "sd of \\1 divided by the first sd",
+    names[own] <- paste0(words[[f]], ": ", sub("^scale[.](.*)", "sd of \\1 / sd of the first effect",
                                                substring(names[own], nchar(f) + 2L)))
   }
   names

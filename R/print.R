@@ -24,6 +24,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
     scores <- function(...) {
       s <- training_scores(fit, ...)
       out <- c("negative log predictive density" = s$nlpd, RMSE = s$rmse, "Brier score" = s$brier)
+      if (is_ordered(response_of(fit))) names(out)[2L] <- "RMSE of the class number"
       if (has_ends(response_of(fit))) names(out)[2L] <- "RMSE of uncensored rows"
       out
     }
@@ -131,7 +132,7 @@ print_model <- function(about, digits) {
     cat("\n")
     print_columns(data.frame(Group = groups$group, Effect = groups$effect, Sd = show(groups$sd),
                              Correlation = groups$correlation, Levels = format_each(groups$levels, 7L),
-                             "Share of prior and noise variance" = show_share(groups$share), check.names = FALSE))
+                             "Share of total variance" = show_share(groups$share), check.names = FALSE))
   }
   print_parameters(about, show)
 }
@@ -208,8 +209,9 @@ print_parameters <- function(about, show) {
         paste("Lengthscales are those of logs of these inputs:",
               toString(about$columns[warp_of(about$kernel)$inputs])) else
       if (!is.null(warp_of(about$kernel)))
-        sprintf("Warped inputs are moved %sto their normal scores; lengthscales are of the moved inputs.",
-                if (isTRUE(warp_of(about$kernel)$share < 1)) "half way " else "") else
+        sprintf("Warped inputs: an input is replaced by %s; lengthscales are of these.",
+                if (isTRUE(warp_of(about$kernel)$share < 1)) "the mean of itself and its normal score" else
+                  "its normal score") else
         if (length(flat)) paste("Inputs with almost no effect (lengthscale above 100 times the range):", toString(flat))
     if (length(note)) cat(wrap(note, exdent = 2), sep = "\n")
   }
@@ -301,7 +303,7 @@ certificate_fields <- function(x) {
          if (identical(ends, "1")) "`sd` equals the exact sd to 3 digits" else
            sprintf("the exact sd is %s times `sd`", paste(ends, collapse = " to "))
        },
-       Bounds = if (outside) "`mean_lower` and `mean_upper` bound the exact mean; `mean` is that of the fit",
+       Bounds = if (outside) "`mean_lower` and `mean_upper` bound the exact mean; the fit's `mean` may lie outside",
        Classes = if ("class" %in% names(x)) c(
          "f is relative to the first class, whose f is 0",
          "`response` is the probability averaged over f, `mode` the probability at the mode of f"),

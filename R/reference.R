@@ -109,7 +109,8 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
       "Compute it by passes over the source: fit$reference <- reference(fit, data = <the source>)." else
         "Use fit$reference <- reference(fit) where the data are, or fit with `keep_data = TRUE`."
     refuse_if(is.null(fit$data), "reference", "is missing, and the fit has no data to compute it from", hint = hint)
-    tell_classed("reference", "A reference posterior was computed. To reuse it: fit$reference <- reference(fit)")
+    tell_classed("reference", paste("A reference posterior was computed for this call.",
+                                    "To keep one for all calls: fit$reference <- reference(fit)"))
     return(reference(fit, m2, max_seconds = max_seconds))
   }
   given <- check_fit(given, "reference")

@@ -194,7 +194,8 @@ range_of_parts <- function(response, sites, rounding, values) {
 # ---- averages over f -------------------------------------------------------------------------------------------------
 
 # Returns E h(u, i) for u standard normal and each row i, by the trapezoid rule. Steps are halved until no sum moves by
-# 1e-7: a smooth integrand has its first digits already at half a sd, and limits of nb() with a small theta have a bend.
+# 1e-7. Steps of half a sd suffice for smooth h; prediction limits of nb() with a small theta have a kink in u and need
+# smaller ones.
 average_over_u <- function(rows, h) {
   add <- function(u, rows) Reduce(`+`, lapply(u, function(u) stats::dnorm(u) * h(u, rows)))
   step <- 0.5

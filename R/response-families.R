@@ -47,8 +47,8 @@ noises <- list(
     turns = function(sites) list(gumbel_parts(sites)[[2L]]$size - sites$shape[2L] * log(gumbel_turn))))
 
 # Splits W (minus the second derivative of log p) of an interval [L, U] with Gumbel noise into two terms with one
-# extreme each. One is W for a response above L. The other is h(w) (w + h(w) - 1), h(w) = w / (e^w - 1), w = e^((U' - f)
-# / s), with e^U' = e^U - e^L.
+# extreme each. One is W for a response censored at L. The other is h (w + h - 1) / s^2, where h = w / (e^w - 1), w =
+# e^((U' - f) / s) and e^(U' / s) = e^(U / s) - e^(L / s). It is largest at w = gumbel_turn.
 gumbel_turn <- 1.8604709451
 
 gumbel_parts <- function(sites) {
@@ -381,5 +381,5 @@ stated_claims <- function(likelihood) {
   said <- c(if (row$concave) "the log density l is concave in f",
             if (!is.null(row$kappa)) sprintf("|l'''| <= %s |l''|", format(row$kappa)),
             if (!is.null(row$curvature)) "`curvature` bounds l''")
-  if (length(said)) sprintf("as stated by the family: %s", paste(said, collapse = ", "))
+  if (length(said)) sprintf("stated by the family, not proved: %s", paste(said, collapse = ", "))
 }

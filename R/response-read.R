@@ -17,7 +17,7 @@ nb <- function(theta = NULL) new_family("nb", "log", theta = positive_or_null(th
 #' @param df degrees of freedom, at least 1; not learned. 4 is common, 1 gives the Cauchy distribution.
 #' @param sigma the scale \eqn{s}, in units of the response. Default: learned.
 #' @param theta the positive number in the variance of `nb()`. Default: learned.
-#' @param p,phi the power, between 1 and 2, and the dispersion, which requires `p`. Default: learned.
+#' @param p,phi the power, between 1 and 2, and the dispersion (only together with `p`). Default: learned.
 #' @return An object of class `pfdtc_family`.
 #' @details With Student's t the posterior may have several modes. Laplace's approximation uses the mode that is reached
 #'   from \eqn{f = 0} by steps that each increase the posterior density. [certify()] proves that the posterior of the
@@ -91,7 +91,7 @@ as_likelihood <- function(family, approx = "laplace") {
   }
   refuse_if(!inherits(family, c("family", "pfdtc_family")), "family", describe(family), "a family, such as binomial()",
             hint = c(if (is.character(family)) did_you_mean(family[1L], names(response_rows), TRUE),
-                     "See ?pfdtc for all; student() has heavy tails."),
+                     "See ?pfdtc for all families."),
             message = if (is.character(family) && length(family) == 1L) sprintf("Unknown `family` \"%s\".", family))
   row <- family$row %||% response_rows[[family$family]]
   if (!family$link %in% row$links) {

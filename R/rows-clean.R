@@ -150,6 +150,7 @@ clean_again <- function(data, x, response, w, offset, center, scale, merge, name
 # g, W_g the sums of their weights w_n). The engine computes the density of sqrt(W_g) y_g, so
 #   log p(y as given) = log p(computed) + constant - (rows/2) log(2 pi s2) - ss/(2 s2),
 #   constant = sum_n log(w_n)/2 - n log(scale).
+# Here `rows` is the number of rows that were merged away, and `ss` their weighted sum of squares about the group means.
 # sqrt(w_n) and scale change the volume. The term sum_g log(W_g)/2 of merged rows cancels against that of sqrt(W_g) y_g.
 log_density_shift <- function(n, log_w, scale, rows = 0, ss = 0) {
   list(constant = log_w / 2 - n * log(scale), rows = rows, ss = ss)

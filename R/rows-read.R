@@ -28,8 +28,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   ordered <- vapply(inputs, function(v) if (v$kind == "factor" && is.ordered(mf[[v$name]])) v$name else "", "")
   ordered <- ordered[nzchar(ordered)]
   if (is.null(kernel) && length(ordered)) tell_classed("ordered", sprintf(paste(
-    "The order of the levels of %s is not used. kernel_categorical(\"ordered\", inputs = ~ %s) uses it, as a factor of",
-    "`kernel`."), list_quoted(ordered), ordered[1L]))
+    "The order of the levels of %s is not used. To use it, multiply `kernel` by",
+    "kernel_categorical(\"ordered\", inputs = ~ %s)."), list_quoted(ordered), ordered[1L]))
   check_levels(inputs, nrow(mf), is.null(likelihood))
   rows <- rows_of_frame(mf, inputs, labels)
   message_if_constant(rows$x, variable_of_columns(inputs))

@@ -4,11 +4,11 @@
 #' `drop_rows()` also keep the inducing points. `update_points()` chooses new inducing points, for example if new rows
 #' are far from the old ones.
 #'
-#' The posterior equals the posterior of a fit to the present rows with the same inducing points, up to rounding. A
-#' Gaussian fit with inducing points needs no data: n new rows take \eqn{O(n m^2)} time. A fit with its data computes
-#' its posterior again with the same hyperparameters. A non-Gaussian fit needs its data. The `reference` of a fit is
-#' computed again if the fit has its data, otherwise it is removed. Without data, `drop_rows()` raises an error if
-#' rounding errors would be large.
+#' The posterior equals the posterior of a fit to the present rows with the same inducing points, up to rounding. A fit
+#' with its data computes its posterior again with the same hyperparameters. Without its data, a Gaussian fit with
+#' inducing points adds n rows in \eqn{O(n m^2)} time; other fits need their data. The `reference` of a fit is computed
+#' again if the fit has its data, otherwise it is removed. Without data, `drop_rows()` raises an error if rounding
+#' errors would be large.
 #' @param fit a fit by any function except [gp_subsample()].
 #' @param newdata a data frame with the variables of the formula, response and weights included, or a row source
 #'   ([rows_blocks()]). For a fit from a matrix, a list with `x`, `y` and, if used, `weights` and `offset`.
@@ -193,8 +193,8 @@ note_rows <- function(fit, n) {
 
 # ---- a fit to a row source that keeps rows as neighbours ------------------------------------------------------------
 
-# Updates a random sample of `before` rows (reservoir sampling): row number before + i replaces a random row of the
-# sample with probability size / (before + i).
+# Updates a random sample of the first `before` rows of a source (reservoir sampling): row number before + i replaces a
+# random row of the sample with probability size / (before + i).
 resampled <- function(kept, rows, before) {
   size <- nrow(kept$x)
   taken <- which(stats::runif(rows$n) * (before + seq_len(rows$n)) < size)
@@ -265,8 +265,8 @@ update_points <- function(fit, m = NULL) {
   after <- left(z)
   if (after > 0.9 * before) {
     tell_classed("points", sprintf(
-      "The %d inducing points are kept: residual prior variance %.3g. With %d new ones (`m`) it would be %.3g.",
-      nrow(fit$inducing), in_units(fit, before / data$n, 2), nrow(z), in_units(fit, after / data$n, 2)))
+      "The %d inducing points are kept: %d new points (`m`) would leave %s %% of their residual prior variance.",
+      nrow(fit$inducing), nrow(z), format(signif(100 * after / before, 3))))
     return(fit)
   }
   changed <- c("inducing", "m", "m_asked", "inducing_method", "unexplained", "moved")

@@ -22,9 +22,9 @@ least_noise <- c(response = 1e-10, kernel = 1e-13)
 # ---- little noise ---------------------------------------------------------------------------------------------------
 
 # If the first search finds at most `noise` (share of the response's variance), a second search with a prior for little
-# noise must gain `nats` of log likelihood. Rounding of responses may be at most `rounded`. Noise fixed at the share
-# `held` may have `behind` nats less, if the leave-one-out log density increases by `left_out` nats per row
-# (bench/simulators.R).
+# noise must gain `nats` of log likelihood. It needs responses whose rounding has at most the share `rounded` of their
+# variance. A fit with noise fixed at the share `held` wins with up to `behind` nats less, if the leave-one-out log
+# density is larger by `left_out` nats per row (bench/simulators.R).
 little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behind = 1, left_out = 0.5)
 
 # ---- smooth functions -----------------------------------------------------------------------------------------------

@@ -61,8 +61,8 @@ static const double *response_weights(const struct posterior *p, int whiten, dou
     return weights;
 }
 
-/* Returns list(Ay, beta, yy, rss, v) for another response y, where v = B^{-1} y.  With whiten = 0 it sums kernel
- * values in O(N M), which is accurate enough for a preconditioner. */
+/* Returns list(Ay, beta, yy, rss, v) for another response y, where v = B^{-1} y.  With whiten = 0, Ay
+ * sums kernel values and is multiplied by L^{-1} after the sum: O(N M), accurate enough for a preconditioner. */
 SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);

@@ -216,8 +216,9 @@ void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
 /* The number of doubles in a packed triangle of SOLVED rows. */
 #define TRIANGLE (SOLVED * (SOLVED + 12) / 2)
 
-/* Solves L X = B for a system of m rows, at most SOLVED. B has as many columns as a tile has rows, and rows of L are
- * packed as columns of a tile. The result goes to `to`, or the squared norms of its columns to `squares`. */
+/* Solves L X = B for a system of m rows, at most SOLVED. Columns of B are packed as rows
+ * of a tile, at most s->rows at a time, and rows of L as columns of a tile.
+ * The result goes to `to`, or the squared norms of its columns to `squares`. */
 static void solve_block(const struct shape *s, int m, int n, struct strided L,
                         struct strided B, double *to, double *squares)
 {

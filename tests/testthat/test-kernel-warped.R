@@ -125,7 +125,7 @@ test_that("two classes and skewed inputs: normal scores are chosen, kept in file
   fit <- pfdtc(y ~ ., d)
   expect_match(fit$kernels$kernel[fit$kernels$chosen], "warped inputs)", fixed = TRUE)
   expect_identical(warp_of(fit$kernel)$inputs, 1:2) # not the levels of f
-  expect_output(print(fit), "normal scores")
+  expect_output(print(fit), "normal score")
   plain <- pfdtc(y ~ ., d, plain = TRUE)
   expect_null(warp_of(plain$kernel))
   new <- skewed_rows(400)[121:400, ]

@@ -70,7 +70,7 @@ test_that("certificates hold what the family states, and say whose statement it 
     c <- certify(of(family, 6), new, effort = "fast")
     expect_true(all(c$mean_lower <= exact$fit & exact$fit <= c$mean_upper))
     expect_true(all(c$sd_lower <= exact$se.fit & exact$se.fit <= c$sd_upper))
-    expect_output(print(c), "as stated by the family")
+    expect_output(print(c), "stated by the family")
   }
   ours <- certify(of(poisson(), 6), new, effort = "fast")
   sharp <- certify(of(own_poisson(curvature = W), 6), new, effort = "fast")

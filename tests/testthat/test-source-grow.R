@@ -156,7 +156,7 @@ test_that("points are chosen anew where that tells more, and stay otherwise", {
   expect_lt(better$factors$t, 0.5 * more$factors$t)
   expect_equal(better$nobs, more$nobs)
   expect_message(expect_identical(update_points(better), better), class = "pfdtc_message_points")
-  expect_message(update_points(better, m = 4), "4 new ones (`m`)", fixed = TRUE)
+  expect_message(update_points(better, m = 4), "4 new points (`m`)", fixed = TRUE)
   expect_equal(nrow(update_points(more, m = 20)$inducing), 20)
   expect_equal(better$factors$G, fit_of(d, inducing = better$inducing)$factors$G, tolerance = 1e-8)
 })
