@@ -164,6 +164,9 @@ reason_not_numeric <- function(x) {
     integer64 = "as.numeric(), with the package bit64 loaded, makes numbers of them.")
   found <- by_class[inherits(x, names(by_class), which = TRUE) > 0L]
   if (length(found)) return(found[[1L]])
+  if (is.list(x) && !is.data.frame(x)) {
+    return(if (all(lengths(x) == 1L)) "unlist() makes a vector of a list with one value in each row.")
+  }
   if (is.character(x) && any(grepl("~", x, fixed = TRUE))) return("as.formula() makes a formula of text.")
   if (is_dates_as_text(x)) {
     "Its values look like dates. as.numeric(as.Date(<text>)) counts days; as.Date() has a `format` for other dates."

@@ -202,23 +202,6 @@ pit_of <- function(fit, loo) {
   })
 }
 
-# Returns a table of ten groups of rows with similar leave-one-out predictions: mean prediction, mean response, and the
-# sd of the mean response if predictions are right.
-calibration_table <- function(fit) {
-  data <- training_data(fit)
-  loo <- loo_rows(fit)
-  mean <- response_moments(response_of(fit), loo$mean, loo$var)$mean
-  use <- which(!is.na(mean))
-  size <- unname(sizes_given(data)[use])
-  p <- mean[use]
-  y <- data$response[use]
-  class <- ceiling(rank(p, ties.method = "average") / length(p) * min(10L, max(1L, length(p) %/% 5L)))
-  each <- function(v) as.vector(tapply(v, class, sum))
-  trials <- each(size)
-  data.frame(predicted = each(size * p) / trials, observed = each(size * y) / trials,
-             sd = sqrt(each(size * p * (1 - p))) / trials, rows = as.vector(table(class)))
-}
-
 # R's influence.measures() reads the QR decomposition of an lm(), so it does not work.
 #' @export
 influence.gp_fit <- function(model, ...) {
@@ -324,27 +307,40 @@ response_crps <- function(response, y, f) {
 }
 
 # Returns for each count y the sum over whole numbers t of (P(Y <= t) - 1{y <= t})^2. If there are too many, P is
-# computed at numbers that are dense around y and the median, and squares are interpolated linearly.
+# computed at numbers that are dense around y and the median, or relative to the sd of f if that is large. Squares are
+# interpolated linearly.
 crps_of_counts <- function(response, y, size, mu, s) {
   least <- if (is.null(response$from)) 0 else response$from
   out <- if (is_ordered(response)) NA * y else vapply(seq_along(y), function(i) {
     crps_by_masses(response, y[i], size[i], mu[i], max(s[i], 1e-6), least)
   }, 0)
   rest <- which(is.na(out))
-  ends <- matrix(vapply(c(1e-6, 0.5, 1 - 1e-6), function(p) {
-    predictive_quantile(response, p, size[rest], mu[rest], s[rest])
+  # If the quantile of f and that of a count given this f have a tail of 5e-7, the quantile of counts has at most 1e-6.
+  ends <- matrix(vapply(c(5e-7, 0.5, 1 - 5e-7), function(p) {
+    quantile_given(response, p, size[rest], mu[rest], s[rest])
   }, 0 * rest), ncol = 3L)
+  area <- function(t, upto, y) {
+    square <- (upto - (y <= t))^2
+    rise <- diff(square)
+    square[1L] + sum(diff(t) * (square[-1L] - rise / 2) + rise / 2)
+  }
+  wide <- which(response$reads == "counts" & s[rest] >= 0.5)
+  if (length(wide)) {
+    n <- rest[wide]
+    t <- c(0, y[n] - 1, y[n], round(exp(seq(0, log(max(ends[wide, 3L], y[n])) + 0.1, by = min(s[n] / 16, 0.05)))))
+    t <- sort(unique(t[t >= 0]))
+    upto <- cdf_of_wide(response, t, mu[n], s[n])
+    out[n] <- vapply(seq_along(n), function(i) area(t, upto[, i], y[n[i]]), 0)
+  }
   away <- unique(round(c(0:20, 20 * 1.12^(1:700))))
-  for (k in seq_along(rest)) {
+  for (k in setdiff(seq_along(rest), wide)) {
     i <- rest[k]
     from <- max(min(ends[k, 1L], y[i]) - 1, 0)
     to <- max(ends[k, 3L], y[i])
     t <- c(from, to, outer(c(y[i], ends[k, 2L]), c(-away, away), `+`))
     t <- sort(unique(t[t >= from & t <= to]))
     same <- rep(1, length(t))
-    square <- (predictive_cdf(response, t, size[i] * same, mu[i] * same, s[i] * same) - (y[i] <= t))^2
-    rise <- diff(square)
-    out[i] <- square[1L] + sum(diff(t) * (square[-1L] - rise / 2) + rise / 2)
+    out[i] <- area(t, predictive_cdf(response, t, size[i] * same, mu[i] * same, s[i] * same), y[i])
   }
   out
 }
@@ -352,21 +348,23 @@ crps_of_counts <- function(response, y, size, mu, s) {
 # Returns that sum for one response, from the probability of each number averaged over f. The trapezoid rule has steps
 # below the sd of f and below 1 / sqrt(W), the width of each likelihood. Returns NA if there are more than 2e5 numbers.
 crps_by_masses <- function(response, y, size, mu, s, least) {
-  values <- function(y, f) {
+  values <- function(y, f) { # at all pairs of a number and an f
     sites <- engine_sites(response$likelihood, list(y = y, size = rep(size, length(y)), offset = 0 * y), 0)
-    at <- native_likelihood(sites, f + sites$offset)
-    list(log = at[1L, ] + sites$constant, W = at[3L, ])
+    pairs <- intersect(c("y", "size", "offset"), names(sites))
+    sites[pairs] <- lapply(sites[pairs], rep, length(f))
+    at <- native_likelihood(sites, rep(f, each = length(y)) + sites$offset)
+    list(log = matrix(at[1L, ] + sites$constant, length(y)), W = at[3L, ])
   }
   from <- max(min(quantile_given(response, 5e-7, size, mu, s), y), least)
   to <- max(quantile_given(response, 1 - 5e-7, size, mu, s), y)
   wide <- mu + s * seq(-5.5, 5.5, by = 0.5)
   at_mean <- round(response$link$inv(wide) * if (response$reads == "classes") size else 1)
-  width <- 1 / sqrt(max(values(pmin(pmax(at_mean, from), to), wide)$W))
+  width <- 1 / sqrt(max(values(unique(pmin(pmax(at_mean, from), to)), wide)$W))
   steps <- 1 + ceiling(11 / 0.8 * max(1, s / width))
   if (!isTRUE((to - from + 1) * steps < 2e5)) return(NA_real_)
   z <- seq(-5.5, 5.5, length.out = steps)
   t <- from:to
-  mass <- matrix(exp(values(rep(t, length(z)), rep(mu + s * z, each = length(t)))$log), length(t))
+  mass <- exp(values(t, mu + s * z)$log)
   weight <- stats::dnorm(z)
   sum((cumsum(drop(mass %*% weight) / sum(weight)) - (y <= t))^2)
 }

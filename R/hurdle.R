@@ -75,6 +75,18 @@ of_both <- function(generic, combine) {
   function(object, ...) combine(lapply(unclass(object)[c("zero", "positive")], generic, ...))
 }
 
+# Evaluates the call where the data are found: in the caller's frame or the formula's environment.
+#' @export
+update.gp_hurdle <- function(object, formula., ..., evaluate = TRUE) {
+  call <- NextMethod(evaluate = FALSE)
+  if (!isTRUE(evaluate)) return(call)
+  new <- names(match.call(expand.dots = FALSE)$...)
+  if (!"data" %in% new && is_data_lost(list(terms = object$formula), call, parent.frame())) {
+    call[c("data", "subset")] <- list(object$data, NULL)
+  }
+  eval(call, frame_of_update(list(terms = object$formula), call, new, parent.frame()))
+}
+
 #' @export
 coef.gp_hurdle <- of_both(stats::coef, unlist)
 

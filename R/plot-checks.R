@@ -331,3 +331,20 @@ figure_of_fit <- function(fit, ask) {
     groups = groups_figure(fit, ask$level),
     checks_figure(fit, which))
 }
+
+# Returns a table of ten groups of rows with similar leave-one-out predictions: mean prediction, mean response, and the
+# sd of the mean response if predictions are right.
+calibration_table <- function(fit) {
+  data <- training_data(fit)
+  loo <- loo_rows(fit)
+  mean <- response_moments(response_of(fit), loo$mean, loo$var)$mean
+  use <- which(!is.na(mean))
+  size <- unname(sizes_given(data)[use])
+  p <- mean[use]
+  y <- data$response[use]
+  class <- ceiling(rank(p, ties.method = "average") / length(p) * min(10L, max(1L, length(p) %/% 5L)))
+  each <- function(v) as.vector(tapply(v, class, sum))
+  trials <- each(size)
+  data.frame(predicted = each(size * p) / trials, observed = each(size * y) / trials,
+             sd = sqrt(each(size * p * (1 - p))) / trials, rows = as.vector(table(class)))
+}

@@ -242,7 +242,7 @@ responses_in <- function(fit, newdata, needed = TRUE) {
     if (!needed) return(NULL)
     abort_input("newdata", sprintf("lacks %s, the response", list_quoted(lacking)))
   }
-  eval(expression, newdata, environment(fit$terms))
+  in_unit(eval(expression, newdata, environment(fit$terms)), fit$frame$response_unit)
 }
 
 # Stops unless there is a response (or number of trials) for each row; na.omit drops rows without.

@@ -215,6 +215,26 @@ average_over_u <- function(rows, h) {
   out
 }
 
+# Returns P(Y <= t) of counts as in predictive_cdf(): a row for each t, a column for each f ~ N(mu, s^2). All columns
+# share the limits U, whose quantile functions are slow.
+cdf_of_wide <- function(response, t, mu, s) {
+  known <- list()
+  limit <- function(u, rows) {
+    key <- format(u, digits = 15)
+    if (is.null(known[[key]])) known[[key]] <<- limit_of_f(response, t, rep(1, length(t)), u)
+    known[[key]][rows]
+  }
+  upto <- function(n) average_over_u(seq_along(t), function(u, i) stats::pnorm((limit(u, i) - mu[n]) / s[n]))
+  matrix(vapply(seq_along(mu), upto, t), length(t))
+}
+
+# Returns the f at which P(Y <= y | f) = pnorm(-u), by a formula of the likelihood if there is one, else by bisection.
+limit_of_f <- function(response, y, size, u) {
+  if (!is.null(response$limit)) return(response$limit(u, y, size, response$theta, response$link))
+  bisect(function(f) response$cdf(y, response$link$inv(f), size, response$theta) > stats::pnorm(-u), 0 * y - 700,
+         0 * y + 700)
+}
+
 # Returns list(z, weight), points and weights of an average over q standard normals. For q up to 2 the trapezoid rule
 # has an error below 1e-5 if the sd of log odds is at most `wide_odds`. For larger q, 1,024 points of a lattice (by
 # roots of primes) and their mirror images are used, with the error measured in bench/classes-average.R.

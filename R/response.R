@@ -120,13 +120,6 @@ predictive_cdf <- function(response, y, size, mu, s) {
   out
 }
 
-# Returns the f at which P(Y <= y | f) = pnorm(-u), by a formula of the likelihood if there is one, else by bisection.
-limit_of_f <- function(response, y, size, u) {
-  if (!is.null(response$limit)) return(response$limit(u, y, size, response$theta, response$link))
-  bisect(function(f) response$cdf(y, response$link$inv(f), size, response$theta) > stats::pnorm(-u), 0 * y - 700,
-         0 * y + 700)
-}
-
 # Returns the smallest y with P(Y <= y) >= p, by bisection between `low` and `high`. `high` is the q-quantile of y given
 # the q-quantile of f, q = (1 + p) / 2, so P(y > high) <= (1 - q) + (1 - q) = 1 - p. `low` is found likewise.
 predictive_quantile <- function(response, p, size, mu, s) {

@@ -120,7 +120,8 @@ coded_variables <- function(mf, used, grouped) {
     columns <- switch(kind, factor = paste0(name, levels), matrix = { # as in model.matrix()
       paste0(name, if (!is.null(colnames(v))) colnames(v) else if (width > 1L) seq_len(width) else "")
     }, name)
-    list(name = name, kind = kind, levels = levels, width = width, columns = columns)
+    c(list(name = name, kind = kind, levels = levels, width = width, columns = columns),
+      if (inherits(v, "difftime")) list(unit = units(v)))
   }
   if (is.null(grouped)) return(lapply(names(mf)[used], code))
   apart <- lapply(unique(grouped$apart), function(name) c(code(name), list(apart = TRUE)))

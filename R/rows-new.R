@@ -190,7 +190,8 @@ formula_rows_again <- function(fit, newdata, asked) {
   frame <- if (!is.null(fit$data$kept)) {
     list(mf = mf, raw = raw_variables(mf, fit$frame, fit$terms, list(data = newdata), environment(fit$terms)))
   }
-  c(rows_of_frame(mf, variables, labels, "newdata"), list(labels = labels, variables = variables, frame = frame))
+  c(rows_of_frame(mf, variables, labels, "newdata", fit$frame$response_unit),
+    list(labels = labels, variables = variables, frame = frame))
 }
 
 # ---- other rows for the data of a fit -------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ variable_kind <- function(v) {
   if (inherits(v, "pfdtc_sphere")) return("sphere")
   if (inherits(v, c("Date", "POSIXct"))) return("time")
   if (is.factor(v) || (is.character(v) && is.null(dim(v)))) return("factor")
+  if (inherits(v, "difftime")) return("numeric")
   if (!is_plain_numeric(v) || is.data.frame(v) || length(dim(v)) > 2L) return(NA_character_)
   if (length(dim(v)) == 2L) "matrix" else if (is.logical(v)) "logical" else "numeric"
 }
@@ -104,10 +105,15 @@ series_time <- function(x) {
 #' @export
 `[.pfdtc_series_time` <- function(x, i) structure(unclass(x)[i], class = "pfdtc_series_time")
 
+# Returns time differences as numbers in `unit` (their own by default), and other values unchanged.
+in_unit <- function(v, unit = NULL) if (inherits(v, "difftime")) as.numeric(v, units = unit %||% units(v)) else v
+
 seconds_of <- function(v) as.numeric(v) * if (inherits(v, "Date")) 86400 else 1
 
-# Returns the values of a variable as numbers; times become days since the origin of the data.
+# Returns the values of a variable as numbers. Times become days since the origin of the data; time differences are in
+# the unit of the fit.
 numbers_of <- function(spec, v) {
+  v <- in_unit(v, spec$unit)
   if (identical(spec$kind, "time") && identical(variable_kind(v), "time")) (seconds_of(v) - spec$origin) / 86400 else
     as.double(v)
 }

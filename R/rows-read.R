@@ -40,6 +40,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data$family <- settled$family
   data$na_action <- attr(mf, "na.action")
   data <- add_formula(data, terms, inputs, call)
+  response <- mf[[attr(terms, "response")]]
+  if (inherits(response, "difftime")) data$frame$response_unit <- units(response)
   data$frame$required <- data_variables(data$frame, terms, call, envir)
   data$kept <- frame_to_keep(mf, data, raw_variables(mf, data$frame, terms, call, envir))
   data$frame$place <- attr(eval(call$data, envir), "place", exact = TRUE)
@@ -130,8 +132,14 @@ evaluate_frame <- function(parts, envir) {
       tryCatch(NROW(eval(parts[[argument]], parts$data, environment(parts$formula))), error = function(e) NULL)
     }
     rows <- if (is.data.frame(parts$data)) nrow(parts$data)
-    abort_input(argument, text, hint = hint_for_frame(text, parts$data),
-                message = if (!is.null(size) && !is.null(rows) && size != rows) {
+    absent <- if (!is.null(rows) && argument != "na.action") Filter(function(name) {
+      !name %in% names(parts$data) && is.function(get0(name, environment(parts$formula)))
+    }, all.vars(parts[[argument]]))
+    abort_input(argument, text, hint = if (length(absent)) did_you_mean(absent[1L], names(parts$data)) else
+      hint_for_frame(text, parts$data),
+                message = if (length(absent)) {
+                  sprintf("`data` has no column `%s`; R has only a function of this name.", absent[1L])
+                } else if (!is.null(size) && !is.null(rows) && size != rows) {
                   sprintf("`%s` has %s, and `data` has %s.", argument, count_of(size, "value"), count_of(rows, "row"))
                 } else if (argument == "na.action") {
                   "The data have missing values, and `na.action` = na.fail refuses them."
@@ -161,14 +169,15 @@ hint_for_frame <- function(text, data) {
 }
 
 # Returns list(x, response, name, w, offset) from a model frame. `variables` has the coding of the inputs as columns.
-rows_of_frame <- function(mf, variables, labels, argument = "data") {
+rows_of_frame <- function(mf, variables, labels, argument = "data", unit = NULL) {
   response <- attr(attr(mf, "terms"), "response")
   n <- nrow(mf)
   w <- mf[["(weights)"]]
   offset <- tryCatch(stats::model.offset(mf), error = function(e) abort_input("offset", "is not numeric"))
   x <- bind_columns(variables, mf)
   check_finite(x, argument, labels = labels, variables = variable_of_columns(variables)) # na.action may keep NA
-  list(x = x, response = mf[[response]], name = names(mf)[response], # not model.response(), which adds names
+  y <- in_unit(mf[[response]], unit) # not model.response(), which adds names
+  list(x = x, response = y, name = names(mf)[response],
        w = if (!is.null(w)) check_weights(w, n), offset = if (!is.null(offset)) check_vector(offset, "offset", n))
 }
 

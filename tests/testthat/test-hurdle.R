@@ -241,3 +241,17 @@ test_that("information criteria of hurdles have unique names, and methods for on
     expect_error(of(fit), "hurdle of two fits", class = "pfdtc_error_input")
   }
 })
+
+test_that("update() of a hurdle finds the data of the function that made it", {
+  make <- function() {
+    local_data <- hurdle_data()
+    gp_hurdle(y ~ x, local_data, kernel = kernel_se(0.9, 1), hyper = "fixed", subset = x < 4)
+  }
+  fit <- make()
+  kernel <- kernel_se(2, 1)
+  again <- update(fit, kernel = kernel)
+  d <- hurdle_data()
+  expect_equal(predict(again), predict(gp_hurdle(y ~ x, d[d$x < 4, ], kernel = kernel, hyper = "fixed")))
+  rm("local_data", envir = environment(fit$formula))
+  expect_equal(predict(update(fit, kernel = kernel)), predict(again))
+})

@@ -59,6 +59,27 @@ test_that("the CRPS of large counts with a wide mean is that of the log-normal d
   }
 })
 
+test_that("the CRPS of counts with a wide f is the sum over all numbers", {
+  law <- list(nb = function(t, f) stats::pnbinom(t, size = 2, mu = exp(f)),
+              poisson = function(t, f) stats::ppois(t, exp(f)))
+  z <- seq(-6.5, 6.5, by = 0.1)
+  weight <- stats::dnorm(z) / sum(stats::dnorm(z))
+  mean <- c(1, 3, 5)
+  sd <- c(1.4, 0.9, 0.6)
+  y <- c(40, 0, 500)
+  t <- 0:8000
+  for (family in list(nb(2), poisson())) {
+    response <- as_response(as_likelihood(family))
+    # The sum of probabilities would take too many numbers for all rows.
+    found <- with_replaced(list(crps_by_masses = function(...) NA_real_),
+                           response_crps(response, y, list(mean = mean, var = sd^2, size = rep(1, 3))))
+    for (i in 1:3) {
+      upto <- Reduce(`+`, Map(function(z, w) w * law[[response$name]](t, mean[i] + sd[i] * z), z, weight))
+      expect_equal(found[i], sum((upto - (y[i] <= t))^2), tolerance = 1e-3) # linear between numbers 5 % apart
+    }
+  }
+})
+
 test_that("the CRPS of counts is the plain sum, by probabilities and by the cdf", {
   mean <- c(-3, 0.5, 1.5, 3)
   sd <- c(0.1, 0.8, 0.05, 0.4)

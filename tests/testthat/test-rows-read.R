@@ -72,7 +72,6 @@ test_that("what is no sum of variables is refused with the reason", {
   expect_input_error(by_formula(y ~ y + a, d), "formula")
   d$local <- as.POSIXlt(d$day)
   expect_input_error(by_formula(y ~ local, d), "as.POSIXct")
-  expect_input_error(by_formula(y ~ I(day - day[1]), d), "units")
   expect_input_error(by_formula(y ~ z, d), "complex")
   expect_input_error(by_formula(y ~ a, transform(d, a = structure(a, class = "integer64"))), "bit64")
   expect_input_error(by_formula(y ~ a, transform(d, y = structure(y, class = "integer64"))), "`y`")
@@ -94,6 +93,12 @@ test_that("what is no sum of variables is refused with the reason", {
   expect_input_error(by_formula(y ~ elsewhere, d), "elsewhere")
   expect_input_error(by_formula(y ~ s(a), d), "\"s\"")
   expect_input_error(pfdtc(y ~ nosuch), "`data`")
+  for (formula in list(time ~ a, y ~ a + time, log(time) ~ a)) {
+    expect_input_error(by_formula(formula, d), "no column `time`")
+  }
+  expect_input_error(by_formula(y ~ a, d, weights = time), "no column `time`")
+  d$list <- as.list(d$a)
+  expect_input_error(by_formula(y ~ list, d), "unlist()")
   expect_input_error(by_formula(f ~ a, d), "binomial()")
   expect_input_error(by_formula(y ~ a, transform(d, y = as.character(y))), "as.numeric()")
   expect_input_error(by_formula(data = d), "`formula`")
@@ -324,4 +329,20 @@ test_that("messages and errors of formulas name the way on", {
                class = "pfdtc_error_input")
   expect_error(pfdtc(mpg ~ wt, mtcars, family = replace(tw, "family", "Ordered Categorical")), "Use ordinal",
                class = "pfdtc_error_input")
+})
+
+test_that("time differences are numbers in the unit of the fit", {
+  d <- data.frame(x = 1:20 / 4, y = sin(1:20 / 4))
+  hours <- transform(d, x = as.difftime(x, units = "hours"), y = as.difftime(y, units = "mins"))
+  minutes <- hours
+  units(minutes$x) <- "mins"
+  units(minutes$y) <- "secs"
+  fit <- function(data) pfdtc(y ~ x, data, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed", transform = "none")
+  plain <- fit(d)
+  of_hours <- fit(hours)
+  expect_identical(predict(of_hours, interval = "prediction"), predict(plain, interval = "prediction"))
+  expect_output(print(of_hours), "x, hours")
+  expect_equal(predict(of_hours, minutes), predict(plain, d))
+  expect_equal(predict(of_hours, minutes, type = "density"), predict(plain, d, type = "density"))
+  expect_equal(predict(add_rows(of_hours, minutes[1:3, ])), predict(add_rows(plain, d[1:3, ])))
 })
