@@ -156,6 +156,14 @@ distinct_ends <- function(found) {
   found[!vapply(seq_along(found), repeated, NA)]
 }
 
+# Returns TRUE if many inputs may share a unit, as in spectra: one that hardly varies should have little effect then,
+# and one lengthscale in that unit is tried. Numbers share no unit with columns of 0 and 1 (bench/classes-unit.R). If
+# all inputs vary alike, one lengthscale was tried already.
+may_share_unit <- function(x) {
+  coded <- apply(x, 2L, function(v) all(v %in% 0:1))
+  ncol(x) >= laplace_sizes$inputs && all(coded == coded[1L]) && diff(range(log(spreads_of(x)))) > laplace_sizes$alike
+}
+
 # Returns the best of several kinds of kernels: the smooth ones; the same with a linear mean; of moved or rotated
 # inputs; with one lengthscale for all inputs; additive; with seasons. More parameters have a larger maximum by chance,
 # so likelihoods are averaged over parameters.
@@ -177,9 +185,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
     turned <- search(now, TRUE, with_moved_inputs(now$kernel, rotation, rows$x))
     if (turned$value < now$value) found <- c(found, list(turned, search(turned)), with_line(turned))
   }
-  if (few && ncol(rows$x) >= laplace_sizes$inputs && diff(range(log(spreads_of(rows$x)))) > laplace_sizes$alike) {
-    # If inputs share a unit, as in spectra, one that hardly varies should have little effect: try one lengthscale in
-    # that unit. If all inputs vary alike, that was tried already.
+  if (few && may_share_unit(rows$x)) {
     label <- sprintf("%s (isotropic)", kernel_of(now$kernel$profile)$label)
     kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
     kernel <- with_typical_values(kernel, rows$x, s)

@@ -122,6 +122,8 @@ test_that("one lengthscale for all inputs is taken where they have a unit in com
   expect_lt(nlpd(fit), nlpd(many) - 0.01)
   other <- with_seed(18, spectra(120, unit = rep(c(1, 100, 0.01, 30), 5)))
   expect_no_match(pfdtc(y ~ ., other, family = binomial())$kernels$kernel[1L], "isotropic")
+  beside <- cbind(d, flag = rep(0:1, 60)) # a column of 0 and 1 shares no unit with the bands
+  expect_no_match(pfdtc(y ~ ., beside, family = binomial())$kernels$kernel, "isotropic")
 })
 
 test_that("a sum of functions of single inputs gets the additive kernel, unless the rows are few or defaults plain", {
