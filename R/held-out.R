@@ -185,7 +185,8 @@ training_scores <- function(fit, seen = FALSE) {
 # of a count's residual has variance 2 + 1 / mean.
 excess_scatter <- function(fit) {
   loo <- loo_rows(fit)
-  m <- response_moments(response_of(fit), loo$mean, loo$var)
+  known <- !is.na(loo$mean) # rows of weight 0 have no prediction, and are not in the sites
+  m <- response_moments(response_of(fit), loo$mean[known], loo$var[known])
   square <- (unname(training_data(fit)$sites$y) - m$mean)^2 / (m$sd^2 + m$mean)
   used <- which(!is.na(square))
   sum(square[used] - 1) / sqrt(sum(2 + 1 / m$mean[used]))

@@ -169,7 +169,7 @@ test_that("rows of weight 0 are in no score", {
                weights = as.double(seq_len(30) > 4))
   without <- update(fit, data = d[-(1:4), ], weights = NULL)
   scores <- function(f) summary(f)[c("scores", "scores_loo")]
-  expect_equal(scores(fit), scores(without))
+  expect_no_warning(expect_equal(scores(fit), scores(without)))
   left_out <- predict(without, type = "loo")
   expect_equal(summary(fit)$scores_loo[["RMSE"]], sqrt(mean((d$n[-(1:4)] - left_out)^2)))
   expect_true(all(is.na(stats::rstandard(fit)[1:4])))
