@@ -58,17 +58,22 @@ posterior_certificate.classes <- row_parts.classes <- function(p, ...) refuse_cl
 
 # Bounds the distance between the fit's Laplace posterior and that of the exact GP (modes fh and f*), for contrasts of
 # classes and for probabilities. Symbols are those of certify-laplace.R, but W is a matrix at each row. If a probability
-# at f* is between alpha and beta times that at fh, W at f* is between alpha W and beta W. A contrast c of classes has
-# the norm |gamma| = |c - mean(c)|. With vS(w) the variance on inducing points for the weights w W, vS = vS(beta), and
-# lam a bound on the largest eigenvalue of (w W)^{1/2} E (w W)^{1/2},
+# at f* is between alpha and beta times that at fh, W at f* is between alpha W and beta W, and so is the average Wb of W
+# between the modes, with their own alpha and beta. A contrast c of classes has the norm |gamma| = |c - mean(c)|. With
+# vS(w) the variance on inducing points for the weights w W, and lam(w) a bound on the largest eigenvalue of
+# (w W)^{1/2} E (w W)^{1/2},
 #
 #   crude   |c'(f* - fh)| <= |gamma| sqrt(k(x, x) (|g|_E^2 + |r|^2)),
-#   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup = vS(alpha) + (|gamma| sqrt(E) + sqrt(lam vS(alpha)))^2.
+#   first   |(c, -h)|_E |g|_E + sqrt(vup) |r|,   vup = vS(alpha) + (|gamma| sqrt(E) + sqrt(lam(alpha) vS(alpha)))^2,
+#           |(c, -h)|_E <= |gamma| sqrt(E) + sqrt(lam(beta) vS(alpha)) and <= sqrt(vup).
+#
+# The last line holds because, for the weights Wb, the exact variance is |(c, -h)|_E^2 + |(c, -h)|_Q^2 + h'Wb^{-1}h, and
+# the last two of these three terms are at least vS.
 
-# Returns these bounds: the mode (`at`), g_E, r, and the posteriors `lo` and `hi` with weights alpha W and beta W.
-class_bounds <- function(fit, data, rounds = 3L) {
+# Returns these bounds: the mode (`at`), g_E, r, `between` for weights between the modes, and the posteriors `lo` and
+# `hi` with weights alpha W and beta W at the exact mode.
+class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
   sites <- sites_of_fit(fit, data)
-  at <- mode_again(fit, data, sites)
   n <- nrow(data$x)
   m <- nrow(fit$inducing)
   model <- new_model(fit$kernel, 1)
@@ -101,19 +106,24 @@ class_bounds <- function(fit, data, rounds = 3L) {
   prior <- prior_at(b$model, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
   for (round in seq_len(rounds)) {
-    b <- with_class_weights(b, e, average = TRUE)
+    b$between <- weights_of_class_range(b, e)
     before <- e
-    e <- pmin(e, contrast_bounds(b, b$lo$S, b$hi$S, b$left, prior, centred)$e)
-    if (!(sum(e) < 0.9 * sum(before)) || max(e) < 1e-6) break
+    e <- pmin(e, distance_of_contrasts(b, b$between$S, b$left, prior, centred))
+    if (!(sum(e) < 0.9 * sum(before))) break
   }
-  b$mean_bounds <- b[c("lo", "hi")]
-  with_class_weights(b, e, average = FALSE)
+  ends <- range_of_weights(b, e)
+  b$lo <- posterior_of_classes(b, ends$lower)
+  # If weights far above W have no Cholesky factor, use 0 for variances and -Inf for the evidence.
+  b$hi <- tryCatch(posterior_of_classes(b, ends$upper), pfdtc_error_numerical = function(e) {
+    c(b$lo[c("L", "C", "beta")], lapply(b$lo[c("inverse", "S")], `*`, 0),
+      list(penalty = Inf, times = ends$upper, lam = .Machine$double.xmax))
+  })
+  b
 }
 
-# Adds to b the posteriors `lo` and `hi` with weights alpha W and beta W. These bound W at the exact mode, if f - mean
-# over the classes moves by at most e between the modes. With `average`, they bound the average of W between the modes,
-# by Riemann sums. `lam` is an upper bound on the largest eigenvalue of E with these weights.
-with_class_weights <- function(b, e, average) {
+# Returns bounds `lower` and `upper` on the multiples of W, at rows, if f - mean over the classes moves by at most e: at
+# the share `at` of the way, or on the average over several shares (Riemann sums, if these are right ends of steps).
+range_of_weights <- function(b, e, at = 1) {
   range_at <- function(t) {
     K <- b$K
     up <- down <- matrix(0, nrow(e), K)
@@ -124,36 +134,45 @@ with_class_weights <- function(b, e, average) {
     }
     cbind(1 / do.call(pmax, asplit(up, 2L)), 1 / do.call(pmin, asplit(down, 2L)))
   }
-  ends <- if (average) Reduce(`+`, lapply((1:16) / 16, range_at)) / 16 else range_at(1)
-  posterior <- function(times) {
-    at <- mode_again(b$fit, b$data, replace(b$sites, "weight", list(b$w * times)))
-    by_rows <- vapply(b$E, function(e) {
-      d <- sqrt((times * b$w)[e$rows] * b$P[e$rows, , drop = FALSE])
-      max(d * ((abs(e$E) + b$slack * b$most) %*% d))
-    }, 0)
-    lam <- (1 + b$growth) * min(sum(by_rows), sum(times * b$trace * b$left))
-    c(at[c("L", "C", "beta", "inverse", "S", "penalty")], list(times = times, lam = lam))
-  }
-  b$lo <- posterior(pmin(ends[, 1L], 1) * (1 - 1e-12))
-  up <- pmax(ends[, 2L], 1) * (1 + 1e-12)
-  # If weights far above W have no Cholesky factor, use 0 for variances and -Inf for the evidence.
-  b$hi <- tryCatch(posterior(up), pfdtc_error_numerical = function(e) {
-    c(b$lo[c("L", "C", "beta")], lapply(b$lo[c("inverse", "S")], `*`, 0),
-      list(penalty = Inf, times = up, lam = .Machine$double.xmax))
-  })
-  b
+  ends <- Reduce(`+`, lapply(at, range_at)) / length(at)
+  list(lower = pmin(ends[, 1L], 1) * (1 - 1e-12), upper = pmax(ends[, 2L], 1) * (1 + 1e-12))
 }
 
-# Returns list(e, sd_lower, sd_upper), bounds on the distance of the modes and on the sd, a column for each contrast
-# (row of `gamma`). S_lo and S_hi are covariances at points under the weights alpha W and beta W, `left` the residual
-# prior variance.
-contrast_bounds <- function(b, S_lo, S_hi, left, prior, gamma) {
+# Returns the posterior with weights `times` W, and `lam` for them.
+posterior_of_classes <- function(b, times) {
+  at <- mode_again(b$fit, b$data, replace(b$sites, "weight", list(b$w * times)))
+  c(at[c("L", "C", "beta", "inverse", "S", "penalty")], list(times = times, lam = largest_residual(b, times)))
+}
+
+# Returns an upper bound on the largest eigenvalue of E with weights `times` W.
+largest_residual <- function(b, times) {
+  by_rows <- vapply(b$E, function(e) {
+    d <- sqrt((times * b$w)[e$rows] * b$P[e$rows, , drop = FALSE])
+    max(d * ((abs(e$E) + b$slack * b$most) %*% d))
+  }, 0)
+  (1 + b$growth) * min(sum(by_rows), sum(times * b$trace * b$left))
+}
+
+# Returns list(inverse, S, lam, lam_top) for weights between the modes: upper bounds on the covariances, and lam at both
+# ends of the range. If all weights are at least a W, the covariance is at most 1 / a times that with weights W. This
+# needs no Cholesky factor, and is close if the range is narrow.
+weights_of_class_range <- function(b, e) {
+  range <- range_of_weights(b, e, (1:16) / 16)
+  least <- min(range$lower)
+  S <- if (least > class_points[["narrow"]]) lapply(b$at[c("inverse", "S")], `/`, least) else
+    posterior_of_classes(b, range$lower)
+  c(S[c("inverse", "S")], lam = largest_residual(b, range$lower), lam_top = largest_residual(b, range$upper))
+}
+
+# Returns bounds on the distance of the modes, a column for each contrast (row of `gamma`). S are upper bounds on the
+# covariances at points, as in `between`, and `left` is the residual prior variance.
+distance_of_contrasts <- function(b, S, left, prior, gamma) {
   size <- rowSums(gamma^2)
-  squares <- t(squares_of(gamma))
-  v <- variance_range(b, S_lo %*% squares, S_hi %*% squares, left %o% size, prior %o% size, b$slack * b$most)
-  first <- sqrt(pmax(v$upper - v$points, 0) + b$slack * b$most) * b$g_E + sqrt(v$upper) * b$r
-  list(e = (1 + b$growth) * pmin(first, sqrt(prior %o% size) * b$gamma), sd_upper = sqrt(v$upper) * (1 + b$growth),
-       sd_lower = pmin(sqrt(v$lower), sqrt(v$upper)) * (1 - b$growth))
+  v <- (1 + b$growth) * pmax(S %*% t(squares_of(gamma)), 0)
+  E <- sqrt(left %o% size)
+  top <- sqrt(pmin(v + (E + sqrt(b$between$lam * v))^2, prior %o% size))
+  first <- pmin(E + sqrt(b$between$lam_top * v), top) * b$g_E + top * b$r
+  (1 + b$growth) * pmin(first, sqrt(prior %o% size) * b$gamma)
 }
 
 # Returns the matrices c c' of the rows c of C, each as a row of the result.
@@ -162,14 +181,13 @@ squares_of <- function(C) {
   C[, rep(q, length(q)), drop = FALSE] * C[, rep(q, each = length(q)), drop = FALSE]
 }
 
-# Returns list(lower, upper, points), bounds on variances of contrasts or on sums of them. `lo` and `hi` are the
-# variances on inducing points with weights alpha W and beta W, E is the residual prior variance, and `room` allows for
-# rounding. `points` is a lower bound on `hi`.
+# Returns list(lower, upper), bounds on variances of contrasts or on sums of them. `lo` and `hi` are the variances on
+# inducing points with weights alpha W and beta W, E is the residual prior variance, and `room` allows for rounding.
 variance_range <- function(b, lo, hi, E, prior, room) {
   lo <- (1 + b$growth) * pmax(lo, 0)
   hi <- (1 + b$growth) * pmax(hi, 0)
   points <- pmax(hi * (1 - 1e3 * b$growth) - room, 0)
-  list(upper = pmin(lo + (sqrt(E) + sqrt(b$lo$lam * lo))^2, prior), points = points,
+  list(upper = pmin(lo + (sqrt(E) + sqrt(b$lo$lam * lo))^2, prior),
        lower = points + pmax(0, sqrt(pmax(E - 2 * room, 0)) - sqrt(b$hi$lam * hi))^2 / (1 + b$hi$lam))
 }
 
@@ -184,14 +202,15 @@ pair_certificate <- function(b, x) {
     native_softmax_at(c(b$at["L"], post["inverse"]), b$fit$inducing, b$fit$kernel, x, b$fit$control, b$at$beta)
   }
   prior <- prior_at(b$model, x)
-  # The mode needs the average of W between the modes, the variance needs W at the exact mode.
-  mean <- replace(b, c("lo", "hi"), b$mean_bounds)
-  S <- lapply(b$mean_bounds, at)
-  left <- S$lo$left + b$slack * pmax(b$most, prior)
-  e <- contrast_bounds(mean, S$lo$S, S$hi$S, left, prior, gamma)$e
-  S <- lapply(b[c("lo", "hi")], at)
-  sds <- contrast_bounds(b, S$lo$S, S$hi$S, left, prior, gamma)
+  S <- lapply(b[c("between", "lo", "hi")], at)
   own <- at(b$at)
+  left <- own$left + b$slack * pmax(b$most, prior)
+  e <- distance_of_contrasts(b, S$between$S, left, prior, gamma) # by weights between the modes
+  squares <- t(squares_of(gamma))
+  size <- rowSums(gamma^2)
+  v <- variance_range(b, S$lo$S %*% squares, S$hi$S %*% squares, left %o% size, prior %o% size, b$slack * b$most)
+  sd_upper <- sqrt(v$upper) * (1 + b$growth)
+  sd_lower <- sqrt(pmin(v$lower, v$upper)) * (1 - b$growth)
   shift <- unname(b$fit$center)
   middle <- own$mean %*% t(gamma)
   e <- e + 2 * b$slack * pmax(b$most, prior) * weights_norm(b$at) + b$growth * abs(middle)
@@ -208,12 +227,11 @@ pair_certificate <- function(b, x) {
     v <- variance_range(b, rowSums(S$lo$S * squares_of(c)), rowSums(S$hi$S * squares_of(c)), left * size, prior * size,
                         b$slack * b$most)
     others <- colSums(pairs == k) == 0
-    sqrt(v$upper) * (1 + b$growth) + if (any(others)) tanh(most(e, others) / 4) * most(sds$sd_upper, others) else 0
+    sqrt(v$upper) * (1 + b$growth) + if (any(others)) tanh(most(e, others) / 4) * most(sd_upper, others) else 0
   }, prior)
   middle <- middle + rep(shift[pairs[2L, ]] - shift[pairs[1L, ]], each = nrow(x))
   c(list(pairs = pairs, mean = middle, lower = middle - e, upper = middle + e, odds_sd = matrix(odds_sd, nrow(x))),
-    sds[c("sd_lower", "sd_upper")], share,
-    list(sd = sqrt(pmax(f$var %*% t(squares_of(gamma)), 0))))
+    list(sd = sqrt(pmax(f$var %*% squares, 0)), sd_lower = sd_lower, sd_upper = sd_upper), share)
 }
 
 # Returns list(share, share_lower, share_upper), the probabilities averaged over f with bounds for the exact posterior,
@@ -259,9 +277,9 @@ class_certificate <- function(fit, x, effort, m2 = NULL) {
     if (m2 > fit$m) {
       tell("reference")
       fit$inducing <- with_fixed_seed(data$x[reference_rows(data, fit$kernel, m2), , drop = FALSE])
-      fit$factors <- laplace_at(data$x, own$sites, fit$kernel, fit$inducing, rounding_jitter(m2), fit$control)
-      fit$jitter <- fit$factors$jitter
-      used <- list(own, with_fixed_seed(class_bounds(fit, data)))
+      at <- laplace_at(data$x, own$sites, fit$kernel, fit$inducing, rounding_jitter(m2), fit$control, want = 1L)
+      fit[c("factors", "jitter")] <- list(at, at$jitter)
+      used <- list(own, with_fixed_seed(class_bounds(fit, data, at)))
     }
   }
   tell(sprintf("probabilities at %d rows", nrow(x)))

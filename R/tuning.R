@@ -225,9 +225,10 @@ log_inputs <- c(rows = 200, skewness = 1.5, values = 10, nats = 2)
 
 # Several classes have at most `most` points times latent functions (a Cholesky factor takes a second), and at least
 # `least` points. Up to `learn` classes hyperparameters are learned, with a message if that may take `seconds`. Averages
-# over f use class_draws points. Three classes have another rule if the sd of log odds exceeds wide_odds
-# (bench/classes-table.R, bench/classes-average.R).
-class_points <- c(most = 4000, least = 20, learn = 12, seconds = 60)
+# over f use class_draws points. Three classes have another rule if the sd of log odds exceeds wide_odds. Certificates
+# need no posterior with other weights if all weights are at least `narrow` times W (bench/classes-table.R,
+# bench/classes-average.R).
+class_points <- c(most = 4000, least = 20, learn = 12, seconds = 60, narrow = 0.5)
 class_draws <- 1024L
 wide_odds <- 4
 

@@ -36,6 +36,22 @@ test_that("the exact mode, sd, probabilities and evidence lie inside, on own poi
   }
 })
 
+test_that("covariances for weights between the modes are at least those for the least weights", {
+  fit <- certified_case(3, 40, seed = 2)$fit
+  data <- training_data(fit, "fit")
+  b <- with_fixed_seed(class_bounds(fit, data))
+  for (move in c(0.1, 0.4, 3)) { # the last leaves less than half of the weights
+    e <- matrix(move, nrow(data$x), 3)
+    between <- weights_of_class_range(b, e)
+    least <- posterior_of_classes(b, range_of_weights(b, e, (1:16) / 16)$lower)
+    smallest <- vapply(seq_len(nrow(between$S)), function(i) {
+      min(eigen(matrix(between$S[i, ] - least$S[i, ], 2), symmetric = TRUE, only.values = TRUE)$values)
+    }, 0)
+    expect_gte(min(smallest), -1e-9)
+    expect_lte(least$lam, between$lam * (1 + 1e-12))
+  }
+})
+
 test_that("a certificate exists and holds where weights at the ends of their range have no Cholesky factor", {
   for (m in c(15, 25)) {
     one <- certified_case(3, m, seed = 1, variance = 1e4)
