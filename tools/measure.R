@@ -95,8 +95,8 @@ measures <- list(
 # inputs, fits that hold their model frame, tails of the final model, and sentences that name what is wrong (26,930),
 # inputs moved to normal scores, searches for individuals, tidy hurdles and arguments that are missing (27,435; then
 # 27,400 with uncertain noise of few rows, methods of hurdles, and either scale of coef() and vcov()), logs of skewed
-# inputs (27,275), and differences of times, hurdles made in functions, the CRPS of wide counts and narrower certificates of
-# classes (27,420).
+# inputs (27,275), and differences of times, hurdles made in functions, the CRPS of wide counts and narrower
+# certificates of classes (27,420).
 ceiling <- c("R lines" = 27420, "R lines of code" = 20240, "R lines of help" = 1900, "R files" = 84,
              "named functions" = 1618, "lines that write into settings" = 0, "lines of help shown, all pages" = 3500,
              "lines of help shown, pfdtc()" = 150, "C lines" = 13337,
