@@ -35,8 +35,8 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------
 
-# Returns the list `b` of bounds that distance_of() and mode_interval() read: the mode at the rows (`at`), `g_E` and `r`
-# with the root `gamma` of their squares, and the posteriors `lo` and `hi` for the ends of the range of W.
+# Returns the list `b` of bounds that distance_of() and mode_interval() read: the mode at the rows (`at`), `g_E`, `r`
+# and `gamma` = sqrt(g_E^2 + r^2), and the posteriors `lo` and `hi` for the ends of the range of W.
 laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
   b <- bounds_at_mode(fit, data, tight)
   if (!b$sites$concave) return(bound_mode_student(b))

@@ -75,8 +75,8 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   kappa <- sqrt(out$slack * out$most * out$weight) # rounding of A times a vector of length 1
   kappa_v <- kappa * sqrt(norms$vv)
   out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
-  # y'v is the smallest |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives an upper bound. Errors of A enter by
-  # |v|_E or row by row, whichever is smaller. y'v never exceeds y'y / s2.
+  # y'v is the smallest |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives an upper bound. Errors of A are
+  # bounded by |v|_E and row by row; the smaller bound counts. y'v never exceeds y'y / s2.
   value <- function(e) up * (e^2 / noise + beta^2)
   e <- sqrt(p$rss) + error$e
   out$c <- min(value(e) + (2 * out$v_E + kappa_v) * kappa_v, value(e + error$row), up * p$yy / noise)

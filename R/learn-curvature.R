@@ -187,8 +187,8 @@ differences <- function(gradient, par, step = 0.002) {
 # Returns list(hyper, weights, apart, gain). With V = R R' the covariance of the p learned logs theta, the 2 p points
 # theta^ +- sqrt(p) R_j have mean theta^ and covariance V. The weight of a point is the posterior density there, over
 # its normal approximation exp(-|R^{-1}(theta - theta^)|^2 / 2). `hyper` has list(kernel, noise) for each point, `apart`
-# the log weights without the log marginal likelihood, which callers may know better, and `gain` the log weights if the
-# latter is exact.
+# the log weights less the log marginal likelihood, for callers that compute it better, and `gain` the log weights, or
+# NULL if the likelihood is not exact.
 hyper_points <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)

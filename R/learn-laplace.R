@@ -227,8 +227,8 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   replace(best, "kernels", list(kernels))
 }
 
-# Returns the penalty for parameters: log sqrt(curvature / prior curvature), summed over directions in which it is
-# positive. It is Laplace's approximation of the integral of the marginal likelihood over the parameters.
+# Returns the penalty for parameters: log sqrt(curvature / prior curvature), summed over directions in which the
+# ratio exceeds 1. The maximum minus the penalty is Laplace's approximation of the log of the integral over parameters.
 occam_penalty <- function(rows, s, found, start) {
   if (!is.finite(found$value)) return(Inf)
   problem <- laplace_problem(rows, greedy_points(rows, s, found$kernel), s, found, start, found$tied)

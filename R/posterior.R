@@ -80,8 +80,8 @@ without_rounded <- function(part) {
   part
 }
 
-# Returns sum_k W_k Q_kg^2 for each row g of p$rows$x, where Q is the posterior covariance of f that data can reduce and
-# W has the weights. Cook's distances follow from it.
+# Returns sum_k W_k Q_kg^2 for each row g of p$rows$x, where Q is the posterior covariance of f, less the variance that
+# no data can reduce, and W has the weights. Cook's distances follow from it.
 squared_moves <- function(p) UseMethod("squared_moves")
 
 # Returns the posterior covariance of f at the data rows (in rows) with functionals (in columns). It omits the part of

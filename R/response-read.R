@@ -168,7 +168,7 @@ known_classes <- function(fit, response) {
   as.double(as.character(response) == levels[2L])
 }
 
-# Returns list(y, size, response) of censored responses: the ends of their intervals, and a number to draw in figures.
+# Returns list(y, size, response) of censored responses: lower ends, upper ends, and the values that figures draw.
 read_censored <- function(response, argument, n, likelihood, positive) {
   if (inherits(response, "Surv")) {
     type <- attr(response, "type")

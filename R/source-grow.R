@@ -166,8 +166,9 @@ with_new_sums <- function(fit, new, sign) {
   count_rows(fit, sign * new$n, new, sign)
 }
 
-# Returns the fit with the number n of its rows and their signature. `new` is list(signature, offset_squares) of the
-# rows added or removed. Drops `tol`, which held for the old rows, and the reference, which would need the data.
+# Returns the fit with n more rows (below 0: fewer) in its counts and its signature. `new` is list(signature,
+# offset_squares) of the rows added or removed. Drops `tol`, which held for the old rows, and the reference, which would
+# need the data.
 count_rows <- function(fit, n, new, sign = 1) {
   old <- fit$signature
   names <- names(new$signature$sums)

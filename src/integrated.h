@@ -5,7 +5,7 @@
  * and -u_t at the neighbours, times the roots of the rows' weights, divided by sqrt(d_t).  With features (A, Z) of the
  * rows, where r_t / sqrt(d_t) is row t of F A' (near.h),
  *
- *     A+~ = (F A'; F Z)',   P = A+~ A+~' (k x k, k = M + q),   v = A+~ F y.
+ *     A+~ = (F A', F Z)',   P = A+~ A+~' (k x k, k = M + q),   v = A+~ F y.
  */
 #include "effects.h"
 #include "likelihood.h"

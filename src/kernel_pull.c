@@ -173,8 +173,8 @@ void kernel_pull_self(const struct kernel *k, int columns, struct rows Z, double
     kernel_pull_diagonal(k, Z, jitter, K_bar, Z.n + 1, dZ, dtheta);
 }
 
-/* Computes derivatives for the factors of a term whose diagonal varies, for a tile of rows. Column j of dX begins at
- * dX + j ld. */
+/* Adds the derivatives of sum_i weight_i k_t(x_i, x_i), for a tile of rows and a term t whose diagonal varies, to
+ * dtheta and dX. Column j of dX begins at dX + j ld. */
 static void pull_varying(const struct kernel *k, const struct term *t, struct rows X,
                          const double *weight, double *dX, int ld, double *dtheta)
 {

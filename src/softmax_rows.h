@@ -34,7 +34,7 @@ struct softmax {
     double *inverse; /* symmetric parts of the blocks j >= k of H^{-1}, M x M each */
     double near;     /* decrement below which each step has its own H */
     double *sums;    /* allocated by softmax_open() */
-    double *bar;     /* the part of Abar from H^{-1}, M x block for each kept block */
+    double *bar;     /* derivatives by A through H^{-1}, M x block for each block kept in memory */
 };
 
 static inline int pair_of(int j, int k)

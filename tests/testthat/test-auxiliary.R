@@ -260,7 +260,7 @@ test_that("a fit is optimised under a distribution that is given, says so, and h
   fits <- lapply(list(aux_sor(rows = 1:10), custom_sor(1:10)), function(aux) fit_fixed(data, aux = aux, maxit = 10))
   expect_close(fits[[2L]]$inducing, fits[[1L]]$inducing, 1e-4)
   expect_close(pf_divergence(fits[[2L]]), pf_divergence(fits[[1L]]), 1e-4)
-  expect_output(print(fits[[2L]]), "SoR by hand")
+  expect_output(print(fits[[2L]]), "SoR\\s+by hand")
   file <- tempfile(fileext = ".rds")
   saveRDS(fits[[2L]], file)
   expect_identical(pf_divergence(readRDS(file)), pf_divergence(fits[[2L]]))
