@@ -34,7 +34,7 @@ struct softmax {
     double *inverse; /* symmetric parts of the blocks j >= k of H^{-1}, M x M each */
     double near;     /* decrement below which each step has its own H */
     double *sums;    /* allocated by softmax_open() */
-    double *bar;     /* derivatives by A through H^{-1}, M x block for each block kept in memory */
+    double *bar;     /* slopes in A by H^{-1}, M x block for each block in memory */
 };
 
 static inline int pair_of(int j, int k)
