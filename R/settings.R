@@ -259,7 +259,7 @@ check_learnable <- function(kernel, table, data, names, free) {
 
 #' Set options of the computation
 #'
-#' Makes the argument `control` of [pfdtc()]. Other options than `priors` and `fix` trade accuracy for time.
+#' Makes the argument `control` of [pfdtc()]. Only `priors` and `fix` change the model that is sought.
 #' @param maxit maximum number of iterations of each optimisation of inducing points, or of hyperparameters with
 #'   `hyper = "pilot"`. With 0 the inducing points are never moved. Default: 200 if an argument requests moved inducing
 #'   points, otherwise 50.
