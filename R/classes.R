@@ -1,11 +1,9 @@
-# Computes and certifies the posterior for several unordered classes, multinomial().
+# Computes and certifies the posterior of f for several unordered classes, family multinomial(). K classes have K latent
+# functions with one kernel, and enter by K - 1 orthonormal contrasts. `factors` has, on inducing points Z: L, the
+# Cholesky factor of k(Z, Z); `beta`, the whitened weights of the mode (a column for each contrast); C, the Cholesky
+# factor of their posterior precision H; `inverse`, the blocks of H^{-1}.
 
-# ---- the posterior --------------------------------------------------------------------------------------------------
-
-# K classes have K functions with one kernel, represented by K - 1 orthonormal contrasts on inducing points. `factors`
-# has the Cholesky factors L and C, weights beta (a column for each contrast) and `inverse`, blocks of the inverse
-# Hessian at the mode. Distributions at rows are list(mean [n, K - 1], var [n, (K - 1)^2]), without constant means.
-
+# Returns list(mean [n, K - 1], var [n, (K - 1)^2]), the distribution of the contrasts without constant means.
 posterior_at.classes <- function(p, fun, joint = FALSE) {
   refuse_if(fun$kind != "values", "object", "a fit of several classes",
             message = "Slopes, terms and sums of f are not available for several classes.",
@@ -14,16 +12,17 @@ posterior_at.classes <- function(p, fun, joint = FALSE) {
   list(mean = at$mean, var = with_rest(at$S, at$left))
 }
 
-# Adds the residual prior variances `left` to the diagonals of covariance matrices, which are the rows of S.
+# Adds the residual prior variance `left` of each data row to the diagonal of its covariance matrix, a row of S.
 with_rest <- function(S, left) {
   diagonal <- diagonals(as.integer(sqrt(ncol(S))))
   S[, diagonal] <- S[, diagonal] + pmax(left, 0)
   S
 }
 
-# At a row, the log likelihood has the gradient g and minus the Hessian W, and f the covariance Q + R: data can reduce
-# Q, and R is the residual prior covariance. Without the row, f has the mean: mean - Q (1 - W Q)^{-1} g, and the
-# covariance Q (1 - W Q)^{-1} + R; a shift from mode to mean adds (1 - Q W)^{-1} (shift - Q s). The leverage is tr(W Q).
+# Returns for each row the distribution of f without its response, and its leverage tr(W Q). At a row, the log
+# likelihood has gradient g and Hessian -W. f has the covariance Q + R: data can reduce Q, and R is the residual prior
+# covariance. Without the response, the mode is mode - Q (1 - W Q)^{-1} g, and the covariance Q (1 - W Q)^{-1} + R. Mean
+# minus mode is then (1 - Q W)^{-1} (shift - Q s), with `s` of src/softmax_rows.h (`slopes`).
 posterior_without.classes <- function(p) {
   sites <- sites_of_fit(p$fit, p$rows)
   at <- mode_again(p$fit, p$rows, sites)
@@ -56,22 +55,21 @@ posterior_certificate.classes <- row_parts.classes <- function(p, ...) refuse_cl
 
 # ---- certificates ---------------------------------------------------------------------------------------------------
 
-# Bounds the distance between the fit's Laplace posterior and that of the exact GP (modes fh and f*), for contrasts of
-# classes and for probabilities. Symbols are those of certify-laplace.R, but W is a matrix at each row. If a probability
-# at f* is between alpha and beta times that at fh, W at f* is between alpha W and beta W, and so is the average Wb of W
-# between the modes, with their own alpha and beta. A contrast c of classes has the norm |gamma| = |c - mean(c)|. With
-# vS(w) the variance on inducing points for the weights w W, and lam(w) a bound on the largest eigenvalue of
-# (w W)^{1/2} E (w W)^{1/2},
+# Bounds the distance between the fit's Laplace posterior (mode fh) and that of the exact GP (mode f*), for contrasts of
+# classes and for probabilities. Symbols are those of certify-laplace.R, but W is a matrix at each row. If each
+# probability p at fh changes to between alpha p and beta p, W changes to between alpha W and beta W. Wb, the average of
+# W between the modes, has such bounds too. For a contrast c of classes, gamma = c - mean(c). Let vS(w) be the variance
+# of c'f on inducing points with row weights w W, and lam(w) a bound on the largest eigenvalue of
+# (w W)^{1/2} E (w W)^{1/2}. Then
 #
 #   crude   |c'(f* - fh)| <= |gamma| sqrt(k(x, x) (|g|_E^2 + |r|^2)),
 #   first   |(c, -h)|_E |g|_E + sqrt(vup) |r|,   vup = vS(alpha) + (|gamma| sqrt(E) + sqrt(lam(alpha) vS(alpha)))^2,
 #           |(c, -h)|_E <= |gamma| sqrt(E) + sqrt(lam(beta) vS(alpha)) and <= sqrt(vup).
 #
-# The last line holds because, for the weights Wb, the exact variance is |(c, -h)|_E^2 + |(c, -h)|_Q^2 + h'Wb^{-1}h, and
-# the last two of these three terms are at least vS.
+# because the exact variance with weights Wb, which vup bounds, is |(c, -h)|_E^2 + |(c, -h)|_Q^2 + h'Wb^{-1}h.
 
-# Returns these bounds: the mode (`at`), g_E, r, `between` for weights between the modes, and the posteriors `lo` and
-# `hi` with weights alpha W and beta W at the exact mode.
+# Returns what these bounds need: `at`, the mode fh and its factors; bounds g_E on |g|_E and r on |r|; `between`, bounds
+# for Wb; the posteriors `lo` and `hi` with weights alpha W and beta W, which bound W at f*.
 class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
   sites <- sites_of_fit(fit, data)
   n <- nrow(data$x)
@@ -86,7 +84,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
   b$trace <- w * rowSums(P * (1 - P))
   b$left <- at$left + b$slack * b$most
   b$t <- (1 + b$growth) * sum(b$trace * b$left)
-  # Bound |g|_E by groups of 1,000 rows.
+  # Bound |g|_E by the sum of the norms of groups of 1,000 rows.
   b$E <- lapply(split(sample.int(n), (seq_len(n) - 1L) %/% 1000L), function(i) {
     x <- data$x[i, , drop = FALSE]
     A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, x))
@@ -97,11 +95,11 @@ class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
     sqrt(sum(pmax(colSums(g * (e$E %*% g)), 0)) + b$slack * b$most * sum(colSums(abs(g))^2))
   }, 0)), sum(sqrt(rowSums(b$g^2) * b$left)))
   size <- sqrt(b$most * sum(at$beta^2)) # bounds |f|
-  off <- b$slack * b$most * weights_norm(at) + 4 * .Machine$double.eps * (1 + size) # bounds the rounding of f
+  off <- b$slack * b$most * weights_norm(at) + 4 * .Machine$double.eps * (1 + size) # bounds rounding errors of f
   b$r <- sqrt(sum(at$residual^2)) +
     sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
-  # The matrix e [n, K] bounds how far f - mean over classes moves between the modes. Each round makes e smaller.
+  # e [n, K] bounds the distance between the modes of each f_k minus the mean over classes. Each round makes e smaller.
   centred <- class_contrasts(b$K) # row k: class k minus the mean of all classes
   prior <- prior_at(b$model, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
@@ -113,7 +111,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
   }
   ends <- range_of_weights(b, e)
   b$lo <- posterior_of_classes(b, ends$lower)
-  # If weights far above W have no Cholesky factor, use 0 for variances and -Inf for the evidence.
+  # If the factorisation with beta W fails, lower bounds are 0 for variances, -Inf for the log marginal likelihood.
   b$hi <- tryCatch(posterior_of_classes(b, ends$upper), pfdtc_error_numerical = function(e) {
     c(b$lo[c("L", "C", "beta")], lapply(b$lo[c("inverse", "S")], `*`, 0),
       list(penalty = Inf, times = ends$upper, lam = .Machine$double.xmax))
@@ -121,8 +119,8 @@ class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
   b
 }
 
-# Returns bounds `lower` and `upper` on the multiples of W, at rows, if f - mean over the classes moves by at most e: at
-# the share `at` of the way, or on the average over several shares (Riemann sums, if these are right ends of steps).
+# Returns alpha (`lower`) and beta (`upper`) at rows, if each f_k minus the mean over classes moves by at most e between
+# the modes. They hold at the fraction `at` of the way, or for the average over several fractions.
 range_of_weights <- function(b, e, at = 1) {
   range_at <- function(t) {
     K <- b$K
@@ -138,13 +136,13 @@ range_of_weights <- function(b, e, at = 1) {
   list(lower = pmin(ends[, 1L], 1) * (1 - 1e-12), upper = pmax(ends[, 2L], 1) * (1 + 1e-12))
 }
 
-# Returns the posterior with weights `times` W, and `lam` for them.
+# Returns the posterior on inducing points with row weights `times` W, and lam(times).
 posterior_of_classes <- function(b, times) {
   at <- mode_again(b$fit, b$data, replace(b$sites, "weight", list(b$w * times)))
   c(at[c("L", "C", "beta", "inverse", "S", "penalty")], list(times = times, lam = largest_residual(b, times)))
 }
 
-# Returns an upper bound on the largest eigenvalue of E with weights `times` W.
+# Returns lam(times), an upper bound on the largest eigenvalue of (times W)^{1/2} E (times W)^{1/2}.
 largest_residual <- function(b, times) {
   by_rows <- vapply(b$E, function(e) {
     d <- sqrt((times * b$w)[e$rows] * b$P[e$rows, , drop = FALSE])
@@ -153,9 +151,9 @@ largest_residual <- function(b, times) {
   (1 + b$growth) * min(sum(by_rows), sum(times * b$trace * b$left))
 }
 
-# Returns list(inverse, S, lam, lam_top) for weights between the modes: upper bounds on the covariances, and lam at both
-# ends of the range. If all weights are at least a W, the covariance is at most 1 / a times that with weights W. This
-# needs no Cholesky factor, and is close if the range is narrow.
+# Returns bounds for Wb: `inverse` and `S`, upper bounds on covariances on inducing points and at rows, lam(alpha), and
+# lam_top = lam(beta). If alpha is at least `least` at all rows, covariances for W divided by `least` are upper bounds.
+# These need no new factorisation, and are close if `least` is near 1.
 weights_of_class_range <- function(b, e) {
   range <- range_of_weights(b, e, (1:16) / 16)
   least <- min(range$lower)
@@ -164,8 +162,8 @@ weights_of_class_range <- function(b, e) {
   c(S[c("inverse", "S")], lam = largest_residual(b, range$lower), lam_top = largest_residual(b, range$upper))
 }
 
-# Returns bounds on the distance of the modes, a column for each contrast (row of `gamma`). S are upper bounds on the
-# covariances at points, as in `between`, and `left` is the residual prior variance.
+# Returns bounds on |c'(f* - fh)| at rows, a column for each contrast c (row of `gamma`). S has upper bounds on the
+# covariances of the rows on inducing points, for weights Wb. `left` is the residual prior variance, `prior` k(x, x).
 distance_of_contrasts <- function(b, S, left, prior, gamma) {
   size <- rowSums(gamma^2)
   v <- (1 + b$growth) * pmax(S %*% t(squares_of(gamma)), 0)
@@ -181,8 +179,8 @@ squares_of <- function(C) {
   C[, rep(q, length(q)), drop = FALSE] * C[, rep(q, each = length(q)), drop = FALSE]
 }
 
-# Returns list(lower, upper), bounds on variances of contrasts or on sums of them. `lo` and `hi` are the variances on
-# inducing points with weights alpha W and beta W, E is the residual prior variance, and `room` allows for rounding.
+# Returns list(lower, upper), bounds on exact variances of contrasts (or their sums). `lo` and `hi` are the variances on
+# inducing points with weights alpha W and beta W, E is the residual prior variance. `room` bounds rounding errors.
 variance_range <- function(b, lo, hi, E, prior, room) {
   lo <- (1 + b$growth) * pmax(lo, 0)
   hi <- (1 + b$growth) * pmax(hi, 0)
@@ -191,9 +189,9 @@ variance_range <- function(b, lo, hi, E, prior, room) {
        lower = points + pmax(0, sqrt(pmax(E - 2 * room, 0)) - sqrt(b$hi$lam * hi))^2 / (1 + b$hi$lam))
 }
 
-# Returns a certificate at the rows of x. For all pairs j < k of classes: list(pairs, mean (f_k - f_j at the fit's
-# mode), lower, upper, sd, sd_lower, sd_upper). For each class: `share`, bounds on the averaged probability, and
-# `odds_sd`, bounds on the sd of log p / (1 - p).
+# Returns a certificate at the rows of x. For all pairs j < k of classes (`pairs`) it has f_k - f_j at the fit's mode
+# (`mean`), its `sd`, and bounds on both for the exact GP. For each class it has averaged_bounds(), and `odds_sd`, an
+# upper bound on the sd of log(p / (1 - p)).
 pair_certificate <- function(b, x) {
   C <- class_contrasts(b$K)
   pairs <- utils::combn(b$K, 2L)
@@ -205,7 +203,7 @@ pair_certificate <- function(b, x) {
   S <- lapply(b[c("between", "lo", "hi")], at)
   own <- at(b$at)
   left <- own$left + b$slack * pmax(b$most, prior)
-  e <- distance_of_contrasts(b, S$between$S, left, prior, gamma) # by weights between the modes
+  e <- distance_of_contrasts(b, S$between$S, left, prior, gamma)
   squares <- t(squares_of(gamma))
   size <- rowSums(gamma^2)
   v <- variance_range(b, S$lo$S %*% squares, S$hi$S %*% squares, left %o% size, prior %o% size, b$slack * b$most)
@@ -220,7 +218,8 @@ pair_certificate <- function(b, x) {
   reach <- vapply(seq_len(b$K), function(k) most(e, colSums(pairs == k) > 0), prior)
   share <- averaged_bounds(b, odds, rowSums(f$var[, diagonals(b$K - 1L), drop = FALSE]), S, left, prior,
                            matrix(reach, nrow(x)))
-  # The log odds of a class are a contrast, whose weights change between the modes by up to tanh(e / 4).
+  # The linearised log odds of a class are f_k minus an average of the other f_j. The total variation of the weights in
+  # this average between the modes is at most tanh(e / 4).
   odds_sd <- vapply(seq_len(b$K), function(k) {
     c <- log_odds_of_class(odds$mean, k)$slope %*% C
     size <- rowSums(c^2)
@@ -234,9 +233,10 @@ pair_certificate <- function(b, x) {
     list(sd = sqrt(pmax(f$var %*% squares, 0)), sd_lower = sd_lower, sd_upper = sd_upper), share)
 }
 
-# Returns list(share, share_lower, share_upper), the probabilities averaged over f with bounds for the exact posterior,
-# a column for each class. With o = `reach`, the largest distance of the modes for pairs with the class, and D a bound
-# on the sum of the |eigenvalues| of the difference of the covariances (`trace` is that of the fit's),
+# Returns list(share, share_lower, share_upper): the probabilities averaged over f, and bounds on them for the exact
+# posterior, a column for each class. E averages over the fit's posterior, E* over the exact one. o = `reach` bounds the
+# distance of the modes of f_k - f_j for each class k, and D the sum of the |eigenvalues| of the difference of the
+# covariances. `trace` is the trace of the fit's covariance.
 #
 #   |E* p - E p| <= o / 4 + .1175 D,   exp(-(o + D)) <= E* p / E p <= exp(o + D).
 averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
@@ -245,9 +245,8 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
   v <- variance_range(b, sum_of(S$lo$S), sum_of(S$hi$S), q * left, q * prior, q * b$slack * b$most)
   D <- pmax(v$upper - trace, 0) + pmax(v$upper - v$lower, 0) + q * b$slack * pmax(b$most, prior) + b$growth * trace
   p <- class_moments(odds)$mean
-  # Estimate the error of averages, by the difference from a grid of twice the step, or by four standard errors over
-  # eighths of the lattice. If f has a wide distribution, a class may have a tail of probability 8 / (2 class_draws)
-  # that no point of the lattice reaches.
+  # `room` estimates the error of the averages p: by a grid with twice the step, or by four standard errors of eighths
+  # of the lattice. If f has a wide distribution, its lattice may miss a tail of probability 4 / class_draws.
   room <- if (q <= 2L) {
     abs(p - class_moments(odds, 0.6)$mean) + 1e-10 + 1e-4 * (widest_odds(odds$var, q) > 1e4)
   } else {
@@ -262,8 +261,8 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
        share_upper = pmin(p + room + off, (p + room) * ratio, 1))
 }
 
-# Returns list(fitted, inside) at the rows of x, with attributes m2 and t: `fitted` is the certificate on the fit's own
-# points. If they leave residual prior variance, `inside` is narrowed by a certificate on m2 of the rows.
+# Returns list(fitted, inside) for the rows of x: `fitted` is the certificate on the fit's inducing points, and `inside`
+# has its bounds. If residual prior variance is left, a certificate on m2 training rows as inducing points narrows them.
 class_certificate <- function(fit, x, effort, m2 = NULL) {
   data <- training_data(fit, "fit")
   n <- nrow(data$x)
@@ -303,7 +302,7 @@ certify_classes <- function(fit, new, effort, m2) {
   inside <- found$inside
   mode <- probability_ends(fitted$pairs, list(lower = fitted$mean, upper = fitted$mean))$mode_lower
   error <- pmax(fitted$mean - inside$lower, inside$upper - fitted$mean)
-  plain <- lapply(latent_at(fit, new$x)[c("mean", "var")], unname) # mean and sd as in predict()
+  plain <- lapply(latent_at(fit, new$x)[c("mean", "var")], unname) # as in predict()
   out <- do.call(rbind, lapply(seq_along(levels), function(k) {
     at <- function(v) if (k == 1L) numeric(nrow(v)) else v[, fitted$pairs[1L, ] == 1L & fitted$pairs[2L, ] == k]
     one <- data.frame(mean = at(fitted$mean), mean_error = at(error), mean_lower = at(inside$lower),
@@ -322,8 +321,8 @@ certify_classes <- function(fit, new, effort, m2) {
             class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y)
 }
 
-# Returns list(mode_lower, mode_upper), bounds on the probabilities at the mode, a column for each class. They follow
-# from the bounds on differences f_k - f_j of pairs of classes.
+# Returns list(mode_lower, mode_upper), bounds on the probabilities at the mode, a column for each class. `inside` has
+# bounds `lower` and `upper` on f_k - f_j for each of the `pairs` (j, k) of classes.
 probability_ends <- function(pairs, inside) {
   each <- function(first, second) { # sum over j of exp(f_j - f_k)
     vapply(seq_len(max(pairs)), function(k) {
@@ -336,8 +335,8 @@ probability_ends <- function(pairs, inside) {
        mode_upper = pmin(at(each(inside$lower, inside$upper)) * (1 + room), 1))
 }
 
-# Returns a function (latent, level) for predict(certified = TRUE). It returns list(lwr, upr), the ends of credible
-# intervals that contain those of the exact GP's Laplace posterior.
+# Returns a function for predict(certified = TRUE) that computes list(lwr, upr), the ends of credible intervals that
+# contain those of the exact GP's Laplace posterior: of log odds if `latent`, else of probabilities.
 certified_class_ends <- function(fit, rows, effort = "reference") {
   inside <- class_certificate(fit, rows$x, effort)$inside
   at <- function(v) v[rows$index, , drop = FALSE]
@@ -363,9 +362,10 @@ bracket_of_classes <- function(fit) {
                 abs(psi) + nrow(b$P), sum(abs(b$g)) * (b$slack * b$most) * (1 + sqrt(sum(at$beta^2))))
 }
 
-# Returns c(lower, upper), bounds on the log marginal likelihood, from bounds `low` (on inducing points) and `high` on
-# log det(I + W^{1/2} K W^{1/2}). `most` is the trace of the matrix on inducing points, `squares` is g'W^{-1} g at the
-# smallest W, and `size` and `off` are for rounding.
+# Returns c(lower, upper), bounds on Laplace's log marginal likelihood of the exact GP. `psi` is minus log(likelihood
+# times prior) at the fit's mode. `low` and `high` bound log det(I + W^{1/2} K W^{1/2}), `low` by inducing points alone.
+# `most` bounds the largest eigenvalue of I + A W A', and `squares` bounds g'W^{-1} g, both at the smallest W. `size`
+# and `off` are for rounding errors.
 evidence_ends <- function(b, psi, squares, most, low, high, size, off, constant = 0) {
   at <- b$at
   slack <- b$slack * b$most

@@ -67,8 +67,7 @@ run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample",
                                          test, n_aux, name, dir, progress))
 }
 
-# Returns an environment with the code in inst/experiments (protocol, scheduler and files, figures), which is read at
-# first use.
+# Returns an environment with the code in inst/experiments, which is read at the first call.
 experiment_code <- function() {
   if (is.null(engine$experiments)) {
     engine$experiments <- new.env(parent = topenv())
@@ -253,8 +252,8 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
   draw_figure(f, list(...))
 }
 
-# Draws the values `y` against the column `against` of `value`: a panel for each `title`, and in it a line for each
-# `run`. The arguments have an element, and `looks` (colours and line types) a row, for each value of `y`.
+# Returns a figure of the values `y` against the column `against` of `value`. Each `title` has a panel, each `run` a
+# line. Vectors have an element, and `looks` (colours and line types) a row, for each value of `y`.
 figure_of_runs <- function(value, against, y, run, looks, title, ylab, log) {
   at <- value[[against]]
   panels <- lapply(split(seq_along(y), factor(title, unique(title))), function(own) {

@@ -1,16 +1,16 @@
 # Represents a figure as a list, and draws it with base graphics or ggplot2.
 
 # Returns a figure, a list of these parts:
-#   panels       a list for each panel: `args`, the arguments of plot.default(), `layers`, and optionally
+#   panels       a list for each panel: `args`, arguments of plot.default(); `layers`, see layer(); and optionally
 #     levels     names of the values 1, 2, ... on the horizontal axis
-#     ticks      list(at, labels) of the horizontal axis; yticks, of the vertical one
+#     ticks      list(at, labels) of the horizontal axis; `yticks` has those of the vertical axis
 #     right      width of the right margin, in lines
 #   value        the value that the plotting function returns
 #   keys         rows of legend_keys(), one legend for all panels
 #   shape        the numbers of rows and columns of panels
 #   outer        axis titles that all panels share
 #   foot         text below the figure
-# Without limits in `args`, axes contain all layers except ticks and lines with a slope.
+# If `args` has no limits of an axis, the axis contains all layers except ticks and lines with a slope.
 figure <- function(panels, value, keys = NULL, shape = grDevices::n2mfrow(length(panels)), outer = NULL, foot = NULL) {
   panels <- lapply(unname(panels), function(p) {
     shown <- Filter(function(l) l$verb != "tick" && is.null(l$slope), p$layers)
@@ -27,8 +27,9 @@ figure <- function(panels, value, keys = NULL, shape = grDevices::n2mfrow(length
        several = length(panels) > 1L || titled && !is.null(keys))
 }
 
-# Makes a layer: line(x, y), band(x, y, y1), dots(x, y), segment(x, y, x1, y1), box(x, y, x1, y1), text(x, y, labels),
-# raster(x, y; values z of a full grid, their breaks and colours), rule(y, slope) or tick(x). c() joins layers.
+# Returns a list with one layer, so that c() joins layers. `verb` and its arguments are: line(x, y), band(x, y, y1),
+# dots(x, y), segment(x, y, x1, y1), box(x, y, x1, y1), text(x, y, labels), raster(x, y, z, breaks, colours) on a full
+# grid, rule(y) for a horizontal line, rule(y, slope) for a line with intercept y, and tick(x).
 layer <- function(verb, x, y = NULL, ..., col = "black", lty = 1, lwd = 1) {
   all <- list(verb = verb, x = x, y = y, col = col, lty = lty, lwd = lwd, ...)
   list(all[!vapply(all, is.null, NA)])
@@ -39,7 +40,7 @@ plot_colours <- c(mean = "#0072B2", inducing = "#D55E00", data = "#000000", cert
 
 band_colour <- function(alpha = 0.3) grDevices::adjustcolor(plot_colours["mean"], alpha)
 
-# Returns black for n dots, the more transparent the more there are.
+# Returns black for n dots, which is more transparent for larger n.
 data_colour <- function(n) grDevices::adjustcolor(plot_colours["data"], max(0.2, min(0.8, 100 / n)))
 
 # Returns n colours and line types, distinct for up to 48 curves.
@@ -48,12 +49,12 @@ series_looks <- function(n) {
              lty = rep(seq_len(6L), each = 8L, length.out = n))
 }
 
-# Returns the lower end of a logarithmic axis, at which zeros are drawn, a little below the limits `lim` of the values.
+# Returns the place of zeros on a logarithmic axis: 4 % of the length of the axis below the limits `lim` of the values.
 axis_foot <- function(lim) lim[1L] * (lim[1L] / lim[2L])^0.04
 
 positive <- function(v) replace(v, !(v > 0), NA)
 
-# Draws data as dots, which are smaller if there are many. Censored responses are open circles.
+# Returns layers of data as dots, which are smaller for more than 200 rows. `points` has `at`, `y` and perhaps `pch`.
 data_layer <- function(points, size = 0.8) {
   if (is.null(points)) return(NULL)
   mark <- rep_len(points$pch %||% 16, nrow(points))
@@ -63,7 +64,7 @@ data_layer <- function(points, size = 0.8) {
   }), FALSE)
 }
 
-# Returns the rows of a legend. An NA omits that part of a key, such as its line or its point.
+# Returns a legend: a row for each key. NA omits a part of the key, as `lty` its line or `pch` its symbol.
 legend_keys <- function(text, col, lty = NA, lwd = NA, pch = NA, size = NA, bg = NA) {
   data.frame(text = text, col = unname(col), lty = lty, lwd = lwd, pch = pch, size = size, bg = bg)
 }
@@ -78,8 +79,8 @@ mark_keys <- function(s) {
 
 # ---- base graphics --------------------------------------------------------------------------------------------------
 
-# Draws a figure. `args` are the user's further arguments, for plot.default(), par() and image(). `known` are the names
-# of the caller's own arguments, for error messages. par() is restored.
+# Draws a figure. `args` are the user's further arguments for plot.default(), par() and image(). `known`, the names of
+# the caller's own arguments, is for error messages. The settings of par() are restored.
 draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys.parent())))) {
   names <- if (is.null(names(args))) character(length(args)) else names(args)
   of_image <- names %in% c("useRaster", "zlim")
@@ -120,7 +121,7 @@ draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys
   invisible(f$value)
 }
 
-# Returns the number of letters of size `cex` that a line of the device holds. The width is a guess.
+# Returns about how many letters of size `cex` fit in a line across the device.
 letters_in_line <- function(cex) graphics::par("din")[1L] / (0.42 * graphics::par("cin")[2L] * cex)
 
 draw_layer <- function(l, image) {
@@ -140,7 +141,7 @@ draw_layer <- function(l, image) {
          })
 }
 
-# Opens an empty panel with its axes. `margins` are those of a panel without names of levels, which need a larger one.
+# Opens an empty panel with its axes. `margins` is par("mar") for panels whose horizontal axis has no names of levels.
 open_panel <- function(p, args, margins) {
   text <- if (!is.null(p$levels)) level_text(p$levels, margins)
   graphics::par(mar = replace(margins, 1L, max(margins[1L], text$margin)))
@@ -153,7 +154,7 @@ open_panel <- function(p, args, margins) {
   title <- args$xlab
   if (isTRUE(text$upright)) args$xlab <- ""
   do.call(graphics::plot.default, c(list(x = NA, y = NA, type = "n"), args))
-  # Draw powers of ten if there are no `ticks`, or the ticks of R if there are fewer than two powers.
+  # Draws a logarithmic axis with powers of ten, or with R's ticks if it is too short. Given `ticks` replace both.
   draw_axis <- function(side, ticks) {
     usr <- graphics::par("usr")[2 * side - 1:0]
     powers <- Filter(function(k) k >= usr[1L] - 1e-9 && k <= usr[2L] + 1e-9, floor(usr[1L]):ceiling(usr[2L]))
@@ -176,9 +177,9 @@ open_panel <- function(p, args, margins) {
   if (own[["yaxt"]]) draw_axis(2, p$yticks)
 }
 
-# Returns how the names of levels are drawn below an axis: labels, size, upright (or side by side) and margin in lines.
-# Many or long names are smaller, and are abbreviated if they would take more than 0.6 of the panel. A letter counts as
-# half a line wide, because the width of text is unknown before a panel is open.
+# Returns how to draw the names of levels below an axis: list(labels, size, upright, margin), the margin in lines. Names
+# that do not fit side by side are upright and smaller, and abbreviated if longer than 0.6 of the panel's height. A letter
+# counts as half a line wide, because text has no known width before a panel is open.
 level_text <- function(labels, margins) {
   line <- graphics::par("csi")
   inches <- graphics::par("fin")
@@ -193,10 +194,10 @@ level_text <- function(labels, margins) {
   list(labels = labels, size = size, upright = TRUE, margin = 0.5 * size * max(nchar(labels)) + 2.5)
 }
 
-# Returns how many rows a legend needs. A row may be drawn smaller, down to nine tenths of its size, to fit.
+# Returns how many rows a legend needs. draw_keys() may shrink a row by a tenth to make it fit.
 rows_of_keys <- function(keys) ceiling(sum(nchar(keys$text) + 8) / (1.1 * letters_in_line(0.8)))
 
-# Draws the legend above the panel or above all panels, in rows as wide as the figure.
+# Draws the legend above the panel, or above all panels if `outer`, in rows as wide as the figure.
 draw_keys <- function(keys, outer, cex = 0.8) {
   if (outer) {
     graphics::par(fig = c(0, 1, 0, 1), oma = rep(0, 4), mar = rep(0, 4), cex = 1, new = TRUE)
@@ -218,7 +219,7 @@ draw_keys <- function(keys, outer, cex = 0.8) {
 
 # ---- ggplot2 --------------------------------------------------------------------------------------------------------
 
-# Draws a figure with ggplot2. Each panel is a facet; axis titles that differ between panels become part of its title.
+# Returns a figure as a ggplot. Each panel is a facet. Axis titles that differ between panels enter the facets' titles.
 ggplot_figure <- function(f) {
   panels <- f$panels
   each <- function(what) lapply(panels, function(p) p$args[[what]])
@@ -267,8 +268,8 @@ ggplot_figure <- function(f) {
                                    plot.margin = ggplot2::margin(5, 45, 5, 5)))
 }
 
-# Each layer becomes the geom in this table. A row has the geom's name, its aesthetics with the names that layers use,
-# and which aesthetics are constant in a layer.
+# The table of geoms by the verb of a layer. An entry has the name of the geom, its mapped aesthetics with the elements
+# of the layer that they show, and the aesthetics that are set from the layer's colour, size and so on.
 ggplot_kinds <- list(
   line = list("path", c(x = "x", y = "y", group = "group"), c("colour", "linetype", "linewidth")),
   band = list("ribbon", c(x = "x", ymin = "y", ymax = "y1", group = "group"), "fill"),
@@ -304,23 +305,22 @@ ggplot_layer <- function(same) {
             list(na.rm = TRUE, show.legend = FALSE)))
 }
 
-# Returns invisible layers that make the legend of `keys`, because ggplot2 draws keys of layers only.
+# Returns layers without visible points that make the legend of `keys`, because ggplot2 has legends of layers only.
 ggplot_keys <- function(keys) {
-  x <- key <- NULL     # avoids a note of R CMD check
+  x <- key <- NULL # avoids a note of R CMD check
   if (is.null(keys)) return(NULL)
   d <- data.frame(x = NA_real_, key = factor(seq_len(nrow(keys))))
   nowhere <- function(make) make(ggplot2::aes(x, x, colour = key, group = 1), d, na.rm = TRUE, show.legend = TRUE)
   guide <- ggplot2::guide_legend(nrow = ceiling(nrow(keys) / 4), override.aes = list(
     linetype = ifelse(is.na(keys$lty), 0, keys$lty), linewidth = 0.4 * ifelse(is.na(keys$lwd), 0, keys$lwd),
     shape = keys$pch, size = ifelse(keys$pch %in% 124, 4, 1.5 * ifelse(is.na(keys$size), 1, keys$size)),
-    fill = keys$bg)) # 124 is a letter, as high as its size
+    fill = keys$bg)) # symbol 124, "|", is as high as its size
   list(nowhere(ggplot2::geom_path), nowhere(ggplot2::geom_point), ggplot2::scale_colour_manual(
     NULL, values = keys$col, labels = keys$text, guide = guide))
 }
 
-# Returns list(shift, scale) for axes with names (levels, dates). Facets share one axis in ggplot2, so each panel with
-# names is moved by `shift` to its own stretch of the axis, far from numbers, where `scale` shows the names (NULL
-# without names).
+# Returns list(shift, scale) for horizontal axes with names (of levels or dates). Facets of ggplot2 share one scale. So
+# `shift` moves each panel with names to its own part of the axis, where `scale` (else NULL) shows the names.
 level_places <- function(panels) {
   labels <- lapply(panels, function(p) if (is.null(p$ticks)) p$levels else p$ticks$labels)
   has <- lengths(labels) > 0L
