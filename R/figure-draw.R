@@ -178,8 +178,8 @@ open_panel <- function(p, args, margins) {
 }
 
 # Returns how to draw the names of levels below an axis: list(labels, size, upright, margin), the margin in lines. Names
-# that do not fit side by side are upright and smaller, and abbreviated if longer than 0.6 of the panel's height. A letter
-# counts as half a line wide, because text has no known width before a panel is open.
+# that do not fit side by side are upright and smaller, and are abbreviated if longer than 0.6 of the panel's height. A
+# letter counts as half a line wide, because text has no known width before a panel is open.
 level_text <- function(labels, margins) {
   line <- graphics::par("csi")
   inches <- graphics::par("fin")

@@ -1,4 +1,4 @@
-# Defines methods for R generics: print, summary, coef, fitted, residuals, simulate, ...
+# Defines methods for R's generics of models: coef, logLik, fitted, residuals, simulate, update and others.
 
 #' Print, summarise, score and simulate fits
 #'
@@ -55,7 +55,7 @@ NULL
 coef.gp_fit <- function(object, complete = TRUE, log = FALSE, ...) {
   check_dots_empty(list(...), c("object", "log"))
   object <- check_any_fit(object, "object")
-  if (check_flag(log, "log")) { # names and scale of vcov()
+  if (check_flag(log, "log")) { # has the names and the log scale of vcov()
     value <- stats::coef(object)
     positive <- !names(value) %in% c(rownames(linear_coefficients(object)), names(c(mean = object$center)))
     return(replace(stats::setNames(value, ifelse(positive, sprintf("log(%s)", names(value)), names(value))), positive,
@@ -93,10 +93,10 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
   object <- check_any_fit(object, "object")
   if (has_own_likelihood(object)) return(likelihood_of_groups(object, check_flag(REML, "REML")))
   evidence <- posterior_evidence(posterior_of(object))
-  # With neighbours, bounds would need a pass over all rows and are wide.
+  # With neighbours and no reference, bounds would need a pass over all rows and be wide, so they are omitted.
   open <- !is.null(object$near) && is.null(object$reference)
   bounds <- if (!open && evidence$is != "own model") {
-    tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # needs data that the fit may lack
+    tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # stops if the fit lacks its data
   }
   to_maximum <- largest_evidence(object) - object$evidence
   structure(evidence$value + to_maximum, df = object$df, nobs = stats::nobs(object),
@@ -104,7 +104,7 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
             upper = if (!is.null(bounds)) bounds[["upper"]] + to_maximum, class = "logLik")
 }
 
-# Returns TRUE if the kernel has groups only, so that logLik() is the likelihood of a mixed model.
+# Returns TRUE if logLik() is the likelihood of a linear mixed model: groups only, Gaussian noise, data in the fit.
 has_own_likelihood <- function(fit) {
   is_groups_only(fit$kernel) && response_of(fit)$conjugate && !is.null(fit$data)
 }
@@ -125,7 +125,7 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   response <- response_of(object)
   labels <- has_labels(response)
   normal <- response$conjugate
-  given <- type %in% c("response", "loo") # other types use the transformed scale
+  given <- type %in% c("response", "loo") # other types are on the scale of the transformed response
   refuse_if(labels && type == "pit", "type",
             "= \"pit\" is not available for several classes, which have no distribution function",
             hint = "Use \"response\", \"pearson\", \"loo\" or \"deviance\".")
@@ -156,7 +156,7 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   if (type == "pearson") return(r * sqrt(w / response$variance(mean, 0, size, response$theta)))
   deviance <- if (!is.null(response$deviance)) {
     w * response$deviance(padded(data$response), mean, size, response$theta)
-  } else { # from the largest log likelihood
+  } else { # 2 (largest log likelihood - log likelihood)
     sites <- engine_sites(object$likelihood, data$sites, object$center)
     f <- latent_at(object, data$x)$mean + data$sites$offset
     best <- response$best(data$sites, response$theta)
@@ -182,7 +182,7 @@ terms.gp_fit <- function(x, ...) {
             hint = "variable.names() returns its inputs.")
   grouped <- attr(x$terms, "grouped")
   if (is.null(grouped)) return(x$terms)
-  # Return the formula as given, with terms in which (1 | g) has the label "1 | g", as in R.
+  # Return the terms of the formula as given, in which (1 | g) has the label "1 | g", as in R.
   parts <- c("factors", "term.labels", "order")
   out <- grouped$formula
   attributes(out) <- utils::modifyList(attributes(x$terms), attributes(stats::terms(out))[parts])
@@ -229,8 +229,8 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
   draws
 }
 
-# Returns simulated f or responses at rows (of new_rows()), for one latent function. New rows have one trial each. Rows
-# of weight 0 have no distribution: their responses are NA.
+# Returns a data frame of draws of f or of responses at `rows` (of new_rows()), for models with one latent function. New
+# rows have one trial each. Responses at training rows of weight 0 have no distribution and are NA.
 draws_at <- function(object, rows, nsim, type, training) {
   n <- length(rows$index)
   response <- response_of(object)
@@ -339,7 +339,7 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
     call <- with_inputs_of(call, stats::formula(object))
   }
   known <- names(extras) %in% names(call)
-  for (name in names(extras)[known]) call[[name]] <- extras[[name]] # NULL removes it
+  for (name in names(extras)[known]) call[[name]] <- extras[[name]] # NULL removes the argument
   call <- with_home(as.call(c(as.list(call), extras[!known])), parent.frame())
   if (!"data" %in% names(extras) && is_data_lost(object, call, parent.frame())) {
     held <- kept_variables(object)
@@ -351,14 +351,14 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
   eval(call, frame_of_update(object, call, names(extras), parent.frame()))
 }
 
-# Returns an environment in which update() evaluates the call: the caller's frame, or the formula's environment with the
-# caller's values of the arguments `new`. A fit of a matrix provides its own data.
+# Returns the environment in which update() evaluates the call: `caller` if it has the variables of all old arguments,
+# else the formula's with `caller`'s variables of the arguments `new`, or `caller` with the data of a fit from a matrix.
 frame_of_update <- function(object, call, new, caller) {
-  # Check arguments that are evaluated outside the data; others may name columns of the data.
+  # `asked` are old arguments without columns of the data.
   asked <- if (is.null(object$terms)) c("x", "y", "weights", "offset") else
     setdiff(names(call)[-1L], c("formula", "subset", "weights", "offset"))
   asked <- setdiff(intersect(asked, names(call)), new)
-  own <- c(list(NULL), lapply(c("utils", "stats"), asNamespace)) # R's functions, such as data()
+  own <- c(list(NULL), lapply(c("utils", "stats"), asNamespace)) # R's functions, such as data(), are no variables
   known <- function(name) {
     value <- get0(name, envir = caller, ifnotfound = sum)
     !is.function(value) || !any(vapply(own, identical, NA, environment(value)))

@@ -107,8 +107,8 @@ pfdtc.ts <- function(x, ...) {
   formula_fit("pfdtc", call, environment(), list(...))
 }
 
-# Returns list(number, date) if all dates are the same day of a month, or all the last day, else NULL. `number` has the
-# dates in years and months (2020.25 for April 2020), and date() converts such numbers back.
+# Returns list(number, date) if all dates are the same day of a month (up to the 28th), or all the last day, else NULL.
+# `number` has the dates in years (2020.25 for April 2020), and date() converts such numbers to dates.
 months_of <- function(dates) {
   next_day <- as.POSIXlt(dates + 1)
   last <- all(next_day$mday == 1L)
@@ -177,10 +177,10 @@ print.pfdtc_forecast <- function(x, ...) {
   invisible(x)
 }
 
-# Defines methods for package marginaleffects, registered when it is loaded.
+# Defines methods for package marginaleffects, registered when that package is loaded.
 
-# One call of marginaleffects asks for predictions more than once. An environment attached to the fit keeps the draws of
-# that call, so that equal rows have equal draws.
+# marginaleffects predicts more than once in a call. The environment `draws` keeps the call's draws of f, so that equal
+# rows have equal draws.
 #' @exportS3Method marginaleffects::sanitize_model_specific
 sanitize_model_specific.gp_fit <- function(model, ...) {
   model <- check_any_fit(model, "model")
@@ -216,7 +216,7 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   f <- f + mean
   if (type != "link") {
     f <- if (is.null(response$transform)) response_given(response, f) else
-      t(vapply(seq_len(nrow(f)), function(i) { # a spline replaces a quadrature for each draw
+      t(vapply(seq_len(nrow(f)), function(i) { # a spline through 200 quadratures replaces one for each draw
         ends <- range(f[i, ])
         if (ends[1L] == ends[2L]) return(response_given(response, f[i, ], noise[i]))
         at <- seq(ends[1L], ends[2L], length.out = 200L)
@@ -227,8 +227,8 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   structure(data.frame(rowid, estimate), posterior_draws = f)
 }
 
-# Returns draws of the class contrasts (classes.R) at the rows of x, n x (K - 1) x draws. The part by inducing points is
-# drawn once; joint_draws() adds the residual of each contrast.
+# Returns joint draws of the class contrasts (classes.R) at the rows of x, an array n x (K - 1) x draws. `draws` keeps
+# draws of the inducing variables for later calls, and joint_draws() adds the residual process of each contrast.
 contrast_draws <- function(fit, x, draws) {
   p <- posterior_of(fit)
   q <- ncol(p$factors$beta)
@@ -259,11 +259,11 @@ new_draws <- function() {
   list2env(list(x = NULL, R = matrix(0, 0L, 0L), z = NULL), parent = emptyenv())
 }
 
-# Draws f minus its mean at the rows of x, jointly with earlier draws. `draws` keeps the earlier rows that determine the
-# others up to rounding, the factor R of their covariance C = R'R, and z with f = R'z. For new rows, with V = R^{-T}
-# C(kept, x),
+# Returns draws of f minus its mean at the rows of x, jointly with earlier draws. `draws` keeps earlier rows that
+# determine f at the others up to rounding, the Cholesky factor R of their covariance C = R'R, and z ~ N(0, I) with
+# f = R'z. For new rows, with V = R^{-T} C(kept, x) and z_2 ~ N(0, I),
 #   f(x) = V'z + S'z_2,   S'S = C(x, x) - V'V.
-# covariance(x) may be that of another process than f. `size` is its largest variance, to which rounding is relative.
+# covariance(x) may be that of another process than f. Rounding errors are relative to `size`, its largest variance.
 joint_draws <- function(fit, x, draws, size = max(diag(C)), covariance = function(x) {
                           covariance_at(fit, list(x = x, index = seq_len(nrow(x)), names = NULL))
                         }) {

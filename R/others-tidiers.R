@@ -42,7 +42,7 @@ tidy.gp_fit <- function(x, conf.int = FALSE, conf.level = 0.95, effects = NULL, 
   out
 }
 
-# Returns the table of a fit with groups in the form of package broom.mixed.
+# Returns tidy() of a fit with groups, in the form of package broom.mixed.
 tidy_effects <- function(x, effects, conf.int, level) {
   kinds <- c("fixed", "ran_pars", "ran_vals")
   refuse_if(!is.character(effects) || !length(effects) || !all(effects %in% kinds), "effects", describe(effects),
@@ -183,7 +183,7 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
   if (is.null(object$terms)) abort_input("object", "is a fit from a matrix", hint = "Fit by formula and data frame.")
   terms <- stats::delete.response(object$terms)
   group <- vapply(object$frame$variables, function(v) v$kind == "group", NA)
-  # Treat variables in offsets as ordinary ones. emmeans would add the offset, which predictions already include.
+  # Omit groups, and use variables of offsets as inputs. emmeans would add an offset, but predictions include it.
   offsets <- c(as.list(attr(terms, "variables"))[1L + attr(terms, "offset")], object$frame$offset)
   if (any(group) || length(offsets)) {
     inputs <- vapply(object$frame$variables[!group], `[[`, "", "name")
@@ -198,7 +198,7 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
   emmeans::recover_data(with_kept_rows(object$call, kept), terms, NULL, data = kept, ...)
 }
 
-# Stops if vcov() has only logs of hyperparameters, for which lmtest would print an empty table.
+# Stops if vcov() has only logs of hyperparameters, because lmtest would then print an empty table.
 #' @exportS3Method lmtest::coeftest
 coeftest.gp_fit <- function(x, ...) {
   tested <- ...length() || any(names(stats::coef(x)) %in% colnames(stats::vcov(x)))

@@ -53,7 +53,7 @@ update.gp_reg <- function(object, parameters = NULL, kernel = NULL, inducing_poi
   parsnip::update_spec(object, parameters = parameters, args_enquo_list = args, fresh = fresh, cls = "gp_reg", ...)
 }
 
-# dials has no tuning parameters for a kernel or for a noise variance in units of the data, so none is offered.
+# Leaves out tuning parameters for `kernel` and `noise`, because dials has none for kernels and noise variances.
 #' @exportS3Method generics::tunable
 tunable.gp_reg <- function(x, ...) {
   known <- NextMethod()
@@ -61,7 +61,7 @@ tunable.gp_reg <- function(x, ...) {
   known
 }
 
-# Replaces a kernel in a list of length 1, as it comes from a list column of a tuning grid, by the kernel.
+# If `kernel` is a list of length 1, as in a list column of a tuning grid, its element is used.
 #' @exportS3Method parsnip::translate
 translate.gp_reg <- function(x, engine = x$engine, ...) {
   x <- NextMethod()
@@ -72,8 +72,8 @@ translate.gp_reg <- function(x, engine = x$engine, ...) {
   x
 }
 
-# For each mode and prediction type, this list has the arguments of predict(), and `post`, how the result becomes
-# parsnip's.
+# For each mode and prediction type of parsnip, this list has the arguments of predict(), and as `post` the name of the
+# function in register_parsnip() that converts its result.
 parsnip_types <- list(
   regression = list(
     raw = NULL, numeric = list(type = "response"),
@@ -86,7 +86,7 @@ parsnip_types <- list(
     raw = NULL, time = list(type = "median"), linear_pred = list(type = "latent"),
     survival = list(post = "curves", type = "survival", times = quote(eval_time))))
 
-# Registers the model with parsnip. `...` are arguments from the hook that calls this function.
+# Registers the model with parsnip. when_loaded() may call it with arguments (`...`), which are not used.
 register_parsnip <- function(...) {
   if ("gp_reg" %in% parsnip::get_model_env()$models) return(invisible())
   parsnip::set_new_model("gp_reg")
@@ -96,7 +96,7 @@ register_parsnip <- function(...) {
     },
     prob = function(results, object) class_columns(results, object$lvl),
     class_bands = class_bands_for_parsnip,
-    curves = function(results, object) { # a data frame for each row, columns named by times
+    curves = function(results, object) { # makes a data frame of times and survival for each row
       out <- data.frame(row.names = seq_len(nrow(results)))
       times <- as.numeric(colnames(results))
       out$.pred <- lapply(seq_len(nrow(results)), function(i) {
@@ -124,7 +124,7 @@ register_parsnip <- function(...) {
     }
   }
   dials <- function(fun, range) list(pkg = "dials", fun = fun, range = range)
-  own <- list(pkg = "pfdtc", fun = "gp_reg") # dials has no such parameter
+  own <- list(pkg = "pfdtc", fun = "gp_reg") # stands for a parameter that dials lacks
   ours <- list(pfdtc = list(kernel = own, noise = own, inducing_points = dials("num_terms", c(20L, 500L)),
                             neighbors = dials("neighbors", c(0L, 80L))), pfdtc_exact = list(kernel = own, noise = own))
   for (engine in names(ours)) {
@@ -156,7 +156,7 @@ mlr3_learner <- function(..., type = c("regr", "classif")) {
   needs_package("mlr3", "mlr3_learner()", "install.packages(\"mlr3\"), or call pfdtc() itself.")
   type <- check_choice(type, c("regr", "classif"), "type")
   classes <- type == "classif"
-  self <- private <- super <- NULL # R6 provides these in methods
+  self <- private <- super <- NULL # avoids notes of R CMD check: R6 defines these in methods
   any <- function() paradox::p_uty(tags = "train")
   parameters <- paradox::ps(
     m = paradox::p_int(1, tags = "train"), tol = paradox::p_dbl(0, 1, tags = "train"), kernel = any(),
@@ -220,8 +220,8 @@ report <- function(x, ...) {
   UseMethod("report")
 }
 
-# Package report has a generic of this name. If this package is attached later, it masks that generic, so other objects
-# are passed on to it.
+# Package report has a generic of this name. If pfdtc is attached after report, pfdtc's generic masks the other, so it
+# passes other objects to report::report().
 #' @export
 report.default <- function(x, ...) {
   if (isNamespaceLoaded("report")) return(getExportedValue("report", "report")(x, ...))
@@ -243,7 +243,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   response <- response_of(fit)
   name <- response_name(fit)
   theta <- stats::coef(fit)
-  if (!is.null(fit$noise_trend$smooth)) theta <- theta[names(theta) != "noise"] # `Noise` has its range
+  if (!is.null(fit$noise_trend$smooth)) theta <- theta[names(theta) != "noise"] # the row `Noise` has its range
   is_variance <- grepl("(^|[.])variance$|^noise$", names(theta))
   value <- paste0(number(theta), ifelse(is_variance, sprintf(" (sd %s)", number(sqrt(abs(theta)))), ""))
   scale <- if (fit_link(fit) != "identity") sprintf("on the %s scale", sub("softmax", "log-odds", fit_link(fit))) else

@@ -1,6 +1,6 @@
-# Draws the checks of a fit for the argument `which` of plot().
+# Defines plot() of a fit, and draws all its figures except slices and maps.
 
-# The panels of these checks are drawn in this order. Each of the other figures is drawn alone.
+# The values of plot()'s argument `which`. Several checks can be drawn together, each of the figures only alone.
 checks_drawn <- c("residuals", "qq", "pit", "observed", "semivariogram")
 figures_drawn <- c("slices", "map", "checks", "calibration", "confusion", "choices", "groups")
 
@@ -9,8 +9,8 @@ checks_figure <- function(fit, which) {
   if (identical(which, "checks")) which <- if (length(numeric)) checks_drawn else setdiff(checks_drawn, "semivariogram")
   loo <- loo_rows(fit)
   response <- response_of(fit)
-  # Quantile residuals, the normal quantiles of the (randomised) PIT, are standard normal if the model holds (Dunn and
-  # Smyth 1996). For normal noise they are residuals divided by their sds.
+  # Quantile residuals are the normal quantiles of the (randomised) probability integral transform (`pit`), and standard
+  # normal if the model holds (Dunn and Smyth 1996). For normal noise they are residuals divided by their sds.
   normal_noise <- response$conjugate && !is_spread(loo)
   pit <- if (response$conjugate) noisy_cdf(loo$residual, loo) else pit_of(fit, loo)
   quantiles <- stats::qnorm(pmin(pmax(pit, 1e-15), 1 - 1e-15))
@@ -52,8 +52,8 @@ checks_figure <- function(fit, which) {
   figure(panels, if (length(tables) == 1L) tables[[1L]] else tables, shape = rev(grDevices::n2mfrow(length(panels))))
 }
 
-# Returns the empirical semivariogram of residuals: pairs of rows are grouped by distance (in lengthscales) into
-# `classes` of equal size. At most `most` rows are used.
+# Returns the empirical semivariogram of the residuals `score` at the rows `used`, or at `most` of them. Pairs of rows
+# up to the median distance (in lengthscales) are grouped by distance into `classes` of equal size.
 semivariogram <- function(fit, numeric, used, score, most = 1000L, classes = 12L) {
   j <- unlist(lapply(numeric, `[[`, "columns"))
   refuse_if(!length(j), "which", "= \"semivariogram\" needs a numeric input")
@@ -79,8 +79,8 @@ scatter_panel <- function(d, title, xlab, ylab, lines) {
        layers = c(data_layer(stats::setNames(d, c("at", "y"))), lines))
 }
 
-# Returns the panel of the histogram of `pit` (values of the predictive distribution function at the responses). A class
-# has at least ten expected rows; the band contains 95 % of binomial heights.
+# Returns a panel with the histogram of `pit` (values of the predictive distribution function at the responses), in 4 to
+# 20 classes. If the PIT is uniform, the band contains each height with probability 95 %.
 pit_panel <- function(pit) {
   n <- length(pit)
   classes <- max(4L, min(20L, n %/% 10L))
@@ -96,8 +96,8 @@ pit_panel <- function(pit) {
                   layer("rule", NULL, 1, lty = 2, col = plot_colours["mean"])))
 }
 
-# Draws observed shares of successes, or of each of several classes, against leave-one-out probabilities, or the
-# histogram of the PIT for other responses.
+# Returns a figure of observed shares of successes, or of each of several classes, against leave-one-out probabilities.
+# For other non-Gaussian responses it shows the histogram of the PIT.
 calibration_figure <- function(fit) {
   response <- response_of(fit)
   refuse_if(response$conjugate, "which", "= \"calibration\" is not available for Gaussian noise",
@@ -114,7 +114,7 @@ calibration_figure <- function(fit) {
   at <- loo_shares(fit)
   d <- do.call(rbind, lapply(seq_along(levels), function(k) {
     p <- at$p[, k]
-    # Group rows by their leave-one-out probability. A group shows the share of the class.
+    # Group rows by their leave-one-out probability of class k.
     group <- ceiling(rank(p, ties.method = "average") / length(p) * min(10L, max(1L, length(p) %/% 10L)))
     mean_of <- function(v) as.vector(tapply(v, group, mean))
     rows <- as.vector(table(group))
@@ -127,7 +127,8 @@ calibration_figure <- function(fit) {
          legend_keys(levels, colours, pch = 16))
 }
 
-# Returns the panel of observed shares against leave-one-out probabilities, with bars of 95 % around the diagonal.
+# Returns a panel of observed shares against leave-one-out probabilities. Bars around the diagonal contain 95 % of the
+# observed shares if the probabilities are right. `d` is like the result of calibration_table().
 shares_panel <- function(d, ylab, bar, dot = "black", ...) {
   half <- stats::qnorm(0.975) * d$sd
   list(args = list(main = "Calibration", xlim = 0:1, ylim = 0:1, xlab = "leave-one-out probability", ylab = ylab),
@@ -138,7 +139,7 @@ shares_panel <- function(d, ylab, bar, dot = "black", ...) {
 
 # ---- bars ----------------------------------------------------------------------------------------------------------
 
-# Makes a panel of estimates in the given order, with interval bars.
+# Returns a panel of the estimates `at` in this order, with bars from `lwr` to `upr`.
 bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
   i <- seq_along(at)
   list(args = list(main = title, xlab = if (is.null(labels)) "level" else "", ylab = ylab),
@@ -147,8 +148,8 @@ bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
                   layer("segment", i, lwr, x1 = i, y1 = upr), layer("dots", i, at, pch = pch)))
 }
 
-# Draws how much worse each candidate is than the chosen one: in nats for a response, in nats per row for a kernel. The
-# axis ends at four times the median, to show small differences; labels have the values beyond it.
+# Draws by how much each candidate is worse than the chosen one, in nats for transforms and noise models, in nats per
+# row for kernels. The axis ends at four times the median, to show small differences. Labels have larger values.
 choices_figure <- function(fit) {
   behind <- function(candidate, score, se, chosen) {
     used <- is.finite(score)
@@ -192,8 +193,7 @@ groups_figure <- function(fit, level) {
 
 # Draws figures of several classes: probabilities along the inputs, and the confusion table.
 
-# Draws the probability of each class, averaged over f, along an input. Other inputs have their values of the centre
-# `at`.
+# Draws the probability of each class, averaged over f, along each of `inputs`. The others are fixed by slice_centre().
 classes_figure <- function(fit, inputs, at, n, xlim) {
   s <- slice_frame(fit, inputs, at, n, xlim)
   levels <- response_of(fit)$levels
@@ -332,8 +332,8 @@ figure_of_fit <- function(fit, ask) {
     checks_figure(fit, which))
 }
 
-# Returns a table of ten groups of rows with similar leave-one-out predictions: mean prediction, mean response, and the
-# sd of the mean response if predictions are right.
+# Returns a table of at most ten groups of rows with similar leave-one-out probabilities: mean probability, share of
+# successes, the sd of this share if the probabilities are right, and number of rows.
 calibration_table <- function(fit) {
   data <- training_data(fit)
   loo <- loo_rows(fit)

@@ -29,7 +29,7 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
   draw_figure(comparison_figure(s, value, fits, base, !is.null(exact)), list(...))
 }
 
-# Returns the fit whose data give the range of the axes: the exact fit, or else one that keeps its data.
+# Checks that the fits can be compared. Returns the first of `exact` and `fits` that has its data, for range of axes.
 comparison_base <- function(fits, exact) {
   columns <- lengths(lapply(fits, function(fit) fit$frame$columns))
   other <- columns[columns != columns[1L]]
@@ -40,8 +40,8 @@ comparison_base <- function(fits, exact) {
   Find(function(fit) !is.null(fit$data), candidates) %||% candidates[[1L]]
 }
 
-# Draws the predictions of several fits, and of the exact GP, along the only variable. Without such a variable (a set of
-# rows was given), it draws their errors at the rows. `d` has the numbers.
+# Returns a figure with a panel for each fit: the predictions of the fit and of the exact GP along the only variable of
+# `s`. If `s` has rows and no variable, a panel shows mean minus exact mean at the rows. `value` has the predictions.
 comparison_figure <- function(s, value, fits, base, has_exact) {
   d <- value
   v <- s$variables[[1L]]
@@ -91,7 +91,7 @@ comparison_figure <- function(s, value, fits, base, has_exact) {
   figure(panels, value, keys, if (k <= 4L) c(k, 1L) else grDevices::n2mfrow(k), foot = s$foot)
 }
 
-# Returns the fits as a list with unique names. name(fit) makes the name of an unnamed fit.
+# Returns the fits as a list with unique names. name(fit) returns a name for an unnamed fit.
 label_fits <- function(fits, name) {
   if (inherits(fits, "gp_fit")) fits <- list(fits)
   refuse_if(!is.list(fits) || !length(fits) || !all(vapply(fits, inherits, NA, "gp_fit")), "fits", describe(fits),
@@ -181,8 +181,8 @@ certificate_figure <- function(out, log = NULL) {
   certified_errors_figure(out, is.null(log) || grepl("y", log, fixed = TRUE))
 }
 
-# Draws certified intervals of at most `most` rows in the order of their means. Infinite ends are cut off at the
-# figure's edge.
+# Draws certified intervals of at most `most` rows in the order of their means. Ends far outside mean +- 2 sd, such as
+# infinite ones, are cut off.
 certified_rows_figure <- function(d, most = 300L) {
   shown <- d[is.finite(d$mean), ]
   refuse_if(!nrow(shown), "object", "has no complete row")
@@ -207,8 +207,8 @@ certified_rows_figure <- function(d, most = 300L) {
 # Returns a function that clips numbers to a range.
 clip_to <- function(range) function(v) pmin(pmax(v, range[1L]), range[2L])
 
-# Returns the exact fit to draw: the argument `exact`, one of `fits`, or a new one of at most `most` rows. Returns NULL
-# if there is none.
+# Returns the exact fit to draw: `exact`, one of `fits`, or a new one, by default only for at most `most` rows. Returns
+# NULL if there is none or exact = FALSE.
 exact_for_figure <- function(fits, exact, most = 500L) {
   if (!is.null(exact) && !is.logical(exact)) return(check_exact(exact, fits, "plot_certificate"))
   wanted <- !is.null(exact) && check_flag(exact, "exact")
@@ -258,8 +258,8 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
                        list(level = level, response = slice_label(fit, type))))
 }
 
-# Draws the predictions along each input with the exact and the certified bands. A wide certified band is cut off, so
-# that it extends the axis at each side by at most the height of the other bands.
+# Draws the predictions along each input with the exact and the certified bands. A wide certified band is cut off: it
+# extends the axis at each side by at most the height of the other bands.
 certified_curves_figure <- function(data, s) {
   rest <- range(data$lwr, data$upr, data$lwr_exact, data$upr_exact, s$points$y, finite = TRUE)
   range <- clip_to(rest + c(-1, 1) * diff(rest))(range(rest, data$lwr_certified, data$upr_certified, finite = TRUE))
@@ -300,7 +300,7 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   new <- if (is.null(rows)) plain_rows(x) else plain_rows(x, rows$index)
   truth <- if (!is.null(exact)) latent_at(exact, x)
   out <- Map(function(fit, label) {
-    # By default, use the efforts for which the fit keeps what certify() needs.
+    # Use the efforts that certify() can make: all if it has the rows, else "reference" if it has a reference.
     own <- reference %||% fit$reference
     efforts <- if (!is.null(fit$data) || is_exact(fit)) asked else if (!is.null(own)) intersect(asked, "reference")
     if (is.null(own) && !is_exact(fit) && any(efforts != "fast")) own <- with_fixed_seed(reference(fit))
@@ -323,21 +323,21 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
 }
 
 # Each effort has a line type and a symbol. A certified error may equal the actual one, so symbols fit inside one
-# another. Dashes are multiples of the line width, so that wide and narrow lines have dashes of equal length.
+# another. `dashes` are in units of the line width, so dashes of wide and narrow lines have equal lengths.
 effort_looks <- data.frame(
   effort = c("actual", "fast", "reference", "tight"), col = c("#000000", "#E69F00", "#0072B2", "#CC79A7"),
   label = c("actual error", "certified, fast", "certified, reference", "certified, tight"), pch = c(16L, 2L, 0L, 5L),
   cex = c(0.7, 1.1, 1.4, 1.1), lwd = c(4.5, 2.25, 2.25, 1.125), dashes = c("21", "42", "42", "84"))
 
-# Draws certified and actual errors against the number of points. `log` asks for a logarithmic axis, with zeros at its
-# foot.
+# Draws certified and actual errors against the number of inducing points. If `log`, the vertical axis is logarithmic,
+# and triangles at its lower end stand for zeros.
 certified_errors_figure <- function(data, log) {
   looks <- effort_looks[effort_looks$effort %in% data$effort, ]
-  # Draw the line of the actual error below the others.
+  # The line of the actual error is pale, so that an equal certified error is visible on it.
   looks$line <- mapply(grDevices::adjustcolor, looks$col, ifelse(looks$effort == "actual", 0.3, 1))
   cases <- expand.grid(what = c("mean", "sd"), method = unique(data$method), stringsAsFactors = FALSE)
   panels <- Map(function(what, method) {
-    all <- data[data$what == what, ] # gives all panels of `what` the same axis
+    all <- data[data$what == what, ] # of all methods, so that their panels have the same axes
     there <- c(all$median, all$max)
     there <- there[is.finite(there) & there > 0]
     ylim <- if (length(there)) range(there) else c(1e-16, 1)

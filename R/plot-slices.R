@@ -1,8 +1,8 @@
 # Computes predictions along single inputs ("slices"), with the others fixed, and draws them for plot().
 
-# Returns the result of slice_frame() with what plot() draws: data frames curves, points and inducing, with a column
-# `input`, and `residuals`, TRUE if the points are partial residuals. With `certified`, the bands contain those of the
-# exact GP. `terms` asks for a panel for each term of the kernel.
+# Adds to the result of slice_frame() what plot() draws: the data frames `curves`, `points` and `inducing`, each with a
+# column `input`, and `residuals` (are the points partial residuals?). If `certified`, the bands contain those of the
+# exact GP. If `terms`, each term of the kernel has its own panels.
 slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, xlim = NULL, type = "response",
                    terms = FALSE) {
   fit <- without_transform(check_any_fit(fit, "x"), type)
@@ -28,7 +28,7 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
     f <- band(ends$sd_upper^2)
     var <- ends$sd_upper^2
     groups <- if (!certified) group_columns(model_of(fit)$kernel)
-    if (length(groups)) { # an interval for a new response is for a new level
+    if (length(groups)) { # the prediction band is for a new level
       s$of <- c("f without group effects", "y of a new level")
       var <- latent_at(fit, replace(x, col(x) %in% groups, -2^50))$var
     }
@@ -45,7 +45,7 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
 }
 
 # Adds to the slices `s` the data of `base` (partial residuals if there are several inputs) and the inducing points of
-# `fit`. Data are omitted if the fit lacks them, or on the scale of a link that is infinite at them.
+# `fit` (NULL if panels show terms). Data are omitted if `base` lacks them, or if f is drawn and has a link.
 with_marks <- function(s, base, fit, points, type) {
   s$residuals <- is.null(fit) || length(s$all) > 1L && response_of(base)$reads != "classes"
   if (points && !is.null(base$data) && (type == "response" || fit_link(base) == "identity")) {
@@ -57,9 +57,9 @@ with_marks <- function(s, base, fit, points, type) {
   s
 }
 
-# Returns the points to draw at some rows beside the curves of `s`, without offsets. A numeric response is drawn at the
-# curve plus its residual (with a transform, added on the transformed scale). Rates are multiplied by the ratio of curve
-# and prediction, and shares of successes are drawn as they are. `terms` asks for curves of single terms.
+# Returns points for at most `most` rows of data, without offsets, to draw beside the curves of `s`. Classes, and all
+# responses if there is one input, stay. Else a count or positive response is multiplied by curve / prediction, and a
+# number becomes curve plus residual (on the transformed scale, if any). If `terms`, curves are terms of f.
 partial_points <- function(fit, s, terms, most = 2000L) {
   data <- fit$data
   rows <- training_inputs(data)
@@ -91,7 +91,7 @@ partial_points <- function(fit, s, terms, most = 2000L) {
   }))
 }
 
-# Returns the inducing points to mark, or NULL for an exact posterior.
+# Returns the inducing points to draw, or NULL if the posterior is exact.
 drawn_points <- function(fit) {
   if (!is.null(fit) && !is_exact(fit) && !is_laplace_limit(fit)) fit$inducing
 }
@@ -100,10 +100,10 @@ rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
 
 # ---- the response's scale -------------------------------------------------------------------------------------------
 
-# Returns the fit without its transform if `type` is "link": f is then drawn on its own scale.
+# If `type` is "link", returns the fit without its transform, so that f is drawn on the transformed scale.
 without_transform <- function(fit, type) if (type == "link") replace(fit, "transform", list(NULL)) else fit
 
-# Returns list(mean, sd) of f (type "link") or of the response, averaged over f. `noise` is the Gaussian noise variance.
+# Returns list(mean, sd) of f (type "link") or of the mean response, for the distribution p of f: list(mean, var).
 on_scale <- function(fit, p, type, noise = 0) {
   if (type == "link") return(list(mean = p$mean, sd = sqrt(p$var)))
   found <- response_moments(response_of(fit), p$mean, p$var, noise)
@@ -119,7 +119,6 @@ response_name <- function(fit) {
   deparse1(if (response_of(fit)$reads == "times" && is.call(left) && length(left) > 1L) left[[2L]] else left)
 }
 
-# Returns the title of the vertical axis.
 slice_label <- function(fit, type) {
   name <- response_name(fit)
   link <- fit_link(fit)
@@ -154,8 +153,9 @@ slices_figure <- function(s, level, interval, own, certified, label) {
     if (interval != "credible") legend_keys(keys_of[2L], blue, 2, 1), mark_keys(s)))
 }
 
-# Returns a panel for each variable of the slices `s`. A panel has, from the back: below(piece) for each piece of the
-# curve, the data, above(piece), the inducing points. `ylim` may be a function of the variable.
+# Returns a panel for each variable of the slices `s`. Its layers from back to front are below(piece) for each piece of
+# the curve (see pieces_of()), the data, above(piece), and the inducing points. `ylim` may be a function of the
+# variable.
 slice_panels <- function(s, curves, ylab, ylim, below, above) {
   lapply(s$variables, function(v) {
     curve <- rows_of(curves, v)
@@ -188,7 +188,7 @@ credible_layer <- function(p, lower = "lwr", upper = "upr", col = band_colour(if
   layer("band", p$value, p[[lower]], y1 = p[[upper]], col = col)
 }
 
-# Returns a layer for each of the given columns: its values as a line along the piece `p` of a curve.
+# Returns a line for each of the `columns` of the piece `p` of a curve.
 curve_layers <- function(p, columns, ..., col = plot_colours["mean"]) {
   unlist(lapply(columns, function(column) layer("line", p$value, p[[column]], ..., col = col)), FALSE)
 }
@@ -211,7 +211,7 @@ autoplot.pfdtc_dependence <- function(object, ...) {
   ggplot_figure(dependence_figure(object))
 }
 
-# Draws the partial dependence with a band of two sds, and the certified interval of the exact one if there is any.
+# Returns a figure of the partial dependence `d`: the average with a band of 2 sd, and the certified interval, if any.
 dependence_figure <- function(d) {
   labels <- if (!is.numeric(d[[1L]])) as.character(d[[1L]])
   certified <- !is.null(d$mean_lower) && !anyNA(d$mean_lower)
@@ -238,14 +238,14 @@ dependence_figure <- function(d) {
 # Draws a fit over two of its inputs as a map.
 
 # Returns what a map needs: list(map, unknown, rows, outline, title, asp, ticks, foot). `map` is the value of plot(),
-# `unknown` marks cells left blank, and `rows` has the inputs of the data. For coordinates, `outline` is the convex hull
-# of the rows, and `asp` the aspect ratio (else NA). `ticks` has variable_ticks() of both axes, `foot` a line of text.
+# `unknown` marks cells whose mean is left blank, and `rows` has the inputs of the data. For coordinates, `outline` is
+# the convex hull of the rows, and `asp` the aspect ratio (else NA). `ticks` has variable_ticks() of both axes.
 map_table <- function(fit, inputs, at, n, points, type) {
   n <- if (is.null(n)) 100L else check_count(n, "n", min = 2)
   x <- slice_rows(fit)
   all <- fit_variables(fit)
   numeric <- Filter(function(v) is.null(v$values), all)
-  # By default, f may vary most along the axes: their ranges in lengthscales are the longest. Longitude comes first.
+  # The default axes are the two variables with the longest ranges in lengthscales. Longitude is horizontal.
   axes <- if (!is.null(inputs)) choose_variables(all, inputs, x, fit$kernel) else
     if (length(numeric) > 1L) choose_variables(numeric, NULL, x, fit$kernel, most = 2L) else numeric
   if (is.null(inputs) && length(axes) < 2L) axes <- utils::head(numeric, 2L)
@@ -278,7 +278,7 @@ map_table <- function(fit, inputs, at, n, points, type) {
 }
 
 # Returns the aspect ratio if the variables are named like coordinates, else NA. A degree of longitude is cos(latitude)
-# times one of latitude.
+# times as long as a degree of latitude.
 map_asp <- function(shown, vertical) {
   names <- if (length(c(shown[[1L]]$axis, shown[[2L]]$axis)) == 2L) c("lon", "lat") else panel_names(shown)
   if (!grepl(horizontal_names, names[1L], TRUE) || !grepl(vertical_names, names[2L], TRUE)) return(NA)
@@ -286,7 +286,7 @@ map_asp <- function(shown, vertical) {
   if (grepl("^lat", names[2L], TRUE) && abs(middle) < 85) 1 / cos(middle * pi / 180) else 1
 }
 
-# Draws maps of the mean and of its sd, each with its key at the right.
+# Returns a figure of two maps, of the mean and of its sd, each with a key of its colours.
 map_figure <- function(s) {
   map <- s$map
   ends <- lapply(map[1:2], range)

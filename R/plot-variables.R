@@ -1,8 +1,8 @@
 # Chooses the variables that figures show, fixes the others, and makes the grids on which curves are computed.
 
-# Returns a list of variables, each list(name, columns, values, labels): its columns of x, and for a factor the rows of
-# 0 and 1 that code its levels (`values`, else NULL). Each column of a matrix is a variable. A point on the globe is
-# two, with `axis` 1 for longitude, 2 for latitude. A time has its coding in `time`.
+# Returns a list of variables, each list(name, columns, values, labels): its columns of x and, for a factor, the 0/1
+# codes of its levels (rows of `values`) and their names. A matrix has a variable for each column. A point on the globe
+# has two variables: longitude with `axis` 1, latitude with `axis` 2. A time has its coding in `time`.
 fit_variables <- function(fit) {
   columns <- fit$frame$columns
   numeric <- function(j) list(name = columns[j], columns = j, values = NULL, labels = NULL)
@@ -20,7 +20,8 @@ fit_variables <- function(fit) {
   }), FALSE) %||% list()
 }
 
-# Returns the variables in `inputs`. By default, at most `most` with the longest ranges of the data in lengthscales.
+# Returns the variables that `inputs` names or numbers. By default, these are at most `most` variables, those with the
+# longest ranges of the data in lengthscales.
 choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   names <- panel_names(all)
   if (!is.null(inputs)) {
@@ -37,7 +38,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   all[sort(utils::head(order(-relevance), min(most, max(1L, sum(relevance > 0)))))]
 }
 
-# Returns the row at which variables not shown are fixed: `at`, and for variables that `at` lacks medians or most
+# Returns the row of inputs at which variables without a panel are fixed: their values in `at`, or else medians and most
 # frequent levels.
 slice_centre <- function(fit, variables, at) {
   x <- slice_rows(fit)
@@ -63,8 +64,8 @@ slice_centre <- function(fit, variables, at) {
   replace(centre, which(!is.na(given)), given[!is.na(given)])
 }
 
-# Returns the values of the variable v at the rows of x. For a factor, the number of the level whose coding is nearest,
-# because inducing points may have values between 0 and 1.
+# Returns the values of the variable v at the rows of x. For a factor, it returns the number of the level with the
+# nearest code, because inducing points may have values between 0 and 1.
 value_along <- function(v, x) {
   x <- x[, v$columns, drop = FALSE]
   if (!is.null(v$axis)) return(degrees_of(x, v$middle)[, v$axis])
@@ -73,7 +74,7 @@ value_along <- function(v, x) {
   max.col(-matrix(distance, nrow(x)), ties.method = "first")
 }
 
-# Returns the rows x with the values `value` of the variable v.
+# Returns the rows x, in which the variable v gets the values `value`.
 set_along <- function(v, x, value) {
   if (!is.null(v$axis)) {
     at <- degrees_of(x[, v$columns, drop = FALSE], v$middle)
@@ -95,15 +96,15 @@ variable_ticks <- function(v, lim) {
   if (!is.null(v$axis)) list(at = pretty(lim), labels = degree_labels(pretty(lim), v$axis))
 }
 
-# Returns labels of longitudes (axis 1) or latitudes, such as "170 W" for 190 degrees of longitude.
+# Returns labels of longitudes (axis 1) or latitudes, such as "170 W" (with a degree sign) for the longitude 190.
 degree_labels <- function(at, axis) {
   if (axis == 1L) at <- at - 360 * round(at / 360)
   side <- if (axis == 1L) c("W", "", "E") else c("S", "", "N")
   trimws(paste0(format(abs(at), trim = TRUE), "\u00b0 ", side[sign(at) + 2L]))
 }
 
-# Returns the number of points of a curve along the variable v: 12 for each shortest lengthscale or period. The
-# lengthscale of a periodic kernel has no unit: below 1, it is the share of the period over which f changes.
+# Returns the number of points of a curve along the variable v: 12 in each length of the shortest lengthscale or period.
+# A periodic kernel with a lengthscale below 1 (no unit) changes over that fraction of its period.
 slice_points <- function(fit, v, values, least = 200L, most = 2000L) {
   shortest <- min(Inf, unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) {
     along <- leaf$inputs %in% v$columns
@@ -115,31 +116,30 @@ slice_points <- function(fit, v, values, least = 200L, most = 2000L) {
   as.integer(min(most, max(least, ceiling(12 * unit * diff(range(values)) / shortest) + 1)))
 }
 
-# Returns a data frame with a row for each point of a curve: input, value, label (of a level), outside (the range of the
-# data) and the row x of inputs.
+# Returns a data frame with a row for each point of a curve: the input's name, value and label (of a level), `outside`
+# (beyond the range of the data?), and the row x of all inputs.
 grid_frame <- function(input, value, label, x, outside = FALSE) {
   grid <- data.frame(input = input, value = rep_len(value, nrow(x)), label = label, outside = outside)
   grid$x <- unname(x)
   grid
 }
 
-# Returns the inputs of the rows of `newdata` without missing values.
+# Returns the inputs x of those rows of `newdata` that have no missing value.
 complete_rows <- function(fit, newdata) {
   x <- new_inputs(fit, newdata)$x
   refuse_if(!nrow(x), "newdata", "has no complete rows")
   x
 }
 
-# Returns the grid of a curve that goes through the given rows x, which have one input: one point for each distinct
-# value.
+# Returns the grid of a curve along the only input, with a point for each distinct row of x.
 grid_of_rows <- function(name, x) {
   value <- sort(unique(x[, 1L]))
   grid_frame(name, value, NA_character_, x[match(value, x[, 1L]), , drop = FALSE])
 }
 
-# Returns the parts of a figure that need no predictions: list(all, variables, grid, foot). Each of `variables` has a
-# panel, `grid` a row for each point of a curve, `foot` is text. If `n` is NULL, slice_points() chooses the number of
-# points. With `terms`, a panel shows a term of the kernel along one of its variables; at most 16 are shown.
+# Returns the parts of a figure that need no predictions: list(all, variables, grid, foot). `all` has all variables of
+# the fit, `variables` those with a panel, `grid` a row for each point of a curve, and `foot` is text. A numeric input
+# has n points, by default slice_points(). If `terms`, at most 16 panels show a term of the kernel along one variable.
 slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9L) {
   x <- slice_rows(fit)
   all <- fit_variables(fit)
@@ -161,7 +161,7 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
     if (is.null(v$values)) {
       ends <- if (is.null(xlim[[v$name]])) data else xlim[[v$name]]
       k <- if (is.null(n)) slice_points(fit, v, c(data, ends)) else n
-      # End the solid line, and begin a dotted one, where the data end.
+      # Include the ends of the data, at which the solid line becomes dotted.
       value <- sort(unique(c(seq(ends[1L], ends[2L], length.out = k), data[data > ends[1L] & data < ends[2L]])))
     }
     at <- set_along(v, centre[rep(1L, length(value)), , drop = FALSE], value)
@@ -175,8 +175,8 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
 
 panel_names <- function(shown) vapply(shown, `[[`, "", "name")
 
-# Returns the panels of single terms. A name has the term, and the variable if the term has several. A title has both in
-# words.
+# Returns `variables` once for each term of the kernel that reads them. `name` is that of the term, and of the variable
+# if the term has several. `title` has both in words.
 term_panels <- function(kernel, variables, columns) {
   names <- term_names(kernel)
   words <- term_words(kernel, columns)
@@ -193,8 +193,8 @@ term_panels <- function(kernel, variables, columns) {
   unlist(panels, recursive = FALSE)
 }
 
-# Returns the text below a figure: how many of `panels` are shown, and the values of the variables that are fixed.
-# `shown` has the names of the variables with panels; `axes` is how many variables a panel has.
+# Returns the text below a figure: how many of `panels` panels are shown, and the values at which variables are fixed.
+# `shown` has the names of the variables with panels, and `axes` is the number of variables in a panel.
 slices_foot <- function(all, centre, shown, panels = length(shown), axes = 1L, most = 12L) {
   held <- Filter(function(v) length(shown) > axes || !v$name %in% shown, all)
   if (!length(held)) return(NULL)

@@ -1,6 +1,6 @@
 # States facts of a fit in lines of text, for print(), summary() and report().
 
-# Each function returns the text of the line with this label. A line that is NULL or NA is omitted.
+# Each function returns the text to print after its label. NULL or NA omits the line.
 fit_fields <- list(
   Data = function(fit, response) {
     omitted <- if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted
@@ -37,7 +37,7 @@ fit_fields <- list(
                                                   describe_transform(fit$transform),
                                                   if (fit$transform$kind == "log") "log" else "transformed"))
     }
-    if (is_ordered(response)) { # cut points of f, without its constant mean or intercept
+    if (is_ordered(response)) { # cut points minus the constant mean or intercept of f
       cuts <- cut_points(fit$theta) - if (is.null(fit$linear)) fit$center else fit$linear["(Intercept)", "Estimate"]
       between <- paste(utils::head(response$levels, -1L), utils::tail(response$levels, -1L), sep = "|")
       return(sprintf("%s, cut points %s", response$full_label,
@@ -76,7 +76,7 @@ fit_fields <- list(
       logs <- if (isTRUE(warp_of(fit$kernel)$logs)) fit$frame$columns[warp_of(fit$kernel)$inputs]
       return(paste0("none: f is linear", if (length(logs)) paste(" in logs of inputs:", toString(logs))))
     }
-    # Groups have a table of their own, and the line above shows a linear mean.
+    # Omit groups, which have a table of their own, and a linear mean, which is in the line `Mean`.
     own <- names(variance) != "linear mean" | !"(Intercept)" %in% rownames(fit$linear)
     own <- own & !attr(variance, "term") %in% vapply(group_roots(fit$kernel), `[[`, "", "name")
     if (!any(own)) return(NULL)
@@ -159,7 +159,7 @@ fit_fields <- list(
   },
   # `gain` is the mean held-out log density without neighbours minus the one with neighbours.
   Trial = function(fit, response) {
-    if (is.null(fit$trial) || !is.null(fit$near)) return(NULL) # `Choices` has it for a fit with neighbours
+    if (is.null(fit$trial) || !is.null(fit$near)) return(NULL) # the line `Choices` has the gain of neighbours
     sprintf("without neighbours, the log density changes by %+.4f per held-out row (%d rows, standard error %.4f)",
             fit$trial[["gain"]], as.integer(fit$trial[["rows"]]), fit$trial[["se"]])
   },
@@ -187,11 +187,11 @@ fit_fields <- list(
     sprintf("%s; its search was stopped %s", text, stopped)
   },
   Optimisation = function(fit, response) {
-    idle <- c("nothing to optimise", unlist(fit$because)["move"]) # is printed as a choice
+    idle <- c("nothing to optimise", unlist(fit$because)["move"]) # the line `Choices` has the latter
     if (!response$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
     maxit <- if (is.null(fit$maxit)) fit$control$maxit else fit$maxit # missing in fits of version 0.1.0
-    # The gain in the last 10 % of evaluations shows if a larger `maxit` is worthwhile. Values before and after a change
-    # of the auxiliary distribution are not comparable.
+    # The gain in the last 10 % of evaluations shows if a larger `maxit` is worthwhile. It is unknown if there were
+    # several rounds, because their objectives differ in the auxiliary distribution.
     best <- cummin(if (is.null(fit$trace$round)) fit$trace$objective[!is.na(fit$trace$objective)])
     n <- length(best)
     late <- if (n >= 20L && best[1L] > best[n]) 100 * (best[floor(0.9 * n)] - best[n]) / (best[1L] - best[n])
@@ -221,9 +221,9 @@ fit_fields <- list(
   Accuracy = function(fit, response) describe_tolerance(fit),
   Check = function(fit, response) {
     if (is.null(fit$small_n)) return(NULL)
-    # Infinite log densities (and -1e299 for a constant) have no differences to print.
+    # Log densities may be -Inf, or -1e299 for a constant response.
     nats <- function(v) if (v < -1e6) "below -1e6" else sprintf("%.2f", v)
-    line <- if (is.finite(fit$small_n$linear)) sprintf("linear model %s, ", nats(fit$small_n$linear)) # -Inf if few
+    line <- if (is.finite(fit$small_n$linear)) sprintf("linear model %s, ", nats(fit$small_n$linear)) # or too few rows
     sprintf("leave-one-out log density per row, higher is better: this fit %s, %smean alone %s",
             nats(fit$small_n$fit), line %||% "", nats(fit$small_n$mean))
   },
@@ -236,7 +236,7 @@ fit_fields <- list(
     if (length(shown)) shown
   })
 
-# Returns all that print() and summary() show, as a list: elements of the fit, tables, and the lines of `fit_fields`.
+# Returns what print() and summary() show, a list of elements of the fit, tables, and the lines of `fit_fields`.
 fit_facts <- function(fit) {
   parts <- c("call", "method", "kernel", "kernels", "noise", "m", "hyper", "center", "scale", "nobs", "df", "evidence",
              "objective", "jitter", "evaluations", "seconds", "convergence", "message", "posterior", "likelihood",
@@ -248,7 +248,7 @@ fit_facts <- function(fit) {
   }
   fit$evidence <- largest_evidence(fit)
   inputs <- input_table(fit)
-  # Say which of the learned hyperparameters are not in coef().
+  # Count the learned hyperparameters that coef() omits.
   of <- c(noise = noise_df(fit$noise_trend), transform = identical(fit$transform$kind, "yeojohnson"),
           "heavy tails" = has_learned_tails(fit))
   of <- of[of > 0 & !fit$hyper %in% "fixed"]
@@ -267,7 +267,7 @@ has_moved_points <- function(fit) {
   isTRUE(fit$moved) && !identical(method_traits(fit)$objective, "none") && !isTRUE(fit$control$maxit == 0)
 }
 
-# Returns a text with "%s" for numbers, and the numbers, which are formatted when digits are known.
+# Returns a text with "%s" in place of numbers, and the numbers as attribute. fill_numbers() formats and inserts them.
 with_numbers <- function(text, ...) structure(text, values = c(...))
 
 fill_numbers <- function(text, number) {
@@ -293,12 +293,12 @@ posterior_title <- function(fit) {
 
 fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else response_of(fit)$link_name
 
-# Returns the factors of a kernel in words, such as "Matern 3/2 in year", named as in coef(). Inputs are omitted if they
-# are all; equal factors are numbered.
+# Returns the factors of a kernel in words, such as "Matern 3/2 in year", named as in coef(). Inputs are omitted if a
+# factor has all of them. Factors with equal words are numbered.
 factor_words <- function(kernel, columns) {
   words <- vapply(as_sum(kernel)$leaves, function(leaf) {
     of <- if (is.null(leaf$of)) columns[leaf$inputs] else leaf$of
-    label <- leaf$label %||% plain_kernels[[leaf$profile]]$label %||% leaf$profile # own terms of an additive factor
+    label <- leaf$label %||% plain_kernels[[leaf$profile]]$label %||% leaf$profile
     if (!length(of) || length(of) >= length(columns)) return(label)
     paste0(label, if (is_group(leaf)) " " else " in ", paste(of, collapse = ", "))
   }, "")
@@ -323,8 +323,8 @@ term_words <- function(kernel, columns) {
   stats::setNames(terms, if (has_one_factor(kernel)) "" else term_names(kernel))
 }
 
-# Returns names of coef() in words, with the factors and terms of the kernel, such as "periodic: period". The constants
-# of classes are not parameters of a linear mean, although their names begin with "mean.", too.
+# Returns names of coef() in words, with the factors and terms of the kernel, such as "periodic: period". Names such as
+# "mean.<class>" are constant means of classes, not parameters of a linear mean.
 parameter_words <- function(names, kernel, columns) {
   constant <- grepl("^mean($|[.])", names) & !names %in% c("mean.variance", columns)
   names[constant] <- sub("^mean[.]", "Constant mean, ", sub("^mean$", "Constant mean", names[constant]))

@@ -29,10 +29,10 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
       out
     }
     out$scores <- if (kept) scores(seen = TRUE)
-    # Leave-one-out takes long with neighbours, and leaves out whole classes of a table.
+    # Omit leave-one-out for many rows, which take long, and for rows of a table, which are counts of many observations.
     out$scores_loo <- if (kept && fit$nobs <= dense_rows && is.null(rows_of_table(fit, fit$data))) scores()
     other <- response_of(fit)$overdispersed
-    # Fits of 150 samples of Poisson counts had at most 3.4.
+    # excess_scatter() was at most 3.4 in fits of 150 samples of Poisson counts.
     if (!is.null(other) && !is.null(out$scores_loo) && isTRUE(excess_scatter(fit) > 4)) out$better_family <- other
   } else {
     out$residuals <- if (kept) stats::residuals(fit)
@@ -51,7 +51,7 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
   cat("\n")
   tried <- x$kernels
   if (!is.null(tried)) {
-    # `se` is 0 for the kernel with which others are compared, and NA if the log marginal likelihood compared it.
+    # `se` is 0 for the kernel with which others are compared, and NA for kernels compared by log marginal likelihood.
     known <- !tried$chosen & !is.na(tried$se) & tried$se > 0
     worse <- sprintf("%.3f", tried$score - tried$score[tried$chosen][1L])
     table <- data.frame("Kernels tried" = tried$kernel,
@@ -142,7 +142,7 @@ show_share <- function(v) ifelse(is.na(v), NA, ifelse(v > 0 & v < 0.005, "< 1 %"
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
-# Prints a line "Label  text" for each element of `fields`. Several texts have a line each.
+# Prints a line "Label  text" for each element of `fields`. If an element has several texts, each begins a line.
 print_fields <- function(fields, digits = 3L, width = 12L) {
   for (label in names(fields)) {
     text <- fields[[label]]
@@ -156,7 +156,7 @@ print_fields <- function(fields, digits = 3L, width = 12L) {
 }
 
 # Prints a table of text, the first column aligned left, the others right. If `rank` is given, only the 20 rows with the
-# smallest ranks are printed. `rest` is a sentence on where the others are.
+# smallest ranks are printed, and then the number of the others with the text `rest`.
 print_columns <- function(table, rank = NULL, rest = "") {
   more <- if (is.null(rank)) 0L else nrow(table) - 20L
   if (more > 0L) table <- table[utils::head(order(rank), 20L), ]
@@ -195,7 +195,7 @@ print_parameters <- function(about, show) {
     }
     table <- data.frame(name, lapply(lengths, show_lengths), "Range of the data" = show(range), check.names = FALSE)
     names(table)[1L] <- if (one) "Input" else "Lengthscales"
-    # Levels of an R factor with equal lengthscales have one row.
+    # An R factor has one row if all its levels have equal lengthscales.
     key <- do.call(paste, c(list(shown$factor), lengths))
     equal <- shown$factor != "" & stats::ave(key, shown$factor, FUN = function(v) length(unique(v))) == "1"
     table[equal, c(1L, ncol(table))] <- list(paste(shown$factor, "(factor)")[equal], NA)
@@ -215,7 +215,7 @@ print_parameters <- function(about, show) {
         if (length(flat)) paste("Inputs with almost no effect (lengthscale above 100 times the range):", toString(flat))
     if (length(note)) cat(wrap(note, exdent = 2), sep = "\n")
   }
-  of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # groups have a table
+  of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # printed in the table of groups
   printed <- names(theta) %in% of_lengths | grepl("(^|[.])variance$", names(theta)) | of_groups |
     names(theta) %in% c("noise", "mean", rownames(about$linear), response_of(about)$shape) |
     is_ordered(response_of(about)) & grepl("^(width[.]|[(]Intercept[)]$)", names(theta)) # in the cut points
