@@ -154,7 +154,7 @@ static void give_parameters(struct factor *f, const double *values)
     }
 }
 
-/* Reads list(factors, terms = list(factors from 1, ...), values as in kernel_places(), rotation, warp). */
+/* Reads list(factors, terms = list(factors from 1, ...), values (theta of kernel_places()), rotation, warp). */
 struct kernel arg_kernel(SEXP list)
 {
     struct kernel k;

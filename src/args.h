@@ -1,9 +1,9 @@
 #pragma once
 
 /*
- * What the entry points of .Call share: functions that unpack arguments, memory, and results.  An unpacker checks its
- * argument, and raises an R error with the argument's name.  Such an error is a bug of the R code, which has checked
- * what users gave.  Nothing needs to be undone, because all memory is R's.
+ * Functions for the entry points of .Call: they unpack arguments, allocate memory and pack results.  An unpacker
+ * raises an R error with the argument's name if the argument is wrong.  Such an error is a bug of the R code, which
+ * has checked what users gave.  Nothing needs to be freed after an error, because R owns all memory.
  */
 #include <stddef.h>
 #define R_NO_REMAP
@@ -17,30 +17,30 @@
 #include "pass.h"
 #include "posterior.h"
 
-/* Returns the element with a name.  Raises an error if the list has none. */
+/* Returns the element with this name.  Raises an error if the list has no such element. */
 SEXP list_get(SEXP list, const char *name);
 
 double arg_number(SEXP x, const char *argument);
 int arg_integer(SEXP x, const char *argument);
-/* Returns an integer that is not negative. */
+/* Returns the integer x, which must be at least 0. */
 int arg_count(SEXP x, const char *argument);
 const char *arg_string(SEXP x, const char *argument);
-/* Returns the doubles of a matrix, and sets its dimensions. */
+/* Returns the doubles of the matrix x, and sets its numbers of rows and columns. */
 const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns);
-/* Returns the inputs that the factors of the kernel read: the rows of matrix x, rotated if the kernel has a rotation,
- * and their dimensions. Checks that x has all columns that the kernel reads. */
+/* Returns the inputs that the kernel's factors read: the n x d matrix x, rotated or warped if the kernel requires it.
+ * Sets n and d. Raises an error if x lacks a column that the kernel reads. */
 const double *arg_inputs(const struct kernel *k, SEXP x, const char *name, int *n,
                          int *d);
 /* Returns the doubles of a vector with a given length. */
 const double *arg_vector(SEXP x, const char *argument, size_t length);
 /* As arg_vector(), but returns NULL for R's NULL. */
 const double *arg_vector_or_null(SEXP x, const char *argument, size_t length);
-/* Return a number, or a vector with a given length, that is an element of a named list. */
+/* Return the element with this name: a number, or a vector with a given length. */
 double list_number(SEXP list, const char *name);
 const double *list_vector(SEXP list, const char *name, size_t length);
 
-/* Returns a copy of integers from `least` to `most`, minus 1, so that they count from 0.  If `least` is 0, the
- * integer 0 stands for "none" and becomes -1. */
+/* Returns a copy of the integers x, minus 1, so that they count from 0.  They must be between `least` and `most`.  If
+ * `least` is 0, the integer 0 stands for "none" and becomes -1. */
 const int *arg_indices(SEXP x, const char *argument, int least, int most);
 
 /* The following results live until .Call returns. */
@@ -54,21 +54,21 @@ const struct model *arg_model(SEXP list);
 struct source *arg_rows(const struct model *model, SEXP list);
 /* As arg_rows(), and checks that y is not NULL. */
 struct source *arg_data(const struct model *model, SEXP list);
-/* Returns rows without responses and scales. */
+/* Returns the rows of the matrix x, without responses and scales. */
 struct source *arg_new_rows(const struct model *model, SEXP x);
-/* Returns the inducing points of list(kernel, noise, z, jitter), without L. */
+/* Returns the inducing points of list(kernel, noise, z, jitter), without their Cholesky factor L. */
 struct inducing arg_points(SEXP list);
-/* Returns inducing points with L, C and beta. */
+/* Returns the posterior of such a list that also has L, C and beta (posterior.h). */
 struct posterior *arg_posterior(SEXP list);
 /* Returns the plan of a pass over N rows.  control: list(block, threads: integers; memory: bytes as a double) */
 struct plan arg_plan(SEXP control, int N);
-/* Returns a pass over rows, with inducing points z, which may be NULL. */
+/* Returns a pass over rows, with inducing points z or, if z is NULL, without. */
 struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP control);
 
 /* Returns a pass over new rows x, with inducing points z. */
 struct pass pass_at(SEXP x, const struct inducing *z, SEXP control);
 
-/* Returns the sums that ffi_sums() made, which R may have added up over parts of the rows. */
+/* Returns the sums (stats.h) in a result of ffi_sums(), or in several results that R has added up. */
 struct stats arg_sums(SEXP list, int M, int q);
 
 /* ---- memory and results ---------------------------------------------------------------------- */
@@ -76,13 +76,13 @@ struct stats arg_sums(SEXP list, int M, int q);
 /* Returns memory that R frees when .Call returns. */
 double *alloc_doubles(size_t n);
 int *alloc_integers(size_t n);
-/* Returns an arena of memory that R frees.  The arena uses `scratch` first if that is a vector of doubles. */
+/* Returns an arena of memory that R frees.  If `scratch` is a vector of doubles, the arena uses it first. */
 struct arena *scratch_arena(SEXP scratch);
 
-/* Creates a named list of results for an entry point. The arguments name the elements that may stay NULL, and end
- * with NULL: every name exists, because R's `$` would otherwise match a longer one. The caller protects the list.
- * packed() drops unused places and unprotects it. The functions below add an element or set an existing one, and
- * return the memory of an array. */
+/* Creates a named list of results. The arguments, which end with NULL, are the names of elements that may stay NULL:
+ * without such an element, R's `$` would match a longer name. The caller protects the list. packed() unprotects it,
+ * and returns it without unused places. The functions below set an element; those for arrays return the memory of the
+ * array. */
 SEXP pack(const char *optional, ...);
 SEXP packed(SEXP list);
 double *pack_matrix(SEXP list, const char *name, int rows, int columns);

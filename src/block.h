@@ -29,7 +29,7 @@ static inline struct rows rows_from(struct rows r, int first, int n)
     return (struct rows){n, r.X + first, r.ldx};
 }
 
-/* Returns a view of the rows from `first` on, or of the first `most` of these. */
+/* Returns a view of at most `most` rows, from row `first` on. */
 static inline struct rows rows_tile(struct rows r, int first, int most)
 {
     return rows_from(r, first, min_int(r.n - first, most));
@@ -71,7 +71,7 @@ static inline double weight_of(const double *scale, int i)
 /* Computes the scaled responses, ys [n] = scale * y. */
 void block_response(const struct block *b, double *ys);
 
-/* A source of rows: a matrix, or a selection of its rows in another order, which is copied block by block. */
+/* A source of rows: a matrix, or a selection of its rows in any order.  A selection is copied block by block. */
 struct source {
     int N, columns;              /* number of rows to visit; number of columns of X */
     const double *X, *y, *scale; /* responses and scales as in a block, or NULL */

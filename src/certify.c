@@ -25,8 +25,8 @@ static double or_else(double x, double otherwise)
     return isnan(x) ? otherwise : x;
 }
 
-/* Bounds on var_exact - var_SoR. eta >= |h_x|_E (certify.h); kappa_x and kappa_h allow for rounding of E-norms; the
- * rest are the errors of h_x'e_x, of e_x'B^{-1}e_x and of |e_x| in the norm of B^{-1}. */
+/* Bounds on var_exact - var_SoR (certify.h): root = sqrt(E(x, x)), ratio = lam / s2, eta or eta_true >= |h_x|_E. The
+ * kappas allow for rounding of E-norms; other errors are of h_x'e_x, e_x'B^{-1}e_x and |e_x| in the norm of B^{-1}. */
 struct left {
     double low, high;
 };
@@ -91,7 +91,7 @@ static struct certificate certify_point(const struct norms *s, double s2,
                              sqrt(s->spread) * kappa_h + sqrt(s->lam) * moved;
     const double eta = fmin(sqrt(s->lam) * h, by_groups), root = sqrt(unexplained);
     const double kappa = kappa_x + kappa_h, wide = root + eta + kappa;
-    /* If all kernel values are wrong by 4 eps to the same side: |K|_2 <= |G|_2 + |E|_2 */
+    /* relative errors of 4 eps in all kernel values, of one sign; |K|_2 <= |G|_2 + |E|_2 */
     const double K_norm = s->G_norm + s->lam,
                  k_error = 4.0 * DBL_EPSILON * (sqrt(size * K_norm) + K_norm * h);
 

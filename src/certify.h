@@ -18,10 +18,10 @@
  *     q = |e_x - E h_x|^2 in the norm of B^{-1};  sqrt(q) is within sqrt(lam / s2) eta of |e_x| in that norm,
  *     |p|^4 / (|p|^2 + q) <= var_exact - var_SoR <= |p|^2 - q / (1 + lam / s2)
  *
- * Section 10 of the vignette has the allowances for rounding.  An E-norm of u has an error of at most kappa =
- * sqrt(slack k) |u|, so bounds are taken with all norms enlarged by kappa.  An inner product <u, w>_E has an error of
- * at most |u|_E kappa_w + kappa_u (|w|_E + kappa_w).  A sum of n numbers has an error of about sqrt(n) eps of its
- * size; four times that is allowed.  Kernel values may be wrong by 4 eps, all to one side.
+ * Section 10 of the vignette has the allowances for rounding.  With the largest k(x, x) as k, an E-norm of u has an
+ * error of at most kappa = sqrt(slack k) |u|, so kappa is added to E-norms in bounds.  An inner product <u, w>_E has
+ * an error of at most |u|_E kappa_w + kappa_u (|w|_E + kappa_w).  A sum of n numbers has an error of about sqrt(n) eps
+ * of its size; four times that is allowed.  Kernel values may have relative errors of 4 eps, all of one sign.
  */
 #include "posterior.h"
 
@@ -34,7 +34,7 @@ struct norms {
     double spread;     /* N over the number of rows in the smallest group of Psi */
     double slack;      /* allowance for E-norms, relative to k: see above */
     double growth;     /* rounding errors of sums over rows, relative to their size */
-    double c;          /* >= y'(Q + s2 I)^{-1} y */
+    double c;          /* >= y'B^{-1}y */
     double t;          /* >= tr E */
     double lam;        /* >= |E|_2 */
     double w_E;        /* >= |w|_E */
@@ -83,7 +83,7 @@ struct certificate {
  */
 struct kriged {           /* sums of a point, as computed */
     double prior, sor;    /* k(x,x), var_SoR */
-    double size;          /* sum of the sizes of the terms of prior */
+    double size;          /* >= prior: rounding errors of prior are proportional to it */
     double J, wh, ww, w1; /* see struct kriging in local.h */
     double hh, ch, xh;    /* |h|^2, |C^{-1}A h|^2, h_x'h */
     double JQ;            /* |a - A w|^2 + s2 |w|^2 */
@@ -94,7 +94,7 @@ struct kriging_bounds {
     double var_lower, var_upper; /* bounds on var_exact */
 };
 
-/* n_c: number of weights of a point; sum_w: sum of the weights of all rows */
+/* n_c: number of weights w of a point, plus the terms of a functional; sum_w: sum of the weights of all rows */
 struct kriging_bounds certify_kriged(const struct norms *norms, double s2, int n_c,
                                      double sum_w, const struct kriged *x);
 

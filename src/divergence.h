@@ -6,7 +6,7 @@
  *   (I)          = sum_{n, m} (k^(x_n, x_m) + r_n r_m) E_nm,   r = mu^ - y,  E = K - A'A
  *   (II) + (III) = sum_j s_j |D^{-1} A (w_j - A't_j)|^2 + p tr(D^{-1} (A E A' - G J G) D^{-1})
  *
- * It needs a loop over all pairs of rows, and so does its constant, C(X) = tr((k^ + r r') K).  k^ and mu^ are the
+ * These terms and the constant C(X) = tr((k^ + r r') K) need a loop over all pairs of rows.  k^ and mu^ are the
  * covariance and mean of the auxiliary distribution.
  */
 #include "pass.h"

@@ -38,7 +38,7 @@ int effects_row(const struct effects *e, const double *x, int ldx, int *column,
 
 /* ---- sums over rows --------------------------------------------------------------------------- */
 
-/* Adds one row to H, n and r (effects.h). a and y have the scale already, `value` gets it here. */
+/* Adds one row to H, n and r (effects.h). a and y are already multiplied by the scale, `value` is not. */
 static void add_row(const struct effects *e, const double *a, double y, int entries,
                     const int *column, const double *value, double scale, double *H)
 {
@@ -101,7 +101,7 @@ size_t eliminate_size(const struct effects *e)
     return (size_t)e->m * e->m + (size_t)e->m + 2;
 }
 
-/* Overwrites T_l (p x p) by its factor K, and computes U = K^{-1} Lam' (effects.h). Its eigenvalues are >= 1. */
+/* Computes the Cholesky factor K of T_l in T (p x p; NaN if there is none), and U = K^{-1} Lam' (effects.h). */
 static void factor_level(int p, const double *n, const double *root, double s2, double *T,
                          double *U)
 {

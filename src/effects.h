@@ -2,9 +2,9 @@
 
 /*
  * Grouped effects and a process: y = f(x) + Z b + noise, b ~ N(0, Lam Lam').  Whitened effects are like inducing
- * variables without residual prior variance, so every formula holds with A+ = (A; Lam'Z') in the place of A. The
- * levels of the first grouping are eliminated, because each row has one level only, and so the levels separate.  The
- * effects of the other groupings are features like A: F = (A; Z_2') has m = M + q_2 rows.  With row weights w,
+ * variables without residual prior variance, so posterior.h holds with A+ = (A; Lam'Z') in the place of A.  Effects
+ * of the first grouping (Z_1) are eliminated level by level, because a row has only one level.  Effects of the other
+ * groupings (Z_2) are features like A: F = (A; Z_2') has m = M + q_2 rows.  With weights w and rows z of Z,
  *
  *     H = sum w F z' (m x q),   n_l = sum w z_1 z_1' of a level l,   r = sum w z y,
  *     T_l = I + Lam_1'n_l Lam_1 / s2 = K K',   U_l = K^{-1} Lam_1',   V_l = U_l'U_l,
@@ -47,8 +47,8 @@ struct effect_sums {
 struct effect_sums effects_sums(const struct effects *e, const double *sums);
 
 /*
- * Adds sum_l V_l'V_l to the lower triangle of S (size x size).  V (p x start[levels]) is a row of matrices V_l, from
- * column start[l] to start[l + 1].  Its columns belong to rows and columns `column` of S, ascending in a level.
+ * Adds sum_l V_l'V_l to the lower triangle of S (size x size).  V_l has the columns start[l], ..., start[l + 1] - 1 of
+ * V (p rows).  Column j of V belongs to row and column column[j] of S; these ascend within a level.
  */
 void level_products(int p, int levels, const int *start, const int *column,
                     const double *V, int size, double *S);

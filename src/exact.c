@@ -13,12 +13,12 @@ static double noise_of(const struct exact *e, int i)
     return e->weights == NULL ? e->model->s2 : e->model->s2 / e->weights[i];
 }
 
-/* Factorises K + s2 W^{-1}, of which e->L has K, and computes alpha. */
+/* Overwrites K in e->L by the Cholesky factor of K + s2 W^{-1}, and computes alpha. */
 static enum status factor(struct exact *e)
 {
     const int n = e->pass.rows->N;
     double *K = e->L, *alpha = e->alpha;
-    for (int i = 0; i < n; i++) /* alpha keeps the diagonal for a check below */
+    for (int i = 0; i < n; i++) /* alpha has the diagonal for the check of pivots below */
         alpha[i] = K[(size_t)i * n + i] += noise_of(e, i);
     for (int start = 0; start < n; start += columns_at_a_time) {
         const int left = n - start;
@@ -41,8 +41,8 @@ static enum status factor(struct exact *e)
     return STATUS_OK;
 }
 
-/* Computes columns of K from the row of their first diagonal element on.  They are computed side by side, then moved to
- * their places in e->L, the last column first. */
+/* Computes a block of columns of K, from the row of its first diagonal element on.  The columns are computed without
+ * gaps, then moved to their places in e->L, the last column first. */
 static void columns_add(const void *self, const struct visit *v)
 {
     const struct exact *e = self;

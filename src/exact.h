@@ -1,7 +1,7 @@
 #pragma once
 
 /*
- * The exact Gaussian process on n rows:
+ * The exact Gaussian process on n rows with weights W = diag(w):
  *
  *     L L' = K + s2 W^{-1},  alpha = (K + s2 W^{-1})^{-1} y
  *

@@ -62,7 +62,7 @@ const double *factor_shape(const struct factor *f)
     return f->parameter + factor_n_metric(f);
 }
 
-/* A rate is finite, so a difference of 0 stays 0 for lengthscales below 6e-309.  Other differences become infinite. */
+/* A rate is finite, so that a difference of 0, times the rate, is 0 even for lengthscales below 6e-309. */
 double factor_rate(const struct factor *f, int j)
 {
     const int single = f->isotropic || f->profile->metric == METRIC_PERIODIC;
@@ -106,7 +106,7 @@ CLONES static void squared_distances(const struct factor *f, const struct rows *
     }
 }
 
-/* Computes the coordinates of x on a circle with circumference `period`.  remainder() is exact. */
+/* remainder() is exact, so the angle is accurate for any x. */
 void factor_on_circle(double x, double period, double *c, double *s)
 {
     const double angle = 2.0 * PI * (remainder(x, period) / period);
@@ -114,7 +114,7 @@ void factor_on_circle(double x, double period, double *c, double *s)
     *s = sin(angle);
 }
 
-/* Computes squared distances of points on the circle: 4 sin^2((a - b) / 2) = |exp(ia) - exp(ib)|^2. */
+/* Computes r2 from points on the unit circle at angles a and b: 4 sin^2((a - b) / 2) = |exp(ia) - exp(ib)|^2. */
 static void squared_chords(const struct factor *f, struct rows Z, struct rows X,
                            double *restrict S)
 {
@@ -204,7 +204,7 @@ static void correlations(const struct factor *f, struct rows Z, struct rows X, d
     }
 }
 
-/* Returns element a of the design u of a row. */
+/* Returns element a of the design vector u of a row. */
 static double effect_of(const struct factor *f, int a, const struct rows *x)
 {
     return a < f->power ? 1.0 : *rows_column(*x, f->column[a - f->power + 1]);
@@ -298,7 +298,7 @@ void factor_self_argument(const struct factor *f, struct rows X, double *s)
     }
 }
 
-/* Returns the factor with the derivative of its table in a log parameter as its table. */
+/* Returns a copy of the factor.  If it has a table, the copy's table is the derivative in a log parameter. */
 static struct factor table_slope(const struct factor *f, int parameter)
 {
     struct factor other = *f;

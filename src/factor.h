@@ -4,9 +4,9 @@
  * A factor of a kernel is a profile (profile.h) of some inputs: a function of one number, its argument.  Arguments are
  * computed for many pairs of rows at a time.  Values and derivatives then follow entry by entry.
  *
- * Distances are sums of squared differences, which are taken before they are divided by the lengthscales, never
- * |x|^2 + |z|^2 - 2 x'z.  So equal rows have distance exactly 0, and inputs around 1e8 keep their digits.  Periodic
- * distances are chords of a circle, which need no sine for each pair.
+ * A squared distance is a sum of squares of (x_j - z_j) / l_j, never |x|^2 + |z|^2 - 2 x'z.  So equal rows have
+ * distance exactly 0, and inputs around 1e8 keep their digits.  Periodic distances are computed from points on a
+ * circle, with one sine for each row instead of each pair of rows.
  */
 #include "levels.h"
 #include "profile.h"
@@ -23,27 +23,27 @@ struct factor {
     int n_parameters;
     const double *parameter; /* parameters, all positive [n_parameters] */
     /* METRIC_LEVELS, METRIC_GROUP: correlations or covariances, then their derivatives in the log parameters;
-     * METRIC_PRODUCT: a centre and a rate for each input, or NULL */
+     * METRIC_PRODUCT: the centres of all inputs, then their rates (input = (x - centre) rate); or NULL */
     const double *table;
     int at; /* place of its first parameter in theta */
 };
 
 int factor_is_stationary(const struct factor *f);
-/* Returns 1 if k(x, x) = 1. */
+/* Returns 1 if the factor is 1 for each row with itself. */
 int factor_is_constant(const struct factor *f);
 /* Returns 1 if the factor has a table with derivatives. */
 int factor_has_levels(const struct factor *f);
-/* Returns the number of rows of that table: levels, or effects of one level. */
+/* Returns the number of rows of each matrix in that table: number of levels, or of effects of one level. */
 int factor_table_rows(const struct factor *f);
 /* Fills the factor's table from its parameters.  work: rows x rows; table: n_parameters + 1 times as much */
 void factor_fill_table(struct factor *f, double *work, double *table);
 /* Returns 1 for a linear mean.  Its large prior variance must not decide which rows are neighbours. */
 int factor_is_mean(const struct factor *f);
-/* Returns the derivative d s(x, z) / d z_j of the argument s at a row x, and its derivative in x_j, d^2 s / (d x_j d
- * z_j). It serves METRIC_PRODUCT, and METRIC_GROUP for rows of the same level. */
+/* Return the derivative d s(x, z) / d z_j of the argument s, which depends on x only, and d^2 s / (d x_j d z_j). Both
+ * are for METRIC_PRODUCT, and for METRIC_GROUP if both rows have the same level. */
 double factor_input_slope(const struct factor *f, int j, struct rows x);
 double factor_input_curvature(const struct factor *f, int j);
-/* Computes dg / dlog parameter j of a factor that is not stationary, for all pairs of rows (M x n). */
+/* Computes dg / dlog parameter j of a factor g that is not stationary, for all pairs of rows (M x n). */
 void factor_own_slope(const struct factor *f, int j, struct rows Z, struct rows X,
                       double *out);
 /* Computes dg / dlog parameter j for each row with itself [n]. */
@@ -51,13 +51,13 @@ void factor_own_self_slope(const struct factor *f, int j, struct rows X, double 
 /* Returns the shape parameters, which follow the metric's parameters. */
 const double *factor_shape(const struct factor *f);
 
-/* METRIC_PERIODIC: the period; the coordinates (c, s) of x on a circle with the period as circumference */
+/* METRIC_PERIODIC: return the period, and compute the point (c, s) on the unit circle at the angle 2 pi x / period. */
 double factor_period(const struct factor *f);
 void factor_on_circle(double x, double period, double *c, double *s);
-/* The number of points that are mapped to a circle at a time. */
+/* The number of rows whose points on the circle, or whose levels, are in memory at a time. */
 enum { FACTOR_ARC = 64 };
 
-/* Returns 1 / lengthscale of input j, which is finite; it is negative for a column with numbers of levels. */
+/* Returns 1 / lengthscale of input j, at most DBL_MAX; or minus this for a column with numbers of levels. */
 double factor_rate(const struct factor *f, int j);
 
 /* Computes S (M x n), the arguments for the rows of Z and the rows of X. */
@@ -65,8 +65,8 @@ void factor_argument(const struct factor *f, struct rows Z, struct rows X, doubl
 /* Computes s [n], the argument for each row with itself. */
 void factor_self_argument(const struct factor *f, struct rows X, double *s);
 
-/* Multiplies n entries of times exp(-exponent) by the factor, whose arguments are S (overwritten unless it is
- * stationary). Returns 1 if the factor changes the exponent. */
+/* Multiplies n numbers, times exp(-exponent), by the factor with the arguments S. A stationary factor changes
+ * `exponent` and `times`, and 1 is returned. Another factor changes only `times`, overwrites S, and 0 is returned. */
 int factor_split(const struct factor *f, size_t n, double *S, double *exponent,
                  double *times);
 

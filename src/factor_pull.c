@@ -2,7 +2,7 @@
 #include "factor_pull.h"
 #include "simd.h"
 
-/* Adds derivatives of sum w r2 in z, over four x: g -= 2 sum_i w_i u_i / l, u = (x - z) / l. The w are doubled. */
+/* Adds to g the derivatives of sum_i w_i r2(x_i, z) in z, for four x_i: -2 sum_i w_i (x_i - z) / l^2. w has 2 w_i. */
 static void pull_points(int M, double rate, const double *x, const double *restrict z,
                         const double *restrict w, double *restrict g)
 {
@@ -15,8 +15,8 @@ static void pull_points(int M, double rate, const double *x, const double *restr
     }
 }
 
-/* Returns sum_i,m (w u) u, from d r2 / d log l = -2 u^2 with u = (x - z) / l. It is 0 for w = 0; w u^2 might be 0
- * times infinity. */
+/* Returns sum_i,m (w u) u, from d r2 / d log l = -2 u^2 with u = (x - z) / l. With w = 0, (w u) u is 0, but w (u^2)
+ * might be 0 times infinity. */
 static double pull_lengthscale(int M, double rate, const double *x,
                                const double *restrict z, const double *restrict w)
 {
@@ -124,7 +124,7 @@ static void pull_periodic(const struct factor *f, struct rows Z, struct rows X,
     }
 }
 
-/* Handles METRIC_PRODUCT, and METRIC_GROUP between rows of the same level. */
+/* Adds dF / dZ to dZ for METRIC_PRODUCT, and for METRIC_GROUP from pairs of rows with the same level. */
 static void pull_inputs(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *dZ)
 {

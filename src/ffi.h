@@ -15,8 +15,8 @@
 struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis,
                                  SEXP targets, SEXP neighbours, SEXP slopes,
                                  SEXP control);
-/* Reads one or two numbers of neighbours, and bounds them by n: for a row near the data, and for a row far from
- * them. */
+/* Reads the largest number of neighbours of a row near the data (few) and far from the data (most), each at most n.
+ * s has both numbers, or one for both. */
 void arg_neighbours(SEXP s, int n, int *few, int *most);
 /* Sets the elements score and information of the result. */
 void pack_vecchia(SEXP result, const struct vecchia *whole);

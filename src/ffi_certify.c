@@ -105,7 +105,7 @@ static struct functionals arg_functionals(SEXP list, int N, int M, int n)
 
 /* Returns list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x, see certify.h.
  * posterior has G; crossing is the result of ffi_cross() at these rows, or NULL.  `of` is NULL or has functionals, see
- * arg_functionals(), which replace f at the rows; it needs no element `cross`. */
+ * arg_functionals(), which replace f at the rows; then of$cross has length 0. */
 SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
                  SEXP control)
 {
@@ -150,7 +150,7 @@ static void arg_groups(struct local *l, SEXP start, SEXP members)
 /* Returns list(W, J, q, ww, var_lower, var_upper) by local kriging at groups of rows of x_new, see local.h and
  * certify.h.  Group i has the rows from start[i] to start[i + 1] - 1, which count from 0, and uses the rows
  * near[members[, i]] of the data.  W has the weights of these data rows, a column for each row of x_new.  Unless NULL,
- * `of` has functionals of f, one for each row of x_new, whose values are then not read. */
+ * `of` has functionals of f, one for each row of x_new; the values of x_new are then not read. */
 SEXP ffi_kriging(SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new, SEXP of, SEXP start,
                  SEXP near, SEXP members, SEXP control)
 {

@@ -20,7 +20,7 @@ static struct grouping arg_grouping(SEXP list, int columns, int first)
     return g;
 }
 
-/* Reads the groupings of rows that have this number of columns, for a posterior with M inducing points. */
+/* Reads the groupings of rows with `columns` columns, for a posterior with M inducing points. */
 static struct effects arg_effects(SEXP list, int columns, int M)
 {
     struct effects e = {.M = M, .m = M, .n = Rf_length(list)};
@@ -86,7 +86,7 @@ static struct pass over_levels(const struct effects *e, SEXP control)
     return (struct pass){.plan = arg_plan(control, e->grouping->levels)};
 }
 
-/* Returns list(eliminated, h, quad, logdet, U), the results of struct eliminating (effects.h).  M is the number of
+/* Returns list(eliminated, h, quad, logdet, U), the sums and U of struct eliminating (effects.h).  M is the number of
  * inducing points, and columns the number of columns of x. */
 SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP control)
 {
@@ -119,7 +119,7 @@ static struct solving arg_solving(const struct effects *e, SEXP posterior, doubl
                             .W = list_vector(posterior, "W", m * m)};
 }
 
-/* Returns list(b, covariance) of the first grouping.  posterior is list(sums, U, gamma, W). */
+/* Returns list(b, covariance) for the levels of the first grouping.  posterior is list(sums, U, gamma, W). */
 SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s2,
                       SEXP control)
 {

@@ -85,7 +85,7 @@ static void from_1(int n, const int *row, int *to)
         to[i] = row[i] + 1;
 }
 
-/* Returns list(pivots, t): the rows that greedy selection takes, and tr E after each (select.h). */
+/* Returns list(pivots, t): the rows that select_step() (select.h) chooses, and the sum of E after each. */
 SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
 {
     const struct model *model = arg_model(model_);
@@ -104,7 +104,7 @@ SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
     return packed(result);
 }
 
-/* Returns the numbers of the columns of V that reduce tr(P E) most, see struct guided_state in select.h. */
+/* Returns the numbers of the columns of V that guided_step() (select.h) chooses. */
 SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
 {
     const double least = arg_number(least_, "least");

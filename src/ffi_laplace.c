@@ -16,7 +16,7 @@ static struct pass fitting_pass(SEXP x, const struct inducing *z, int want, SEXP
     return pass;
 }
 
-/* Computes L with the smallest jitter that works. */
+/* Computes L by inducing_ladder(). */
 static enum status factor_points(SEXP result, struct inducing *z, SEXP stop)
 {
     return inducing_ladder(z, list_number(stop, "most_jitter"),
@@ -86,7 +86,7 @@ static SEXP pack_laplace(struct laplace *l, int N, int want)
     return result;
 }
 
-/* Returns an estimate of the error of the sum of the rows' averages. */
+/* Returns an estimate of the error of the quadrature in the sum of the averages of l. */
 static double quadrature(const struct laplace *l, int N)
 {
     double sum = 0.0;
@@ -95,8 +95,8 @@ static double quadrature(const struct laplace *l, int N)
     return sum;
 }
 
-/* Moves from `start` to the mode and, if wanted, from there to the variational posterior.  If `start` has G, it is
- * already near the variational posterior, and the mode is left out. */
+/* Moves from `start` to the mode and, if l->variational, from there to the variational posterior.  If `start` has G,
+ * `start` is already near the variational posterior, and no mode is computed. */
 static enum status fit(struct laplace *l, SEXP start, SEXP stop)
 {
     const size_t M = (size_t)l->z.M;

@@ -67,7 +67,7 @@ void arg_neighbours(SEXP s, int n, int *few, int *most)
     *most = min_int(last, n);
 }
 
-/* Returns the rows of x with the numbers `query_rows`, or the rows of `query` if that is NULL. */
+/* Returns the rows of x with the numbers `query_rows` or, if `query_rows` is NULL, the rows of `query`. */
 static struct source arg_queries(const struct model *model, const struct source *rows,
                                  SEXP query, SEXP query_rows)
 {

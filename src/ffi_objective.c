@@ -45,8 +45,8 @@ static void pack_gradient(SEXP result, const struct evaluation *e, enum status s
     }
 }
 
-/* Returns list(status, value, gradient, theta, noise, used): an objective, its derivatives in z (M x d) and, if they
- * exist, in the log kernel parameters and log s2, and the number of doubles of scratch used.
+/* Returns list(status, value, gradient, theta, noise, used): an objective; if want > 0, its derivatives in z (M x d)
+ * and, if they exist, in the log kernel parameters and log s2; and the number of doubles of scratch used.
  * objective is list(name, aux, Wt, share) with one of these names:
  *   vfe     -ELBO
  *   pf      s2^2 d_pF^2 - C(X) for aux; Wt has the values of aux at the rows, or is NULL
@@ -80,7 +80,7 @@ SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
     enum status status = evaluation_begin(&e);
     if (status == STATUS_OK && (status = evaluation_sums(&e)) == STATUS_OK) {
         pack_sums(result, s);
-        /* t may be below 0 by rounding, because it is added up */
+        /* R adds up the t of parts, so a t below 0 (by rounding) is not replaced by 0 */
         pack_number(result, "t", s->t);
         copy(M * s->q, s->AW, pack_matrix(result, "AW", s->M, s->q));
         pack_number(result, "n", s->n);
@@ -116,8 +116,8 @@ SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss)
     return packed(result);
 }
 
-/* Returns list(status, gradient, theta, rss) for some rows; parts add up.  Exactly one call gets the k_sum of all
- * rows, and adds the part of the gradient that comes from the inducing points.  The other calls get NULL. */
+/* Returns list(status, gradient, theta, rss) for some rows; results of parts add up.  In one call, k_sum is that of all
+ * rows, and the part of the gradient from the inducing points is added.  In the other calls, k_sum is NULL. */
 SEXP ffi_gradient(SEXP objective, SEXP points, SEXP rows, SEXP adjoint, SEXP k_sum,
                   SEXP control)
 {

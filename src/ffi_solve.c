@@ -43,9 +43,9 @@ SEXP ffi_kernel_cross_matvec(SEXP model_, SEXP x, SEXP u, SEXP x_new, SEXP contr
     return Ku;
 }
 
-/* Computes beta = (s2 I + G)^{-1} Ay, and returns weights such that A'beta is a product with them. If `whiten`, the
- * rows' features are A and the weights beta. Otherwise they are K = k(Z, X): Ay = L^{-1} (K y), and the weights are
- * L^{-T} beta. */
+/* Computes beta = (s2 I + G)^{-1} Ay, and returns weights w with A'beta = F'w for the features F of the pass. If
+ * `whiten`, F = A and w = beta. Otherwise F = k(Z, X) diag(scale), w = L^{-T} beta, and Ay is first multiplied by
+ * L^{-1}. */
 static const double *response_weights(const struct posterior *p, int whiten, double *Ay,
                                       double *beta)
 {
@@ -61,8 +61,8 @@ static const double *response_weights(const struct posterior *p, int whiten, dou
     return weights;
 }
 
-/* Returns list(Ay, beta, yy, rss, v) for another response y, where v = B^{-1} y.  With whiten = 0, Ay
- * sums kernel values and is multiplied by L^{-1} after the sum: O(N M), accurate enough for a preconditioner. */
+/* Returns list(Ay, beta, yy, rss, v) for another response y, where v = B^{-1} y.  With whiten = 0, Ay is L^{-1} k(Z, X)
+ * diag(scale) y, in O(N M): accurate enough for a preconditioner. */
 SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);

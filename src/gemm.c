@@ -54,15 +54,15 @@ static const struct shape shapes[N_KINDS] = KINDS(SHAPE);
 #define MOST_TILE (MOST_ROWS * 12)
 #define MOST_DOTS 6
 
-/* Splits n into parts of about equal size, at most `most`.  Returns the size of all parts but the last, a multiple
- * of `of`. */
+/* Splits n into as few parts of at most `most` as possible, about equal in size.  Returns the size of all parts but the
+ * last, rounded up to a multiple of `of`. */
 static int part(int n, int most, int of)
 {
     const int parts = (n + most - 1) / most, each = (n + parts - 1) / parts;
     return (each + of - 1) / of * of;
 }
 
-/* Packs n vectors whose neighbouring entries are not side by side in x, four at a time. */
+/* Packs n vectors of k entries as pack() does.  In `from`, vectors are `vector` apart and entries `entry` apart. */
 static void pack_across(int n, int k, int width, double alpha, const double *from,
                         ptrdiff_t vector, ptrdiff_t entry, double *to)
 {
@@ -76,8 +76,8 @@ static void pack_across(int n, int k, int width, double alpha, const double *fro
             to[(size_t)e * width + r] = alpha * from[e * entry];
 }
 
-/* Packs entries p ... p + k - 1 of the rows i ... i + n - 1 of A in strips of `width` rows. A strip has the first
- * entries of its rows side by side, then the second entries, and so on. Missing rows of the last strip are 0. */
+/* Packs entries p ... p + k - 1 of the rows i ... i + n - 1 of A, times alpha, in strips of `width` rows. A strip has
+ * the first entries of its rows side by side, then the second entries, ... Missing rows of the last strip are 0. */
 static void pack(const struct shape *shape, struct strided A, int i, int n, int p, int k,
                  int width, double alpha, double *to)
 {
@@ -179,9 +179,9 @@ void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
         }
 }
 
-/* ---- C += alpha A'A of columns that lie apart --------------------------------------------- */
+/* ---- C += alpha A'A for columns in different places ---------------------------------------- */
 
-/* Adds alpha a_i'a_j to the tile of C that begins at (i, j).  Columns beyond n repeat the last one. */
+/* Adds alpha times dot products of the n columns a to the tile of C that begins at (i, j). */
 static void add_dots(const struct shape *s, int m, int n, int i, int j, double alpha,
                      const double *const *a, double *C)
 {
@@ -216,16 +216,16 @@ void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
 /* The number of doubles in a packed triangle of SOLVED rows. */
 #define TRIANGLE (SOLVED * (SOLVED + 12) / 2)
 
-/* Solves L X = B for a system of m rows, at most SOLVED. Columns of B are packed as rows
- * of a tile, at most s->rows at a time, and rows of L as columns of a tile.
- * The result goes to `to`, or the squared norms of its columns to `squares`. */
+/* Solves L X = B for a system of m rows, at most SOLVED. Columns of B are packed as rows of a tile, at most s->rows at
+ * a time, and rows of L as columns of a tile. If `squares` is NULL, X is stored in `to`. Otherwise the squared norms of
+ * the columns of X are stored in `squares`. */
 static void solve_block(const struct shape *s, int m, int n, struct strided L,
                         struct strided B, double *to, double *squares)
 {
     double l[TRIANGLE], x[SOLVED * MOST_ROWS], sum[MOST_TILE];
     const struct strided Bt = {B.x, B.column, B.row};
     for (int i = 0, used = 0; i < m;
-         i += s->columns) { /* packs L before its diagonal tiles */
+         i += s->columns) { /* packs L to the left of its diagonal tiles */
         pack(s, L, i, min_int(s->columns, m - i), 0, i, s->columns, 1.0, l + used);
         used += i * s->columns;
     }

@@ -1,13 +1,13 @@
 #pragma once
 
 /*
- * Products and triangular solves, for an R whose reference BLAS takes six times as long.  Blocks are packed for the
- * cache, and a tile of the result stays in registers.  The tile is as wide as the processor's vectors, which are
- * chosen at run time if the compiler supports several kinds.  Results on one processor are the same to the bit.
- * `lanes` is the largest number of doubles in a vector, at most GEMM_LANES.
+ * Matrix products and triangular solves, because R's reference BLAS takes six times as long.  Blocks are packed for
+ * the cache, and a tile of the result stays in registers.  The tile's size depends on the processor's vectors, whose
+ * width is found at run time.  Results on one processor are the same to the bit.  `lanes` is the largest number of
+ * doubles in a vector, at most GEMM_LANES.
  *
- * A matrix is a pointer and two steps: entry (i, j) is x[i * row + j * column].  A transposed matrix, or a system that
- * is solved backwards, has other steps over the same numbers.
+ * A matrix is a pointer and two steps: entry (i, j) is x[i * row + j * column].  Other steps in the same memory give
+ * the transposed matrix, or a system that is solved backwards.
  */
 #include <stddef.h>
 

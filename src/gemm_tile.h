@@ -48,7 +48,7 @@ TARGET static void NAME(multiply)(int k, const double *A, const double *B, doubl
     }
 }
 
-/* Copies alpha times k columns of `width` numbers, which begin `column` apart, to adjacent columns. */
+/* Copies k columns of `width` numbers, times alpha, to adjacent columns.  In `from` they begin `column` apart. */
 TARGET static void NAME(pack)(int width, int k, double alpha, const double *from,
                               ptrdiff_t column, double *to)
 {

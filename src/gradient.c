@@ -30,7 +30,7 @@ static size_t pairing_size(const struct pairing *p)
     return ((size_t)2 * M + n) * n + source_size(p->pass->rows, n);
 }
 
-/* Returns A K of a block (M x n_b), which is kept or computed in the scratch.  `again` computes it anew. */
+/* Returns A K of a block (M x n_b).  Computes it unless it is kept from an earlier call; if `again`, always. */
 static const double *pairing_AK(const struct pairing *p, const struct block *here,
                                 int again, double *work)
 {
@@ -77,7 +77,7 @@ size_t gradient_size(const struct inducing *z)
     return theta_at(z) + (size_t)z->model->kernel->n_theta + 1;
 }
 
-/* Computes the adjoint Kmx_bar of the block's K at the start of the scratch. */
+/* Computes the derivative Kmx_bar in the block's K, at the start of the scratch. */
 static void pulling_bar(const struct pulling *p, const struct visit *v)
 {
     const struct block *b = &v->block;
@@ -127,6 +127,6 @@ void gradient_finish(const struct pulling *self, double k_sum, double *sums)
     if (!kernel_is_constant(z->model->kernel))
         kernel_pull_diagonal(z->model->kernel, points_of(z), 1.0, a->kzz_bar, 1, sums,
                              dtheta);
-    else if (dtheta != NULL) /* pulling_add() did it for other kernels */
+    else if (dtheta != NULL) /* if not constant, pulling_add() has added this part */
         dtheta[z->model->kernel->term->at] += *a->k_bar * k_sum;
 }

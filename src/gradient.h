@@ -1,6 +1,6 @@
 #pragma once
 
-/* The second pass of every objective: multiplies the adjoints of the sums, which it computed, with the rows. */
+/* The second pass over the rows: computes the gradient from an objective's derivatives in the sums (struct adjoint). */
 #include "pass.h"
 #include "stats.h"
 

@@ -31,8 +31,8 @@ struct kernel_matrix {
 };
 struct sink kernel_matrix_sink(const struct kernel_matrix *self);
 
-/* A sink for K V over all pairs of rows of the pass, without scales.  With shares > 1, only pairs of blocks b and c
- * with (b + c) mod shares = `share`.  The shares add up to K V. */
+/* A sink for K V, with K = k(X, X) for the rows X of the pass, without scales.  With shares > 1, it reads only pairs of
+ * blocks b and c with (b + c) mod shares = `share`.  The results of all shares add up to K V. */
 struct kernel_matvecs {
     const struct kernel *kernel;
     const struct pass *pass;

@@ -4,7 +4,7 @@
 
 /* ---- sums of decorrelated rows ------------------------------------------------------------------ */
 
-/* Finds entry a of row t of F (integrated.h): its own row for a = 0, then its neighbours. Returns 0 without one. */
+/* Finds entry a of row t of F, times sqrt(d_t): at its own row (a = 0) or at neighbour a. Returns 0 without one. */
 static int row_at(const struct decorrelated *F, int t, int a, int *row, double *weight)
 {
     const int *near = F->near + (size_t)t * F->s;
@@ -16,7 +16,7 @@ static int row_at(const struct decorrelated *F, int t, int a, int *row, double *
     return 1;
 }
 
-/* Computes the effects' design z of a row, or Lam'z: columns and values. Returns their number. */
+/* Computes row z of Z, or Lam'z if F->whiten, as columns and values. Returns the number of values. */
 static int entries_of(const struct decorrelated *F, int row, int *column, double *value)
 {
     const struct effects *e = F->e;
@@ -27,7 +27,7 @@ static int entries_of(const struct decorrelated *F, int row, int *column, double
     return n;
 }
 
-/* Computes row t of F Z times sqrt(d_t): columns, which may repeat, and values.  Returns their number. */
+/* Computes row t of F Z, times sqrt(d_t), as values and columns, which may repeat.  Returns the number of values. */
 static int effects_of(const struct decorrelated *F, int t, int *column, double *value)
 {
     int n = 0, row;

@@ -1,9 +1,9 @@
 #pragma once
 
 /*
- * Grouped effects (effects.h) with rows that are decorrelated from their neighbours.  Row t of F has 1 at its own row
- * and -u_t at the neighbours, times the roots of the rows' weights, divided by sqrt(d_t).  With features (A, Z) of the
- * rows, where r_t / sqrt(d_t) is row t of F A' (near.h),
+ * Grouped effects (effects.h) with rows F y that are decorrelated from their neighbours.  Row t of F has 1 at its own
+ * row and -u_t (near.h) at the neighbours, times the roots of the rows' weights, divided by sqrt(d_t), the sd given
+ * the neighbours.  Decorrelated rows have the features A+~ and the sums P and v; row t of F A' is r_t / sqrt(d_t):
  *
  *     A+~ = (F A', F Z)',   P = A+~ A+~' (k x k, k = M + q),   v = A+~ F y.
  */
@@ -32,7 +32,7 @@ struct sink decorrelated_sink(const struct decorrelated *self, double *sums);
  *     log p = -(sum log d_i + log det T + |y~|^2 - v'b + n log 2 pi) / 2,   T = I + P,   V = T^{-1},   b = V v.
  *
  * By Fisher's identity, derivatives are the posterior mean over the effects of the derivatives given the effects.
- * With y^ = y - Z Lam b the score of vecchia.h has the replacements
+ * With y^ = y - Z Lam b, they are the score of vecchia.h with these replacements:
  *
  *     r^2 -> (u'y^)^2 + u'Z_ V Z_'u,     r w -> (u'y^) T_SS^{-1} y^_S + T_SS^{-1} Z_S V Z_'u,     Z_ = Z Lam.
  *

@@ -1,7 +1,7 @@
 #include "kernel.h"
 #include "linalg.h"
 
-/* 8 more for vectors that begin in a tile */
+/* 8 more numbers, because the last vector may end beyond the tile */
 enum { TILE_SIZE = KERNEL_TILE * KERNEL_WIDE + 8 };
 
 struct tile {
@@ -84,7 +84,7 @@ const struct factor *kernel_factor(const struct kernel *k, const struct term *t,
     return k->factor + t->factor[i];
 }
 
-/* For one such factor the values are 0 only by underflow, so derivatives follow from the kernel matrix alone. */
+/* The values of such a kernel are 0 only by underflow, so its derivatives follow from the kernel matrix alone. */
 int kernel_is_single(const struct kernel *k)
 {
     return k->n_terms == 1 && k->term->n_factors == 1 &&
@@ -93,7 +93,7 @@ int kernel_is_single(const struct kernel *k)
 
 /* ---- values ---------------------------------------------------------------------------- */
 
-/* Adds a factor to s.  Returns 0 if it has no closed form or there are too many. */
+/* Adds a factor to s.  Returns 0 if the factor has no closed form or s has no room for it. */
 static int strips_factor(struct strip_kernel *s, const struct factor *f)
 {
     if (f->profile->closed == NULL || s->n_factors == STRIP_MOST_FACTORS ||
@@ -123,7 +123,7 @@ int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
     return 1;
 }
 
-/* Computes n_terms terms from t on, K (M x n).  Returns 0 and does nothing if they do not have the form of strip.h. */
+/* Computes K (M x n), the sum of n_terms terms from t on.  Returns 0 if a term does not have the form of strip.h. */
 static int strips_of_terms(const struct kernel *k, const struct term *t, int n_terms,
                            struct rows Z, struct rows X, double *K)
 {
@@ -134,7 +134,7 @@ static int strips_of_terms(const struct kernel *k, const struct term *t, int n_t
     return 1;
 }
 
-/* Computes a term without its factor `skip` (-1: the whole term) for a tile.  The result is in w->argument. */
+/* Computes w->argument, a term without its factor `skip` (-1: with all factors), for a tile. */
 static void term_tile(const struct kernel *k, const struct term *t, int skip,
                       struct rows Z, struct rows X, struct tile *w)
 {

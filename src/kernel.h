@@ -10,7 +10,7 @@
 #include "factor.h"
 #include "strip.h"
 
-/* A tile has KERNEL_TILE rows of Z and KERNEL_WIDE rows of X, so that its kernel values fit into the first cache. */
+/* A tile has KERNEL_TILE rows of Z and KERNEL_WIDE rows of X.  Its kernel values fit into the level 1 cache. */
 enum { KERNEL_TILE = 64, KERNEL_WIDE = 32 };
 
 /* A warped column has this number of knots. */
@@ -27,7 +27,7 @@ struct kernel {
     int n_factors, n_terms;
     const struct factor *factor; /* [n_factors] */
     const struct term *term;     /* [n_terms] */
-    int n_theta; /* number of log parameters: a term's new factors, then its variance */
+    int n_theta; /* log parameters: for each term those of new factors, its variance */
     int n_rotated; /* The factors read z = x B in place of the first n_rotated columns of x. */
     const double *rotation; /* B (n_rotated x n_rotated) */
     int n_warped; /* Without rotation: the factors read w_j(x_j) in the first n_warped columns. */
@@ -41,8 +41,8 @@ void kernel_places(int n_factors, struct factor *factor, int n_terms, struct ter
 /* Returns one more than the last column that the kernel reads. */
 int kernel_columns(const struct kernel *k);
 
-/* Computes and returns the n rows Z that the factors read in place of X, both n x columns. Entry points do so for all
- * rows, so that below them x means z. Equal rows stay equal to the bit. */
+/* Computes and returns Z, the rotated or warped inputs that the factors read in place of X (both n x columns). Entry
+ * points call it for all rows, so every other function receives Z as its X. Equal rows stay equal to the bit. */
 const double *kernel_inputs(const struct kernel *k, int n, int columns, const double *X,
                             double *Z);
 
@@ -52,7 +52,7 @@ void kernel_cross(const struct kernel *k, struct rows Z, struct rows X, double *
 /* Computes diagonal[i] = k(x_i, x_i), bit for bit as kernel_cross() does. */
 void kernel_diagonal(const struct kernel *k, struct rows X, double *diagonal);
 
-/* Computes a term of the kernel without its factor `skip` (-1: with all) in out (M x n), or adds it if `add`. */
+/* Sets out (M x n) to a term without its factor `skip` (-1: with all factors), or adds the term to out if `add`. */
 void kernel_term(const struct kernel *k, const struct term *t, int skip, int add,
                  struct rows Z, struct rows X, double *out);
 
@@ -62,9 +62,9 @@ void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip
 
 /* Returns factor i of a term. */
 const struct factor *kernel_factor(const struct kernel *k, const struct term *t, int i);
-/* Returns 1 for a single stationary factor with lengthscales. */
+/* Returns 1 if the kernel has one term with one factor, of METRIC_SCALED. */
 int kernel_is_single(const struct kernel *k);
-/* Describes n_terms terms from t on in the form of strip.h. Returns 0 if they do not have that form. */
+/* Copies n_terms terms, from t on, to s in the form of strip.h. Returns 0 if a term does not have that form. */
 int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
                   struct strip_kernel *s);
 /* Returns 1 if the kernel has one term and k(x, x) is constant. */

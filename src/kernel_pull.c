@@ -9,7 +9,7 @@ static int rows_at_a_time(const struct kernel *k)
     return kernel_is_single(k) ? FACTOR_ROWS : KERNEL_WIDE;
 }
 
-/* Returns the number of sums over pairs of levels for the first n_factors factors. */
+/* Returns the number of pairs of levels of the first n_factors factors. */
 static size_t levels_before(const struct kernel *k, int n_factors)
 {
     size_t size = 0;
@@ -25,7 +25,7 @@ size_t kernel_size(const struct kernel *k, int M)
     return 3 * piece + levels_before(k, k->n_factors);
 }
 
-/* Adds w to the sums over pairs of levels [d x d], from which derivatives in the correlations follow. */
+/* Adds w to sums (d x d): entry (a, b) is the derivative of F in the correlation of the levels a and b. */
 static void pull_levels(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *sums)
 {
@@ -44,7 +44,7 @@ static void pull_levels(const struct factor *f, struct rows Z, struct rows X,
 struct pull {
     struct rows Z, X;
     const double *K_bar;
-    double *w, *S, *values, *levels; /* scratch: KERNEL_WIDE x M each, sums over levels */
+    double *w, *S, *values, *levels; /* scratch, group x M each; sums by levels */
     double *dZ, *dtheta;
 };
 
@@ -55,7 +55,7 @@ static void multiply(size_t n, const double *restrict by, double *restrict x)
         x[i] *= by[i];
 }
 
-/* Computes derivatives for a stationary factor of a term whose values are k. */
+/* Adds the derivatives by a stationary factor of a term, whose values are k, to dZ and dtheta. */
 static void pull_stationary(const struct factor *f, const double *k, const struct pull *p)
 {
     const struct profile *profile = f->profile;
@@ -72,7 +72,7 @@ static void pull_stationary(const struct factor *f, const double *k, const struc
     factor_pull(f, p->Z, p->X, p->w, p->dZ, p->dtheta);
 }
 
-/* Computes derivatives for a factor that is not stationary. w is K_bar times the other factors of the term. */
+/* Does the same for factor i of a term if it is not stationary. p->w is K_bar times the other factors of the term. */
 static void pull_other(const struct kernel *k, const struct term *t, int i,
                        const struct pull *p)
 {
@@ -117,7 +117,7 @@ static void pull_term(const struct kernel *k, const struct term *t, const double
             pull_other(k, t, i, p);
 }
 
-/* Adds derivatives in the parameters of tables, from the sums over pairs of levels. */
+/* Adds derivatives in the parameters of correlations of levels to dtheta, from the sums of pull_levels(). */
 static void finish_levels(const struct kernel *k, const double *sums, double *dtheta)
 {
     for (int f = 0; f < k->n_factors; f++) {
@@ -193,7 +193,7 @@ static void pull_varying(const struct kernel *k, const struct term *t, struct ro
         factor_self_argument(f, X, s);
         f->profile->value_slope(X.n, f->power, factor_shape(f), s);
         for (int j = f->profile->metric == METRIC_GROUP; j < f->d && dX != NULL; j++)
-            /* s(x, x) has twice the derivative of s(x, z) */
+            /* by symmetry d s(x, x) / dx = 2 d s(x, z) / dz at z = x */
             for (int a = 0; a < X.n; a++)
                 dX[(size_t)f->column[j] * ld + a] +=
                     2.0 * s[a] * rest[a] * factor_input_slope(f, j, rows_from(X, a, 1));
@@ -232,7 +232,7 @@ size_t term_slopes_size(const struct kernel *k, int n)
     return (size_t)k->n_theta + kernel_size(k, n);
 }
 
-/* Row a of all products dK / dtheta_j u is the derivative of column a of K in theta for the adjoint u. */
+/* With column k_a of K, element a of (dK / dtheta_j) u is d (u'k_a) / dtheta_j. */
 void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
                  const double *values, const double *u, double *work, double *out)
 {

@@ -1,7 +1,7 @@
 #pragma once
 
-/* Adjoints of kernel matrices: turn derivatives of F in k(Z, X), k(Z, Z) and the diagonal into derivatives in Z and
- * in the log parameters of the kernel.  "Pull" is explained in factor_pull.h. */
+/* From derivatives of F in k(Z, X), k(Z, Z) and the k(x, x), these functions compute derivatives of F in Z and in the
+ * log parameters of the kernel.  "Pull" is explained in factor_pull.h. */
 #include "arena.h"
 #include "kernel.h"
 
@@ -13,19 +13,19 @@ size_t kernel_size(const struct kernel *k, int M);
 void kernel_pull(const struct kernel *k, struct rows Z, struct rows X, const double *K,
                  const double *K_bar, double *work, double *dZ, double *dtheta);
 
-/* Adjoint of k(Z, Z) + jitter diag k(z, z), with symmetric K_bar.  It includes derivatives in both arguments of k
- * and of the jitter.  Z has `columns` columns. */
+/* Adjoint of K = k(Z, Z) + jitter diag k(z, z), with symmetric K_bar: dF = sum(K_bar * dK).  Derivatives in Z are
+ * those in both arguments of k.  Z has `columns` columns. */
 void kernel_pull_self(const struct kernel *k, int columns, struct rows Z, double jitter,
                       const double *K_bar, struct arena *arena, double *dZ,
                       double *dtheta);
 
-/* Adjoint of the diagonal: dF = times sum_i w_i d k(x_i, x_i), where the w_i are `stride` apart.  Adds to dX (n x
+/* Adjoint of the k(x_i, x_i): dF = times sum_i w_i d k(x_i, x_i), where w_i is w[i * stride].  Adds to dX (n x
  * columns, leading dimension n) and to dtheta; either may be NULL. */
 void kernel_pull_diagonal(const struct kernel *k, struct rows X, double times,
                           const double *w, int stride, double *dX, double *dtheta);
 
-/* Computes the derivatives of a term's own kernel matrix K at X (n x n), times a vector u: column j of out (n x
- * n_theta) += dK / dtheta_j u. values: K; work: term_slopes_size() */
+/* For the kernel matrix K = `values` of one term at X (n x n), adds (dK / dtheta_j) u to column j of out (n x n_theta).
+ * work: term_slopes_size() */
 size_t term_slopes_size(const struct kernel *k, int n);
 void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
                  const double *values, const double *u, double *work, double *out);

@@ -2,7 +2,7 @@
 #include "kernel_slopes.h"
 #include "linalg.h"
 
-/* Returns the component of a direction along input j of a factor, or 0 if the factor has no derivative in it. */
+/* Returns the component of a direction along input j of a factor, or 0 if the factor is not smooth in that input. */
 static double along(const struct factor *f, int j, const double *direction)
 {
     const enum metric metric = f->profile->metric;
@@ -27,9 +27,9 @@ static double turn_of(const struct factor *f)
 }
 
 /*
- * Adds w times the derivative of the factor's argument in input j of x, times `share`, to out (M x n):
- *     scaled distance 2 (x - z) / l^2,   periodic distance (2 turn / l^2) sin(turn (x - z)),
- *     x'z and u'S u by factor_input_slope()
+ * Adds `share` w ds / dx_j to out (M x n), with the argument s of the factor and its derivative in input j of x:
+ *     2 (x - z) / l^2 if scaled,   (2 turn / l^2) sin(turn (x - z)) if periodic, turn = 2 pi / period,
+ *     factor_input_slope() for x'z and u'S u
  */
 static void add_slope(const struct factor *f, int j, double share, struct rows Z,
                       struct rows X, const double *w, double *out)
@@ -52,7 +52,7 @@ static void add_slope(const struct factor *f, int j, double share, struct rows Z
             }
 }
 
-/* Returns the mixed second derivative of the argument for (x, x') in x_j and x'_j, at x' = x. */
+/* Returns d^2 s / (dx_j dx'_j) of the argument s(x, x') at x' = x. */
 static double second_slope(const struct factor *f, int j)
 {
     if (!factor_is_stationary(f))
@@ -67,8 +67,8 @@ struct slopes {
         w[KERNEL_TILE * KERNEL_WIDE], out[KERNEL_TILE * KERNEL_WIDE];
 };
 
-/* Adds to s->out what factor i contributes to the derivative of a term: dg / dS times dS / dx times the other
- * factors. */
+/* Adds the part of factor i in the derivative of a term to s->out: dg / dS times dS / dx times the other factors, for
+ * the factor g with argument S. */
 static void add_factor(const struct kernel *k, const struct term *t, int i,
                        const double *direction, struct rows Z, struct rows X,
                        struct slopes *s)

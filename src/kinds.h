@@ -33,7 +33,7 @@ TARGET INSIDE VECTOR NAME(value)(VECTOR a, VECTOR times)
     return UNLESS(value * SHIFT(k + (TO_INTEGER + 1023.0), 52), a, 708.0);
 }
 
-/* Returns the distance of two levels, 0 or LEVELS_APART * rate, from the scaled difference of their numbers. */
+/* Returns 0 for equal levels, else LEVELS_APART * rate, from the scaled difference `apart` of their numbers. */
 TARGET INSIDE VECTOR NAME(levels)(VECTOR apart, double rate)
 {
     const VECTOR none = {0};

@@ -13,11 +13,11 @@
 
 struct lanes {
     int lanes;
-    /* Adds a term k of a kernel to T, and copies the term to K.  S gets -2 d term / d r2 of each factor, one
-     * triangle after the other.  Numbers of one column of X are n apart. */
+    /* Adds a term of a kernel to T, and copies the term to K.  The array S gets a triangle for each factor: -2 times
+     * the derivative of the term in the factor's r2.  Columns of X are n numbers apart. */
     void (*values)(const struct strip_kernel *k, int n, const double *X, double *T,
                    double *K, double *S);
-    /* slope: out_a += sum_b S_ab ((x_a - x_b) rate)^2 u_b,   multiply: out += K u */
+    /* slope: out_a += sum_b S_ab ((x_a - x_b) rate)^2 u_b for one triangle of S.  multiply: out += K u */
     void (*slope)(int n, double rate, const double *x, const double *S, const double *u,
                   double *out);
     void (*multiply)(int n, const double *K, const double *u, double *out);
@@ -26,16 +26,16 @@ struct lanes {
     /* Overwrites each of p columns q by (L_S^{-1} q_S; u'q). */
     void (*solve)(int n, const double *L, int p, double *Q);
     void (*kriging)(int n, const double *L, double *u); /* computes u */
-    /* Adds to sums of the Vecchia likelihood (vecchia.h).  Q has columns that solve() made: p columns q_j, then (w;
-     * r). Each lane has the weight `times`:
-     *     score_j        += times ((r^2 / D - 1) u'q_j / (2 D) + (r / D) w'q_jS)
-     *     information_jk += times ((u'q_j)(u'q_k) / (2 D^2) + q_jS'q_kS / D),   j <= k
+    /* Adds each lane's score and information (vecchia.h), times its weight `times`.  Q has p + 1 columns that solve()
+     * made: (h_j; e_j) from q_j of parameter j, then (w; r) from y.
+     *     score_j        += times ((r^2 / D - 1) e_j / (2 D) + (r / D) w'h_j)
+     *     information_jk += times (e_j e_k / (2 D^2) + h_j'h_k / D),   j <= k
      * Q is overwritten.  `information` may be NULL. */
     void (*moments)(int n, int p, const double *times, const double *D, double *Q,
                     double *score, double *information);
 };
 
-/* Returns the functions for the widest vectors with at most `most` doubles. */
+/* Returns the functions for this processor's widest vectors with at most `most` doubles. */
 const struct lanes *lanes_of(int most);
 
 static inline size_t triangle_size(int n)

@@ -36,7 +36,7 @@ static void add_signed(const struct laplace *l, const struct visit *v, double *A
     add_A_At(M, n, AW, v->sums + majorant_at(M));
 }
 
-/* Computes for a block q_n = |C^{-1} a_n|^2 and left_n, the variances that data can and cannot reduce. */
+/* Computes for a block q_n = |C^{-1} a_n|^2, the posterior variance of a_n'u, and left_n = E_nn. */
 static void spread(const struct laplace *l, const struct visit *v)
 {
     const int M = l->z.M, n = v->block.n, first = v->block.first;
@@ -84,7 +84,7 @@ double laplace_pass(struct laplace *l)
     return l->sums[majorant_at(M) - 1];
 }
 
-/* Returns Psi at `trial`, and computes G, A g and the arrays of rows there. */
+/* Calls laplace_pass(), and returns Psi at `trial`. */
 static double psi_at(void *self)
 {
     struct laplace *l = self;
@@ -99,10 +99,10 @@ int laplace_factor(struct laplace *l, const double *G)
     return chol_shifted(l->z.M, G, 1.0, l->mode.C);
 }
 
-/* Computes the gradient r, the factor C of the Hessian H, and the step H^{-1} r at `trial`. If negative W leave H
- * without a factor, the majorant's weights replace W; the step lowers Psi, too. At a minimum of Psi, H has a factor.
- * Where Psi is almost flat, such steps are tiny. Then 1e-6 I, 2e-6 I, 4e-6 I, ... is added until H has a factor,
- * which also leads away from saddles. */
+/* Computes the gradient r, the factor C of the Hessian H, and the step H^{-1} r at `trial`. If H has no factor because
+ * some W are negative, the majorant's weights replace W; their step lowers Psi, too. Where Psi is almost flat, such
+ * steps are tiny. Then 1e-6 I, 2e-6 I, 4e-6 I, ... is added to H until H has a factor; these steps also leave saddle
+ * points. */
 static enum status prepare(void *self)
 {
     struct laplace *l = self;
@@ -173,7 +173,7 @@ static void penalty_add(const void *self, const struct visit *v)
 double laplace_penalty(struct laplace *l)
 {
     const int M = l->z.M;
-    if (l->variational) { /* part of the bound, which is stationary in q */
+    if (l->variational) { /* the bound includes the penalty, and has derivative 0 in q */
         fill((size_t)M, 0.0, l->zeta);
         fill((size_t)l->pass->rows->N, 0.0, l->s);
         return 0.0;
@@ -187,7 +187,7 @@ double laplace_penalty(struct laplace *l)
 /* ---- gradient ------------------------------------------------------------------------------- */
 
 /*
- * Computes the adjoints of A and of the residual prior variances E (symbols of laplace.h):
+ * The derivatives of F (laplace.h) in A, in the residual prior variances E, in k(Z, X) and in L are
  *
  *     Abar = u (g + s - W p)' + zeta g' - H^{-1} A W - 2 A dE,   dE = -W / (2 (1 + E W)),
  *     Kmx_bar = L^{-T} Abar,  Lbar = -tril(L^{-T} Abar A').
@@ -196,7 +196,7 @@ double laplace_penalty(struct laplace *l)
  * dtheta.
  */
 
-/* Computes the adjoint Abar of a block's A, and dE, at the start of the scratch. */
+/* Computes Abar of a block, g + s - W p and dE, at the start of the scratch. */
 static void gradient_bars(const struct laplace *l, const struct visit *v)
 {
     const int M = l->z.M, n = v->block.n, first = v->block.first;

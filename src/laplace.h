@@ -15,8 +15,8 @@
  *
  *     sum_n E_q l_n - KL(q, p),   f_n ~ N(a'u, q_n + E_nn) under q,
  *
- * a lower bound on the log marginal likelihood of the exact GP, stored as -psi.  l, g and W are then averages over
- * f_n.
+ * a lower bound on the log marginal likelihood of the exact GP.  mode.psi is minus this bound.  l, g and W are then
+ * averages over f_n.
  */
 #include "newton.h"
 #include "pass.h"
@@ -44,11 +44,11 @@ void laplace_open(struct laplace *l);
 /* Moves u to the mode, by newton_run(). */
 enum status laplace_mode(struct laplace *l, double enough, int maxit);
 
-/* Moves q from N(u, (I + G)^{-1}) to the optimum, until a full step is shorter than `enough` or after maxit steps. */
+/* Moves q from N(u, (I + G)^{-1}) to the optimum, until mode.decrement is below `enough` or after maxit steps. */
 enum status laplace_variational(struct laplace *l, double enough, int maxit);
 
-/* Two steps of laplace_variational(). laplace_pass() computes G, A g and the arrays for rows at `trial`, and returns
- * the sum of l. laplace_factor() computes C with C C' = I + G, and returns 1 if I + G is not positive definite. */
+/* laplace_pass() computes l->sums (A W A', A g) and the arrays of the rows at `trial`, and returns the sum of l.
+ * laplace_factor() computes C with C C' = I + G, and returns 1 if I + G is not positive definite. */
 double laplace_pass(struct laplace *l);
 int laplace_factor(struct laplace *l, const double *G);
 
@@ -59,9 +59,9 @@ double laplace_penalty(struct laplace *l);
  * constant added to f. */
 double laplace_gradient(struct laplace *l, double *dtheta);
 
-/* Runs the pass for derivatives in the kernel's log parameters.  Its sums are Abar A' (M x M), `extra` numbers and
- * dtheta.  Returns the extra numbers.  `add` calls laplace_pull() with a block's Abar (`bar`, M x n, which is
- * overwritten) and dE [n]; work: kernel_size() */
+/* Runs the pass for dtheta, the derivatives of F in the kernel's log parameters.  Its sums are Abar A' (M x M), `extra`
+ * numbers, which are returned, and dtheta.  `add` calls laplace_pull() with the derivatives in a block's A (bar: M x n,
+ * overwritten) and E_nn (dE: [n]); work: kernel_size() */
 const double *laplace_slopes(struct pass *pass, const void *self, sink_add *add,
                              size_t per_row, size_t more, int extra, double *sums,
                              double *dtheta);

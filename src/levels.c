@@ -28,7 +28,7 @@ int levels_parameters(enum levels kind, int n)
     }
 }
 
-/* R_ab = exp(-p), dR / dlog p = -p R */
+/* R_ab = exp(-p) and dR_ab / dlog p = -p R_ab, for a != b */
 static void exchangeable(int n, double p, double *R)
 {
     double *slope = R + (size_t)n * n;

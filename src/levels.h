@@ -12,13 +12,13 @@ enum levels {
 enum levels levels_named(const char *name);
 int levels_parameters(enum levels kind, int n);
 
-/* Computes the correlations of n levels, then their derivatives in the log parameters, n x n each. work: n x n */
+/* Computes the correlations of n levels (n x n), then their derivative in each log parameter p. work: n x n */
 void levels_table(enum levels kind, int n, const double *p, double *work, double *table);
 
 /*
- * Computes the covariance S = D R D of the n random effects of one level, then its derivatives in the logs of p.  D is
- * diagonal with 1 and the n - 1 scales.  R is LEVELS_FULL, or the identity for LEVELS_GIVEN.  p has the scales, then
- * the angles of R.  work: n x n
+ * Computes the covariance S = D R D of the n random effects of one level (n x n), then its derivative in each log
+ * parameter p.  D is diagonal: 1, then n - 1 scales.  R is a correlation matrix of kind LEVELS_FULL, or the identity
+ * for LEVELS_GIVEN.  p has the scales, then the parameters of R.  work: n x n
  */
 void levels_covariance(enum levels kind, int n, const double *p, double *work,
                        double *table);

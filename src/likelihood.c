@@ -122,7 +122,7 @@ enum status likelihood_run(struct likelihood *l, struct vecchia *whole)
     const struct kernel *k = l->model->kernel;
     const size_t size = vecchia_size(k, l->q);
     struct plan *plan = &l->pass.plan;
-    if (plan->block > most_rows) { /* shorter blocks; the threads stay */
+    if (plan->block > most_rows) { /* the number of threads stays the same */
         plan->block = most_rows;
         plan->n_blocks = (l->count + most_rows - 1) / most_rows;
     }

@@ -11,13 +11,13 @@ struct likelihood {
     int q;                     /* number of columns of b */
     const double *b;           /* N x q, in which the log noise is linear */
     int count, s;              /* number of terms; largest number of neighbours */
-    int slopes;     /* 1: with derivatives; 2: information from some terms; else 0 */
+    int slopes;     /* 0: value; 1: and derivatives; 2: information from a sample */
     const int *row; /* rows of the terms [count], from 0 */
     const int *neighbours; /* s x count, from 0, -1 behind the last of a term */
     const double *times;   /* weights of the terms [count], or NULL for 1 */
-    /* Arrays of (s + 1) x count numbers, with row i at place s behind its neighbours; or NULL.  `given` has
-     * responses that replace those of the rows.  u is a result, see vecchia.h.  With u, D and r are stored in d and
-     * r [count]; r may be NULL. */
+    /* `given` and u have (s + 1) x count numbers, with row i at place s behind its neighbours; or they are NULL.
+     * `given` has responses that replace those of the rows.  u is a result (vecchia.h).  If u is not NULL, D and r
+     * are stored in d and r [count]; r may be NULL. */
     const double *given;
     double *u, *d, *r;
     struct pass pass;

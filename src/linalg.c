@@ -230,7 +230,7 @@ static void clear_upper(int n, double *A)
 int chol_finish(int n, double *A)
 {
     clear_upper(n, A);
-    for (int j = 0; j < n; j++) /* some LAPACKs let a NaN through */
+    for (int j = 0; j < n; j++) /* some LAPACKs do not notice a NaN */
         if (!(A[(size_t)j * n + j] > 0.0) || !isfinite(A[(size_t)j * n + j]))
             return 1;
     return 0;

@@ -10,7 +10,8 @@
 /* Chooses how products, solves and factorisations are computed: by gemm.h in vectors of `lanes` doubles, or by BLAS
  * and LAPACK if `lanes` is 0.  Returns the earlier choice. */
 int linalg_own(int lanes);
-/* Returns the lanes that other code may use: the choice of linalg_own(), or GEMM_LANES if that is 0. */
+/* Returns the argument `lanes` for functions that never call the BLAS: the choice of linalg_own(), or GEMM_LANES if
+ * that choice is 0. */
 int linalg_lanes(void);
 
 /* C = alpha A B + beta C            A: m x k,  B: k x n,  C: m x n */
@@ -32,7 +33,7 @@ void mult_Atx(int m, int n, double alpha, const double *A, const double *x, doub
 void add_xyt(int m, int n, double alpha, const double *x, const double *y, double *A);
 /* C += A A', lower triangle only    A: m x n,  C: m x m */
 void add_A_At(int m, int n, const double *A, double *C);
-/* Copies the lower triangle to the upper triangle. */
+/* Copies the lower triangle of A to its upper triangle. */
 void mirror_lower(int n, double *A);
 /* A += A' */
 void add_transpose(int n, double *A);
@@ -46,15 +47,14 @@ int chol_lower(int n, double *A);
 /* Writes the Cholesky factor of A + shift I to C, which may be A.  Only the lower triangle of A is read.  Returns
  * what chol_lower() does. */
 int chol_shifted(int n, const double *A, double shift, double *C);
-/* Does one step of a factorisation; interrupts are possible between steps.  Computes columns start, ..., start +
+/* Does one step of chol_lower(), so that interrupts are possible between steps.  Computes columns start, ..., start +
  * width - 1 of L, and updates the lower triangle of the later columns.  Returns what chol_lower() does. */
 int chol_columns(int n, int start, int width, double *A);
 /* Sets the strict upper triangle to 0 after the last chol_columns().  Returns 1 if the diagonal of L is not
  * positive. */
 int chol_finish(int n, double *A);
-/* Factorises the first `width` columns of a lower triangle: (A .; B .) -> (L .; B L^{-T} .).  It has `height` rows
- * and leading dimension n.  Returns what chol_lower() does.  For a few dozen rows LAPACK's calls
- * would cost as much as the work. */
+/* Factorises the first `width` columns of a lower triangle with `height` rows and leading dimension n:
+ * (A .; B .) -> (L .; B L^{-T} .).  Returns what chol_lower() does.  For a few dozen rows it is faster than LAPACK. */
 int chol_corner(int n, int height, int width, double *A);
 /* Returns log det(L L'). */
 double chol_logdet(int n, const double *L);
@@ -72,14 +72,14 @@ void solve_chol(int m, int n, const double *L, double *B);
 
 /* inverse = (L L')^{-1} */
 void chol_inverse(int n, const double *L, double *inverse);
-/* Computes columns start, ..., start + width - 1 of the inverse, from row `start` on: (n - start) x width.  It
- * never calls the BLAS. */
+/* Computes columns start, ..., start + width - 1 of (L L')^{-1} from row `start` on: (n - start) x width.  It never
+ * calls the BLAS. */
 void chol_inverse_columns(int n, const double *L, int start, int width, double *inverse);
-/* Computes these columns of L^{-1}, which are 0 above row `start`, from that row on.  It never calls the BLAS. */
+/* Computes the same part of L^{-1}, whose columns are 0 above row `start`.  It never calls the BLAS. */
 void lower_inverse_columns(int n, const double *L, int start, int width, double *inverse);
 
-/* Adjoint of K = L L': computes the symmetric Kbar from Lbar, of which the lower triangle is read and the rest set to
- * 0. Kbar = L^{-T} (Phi + Phi') L^{-1} / 2,  Phi = tril(L' Lbar) with halved diagonal.  Kbar must not overlap Lbar. */
+/* Adjoint of K = L L': computes the symmetric Kbar = L^{-T} (Phi + Phi') L^{-1} / 2, where Phi = tril(L' Lbar) with
+ * halved diagonal.  Reads the lower triangle of Lbar, and sets the rest to 0.  Kbar must not overlap Lbar. */
 void chol_adjoint(int n, const double *L, double *Lbar, double *Kbar);
 
 double dot(size_t n, const double *x, const double *y);

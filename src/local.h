@@ -6,9 +6,9 @@
  *     w = (K_SS + s2 I)^{-1} k(S, x),   J = k(x,x) - 2 w'k(X, x) + w'(K + s2 I) w,
  *     h = k(X, x) - (K + s2 I) w,
  *
- * with the rows' scales in K, k(X, x) and w.  J reads only S.  h is computed on all rows, block by block, and summed
- * for certificates.  Bounds from J and h hold for any w, so an inexact solve does no harm.  With `near` the rows that
- * are in some S, this needs N |near| kernel values, and 2 N (n_c + M) flops for each x.
+ * with the rows' scales in K, k(X, x) and w.  J reads only S.  h is computed on all rows, block by block; certificates
+ * need sums of h.  Bounds from J and h hold for any w, so an inexact solve does no harm.  This needs kernel values of
+ * all N rows with all rows that are in some S, and 2 N (n_c + M) flops for each x.
  */
 #include "certify.h"
 #include "pass.h"
@@ -19,7 +19,7 @@ struct kriging { /* sums of one x, as computed; w1: sum over S of scale |w| */
 
 /* Functionals of f that replace f at the new rows, unless cross is NULL.  cross: covariances with f at the rows (N
  * x n_new); features: covariances with the whitened inducing variables (M x n_new); prior: variances; size: see
- * certify.h; terms: number of terms in an entry of cross. */
+ * certify.h; terms: number of kernel values that are summed in an entry of cross. */
 struct functionals {
     const double *cross, *features, *prior, *size;
     int terms;

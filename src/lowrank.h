@@ -22,7 +22,7 @@ struct lowrank {
     const double *sign; /* s_j [q] */
 };
 
-/* The values of an auxiliary distribution at the rows, given for all rows or computed block by block. */
+/* The values of the q functions of an auxiliary distribution at the rows: given, or computed block by block. */
 struct panel {
     const struct lowrank *aux; /* NULL if there is no auxiliary distribution */
     const double *Wt;          /* values at all rows (q x N), or NULL */

@@ -43,7 +43,7 @@ static void unexplained(const struct near *p, double *strip, double *E)
         E[(size_t)j * n + j] = fmax(E[(size_t)j * n + j], 0.0);
 }
 
-/* Computes r = a - A_S u, the features of x minus those of its neighbours times their weights. */
+/* Computes r = a - A_S u (near.h). */
 INSIDE void decorrelate(int M, int s, const double *const *a, const double *u, double *r)
 {
     int j = 0;

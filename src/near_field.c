@@ -211,7 +211,7 @@ static void open_pass(struct pass *p, const struct plan *plan, const struct sour
     pass_open(p);
 }
 
-/* Prepares f: the fields that near_field.h marks as set by field_run(). */
+/* Sets the fields of f that near_field.h lists as set by field_run(). */
 static void field_open(struct near_field *f)
 {
     struct arena *arena = f->plan.arena;
@@ -231,7 +231,7 @@ static void field_open(struct near_field *f)
     const int share = n / f->plan.threads + (n % f->plan.threads > 0);
     struct plan wave =
         plan_for(&f->plan, n, least_of(f->plan.block, fmin(NEAR_ROWS, fmax(share, 1))));
-    wave.threads = f->plan.threads; /* the store may be filled in more blocks */
+    wave.threads = f->plan.threads; /* a pass to fill the store may have more blocks */
     f->most = n;
     if (f->s > 0) {
         open_pass(&f->find, &wave, &f->wave, NULL);

@@ -13,7 +13,7 @@
 #include "neighbours.h"
 #include "pass.h"
 
-struct store {
+struct store { /* first_new: place of the first row that this wave has added */
     int capacity, used, first_new;
     int *place; /* place of each row in the store [N], or -1 */
     int *row;   /* row at each place [capacity], from 0 */
@@ -60,6 +60,6 @@ struct field_scratch {
     struct near near;
 };
 struct field_scratch field_scratch(const struct near_field *f, int n, double *work);
-/* Computes r (M x n), mean and residual variance of every target of a block.  Returns how many failed. */
+/* Computes R (M x n), mean and left of the targets of a block: r, mean and left of near.h.  Returns how many failed. */
 int field_condition(const struct near_field *f, const struct visit *v,
                     struct field_scratch *r);

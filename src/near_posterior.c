@@ -8,7 +8,7 @@
 /* The sums of stats.h are followed by the sum of log d and the number of failures. */
 enum { LOG_D, FAILURES, MORE };
 
-/* Adds decorrelated rows to G and Ay: a~ = r / sqrt(d), y~ = (y - u'y_S) / sqrt(d), d = left + s2 (near.h). */
+/* Adds the rows of a block to G = sum a~a~', Ay = sum a~y~ and the other sums. */
 static void summing_add(const void *self, const struct visit *v)
 {
     const struct near_posterior *p = self;
@@ -63,7 +63,6 @@ enum status near_posterior_run(struct near_posterior *p, double most_jitter)
 
 /* ---- new rows ------------------------------------------------------------------------------- */
 
-/* Computes mean = u'y_S + r'beta, var_near = left and var_far = |C^{-1} r|^2. */
 static void predicting_add(const void *self, const struct visit *v)
 {
     const struct near_predicting *p = self;
@@ -100,7 +99,7 @@ static void add_entry(struct near_joint *j, size_t *at, int point, double weight
     j->point[(*at)++] = point;
 }
 
-/* Adds a point, and returns its number. */
+/* Adds a row of a source to the points, and returns the point's number. */
 static int add_point(struct near_joint *j, const struct source *from, int row,
                      double noise)
 {

@@ -4,8 +4,8 @@
  * new rows, each conditioned on its nearest neighbours (near_field.h). */
 #include "near_field.h"
 
-/* The posterior: C C' = I + sum a~a~', beta = (C C')^{-1} sum a~y~ over the rows, decorrelated from their
- * neighbours. */
+/* The posterior: C C' = I + sum a~a~', beta = (C C')^{-1} sum a~y~ over the rows, with (near.h) a~ = r / sqrt(d),
+ * y~ = (y - u'y_S) / sqrt(d), d = left + s2. */
 struct near_posterior {
     struct near_field field; /* its targets are the rows, with ranks       */
     double *L, *C, *beta;
@@ -16,7 +16,7 @@ struct near_posterior {
 /* The jitter of the inducing points may be raised up to most_jitter. */
 enum status near_posterior_run(struct near_posterior *p, double most_jitter);
 
-/* Predicts means and both parts of the variances at new rows. */
+/* Predicts at new rows: mean = u'y_S + r'beta, variance = var_near + var_far = left + |C^{-1} r|^2 (near.h). */
 struct near_predicting {
     struct near_field field; /* its targets are the new rows, without ranks */
     const double *C, *beta;
@@ -25,9 +25,9 @@ struct near_predicting {
 enum status near_predicting_run(struct near_predicting *p);
 
 /*
- * Predicts as above, and the joint covariance of f (n x n).  Given whitened inducing variables v, the residuals f(x) -
- * u'(y_S - A_S'v) have the covariance W'(K + noise)W - R'R.  Column x of W is 1 at x and -u at its neighbours, times
- * the roots of their weights.  K is the kernel matrix of `points`: the neighbours of all x, and the x.
+ * Predicts as above, and the joint covariance of f (n x n).  Given whitened inducing variables v, the f(x) - u'y_S -
+ * r'v have the covariance W'(K + noise)W - R'R; r is a column of R.  Column x of W is 1 at x and -u at its neighbours,
+ * times the roots of their weights.  K is the kernel matrix of `points`: the x and their neighbours.
  */
 struct near_joint {
     struct near_predicting at;

@@ -3,7 +3,7 @@
 #include "neighbours.h"
 #include "simd.h"
 
-#define MOST_INPUTS 64 /* largest number of coordinates for the test in floats */
+#define MOST_INPUTS 64 /* largest number of coordinates for look_at_near() */
 
 struct search {
     const struct tree *tree;
@@ -13,15 +13,15 @@ struct search {
     int *row;
 };
 
-/* Returns how far u lies outside an interval: the positive one of two numbers, or 0 if neither is positive.  The
- * formula is exact and has no branches. */
+/* Returns how far u lies outside an interval: the positive one of under = lower end - u and over = u - upper end, or 0
+ * if neither is positive.  The formula is exact and has no branches. */
 INSIDE double beyond(double under, double over)
 {
     return 0.5 * ((under + fabs(under)) + (over + fabs(over)));
 }
 
-/* Returns the squared distance of u from a box.  It is summed in the order of distances between rows, so it never
- * exceeds the squared distance of a row in the box. */
+/* Returns the squared distance of u from a box.  The sum has the order of sums in distances(), so even when rounded it
+ * never exceeds the squared distance of a row in the box. */
 static double box_distance(int d, const double *box, const double *u)
 {
     double sum = 0.0;
@@ -32,7 +32,7 @@ static double box_distance(int d, const double *box, const double *u)
     return sum;
 }
 
-/* Returns 1 if no row in a box at squared distance `box` can be a neighbour.  The margin allows for fused
+/* Returns 1 if no row in a box at squared distance `box` can be a neighbour.  The factor 1 - 1e-14 allows for fused
  * multiply-adds, which may round distances of the box and of its rows differently. */
 INSIDE int too_far(const struct search *q, double box)
 {
@@ -86,9 +86,9 @@ INSIDE void look_at_all(struct search *q, int start, int all, int n)
             offer(q, r2[i], t->row[start + i]);
 }
 
-/* Returns a bound on the squared distance in floats of rows with |u - x|^2 <= r2.  Relative to the lower end of the
- * leaf's box, x and u as floats are each off by 2^-24 of themselves.  Their difference is off by as much, together
- * by at most 2^-22 (|u - x| + width).  Squares and their sum are rounded d + 2 times, or underflow. */
+/* Returns a bound on |u - x|^2 as computed in floats, for rows x with |u - x|^2 <= r2.  x and u, relative to the lower
+ * end of the leaf's box, and their difference are each rounded by 2^-24 of themselves.  So the difference has an error
+ * of at most 2^-22 (|u - x| + width).  Squares and their sum are rounded d + 2 times, or underflow. */
 INSIDE float as_float(double r2, double width, int d)
 {
     const double root = sqrt(r2), off = root + 0x1p-22 * (root + width),
@@ -236,8 +236,8 @@ int tree_nearest(const struct tree *tree, const double *u, int s, int self, int 
     return q.found;
 }
 
-/* Returns 1 if a row is far from the data: if the empty ball around it, up to its nearest neighbour, would have many
- * rows at the density of the shell between its nearest and its n-th neighbour, which has n - 1 rows. */
+/* Returns 1 if a row x is far from the data.  The ball around x up to its nearest neighbour is empty; the shell from
+ * there to its n-th neighbour has n - 1 rows.  At the shell's density the ball would have at least `missing` rows. */
 static int is_far(int d, int n, const double *r2)
 {
     const double missing = 10.0, ball = pow(r2[0] / r2[n - 1], 0.5 * d);

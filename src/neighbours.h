@@ -1,19 +1,19 @@
 #pragma once
 
 /* Finds the nearest neighbours of a row in the coordinates of a kernel (tree.h), among all rows or among rows of
- * lower rank.  Of two rows at equal distance the smaller number comes first, so the result depends neither on the
- * tree nor on threads. */
+ * lower rank.  Of two rows at equal distance, the row with the smaller number comes first, so the result depends
+ * neither on the tree nor on threads. */
 #include "sink.h"
 #include "tree.h"
 
-/* Finds the s nearest neighbours of u, nearest first.  If the tree has ranks, neighbours have a rank below `below`.
- * Row `self` is no neighbour of itself (-1: any row may be one).  row [s] has their numbers from 0, r2 [s] the
- * squared distances.  Returns how many there are. */
+/* Finds the s nearest neighbours of a point with coordinates u, nearest first: their numbers row [s], from 0, and
+ * squared distances r2 [s].  Row `self` is left out (-1: no row is).  If the tree has ranks, neighbours have ranks
+ * below `below`.  Returns the number of neighbours found. */
 int tree_nearest(const struct tree *tree, const double *u, int s, int self, int below,
                  double *r2, int *row);
 
-/* A sink that finds the neighbours of each row of a pass: near [s] has their numbers from 1, then zeros.  A row far
- * from all data has up to s neighbours, any other row has up to `few`. */
+/* A sink that finds the neighbours of each row of a pass.  For each row `near` has s numbers: neighbours from 1, then
+ * zeros.  A row far from all data has up to s neighbours, any other row has up to `few`. */
 struct finding {
     const struct tree *tree;
     int s, few;

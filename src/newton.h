@@ -18,12 +18,12 @@ struct newton {
 /* Allocates step and trial. */
 void newton_open(struct newton *t, int n, struct arena *arena);
 
-/* Computes the step and its decrement from r and C. */
+/* Computes the step and the decrement from r and C. */
 enum status newton_step(struct newton *t);
 
 /* Minimises Psi from u, until the decrement is below `enough`, after maxit steps, or when no step lowers Psi in
  * double precision. Results are for the last u. */
 enum status newton_run(struct newton *t, void *self, double enough, int maxit);
 
-/* Returns Laplace's approximation of log Z, -Psi - log det H / 2, without the constants that Psi lacks. */
+/* Returns -Psi - log det H / 2, Laplace's approximation of log Z for Z = integral exp(-Psi), without its constant. */
 double newton_evidence(const struct newton *t);

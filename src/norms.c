@@ -54,7 +54,7 @@ static size_t rows_size(const struct row_groups *g)
     return source_size(&g->rows, g->inner);
 }
 
-/* Computes a piece's part of v_b'K_bb v_b for group b: its own rows count once, earlier rows of the group twice. */
+/* Computes a piece's part of v_b'K_bb v_b for group b: pairs within the piece, and twice those with earlier pieces. */
 static void T1_add(const void *self, const struct visit *to)
 {
     const struct pieces *all = self;

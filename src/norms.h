@@ -1,15 +1,15 @@
 #pragma once
 
 /*
- * Bounds on norms in linear time.  The rows, in a random order, are cut into groups b of n_b rows:
+ * Bounds on norms (certify.h) in linear time.  The rows, in a random order, are cut into groups b of n_b rows:
  *
  *     T1   |v|_E     <= sum_b sqrt(v_b'E_bb v_b)
  *     T2   |h_x|_E^2 <= C_x'Psi C_x,   Psi = sum_b (N / n_b) A_b E_bb A_b'
  *          |E|_2     <= sum_b |E_bb|_inf
  *
- * T1 and T2 have different groups.  With one group of all rows they are exact, at a cost of N^2.  A group is read in
- * pieces of `inner` rows.  T1 is rounded up: sqrt(v_b'E_bb v_b) has an error of at most kappa = sqrt(slack sum w_n
- * k(x_n,x_n) v_n^2), see certify.h.
+ * T1 and T2 have different groups.  With one group of all rows, T1 and T2 are equalities, at a cost of N^2.  A group is
+ * read in pieces of `inner` rows.  T1 is rounded up: sqrt(v_b'E_bb v_b) has an error of at most kappa = sqrt(slack
+ * sum w_n k(x_n,x_n) v_n^2), see certify.h.
  */
 #include "pass.h"
 #include "posterior.h"

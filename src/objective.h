@@ -1,8 +1,8 @@
 #pragma once
 
 /*
- * The table of objectives.  An objective turns finished sums into a value and the adjoints of the sums.  An evaluation
- * has three steps: a pass for the sums, the objective, and a pass that multiplies the adjoints with the rows.
+ * The table of objectives.  An objective computes a value and its derivatives (adjoints) in the sums from these sums.
+ * An evaluation has three steps: a pass for the sums, the objective, and a pass for the gradient from the adjoints.
  */
 #include "gradient.h"
 #include "pass.h"

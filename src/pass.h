@@ -1,9 +1,9 @@
 #pragma once
 
 /*
- * The loop over rows, from a source with inducing points Z to a sink.  K = k(Z, X_b) and A = L^{-1} K diag(scale) of a
- * block are computed once, and kept for the next pass if memory allows.  Only this file decides about threads,
- * interrupts and the order in which sums are added.
+ * The loop over the rows of a source: it passes each block b to a sink, with K = k(Z, X_b) and A = L^{-1} K diag(scale)
+ * for inducing points Z.  K and A are computed once, and kept for the next pass if memory allows.  Only this file
+ * decides about threads, interrupts and the order in which sums are added.
  *
  * Blocks are given to threads in a fixed pattern, so the order of sums depends only on the number of threads.
  * Products are the engine's own (gemm.h), in the calling thread: a pass never calls a BLAS that has threads.
@@ -31,8 +31,8 @@ struct pass {
     int fitc;
     int wants_K, again; /* 1 if sinks read K; 1 if there are several passes */
     int goes_on;        /* 1 if this pass adds to the sums of earlier passes */
-    int beside; /* doubles for each row of kept blocks that are stored elsewhere */
-    /* Set by the pass: whether memory is allocated; number of blocks whose K and A are kept; whether K and A are
+    int beside;         /* doubles for each row of kept blocks that the caller stores */
+    /* Set by the pass: 1 if memory is allocated; number of blocks whose K and A are kept; 1 if kept K and A are
      * computed. */
     int opened, kept, made;
     double *memory, *thread,
@@ -42,7 +42,7 @@ struct pass {
     struct sink sink;
 };
 
-/* Allocates the kept blocks and the memory of the threads, once, and sets `kept`. */
+/* Unless done before, sets `kept`, and allocates memory for kept blocks and threads. */
 void pass_open(struct pass *p);
 void pass_run(struct pass *p, struct sink sink);
 

@@ -68,8 +68,8 @@ static double transfer(const struct inducing *z, const struct stats *s,
  *   Abar += Hs A + E A K,   E = 2 (D^{-2} - I),
  *   Hs   -= 2 (R + R') / s2,  R = D^{-1} Q1,  and  4 D^{-2} G + 2 (D^{-2} G J + J D^{-2} G)
  *   Lbar += tril(2 L^{-T} G D^{-2} G J)
- * Adds to Hs, and to AbarAt the part E W0 of E.  Writes E, the part of Lbar and, if k(z, z) depends on z, its adjoint
- * -z->jitter diag(L^{-T} G D^{-2} G L^{-1}).
+ * Updates Hs, and adds E W0 to AbarAt.  Computes E, Lbar_share and, if k(z, z) depends on z, the derivatives in the
+ * k(z, z), kzz_bar = -z->jitter diag(L^{-T} G D^{-2} G L^{-1}).
  */
 static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
                              double jitter, const double *root, const double *C,

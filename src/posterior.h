@@ -21,8 +21,7 @@ struct posterior {
 /* Computes C and beta from finished sums. */
 enum status posterior_factor(const struct stats *s, double s2, double *C, double *beta);
 
-/* Computes the other adjoints of an objective whose adjoint of A is Abar = H A + factor beta (y - A'beta)', from H in
- * adjoint->H:
+/* Completes `adjoint`, which has H, for an objective with the derivative Abar = H A + factor beta (y - A'beta)' in A:
  *     Abar A' = H G + factor s2 beta beta',  Lbar = -tril(L^{-T} Abar A'),  Kmx_bar = L^{-T} Abar
  * work: M^2 */
 void posterior_adjoint(const struct inducing *z, const struct stats *s,

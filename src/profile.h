@@ -7,23 +7,22 @@
  *
  *     g(r2) = times(r2) exp(-exponent(r2)),   g(0) = 1,
  *
- * so a product of several factors needs one exp.  g is 0 only by underflow, so a product k of stationary factors has
- * the derivative k g'/g in the r2 of one factor.  Profiles that are not stationary have plain functions.
- * In names, a slope is a derivative.
+ * so a product of several factors needs only one call of exp().  g is 0 only by underflow, so a product k of
+ * stationary factors has the derivative k g'/g in the r2 of one factor.  In names, a slope is a derivative.
  *
  * METRIC_SCALED reads a column with the numbers of levels as if it were the 0/1 columns of these levels: different
- * levels are LEVELS_APART lengthscales apart.  Such a column has a negative rate, and derivatives in it are 0.
+ * levels are LEVELS_APART lengthscales apart.  Such a column has the rate -1 / lengthscale, and no derivatives.
  */
 #define LEVELS_APART 1.4142135623730951
 
 enum metric {
-    METRIC_SCALED,   /* r2 = sum_j ((x_j - z_j) / l_j)^2; the l_j may be one parameter */
-    METRIC_PERIODIC, /* r2 = sum_j (2 sin(pi (x_j - z_j) / p) / l)^2; l, then period p */
+    METRIC_SCALED,   /* r2 = sum_j ((x_j - z_j) / l_j)^2; all l_j may be equal */
+    METRIC_PERIODIC, /* r2 = sum_j (2 sin(pi (x_j - z_j) / p) / l)^2; parameters l, p */
     METRIC_PRODUCT,  /* s = sum_j x_j z_j */
     METRIC_LEVELS,   /* the correlation of the levels of x and z, coded as 0/1 columns */
-    METRIC_GROUP,    /* u(x)' S u(z) if both rows have the same level, else 0 */
+    METRIC_GROUP,    /* u(x)' S u(z) at equal levels, else 0; S: covariance of effects */
     METRIC_EQUALITY, /* 1 if all inputs are equal, else 0 */
-    METRIC_NOTHING   /* 1 */
+    METRIC_NOTHING   /* 1 for any two rows */
 };
 
 /* The value k = (1 + p1 a + p2 a^2) exp(-a) of a profile, where a is c r2 if `squared`, else sqrt(c r2). */
@@ -38,7 +37,7 @@ struct profile {
     int n_shape; /* number of shape parameters, which follow the metric's parameters */
     /* form for the vectorised code of strip.h, or NULL */
     const struct closed_form *closed;
-    /* The next functions are for stationary profiles.  split() updates n entries: exponent += ..., times *= .... */
+    /* The next functions are for stationary profiles.  split(): exponent += exponent(r2), times *= times(r2) */
     void (*split)(int n, const double *shape, const double *r2, double *exponent,
                   double *times);
     int slope_reads_r2; /* 1 if slope() and shape_slope() read r2 */
@@ -46,8 +45,8 @@ struct profile {
                   double *out); /* dk / dr2 */
     void (*shape_slope)(int n, const double *shape, const double *k, const double *r2,
                         double *out); /* dk / dlog shape */
-    /* The next functions are for other profiles.  They replace n arguments s by g(s), dg / ds, d^2g / ds^2 and dg
-     * / dlog shape.  value = NULL stands for g(s) = s, and value_curvature = NULL for 0. */
+    /* The next functions are for other profiles g.  They replace n arguments s by g(s), dg / ds, d^2g / ds^2 and
+     * dg / dlog shape.  value = NULL stands for g(s) = s, and value_curvature = NULL for 0. */
     void (*value)(int n, int power, const double *shape, double *s);
     void (*value_slope)(int n, int power, const double *shape, double *s);
     void (*value_curvature)(int n, int power, const double *shape, double *s);
@@ -56,5 +55,5 @@ struct profile {
 
 /* Returns the profile with a name ("se", "matern12", ...), or NULL. */
 const struct profile *profile_of(const char *name);
-/* Returns profile i of the table, or NULL behind its end. */
+/* Returns profile i of the table, or NULL if there are fewer. */
 const struct profile *profile_at(int i);

@@ -4,8 +4,8 @@
 
 /*
  * Functions of f and y as programs for a stack machine, so that all threads can compute a user's likelihood.  An array
- * has two numbers that scale `strip` (responses.h), the places of five programs, and the programs.  A program is its
- * length, then its steps.  A step is the number of an operation (program.c); NUMBER is followed by its value.
+ * `programs` has two numbers that scale `strip` (responses.h), the places of five programs in the array, and the
+ * programs.  A program is its length, then its steps: numbers of operations (program.c).  A value follows NUMBER.
  */
 
 /* Returns 1 if `programs` has five programs that stay within the array and the stack. */

@@ -200,9 +200,9 @@ static const double nodes[12] = {0.06405689286260563, 0.19111886747361631,
                         0.086190161531953219, 0.073346481411080272, 0.059298584915436658,
                         0.044277438817419676, 0.028531388628933809, 0.012341229799987334};
 
-/* Returns l = log P(a < e < b) for a normal e, by quadrature.  Its derivatives are minus the mean, 1 minus the
- * variance, and minus the third central moment of e cut to [a, b].  The density is relative to its largest value,
- * at `top`. */
+/* Returns l = log P(a < e < b) for a normal e, by quadrature.  g, W, l3, in a shift of a and b, are minus the mean, 1
+ * minus the variance, and minus the third central moment of e given a < e < b.  Densities are divided by that at `top`,
+ * the largest one. */
 static struct site_value cut_normal(double a, double b)
 {
     const double middle = 0.5 * (a + b), half = 0.5 * (b - a),
@@ -299,7 +299,7 @@ static const struct response table[] = {
     {"tweedie", NULL, NULL, INFINITY, tweedie, 2},
     {"positive", positive_count, NULL, 1.57, NULL, 0}, /* singular at e^f = 2 pi i */
     {"logistic", interval_logistic, NULL, 3.14, NULL, 2},
-    /* the smallest width, for ends 3.5 apart */
+    /* the strip is narrowest if (U - L) / s = 3.5 */
     {"normal", interval_normal, NULL, 2.4, NULL, 2},
     {"gumbel", interval_gumbel, NULL, 1.57, NULL, 2},
     {"student", student, student_majorant, 1.0, NULL, 2},

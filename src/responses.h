@@ -45,7 +45,7 @@ struct sites {
     const struct response *response;
     const double *y, *offset;    /* [N]         */
     const double *size, *weight; /* [N] or NULL */
-    /* NULL, or for student: degrees of freedom, scale; tweedie: phi, p; intervals: 1, scale */
+    /* NULL, or student: degrees of freedom, scale; tweedie: phi, p; intervals: 1, scale; own: programs */
     const double *shape;
 };
 /* Returns l, g, W and l3 of row i at f + offset. */

@@ -83,8 +83,8 @@ void guided_start(struct guided_state *g, struct arena *arena)
     }
 }
 
-/* Returns the column with the largest gain v'P v / v'v (select.h), if v'P v exceeds 1e-11 * first; smaller ones may
- * be rounding errors. Otherwise returns the column with the largest v'v. */
+/* Returns the column with the largest v'P v / v'v (select.h), among columns with v'P v > 1e-11 * first; a smaller v'P v
+ * may be a rounding error. Otherwise returns the column with the largest v'v, or -1 if that is at most `least`. */
 static int best_column(const struct guided_state *g, double least)
 {
     double best_worth = 0.0, most_left = least;
@@ -128,8 +128,8 @@ int guided_step(struct guided_state *g, double least)
     for (int i = 0; i < r; i++)
         b[i] /= length;
 
-    /* `both` gets b'c_i = b'v_i and (P b)'v_i; s gets (P b)'c_i.  c_i = v_i - sum_l b_l s_li is what remains of v_i
-     * after the earlier b_l. */
+    /* For column v_i of V and c_i = v_i - sum_l b_l (b_l'v_i) over the earlier b_l, computes b'c_i = b'v_i and
+     * (P b)'v_i in `both`, and (P b)'c_i in s. */
     copy((size_t)r, b, pair);
     mult_Ax(r, r, 1.0, g->P, b, 0.0, pair + r);
     mult_AtB(2, r, n, 1.0, pair, g->V, 0.0, both);

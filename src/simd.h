@@ -1,6 +1,6 @@
 #pragma once
 
-/* The macros below are empty for compilers that do not support them. */
+/* The macros below have no effect for compilers that do not support them. */
 
 /* Marks a loop that may be vectorised. */
 #ifdef _OPENMP
@@ -19,9 +19,9 @@
 #define EACH(i, n) for (int i = 0; i < (n); i++)
 #endif
 
-/* Compiles a second version of a function for processors with AVX2; the loader chooses between the two.  Without
- * fused multiply-adds both compute the same elements, but they add sums in different orders.  Sanitizers start too
- * late for this choice. */
+/* Compiles a second version of a function for processors with AVX2; the loader chooses one of the two.  Neither has
+ * fused multiply-adds, so results differ only where sums are added in another order.  Under sanitizers there is one
+ * version, because the loader chooses before they start. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&                   \
     defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) &&                          \
     !defined(__SANITIZE_THREAD__)

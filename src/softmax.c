@@ -85,8 +85,8 @@ static enum status factor_here(struct softmax *l)
                                                                   : newton_step(&l->mode);
 }
 
-/* Steps with the factor of an earlier H cost a tenth of Newton's steps, and are taken while they halve the decrement.
- * Once it is below `near`, all steps are Newton's. */
+/* A step with the factor of an earlier H costs a tenth of a Newton step. Such steps are made as long as each halves the
+ * decrement and leaves it above `near`. All other steps are Newton steps. */
 static enum status prepare(void *self)
 {
     struct softmax *l = self;
@@ -292,10 +292,10 @@ double softmax_penalty(struct softmax *l)
 /* ---- gradient --------------------------------------------------------------------------------------- */
 
 /*
- *     Abar = sum_j [u_j (g + s - W A'zeta)_j' + zeta_j g_j'] - sum_jk (H^{-1})_jk A W_jk - 2 A dE,
- *     dE = -tr((I + E W)^{-1} W) / 2
+ * The derivatives of F in A and in E_nn are
  *
- * The sums are Abar A' (M x M), the derivatives in phi summed over rows [q], and dtheta.
+ *     Abar = sum_j [u_j (g + s - W A'zeta)_j' + zeta_j g_j'] - sum_jk (H^{-1})_jk A W_jk - 2 A dE,
+ *     dE = -tr((I + E W)^{-1} W) / 2.  The sums are Abar A' (M x M), derivatives in phi summed over rows [q], dtheta.
  */
 
 /* Replaces pz [q] = A'zeta of a row by the derivative in phi, g + s - W pz. x: scratch of K */

@@ -12,7 +12,7 @@ double softmax_penalty(struct softmax *l);
 /* Computes the derivatives of F in the kernel's log parameters [n_theta] and in b [K]. */
 void softmax_gradient(struct softmax *l, double *dtheta, double *dcenter);
 
-/* A sink that predicts at new rows: mean = A'u (N x n_u), S (N x q x q) and left [N]. */
+/* A sink that predicts at new rows: mean = A'u (N x n_u) for u (M x n_u), S (N x q x q) and left [N]. */
 struct softmax_at {
     const struct inducing *z;
     int q, n_u, N;

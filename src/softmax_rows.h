@@ -34,7 +34,7 @@ struct softmax {
     double *inverse; /* symmetric parts of the blocks j >= k of H^{-1}, M x M each */
     double near;     /* decrement below which each step has its own H */
     double *sums;    /* allocated by softmax_open() */
-    double *bar;     /* slopes in A by H^{-1}, M x block for each block in memory */
+    double *bar; /* -sum_jk (H^{-1})_jk A W_jk, M x block for each kept block (pass.h) */
 };
 
 static inline int pair_of(int j, int k)
@@ -50,7 +50,7 @@ struct class_rows {
 struct class_rows class_rows_in(const struct softmax *l, int n, double *work);
 /* Computes C'p and g of row i of a block from its p.  `row` is its number among all rows. */
 void class_rows_complete(const struct softmax *l, int row, int i, struct class_rows *r);
-/* Restores the scratch of a block from l->p. */
+/* Computes p, mean and g of a block from l->p. */
 struct class_rows class_rows_again(const struct softmax *l, const struct visit *v,
                                    double *work);
 /* Computes p [K] of a row from phi [q], and returns its l. */

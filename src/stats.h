@@ -13,10 +13,10 @@
 #include "lowrank.h"
 #include "sink.h"
 
-/* Returns the number of doubles of unfinished sums: G (lower triangle), Ay, AW and scalars. */
+/* Returns the number of doubles of the sums G, Ay, AW and the scalars. */
 size_t stats_size(int M, int q);
 
-/* Adds one block to the sums.  A (M x n) is whitened and scaled; Wt (q x n) is scaled, or NULL if q = 0.  work: 2 n */
+/* Adds one block to the sums (G: lower triangle).  Wt (q x n) = W_x' diag(scale), or NULL if q = 0.  work: 2 n */
 void stats_add(const struct kernel *k, int M, int q, const struct block *b,
                const double *A, const double *Wt, double *work, double *sums);
 
@@ -29,7 +29,7 @@ struct stats {
     double n, log_weights; /* number of rows; sum of the logs of their weights */
 };
 
-/* Completes G from its lower triangle.  Fails if a sum is not finite. */
+/* Copies G's lower triangle to its upper one, and sets the fields of s.  Fails if a sum is not finite. */
 enum status stats_finish(int M, int q, double *sums, struct stats *s);
 
 /* A sink that computes the sums. */
@@ -41,8 +41,8 @@ struct summing {
 struct sink stats_sink(const struct summing *self, double *sums);
 
 /*
- * The adjoints of these sums, which an objective passes to the second pass.  L^{-T} is already applied.  With e = y -
- * A'beta, the adjoint of k(Z, X_b) for a block is
+ * The derivatives of an objective in these sums, times L^{-T}, from which the second pass computes the gradient.  With
+ * e = y - A'beta, the derivative of the objective in k(Z, X_b) for a block is
  *
  *     Kmx_bar = (H A + F W_x' + f e' + E A K) diag(scale).
  */
@@ -54,9 +54,9 @@ struct adjoint {
     double *E;       /* M x M, or NULL if the objective does not contain A K */
     double *Kmm_bar; /* M x M, symmetric */
     double *Wm_bar;  /* M x q */
-    double *kzz_bar; /* adjoint of k(z, z) [M], in addition to Kmm_bar */
+    double *kzz_bar; /* derivatives in k(z, z) [M], in addition to Kmm_bar */
     double *beta;    /* [M], 0 if e is y */
-    double *k_bar;   /* adjoint of k_sum [1] */
+    double *k_bar;   /* derivative in k_sum [1] */
 };
 
 /* Returns the number of doubles in the arrays of an adjoint. adjoint_init() places them in `memory`, as zeros. */

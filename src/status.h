@@ -5,8 +5,8 @@
 enum status {
     STATUS_OK = 0,
     STATUS_KMM_NOT_PD,   /* k(Z, Z) + jitter I has no Cholesky factor */
-    STATUS_INNER_NOT_PD, /* s2 I + A A' has no Cholesky factor */
-    STATUS_EXACT_NOT_PD, /* K + s2 I has no Cholesky factor */
+    STATUS_INNER_NOT_PD, /* s2 I + A A' (stats.h) has no Cholesky factor */
+    STATUS_EXACT_NOT_PD, /* k(X, X) + noise has no Cholesky factor */
     STATUS_NOT_FINITE    /* a sum over the rows is NaN or infinite */
 };
 

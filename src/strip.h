@@ -1,10 +1,10 @@
 #pragma once
 
 /*
- * Kernel values of a strip, at most STRIP_ROWS rows, with many other rows, and products with them.  They are computed
- * in the processor's vectors, at most `lanes` doubles wide.  The kernel is a sum of products of stationary factors,
- * with one exponential for each term.  On one processor the bits do not depend on the strip that a row is in; k(x, z)
- * = k(z, x), and k(x, x) is the variance.
+ * Kernel matrices between a strip (at most STRIP_ROWS rows) and many other rows, and their products with vectors, in
+ * processor vectors of at most `lanes` doubles.  The kernel is a sum of products of stationary factors, with one
+ * exponential for each term.  On one processor, a kernel value is the same to the bit in every strip; k(x, z) =
+ * k(z, x), and k(x, x) is the sum of the terms' variances.
  */
 #include "profile.h"
 #include "block.h"
@@ -37,8 +37,8 @@ struct strip_kernel {
 void strip_values(int lanes, const struct strip_kernel *k, struct rows Z, struct rows X,
                   double *K);
 
-/* Multiplies one strip K (M x n, n from 1 to STRIP_ROWS) with m vectors, ldp apart:  out_x += K'p_z, and unless p_x
- * is NULL out_z += K p_x. */
+/* Multiplies one strip K (M x n, n from 1 to STRIP_ROWS) with m vectors:  out_x += K'p_z and, unless p_x is NULL,
+ * out_z += K p_x.  In each p and out, vectors begin ldp numbers apart. */
 void strip_products(int lanes, int M, int n, const double *K, int m, int ldp,
                     const double *p_z, const double *p_x, double *out_z, double *out_x);
 

@@ -1,6 +1,6 @@
 /* strip.c includes this file once for each kind of vector (kinds.h). */
 
-/* Multiplies a term by a factor: adds its exponent at r2 to a, and multiplies `times` by its polynomial. */
+/* Multiplies a term by a factor: adds the factor's exponent at r2 to a, and multiplies `times` by its polynomial. */
 TARGET INSIDE void NAME(take)(const struct closed_form *form, VECTOR r2, VECTOR *a,
                               VECTOR *times)
 {
@@ -12,8 +12,8 @@ TARGET INSIDE void NAME(take)(const struct closed_form *form, VECTOR r2, VECTOR 
     *a += b;
 }
 
-/* Computes K[r][m] = k(z_m, x_r), r = 0, ..., 3.  For each input of the factors z has M values, a multiple of the
- * lanes, and x has four values. */
+/* Computes K[r][m] = k(z_m, x_r), r = 0, ..., 3.  For input j of the factors, z[j] has M values (a multiple of the
+ * lanes), and x + STRIP_ROWS j has four values. */
 TARGET static void NAME(values)(const struct strip_kernel *k, int M,
                                 const double *const *z, const double *x, double *const *K)
 {

@@ -2,8 +2,8 @@
 #include "tree.h"
 #include "linalg.h"
 
-#define FEW 16 /* number of queries for which ordering the rows does not pay */
-/* number of rows of a node that are compared to find its widest input */
+#define FEW 16 /* up to this number of queries, rows are not sorted */
+/* number of rows of a node that are compared to find the coordinate with the largest range */
 #define SAMPLE 64
 #define FAR    1e150 /* bound on coordinates, which keeps squared distances finite */
 
@@ -14,7 +14,7 @@ static int is_mean(const struct kernel *k, const struct term *t)
     return t->n_factors == 1 && factor_is_mean(kernel_factor(k, t, 0));
 }
 
-/* Returns the share of a term in the prior variance, counted at x'z = 1 if it is not stationary. */
+/* Returns a term's variance parameter, divided by the sum over all terms without linear means. */
 static double share_of(const struct kernel *k, const struct term *t)
 {
     double sum = 0.0;
@@ -23,7 +23,7 @@ static double share_of(const struct kernel *k, const struct term *t)
     return k->n_terms == 1 ? 1.0 : t->variance / sum;
 }
 
-/* Returns the average of -log(correlation) over all pairs of different levels. */
+/* Returns the average of -log(correlation) over pairs of different levels; correlations below 1e-3 count as 1e-3. */
 static double apart(const struct factor *f)
 {
     double sum = 0.0;
@@ -160,8 +160,8 @@ void tree_coordinates(const struct tree *tree, struct rows x, double *u)
 
 /* ---- the order of the rows ------------------------------------------------------------------ */
 
-/* Reorders key[0 .. n - 1], and row with it, so that entries before position `middle` are at most the entries from
- * there on.  (Hoare's selection; keys equal to the pivot go to both sides.) */
+/* Reorders key[0 .. n - 1], and row likewise, so that no key before position `middle` exceeds a key from there on.
+ * (Hoare's selection; keys equal to the pivot go to both sides.) */
 static void split_at(int n, int middle, double *key, int *row)
 {
     int low = 0, high = n - 1;
@@ -192,7 +192,7 @@ static void split_at(int n, int middle, double *key, int *row)
     }
 }
 
-/* Returns the input with the largest range among n rows, judged by a sample.  U is N x d in the order of the data. */
+/* Returns the coordinate with the largest range in a sample of n rows.  U is N x d in the order of the data. */
 static int widest_input(int n, const int *row, int N, int d, const double *U)
 {
     const int step = n > SAMPLE ? n / SAMPLE : 1;
@@ -214,7 +214,7 @@ static int widest_input(int n, const int *row, int N, int d, const double *U)
     return widest;
 }
 
-/* Orders the rows of the tree.  U is still in the order of the data. */
+/* Sorts the rows of the tree.  U is still in the order of the data. */
 static void order_rows(struct tree *t)
 {
     double *key = t->work;
@@ -285,8 +285,8 @@ static void least_and_most(size_t n, const double *x, double *least, double *mos
     *most = high;
 }
 
-/* Computes the boxes of the leaves, of the twigs and of the nodes above.  Node i has the children 2 i + 1 and 2 i +
- * 2. */
+/* Computes the boxes of the leaves, of the twigs and of the nodes above the twigs.  In t->box, node i has the children
+ * 2 i + 1 and 2 i + 2. */
 static void fill_boxes(struct tree *t)
 {
     const size_t leaves = (size_t)1 << t->levels, d = (size_t)t->d;

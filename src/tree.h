@@ -3,8 +3,8 @@
 /*
  * A balanced k-d tree of rows in the coordinates of a kernel, with the bounding box of every node.
  *
- * Node i of level v holds the positions from floor(n i / 2^v) to floor(n (i + 1) / 2^v), so the tree is an order of
- * the rows and the boxes.  A twig is a node TWIG levels above the leaves.  The boxes of its leaves lie side by side.
+ * The tree is an order of the n rows, and the boxes.  Node i of level v has the rows at the positions from
+ * floor(n i / 2^v) to floor(n (i + 1) / 2^v) - 1.  A twig is a node TWIG levels above the leaves.
  *
  * Inputs are centred before they are divided by lengthscales, so values around 1e8 keep their digits.
  */
@@ -12,9 +12,9 @@
 #include "block.h"
 #include "kernel.h"
 
-/* Coordinates of rows, whose distances decrease the prior correlation: (x - x_1) / l for a lengthscale l, a point on
- * a circle for a period, and so on. If the kernel has several terms, a coordinate is multiplied by the root of its
- * term's share in the prior variance. */
+/* A coordinate of rows.  The prior correlation of two rows decreases with the distance of their coordinates: (x - x_1)
+ * / l for a lengthscale l, a point on a circle for a period, and so on.  If the kernel has several terms, a coordinate
+ * is multiplied by the root of its term's share in the prior variance. */
 struct coordinate {
     int column;
     double rate; /* factor of x - x_1, or radius of the circle */
@@ -24,7 +24,7 @@ struct coordinate {
 
 /* Returns the largest possible number of coordinates. */
 int kernel_n_coordinates(const struct kernel *k);
-/* Fills at [n_coordinates] and returns their number.  Terms that share a column share its coordinates. */
+/* Computes at[] and returns the number of coordinates.  Factors with the same column and period share a coordinate. */
 int kernel_coordinates(const struct kernel *k, struct coordinate *at);
 
 #define TWIG 3  /* number of levels below a twig */
@@ -51,8 +51,8 @@ struct tree {
     double *work;    /* scratch [n] */
 };
 
-/* Builds the tree for a number of queries. If they are few, the rows keep their order and a query reads all of them.
- * The caller sets kernel, n and with_ranks; rank [n] is read if with_ranks. */
+/* Builds the tree for a number of queries. If they are few, the rows keep their order, because sorting would cost more
+ * than it saves. The caller sets kernel, n and with_ranks; rank [n] is read if with_ranks. */
 void tree_build(struct tree *tree, const struct source *rows, const int *rank,
                 int queries, struct arena *arena);
 

@@ -11,8 +11,8 @@
  *
  *     r'H^{-1}r + tr (H^{-1} D)^2 / 2,   D = I + A W A' - H.
  *
- * It is positive unless q is stationary, so short enough steps raise the bound.  If every l is concave, the bound is
- * concave in u and a factor of H^{-1}, and the only stationary q is the best one.
+ * This derivative is positive unless q is stationary, so short enough steps raise the bound.  If every l is concave,
+ * the bound is concave in u and a factor of H^{-1}, and the only stationary q is the best one.
  */
 
 /* Returns minus the bound for N(trial, (C C')^{-1}). */
@@ -29,7 +29,7 @@ static double value(struct laplace *l)
            sum;
 }
 
-/* Computes the gradient r, `toward` = D, and as decrement the root of the bound's derivative in t. */
+/* Computes the gradient r, `toward` = D, and as decrement the root of the bound's derivative in t at 0. */
 static enum status prepare(struct laplace *l)
 {
     const size_t M = (size_t)l->z.M;
@@ -52,9 +52,9 @@ static enum status prepare(struct laplace *l)
     return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* Tries the step t, to G + t toward and its u. Takes the step and returns 1 if the bound rises by a quarter of what
- * its derivative promises (at the top of a parabola it rises by a half), or by a quarter of a nat. The bound has a
- * maximum, so only finitely many steps raise it by a quarter of a nat. */
+/* Tries a step of length t: G + t toward, and the u that follows. Makes the step and returns 1 if the bound rises by
+ * 1/4 nat, or by 1/4 of t times its derivative (for a parabola, the step to the top gives 1/2). The bound has a
+ * maximum, so only finitely many steps raise it by 1/4 nat. */
 static int try_step(struct laplace *l, double t)
 {
     const size_t M = (size_t)l->z.M;
@@ -112,7 +112,7 @@ enum status laplace_variational(struct laplace *l, double enough, int maxit)
     enum status status = start(l, maxit > 0 ? 60 : 0);
     while (status == STATUS_OK && l->mode.decrement >= enough && l->mode.steps < maxit) {
         const double before = l->mode.decrement;
-        /* tries longer steps again, while the bound has the digits to refuse a step that is too long */
+        /* tries longer steps again, unless a change of the bound may be a rounding error */
         if (before * before > 1e-10 * fabs(l->mode.psi))
             t = t < 0.5 ? 2.0 * t : 1.0;
         while (t > 1e-12 && !try_step(l, t))

@@ -29,13 +29,13 @@ struct lane_rows {
     double *work;   /* scratch of one lane */
 };
 
-/* Returns the number of triangles for a term. */
+/* Returns the number of triangles of a term in lane_rows.values. */
 static size_t triangles(const struct term *t)
 {
     return 1 + (size_t)t->n_factors;
 }
 
-/* Returns the doubles of scratch of one lane, for rows, values, u, q and term_slopes(). */
+/* Returns the doubles of scratch of one lane, for rows, kernel values, u, Q and term_slopes(). */
 static size_t lane_size(const struct kernel *k, size_t n)
 {
     return n * ((size_t)kernel_columns(k) + n + 1 + k->n_theta) +
@@ -143,7 +143,7 @@ static void add_slopes(const struct lane_rows *r)
     }
 }
 
-/* Computes derivatives of T u (vecchia.h): noise u in the log noise, and noise b_l u in coefficient l of its trend. */
+/* Computes T_j u (vecchia.h) for the log noise, noise u, and for the coefficient of column b_l, noise b_l u. */
 static void noise_slopes(const struct lane_rows *r, int q, const double *noise,
                          const double *b, double *of_noise)
 {
@@ -155,7 +155,7 @@ static void noise_slopes(const struct lane_rows *r, int q, const double *noise,
             of_noise[(l + 1) * n + j] = of_noise[j] * b[l * n + j];
 }
 
-/* Overwrites T by its factor.  Returns 0 if T of a lane is not positive definite. */
+/* Overwrites T + diag(noise) by its factor.  Returns 0 if the matrix of a lane is not positive definite. */
 static int factorise(const struct lane_rows *r, const double *noise, double *T)
 {
     const int lanes = r->v->lanes;
@@ -188,7 +188,7 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
     add_terms(&r, T);
     if (!factorise(&r, noise, T))
         return STATUS_EXACT_NOT_PD;
-    w = r.Q + column * p; /* behind the q_j: y, then (L_S^{-1} y_S; r) */
+    w = r.Q + column * p; /* after the q_j: y, which solve() replaces by (w; r) */
     fill(column * p, 0.0, r.Q);
     copy(column, y, w);
     if (u != NULL) {

@@ -14,8 +14,8 @@
  *     dl_i / dtheta_j = (r^2 / D - 1) u'q_j / (2 D) + (r / D) w'q_j                    (score)
  *     E[dl_i dl_i']   = (u'q_j)(u'q_k) / (2 D^2) + (q_j)_S' T_SS^{-1} (q_k)_S / D      (information)
  *
- * The score has expectation 0 at the true parameters, whatever S is.  The log noise of row n may be linear in q
- * numbers b_n.  Coefficient j then has T_j = diag(noise b_j).
+ * The score has expectation 0 at the true parameters, whatever S is.  The log noise may be linear in the q columns of
+ * b.  The coefficient of column b_j then has T_j = diag(noise b_j).
  *
  * Several rows are processed at a time, one in each lane (lanes.h), each with s neighbours.
  */

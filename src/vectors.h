@@ -1,9 +1,9 @@
 #pragma once
 
 /*
- * Types for vectors of doubles.  Compilers like gcc have vectors of two.  Code for wider vectors and for fused
- * multiply-adds is chosen at run time.  gcc on Windows does not align the stack for `four`, which is `two` there.
- * `bits_of_*` is a vector of integers with the same size and number of elements.
+ * Types for vectors of doubles.  Every gcc-like compiler has vectors of two.  Code for wider vectors and for fused
+ * multiply-adds is chosen at run time.  gcc on Windows does not align the stack for vectors of four, so `four` is
+ * `two` there.  `bits_of_*` is a vector of integers with the same size and number of elements.
  */
 #include <stdint.h>
 
