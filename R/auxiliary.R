@@ -105,10 +105,10 @@ print.pfdtc_aux <- function(x, ...) {
 
 # ---- properties of a description ---------------------------------------------------------------------------------
 
-# Returns TRUE if a fit with this auxiliary distribution keeps the reference posterior from which it was made.
+# Returns TRUE if a fit stores the reference posterior from which `aux` was made.
 aux_keeps_reference <- function(aux) isTRUE(aux_kinds[[aux$kind]]$keeps_reference)
 
-# Completes the sizes that the user left open, from n rows, m inducing points and (`made`) points of the reference.
+# Sets missing sizes of `aux`, given n rows, m inducing points and `made` inducing points of an earlier reference.
 fill_aux <- function(aux, n, m, made = NULL) {
   if (!is.null(aux$start)) aux$start <- fill_aux(aux$start, n, m)
   fill <- aux_kinds[[aux$kind]]$fill
@@ -142,12 +142,12 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
 
 # ---- the kinds ------------------------------------------------------------------------------------------------------
 
-# Makes the auxiliary distribution that `how` describes, from data and m inducing points. Where it uses a random sample,
-# the rows are drawn before equal rows are merged. For aux_reference(), `reference` is a posterior of the same model.
+# Makes the auxiliary distribution that `how`, such as aux_sor(), describes. `m` is the number of inducing points of the
+# fit. aux_reference() uses `reference`, a posterior under the same model, or computes one if it is NULL.
 make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL) {
   aux <- aux_kinds[[how$kind]]$make(how, data, model, m, control, reference)
   aux$made_from <- fingerprint(data)
-  # Keep its low-rank functions b(x) = W'k(U, x) at the rows, if that takes at most half of the scratch memory.
+  # Store b(x) = W'k(U, x) at the rows if this matrix takes at most half of the memory allowed for scratch.
   memory <- if (is.null(control)) getOption("pfdtc.memory", 2^27) else control$memory
   kept <- !is.null(aux$W) && 8 * ncol(aux$W) * as.double(nrow(data$x)) <= memory / 2
   rows <- engine_rows(data)
@@ -155,7 +155,7 @@ make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL
   aux
 }
 
-# Returns an entry of aux_kinds for a distribution made from a subset of the rows, random or given.
+# Returns an element of aux_kinds (below) for a distribution made from a subset of the rows, random or given.
 made_from_rows <- function(what, make) {
   list(objective = "pf", make = make, fill = function(how, n, ...) {
     if (is.null(how$rows) && is.null(how$size)) how$size <- min(ceiling(n / 10), 1000)
@@ -168,13 +168,12 @@ made_from_rows <- function(what, make) {
 
 # Each kind of auxiliary distribution has these elements:
 #
-#   objective        the engine's name of the pF objective under it
+#   objective        the name, in the C code, of the pF objective under this distribution
 #   text(how)        the words that print() shows
 #   make(how, data, model, m, control, reference)  makes the distribution, see low_rank_auxiliary()
-#   fill(how, n, m, made)  completes a size that depends on the data, see fill_aux()
-#   keeps_reference  TRUE if the fit keeps the reference posterior
+#   fill(how, n, m, made)  sets a size that depends on the data, see fill_aux()
+#   keeps_reference  TRUE if the fit stores the reference posterior
 aux_kinds <- list(
-  # The mean of this kind is the exact posterior mean at the rows. The objective does not need its values.
   white = list(objective = "white", text = function(how) {
     sprintf("exact posterior mean plus white noise with %sthe noise variance",
             if (how$variance == 1) "" else sprintf("%s times ", format(how$variance)))
@@ -192,7 +191,7 @@ aux_kinds <- list(
     sprintf("SoR posterior on the inducing points, renewed every %d iterations; start: %s", how$every,
             format(how$start))
   }, make = function(how, ...) aux_kinds[[how$start$kind]]$make(how$start, ...)),
-  # This is the SoR posterior on points that need not be rows.
+  # This is the SoR posterior on the points how$z, which need not be rows.
   points = list(objective = "pf", make = function(how, data, model, m, control, ...) {
     sor_on_points(data, how$z, model, control)
   }),
@@ -229,7 +228,7 @@ aux_kinds <- list(
     low_rank_auxiliary(U, W, sign, mean, p, model, how$label)
   }))
 
-# Returns the rows of data$x (after merging) that the auxiliary distribution is made from.
+# Returns the numbers of the rows of data$x to use. how$rows numbers rows as before the merging of equal rows.
 auxiliary_rows <- function(how, data) {
   n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
   rows <- how$rows
@@ -243,9 +242,9 @@ auxiliary_rows <- function(how, data) {
   if (is.null(data$group)) rows else unique(data$group[rows])
 }
 
-# Returns the SoR posterior with inducing points U as an auxiliary distribution: covariance b(x)'b(x'), with b(x) =
-# sqrt(s2) C^{-1} L^{-1} k(U, x) and C C' = s2 I + G. Points without residual prior variance are dropped first, because
-# they only worsen the conditioning. With how$samples (random paths) or how$tail (leading directions), b is shorter.
+# Returns the SoR posterior with inducing points U as an auxiliary distribution. Its covariance is b(x)'b(x') with
+# b(x) = sqrt(s2) C^{-1} L^{-1} k(U, x), where s2 is the noise variance, L L' = k(U, U) and C C' = s2 I + G. G = A A' is
+# a sum over rows, with A = L^{-1} k(U, X). Points without residual prior variance are dropped for better conditioning.
 sor_on_points <- function(data, U, model, control = NULL, how = NULL, m = NULL) {
   U <- choose_greedy(U, nrow(U), model$kernel, Inf)$z
   sor_auxiliary(native_posterior(U, data, model, jitter = 0, control = control), U, model, how, m)
@@ -256,24 +255,24 @@ sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {
   W <- if (is.null(how$tail) || how$tail == 0) {
     sqrt(noise) * solve_t(post$L, t(forwardsolve(post$C, diag(nrow(U)))))
   } else {
-    # Take the leading directions of the covariance a'(I + G/s2)^{-1} a: eigenvectors of G with eigenvalues g_j, ordered
-    # by their share w_j = g_j / (1 + g_j/s2) of the trace. At least m are kept, and more until the omitted trace is at
-    # most `tail` times that beyond the first m.
+    # Reduce the rank of the covariance. The eigenvector of G with eigenvalue g_j adds w_j = g_j / (1 + g_j/s2) to the
+    # trace of the covariance at the rows. At least m eigenvectors are kept, and more until the omitted trace is at most
+    # `tail` times the trace beyond the first m.
     axes <- eigen(post$G, symmetric = TRUE)
     g <- pmax(axes$values, 0)
     w <- g / (1 + g / noise)
-    beyond <- rev(cumsum(rev(w))) - w # trace beyond each direction
+    beyond <- rev(cumsum(rev(w))) - w # trace beyond each eigenvector
     m <- min(m, length(w))
     r <- max(m, which(beyond <= how$tail * beyond[m])[1L])
     solve_t(post$L, axes$vectors[, seq_len(r), drop = FALSE] / rep(sqrt(1 + g[seq_len(r)] / noise), each = nrow(U)))
   }
-  if (!is.null(how$samples)) { # random paths have this covariance on average
+  if (!is.null(how$samples)) { # the expected covariance of random paths is W W'
     W <- W %*% matrix(stats::rnorm(ncol(W) * how$samples), ncol(W)) / sqrt(how$samples)
   }
   low_rank_auxiliary(U, W, rep(1, ncol(W)), solve_t(post$L, post$beta), 0L, model, "SoR posterior")
 }
 
-# Returns the posterior on the first m points. Its L, G = A A' and A y are leading parts of those in `post`.
+# Returns the factors of the DTC posterior on the first m inducing points of `post` (symbols: sor_on_points()).
 first_points <- function(post, m, noise) {
   i <- seq_len(m)
   G <- post$G[i, i, drop = FALSE]
@@ -281,7 +280,8 @@ first_points <- function(post, m, noise) {
   list(L = post$L[i, i, drop = FALSE], G = G, C = C, beta = solve_t(C, forwardsolve(C, post$Ay[i])))
 }
 
-# Returns the exact posterior given some rows: k(x, x') - b(x)'b(x'), with b(x) = chol(Kuu + s2/w)^{-1} k(U, x).
+# Returns the exact posterior given the rows U = x[rows, ], with covariance k(x, x') - b(x)'b(x'). Here b(x) = L^{-1}
+# k(U, x), L L' = k(U, U) + s2 diag(1 / w), s2 is the noise variance and w has the weights.
 exact_on_rows <- function(data, rows, model) {
   U <- data$x[rows, , drop = FALSE]
   w <- merged_weights(data)[rows]
@@ -298,8 +298,8 @@ exact_on_rows <- function(data, rows, model) {
 
 solve_t <- function(L, b) backsolve(L, b, upper.tri = FALSE, transpose = TRUE)
 
-# Returns the auxiliary distribution with covariance p k(x, x') + sum_j sign_j b_j(x) b_j(x'), b(x) = W'k(U, x), and
-# mean mean'k(U, x). The engine takes `mean` as a last column of W.
+# Returns the auxiliary distribution with mean mean'k(U, x) and covariance p k(x, x') + sum_j sign_j b_j(x) b_j(x'),
+# where b(x) = W'k(U, x). The C code reads `mean` as the last column of W.
 low_rank_auxiliary <- function(U, W, sign, mean, p, model, label) {
   W <- cbind(W, mean, deparse.level = 0)
   dimnames(W) <- NULL

@@ -13,8 +13,8 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
             hint = "The density ratio of its auxiliary distribution is infinite, or there is none.")
   if (effort == "reference") reference <- find_reference(fit, reference, m2)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
-  # Use a posterior on the distinct points if the jitter of p is below rounding errors. Its jitter and residual prior
-  # variance are no smaller, so its bounds are larger but still valid.
+  # If the jitter of p is too small to cover rounding errors, bound a posterior on the distinct points instead. A larger
+  # jitter and a larger residual prior variance only increase the bounds, so these hold for p too.
   own <- if (p$jitter >= safe_jitter(nrow(p$z))) {
     replace(p, "norms", list(fast_norms(p)))
   } else {
@@ -33,10 +33,10 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   out
 }
 
-# Returns upper bounds on the theorem's eps_mean, eps_cov and the root eps of the sum of their squares. With norms of
-# the DTC posterior `own` and c = y'v:
-#   eps_mean^2 <= y'v - y'w <= min(c |v|_E^2 / (c + |v|_E^2), c - least),   eps_cov^2 <= t / s2.
-# Here `least` is a lower bound on y'w, and the symbols are those at the head of certify-norms.R.
+# Returns upper bounds on the theorem's eps_mean, eps_cov and eps = sqrt(eps_mean^2 + eps_cov^2) for the DTC posterior
+# `own`. With c = y'v and the symbols at the head of certify-norms.R,
+#   eps_mean^2 <= y'v - y'w <= min(c |v|_E^2 / (c + |v|_E^2), c - least),   eps_cov^2 <= t / s2,
+# where `least` is a lower bound on y'w.
 theorem_eps <- function(own, least) {
   q <- quadratic_bracket(own$factors, own$norms, own$model)
   c <- q$upper
@@ -47,8 +47,8 @@ theorem_eps <- function(own, least) {
   list(eps = sqrt(mean2 + cov2), eps_mean = sqrt(mean2), eps_cov = sqrt(cov2))
 }
 
-# Returns the theorem's bounds at the rows `new`, in units of y. To the bound for the DTC posterior `own` are added the
-# rounding error of its predictions and their distance from the predictions of p.
+# Returns the theorem's bounds at the rows `new`, as error_bounds() does. Each is the bound for the DTC posterior `own`,
+# plus the rounding error of the predictions of `own`, plus their distance from the predictions of p.
 theorem_frame <- function(p, own, eps, new) {
   fit <- p$fit
   k <- prior_at(own$model, new$x)
@@ -76,9 +76,9 @@ theorem_frame <- function(p, own, eps, new) {
   out
 }
 
-# Returns bounds on the rounding errors of mean, sd, variance and SoR variance at the rows x. For the mean, it is the
-# certificate's error bound with the approximation error |w|_E set to 0. `wide` bounds the effect of errors of the
-# features A (section 10 of the theory vignette).
+# Returns bounds on the rounding errors of the mean, sd, variance and SoR variance that the posterior `own` predicts at
+# the rows x. r is the result of native_certify(). The bound on the mean is certify()'s with |w|_E = 0, that is without
+# approximation error, plus the effect of rounding in the features A (section 10 of the theory vignette).
 prediction_rounding <- function(own, r, x) {
   model <- own$model
   noise <- model$noise
@@ -105,7 +105,7 @@ prediction_rounding <- function(own, r, x) {
 
 # ---- the density ratio of a subset ----------------------------------------------------------------------------------
 
-# Returns the exact posterior of the rows of aux_subset(), for the scaled response.
+# Returns the exact posterior given the rows of aux_subset(), in units of the cleaned response.
 subset_posterior <- function(fit, data) {
   rows <- fit$aux_rows
   some <- list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = merged_weights(data)[rows])
@@ -113,9 +113,9 @@ subset_posterior <- function(fit, data) {
   new_posterior("exact", model, NULL, some, x = some$x, factors = native_exact(some, model))
 }
 
-# Bounds the log density ratio of the exact posterior pi and the posterior nu given a subset of rows (theory vignette):
-# log |d pi / d nu| <= log Z_nu - (sum over the other rows of log(2 pi s2 / w)) / 2 - log Z. Z and Z_nu are the marginal
-# likelihoods of all rows and of nu's rows. Returns this bound and those on eps_mean and eps_cov.
+# Returns `log_density_ratio`, a bound on the log density ratio of the exact posterior to nu, the posterior given a
+# subset of rows: log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z and Z_nu are the marginal
+# likelihoods of all rows and of the subset. `log_eps` is the log of the paper's bound that follows (theory vignette).
 ratio_bound <- function(fit, p, reference) {
   lower <- evidence_bounds(fit)[["lower"]]
   if (!is.null(reference)) lower <- max(lower, evidence_bracket(reference, NULL)[["lower"]])
@@ -136,9 +136,9 @@ ratio_bound <- function(fit, p, reference) {
   list(log_density_ratio = ratio, log_eps = log_eps, vacuous = vacuous, note = note)
 }
 
-# Estimates the largest density ratio of the exact posterior and nu by importance sampling. Draws of f from nu at the
-# other rows get the weight prod N(y_n; f_n, s2 / w_n). The ratio is weight / mean weight, so at most prod (2 pi s2 /
-# w_n)^{-1/2} / mean weight. Without that constant in the weights, it is at most 1 / mean weight.
+# Estimates the log of the largest density ratio of the exact posterior to nu by importance sampling. Draws of f from nu
+# at the rows outside the subset get the weight prod_n exp(-w_n (y_n - f_n)^2 / (2 s2)) <= 1. The density ratio is
+# weight / (mean weight), at most 1 / (mean weight). `density_ratio_ess` is the effective number of draws.
 estimate_density_ratio <- function(fit, data, samples) {
   rest <- seq_along(data$y)[-fit$aux_rows]
   n <- length(rest)
@@ -225,7 +225,7 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
     bound <- (m * (1 + log(noise)) - noise * sum(forwardsolve(C, diag(m))^2) - sum(fit$factors$beta^2)) / 2 -
       sum(log(diag(C)))
   }
-  if (length(rest)) { # -sum E log N(y_n; f_n, s2 / w_n) over the rows that `bound` omits, in units of y
+  if (length(rest)) { # subtract -sum E log N(y_n; f_n, s2 / w_n) over the rows that `bound` omits, in units of y
     p <- posterior_values(posterior_of(fit), data$x[rest, , drop = FALSE])
     w <- merged_weights(data)[rest]
     bound <- bound - (sum(log(2 * pi * noise / w) / 2 + w * ((data$y[rest] - p$mean)^2 + p$var) / (2 * noise)) +
@@ -234,7 +234,7 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
   max(exact$evidence - bound, 0) # rounding may make it negative
 }
 
-# Returns the mean over the rows of the KL divergence of the normals in b from those in a (lists of mean and var).
+# Returns the mean over the rows of KL(a || b), for normal distributions a and b (lists of mean and var).
 kl_marginal <- function(a, b) {
   ratio <- a$var / b$var
   mean((ratio - 1 - log(ratio) + (a$mean - b$mean)^2 / b$var) / 2)
@@ -273,8 +273,7 @@ divergence_aux <- function(given, fit, data, model) {
   check_same_model(given, fit, "nu", "fit")
   p <- posterior_of(given)
   if (inherits(p, "near")) p <- posterior_on_points(p)
-  # Write the posterior's covariance, for the response of `fit`, as p k + sum_j s_j b_j b_j, where p is 0 or 1 and each
-  # b_j is linear in k(U, .).
+  # Convert the factors of the posterior to units of the cleaned response of `fit`.
   post <- p$factors
   unit <- p$model$scale / fit$scale
   post$L <- (if (inherits(p, "exact")) cholesky_of(p) else post$L) * unit
@@ -287,7 +286,7 @@ divergence_aux <- function(given, fit, data, model) {
   }
   sor <- sor_auxiliary(post, p$z, model)
   if (p$sor) return(sor)
-  nystrom <- t(forwardsolve(post$L, diag(n))) # prior minus Nystrom part, then the SoR covariance
+  nystrom <- t(forwardsolve(post$L, diag(n))) # DTC covariance: prior - Nystrom approximation + SoR covariance
   low_rank_auxiliary(p$z, cbind(nystrom, sor$W[, seq_len(n)]), rep(c(-1, 1), each = n), sor$W[, n + 1L], 1L, model,
                      "DTC posterior")
 }

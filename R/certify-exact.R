@@ -1,11 +1,11 @@
 # Computes the mean of the exact GP, by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y. Here K is the
 # kernel matrix, s2 the noise variance, W the diagonal matrix of weights. Rounding errors are bounded as well.
 
-# Computes a correction of the reference's mean towards the exact mean, by solve_exact(). goal(near) returns a function
-# of the state of solve_exact() that is at most 1 when the correction suffices; `near` is TRUE if nearest neighbours
-# precondition. There are at most budget$passes passes over all pairs of rows, within budget$left() seconds, starting
-# from the correction `from`. If `sharp`, the bounds cost another pass. Returns the correction with steps, stalled and
-# stopped of solve_exact(). Returns NULL if there is no goal or no time.
+# Returns a correction of the reference's mean towards the exact mean, see correct_residual(), with `steps`, `stalled`
+# and `stopped` of solve_exact(). Returns NULL if there is no goal or no time.
+#   goal     goal(near) returns `ratio` of solve_exact(); near = TRUE if nearest neighbours precondition
+#   budget   at most budget$passes passes over all pairs of rows, within budget$left() seconds
+#   from     an earlier correction to improve, or NULL
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
   if (is.null(goal)) return(NULL)
   n <- nrow(data$x)
@@ -35,18 +35,18 @@ data_in_scale <- function(fit, other) {
 
 norm2 <- function(v) sqrt(sum(v^2))
 
-# Solves (K + s2 I) v = y by conjugate gradients; K and y include the weights. The matrix B = Q + s2 I preconditions,
-# where Q is the reference's inducing-point approximation of K, unless a function `precondition` is given. The
-# iterations end
+# Solves (K + s2 I) v = y by conjugate gradients; K and y include the weights. The preconditioner is the inverse of
+# B = Q + s2 I unless a function `precondition` is given. Q is the reference's inducing-point approximation of K.
+# ratio(s) is the certified error over its goal. It depends on the state s = list(v, r, c, w_E): r = y - (K + s2 I) v,
+# c = r'B^{-1} r, and w_E >= sqrt(w'(K - Q) w) for w = (K + s2 I)^{-1} r, or NA. The iterations end
 #
-#   * if ratio(s) <= 1. ratio(s) is the factor by which the certificate is still too large. The state s has v, the
-#     residual r = y - (K + s2 I) v, c = r'B^{-1} r, and w_E, a bound on the norm of (K + s2 I)^{-1} r in K - Q (or NA);
-#   * after `most` steps, or if in_time() is FALSE before another pass over all pairs of rows;
-#   * if `keep` is TRUE, at an interrupt or R's time limit, whose name is returned as `stopped`;
+#   * if ratio(s) <= 1, or after `most` steps;
+#   * if in_time() is FALSE before another pass over all pairs of rows;
+#   * if `keep` is TRUE, at an interrupt or R's time limit (`stopped` is then "interrupted" or "R's time limit");
 #   * if the residual is no larger than its rounding error (`stalled`).
 #
-# The bound sqrt(c) may increase in a step, so the iterate v with the smallest bound is returned. The result is list(v,
-# residual, error, steps, passes, went, stalled, stopped), where `went` has sqrt(c) after each pass.
+# The error bound sqrt(c) may increase in a step, so the v with the smallest bound is returned. `error` has the bounds
+# of residual_rounding(), `passes` is the number of products with K, and `went` has sqrt(c) after each pass.
 solve_exact <- function(reference, data, most, ratio, from = NULL, keep = FALSE, precondition = NULL,
                         in_time = function() TRUE) {
   enough <- function(s) isTRUE(ratio(s) <= 1)
@@ -112,7 +112,7 @@ exact_system <- function(reference, data) {
   passes <- 0L
   product <- function(v) {
     passes <<- passes + 1L
-    # For rows on workers, `products` computes K v there. K includes the weights.
+    # For rows on worker processes, data$products() computes the product there.
     Kv <- if (is.null(data$products)) native_kernel_matvecs(model$kernel, data$x, data$weights, v, control) else
       root * data$products(model$kernel, root * v, control)
     Kv + model$noise * v
@@ -124,10 +124,10 @@ exact_system <- function(reference, data) {
   list(y = root * data$y, noise = model$noise, product = product, by_B = by_B, passes = function() passes)
 }
 
-# Returns the state after a step of conjugate gradients along z = B^{-1} r, with Kz = (K + s2 I) z and zr = z'r. Polak
-# and Ribiere's formula allows an inexact B^{-1}. `carried` bounds the length of the vectors summed in Kp.
+# Returns the state after a step of conjugate gradients. z is the preconditioned residual, Kz = (K + s2 I) z, zr = z'r,
+# p the search direction, Kp = (K + s2 I) p. p is a weighted sum of vectors z; `carried` is this sum of their norms.
 next_solution <- function(now, z, Kz, zr) {
-  along <- if (is.null(now$p)) 0 else sum(z * (now$r - now$r_before)) / now$zr
+  along <- if (is.null(now$p)) 0 else sum(z * (now$r - now$r_before)) / now$zr # Polak and Ribiere's formula
   p <- z + if (along > 0) along * now$p else 0
   Kp <- Kz + if (along > 0) along * now$Kp else 0
   carried <- if (along > 0) along * now$carried + norm2(z) else norm2(z)
@@ -147,7 +147,7 @@ stop_by <- function(expr, keep = TRUE) {
 }
 
 # Returns a line of progress: passes so far, and seconds left. `went` has the error bound after each pass, `ratio` is
-# the factor by which the certificate is too large, and `seconds` the time so far.
+# the certified error over its goal, and `seconds` is the time so far.
 passes_ahead <- function(went, ratio, seconds) {
   steps <- length(went) - 1L
   said <- sprintf("%d passes over all pairs of rows", steps)
@@ -157,8 +157,8 @@ passes_ahead <- function(went, ratio, seconds) {
           if (is.null(left)) "" else sprintf(", about %.0f s left", left * seconds / steps))
 }
 
-# Estimates how many more passes reduce the last element of `went`, error bounds by pass, to `share` times its value.
-# The rate is that of the last five passes. Returns NULL if they do not decrease.
+# Estimates how many more passes multiply the error bound by `share`, at the rate of the last five bounds. `went` has
+# the bound after each pass so far. Returns NULL if these bounds hardly decrease.
 passes_until <- function(went, share) {
   went <- utils::tail(went, 5L)
   rate <- if (length(went) < 2L) 0.5 else (went[length(went)] / went[1L])^(1 / (length(went) - 1))
@@ -170,8 +170,8 @@ passes_until <- function(went, share) {
 
 # Returns the correction of the reference's mean by an approximate solution u of (K + s2 W^{-1}) u = y. For any u, the
 # exact mean at x is k_x'u plus the exact mean for the response r = y - (K + s2 W^{-1}) u, which the reference
-# certifies. The result has u, r, the reference's sums and norms for r, and bounds on rounding errors. If `sharp`, a
-# pass over all pairs of rows gives a smaller norm.
+# certifies. The result has u (`v`), r (`residual`), the reference's sums and norms for the response r, and bounds on
+# rounding errors. If `sharp`, another pass over all pairs of rows gives smaller norms.
 correct_residual <- function(reference, data, state, sharp = TRUE) {
   model <- model_of(reference)
   root <- root_weights(data)
@@ -197,7 +197,7 @@ product_growth <- function(n, block) {
 
 # Bounds the rounding errors of r = y - (K + s2 W^{-1}) v (`residual`), which accumulate because each step updates r,
 # and of k_x'v / sqrt(k(x, x)) (`sum`). `travelled` is c(v, r): the sum of the norms of all vectors that were multiplied
-# by K, and of all that were added to r.
+# by K, and the sum of the norms of all vectors that were added to r.
 residual_rounding <- function(reference, y, travelled) {
   eps <- .Machine$double.eps
   model <- model_of(reference)
@@ -234,8 +234,8 @@ corrected_mean <- function(reference, correction, data, fun) {
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
 }
 
-# Bounds the error of the corrected mean by rounding in r and in k_x'u (see correct_residual()). Corrections saved by
-# version 0.1.0 lack the element `error` with separate bounds.
+# Bounds the error of the corrected mean that comes from rounding in r and in k_x'u (see correct_residual()).
+# Corrections saved by version 0.1.0 lack separate bounds, the element `error`.
 carried_rounding <- function(correction, model, data, fun, var_upper) {
   most <- prior_most(model, data$x)
   # `size` is the largest ratio of the prior sd at the new rows, or of functionals, to the largest prior sd at the data.
@@ -246,8 +246,8 @@ carried_rounding <- function(correction, model, data, fun, var_upper) {
   pmin(correction$rounding * size, sqrt(var_upper / model$noise) * error$residual + sqrt(most * size^2) * error$sum)
 }
 
-# Returns a lower bound on y'(K + s2 I)^{-1} y from a DTC posterior with norms. If its mean is corrected by u, one pass
-# over all pairs of rows gives another: 2 u'y - u'(K + s2 I) u.
+# Returns a lower bound on y'(K + s2 I)^{-1} y from a DTC posterior with norms. If the posterior has a correction u of
+# its mean, another pass over all pairs of rows gives a second lower bound, 2 u'y - u'(K + s2 I) u.
 least_quadratic <- function(post, data) {
   model <- model_of(post)
   noise <- model$noise
@@ -265,21 +265,21 @@ least_quadratic <- function(post, data) {
 
 # ---- the preconditioner ---------------------------------------------------------------------------------------------
 
-# Preconditions (K + s2 I) v = r by inducing points and nearest neighbours. The triangular F decorrelates each row from
-# its nearest earlier rows under the residual prior. A has the features of the inducing points. The preconditioner
+# The preconditioner of (K + s2 I) v = r combines inducing points Z and nearest neighbours. With L L' = k(Z, Z) and
+# A = L^{-1} k(Z, X), F is triangular, and F'F approximates (K - A'A + s2 I)^{-1} by nearest earlier rows. The matrix
 #   F'(I - (F A') P^{-1} (F A')') F,   P = I + A F'F A',
-# is positive definite. A product costs O(n (s + m)) for s neighbours and m points.
+# is positive definite and approximates (K + s2 I)^{-1}. A product costs O(n (s + m)) for s neighbours and m points.
 
-# Returns TRUE if near_preconditioner() is better than the reference's inducing points: for groups with many levels, and
-# for rough kernels whose residual prior variance is large. Inducing points then need more steps.
+# Returns TRUE if near_preconditioner() needs fewer steps than the reference's inducing points: for groups with many
+# levels, and for rough kernels with a large residual prior variance.
 precondition_by_near_rows <- function(reference, data) {
   model <- model_of(reference)
   rough <- is_rough(model$kernel) && reference$nobs > 400 && reference$norms$t > 100 * model$noise
   rough || has_many_levels(model, data$x)
 }
 
-# Returns the preconditioner as a function of the vector r. `size` has its numbers of points and of neighbours of each
-# row. With 200 points, conjugate gradients need 1.5 to 2 times as many passes (bench/README.md).
+# Returns the preconditioner as a function of the vector r. `size` has the number of inducing points and the number of
+# neighbours of each row. With 200 points, conjugate gradients need 1.5 to 2 times as many passes (bench/README.md).
 near_preconditioner <- function(reference, data, size = c(points = 800L, rows = 40L)) {
   model <- model_of(reference)
   control <- reference$control
@@ -299,8 +299,8 @@ near_preconditioner <- function(reference, data, size = c(points = 800L, rows = 
 
 # ---- the exact posterior --------------------------------------------------------------------------------------------
 
-# Returns exact_interval() of functionals by the exact posterior. Returns NULL if it would take more than `seconds` or
-# 1/16 of the memory allowed.
+# Returns exact_interval() for the functionals, or NULL if the exact posterior would take more than `seconds` or more
+# than 1/16 of the memory allowed.
 exact_if_cheap <- function(fit, fun, seconds) {
   n <- as.double(nrow(fit$data$x))
   # Factorisations and triangular solves take three times as long per flop as products.
@@ -310,10 +310,10 @@ exact_if_cheap <- function(fit, fun, seconds) {
   if (!is.null(exact)) exact_interval(exact, fun)
 }
 
-# Returns intervals for functionals of the exact posterior that contain its rounding errors. The computed Cholesky
-# factor is that of K + s2 W^{-1} + Delta, with Delta at most growth n relative to the diagonal D. With weights h of the
-# exact mean, the mean errs by h'Delta alpha and the variance by h'Delta h. |D^{1/2} h| is first bounded, and computed
-# only if the bound is too large (theory vignette, section 10). `fun$size` takes the place of k(x, x).
+# Returns intervals for the mean and sd of functionals under the exact posterior p, which allow for rounding. With D the
+# diagonal of K + s2 W^{-1}, the computed Cholesky factor is that of K + s2 W^{-1} + Delta, |D^{-1/2} Delta D^{-1/2}| <=
+# growth n. With alpha = (K + s2 W^{-1})^{-1} y and h = (K + s2 W^{-1})^{-1} k_x, the mean errs by h'Delta alpha and the
+# variance by h'Delta h. |D^{1/2} h| is computed only if an upper bound is too large (theory vignette, section 10).
 exact_interval <- function(p, fun) {
   model <- p$model
   alpha <- p$factors$alpha
@@ -344,7 +344,7 @@ exact_interval <- function(p, fun) {
   lapply(interval, in_units, model = model)
 }
 
-# Estimates the seconds for `flops` of matrix products and a number of kernel values. The speed of each is measured once
+# Estimates the seconds for `flops` operations of matrix products and for `kernel_values`. Both speeds are measured once
 # in a session, which takes some milliseconds.
 seconds_for <- function(fit, flops, kernel_values = 0) {
   kernel <- fit$kernel

@@ -1,8 +1,8 @@
-# Certifies fits with non-Gaussian likelihoods: bounds the distance between the Laplace posterior on inducing points
-# (mode fh) and that of the exact GP (mode f*). At fh, let g and -W be the first two derivatives of the log likelihood
-# at the rows, u the whitened mode, A the features of inducing points, r = u - A g and E = K - A'A. Starred symbols
-# belong to f*. Wb averages W between both modes, and |g|_E^2 = g'E g. For functionals with features a and weights h
-# under Wb,
+# Certifies fits with non-Gaussian likelihoods: bounds the distance between the mode fh of the Laplace posterior on
+# inducing points Z and the mode f* of the exact GP's. With L L' = k(Z, Z), let A = L^{-1} k(Z, X), E = K - A'A and
+# |g|_E^2 = g'E g. At fh, let g and -W be the first two derivatives of the log likelihood at the rows, L u the mode at Z
+# and r = u - A g. Wb is the average of W between both modes. With row weights Wb, h'y is the posterior mean at x of
+# responses y. With a = L^{-1} k(Z, x),
 #
 #   f*(x) - fh(x) = <(1, -h), (0, g)>_E - (a - A h)'r    (theory vignette).
 #
@@ -12,15 +12,15 @@
 #   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup an upper bound on the variance, vS the SoR variance,
 #   second  a bound by E(x, x) and the norm of h in E, smaller if W varies little between the modes.
 #
-# The crude bound at the rows gives a range of f, hence of W, hence the other bounds and a narrower range of f.
+# The crude bound at the rows gives a range of f, hence of W. This range gives the other bounds, and a narrower range.
 
-# Returns intervals of the exact GP's mode (or mean) and sd at functionals, for a Laplace fit. `m2` is the number of
-# inducing points of a reference, if one has to be computed.
+# Returns intervals for functionals under the exact GP's Laplace posterior: of the mode (or mean) and the sd. `m2` is
+# the number of inducing points of a reference, if one has to be computed.
 mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   check_posterior(fit, "certificate", what = "A certificate")
   if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind, TRUE)
   tell <- stage_line("certify", fit$control$progress)
-  kept <- effort == "reference" && !is.null(reference) # prefer the kept reference, which has far more inducing points
+  kept <- effort == "reference" && !is.null(reference) # the reference has far more inducing points than the fit
   data <- if (effort != "reference" || is.null(reference)) training_data(fit, "fit")
   tell("the fit's own points")
   used <- if (kept) find_laplace_reference(fit, reference)$bounds else laplace_bounds(fit, data, effort == "tight")
@@ -35,8 +35,8 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------
 
-# Returns the list `b` of bounds that distance_of() and mode_interval() read: the mode at the rows (`at`), `g_E`, `r`
-# and `gamma` = sqrt(g_E^2 + r^2), and the posteriors `lo` and `hi` for the ends of the range of W.
+# Returns the list `b` of bounds that distance_of() and mode_interval() read: the mode `at` the rows, `g_E`, `r` and
+# `gamma` of bounds_around(), and the posteriors `lo` and `hi` with the smallest and the largest possible W of each row.
 laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
   b <- bounds_at_mode(fit, data, tight)
   if (!b$sites$concave) return(bound_mode_student(b))
@@ -74,7 +74,7 @@ bounds_at_mode <- function(fit, data, tight) {
   bounds_around(new_bounds(fit, data, z, new_model(fit$kernel, 1), tight, sites, at$jitter), at)
 }
 
-# Returns the initial list `b` of laplace_bounds(). `smooth` is the model whose residual prior covariance is E = K - Q.
+# Returns the initial list `b` of laplace_bounds(). E is the residual prior covariance under the model `smooth`.
 new_bounds <- function(fit, data, z, model, tight, sites, jitter) {
   m <- nrow(z)
   n <- nrow(data$x)
@@ -83,7 +83,7 @@ new_bounds <- function(fit, data, z, model, tight, sites, jitter) {
        enough = 1e-9, stretch = 1)
 }
 
-# Returns the bounds for a Gaussian posterior whose rows have the derivatives g and weights W of `at`.
+# Returns the list `b` for a Gaussian likelihood, whose row weights at$W do not depend on f.
 gaussian_problem <- function(b, at) {
   b <- bounds_around(b, at)
   W <- pmax(at$W, 0)
@@ -91,8 +91,8 @@ gaussian_problem <- function(b, at) {
   replace(b, c("W_lower", "W_upper", "middle", "lo", "hi"), list(W, W, post, post, post))
 }
 
-# Adds to b the bounds that follow from f, g and W at the rows: `g_E` on |g|_E (by groups of rows, or by sum |g_n|
-# sqrt(E_nn)), `r` on the residual |u - A g| with its rounding, and `gamma`, the root of g_E^2 + r^2.
+# Adds bounds to b that follow from f, g and W at the rows (`at`): `g_E` bounds |g|_E and `r` bounds |u - A g|, rounding
+# included; `gamma` = sqrt(g_E^2 + r^2). `t` bounds the trace of W E.
 bounds_around <- function(b, at) {
   b$at <- at
   W <- pmax(at$W, 0)
@@ -103,7 +103,7 @@ bounds_around <- function(b, at) {
   b$W_top <- max(abs(at$W))
   b$t <- (1 + b$growth) * sum(W * (at$left + b$slack * b$most))
   groups <- min(n, if (b$tight) n else max(m, m^2 %/% 16))
-  own <- list(L = at$L, C = at$C, beta = numeric(m)) # as v, the norms take g
+  own <- list(L = at$L, C = at$C, beta = numeric(m)) # v of native_norms() is then g
   norms <- native_norms(own, b$z, list(x = b$data$x, y = g), b$smooth, sample.int(n), groups, 0, b$fit$control)
   by_row <- sum(abs(g) * sqrt(b$at$left + b$slack * b$most))
   b$g_E <- (1 + b$growth) * min(norms$T1, by_row)
@@ -115,7 +115,8 @@ bounds_around <- function(b, at) {
 
 # ---- properties of a posterior; certify-norms.R has the methods for effects ---------------------------------------
 
-# Returns a posterior on the inducing points with these row weights. If `norms`, it has upper bounds for certificates.
+# Returns the Gaussian posterior on the inducing points with these row weights, with the result of posterior_norms() if
+# `norms` is TRUE.
 weighted_posterior <- function(b, weights, norms) UseMethod("weighted_posterior")
 
 weighted_posterior.default <- function(b, weights, norms) {
@@ -127,8 +128,8 @@ weighted_posterior.default <- function(b, weights, norms) {
 
 weighted_or_null <- function(b, ...) tryCatch(weighted_posterior(b, ...), pfdtc_error_numerical = function(e) NULL)
 
-# Returns list(sor_variance, unexplained, var_lower, var_upper) of functionals: variance by inducing points, residual
-# prior variance, and bounds on the exact variance. For fits with groups the variance of new levels is omitted.
+# Returns list(sor_variance, unexplained, var_lower, var_upper) for functionals: the SoR variance, the residual prior
+# variance, and bounds on the exact variance. For fits with groups the variance of new levels is omitted.
 variances_of <- function(b, post, fun) UseMethod("variances_of")
 
 variances_of.default <- function(b, post, fun) certify_with(post$factors, post$norms, b$z, b$model, fun)
@@ -137,9 +138,9 @@ variances_at <- function(b, post, x) variances_of(b, post, values_at(b$model$ker
 
 # ---- the range of W -------------------------------------------------------------------------------------------------
 
-# Adds the list b$between, with bounds `lower` and `upper` on the average W between both modes at each row, if the modes
-# differ by at most e there. `lo` and `hi` are the posteriors with these row weights. `second` is A diag(d^2 / lower)
-# A', where d is the largest distance of the range from W at the fit's mode. It may be NULL.
+# Adds the list b$between, given that both modes differ by at most b$e at the rows. `lower` and `upper` bound Wb, and
+# `lo` and `hi` are the posteriors with these row weights. `second` is A diag(d^2 / lower) A', where d is the largest
+# distance of Wb from W. It is NULL if it cannot be computed.
 with_averages <- function(b) {
   whole <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
   range <- average_curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e, whole)
@@ -157,18 +158,18 @@ with_averages <- function(b) {
   b
 }
 
-# Extends the range of row weights to contain W at the fit's mode, and adds the posteriors `lo` and `hi` with its ends
-# as weights. `hi` is NULL if the upper end exceeds 1e12 per squared unit of f, or the Cholesky factorisation fails.
+# Extends the range (`lower`, `upper`) of row weights to contain W at the fit's mode, and adds the posteriors `lo` and
+# `hi` with these weights. `hi` is NULL if `upper` exceeds 1e12 per squared unit of f or the factorisation fails.
 posteriors_at_ends <- function(b, range) {
   range <- list(lower = pmin(range$lower, b$at$W), upper = pmax(range$upper, b$at$W))
   hi <- if (all(range$upper < 1e12 / b$sites$unit^2)) weighted_or_null(b, range$upper, norms = TRUE)
   c(range, list(lo = weighted_posterior(b, range$lower, norms = TRUE), hi = hi))
 }
 
-# Bounds the mode if W may be negative (Student's t): finds e such that the exact GP has one mode with |f - fh| <= e at
-# the rows. For the smallest W in that box, let P = max(W, 0), N = max(-W, 0), and v_n the largest variance at row n
-# with weights P. The conditions are rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n. The curvature in the
-# box is then at least (1 - rho) times that by P, so the variance grows by at most `stretch` = 1 / (1 - rho).
+# Bounds the mode if W may be negative (Student's t): finds e such that the exact GP has one mode in the box |f - fh| <=
+# e at the rows. With the smallest W in the box, let P = max(W, 0), N = max(-W, 0), and v_n bound the variance at row n
+# with row weights P. The conditions are rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n. The variance in
+# the box is then at most `stretch` = 1 / (1 - rho) times the variance with row weights P.
 bound_mode_student <- function(b) {
   at_rows <- function(b) {
     (1 + b$growth) * sqrt(pmin(variances_at(b, b$lo, b$data$x)$var_upper, prior_at(b$model, b$data$x))) * b$gamma
@@ -195,14 +196,14 @@ bound_mode_student <- function(b) {
   b
 }
 
-# Returns an upper bound on the distance between functionals of the two modes, that of the fit and that of the exact GP.
-# A sum differs by at most the weighted sum of the distances at its rows.
+# Returns an upper bound on |f*(x) - fh(x)| for values f(x) or other functionals. For a weighted sum of values, it is at
+# most the sum of the bounds at its rows times their absolute weights.
 distance_of <- function(b, fun) {
   if (!is.finite(b$stretch)) return(rep(Inf, fun$n))
   values <- fun$kind == "values"
   most <- pmax(b$most, if (values) fun$prior else fun$size)
   prior <- fun$prior + if (values) 0 else b$slack * most
-  between <- b$between %||% b # references of version 0.1.0 have one range only
+  between <- b$between %||% b # references of version 0.1.0 have no bounds on Wb, only on W
   lo <- variances_of(b, between$lo, fun)
   top <- sqrt(pmin(lo$var_upper, prior)) # root of the largest variance
   distance <- if (!response_of(b$fit)$concave) {
@@ -222,7 +223,7 @@ distance_of <- function(b, fun) {
 
 distance_at <- function(b, x) distance_of(b, values_at(b$model$kernel, x))
 
-# Returns the second bound (head of this file) on the distance of the modes at the rows of x, or Inf.
+# Returns the second bound (head of this file) at the rows of x, or Inf. `left` is E(x, x), `top` a bound on the sd.
 second_distance <- function(b, between, x, left, top, most) {
   if (is.null(between$second)) return(Inf)
   E <- sqrt(left + b$slack * most)
@@ -235,13 +236,13 @@ second_distance <- function(b, between, x, left, top, most) {
                     list(b$middle$norms$Psi, between$second, b$middle$factors$G), x,
                     engine_control(nrow(x), b$fit$control))
     root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
-    eta <- root(1L) + sqrt(b$slack * most * b$W_top) * root(3L) # bounds the norm of the weights h in W
+    eta <- root(1L) + sqrt(b$slack * most * b$W_top) * root(3L) # bounds |h|_E for row weights W
     spread <- root(2L)
   }
   (E + eta + sqrt(between$hi$norms$lam) * spread) * (b$g_E + b$r / 2) + top * b$r
 }
 
-# Returns intervals of the mode (without the constant mean) and of the sd of the exact GP's Laplace posterior.
+# Returns intervals for functionals under the exact GP's Laplace posterior: of the mode (less the constant mean) and sd.
 mode_interval <- function(b, fun) {
   if (!fun$n) return(list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric()))
   mean <- if (fun$kind != "values") drop(crossprod(features_of(fun, b$z, b$at$L), b$at$beta)) else
@@ -259,7 +260,7 @@ mode_interval <- function(b, fun) {
 
 # ---- reference and evidence -----------------------------------------------------------------------------------------
 
-# Returns a reference for a Laplace fit: its posterior on m2 inducing points, and the bounds by it. It keeps no rows.
+# Returns a reference for a Laplace fit: a fit on m2 inducing points with its `bounds`, but without the rows.
 laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   check_posterior(fit, "certificate", what = "A certificate")
   n <- nrow(data$x)
@@ -298,8 +299,7 @@ find_laplace_reference <- function(fit, given) {
   given
 }
 
-# Returns bounds on the exact GP's Laplace log marginal likelihood. `psi` is minus log(likelihood times prior) at the
-# mode.
+# Returns bounds on the exact GP's Laplace log marginal likelihood. `psi` is -log(likelihood * prior) at the mode.
 laplace_bracket <- function(b, psi = NULL) {
   at <- b$at
   l <- native_likelihood(b$sites, at$f)[1L, ]

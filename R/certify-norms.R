@@ -1,9 +1,9 @@
-# Computes the norms of DTC posteriors: upper bounds, rounding included, from which exact GPs are certified. Columns of
-# A are features of the rows by the inducing points, Q = A'A, E = K - Q (residual prior covariance), B = Q + s2 I, G = A
-# A', v = B^{-1} y, w = (K + s2 I)^{-1} y, |v|_E^2 = v'E v, beta = (s2 I + G)^{-1} A y, t is the trace of E.
+# Computes the norms of DTC posteriors: upper bounds, rounding included, for certificates. With inducing points Z and
+# L L' = k(Z, Z), let A = L^{-1} k(Z, X), Q = A'A, E = K - Q (residual prior covariance, trace t), B = Q + s2 I,
+# G = A A', v = B^{-1} y, w = (K + s2 I)^{-1} y, |v|_E^2 = v'E v and beta = (s2 I + G)^{-1} A y.
 
-# Returns bounds on rounding errors: `e` for y - A'beta, `row` for A'beta by errors of A, `v` for v (symbols at the head
-# of this file). The computed beta has an error, and |B^{-1} A'| <= 1 / (2 sqrt(s2)).
+# Returns bounds on the norms of rounding errors (symbols: head of this file): `e` in y - A'beta, `row` in A'beta from
+# errors of A, `v` in v. The bound |B^{-1} A'| <= 1 / (2 sqrt(s2)) gives the part of `v` from errors of beta.
 residual_error <- function(p, norms, model) {
   noise <- model$noise
   e <- norms$growth * (sqrt(p$yy) + sqrt(sum(diag(p$G))) * sqrt(sum(p$beta^2)))
@@ -13,16 +13,16 @@ residual_error <- function(p, norms, model) {
   list(e = e, row = row, v = (norms$beta_error / noise + moved) / (2 * sqrt(noise)) + (e + row) / noise)
 }
 
-# Returns the upper bound |v|_E c / (c + |v|_E^2) on |w|_E, where c = y'v. It never exceeds sqrt(c) / 2.
+# Returns an upper bound on |w|_E: |v|_E c / (c + |v|_E^2) with c = y'v, or sqrt(c) / 2 if |v|_E^2 > c.
 bound_w <- function(c, v_E) {
   if (is.na(c) || is.na(v_E)) return(Inf) # numbers overflowed
   if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2
 }
 
-# Returns the norms of a DTC posterior. The norms T1 (for |v|_E) and T2 (for E) are sums over groups of rows. Larger
-# groups are sharper: `fast` takes m rows a group, `tight` all rows, the default as many as cost no more than the
-# posterior. `same` are norms on these points for another response, whose T2 is used. `inner` are norms on some of the
-# points, whose bound on |w|_E holds here too. T1 is omitted with `inner`, or if `sharp` is FALSE.
+# Returns the norms of the DTC posterior p. T1, a bound on |v|_E, and T2, bounds that depend on E alone, are sums over
+# groups of rows. Larger groups give smaller bounds: m rows if `fast`, all rows if `tight`, else norm_groups(). `same`
+# has norms for another response on these points, with the same T2. `inner` has norms on a subset of the points, and its
+# bound on |w|_E holds here too. T1 is omitted with `inner`, or if `sharp` is FALSE.
 posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
                             same = NULL, sharp = TRUE) {
   n <- nrow(data$x)
@@ -33,7 +33,7 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
   finish_norms(norms, p, model, inner)
 }
 
-# Returns the numbers of rows in a group for T1 and for T2 (see posterior_norms()), for m inducing points.
+# Returns the sizes of groups for T1 and T2 (see posterior_norms()) for which norms take no longer than the posterior.
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
 # Returns the norms of some rows, before an allowance for rounding. `size` has the group sizes for T1 and T2.
@@ -53,7 +53,7 @@ norms_merge <- function(a, b) {
        most = max(a$most, b$most))
 }
 
-# Returns the norms of all rows, enlarged for every rounding error. `norms` are the sums of rows_norms().
+# Returns the sums `norms` of rows_norms() over all rows, increased by bounds on all rounding errors.
 finish_norms <- function(norms, p, model, inner = NULL) {
   noise <- model$noise
   m <- nrow(p$G)
@@ -65,7 +65,7 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   out <- list(
     weight = norms$weight, spread = norms$spread, slack = rounding_slack(m, n), most = norms$most,
     growth = growth, vv = norms$vv, Psi = norms$Psi, alpha = sqrt(sum(solve_t(p$L, p$beta)^2)),
-    # This bounds the residual of (s2 I + G) beta = A y, by rounding in the Cholesky factor and in A y.
+    # This bounds the residual of (s2 I + G) beta = A y that comes from rounding in the Cholesky factor and in A y.
     beta_error = growth * (G_norm * beta + sqrt(sum(diag(p$G)) * p$yy)))
   of_rows <- sqrt(out$slack * p$k_sum) # rounding errors of all of A
   out$t <- up * (sqrt(p$t) + of_rows)^2
@@ -75,8 +75,8 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   kappa <- sqrt(out$slack * out$most * out$weight) # rounding of A times a vector of length 1
   kappa_v <- kappa * sqrt(norms$vv)
   out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
-  # y'v is the smallest |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives an upper bound. Errors of A are
-  # bounded by |v|_E and row by row; the smaller bound counts. y'v never exceeds y'y / s2.
+  # y'v is the minimum over beta of |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives an upper bound. Errors of A
+  # are bounded in two ways, by |v|_E or row by row. y'v never exceeds y'y / s2. The smallest of the three is used.
   value <- function(e) up * (e^2 / noise + beta^2)
   e <- sqrt(p$rss) + error$e
   out$c <- min(value(e) + (2 * out$v_E + kappa_v) * kappa_v, value(e + error$row), up * p$yy / noise)
@@ -128,9 +128,8 @@ quadratic_bracket <- function(p, norms, model) {
   list(lower = max(lower, 0), upper = norms$c, least = max(least, 0))
 }
 
-# Bounds the change of a predicted mean, in units of y, by rounding of the responses. The weights h of the mean have |h|
-# <= sqrt(k) / (2 sqrt(s2)). Merged rows count one by one, because their responses may differ. Non-Gaussian fits have
-# s2 = 1 in squared units of f.
+# Bounds the error of the predicted mean at x, in units of y, that comes from rounding of the responses. The mean is h'y
+# with |h| <= sqrt(k(x, x)) / (2 sqrt(s2)). In non-Gaussian fits, s2 is the squared unit of f.
 response_rounding <- function(fit, x) {
   4 * .Machine$double.eps * response_size(fit) * sqrt(prior_most(fit, x) / fit$noise) / 2 / (fit$likelihood$unit %||% 1)
 }
@@ -140,7 +139,7 @@ response_rounding <- function(fit, x) {
 distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 
 # Returns a gp_dtc() fit for the data of `fit`: the DTC posterior on the points z, with its norms. The points must be
-# distinct beyond rounding, as greedy points and those of distinct_points() are. `inner` is such a fit on some of z.
+# distinct beyond rounding, as those of distinct_points() are. `inner` is such a fit on a subset of z.
 dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
   model <- model_of(fit)
   jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
@@ -152,8 +151,8 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
 
 fast_norms <- function(p) posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)
 
-# Returns a DTC posterior with norms on the inducing points of any fit, as a fit. A DTC or SoR posterior is used as it
-# is if its jitter exceeds rounding but does not change results.
+# Returns a fit whose DTC posterior, with norms, has the inducing points of `fit`. The DTC or SoR posterior of `fit` is
+# used if its jitter covers rounding errors without changing results. Otherwise the posterior is computed anew.
 own_posterior <- function(fit) {
   p <- posterior_of(fit)
   near <- inherits(p, "near")
@@ -172,8 +171,8 @@ own_posterior <- function(fit) {
   dtc_on_points(fit, fit$data, distinct_points(z, p$model$kernel), NULL, fast = TRUE)
 }
 
-# Returns mean, variances and their error bounds for functionals from a posterior with norms, in units of the cleaned
-# response. `crossing` has sums over all rows, which narrow the variance.
+# Returns the mean, its error bound, and variances with bounds for functionals, from a posterior with norms and in units
+# of the cleaned response. `crossing` has sums over all rows that give closer bounds on the variance.
 certify_with <- function(factors, norms, z, model, fun, crossing = NULL) {
   native_certify(factors, z, model, norms, fun$x, crossing, if (fun$kind != "values") {
     list(cross = numeric(), features = features_of(fun, z, factors$L), prior = as.double(fun$prior), size = fun$size,
@@ -196,9 +195,9 @@ unknown_intervals <- function(n) {
   list(mean_lower = rep(-Inf, n), mean_upper = rep(Inf, n), sd_lower = numeric(n), sd_upper = rep(Inf, n))
 }
 
-# Returns the intersection of the intervals `inside` with those of `found`, which may also be a list of mean, variance
-# and error bounds. If `rows` is given, `found` has these functionals only. A NaN bound (overflow) is ignored. If two
-# intervals do not meet by rounding alone, their ends are exchanged. If they are further apart, one must be wrong: the
+# Returns the intersection of the intervals `inside` with those of `found` (intervals, or the result of certify_with()).
+# If `rows` is given, `found` has these functionals only. A NaN bound (overflow) is ignored. If two intervals miss each
+# other by no more than rounding, the result is the gap between them. If they are further apart, one must be wrong: the
 # result contains both, with a warning.
 narrow <- function(inside, found, rows = NULL) {
   if (is.null(found$mean_lower)) {
@@ -236,15 +235,15 @@ intersect_brackets <- function(a, b) {
   c(lower = max(a[["lower"]], b[["lower"]]), upper = min(a[["upper"]], b[["upper"]]))
 }
 
-# Certifies fits with groups, whose effects of levels are inducing variables without residual prior variance. So E is
-# the residual covariance of the smooth part. Row n of weight w_n has features f_n (inducing points) and o_n (its level,
-# see effects.h). Its weight in the posterior mean at x is h_n = w_n (f_n'f_x + [same level] o_n'o_x). The rows are
-# divided into blocks b. A block has n_b of the n rows, and n_lb of the n_l rows of level l. With weighted F and O,
+# Certifies fits with groups. The effects of levels are inducing variables, so E is the residual prior covariance of the
+# smooth part, the kernel without groups. Row n of weight w_n has features f_n of inducing points and o_n of its level
+# (effects.h). Its weight in the posterior mean at x is h_n = w_n (f_n'f_x + [same level] o_n'o_x). A block b has n_b of
+# the n rows, and n_lb of the n_l rows of level l. With the columns w_n f_n of F and w_n o_n of O,
 #
 #   |h_x|_E <= sqrt(f_x'Psi f_x) + sqrt(o_x'Psi_l o_x),
 #   Psi = sum_b (n / n_b) F_b E_bb F_b',  Psi_l = sum_b (n_l / n_lb) O_lb E_lb O_lb'.
 
-# Marks the bounds `b` (certify-laplace.R) as those of a fit with groups, and gives them the model of the smooth part.
+# Returns the bounds `b` (certify-laplace.R) with the class for fits with groups, and with the model of the smooth part.
 bounds_with_effects <- function(b) structure(replace(b, "smooth", list(smooth_model(b$model))), class = "with_effects")
 
 # `norms` has the result of effect_forms(), the relative rounding error `inner` of the factors, and the largest weight.
@@ -266,8 +265,8 @@ features_with_effects <- function(b, factors, x) {
 # Rows are summed in blocks of this many rows, as in the norms without groups.
 effect_block <- 200L
 
-# Returns list(all, own, lam, spread): Psi, Psi_l of level l in row l, a bound on the largest eigenvalue of E with
-# weights, and the largest ratio n / n_b. If `diagonal` is given, it replaces E and the ratios are 1.
+# Returns list(all, own, lam, spread): Psi, Psi_l in row l, a bound on the largest eigenvalue of W^{1/2} E W^{1/2} for
+# weights W, and the largest of n / n_b and n_l / n_lb. diag(diagonal), if given, replaces E, and the ratios are 1.
 effect_forms <- function(b, factors, weights, diagonal = NULL) {
   g <- factors$groupings[[1L]]
   level <- numbered(b$data$x, factors$groupings)[, g$column]
@@ -316,7 +315,7 @@ effect_root <- function(b, factors, forms, at) {
     sqrt(pmax(by_level, 0) + rounding * rowSums(abs(own)) * rowSums(o^2))
 }
 
-# Returns list(sor_variance, unexplained, var_lower, var_upper), without the variance of levels that the rows lack.
+# The bounds on the variance omit `new`, the prior variance of effects of levels without rows. `eta` bounds |h_x|_E.
 variances_of.with_effects <- function(b, post, fun) {
   x <- fun$x
   norms <- post$norms
@@ -336,7 +335,7 @@ variances_of.with_effects <- function(b, post, fun) {
        var_upper = pmin(at$sor_variance + room + wide^2, prior - new + slack), new = new)
 }
 
-# Returns the sums of v over the rows of each level, times each column of the grouping's design: effects x levels.
+# Returns a matrix of effects x levels: the sums over the rows of a level of v times a column of the design of group g.
 sums_by_level <- function(g, x, v) {
   sums <- rowsum(t(design_of(g, x)) * v, x[, g$column])
   all <- matrix(0, nrow(g$root), g$levels)
@@ -369,9 +368,9 @@ mode_with_effects <- function(b, factors, sites) {
 # Returns TRUE if the groups have so many levels that inducing points cannot represent them.
 has_many_levels <- function(model, x) has_own_levels(model$kernel) && count_effects(model$kernel, x) > 1000
 
-# Returns a preconditioner for groups with many levels, like near_preconditioner(). It is a function of r that returns
-# (Q + K_g + s2 I)^{-1} r: K_g is the covariance of the groups, and Q that of the smooth part by the inducing points z.
-# The result is (r - mean) / s2, where `mean` is the posterior mean at the rows for the response r.
+# Returns a preconditioner for groups with many levels: a function of r that returns (Q + K_g + s2 I)^{-1} r. K_g is the
+# covariance of the effects of groups, and Q the approximation of the smooth part by inducing points z. The result is
+# (r - mean) / s2, where `mean` is the posterior mean at the rows for the response r.
 effects_preconditioner <- function(z, data, model, control) {
   kernel <- smooth_part(model$kernel)
   z <- distinct_points(z, kernel)

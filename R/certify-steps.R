@@ -1,13 +1,13 @@
-# Certifies by a list of steps, each of which narrows the intervals from the steps before. refine() iterates until they
-# are narrow enough. A step is function(job, fun, inside) and returns the new `inside`.
+# certify() runs a list of steps, each of which narrows the intervals of the earlier steps. A step is a function(job,
+# fun, inside) that returns the new `inside`. refine() iterates until the intervals of the mean are narrow enough.
 #
 #   fun     linear functionals of f (functionals.R), such as values at rows
 #   inside  list(mean_lower, mean_upper, sd_lower, sd_upper), in units of y without the constant mean
-#   job     an environment: the fit, its data, mean and sd (`at`), the reference and the correction of its mean, the
-#           seconds left() and the largest number `most` of functionals in a costly step
+#   job     an environment: the fit, its data, its mean and sd (`at`), the reference, the correction of the reference's
+#           mean, the seconds left(), and `most`, the largest number of functionals in a costly step
 
-# Returns intervals of functionals, with the attributes of certify(). Every call uses the same random numbers, so the
-# steps of a larger `effort` repeat those of a smaller one before they go on.
+# Returns intervals of functionals, with the attributes of certify(). Every call uses the same random numbers, so that
+# a larger `effort` begins with the same intervals as a smaller one and only narrows them.
 #' @export
 posterior_certificate.posterior <- function(p, fun, effort = "reference", reference = p$fit$reference, m2 = NULL,
                                             test_points = NULL, max_seconds = 10, ...) {
@@ -18,7 +18,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   job <- list2env(list(
     fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
     test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds), tight = effort == "tight",
-    # TRUE: inducing points serve the smooth part alone, and the effects of all groups are eliminated.
+    # TRUE: inducing points represent only the smooth part, the kernel without groups.
     by_effects = fun$kind == "values" && !is.null(fit$inducing) && has_own_levels(model_of(fit)$kernel)))
   tell <- stage_line("certify", fit$control$progress)
   inside <- unknown_intervals(fun$n)
@@ -46,8 +46,8 @@ narrowings <- list(
     })
   },
 
-  # Certifies by inducing points of the smooth part and all effects of groups. A reference would need points for each
-  # level. The step is skipped if all intervals are narrow, or if there are more than 1,000 effects.
+  # Certifies by inducing points of the smooth part and all effects of groups. The remaining steps, by a reference with
+  # points for each level, are skipped if intervals are narrower than 1 % of the sd or effects are more than 1,000.
   "more points and all effects" = function(job, fun, inside) {
     if (!job$by_effects) return(inside)
     fit <- job$fit
@@ -65,7 +65,7 @@ narrowings <- list(
 
   reference = function(job, fun, inside) {
     job$reference <- find_reference(job$fit, job$reference, job$m2, job$max_seconds)
-    job$left <- seconds_left(job$max_seconds) # starts the time limit after the reference was computed
+    job$left <- seconds_left(job$max_seconds) # the time limit begins after the reference was computed
     job$most <- max(2000, 2 * job$reference$m)
     job$correction <- if (correction_serves(job$reference, job$data)) job$reference$correction
     if (!fun$n) return(inside)
@@ -74,8 +74,8 @@ narrowings <- list(
     narrow(inside, found)
   },
 
-  # Certifies wide intervals by the exact posterior, if time and memory allow. `inside` before any passes over all pairs
-  # of rows decides which intervals are wide. Otherwise more passes could skip this step and leave wider intervals.
+  # Certifies wide intervals by the exact posterior, if time and memory allow. An interval counts as wide if it was wide
+  # before any passes over all pairs of rows. Otherwise more passes could skip this step and leave wider intervals.
   "exact posterior" = function(job, fun, inside) {
     before <- job$without_passes
     known <- utils::modifyList(inside, as.list(before))
@@ -95,8 +95,8 @@ narrowings <- list(
     narrow(inside, corrected_mean(job$reference, job$correction, job$data, in_scale_of(job, fun)))
   },
 
-  # Narrows wide intervals by kriging (weights on nearest neighbours), the widest first. An interval is wide relative to
-  # the sd and to its distance from the fit. Values of f that are close share neighbours.
+  # Narrows wide intervals by kriging (weights on nearest neighbours), the widest first. An interval is wide if half its
+  # width exceeds 1/20 of `far` (half_and_distance()) or, for the sd, 1/400 of the sd.
   "kriging on nearest neighbours" = function(job, fun, inside) {
     if (kriging_rows() < 1) return(inside)
     excess <- function(what, floor) {
@@ -125,9 +125,9 @@ narrowings <- list(
     inside
   },
 
-  # Narrows intervals of the sd of values f(x) by sums over all rows, 4 n m2 flops for each value (m2 points). An
-  # interval is wide if half its width exceeds 1/20 of its distance from the fit (or of the median distance). If kriging
-  # is in use, it must also exceed 1/200 of the sd.
+  # Narrows wide intervals of the sd of values f(x) by sums over all n rows: 4 n m2 flops for each value with m2
+  # inducing points. An interval is wide if half its width exceeds 1/20 of `far` (half_and_distance()) and, with
+  # kriging, 1/200 of the sd.
   "sd by all rows" = function(job, fun, inside) {
     if (fun$kind != "values") return(inside)
     sd <- half_and_distance(inside, job$at, "sd")
@@ -146,7 +146,7 @@ narrowings <- list(
     narrow(inside, certify_posterior(reference, some, crossing), rows)
   },
 
-  # Adds new rows with a large residual prior variance to the reference's points, for this call.
+  # Adds rows of `newdata` with a large residual prior variance to the inducing points of the reference, for this call.
   "test points" = function(job, fun, inside) {
     reference <- job$reference
     most <- job$test_points %||% max(16, reference$m %/% 4)
@@ -160,7 +160,7 @@ narrowings <- list(
     narrowings[["sd by all rows"]](job, fun, narrow(inside, certify_posterior(job$reference, fun)))
   },
 
-  # Computes norms of the reference by all pairs of rows and corrects its mean. Later steps use both.
+  # Computes norms of the reference from all pairs of rows, and corrects its mean. Later steps use both.
   "all pairs of rows" = function(job, fun, inside) {
     job$reference <- dtc_on_points(job$fit, job$data, job$reference$inducing, NULL, fast = FALSE, tight = TRUE)
     job$correction <- exact_mean(job$reference, job$data, share_of_distance(job$reference, job$data, job$fit, 1 / 1000),
@@ -170,7 +170,8 @@ narrowings <- list(
   }
 )
 
-# Returns intervals for values of the exact GP, by inducing points z of the smooth part and the effects of all groups.
+# Returns intervals for values of the exact GP, from a posterior of the effects of all groups and of the smooth part on
+# inducing points z.
 effects_interval <- function(fit, data, z, fun) {
   model <- model_of(fit)
   W <- merged_weights(data) / model$noise
@@ -195,9 +196,8 @@ in_scale_of <- function(job, fun) {
   fun
 }
 
-# Returns list(half, distance, far) for intervals of `what` ("mean" or "sd"). `half` is half the width of each interval,
-# and `distance` the distance of its middle from the fit's value. `far` is `distance`, or the median of all distances if
-# that is larger.
+# Returns list(half, distance, far) for intervals of `what` ("mean" or "sd"). `half` is half the width of an interval,
+# `distance` is the distance of its middle from the fit's value, and `far` the larger of `distance` and its median.
 half_and_distance <- function(inside, at, what) {
   lower <- inside[[paste0(what, "_lower")]]
   upper <- inside[[paste0(what, "_upper")]]
@@ -205,12 +205,12 @@ half_and_distance <- function(inside, at, what) {
   list(half = (upper - lower) / 2, distance = distance, far = pmax(distance, stats::median(distance)))
 }
 
-# Returns at most `most` rows of x as further points of the reference. They have wide intervals (relative to the
-# distance from the fit) because of a large residual prior variance E(x, x). A pivoted Cholesky factorisation of E
-# chooses among the worst rows.
+# Returns the numbers of at most `most` rows of x, to be inducing points of the reference. Their intervals are wide
+# because of a large residual prior variance E(x, x), `unexplained`. A pivoted Cholesky factorisation of E chooses among
+# the rows with the largest E(x, x).
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
-  # An sd needs no further points if its interval is narrow relative to the distance or, after kriging, to the sd.
+  # An interval is wide if half its width exceeds 1/4 of `far` and, with kriging, 1/20 of the sd.
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
   mean <- half_and_distance(inside, at, "mean")
   sd <- half_and_distance(inside, at, "sd")
@@ -249,8 +249,8 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   } else {
     reference <- find_reference(fit, reference, NULL)
     found <- iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit)
-    # If rounding stopped the iterations (almost no noise), a Cholesky factorisation of K + s2 I has smaller errors. It
-    # is used if it takes at most 30 s.
+    # If rounding errors stopped the iterations (almost no noise), a Cholesky factorisation of K + s2 I has smaller
+    # errors. The factorisation is used if it takes at most 30 s.
     open <- found$why == rounding_stops && largest_error(found$inside) > goal
     exact <- if (open) exact_if_cheap(fit, fun, 30)
     if (!is.null(exact)) found$inside <- narrow(found$inside, exact)
@@ -278,9 +278,9 @@ rounding_stops <- "rounding errors allow no more"
 largest_error <- function(inside) max(inside$mean_upper - inside$mean_lower, 0) / 2
 
 # Iterates until half the width of the interval of each mean is at most `goal`, in units of y. Returns list(inside,
-# iterations, why, correction); `why` names the reason for the end. Intervals come from kriging if the reference has a
-# large residual prior variance, else from the reference. With `keep`, an interrupt or R's time limit returns the
-# solution so far. `...` is for krige().
+# iterations, why, correction), where `why` is the reason for stopping. For rough kernels and groups with many levels,
+# intervals come from kriging as well as from the reference. If `keep` is TRUE, the solution so far is returned at an
+# interrupt or R's time limit. `...` are arguments of krige().
 iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf, keep = TRUE, ...) {
   inside <- unknown_intervals(fun$n)
   iterations <- 0L
@@ -300,7 +300,7 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   kriged <- made$value$kriged
   far <- if (is.null(kriged)) Inf else
     reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
-  # Intervals by kriging are `far` times sqrt(c), c = r'B^{-1} r of the residual r. Others are proportional to w_E.
+  # The error bound by kriging is `far` times sqrt(c) of solve_exact(); that of the reference is proportional to w_E.
   wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
   aim <- 0.9 * goal
   renewed <- FALSE
@@ -328,7 +328,7 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
       aim <- aim / 4
       next
     }
-    # Compute r = y - (K + s2 I) v anew once. This removes the rounding errors of the iterations so far.
+    # Compute r = y - (K + s2 I) v anew, once, to remove the rounding errors of the iterations so far.
     once <- residual_rounding(reference, data$y * root_weights(data), c(v = norm2(correction$v), r = 0))
     if (renewed || !isTRUE(now * (once$residual / correction$error$residual) <= 4 * goal)) break
     from$residual <- NULL

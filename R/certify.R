@@ -119,9 +119,9 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
             weights = about$weights, noise = about$noise)
 }
 
-# Adds the mean response with bounds to the certificate `out`. It increases with the mean of f. A larger variance of f
-# increases rates and moves probabilities towards 1/2, so bounds are at ends of both intervals. For ordered classes, P(y
-# <= k) decreases with the mean of f, and its derivative in the variance is at most `bend` if that is given.
+# Adds the mean response with bounds to the certificate `out`. The mean response increases with the mean of f. With the
+# variance of f, rates increase and probabilities move towards 1/2. So bounds are at ends of both intervals. For ordered
+# classes, P(y <= k) decreases with the mean of f; |its derivative by the variance| is at most `bend`, if that is given.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
   if (likelihood$link %in% c("identity", "latent") && !is_ordered(response)) return(out) # the response is f itself
@@ -155,7 +155,7 @@ with_response <- function(out, likelihood) {
   out
 }
 
-# Returns the data frame of predictions (mean and sd in `of_fit`) and their intervals `inside`, for the rows `new`.
+# Returns a data frame of mean and sd (`of_fit`) with their intervals (`inside`) for the rows `new`.
 certificate_frame <- function(fit, new, of_fit, inside) {
   rows <- function(v) lapply(v, `[`, new$index)
   rounding <- response_rounding(fit, new$x)
@@ -166,8 +166,8 @@ certificate_frame <- function(fit, new, of_fit, inside) {
   out
 }
 
-# Returns advice on how to narrow the intervals, as sentences, or NULL if they are narrow. An interval of the mean is
-# wide if half of it exceeds the sd. Certificates of exact posteriors and mixtures need no advice.
+# Returns sentences on how to narrow wide intervals, or NULL. An interval of the mean is wide if half its width exceeds
+# the sd. There is no advice for exact posteriors and mixtures.
 certificate_advice <- function(out, effort, about, conjugate) {
   if (!nrow(out) || conjugate && is.null(about$left)) return(NULL)
   if (!conjugate && any(is.infinite(out$sd_upper))) {
@@ -184,19 +184,19 @@ certificate_advice <- function(out, effort, about, conjugate) {
   passes <- if (conjugate && !fast && is_wide) passes_until(about$went, 0.1 / stats::median(ratio[wide], na.rm = TRUE))
   c(if (is_wide) sprintf(
     "The bound of the %s exceeds the sd at %s. %s", if (conjugate) "mean" else "mode", share(wide),
-    if (fast) "Take effort = \"reference\"." else if (!conjugate) "A larger reference (`m2`) narrows it." else
+    if (fast) "Use effort = \"reference\"." else if (!conjugate) "A larger reference (`m2`) narrows it." else
       if (is.null(passes)) "refine() certifies the mean by products with the n x n kernel matrix." else
         sprintf("refine() would need about %d more products with the n x n kernel matrix.", passes)),
     if (any(vague, na.rm = TRUE)) sprintf(
       "The bounds of the sd differ by more than a factor of two at %s: %s.", share(vague),
-      if (fast) "take effort = \"reference\"" else if (about$left <= 0) "a larger `max_seconds` may narrow them" else
+      if (fast) "use effort = \"reference\"" else if (about$left <= 0) "a larger `max_seconds` may narrow them" else
         "a larger reference (`m2`) narrows them"))
 }
 
 # ---- mixtures over hyperparameters ----------------------------------------------------------------------------------
 
-# Certifies a mixture over hyperparameters: certifies each part and combines the results. The exact mixture has the same
-# hyperparameters, with weights from the exact log marginal likelihood.
+# Certifies a mixture over hyperparameters: certifies each part and combines the results. The exact mixture has parts
+# with the same hyperparameters, whose weights come from the exact log marginal likelihood.
 #' @export
 posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, test_points = NULL, max_seconds = 10,
                                           ...) {
@@ -228,19 +228,19 @@ posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, 
             noise = largest_mixture_mean(matrix(noise, 1L), weights), m2 = if (length(parts[[1L]]$m2)) parts[[1L]]$m2)
 }
 
-# Returns a data frame of the mixture's weights with bounds, and of the unnormalised densities `least` and `most`. A
-# weight is smallest if its own density is smallest and all others are largest.
+# Returns a data frame of the mixture's weights with bounds, and of bounds `least` and `most` on unnormalised weights. A
+# weight is smallest if its unnormalised weight is smallest and all others are largest.
 weights_between <- function(points, evidence) {
   end <- function(side) if (is.null(points$gain)) vapply(evidence, `[[`, 0, side) + points$apart else points$gain
   ends <- cbind(lower = end("lower"), upper = end("upper"))
-  g <- pmax(exp(ends - max(ends)), 1e-300) # keeps densities that underflow above 0
+  g <- pmax(exp(ends - max(ends)), 1e-300) # positive even if exp() underflows
   share <- function(own, others) own / (own + sum(others) - others)
   data.frame(weight = points$weights, lower = share(g[, "lower"], g[, "upper"]),
              upper = share(g[, "upper"], g[, "lower"]), least = g[, "lower"], most = g[, "upper"])
 }
 
-# Returns an upper bound on the mixture's mean for each row of v, which has a column for each part. The weight of a part
-# may be anything from `least` to `most`. In the worst case the parts with the largest v have their largest weights.
+# Returns an upper bound on the mixture's mean for each row of v. A column of v has the values of one part, whose weight
+# is between `least` and `most`. The mean is largest if the parts with the largest v have their largest weights.
 largest_mixture_mean <- function(v, weights) {
   apply(v, 1L, function(one) {
     o <- order(one, decreasing = TRUE)
@@ -251,9 +251,9 @@ largest_mixture_mean <- function(v, weights) {
   })
 }
 
-# Bounds mean and sd of the exact mixture by those of its parts. Its variance is the smallest E (f - c)^2 over all c, so
-#   variance <= E (f - c)^2 with c in the middle of the interval of the mean,
-#   variance >= E [sd^2 + (distance of the parts from the mean)^2].
+# Bounds the mean and sd of the exact mixture by intervals of its parts. The variance of the mixture is the minimum over
+# c of E (f - c)^2, and E sd^2 + E (mean of a part - mean of the mixture)^2, where E averages over the parts. So
+# c in the middle of the interval of the mean gives an upper bound, the distance of the intervals a lower bound.
 bounds_of_mixture <- function(inside, weights) {
   n <- length(inside[[1L]]$mean_lower)
   if (!n) return(inside[[1L]])
@@ -350,7 +350,7 @@ pareto_shape <- function(logs) {
   (some * mean(log1p(-b * excess)) + 5) / (some + 10)
 }
 
-# Returns the lines to print: Pareto k, and the errors of the log marginal likelihood and of the mean and sd of f.
+# Returns lines to print: Pareto k, and the errors of the log marginal likelihood and of the mean and sd of f.
 laplace_check_lines <- function(x) {
   number <- function(v) format(signif(v, 2))
   variational <- is.na(x$laplace)

@@ -1,5 +1,5 @@
-# Checks arguments at exported functions, and raises classed conditions. Each check returns the cleaned value or raises
-# an error about the argument.
+# Checks the arguments of exported functions: a check returns the cleaned value or raises an error about the argument.
+# Errors, warnings and messages have classes.
 
 # Raises the error of abort_input() if `wrong` is TRUE. Otherwise the other arguments are not evaluated.
 refuse_if <- function(wrong, argument, got, want = NULL, hint = NULL, message = NULL, where = "it") {
@@ -41,7 +41,7 @@ check_vector <- function(y, argument, n = NULL, labels = NULL) {
   check_finite(as.double(y), argument, labels = labels)
 }
 
-# Returns positive finite numbers; `length` is how many are required, and NULL allows any number of them.
+# Returns x as doubles, or stops unless all are positive and finite. `length` numbers are required (NULL: any number).
 check_positive <- function(x, argument, length = NULL) {
   n <- base::length(x)
   numbers <- is_plain_numeric(x) && !is.logical(x) && n && (is.null(length) || n == length)
@@ -81,8 +81,8 @@ check_flag <- function(x, argument) {
   as.vector(x)
 }
 
-# Returns the one of `choices` that x names, perhaps by the start of its name. If x is all choices (the default of an
-# argument), it returns the first.
+# Returns the element of `choices` that begins with the string x. If x equals `choices`, as an argument's default does,
+# the first element is returned.
 check_choice <- function(x, choices, argument) {
   if (identical(x, choices)) return(choices[1L])
   i <- if (is.character(x) && length(x) == 1L && !is.na(x)) pmatch(x, choices) else NA
@@ -106,7 +106,8 @@ show_bytes <- function(bytes) {
   paste(format(signif(bytes / 1024^unit, 3)), c("bytes", "KB", "MB", "GB", "TB")[unit + 1])
 }
 
-# Stops unless all numbers are finite. `variables` has the name of the variable of each column of x, for the error.
+# Returns x, or stops if a number is not finite. `variables` has the name of the variable of each column of x, and
+# `labels` has names of the rows, for the error.
 check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables = NULL) {
   # min() and max() need no logical copy of x. Both are infinite if x is empty.
   ends <- suppressWarnings(c(min(x, na.rm = allow_na), max(x, na.rm = allow_na)))
@@ -128,8 +129,8 @@ check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables
   })
 }
 
-# Returns TRUE for numbers to compute with, not for dates, times and factors, which are stored as numbers. integer64 is
-# refused because its bits are not those of a double.
+# Returns TRUE for numbers to compute with. It is FALSE for dates, times and factors, although R stores them as numbers,
+# and for integer64, whose bits are not those of a double.
 is_plain_numeric <- function(x) (is.numeric(x) && !inherits(x, "integer64")) || is.logical(x)
 
 is_finite_number <- function(v) is.numeric(v) && !is.object(v) && length(v) == 1L && is.finite(v)
@@ -214,11 +215,9 @@ check_dots_empty <- function(dots_names, known) {
 
 # ---- conditions -----------------------------------------------------------------------------------------------------
 
-# Errors and warnings are conditions with a class and fields, by which a program can handle them.
-
-# Raises an error about an argument: "`argument` must be <want>; <where> is <got>.". `got` is the value or one string
-# about it. Without `want` the error is "`argument` <got>.". `hint` is a further sentence on what to do, and `message`
-# replaces the first sentence.
+# Raises an error about an argument: "`argument` must be <want>; <where> is <got>.". `got` is the value, or a string
+# that describes it. Without `want` the error is "`argument` <got>.". `hint` is a further sentence on what to do, and
+# `message` replaces the first sentence.
 abort_input <- function(argument, got, want = NULL, hint = NULL, message = NULL, where = "it") {
   if (!is.character(got) || length(got) != 1L) got <- describe(got)
   if (is.null(message)) {
@@ -234,7 +233,7 @@ abort_numerical <- function(message, ..., class = NULL) {
   stop(classed(c(class, "pfdtc_error_numerical", "error"), message, ...))
 }
 
-# Raises an error about a row source. Its field `rows` is the number of rows read before.
+# Raises an error about a row source. The condition's field `rows` is the number of rows read before the error.
 abort_source <- function(message, ...) stop(classed(c("pfdtc_error_source", "error"), message, ...))
 
 warn_convergence <- function(message, ...) warn_classed("convergence", message, ...)
@@ -277,7 +276,7 @@ user_function <- function() {
   if (is.null(name)) "This function" else paste0(sub("[.](gp_fit|default)$", "", name), "()")
 }
 
-# Shortens a call for messages: data and functions in it (from do.call()) become a few words. Short vectors stay.
+# Returns a call shortened for messages. Data and functions that do.call() put into it are replaced by a few words.
 shown_call <- function(call) {
   for (i in rev(seq_along(call))) {
     part <- call[[i]]
@@ -295,9 +294,9 @@ shown_call <- function(call) {
   call
 }
 
-# Returns a call with the values of arguments that came through the dots of another function, as ..1 or ..2. Such a
-# name works only while that function runs. An argument that cannot be evaluated here, such as a column of the data as
-# `weights`, is replaced by its expression.
+# Returns a call without names such as ..1, which stand for arguments that `caller` received in its dots and work only
+# while `caller` runs. Such a name is replaced by the argument's value. If the argument cannot be evaluated, because it
+# is a column of the data as in `weights`, the name is replaced by the argument's expression.
 without_dots <- function(call, caller) {
   dots <- grep("^[.]{2}[0-9]+$", all.vars(call), value = TRUE)
   if (!length(dots)) return(call)
@@ -322,7 +321,7 @@ deparse_shown <- function(call) {
   gsub("`(<[^`]*>)`", "\\1", paste(trimws(deparse(shown_call(call), nlines = 8L)), collapse = " "))
 }
 
-# Describes a value in a few words: a short value by itself, others by their kind and size.
+# Describes a value in a few words: a short value as it is, others by their kind and size.
 describe <- function(x) {
   if (is.null(x)) return("NULL")
   if (is.function(x)) return("a function")
@@ -348,7 +347,7 @@ show_values <- function(x) {
   vapply(x, function(v) format(v, digits = 7), "", USE.NAMES = FALSE)
 }
 
-# Lists names in quotes: `a`, `b` and `c`. Beyond `most` names it gives the number of the others.
+# Returns names in quotes, as in `a`, `b` and `c`. After `most` names it adds only the number of the others.
 list_quoted <- function(x, quote = "`", most = 5L, last = "and") {
   shown <- paste0(quote, utils::head(x, most), quote)
   if (length(x) > most) shown <- c(shown, sprintf("%d more", length(x) - most))

@@ -120,8 +120,8 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
   out
 }
 
-# Returns the largest certified error of each fit's mean, or NA for a fit that would need its data but has none. Fits of
-# the same model share a reference: the largest that one of them has, or else a new one.
+# Returns the largest certified error of each fit's mean, or NA for a fit without the data that its certificate needs.
+# Fits of the same model share a reference: the largest reference that one of them has, or a new one.
 certified_errors <- function(fits, newdata, effort) {
   largest <- function(fits) fits[[which.max(vapply(fits, points_of_fit, 1))]]
   references <- vector("list", length(fits))
@@ -170,13 +170,13 @@ BIC.gp_fit <- function(object, ...) {
   compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
 }
 
-# Returns the arguments of a call as labels; a fit that do.call() put into the call gets a short one.
+# Returns the arguments of a call as labels. A fit that do.call() put into the call has the label "fit".
 fit_labels <- function(call) {
   label <- function(a) if (is.symbol(a) || utils::object.size(a) < 20000) clip(deparse1(a)) else "fit"
   make.unique(vapply(as.list(call)[-1L], label, ""))
 }
 
-# Returns the log likelihoods of the fits with their df, nobs and bounds, in vectors; NA where there is none.
+# Returns vectors of the log likelihoods of the fits, their df, nobs and bounds. A number that does not exist is NA.
 likelihoods_of <- function(fits) {
   lls <- lapply(fits, stats::logLik)
   part <- function(what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
@@ -201,7 +201,7 @@ compare_criterion <- function(fits, labels, name, penalty) {
   wide <- worst - best > 1e-6 * (1 + abs(out)) # more than rounding
   meet <- outer(best, worst, "<")
   at <- which(meet & t(meet) & outer(wide, wide, "|") & upper.tri(meet), arr.ind = TRUE) # pairs whose bounds overlap
-  against <- which(outer(worst, best, "<=") & outer(out, out, ">"), arr.ind = TRUE) # the row's fit is certainly better
+  against <- which(outer(worst, best, "<=") & outer(out, out, ">"), arr.ind = TRUE) # the first of each pair is better
   pairs <- function(at) {
     list_quoted(sprintf("%s and %s", labels[at[, 1L]], labels[at[, 2L]]), quote = "", most = 3L)
   }
@@ -260,7 +260,7 @@ same_response <- function(a, b) {
   discrete <- response_of(a)$discrete
   if (discrete != response_of(b)$discrete) return(FALSE)
   if (discrete && !isTRUE(all.equal(a$sum_of_sites, b$sum_of_sites))) return(FALSE)
-  # A transform or a noise trend changes the response or the weights, so compare them as given.
+  # A transform or a noise trend changes the response or the weights, so compare those that the user gave.
   modelled <- function(fit) !is.null(fit$transform) || !is.null(fit$noise_trend)
   if (modelled(a) || modelled(b)) {
     as_given <- function(data) list(unname(given_response(data)), users_weights(data), data$offset)
@@ -304,8 +304,8 @@ anova_heading <- function(fits, table) {
 
 # ---- one term more or less ------------------------------------------------------------------------------------------
 
-# stats::step() always drops a term whose Df is 0. Fewer terms with a newly chosen kernel may have as many
-# hyperparameters, so Df becomes NA, and AIC decides. The only term of a fit is kept, with AIC NA.
+# stats::step() always drops a term whose Df is 0. A fit with fewer terms and a newly chosen kernel may have as many
+# hyperparameters, so that Df is 0. NA for Df lets AIC decide. The only term of a fit is not dropped; its AIC is NA.
 #' @export
 drop1.gp_fit <- function(object, scope, ...) {
   term <- labels(object)
@@ -320,15 +320,15 @@ drop1.gp_fit <- function(object, scope, ...) {
 #' @export
 add1.gp_fit <- function(object, scope, ...) named_likelihood(without_zero_df(NextMethod()), object)
 
-# Returns the table with a line in its heading if its AIC is not AIC(fit). Models with and without a smooth part can
-# only be compared by the same likelihood.
+# Adds a line to the heading of the table if its AIC differs from AIC(fit). The table uses the log marginal likelihood,
+# because the restricted likelihood of a fit without a smooth part is not comparable with that of other fits.
 named_likelihood <- function(table, fit) {
   if (!has_own_likelihood(fit)) return(table)
   why <- "AIC of the log marginal likelihood, as for models with a smooth part. AIC() has the restricted likelihood."
   structure(table, heading = c(attr(table, "heading"), paste0("\n", why)))
 }
 
-# Returns a table with Df NA instead of 0. Its fits repeat the messages of the given fit, so only progress is shown.
+# Returns a table with Df NA if it is 0 or less. Fits made for the table show no messages but progress.
 without_zero_df <- function(table) {
   quiet <- withCallingHandlers(table, pfdtc_message = function(m) {
     if (!inherits(m, c("pfdtc_message_progress", "pfdtc_message_slow"))) invokeRestart("muffleMessage")

@@ -48,8 +48,8 @@ cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit"
   structure(found, hyper = hyper, by = !is.null(by), method = fit$method)
 }
 
-# Returns the result of cross_validate(). answer(out) predicts the rows `out` of a fold, in a data frame, by a fit to
-# the other rows of `used`. scores(each) returns a row of scores of such predictions, whose `columns` are kept.
+# Returns the result of cross_validate(). answer(out) returns a data frame of predictions for the rows `out` of a fold,
+# by a fit to the other rows of `used`. The result stores their `columns`. scores(each) returns a row of their scores.
 over_folds <- function(fold, used, control, answer, scores, columns) {
   started <- told <- proc.time()[["elapsed"]]
   line <- stage_line("cross-validation", control$progress, after = 1)
@@ -102,7 +102,7 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   invisible(x)
 }
 
-# Returns the arguments for fitting the same model to other rows.
+# Returns arguments of fit_as_asked() for the same model and other rows. `hyper` is that of cross_validate().
 settings_again <- function(fit, hyper) {
   held <- hyper == "held"
   refuse_if(is.null(fit$asked) && !held, "fit", "was made by an earlier version, which kept no record of its arguments",
@@ -134,12 +134,12 @@ settings_again <- function(fit, hyper) {
   c(list(method = fit$method, call = fit$call), asked, list(control = control, keep_data = TRUE))
 }
 
-# Fits to the rows `used` except `out`, and returns the scores (score_each()) of its predictions of `out`.
+# Fits to the rows `used` except `out`, and returns the scores (score_each()) of the predictions for `out`.
 predict_fold <- function(fit, data, asked, used, out) {
   if (response_of(fit)$conjugate) {
     train <- setdiff(used, out)
     inputs <- training_inputs(data)
-    # If the noise trend is learned again, use the weights as given. `prior_weights` are divided by the old trend.
+    # If the noise trend is learned again, use the weights that the user gave. `prior_weights` include the old trend.
     w <- if (!is.null(data$noise_trend) && !is.numeric(asked$noise)) data$given_weights else data$prior_weights
     part <- clean_again(data, inputs$x[inputs$index[train], , drop = FALSE], unname(given_response(data)[train]),
                         w[train], data$offset[train], asked$center, asked$scale, merges_rows(fit$method), "y")
@@ -163,7 +163,7 @@ predict_fold <- function(fit, data, asked, used, out) {
   one <- withCallingHandlers(suppressMessages(fit_as_asked(part, asked)),
                              pfdtc_warning_small = function(w) invokeRestart("muffleWarning"))
   p <- latent_at(one, x)
-  noise <- if (response_of(fit)$conjugate) { # a fit with given hyperparameters lacks the spread, which was learned
+  noise <- if (response_of(fit)$conjugate) { # a fit with given hyperparameters does not learn the noise's spread
     spread <- noise_spread(if (identical(asked$hyper, "fixed")) fit else one, x)
     list(noise = noise_at(one, x) / if (is.null(w)) 1 else w[out], spread = rep_len(spread, nrow(x)))
   }
@@ -184,7 +184,7 @@ make_folds <- function(fit, data, folds, by) {
     return(folds)
   }
   together <- if (is.null(by)) copies_in(data) else groups_by(fit, by, n)
-  if (is.null(by) && !is.null(together)) { # keeps copies together, which predict each other
+  if (is.null(by) && !is.null(together)) { # copies of a row predict each other, so they share a fold
     together <- replace(seq_len(n) + max(together), weights_given(data) > 0, together)
     together <- match(together, unique(together))
   }
@@ -230,8 +230,8 @@ groups_by <- function(fit, by, n) {
   match(value, unique(value))
 }
 
-# Returns the numbers of equal inputs if the rows are a table of counts of classes, else NULL. In a table, weights are
-# whole numbers, and inputs repeat with other classes. Leaving out a row leaves out a whole class at its inputs.
+# Returns a number for each row, equal for rows with equal inputs, if the rows are a table of counts of classes. Returns
+# NULL otherwise. In a table, weights are whole numbers. To leave out one row leaves out a whole class at its inputs.
 rows_of_table <- function(fit, data) {
   response <- response_of(fit)
   w <- weights_given(data)
@@ -249,10 +249,9 @@ of_rows <- function(fit, value, n, argument) {
   value
 }
 
-# Computes conformal intervals: leave-one-out residuals, divided by their sds, determine the width.
-
-# Returns list(lwr, upr), conformal intervals for new responses. `p` is list(mean, var) of f at rows$x, in units of y.
-# With more than 1,000 rows, the prediction at a new row is assumed to stay the same if a training row is left out.
+# Returns list(lwr, upr), conformal intervals for new responses. Their width comes from leave-one-out residuals over
+# their sds. `p` is list(mean, var) of f at rows$x, in units of y. Unless the posterior is exact or there are few rows,
+# the prediction at a new row is assumed to stay the same if a training row is left out.
 conformal_band <- function(fit, rows, p, level) {
   loo <- loo_rows(fit)
   score <- abs(standardised(loo))
@@ -271,15 +270,15 @@ conformal_band <- function(fit, rows, p, level) {
   list(lwr = mean - half[rows$index, 1L], upr = mean + half[rows$index, 2L])
 }
 
-# Returns the distances of both ends of an interval from the mean, a row for each row of x: the k-th smallest of those
-# that the training rows imply. kappa is the posterior covariance of f at a training row and at x, mu_(-i) the
-# leave-one-out mean, W the precision of the row's noise, h its leverage, and `total` the variance at x.
+# Returns a row for each row of x: the distances of both ends of the interval from the mean. Each training row i implies
+# such a distance, and the k-th smallest is returned. For row i, kappa is the posterior covariance of f(x_i) and f(x),
+# W the noise precision, l the leverage, mu and mu_(-i) the mean and leave-one-out mean. `total` is the variance at x.
 #
 # For inducing points (jackknife+), the prediction without row i is
-#   mean - kappa W (y_i - mu_i) / (1 - h),  variance + kappa^2 W / (1 - h).
+#   mean - kappa W (y_i - mu) / (1 - l),  variance + kappa^2 W / (1 - l).
 #
-# For an exact posterior (full conformal), a new response t = mean + sd tau has the score |tau|. With B the precision of
-# row i given the others, u = W kappa, h = u / sd and alpha = B (y_i - mu_(-i)), row i has the score
+# For an exact posterior (full conformal), a new response mean + sd tau at x has the score |tau|. With h = W kappa / sd,
+# B = W (1 - l), the precision of y_i given the others, and alpha = B (y_i - mu_(-i)), row i has the score
 #   |alpha - h tau| / g,   g = sqrt(B + h^2) > |h|.
 # It exceeds |tau| if tau is between alpha / (g + h) and -alpha / (g - h).
 ends_by_row <- function(fit, x, total, loo, used, k) {
