@@ -228,7 +228,7 @@ aux_kinds <- list(
     low_rank_auxiliary(U, W, sign, mean, p, model, how$label)
   }))
 
-# Returns the numbers of the rows of data$x to use. how$rows numbers rows as before the merging of equal rows.
+# Returns the numbers of the rows of data$x to use. how$rows has row numbers as before equal rows were merged.
 auxiliary_rows <- function(how, data) {
   n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
   rows <- how$rows

@@ -125,7 +125,7 @@ exact_system <- function(reference, data) {
 }
 
 # Returns the state after a step of conjugate gradients. z is the preconditioned residual, Kz = (K + s2 I) z, zr = z'r,
-# p the search direction, Kp = (K + s2 I) p. p is a weighted sum of vectors z; `carried` is this sum of their norms.
+# p the search direction, Kp = (K + s2 I) p. p is a weighted sum of vectors z; `carried` is the same sum of their norms.
 next_solution <- function(now, z, Kz, zr) {
   along <- if (is.null(now$p)) 0 else sum(z * (now$r - now$r_before)) / now$zr # Polak and Ribiere's formula
   p <- z + if (along > 0) along * now$p else 0

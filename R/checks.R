@@ -316,7 +316,7 @@ name_of_function <- function(f) {
   as.name("<a function>")
 }
 
-# Returns a call as one line of text, shortened by shown_call(). Names that need backticks have them.
+# Returns a call as one line of text, shortened by shown_call(), without backticks around its "<a function>" and alike.
 deparse_shown <- function(call) {
   gsub("`(<[^`]*>)`", "\\1", paste(trimws(deparse(shown_call(call), nlines = 8L)), collapse = " "))
 }

@@ -145,7 +145,7 @@ certified_errors <- function(fits, newdata, effort) {
 
 # ---- information criteria ------------------------------------------------------------------------------------------
 
-# Returns a method of AIC(): for one fit by alone(object, k), for several a table.
+# Returns a method of AIC(). For one fit the method returns alone(object, k), for several fits a table.
 aic_method <- function(alone) {
   function(object, ..., k = 2) {
     if (missing(...)) return(alone(object, k))

@@ -1,6 +1,6 @@
 # Computes posteriors for y = f(x) + Z b + noise, with a smooth f on inducing points and effects b of groups (see
-# src/effects.h). Effects are inducing variables without residual prior variance. The levels of one grouping, that with
-# the most effects, are eliminated block by block. Effects of other groupings are dense features, like inducing points.
+# src/effects.h). Effects are inducing variables without residual prior variance. The effects of the grouping with the
+# most effects are eliminated level by level. Effects of other groupings are dense features, like inducing points.
 #
 # A grouping is list(column, levels, design, root): the column of x with the level (from 1), the number of levels, the
 # columns of its design (0 for an intercept), and a root of the covariance of the effects of a level (lower triangular).
@@ -23,9 +23,9 @@ smooth_part <- function(kernel) {
 
 smooth_model <- function(model) replace(model, "kernel", list(smooth_part(model$kernel)))
 
-# Returns the groupings of a kernel, that with the most effects first. `codes` has an element for each group: the number
-# of its levels, or the code of each level. By default they are found in x, whose codes are negative for levels of added
-# rows (rows-groups.R).
+# Returns the groupings of a kernel; the grouping with the most effects comes first. `codes` has an element for each
+# group: the number of its levels, or the code of each level. By default the codes are found in x, where levels of added
+# rows have negative codes (rows-groups.R).
 groupings_of <- function(kernel, codes = lapply(group_columns(kernel), function(column) {
   if (min(x[, column]) >= 1) max(x[, column]) else sort(unique(x[, column]))
 }), x = NULL) {
@@ -54,8 +54,8 @@ design_of <- function(g, x) t(cbind(1, x)[, g$design + 1L, drop = FALSE])
 
 effects_of_grouping <- function(g) nrow(g$root) * g$levels
 
-# Returns the posterior of inducing points and effects for these rows, a list of the factors from factors_of_effects(),
-# with `sums` over the rows. The sums stay the same if the noise or the covariance of a grouping changes.
+# Returns the posterior of inducing points and effects given the rows of `data`: the list of factors_of_effects(), with
+# L and the jitter. The sums over the rows stay the same if the noise or the covariance of a grouping changes.
 effect_posterior <- function(z, data, model, jitter, control = NULL,
                              groupings = groupings_of(model$kernel, x = data$x)) {
   data$x <- numbered(data$x, groupings)
@@ -66,9 +66,9 @@ effect_posterior <- function(z, data, model, jitter, control = NULL,
   c(found[c("L", "jitter")], factors_of_effects(found$sums, nrow(z), ncol(data$x), groupings, model$noise, control))
 }
 
-# Returns the posterior from finished sums over the rows, for m inducing points. A+ has the features of inducing points
-# and effects. R'R is the Schur complement of P+ = I + A+ A+' / s2 after eliminating the levels, `logdet` is log det P+,
-# and `quad` is y'(A+'A+ + s2 I)^{-1} y.
+# Returns the posterior from `sums` over the rows, for m inducing points. A+ has the features of inducing points and
+# effects. R'R is the Schur complement in P+ = I + A+ A+' / s2 after the effects of the first grouping are eliminated,
+# `logdet` is log det P+, and `quad` is y'(A+'A+ + s2 I)^{-1} y.
 factors_of_effects <- function(sums, m, columns, groupings, noise, control = NULL) {
   from <- native(ffi_eliminate, m, columns, groupings, sums, as.double(noise),
                  engine_control(groupings[[1L]]$levels, control))
@@ -92,8 +92,8 @@ factors_of_effects <- function(sums, m, columns, groupings, noise, control = NUL
             quad = max(rest[1L] / noise - from$quad - sum(c * beta), 0), t = max(rest[2L], 0), n = rest[3L]))
 }
 
-# Returns the sums of products of the dense features with the effects of the first (eliminated) grouping, or with those
-# of the `other` groupings. src/stats.c has the layout of `sums`.
+# Returns the sums over rows of products of the dense features with the design of the first (eliminated) grouping, or
+# with the designs of the `other` groupings. src/stats.c has the layout of `sums`.
 effect_sums <- function(sums, m, groupings, other = FALSE) {
   q <- vapply(groupings, effects_of_grouping, 0)
   k <- m + sum(q[-1L])
@@ -145,9 +145,9 @@ effects_of <- function(factors) {
 
 # ---- variances from finished sums -----------------------------------------------------------------------------------
 
-# Returns the posterior with the noise variance and the variances of groups that maximise the variational bound. Only
-# those that learning may change (`s`, a part of the plan) move. No pass over the rows is needed. The noise stays if the
-# residual prior variance is large, because the bound would count it as noise.
+# Returns the posterior with the noise variance and the variances of groups that maximise the variational bound, without
+# a pass over the rows. Variances that `s`, a part of the plan, fixes do not change. The noise variance does not change
+# if the residual prior variance is large, because the bound would count that variance as noise.
 relearned_variances <- function(factors, data, model, s) {
   if (is.null(factors$groupings)) return(factors)
   m <- nrow(factors$L)
@@ -176,7 +176,7 @@ relearned_variances <- function(factors, data, model, s) {
   evaluate(found$par)$factors
 }
 
-# Returns for each group, named by its term of the kernel, whether its variance is learned (`s` is a part of the plan).
+# Returns TRUE for each group whose variance is learned; names are terms of the kernel. `s` is a part of the plan.
 free_groups <- function(kernel, s) {
   table <- kernel_parameters(kernel)
   free <- !parameter_names(kernel, s$columns) %in% not_learned(s)
@@ -184,10 +184,10 @@ free_groups <- function(kernel, s) {
   stats::setNames(vapply(terms, function(t) free[which(table$term == t & table$leaf == 0L)], NA), terms)
 }
 
-# Returns the derivatives of minus the variational bound by the log variances of the groups (with p effects b_l of
-# covariance C at each of G levels l) and of the noise (residuals e, residual prior variance t, P+ of
-# factors_of_effects()):
-#   (G p - tr(C^{-1} S)) / 2,  S = sum_l (b_l b_l' + Cov(b_l)),      (n - |A+| + tr P+^{-1} - |e|^2 / s2 - t / s2) / 2.
+# Returns the derivatives of minus the variational bound by the log variance of each group and by log s2. For a group, C
+# is the prior covariance of the p effects of a level, and b_l their posterior mean at level l of G. For s2, q is the
+# number of rows of A+ (P+, A+: factors_of_effects()), e are the residuals and t is the residual prior variance.
+#   (G p - tr(C^{-1} S)) / 2,  S = sum_l (b_l b_l' + Cov(b_l)),      (n - q + tr P+^{-1} - |e|^2 / s2 - t / s2) / 2.
 slopes_of_variances <- function(f) {
   parts <- mapply(function(g, effects) {
     inverse <- chol2inv(t(g$root))
@@ -218,10 +218,10 @@ model_of_effects <- function(model, factors) {
 # ---- learning with groups -------------------------------------------------------------------------------------------
 
 # The following functions learn with groups, by the Vecchia likelihood of the smooth part with all effects integrated
-# out (src/integrated.h). Otherwise neighbours would differ by the effects of their levels.
+# out (src/integrated.h). Without integration, neighbours would differ by the effects of their levels.
 
-# Returns at most `most` rows to learn from: a limited number of levels (effect_learning), some rows of each, and
-# further rows at random. With all rows of each level, there would be too few levels to learn their variance.
+# Returns the numbers of at most `most` rows to learn from. The levels are limited to a random sample. Some rows of each
+# are taken first, then others at random: all rows of fewer levels would not show the variance between levels.
 rows_of_levels <- function(x, columns, most,
                            most_levels = effect_learning[[if (nrow(x) <= exact_learning_rows) "few" else "levels"]]) {
   rows <- seq_len(nrow(x))
@@ -238,13 +238,13 @@ rows_of_levels <- function(x, columns, most,
   sort(rows[order(!first)[seq_len(most)]])
 }
 
-# Returns list(value, score, information) of the Vecchia likelihood with integrated effects: derivatives in the logs of
-# the kernel's parameters and the noise, and in coefficients of a `basis` of the log noise. Information on the smooth
-# part is for known effects.
+# Returns list(value, score, information) of the Vecchia log likelihood with integrated effects. The derivatives are by
+# the log kernel parameters, the log noise variance, and the coefficients of `basis`, a trend of the log noise variance.
+# The information on the smooth part is that for known effects.
 integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis = matrix(0, nrow(pool$x), 0L)) {
   groupings <- groupings_of(now$kernel, pool$levels)
   to <- engine_model(smooth_model(now))
-  # `b` and `V` are mean and covariance of the whitened effects.
+  # result$b and result$V are the posterior mean and covariance of the whitened effects.
   result <- as_value(native(ffi_integrated, to, groupings, at$rows, pool$weights, basis, rows, neighbours,
                             as.integer(slopes), at$control), to)
   if (!is.finite(result$value) || !slopes) return(result["value"])
@@ -265,12 +265,12 @@ integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis
   found
 }
 
-# Returns the derivatives for the parameters `at` of a group. With b_l and V_l the mean and covariance of the effects of
-# level l (G levels), S = sum_l (b_l b_l' + V_l) and C their prior covariance,
+# Returns score and information for the parameters number `at` of group g. With b_l and V_l the posterior mean and
+# covariance of the effects of level l of G, S = sum_l (b_l b_l' + V_l), and C the prior covariance of the effects,
 #
 #   score = tr(C^{-1} dC C^{-1} (S - G C)) / 2,   information ~ G tr(B dC B dC) / 2,   B = C^{-1} (C - mean V_l) C^{-1}.
 #
-# dC is a central difference for all parameters but the variance.
+# dC, the derivative of C by a log parameter, is a central difference for all parameters but the variance.
 slopes_of_group <- function(g, result, first, kernel, at) {
   p <- nrow(g$root)
   C <- tcrossprod(g$root)

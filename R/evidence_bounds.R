@@ -57,14 +57,14 @@ evidence_bounds <- function(fit, true = FALSE) {
   stats::setNames(found + c(-room, room), c("lower", "upper"))
 }
 
-# Bounds the change of the log marginal likelihood by rounding of the responses. With A = (K + s2 W^{-1})^{-1} <= W / s2
-# and an error e of y, y'A y changes by at most 2 |y|_A |e|_A + |e|_A^2. `y_A` is an upper bound on sqrt(y'A y).
+# Bounds the error of the log marginal likelihood that comes from rounding of the responses. With A = (K + s2
+# W^{-1})^{-1} and |y|_A^2 = y'A y <= y_A^2, an error e of y changes y'A y by at most 2 |y|_A |e|_A + |e|_A^2.
 response_room <- function(fit, y_A) {
   e <- 4 * .Machine$double.eps * response_size(fit) / sqrt(fit$noise)
   (y_A + e / 2) * e
 }
 
-# Returns the weighted norm of y - offset - constant mean, in units of y, before equal rows are merged.
+# Returns the weighted norm of y - offset - constant mean over all rows, in units of y. Without data it is a bound.
 response_norm <- function(fit) {
   data <- fit$data
   if (!is.null(data)) return(in_units(fit, sqrt(sum(merged_weights(data) * data$y^2) + data$shift$ss)))
@@ -73,14 +73,14 @@ response_norm <- function(fit) {
 }
 
 # Returns bounds on the log marginal likelihood of an exact posterior: the computed value, minus and plus its rounding
-# error. D is the diagonal of K + s2 W^{-1}, with elements d, and v has the noise variances of the rows. M = D^{-1/2} (K
-# + s2 W^{-1}) D^{-1/2} has the computed Cholesky factor up to Delta, |Delta|_F <= N. With x_i the eigenvalues of
+# error. Let D, with elements d, be the diagonal of C = K + s2 W^{-1}, v the noise variances, M = D^{-1/2} C D^{-1/2}.
+# The computed Cholesky factor, times D^{-1/2}, is that of M + Delta with |Delta|_F <= N. For eigenvalues x_i of
 # M^{-1/2} Delta M^{-1/2},
 #
 #   log det(M + Delta) - log det M = sum log(1 + x_i),  |sum x_i| <= N |M^{-1}|_F,  sum x_i^2 <= (N |M^{-1}|_2)^2.
 #
-# M^{-1} <= diag(d / v) bounds both norms. If the result exceeds 0.01, |M^{-1}|_F is computed. y'alpha errs by at most
-# N |D^{1/2} alpha|^2 (1 + N |M^{-1}|_2). s2 W^{-1} <= K + s2 W^{-1} and det(K + s2 W^{-1}) <= det D also bound it.
+# M^{-1} <= diag(d / v) bounds both norms. If the resulting bound exceeds 0.01, |M^{-1}|_F is computed. With alpha =
+# C^{-1} y, y'alpha errs by at most N |D^{1/2} alpha|^2 (1 + N |M^{-1}|_2). Also, det(s2 W^{-1}) <= det C <= det D.
 exact_bracket <- function(fit) {
   f <- fit$factors
   f$L <- cholesky_of(posterior_of(fit))
@@ -88,7 +88,7 @@ exact_bracket <- function(fit) {
   model <- model_of(fit)
   eps <- .Machine$double.eps
   d <- rowSums(f$L^2)
-  # `v` is the noise variance of each row. Without the data, the weights are known only from the diagonal d.
+  # Without the data, the weights are known only from the diagonal d.
   v <- if (!is.null(fit$data)) model$noise / merged_weights(fit$data) else
     pmax(d - prior_at(model, fit$x) - 16 * (1 + length(d) / 16) * eps * d, 0)
   sums <- eps * min(n / 2, 4 * sqrt(n) + 10 + n / 64)
@@ -112,7 +112,7 @@ exact_bracket <- function(fit) {
   quadratic <- sum(y * f$alpha)
   moved <- error[["solution"]] * (1 + error[["solution"]] * max(d / v)) * sum(d * f$alpha^2) +
     sums * sqrt(sum(y^2) * sum(f$alpha^2))
-  # The constant by merged rows, weights and scale is also a rounded sum over the rows.
+  # The constant for merged rows, weights and scale is a sum over the rows, too, and so has a rounding error.
   more <- fit$nobs * (2 + abs(log(2 * pi * model$noise)) + 2 * abs(log(model$scale))) + abs(sum(log(v / model$noise)))
   # `squares` is the sum of squares about the means of merged rows, or without the data an upper bound on it.
   squares <- if (!is.null(fit$data)) fit$data$shift$ss else
@@ -126,11 +126,11 @@ exact_bracket <- function(fit) {
 }
 
 # Bounds the log marginal likelihood log Z = -(log det(K + s2 I) + y'w + N log 2 pi) / 2, w = (K + s2 I)^{-1} y, by a
-# DTC posterior. Q approximates K, t is the trace of K - Q, g_max the largest eigenvalue of Q, and c = y'(Q + s2 I)^{-1}
-# y:
+# DTC posterior and a lower bound on y'w. With Q the approximation of K by inducing points, t the trace of K - Q, g_max
+# the largest eigenvalue of Q, and c = y'(Q + s2 I)^{-1} y,
 #   log det(K + s2 I) >= log det(Q + s2 I) + log(1 + t / (s2 + g_max)),
 #   log Z >= -(log det(Q + s2 I) + c + t / s2 + N log 2 pi) / 2.
-# Both include rounding errors (section 10 of the theory vignette).
+# The result includes rounding errors (section 10 of the theory vignette).
 evidence_bracket <- function(post, data) {
   p <- post$factors
   model <- model_of(post)
@@ -153,7 +153,7 @@ evidence_bracket <- function(post, data) {
   t_low <- (1 - growth) * max(sqrt(p$t) - sqrt(norms$slack * p$k_sum), 0)^2
   g_max <- (sqrt((1 + growth) * min(G_norm, max(rowSums(abs(p$G))))) + sqrt(norms$slack * p$k_sum))^2
 
-  # Compute log N(y; 0, Q + s2 I) without log determinant and c, from SoR's evidence or the ELBO plus its trace term.
+  # log N(y; 0, Q + s2 I) is SoR's evidence, or the ELBO plus its trace term. `constant` is its part without y and Q.
   c_term <- p$rss / noise + sum(p$beta^2)
   density <- if (method_traits(post)$sor) post$evidence else post$evidence + p$t / (2 * noise)
   constant <- density + (logdet + c_term) / 2
@@ -166,8 +166,8 @@ evidence_bracket <- function(post, data) {
 }
 
 # Bounds the true log marginal likelihood of a log-concave response, and the distance between the approximate posterior
-# q = N(m, C) of f at the rows (Laplace or variational) and the true one. The log likelihood l_n has the derivative g_n
-# and curvature -W_n at m. With t = f - m, and Z_G the marginal likelihood of the Gaussian problem,
+# q = N(m, C) of f at the rows (Laplace or variational) and the true one. The log likelihood l_n of row n has the
+# derivatives g_n and -W_n at m. Its quadratic expansion in t = f - m has the posterior q and marginal likelihood Z_G.
 #
 #   log r_n(t) = l_n(m + t) - l_n(m) - g_n t + W_n t^2 / 2,   log Z = log Z_G + log E_q prod r_n.
 #
@@ -176,9 +176,8 @@ evidence_bracket <- function(post, data) {
 #
 #   sum E_q log r_n <= log Z - log Z_G <= sum (1 / p_n) log E_q r_n^p_n.
 #
-# With inducing points the lower bound is for the posterior on them. The upper bound uses certified intervals of Z_G, m
-# and C_nn. Integrals are by the trapezoid rule; the difference from half as many nodes is added as their error.
-
+# With inducing points, q in the lower end is the posterior on them, and the upper end uses certified intervals of Z_G,
+# m and C_nn. Integrals are by the trapezoid rule; the difference from half as many nodes is added as their error.
 true_bracket <- function(fit) {
   response <- response_of(fit)
   refuse_if(has_labels(response) || !response$concave, "fit", sprintf("has family %s", response$full_label),
@@ -205,7 +204,7 @@ true_bracket <- function(fit) {
   problems <- list(laplace = gaussian_problem(b, b$at), vi = gaussian_problem(b, best))
   each <- lapply(problems, bracket_of_normal, v = v)
   own <- if (nrow(b$z) == nrow(mode$L)) each[[approx]][["lower"]] else -Inf # not if some inducing points were repeated
-  # The variational mean differs from the mode `at`; b is centred there.
+  # `b` is centred at the mode, but the mean of the fit's posterior is moved from the mode by own_shift.
   if (is.finite(own) && length(own_shift) && any(own_shift != 0)) {
     own <- bracket_of_normal(problems$laplace, v, own_shift)[["lower"]]
   }
@@ -224,8 +223,8 @@ largest_eigenvalue <- function(K) {
   max(drop(K %*% x) / x) * (1 + 1e-12 * nrow(K))
 }
 
-# Returns c(lower, upper), bounds on the log marginal likelihood by the normal q at b$at. For the lower bound, the
-# whitened mean of q is shifted by `moved`.
+# Returns c(lower, upper), bounds on the log marginal likelihood by q of true_bracket(), with the mean and W in b$at. In
+# the lower bound, `moved` is added to the whitened mean of q.
 bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
   at <- b$at
   A <- rows_on_points(b)
@@ -250,8 +249,8 @@ bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
     upper = laplace_bracket(b, psi)[["upper"]] + room + upper_terms(b, v, l, top))
 }
 
-# Returns an upper bound on sum (1 / p) log E r^p of true_bracket(), for all means and variances of the exact Gaussian
-# problem within their bounds: variances in [C_l, C_u], means within e of m. With p = 1 / (C_l (W + v)),
+# Returns an upper bound on sum (1 / p) log E r^p of true_bracket() for the exact Gaussian problem, whose variances are
+# in [C_l, C_u] and whose means are within e of m. With p = 1 / (C_l (W + v)),
 #
 #   E r^p <= (2 pi C_l)^{-1/2} max over |s| <= e of the integral of r^p exp(-t^2 / (2 C_u) + t s / C_u).
 #
@@ -276,7 +275,8 @@ upper_terms <- function(b, v, l, top) {
   sum((pmax(each[[1L]], each[[2L]]) - log(2 * pi * low) / 2) / p)
 }
 
-# Returns list(low, high, top) for concave functions: the maximum `top`, and points on both sides at least 45 lower.
+# Returns list(low, high, top) for concave functions log_h with the derivative `slope`: the maximum `top`, and points
+# where log_h is at least 45 lower.
 support_of <- function(log_h, slope, unit) {
   beyond <- function(from, step, times, open) { # doubles the steps as needed
     for (i in 1:60) {

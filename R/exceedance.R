@@ -105,8 +105,8 @@ exceedance_frame <- function(response, at, threshold, noise, of, prob) {
 
 region_levels <- c("above", "below", "undecided")
 
-# Returns list(lower, upper), an interval (for rounding) of the f at which the mean response equals the threshold. If no
-# f reaches it, the interval is finite but beyond every f.
+# Returns list(lower, upper), the f at which the mean response equals the threshold, minus and plus its rounding error.
+# If the mean response never equals the threshold, the interval is at +-1.8e308, beyond every f.
 threshold_of_f <- function(response, threshold) {
   plain <- is.null(response$transform) && response$link$range[1L] == -Inf
   t <- if (is.null(response$transform)) {
@@ -122,7 +122,7 @@ threshold_of_f <- function(response, threshold) {
 # Bounds P(f > t) = Phi((mean - t) / sd) for a normal f, where mean, sd and t are known to lie in intervals list(lower,
 # upper). The bounds include rounding.
 normal_exceedance <- function(mean, sd, t) {
-  # Return the largest z = gap / sd for gap = mean - t. If the sd may be 0 and gap is 0, z may be infinite.
+  # largest() returns the largest gap / sd for an sd in the interval. If gap is 0 and the sd may be 0, this is infinite.
   largest <- function(gap) {
     z <- ifelse(gap == 0 & sd$lower == 0, Inf, gap / ifelse(gap >= 0, sd$lower, sd$upper))
     z * (1 + sign(z) * 16 * .Machine$double.eps)
@@ -132,8 +132,8 @@ normal_exceedance <- function(mean, sd, t) {
 }
 
 # Bounds P(y > t) as normal_exceedance() does for f, where y is f plus noise that may have heavy tails (`law` is
-# list(noise, spread)). The probability is averaged over the noise variance. For spreads up to 9 the steps leave errors
-# below 1e-7, and bounds are widened by 1e-6, except if mean and sd are known.
+# list(noise, spread)). The probability is averaged over the noise variance, with errors below 1e-7 for spreads up to 9.
+# Bounds are widened by 1e-6, unless mean and sd are known.
 noisy_exceedance <- function(mean, sd, t, law) {
   at <- function(step) {
     normal_exceedance(mean, lapply(sd, function(s) sd_at_step(c(list(var = s^2), law), step)), t)
@@ -299,7 +299,7 @@ exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
        ticks = variable_ticks(variable, range(at)))
 }
 
-# Returns the panel of a map of the regions. Rows on a grid are cells up to half-way to their neighbours, others dots.
+# Returns the panel of a map of the regions. Rows on a full grid are drawn as cells that touch, other rows as dots.
 exceedance_map <- function(inputs, data, shown, axes) {
   values <- lapply(inputs, function(v) sort(unique(v)))
   whole <- prod(lengths(values)) == length(shown)

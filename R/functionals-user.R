@@ -62,7 +62,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
             sprintf("has %d numbers, but there are %d rows", ncol(weights), length(new$index)),
             hint = "For several sums give a matrix with a row for each.")
   storage.mode(weights) <- "double"
-  # Divide weights by a power of two, so that their squares do not overflow. The results are multiplied by it.
+  # Divide weights by a power of two, so that their squares do not overflow, and multiply the results by it.
   size <- 2^floor(log2(pmax(apply(abs(weights), 1L, max, 0), 2^-1022)))
   out <- functionals_of_rows(fit, lapply(seq_len(nrow(weights)), function(i) {
     rows <- which(weights[i, ] != 0)
@@ -72,7 +72,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   out
 }
 
-# Returns the arguments of certify() as a list for answer_of_functionals(). `certified` is checked.
+# Returns list(certified, ...) for answer_of_functionals(), where `...` are arguments of certify().
 certificate_asked <- function(fit, certified, ...) {
   if (check_flag(certified, "certified")) check_posterior(fit, "certificate", "fit", "A certificate of a functional")
   list(certified = as.vector(certified), ...)
@@ -174,8 +174,8 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   fun <- if (is.null(fit$factors$groupings)) boxes_at(kernel, box$lower, box$upper)
   error <- NULL
   if (is.null(fun)) {
-    # A coarser rule shows the quadrature error. The points per input grow with the width of the box in lengthscales.
-    # With Matern kernels the integrand has kinks, so the coarser rule has half of the points.
+    # The difference from a coarser rule estimates the quadrature error. Wider boxes, in lengthscales, need more points
+    # for each input. With Matern kernels the integrand has kinks, so the coarser rule has half of the points.
     width <- rotated(kernel, box$upper) - rotated(kernel, box$lower)
     wide <- max(abs(width) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))
     each <- as.integer(min(26, ceiling(6 + 3 * wide)))
@@ -195,8 +195,7 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   out
 }
 
-# Returns the boxes as list(lower, upper, offset, names), with corners in columns of x. Inputs that are
-# only in `lower` are constant.
+# Returns the boxes as list(lower, upper, offset, names). Inputs that the argument `upper` lacks are constant in a box.
 read_boxes <- function(fit, lower, upper) {
   as_rows <- function(v, argument) {
     if (is.data.frame(v) || is.matrix(v)) return(as.data.frame(v))
@@ -246,14 +245,14 @@ response_slopes <- function(fit, new) {
   list(mean = at(0), slope = (at(step) - at(-step)) / (2 * step))
 }
 
-# Returns rows of the data, evenly chosen, over which averages are taken by default.
+# Returns the rows over which averages are taken by default: at most `most` rows of the data, evenly chosen.
 rows_to_average <- function(fit, most = 200L) {
   rows <- kept_variables(fit) %||% stats::model.frame(fit)
   few <- function(rows) rows[evenly(nrow(rows), most), , drop = FALSE]
   if (is.null(fit$terms)) return(few(rows)[-1L])
   inputs <- fit$frame$required
   if (all(inputs %in% names(rows))) return(few(rows)[inputs])
-  # Without kept rows, variables that the formula transforms must come from the data.
+  # If the fit keeps no data, variables that the formula transforms are read from the data of its call.
   data <- tryCatch(eval(fit$call$data, environment(fit$terms)), error = function(e) NULL)
   refuse_if(!is.data.frame(data) || !all(inputs %in% names(data)), "newdata", "is missing",
             hint = sprintf("The fit does not keep all of its variables: %s.", list_quoted(inputs)))
@@ -284,9 +283,9 @@ term_shares <- function(fit, most = 500L) {
   spread / sum(spread)
 }
 
-# Returns a data frame with the share of the variance of f's mean that each input explains alone, and that with its
-# interactions (formulas of Saltelli and Jansen). Inputs are taken as independent. Two quasi-random samples of their
-# values are used. Returns NULL for a single input, or if nothing was learned.
+# Returns a data frame with the shares of the variance of f's posterior mean that each input explains: `alone`, and in
+# `total` with its interactions (formulas of Saltelli and Jansen for two quasi-random samples). Inputs are treated as
+# independent. Returns NULL for a single input, few rows, or if nothing was learned.
 input_shares <- function(fit) {
   x <- fit$data$x
   groups <- column_groups(seq_along(fit$frame$columns), fit$frame$columns, placed_variables(fit$data$frame))
@@ -324,7 +323,7 @@ input_shares <- function(fit) {
   data.frame(input = names(inputs), alone = alone, total = pmin(pmax(shares["total", ], alone), 1), row.names = NULL)
 }
 
-# Returns predict(type = "derivative"): the derivative of f in a numeric input, `wrt`. An offset has no effect on it.
+# Returns predict(type = "derivative"): the derivative of f, without the offset, by the numeric input `wrt`.
 predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certified) {
   columns <- fit$frame$columns
   numeric <- if (by_formula(fit)) which(!columns_of_levels(fit$frame$variables)) else seq_along(columns)
@@ -349,7 +348,8 @@ predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certifie
   list(fit = value, se.fit = shape(at$sd))
 }
 
-# Returns the rows of the p x p unit matrix, and the sums of pairs of them: variances of both give covariances.
+# Returns a matrix of the rows of the p x p unit matrix and of the sums of pairs of these rows. With them as weights of
+# sums, the variances of the sums determine the covariances.
 with_pairs <- function(p, pairs = which(upper.tri(diag(1, p)), arr.ind = TRUE)) {
   one <- diag(1, p)
   rbind(one, one[pairs[, 1L], , drop = FALSE] + one[pairs[, 2L], , drop = FALSE])

@@ -1,7 +1,7 @@
 # Represents linear functionals of f, such as values, derivatives ("slopes"), terms and weighted sums, by their
 # covariance with f and their prior variance. A list of n functionals has the elements
 #
-#   kind          "values", "terms", "slopes", "sums", "boxes" or "coefficients"; values may have a faster C routine
+#   kind          "values", "terms", "slopes", "sums", "boxes", "coefficients", "effects" or "population"
 #   cross(u, i)   nrow(u) x |i|: the covariances of functionals i with f at the rows of u
 #   prior         [n] their prior variances
 #   size          [n] the scale of rounding errors, at least the variance; for sum c_i f(x_i) it is
@@ -17,7 +17,7 @@ new_functionals <- function(kind, cross, prior, size, x, rows, under, terms = re
        x = x, rows = rows, weights = weights, under = under)
 }
 
-# Returns the functionals number i of a list of functionals.
+# Returns the functionals with the numbers i.
 some_functionals <- function(fun, i) {
   cross <- fun$cross
   fun$cross <- function(u, j) cross(u, i[j])
@@ -63,7 +63,7 @@ slopes_at <- function(kernel, x, column) {
   variance <- native(ffi_slope_variance, engine_model(kernel = kernel), x, as.integer(column))
   warp <- warp_of(kernel)
   k <- match(column, warp$inputs, nomatch = 0L)
-  slope <- if (k) warp_at(warp, k, x[, column])$slope else rep(1, nrow(x)) # of the input that the kernel reads
+  slope <- if (k) warp_at(warp, k, x[, column])$slope else rep(1, nrow(x)) # derivative of the warped input
   cross <- function(u, i) {
     K <- native(ffi_kernel_slopes, engine_model(kernel = kernel), u, x[i, , drop = FALSE], as.integer(column))
     if (is.null(warp)) K else K * rep(slope[i], each = nrow(K))
@@ -133,8 +133,8 @@ roberts_sequence <- function(n, d) {
 # Intervals shorter than a lengthscale use Gauss-Legendre's rule on both sides of u, which is exact to rounding, because
 # the formulas would cancel. Other kernels use weighted sums over the points of such a rule.
 
-# Returns k, T and M (see above) of a Matern factor, as functions. With x = c t they are e^-x times polynomials with
-# these coefficients, and M is a constant minus such a product.
+# Returns the functions k, T and M (see above) of a Matern factor. With x = c t, k = e^-x k(x), T = e^-x tail(x) / c and
+# M = (first(0) - e^-x first(x)) / c^2, where k(), tail() and first() are polynomials with these coefficients.
 matern_box <- function(c, k, tail, first) {
   poly <- function(p, x) Reduce(function(sum, a) sum * x + a, rev(p), 0 * x)
   list(value = function(t) exp(-c * t) * poly(k, c * t), tail = function(t) exp(-c * t) * poly(tail, c * t) / c,
@@ -148,7 +148,7 @@ box_factors <- list(
   matern32 = matern_box(sqrt(3), c(1, 1), c(2, 1), c(3, 3, 1)),
   matern52 = matern_box(sqrt(5), c(1, 1, 1 / 3), c(8, 5, 1) / 3, c(5, 5, 2, 1 / 3)))
 
-# Returns the averages of the factor k over intervals [a, b] (columns) at distances from u (rows), all in lengthscales.
+# Returns the averages over t in [a, b] (columns) of the factor k at distance |t - u| (rows u), all in lengthscales.
 interval_average <- function(factor, u, a, b) {
   u <- matrix(u, length(u), length(a))
   a <- matrix(a, nrow(u), ncol(u), byrow = TRUE)
@@ -172,7 +172,7 @@ interval_average <- function(factor, u, a, b) {
   out
 }
 
-# Returns the prior variance of the average of f over an interval of width w in lengthscales, for the factor alone.
+# Returns the prior variance of the average of f over an interval of width w in lengthscales, if f has the kernel k.
 interval_variance <- function(factor, w) {
   rule <- gauss_rule(12L)
   t <- (1 + rule$node) / 2

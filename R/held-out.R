@@ -99,7 +99,7 @@ loo_method <- function(answer) {
   }
 }
 
-# Returns the posterior, or stops if it cannot give the effect of each row on the fitted values.
+# Returns the posterior of a fit. Stops for neighbours, with which the effects of a row on other rows are not computed.
 posterior_of_rows <- function(model) {
   if (is.null(model$near)) return(posterior_of(model))
   abort_input("model", "uses nearest neighbours",
@@ -155,9 +155,9 @@ dfbetas.gp_fit <- loo_method(function(model) {
   out
 })
 
-# Returns, for each row, the scale of kernel and noise as estimated from all other rows, relative to the fit's. It is
-# (y'K^{-1} y - r^2) / (n - p - 1), as in rstudent() of lm(): y'K^{-1} y = sum(g y), r is the standardised residual, and
-# p the number of coefficients of the mean.
+# Returns, for each row, the factor of the sds of kernel and noise that the other rows estimate: the root of
+# (y'K^{-1} y - r^2) / (n - p - 1), as in rstudent() of lm(). K includes the noise, y'K^{-1} y = sum(g y), r is the
+# standardised residual, and p the number of coefficients of the mean.
 scale_without <- function(fit, r) {
   p <- posterior_of_rows(fit)
   part <- row_parts(p)
@@ -169,7 +169,7 @@ scale_without <- function(fit, r) {
 
 # ---- scores ---------------------------------------------------------------------------------------------------------
 
-# Returns the scores of the training rows: of leave-one-out predictions, or of ordinary ones if `seen` is TRUE.
+# Returns the scores of leave-one-out predictions of the training rows, or of ordinary predictions if `seen` is TRUE.
 training_scores <- function(fit, seen = FALSE) {
   data <- training_data(fit)
   response <- response_of(fit)
@@ -181,8 +181,8 @@ training_scores <- function(fit, seen = FALSE) {
   summarise_scores(response, score_each(response, y, f))
 }
 
-# Returns the mean squared leave-one-out Pearson residual of Poisson counts minus 1, in its standard errors. The square
-# of a count's residual has variance 2 + 1 / mean.
+# Returns the mean squared leave-one-out Pearson residual of Poisson counts minus 1, divided by its standard error. The
+# square of a count's residual has variance 2 + 1 / mean.
 excess_scatter <- function(fit) {
   loo <- loo_rows(fit)
   known <- !is.na(loo$mean) # rows of weight 0 have no prediction, and are not in the sites
@@ -192,8 +192,8 @@ excess_scatter <- function(fit) {
   sum(square[used] - 1) / sqrt(sum(2 + 1 / m$mean[used]))
 }
 
-# Returns the leave-one-out PIT of each row (NA at weight 0), which is uniform if the model holds. For counts and
-# classes it is random between P(< y) and P(<= y) (Czado, Gneiting and Held 2009). `loo` is the result of loo_rows().
+# Returns the leave-one-out probability integral transform P(<= y) of each row (NA at weight 0), uniform if the model
+# holds. For counts and classes, a random number between P(< y) and P(<= y) is returned (Czado, Gneiting, Held 2009).
 pit_of <- function(fit, loo) {
   check_distribution(fit)
   data <- training_data(fit)
@@ -203,7 +203,7 @@ pit_of <- function(fit, loo) {
   })
 }
 
-# R's influence.measures() reads the QR decomposition of an lm(), so it does not work.
+# R's influence.measures() needs the QR decomposition of an lm() and does not work for fits of this package.
 #' @export
 influence.gp_fit <- function(model, ...) {
   list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))
@@ -212,11 +212,11 @@ influence.gp_fit <- function(model, ...) {
 # ---- scores of predictive distributions -----------------------------------------------------------------------------
 
 # Scores responses y = list(y, size) under predictions with f ~ N(f$mean, f$var). A Gaussian likelihood has the noise
-# f$noise and f$spread. Returns a row for each response: y (a share of `size` trials), mean and sd of its predictive
-# distribution, log density, CRPS, P(< y) as `below` and P(<= y) as `upto`. The CRPS of a non-Gaussian likelihood takes
-# up to 5 ms a row, and is NA unless `crps` is TRUE. For unordered classes `mean` is the probability of the row's class.
-# For several classes, `error` is the squared distance of all probabilities from the class, and `right` is TRUE if the
-# class is the likeliest.
+# variance f$noise, whose log has the variance f$spread. Returns a row for each response: y (a share of `size` trials),
+# mean and sd of its predictive distribution, log density, CRPS, P(< y) as `below` and P(<= y) as `upto`. The CRPS of a
+# non-Gaussian likelihood takes up to 5 ms a row, and is NA unless `crps` is TRUE. For unordered classes `mean` is the
+# probability of the observed class. For several classes, `error` is the sum of squared differences between the
+# probabilities and 1 (observed class) or 0 (others); `right` is TRUE if the observed class is the likeliest.
 score_each <- function(response, y, f, crps = response$conjugate) {
   if (has_labels(response)) {
     p <- class_moments(f)
@@ -255,9 +255,9 @@ pit_ends <- function(response, y, f) {
   data.frame(below = below, upto = upto)
 }
 
-# Returns one row of scores from the rows of score_each(): n, rmse, nlpd, crps. For classes and trials it also has
-# accuracy and brier, the mean squared distance of trials from probabilities. cover50 and cover95 are the shares of
-# responses in their central intervals, except for single classes.
+# Returns one row of scores from the rows of score_each(): n, rmse, nlpd and crps. For classes and trials it also has
+# accuracy and brier, the mean squared difference between outcomes of trials and probabilities. cover50 and cover95 are
+# the shares of responses in central 50 % and 95 % intervals, or NA for single classes.
 summarise_scores <- function(response, each) {
   p <- each$mean
   labels <- has_labels(response)
@@ -277,7 +277,7 @@ summarise_scores <- function(response, each) {
 }
 
 # Returns the continuous ranked probability score of each response, the integral of (F(t) - 1{y <= t})^2 over t, where F
-# is the predictive distribution function. f$size has the trials; successes count as shares.
+# is the predictive distribution function. f$size has the trials, and successes are divided by it.
 response_crps <- function(response, y, f) {
   if (response$conjugate && is.null(response$transform) && !is_spread(f)) {
     sd <- sqrt(f$var + f$noise)
@@ -307,16 +307,16 @@ response_crps <- function(response, y, f) {
   unlist(lapply(blocks, function(n) crps_by_halves(cdf, n, y[n], ends[n, , drop = FALSE], positive)), use.names = FALSE)
 }
 
-# Returns for each count y the sum over whole numbers t of (P(Y <= t) - 1{y <= t})^2. If there are too many, P is
-# computed at numbers that are dense around y and the median, or relative to the sd of f if that is large. Squares are
-# interpolated linearly.
+# Returns for each count y the sum over whole numbers t of (P(Y <= t) - 1{y <= t})^2. If the numbers are too many, P is
+# computed at some numbers, dense around y and the median, or equally spaced in log(t) if the sd of f is large. Squares
+# between them are interpolated linearly.
 crps_of_counts <- function(response, y, size, mu, s) {
   least <- if (is.null(response$from)) 0 else response$from
   out <- if (is_ordered(response)) NA * y else vapply(seq_along(y), function(i) {
     crps_by_masses(response, y[i], size[i], mu[i], max(s[i], 1e-6), least)
   }, 0)
   rest <- which(is.na(out))
-  # If the quantile of f and that of a count given this f have a tail of 5e-7, the quantile of counts has at most 1e-6.
+  # A tail of 5e-7 for f and a tail of 5e-7 for a count given f leave a tail of at most 1e-6 for the count.
   ends <- matrix(vapply(c(5e-7, 0.5, 1 - 5e-7), function(p) {
     quantile_given(response, p, size[rest], mu[rest], s[rest])
   }, 0 * rest), ncol = 3L)
@@ -346,8 +346,8 @@ crps_of_counts <- function(response, y, size, mu, s) {
   out
 }
 
-# Returns that sum for one response, from the probability of each number averaged over f. The trapezoid rule has steps
-# below the sd of f and below 1 / sqrt(W), the width of each likelihood. Returns NA if there are more than 2e5 numbers.
+# Returns the sum of crps_of_counts() for one response, or NA if it needs more than 2e5 probabilities. They are averaged
+# over f by the trapezoid rule, with steps below the sd of f and below 1 / sqrt(W), the width of a likelihood in f.
 crps_by_masses <- function(response, y, size, mu, s, least) {
   values <- function(y, f) { # at all pairs of a number and an f
     sites <- engine_sites(response$likelihood, list(y = y, size = rep(size, length(y)), offset = 0 * y), 0)
@@ -370,9 +370,9 @@ crps_by_masses <- function(response, y, size, mu, s, least) {
   sum((cumsum(drop(mass %*% weight) / sum(weight)) - (y <= t))^2)
 }
 
-# Returns the integrals below and above y by the trapezoid rule in z, with t = y -+ unit exp(pi / 2 sinh(z)), or for
-# positive responses below y with t = y / (1 + exp(pi sinh(z))). It converges exponentially (Takahasi and Mori 1974).
-# `n` has the numbers of the rows.
+# Returns the CRPS of response_crps() as a sum of integrals below and above y. They are computed by the trapezoid rule
+# in z, with t = y -+ unit exp(pi / 2 sinh(z)), or below a positive y with t = y / (1 + exp(pi sinh(z))). The rule
+# converges exponentially (Takahasi and Mori 1974). `n` has the numbers of the rows.
 crps_by_halves <- function(cdf, n, y, ends, positive) {
   h <- 0.05
   z <- rep(seq(-4, 4, by = h), each = length(n))

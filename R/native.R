@@ -3,7 +3,7 @@
 
 engine <- new.env(parent = emptyenv())
 
-# Uses the engine's own matrix products, because R's own BLAS is six times slower.
+# Makes the engine use its own matrix products, because the BLAS that comes with R is six times slower.
 start_engine <- function() {
   engine$pid <- Sys.getpid()
   engine$optimised_blas <- grepl("openblas|mkl|blis|accelerate|veclib|armpl|flexiblas|atlas|essl",
@@ -30,16 +30,16 @@ with_dense_products <- function(call, control) {
   call
 }
 
-# Returns block size, threads and memory for a pass over n rows, from a pfdtc_control() or from options. `used` are
-# bytes that are taken already.
+# Returns block size, threads and memory for a pass over n rows, from a pfdtc_control() or from options. `used` is the
+# number of bytes in use, by which the memory is reduced.
 engine_control <- function(n, control = NULL, used = 0) {
   if (is.null(control)) {
     asked <- list(threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
                   block = getOption("pfdtc.block"))
     control <- Map(function(name, value) control_checks[[name]](value, paste0("pfdtc.", name)), names(asked), asked)
   }
-  # Threads are worth their start from some hundred rows on. A forked child must not use libgomp if its parent did: it
-  # would hang.
+  # For fewer than some hundred rows, starting threads takes longer than the pass. A forked process that used libgomp
+  # after its parent did would hang.
   threads <- max(1, min(control$threads, n %/% 256))
   if (!is.null(control$block)) threads <- control$threads
   if (!identical(engine$pid, Sys.getpid())) threads <- 1
@@ -65,8 +65,7 @@ engine_points <- function(z, model, jitter = 0, kernel = model$kernel) {
   c(engine_model(model, kernel), list(z = z, jitter = as.double(jitter)))
 }
 
-# Returns a posterior on inducing points z, as native_posterior() and others return it, in the form that the engine
-# reads.
+# Returns a posterior on inducing points z, such as a result of native_posterior(), in the form that the engine reads.
 engine_posterior <- function(posterior, z, model, kernel = model$kernel) {
   c(engine_points(z, model, kernel = kernel), posterior[names(posterior) %in% c("L", "C", "beta", "G", "alpha")])
 }
@@ -94,9 +93,9 @@ native_kernel_matrix <- function(kernel, x, z, control = NULL) {
 
 kernel_diagonal <- function(kernel, x) .Call(ffi_kernel_diagonal, engine_model(kernel = kernel), x)
 
-# Evaluates the objective `name` (src/objective.c) and returns list(value, gradient, reason). If it fails, the value is
-# Inf, with a reason. `theta` and `noise` are the gradient of -ELBO in the logs of kernel parameters and noise.
-# `scratch` is an environment that keeps memory for the next evaluation.
+# Evaluates the objective `name` (src/objective.c). Returns list(value, gradient), with the gradient by z. If the
+# evaluation fails, the value is Inf and `reason` is a sentence. For -ELBO, `theta` and `noise` have the derivatives by
+# log kernel parameters and log noise. `scratch` is an environment that keeps memory for the next evaluation.
 native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, control = NULL, scratch = NULL) {
   to <- engine_points(z, model, jitter)
   result <- .Call(ffi_evaluate, engine_objective(name, aux), to, engine_rows(data),
@@ -107,13 +106,14 @@ native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, 
 
 engine_objective <- function(name, aux = NULL) list(name = name, aux = aux, Wt = aux$Wt, share = aux$variance)
 
-# Returns the sums of native_evaluate() over a part of the rows. sums_merge() adds those of several parts.
+# Returns the sums of native_evaluate() over a part of the rows. sums_merge() adds the sums over several parts.
 native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
   native(ffi_sums, engine_objective(name, aux), engine_points(z, model, jitter), engine_rows(data),
          engine_control(nrow(data$x), control), doing = "The sums over the rows")
 }
 
-# Returns the gradient over a part of the rows. `k_sum` (over all rows) adds the gradient of the prior of the points.
+# Returns the part of the gradient from some rows. One call gets `k_sum`, the sum of k(x, x) over all rows, and adds the
+# part of the gradient that does not depend on single rows, such as that by k(z, z).
 native_gradient <- function(name, aux, z, data, model, jitter, adjoint, k_sum = NULL, control = NULL) {
   to <- engine_points(z, model, jitter)
   as_value(.Call(ffi_gradient, engine_objective(name, aux), to, engine_rows(data), adjoint, k_sum,
@@ -129,19 +129,19 @@ sums_merge <- function(a, b) {
   a
 }
 
-# Returns the engine's result for the optimiser. A failure gets the value Inf and a reason. `to` is the model in the
-# engine's form. Derivatives in the logs of the engine's parameters, which are `theta` or `score` and `information`,
-# become derivatives in the logs of the kernel's own parameters.
+# Returns the engine's result for the optimiser; after a failure, the value is Inf and `reason` a sentence. `to` is the
+# model in the engine's form. `theta`, or `score` and `information`, have derivatives by the logs of the engine's
+# parameters. They are converted to derivatives by the logs of the kernel's own parameters.
 as_value <- function(result, to = NULL) {
   if (result$status != 0L) {
     return(list(value = Inf, reason = status_sentence(result$status), status = result$status))
   }
   turned <- to$kernel$rotation
-  if (length(result$gradient) && !is.null(turned)) { # derivatives for rotated points
+  if (length(result$gradient) && !is.null(turned)) { # the engine's derivatives are by rotated points
     own <- seq_len(nrow(turned))
     result$gradient[, own] <- result$gradient[, own, drop = FALSE] %*% t(turned)
   }
-  if (length(result$gradient) && !is.null(to$kernel$warp)) { # derivatives for warped points
+  if (length(result$gradient) && !is.null(to$kernel$warp)) { # the engine's derivatives are by warped points
     tables <- matrix(to$kernel$warp, 2L * warp_knots)
     own <- seq_len(warp_knots)
     warp <- list(at = tables[own, , drop = FALSE], to = tables[-own, , drop = FALSE])
@@ -161,7 +161,7 @@ as_value <- function(result, to = NULL) {
 }
 
 # Computes the posterior on inducing points. The jitter is multiplied by ten, up to `most`, until the factorisation
-# works. `fitc` asks for FITC's noise.
+# works. If `fitc`, the noise includes the residual prior variance.
 native_posterior <- function(z, data, model, jitter, most = max(1e-4, jitter), control = NULL, fitc = FALSE) {
   native(ffi_posterior, engine_points(z, model, jitter), engine_rows(data), as.double(most), as.integer(fitc),
          engine_control(nrow(data$x), control), doing = "The posterior on the inducing points")
@@ -176,7 +176,7 @@ native_effect_sums <- function(z, data, model, groupings, jitter, most = max(1e-
          engine_control(nrow(data$x), control), doing = "The posterior on the inducing points and the levels")
 }
 
-# Predicts with effects of groups. With `keep`, also returns features whose products are covariances.
+# Predicts with effects of groups. If `keep`, also returns features whose products are posterior covariances.
 native_effect_predict <- function(posterior, z, model, x, keep = FALSE, control = NULL) {
   .Call(ffi_effect_predict, engine_points(z, model), posterior$groupings, posterior, x, as.integer(keep),
         engine_control(nrow(x), control))
@@ -201,8 +201,8 @@ native_exact_predict <- function(posterior, x, kernel, x_new, control = NULL) {
   .Call(ffi_exact_predict, engine_posterior(posterior, x, kernel = kernel), x_new, engine_control(nrow(x_new), control))
 }
 
-# Returns the numbers of the s nearest rows of x, nearest first (in lengthscales; ties by number), for each row of
-# `query` or each of the `rows` of x.
+# Returns the numbers of the s nearest rows of x, nearest first, for each row of `query` or for x[rows, ]. Distances are
+# in lengthscales; equal distances are ordered by number. With `rank`, only rows of lower rank are neighbours.
 native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL,
                               at = engine_control(if (is.null(rows)) nrow(query) else length(rows), control),
                               to = engine_model(kernel = kernel)) {
@@ -219,10 +219,10 @@ native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter
          doing = "The posterior on inducing points and neighbours")
 }
 
-# Returns list(mean, var_near, var_far) of f at the rows of x_new, given their s nearest rows. `given` replaces the
-# neighbours: list(rows), s x n, 0 after the last one. With cross [s, n], features [M, n] and prior [n] it stands for n
-# functionals. With `keep`, the result also has r, the neighbours' weights u (for rows times the roots of their weights)
-# and numbers.
+# Returns list(mean, var_near, var_far) of f at the rows of x_new, given their s nearest rows. given$rows, s x n, may
+# have the numbers of other rows to use as neighbours (0 after the last). For n functionals, `given` also has
+# cross [s, n], features [M, n] and prior [n]. If `keep`, the result also has r and u (posterior-near.R; rows times the
+# roots of their weights) and the numbers of the neighbours.
 native_near_predict <- function(near, z, data, model, s, x_new, control = NULL, keep = FALSE, given = NULL) {
   native(ffi_near_predict, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new, given,
          as.integer(keep), engine_control(16 * nrow(x_new), control), doing = "Prediction from neighbours")
@@ -243,7 +243,7 @@ native_certify <- function(posterior, z, model, norms, x, crossing = NULL, of = 
         engine_control(nrow(x)))
 }
 
-# Returns norms for the engine. Older fits lack the largest k(x, x) at the rows, which becomes 0.
+# Returns norms for the engine. Older fits lack `most`, the largest k(x, x) at the rows; 0 replaces it.
 norms_to_engine <- function(norms) {
   if (is.null(norms$most)) norms$most <- 0
   norms
@@ -259,14 +259,14 @@ native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
        size = unlist(lapply(parts, `[[`, "size")))
 }
 
-# Multiplies v by the matrix F that decorrelates rows from their neighbours (`near` is native_near(keep = TRUE)), or by
-# F'.
+# Returns F v, or F'v if `transpose`, for the matrix F that decorrelates rows from their neighbours. `near` is a result
+# of native_near(keep = TRUE).
 native_decorrelate <- function(near, v, transpose = FALSE) {
   .Call(ffi_decorrelate, near$u, near$d, near$rows, v, as.integer(transpose))
 }
 
-# Returns W^{1/2} K W^{1/2} v over all pairs of rows of x, for a vector or matrix v. Results for `share` = 1, ...,
-# `shares` add up to the whole.
+# Returns W^{1/2} K W^{1/2} v over all pairs of rows of x, for a vector or matrix v. If `shares` > 1, it is the sum of
+# the results for `share` = 1, ..., `shares`.
 native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL, share = 1L, shares = 1L) {
   root <- if (is.null(weights)) 1 else sqrt(weights)
   Kv <- root * .Call(ffi_kernel_matvecs, engine_model(kernel = kernel), engine_rows(list(x = x)), as.matrix(root * v),
@@ -278,16 +278,16 @@ native_kernel_cross_matvec <- function(kernel, x, u, x_new, control = NULL) {
   .Call(ffi_kernel_cross_matvec, engine_model(kernel = kernel), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
-# Returns the posterior's sums for another response. `whiten` = FALSE suffices for a preconditioner.
+# Returns the sums of the posterior that depend on the response data$y. `whiten` = FALSE is enough for a preconditioner.
 native_response <- function(posterior, z, data, model, whiten = TRUE, control = NULL) {
   .Call(ffi_response, engine_posterior(posterior, z, model), engine_rows(data), as.integer(whiten),
         engine_control(nrow(data$x), control))
 }
 
-# Returns the Vecchia log likelihood of y (without weights in y), with derivatives in the logs of kernel parameters and
-# noise, and in the coefficients of the columns of `basis`, a trend of the log noise variance that data$weights already
-# contain. `at` is engine_input(), made once. Without slopes the result also has `residual`, y minus its mean given the
-# neighbours, and its `variance`. If `slopes` is 2, the information matrix is estimated from a quarter of the terms.
+# Returns the Vecchia log likelihood of y, with derivatives by the logs of kernel parameters and noise, and by the
+# coefficients of `basis`, a trend of the log noise variance that data$weights already contain. y is not multiplied by
+# the roots of weights. `at` is engine_input(), made once. Without slopes the result also has `residual`, y minus its
+# mean given the neighbours, and its `variance`. If `slopes` is 2, a quarter of the terms estimates the information.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L), at = engine_input(data, length(rows), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
@@ -320,8 +320,8 @@ native_softmax_at <- function(factors, z, kernel, x, control = NULL, beta = fact
 # Returns log p, its derivative, minus its second derivative and its third derivative at f (with offset), in four rows.
 native_likelihood <- function(sites, f) .Call(ffi_sites, sites, f)
 
-# Returns the kernel in the engine's form with `slopes`, the derivatives of the logs of its parameters in those of the
-# kernel. Unknown parameters are set to 1.
+# Returns the kernel in the engine's form with `slopes`, the derivatives of the logs of the engine's parameters by the
+# logs of the kernel's parameters. Unknown parameters are set to 1.
 engine_kernel <- function(kernel) {
   engine <- kernel$engine
   tie <- engine$tie

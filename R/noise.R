@@ -2,13 +2,12 @@
 #
 #   var(e_n) = s2 exp(b_n'gamma) / w_n.
 #
-# Linear features are b_nj = (x_nj - centre_j) rate_j. Smooth features are K(x_n, Z) R with K(Z, Z) = (R R')^{-1}, so
-# that gamma ~ N(0, v I) makes their sum a Gaussian process with the Matern 3/2 kernel v K. gamma is learned once,
-# together with one kernel. Searches with other kernels then treat the rows as having weights w_n exp(-b_n'gamma) and
-# noise variance s2.
+# Linear features are b_nj = (x_nj - centre_j) rate_j. Smooth features are K(x_n, Z) R with K(Z, Z) = (R R')^{-1}. With
+# gamma ~ N(0, v I), their sum is a Gaussian process that has, at the points Z, the Matern 3/2 kernel v K. gamma is
+# learned once, with one kernel of f. Searches for other kernels of f then give rows the weights w_n exp(-b_n'gamma).
 
-# Returns the noise formula as list(columns, smooth, names, label, centre, rate), or NULL for constant noise. `smooth`
-# has the columns inside of smooth().
+# Returns the trend that the noise formula asks for, list(columns, smooth, names, label, centre, rate), or NULL for
+# constant noise. `columns` are the columns of x with linear features, `smooth` those inside of smooth().
 asked_noise_trend <- function(noise, data, s) {
   parts <- if (inherits(noise, "formula") && length(noise) == 2L) smooth_terms(noise[[2L]])
   smooth <- NULL
@@ -102,13 +101,13 @@ noise_parts <- function(trend) {
   rep(1:2, c(length(trend$columns), if (is.null(trend$smooth)) 0L else ncol(trend$smooth$root)))
 }
 
-# A log noise variance differs from that in the middle of the inputs by at most this, a factor of 1,100.
+# The log of the factor exp(b'gamma) is at most this and at least minus this: the factor is at most 1,100.
 most_trend <- 7
 
-# Returns the factor of the noise variance s2 at the rows of x, or 1 without a trend. trend$most limits its log: the
-# noise sd is at most the largest deviation of a response from the mean, because a larger sd lowers every density.
-# Smooth noise stays in its range at the training rows. The factor is exp(m + v / 2): given the data, the log noise is
-# N(log s2 + m, v), and uncertain where there are few rows.
+# Returns the noise variance over s2 at the rows of x, or 1 without a trend. The log noise variance has the posterior
+# N(log s2 + m, v), so the mean of this factor is exp(m + v / 2). Its log is at most trend$most, the log of the largest
+# squared deviation of a response over s2, because more noise lowers the density of every response. With smooth noise,
+# the factor stays in its range at the training rows.
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
   B <- noise_basis(trend, x)
@@ -117,8 +116,8 @@ noise_factor <- function(trend, x) {
   if (is.null(trend$smooth) || is.null(trend$range)) factor else pmin(pmax(factor, trend$range[1L]), trend$range[2L])
 }
 
-# Returns the posterior variance of the log noise at the features B, or 0 without smooth noise. Fits of older versions
-# have no `level`.
+# Returns the posterior variance of the log noise variance at the features B, or 0 without smooth noise. Fits of older
+# versions have no `level`.
 trend_spread <- function(trend, B) {
   if (is.null(trend$smooth)) return(0)
   level <- if (is.null(trend$level)) numeric(ncol(B) + 1L) else trend$level
@@ -135,7 +134,7 @@ noise_law <- function(fit, rows, noise = fit$noise) {
   list(noise = each(noise * noise_factor(fit$noise_trend, rows$x)), spread = each(noise_spread(fit, rows$x)))
 }
 
-# Returns the noise variance at each training row divided by its weight, or NULL without weights. NA is for weight 0.
+# Returns `noise` divided by the weight of each training row (NA at weight 0), or NULL without weights.
 noise_by_weight <- function(fit, noise) {
   w <- if (is_weighted(fit)) stats::weights(fit)
   if (!is.null(w)) ifelse(w > 0, noise / w, NA)
@@ -151,7 +150,7 @@ noise_spread <- function(fit, x) {
 # variance is uncertain; `noise_tail` then has the name "few" (learn_stage()).
 has_learned_tails <- function(fit) !is.null(fit$noise_tail) && is.null(names(fit$noise_tail))
 
-# Returns the data with weights divided by the trend's factors. given_weights keeps the weights as given.
+# Returns the data with weights divided by the trend's factors. given_weights has the user's weights.
 with_noise_trend <- function(data, trend) {
   factor <- noise_factor(trend, data$x)
   each <- if (is.null(data$group)) factor else factor[data$group]
@@ -246,13 +245,14 @@ problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem
 }
 
 # Learns the coefficients gamma of the noise trend, and their prior variance v for each part (linear, smooth), from 0.3
-# on. v moves by MacKay's fixed point: with V the covariance of gamma and e = q - trace(V) / v, v <- |gamma|^2 / e.
+# on. In each round, MacKay's formula changes v to |gamma|^2 / e, e = q - trace(V) / v, where V is the posterior
+# covariance of the q coefficients.
 # Returns list(theta, value, trend) of the round with the largest Laplace approximation of the log marginal likelihood,
 #
 #   log p(y | theta, gamma) + log prior(theta) - |gamma|^2 / (2 v) - (q / 2) log v - log det(V^{-1}) / 2,
 #
 # or NULL if it cannot be computed. trend$level has the covariance of log s2 with itself and with gamma. The search ends
-# if the value is below `least` and v decreases: the noise becomes constant.
+# if the value is below `least` and v decreases, because the noise then becomes constant.
 learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   pool <- problem$pool
   trend <- place_noise_trend(trend, pool$x, kernel_lengths(problem$natural(theta)$kernel, ncol(pool$x)))
@@ -294,7 +294,7 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   best
 }
 
-# Returns the information on the parameters other than `own`, after eliminating the unknown parameters `free`.
+# Returns the information on the parameters other than `own`, when the parameters `free` are unknown as well.
 information_of_rest <- function(information, own, free) {
   S <- information[-own, -own, drop = FALSE]
   if (!length(free)) return(S)

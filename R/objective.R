@@ -78,9 +78,9 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   list(value = result$value - shift, gradient = gradient)
 }
 
-# This list has for each pF objective of the engine two functions: C(X), the part that does not depend on the inducing
-# points, and d_pF for a posterior `p` on z. Under white noise both are non-negative differences from the exact
-# posterior's.
+# For each pF objective, constant() returns C(X), the part of s2^2 d_pF^2 that does not depend on the inducing points,
+# and divergence() returns d_pF of a posterior `p` on z. Under white noise, s2^2 d_pF^2 is the sum of two parts of the
+# objective less their minima.
 pf_objectives <- list(
   pf = list(constant = function(aux, data, model) {
     native(ffi_pf_constant, engine_model(model), engine_rows(data), aux, engine_control(nrow(data$x)))
@@ -98,8 +98,8 @@ pf_objectives <- list(
                  sqrt(sum(pmax(parts - white_at_exact(data, model, aux$variance), 0))) / noise
                }))
 
-# Returns the two parts of the objective under white noise at Q = K, its minimum: s2^2 y'w for the mean, and
-# v s2 tr(K (I + K/s2)^{-2}) = v s2^3 tr(P - s2 P^2) with P = (K + s2 I)^{-1} and v the `variance`.
+# Returns the minimum of each part of the objective under white noise, which is at Q = K: s2^2 y'P y for the mean, and
+# v s2 tr(K (I + K/s2)^{-2}) = v s2^3 tr(P - s2 P^2) for the covariance, with P = (K + s2 I)^{-1} and v the `variance`.
 white_at_exact <- function(data, model, variance) {
   noise <- model$noise
   n <- nrow(data$x)
@@ -129,7 +129,7 @@ check_objective <- function(z, x, y, kernel, noise, weights, jitter) {
   c(rows, list(z = z, jitter = check_finite(check_at_least_0(jitter, "jitter"), "jitter")))
 }
 
-# Evaluates the objective at the points that check_objective() returned. The gradient has the names of their columns.
+# Evaluates the objective for the result of check_objective(). The gradient has the column names of x.
 evaluate_checked <- function(args, aux) {
   result <- stop_on_failure(objective_of(args, aux, args$z, args$model, args$jitter), args$jitter)
   if (!is.null(colnames(args$x))) colnames(result$gradient) <- colnames(args$x)
@@ -153,7 +153,7 @@ stop_on_failure <- function(result, jitter) {
                   status = result$status)
 }
 # ---- problems of the optimiser: functions of one vector ---------------------------------------------------------
-# Each problem returns list(value, gradient, reason). If the evaluation fails, value is Inf and `reason` is a sentence.
+# evaluate() of a problem returns list(value, gradient, reason). If it fails, value is Inf and `reason` is a sentence.
 
 # Returns the objective over all rows: VFE, or pF under `aux`. Rows are in memory, or are read from a source by passes.
 objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = NULL, gradient = TRUE) {
@@ -164,9 +164,9 @@ objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = 
   native_evaluate(name, aux, z, data, model, jitter, gradient, control, scratch)
 }
 
-# Returns the problem of the objective in Z: VFE, or pF under `aux`. The unit of an input is its lengthscale, or its
-# range if that is shorter, so that the points stay near the data. Columns that the kernel does not use stay fixed. For
-# a kernel that reads only levels, the problem has one coordinate without effect.
+# Returns the problem of minimising the objective (VFE, or pF under `aux`) over the inducing points z. The unit of an
+# input is its lengthscale, or its range if that is shorter, so that the points stay near the data. Columns that the
+# kernel does not use stay fixed. If the kernel uses only levels of groups, one coordinate without effect is optimised.
 points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
   scratch <- new.env()
   columns <- smooth_inputs(model$kernel)
@@ -190,7 +190,7 @@ points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE
 
 # Returns the problem of minimising -log p(cleaned y) over the free log hyperparameters. If inducing points move
 # as well, `points` is a points_problem(), whose coordinates come first. minus_log(model, z) returns list(value, theta,
-# noise), with the gradient in z if there are points, or a reason.
+# noise), with the `gradient` by z if points move; or a `reason` if it fails.
 hyper_problem <- function(data, parameters, minus_log, points = NULL) {
   own <- length(points$start) + seq_along(parameters$start)
   z_at <- function(par) if (!is.null(points)) points$natural(par[-own])
@@ -210,7 +210,7 @@ hyper_problem <- function(data, parameters, minus_log, points = NULL) {
   })
 }
 
-# Returns the problem of the ELBO in the hyperparameters, at fixed Z or together with `points`.
+# Returns the problem of maximising the ELBO over the hyperparameters, at fixed z or together with `points`.
 vfe_hyper_problem <- function(data, z, parameters, jitter, control, points = NULL) {
   scratch <- new.env()
   hyper_problem(data, parameters, function(now, moved) {
@@ -220,8 +220,7 @@ vfe_hyper_problem <- function(data, z, parameters, jitter, control, points = NUL
 
 # ---- rows of a source -----------------------------------------------------------------------------------------------
 
-# Returns the result of native_evaluate() for a source, by a pass for the sums and a pass for the gradient. A failing
-# source ends an optimisation like an interrupt, see run_stage().
+# Returns the result of native_evaluate() for a source, by a pass for the sums and a pass for the gradient.
 objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gradient = TRUE) {
   refuse_if(isTRUE(aux$p > 0), "optimise_rows", "exceeds the sample that is kept of the source",
             hint = "The objective of this auxiliary distribution has sums over pairs of rows, all in memory.")
@@ -239,7 +238,7 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
   no_rows <- list(x = z[0L, , drop = FALSE], y = numeric())
   slopes <- add_slopes(pass(native_gradient, add_slopes, adjoint = result$adjoint),
                        native_gradient(name, aux, z, no_rows, model, jitter, result$adjoint, sums$k_sum, control))
-  result <- at_sums(slopes$rss) # the residuals of all rows make the last digits exact
+  result <- at_sums(slopes$rss) # the sum of squared residuals of all rows makes the value accurate to rounding
   c(slopes[c("gradient", "theta")], result[c("value", "noise", "reason")])
 }
 
@@ -285,20 +284,21 @@ choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory
 # Returns the numbers 1 to n, or `most` of them drawn at random, in increasing order.
 some_of <- function(n, most) if (n > most) sort(sample.int(n, floor(most))) else seq_len(n)
 
-# Chooses points by pivoted Cholesky, which needs N x m numbers. Beyond 20 m rows, points come from a random sample of
-# rows, whose size depends on `memory`.
+# Chooses m rows of x by pivoted Cholesky. The factor is stored, so a random sample of rows replaces x if the factor
+# would exceed `memory` and x has more than 20 m rows.
 choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)) {
   looked <- some_of(nrow(x), max(20 * m, memory / (8 * m)))
   pool <- if (length(looked) < nrow(x)) x[looked, , drop = FALSE] else x
-  # Each step adds errors of a few eps * k, so a residual variance below m such errors is rounding.
+  # Each of m steps adds a rounding error of a few eps * k, so smaller residual variances than 4 m eps * k are rounding.
   chosen <- native(ffi_select, engine_model(kernel = kernel), pool, as.integer(m), 4 * m * .Machine$double.eps)
   rows <- looked[chosen$pivots]
   list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t, looked = nrow(pool))
 }
 
-# Chooses rows greedily by how much each reduces the pF divergence, to first order tr((k^ + r r') E) with the residual
-# r. k^, r and K come from landmarks, greedy points on 10 m rows or 1,000. In landmark coordinates V = L^{-1} k(U, X),
-# row i reduces it by v_i'P v_i / v_i'v_i, P = V (k^ + r r') V', v_i the residual of column i after the rows before it.
+# Chooses rows greedily, each to reduce the pF divergence most. To first order the divergence is tr((S + r r') E), with
+# posterior covariance S and residuals r, which a posterior on greedy points U approximates, and residual prior
+# covariance E. With V = L^{-1} k(U, X), row i reduces it by v_i'P v_i / v_i'v_i, where P = V (S + r r') V', and v_i is
+# column i of V less its projection on the columns of earlier rows.
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
   # Memory must suffice for three matrices of landmarks by rows.
@@ -311,14 +311,14 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
   post <- native_posterior(u, list(x = pool, y = toward$y[looked], weights = toward$weights[looked]),
                            new_model(kernel, noise), jitter = 0, control = control)
   V <- forwardsolve(post$L, native_kernel_matrix(kernel, u, pool))
-  # By definition, V k^ V' = s2 G (s2 I + G)^{-1} G and V r = s2 beta.
+  # For the posterior on the landmarks, V S V' = s2 G (s2 I + G)^{-1} G and V r = s2 beta.
   P <- noise * crossprod(forwardsolve(post$C, post$G)) + noise^2 * tcrossprod(post$beta)
   least <- 4 * m * .Machine$double.eps * max(kernel_diagonal(kernel, pool))
   rows <- native(ffi_select_guided, V, P, as.integer(min(m, length(looked))), least)
   list(z = pool[rows, , drop = FALSE], rows = looked[rows])
 }
 
-# Returns the first m rows in this order that differ from all rows before them.
+# Returns the first m row numbers of `order` whose rows of x differ from all earlier ones.
 distinct_rows <- function(x, order, m) {
   take <- min(length(order), 2L * m)
   repeat {
@@ -340,7 +340,7 @@ choose_kmeans <- function(x, m, kernel) {
   if (m == 1L) {
     centers <- matrix(colMeans(u), 1L)
   } else {
-    # After iter.max steps the centres are good enough to start from.
+    # kmeans() may warn that it did not converge; its centres are good enough.
     centers <- suppressWarnings(stats::kmeans(u, u[start, , drop = FALSE], iter.max = 30, algorithm = "Lloyd"))$centers
     lost <- !is.finite(rowSums(centers)) # an empty cluster goes back to its start
     centers[lost, ] <- u[start[lost], ]
@@ -350,5 +350,5 @@ choose_kmeans <- function(x, m, kernel) {
   z
 }
 
-# Returns the rows of a reference's points, chosen among at most 20 m2 random rows.
+# Returns the numbers of the rows that are inducing points of a reference, chosen among at most 20 m2 random rows.
 reference_rows <- function(data, kernel, m2) choose_greedy(data$x, m2, kernel, memory = 0)$rows

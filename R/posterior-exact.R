@@ -68,13 +68,12 @@ exact_of_fit <- function(fit) {
   new_posterior("exact", model, fit, data, x = data$x, factors = native_exact(data, model, fit$control))
 }
 
-# Returns the parts of row_parts(). With B = (K + s2 W^{-1})^{-1} of the merged rows g and alpha = B y, the mean of f is
-# y - s2 / W alpha and its variance is q = s2 / W (1 - s2 / W B_gg). For a row with the share p of the weight of its
-# merged row, 1 - leverage = (1 - p) + p s2 / W B_gg. Rows outside a subsample have leverage 0.
+# Returns the parts of row_parts(). The merged rows g have the responses y, weights W, B = (K + s2 W^{-1})^{-1} and
+# alpha = B y. The mean of f is y - s2 / W alpha and its variance is q = s2 / W (1 - s2 / W B_gg). For a row with the
+# share p of its merged row's weight, 1 - leverage = (1 - p) + p s2 / W B_gg. Rows outside a subsample have leverage 0.
 row_parts.exact <- function(p) {
   apart <- responses_used(p)
   all <- is.null(p$chosen)
-  # y and W are the responses and the weights of the merged rows.
   W <- if (all) merged_weights(p$rows) else apart$w[p$chosen]
   y <- if (all) p$rows$y else apart$y[p$chosen]
   seen <- if (all) seq_along(apart$y) else p$chosen
@@ -193,7 +192,7 @@ posterior_draws <- function(p, x, n) {
 
 posterior_paths <- function(p, x, nsim, normal) UseMethod("posterior_paths")
 
-# Draws f = a'u + e with u ~ N(beta, s2 (C C')^{-1}). Here a has the features of x and e is the residual (none for SoR).
+# Draws f = a'u + e with u ~ N(beta, s2 (C C')^{-1}), features a of x, and e from the residual prior (SoR: e = 0).
 posterior_paths.points <- function(p, x, nsim, normal) {
   f <- p$factors
   u <- f$beta + sqrt(p$model$noise) * solve_t(f$C, normal(nrow(f$C), nsim))
@@ -217,8 +216,8 @@ posterior_paths.exact <- function(p, x, nsim, normal) {
   f0[-seq_len(n), , drop = FALSE] + in_blocks(x, function(x) native_kernel_matrix(kernel, x, p$x) %*% weights)
 }
 
-# Draws f = mean + r'delta + e(x) - u'(e + noise)_S, with u, S, r and C as in posterior-near.R, e
-# from the residual prior and delta ~ N(0, (C C')^{-1}). The draws have the covariance of posterior_at().
+# Draws f = mean + r'delta + e(x) - u'(e + noise)_S, with u, S, r and C as in posterior-near.R, delta ~ N(0,
+# (C C')^{-1}), and e from the residual prior. The draws have the covariance of posterior_at().
 posterior_paths.near <- function(p, x, nsim, normal) {
   data <- p$rows
   n <- nrow(data$x)

@@ -1,5 +1,5 @@
-# Computes posteriors with groups: inducing points, with or without nearest neighbours, serve the smooth part of the
-# kernel, and all effects of the groups are exact (effects.R).
+# Computes posteriors with groups: inducing points, with or without nearest neighbours, approximate the smooth part (the
+# kernel without groups), and all effects of the groups are exact (effects.R).
 
 # Predicts at the rows of x. The result's `unexplained` is the residual prior variance plus the variance of new levels.
 predict_grouped <- function(p, x, keep = FALSE) {
@@ -34,7 +34,7 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
     level <- match(asked$levels, if (is.null(g$codes)) seq_len(g$levels) else g$codes)
     each <- rep(seq_len(nrow(asked$of)), length(level))
     effect_moments(g, effects[[at]], rep(level, each = nrow(asked$of)), t(asked$of)[, each, drop = FALSE])
-  }, terms = { # has all rows of the first term, then of the next
+  }, terms = { # all rows of the first term, then all rows of the next
     kernels <- kernels_of_terms(p$model$kernel)
     parts <- Map(function(kernel, at) {
       if (is.na(at)) return(smooth_at(p, replace(values_at(kernel, fun$x), "kind", "terms")))
@@ -45,14 +45,14 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
     lapply(list(mean = "mean", var = "var"), function(what) unlist(lapply(parts, `[[`, what), use.names = FALSE))
   }, population = smooth_at(p, fun), {
     if (fun$kind == "coefficients" && !near) return(smooth_at(p, fun))
-    # Derivatives of groups exist in the inputs of their design, such as x in the term (x | group).
+    # Derivatives by the inputs of a group's design, such as x in the term (x | group), are not computed.
     if (fun$kind != "slopes" || any(unlist(lapply(own$groupings, `[[`, "design")) > 0L)) refuse_grouped(fun$kind)
     smooth_at(p, fun$under(smooth_part(p$model$kernel)))
   })
 }
 
-# Returns mean and variance of c'b for each column c of `design`, where b are the effects of its `level` of the grouping
-# g.
+# Returns mean and variance of c'b for each column c of `design`. b has the `effects` of grouping g at the column's
+# `level`.
 effect_moments <- function(g, effects, level, design) {
   level[level < 1 | level > g$levels] <- g$levels + 1 # new levels come last
   first <- rep(seq_len(nrow(design)), nrow(design))
@@ -74,7 +74,7 @@ smooth_at <- function(p, fun) {
 
 refuse_grouped <- function(kind, certificate = FALSE) {
   what <- if (kind %in% c("sums", "slopes")) kind else "functionals of this kind"
-  refuse_if(certificate, "certified", "TRUE", hint = "Take certified = FALSE, or fit at most 2,000 rows.",
+  refuse_if(certificate, "certified", "TRUE", hint = "Use certified = FALSE, or fit at most 2,000 rows.",
             message = sprintf("Certificates of %s are not available for groups with this family beyond 2,000 rows.",
                               what))
   abort_input("fit", "groups on inducing points",
@@ -92,16 +92,16 @@ covariance_of_new <- function(groupings, x, joint) {
   }))
 }
 
-# Returns the covariance of f that rows of the same level share, given the dense coefficients. `own` and `other` have U
-# (a root of each level's posterior covariance) times the designs.
+# Returns the covariance of f at rows x and z that comes from effects of the first grouping, given the coefficients of
+# all dense features. `own` and `other` have the designs at x and z, times roots of the levels' posterior covariances.
 within_levels <- function(p, x, own, z = x, other = NULL) {
   column <- p$factors$groupings[[1L]]$column
   outer(x[, column], z[, column], "==") * crossprod(own, other)
 }
 
-# Computes a+'P+^{-1}a+ - |P+^{-1}a+|^2 with P+ = I + A+ W A+' and the features a+ of a row. P+ has blocks: the dense
-# features with Schur complement S, the first grouping T, and C between them. T^{-1} is made from the roots U of its
-# blocks.
+# Computes a+'P+^{-1}a+ - |P+^{-1}a+|^2 with P+ = I + A+ W A+' and the features a+ of a row. P+ has the block T of the
+# first grouping, the block of the dense features (Schur complement R'R), and C between them. T^{-1} follows from the
+# roots U of the levels' posterior covariances.
 squared_moves.grouped <- function(p) {
   f <- p$factors
   g <- f$groupings[[1L]]
@@ -156,7 +156,8 @@ remade_fit <- function(p, rows, model) {
   fit
 }
 
-# Draws f: the coefficients of the dense features, the effects of each level given them, and the residual process.
+# Draws f from draws of the coefficients of dense features, the effects of each level given these coefficients, and the
+# residual process.
 posterior_paths.grouped <- function(p, x, nsim, normal) {
   f <- p$factors
   model <- smooth_model(p$model)
@@ -168,7 +169,7 @@ posterior_paths.grouped <- function(p, x, nsim, normal) {
 }
 
 # Returns draws of the first grouping's effects given the coefficients gamma of all dense features: N(V (r - H'gamma) /
-# s2, V) for each level. H has the sums of products, r those with the response.
+# s2, V) for each level. Over rows, H sums dense features times designs, and r sums designs times responses.
 drawn_levels <- function(f, gamma, normal) {
   g <- f$groupings[[1L]]
   p <- nrow(g$root)
@@ -202,17 +203,16 @@ add_drawn_effects <- function(value, f, gamma, x, normal) {
 
 # ---- with nearest neighbours ----------------------------------------------------------------------------------------
 #
-# The smooth part alone determines the neighbours S of a row. Let z be the effects' design at a row, Z_S that at its
-# neighbours, Lam the root of the effects' prior covariance, u and r those of posterior-near.R, and d a residual
-# variance:
+# The smooth part alone determines the neighbours S of a row. Let z be the design of the effects at a row, Z_S that at
+# its neighbours, Lam the root of the effects' prior covariance, and u, r and d those of posterior-near.R. Then
 #
 #   r+ = (r; Lam'(z - Z_S'u)),  mean = u'y_S + r+'beta+,  var = residual variance + |C+^{-1} r+|^2,  C+ C+' = I + sum of
 #   r+ r+' / d over rows (src/integrated.h).
 #
 # There are at most `dense_effects` effects, because the matrix C+ is dense.
 
-# Returns the result of near_posterior() for a kernel with groups. If `free` marks groups whose variances are learned,
-# five steps of expectation-maximisation change them, without a further pass over the rows.
+# Returns the result of near_posterior() for a kernel with groups. Five steps of expectation-maximisation, without a
+# further pass over the rows, learn the variances of the groups that `free` marks.
 near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours, rank, jitter = 1e-12, control = NULL,
                                    free = NULL) {
   groupings <- groupings_of(model$kernel, x = data$x)

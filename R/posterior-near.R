@@ -1,12 +1,12 @@
-# Computes posteriors by inducing points with nearest neighbours. A functional has features a = L^{-1} cross(Z), and
-# cross() its prior covariances. E = k - a'a is the residual prior covariance. Given the nearest rows S, its posterior
-# is
+# Computes posteriors by inducing points Z with nearest neighbours. For a functional, cross(x) has the prior covariances
+# with f at the rows x. Its features are a = L^{-1} cross(Z), where L L' = k(Z, Z). E = k - a'a is the residual prior
+# covariance, and A_S has the features of rows S. Given the nearest rows S, the functional has the posterior
 #
 #   u = (E_SS + s2 W^{-1})^{-1} e,  e = cross(S) - A_S'a,  r = a - A_S u
 #   mean = u'y_S + r'beta,  var = [prior - |a|^2 - e'u] + |C^{-1} r|^2.
 #
-# Training rows are in a random order (`rank`). Row i is conditioned on its nearest earlier rows p, with u, e and r as
-# above:
+# Training rows are in a random order (`rank`). Row i is conditioned on its nearest earlier rows p. With u, e and r as
+# above for S = p,
 #
 #   d = E_ii + s2 / W_i - e'u,  C C' = I + sum r r' / d,  C C' beta = sum r (y_i - u'y_p) / d.
 #
@@ -15,9 +15,9 @@
 #
 #   Cov(f(x), f(z)) = r_x'(C C')^{-1} r_z + E(x, z) - u_x'E(S_x, z) - E(x, S_z) u_z + u_x'N(S_x, S_z) u_z.
 
-# Returns what predictions need besides the rows: L, C, beta, jitter, and numbers of neighbours. `neighbours` is the
-# number for a row to predict, and a second one for a row far from the data (src/neighbours.c). `evidence` estimates the
-# log density of the cleaned rows times the roots of their weights.
+# Returns L, C, beta, jitter and numbers of neighbours, which predictions need besides the rows. `neighbours` has the
+# number for a prediction, and perhaps a second one for predictions far from the data (src/neighbours.c). `evidence`
+# estimates the log density of the cleaned responses times the roots of their weights.
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
   near <- native_near(z, data, model, train_neighbours, rank, jitter, control = control)
@@ -44,14 +44,14 @@ posterior_at.near <- function(p, fun, joint = FALSE) {
   list(mean = at$mean, var = at$var_far + at$var_near, cov = at$covariance)
 }
 
-# Predicts at the rows of x. `given` has the neighbours of functionals; `keep` asks for the weights u and r.
+# Predicts at the rows of x, or functionals whose neighbours are `given`. If `keep`, the result also has u and r.
 predict_given <- function(p, x, given = NULL, keep = FALSE) {
   s <- if (is.null(given)) p$near$neighbours else nrow(given$rows)
   native_near_predict(p$near, p$z, p$rows, p$model, s, x, p$control, keep, given)
 }
 
-# Returns the neighbours of functionals and their covariances with f there, or NULL for values, whose neighbours are
-# found during prediction.
+# Returns `given` of native_near_predict() for functionals: their neighbours and their covariances with f there. Returns
+# NULL for values, whose neighbours are found during prediction.
 functionals_near <- function(p, fun) {
   if (fun$kind == "values") return(NULL)
   x <- p$rows$x
@@ -75,21 +75,19 @@ sums_of_values <- function(p, fun) {
 
 # ---- leave-one-out --------------------------------------------------------------------------------------------------
 #
-# Leaving out a row keeps the order of rows and their neighbours. Row j with neighbours p has (symbols as above; ~ marks
-# a residual from neighbours)
+# Without a row, the order and the neighbours of the others stay the same. Row j with neighbours p has (symbols as
+# above; ~ marks a residual from neighbours)
 #
 #   N = E_pp + s2 W_p^{-1},  u = N^{-1} E_pj,  r = a_j - A_p u,  y~ = y_j - u'y_p,  d = E_jj + s2 / W_j - E_jp u
 #   P = I + sum r r' / d,    P beta = sum r y~ / d.
 #
-# To omit row g, its noise is increased by delta to infinity. This changes d of row g, and the terms of rows with g
+# To omit row g, an infinite delta is added to its noise variance. This changes d of row g, and the terms of rows with g
 # among their neighbours. With t the column of g in N^{-1}, and kappa = 1 / (1 / delta + t_g),
 #
 #   u' = u - kappa u_g t,   r' = r + kappa u_g A_p t,   y~' = y~ + kappa u_g t'y_p,   d' = d + kappa u_g^2.
 #
-# The changed terms replace the old ones in P. A part of a merged row's weight is omitted by a finite delta.
-
-# Treats rows in batches. For a batch, it keeps the terms of its rows and of all rows that have one of them as
-# neighbour.
+# The changed terms replace the old ones in P. A part of a merged row's weight is omitted by a finite delta. Rows are
+# left out in batches, which share the terms of all rows with a neighbour in the batch.
 posterior_without.near <- function(p) {
   apart <- responses_used(p)
   terms <- near_terms(p)
@@ -108,7 +106,7 @@ posterior_without.near <- function(p) {
   list(mean = out[, 1L], var = out[, 2L], leverage = out[, 3L])
 }
 
-# Returns the posterior p for the smooth part of the kernel alone, and without its inducing points, whose C is infinite.
+# Returns the posterior p for the kernel without groups. C is so large, and beta 0, that means and variances omit r.
 smooth_near <- function(p) {
   m <- nrow(p$z)
   p$model <- smooth_model(p$model)
@@ -141,7 +139,8 @@ decorrelated_design <- function(groupings, x, data, rows, u, design) {
   do.call(rbind, parts)
 }
 
-# Returns the terms of leave-one-out that all rows share: `lists` of neighbours, features A, U = C^{-1} A, and others.
+# Returns terms for leaving out any row: `lists` of neighbours in training, features A, U = C^{-1} A, `children` (the
+# rows that have a row as neighbour), `around` (neighbours in predictions), and others.
 near_terms <- function(p) {
   near <- p$near
   data <- p$rows
@@ -202,7 +201,7 @@ neighbours_inverse <- function(terms, p) {
 }
 
 # Returns the terms of the rows of a batch and of rows that have one of them as neighbour: C^{-1} r, y~ and d, and for
-# each neighbour the U_p N^{-1}, u, t_g and t'y_p of the formulas above.
+# each neighbour g the U_p t (`steps`), u, t_g (`diagonal`) and t'y_p (`answer`) of the formulas above.
 batch_lists <- function(terms, batch) {
   members <- unique(c(batch, unlist(terms$children[batch], use.names = FALSE)))
   s <- nrow(terms$lists)

@@ -38,8 +38,8 @@ shift_at_rows <- function(at, z, kernel, x) {
 # Returns by which factor laplace_parts() reduced the shift from mode to mean.
 share_of_shift <- function(factors, at) if (any(at$shift != 0)) sqrt(sum(factors$shift^2) / sum(at$shift^2)) else 1
 
-# Maximises the variational bound, starting from the mode `found`. It makes ten steps at a time, so that an interrupt
-# keeps the best.
+# Maximises the variational bound, starting from the mode `found`, ten steps at a time. At an interrupt, the result of
+# the last ten is returned.
 variational_at <- function(x, sites, kernel, z, found, state, control) {
   step <- function(maxit) {
     found <<- laplace_at(x, sites, kernel, z, found$jitter, control, found, want = 1L, maxit = maxit)
@@ -54,7 +54,7 @@ variational_at <- function(x, sites, kernel, z, found, state, control) {
   found
 }
 
-# Returns the lower bound on log p(y) minus its errors by rounding and quadrature. `most` is the largest k(x, x).
+# Returns the lower bound on log p(y), less bounds on its rounding and quadrature errors. `most` is the largest k(x, x).
 variational_bound <- function(found, sites, most) {
   m <- length(found$beta)
   n <- length(found$f)
@@ -84,9 +84,9 @@ weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
-# Returns the posterior with neighbours at the mode, with its working rows list(x, y, weights). `f` is the start
-# (without offset and constant mean), `taken` the step that led to it. The search ends when the root mean square of a
-# step is at most `settled`.
+# Returns the posterior with neighbours at the mode, with its working rows list(x, y, weights). The search starts at `f`
+# (without offset and constant mean); `taken` is the last step of an earlier search, if any. It ends when the root mean
+# square of a step is below `settled`.
 near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0,
                          rank = sample.int(nrow(data$x))) {
   force(rank)
@@ -96,8 +96,8 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
   c(found$posterior, found["steps"])
 }
 
-# Iterates to the mode and returns list(posterior, f, steps). make(rows) computes the posterior of working rows, and
-# mean_of(posterior) its mean at the rows.
+# Iterates to the mode and returns list(posterior, f, steps). make(rows) computes the posterior given working rows, and
+# mean_of(posterior) computes the mean of f at the rows. `taken` and `settled`: see near_laplace().
 mode_of_rows <- function(data, f, sites, what, make, mean_of, taken = Inf, settled = 0) {
   share <- 1
   for (step in seq_len(near_laplace_steps$most)) {
@@ -139,7 +139,7 @@ working_rows <- function(x, sites, f) {
 # Returns the elements of a non-Gaussian fit that depend on all rows. `start` has the factors of an earlier mode.
 # near(f) computes the posterior with neighbours from f, the mode on inducing points without offset and constant mean.
 laplace_parts <- function(data, sites, learned, z, run, state, start = list(), near = function(f) NULL) {
-  # Eliminate the effects of groups exactly if there are many rows. With few rows, inducing points represent them.
+  # With many rows, effects of groups are treated exactly. With few rows, inducing points represent groups as well.
   if (nrow(data$x) > dense_rows && has_own_levels(learned$kernel) && isTRUE(sites$concave) && sites$variational == 0L) {
     return(grouped_laplace_parts(data, sites, learned, z, run, state))
   }
@@ -147,8 +147,7 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   found <- if (!is.null(start$f)) start else posterior_stage(state, function() {
     few <- max(10L, laplace_sizes$contrasts %/% NCOL(sites$contrasts))
     if (!is.null(sites$contrasts) && is.null(start$beta) && nrow(z) >= 2L * few) {
-      # Find the mode on the first points as a start. Greedy points are nested, so their features are the first of all
-      # features.
+      # Start at the mode on the first inducing points. Their features are the first features of all points.
       first <- z[seq_len(few), , drop = FALSE]
       beta <- laplace_at(data$x, sites, learned$kernel, first, rounding_jitter(nrow(z)), run)$beta
       start <- list(beta = rbind(beta, matrix(0, nrow(z) - few, ncol(beta))))
@@ -201,7 +200,7 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
   zeta <- Map(function(g, effects) sum((chol2inv(t(g$root)) %*% effects$b) * effects$b), f$groupings, effects_of(f))
   squared <- sum(unlist(zeta), f$gamma[seq_len(nrow(f$L))]^2)
   value <- sum(l[1L, ], sites$constant) - (squared + f$logdet + sum(log1p(W * left))) / 2
-  if (isTRUE(sites$skewed)) { # adds the mean's shift to the working responses
+  if (isTRUE(sites$skewed)) { # the shift is the mean for the responses s / W, s = l''' variance / 2
     rows <- working_rows(data$x, sites, found$f)
     s <- l[4L, ] * at(f)$sor_variance / 2
     moved <- effect_posterior(z, replace(rows, "y", list(s / rows$weights)), model, jitter, run)
@@ -221,8 +220,8 @@ sites_sum <- function(sites) {
   }, 0)
 }
 
-# Returns a non-Gaussian fit for other rows or another model, starting from its mode. If its inducing points left no
-# residual variance, new ones are chosen.
+# Returns the non-Gaussian fit p$fit for other rows or another model, starting from its mode. For other rows, inducing
+# points are chosen anew if the old ones left no residual variance.
 remade_working_fit <- function(p, rows, model) {
   fit <- p$fit
   z <- fit$inducing
@@ -272,8 +271,8 @@ posterior_at.points <- function(p, fun, joint = FALSE) {
   list(mean = drop(crossprod(a, p$factors$beta)), var = sor + if (p$sor) 0 else pmax(fun$prior - colSums(a^2), 0))
 }
 
-# Returns the DTC posterior on the inducing points of p, for theorem and divergences. An exact posterior has its rows as
-# inducing points, with a jitter of the size of rounding errors.
+# Returns the DTC posterior on the inducing points of p, for the theorem and divergences. An exact posterior has its
+# rows as inducing points, with a jitter of the size of rounding errors.
 posterior_on_points <- function(p) {
   if (inherits(p, "points") && !inherits(p, "grouped") || !is.null(p$chosen)) return(p)
   data <- training_data(p$fit, "fit")
@@ -316,8 +315,8 @@ row_parts.points <- function(p) {
   c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
-# Leaves out up to 20 rows by computing posteriors in which they have almost no weight, if rounding leaves no digits of
-# 1 - leverage.
+# If 1 - leverage is only rounding at up to 20 rows, each of these rows is left out by a new posterior in which it has
+# almost no weight.
 posterior_without.points <- function(p) {
   part <- without_rounded(row_parts(p))
   out <- without_by_parts(part)
@@ -335,12 +334,12 @@ posterior_without.points <- function(p) {
   out
 }
 
-# Returns C^{-1} L^{-1} k(Z, x). Its crossproduct times s2 is the covariance of f at x that data can reduce.
+# Returns C^{-1} L^{-1} k(Z, x). Its crossproduct times s2 is the SoR covariance of f at the rows of x.
 whitened_features <- function(p, x) {
   forwardsolve(p$factors$C, forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$z, x)))
 }
 
-# Computes s2 a_g'P^{-1} (A W A') P^{-1} a_g for each row g, where P = s2 I + A W A' and a_g are its features.
+# Computes s2 a_g'P^{-1} (A W A') P^{-1} a_g for each row g, where P = s2 I + A W A' and a_g is column g of A.
 squared_moves.points <- function(p) {
   moves <- in_blocks(p$rows$x, function(x) {
     half <- whitened_features(p, x)

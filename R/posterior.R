@@ -10,12 +10,12 @@
 # Laplace and variational posteriors are exact, points or near, with working responses (posterior-working.R). All
 # numbers are in units of the cleaned response, without the constant mean.
 #
-# For binary responses and classes, `factors$shift` moves the mean from the mode of the whitened values: H^{-1} A s,
-# where H is minus the Hessian of the log posterior and s the derivative of -log det H / 2 in f. This is the mean to one
-# order beyond the mode. Certificates and posteriors with neighbours are about the mode.
+# For binary responses and classes, `factors$shift` is the mean minus the mode of the whitened values, to first order:
+# H^{-1} A s, where H is minus the Hessian of the log posterior, A has the features of the rows, and s is the derivative
+# of -log det H / 2 by f. Certificates and posteriors with neighbours are about the mode.
 
-# Returns the posterior of a fit, which shares the fit's elements. If the rows came from a source, a sample of them
-# serves as neighbours.
+# Returns the posterior of a fit, which shares the fit's elements. For a row source, neighbours come from a sample of
+# rows.
 posterior_of <- function(fit) {
   near <- fit$near
   class <- if (!is.null(fit$x)) "exact" else if (!is.null(near$groupings)) c("grouped_near", "near") else
@@ -35,7 +35,7 @@ new_posterior <- function(class, model, fit, rows, ..., sor = FALSE, fitc = FALS
 # Returns the responses of rows in the engine's form, for a fit with a non-Gaussian likelihood.
 sites_of_fit <- function(fit, data) engine_sites(fit$likelihood, data$sites, fit$center)
 
-# Returns TRUE if Laplace's approximation on inducing points equals, up to rounding, that without inducing points.
+# Returns TRUE if Laplace's approximation on inducing points equals, up to rounding, that of the exact GP.
 is_laplace_limit <- function(fit) identical(fit$likelihood$approx, "laplace") && isTRUE(fit$unexplained < 1e-8)
 
 # Returns list(mean, var) of the functionals `fun`. With `joint`, values also have their covariance matrix `cov`.
@@ -69,27 +69,27 @@ without_by_parts <- function(part) {
        leverage = part$W * part$q)
 }
 
-# Returns list(mean, q, left, g, W, rest, group), the parts of the formulas above for each used row. rest = 1 - W q, and
-# `group` is the row of p$rows$x into which the row was merged.
+# Returns list(mean, q, left, g, W, rest, group) for each row of positive weight: the terms of the formula above, rest =
+# 1 - W q, and the row of p$rows$x into which the row was merged.
 row_parts <- function(p) UseMethod("row_parts")
 
-# Sets part$rest = 1 - leverage to NaN if it is a difference of equal numbers up to rounding. `sure` marks rows where it
-# is not computed as a difference.
+# Sets part$rest = 1 - leverage to NaN if it is only rounding error. `sure` marks rows at which it was computed without
+# a difference, and so is accurate.
 without_rounded <- function(part) {
   part$rest[part$rest < 1e-12 & !(part$sure %||% FALSE)] <- NaN
   part
 }
 
-# Returns sum_k W_k Q_kg^2 for each row g of p$rows$x, where Q is the posterior covariance of f, less the variance that
-# no data can reduce, and W has the weights. Cook's distances follow from it.
+# Returns sum_k W_k Q_kg^2 for each row g of p$rows$x, for Cook's distances. W has the weights over the noise variance,
+# and Q is the posterior covariance of f without the residual prior variance.
 squared_moves <- function(p) UseMethod("squared_moves")
 
-# Returns the posterior covariance of f at the data rows (in rows) with functionals (in columns). It omits the part of
-# the variance that data cannot reduce.
+# Returns the posterior covariance of f at the data rows (in rows) with functionals (in columns), without the residual
+# prior covariance.
 covariance_with_rows <- function(p, fun) UseMethod("covariance_with_rows")
 
-# Returns list(group, y, w) of the used rows before merging: the row of p$rows$x that each belongs to, response and
-# weight.
+# Returns list(group, y, w) for the rows of positive weight before merging: the row of p$rows$x into which each was
+# merged, its response and its weight.
 responses_used <- function(p) {
   data <- p$rows
   if (!is.null(p$fit$likelihood)) {
@@ -114,8 +114,8 @@ posterior_evidence <- function(p) {
        upper = if (is == "exact") value else Inf, is = is)
 }
 
-# Returns the largest log marginal likelihood that learning found, for information criteria. With few rows the fit
-# itself has larger variances than the maximum, see learn_stage().
+# Returns the largest log marginal likelihood that learning found, for information criteria. With few rows it exceeds
+# that of the fit, see learn_stage().
 largest_evidence <- function(fit) fit$evidence + (attr(fit$learned, "below") %||% 0)
 
 # Returns the log marginal likelihood from the factors of a posterior of these rows. `kind` may have `sor` or `fitc`
@@ -212,9 +212,9 @@ answer_of_functionals <- function(fit, fun, shift, rounding, spread, ask) {
             m2 = attr(inside, "m2"), seconds = proc.time()[["elapsed"]] - started)
 }
 
-# Returns the certificate of functionals as a data frame. It allows for rounding of the responses: errors e move a
-# Gaussian mean by at most |e| sqrt(size / s2) / 2, where `size` is at least the prior variance of the functional. Other
-# certificates include it already.
+# Returns the certificate of functionals as a data frame. For Gaussian noise it adds the effect of rounding of the
+# responses: errors e of y move the mean by at most |e| sqrt(size / s2) / 2, where `size` is at least the prior variance
+# of the functional.
 functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   eps <- 4 * .Machine$double.eps
   of_response <- if (!response_of(fit)$conjugate) 0 else
@@ -227,7 +227,7 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
             transformed = !is.null(fit$transform))
 }
 
-# Returns a bound on the norm of the responses as given plus that of the offset (weighted sums of squares, then roots).
+# Returns a bound on the norm of the user's responses plus the norm of the offset. Squares are weighted.
 response_size <- function(fit) {
   offset <- fit$frame$offset_size %||% if (length(fit$data$offset)) offset_size(fit$data)
   sqrt(fit$signature$sums[["yy"]]) + (offset %||% 0)
@@ -246,8 +246,8 @@ covariance_at <- function(fit, rows, at = latent_at(fit, rows$x, TRUE)) {
   dimnames_of(at$cov[rows$index, rows$index, drop = FALSE], rows$names)
 }
 
-# Returns the rows to predict at: list(x, index, offset, names). x has their inputs, and `index` the row of x for each,
-# NA if it has missing values. If all are NA, x still has one row, because computations need one.
+# Returns the rows to predict at: list(x, index, offset, names). x has the inputs of rows without missing values, and
+# `index` the row of x for each row, or NA. If all are NA, x still has one row, because computations need one.
 new_rows <- function(fit, newdata, na.action, re = TRUE) {
   new <- new_inputs(fit, newdata, na.action, re)
   index <- rep(NA_integer_, length(new$keep))
@@ -298,7 +298,7 @@ fit_points <- function(fit) fit$inducing %||% fit$x
 # Returns the positions of the variances in a q x q covariance matrix that is stored as a row.
 diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
 
-# Returns the whitened weights of the mean of f. Without a shift, mean and mode are the same.
+# Returns the whitened weights of the mean of f: those of the mode, plus the shift if there is one.
 mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else factors$beta + factors$shift
 
 # Returns the fit, or stops if it has several classes.

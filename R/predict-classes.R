@@ -10,7 +10,7 @@ say_chances <- function(response, f, ask) {
   if (ask$interval == "none") return(list(fit = at$mean, sd = at$sd))
   ends <- if (!is.null(f$bounds)) f$bounds(latent, ask$level) else
     (if (is_ordered(response)) ordered_ends else class_ends)(response, f, latent, ask$level)
-  # The averaged probability may be outside of those at the ends of f.
+  # The averaged probability may be outside of the interval, whose ends are probabilities at quantiles of f.
   list(fit = at$mean, sd = at$sd, lwr = pmin(ends$lwr, at$mean), upr = pmax(ends$upr, at$mean))
 }
 
@@ -31,7 +31,7 @@ class_chances <- function(response, f, se = FALSE) {
 }
 
 # Returns list(lwr, upr), the smallest and largest probability of each ordered class over the interval of f. A
-# probability is largest at one f and decreases on both sides.
+# probability has one maximum over f and decreases on both sides of it.
 ordered_ends <- function(response, f, latent, level) {
   where_known(f[c("mean", "lower", "upper", "top")], function(f) {
     of_f <- lapply(normal_ends(f, list(noise = 0), level), unname)
@@ -44,8 +44,8 @@ ordered_ends <- function(response, f, latent, level) {
   })
 }
 
-# Returns the ends of credible intervals for unordered classes, of log odds or of probabilities. For class k, log(p_k /
-# (1 - p_k)) is linearised in f at the mean, and so normal.
+# Returns the ends of credible intervals for unordered classes, of log odds if `latent`, else of probabilities p_k. For
+# these, log(p_k / (1 - p_k)) is linearised in f at the mean of f, and so is normal.
 class_ends <- function(response, f, latent, level) {
   q <- ncol(f$mean)
   if (latent) {
@@ -63,9 +63,9 @@ class_ends <- function(response, f, latent, level) {
 }
 
 # Returns the most probable class of each row, or with an interval a logical matrix of sets of classes. A set has the
-# most probable classes, until their probability is at least `level`. A conformal set has all classes whose probability
-# is at least a quantile of the leave-one-out probabilities of the observed classes. The attribute "probability" is that
-# of the set.
+# most probable classes, until their total probability is at least `level`. A conformal set has all classes whose
+# probability is at least a quantile of the leave-one-out probabilities of the observed classes. The attribute
+# "probability" has the probability of each set.
 say_class <- function(fit, response, f, names, ask) {
   levels <- response$levels
   if (!has_labels(response) && !is_ordered(response)) {

@@ -100,7 +100,7 @@ answer_asked <- function(fit, response, new, ask, na.action) {
     terms <- structure(p$mean, constant = fit$center)
     return(if (ask$se.fit) list(fit = terms, se.fit = sqrt(p$var)) else terms)
   }
-  # A distribution of responses needs numbers of trials.
+  # The distribution of a response depends on its number of trials.
   rows$size <- rep(1, length(rows$index))
   if (response$trials && (ask$interval == "prediction" || ask$type %in% c("median", "quantile"))) {
     rows$size <- check_responses(rows$index, if (ask$newdata) new_trials(fit, new) else
@@ -132,7 +132,7 @@ answer_asked <- function(fit, response, new, ask, na.action) {
   in_shape(said, rows$names, ask)
 }
 
-# Sends a message if means that were cut (see curves_up()) are more than half an sd from the median.
+# Sends a message if means that were cut off (see curves_up()) are more than half an sd from the median.
 message_if_cut <- function(transform, mean, f) {
   away <- (f$mean - transformed(transform, mean)) / sqrt(f$var + f$noise)
   n <- sum(if (curves_up(transform)) away > 0.5 else away < -0.5, na.rm = TRUE)
@@ -147,8 +147,8 @@ predict_apart <- function(fit, new, ask, na.action, file) {
   args <- ask[!names(ask) %in% c("full_cov", "newdata")]
   at <- function(rows, ...) do.call(stats::predict, c(list(fit, rows, ...), args))
   if (!is_source(new)) return(predictions_at(new, at(rows_at_places(fit$frame, new))))
-  # With na.pass, each row has its line in the file, so that an interrupted file can be continued. The request has all
-  # elements of the fit on which its predictions depend.
+  # With na.pass, each row has its own line in the file, so that an interrupted file can be continued. `request` has all
+  # elements of the fit on which predictions depend.
   request <- if (identical(na.action, stats::na.pass)) {
     own <- c(fit[c("signature", "noise", "center", "scale", "inducing", "neighbours")], list(
       kernel = kernel_values(fit$kernel), near = fit$near$beta, factors = fit$factors[c("beta", "alpha")],
@@ -228,7 +228,7 @@ log_densities <- function(fit, response, newdata, f, rows) {
   out
 }
 
-# Returns the responses in new rows. If they are not `needed`, returns NULL when they are missing.
+# Returns the responses in newdata. If newdata lacks them, stops if they are `needed`, else returns NULL.
 responses_in <- function(fit, newdata, needed = TRUE) {
   if (is.null(fit$terms) || !needed && !is.data.frame(newdata)) {
     if (!needed) return(NULL)
@@ -245,7 +245,7 @@ responses_in <- function(fit, newdata, needed = TRUE) {
   in_unit(eval(expression, newdata, environment(fit$terms)), fit$frame$response_unit)
 }
 
-# Stops unless there is a response (or number of trials) for each row; na.omit drops rows without.
+# Stops unless there is a response (or number of trials) for each row. na.omit drops rows of newdata without a response.
 check_responses <- function(rows, given) {
   if (length(given) == length(rows)) return(given)
   abort_input("newdata", "has missing values in its variables or the response")
@@ -266,7 +266,7 @@ new_sites <- function(fit, newdata) {
   lapply(read[intersect(c("y", "size"), names(read))], function(v) replace(rep(NA_real_, all), known, v))
 }
 
-# Returns the number of trials in each new row: the sum of successes and failures, or the weights of a share.
+# Returns the number of trials in each new row: successes plus failures, or the weight if the response is a share.
 new_trials <- function(fit, newdata) {
   if (is.null(fit$terms) || attr(fit$terms, "dataClasses")[1L] == "nmatrix.2") {
     return(rowSums(responses_in(fit, newdata)))
@@ -281,9 +281,9 @@ new_trials <- function(fit, newdata) {
 # ---- arguments -----------------------------------------------------------------------------------------------------
 
 # This table has the combinations of arguments that exist, by type (rows) and kind of response (columns). An entry has
-# the letters of intervals, then of other arguments. Kinds are "normal" (Gaussian), "transformed" (Gaussian after a
-# transform), "other" (counts and numbers), "classes" (one of two), "labels" (one of several), "ordered" (one of several
-# in an order), "times", and "own" (a user's likelihood).
+# letters of predict_intervals, then of predict_arguments. Kinds are "normal" (Gaussian), "transformed" (Gaussian after
+# a transform), "other" (counts and numbers), "classes" (one of two), "labels" (one of several), "ordered" (one of
+# several in an order), "times", and "own" (a user's likelihood).
 predict_intervals <- c(none = "n", credible = "c", prediction = "p", conformal = "f")
 predict_arguments <- c(se.fit = "s", certified = "c", full_cov = "v", hyper_uncertainty = "h", newdata = "d")
 allowed <- as.matrix(utils::read.table(header = TRUE, row.names = 1L, text = "
@@ -301,7 +301,7 @@ allowed <- as.matrix(utils::read.table(header = TRUE, row.names = 1L, text = "
   class      -           -            -          n/hd      npf/d   npf/hd     -          -
   survival   -           -            -          -         -       -          nc/chd     -"))
 
-# Returns list(intervals, with): what a type allows for a kind of response, or NULL if the type does not exist.
+# Returns list(intervals, with), which a type allows for a kind of response, or NULL if the type does not exist for it.
 allowed_with <- function(type, kind) {
   letters <- if (isTRUE(type %in% rownames(allowed))) strsplit(allowed[type, kind], "/")[[1L]]
   if (length(letters) < 2L) return(NULL)

@@ -60,9 +60,9 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
   out
 }
 
-# Returns the goal for exact_mean(). The error bound shall be at most `share` of the distance between the means of fit
-# and reference, in the median over 200 rows. With nearest neighbours as preconditioner, it suffices that kriging bounds
-# the error by a tenth of its distance from the fit's mean, in the median over 32 rows. Returns NULL if it is met.
+# Returns `goal` for exact_mean(): the median error bound at 200 rows is at most `share` times the median distance
+# between the means of fit and reference. If neighbours precondition, it also suffices that the median error bound of
+# kriging at 32 rows is a tenth of the median distance between its mean and the fit's. Returns NULL if the goal is met.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
@@ -96,7 +96,7 @@ points_of_fit <- function(fit) {
   m + min(250L, ceiling(sum(effects) / 4)) # levels of groups need points of their own
 }
 
-# Removes the correction from the reference of a fit that keeps no data. The correction could not be used without data.
+# Returns the reference, without its correction if the fit keeps no data, which using the correction requires.
 kept_reference <- function(reference, fit) {
   if (is.null(fit$data)) reference$correction <- NULL
   reference
@@ -152,7 +152,7 @@ reference_of_source <- function(fit, source, m2, call, tell) {
              source = list(label = source$label, rows = NA, omitted = 0L, sample = sample$n, passes = 3L))
 }
 
-# Returns the cleaned rows of a block.
+# Returns the rows of a block, cleaned in the same way (`recipe`) as those of the fit.
 cleaned_rows <- function(recipe, block) cleaned(recipe, fitted_rows(recipe, block))
 
 sampled_rows <- function(rows, size) {
@@ -166,10 +166,10 @@ sampled_rows <- function(rows, size) {
 # k(x,x) - 2 w'k_x + w'(K + s2 I) w and h = k_x - (K + s2 I) w. For any v, with r = y - (K + s2 I) v,
 #   exact variance = J - |h|^2 in the norm of (K + s2 I)^{-1},
 #   exact mean     = k_x'v + w'r + h'(K + s2 I)^{-1} r.
-# Good weights make h small. Sparse w need no pairs of all rows. The norms' bounds are in certify.h.
+# Good weights make h small. With sparse w, J needs only few pairs of rows. certify.h has the bounds on the norms.
 
-# Returns the number of neighbours that close rows share. Tests set the option to 0 to turn off kriging and the exact
-# posterior.
+# Returns the number of neighbours that a group of close rows shares. Tests set the option to 0, which turns off kriging
+# and the exact posterior.
 kriging_rows <- function() getOption("pfdtc.kriging_rows", 400L)
 
 # Divides the rows of x into groups of at most `most` close rows. Returns list(order, start): group i begins at
@@ -199,9 +199,10 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
   matrix(rows, n_c)
 }
 
-# Computes kriging weights of functionals and bounds by them, in the reference's units. The result is list(fun, order,
-# group, rows, k, n_terms, W, J, q, ww, var_lower, var_upper). Column i of W has the weights of the data's rows[,
-# group[i]] for functional order[i]. Values of f share neighbours in groups; others have their own.
+# Computes kriging weights of functionals and bounds from them, in the reference's units. The result is list(fun, order,
+# group, rows, k, n_terms, W, J, q, ww, var_lower, var_upper). For functional order[i], column i of W has the weights w
+# of the data's rows[, group[i]], and J[i], q[i], ww[i] are J(w), a bound on |h|^2, and w'w. Values in a group share
+# rows.
 krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(fun$n)) {
   model <- model_of(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))
@@ -229,8 +230,7 @@ krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(
 }
 
 # Returns intervals of the exact mean and sd, in units of y, from the result of krige(). `sd_lower` is a lower bound on
-# the exact sd. In the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance (see above). With a correction v of residual
-# r,
+# the exact sd. In the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance (see above). With v and r of `correction`,
 #   |exact mean - (k'v + w'r)| <= |h| |r|  in that norm, plus rounding.
 kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
   model <- model_of(reference)
@@ -271,11 +271,11 @@ kriged_sums <- function(found, r) {
   colSums(found$W * matrix(r[found$rows], nrow(found$rows))[, found$group, drop = FALSE])
 }
 
-# Returns how many close rows share neighbours, which increases with the number n of rows.
+# Returns the size of groups of close rows that share neighbours, if there are n rows to predict.
 group_for <- function(n) max(1, min(16, n %/% 64))
 
-# Returns how many of n functionals krige() can treat in the seconds left: at most 1,024, or 0 if there is no time for
-# 64. Each call also computes the features of all rows of the data.
+# Returns how many of n values krige() can treat in the seconds left: at most 1,024, or 0 if there is no time for 64.
+# Each call also computes the features of all rows of the data.
 points_in_time <- function(reference, data, n, left) {
   N <- as.double(nrow(data$x))
   m <- reference$m
