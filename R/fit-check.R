@@ -1,7 +1,7 @@
-# Checks a fit that the user gives to a function. It may come from a file or an earlier version, or be changed.
+# Checks a fit that the user gives to a function. The fit may be damaged, or come from an earlier version of pfdtc.
 
-# Returns a fit in the current layout, or stops. Fits of version 0.1.0 lack sums that identify the data; they are
-# computed again if the fit has its data.
+# Returns the fit in the current layout, or stops if it is not a valid fit. The signature of the data in fits of version
+# 0.1.0 lacks some sums. If such a fit has its data, the signature is computed again.
 check_any_fit <- function(fit, argument) {
   if (missing(fit)) abort_input(argument, "is missing", hint = "Give a fit returned by pfdtc().")
   refuse_if(inherits(fit, "gp_hurdle"), argument, "is a hurdle of two fits",
@@ -19,21 +19,21 @@ check_any_fit <- function(fit, argument) {
   fit
 }
 
-# Returns a checked fit, and stops if its likelihood is not Gaussian.
+# Returns the checked fit, or stops if its likelihood is not Gaussian.
 check_fit <- function(fit, argument) check_posterior(check_any_fit(fit, argument), "normal", argument)
 
-# Each entry is a property of posteriors that some functions need. `approx` has the approximations with that property,
-# where "none" means Gaussian responses; `hint` is for the error message.
+# Each entry is a property of posteriors that some functions need. `approx` lists the approximations with this property
+# ("none": Gaussian noise). `groups` is TRUE if non-Gaussian fits with groups have it; `hint` is for the error message.
 posterior_needs <- list(
   normal = list(approx = "none", hint = paste(
     "certify() bounds errors, evidence_bounds() the log marginal likelihood, and cross_validate() compares",
     "predictions.")),
   certificate = list(approx = c("none", "laplace"), groups = TRUE, hint =
-    paste("Certificates bound the distance from the Laplace posterior of the exact GP: update(fit, approx =",
-          "\"laplace\") has one. evidence_bounds() works for this fit.")),
+    paste("Certificates bound the distance from the Laplace posterior of the exact GP. To get one, refit by",
+          "update(fit, approx = \"laplace\"). evidence_bounds() works for this fit.")),
   families = list(approx = c("laplace", "vi"), hint = "With Gaussian noise the posterior needs no such approximation."))
 
-# Returns the fit, or stops if its posterior lacks the property `need`. `what` names the result that needs the property.
+# Returns the fit, or stops if it lacks the property posterior_needs[[need]], which the function or result `what` needs.
 check_posterior <- function(fit, need, argument = "fit", what = user_function()) {
   response <- response_of(fit)
   need <- posterior_needs[[need]]
@@ -48,7 +48,7 @@ check_posterior <- function(fit, need, argument = "fit", what = user_function())
     "%s is not available with %s, which `%s` has.", what, with, argument), hint = need$hint)
 }
 
-# Version 0.1.0 had other names for these parts. Its `posterior` was the list of factors; now it is a word.
+# Version 0.1.0 gave these parts of a fit the names on the left. Its `posterior` was the list that is now `factors`.
 renamed <- c(posterior = "factors", elbo = "evidence", rows = "x")
 
 with_new_names <- function(fit) {
@@ -63,9 +63,9 @@ old_signature <- function(fit) !"phi1" %in% names(fit$signature$sums)
 
 # ---- parts of a fit -------------------------------------------------------------------------------------------------
 
-# Checks that the parts which other functions read have matching sizes and finite numbers. The time does not grow with
-# the number of rows, except for merged rows. need(part = condition, ...) stops at the first condition that is neither
-# TRUE nor NULL; later ones may assume the earlier ones.
+# Checks types, sizes and finite numbers of the parts of a fit that other functions read. need(part = condition, ...)
+# stops at the first condition that is neither TRUE nor NULL, so a condition may assume the earlier ones. A condition
+# that is a string names the damaged element of the part.
 check_fit_parts <- function(fit, argument) {
   need <- function(...) {
     for (i in seq_len(...length())) {
@@ -116,8 +116,8 @@ part_classes <- list(control = "pfdtc_control", aux = "pfdtc_aux", reference = "
 
 is_one_of <- function(v, known) is.character(v) && length(v) == 1L && v %in% known
 
-# Checks the elements of `part` that `shapes` names: plain doubles of the given length, or rows and columns. A single
-# number must not be NA; elements named in `optional` may be NULL. Returns TRUE or the first wrong name.
+# Returns TRUE if all elements of `part` named in `shapes` are plain doubles with that length or c(rows, columns), else
+# the name of the first that is not. A single number must not be NA; elements named in `optional` may be NULL.
 has_shapes <- function(part, shapes, optional = NULL) {
   for (name in names(shapes)) {
     v <- if (is.list(part)) part[[name]]
@@ -129,7 +129,7 @@ has_shapes <- function(part, shapes, optional = NULL) {
   TRUE
 }
 
-# Returns TRUE for a kernel of d columns with all its parameters.
+# Returns TRUE if `kernel` is a kernel of inputs among 1, ..., d, and has all parameters of its factors.
 is_good_kernel <- function(kernel, d) {
   inherits(kernel, "pfdtc_kernel") && is.list(kernel) && isTRUE(tryCatch({
     parts <- as_sum(kernel)
@@ -145,7 +145,7 @@ is_good_kernel <- function(kernel, d) {
   }, error = function(e) FALSE))
 }
 
-# Returns TRUE for no warp, or for a warp of some of the inputs with increasing knots.
+# Returns TRUE if `warp` is NULL, or maps some of the kernel's `inputs` by finite knots that increase.
 is_good_warp <- function(warp, inputs) {
   if (is.null(warp)) return(TRUE)
   size <- c(warp_knots, length(warp$inputs))
@@ -153,7 +153,7 @@ is_good_warp <- function(warp, inputs) {
     all(is.finite(warp$to)) && all(is.finite(warp$at)) && all(diff(warp$at) > 0)
 }
 
-# Checks the parts of a fit that define its posterior.
+# Checks the parts that define the posterior of a fit to d inputs. `need` is the function in check_fit_parts().
 check_fit_posterior <- function(fit, d, need) {
   dense <- !is.null(fit$x) || is.null(method_traits(fit)$objective)
   f <- fit$factors
@@ -190,7 +190,7 @@ check_fit_posterior <- function(fit, d, need) {
                 if (q == 1L && is.null(f$inverse)) list(G = square) else list(inverse = c(m, m * q * (q + 1) / 2)))
     return(need(factors = has_shapes(f, shapes), likelihood = is.list(fit$likelihood)))
   }
-  if (dense) { # identify the factor, which is not kept
+  if (dense) { # without the Cholesky factor L, `model` is needed to compute it
     return(need(factors = has_shapes(f, c(list(alpha = m), if (is.null(f$L)) list(weights = m) else list(L = square)),
                                      optional = "weights"),
                 `factors$model` = !is.null(f$L) || is.list(f$model) && is_finite_number(f$model$noise)))
@@ -201,7 +201,7 @@ check_fit_posterior <- function(fit, d, need) {
        jitter = is_finite_number(fit$jitter) && fit$jitter >= 0)
   if (is.null(fit$norms)) return()
   numbers <- c(weight = 1, spread = 1, slack = 1, growth = 1, vv = 1, alpha = 1, beta_error = 1, t = 1, lam = 1,
-               v_E = 1, c = 1, w_norm = 1, w_E = 1) # of a reference, which certificates need
+               v_E = 1, c = 1, w_norm = 1, w_E = 1) # certificates read these norms
   made <- fit$correction
   need(norms = has_shapes(fit$norms, c(list(Psi = c(m, m)), numbers)))
   if (is.null(made)) return()
@@ -211,7 +211,7 @@ check_fit_posterior <- function(fit, d, need) {
        `correction$made_from` = !is.list(made$made_from) && length(made$made_from) > 0L)
 }
 
-# Stops because a part of the fit is damaged. The hint names the version that made the fit if it is another.
+# Stops because `part` of the fit is damaged. If another version of pfdtc made the fit, the hint names that version.
 damaged_fit <- function(fit, argument, part) {
   made_by <- tryCatch(as.character(fit$version), error = function(e) character())
   here <- as.character(utils::packageVersion("pfdtc"))
@@ -224,8 +224,8 @@ damaged_fit <- function(fit, argument, part) {
 
 # ---- fits of the same exact Gaussian process -----------------------------------------------------------------------
 
-# Checks that `exact` is an exact fit of the same model as all `fits`, and returns it. It may be NULL if `caller` is
-# given.
+# Returns `exact`, or stops unless it is a fit with the exact posterior of the same model as all `fits`. It may be NULL
+# if `caller`, the name of the user's function, is given.
 check_exact <- function(exact, fits, caller = NULL) {
   refuse_if(missing(exact), "exact", "is missing", hint = "Give gp_exact() of the same data with like = fit.")
   if (is.null(exact) && !is.null(caller)) return(NULL)
@@ -242,8 +242,8 @@ check_exact <- function(exact, fits, caller = NULL) {
   exact
 }
 
-# Checks that two fits approximate the same exact GP: data, constant mean, kernel and noise agree. For non-Gaussian
-# likelihoods family, trials and offset must agree instead of the noise. `more` is a further hint for the error.
+# Stops unless two fits approximate the same exact GP: with the same data, constant mean, kernel and noise (if not
+# Gaussian: family, trials and offset). In the error, `argument` and `other` name the fits; `more` is a further hint.
 check_same_model <- function(a, b, argument, other, more = NULL) {
   close <- function(u, v) length(u) == length(v) && all(abs(u - v) <= 1e-12)
   conjugate <- c(response_of(a)$conjugate, response_of(b)$conjugate)
@@ -257,8 +257,8 @@ check_same_model <- function(a, b, argument, other, more = NULL) {
     what <- names(differ)[differ]
     abort_input(argument, sprintf("is of another model than `%s`: they differ in %s", other, list_quoted(what, "")),
                 hint = paste(c(if ("likelihood" %in% what) {
-                  paste("Give it family = family(fit), center = coef(fit)[[\"mean\"]], kernel = fit$kernel,",
-                        "hyper = \"fixed\", and the same numbers of trials and offset.")
+                  paste0("Fit `", argument, "` with family = family(fit), center = coef(fit)[[\"mean\"]], ",
+                         "kernel = fit$kernel, hyper = \"fixed\", and the same numbers of trials and offset.")
                 } else if (!"data" %in% what) {
                   "Pass like = fit."
                 } else if (old_signature(a) != old_signature(b)) {
@@ -277,7 +277,7 @@ same_model <- function(a, b) {
   }, pfdtc_error_input = function(e) FALSE)
 }
 
-# Stops if fits are given one by one, as in f(a = fit1, b = fit2), not as one list.
+# Stops if the argument `fits` is missing (`lacking`), or if the further arguments `dots` have fits, which belong in it.
 check_fits_given <- function(lacking, dots, caller) {
   strays <- vapply(dots, inherits, NA, "gp_fit")
   if (!lacking && !any(strays)) return()

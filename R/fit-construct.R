@@ -1,7 +1,7 @@
 # Makes the fit in the last stage: computes the posterior of all rows, and collects the elements of the fit.
 
-# Makes the fit object, for every function that fits. `parts` has what depends on the kind of posterior: its `factors`
-# on rows `x` or points `inducing`, or `near`, and `evidence`. `about` has facts about the data and the stages.
+# Makes the fit object. `method` is the name of a function that fits, such as "gp_vfe". `parts` has the elements of the
+# fit that depend on the kind of posterior, such as `factors` and `evidence`; `about` has the other elements.
 new_gp <- function(method, model, parts, about) {
   units <- model_units(model)
   structure(class = c(method, "gp_fit"), home = methods_home, c(
@@ -10,7 +10,7 @@ new_gp <- function(method, model, parts, about) {
     about[names(about) != "call"]))
 }
 
-# Makes the fit object from the results of all stages (`done`) and the plan `s`.
+# Makes the fit object from the data, the results of the stages (`done`), the plan `s`, and `parts` as in new_gp().
 new_fit <- function(data, done, s, state, parts) {
   trace <- done$trace %||% empty_trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
@@ -32,7 +32,7 @@ new_fit <- function(data, done, s, state, parts) {
     na.action = data$na_action))
 }
 
-# Returns a fit with the posterior p, and otherwise the elements of p$fit. The fit keeps `data`.
+# Returns a fit with the posterior p, `data`, the elements `...`, and other elements from p$fit.
 fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
   same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "noise_tail", "transform", "control", "version",
             "terms", "na.action")
@@ -46,15 +46,15 @@ fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
            message = "nothing to optimise", evaluations = numeric(), seconds = numeric())))
 }
 
-# Each fit contains this namespace. Reading a saved fit, or sending one to a worker, thereby loads the package.
+# Each fit has this namespace as an attribute, so that reading a saved fit, or sending one to a worker, loads pfdtc.
 methods_home <- topenv()
 
 empty_trace <- data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
 
 # ---- the posterior of all rows --------------------------------------------------------------------------------------
 
-# Returns a fit with the exact posterior of all rows, or of a random part for gp_subsample(). In a fit by pfdtc(), which
-# chooses the kind of its posterior, all rows count as inducing points.
+# Returns a fit with the exact posterior of all rows, or for gp_subsample() of a random subset. In a fit by pfdtc(),
+# which chooses the kind of posterior, the elements for inducing points describe all rows.
 construct_exact <- function(data, learned, s, state) {
   some <- isTRUE(s$posterior$some)
   m <- s$posterior$m
@@ -74,8 +74,8 @@ construct_exact <- function(data, learned, s, state) {
   posterior <- posterior_stage(state, function() exact_factors(used, done$model, s$run))
   factor <- attr(done$learned, "factor")
   if (!is.null(factor)) {
-    # The variances were multiplied by the factor c for few rows, so the log marginal likelihood is below its maximum.
-    # With K = c K1 for n rows, log p(y | K1) - log p(y | K) = (n log(c) - (c - 1) y' K^{-1} y) / 2.
+    # learn_stage() multiplied the covariance K1 of n responses by c > 1, so K = c K1 does not maximise log p(y | K):
+    #   log p(y | K1) - log p(y | K) = (n log(c) - (c - 1) y' K^{-1} y) / 2.
     quadratic <- sum(used$y * posterior$alpha) + used$shift$ss / done$model$noise
     attr(done$learned, "below") <- (used$n * log(factor) - (factor - 1) * quadratic) / 2
   }
@@ -92,10 +92,10 @@ construct_exact <- function(data, learned, s, state) {
           small_n = if (!some && length(s$learn$free)) small_n_check(p))))
 }
 
-# Returns the data with the tails of the noise learned again for the final model, if that gains more than the price of a
-# parameter in leave-one-out log density (bench/tails.R). Before, they were learned with a Matern 3/2 kernel, whose
-# misfit may hide tails. Below few_rows rows learn_stage() widens intervals instead, and for many rows this would be
-# slow.
+# Learns the tails of the noise again, with the final model's posterior p: the first tails were learned with a Matern
+# 3/2 kernel, whose misfit may hide tails. Returns the data, with these tails if the leave-one-out log density gains
+# more than the price of a parameter (bench/tails.R). Below few_rows rows learn_stage() widens intervals instead; above
+# first_exact_rows rows this would be slow.
 with_final_tail <- function(data, p, learned, state) {
   if (!isTRUE(state$tails) || data$n < few_rows || data$n > first_exact_rows ||
         isTRUE(attr(learned, "little_noise"))) return(data)
@@ -156,9 +156,9 @@ points_and_start <- function(done, s) {
        aux_points = done$aux_points, aux_rows = done$aux_rows)
 }
 
-# Returns a fit with nearest neighbours. Its `factors` are NULL and computed when needed, by posterior_on_points().
+# Returns a fit with nearest neighbours. Its `factors` are NULL; posterior_on_points() computes them when needed.
 construct_near <- function(data, done, s, state) {
-  # Beyond near_training_rows, training rows have no neighbours, because that would take too long.
+  # If there are more than near_training_rows rows, training rows have no neighbours, which would take too long.
   some <- s$posterior$neighbours
   train <- if (nrow(data$x) <= near_training_rows) min(some, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {
@@ -180,9 +180,10 @@ near_training_rows <- 1e5
 
 # The following functions learn hyperparameters. `s` is the part `learn` of the plan.
 
-# Learns the hyperparameters. Returns list(model, pilot, learned, kernels, exact, smoother), of which all but `model`
-# may be NULL. `exact` compares exact and Vecchia likelihood (choose_exactly()); `smoother` is a kernel that predicts as
-# well.
+# Learns the hyperparameters. Returns a list of the `model` and of elements that may be NULL: the trace of a search
+# (`pilot`), a report on the learned values (`learned`), the table of kernels tried (`kernels`), a comparison of exact
+# and Vecchia likelihood (`exact`, choose_exactly()), TRUE if groups and noise were learned from all rows
+# (`learned_all`), and a model with a smoother kernel that predicts as well (`smoother`).
 learn_stage <- function(data, s, state) {
   start <- function() {
     start_values(if (is_open(s$kernel)) with_profile(s$kernel, "matern32", data$x) else s$kernel, s$noise, data)
@@ -208,17 +209,17 @@ learn_stage <- function(data, s, state) {
     }, otherwise = start())
   }
   if (isTRUE(state$open) && length(s$free) && is_bare(s$kernel) && data$n <= exact_learning_rows) {
-    # With few rows the most likely variances are too small, as in a linear model (bench/few.R). Multiply kernel
-    # variances and noise by n / (n - p), for p learned hyperparameters. Below few_rows rows, also multiply by (t /
-    # z)^2, where t and z are the 97.5 % quantiles of Student's t (n - 1 degrees of freedom) and of the normal, so that
-    # 95 % intervals are as wide as those of Student's t (bench/fewer.R). With few rows predictions also average over
-    # the noise variance: its log has the variance attr(learned, "spread").
+    # With few rows, maximum likelihood makes variances too small, as in a linear model (bench/few.R). Multiply kernel
+    # and noise variances by n / (n - p), for p learned hyperparameters (at most n / 2). Below few_rows rows, also
+    # multiply by (t / z)^2, where t and z are the 97.5 % quantiles of Student's t (n - 1 degrees of freedom) and of the
+    # normal: 95 % intervals are then as wide as those of Student's t (bench/fewer.R). With few rows predictions also
+    # average over the noise variance, whose log has the variance attr(learned, "spread").
     n <- without_copies(data)$n
     p <- sum(are_learned(compile_kernel(found$kernel), s)) + noise_df(data$noise_trend)
     student <- n < few_rows
     factor <- n / (n - min(p, n / 2)) *
       if (student) (stats::qt(0.975, n - 1) / stats::qnorm(0.975))^2 else 1
-    if (factor >= 1.005) { # otherwise prints as 1.00
+    if (factor >= 1.005) { # a smaller factor prints as 1.00
       state$because["scale"] <- sprintf(
         paste("Variance inflation: kernel and noise variance are multiplied by %.2f, because %d hyperparameters of",
               "kernel and noise were estimated from %d rows%s."), factor, as.integer(p), as.integer(n),
@@ -242,7 +243,7 @@ learn_stage <- function(data, s, state) {
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
 }
 
-# Returns hyper_parameters() of the model, with only those free that are learned.
+# Returns hyper_parameters() of the model, in which hyperparameters that are not learned are fixed.
 free_parameters <- function(model, s) {
   hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 }
@@ -254,7 +255,7 @@ learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit) {
   # Changing lengthscales may make k(Z, Z) singular, so the jitter is at least 1e-8.
   jitter <- max(s$jitter, 1e-8)
   problem <- vfe_hyper_problem(data, z, parameters, jitter, s$run)
-  # Stop at a relative change of 1e-6, far below any difference that matters.
+  # Stop when the objective changes by a share of 1e-6, far below any difference that matters.
   result <- run_minimise(problem, s$steps, "hyperparameters", maxit = maxit, reltol = max(s$steps$reltol, 1e-6))
   c(problem$natural(result$par), list(evaluations = result$evaluations, stopped = result$stopped),
     list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
@@ -264,9 +265,8 @@ exact_problem <- function(data, parameters, control) {
   hyper_problem(data, parameters, function(now, z) native_exact_evidence(data, now, control))
 }
 
-# The last stage of a fit to a row source: a pass computes sums over the rows, from which the posterior is made.
-
-# Sums over rows are plain numbers, which add up over parts of the rows. So several processes can read them.
+# The last stage of a fit to a row source computes sums over the rows in a pass, and the posterior from these sums. Sums
+# over parts of the rows add up, so several processes can read different parts.
 
 # Returns the parts of a posterior that sums_with_signature() needs, to be sent to other processes.
 as_start <- function(p) p[intersect(c("jitter", "L", "C", "beta", "groupings"), names(p))]
@@ -276,10 +276,10 @@ sums_of <- function(p) {
   c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = p$log_weights %||% 0))
 }
 
-# Returns the posterior, like native_posterior(), from sums over the rows. Its residuals follow from those of an earlier
-# beta, b:
+# Returns the posterior, like native_posterior(), from sums over the rows. The posterior `start` has the coefficients b
+# and the residual sum of squares sums$rss. With s, the change of the coefficients, and G = A A', the new one is
 #   |y - A'(b + s)|^2 = |y - A'b|^2 - 2 s'(A y - G b) + s'G s.
-# No digits cancel, because b is close to the result and the first term dominates.
+# Few digits cancel, because s is small and the first term dominates.
 posterior_of_sums <- function(z, sums, model, start, control = NULL) {
   if (!is.null(start$groupings)) {
     return(c(start[c("L", "jitter")], factors_of_effects(sums$sums, nrow(z), start$columns, start$groupings,
@@ -293,7 +293,7 @@ posterior_of_sums <- function(z, sums, model, start, control = NULL) {
     list(C = p$C, beta = p$beta, rss = max(rss, 0), log_weights = sums$log_weights))
 }
 
-# Returns the element `near` of a fit, from a FITC posterior on its inducing points and the sums that made it.
+# Returns the element `near` of a fit from the FITC posterior p on its inducing points.
 near_of_posterior <- function(p, model, neighbours) {
   list(L = p$L, C = p$C / sqrt(model$noise), beta = p$beta, jitter = p$jitter, neighbours = as.integer(neighbours),
        train_neighbours = 0L, sums = sums_of(p))
@@ -301,9 +301,9 @@ near_of_posterior <- function(p, model, neighbours) {
 
 # ---- the fit --------------------------------------------------------------------------------------------------------
 
-# Returns the sums over the rows for a posterior on z, with the signature of the rows. `start` is a posterior on the
-# same points, whose jitter is used; `rss` is the sum of squares of its residuals. If it has groups, sums are by level.
-# `has_near` is TRUE for a posterior with neighbours, in which every row has FITC's noise.
+# Returns the sums over the rows for a posterior on z, with the signature of the rows. `start` is an earlier posterior
+# on z: the sums use its jitter, and `rss` is its residual sum of squares. With groups, the sums are by level instead.
+# `has_near` is TRUE for a posterior with neighbours, where the residual prior variance is added to the noise (FITC).
 sums_with_signature <- function(rows, z, model, start, has_near, control) {
   used <- rows[c("x", "y", "weights")]
   at <- if (is.null(start$groupings)) native_predict(start, z, model, rows$x)
@@ -341,7 +341,7 @@ construct_from_source <- function(data, done, s, state) {
   refuse_if(is.null(state$stopped) && sum(value$n) != whole$n, "data",
             sprintf("has %s rows in the first pass and %s in the second", show_count(whole$n),
                     show_count(sum(value$n))), hint = "A source must give the same rows in every pass.")
-  if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, has_near, s$run) # from the sample
+  if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, has_near, s$run) # use the sample
   sample <- data[c("x", "y", "weights", "n", "shift")]
   data$n <- value$n
   data$shift <- log_density_shift(value$n, value$log_w, whole$scale, 0, 0)
@@ -358,13 +358,13 @@ construct_from_source <- function(data, done, s, state) {
   failed <- state$stopped$error
   if (is.null(failed)) return(fit)
   failed$fit <- fit
-  failed$message <- sprintf("%s. The condition's `fit`, of %s rows, has the learned values: use it as `inducing`.",
+  failed$message <- sprintf("%s. The element `fit` of this error is a fit to %s rows. To go on, pass it as `inducing`.",
                             sub("[.]$", "", conditionMessage(failed)), show_count(fit$nobs))
   stop(failed)
 }
 
 # Returns the parts of a fit to a row source with neighbours: FITC's posterior on the inducing points from all rows, and
-# the sampled rows as possible neighbours. If the sample has all rows, neighbours are used in training too.
+# the sampled rows as possible neighbours. If the sample has all rows, training rows have neighbours too.
 near_of_sums <- function(sample, posterior, data, done, s) {
   model <- done$model
   if (sample$n == data$n) {

@@ -1,7 +1,7 @@
 # Chooses inducing points, moves them, and compares them at held-out rows with neighbours or the exact posterior. `s` is
 # the part `posterior` of the plan.
 
-# Returns list(z, t): the inducing points, and for greedy ones the mean residual prior variance of a row.
+# Returns list(z, t): the inducing points z and, if they are greedy, the mean residual prior variance t of the rows.
 points_stage <- function(data, learned, s, state) {
   if (is.matrix(s$inducing)) return(list(z = s$inducing))
   run_stage(state, "start", {
@@ -10,19 +10,19 @@ points_stage <- function(data, learned, s, state) {
   }, otherwise = list(z = choose_points(data$x, min(s$m, nrow(data$x)), NULL, "random")$z))
 }
 
-# Returns the weighted mean residual prior variance, divided by the noise variance; Inf unless the points are greedy.
+# Returns the mean weight times the mean residual prior variance over the noise variance; Inf unless points are greedy.
 unexplained_share <- function(data, learned, start) {
   if (is.null(start$t)) return(Inf)
   mean(data$weights %||% 1) * start$t / learned$model$noise
 }
 
-# Chooses at most m inducing points for the cleaned data, not more than rows.
+# Chooses at most m inducing points for the cleaned data, and at most as many as there are rows.
 start_points <- function(data, model, m, method, run) {
   choose_points(data$x, min(m, nrow(data$x)), model$kernel, method, run$memory / 2, # the data take the other half
                 c(data[c("y", "weights")], model["noise"]), run)
 }
 
-# Returns the results before points move: list(model, z, value, trace, z_trace, convergence, message, jitter, ...).
+# Returns the list of results that optimise_stage() updates, as they are before inducing points z move.
 start_now <- function(learned, z, jitter) {
   list(model = learned$model, z = z, pilot = learned$pilot, learned = learned$learned, kernels = learned$kernels,
        learned_all = learned$learned_all, value = NA_real_, trace = NULL, z_trace = NULL, convergence = 0L,
@@ -34,7 +34,7 @@ optimise_stage <- function(data, learned, z, s, state) {
   if (!is.null(state$stopped) || s$objective == "none" || !s$move) return(now)
   rows <- optimise_rows(data, s$rows, s$m)
   if (!is.null(rows$rows)) state$rows["points"] <- rows$n
-  if (s$objective == "vfe" && !is.null(s$joint)) { # points and hyperparameters move
+  if (s$objective == "vfe" && !is.null(s$joint)) { # optimise both at once
     return(run_stage(state, "points", {
       parameters <- free_parameters(now$model, s$joint)
       problem <- first_that_works(function(jitter) {
@@ -66,14 +66,14 @@ optimise_stage <- function(data, learned, z, s, state) {
     }, otherwise = now)
     if (!is.null(state$stopped) || max(abs(model_theta(before$model) - model_theta(now$model))) < 1e-3) break
   }
-  # Iterations are counted from the better start.
+  # The first iterations, from the better start, and those that continue them are one round.
   if (s$try_starts && !is.null(now$trace)) now$trace$round <- pmax(now$trace$round - 1L, 1L)
   now
 }
 
-# Runs a few iterations from two starts, points greedy in the prior variance and points greedy in the divergence, and
-# returns the better result as list(now, steps) with the remaining steps. Neither start is always better. If their d^2
-# differ by less than 5, the first is taken: the points explain nearly all of f, and it ends at smaller errors.
+# Runs a few iterations from two starts: points greedy in the prior variance, and points greedy in the divergence.
+# Neither start is always better. Returns list(now, steps): the better result, and the limits of the remaining search.
+# If the divergence over noise^2 of the second is not lower by 5, points explain nearly all of f; then the first wins.
 better_start <- function(data, rows, now, s, state) {
   left <- seconds_left(s$steps$max_seconds)
   few <- min(5L, s$steps$maxit %/% 20L)
@@ -84,7 +84,7 @@ better_start <- function(data, rows, now, s, state) {
   second <- if (is.null(state$stopped) && left() > 0) second_start(data, now, s, state, begin)
   if (is.null(second)) return(list(now = first, steps = steps_left(s$steps, s$steps$maxit - few, max(0, left()))))
   take_second <- isTRUE(second$value < first$value - 5 * now$model$noise^2)
-  # `trace` has the evaluations from the better start alone.
+  # Count the evaluations from the worse start apart, because `trace` has only those from the better one.
   lost <- max(0L, nrow(if (take_second) first$trace else second$trace))
   state$evaluations["objective"] <- state$evaluations[["objective"]] - lost
   state$evaluations["other start"] <- lost
@@ -94,7 +94,7 @@ better_start <- function(data, rows, now, s, state) {
 
 steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
 
-# Returns the result from points that are greedy in the divergence, or NULL if it cannot be computed.
+# Returns begin() from points that are greedy in the divergence. Returns NULL if these are too few or it fails.
 second_start <- function(data, now, s, state, begin) {
   tryCatch({
     z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
@@ -104,11 +104,11 @@ second_start <- function(data, now, s, state, begin) {
   }, pfdtc_error_numerical = function(e) NULL)
 }
 
-# Moves the points at fixed hyperparameters. `watch` can end the search when a certificate is good enough (see
-# try_points()). `reference` is a posterior of the same model for aux_reference().
+# Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()). `reference`
+# is a posterior of the same model for aux_reference(). `schedule` iterations renew the auxiliary distribution.
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
-  schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf # iterations before it is renewed
+  schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf
   left <- steps$maxit
   how <- s$aux
   step <- 0.1
@@ -134,14 +134,14 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
     now <- take_result(now, result)
     count_evaluations(state, "objective", result)
     left <- left - max(1L, result$iterations)
-    step <- result$last_step # a renewed distribution moves the optimum a little
+    step <- result$last_step # with a renewed auxiliary distribution the optimum moves little
     if (!is.null(state$stopped) || is.infinite(schedule) || left <= 0L || result$iterations < 2L) return(now)
     if (!is.null(watch) && watch$ended) return(now)
     how <- new_aux("points", z = now$z)
   }
 }
 
-# Returns the problem that make(jitter) defines, with the jitter multiplied by 10 until its start has a value.
+# Returns the optimisation problem make(jitter). Increases the jitter until the objective has a value at the start.
 first_that_works <- function(make, jitter) {
   repeat {
     problem <- make(jitter)
@@ -153,7 +153,7 @@ first_that_works <- function(make, jitter) {
 }
 
 take_result <- function(now, result) {
-  # Keep the previous value if the search found none.
+  # Keep the previous value of the objective if the search computed none.
   if (is.na(result$value)) result$value <- now$value %||% NA_real_
   trace <- result$trace
   kept <- lapply(result$kept, function(k) list(evaluation = k$evaluation, z = result$natural(k$par)))
@@ -172,9 +172,9 @@ take_result <- function(now, result) {
 
 # ---- comparisons on held-out rows -----------------------------------------------------------------------------------
 
-# Compares inducing points alone with neighbours at held-out rows. Neighbours use a few noisy responses, inducing points
-# all rows, which is better for many rows of a smooth f. Points alone are kept if their log density is larger by more
-# than its standard error. They are also tried with a smoother kernel if one predicts as well.
+# Compares inducing points alone with neighbours by the log density of held-out rows. Neighbours use few noisy responses
+# and inducing points all rows, so points alone may predict a smooth f better. decide() drops neighbours if points gain
+# more than the standard error. Points are also tried with `smoother`, a kernel that predicts as well, if there is one.
 look_at_held_out <- function(now, plan, state) {
   now$data <- merge_all_equal_rows(now$data)
   now$look["trial"] <- list(NULL)
@@ -199,7 +199,7 @@ take_gains <- function(now, tried, gains) {
   now
 }
 
-# Measures the held-out log density of the posterior rivals[[name]] minus that of inducing points with neighbours.
+# Measures by how much log densities of held-out rows by rivals[[name]] exceed those by inducing points with neighbours.
 look_at_rival <- function(now, plan, state, name, sizes) {
   now$look[name] <- list(NULL)
   gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
@@ -228,8 +228,8 @@ predict_near <- function(z, model, rows, around, x, count, run) {
   posterior_values(near_view(near_posterior(rows, z, model, count, count, control = run), around, z, model, run), x)
 }
 
-# Returns for each held-out row the log density by `rival` minus that by inducing points with neighbours, in a column
-# for each element of `tried`, list(learned, start). Returns NULL if it cannot be computed.
+# Returns a matrix with a row for each held-out row, and a column for each list(learned, start) in `tried`: log density
+# by `rival` minus that by inducing points with neighbours under tried[[1]]. Returns NULL if a factorisation fails.
 held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_rows) {
   n <- nrow(data$x)
   held <- sample.int(n, min(sizes[["held"]], n %/% 5L))
@@ -250,12 +250,11 @@ held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_r
 }
 
 # ---- other likelihoods ----------------------------------------------------------------------------------------------
-#
-# Few inducing points cannot represent short lengthscales. From the mode on inducing points, working responses f + g / W
-# with noise 1 / W are made, and the Vecchia likelihood learns lengthscales from them. That mode is too smooth, so the
-# learned kernel variance is too small (as in penalised quasi-likelihood: Breslow and Clayton 1993). Hence larger ones,
-# times 3, 9, ..., are tried, until the log density of held-out rows is below the best by more than the standard error
-# of the difference.
+# Few inducing points cannot represent short lengthscales. So the Vecchia likelihood learns lengthscales from working
+# responses f + g / W with noise 1 / W, where f is the mode on inducing points, and g and -W are derivatives of the log
+# likelihood by f. This mode is too smooth, so the learned kernel variance is too small (as in penalised
+# quasi-likelihood: Breslow and Clayton 1993). Variances multiplied by 3, 9, ... are tried until the log density of
+# held-out rows is below the best by more than the standard error of the difference.
 
 # Evaluates `expr`, which makes a fit with neighbours; returns `otherwise` if it fails or the mode does not converge.
 fallback_if_not_converged <- function(expr, otherwise) {
@@ -268,13 +267,13 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   around <- sample(setdiff(seq_len(n), held))
   trial <- held_out_trial(data, likelihood, now$learned$center, held, around, plan$run)
   sites <- trial$sites_of(around)
-  # A few Newton steps suffice, because the start is almost the mode.
+  # Two Newton steps suffice, because the start, the mode of all rows, is almost the mode of the other rows.
   alone <- native_laplace(now$start$z, trial$x(around), sites, now$learned$kernel, now$mode$jitter, now$mode,
                           maxit = 2L, control = plan$run)
   p <- native_predict(stop_on_status(alone, "The posterior's mode"), now$start$z, now$learned$model, trial$x(held))
   score_alone <- trial$score(p$mean, p$sor_variance + p$unexplained)
 
-  # Use the other rows only: a mode that has seen the held-out responses favours neighbours.
+  # Use the mode of the other rows, because one that depends on held-out responses would favour neighbours.
   on_points <- numeric(n)
   on_points[around] <- alone$f - sites$offset
   on_points[held] <- p$mean
@@ -294,7 +293,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   if (!isTRUE(mean(gain) < -near_trial$gain)) return(now)
   learned$kernel <- best$kernel
   learned$model <- new_model(best$kernel, 1)
-  if (likelihood$learned) { # theta comes out too small at a mode that is too smooth
+  if (likelihood$learned) { # the theta learned at a mode that is too smooth is too small
     first <- likelihood$theta[1L]
     logs <- log(first) + c(-1, 1) * log(near_trial$theta)
     at <- function(log) likelihood$theta / first * exp(log)
@@ -306,9 +305,9 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   replace(now, c("learned", "start", "near", "mode"), list(learned, list(z = z), near, NULL))
 }
 
-# Returns the gain in held-out log density if f is corrected by residuals of neighbours. Where f lacks structure, the
-# derivatives g of the log likelihood agree among neighbours. With h the neighbours' sum of g over their sum of W plus
-# the mean W, f + c h gains c g h - c^2 W h^2 / 2. The best c and number of neighbours are used.
+# Estimates the gain in log density of each held-out row if neighbours correct f. Where f lacks structure, derivatives g
+# of the log likelihood have equal signs at neighbours. With h = sum(g) / (sum(W) + mean(W)), sums over neighbours, f +
+# c h gains c g h - c^2 W h^2 / 2 to second order. Takes the c and the number of neighbours with the largest mean gain.
 gain_from_residuals <- function(trial, held, around, f, kernel, run) {
   slopes <- function(rows) {
     sites <- trial$sites_of(rows)
@@ -326,8 +325,9 @@ gain_from_residuals <- function(trial, held, around, f, kernel, run) {
   gains[, which.max(colMeans(gains))]
 }
 
-# Returns what a comparison at held-out rows needs: inputs `x`, `sites_of`, the log density `score` of the held-out
-# responses, and with_near(kernel, z, f), which computes the posterior with neighbours from latent values f.
+# Returns a list of functions: x(rows) are inputs, sites_of(rows) are likelihoods (sites) of rows, score(mean, var) are
+# log densities of the held-out responses if f ~ N(mean, var). with_near(kernel, z, f) finds the posterior with
+# neighbours `around`, by steps from the latent values f at all rows.
 held_out_trial <- function(data, likelihood, center, held, around, run) {
   x <- function(rows) data$x[rows, , drop = FALSE]
   sites_of <- function(rows) engine_sites(likelihood, take_sites(data$sites, rows), center)
@@ -353,7 +353,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
   list(x = x, sites_of = sites_of, score = score, with_near = with_near)
 }
 
-# Returns the best posterior with neighbours among kernels whose variances are multiplied again and again (if `free`).
+# Returns the best trial$with_near() among kernels with variances times near_trial$by, its square, ... (if `free`).
 raise_variances <- function(trial, kernel, z, f, free) {
   raise <- function(kernel) if (free) scale_kernel(kernel, near_trial$by) else kernel
   best <- tried <- trial$with_near(raise(kernel), z, f)
@@ -366,12 +366,12 @@ raise_variances <- function(trial, kernel, z, f, free) {
   best
 }
 
-# Learns a kernel by the Vecchia likelihood of the working responses at f.
+# Learns a kernel by the Vecchia likelihood of the working responses at the latent values f.
 learn_near_laplace <- function(x, f, sites, s, learned, state) {
   largest <- near_trial$largest * sites$unit
   rows <- working_rows(x, sites, pmin(pmax(f, -largest), largest))
   rows <- c(rows, list(response = rows$y, scale = 1, n = nrow(x), shift = list(rows = 0, ss = 0, constant = 0)))
-  # Start from the kernel learned with points, which may be better than the grid of starts.
+  # Start from the kernel learned with inducing points, because it may be better than the usual starts.
   kernel <- if (is_open(s$kernel)) replace(learned$kernel, "profile", list(NULL)) else learned$kernel
   s <- replace(s, c("kernel", "likelihood", "noise"), list(kernel, NULL, 1))
   found <- if (length(s$free)) learn_evidence(rows, s, state) else list(kernel = learned$model$kernel)

@@ -1,18 +1,18 @@
-# Searches for the fewest inducing points that meet a tolerance:
+# Searches for the fewest inducing points whose certified error is at most `tol`:
 #
-#   grow_reference()  doubles the points of a reference until its certified error is small relative to tol
+#   grow_reference()  doubles the points of a reference, whose bounds certify other posteriors, until they are tight
 #   search_first()    finds the smallest m for which the first m points of the reference meet tol, without moving them
-#   search_points()   moves greedy points until certified
+#   search_points()   moves greedy points until they meet tol
 #
-# Both searches take the number of points to try next from next_m(), which reads the candidates so far.
+# Both searches compute the number of points to try next from the candidates so far, by next_m().
 
 # ---- are inducing points alone worth a search? ----------------------------------------------------------------------
 
-# Returns TRUE if inducing points alone are unlikely to meet tol. The exact variance of f at a row is at most its noise
-# variance, and by inducing points at least the residual prior variance. So points whose ratio rho of the two exceeds (1
-# - tol)^-2 do not meet tol; a power law extrapolates rho to `worth` points. Then as many greedy points are compared
-# with neighbours, whose sd is within about a percent of the exact one. If an sd is off by more than 1.6 tol, moving
-# points hardly helps.
+# Returns TRUE if `worth` inducing points alone are unlikely to meet tol. At a training row, the exact variance of f is
+# at most the noise variance, and that by inducing points at least the residual prior variance. If rho, residual over
+# noise variance, exceeds (1 - tol)^-2, tol is missed. A power law extrapolates rho to `worth` points. Then sds by
+# greedy points are compared with sds by neighbours, which are within about 1 % of the exact ones. If the quantile of
+# the relative difference exceeds 1.6 tol, moving points hardly helps.
 points_fall_short <- function(data, learned, look, plan, worth, state) {
   if (is.null(look) || plan$posterior$inducing != "greedy") return(FALSE)
   rho <- look$rho
@@ -22,7 +22,7 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
     if (isTRUE(rho[m] * (max(worth, m) / m)^-slope > (1 - plan$goal$tol)^-2)) return(TRUE)
   }
   n <- nrow(data$x)
-  if (n <= 400L) return(FALSE) # a search takes no longer
+  if (n <= 400L) return(FALSE) # with so few rows a search takes no longer
   run_stage(state, "start", {
     model <- learned$model
     x <- data$x[sort(sample.int(n, min(n, 500L))), , drop = FALSE]
@@ -41,8 +41,8 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
 # The search among fewer points can begin when the certified error of the reference is at most this share of tol.
 enough_of_tol <- 0.9
 
-# Doubles the number m2 of points of a reference, from 128 on, until enough(yard) holds for yard = make(m2). Returns
-# `yard` with `limit`, the reason why growth ended. For a search among at most `worth` points, twice as many suffice.
+# Doubles the number m2 of points of a reference, from 128 on, until enough(yard) for its yardstick() yard = make(m2).
+# Returns `yard` with `limit`: "none", or what ended growth. If at most `worth` points are tried, 2 worth suffice.
 grow_reference <- function(n, m, worth, late, make, enough) {
   caps <- c(rows = n, memory = most_reference_points(n), m = 16 * m, worth = max(256, 2 * worth))
   most <- as.integer(min(caps))
@@ -63,9 +63,9 @@ most_reference_points <- function(n) {
   as.integer(max(1, min(n, floor(max((sqrt(n^2 + 32 * numbers) - n) / 16, sqrt(numbers / 28))))))
 }
 
-# Returns bounds on the exact GP (a yardstick) by a reference with an error of at most 3/4 of tol, if possible. Kriging
-# on neighbours needs far fewer points than a reference alone. All pairs of rows (effort "tight") are the last resort,
-# if they cost no more than a few references.
+# Returns a yardstick() from a reference, with enough points, if possible, to certify errors of tol / 4 and to have
+# itself an error of at most enough_of_tol tol. If tol / 4 is out of reach, tries certificates by all pairs of rows
+# (effort "tight"), if these cost no more than a few references and no other posterior is an option (`worth` is Inf).
 points_yardstick <- function(job, fit, worth) {
   data <- job$data
   rows <- used_rows(data)
@@ -76,7 +76,7 @@ points_yardstick <- function(job, fit, worth) {
   }
   certifies <- function(yard) max(yard$floor) <= goal$tol / 4
   yard <- grow_reference(nrow(data$x), job$plan$posterior$m, worth, job$late, function(m2) {
-    made <- reference(fit, m2) # at once, because it draws random numbers
+    made <- reference(fit, m2) # evaluated first, because it draws random numbers
     by(made, "reference")
   }, function(yard) certifies(yard) && max(yard$error_of(yard$reference, data$x)) <= enough_of_tol * goal$tol)
   ended <- yard$limit %in% c("none", "time", "rounding")
@@ -87,9 +87,9 @@ points_yardstick <- function(job, fit, worth) {
   yard
 }
 
-# Finds, up to 5 %, the smallest m such that the first m points of the reference have an error of at most `goal`; all of
-# them have. at(m) returns mean and sd of f by m points. Returns that m, all candidates, and the slope -d log error / d
-# log m.
+# Finds, up to 5 %, the smallest m for which the first m points of the reference have an error of at most `goal`. All
+# its points have. at(m) returns list(mean, sd) of f by the first m points. Returns list(m, tried, slope): this m, all
+# candidates, and an estimate of -d log(error) / d log(m).
 search_first <- function(yard, goal, tol, at) {
   top <- yard$reference$m
   tried <- list()
@@ -108,9 +108,9 @@ search_first <- function(yard, goal, tol, at) {
   list(m = as.integer(found), tried = tried, slope = min(max(slope, 0.5), 8))
 }
 
-# Returns the number of points to try next, or NULL. `slope` = -d log error / d log m predicts the m that meets `goal`;
-# 8 % are added, because a further fit would cost more. If candidates are `cheap`, the smallest m is found up to 5 %.
-# `top` points meet the goal.
+# Returns the number of points to try next, at most `top`, or NULL if the search ends. `slope` = -d log(error) / d
+# log(m) predicts the m that meets `goal`; 8 % are added, because a further fit would cost more. If candidates are
+# `cheap`, `top` points meet `goal`, and the smallest m is found up to 5 %.
 next_m <- function(tried, slope, top, goal, cheap = FALSE) {
   m <- vapply(tried, `[[`, 1L, "m")
   met <- vapply(tried, function(one) max(one$error), 1) <= goal
@@ -129,7 +129,7 @@ next_m <- function(tried, slope, top, goal, cheap = FALSE) {
   if (is.infinite(least)) return(if (failed < top) as.integer(min(top, wanted)))
   if (cheap && least <= enough) return(NULL)
   if (wanted > least / 1.08) {
-    # A smaller m failed, so the smallest sufficient one is between both.
+    # The smallest sufficient m is between the largest that failed and the smallest that met `goal`.
     if (!cheap && (met[now] || least <= enough)) return(NULL)
     wanted <- round(sqrt(max(failed, 1) * least))
   }
@@ -138,8 +138,8 @@ next_m <- function(tried, slope, top, goal, cheap = FALSE) {
 
 # ---- the search -----------------------------------------------------------------------------------------------------
 
-# Searches for the fewest inducing points that meet tol when they move. More than `worth` points would take too
-# much time; `worth` is Inf without an alternative.
+# Searches for the fewest inducing points that meet tol after they have moved, at most `worth`: with more points another
+# posterior is faster. `worth` is Inf if there is no other. The results are in job$best and job$candidates.
 search_points <- function(job, worth) {
   data <- job$data
   plan <- job$plan
@@ -168,7 +168,7 @@ search_points <- function(job, worth) {
   top <- as.integer(min(s$m, nrow(data$x), 4L * guide$m, worth))
   try_settings(job, min(guide$m, top), function(m) {
     one <- try_points(job, m, carrier, rows, last = m == top && worth == Inf || !within_reach)
-    if (isTRUE(one$m < m)) top <<- one$m # more points change nothing
+    if (isTRUE(one$m < m)) top <<- one$m # more points would change nothing
     one
   }, function(tried) {
     if (within_reach && length(tried) < 10L) next_m(tried, guide$slope, top, tol)
@@ -180,12 +180,12 @@ search_points <- function(job, worth) {
   })
 }
 
-too_few <- function(m, more) sprintf("Increase `m` from %d: about %d points would do.", m, as.integer(more))
+too_few <- function(m, more) sprintf("Increase `m` from %d: about %d points would meet `tol`.", m, as.integer(more))
 
-# Moves m points until they meet tol, and returns the candidate, or NULL after an interrupt. Every few iterations the
-# error is certified, less often if points move on a part of the rows; the candidate has the best points. Errors
-# decrease about like iterations^(-1/2). A candidate far above that rate is given up, unless it is the `last`: no larger
-# m remains. `expected` is the error predicted after all iterations.
+# Moves m inducing points by the objective on `rows` until they meet tol. Returns a new_candidate() with the best
+# points, or NULL after an interrupt. Every few iterations the error at all rows is certified, with the points put into
+# `carrier`, a fit of the same model. Errors fall about like iterations^(-1/2). The search ends early if tol cannot be
+# met at this rate, unless no larger m remains (`last`). `expected` is the error predicted after all iterations.
 try_points <- function(job, m, carrier, rows, last) {
   started <- proc.time()[["elapsed"]]
   data <- job$data
@@ -234,18 +234,18 @@ try_points <- function(job, m, carrier, rows, last) {
 
 # ---- the two quantiles ----------------------------------------------------------------------------------------------
 
-# Returns the q-quantile of v: the smallest number that at least a share q of the values does not exceed.
+# Returns the q-quantile of v: the smallest of its values such that at least a share q of the values is not larger.
 reached_by <- function(v, q) stats::quantile(replace(v, is.na(v), Inf), q, names = FALSE, type = 1)
 
-# Returns a list of functions (a "yardstick") for the two numbers that `tol` limits: quantiles of the errors of mean and
-# sd, from bounds on the exact GP at the training rows (`interval`, in units of y).
+# Returns a yardstick: a list to compute the two errors that `tol` limits, the q-quantiles over training rows of the
+# errors of mean and sd. `interval` has bounds on the exact GP at these rows, in units of y.
 #
-#   error(mean, sd)  the two quantiles for a posterior with this mean and sd
-#   error_of(fit, x, center)  the same for a fit; x are the distinct rows, `center` is subtracted from its mean
-#   floor            the quantiles for the middle of the bounds: no posterior can be certified to be better
+#   error(mean, sd)  the two quantiles for a posterior with this mean and sd of f
+#   error_of(fit, x, center)  the same for a fit; x are the distinct rows, `center` is subtracted from the fit's mean
+#   floor            the two quantiles for the middle of the bounds: no posterior can have smaller certified errors
 #   reference, effort, m2, rows  the origin of the bounds; `rows` is the number of training inputs
 #
-# Errors of the mean are divided by `unit`, or by the posterior's sd if it is NULL.
+# Errors of the mean are divided by `unit`, or by the posterior's sd if `unit` is NULL.
 yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "reference", n = length(rows$index)) {
   lower <- interval$sd_lower
   upper <- interval$sd_upper
@@ -270,7 +270,7 @@ yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "refer
 
 # ---- candidates -----------------------------------------------------------------------------------------------------
 
-# Returns a candidate of a search with its errors. `...` are further elements, such as those of its fit.
+# Returns a candidate of a search: a list of its settings, its error c(mean, sd), and further elements `...`.
 new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "far", iterations = 0L,
                           expected = max(error), ...) {
   list(m = as.integer(m), iterations = as.integer(iterations), mean = error[["mean"]], sd = error[["sd"]],
@@ -278,8 +278,8 @@ new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "
        neighbours = as.integer(neighbours), error = error, expected = expected, ...)
 }
 
-# Sends a message about the progress of long work, if the last one (at time `since`) is `after` seconds old. If the user
-# set `progress`, a line on stderr (or nothing) replaces messages. Returns the time of the last message.
+# Sends the message `text` about the progress of long work, if the last message, at time `since`, is `after` seconds
+# old. The options `quiet` and `progress` of the control suppress it. Returns the time of the last message.
 tell_progress <- function(control, since, text, after = 5) {
   now <- proc.time()[["elapsed"]]
   if (now - since < after || !isFALSE(control$quiet) || control$progress) return(invisible(since))
@@ -287,9 +287,9 @@ tell_progress <- function(control, since, text, after = 5) {
   invisible(now)
 }
 
-# Tries settings, numbers of inducing points or of neighbours, until a candidate meets tol. try(setting) returns a
-# candidate or NULL, following(tried) the next setting or NULL, and advice(best, tried) a sentence in case none meets
-# tol. The best candidate is the smallest one that meets tol, else the one with the smallest error.
+# Tries settings: numbers of inducing points or of neighbours. try(setting) returns a candidate, following(tried) the
+# next setting; NULL from either ends the search. advice(best, tried) returns a sentence in case none meets tol. Sets
+# job$best to the candidate with the fewest inducing points that meets tol, else to that with the smallest error.
 try_settings <- function(job, setting, try, following, advice) {
   tried <- list()
   while (!is.null(setting)) {
@@ -323,7 +323,7 @@ show_percent <- function(v) {
 }
 
 # Returns a sentence on why tol was not met and what could help: time, better bounds, or `suggestion`. `least` is the
-# smallest error that the bounds could certify.
+# smallest error that the bounds could certify, or NULL if that is at most tol. `limit` is that of grow_reference().
 tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) {
   if (is.null(least)) return(if (late) "The search ended at `max_seconds`: increase it." else suggestion)
   if (!is.finite(least)) return("No certificate exists: the exact GP may have another mode near this one.")
@@ -359,7 +359,7 @@ tolerance_words <- function(fit) {
   of <- if (response_of(fit)$conjugate) c("mean", "sd(y)") else c("mode", "the sd of f")
   some <- tol$rows < fit$nobs
   c(show_percent(max(tol$mean, tol$sd)), by, sprintf(
-    "at %s%straining rows the exact %s differs from the fit's by at most %s of %s, and the exact sd by %s of itself",
+    "at %s%straining rows the exact %s differs from the fit's by at most %s of %s, and the exact sd by %s of the fit's",
     if (tol$quantile < 1) sprintf("%s %% of ", format(100 * tol$quantile)) else if (some) "" else "all ",
     if (some) sprintf("%d random ", tol$rows) else "", of[1L], show_percent(tol$mean), of[2L], show_percent(tol$sd)))
 }

@@ -1,11 +1,11 @@
 # Lists the stages of a fit that fit_by_plan() runs: they learn the hyperparameters, make the measurements that the plan
-# asks for, and compute the posterior. With the argument `tol`, searches among plans for one with this certified
-# accuracy.
+# asks for, and compute the posterior. If the user gave `tol`, fit_to_tolerance() searches for a fit that meets `tol`.
 
-# These stages fit a Gaussian response: `learn`, measurements with the names that decide() gives them, and `make`.
+# These stages fit a Gaussian response. `learn` learns hyperparameters, `make` makes the fit, and the others make the
+# measurement plan$next_look, which decide() asks for. They return `now`, the results so far, with new elements.
 gaussian_steps <- list(
   learn = function(...) learn_stage(...),
-  exact = function(now, plan, state) { # NULL without a Cholesky factor
+  exact = function(now, plan, state) { # `fit` stays NULL if the Cholesky factorisation fails
     now$fit <- exact_if_possible(now$data, now$learned, plan, state)
     now$look$exact <- !is.null(now$fit)
     now
@@ -44,13 +44,13 @@ gaussian_steps <- list(
 #                        then it makes the fit
 #
 # The result is a DTC posterior with noise 1, row weights W and responses f + g / W, where g and -W are the first two
-# derivatives of the log likelihood at the mode. predict() treats it like any other.
+# derivatives of the log likelihood by f at the mode. predict() treats it like any other DTC posterior.
 
 working_steps <- list(
   learn = function(...) learn_laplace_stage(...),
-  points = function(now, plan, state) { # points move if the plan says so
+  points = function(now, plan, state) {
     z <- working_points(now$data, now$learned, plan$posterior, plan$posterior$m, state)
-    if (plan$posterior$move) { # by the pF divergence at the mode
+    if (plan$posterior$move) { # minimise the pF divergence for the working responses at the mode
       learned <- now$learned
       x <- now$data$x
       likelihood <- replace(plan$learn$likelihood, "theta", list(learned$theta))
@@ -78,7 +78,7 @@ working_steps <- list(
     construct_laplace(now$data, now$learned, now$start$z, plan, state, now$near, now$mode)
   })
 
-# Completes the settings of a non-Gaussian fit: noise 1, and what the likelihood takes from the responses.
+# Checks and completes the settings of a non-Gaussian fit: noise 1, and settings of the likelihood from the responses.
 complete_likelihood <- function(data, asked) {
   refuse_with_likelihood(asked)
   check_own_family(asked$likelihood, data$sites$y)
@@ -89,7 +89,7 @@ complete_likelihood <- function(data, asked) {
   sites <- data$sites
   asked$likelihood[c("levels", "trials")] <- list(data$levels, response$reads == "classes" && !is.null(sites$size))
   known <- if (has_ends(response)) known_numbers(sites$y, sites$size) else sites$y
-  # Set the unit of f for its priors. For ordered classes the noise is the unit.
+  # The priors of f need a unit. For ordered classes the unit is the noise of the latent response.
   asked$likelihood$unit <- if (is.null(response$link$unit) || is_ordered(response)) 1 else
     response$link$unit(replace(sites, "y", list(known)))
   if (is.function(response$middle)) {
@@ -126,8 +126,8 @@ refuse_with_likelihood <- function(s) {
   refuse("noise", !is.null(s$noise), scatter)
   refuse("transform", asks_for_transform(s$transform), scatter)
   refuse("aux", !is.null(s[["aux"]]) && (several || vi || near || aux_keeps_reference(s[["aux"]])), paste(
-    "Points are moved for log-concave likelihoods with approx = \"laplace\", without `tol` and `neighbours`, under",
-    "aux_white(), aux_sor() and others that keep no reference."))
+    "Inducing points can move for log-concave likelihoods with approx = \"laplace\", without `tol` and `neighbours`,",
+    "and with an auxiliary distribution that needs no reference, such as aux_white() or aux_sor()."))
   refuse("tol", tol && (vi || labels), if (labels) "With several classes, use `m` and then certify()." else
     "Certificates are about Laplace's posterior. Use approx = \"laplace\".")
   refuse("neighbours", near && (several || vi), paste(
@@ -147,8 +147,8 @@ working_points <- function(data, learned, s, m, state) {
             otherwise = choose_points(data$x, m, NULL, "random")$z)
 }
 
-# Makes the fit at the mode. The posterior with neighbours, `near`, and the mode on points, `start`, are given if an
-# earlier comparison computed them.
+# Makes the fit at the posterior mode. If an earlier comparison computed them, `near` is the posterior with neighbours
+# and `start` the mode on the inducing points z.
 construct_laplace <- function(data, learned, z, plan, state, near = NULL, start = NULL) {
   likelihood <- plan$learn$likelihood
   likelihood$theta <- learned$theta
@@ -167,8 +167,8 @@ construct_laplace <- function(data, learned, z, plan, state, near = NULL, start 
     trial = plan$posterior$trial, likelihood = likelihood, theta = learned$theta)))
 }
 
-# Refuses a posterior of q class contrasts on m points if it takes too much memory, and announces long times. About
-# eight Newton steps take a Cholesky factor and products of all pairs of contrasts, at 1e10 operations a second.
+# Stops if the posterior of q + 1 classes on m inducing points and n rows takes too much memory, and sends a message if
+# it takes long. Time is that of eight Newton steps at 1e10 operations a second.
 check_size_of_classes <- function(q, m, n) {
   size <- as.double(q) * m
   check_memory(8 * (3 * size^2 + as.double(n) * q^2), sprintf("%d classes on %d inducing points", q + 1L, m))
@@ -186,8 +186,8 @@ check_size_of_classes <- function(q, m, n) {
 # posterior.
 #
 # Two numbers over the training inputs must be at most tol: the quantile `tol_quantile` (1 is the maximum) of the
-# certified error of the mean over sd(y), and the same quantile of |exact sd / sd - 1|. For another likelihood the mode
-# replaces the mean, and its error is divided by the sd of f at the row.
+# certified error of the mean over sd(y), and the same quantile of |exact sd / sd - 1|. For a non-Gaussian likelihood
+# the mode replaces the mean, and its error is divided by the sd of f at the row.
 #
 # Candidates (new_candidate()) are tried one after the other, and compared with bounds on the exact GP, a yardstick().
 # `job` is an environment with data, learned, plan, goal, control, state, late() (TRUE when time is over), all
@@ -214,7 +214,7 @@ fit_to_tolerance <- function(data, asked, state) {
   fit
 }
 
-# Searches among inducing points alone, then among neighbours or the exact posterior. Returns the fit.
+# Searches among inducing points alone, then tries neighbours or the exact posterior. Returns the fit.
 search_plans <- function(job, asked) {
   data <- job$data
   state <- job$state
@@ -228,9 +228,9 @@ search_plans <- function(job, asked) {
   }
   way <- alternative_posterior(facts_of(data, asked), asked)
   n <- nrow(data$x)
-  # `worth` is the largest number of points worth a search, if there is an alternative to inducing points alone.
+  # If there is an alternative to inducing points alone, a search among more than `worth` of them takes too long.
   worth <- if (way == "none") Inf else as.integer(min(n, max(50, min(1000, n %/% 4))))
-  # Choose greedy points. `rho` has, after each of them, the mean residual prior variance over the noise variance.
+  # Choose greedy points z. rho[i] is the mean residual prior variance over the noise variance with the first i of them.
   look <- if (way != "none") run_stage(state, "start", {
     chosen <- start_points(data, job$learned$model, few$posterior$m, few$posterior$inducing, few$posterior$run)
     left <- if (few$posterior$inducing == "greedy") chosen$t / chosen$looked
@@ -276,8 +276,8 @@ alternative_posterior <- function(facts, asked) {
   if (facts$n > 1L && (isTRUE(asked$neighbours > 0L) || open && is.null(asked$neighbours))) "near" else "none"
 }
 
-# Tries the exact posterior, or with inducing points z more and more neighbours, until tol is met. No candidate results
-# if the noise is too small for a Cholesky factorisation.
+# Tries the exact posterior if z is NULL, else inducing points z with more and more neighbours, until tol is met. If the
+# noise is too small for the Cholesky factorisation of the exact posterior, there is no candidate.
 search_rows <- function(job, z = NULL, neighbours = NULL) {
   goal <- job$goal
   exact <- is.null(z)
@@ -313,8 +313,8 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
   })
 }
 
-# Returns bounds on the exact GP at some rows, by a reference and by kriging on neighbours. Before that, passes over all
-# pairs of rows reduce the error of the reference's mean to tol / 8 at a few rows.
+# Returns a yardstick() with bounds on the exact GP at `rows`, by a reference and by kriging on neighbours. Passes over
+# all pairs of rows first reduce the error of the reference's mean at a few rows to tol / 8.
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
@@ -329,7 +329,7 @@ near_yardstick <- function(fit, data, rows, goal, left) {
 search_working <- function(job, asked) {
   refuse_if(!is.null(asked$inducing) && !identical(asked$inducing, "greedy"), "inducing", describe(asked$inducing),
             sprintf("NULL or \"greedy\" where `tol` is given with family %s", response_of(asked)$label),
-            hint = "The first greedy points are those of a smaller fit.")
+            hint = "With `tol`, the points are the first greedy points of a reference.")
   data <- job$data
   state <- job$state
   tol <- job$goal$tol
@@ -350,7 +350,7 @@ search_working <- function(job, asked) {
   if (is.null(yard)) return(fit)
   least <- max(yard$floor)
   ref <- yard$reference
-  # Try the first points of the reference. If not even all of them meet tol, aim at 1.25 times their error.
+  # Try the first points of the reference. If it cannot certify tol, aim at 1.25 times the smallest certifiable error.
   found <- run_stage(state, "certificate", if (is.finite(least)) {
     sites <- sites_of_fit(fit, data)
     search_first(yard, (if (least <= tol) tol else 1.25 * least) * (1 - 1e-6), tol, function(m) {

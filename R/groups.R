@@ -107,7 +107,7 @@ as.data.frame.pfdtc_ranef <- function(x, row.names = NULL, optional = FALSE, ...
 as.data.frame.pfdtc_varcorr <- function(x, row.names = NULL, optional = FALSE, ...) {
   tables <- lapply(names(x), function(g) {
     S <- x[[g]]
-    pairs <- which(lower.tri(S) & S != 0, arr.ind = TRUE) # independent effects have none
+    pairs <- which(lower.tri(S) & S != 0, arr.ind = TRUE) # independent effects have no covariance
     names <- rownames(S)
     data.frame(grp = g, var1 = c(names, names[pairs[, 2L]]), var2 = c(rep(NA, nrow(S)), names[pairs[, 1L]]),
                vcov = c(diag(S), S[pairs]), sdcor = unname(c(attr(S, "stddev"), attr(S, "correlation")[pairs])))
@@ -138,7 +138,7 @@ fit_with_groups <- function(fit, argument) {
   fit
 }
 
-# Returns for each group its entry of group_roots(), in units of f, with its name `by` and its levels and their codes.
+# Returns for each group its entry of group_roots(), with its name `by`, its `levels`, and the `codes` of levels in x.
 groups_of_fit <- function(fit) {
   kernel <- as_sum(fit$kernel)
   lapply(group_roots(kernel), function(term) {
@@ -150,8 +150,8 @@ groups_of_fit <- function(fit) {
   })
 }
 
-# Returns list(mean [level, effect], cov [effect, effect, level]) of a group's effects, in units of f. Variances of
-# effects and of sums of two effects give the covariances.
+# Returns the posterior `mean` [level, effect] and, if asked for, `cov` [effect, effect, level] of a group's effects.
+# The covariance of two effects follows from the variances of both and of their sum.
 effects_of_levels <- function(fit, term, covariances) {
   p <- length(term$effects)
   pairs <- which(upper.tri(diag(1, p)), arr.ind = TRUE)
@@ -174,8 +174,8 @@ effects_of_levels <- function(fit, term, covariances) {
   list(mean = mean, cov = cov)
 }
 
-# Returns the table of groups in summary(), or NULL. A row has the number of levels of an effect, and the share of the
-# variance of a response, averaged over at most 2,000 training rows.
+# Returns the table of groups in summary(), or NULL, with a row for each effect. `share` is the group's share of the
+# prior variance of a response without a linear mean, averaged over at most 2,000 training rows.
 group_table <- function(fit) {
   if (!length(group_roots(fit$kernel))) return(NULL)
   x <- if (is.null(fit$data)) fit_points(fit) else fit$data$x

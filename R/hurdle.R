@@ -70,12 +70,12 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
                          evidence = both$zero$evidence + both$positive$evidence)), class = "gp_hurdle")
 }
 
-# Returns a method for hurdle models: calls `generic` for both fits and combines the results.
+# Returns a method for hurdle models, which calls `generic` for both fits and combines the results by combine().
 of_both <- function(generic, combine) {
   function(object, ...) combine(lapply(unclass(object)[c("zero", "positive")], generic, ...))
 }
 
-# Evaluates the call where the data are found: in the caller's frame or the formula's environment.
+# Evaluates the call in the caller's frame or the formula's environment; if `data` is in neither, with the fit's rows.
 #' @export
 update.gp_hurdle <- function(object, formula., ..., evaluate = TRUE) {
   call <- NextMethod(evaluate = FALSE)
@@ -121,7 +121,7 @@ report.gp_hurdle <- function(x, ...) {
                  table = do.call(rbind, unname(table))), class = "pfdtc_report")
 }
 
-# Stops with an error. This is the method of functions that work only with a single fit.
+# Stops with an error, because these generics work only with a single fit.
 #' @rawNamespace
 #' S3method(generics::forecast,gp_hurdle,of_one_part)
 #' S3method(ggplot2::autoplot,gp_hurdle,of_one_part)

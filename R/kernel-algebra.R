@@ -57,8 +57,8 @@ Ops.pfdtc_kernel <- function(e1, e2) {
   scale_kernel(as_kernel(kernel), as.double(number))
 }
 
-# Returns a kernel from factors (`leaves`) and terms; factors in no term are dropped. Stops if two terms have the same
-# factors without parameters, because data determine only the sum of their variances.
+# Returns a kernel from factors (`leaves`) and terms; factors in no term are dropped. Stops if two terms are the same
+# product of factors without parameters, because data determine only the sum of their variances.
 new_sum <- function(leaves, terms) {
   used <- sort(unique(unlist(lapply(terms, `[[`, "leaves"))))
   terms <- lapply(terms, function(t) list(variance = t$variance, leaves = match(t$leaves, used)))
@@ -93,7 +93,7 @@ leaf_name <- function(leaf) {
   if (length(of)) sprintf("%s(%s)", word, paste(of, collapse = ",")) else word
 }
 
-# Returns the names of factors. Equal names get numbers.
+# Returns the names of factors, with numbers appended to equal names.
 leaf_names <- function(leaves) make.unique(vapply(leaves, leaf_name, ""), sep = "_")
 
 term_names <- function(kernel) {
@@ -119,7 +119,7 @@ print.pfdtc_kernel <- function(x, ...) {
     cat(sprintf("  %-16s%s\n", paste0(names(parts), ":"), parts), sep = "")
     return(invisible(x))
   }
-  cat("kernel:", formula_of_kernel(x), "\n") # followed by the terms' parameters
+  cat("kernel:", formula_of_kernel(x), "\n")
   leaves <- leaf_names(x$leaves)
   last <- length(x$terms)
   met <- integer()
@@ -140,7 +140,7 @@ print.pfdtc_kernel <- function(x, ...) {
 
 parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, columns), "noise")
 
-# Returns the names of the kernel's parameters in coef(). They begin with the factor's name if there are several.
+# Returns the names of the kernel's parameters in coef(). In a kernel of several factors they begin with the factor.
 kernel_parameter_names <- function(kernel, columns = kernel$columns) {
   kernel <- compile_kernel(kernel)
   table <- kernel$table
@@ -171,7 +171,7 @@ kernel_parameter_names <- function(kernel, columns = kernel$columns) {
   names
 }
 
-# Stops if f is not differentiable along a column, because of a factor that reads it.
+# Stops if a factor that reads the column makes f not differentiable along it.
 check_differentiable <- function(kernel, column, name) {
   rough <- c(matern12 = "is not differentiable: its paths have a kink everywhere", white = "is not continuous",
              categorical = "reads levels, which have no values in between")
@@ -225,7 +225,7 @@ prior_most <- function(model, ...) {
 
 # ---- the functions that fit a model ---------------------------------------------------------------------------------
 
-# This table has the properties of the functions that fit models. A new one needs a row here and a function in pfdtc.R.
+# gp_families has the properties of the functions that fit models, family() makes a row of it:
 #
 #   title       the name in print() and in figures
 #   objective   the objective of the inducing points: "pf", "vfe", "none" (points do not move) or NULL (no points)
@@ -252,8 +252,8 @@ gp_families <- list(
 # Returns the row of gp_families for a fit, or another list with the element `method`.
 method_traits <- function(fit) gp_families[[fit$method]]
 
-# Returns TRUE if the method merges equal rows. FITC has a variance for each row, and a subsample is drawn before
-# merging.
+# Returns TRUE if the method merges equal rows. FITC has additional noise in each single row, and a subsample is drawn
+# from all rows.
 merges_rows <- function(method) !gp_families[[method]]$some && !gp_families[[method]]$fitc
 
 check_dtc <- function(fit, hint) {

@@ -1,13 +1,13 @@
-# Converts a kernel between three forms. Users see a flat list (profile, label, lengthscale, variance, inputs, ...) if
-# it has one factor. as_sum() returns the general form, a sum of products of factors ("leaves"),
+# Converts a kernel between three forms. A kernel of one factor is a flat list for users: profile, label, lengthscale,
+# variance, inputs, .... as_sum() returns the general form, a sum of products of factors ("leaves"),
 #
 #   list(leaves = <factors; their own variances have no meaning>, terms = list(list(variance, leaves), ...)),
 #
 # where terms refer to factors by number, and two terms may share a factor. compile_kernel() returns the form that the
-# engine reads; set_values() then changes numbers only. The order of parameters is: for each term those of its new
-# factors, as in factor_parameters, then its variance. kernel_places() in src/kernel.c has the same order.
+# engine reads, and set_values() replaces the numbers in this form. Each term has first the parameters of factors that
+# no earlier term has, as in factor_parameters, then its variance. kernel_places() in src/kernel.c has the same order.
 
-# A factor with this profile has these parameters, in addition to a variance.
+# Lists the parameters of a factor by its profile, the name of its covariance function. Only terms have variances.
 factor_parameters <- list(
   se = "lengthscale", matern12 = "lengthscale", matern32 = "lengthscale", matern52 = "lengthscale",
   rq = c("lengthscale", "alpha"), periodic = c("lengthscale", "period"), linear = character(), mean = character(),
@@ -15,7 +15,7 @@ factor_parameters <- list(
   pairwise = c("lengthscale", "additive.share", "additive.ratio", "additive.pairs"),
   categorical = "parameters", group = c("scale", "parameters"), white = character(), constant = character())
 
-# Returns the number of parameters of the kind `what` that a factor has; its columns are known.
+# Returns the number of parameters of the kind `what` that a factor has, when its columns are known.
 parameter_count <- function(leaf, what) {
   switch(what, lengthscale = if (isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")) 1L else
     length(if (is.null(leaf$shared)) leaf$inputs else unique(leaf$shared)),
@@ -73,13 +73,13 @@ has_one_factor <- function(kernel) length((if (is.null(kernel$engine)) kernel el
 
 # Returns the form of a kernel that the engine reads: list(kernel, engine, table, label, inputs). `table` has a row for
 # each parameter: its term, leaf (number of the factor, 0 for a variance), what (kind), at (position within the kind),
-# held (TRUE if given by the user) and mean (TRUE for the variance of a linear mean). engine$values has the numbers in
-# this order, NA if unknown.
+# held (TRUE if the user's value is kept) and mean (TRUE for the variance of a linear mean). engine$values has the
+# values of the parameters in this order, NA if unknown.
 compile_kernel <- function(kernel) {
   if (!is.null(kernel$engine)) return(kernel)
   parts <- if (is.null(kernel$leaves)) as_sum(kernel) else kernel
   leaves <- parts$leaves
-  met <- of_term <- of_leaf <- n <- integer() # for each kind of parameter, and how many there are
+  met <- of_term <- of_leaf <- n <- integer() # for each kind; n: how many
   kind <- character()
   held <- of_mean <- logical()
   values <- numeric()
@@ -87,7 +87,7 @@ compile_kernel <- function(kernel) {
     term <- parts$terms[[t]]
     for (l in c(setdiff(term$leaves, met), 0L)) { # the variance is last
       leaf <- if (l) leaves[[l]]
-      for (what in if (l) factor_parameters[[c(leaf$profile, "se")[1L]]] else "variance") { # "se" if still to be chosen
+      for (what in if (l) factor_parameters[[c(leaf$profile, "se")[1L]]] else "variance") { # no profile yet: as se
         given <- if (l) leaf[[what]] else term$variance
         count <- if (l) parameter_count(leaf, what) else 1L
         of_term <- c(of_term, t)
@@ -197,14 +197,14 @@ kernel_structure <- function(kernel) {
   }), lapply(kernel$terms, function(t) as.integer(t$leaves)))
 }
 
-# Returns the sum of the variances of the terms. It is k(x, x), unless that varies with x.
+# Returns the sum of the variances of the terms, which is k(x, x) unless k(x, x) varies with x.
 total_variance <- function(kernel) {
   kernel <- compile_kernel(kernel)
   sum(kernel$engine$values[kernel$table$leaf == 0L])
 }
 
-# Returns a lengthscale for each of d columns of x; Inf for a column without. For a sum of terms it follows from the
-# curvature of k at distance 0.
+# Returns a lengthscale l for each of d columns of x; Inf if no factor has one. For several factors, 1 / l^2 is the mean
+# over terms, weighted by variance, of the sum over factors. For smooth kernels this is their curvature at distance 0.
 kernel_lengths <- function(kernel, d) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
@@ -217,7 +217,7 @@ kernel_lengths <- function(kernel, d) {
   total <- sum(vapply(terms, `[[`, 0, "variance"))
   for (t in terms) {
     for (leaf in leaves[t$leaves]) {
-      if (!"lengthscale" %in% factor_parameters[[leaf$profile]]) next # has no lengthscale
+      if (!"lengthscale" %in% factor_parameters[[leaf$profile]]) next
       l <- column_lengthscales(leaf)
       if (leaf$profile == "periodic") l <- l * leaf$period / (2 * pi)
       rate[leaf$inputs] <- rate[leaf$inputs] + t$variance / total / l^2
@@ -226,7 +226,7 @@ kernel_lengths <- function(kernel, d) {
   1 / sqrt(rate)
 }
 
-# Returns the columns along which inducing points may move. Columns that code levels cannot.
+# Returns the columns along which inducing points may move: those that no categorical, white or group factor reads.
 smooth_inputs <- function(kernel) {
   leaves <- as_sum(kernel)$leaves
   stays <- vapply(leaves, function(l) l$profile %in% c("categorical", "white", "group"), NA)
@@ -241,11 +241,11 @@ smooth_inputs <- function(kernel) {
 #   k = v (F(r) / S + s / (S G) sum_j u_j + 2 p / (S G (G - 1)) sum_{i < j} u_i u_j),   S = 1 + s + p.
 #
 # F is a kernel of all G inputs, and u_j the squared exponential of input j with 1 / c times its lengthscale. The logs
-# of the engine's parameters are M (log theta, log w): theta are the kernel's parameters, w the weights 1 / S, s / (S G)
-# and 2 p / (S G (G - 1)) of its additive factors.
+# of the engine's parameters are M times (log theta, log w): theta are the kernel's parameters, w the weights 1 / S,
+# s / (S G) and 2 p / (S G (G - 1)) of its additive factors.
 
 # A factor may have one lengthscale for several columns: for the three columns of sphere(), or for those of an R factor
-# with many levels. leaf$shared has the number of each column's lengthscale, and the names of the inputs.
+# with many levels. leaf$shared has for each column the position of its lengthscale, named by its input.
 
 shared_by <- function(groups) stats::setNames(match(groups, unique(groups)), groups)
 
@@ -263,12 +263,12 @@ lengthscale_names <- function(leaf, columns) {
 column_lengthscales <- function(leaf) {
   lengths <- if (is.null(leaf$shared)) leaf$lengthscale else leaf$lengthscale[leaf$shared]
   if (is.null(leaf$rotation)) return(lengths)
-  1 / sqrt(drop(slopes_of_rotation(leaf)^2 %*% rep_len(lengths^-2, length(leaf$inputs)))) # along x
+  1 / sqrt(drop(slopes_of_rotation(leaf)^2 %*% rep_len(lengths^-2, length(leaf$inputs)))) # along columns of x
 }
 
 # ---- additive factors -----------------------------------------------------------------------------------------------
 
-# Returns the columns of each input of an additive factor, as a list. The columns of an R factor are one input.
+# Returns for each input of an additive factor the positions of its columns in leaf$inputs. An R factor is one input.
 additive_inputs <- function(leaf) {
   groups <- if (is.null(leaf$groups)) seq_along(leaf$inputs) else leaf$groups
   unname(split(seq_along(leaf$inputs), factor(groups, unique(groups))))
@@ -302,7 +302,7 @@ expand_additive <- function(parts, table) {
     leaves <<- c(leaves, list(one(leaf$base, seq_along(leaf$inputs), 0)),
                  lapply(inputs, one, profile = "se", ratio = 1))
     weights <<- rbind(weights, c(share = place(l, "additive.share"), pairs = place(l, "additive.pairs"), inputs = G))
-    # The weights have part 1 for the kernel of all inputs, 2 for single inputs, 3 for pairs.
+    # `part` is 1 for the weight of the kernel of all inputs, 2 for that of single inputs, 3 for that of pairs.
     pairs <- if (leaf$profile == "pairwise" && G > 1L) utils::combn(G, 2L, simplify = FALSE)
     Map(function(own, part) list(leaves = before + own, weight = n + 3L * (nrow(weights) - 1L) + part),
         c(list(1L), as.list(seq_len(G) + 1L), lapply(pairs, `+`, 1L)), rep(1:3, c(1L, G, length(pairs))))
@@ -331,8 +331,8 @@ expand_additive <- function(parts, table) {
 
 # ---- rotated and warped inputs --------------------------------------------------------------------------------------
 
-# Factors may read other inputs in place of x. The engine computes them from the rows that it is given (arg_inputs() in
-# src/args.c), so that everything else is in terms of x.
+# Factors may read rotated or warped inputs in place of x. The engine computes these from the rows x that it receives
+# (arg_inputs() in src/args.c), so R code passes x.
 
 # The factors of a kernel may read rotated inputs z = x B in place of some columns of x. leaf$rotation is list(inputs,
 # by): the columns and B, the same for all factors that read these columns.
@@ -340,7 +340,8 @@ expand_additive <- function(parts, table) {
 # Returns the rotation of a kernel, or NULL.
 rotation_of <- function(kernel) shared_by_leaves(kernel, "rotation", "rotated")
 
-# Returns the element `what` of the factors of a kernel, or NULL. It is the same for all factors that read its inputs.
+# Returns the rotation or warp (`what`) of the factors of a kernel, or NULL. Stops unless all factors that read rotated
+# or warped inputs have the same one.
 shared_by_leaves <- function(kernel, what, word) {
   if (!is.null(kernel$engine)) kernel <- kernel$kernel
   leaves <- if (is.null(kernel$leaves)) list(kernel) else kernel$leaves
@@ -376,9 +377,8 @@ slopes_of_rotation <- function(leaf) {
   if (is.null(leaf$rotation)) diag(1, length(leaf$inputs)) else matrix_of_rotation(leaf$rotation, leaf$inputs)
 }
 
-# In place of rotated inputs, the factors may read z_j = w_j(x_j): `leaf$warp` is list(inputs, at, to, share). `at` and
-# `to` have a column for each input: warp_knots increasing knots and the values there. w_j is linear between the knots
-# and beyond them. All factors that read these inputs have the same warp.
+# Factors may also read warped inputs z_j = w_j(x_j): `leaf$warp` is list(inputs, at, to, share). `at` and `to` have a
+# column for each input j: warp_knots increasing knots, and w_j at the knots. Between and beyond knots w_j is linear.
 
 # Returns the warp of a kernel, or NULL.
 warp_of <- function(kernel) shared_by_leaves(kernel, "warp", "warped")

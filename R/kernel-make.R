@@ -150,7 +150,7 @@ new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic 
               more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
 }
 
-# These kernels of one factor have no parameters yet. They are named by profile.
+# Lists kernels of one factor without parameters, by profile.
 plain_kernels <- Map(function(profile, label) new_kernel(profile, label, NULL, NULL, NULL),
                      c(se = "se", matern12 = "matern12", matern32 = "matern32", matern52 = "matern52", mean = "mean"),
                      c("squared exponential", "Matern 1/2", "Matern 3/2", "Matern 5/2", "linear mean"))
@@ -234,7 +234,7 @@ group_label <- function(group) {
 # Returns the name of a group's variable, in parentheses, which no other variable of a formula has.
 group_variable <- function(by) if (is.language(by)) sprintf("(%s)", deparse1(by)) else by
 
-# Returns the design of a group as list(intercept, labels), after a check.
+# Returns the design of a group as list(intercept, labels). Stops if the design has a product or no term.
 design_parts <- function(design) {
   terms <- stats::terms(stats::as.formula(call("~", design)))
   refuse_if(any(attr(terms, "order") > 1L), "design", deparse1(design), "a sum of variables",
@@ -244,7 +244,7 @@ design_parts <- function(design) {
   parts
 }
 
-# Returns for each term of the kernel whether it is a group that is not multiplied by another factor.
+# Returns for each term of the kernel TRUE if it is a group factor that is not multiplied by another factor.
 plain_groups <- function(kernel) {
   kernel <- as_sum(kernel)
   vapply(kernel$terms, function(t) length(t$leaves) == 1L && identical(kernel$leaves[[t$leaves]]$profile, "group"), NA)
@@ -336,7 +336,7 @@ with_own_terms <- function(kernel) {
   tie <- expand_additive(parts, compiled$table)
   values <- engine_kernel(compiled)$values
   met <- integer()
-  used <- 0L # position in the values: a new factor's, then the variance
+  used <- 0L # number of values read: for each term those of new factors, then the variance
   terms <- lapply(tie$terms, function(own) {
     for (l in setdiff(own, met)) {
       leaf <- tie$leaves[[l]]

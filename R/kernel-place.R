@@ -111,7 +111,7 @@ shared_lengthscales <- function(inputs, names, variables, given = NULL) {
   if (length(one)) shared_by(column_groups(inputs, names, one))
 }
 
-# Returns the names of the variables that the columns belong to. A variable counts only if all its columns are there.
+# Returns the names of the columns `inputs`, where all columns of one variable together have the variable's name.
 column_owners <- function(inputs, names, variables) {
   for (v in variables) {
     if (length(v$columns) > 1L && all(v$columns %in% inputs)) {
@@ -127,7 +127,7 @@ place_levels <- function(leaf, x, argument, variables) {
   coded <- all(u == 0 | u == 1) && all(rowSums(u) == 1)
   refuse_if(length(leaf$inputs) < 2L || !coded, argument,
             sprintf("is categorical, but %s is no factor", list_quoted(leaf$of)),
-            hint = "factor() makes one of a number or a logical. Columns of 0 and 1 need a single 1 in each row.")
+            hint = "Convert a number or a logical by factor(). Columns of 0 and 1 need a single 1 in each row.")
   owner <- Filter(function(v) setequal(v$columns, leaf$inputs), variables)
   leaf$levels <- if (length(owner)) owner[[1L]]$levels else
     if (is.null(colnames(x))) leaf$inputs else colnames(x)[leaf$inputs]
@@ -210,13 +210,13 @@ check_same_columns <- function(z, x, argument, other = "`x`") {
   z
 }
 
-# Represents a seasonal series by a sum: a smooth trend, for each period a periodic term of slowly changing shape, and a
-# kernel of all inputs for the rest. Its profile is "season<numbers of the periods>:<profile of the rest>", and "+mean"
-# with a linear mean. kernel$season has the role of each factor: trend, cycle, change, rest or mean.
+# The kernel of a seasonal series is a sum: a smooth trend, for each period a periodic term of slowly changing shape,
+# and a kernel of all inputs for the rest. The profile "season1,2:matern32+mean" has periods 1 and 2 of time_periods(),
+# the rest matern32, and a linear mean. kernel$season has the role of each factor: trend, cycle, change, rest, mean, or
+# "beside" for other terms of the kernel.
 
-# Returns list(column, period, name) for each possible period along an input. It may be a time, a ts, years in steps of
-# months or quarters, or a number along which y repeats exactly. The data must span two periods, with more than two
-# values in each.
+# Returns list(column, period, name) for each possible period along a time, a ts, years in steps of months or quarters,
+# or an input along which y repeats exactly. The data must span two periods, with more than two values in each.
 time_periods <- function(x, variables, y = NULL) {
   out <- list()
   for (v in variables) {
@@ -253,9 +253,9 @@ in_decimal_years <- function(value) {
   }, NA))
 }
 
-# Returns the table of parameter_units() with priors for the parameters of a season, set on the series of
-# bench/forecasts.R. They do not weaken with more rows (`keep`), because a series has few periods. If there are other
-# inputs than the time, `rest` has its usual priors.
+# Returns the table of parameter_units() with priors for the parameters of a seasonal kernel, set by bench/forecasts.R.
+# These priors do not weaken with more rows (`keep`), because a series has few periods. If the rest has other inputs
+# than the time, its priors are the usual ones.
 season_priors <- function(table, kernel, x) {
   leaves <- kernel$leaves
   span <- diff(range(x[, leaves[[1L]]$inputs]))

@@ -1,6 +1,6 @@
-# Chooses among models. A candidate is a function(tried) that returns a learned model, or NULL if it is not worth trying
-# after the models in `tried`. A judge is a function(model) that returns list(score), smaller is better, and optionally
-# `scores` of groups of rows.
+# Chooses among models. A candidate is a function(tried) that returns a learned model, or NULL if the model is not worth
+# trying after the models in `tried`. A judge is a function(model) that returns list(score, scores): a number, smallest
+# for the best model, and optionally its values for groups of rows.
 
 # Returns list(table, tried, best). `table` has the candidates, best first: kernel (a label), score, se (standard error
 # of the difference to the best, from `scores`), parameters, chosen. `tried` has the models with their scores, `best` is
@@ -22,8 +22,8 @@ choose <- function(candidates, judge) {
 
 best_of <- function(tried) names(tried)[which.min(vapply(tried, `[[`, 0, "score"))]
 
-# Adds a later choice (scores in nats over n rows) to `table`. Its first candidate is the model chosen before, whose
-# label may have changed, for example by warped inputs.
+# Appends the table of a later choice, with scores in nats over n rows, to `table`, with scores in nats per row. The
+# first candidate of the later choice is the model chosen in `table`, perhaps with another label.
 join_choices <- function(table, later, n) {
   if (is.null(table)) return(NULL)
   table$kernel[table$chosen] <- later$tried[[1L]]$label
@@ -47,9 +47,9 @@ by_roughness <- c("matern12", "matern32", "matern52", "se")
 # The sum of two kernels over the same inputs can have a long and a short lengthscale.
 two_scales <- "matern32+matern32"
 
-# Returns the candidates for the default kernel. `theta` are parameters learned with Matern 3/2. With many rows, a
-# kernel is not tried if it is smoother (or rougher) than one that scored worse than Matern 3/2, because scores have one
-# minimum in smoothness.
+# Returns the candidates for the default kernel. `theta` are parameters learned with Matern 3/2. Scores have one minimum
+# in smoothness. So with many rows, Matern 5/2 is tried only if Matern 1/2 is not better than Matern 3/2, and SE only if
+# Matern 5/2 is better.
 candidates <- function(pool, s, theta, tell = function(what) NULL) {
   few <- pool$few
   shared <- NULL # neighbours that kernels share
@@ -74,7 +74,7 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
     se = function(tried) if (few || !is.null(tried$matern52) && !lost(tried, "matern52")) after(tried$matern32, "se"),
     two_scales = function(tried) {
       one <- tried$matern32
-      if (one$problem$composite || !best_of(tried) %in% c("matern32", "matern12")) return(NULL) # or has a mean
+      if (one$problem$composite || !best_of(tried) %in% c("matern32", "matern12")) return(NULL)
       last <- length(one$theta)
       lengthscales <- one$theta[seq_len(last - 2L)]
       variance <- one$theta[last - 1L]
@@ -85,9 +85,9 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
     })
 }
 
-# Scores a model by the mean log density of rows given neighbours, and charges each parameter two nats divided by the
-# number of rows. With groups, this would depend on the guess of the level's effect, so the exact log marginal
-# likelihood of some rows is used.
+# Scores a model by the mean of -log p(row | its neighbours), plus two nats per parameter over the number of rows (at
+# most parameter_rows). With groups, such densities would depend on an estimate of the level's effect, so the exact log
+# marginal likelihood of some rows is used instead.
 judge_by_rows <- function(model) {
   pool <- model$problem$pool
   if (!is.null(pool$levels)) return(list(score = (2 * model$parameters - value_of_some(model)) / pool$n))
@@ -95,7 +95,7 @@ judge_by_rows <- function(model) {
   list(scores = scores, score = mean(scores) + 2 * model$parameters / min(parameter_rows, pool$n))
 }
 
-# Returns means of -log p(y_i | nearest other rows) over `rows`, in about 20 random groups.
+# Returns the means of -log p(y_i | nearest other rows) over at most 20 groups of the given `rows`.
 conditional_scores <- function(problem, theta, size = learning_sizes$score,
                                rows = problem$pool$take(min(size[["rows"]], problem$pool$n))) {
   pool <- problem$pool
@@ -111,16 +111,16 @@ means_of_groups <- function(v) unname(vapply(split(v, seq_along(v) %% min(20L, l
 
 # ---- Gaussian responses: the exact log marginal likelihood of some rows ---------------------------------------------
 
-# Returns TRUE if the noise is small. The Vecchia likelihood may then be far from the exact one, because without noise
-# distant rows have information too.
+# Returns TRUE if the noise is so small that the Vecchia likelihood may be far from the exact one (without noise distant
+# rows have information too), and if there are no groups, enough rows and time to compute the exact one.
 has_little_noise <- function(problem, theta) {
   in_time(problem$pool) && is.null(problem$pool$levels) && max(problem$pool$exact) >= first_exact_rows &&
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
 }
 
-# Compares two estimates: by the Vecchia likelihood, and by the exact likelihood of some rows, in which variation
-# between the rows may look like noise. The log density of rows given neighbours among all rows decides. Returns
-# list(theta, exact = c(rows, gain, se)).
+# Compares two estimates of theta: by the Vecchia likelihood, and by the exact likelihood of some rows, in which short
+# variation of f may look like noise. The log density of rows given neighbours among all rows decides. Returns
+# list(theta, exact = c(rows, gain, se)), where `gain` is that of the exact likelihood per row.
 choose_exactly <- function(now, run) {
   thetas <- list(now$theta, learn_exactly(now$problem, run)$theta)
   scores <- lapply(thetas, conditional_scores, problem = now$problem, size = learning_sizes$exact)
@@ -129,8 +129,8 @@ choose_exactly <- function(now, run) {
        exact = if (all(is.finite(gain))) c(rows = max(now$problem$pool$exact), gain_summary(gain)[-3L]))
 }
 
-# Returns list(now, s, gain). If an R factor has a lengthscale for each level, a single lengthscale is tried, and taken
-# if the leave-one-out log density is higher. `gain` is per row, or NULL if this was not tried.
+# Returns the model and settings, list(now, s, gain). If an R factor has a lengthscale for each level, tries one for all
+# levels, and takes it if the leave-one-out log density gains. `gain`, per row, is NULL if this was not tried.
 choose_shared <- function(now, s) {
   groups <- s$kernel$groups
   pool <- now$problem$pool
@@ -158,7 +158,7 @@ choose_shared <- function(now, s) {
   if (isTRUE(gain > 0)) list(now = moved_to(now, end), s = tied, gain = gain) else list(now = now, s = s, gain = gain)
 }
 
-# Returns kernel and noise of the smoothest kernel whose score is within two standard errors of the best, or NULL.
+# Returns list(kernel, noise) of the smoothest kernel within two standard errors of the best score; NULL if it is best.
 smoother_kernel <- function(tried, best) {
   for (profile in intersect(rev(by_roughness), names(tried))) {
     if (profile == best || !best %in% by_roughness) return(NULL)
@@ -172,18 +172,17 @@ smoother_kernel <- function(tried, best) {
 
 # Returns `now`, or the model with a linear mean, alone or beside the kernel. The largest
 #   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters
-# wins: with few rows priors are strong, and a parameter has no further penalty. Smooth kernels imitate a linear mean by
-# large lengthscales and variance, which can also fit noise. `run` is the end of the search by the Vecchia likelihood,
-# and `line` the result of search_beside_line(), if that was called before.
-# With many rows only the linear mean alone is tried, because both together take as long as the kernel did. Up to
-# `line_as_kernel` rows the linear mean alone counts as many parameters as the kernel, because few functions are linear.
+# wins: with few rows priors are strong, and a parameter has no further penalty. `run` is the end of the search by the
+# Vecchia likelihood, and `line` the result of search_beside_line(), if that was called before. With many rows only the
+# linear mean alone is tried, because a search for mean and kernel takes as long as one for the kernel. Up to
+# `line_as_kernel` rows the linear mean alone counts as many parameters as the kernel: few functions are linear.
 choose_line <- function(now, s, run, line = NULL) {
   pool <- now$problem$pool
   if (pool$n < least_line_rows) return(now)
   few <- pool$few
   alone <- linear_model(learning_problem(pool, s, "mean"))
   if (!few) now$value <- max(run$value, alone$value + value_of_some(now) - value_of_some(alone))
-  if (!is.finite(now$value)) return(now) # an infinite density may be a failure
+  if (!is.finite(now$value)) return(now) # the density could not be computed
   price <- parameter_nats * (1 - pool$fade)
   counted <- function(model) max(model$parameters, if (pool$n <= line_as_kernel) now$parameters)
   judge <- function(model) list(score = price * counted(model) - model$value)
@@ -192,11 +191,11 @@ choose_line <- function(now, s, run, line = NULL) {
     if (is.null(line)) line <- search_beside_line(now$problem, now$theta, s)
     problem <- line$problem
     own <- line$run
-    # The exact likelihood is not needed if the Vecchia likelihood shows that the mean does not help.
+    # Compute the exact likelihood only if the Vecchia likelihood does not exclude that the mean helps.
     hoped <- list(value = now$value + own$value - run$value + mistaken_nats, parameters = sum(problem$free))
     if (isTRUE(judge(hoped)$score < tried[[best_of(tried)]]$score)) model_of_run(problem, learn_exactly(problem, own))
   }
-  # The kernel was chosen without the mean. If the mean gains much, choose the kernel again beside it.
+  # The kernel was chosen without a linear mean. If the mean gains much, choose the kernel again, with the mean.
   again <- lapply(stats::setNames(nm = by_roughness), function(profile) {
     function(tried) {
       first <- tried$beside
@@ -210,8 +209,9 @@ choose_line <- function(now, s, run, line = NULL) {
     list(kernels = join_choices(now$kernels, choice, pool$n), exact = choice$best$exact))
 }
 
-# Learns a linear mean without kernel, v U U' + noise / w with U = [1 u(x)], exactly. In the eigenbasis of W^{1/2} U U'
-# W^{1/2} responses are independent: q of them have the variance v lambda + noise, the others the noise.
+# Learns a linear mean without kernel by the exact likelihood: y ~ N(0, v U U' + noise W^{-1}), U = [1 u(x)]. In the
+# eigenbasis of W^{1/2} U U' W^{1/2}, with q eigenvalues lambda > 0, W^{1/2} y has independent elements. Their variances
+# are v lambda + noise for q elements, and the noise for the others.
 linear_model <- function(problem) {
   pool <- problem$pool
   rows <- pool$take(min(pool$n, learning_sizes$whole[["rows"]]))
@@ -240,9 +240,9 @@ linear_model <- function(problem) {
   model_of_run(problem, ascend(problem, problem$start, maxit = 50L, enough = 1e-3))
 }
 
-# Returns the log posterior density of a model, extrapolated from the exact likelihood of some rows. The Vecchia
-# likelihood is too low for long lengthscales, and some rows lack information about short ones, so choose_line() takes
-# the larger of both.
+# Returns the log posterior density of a model, extrapolated from the exact likelihood of line_rows rows. The Vecchia
+# likelihood is too low for long lengthscales, and so few rows have little information on short ones, so choose_line()
+# takes the larger of both densities.
 value_of_some <- function(model) {
   problem <- model$problem
   pool <- problem$pool
@@ -258,9 +258,9 @@ value_of_some <- function(model) {
 
 # ---- a trend and seasons (kernel-place.R) ---------------------------------------------------------------------------
 
-# Returns `now`, or the kernel of a trend with seasons, if log (marginal likelihood times prior) gains more than
-# profile_price(). Each period is tried alone, then all, then the best with a linear mean. With many rows, a sample
-# decides.
+# Returns `now`, or the model of a trend with seasons, if log (marginal likelihood times prior) gains more than
+# profile_price(). Tries each period alone, then all periods, then the best of these with a linear mean. With many rows,
+# a sample of them decides.
 choose_season <- function(now, s) {
   pool <- now$problem$pool
   one <- now$problem$profile
@@ -291,7 +291,7 @@ choose_season <- function(now, s) {
 }
 
 # Returns the profiles of kernels with seasons: each period alone, then all of them. `rest` is the profile of the kernel
-# of all inputs, if there are others than the time.
+# of all inputs, unless the time is the only input; then it is "matern12".
 season_profiles <- function(open, rest) {
   if (!length(open$periods)) return(NULL)
   if (length(open$inputs) == 1L) rest <- "matern12"
@@ -313,8 +313,8 @@ profile_price <- function(profile) {
   season_rule[["nats"]] + season_rule[["more"]] * further
 }
 
-# Returns the best model of a choice, of which `now` is the first candidate. Its table of kernels gets the other
-# candidates, and the gain of the best (on `rows` rows, NULL for all) as an attribute.
+# Returns `now` with the best model of a choice, whose first candidate was `now`. The other candidates are added
+# to now$kernels. If one of them is best, its gain (on `rows` rows; NULL: all) becomes an attribute of that table.
 take_choice <- function(now, choice, n, rows = NULL) {
   first <- choice$tried[[1L]]
   best <- choice$best
@@ -349,7 +349,7 @@ on_rows <- function(model, s, count) {
 }
 
 # Returns the model of a kernel with seasons, learned from the rows of `pool`. The search starts from the centres of the
-# priors, or with a linear mean from the model `from` without it.
+# priors; if `profile` has a linear mean, from the model `from` without the mean.
 learn_season <- function(pool, s, profile, from) {
   problem <- learning_problem(pool, s, profile)
   last <- problem$last

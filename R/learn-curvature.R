@@ -79,9 +79,9 @@ curvature_inverse <- function(learned) {
   e$vectors %*% (t(e$vectors) / pmax(e$values, 1 / most_sd^2))
 }
 
-# Returns the log density that the learned hyperparameters maximise, as a function of their logs: list(names, at (the
-# estimate), value(par), prior(par), exact (TRUE if value - prior is the exact log marginal likelihood), information(),
-# natural(par) (list(kernel, noise)), lower, upper, unit). Random orders are the same in each call.
+# Returns the log density that learning maximised, as a function of the log hyperparameters par: list(names, at (the
+# estimate), value(par), prior(par), exact (TRUE if value - prior is the exact log marginal likelihood), information()
+# (minus the Hessian at the estimate), natural(par) (list(kernel, noise)), lower, upper, unit (of each element of par)).
 learned_density <- function(fit) {
   data <- training_data(fit)
   if (!response_of(fit)$conjugate) return(with_fixed_seed(density_of_laplace(fit, data)))
@@ -102,8 +102,8 @@ learned_density <- function(fit) {
   density_of_minus(problem, free, exact)
 }
 
-# Returns the density that learn_evidence() maximises, for the rows that decided on the kernel. With few rows a fit has
-# larger variances than at the maximum (see learn_stage()); natural() multiplies by that factor.
+# Returns the density that learn_evidence() maximises, for the rows that decided on the kernel. With few rows,
+# learn_stage() multiplies the variances at the maximum by a factor; natural() multiplies by this factor, too.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
   gained <- attr(fit$kernels, "gained")
@@ -133,8 +133,8 @@ density_of_evidence <- function(fit, data, s) {
        })
 }
 
-# Returns the density for learned_density() from a problem of minimise(), whose value is minus the density. `times`
-# multiplies the likelihood but not the prior, and `unit` has what a parameter of the problem is multiplied by.
+# Returns the density for learned_density() from a problem of minimise(), whose value is minus the log density. `times`
+# multiplies the log likelihood but not the log prior, and `unit` has the units of the problem's parameters.
 density_of_minus <- function(problem, names, exact, unit = 1, times = 1) {
   at <- problem$start
   prior <- function(par) if (is.null(problem$prior)) list(value = 0, slope = 0) else problem$prior(par)
@@ -167,7 +167,7 @@ density_of_laplace <- function(fit, data) {
   density_of_minus(problem, all, FALSE, ifelse(all == "mean", likelihood$unit, 1), nrow(data$x) / nrow(rows$x))
 }
 
-# Returns the Hessian at par by central differences of the gradient. A step of 0.002 has errors of about 1e-6.
+# Returns the Hessian at par by central differences of the gradient. A step of 0.002 gives errors of about 1e-6.
 differences <- function(gradient, par, step = 0.002) {
   columns <- vapply(seq_along(par), function(i) {
     move <- replace(numeric(length(par)), i, step)
@@ -181,14 +181,14 @@ differences <- function(gradient, par, step = 0.002) {
   (columns + t(columns)) / 2
 }
 
-# Averages the posterior over uncertain hyperparameters: a mixture of the posteriors at some values, with weights by
-# their log marginal likelihood.
+# The following functions average the posterior over uncertain hyperparameters. The average is a mixture of posteriors
+# at some hyperparameters.
 
 # Returns list(hyper, weights, apart, gain). With V = R R' the covariance of the p learned logs theta, the 2 p points
-# theta^ +- sqrt(p) R_j have mean theta^ and covariance V. The weight of a point is the posterior density there, over
-# its normal approximation exp(-|R^{-1}(theta - theta^)|^2 / 2). `hyper` has list(kernel, noise) for each point, `apart`
-# the log weights less the log marginal likelihood, for callers that compute it better, and `gain` the log weights, or
-# NULL if the likelihood is not exact.
+# theta^ +- sqrt(p) R_j have mean theta^ and covariance V. The weight of a point is proportional to the posterior
+# density of theta there, over its normal approximation exp(-|R^{-1}(theta - theta^)|^2 / 2). `hyper` has list(kernel,
+# noise) for each point. `gain` has the log weights before normalisation, or NULL if the likelihood is not exact;
+# `apart` has them without the log marginal likelihood, for callers that compute a better one.
 hyper_points <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)
@@ -205,7 +205,7 @@ hyper_points <- function(fit) {
        apart = far + apply(points, 2L, learned$prior), gain = if (learned$exact) gain)
 }
 
-# Returns of(fit) for the fit at each of the hyperparameters in `hyper`; `of` is a function.
+# Returns a list of of(fit with these hyperparameters) for each list(kernel, noise) in `hyper`.
 mixture_parts <- function(fit, hyper, of) {
   p <- posterior_of(fit)
   training_data(fit)
@@ -244,8 +244,8 @@ mixture_of_parts <- function(each, w, index = NULL) {
 }
 
 # Returns list(fun, to, names, pairs) for the coefficients of a linear mean, or NULL without one or with warped inputs.
-# The functionals `fun` are the level in the middle of the inputs, the slopes in units of spreads, and sums of all pairs
-# of these. `to` converts them to the intercept and to slopes in units of the inputs.
+# The functionals `fun` are the linear mean at the centre of the inputs, its slopes per spread of an input, and the sums
+# of all `pairs` of these. The matrix `to` converts the former to the intercept and slopes in units of the inputs.
 mean_functionals <- function(fit) {
   kernel <- as_sum(model_of(fit)$kernel)
   term <- Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)

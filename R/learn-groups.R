@@ -5,10 +5,10 @@
 #   -2 log REML = (N - p) log 2 pi + log det H + log det X'H^{-1}X + y'(H^{-1} - H^{-1}X (X'H^{-1}X)^{-1}X'H^{-1})y,
 #   T = I + Lam'Z'W Z Lam / s2,   log det H = log det T - sum log(w / s2).
 #
-# The sums Z'W Z, Z'W X, Z'W y are made once. The group with most effects has a block diagonal T and is eliminated level
-# by level. All three terms follow from a Cholesky factor of the Schur complement of [T, X, y].
+# The sums Z'W Z, Z'W X, Z'W y are computed once. In T, the part of the group with most effects is block diagonal, so
+# its effects are eliminated level by level. All terms follow from a Cholesky factor of the Schur complement.
 
-# Learns by REML, and returns a list with kernel, noise and other elements like that of learn_evidence().
+# Learns kernel and noise by REML, and returns a list like that of learn_evidence().
 learn_groups <- function(data, s, state) {
   start <- start_values(s$kernel, s$noise, data)
   compiled <- compile_kernel(start$kernel)
@@ -25,7 +25,7 @@ learn_groups <- function(data, s, state) {
   }
   sums <- group_sums(start$kernel, data)
   evaluations <- 0L
-  # If all variances are learned, the noise that is best for given ratios has a formula.
+  # If all variances are learned, the best noise for given ratios of the other variances to it has a formula.
   variances <- c(compiled$table$leaf == 0L & !compiled$table$mean, FALSE)
   profiled <- all(free[variances]) && free[last]
   if (profiled) free[last] <- FALSE
@@ -55,12 +55,12 @@ learn_groups <- function(data, s, state) {
   state$so_far
 }
 
-# Returns the sums over rows that REML needs, for "terms": first the groups, that with the most effects first, then the
-# basis of the mean and y, each as a group with one level. The elements are
-#   blocks   p x p numbers in a row for each level of the first term (p effects): sums of products of its design
-#   crossed  crossed[[j]][[k]] has sums of products of the effects of the later terms j and k; levels vary faster
+# Returns the sums over rows that REML needs. "Terms" are the groups, the one with most effects first, then the basis of
+# the mean, then y; the last two count as groups with one level. The elements are
+#   blocks   for each level of the first term (p effects) a row: the p^2 sums of products of its design columns
+#   crossed  crossed[[j]][[k]] has sums of products of the designs of later terms j and k; levels vary faster
 #   pairs    list(of_term, order, start, column), an entry for each effect of a later term at a level of the first. In
-#            the order `order`, level l of the first term has the entries from start[l] on. `column` numbers later ones
+#            the order `order`, level l of the first term has the entries from start[l] on. `column` numbers the effects
 #   order, sizes, log_w, n  the order of the groups, the numbers of effects of the terms, sum of log weights, rows
 group_sums <- function(kernel, data) {
   terms <- lapply(group_roots(kernel), function(term) {
@@ -117,8 +117,8 @@ flat_basis <- function(kernel, x) {
   structure(U[, kept, drop = FALSE], rate = c(1, leaf$rate)[kept])
 }
 
-# Returns logLik() of a fit of groups and a linear mean alone, in units of y and the inputs: restricted, or ordinary at
-# the noise that maximises it, as in lme4.
+# Returns logLik() of a fit of groups and a linear mean alone, in units of y and the inputs. Unless `restricted`, all
+# variances are multiplied by the factor that maximises the ordinary likelihood, as in lme4.
 likelihood_of_groups <- function(fit, restricted) {
   model <- model_of(fit)
   kernel <- as_kernel(model$kernel)
@@ -144,9 +144,9 @@ sums_of_pairs <- function(one, two, w) {
        effects = ncol(two$design), sums = unname(do.call(cbind, c(list(matrix(0, length(met), 0L)), sums))))
 }
 
-# Returns list(reml, ml, square): restricted and ordinary log likelihood (-Inf if the factorisation fails), and the sum
-# of squares over the noise. If noise and variances are multiplied by c, they change by (square (1 - 1 / c) - n log c) /
-# 2, with n - p for n in REML.
+# Returns list(reml, ml, square): restricted and ordinary log likelihood (-Inf if the factorisation fails), and the
+# quadratic form in y. If noise and variances are multiplied by c, log likelihoods change by (square (1 - 1 / c) - n log
+# c) / 2, with n - p for n in REML.
 restricted_likelihood <- function(sums, roots, noise, shift) {
   last <- length(sums$sizes)
   lam <- c(lapply(roots[sums$order], `[[`, "root"), list(diag(1, sums$sizes[last - 1L])), list(diag(1)))
@@ -167,7 +167,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   }
   effects <- seq_len(size - sum(sums$sizes[last - 1:0]))
   K[cbind(effects, effects)] <- K[cbind(effects, effects)] + 1
-  # C holds the pairs times the roots over the noise, after solving with the first term's factors. Compute C'C.
+  # With C, the pairs times the roots over the noise, solved with the first term's Cholesky factors, subtract C'C.
   pairs <- sums$pairs
   entries <- Map(function(t, root) {
     scaled <- t$sums %*% kronecker(root, first) / noise
@@ -188,7 +188,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
        square = R[size]^2 + shift$ss / noise)
 }
 
-# Multiplies each level's effects by root': returns (root' x I) m, where levels vary faster in the rows of m.
+# Returns (root' x I) m, a Kronecker product: root' times the effects of each level. In rows of m levels vary faster.
 with_root <- function(m, root) {
   p <- nrow(root)
   if (p < 2L) return(m * if (p) c(root) else 1)
@@ -199,7 +199,7 @@ with_root <- function(m, root) {
   }))
 }
 
-# Returns L^{-1} v for each row v of C, with the factor L in the same row of the first argument.
+# Returns L^{-1} v for each row v of C, where the same row of the first argument has the elements of L.
 level_solve <- function(L, C) {
   p <- ncol(C)
   for (a in seq_len(p)) {

@@ -1,5 +1,5 @@
-# Chooses which inputs a kernel of classes reads in place of x (kernel-compile.R): inputs in which the classes scatter
-# alike, or inputs between x and its normal scores. For logs of skewed inputs see learn-response-check.R.
+# For classes, chooses inputs that the kernel reads in place of x (kernel-compile.R): rotated ones, uncorrelated within
+# classes, or warped ones, between x and its normal scores. For logs of skewed inputs see learn-response-check.R.
 
 # Returns TRUE if the response of each row is one class.
 one_class_a_row <- function(rows, s) {
@@ -10,9 +10,9 @@ one_class_a_row <- function(rows, s) {
 # ---- rotated inputs --------------------------------------------------------------------------------------------------
 
 # Returns a rotation (kernel-compile.R) to inputs z that are uncorrelated within classes: z_1 = x_1, and z_j is x_j
-# minus its regression on the inputs before it, in the unit of x_j. Columns of 0 and 1 are not rotated. Returns NULL for
+# minus its regression on x_1, ..., x_{j-1}, in the unit of x_j. Columns of 0 and 1 are not rotated. Returns NULL for
 # responses without classes, with groups or shared lengthscales, with fewer than `rotation_rows` rows an input, or if
-# inputs depend linearly.
+# inputs are linearly dependent.
 rotation_by_classes <- function(rows, s) {
   x <- rows$x
   leaves <- as_sum(s$kernel)$leaves
@@ -34,9 +34,9 @@ price_of_rotation <- function(kernel) {
 
 # ---- warped inputs ---------------------------------------------------------------------------------------------------
 
-# Returns the most likely model with the kernel of `now` whose inputs are moved halfway or fully to their normal scores,
-# or NULL if none is likelier than `now`. Each is tried alone and with a linear mean. Normal scores depend on the inputs
-# alone, so the log marginal likelihoods need no penalty. The element `line` has the search with a linear mean.
+# Moves the inputs of the kernel of `now` halfway, then fully, to their normal scores. Returns the model of these with
+# the largest log marginal likelihood, or NULL if `now` has a larger one. Each model is tried alone and, as its element
+# `line`, with a linear mean. Normal scores do not depend on responses, so moved inputs need no penalty.
 choose_inputs <- function(rows, s, now, search) {
   inputs <- inputs_to_warp(rows, s)
   likeliest <- function(one) min(one$value, one$line$value)
@@ -44,14 +44,14 @@ choose_inputs <- function(rows, s, now, search) {
   for (share in if (length(inputs)) warp_shares) {
     moved <- search(now, TRUE, with_moved_inputs(now$kernel, warp_to_scores(rows$x, inputs, share), rows$x))
     moved$line <- search(moved, TRUE, kernel_beside_line(moved$kernel, rows, s))
-    if (likeliest(moved) >= likeliest(best)) break # inputs moved further would hardly ever be likelier
+    if (likeliest(moved) >= likeliest(best)) break # moving inputs further would hardly ever help
     best <- moved
   }
   if (!is.null(warp_of(best$kernel))) best
 }
 
-# Returns the kernel with a linear mean beside it, where a search starts: with a large variance of the mean and a tenth
-# of the kernel's variance.
+# Returns the start of a search with a linear mean: the kernel with a tenth of its variance, plus a linear mean with a
+# large variance.
 kernel_beside_line <- function(kernel, rows, s) {
   leaf <- mean_leaf(rotated(kernel, rows$x), seq_len(ncol(rows$x)), NULL)
   leaf[c("of", "rotation", "warp")] <- list(character(), rotation_of(kernel), warp_of(kernel))
@@ -85,7 +85,7 @@ warp_to_scores <- function(x, inputs, share) {
     at <- unique(stats::quantile(v, seq(0, 1, length.out = score_knots), names = FALSE, type = 1))
     to <- (1 - share) * at + share * scores[match(at, v)]
     last <- length(at)
-    more <- seq_len(warp_knots - last) # few values: the last piece goes on
+    more <- seq_len(warp_knots - last) # with few values, the last piece continues
     list(at = c(at, at[last] + more * (at[last] - at[last - 1L])),
          to = c(to, to[last] + more * (to[last] - to[last - 1L])))
   })

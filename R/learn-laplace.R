@@ -2,8 +2,8 @@
 # marginal likelihood times priors. L-BFGS alternates with a new choice of inducing points. Smooth kernels are compared
 # on few rows, then the best of them with kernels of several terms on more rows.
 
-# Returns list(model, center, theta, learned, kernels, trace, ...). If there are many classes, it learns from rows of
-# the largest ones; the constant means of the others stay at their start. All classes share one kernel.
+# Returns list(model, center, theta, learned, kernels, trace, ...). With many classes, learns from the rows of the
+# largest ones; constant means of the other classes keep their start values. All classes share one kernel.
 learn_laplace_stage <- function(data, s, state) {
   start <- laplace_start(data, s)
   center <- start$center
@@ -51,7 +51,7 @@ learn_laplace <- function(data, s, start, state) {
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   given <- !is_open(s$kernel) && !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) ||
     !is.null(s$kernel$variance)
-  # Start from a model, or from its center and theta but another kernel.
+  # Searches from `model`, or from its constant mean and theta with another `kernel`.
   search <- function(model, tied = FALSE, kernel = NULL, on = rows, by = s) {
     model$line <- NULL
     if (!is.null(kernel)) model[c("kernel", "value")] <- list(as_kernel(kernel), Inf)
@@ -60,7 +60,7 @@ learn_laplace <- function(data, s, start, state) {
     end
   }
   found <- choose_smooth(rows, s, start, given, search)
-  # The value is from fewer rows, so search again.
+  # found$best was learned from fewer rows, so search again from it.
   best <- tied <- search(found$best, tied = !given, found$best$kernel)
   state$so_far <- best
   if (!given && length(s$free) && sum(kernel_parameters(best$kernel)$what == "lengthscale") > 1L) {
@@ -88,7 +88,7 @@ learn_laplace <- function(data, s, start, state) {
   best
 }
 
-# Chooses the learned model with the smallest score: minus log marginal likelihood plus penalties.
+# Chooses among learned models by their scores: minus log marginal likelihood, plus penalties.
 choose_learned <- function(found, scores) {
   candidates <- Map(function(one, score) {
     model <- c(one, list(parameters = nrow(kernel_parameters(one$kernel)), penalised = score))
@@ -101,8 +101,8 @@ choose_learned <- function(found, scores) {
   choice
 }
 
-# Returns the end of a search for lengthscales of each input, in a list, or an empty list if they gain hardly anything
-# over the tied lengthscales of `model`.
+# Returns list(end of a search for separate lengthscales), or an empty list if they gain hardly anything over the tied
+# lengthscales of `model`.
 apart_if_likelier <- function(model, search) {
   apart <- search(model)
   if (isTRUE(apart$value < model$value - laplace_sizes$apart)) list(apart) else list()
@@ -148,7 +148,7 @@ starts_of_scales <- function(model, scales) {
   })
 }
 
-# Returns the ends of searches, lowest first, without those whose parameters are those of a lower end within a tenth.
+# Returns the ends of searches, lowest first, without those whose log parameters are within 0.1 of a lower end's.
 distinct_ends <- function(found) {
   found <- found[order(vapply(found, `[[`, 0, "value"))]
   at <- lapply(found, function(one) log(kernel_values(one$kernel)))
@@ -156,17 +156,17 @@ distinct_ends <- function(found) {
   found[!vapply(seq_along(found), repeated, NA)]
 }
 
-# Returns TRUE if many inputs may share a unit, as in spectra: one that hardly varies should have little effect then,
-# and one lengthscale in that unit is tried. Numbers share no unit with columns of 0 and 1 (bench/classes-unit.R). If
-# all inputs vary alike, one lengthscale was tried already.
+# Returns TRUE if many inputs may have the same unit, as in spectra. Then inputs that hardly vary should have little
+# effect, as with one lengthscale in this unit. Columns of 0 and 1 share no unit with numbers (bench/classes-unit.R). If
+# all inputs have the same spread, one lengthscale was tried already.
 may_share_unit <- function(x) {
   coded <- apply(x, 2L, function(v) all(v %in% 0:1))
   ncol(x) >= laplace_sizes$inputs && all(coded == coded[1L]) && diff(range(log(spreads_of(x)))) > laplace_sizes$alike
 }
 
-# Returns the best of several kinds of kernels: the smooth ones; the same with a linear mean; of moved or rotated
-# inputs; with one lengthscale for all inputs; additive; with seasons. More parameters have a larger maximum by chance,
-# so likelihoods are averaged over parameters.
+# Returns the best of several kinds of kernels: the smooth ones; the same with a linear mean; of warped or rotated
+# inputs; with one lengthscale for all inputs; additive; with seasons. With few rows, more parameters have a larger
+# maximum by chance, so occam_penalty() averages the likelihoods over parameters.
 choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   now <- smooth[[1L]]
   if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
@@ -179,7 +179,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   found <- c(smooth, line)
   moved <- choose_inputs(rows, s, c(now, line = line[1L]), search)
   if (!is.null(moved)) found <- c(found, list(moved), apart_if_likelier(moved, search), with_line(moved))
-  # Two classes of moved inputs are not tried with rotated ones: likelier ones predicted worse (bench/warped-inputs.R).
+  # If two classes have warped inputs, rotated ones are not tried: likelier ones predict worse (bench/warped-inputs.R).
   rotation <- if (s$additive && (is.null(moved) || has_labels(response_of(s)))) rotation_by_classes(rows, s)
   if (!is.null(rotation)) {
     turned <- search(now, TRUE, with_moved_inputs(now$kernel, rotation, rows$x))
@@ -249,19 +249,19 @@ occam_penalty <- function(rows, s, found, start) {
   sum(log(pmax(eigen(told, TRUE, TRUE)$values, 1))) / 2
 }
 
-# Minimises laplace_problem() from `now` in rounds, each with new inducing points. Its value is Inf if none was
-# computed. If the search cannot start, `now` is returned, and state$left_out has the reason.
+# Minimises laplace_problem() from `now` in rounds, each with new inducing points. Returns `now` with new parameters and
+# their `value` (Inf if none was computed). If the search cannot start, adds the reason to state$left_out.
 search_laplace <- function(rows, s, now, origin, state, tied) {
   if (is.na(now$value)) now$value <- Inf
   if (!is.null(state$stopped)) return(now)
   now$tied <- tied
   step <- 0.1
-  pairs <- now$steps$pairs # of a search for the same parameters
+  pairs <- now$steps$pairs # from an earlier search for the same parameters
   for_parameters <- list(tied, kernel_parameters(now$kernel)[c("what", "leaf", "held")],
                          lengths(now[c("center", "theta")]))
   if (!identical(now$steps$for_parameters, for_parameters)) pairs <- list()
   last_values <- NULL
-  enough <- function(par, value) { # TRUE if two steps gained little
+  enough <- function(par, value) { # ends the search if two steps gained little
     little <- last_values[1L] - value < laplace_sizes$gain
     last_values <<- c(last_values[2L], value)
     if (little) list(convergence = 0L, message = "converged")

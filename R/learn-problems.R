@@ -8,14 +8,14 @@
 # evaluate(). exact_density() has the exact likelihood as evaluate(), without information.
 
 # Returns the problem for a kernel with its bounds and priors. Without priors an irrelevant input would have an infinite
-# lengthscale, and few rows no noise. Priors weaken with more rows (prior_share()). In units of the inputs' spread and
-# of y:
+# lengthscale, and few rows no noise. Priors weaken with more rows (prior_share()). With lengthscales l in units of the
+# spreads of the d inputs, and variances in units of the response's variance:
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 3^2),  log noise ~ N(log 0.1, 2^2).
 # If the Vecchia likelihood is the last stage, variances keep a prior sd of 1.5 (half of that for a kernel of one term):
-# with much noise it does not separate a variance from a hundred times it with longer lengthscales, and the random order
-# would decide, at 0.01 in NLPD. With `little_noise` the prior of the noise has an exponential lower tail. With q =
-# log(noise / centre) its log density is (q + 1/2) / 4 for q < -1 instead of -q^2 / 8: -2.8 nats at a millionth of the
-# response's variance, not -16.5.
+# with much noise it hardly changes if the variance is multiplied by a hundred and lengthscales increase. The random
+# order would then decide (0.01 in NLPD). With `little_noise` the prior of the noise has an exponential lower tail: with
+# q = log(noise / centre) its log density is (q + 1/2) / 4 for q < -1 instead of -q^2 / 8: -2.8 nats at a millionth of
+# the response's variance, not -16.5.
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   made <- kernel_to_learn(pool, s, profile)
   compiled <- made$compiled
@@ -61,8 +61,8 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
 }
 
 # Returns list(asked, compiled, table, free, by_number, label) for a profile: the kernel with the user's values, a table
-# of its parameters with their units (for responses of mean square 1), and whether each is learned. The pool keeps it
-# for other problems.
+# of its parameters with their units (for responses of mean square 1), and whether each is learned. pool$made keeps this
+# list for other problems.
 kernel_to_learn <- function(pool, s, profile) {
   made <- if (!is.null(profile)) pool$made[[profile]]
   asked <- s[c("kernel", "names", "free")]
@@ -82,9 +82,9 @@ kernel_to_learn <- function(pool, s, profile) {
 }
 
 # Adds prior(), neighbours(theta, rows, near) and vecchia(theta, rows, neighbours, slopes) to a problem. vecchia()
-# returns the log density of `rows` given these neighbours, with priors; if `slopes` is 2, a quarter of the rows
-# estimates the information. With `weights` and a `basis` of the log noise, it returns the log likelihood with
-# derivatives in the coefficients of the basis. input(n) is made once.
+# returns the log density of `rows` given these neighbours, plus the log prior; if `slopes` is 2, a quarter of the rows
+# estimates the information. With a `basis` of the log noise, vecchia() returns the log likelihood and its derivatives
+# by the coefficients of the basis. input(n) has the rows in the engine's form, kept for the next call.
 with_likelihood <- function(problem, precision) {
   pool <- problem$pool
   run <- problem$run
@@ -99,7 +99,7 @@ with_likelihood <- function(problem, precision) {
     }
     list(value = value, gradient = -precision * away, information = precision)
   }
-  # Add the prior, and the terms -(rows/2) log(2 pi s2) - ss/(2 s2) of merged rows.
+  # Add the log prior, and -(rows/2) log(2 pi s2) - ss/(2 s2) for `rows` merged rows with the sum of squares ss.
   problem$posterior <- function(result, noise, share, theta) {
     shift <- pool$shift
     prior <- problem$prior(theta)
@@ -146,9 +146,9 @@ with_likelihood <- function(problem, precision) {
   problem
 }
 
-# Returns the problem whose value is the exact log marginal likelihood of all rows or some, with priors. `loo` in the
-# result has leave-one-out log densities: with B = (K + s2 W^{-1})^{-1}, alpha = B y and p = diag(B), row i has the mean
-# y_i - alpha_i / p_i and variance 1 / p_i.
+# Returns the problem of maximising the exact log marginal likelihood of `rows` (NULL: all) plus the log prior. `loo` in
+# a result has leave-one-out log densities: with B = (K + s2 W^{-1})^{-1}, alpha = B y and p = diag(B), the prediction
+# of row i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
 exact_density <- function(problem, rows = NULL) {
   pool <- problem$pool
   used <- if (is.null(rows)) pool else
@@ -225,7 +225,7 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
       }
       l
     })
-    # `kernel` has been compiled for the inputs, so a factor over the same inputs fits them.
+    # A plain factor over the inputs of `kernel`, which has its columns, needs no place_kernel().
     placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
     return(if (placed) chosen else place_kernel(chosen, x))
   }
@@ -257,15 +257,15 @@ parts_of_season <- function(profile, periods) {
 
 # The "pool" has the rows that hyperparameters are learned from, in a random order, and units derived from them.
 
-# Returns the pool (see above). take(count) returns the rows whose densities are summed. Equal rows are merged even if
-# they are few; otherwise their information about the noise would depend on which are taken. Few rows always have the
-# same order, so that the seed has no effect.
+# Returns the pool. Equal rows are always merged; otherwise the information on the noise would depend on which of them
+# are in a sample. Few rows always have the same random order, so that the seed has no effect.
 learning_rows <- function(data, s) {
   data <- merge_all_equal_rows(without_copies(data)) # copies have no information on the noise
   if (nrow(data$x) <= exact_enough[["last"]]) with_fixed_seed(pool_of_rows(data, s)) else pool_of_rows(data, s)
 }
 
-# Returns the pool of rows that are distinct. Its `made` is a cache of compiled kernels.
+# Returns the pool of distinct rows. pool$take(count) returns the numbers of rows whose log densities are summed,
+# pool$made keeps compiled kernels, and pool$few is TRUE if the exact likelihood is the last stage.
 pool_of_rows <- function(data, s) {
   n <- nrow(data$x)
   most <- min(n, s$rows, learning_sizes$population)
@@ -283,7 +283,7 @@ pool_of_rows <- function(data, s) {
   others <- sample.int(n)
   others <- others[pool$rank[others] > first]
   if (n > many_rows) gc(FALSE)
-  pool$take <- function(count) { # a fifth at most are the first of the order
+  pool$take <- function(count) { # at most a fifth are the first rows in the random order
     some <- min(length(early), max(1L, count %/% 5L))
     c(early[seq_len(some)], utils::head(others, count - some), if (count > some + length(others))
       early[-seq_len(some)])
@@ -293,8 +293,8 @@ pool_of_rows <- function(data, s) {
   pool$few <- pool$share == 1 && n == max(pool$exact)
   pool <- pool_of_response(pool, data)
   if (!length(columns)) return(pool)
-  # Renumber the levels from 1. take() returns the rows of lowest rank in the random order, so that all their neighbours
-  # are among them, as the integrated likelihood needs.
+  # Renumber the levels from 1. take() returns the first rows in the random order, because the integrated likelihood
+  # needs all neighbours of these rows among them.
   for (column in columns) pool$x[, column] <- match(pool$x[, column], sort(unique(pool$x[, column])))
   pool$levels <- apply(pool$x[, columns, drop = FALSE], 2L, max)
   by_rank <- order(pool$rank)
@@ -340,11 +340,11 @@ some_of_pool <- function(pool, count) {
   some
 }
 
-# Returns the units of hyperparameters that are learned from the rows, in units of the cleaned response:
+# Returns units for the hyperparameters, computed from the cleaned response:
 #
 #   variance  of the response about its mean
-#   signal    the unit of the kernel's variance: the mean square of y. If a few rows with huge weights have a far
-#             smaller mean square than the others, weights are ignored, because f varies as the others do.
+#   signal    the unit of the kernel's variance: the weighted mean square of y. If it is far smaller than the mean
+#             square with weights cut at their median, the latter counts: a few rows have huge weights then.
 #   floor     the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
 #             (Sheppard). Steps wider than the root mean square are no rounding, nor are those of is_regular(). For a
 #             transformed response the median step counts: the smallest is almost 0 where T is flat. The floor is at
@@ -373,7 +373,7 @@ response_power <- function(data, y = data$y) {
   if (power > 0) power else 1
 }
 
-# Returns TRUE if equal steps between responses need not come from rounding, but from equal steps between inputs: no two
+# Returns TRUE if equal steps between responses may come from equal steps between inputs, not from rounding: no two
 # inputs have the same response, or y is a sum of quadratic functions of single inputs.
 is_regular <- function(data, y) {
   if (!is.null(data$prior_weights)) y <- y[data$prior_weights > 0]
@@ -387,8 +387,8 @@ is_regular <- function(data, y) {
     max(abs(stats::lm.fit(basis, y[rows] / max(abs(y)))$residuals)) <= 1e-9 * diff(range(y)) / max(abs(y))
 }
 
-# Returns kernel and noise with start values for unknown parameters: lengthscales sd_j * sqrt(d), a typical distance of
-# two rows, the variance at the mean square of y, and the noise at a tenth of it.
+# Returns kernel and noise with start values for unknown parameters: lengthscales sqrt(d) times the spread of the input,
+# a typical distance of two rows; as variance the mean square of y; as noise a tenth of it.
 start_values <- function(kernel, noise, data) {
   power <- response_power(data)
   list(kernel = name_lengthscales(with_typical_values(kernel, data$x, power = power), data$x),

@@ -1,8 +1,8 @@
 # Maximises log densities: Fisher scoring, several starts, and L-BFGS with inducing points chosen anew.
 
-# Searches from theta. `size` is a row of learning_sizes (rows and neighbours). `steps` has the scoring steps of each
-# round, and `enough` the predicted gain in log density at which a round ends. Neighbours stay fixed during a round. The
-# last round is the one in which no log moves by more than 0.05.
+# Maximises the Vecchia likelihood times prior from theta. `size` names an entry of learning_sizes (rows, neighbours).
+# `steps` has the number of scoring steps of each round; a round ends earlier if the predicted gain is below `enough`
+# nats. Neighbours are fixed during a round. A round in which no log hyperparameter moves by 0.05 is the last.
 climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) {
   size <- learning_sizes[[size]]
   rows <- problem$pool$take(min(size[["rows"]], problem$pool$n))
@@ -23,9 +23,9 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
 
 in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 
-# Maximises by scoring: step = (information + lambda diag)^{-1} gradient. lambda increases if a step gains too little,
-# and decreases if it gains as predicted. No log moves by more than 2. The search ends when the predicted gain is less
-# than `enough`. If evaluate() returns no information, BFGS updates the given one.
+# Maximises by Fisher scoring: step = (information + lambda diag)^{-1} gradient. lambda increases if a step gains too
+# little, and decreases if it gains as predicted. No log hyperparameter moves by more than 2. The search ends when the
+# predicted gain is below `enough` nats. If evaluate() returns no information, BFGS updates the given `information`.
 ascend <- function(problem, theta, maxit, enough, information = NULL) {
   start <- theta
   point <- problem$evaluate(theta)
@@ -86,8 +86,8 @@ ascend <- function(problem, theta, maxit, enough, information = NULL) {
        moved = max(abs(theta - start)), loo = point$loo)
 }
 
-# Maximises the exact log marginal likelihood, first on fewer rows. The search starts where `run`, the search by the
-# Vecchia likelihood, ended. `enough` is the predicted gain at which the search ends.
+# Maximises the exact log marginal likelihood times prior, first on fewer rows, from the end of `run`, the search by the
+# Vecchia likelihood. The search ends when the predicted gain is below `enough` nats.
 learn_exactly <- function(problem, run,
                           enough = exact_enough[[if (problem$pool$n <= exact_enough[["rows"]]) "few" else "many"]]) {
   pool <- problem$pool
@@ -105,7 +105,7 @@ model_of_run <- function(problem, run) {
   list(label = problem$label, problem = problem, theta = run$theta, value = run$value, parameters = sum(problem$free))
 }
 
-# Returns the model at the best end of searches from these starts. For `size` see climb().
+# Returns the model at the best end of searches from the `starts`, with `size` as in climb().
 best_from <- function(problem, starts, size = "few") {
   ends <- lapply(starts, function(theta) {
     learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 8L))
@@ -114,7 +114,7 @@ best_from <- function(problem, starts, size = "few") {
   c(model_of_run(problem, best), best["loo"])
 }
 
-# Learns from theta by scoring steps. Returns NULL if the first steps do not reach the log density `least`.
+# Returns the model at the end of a search from theta, or NULL if its first steps do not reach the log density `least`.
 learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
   few <- problem$pool$few
   size <- if (few) "few" else "kernels"
@@ -145,8 +145,8 @@ start_values_of <- function(problem, lengthscale, noise) {
   c(start, noise)
 }
 
-# Returns starts with lengthscales in units of sqrt(d) spreads, and variance and noise in units of the response. Held
-# parameters have their values in `theta`.
+# Returns a start for each c(lengthscale, variance, noise) in `values`, in units of sqrt(d) spreads and of the
+# response's variance. Parameters that are not learned have their values in `theta`.
 further_starts <- function(problem, values, theta) {
   lapply(values, function(at) {
     value <- start_values_of(problem, at[1L], at[3L])
@@ -166,8 +166,8 @@ smooth_runs <- function(problem, s, theta) {
   })
 }
 
-# Returns the starts as a list of theta, without repeats. Attribute "grid" has the lengthscales, in units of sqrt(d)
-# spreads, and the noise, in units of the response. Many optima explain all variation by noise; starts with short
+# Returns a list of starts theta, without repeats. Attribute "grid" has their lengthscales, in units of sqrt(d) spreads,
+# and noise, in units of the response's variance. Many optima explain all variation by noise; starts with short
 # lengthscales and little noise avoid them. A series (d = 1) may have dozens of waves.
 starts_of <- function(problem, restarts) {
   d <- sum(problem$table$ard)
@@ -197,15 +197,15 @@ starts_of <- function(problem, restarts) {
   structure(thetas[kept], grid = grid[kept, ])
 }
 
-# Takes a few search steps from every start, and more steps from the better half. Returns at most three distinct optima,
-# best first, and a report of all starts. It calls note(theta) with the best end after each start.
+# Takes a few search steps from every start, and more steps from the better half. Returns list(thetas, report): at most
+# three distinct optima, best first, and a table of all starts. Calls note(theta) with each end that is the best so far.
 run_starts <- function(problem, restarts, note = function(theta) NULL) {
   pool <- problem$pool
   thetas <- starts_of(problem, restarts)
   grid <- attr(thetas, "grid")
   size <- learning_sizes$starts
   rows <- pool$take(min(size[["rows"]], pool$n))
-  # In each start the lengthscales are equal in units of the spreads, so all starts have the same neighbours.
+  # In each start all lengthscales are equal in units of the spreads, so all starts have the same neighbours.
   equal <- !problem$composite && !any(!is.na(problem$given) & c(problem$table$ard, FALSE))
   shared <- if (equal) problem$neighbours(thetas[[1L]], rows, size[["near"]])
   most <- -Inf
@@ -225,7 +225,7 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
                        evidence = value * pool$n / length(rows) / pool$share, kept = FALSE)
   best <- order(-value)
   report$kept[best[1L]] <- TRUE
-  attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats over the rows that counted
+  attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats of these rows
   ends <- list()
   for (run in runs[best[value[best] >= max(value) - 30]]) {
     new <- all(vapply(ends, function(other) max(abs(run$theta - other)) > 0.3, NA))
@@ -244,9 +244,9 @@ finish_starts <- function(problem, thetas) {
   if (is.null(longer)) runs else best_first(c(list(climb(problem, longer, "finals", steps)), runs))
 }
 
-# Returns theta with one lengthscale moved to its prior's centre, the one that increases the log density most, or NULL
-# if none does. A search may end a hundred nats below the optimum, if several short lengthscales keep each other short.
-# Also returns NULL if there are too many rows to search neighbours for each lengthscale.
+# Returns theta with the lengthscale moved to its prior's centre that thereby increases the log density most, or NULL if
+# none does. With several short lengthscales, a search may end a hundred nats below the optimum, because each is best
+# given the others. Also returns NULL if there are too many rows to search neighbours for each lengthscale.
 lengthened <- function(problem, theta) {
   pool <- problem$pool
   if (pool$n > learning_sizes$whole[["rows"]]) return(NULL)
@@ -257,7 +257,7 @@ lengthened <- function(problem, theta) {
   if (best > 1L) tried[[best - 1L]]
 }
 
-# Returns the log density of rows at several theta, each with its own neighbours. The sizes are names in learning_sizes.
+# Returns the log density at each theta, with neighbours found at this theta. `rows` and `near` name learning_sizes.
 densities_at <- function(problem, thetas, rows, near) {
   rows <- problem$pool$take(min(learning_sizes[[rows]][["rows"]], problem$pool$n))
   vapply(thetas, function(theta) {
@@ -265,8 +265,8 @@ densities_at <- function(problem, thetas, rows, near) {
   }, 0)
 }
 
-# Searches by the Vecchia likelihood from theta, with a linear mean beside the kernel of `problem`, and also with one
-# short lengthscale, if that start is promising. Returns list(problem, run, short); `short` is TRUE for the latter end.
+# Searches by the Vecchia likelihood from theta, with a linear mean beside the kernel of `problem`, and again from a
+# start with one short lengthscale. Returns list(problem, run, short); `short` is TRUE if the second search is better.
 search_beside_line <- function(problem, theta, s) {
   wide <- learning_problem(problem$pool, s, paste0(problem$profile, "+mean"))
   last <- problem$last
@@ -278,17 +278,17 @@ search_beside_line <- function(problem, theta, s) {
   list(problem = wide, run = if (is.null(short)) run else short, short = !is.null(short))
 }
 
-# Returns the columns of the pool's inputs that may identify individuals with several rows: at least
-# short_rule$values different numbers, and at least two rows for each of them on average.
+# Returns the columns of the pool's inputs that may identify individuals with several rows: columns with at least
+# short_rule$values different numbers, and on average at least two rows for each.
 identifying_columns <- function(pool) {
   values <- apply(pool$x, 2L, function(v) length(unique(v)))
   which(values >= short_rule[["values"]] & 2 * values <= pool$n)
 }
 
-# Returns the run from the best start with one short lengthscale and a linear mean, or NULL if it does not end
-# short_rule$nats above `least`. An input that identifies individuals, each with several rows, needs a short
-# lengthscale. Searches from equal lengthscales do not find it, and take effects of individuals for noise. The run is
-# left out if the start is far below `least`.
+# Returns the search from the best start with one short lengthscale and a linear mean, or NULL if it does not end
+# short_rule$nats above the log density `least`, or starts far below it. An input that identifies individuals, each with
+# several rows, needs a short lengthscale. Searches from equal lengthscales do not find it, and explain effects of
+# individuals by noise.
 short_run <- function(problem, theta, least) {
   pool <- problem$pool
   columns <- identifying_columns(pool)
@@ -312,9 +312,9 @@ short_run <- function(problem, theta, least) {
 
 # ---- two explanations of the data -----------------------------------------------------------------------------------
 
-# Returns the best other end that explains the data differently, as a list of length 1, or NULL. The larger noise
-# variance is then at least twice the smaller, and exceeds it by a tenth of the response's variance: one optimum
-# explains by noise what the other explains by f. `behind` has the nats below the best, over all rows.
+# Returns list(rival), the best of the other `ends` that explains by noise what ends[[1]] explains by f, or vice versa;
+# NULL if there is none. The larger of their noise variances is at least twice the smaller, and exceeds it by a tenth of
+# the response's variance. Element `behind` has the nats, over all rows, by which the rival is below ends[[1]].
 find_rival <- function(problem, ends) {
   last <- problem$last
   other <- Filter(function(end) {

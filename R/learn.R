@@ -3,13 +3,13 @@
 #
 #   log p(y) = sum_i log p(y_i | earlier rows)  ~  sum over rows I of log p(y_i | y_S(i)).
 #
-# Each term is a conditional density, whose score has mean 0 at the true hyperparameters for any S(i) and I. Outdated
-# neighbours therefore cost efficiency, not consistency. Early rows have distant neighbours and late rows close ones, so
-# all scales are covered. Only the search of neighbours takes longer for more rows.
+# Each term is a conditional density, whose score has mean 0 at the true hyperparameters for any S(i) and I. Neighbours
+# found at other hyperparameters therefore cost efficiency, not consistency. Early rows have distant neighbours and late
+# rows close ones, so all lengthscales are covered. Only the search of neighbours takes longer for more rows.
 
 # Learns hyperparameters and chooses the kernel. Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother,
-# exact). state$so_far keeps the best result for interrupts, whose kernel and noise follow from its element `at`, the
-# problem and parameters; state$begun has results of the search for the response.
+# exact). For interrupts, state$so_far keeps the best result; its element `at` is list(problem, theta), which gives
+# kernel and noise. state$begun has results of earlier searches, made to choose the transform of the response.
 learn_evidence <- function(data, s, state) {
   begun <- state$begun
   state$begun <- NULL
@@ -39,7 +39,7 @@ learn_evidence <- function(data, s, state) {
     choice <- choose(candidates(pool, s, now$theta, tell), judge_by_rows)
     now <- c(choice$best[c("label", "problem", "theta")], list(kernels = choice$table))
     smoother <- smoother_kernel(choice$tried, best_of(choice$tried))
-    if (length(now$theta) > length(begun$theta)) rival <- NULL # the kernel with two scales contains both
+    if (length(now$theta) > length(begun$theta)) rival <- NULL # a kernel with two scales contains both optima
     keep(now)
     state$so_far["kernels"] <- list(now$kernels)
   }
@@ -77,8 +77,8 @@ search_starts <- function(problem, restarts, state) {
   list(problem = problem, theta = theta, report = found$report, rival = rival)
 }
 
-# Improves the chosen model: on all rows of the Vecchia likelihood, by the exact likelihood if rows are few, and with a
-# linear mean if the user gave no kernel. `terms` is an additive kernel learned before. Returns list(model, rival).
+# Improves the chosen model by the Vecchia likelihood on more rows, or by the exact one if rows are few. If the user
+# gave no kernel, tries seasons, additive `terms` (some learned before) and a linear mean. Returns list(model, rival).
 learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
   exact <- problem$pool$few
@@ -130,8 +130,8 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
   list(model = now, rival = if (!now$problem$little_noise) rival)
 }
 
-# Returns the model of explain_noise(), or a better one from searches whose prior allows little noise, from there and
-# with two smooth kernels. The log likelihood without priors must increase by two nats.
+# Returns the model of explain_noise(), or a better one from searches whose prior allows little noise. The log
+# likelihood without priors must increase by two nats.
 compare_little_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   model <- explain_noise(model, s)
@@ -140,9 +140,9 @@ compare_little_noise <- function(model, s) {
   if (isTRUE(likelihood(best) - likelihood(model) > little_noise_rule[["nats"]])) best else model
 }
 
-# Returns `model`, or one whose noise is fixed at a small share of the response's variance. The latter needs a much
-# larger leave-one-out log density, and a log likelihood at most one nat smaller. The likelihood alone cannot decide:
-# for few rows of a simulator, noise and a wiggly f explain the data equally well.
+# Returns `model`, or one whose noise is fixed at a small share of the response's variance, if that has a much larger
+# leave-one-out log density, and a log likelihood at most one nat smaller. The likelihood alone cannot decide: for few
+# rows of a simulator, noise and an f with short lengthscales explain the data equally well.
 explain_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   last <- model$problem$last
@@ -171,9 +171,9 @@ little_noise_model <- function(model, s, profile, held = NULL) {
   moved_to(model, best_from(problem, starts, "whole"))
 }
 
-# Returns TRUE if the prior alone may keep the noise large: the prior matters (few rows), the noise is small, and no
-# rounded or repeated responses show noise. With many inputs the lengthscales can explain few rows without noise, so
-# these are excluded.
+# Returns TRUE if the noise may be above 0 only by its prior: the prior matters (few rows), the noise is small, and
+# neither rounding nor different responses at equal inputs show noise. Returns FALSE if there are fewer than three rows
+# for each parameter, because lengthscales can then explain any data without noise.
 may_lack_noise <- function(problem, theta, s) {
   pool <- problem$pool
   last <- problem$last
@@ -209,9 +209,9 @@ choose_additive <- function(now, s, first = NULL) {
   take_choice(now, choice, pool$n)
 }
 
-# With too many rows for the exact likelihood, compares `now` with an additive kernel learned from some rows. The latter
-# must have a larger held-out log density, by more than a standard error. `now` is scored given the same rows, and given
-# nearest neighbours among all rows; its better score counts.
+# With too many rows for the exact likelihood, compares `now` with an additive kernel learned from some rows. The
+# additive one wins if its held-out log density, given these rows, is larger by more than a standard error. `now` is
+# scored given the same rows, and given nearest neighbours among all rows; the better of these two scores counts.
 choose_additive_on_some <- function(now, s) {
   pool <- now$problem$pool
   if (!may_be_additive(s$kernel) || !in_time(pool)) return(now)
@@ -236,8 +236,8 @@ may_be_additive <- function(kernel, terms = "single") {
   inputs >= 2L && inputs <= searched_inputs[[terms]]
 }
 
-# Returns the model with an additive kernel of this kind, or NULL if it hardly gains on some of the rows, where it is
-# learned first. `first` is the result on those rows if known.
+# Returns the model with an additive kernel of this `kind`, "additive" or "pairwise". With many rows, learns it first on
+# some of them, unless this result is given as `first`, and returns NULL if it hardly gains there.
 learn_additive <- function(kind, from, s, first = NULL) {
   pool <- from$problem$pool
   profile <- paste0(kind, ":", sub(".*[:+]", "", from$problem$profile))
@@ -278,8 +278,8 @@ additive_starts <- function(from, wide) {
   lapply(list(near, far), function(theta) ifelse(wide$free, pmin(pmax(theta, wide$lower), wide$upper), wide$given))
 }
 
-# Returns minus the mean log density of each of several groups of `rows`, given the exact posterior of the rows `some`;
-# Inf if it fails.
+# Returns means of minus the log density over groups of `rows`, given the exact posterior of the rows `some`. Returns
+# Inf if the factorisation fails.
 scores_given <- function(problem, theta, some, rows) {
   pool <- problem$pool
   now <- problem$at(theta)

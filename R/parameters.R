@@ -3,7 +3,7 @@
 # Returns the names of the parameters that are not learned; `s` is the part `learn` of the plan.
 not_learned <- function(s) setdiff(s$names, s$free)
 
-# Returns for each parameter of a compiled kernel, and for the noise, whether it is learned.
+# Returns for each parameter of a compiled kernel, and for the noise, TRUE if it is learned.
 are_learned <- function(kernel, s) {
   free <- !c(kernel$table$held, FALSE)
   fixed <- not_learned(s)
@@ -11,8 +11,8 @@ are_learned <- function(kernel, s) {
 }
 
 # Returns the parameters of kernel and noise, without those in `fixed`, for the optimiser: list(start, natural, at,
-# too_far, free, kernel). at(par) is list(kernel, noise) in the engine's form, natural(par) the same as users see it.
-# Variances are in units of the cleaned response.
+# too_far, free, kernel). at(par) is list(kernel, noise) in the engine's form, natural(par) in that for users, and
+# too_far(par) a reason not to evaluate par, or NULL. Variances are in units of the cleaned response.
 hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   compiled <- compile_kernel(kernel)
   names <- parameter_names(compiled, columns)
@@ -24,11 +24,11 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
     value <- exp(unname(replace(start, free, par)))
     list(kernel = set_values(compiled, value[-last]), noise = value[last])
   }
-  # Values beyond these limits explain the data equally well.
+  # Beyond these limits the likelihood hardly changes any more.
   too_far <- function(par) {
     all <- replace(start, free, par)
     moved <- abs(all - start)
-    moved[last] <- all[last] - start[last] # lower limit of noise relative to signal
+    moved[last] <- all[last] - start[last] # the noise has a lower limit relative to variances
     if (any(moved > 16)) sprintf("%s is far outside the range of the data", names[which.max(moved)])
     else if (all[last] < max(all[variances]) - log(1e12)) "the noise is below 1e-12 of the signal"
   }
@@ -40,14 +40,14 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
 check_fixed <- function(fix, names) {
   unknown <- setdiff(fix, names)
   refuse_if(length(unknown), "fix", sprintf("has \"%s\", which is no hyperparameter of the fit", unknown[1L]),
-            hint = sprintf("They are %s.", list_quoted(names, "\"", most = 12L)))
+            hint = sprintf("Its hyperparameters are %s.", list_quoted(names, "\"", most = 12L)))
   fix
 }
 
-# Returns kernel_parameters() with columns unit, start (in that unit), middle and sd of the prior of the log (in that
-# unit), low and high (limits of the search), ard and keep (TRUE if the prior does not weaken with more rows). The unit
-# of a lengthscale is the spread of its input, of a period the input's range, of a variance `power` divided by the mean
-# of k(x, x). `spreads` has the spreads of the columns if they are known.
+# Returns kernel_parameters() with columns unit, start (in units of `unit`), middle and sd of the normal prior of the
+# log (in this unit), low and high (limits of the search), ard (TRUE for a lengthscale of inputs) and keep (TRUE if the
+# prior does not weaken with more rows). The unit of a lengthscale is the spread of its input, that of a period the
+# input's range, and that of a variance `power` over the mean of k(x, x), which `over` has.
 parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
                             spreads = spreads_of(x)) {
   if (is.null(kernel$leaves)) kernel <- as_sum(kernel)
@@ -98,8 +98,8 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
   if (is.null(kernel$season)) table else season_priors(table, kernel, x)
 }
 
-# Returns the mean over the rows of k(x, x), for the product of these factors with variance 1. An unknown offset of a
-# polynomial is replaced by its unit.
+# Returns the mean over the rows of k(x, x), for the product of these factors with variance 1. Units replace unknown
+# parameters.
 prior_of_term <- function(leaves, x) {
   leaves <- lapply(leaves, function(l) {
     if (identical(l$profile, "polynomial") && is.null(l$offset)) l$offset <- mean_square(l, x)
@@ -113,8 +113,8 @@ prior_of_term <- function(leaves, x) {
   if (varies(term)) mean(kernel_diagonal(term, x)) else 1
 }
 
-# Returns the unit of the sd of effect number `at` + 1 of a group relative to the first effect: the ratio of their
-# inputs' units.
+# Returns the row of parameter_units() for the sd of effect `at` + 1 of a group over the sd of the first effect. The
+# unit is the root mean square of the first effect's input over that of the other input.
 unit_of_scale <- function(leaf, at, x) {
   size <- sqrt(c(rep(1, leaf$intercept), colMeans(x[, leaf$inputs[-1L], drop = FALSE]^2)))
   list(unit = if (all(size[c(1L, at + 1L)] > 0)) size[1L] / size[at + 1L] else 1, sd = 1.5, low = 1e-4, high = 1e4)
@@ -152,7 +152,7 @@ with_typical_values <- function(kernel, x, s, typical = function(units) units$st
   as_kernel(set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value)))
 }
 
-# Returns the spread of each column: its sd, or a robust sd by the quartiles if that is less than a tenth of the sd.
+# Returns the spread of each column: its sd, or the sd computed from quartiles if the latter is less than a tenth of it.
 spreads_of <- function(x) {
   vapply(seq_len(ncol(x)), function(j) {
     v <- x[, j]
@@ -233,7 +233,7 @@ mean_columns <- function(mean, data, argument = "mean") {
   terms <- stats::terms(mean)
   labels <- attr(terms, "term.labels")
   refuse_if(!attr(terms, "intercept"), argument, deparse1(mean), "a formula with its intercept",
-            hint = if (argument == "mean") "`center = FALSE` leaves the level out.")
+            hint = if (argument == "mean") "`center = FALSE` leaves the constant out.")
   labels <- gsub("`", "", labels, fixed = TRUE)
   unknown <- setdiff(labels, names)
   refuse_if(length(unknown), argument, sprintf("a formula with `%s`", unknown[1L]), "a formula of inputs",
@@ -252,8 +252,8 @@ held_names <- function(kernel, columns) {
 }
 
 # Returns list(kernel, rows): a kernel in which each R factor with a shared lengthscale is one column of level numbers,
-# and a function that converts rows of x to its columns. Values are the same, and many levels do not slow down learning.
-# `x` are rows that show which columns code levels.
+# and a function that converts rows of x to the columns of this kernel. Kernel values are the same, and many levels do
+# not slow down learning. `x` are rows that show which columns code levels.
 by_numbers_of_levels <- function(kernel, x) {
   sets <- list()
   numbered <- change_leaves(as_kernel(kernel), function(leaf) {
