@@ -124,7 +124,7 @@ auxiliary <- function(x, y, kernel, noise, aux = aux_sor(), weights = NULL) {
 #' @export
 print.pfdtc_auxiliary <- function(x, ...) {
   cat("Auxiliary distribution:", x$label)
-  cat(if (is.null(x$W)) " \n" else sprintf(" on %d points, rank %d\n", nrow(x$U), ncol(x$W) - 1L))
+  cat(if (is.null(x$W)) " \n" else sprintf(": %d points, covariance of rank %d\n", nrow(x$U), ncol(x$W) - 1L))
   invisible(x)
 }
 

@@ -356,7 +356,7 @@ laplace_check_lines <- function(x) {
   variational <- is.na(x$laplace)
   reliable <- isTRUE(x$khat <= 0.7)
   c(sprintf("%s (%s 0.7)", number(x$khat), if (reliable) "reliable below" else "not reliable above"),
-    sprintf("the %s log marginal likelihood minus the estimate is %s (standard error %s)",
+    sprintf("the %s log marginal likelihood minus the estimate of the true one is %s (standard error %s)",
             if (variational) "variational bound of the" else "Laplace",
             number((if (variational) x$elbo else x$laplace) - x$log_evidence), number(x$se)),
     if (reliable) {

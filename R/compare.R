@@ -216,8 +216,8 @@ compare_criterion <- function(fits, labels, name, penalty) {
   }
   if (length(against)) {
     message <- c(message, sprintf(
-      "%s orders %s wrongly, because it uses lower bounds: by both bounds the first fit is better.", name,
-      pairs(against)))
+      "%s orders %s wrongly, because it uses lower bounds: by the upper bounds the first fit is certainly better.",
+      name, pairs(against)))
   }
   if (length(message)) warn_classed("evidence", paste(message, collapse = "\n"), best = best, worst = worst)
   stats::setNames(data.frame(df = ll$df, value = out, row.names = labels), c("df", name))
@@ -233,8 +233,8 @@ anova.gp_fit <- function(object, ...) {
   other <- Filter(nzchar, names(Filter(function(value) !inherits(value, "gp_fit"), list(...))))
   refuse_if(length(other), other[1L], "is not an argument of this function",
             hint = "anova() compares log marginal likelihoods, without a test.")
-  refuse_if(length(fits) < 2L, "...", "has no further fit",
-            hint = "anova() compares fits of the same data. To drop the terms of a single fit use drop1().")
+  refuse_if(length(fits) < 2L, "...", "has no second fit",
+            hint = "anova() compares two or more fits of the same data; drop1() drops terms of one fit.")
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], labels[i])
   nobs <- vapply(fits, stats::nobs, 0)
   for (i in seq_along(fits)[-1L]) {

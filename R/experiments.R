@@ -95,7 +95,7 @@ print.pfdtc_experiment <- function(x, ...) {
   cat(sprintf("Experiment: %s, %s; medians over the repetitions\n", count_of(nrow(fits), "fit"),
               count_of(length(unique(fits$repetition)), "repetition")))
   print(middle, digits = 3, row.names = FALSE, ...)
-  cat("Errors are those of the posterior mean and sd, in sd of the response; as.data.frame() has all columns.\n")
+  cat("Errors of posterior mean and sd are in sd of the response, `cpu` in seconds; as.data.frame() has all columns.\n")
   invisible(x)
 }
 
@@ -122,8 +122,8 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
   if (is.null(path)) {
     where <- if (nzchar(dir)) sprintf("there is no %s in %s", files[1L], dir) else "PFDTC_DATA is not set"
     abort_input("dir", where, "a folder with the file", message = sprintf(
-      "`dir` must be a folder with %s or %s (%s). It comes from: %s. To prepare it: %s.", files[1L], files[2L], where,
-      set$source, set$prepare))
+      "`dir` must be a folder with %s or %s (%s). The file comes from: %s. To prepare it: %s.", files[1L], files[2L],
+      where, set$source, set$prepare))
   }
   data <- utils::read.csv(path)
   bad <- !vapply(data, is.numeric, NA) | vapply(data, anyNA, NA)

@@ -263,7 +263,7 @@ tolerance_plan <- function(data, asked) {
   facts <- facts_of(data, asked)
   plan <- decide(facts, replace(asked, c("m", "neighbours"), list(asked[["m"]] %||% facts$rows, 0L)),
                  list(exact = FALSE, rho = Inf))
-  plan$because <- c(posterior = sprintf("The posterior is the smallest that was found to meet `tol` = %s.",
+  plan$because <- c(posterior = sprintf("No fewer inducing points or neighbours were found to meet `tol` = %s.",
                                         format(asked$tol)))
   with_posterior(plan, rho = NULL)
 }

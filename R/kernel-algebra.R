@@ -111,7 +111,7 @@ sum_label <- function(kernel) paste(vapply(as_sum(kernel)$leaves, `[[`, "", "lab
 print.pfdtc_kernel <- function(x, ...) {
   show <- function(v) if (is.null(v)) "to be learned" else paste(format(v, digits = 4), collapse = ", ")
   if (has_one_factor(x)) {
-    cat(x$label, "kernel\n")
+    cat(sprintf(if (grepl(" + ", x$label, fixed = TRUE)) "kernel: %s\n" else "%s kernel\n", x$label))
     parts <- factor_parameters[[x$profile]]
     parts <- c(sapply(parts, function(what) show(x[[what]])), variance = show(x$variance),
                inputs = if (!is.null(x$inputs)) paste0(if (is.numeric(x$inputs)) "column ", toString(x$inputs)))

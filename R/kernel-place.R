@@ -78,9 +78,12 @@ leaf_columns <- function(leaf, x, argument, variables) {
       if (name %in% known) variables[[match(name, known)]]$columns else match(name, names)
     })
     lost <- vapply(columns, anyNA, NA)
-    refuse_if(any(lost), argument, sprintf("has the input `%s`, which is no column of the data", inputs[lost][1L]),
-              hint = c(sprintf("The columns are %s.", list_quoted(unique(c(known, names)))),
-                       if (any(sprintf("(%s)", inputs) %in% known)) "Groups of the formula need no kernel."))
+    one <- inputs[lost][1L]
+    refuse_if(isTRUE(sprintf("(%s)", one) %in% known), argument,
+              sprintf("has the input `%s`, which is a group of the formula", one),
+              hint = "A group of the formula has its own kernel: leave out one of the two.")
+    refuse_if(any(lost), argument, sprintf("has the input `%s`, which is no column of the data", one),
+              hint = sprintf("The columns are %s.", list_quoted(unique(c(known, names)))))
     return(unique(unlist(columns)))
   }
   if (length(inputs) && max(inputs) > ncol(x)) {

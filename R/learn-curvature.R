@@ -243,13 +243,15 @@ mixture_of_parts <- function(each, w, index = NULL) {
        cov = if (!is.null(index)) sum_of(function(one) one$cov + outer(off(one), off(one))))
 }
 
-# Returns list(fun, to, names, pairs) for the coefficients of a linear mean, or NULL without one or with warped inputs.
+# Returns list(fun, to, names, pairs) for the coefficients of a linear mean, or NULL without one. Warped inputs have no
+# coefficients unless they are logs.
 # The functionals `fun` are the linear mean at the centre of the inputs, its slopes per spread of an input, and the sums
 # of all `pairs` of these. The matrix `to` converts the former to the intercept and slopes in units of the inputs.
 mean_functionals <- function(fit) {
   kernel <- as_sum(model_of(fit)$kernel)
   term <- Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)
-  if (is.null(term) || !is.null(warp_of(kernel))) return(NULL)
+  warp <- warp_of(kernel)
+  if (is.null(term) || !is.null(warp) && !isTRUE(warp$logs)) return(NULL)
   leaf <- kernel$leaves[[term$leaves]]
   d <- length(leaf$inputs)
   pairs <- which(upper.tri(diag(1, d + 1L)), arr.ind = TRUE)
@@ -259,7 +261,8 @@ mean_functionals <- function(fit) {
   cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
   list(fun = new_functionals("coefficients", cross, prior, prior, x, rep(1L, nrow(of_b)), under = NULL),
        to = rbind(c(1, -leaf$centre * leaf$rate), cbind(numeric(d), slopes_of_rotation(leaf) %*% diag(leaf$rate, d))),
-       names = c("(Intercept)", fit$frame$columns[leaf$inputs]), pairs = pairs)
+       names = c("(Intercept)", ifelse(leaf$inputs %in% warp$inputs, sprintf("log(%s)", fit$frame$columns[leaf$inputs]),
+                                       fit$frame$columns[leaf$inputs])), pairs = pairs)
 }
 
 # Returns intercept and slopes of the linear mean as list(estimate, sd, covariance), in units of y and of the inputs.

@@ -41,7 +41,7 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
   n <- check_count(n, "n", max = 10000)
   refuse_if(!identical(goal == "level", is_finite_number(level)), "level", describe(level),
             if (goal == "level") "a number" else "NULL without goal = \"level\"",
-            message = if (is.null(level)) "`level` is missing. Give the value of f that goal = \"level\" looks for.")
+            message = if (is.null(level)) "`level` is missing. Give a number on the scale of the response.")
   refuse_if(!is.null(candidates) && length(c(lower, upper)), "candidates",
             "cannot be combined with `lower` and `upper`")
   if (is.null(candidates)) {

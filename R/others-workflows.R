@@ -246,6 +246,14 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   if (!is.null(fit$noise_trend$smooth)) theta <- theta[names(theta) != "noise"] # the row `Noise` has its range
   is_variance <- grepl("(^|[.])variance$|^noise$", names(theta))
   value <- paste0(number(theta), ifelse(is_variance, sprintf(" (sd %s)", number(sqrt(abs(theta)))), ""))
+  words <- parameter_words(names(theta), fit$kernel, about$columns)
+  angles <- angles_of_groups(fit)
+  at <- match(angles$name, names(theta))
+  if (length(at)) {
+    words[at] <- angles$words
+    value[at] <- number(angles$correlation)
+  }
+  if (is_ordered(response)) words <- sub("^([(]Intercept[)]|Constant mean)$", "\\1, minus the first cut point", words)
   scale <- if (fit_link(fit) != "identity") sprintf("on the %s scale", sub("softmax", "log-odds", fit_link(fit))) else
     if (is.null(fit$transform)) paste("in units of", name) else
       if (fit$transform$kind == "log") sprintf("in units of log(%s)", name) else "in units of the transformed response"
@@ -265,9 +273,10 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     },
     Transform = if (!is.null(fit$transform)) fact$Response,
     Data = fact$Data, Method = about$title, Mean = fact$Mean, Kernel = fact$Kernel,
-    Noise = fact$Noise, "Noise tails" = fact[["Noise tails"]],
-    Units = paste0("sds are ", scale, ", lengthscales in units of their inputs", notes),
-    stats::setNames(value, parameter_words(names(theta), fit$kernel, about$columns)),
+    Noise = fact$Noise, "Noise tails" = fact[["Noise tails"]], "Noise sd" = fact[["Noise sd"]],
+    Units = paste0("sds are ", scale, if (any(grepl("lengthscale", names(theta), fixed = TRUE)))
+      paste0(", lengthscales in units of their inputs", notes)),
+    stats::setNames(value, words),
     Estimation = fact$Estimation, Posterior = fact$Posterior, Neighbours = fact$Neighbours,
     "Certified error" = report_certificate(fit, newdata, number),
     "Log marginal likelihood" = paste0(evidence, if (response$approx == "laplace") " (Laplace approximation)"),
@@ -280,11 +289,26 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   text <- paste(c(
     sprintf("A Gaussian process was fitted to %s by %s. Data: %s.", name, table["Software"], table["Data"]),
     sentence("Family", "Likelihood: %s."), sentence("Transform"), sentence("Mean"), sentence("Kernel"),
-    sentence("Noise"), sentence("Noise tails"), sentence("Units", "Here %s."), sentence("Estimation"),
+    sentence("Noise"), sentence("Noise tails"), sentence("Noise sd"),
+    sentence("Units", "Here %s."), sentence("Estimation"),
     sprintf("Posterior: %s.", made_of),
     if (!is_exact(fit)) sentence("Certified error", "Certified: %s."), sentence("Log marginal likelihood"),
     sentence("Leave-one-out"), sentence("Time", "The fit took %s.")), collapse = " ")
   structure(list(text = text, table = data.frame(what = names(table), value = unname(table))), class = "pfdtc_report")
+}
+
+# Returns a data frame of the angles in coef(): name, words for the two effects of a group, and their correlation.
+angles_of_groups <- function(fit) {
+  each <- lapply(group_roots(fit$kernel), function(g) {
+    pairs <- which(lower.tri(g$root), arr.ind = TRUE)
+    a <- g$effects[pairs[, 1L]]
+    b <- g$effects[pairs[, 2L]]
+    table <- data.frame(name = sprintf("%s.angle.%s.%s", g$name, a, b),
+                        words = sprintf("group %s: correlation of %s and %s", g$of, b, a),
+                        correlation = stats::cov2cor(tcrossprod(g$root))[pairs])
+    table[table$name %in% names(stats::coef(fit)), ]
+  })
+  do.call(rbind, each)
 }
 
 report_certificate <- function(fit, newdata, number) {

@@ -197,8 +197,8 @@ because_points <- function(facts, asked, look) {
   } else if (facts$n > most) {
     better <- is.null(asked$likelihood) && facts$n <= exact_trial[["rows"]]
     sprintf("Inducing points are used, because there are %s rows. %s", show_count(facts$n), if (!is.null(look$dense)) {
-      sprintf(paste("The posterior is exact up to %s rows, and up to %s if it gains more than %.2g and",
-                    "its standard error; here it %s."),
+      sprintf(paste("Between %s and %s rows the posterior is exact only if the gain is above %.2g and above one",
+                    "standard error. Here the exact posterior %s."),
               show_count(most), show_count(exact_trial[["rows"]]), exact_trial[["gain"]], describe_dense(look$dense))
     } else {
       sprintf("The posterior is exact up to %s rows%s.", show_count(most), if (!better) "" else

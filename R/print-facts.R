@@ -9,8 +9,8 @@ fit_fields <- list(
     variables <- length(fit$frame$variables) - groups
     levels_too <- any(vapply(fit$frame$variables, function(v) v$kind == "factor", NA))
     levels <- response$levels
-    paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted), ", ",
-           count_of(if (variables) variables else inputs, "input"),
+    paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted),
+           if (inputs) paste0(", ", count_of(if (variables) variables else inputs, "input")),
            if (variables && variables != inputs) sprintf(" (%s%s)", count_of(inputs, "column"),
                                                          if (levels_too) ", one for each level of a factor" else ""),
            if (groups) paste0(", ", count_of(groups, "grouping factor")),
@@ -60,6 +60,7 @@ fit_fields <- list(
   Mean = function(fit, response) {
     if (is_ordered(response)) return(NULL) # the mean is in the cut points
     if ("(Intercept)" %in% rownames(fit$linear)) {
+      if (has_intercept_only(fit$linear)) return(with_numbers("constant, %s", fit$linear["(Intercept)", "Estimate"]))
       sd <- sqrt(term_variances(fit)["linear mean"])
       return(with_numbers(paste0("linear", if (!is.na(sd)) "; prior sd of the coefficients %s, for scaled inputs"),
                           if (!is.na(sd)) sd))
@@ -91,7 +92,7 @@ fit_fields <- list(
     if (length(trend$names) == length(fit$frame$columns)) variables <- "all inputs"
     more <- if (asks_no_noise(fit$asked$noise)) ", held (noise = 0: interpolation)" else if (!is.null(trend)) {
       if (!is.null(trend$smooth)) paste0(", a smooth function of ", variables) else
-        sprintf(" at the mean of %s; its logarithm is linear in these inputs", variables)
+        sprintf(" at the mean of %s; the log noise variance is linear in these inputs", variables)
     }
     weight <- if (!is.null(fit$data) && !is.null(users_weights(fit$data))) " at weight 1"
     with_numbers(paste0(if (is.null(range)) "sd %s" else "sd between %s and %s", weight,
@@ -99,12 +100,14 @@ fit_fields <- list(
                  sqrt(fit$noise * (range %||% 1)))
   },
   "Noise tails" = function(fit, response) {
-    if (!is.null(fit$noise_tail)) {
-      with_numbers(if (has_learned_tails(fit)) {
-        "heavy, in predictions only: normal with random variance, sd of the log variance %s"
-      } else {
-        "noise variance uncertain with so few rows; predictions average over it (sd of the log variance %s)"
-      }, sqrt(fit$noise_tail))
+    if (has_learned_tails(fit)) {
+      with_numbers("heavy, in predictions only: normal with random variance, sd of the log variance %s",
+                   sqrt(fit$noise_tail))
+    }
+  },
+  "Noise sd" = function(fit, response) {
+    if (!is.null(fit$noise_tail) && !has_learned_tails(fit)) {
+      with_numbers("uncertain; predictions average over it (sd of the log noise variance %s)", sqrt(fit$noise_tail))
     }
   },
   # If two coordinates are the only inputs, use terms of geostatistics: nugget, partial sill and practical ranges.
@@ -262,6 +265,11 @@ fit_facts <- function(fit) {
     groups = group_table(fit), df_text = df_text, fields = fields))
 }
 
+# Returns TRUE if the only coefficient of a linear mean is its intercept.
+has_intercept_only <- function(linear) {
+  identical(grep("^noise[.]", rownames(linear), value = TRUE, invert = TRUE), "(Intercept)")
+}
+
 # Returns TRUE if an optimisation has moved the inducing points.
 has_moved_points <- function(fit) {
   isTRUE(fit$moved) && !identical(method_traits(fit)$objective, "none") && !isTRUE(fit$control$maxit == 0)
@@ -327,7 +335,8 @@ term_words <- function(kernel, columns) {
 # "mean.<class>" are constant means of classes, not parameters of a linear mean.
 parameter_words <- function(names, kernel, columns) {
   constant <- grepl("^mean($|[.])", names) & !names %in% c("mean.variance", columns)
-  names[constant] <- sub("^mean[.]", "Constant mean, ", sub("^mean$", "Constant mean", names[constant]))
+  one <- if ("(Intercept)" %in% names) "Constant mean, included in (Intercept)" else "Constant mean"
+  names[constant] <- sub("^mean[.]", "Constant mean, ", sub("^mean$", one, names[constant]))
   names <- sub("^width[.](.*)", "Distance of the cut points of class \\1", names)
   words <- c(factor_words(kernel, columns), term_words(kernel, columns))
   for (f in names(words)[nzchar(names(words))]) {
@@ -363,7 +372,7 @@ practical_range <- function(column, kernel, d) {
 # Returns a data frame of the inputs: name (as in lengthscales of coef()), unit and range. It works for a fit without
 # its data.
 input_table <- function(fit) {
-  x <- slice_rows(fit)
+  x <- rotated(fit$kernel, slice_rows(fit)) # lengthscales are of moved inputs
   name <- fit$frame$columns
   table <- data.frame(name, unit = "", range = apply(x, 2L, function(v) diff(range(v))), factor = "")
   shared <- unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) names(leaf$shared)))

@@ -18,7 +18,9 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
     out[c("evidence", "df_text")] <- list(as.double(evidence), paste("restricted likelihood;", count_of(
       as.integer(attr(evidence, "df")), "parameter")))
   }
-  if (!has_labels(response_of(fit))) out["term_shares"] <- list(term_shares(fit)) # for one latent function
+  if (!has_labels(response_of(fit)) && !has_intercept_only(out$linear)) { # for one latent function
+    out["term_shares"] <- list(term_shares(fit))
+  }
   out["input_shares"] <- list(input_shares(fit))
   if (!response_of(fit)$conjugate) {
     scores <- function(...) {
@@ -60,11 +62,16 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
     table[tried$chosen, -1L] <- list(NA, "selected")
     if (any(known)) table[["Standard error"]] <- ifelse(known, sprintf("%.3f", tried$se), NA)
     print_columns(table)
+    first <- tried$kernel[!tried$chosen & tried$se %in% 0]
+    notes <- c(if (any(known) && length(first)) sprintf("Standard errors are of the difference from %s.", first[1L]),
+               if (is.null(rotation_of(x$kernel)) && any(grepl("(rotated)", tried$kernel, fixed = TRUE))) rotation_note,
+               if (is.null(warp_of(x$kernel)) && any(grepl("warped inputs)", tried$kernel, fixed = TRUE))) warp_note(1))
+    if (length(notes)) cat(wrap(notes, exdent = 2), sep = "\n")
     cat("\n")
   }
   shares <- x$input_shares
   if (!is.null(shares)) {
-    cat("Shares of the variance of the posterior mean of f, for independent inputs (Sobol indices)\n")
+    cat("Shares of the variance of the posterior mean of f, for independent inputs (Sobol indices, estimated)\n")
     table <- data.frame(Input = sub("^[(](.*)[)]$", "\\1 (group)", shares$input),
                         "Main effect" = show_share(shares$alone),
                         "Total, with interactions" = show_share(shares$total), check.names = FALSE)
@@ -203,15 +210,11 @@ print_parameters <- function(about, show) {
     print_columns(table, (do.call(pmin, c(lengths, list(na.rm = TRUE))) / range)[!(equal & duplicated(shown$factor))],
                   ": coef(fit)")
     flat <- shown$name[range < do.call(pmin, c(lengths, list(na.rm = TRUE))) / 100]
-    note <- if (!is.null(rotation_of(about$kernel)))
-      "Rotated inputs: an input is replaced by its residual in a regression on the inputs above, within classes." else
-      if (isTRUE(warp_of(about$kernel)$logs))
-        paste("Lengthscales are those of logs of these inputs:",
-              toString(about$columns[warp_of(about$kernel)$inputs])) else
-      if (!is.null(warp_of(about$kernel)))
-        sprintf("Warped inputs: an input is replaced by %s; lengthscales are of these.",
-                if (isTRUE(warp_of(about$kernel)$share < 1)) "the mean of itself and its normal score" else
-                  "its normal score") else
+    warp <- warp_of(about$kernel)
+    note <- if (!is.null(rotation_of(about$kernel))) rotation_note else
+      if (isTRUE(warp$logs))
+        paste("Lengthscales and ranges are of logs of these inputs:", toString(about$columns[warp$inputs])) else
+        if (!is.null(warp)) paste(warp_note(warp$share), "Lengthscales and ranges are of the replaced inputs.") else
         if (length(flat)) paste("Inputs with almost no effect (lengthscale above 100 times the range):", toString(flat))
     if (length(note)) cat(wrap(note, exdent = 2), sep = "\n")
   }
@@ -223,6 +226,15 @@ print_parameters <- function(about, show) {
   cat("\n")
   print_columns(data.frame(Parameter = parameter_words(names(theta)[!printed], about$kernel, about$columns),
                            Value = show(theta[!printed]), row.names = NULL))
+}
+
+rotation_note <- paste("Rotated inputs: an input is replaced by its residual in a regression on the inputs before it,",
+                       "within classes.")
+
+warp_note <- function(share) {
+  half <- isTRUE(share < 1)
+  sprintf("%s inputs: an input is replaced by %s, which has the input's mean and sd.",
+          if (half) "Half warped" else "Warped", paste0(if (half) "the average of itself and ", "its normal score"))
 }
 
 # ---- groups ---------------------------------------------------------------------------------------------------------

@@ -311,7 +311,8 @@ print.pfdtc_control <- function(x, ...) {
   shown <- vapply(names(control_checks), function(name) {
     v <- x[[name]]
     if (is.null(v)) "NULL" else if (!length(v)) "none" else
-      if (is.character(v)) paste0("\"", v, "\"", collapse = ", ") else format(v, digits = 4)
+      if (is.character(v)) paste0("\"", v, "\"", collapse = ", ") else
+        paste0(format(v, digits = 4), switch(name, memory = " bytes", max_seconds = " s"))
   }, "")
   cat("Options of pfdtc_control():\n")
   text <- paste(sprintf("%s = %s", names(shown), shown), collapse = ", ")

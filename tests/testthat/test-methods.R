@@ -266,7 +266,7 @@ test_that("print(pfdtc_control()) shows every setting in a few lines", {
   expect_false(out$visible)
   expect_identical(out$value, control)
   expect_lt(length(shown), 8)
-  text <- paste(shown, collapse = " ")
+  text <- paste(trimws(shown), collapse = " ")
   for (name in names(control_checks)) expect_match(text, paste(name, "="), fixed = TRUE)
   expect_match(text, "maxit = 7,")
   expect_match(text, "fix = \"noise\", \"variance\"", fixed = TRUE)

@@ -113,6 +113,26 @@ test_that("a report has the linear mean", {
   expect_match(said$text, "Mean: linear")
 })
 
+test_that("a report has correlations of group effects, and no linear mean where there is a constant", {
+  skip_if_not_installed("lme4")
+  fit <- pfdtc(Reaction ~ (Days | Subject), lme4::sleepstudy, mean = ~ Days)
+  table <- report(fit, digits = 6)$table
+  row <- table$what == "group Days | Subject: correlation of (Intercept) and Days"
+  expect_equal(as.numeric(table$value[row]), attr(VarCorr.gp_fit(fit)[[1]], "correlation")[1, 2], tolerance = 1e-5)
+  about <- report(pfdtc(Reaction ~ (1 | Subject), lme4::sleepstudy))
+  expect_match(about$text, "180 rows, 1 grouping factor. Mean: constant, 299.", fixed = TRUE)
+  expect_no_match(about$text, "lengthscales")
+})
+
+test_that("a report says how coefficients of ordered classes and cut points belong together", {
+  d <- transform(cars, far = cut(dist, c(-Inf, 20, 50, Inf), c("near", "middle", "far"), ordered_result = TRUE))
+  fit <- with_seed(1, suppressMessages(pfdtc(far ~ speed, d)))
+  table <- report(fit, digits = 4)$table
+  first <- as.numeric(table$value[table$what == "(Intercept), minus the first cut point"])
+  expect_match(table$value[table$what == "Family"], paste0("near|middle ", -first), fixed = TRUE)
+  expect_true("Constant mean, included in (Intercept)" %in% table$what)
+})
+
 test_that("a report has the transform of the response", {
   fit <- with_seed(1, pfdtc(dist ~ speed, cars, transform = "yeojohnson"))
   about <- report(fit)
