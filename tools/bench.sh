@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the package and measures speed and memory, with OpenBLAS on one thread where it can be had:
+# Installs the package and measures speed and memory, with OpenBLAS on one thread if it can be downloaded:
 #   bash tools/bench.sh
 . "$(dirname "$0")/env.sh"
 bash tools/install.sh
@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS=1
 measure() {
     local status=0
     bash tools/openblas.sh Rscript "$1" || status=$?
-    [ $status -ne 77 ] && return $status # 77: no OpenBLAS beside R's own BLAS
+    [ $status -ne 77 ] && return $status # 77: there is no OpenBLAS besides R's own BLAS
     Rscript "$1"
 }
 measure bench/speed.R

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# R CMD check --no-manual of the built tarball: fails on an error or a warning, prints the notes.
+# Runs R CMD check --no-manual on the built tarball. Fails on an error or a warning, and prints the notes.
 #   bash tools/check.sh [OPTION OF R CMD check, such as --no-tests]
 . "$(dirname "$0")/env.sh"
 use_own_library
 scratch_folder
-built="" checked="--no-build-vignettes" # they have just been built: their code alone is run again
+built="" checked="--no-build-vignettes" # R CMD build has just built them; the check only runs their code
 if ! have pandoc || ! Rscript --vanilla -e 'stopifnot(requireNamespace("rmarkdown"))' 2>/dev/null; then
     say "check: no pandoc or no rmarkdown: the vignettes are left out"
     built="--no-build-vignettes" checked="--ignore-vignettes"

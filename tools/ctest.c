@@ -1,4 +1,4 @@
-/* The harness: checks, memory, numbers, and main. */
+/* Checks, memory, random numbers and main() for the tests of C. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ void check_array(size_t n, const double *got, const double *want, double toleran
                want[where]);
 }
 
-/* In place of the BLAS's own, which ends the program (with status 0) or only prints. */
+/* Replaces the function of the BLAS, which ends the program with status 0, or only prints. */
 void xerbla_(const char *routine, const int *argument, size_t length);
 void xerbla_(const char *routine, const int *argument, size_t length)
 {

@@ -1,11 +1,11 @@
 #pragma once
 
 /*
- * Everything in src/ below the doors, without R: every array a malloc of exactly the size that a header
- * names, so that AddressSanitizer and valgrind see whoever steps outside, and every
- * number against naive loops.  tools/ctest.sh compiles and runs all of tools/ctest*.c.
+ * Tests of the C code below the entry points of .Call, without R.  Every array is its own malloc of exactly the size
+ * that the headers state, so AddressSanitizer and valgrind notice reads and writes outside.  Results are compared with
+ * naive loops.  tools/ctest.sh compiles and runs all of tools/ctest*.c.
  *
- * A group is a word in GROUPS and a function void group_<word>(void) in one of the files.
+ * A group of tests is a word in GROUPS and a function void group_<word>(void) in one of the files.
  */
 #include "pass.h"
 #include "stats.h"
@@ -22,10 +22,10 @@
 /* ---- checks ------------------------------------------------------------------------ */
 
 #define CHECK(condition) check((condition) != 0, __FILE__, __LINE__, #condition)
-/* |got - want| <= tolerance * (1 + |want|) */
+/* Checks that |got - want| <= tolerance * (1 + |want|). */
 #define CHECK_NEAR(got, want, tolerance)                                                 \
     check_near(got, want, tolerance, __FILE__, __LINE__, #got)
-/* the same for n numbers, with their largest |want| */
+/* Checks the same for n numbers, with the largest of their |want|. */
 #define CHECK_ARRAY(n, got, want, tolerance)                                             \
     check_array(n, got, want, tolerance, __FILE__, __LINE__, #got)
 
@@ -37,24 +37,24 @@ void check_array(size_t n, const double *got, const double *want, double toleran
 
 /* ---- memory and numbers ------------------------------------------------------------ */
 
-/* Each array is its own malloc of exactly n elements, NaN until written, and lives until
- * its group ends or arrays_release() goes back to an earlier arrays_taken(). */
+/* Each array is its own malloc of exactly n elements, filled with NaN.  It is freed when its group ends, or by
+ * arrays_release() with the value of arrays_taken() from before it was made. */
 double *array(size_t n);
 double *array_random(size_t n, double low, double high);
 double *array_copy(size_t n, const double *x);
 double *array_zero(size_t n);
 int *array_int(size_t n);
-extern struct arena arrays; /* gives such arrays */
+extern struct arena arrays; /* makes such arrays */
 size_t arrays_taken(void);
 void arrays_release(size_t taken);
 
-/* a generator of our own, the same numbers everywhere; each group begins anew */
+/* Returns a pseudo-random number, the same on every machine.  The seed is set anew for each group. */
 double uniform(double low, double high);
 
-/* df / dx by differences of fourth order around *x */
+/* Returns df / dx at *x by central differences of fourth order. */
 double slope(double (*f)(const void *context), const void *context, double *x);
 
-/* One double too few, where a group wants to see the tools find it. */
+/* With PLANT_OVERRUN an array is one double too short, to test that the tools notice. */
 #ifdef PLANT_OVERRUN
 enum { PLANTED = 1 };
 #else
@@ -78,7 +78,7 @@ struct matrix plus(struct matrix A, double beta, struct matrix B); /* A + beta B
 /* diag(s) A, and A diag(s); s == NULL is all ones */
 struct matrix scaled_rows(const double *s, struct matrix A);
 struct matrix scaled_columns(struct matrix A, const double *s);
-/* A^{-1}; log |det A| where wanted */
+/* Returns A^{-1}.  Unless NULL, log_det gets log |det A|. */
 struct matrix inverse(struct matrix A, double *log_det);
 double trace_of(struct matrix A);
 struct matrix random_spd(int n);
@@ -88,18 +88,18 @@ struct matrix random_spd(int n);
 extern const char *const kernel_names[];
 extern const int n_kernels;
 
-/* a kernel of that name on d of the columns, last ones first */
+/* A kernel of one factor on d of the columns: the last column, the one before, and so on. */
 struct covariance {
     const char *name;
     struct kernel kernel;
-    double *lengthscale; /* [d] kernel's own, as the variance is: free to change  */
+    double *lengthscale; /* [d]; changes here and of the variance change the kernel */
     double *variance;
     int d;
 };
 struct covariance covariance_new(const char *name, int d, int columns);
-/* g of a distance r */
+/* Returns the correlation at the distance r. */
 double naive_profile(const char *name, double r);
-/* k(a_i, b_j) straight from the definition */
+/* Computes the k(a_i, b_j) by definition. */
 struct matrix naive_kernel(const struct covariance *c, int n_a, const double *a, int lda,
                            int n_b, const double *b, int ldb);
 
@@ -110,29 +110,29 @@ struct shape {
 struct problem {
     struct covariance covariance;
     struct shape shape;
-    int p;                    /* of aux                                          */
+    int p;                    /* p of the auxiliary distribution (lowrank.h)     */
     double *X, *y, *scale;    /* N x columns, [N], [N] or NULL                  */
     double *Z, *U, *W, *sign; /* M x columns, n_u x columns, n_u x q, [q]       */
     double s2, jitter;
 };
 struct problem problem_new(const char *kernel, struct shape shape, int p, int weighted);
-/* every kernel and shape, with weights and without */
+/* Calls `check` with a problem for each kernel and shape, with weights and without. */
 typedef void problem_check(struct problem *p);
 void for_problems(const struct shape *shapes, int n_shapes, int p, problem_check *check);
 struct lowrank problem_aux(const struct problem *p);
-/* the points under the model as it is now, without L */
+/* Returns the inducing points with the problem's present kernel and noise, without L. */
 struct inducing problem_points(const struct problem *p);
 
-/* rows first .. first + n - 1 in arrays of their own, a gap after each column of X */
+/* Copies rows first, ..., first + n - 1 to new arrays, with a gap after each column of X. */
 struct block block_rows(const struct problem *p, int first, int n);
 
-/* The first pass over blocks of that many rows (and an empty one where they come out
- * even): statistics of each merged in order, A K in pairs and W0 = A K A' where p = 1. */
+/* The sums of a first pass over blocks of `block` rows, and an empty block if N is a multiple of `block`.  If p = 1,
+ * also A K of each block, and W0 = A K A'. */
 enum { MOST_PIECES = 40 };
 struct piece {
     struct block block;
     double *K, *A, *AK;
-    const double *Wt; /* Wt only with aux, AK only with p = 1               */
+    const double *Wt; /* NULL without aux; AK is NULL unless p = 1          */
 };
 struct pieces {
     struct inducing z;
@@ -145,7 +145,7 @@ struct pieces {
 void pieces_make(const struct problem *p, const struct lowrank *aux, int block,
                  struct pieces *pieces);
 
-/* What an evaluation of an objective by such pieces gives; gradients only where asked for. */
+/* An objective and, if `gradient`, its derivatives, computed from such pieces. */
 struct answer {
     enum status status;
     double value, noise, *dZ, *dtheta;
@@ -154,7 +154,7 @@ typedef struct answer answer_of(const struct problem *p, int block, int gradient
 answer_of pf_answer, vfe_answer, white_answer;
 extern const double white_share_of_noise;
 
-/* Everything dense; rows carry their scale, Kmm its jitter. */
+/* Dense matrices of a problem.  Rows are multiplied by their scales; Kmm includes the jitter; B = Q + s2 I. */
 struct dense {
     struct matrix Kzz, Kmm, Kmm_inverse, Kxm, K, Q, B, B_inverse, y, Wx, Wm;
     double log_det_B;

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs all layers of src/ below the doors without R (tools/ctest*.c): under AddressSanitizer and UndefinedBehaviorSanitizer, and
-# under valgrind; then each again with one planted overrun, which it must find.
+# Runs the tests of C without R (tools/ctest*.c) under AddressSanitizer and UndefinedBehaviorSanitizer, and under valgrind. Then
+# runs each tool again on a program with one planted overrun, which the tool must find.
 . "$(dirname "$0")/env.sh"
 cc=$(r_config CC)
 headers=$(r_config --cppflags | sed 's/-I/-isystem /g')
 numerical=$(ls src/*.c | grep -vE '^src/(init|args|ffi_[a-z_0-9]*)\.c$')
 scratch_folder
 
-build() { # program, compiler's options: the program, and beside it PROGRAM-planted, whose tests have one overrun
+build() { # PROGRAM, options of the compiler: builds PROGRAM, and PROGRAM-planted, whose tests have one overrun
     local program=$1
     shift
     mkdir "$program.o"
@@ -20,14 +20,14 @@ build() { # program, compiler's options: the program, and beside it PROGRAM-plan
 build "$scratch/sanitized" -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 build "$scratch/plain" -O1
 
-export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1      # valgrind looks for leaks
+export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1      # valgrind finds leaks
 passes() { # name, command...
     local name=$1
     shift
     say "ctest: $name"
     "$@" || { say "ctest: $name: FAILED with status $?"; exit 1; }
 }
-finds_the_overrun() { # name, what the tool says of it, command...
+finds_the_overrun() { # name, regular expression for the tool's message, command...
     local name=$1 words=$2
     shift 2
     if "$@" >"$scratch/log" 2>&1; then

@@ -1,4 +1,4 @@
-/* Layer 6: certificates, against the formulas of certify.h and against the exact process. */
+/* Compares certificates with the formulas of certify.h, and with the exact process. */
 #include <float.h>
 #include <math.h>
 #include "certify.h"
@@ -11,7 +11,7 @@ static const struct shape shapes[] = {/* M, N, columns, d, n_u, q */
                                       {2, 9, 1, 1, 1, 1}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* One new point, dense.  h = B^{-1} q(X, x), C_x = (a - A h) / s2 */
+/* A new point x, by dense algebra: h = B^{-1} q(X, x), C_x = (a - A h) / s2. */
 struct point {
     double prior, mean, sor, left, hh, hEh, CC;
     double exact_mean, exact_var;
@@ -24,7 +24,7 @@ struct setting {
     struct pieces pass;
     struct posterior post;
     struct matrix E;
-    struct norms exact; /* of the posterior as it is: no allowance for rounding */
+    struct norms exact; /* the norms themselves, without allowances for rounding */
     int n;
     double *X, *Kzx;
     struct point *point;
@@ -69,7 +69,7 @@ static struct point point_of(const struct setting *s, int i)
     return x;
 }
 
-/* what certify.h says of a point, in its words */
+/* Returns the certificate of a point by the formulas of certify.h. */
 static struct certificate expected(const struct norms *s, double s2,
                                    const struct point *x)
 {
@@ -104,7 +104,7 @@ static struct certificate expected(const struct norms *s, double s2,
     return want;
 }
 
-/* the same with e_x, all norms being exact and no allowance made: |p|^2 and |p|^4 / (|p|^2 + q) */
+/* Returns the certificate that also uses e_x, from exact norms without allowances for rounding (certify.h). */
 static struct certificate expected_with(const struct norms *s, double s2,
                                         const struct point *x)
 {
@@ -128,7 +128,7 @@ static struct certificate *certificates(const struct setting *s,
 {
     const size_t n = (size_t)s->n;
     const int M = s->p->shape.M;
-    /* as many structs as there are points, in an array of exactly their size */
+    /* an array of exactly the size of n structs */
     struct certificate *got =
         (struct certificate *)array(n * (sizeof *got / sizeof(double)));
     double *cross = array(n), *gain = array(n), *size = array(n);
@@ -170,12 +170,12 @@ static void check_norms(const struct setting *s, const struct norms *norms)
     }
 }
 
-/* every term on its own and together, so large that none is lost beside the others */
+/* Checks the allowances for rounding one by one and together, each so large that it matters. */
 static void allowances(const struct setting *s)
 {
     struct norms norms = s->exact;
     check_norms(s, &norms);
-    norms.lam = 1e10; /* kernel values err by as much as |K| says */
+    norms.lam = 1e10; /* errors of kernel values grow with the bound on |K|_2 */
     check_norms(s, &norms);
     norms.lam = s->exact.lam;
     norms.growth = 0.1 * s->p->s2 / (1e-3 + norms.G_norm);
@@ -191,11 +191,11 @@ static void allowances(const struct setting *s)
     check_norms(s, &norms);
     norms.w_norm = 1e12;
     check_norms(s, &norms);
-    norms.lam *= 100.0; /* first Psi decides, then lam */
+    norms.lam *= 100.0; /* eta comes first from Psi, then from lam */
     check_norms(s, &norms);
     norms.Psi_norm = 1e9;
     check_norms(s, &norms);
-    norms.c = 0.0; /* the mean is no further from 0 than it is */
+    norms.c = 0.0; /* then the exact mean is 0 */
     check_norms(s, &norms);
     norms.w_E = INFINITY;
     check_norms(s, &norms);
@@ -207,7 +207,7 @@ static void allowances(const struct setting *s)
         CHECK(got[i].var_lower == 0.0 && got[i].var_upper >= s->point[i].prior);
 }
 
-/* with the exact norms, and with larger ones, the exact process is inside */
+/* Checks that the exact process is inside the bounds, with exact norms and with larger ones. */
 static void contains(const struct setting *s)
 {
     struct norms norms = s->exact;

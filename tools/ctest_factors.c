@@ -1,5 +1,5 @@
-/* Layer 2: every profile of the table, alone, in products and in sums that share a factor: against
- * its definition, and adjoints against differences. */
+/* Compares kernels with their definitions, and adjoints with differences: every profile of the table alone, in
+ * products, and in sums that share a factor. */
 #include <math.h>
 #include "ctest.h"
 #include "kernel_pull.h"
@@ -11,7 +11,7 @@
 
 enum { D = 2, COLUMNS = 5, LEVELS = 3, M = 6, N = 5, MOST = 8 };
 
-/* correlation a of the first two levels, b of the others; theta = log of both */
+/* The first two levels have correlation a, other pairs b; the parameters are -log a and -log b. */
 static void table_of(const double *parameter, double *table)
 {
     const double a = exp(-parameter[0]), b = exp(-parameter[1]);
@@ -56,7 +56,7 @@ static void set_factor(struct composite *c, int f, const struct profile *profile
         c->table[f][j] = uniform(0.5, 1.5);
 }
 
-/* g0,  g0 g1,  or  g0 g1 + g0 g2 (f < 0: there is none) */
+/* Makes g0, g0 g1 or g0 g1 + g0 g2 from profiles of the table; a profile below 0 is absent. */
 static void composite_new(const int *profiles, struct composite *c)
 {
     int n_factors = 0;
@@ -155,10 +155,10 @@ static double *rows(int n)
 
 struct question {
     struct composite *c;
-    double *Z, *X, *K_bar, jitter; /* X == NULL: of k(Z, Z) + jitter diag k(z, z) */
+    double *Z, *X, *K_bar, jitter; /* X = NULL: K is k(Z, Z) + jitter diag k(z, z) */
 };
 
-/* sum(K_bar * K) */
+/* Returns sum(K_bar * K). */
 static double value(const void *context)
 {
     const struct question *q = context;
@@ -178,7 +178,7 @@ static double value(const void *context)
     return sum;
 }
 
-/* theta in its order, as places in the composite */
+/* Finds the address of each parameter, in the order of theta.  Returns how many there are. */
 static int parameters(struct composite *c, double **at)
 {
     int n = 0;
@@ -198,13 +198,13 @@ static void check_slopes(struct question *q, const double *dZ, const double *dth
     CHECK(n == q->c->kernel.n_theta);
     for (int j = 0; j < n; j++)
         CHECK_NEAR(dtheta[j], *at[j] * slope(value, q, at[j]),
-                   3e-7); /* a period's differences */
+                   3e-7); /* differences in a period are less accurate */
     for (int i = 0; i < M * D; i++)
         CHECK_NEAR(dZ[i], slope(value, q, q->Z + i), 1e-8);
-    value(q); /* the tables as they were */
+    value(q); /* restores the tables */
 }
 
-/* log p(y_M | the others): with these in another order in each lane it is the same */
+/* Checks that log p(y_M | y_1, ..., y_{M-1}) does not depend on the order of the neighbours, which differs by lane. */
 static void in_lanes(const struct composite *c, const double *Z, const double *y)
 {
     const struct kernel *k = &c->kernel;
@@ -261,7 +261,7 @@ static void composite(const int *profiles)
     kernel_pull_self(k, COLUMNS, Z, q.jitter, q.K_bar, &arrays, dZ, dtheta);
     check_slopes(&q, dZ, dtheta);
 
-    /* u'(dK / dtheta) v by differences of u'K v */
+    /* compares u'(dK / dtheta) v with differences of u'K v */
     double *u = array_random(M, -1.0, 1.0), *v = array_random(M, -1.0, 1.0),
            *at[3 * MOST], *slopes = array_zero(n_theta * M);
     for (int t = 0; t < k->n_terms; t++) {

@@ -1,4 +1,4 @@
-/* Layer 2: kernels against their definitions, and their adjoints against differences. */
+/* Compares kernels with their definitions, and their adjoints with differences. */
 #include <math.h>
 #include "ctest.h"
 #include "kernel_pull.h"
@@ -10,7 +10,7 @@ static const struct kernel_shape shapes[] = {{1, 1, 1, 1}, {4, 3, 3, 2}, {1, 6, 
                                              {5, 1, 1, 1}, {3, 0, 2, 1}, {7, 5, 4, 3}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* rows with a gap of NaN after each column but the last, and nothing after that */
+/* Returns random rows.  Columns begin ld apart, with NaN between them; the array ends with the last column. */
 static double *random_rows(int n, int columns, int ld)
 {
     double *X = array((size_t)(columns - 1) * ld + n);
@@ -39,8 +39,8 @@ static void cross(const char *name, struct kernel_shape s)
         CHECK(Kzz[(size_t)i * s.M + i] == *c.variance);
 }
 
-/* rows around 1e8 keep their digits; kernels that have died away are 0, not NaN, even
- * where (x - z) / l overflows */
+/* Checks that rows around 1e8 keep their digits, and that kernel values of distant rows are 0, not NaN, even if
+ * (x - z) / l overflows. */
 static void extremes(const char *name)
 {
     struct covariance c = covariance_new(name, 1, 1);
@@ -85,7 +85,7 @@ void group_kernel(void)
 
 /* ---- adjoints ---------------------------------------------------------------------- */
 
-/* F = sum(K_bar * k(Z, X)), or of k(Z, Z) + jitter diag k(z, z) where X == NULL */
+/* F = sum(K_bar * K), where K is k(Z, X) or, if X = NULL, k(Z, Z) + jitter diag k(z, z). */
 struct kernel_sum {
     const struct covariance *c;
     struct kernel_shape s;
@@ -119,7 +119,7 @@ static double kernel_sum(const void *context)
     return sum;
 }
 
-/* what was added to dZ (before: dZ0) and dtheta */
+/* Compares dZ - dZ0 and dtheta - theta0, the derivatives that were added, with differences of F. */
 static void check_slopes(struct kernel_sum *f, struct covariance *c, const double *dZ0,
                          const double *dZ, const double *theta0, const double *dtheta)
 {
@@ -130,7 +130,7 @@ static void check_slopes(struct kernel_sum *f, struct covariance *c, const doubl
             CHECK_NEAR(dZ[i] - dZ0[i],
                        slope(kernel_sum, f, f->Z + (size_t)j * f->ldz + m), 1e-8);
         }
-    for (int j = 0; j < d; j++) /* in the logarithm */
+    for (int j = 0; j < d; j++) /* derivatives in the logs of parameters */
         CHECK_NEAR(dtheta[j] - theta0[j],
                    c->lengthscale[j] * slope(kernel_sum, f, c->lengthscale + j), 1e-8);
     CHECK_NEAR(dtheta[d] - theta0[d], *c->variance * slope(kernel_sum, f, c->variance),
@@ -186,7 +186,7 @@ static void pull_self(const char *name, struct kernel_shape s)
     CHECK_ARRAY(n_theta, theta_alone, dtheta, 0.0);
 }
 
-/* F = 1.7 sum_i w_i k(x_i, x_i): a slope in the log variance alone */
+/* Checks that F = 1.7 sum_i w_i k(x_i, x_i) has a derivative only in the log variance. */
 static void pull_diagonal(const char *name)
 {
     const struct covariance c = covariance_new(name, 2, 3);

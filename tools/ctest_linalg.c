@@ -1,4 +1,4 @@
-/* Layers 0 and 1: status, linalg. */
+/* Tests of status.h and linalg.h. */
 #include <math.h>
 #include <string.h>
 #include "ctest.h"
@@ -25,7 +25,7 @@ static struct matrix random_matrix(int rows, int columns)
                            array_random((size_t)rows * columns, -1.0, 1.0)};
 }
 
-/* alpha P + beta C; C is not read where beta = 0 */
+/* Returns alpha P + beta C; C is not read if beta = 0. */
 static struct matrix combined(double alpha, struct matrix P, double beta, struct matrix C)
 {
     const struct matrix R = plus(matrix_new(P.rows, P.columns), alpha, P);
@@ -43,7 +43,7 @@ static void check_matrix(struct matrix got, struct matrix want, double tolerance
     CHECK_ARRAY(size_of(want), got.x, want.x, tolerance);
 }
 
-/* where a product goes: NaN where it must not be read */
+/* Returns a matrix for a result: NaN if beta = 0, because then it must not be read. */
 static struct matrix target(int rows, int columns, double beta)
 {
     return beta == 0.0 ? (struct matrix){rows, columns, array((size_t)rows * columns)}
@@ -130,14 +130,14 @@ static void vectors(size_t n)
         CHECK(z[i] == 0.25);
 }
 
-/* by the BLAS, and by each kind of vectors of our own; the last is what was before */
+/* Arguments of linalg_own(): each kind of vectors, then the BLAS, which is the choice outside this test. */
 static const int ways[] = {1, 2, 4, 8, 0};
 
 static void small_and_large(void)
 {
     static const int extents[] = {0, 1, 3, 6};
     static const double scalars[][2] = {{1.0, 0.0}, {-0.5, 1.0}, {2.0, 0.3}};
-    products(13, 300, 150, -0.5, 1.0); /* past what is packed at a time */
+    products(13, 300, 150, -0.5, 1.0); /* more than one part of packed matrices */
     products(290, 129, 17, 2.0, 0.3);
     updates(170, 131);
     for (int i = 0; i < 4; i++)
@@ -200,7 +200,7 @@ static void factor_and_solve(int m, int n)
     check_matrix(X, times(inv, B), 1e-12);
 }
 
-/* F(S) = sum(Lbar * chol(S)) */
+/* F(S) = sum(Lbar * L) for the Cholesky factor L of S */
 struct factor_sum {
     int n;
     double *S;
@@ -227,7 +227,7 @@ static void adjoint_of_factor(int n)
     chol_lower(n, L);
     chol_adjoint(n, L, f.Lbar, S_bar);
     for (int j = 0; j < n; j++)
-        for (int i = j; i < n; i++) { /* the lower triangle is the one that is read */
+        for (int i = j; i < n; i++) { /* only the lower triangle is read */
             const double d = slope(factor_sum, &f, f.S + (size_t)j * n + i);
             CHECK_NEAR((i == j ? 1.0 : 2.0) * S_bar[(size_t)j * n + i], d, 1e-8);
             CHECK_NEAR(S_bar[(size_t)i * n + j], S_bar[(size_t)j * n + i], 1e-13);
@@ -237,7 +237,7 @@ static void adjoint_of_factor(int n)
 static void factors(void)
 {
     static const int extents[] = {0, 1, 2, 5, 9};
-    factor_and_solve(220, 19); /* past what is factored, and what is packed, at a time */
+    factor_and_solve(220, 19); /* more rows than are factorised or packed at a time */
     for (int i = 0; i < 5; i++) {
         for (int n = 0; n < 4; n++)
             factor_and_solve(extents[i], n);

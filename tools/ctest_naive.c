@@ -1,4 +1,4 @@
-/* Naive dense algebra, and everything about a problem by its definition (theory vignette, 1). */
+/* Naive dense algebra, and the matrices of a problem by their definitions (theory vignette, section 1). */
 #include <math.h>
 #include <string.h>
 #include "ctest.h"
@@ -82,7 +82,7 @@ static void swap_rows(struct matrix A, int i, int k)
     }
 }
 
-/* Gauss and Jordan, with row pivots */
+/* Gauss-Jordan elimination with row pivots */
 struct matrix inverse(struct matrix A, double *log_det)
 {
     const int n = A.rows;

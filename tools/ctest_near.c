@@ -1,4 +1,4 @@
-/* Layers 0, 4 and 5: products of columns that lie apart, nearest rows, and a row beside its near ones. */
+/* Tests of gemm_add_AtA(), of nearest neighbours, and of a row conditioned on its neighbours (near.h). */
 #include <math.h>
 #include "ctest.h"
 #include "gemm.h"
@@ -6,13 +6,13 @@
 #include "neighbours.h"
 #include "pass.h"
 
-/* C += alpha A'A of columns that lie apart */
+/* Checks C += alpha A'A for columns in different places. */
 static void columns_of(int lanes, int m, int n)
 {
     const size_t k = (size_t)m;
     const double *A = array_random(k * n, -1.0, 1.0);
     const double **columns = (const double **)(void *)array((size_t)n);
-    for (int j = 0; j < n; j++) /* each at the end of its own memory */
+    for (int j = 0; j < n; j++) /* each column has its own memory */
         columns[j] = array_copy(k, A + k * (size_t)j);
     double *C = array_random((size_t)n * n, -1.0, 1.0);
     double *expected = array_copy((size_t)n * n, C);
@@ -43,7 +43,7 @@ static int is_nearer(double r2, int row, double than, int other)
     return r2 < than || (r2 == than && row < other);
 }
 
-/* the row that comes after `last` in the order of distance and number, or -1 */
+/* Returns the row that follows `last` in the order of distance, then number; or -1. */
 static int next_row(int n, const double *r2, int self, const int *rank, int below,
                     int last)
 {
@@ -59,8 +59,8 @@ static int next_row(int n, const double *r2, int self, const int *rank, int belo
     return best;
 }
 
-/* where rows lie: anywhere; on a grid, with ties; in tight clusters far apart, and so near each other
- * that squares of what lies between underflow: what floats make of both says little */
+/* Inputs of rows: anywhere; on a grid, with equal distances; in small clusters that are far apart; so close to each
+ * other that squared differences underflow in floats.  For the last two, distances in floats are inaccurate. */
 enum lie { ANYWHERE, GRID, CLUSTERS, TINY, N_LIES };
 
 static double lie(enum lie how)
@@ -90,7 +90,7 @@ static void neighbours_of(int n, int d, int s, int with_rank, enum lie how, int 
             X[(size_t)j * ldx + i] = lie(how);
     }
     for (int i = 0; i < n; i++)
-        rank[i] = (i * 7) % n; /* different ones where n is no multiple of 7 */
+        rank[i] = (i * 7) % n; /* all different if n is no multiple of 7 */
     struct tree tree = {.kernel = &c.kernel, .n = n, .with_ranks = with_rank};
     const int *ranks = with_rank ? rank : NULL;
     const struct source rows = {.N = n, .columns = d, .X = X, .ldx = ldx};
@@ -131,9 +131,9 @@ void group_neighbours(void)
             }
 }
 
-/* ---- a row beside its near ones ------------------------------------------------------ */
+/* ---- a row given its neighbours ------------------------------------------------------ */
 
-/* `given`: any functional in the place of f(x), by its covariances and its prior variance */
+/* Checks near_condition() for f(x) or, if `given`, for a functional with given covariances and prior variance. */
 static void near_of(const char *name, int M, int s, int columns, double s2, int given)
 {
     const int n = s + 1;
@@ -152,7 +152,7 @@ static void near_of(const char *name, int M, int s, int columns, double s2, int 
         p.scale[i] = uniform(0.5, 1.5);
     for (int i = 0; i < s; i++)
         p.y[i] = uniform(-1.0, 1.0);
-    for (int i = 0; i < n; i++) /* |a|^2 well below k(x,x) scale^2 */
+    for (int i = 0; i < n; i++) /* so that |a|^2 is well below k(x, x) scale^2 */
         p.a[i] = array_random((size_t)M, -0.2 / sqrt(M), 0.2 / sqrt(M));
 
     struct matrix E = naive_kernel(&c, n, p.X, n, n, p.X, n);
@@ -195,7 +195,7 @@ static void near_of(const char *name, int M, int s, int columns, double s2, int 
     CHECK_NEAR(left, want_left, 1e-10);
 }
 
-/* equal rows without noise: the noise is raised, no NaN; NaN in the data: a status */
+/* Checks that equal rows without noise give no NaN, because the noise is increased, and that NaN gives a status. */
 static void near_singular(void)
 {
     const struct covariance c = covariance_new("matern32", 1, 1);

@@ -1,10 +1,10 @@
-/* Layers 9 and 10: near fields, against dense algebra: sums of rows beside earlier ones, new rows beside any. */
+/* Compares near_posterior.h with dense algebra: rows given earlier rows, and new rows given any rows. */
 #include <math.h>
 #include "ctest.h"
 #include "linalg.h"
 #include "near_posterior.h"
 
-/* rows of the data, then new ones: their columns a (M x all), E(x, z) = k(x, z) - a_x'a_z */
+/* For the rows of the data, then the new rows: their features A (M x all), and E(x, z) = k(x, z) - a_x'a_z. */
 struct field_oracle {
     const struct problem *p;
     int N, n, s; /* rows, new rows, neighbours */
@@ -51,7 +51,7 @@ static double distance2(const struct field_oracle *o, int a, int b)
     return sum;
 }
 
-/* near [s] = the nearest rows of x, of a lower rank where there are ranks; how many */
+/* Finds near [s], the nearest rows of x, with ranks only among rows of lower rank.  Returns how many there are. */
 static int nearest_rows(const struct field_oracle *o, int x, const int *rank, int *near)
 {
     int found = 0;
@@ -71,7 +71,7 @@ static int nearest_rows(const struct field_oracle *o, int x, const int *rank, in
     return found;
 }
 
-/* rows and columns of E */
+/* Returns the rows a and the columns b of E. */
 static struct matrix part_of(const struct field_oracle *o, int n_a, const int *a, int n_b,
                              const int *b)
 {
@@ -82,7 +82,7 @@ static struct matrix part_of(const struct field_oracle *o, int n_a, const int *a
     return E;
 }
 
-/* x beside its s near rows */
+/* A row given its s nearest rows (near.h) */
 struct beside {
     int s, *near;
     struct matrix u, r;
@@ -109,7 +109,7 @@ static struct beside beside_of(const struct field_oracle *o, int x, const int *r
     return b;
 }
 
-/* P = I + sum a~a~', its inverse times sum a~y~, and minus the log density; d of every row */
+/* P = I + sum a~a~', beta = P^{-1} sum a~y~, minus the log density, and d of every row (near_posterior.h) */
 struct rows_answer {
     struct matrix P, P_inverse, beta;
     double minus_log, *d;
@@ -154,7 +154,7 @@ static void check_kept(const struct field_oracle *o, const int *rank,
     }
 }
 
-/* given the inducing variables: the covariance that two rows are left with */
+/* Returns the covariance of the residuals of two rows, given the inducing variables. */
 static double left_together(const struct field_oracle *o, int x, const struct beside *a,
                             int z, const struct beside *b)
 {
@@ -204,7 +204,7 @@ static void new_rows_of(const struct field_oracle *o, const struct rows_answer *
     }
 }
 
-/* f at the new rows, as functionals with given neighbours: the first half of them */
+/* Predicts f at new rows as functionals with given neighbours, the first half of the nearest rows. */
 static void given_of(const struct field_oracle *o, const struct rows_answer *rows,
                      const struct near_field *like, const double *C, const double *beta,
                      double *X)
@@ -251,7 +251,7 @@ static void given_of(const struct field_oracle *o, const struct rows_answer *row
     }
 }
 
-/* memory 0: the store has room for some 64 rows with their neighbours */
+/* With memory 0, the store has room for about 64 rows and their neighbours. */
 static void field_of(const char *kernel, int N, int s, int weighted, int threads,
                      int block, size_t memory)
 {
@@ -259,11 +259,11 @@ static void field_of(const char *kernel, int N, int s, int weighted, int threads
     const struct problem p =
         problem_new(kernel, (struct shape){M, N, COLUMNS, COLUMNS, 0, 0}, 0, weighted);
     double *X = array_random(NEW * COLUMNS, -2.0, 2.0);
-    for (int j = 0; j < COLUMNS; j++) /* one is a row of the data */
+    for (int j = 0; j < COLUMNS; j++) /* the first new row equals a row of the data */
         X[j * NEW] = p.X[j * N];
     int *rank = array_int((size_t)N);
     for (int i = 0; i < N; i++)
-        rank[i] = (i * 7 + 3) % N; /* N is no multiple of 7 */
+        rank[i] = (i * 7 + 3) % N; /* all different, because N is no multiple of 7 */
     const struct field_oracle o = oracle_of(&p, X, NEW, s);
     const struct rows_answer want = rows_wanted(&o, rank);
 
@@ -297,7 +297,7 @@ void group_near_field(void)
             field_of(kernel_names[i], 23, s, i % 2, 1 + s % 2, 5, 1 << 20);
             arrays_release(taken);
         }
-    field_of("matern32", 10, 10, 1, 2, 4, 1 << 20); /* all rows near */
+    field_of("matern32", 10, 10, 1, 2, 4, 1 << 20); /* all rows are neighbours */
     arrays_release(taken);
     field_of("matern12", 150, 1, 1, 2, 16, 0); /* waves, and a store that is emptied */
 }

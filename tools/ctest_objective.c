@@ -1,5 +1,5 @@
-/* Layer 6: the objectives, composed as src/ffi_objective.c composes them, against the
- * proposition's terms (theory vignette, 3 and 4) and, for the gradients, differences. */
+/* Compares the objectives with the terms of the proposition (theory vignette, sections 3 and 4), and their gradients
+ * with differences. */
 #include <math.h>
 #include "ctest.h"
 #include "gradient.h"
@@ -9,7 +9,7 @@
 
 static const double log_2pi = 1.837877066409345483560659472811;
 
-/* dZ and dtheta (NULL to skip) += the blocks' share and k(Z, Z)'s; returns rss */
+/* Adds the derivatives from the blocks and from k(Z, Z) to dZ and dtheta, which may be NULL.  Returns rss. */
 static double second_pass(const struct pieces *pass, const struct adjoint *a, double *dZ,
                           double *dtheta)
 {
@@ -54,7 +54,7 @@ struct answer pf_answer(const struct problem *p, int block, int gradient)
     return e;
 }
 
-/* |y - A'beta|^2 without a second pass's gradient */
+/* Returns |y - A'beta|^2 without a gradient. */
 static double residual_sum(const struct pieces *pass, const double *beta)
 {
     double rss = 0.0;
@@ -70,7 +70,7 @@ static double residual_sum(const struct pieces *pass, const double *beta)
 
 const double white_share_of_noise = 0.7;
 
-/* an objective of the table without an auxiliary distribution */
+/* Evaluates an objective of the table that has no auxiliary distribution. */
 static struct answer table_answer(const char *name, const struct problem *p, int block,
                                   int gradient)
 {
@@ -118,13 +118,13 @@ struct answer white_answer(const struct problem *p, int block, int gradient)
 
 /* ---- by definition ----------------------------------------------------------------- */
 
-/* sum_ij A_ij B_ij */
+/* Returns sum_ij A_ij B_ij. */
 static double inner(struct matrix A, struct matrix B)
 {
     return trace_of(times(transposed(A), B));
 }
 
-/* The proposition, literally, with r = k:  (I) - C(X), and (II) + (III) */
+/* Returns (I) - C(X) and (II) + (III) of the proposition, by definition. */
 static struct pf_terms naive_pf(const struct problem *p)
 {
     const int M = p->shape.M, N = p->shape.N, last = p->shape.q - 1;
@@ -144,14 +144,14 @@ static struct pf_terms naive_pf(const struct problem *p)
                         S = times(f.Q, times(I_BQ, I_BQ)), r = plus(mu_x, -1.0, f.y),
                         second = plus(k_xx, 1.0, times(r, transposed(r))),
                         u = plus(mu_x, -1.0, times(Q_, mu_m));
-    const double fit = -inner(second, f.Q), /* (I) without its K part, which is C(X) */
+    const double fit = -inner(second, f.Q), /* (I) - C(X), where C(X) has K for Q */
         covariance = inner(k_xx, S) + inner(k_mm, times(times(transposed(Q_), S), Q_)) -
                      2.0 * trace_of(times(k_mx, times(S, Q_))),
                  mean = inner(u, times(S, u));
     return (struct pf_terms){fit, covariance + mean};
 }
 
-/* -log N(y; 0, Q + s2 I) + t / (2 s2) */
+/* Returns -log N(y; 0, Q + s2 I) + t / (2 s2). */
 static double naive_vfe(const struct problem *p)
 {
     const struct dense f = dense_of(p);
@@ -160,7 +160,7 @@ static double naive_vfe(const struct problem *p)
                   inner(f.y, times(f.B_inverse, f.y)) + t / p->s2);
 }
 
-/* s2^2 y'B^{-1} y + share s2 (tr(K - Q) + tr(Q (I - B^{-1} Q)^2)) */
+/* Returns s2^2 y'B^{-1} y + share s2 (tr(K - Q) + tr(Q (I - B^{-1} Q)^2)). */
 static double naive_white(const struct problem *p)
 {
     const struct dense f = dense_of(p);
@@ -188,8 +188,7 @@ static double value_of(const void *context)
     return e.value;
 }
 
-/* value against the definition, gradient in Z against differences, and both whatever the
- * blocks are */
+/* Compares a value with `want`, its gradient in Z with differences, and both for blocks of different sizes. */
 static struct answer check_objective(answer_of *f, struct problem *p, double want)
 {
     const int N = p->shape.N, blocks[] = {1, 4, (N + 1) / 2};
@@ -222,7 +221,7 @@ static const struct shape shapes[] = {/* M, N, columns, d, n_u, q */
                                       {2, 9, 3, 2, 1, 2}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* (II) + (III) from the errors of A'T beside W_x, instead of from the statistics */
+/* Checks (II) + (III) as pf_transfer() computes them, from W_x - A'T. */
 static void transfer_alone(const struct problem *p, double want)
 {
     const int M = p->shape.M, N = p->shape.N, q = p->shape.q;
@@ -265,7 +264,7 @@ static void check_vfe(struct problem *p)
     const struct question question = {vfe_answer, p};
     const struct answer e = check_objective(vfe_answer, p, naive_vfe(p));
     double *want = array((size_t)d + 1);
-    for (int j = 0; j < d; j++) /* in the logarithms */
+    for (int j = 0; j < d; j++) /* derivatives in the logs of parameters */
         want[j] = c->lengthscale[j] * slope(value_of, &question, c->lengthscale + j);
     want[d] = *c->variance * slope(value_of, &question, c->variance);
     CHECK_ARRAY((size_t)d + 1, e.dtheta, want, 1e-7);
@@ -285,7 +284,7 @@ void group_vfe(void)
 
 /* ---- one block of the second pass -------------------------------------------------- */
 
-/* Kmx_bar = (H A + F W_x' + f e' + E A K) diag(scale) */
+/* Checks Kmx_bar = (H A + F W_x' + f e' + E A K) diag(scale). */
 static void gradient(int M, int n, int q, int with_E, int with_beta, int weighted)
 {
     const size_t Mn = (size_t)M * n, MM = (size_t)M * M;

@@ -1,5 +1,5 @@
-/* The one loop: whatever the blocks, threads, the memory and where rows come from, the numbers are those of
- * the pieces that ctest_problem.c makes by hand. */
+/* Checks that results of passes do not depend on blocks, threads, memory and the order of rows, and equal those from
+ * the pieces of ctest_problem.c. */
 #include <math.h>
 #include "ctest.h"
 #include "divergence.h"
@@ -20,7 +20,7 @@ static void count_interrupt(void)
     interrupts++;
 }
 
-/* every way to walk over N rows: 18 of them */
+/* Returns one of 18 plans for N rows: three sizes of blocks, one thread or three, three sizes of memory. */
 enum { N_PLANS = 18 };
 static struct plan plan_number(int i, int N, int M)
 {
@@ -61,7 +61,7 @@ static void evaluate(const struct problem *p, const char *name, struct plan plan
     CHECK(evaluation_run(&e, &value, &slope) == STATUS_OK);
     CHECK(interrupts >= 1);
     CHECK_NEAR(value, want->value, 1e-11);
-    if (e.objective->with_residuals) /* without a second pass */
+    if (e.objective->with_residuals) /* rss from the sums, without a second pass */
         CHECK_NEAR(e.objective->value(&e.summary, evaluation_rss_of_sums(&e), NULL),
                    want->value, 1e-9);
     if (!gradient)
@@ -100,7 +100,7 @@ void group_pass(void)
 
 /* ---- FITC, rows in another order ----------------------------------------------------- */
 
-/* sums of FITC's rows, in reverse order, against those of rows that have its weights */
+/* Compares sums with FITC's weights, for rows in reverse order, with sums of rows that have these weights as theirs. */
 static void fitc(const struct problem *p, struct plan plan)
 {
     const int M = p->shape.M, N = p->shape.N;
@@ -114,7 +114,7 @@ static void fitc(const struct problem *p, struct plan plan)
     for (int i = 0; i < N; i++) {
         const double w = p->scale == NULL ? 1.0 : p->scale[i] * p->scale[i],
                      left = (at(f.K, i, i) - at(f.Q, i, i)) /
-                            w; /* dense rows carry their scale */
+                            w; /* dense rows are multiplied by their scale */
         order[i] = N - 1 - i;
         scale[i] = sqrt(w * p->s2 / (p->s2 + w * left));
     }
@@ -128,7 +128,7 @@ static void fitc(const struct problem *p, struct plan plan)
     double *v = array((size_t)N);
     const struct residuals residuals = {M, beta, p->s2, v};
     struct pass pass = {.plan = plan, .rows = &rows, .z = &z, .fitc = 1, .again = 1};
-    for (int again = 0; again < 2; again++) { /* the second from what is kept */
+    for (int again = 0; again < 2; again++) { /* the second pass reads the kept A */
         struct stats s;
         double want = 0.0;
         pass_run(&pass, stats_sink(&summing, sums));
@@ -163,7 +163,7 @@ void group_fitc(void)
         }
 }
 
-/* ---- the divergence itself: its constant and the objective add up to it ---------------- */
+/* ---- the divergence is the sum of its constant and the objective ------------------------ */
 
 static double run_divergence(const struct problem *p, struct plan plan, int constant)
 {

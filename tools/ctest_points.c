@@ -1,4 +1,4 @@
-/* Layer 3: inducing points, low-rank processes, greedy selection. */
+/* Tests of inducing points, auxiliary distributions and greedy selection. */
 #include <math.h>
 #include "ctest.h"
 #include "linalg.h"
@@ -30,7 +30,7 @@ static void factor_and_whiten(struct problem *p)
     inducing_whiten(&z, 0, p->scale ? array(0) : NULL, array(0), array(0));
 }
 
-/* twin points, where rounding leaves no factor without jitter: the ladder's first rung that holds */
+/* Checks that inducing_ladder() finds the first sufficient jitter for two equal points. */
 static void ladder(const char *name)
 {
     const struct covariance c = covariance_new(name, 1, 1);
@@ -43,13 +43,13 @@ static void ladder(const char *name)
     CHECK(z.jitter >= 1e-15 && z.jitter <= 1e-10);
     below.jitter = z.jitter / 10.0;
     CHECK(z.jitter < 2e-15 || inducing_factor(&below, L) == STATUS_KMM_NOT_PD);
-    for (double start = 1e-24; start < 5e-23; start *= 10.0) { /* no rung is left out */
+    for (double start = 1e-24; start < 5e-23; start *= 10.0) { /* from several jitters */
         z.jitter = start;
         CHECK(inducing_ladder(&z, 1e-6, L) == STATUS_OK);
         below.jitter = z.jitter / 10.0;
         CHECK(inducing_factor(&below, L) == STATUS_KMM_NOT_PD);
     }
-    z.jitter = 1e-3; /* a start that works stays */
+    z.jitter = 1e-3; /* a sufficient jitter is not raised */
     CHECK(inducing_ladder(&z, 1.0, L) == STATUS_OK);
     CHECK(z.jitter == 1e-3);
 }
@@ -113,14 +113,14 @@ void group_lowrank(void)
 
 /* ---- select ------------------------------------------------------------------------ */
 
-/* Pivoted Cholesky on all of E = K, each pivot's outer product taken off. */
+/* Checks pivots by pivoted Cholesky on the whole matrix E = K: each pivot's outer product is subtracted. */
 static void check_pivots(const struct select_state *s, struct matrix E)
 {
     const int n = s->X.n;
     for (int m = 0; m < s->m; m++) {
         int best = 0;
         for (int i = 1; i < n; i++)
-            if (at(E, i, i) > at(E, best, best) + 1e-12) /* the first of equals */
+            if (at(E, i, i) > at(E, best, best) + 1e-12) /* of equal ones, the first */
                 best = i;
         CHECK(s->pivot[m] == best);
         double *a = array(n);
@@ -153,7 +153,7 @@ static void selection(const char *name, int n, int columns, int most, int twins)
     CHECK(s.m == 0);
     while (select_step(&s, 1e-8))
         CHECK(s.m <= most);
-    CHECK(select_step(&s, 1e-8) == 0); /* and stays so */
+    CHECK(select_step(&s, 1e-8) == 0); /* also in further calls */
     CHECK(s.m <= distinct && (s.m == most || s.m == distinct));
     check_pivots(&s, naive_kernel(&c, n, X, ldx, n, X, ldx));
     for (int m = 0; m < s.m; m++) {
@@ -176,7 +176,7 @@ void group_select(void)
 
 /* ---- guided ------------------------------------------------------------------------ */
 
-/* Each pivot against all others, by what is left of every column beside those taken. */
+/* Checks that each pivot has the largest v'P v / v'v, computed anew for every column. */
 static void guided(int r, int n, int most, int twins)
 {
     const int distinct = n - twins;

@@ -1,4 +1,4 @@
-/* Layer 5: the DTC posterior and the exact one, against dense solves. */
+/* Compares the DTC posterior and the exact posterior with dense algebra, and likelihoods with differences. */
 #include <math.h>
 #include "ctest.h"
 #include "exact.h"
@@ -14,7 +14,7 @@ static const struct shape shapes[] = {/* M, N, columns, d, n_u, q */
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 static const double log_2pi = 1.837877066409345483560659472811;
 
-/* the new rows: n of them, leading dimension n + 1 */
+/* Returns n new rows, with leading dimension n + 1. */
 static double *new_rows(const struct problem *p, int n)
 {
     const int columns = p->shape.columns, ldx = n + 1;
@@ -84,7 +84,7 @@ static void posterior(struct problem *p)
         predict(p, &post, &f, n);
     double *G = array_copy((size_t)M * M, pass.stats.G);
     pass.stats.G = G;
-    for (int m = 0; m < M; m++) /* s2 I + G no longer positive definite */
+    for (int m = 0; m < M; m++) /* s2 I + G is no longer positive definite */
         G[(size_t)m * M + m] = -1.0;
     CHECK(posterior_factor(&pass.stats, p->s2, C, beta) == STATUS_INNER_NOT_PD);
 }
@@ -96,7 +96,7 @@ void group_posterior(void)
 
 /* ---- the exact process ------------------------------------------------------------- */
 
-/* of the problem's rows under the model, weights its scales */
+/* Returns the exact process for the problem's rows, with p->scale as weights. */
 static struct exact exact_of(const struct problem *p, const struct source *rows,
                              const struct model *model)
 {
@@ -181,7 +181,7 @@ void group_exact(void)
     for_problems(shapes, N_SHAPES, 0, exact);
 }
 
-/* ---- likelihoods: slopes are differences, weights multiply, and the majorant is one ------- */
+/* ---- likelihoods: derivatives, weights and the majorant ----------------------------------- */
 
 static void likelihood(const char *name, double y, double size)
 {
@@ -206,7 +206,7 @@ static void likelihood(const char *name, double y, double size)
             for (double t = -6.0; t <= 6.0; t += 0.5)
                 CHECK(sites_at(&sites, i, f + t).l >=
                       at.l + at.g * t - 0.5 * w * t * t - 1e-12);
-            /* it touches at the other f with the same distance from y: no smaller w would do */
+            /* at the other f with the same |y - f| it is an equality, so w is the smallest */
             const double t = 2.0 * (y - f);
             CHECK_NEAR(sites_at(&sites, i, f + t).l, at.l + at.g * t - 0.5 * w * t * t,
                        1e-12);

@@ -1,4 +1,4 @@
-/* Random problems, their row blocks, and the first pass as ffi_objective.c makes it. */
+/* Random problems, their row blocks, and the sums of a first pass over them. */
 #include "ctest.h"
 #include "linalg.h"
 #include "gram.h"
@@ -42,7 +42,7 @@ struct problem problem_new(const char *kernel, struct shape shape, int p, int we
     a.U = array_random(n_u * columns, -2.0, 2.0);
     a.W = array_random(n_u * q, -0.5, 0.5);
     a.sign = array(q);
-    for (size_t j = 0; j < q; j++) /* the mean's, last, is +1 */
+    for (size_t j = 0; j < q; j++) /* the last sign, of the mean, is +1 */
         a.sign[j] = (q - 1 - j) % 2 == 0 ? 1.0 : -1.0;
     return a;
 }
@@ -94,7 +94,7 @@ struct block block_rows(const struct problem *p, int first, int n)
                           first};
 }
 
-/* K, A and W_x of a block, and its sums */
+/* Computes K, A and W_x' of a block, and adds the block to the sums. */
 static void piece_sums(const struct problem *p, const struct lowrank *aux,
                        const struct inducing *z, struct piece *piece, double *sums)
 {
@@ -113,7 +113,7 @@ static void piece_sums(const struct problem *p, const struct lowrank *aux,
               array(2 * n), sums);
 }
 
-/* W0 = A K A', each block of rows against all */
+/* Computes A K of each block from all pairs of blocks, and W0 = A K A'. */
 static void pairs_sums(struct pieces *pass)
 {
     const int M = pass->z.M;

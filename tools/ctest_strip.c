@@ -1,4 +1,4 @@
-/* Layer 1: strips of kernel values in vectors of every width, against the definition. */
+/* Compares strips of kernel values, in vectors of every width, with the definition. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 enum { INPUTS = 3, COLUMNS = 4 };
 static const int column[3 * INPUTS] = {3, 0, 2, 3, 0, 2, 3, 0, 2};
 static const double rate[3 * INPUTS] = {0.7, 1.3, 1e-3, 0.7, 1.3, 1e-3, 0.7, 1.3, 1e-3};
-/* factors side by side, terms by +; all over the same inputs */
+/* Kernels: "+" separates terms, a space separates factors.  All factors read the same inputs. */
 static const char *const names[] = {"se",       "matern12",    "matern32",
                                     "matern52", "se matern52", "matern32 + matern12 se"};
 
@@ -33,7 +33,7 @@ static struct strip_kernel strip_of(const char *name)
     return k;
 }
 
-/* the same by the definition */
+/* Returns the kernel value at a distance by definition. */
 static double strip_by_name(const char *name, double distance)
 {
     double sum = 0.0, product = 1.7;
@@ -57,14 +57,14 @@ static double distance(int M, const double *Z, int m, int n, const double *X, in
     return sqrt(r2);
 }
 
-/* the largest relative error that an exponent of at most 60 in rounded numbers brings: 80 eps */
+/* The tolerance is 80 eps, because an exponent of up to 60 is rounded. */
 static void check_values(int lanes, const char *name, int M, int n)
 {
     const struct strip_kernel k = strip_of(name);
     double *Z = array_random((size_t)M * COLUMNS, -3.0, 3.0),
            *X = array_random((size_t)n * COLUMNS, -3.0, 3.0), *K = array((size_t)M * n),
            *transposed = array((size_t)M * n);
-    for (int j = 0; j < COLUMNS && n > 0; j++) /* one row is a point, to the bit */
+    for (int j = 0; j < COLUMNS && n > 0; j++) /* a row of X equals a row of Z */
         X[j * n + n - 1] = Z[j * M];
     strip_values(lanes, &k, matrix_rows(M, Z), matrix_rows(n, X), K);
     strip_values(lanes, &k, matrix_rows(n, X), matrix_rows(M, Z), transposed);
@@ -75,7 +75,7 @@ static void check_values(int lanes, const char *name, int M, int n)
             CHECK(K[i * M + m] == transposed[m * n + i]);
         }
     CHECK(n == 0 || K[(n - 1) * M] == strip_by_name(name, 0.0));
-    /* the same numbers from one row at a time */
+    /* one row at a time gives the same bits */
     double *alone = array((size_t)M);
     for (int i = 0; i < n; i++) {
         strip_values(lanes, &k, matrix_rows(M, Z), (struct rows){1, X + i, n}, alone);
@@ -98,7 +98,7 @@ static void check_far(int lanes, const char *name)
           K[4] == strip_by_name(name, 0.0));
 }
 
-/* m vectors, 2 more apart than they are long, on top of what is there */
+/* Checks products with m vectors, with a gap of 2 between vectors; they are added to results that are not 0. */
 static void check_products(int lanes, int M, int n, int m)
 {
     const int ldp = (M > n ? M : n) + 2;

@@ -1,4 +1,4 @@
-/* Layer 4: sums over row blocks, and pairs of blocks. */
+/* Tests of sums over blocks of rows, and over pairs of blocks. */
 #include <math.h>
 #include "ctest.h"
 #include "linalg.h"
@@ -11,7 +11,7 @@ static const struct shape shapes[] = {/* M, N, columns, d, n_u, q */
                                       {2, 9, 1, 1, 1, 2}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-/* G, A y, A W_x, y'y, sum k(x,x) w, t: by their definitions */
+/* Compares G, A y, A W_x, y'y, sum k(x,x) w and t with their definitions. */
 static void check_sums(const struct problem *p, const struct inducing *z, int q,
                        const struct stats *s)
 {
@@ -40,7 +40,7 @@ static void stats_of(struct problem *p)
         }
 }
 
-/* one array after another into one stats, and what is not finite is found */
+/* Checks that sums of several blocks add up, and that stats_finish() notices a sum that is not finite. */
 static void stats_by_hand(void)
 {
     const int M = 3, n = 5, q = 2;
@@ -61,7 +61,7 @@ static void stats_by_hand(void)
     stats_add(&c.kernel, M, q, &b, A, Wt, array(2 * (size_t)n - PLANTED), once);
     stats_add(&c.kernel, M, q, &b, A, Wt, array(2 * (size_t)n), twice);
     stats_add(&c.kernel, M, q, &b, A, Wt, array(2 * (size_t)n), twice);
-    add_scaled(size, 1.0, once, once); /* sums are added up, whatever they are */
+    add_scaled(size, 1.0, once, once); /* twice the sums of one block */
     CHECK_ARRAY(size, once, twice, 1e-14);
     CHECK(stats_finish(M, q, once, &s) == STATUS_OK);
     CHECK(s.n == 2 * n);
@@ -76,7 +76,7 @@ static void stats_by_hand(void)
     CHECK(stats_finish(M, q, once, &s) == STATUS_NOT_FINITE);
 }
 
-/* every array of an adjoint lies in its memory, apart from the others, and is cleared */
+/* Checks that the arrays of an adjoint are in its memory, do not overlap and are 0. */
 static void adjoints(int M, int q, int with_E)
 {
     const size_t size = adjoint_size(M, q, with_E), MM = (size_t)M * M,
@@ -115,7 +115,7 @@ void group_stats(void)
 
 /* ---- pairs ------------------------------------------------------------------------- */
 
-/* E_cb = K_cb - A_c'A_b, block by block of E = K - Q */
+/* Compares the blocks E_cb = K_cb - A_c'A_b with those of E = K - Q. */
 static void unexplained(const struct problem *p, int block)
 {
     const int N = p->shape.N, M = p->shape.M;
@@ -142,7 +142,7 @@ static void unexplained(const struct problem *p, int block)
     }
 }
 
-/* K V without scales, of two vectors, from the first n_b rows and the others, on top of what is there */
+/* Checks that pairs_add_both(), for the first n_b rows and the others, adds K V (two vectors) to what is there. */
 static void pairs_of_two(const struct problem *p, int n_b)
 {
     const int N = p->shape.N, n_c = N - n_b, m = 2;
@@ -163,7 +163,7 @@ static void pairs_of_two(const struct problem *p, int n_b)
     CHECK_ARRAY((size_t)N * m, out, want, 1e-13);
 }
 
-/* P K and sum K^2 from pairs of blocks of that many rows, and an empty one */
+/* Checks P K and sum K^2 from pairs of blocks of `block` rows, and an empty block. */
 static void pairs(const struct problem *p, int block)
 {
     const int N = p->shape.N, m = p->shape.M, n_blocks = (N + block - 1) / block + 1;
@@ -188,7 +188,7 @@ static void pairs(const struct problem *p, int block)
         }
         CHECK_ARRAY((size_t)m * n, out, PK.x + (size_t)m * first, 1e-13);
     }
-    if (N > 1) /* a pair of blocks for both its ends, and one with itself */
+    if (N > 1) /* two blocks, then a block with itself */
         pairs_of_two(p, N / 2);
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++)

@@ -1,5 +1,5 @@
-/* Layer 4: densities of rows given their neighbours, one in each lane, their slopes and what
- * these are expected to be. */
+/* Tests of vecchia.h: densities of rows given their neighbours, a row in each lane, their derivatives and the expected
+ * information. */
 #include <math.h>
 #include "ctest.h"
 #include "linalg.h"
@@ -16,7 +16,7 @@ struct conditioned {
     double s2;
 };
 
-/* log N(y; 0, k(X, X) + s2 diag(1 / w)) of the first n rows */
+/* Returns log N(y; 0, k(X, X) + s2 diag(e^{gamma b_0} / w)) of the first n rows. */
 static double log_density(const struct conditioned *t, int n)
 {
     if (n == 0)
@@ -39,7 +39,7 @@ static double conditional(const void *context)
     return value;
 }
 
-/* dT / dlog theta_j of the first n rows; the variance: K, the noise: diag(s2 / w), then diag(s2 b_j / w) */
+/* Returns dT / dlog theta_j of the first n rows: K for the variance, diag(s2 / w) for the noise, diag(s2 b_j / w). */
 static struct matrix slope_of(struct conditioned *t, int j, int n)
 {
     const int d = t->c.d, ld = t->s + 1;
@@ -63,7 +63,7 @@ static struct matrix slope_of(struct conditioned *t, int j, int n)
     return S;
 }
 
-/* tr(T^{-1} T_j T^{-1} T_k) / 2 of the first n rows */
+/* Returns tr(T^{-1} T_j T^{-1} T_k) / 2 of the first n rows. */
 static double fisher(struct conditioned *t, int j, int k, int n)
 {
     if (n == 0)
@@ -76,14 +76,14 @@ static double fisher(struct conditioned *t, int j, int k, int n)
            trace_of(times(times(Ti, slope_of(t, j, n)), times(Ti, slope_of(t, k, n))));
 }
 
-/* numbers of row `lane` among those of `lanes` */
+/* Copies n numbers to one of the lanes. */
 static void into_lane(int lanes, int lane, size_t n, const double *from, double *to)
 {
     for (size_t i = 0; i < n; i++)
         to[i * lanes + lane] = from[i];
 }
 
-/* a row in each lane */
+/* A row with its neighbours in each lane. */
 struct beside {
     const struct lanes *v;
     double *X, *y, *noise, *b, *times, *work;
@@ -96,7 +96,7 @@ static enum status add(const struct beside *r, const struct kernel *k, int s, in
                        r->work, sum);
 }
 
-/* what a row has, `times` as often, taken off the sum */
+/* Subtracts `times` times the density, score and information of a row, computed naively, from the sum. */
 static void take_off(struct conditioned *t, double times, struct vecchia *sum)
 {
     const int d = t->c.d, p = sum->p, s = t->s;
@@ -148,12 +148,12 @@ static void rows_beside(int most_lanes, const char *name, int s, int d, int colu
     vecchia_init(&c.kernel, q, array(size), &sum);
     CHECK(sum.p == p && sum.value == 0.0);
     CHECK(add(&r, &c.kernel, s, 1, &sum) == STATUS_OK);
-    /* twice: in the sum as often as there; without slopes nothing else is touched */
+    /* two calls add up; without slopes, score and information do not change */
     vecchia_init(&c.kernel, q, array(size), &other);
     CHECK(add(&r, &c.kernel, s, 0, &other) == STATUS_OK);
     CHECK_NEAR(other.value, sum.value, 1e-14);
     for (size_t j = 0; j < size; j++)
-        CHECK(other.score[j] == 0.0); /* the information lies behind */
+        CHECK(other.score[j] == 0.0); /* the information follows the score in memory */
     CHECK(add(&r, &c.kernel, s, 1, &other) == STATUS_OK);
     CHECK_NEAR(other.value, 2.0 * sum.value, 1e-14);
     for (size_t j = 0; j < size; j++)
@@ -169,7 +169,7 @@ static void rows_beside(int most_lanes, const char *name, int s, int d, int colu
             CHECK_NEAR(sum.information[(size_t)j * p + k], 0.0, 1e-7);
 }
 
-/* what cannot be factorised, or is beyond double precision, is a status */
+/* Checks the status for matrices without a factor, and for numbers beyond double precision. */
 static void failures(int most_lanes, const char *name)
 {
     const struct covariance c = covariance_new(name, 1, 1);
@@ -192,7 +192,7 @@ static void failures(int most_lanes, const char *name)
     }
     CHECK(add(&r, &c.kernel, 2, 1, &sum) == STATUS_OK);
     vecchia_init(&c.kernel, 0, sum.score, &sum);
-    r.X[lanes + last] = 1.0; /* one of the rows has two neighbours at the same place */
+    r.X[lanes + last] = 1.0; /* the row of the last lane has two equal neighbours */
     r.noise[last] = r.noise[lanes + last] = 0.0;
     CHECK(add(&r, &c.kernel, 2, 1, &sum) == STATUS_EXACT_NOT_PD);
     r.noise[last] = NAN;

@@ -1,18 +1,18 @@
-/* Layer 1: exp(-x) of many numbers against the C library's in long double. */
+/* Compares exp(-x) of many numbers with the C library's expl(). */
 #include <float.h>
 #include <math.h>
 #include "ctest.h"
 #include "linalg.h"
 #include "strip.h"
 
-/* long double may be double, and is under valgrind: then the yardstick itself may err by a unit */
+/* Returns 1 if long double has more digits than double.  It has not under valgrind; then expl() may err by a unit. */
 static int is_long(void)
 {
     volatile long double x = 1.0L;
     return x + 0x1p-60L > x;
 }
 
-/* the distance of two neighbours at |x| */
+/* Returns the distance of neighbouring doubles at |x|. */
 static long double unit(long double x)
 {
     int exponent;
@@ -20,7 +20,7 @@ static long double unit(long double x)
     return ldexpl(1.0L, (exponent > -1021 ? exponent : -1021) - DBL_MANT_DIG);
 }
 
-/* the largest error in units in the last place, of blocks of any length */
+/* Returns the largest error, in units in the last place, for n numbers in blocks of different lengths. */
 static double worst(int lanes, int n, double low, double high)
 {
     double most = 0.0;

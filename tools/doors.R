@@ -6,7 +6,7 @@ here <- new.env(parent = asNamespace("pfdtc"))
 for (file in list.files("tests/testthat", "^helper.*[.]R$", full.names = TRUE)) sys.source(file, here)
 
 made <- here$door_examples()
-lanes <- here$call_door("linalg_own", list(0L)) # what it was is what it is set to again
+lanes <- here$call_door("linalg_own", list(0L)) # returns the earlier choice, which the next line restores
 invisible(here$call_door("linalg_own", list(lanes)))
 doors <- c(made$doors, list(select_guided = list(t(made$p$x), diag(2), 3L, 0.1), row_features = list(made$p$x, 5L),
                             status = list(1L), linalg_own = list(lanes), blas_threads = list(0L)))

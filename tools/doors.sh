@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Every door of the C code, walked with a collection of garbage at every allocation, and under valgrind: what the package
-# reads uninitialised, or beyond its own, fails it.
+# Calls every C entry point with a garbage collection at every allocation, and under valgrind. Fails if the package reads
+# memory that is uninitialised or not its own.
 . "$(dirname "$0")/env.sh"
 use_own_library
 bash tools/install.sh
 Rscript --vanilla tools/doors.R "$rlib"
 have valgrind || { say "doors: no valgrind: skipped"; exit 77; }
 scratch_folder
-# R reads strings by words, beyond their ends: what has no frame of ours is not counted.
+# R itself reads beyond the ends of strings, so only complaints with a frame of the package are counted.
 PFDTC_NO_TORTURE=1 OMP_NUM_THREADS=1 R --vanilla --no-echo --debugger=valgrind \
     --debugger-args="--error-limit=no --num-callers=30 --log-file=$scratch/log" \
     -f tools/doors.R --args "$rlib" || { tail -n 40 "$scratch/log"; exit 1; }

@@ -1,4 +1,4 @@
-# Sourced by the scripts beside it: the checkout, and a library of packages that is the checkout's own.
+# The other scripts source this file. It goes to the checkout, which has a library of packages of its own.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 top=$PWD
@@ -7,7 +7,7 @@ export LANG=${LANG:-C.UTF-8}
 have() { command -v "$1" >/dev/null 2>&1; }
 say() { printf '%s\n' "$*"; }
 
-# One folder for each R version: compiled packages do not survive a change of it.
+# Uses one folder for each R version, because compiled packages do not work with another version.
 use_own_library() {
     rlib=$top/.Rlib/$(Rscript --vanilla -e 'cat(R.version$major, sub("[.].*", "", R.version$minor), sep = ".")')
     mkdir -p "$rlib"
@@ -16,7 +16,7 @@ use_own_library() {
 
 r_config() { R CMD config "$1" 2>/dev/null; }
 
-# A folder that goes away with the script that asked for it.
+# Makes a folder that is removed when the script ends.
 scratch_folder() {
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT

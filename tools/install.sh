@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the package in a clean copy and installs it:   bash tools/install.sh [LIBRARY [R CMD INSTALL's options]]
-# Into .Rlib by default, where it is left alone when nothing has changed since the last time.
+# The default library is .Rlib, into which the package is installed only if sources have changed.
 . "$(dirname "$0")/env.sh"
 use_own_library
 lib=${1:-$rlib}

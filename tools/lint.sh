@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lint of R (lintr, .lintr) and of C (clang-format, .clang-format); `make format` mends the latter. The planted faults
-# of tools/mutants.txt must still apply, and tools/srr-report.md must be what the code's tags say.
+# Checks the style of R (lintr, .lintr) and of C (clang-format, .clang-format); `make format` formats C. Also checks that
+# the planted faults of tools/mutants.txt apply, and that tools/srr-report.md agrees with the tags in the code.
 . "$(dirname "$0")/env.sh"
 use_own_library
 failed=0
@@ -12,7 +12,7 @@ if git grep -nE '^(<<<<<<<|>>>>>>>) ' 2>/dev/null; then
     failed=1
 fi
 
-# Releases of clang-format differ in details: another one than the tree was formatted with may complain, not fail.
+# Releases of clang-format differ in details, so only complaints of this release let the check fail.
 made_by=14
 sources=$(ls src/*.[ch] tools/*.[ch] 2>/dev/null || true)
 if ! have clang-format; then

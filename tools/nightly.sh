@@ -8,7 +8,7 @@ deadline=20000
 stage setup bash tools/setup.sh ci
 . tools/env.sh && set +eu && use_own_library
 
-# Writes the table of the stages so far, also when the run is ended early.
+# Writes the table of the finished stages, even if the run ends early.
 write_table() {
     { echo "# commit $(git rev-parse --short HEAD), R $(Rscript --vanilla -e 'cat(as.character(getRversion()))')"; cat "$table"; } \
         >bench/results/nightly.csv
@@ -17,7 +17,7 @@ write_table() {
 trap write_table EXIT
 trap 'exit 1' INT TERM
 
-# Two cores: the planted faults have libraries of their own, so they run beside the other stages.
+# On two cores, planted faults run at the same time as the other stages, because they have their own libraries.
 beside=$(mktemp)
 [ "${1:-}" = quick ] || stage "planted faults" bash tools/mutants.sh run >"$beside" 2>&1 &
 stage doors bash tools/doors.sh

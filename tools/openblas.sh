@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command with OpenBLAS for R's BLAS, the system left as it is:   bash tools/openblas.sh COMMAND...
-# The Debian package is unpacked under .Rlib. Status 77 when there is none to be had.
+# Runs a command with OpenBLAS as R's BLAS, without changing the system:   bash tools/openblas.sh COMMAND...
+# The Debian package is unpacked under .Rlib. The status is 77 if OpenBLAS cannot be used.
 . "$(dirname "$0")/env.sh"
 blas() { Rscript --vanilla -e 'cat(extSoftVersion()[["BLAS"]])'; }
 case $(blas) in *openblas*) say "openblas: it is the machine's BLAS already: skipped"; exit 77 ;; esac
@@ -14,7 +14,7 @@ if [ -z "$(library)" ]; then
         { cat "$folder/log"; say "openblas: apt cannot download it: skipped"; exit 77; }
     dpkg -x "$folder"/libopenblas0-pthread*.deb "$folder"
 fi
-# R puts folders of its own before LD_LIBRARY_PATH, from this variable when it is set.
+# R searches the folders of this variable before those of LD_LIBRARY_PATH.
 paths=$(Rscript --vanilla -e 'cat(Sys.getenv("LD_LIBRARY_PATH"))')
 R_LD_LIBRARY_PATH=$(dirname "$(library)"):$paths
 export R_LD_LIBRARY_PATH

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The R tests with the package built under AddressSanitizer and UndefinedBehaviorSanitizer (R itself is not).
+# Runs the R tests with the package (not R itself) built under AddressSanitizer and UndefinedBehaviorSanitizer.
 . "$(dirname "$0")/env.sh"
 cc=$(r_config CC)
 runtime=""
@@ -20,9 +20,9 @@ R_MAKEVARS_USER=$scratch/Makevars bash tools/install.sh "$scratch/library" --no-
 grep -q __asan_report "$scratch/library/pfdtc/libs/pfdtc.so" ||
     { say "sanitize: the package was built without them"; exit 1; }
 
-# A refused allocation is R's to report; memory that R keeps to the end is no leak of ours.
+# R itself reports a failed allocation. Memory that R keeps until its end is not a leak of the package.
 export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export PFDTC_TEST_QUICK=1
-unset PFDTC_DATA # real data say how good results are; what memory is touched, the other tests
+unset PFDTC_DATA # tests on real data measure accuracy, so they are not needed here
 LD_PRELOAD=${runtime# } TESTTHAT_PARALLEL=FALSE Rscript --vanilla tools/test.R "$scratch/library" "${1:-}"

@@ -1,4 +1,4 @@
-# Is the R half of setup.sh.
+# Does the part of setup.sh that needs R.
 #   Rscript tools/setup.R missing PACKAGE...            prints those that are not installed
 #   Rscript tools/setup.R install LIBRARY PACKAGE...    installs them and their dependencies from CRAN
 

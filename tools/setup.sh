@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what a job needs, and says what:   bash tools/setup.sh demo | test | ci
-# Debian's and Ubuntu's packages where apt may be used (as root, or by sudo without a password), else packages from
-# CRAN into .Rlib in this checkout. The user's own library is never written to.
+# Installs what a job needs, and prints it:   bash tools/setup.sh demo | test | ci
+# Installs packages of Debian or Ubuntu if apt can be used (as root, or by sudo without a password), else packages of
+# CRAN into .Rlib in this checkout. The user's own library is not changed.
 . "$(dirname "$0")/env.sh"
 
 case "${1:-}" in
@@ -19,7 +19,7 @@ else may_apt=no root=""
 fi
 
 apt_updated=no
-apt_install() { # the packages among these that apt knows; never fails: what is still missing is seen afterwards
+apt_install() { # installs those of the packages that apt knows; never fails, because missing ones are found later
     local known="" p
     if [ $apt_updated = no ]; then
         say "setup: apt-get update"
@@ -41,7 +41,7 @@ apt_install() { # the packages among these that apt knows; never fails: what is 
 # --- R, and the compiler it was built for ---------------------------------------------------------------------------
 debian_r() { [ "$(R RHOME 2>/dev/null)" = /usr/lib/R ]; }
 
-toolchain_works() { # a shared object against R's own LAPACK and BLAS: what installing the package takes
+toolchain_works() { # builds a shared object with R's LAPACK and BLAS, as installing the package does
     local cc out status=0
     cc=$(r_config CC) && [ -n "$cc" ] && have make || return 1
     out=$(mktemp -d)
@@ -92,7 +92,7 @@ else left=$(missing | grep -vxE 'knitr|rmarkdown' || true)          # of no use 
 fi
 [ -z "$left" ] || Rscript --vanilla tools/setup.R install "$rlib" $left
 
-# --- what came of it -----------------------------------------------------------------------------------------------
+# --- report --------------------------------------------------------------------------------------------------------
 absent=$(missing)
 for p in $programs; do have "$p" || absent="$absent $p"; done
 say "setup: R $version, $(r_config CC)$(for p in $needs $likes $programs; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The help pages by task and the vignettes as a site in site/, by package pkgdown; no network is asked for anything.
+# Makes a site of the help pages and vignettes in site/, by package pkgdown, without network access.
 #   bash tools/site.sh [quick]      quick: without running examples and vignettes
 . "$(dirname "$0")/env.sh"
 bash tools/install.sh

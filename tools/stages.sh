@@ -1,5 +1,5 @@
-# Sourced by .ci/run and tools/nightly.sh: runs stages one after another and sums what they counted.
-# A stage that fails does not stop those after it. Status 77 of a stage means that it was skipped.
+# .ci/run and tools/nightly.sh source this file. It runs stages one after another and adds up their numbers of tests.
+# A stage that fails does not stop later stages. Status 77 of a stage means that it was skipped.
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 export CI=${CI:-true}
 if [ -z "${PFDTC_DATA:-}" ] && [ -d ../shared/data ]; then
@@ -11,9 +11,9 @@ table=$(mktemp)
 trap 'rm -f "$counts" "$table"' EXIT
 echo "stage,result,seconds,passed,failed,skipped" >"$table"
 
-deadline=${deadline:-4800} # seconds; a stage that hangs must not take the report with it
+deadline=${deadline:-4800} # seconds; so there is a report even if a stage hangs
 
-# Stages write to files alone, so some may run beside others: (stage one ...; stage two ...) >LOG & ...; wait
+# Stages write only to files, so some may run at the same time: (stage one ...; stage two ...) >LOG & ...; wait
 stage() { # name, command...
     local name=$1 begun=$SECONDS status left=$((deadline - SECONDS)) own
     shift

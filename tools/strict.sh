@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles every file of src/ as strict C11, warnings being errors, with OpenMP and without; by clang too where it is.
+# Compiles every file of src/ as strict C11 with warnings as errors, with OpenMP and without, and by clang if present.
 . "$(dirname "$0")/env.sh"
 cc=$(r_config CC)
 headers=$(r_config --cppflags | sed 's/-I/-isystem /g')
