@@ -1,9 +1,9 @@
 # Represents the likelihood of a fit by a row of a table (response-table.R), and makes the engine's input.
 #
 # A likelihood is list(name, link, approx = "laplace" or "vi", site = the engine's name, theta = the shape parameter,
-# learned = TRUE if theta is learned, df, unit = of f, label, levels = of a factor response, trials = TRUE if a row may
-# have several). It is NULL for Gaussian responses. "Sites" are the responses of the rows of data$x, list(y, size,
-# weight, offset); engine_sites() converts them for the engine.
+# learned = TRUE if theta is learned, df = a given further parameter, unit = of f, label, levels = of a factor response,
+# trials = TRUE if a row may have several). A Gaussian response has NULL. "Sites" are the responses of the rows of
+# data$x, list(y, size, weight, offset).
 
 # Returns the response of a fit: its row of the table with the fit's link functions, shape parameter and transform.
 response_of <- function(fit) as_response(fit$likelihood, fit$transform)
@@ -51,8 +51,8 @@ approximation_words <- list(
 
 # ---- the engine -----------------------------------------------------------------------------------------------------
 
-# Returns the responses `sites` as the engine reads them, with `constant` (the terms of log p without f), `concave`
-# (TRUE if log p is concave in f) and `unit`, that of f.
+# Returns the responses `sites` as the engine reads them, with `constant` (the terms of log p without f), `concave` (is
+# log p concave in f?) and the `unit` of f.
 engine_sites <- function(likelihood, sites, center) {
   response <- as_response(likelihood)
   if (has_labels(response)) { # `center` has the constant mean of each class
@@ -76,14 +76,14 @@ log_constant <- function(likelihood, sites) {
   (sites$weight %||% 1) * constant + numeric(length(sites$y))
 }
 
-# Returns what learning needs of the responses: list(learned, shape, unit, theta_middle) and two functions of the shape
-# parameter theta. at(theta, center) is engine_sites(); slope(theta, engine, e) is the derivative in log theta of the
-# log marginal likelihood with prior, or of the variational bound. e is the engine's result at theta.
+# Returns what learning needs from the responses: list(learned, shape, unit, theta_middle, slope, at). at(theta, center)
+# returns engine_sites() for the shape parameter theta. slope(theta, engine, e) returns the derivative in log theta of
+# Laplace's log marginal likelihood or of the variational bound. `engine` is at()'s result, e the engine's for these.
 response_to_learn <- function(likelihood, sites) {
   with_theta <- function(theta) replace(likelihood, "theta", list(theta))
   response <- as_response(likelihood)
   w <- sites$weight %||% 1
-  sum_up <- function(v) if (is.matrix(v)) colSums(v) else sum(v) # sums for each shape parameter
+  sum_up <- function(v) if (is.matrix(v)) colSums(v) else sum(v) # a sum over rows for each shape parameter
   slope <- function(theta, engine, e) {
     response <- as_response(with_theta(theta))
     slopes <- function(f) {
@@ -103,8 +103,8 @@ response_to_learn <- function(likelihood, sites) {
     at = function(theta, center) engine_sites(with_theta(theta), sites, center)))
 }
 
-# Returns the derivatives theta_slopes() in log theta (response-table.R), a column for each shape parameter, by
-# differences of four points. The error is h^4 / 30 = 3.3e-14 times the fifth derivative, plus rounding.
+# Returns list(l, g, W) like theta_slopes() of response-table.R: derivatives of log p, of its slope and of W in log
+# theta, by differences of four points. Their error is h^4 / 30 = 3.3e-14 times the fifth derivative, plus rounding.
 theta_differences <- function(response, sites, f, h = 1e-3) {
   theta <- response$theta
   sites$weight <- NULL
@@ -122,7 +122,7 @@ theta_differences <- function(response, sites, f, h = 1e-3) {
   lapply(c(l = 1, g = 2, W = 3), function(k) matrix(column(k), length(f)))
 }
 
-# Returns the constant mean at which learning starts; for several classes, the logs of their shares.
+# Returns the constant mean at which learning starts. For several classes, these are the centred logs of their shares.
 center_start <- function(likelihood, sites) {
   w <- sites$weight %||% 1
   response <- as_response(likelihood)
@@ -138,7 +138,7 @@ center_start <- function(likelihood, sites) {
 curvature_range <- function(likelihood, sites, f, e) {
   response <- as_response(likelihood)
   row <- likelihood$row
-  if (!is.null(row$curvature)) { # range by the user's family
+  if (!is.null(row$curvature)) { # argument `curvature` of gp_family()
     return(lapply(row$curvature(f - e, f + e, sites$y), `*`, sites$weight %||% 1))
   }
   if (!is.null(row)) {
@@ -152,9 +152,9 @@ curvature_range <- function(likelihood, sites, f, e) {
   })
 }
 
-# Returns list(lower, upper), the range at each row of the average of W from f to f + t, over |t| <= e. `range` is the
-# range of W itself. If W (or each part of it) has one extreme, the average is extreme at t = -e, 0 or e, or bounded by
-# W at its extreme. If W hardly varies, averages lose digits, and `range` is returned.
+# Returns list(lower, upper), bounds at each row on the averages of W between f and f + t, for all |t| <= e. `range` has
+# the bounds on W itself. If W (or each part of it) has one extreme, the averages are bounded by those at t = -e, 0 and
+# e, and by W at its extreme. If W hardly varies, computed averages lose digits, so the result is `range`.
 average_curvature_range <- function(likelihood, sites, f, e, range) {
   response <- as_response(likelihood)
   wide <- is.finite(e) & range$upper > 1.001 * range$lower
@@ -180,8 +180,8 @@ average_curvature_range <- function(likelihood, sites, f, e, range) {
   list(lower = sharper("lower", pmax), upper = sharper("upper", pmin))
 }
 
-# Returns list(lower, upper), a range of a sum of parts. values(part, turns) returns values of a part, a list of
-# vectors, that include its extremes. `rounding` widens the range.
+# Returns list(lower, upper), bounds on a sum of terms, one for each of the response's `parts` (response-table.R).
+# values(part, turns) returns a list of values of a term that includes its extremes. `rounding` widens the bounds.
 range_of_parts <- function(response, sites, rounding, values) {
   parts <- if (is.null(response$parts)) list(sites) else response$parts(sites)
   turns <- if (!is.null(response$turns)) response$turns(sites)
@@ -193,9 +193,8 @@ range_of_parts <- function(response, sites, rounding, values) {
 
 # ---- averages over f -------------------------------------------------------------------------------------------------
 
-# Returns E h(u, i) for u standard normal and each row i, by the trapezoid rule. Steps are halved until no sum moves by
-# 1e-7. Steps of half a sd suffice for smooth h; prediction limits of nb() with a small theta have a kink in u and need
-# smaller ones.
+# Returns E h(u, i) for u ~ N(0, 1) and each row i, by the trapezoid rule. Steps are halved until no average changes by
+# more than 1e-7. Steps of 0.5 suffice for smooth h, but limit_of_f() for nb() with a small theta has a kink in u.
 average_over_u <- function(rows, h) {
   add <- function(u, rows) Reduce(`+`, lapply(u, function(u) stats::dnorm(u) * h(u, rows)))
   step <- 0.5
@@ -216,7 +215,7 @@ average_over_u <- function(rows, h) {
 }
 
 # Returns P(Y <= t) of counts as in predictive_cdf(): a row for each t, a column for each f ~ N(mu, s^2). All columns
-# share the limits U, whose quantile functions are slow.
+# share the results of limit_of_f(), which is slow.
 cdf_of_wide <- function(response, t, mu, s) {
   known <- list()
   limit <- function(u, rows) {
@@ -228,16 +227,17 @@ cdf_of_wide <- function(response, t, mu, s) {
   matrix(vapply(seq_along(mu), upto, t), length(t))
 }
 
-# Returns the f at which P(Y <= y | f) = pnorm(-u), by a formula of the likelihood if there is one, else by bisection.
+# Returns the f at which P(Y <= y | f) = pnorm(-u), by the likelihood's formula `limit` if it has one, else by
+# bisection.
 limit_of_f <- function(response, y, size, u) {
   if (!is.null(response$limit)) return(response$limit(u, y, size, response$theta, response$link))
   bisect(function(f) response$cdf(y, response$link$inv(f), size, response$theta) > stats::pnorm(-u), 0 * y - 700,
          0 * y + 700)
 }
 
-# Returns list(z, weight), points and weights of an average over q standard normals. For q up to 2 the trapezoid rule
-# has an error below 1e-5 if the sd of log odds is at most `wide_odds`. For larger q, 1,024 points of a lattice (by
-# roots of primes) and their mirror images are used, with the error measured in bench/classes-average.R.
+# Returns list(z, weight), points and weights of an average over q independent standard normals. For q up to 2 they are
+# those of the trapezoid rule, with an error below 1e-5 if the sd of log odds is at most `wide_odds`. For larger q, they
+# are points of a lattice (multiples of roots of primes) and their mirror images (error: bench/classes-average.R).
 normal_rule <- function(q, step = 0.3, unit = seq_len(class_draws)) {
   if (q <= 2L) {
     z <- as.matrix(expand.grid(rep(list(seq(-6.6, 6.6, by = step)), q)))
@@ -274,15 +274,15 @@ class_moments <- function(f, step = 0.3, ...) {
   list(mean = mean, sd = sqrt(pmax(square - mean^2, 0)))
 }
 
-# Returns for each row the largest sd of the log odds between two classes, if there are two or three (q + 1).
+# Returns for each row the largest sd of the log odds between two of the q + 1 classes, for q = 1 or 2.
 widest_odds <- function(var, q) {
   sqrt(pmax(if (q == 1L) var[, 1L] else pmax(var[, 1L], var[, 4L], var[, 1L] + var[, 4L] - 2 * var[, 2L]), 0))
 }
 
 # Returns list(mean, square): the averages of the probabilities of two or three classes, and of their squares, for log
 # odds against the first class with distribution N(mean, S). The trapezoid rule goes along b, the log odds with the
-# largest variance, in steps of at most 4 `step`. Given b, a logistic function is averaged. The integrand is smooth,
-# because other log odds have derivatives between 0 and 1 in b.
+# largest variance, in steps of at most 4 `step`. Given b, logistic_moments() averages over the third class. The result
+# is smooth in b, because the regressions of other log odds on b have slopes between 0 and 1.
 wide_moments <- function(mean, S, step) {
   q <- length(mean)
   D <- rbind(0, diag(q))
@@ -315,8 +315,8 @@ wide_moments <- function(mean, S, step) {
   out
 }
 
-# Returns the averages of plogis(f) and of its square over f ~ N(mean, sd^2). For sd > 4 the sum is over the derivative
-# of plogis, in steps of 1 (error 3e-9); the square is p - p (1 - p).
+# Returns the averages of p = plogis(f) and of its square over f ~ N(mean, sd^2). For sd > 4, integration by parts gives
+# sums with the derivative p (1 - p) in steps of 1 (error 3e-9), and p^2 = p - p (1 - p).
 logistic_moments <- function(mean, sd) {
   if (sd <= 4) {
     return(list(mean = normal_average(stats::plogis, mean, sd),
@@ -330,8 +330,8 @@ logistic_moments <- function(mean, sd) {
   list(mean = first, square = first - slope)
 }
 
-# Returns the lower Cholesky factors of covariance matrices of q rows. Each matrix is a row of `var`, and each factor a
-# row of the result. A pivot that rounding makes negative counts as 0.
+# Returns the lower Cholesky factors of q x q covariance matrices. Each matrix is a row of `var`, and each factor a row
+# of the result. A pivot that rounding makes negative counts as 0.
 row_choleskys <- function(var, q) {
   at <- function(i, j) i + q * (j - 1L)
   for (j in seq_len(q)) {

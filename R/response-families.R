@@ -6,7 +6,7 @@
 #
 #   p(y | f) = F((U - f) / s) - F((L - f) / s),   or F'((L - f) / s) / s if L = U.
 #
-# Log-concave F' makes log p concave in f.
+# A log-concave F' makes log p concave in f.
 
 # Returns a family object, such as users give to pfdtc().
 new_family <- function(family, link, ...) structure(list(family = family, link = link, ...), class = "pfdtc_family")
@@ -18,10 +18,9 @@ with_defaults <- function(row) {
   c(row, defaults[setdiff(names(defaults), names(row))])
 }
 
-# Each entry is a distribution of the noise e: cdf, quantile, variance, `ratio` (what is proportional to e^(-f / s):
-# "hazard" or "odds"), growth(s) = E e^(s e), and best(L, U, s), the f that makes [L, U] most likely. `parts` splits W
-# of an interval into terms with one extreme each, at `turns`. `bend` is half of the largest |F''| if F is not
-# symmetric.
+# Each entry is a distribution of the noise e. Besides its cdf, quantile and variance it has growth(s) = E e^(s e);
+# best(L, U, s), the f that makes [L, U] most likely; `ratio`, the name of what e^(-f / s) multiplies (hazard or odds);
+# parts(sites) and turns(sites) as in response-table.R; `bend`, half of the largest |F''|, if F is not symmetric.
 noises <- list(
   logistic = list(
     cdf = stats::plogis, quantile = stats::qlogis, variance = pi^2 / 3, ratio = "odds ratio",
@@ -46,21 +45,21 @@ noises <- list(
     parts = function(sites) gumbel_parts(sites),
     turns = function(sites) list(gumbel_parts(sites)[[2L]]$size - sites$shape[2L] * log(gumbel_turn))))
 
-# Splits W (minus the second derivative of log p) of an interval [L, U] with Gumbel noise into two terms with one
-# extreme each. One is W for a response censored at L. The other is h (w + h - 1) / s^2, where h = w / (e^w - 1), w =
-# e^((U' - f) / s) and e^(U' / s) = e^(U / s) - e^(L / s). It is largest at w = gumbel_turn.
+# Splits W (minus the second derivative of log p) of an interval [L, U] with Gumbel noise into two terms. One is W of a
+# response known to be above L, and monotone in f. The other is h (w + h - 1) / s^2, where h = w / (e^w - 1), w =
+# e^((U' - f) / s) and e^(U' / s) = e^(U / s) - e^(L / s). This term is largest at w = gumbel_turn.
 gumbel_turn <- 1.8604709451
 
 gumbel_parts <- function(sites) {
   s <- sites$shape[2L]
   L <- sites$y
   U <- ifelse(L == sites$size, Inf, sites$size + s * log(-expm1(-(sites$size - L) / s)))
-  above <- replace(sites, "size", list(Inf + 0 * seq_along(U))) # serves exact responses, too
+  above <- replace(sites, "size", list(Inf + 0 * seq_along(U))) # an observed response (L = U) has the same W
   list(above, replace(sites, c("y", "size"), list(-Inf + 0 * seq_along(L), U)))
 }
 
-# Returns a row of the table of likelihoods. link(mean) is f, up(y, theta) is T(y) (for a class, its upper end), down(t,
-# theta) is the response with T(y) = t, and ends(sites, theta) is list(L, U, scale).
+# Returns a row of the table of likelihoods for responses y with T(y) = f + scale e. link(mean) returns f, up(y, theta)
+# T(y) (of a class: its upper cut point), down(t, theta) the y with T(y) = t, and ends(sites, theta) list(L, U, scale).
 interval_row <- function(noise, name, link, up, down, ends, ...) {
   e <- noises[[noise]]
   engine <- function(sites, theta) {
@@ -78,7 +77,8 @@ interval_row <- function(noise, name, link, up, down, ends, ...) {
 
 # ---- ordered classes ------------------------------------------------------------------------------------------------
 
-# Returns the cuts between K classes on the scale of f. The first is 0, because f has a mean; theta has their distances.
+# Returns the ends of the intervals of K classes on the scale of f. The first finite one is 0, because f has a constant
+# mean, and theta has the distances to the next ones.
 cut_points <- function(theta) c(-Inf, 0, cumsum(theta), Inf)
 
 ordinal_row <- function(noise, link) {
@@ -99,7 +99,7 @@ ordinal_row <- function(noise, link) {
     expected = function(f, theta) 1 + Reduce(`+`, lapply(c(0, cumsum(theta)), function(c) 1 - e$cdf(c - f))))
 }
 
-# Returns the weighted number of rows of each class plus 1/2, so that none is 0.
+# Returns the weighted number of rows of each class, plus 1/2 so that none is 0.
 counts_of_classes <- function(y, w, K) vapply(seq_len(K), function(k) sum(w * (y == k)), 0) + 0.5
 
 cuts_of_shares <- function(noise, sites, w, K) {
@@ -141,8 +141,8 @@ tobit_row <- interval_row(
   start = function(sites, w) middle_of_ends(sites$y, sites$size, sites$offset),
   variance = function(mean, sd, size, theta) theta^2 + 0 * mean)
 
-# Returns the median over the responses, minus their offsets: of the middle of each interval, or of its finite end if
-# the other is infinite. Returns 0 if no end is finite.
+# Returns the median of known_numbers() minus offsets, or 0 if no end is finite. A known number is the middle of an
+# interval, or its finite end if the other end is infinite.
 middle_of_ends <- function(L, U, offset) {
   known <- known_numbers(L, U) - offset
   if (all(is.na(known))) 0 else stats::median(known, na.rm = TRUE)
@@ -152,7 +152,7 @@ known_numbers <- function(L, U) {
   ifelse(is.finite(L) & is.finite(U), (L + U) / 2, ifelse(is.finite(L), L, ifelse(is.finite(U), U, NA)))
 }
 
-# Returns TRUE if responses are known up to an interval, whose upper end is in sites$size.
+# Returns TRUE for times and censored numbers, which are known to be between sites$y and sites$size.
 has_ends <- function(response) response$reads %in% c("times", "censored")
 
 # Returns the shape parameters in words.
@@ -320,7 +320,7 @@ expression_of <- function(given, argument, names) {
   e
 }
 
-# Returns the call of the sum of some terms.
+# Returns the sum of the terms as a call.
 sum_of_terms <- function(terms) Reduce(function(a, b) call("+", a, b), terms)
 
 # Returns the terms of a sum, each with its sign.
@@ -339,7 +339,7 @@ terms_of_sum <- function(e) {
 program_steps <- c(number = 0, f = 1, y = 2, "+" = 3, "-" = 4, "*" = 5, "/" = 6, "^" = 7, negate = 8, exp = 9, log = 10,
                    sqrt = 11, log1p = 12, expm1 = 13, sin = 14, cos = 15, pnorm = 16, dnorm = 17)
 
-# Returns the program that evaluates an expression, as numbers: operations and constants. `values` are parameters.
+# Returns the program that evaluates an expression, as numbers: operations and constants. `values` has its parameters.
 program_of <- function(e, values) {
   if (!any(c("f", "y") %in% all.vars(e))) {
     return(c(program_steps[["number"]], as.double(eval(e, values, asNamespace("stats")))))
@@ -368,13 +368,13 @@ engine_programs <- function(programs, values) {
 
 # ---- checks --------------------------------------------------------------------------------------------------------
 
-# Stops if the likelihood is a user's expression, which does not give the distribution function of a response.
+# Stops for a family by gp_family(), which has no distribution function of the response.
 check_distribution <- function(fit, argument = "fit") {
   if (is.null(fit$likelihood$row)) return(invisible())
   abort_input(argument, "has a family by gp_family(), whose distribution function is unknown")
 }
 
-# Returns a sentence on what certificates take from the user's gp_family() without proof, or NULL for other families.
+# Returns a sentence on what certificates assume about a family by gp_family() without proof, NULL for other families.
 stated_claims <- function(likelihood) {
   row <- likelihood$row
   if (is.null(row)) return(NULL)

@@ -1,24 +1,24 @@
-# Defines responses that are positive: Tweedie's numbers (which may be 0), counts above 0, and classes.
+# Defines the families tweedie() (numbers of at least 0), truncated_poisson() (counts above 0) and multinomial().
 
 log_of_mean <- function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / sum(w + 0 * sites$y))
 
-# Larger counts are approximated, because R's quantile functions are slow or missing: a Poisson count by y + sqrt(y) u
-# with normal u, a negative binomial count by its rate times Gamma(theta) / theta.
+# Larger counts are approximated, because R's quantile functions are slow or fail: a Poisson count of mean m by m +
+# sqrt(m) u with u ~ N(0, 1), a negative binomial count by m G / theta with G ~ Gamma(theta).
 large_count <- 1e9
 
 # ---- Tweedie --------------------------------------------------------------------------------------------------------
 
-# Returns the parameters of Tweedie's response, the sum of a Poisson number (of this `rate`) of gamma variables (of this
-# `size` and `scale`). Its mean is e^f, its variance phi mean^p, 1 < p < 2. theta = c(phi, odds), odds = (p - 1) / (2 -
-# p).
+# Returns list(phi, p, size, rate, scale) of Tweedie's response: the sum of N gamma variables with shape parameter
+# `size` and this `scale`, N ~ Poisson(rate). Its mean is e^f, its variance phi mean^p, 1 < p < 2, and theta = c(phi,
+# odds), odds = (p - 1) / (2 - p).
 tweedie_parts <- function(theta, mean = 1) {
   p <- 1 + theta[2L] / (1 + theta[2L])
   list(phi = theta[1L], p = p, size = (2 - p) / (p - 1), rate = mean^(2 - p) / (theta[1L] * (2 - p)),
        scale = theta[1L] * (p - 1) * mean^(p - 1))
 }
 
-# Returns list(n, by): for each row, whole numbers n around the `middle` of a sum over n whose terms decrease like a
-# normal density with this sd. If the sd is large, only every `by`-th term is used, as in the trapezoid rule.
+# Returns list(n, by): the terms n to use, in a row for each sum over n = 1, 2, ... The terms of a sum are like a normal
+# density with this `middle` and `sd`. If sd is large, n has only every `by`-th term, as in the trapezoid rule.
 terms_around <- function(middle, sd) {
   far <- middle > 8 * sd + 5
   by <- ifelse(far, pmax(1, floor(sd / 1.5)), 1)
@@ -26,7 +26,7 @@ terms_around <- function(middle, sd) {
   list(n = from + outer(by, 0:ceiling(max((middle + 8 * sd + 14 - from) / by))), by = by)
 }
 
-# Returns the terms of log p without f and their derivatives in log theta, by the series of Dunn and Smyth (2005).
+# Returns columns: the terms of log p without f, and their derivatives in log phi and log odds (Dunn and Smyth 2005).
 tweedie_series <- function(theta, y) {
   of <- tweedie_parts(theta)
   a <- of$size
@@ -41,14 +41,14 @@ tweedie_series <- function(theta, y) {
   each <- n * (a * (log_y - log(p - 1)) - (1 + a) * log(of$phi) - log(2 - p)) - lgamma(n + 1) - lgamma(n * a)
   value <- log_row_sums(each)
   share <- exp(each - value)
-  # Compute the derivative of the log series in p. a = (2 - p) / (p - 1) has the derivative a' = -1 / (p - 1)^2.
+  # `slope` has the derivatives of `each` in p, where a = (2 - p) / (p - 1) has the derivative -1 / (p - 1)^2.
   slope <- n * ((log(p - 1) - log_y + log(of$phi) + digamma(n * a)) / (p - 1)^2 - a / (p - 1) + 1 / (2 - p))
   out[some, ] <- c(value + log(sum$by) - log_y, -(1 + a) * rowSums(share * n),
                    rowSums(share * slope) * (p - 1) * (2 - p))
   out
 }
 
-# Returns P(Y <= y) given f. Sums of very many gamma variables are normal.
+# Returns P(Y <= y | f). Above a rate of 1e12, Y is nearly normal.
 tweedie_given <- function(theta, y, f) {
   at <- tweedie_parts(theta, exp(f))
   few <- pmin(at$rate, 1e12)
@@ -59,8 +59,8 @@ tweedie_given <- function(theta, y, f) {
   ifelse(at$rate > few, stats::pnorm((y * exp(-f) - 1) / sqrt(at$phi * exp((at$p - 2) * f))), pmin(out, 1))
 }
 
-# Returns P(Y <= y) averaged over f ~ N(mu, s^2). The trapezoid rule has steps below the width of P(Y <= y | f). For a
-# large s or small width it sums as in predictive_cdf() over U, the f at which P(Y <= y | f) = pnorm(-u).
+# Returns P(Y <= y) averaged over f ~ N(mu, s^2). The steps of the trapezoid rule are below the `width` (in sds of f)
+# within which P(Y <= y | f) falls. If s is large or the width small, the rule is applied to U(u) of predictive_cdf().
 tweedie_cdf <- function(theta, y, mu, s) {
   if (!length(mu)) return(mu)
   y <- rep_len(y, length(mu))
@@ -71,7 +71,7 @@ tweedie_cdf <- function(theta, y, mu, s) {
     Reduce(`+`, lapply(grid, function(u) stats::dnorm(u) * h(u))) / sum(stats::dnorm(grid))
   }
   width <- sqrt(theta[1L] * pmax(pmin(y, exp(mu + 6 * s)), 1e-300)^(tweedie_parts(theta)$p - 2)) / s
-  wide <- s > 16 | 0.8 * width < 0.03 # which would need many steps
+  wide <- s > 16 | 0.8 * width < 0.03 # steps in f would be many
   out <- mu
   if (any(wide)) {
     limit <- function(u) {
@@ -87,8 +87,8 @@ tweedie_cdf <- function(theta, y, mu, s) {
   out
 }
 
-# Returns the p-quantile after averaging over f: 0, or a root in log y by false position (Illinois algorithm). It is at
-# most the largest number.
+# Returns the p-quantile of the response, averaged over f ~ N(mu, s^2). It is 0, or the root of tweedie_cdf() in log y
+# by false position (Illinois algorithm), and at most the largest double.
 tweedie_quantile <- function(theta, p, mu, s) {
   p <- rep_len(p, length(mu))
   open <- which(p > tweedie_cdf(theta, 0 * mu, mu, s))
@@ -108,8 +108,8 @@ tweedie_quantile <- function(theta, p, mu, s) {
   b <- end(1)
   at_a <- beyond(a)
   at_b <- beyond(b)
-  b <- ifelse(at_a >= 0, a, b) # too small for a number
-  a <- ifelse(at_b < 0, b, a) # too large
+  b <- ifelse(at_a >= 0, a, b) # the root is below the smallest double
+  a <- ifelse(at_b < 0, b, a) # the root is above the largest double
   at_a <- pmin(at_a, -1e-300)
   at_b <- pmax(at_b, 1e-300)
   for (i in 1:60) {
@@ -135,7 +135,7 @@ tweedie_row <- list(
     c(1, (p - 1) * (2 - p) / p)
   },
   known = function(odds) paste("power", format(tweedie_parts(c(1, odds))$p)),
-  middle = function(sites, w, levels) { # follows from the moments for p = 1.5
+  middle = function(sites, w, levels) { # phi by the moments of y for p = 1.5, and odds 1
     mean <- sum(w * sites$y) / sum(w + 0 * sites$y)
     c(max(sum(w * (sites$y - mean)^2) / sum(w + 0 * sites$y), 1e-6 * mean^2) / mean^1.5, 1)
   },
@@ -164,7 +164,7 @@ tweedie_row <- list(
     of <- tweedie_parts(theta, mean)
     of$scale * stats::rgamma(length(mean), stats::rpois(length(mean), of$rate) * of$size)
   },
-  variance = function(mean, sd, size, theta) { # for a log-normal mean
+  variance = function(mean, sd, size, theta) { # averaged over a log-normal mean
     of <- tweedie_parts(theta)
     of$phi * mean^of$p * (1 + sd^2 / mean^2)^(of$p * (of$p - 1) / 2)
   },
@@ -188,8 +188,8 @@ tweedie <- function(p = NULL, phi = NULL) {
 
 # ---- counts above 0 -------------------------------------------------------------------------------------------------
 
-# Returns the mean m / (1 - e^-m), m = e^f, of a Poisson count that is not 0. rate_of() below is the inverse, by
-# Newton's method in log m: the log mean has the derivative 1 - m / (e^m - 1).
+# Returns the mean m / (1 - e^-m), m = e^f, of a Poisson count that is not 0. rate_of() returns m for a mean, by
+# Newton's method in log m: the log mean has the derivative 1 - m / (e^m - 1) in log m.
 mean_above_0 <- function(f) {
   m <- exp(f)
   ifelse(m < 1e-12, 1 + m / 2, m / -expm1(-m))
@@ -232,9 +232,9 @@ truncated_row <- list(
 #' @export
 truncated_poisson <- function() new_family("truncated_poisson", "log")
 
-# Defines multinomial(), for responses that are one of K unordered classes. Distributions of f at n rows are in log odds
-# of the later classes against the first: list(mean [n, K - 1], var [n, (K - 1)^2]), covariance matrices column by
-# column.
+# Defines multinomial(), for responses that are one of K unordered classes. A distribution of f at n rows is that of the
+# log odds of classes 2 to K against class 1: list(mean [n, K - 1], var [n, (K - 1)^2]). Each row of var is a covariance
+# matrix, column by column.
 
 #' Model responses with several classes, ordered or not
 #'
@@ -274,7 +274,7 @@ has_labels <- function(response) response$reads == "labels"
 
 # ---- responses ------------------------------------------------------------------------------------------------------
 
-# Returns list(y, levels), with the number of each row's class in y.
+# Returns list(y, levels): the number of each row's class, and the names of the classes.
 read_labels <- function(response, argument, n, ordered) {
   refuse_if(ordered && !is.ordered(response), argument,
             if (is.factor(response)) "a factor without an order" else describe(response), "an ordered factor",
@@ -315,8 +315,8 @@ take_rows_of <- function(v, rows) {
   if (is.list(v)) lapply(v, take_rows_of, rows) else v[rows]
 }
 
-# Converts the distribution of contrasts of classes to that of log odds against the first class, which are D times the
-# contrasts: the covariances are D V D'.
+# Converts the distribution of contrasts of classes to that of log odds against the first class. The log odds are D
+# times the contrasts plus differences of the constant means `center`, and their covariance is D V D'.
 as_log_odds <- function(at, center) {
   n <- nrow(at$mean)
   q <- ncol(at$mean)
@@ -336,7 +336,7 @@ softmax_of <- function(odds) {
 }
 
 # Returns list(value, slope): log(p_k / (1 - p_k)) of class k, and its derivatives in f of all classes (columns): 1 for
-# class k, and -p_j / (1 - p_k) for class j. It avoids 1 - p_k, which rounds to 0 if the class is nearly certain.
+# class k, and -p_j / (1 - p_k) for class j. The code avoids 1 - p_k, which rounds to 0 if class k is nearly certain.
 log_odds_of_class <- function(odds, k) {
   f <- cbind(numeric(nrow(odds)), odds)
   others <- f[, -k, drop = FALSE]
@@ -347,8 +347,8 @@ log_odds_of_class <- function(odds, k) {
   list(value = f[, k] - others[top] + log(share[top]), slope = slope)
 }
 
-# Returns list(lwr, upr), ends of an interval for log odds. Their means are between odds[[1]] and odds[[2]], and show()
-# converts the ends.
+# Returns list(lwr, upr), ends of credible intervals for log odds that are normal with this sd and a mean between
+# odds[[1]] and odds[[2]]. show() converts the ends from log odds.
 ends_of_odds <- function(odds, sd, level, show) {
   half <- stats::qnorm((1 + level) / 2) * sd
   list(lwr = show(odds[[1L]] - half), upr = show(odds[[2L]] + half))

@@ -119,8 +119,8 @@ as_likelihood <- function(family, approx = "laplace") {
 
 # ---- responses ------------------------------------------------------------------------------------------------------
 
-# Returns list(response, y, size, weight, levels): the response as used for residuals (a share of successes), numbers y
-# of successes or counts, trials `size`, and weights of log likelihoods. `size` and `weight` are NULL if all are 1.
+# Returns list(response, y, size, weight, levels): `response` for residuals (successes as shares); y, the numbers,
+# counts, successes, classes or lower ends; `size`, the trials or upper ends. NULL `size` and `weight` stand for 1.
 read_response <- function(likelihood, response, weights, argument, n) {
   row <- response_row(likelihood)
   numbers <- function(want, ok) list(y = read_numbers(response, argument, n, ok, want))
@@ -154,7 +154,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
   out
 }
 
-# Returns the response of new rows. Stops if they have a class that is not in the fit.
+# Returns the response of new rows: two classes as 0 and 1, more as a factor. Stops at classes that the fit lacks.
 known_classes <- function(fit, response) {
   levels <- response_of(fit)$levels
   labels <- has_labels(response_of(fit))
@@ -210,7 +210,7 @@ read_numbers <- function(response, argument, n, ok, want) {
   y
 }
 
-# Returns list(y, size, weight, levels) of a binomial response. `size` has numbers of trials, or is NULL if all are 1.
+# Returns list(y, size, weight, levels) of a binomial response: successes y in `size` trials (NULL: 1 in each row).
 read_binomial <- function(response, weights, argument, n) {
   if (length(dim(response)) == 2L && ncol(response) == 2L) {
     pairs <- check_matrix(response, argument)
@@ -244,7 +244,7 @@ read_binomial <- function(response, weights, argument, n) {
   list(y = successes, size = weights, weight = NULL)
 }
 
-# Adds data$sites, the responses of rows of positive weight. `read` is the result of read_response() for all rows.
+# Adds to `data` the offset, the levels, and the sites of rows of positive weight. `read` comes from read_response().
 with_sites <- function(data, read, offset) {
   used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
   of <- function(v) if (!is.null(v)) unname(v[used])
@@ -258,17 +258,17 @@ with_sites <- function(data, read, offset) {
 
 take_sites <- function(sites, rows) lapply(sites, function(v) if (!is.null(v)) v[rows])
 
-# Chooses the family if the user gives none: Gaussian for numbers, classes for factors, text and logicals, and times for
-# a survival::Surv() object.
+# Chooses the family if the user gives none: Gaussian for numbers, one for classes for factors, text and logicals, and
+# one for times for a survival::Surv() object.
 
-# Returns list(likelihood) as given. If it is "by response", returns list(family, likelihood) according to the response.
+# Returns list(likelihood) as given. If `likelihood` is "by response", the response determines list(family, likelihood).
 settle_family <- function(likelihood, response, name) {
   if (!identical(likelihood, "by response")) return(list(likelihood = likelihood))
   family <- family_of_response(response, name)
   list(family = family, likelihood = as_likelihood(if (identical(family, "times")) weibull() else family))
 }
 
-# Returns the family for a response: NULL for numbers, and "times" if fits have to choose between families of times.
+# Returns the family for a response: NULL for numbers, "times" for a Surv object, whose family best_of_times() chooses.
 family_of_response <- function(response, name) {
   told <- function(family, call, what) {
     numbers <- length(levels) > 2L && is.character(response) && !anyNA(suppressWarnings(as.numeric(levels)))
@@ -280,7 +280,7 @@ family_of_response <- function(response, name) {
   if (!is.factor(response) && !is.character(response) && !is.logical(response)) return(NULL)
   if (!is.null(dim(response))) return(NULL)
   levels <- if (is.factor(response)) levels(response) else sort(unique(as.character(response)))
-  if (length(levels) > max(2, length(response) / 2)) return(NULL) # an error follows elsewhere: these are no classes
+  if (length(levels) > max(2, length(response) / 2)) return(NULL) # too many for classes: an error follows elsewhere
   classes <- sprintf("%d classes", length(levels))
   refuse_if(length(levels) < 2L, name, sprintf("has a single class, %s", list_quoted(levels, "\"")),
             hint = "Classes need two different values.")
@@ -338,7 +338,7 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
     within <- function(v, range) v >= range$lower - 1e-8 * (1 + abs(v)) & v <= range$upper + 1e-8 * (1 + abs(v))
     within(there[3L, ], range) & (!response$concave | within((now[2L, ] - there[2L, ]) / (t * e), averages))
   }))
-  weight <- function() { # gives the same name to `weight` and its program
+  weight <- function() { # returns the user's weights, because all programs become that of the weight
     sites$shape[3:6] <- sites$shape[7L]
     native_likelihood(sites, grid$f)[1L, ]
   }
@@ -367,7 +367,7 @@ print.pfdtc_family_check <- function(x, ...) {
   invisible(x)
 }
 
-# Stops if a property that a user's family states (such as concavity) does not hold at up to 40 responses.
+# Stops if a property that a user's family states (such as concavity) fails at one of up to 40 distinct responses.
 check_own_family <- function(likelihood, y) {
   if (is.null(likelihood$row)) return(invisible())
   y <- unique(y)

@@ -28,17 +28,17 @@
 #   averaged                              list(cdf, quantile, log_density) if averages over f have their own form
 #   zeros, from          TRUE if positive numbers may be 0; the smallest count, if it is not 0
 #   shown(theta), known(df)               the shape parameters as users see them; words for given ones
-#   ratio(theta)         the power of e^f that is a ratio between rows, named by the quantity (by default by the link)
-#   turns(sites), parts(sites)            the f where W has extremes; sites whose W add up and have only these extremes
+#   ratio(theta)         c(name = power): e^(power f) is a ratio of this name between rows; the default is by the link
+#   turns(sites), parts(sites)            the f where W has extremes; sites whose W have only these and add up to W
 #
-# theta is c(shape parameter, degrees of freedom). `mean` is for one trial; y counts the successes in `size` trials.
+# theta is c(shape parameter, given parameter such as df). `mean` is for one trial, y has successes in `size` trials.
 # Unordered classes ("labels") have K - 1 latent functions and none of the functions of a mean, see response-positive.R.
 
 # ---- links ----------------------------------------------------------------------------------------------------------
 
 # Each link has fun and its inverse inv. moments(mean, var) returns mean and sd of inv(f) for f ~ N(mean, var); the
-# default is quadrature. `error` is their relative error (absolute if the mean is bounded). start(sites, w) is a
-# constant f to begin with. pair(p, rest) is the link from p and rest = 1 - p, accurate near p = 1.
+# default is quadrature. `error` is the relative error of moments (absolute if inv is bounded). start(sites, w) returns
+# a constant f to start from. pair(p, rest) returns fun(p), accurate near p = 1, from p and rest = 1 - p.
 identity_link <- list(
   fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
   moments = function(mean, var) list(mean = mean, sd = sqrt(var)))
@@ -104,9 +104,9 @@ normal_average <- function(h, mean, sd) {
   out
 }
 
-# Returns E h(f) for f ~ N(mean, sd^2), also for large sd. In that case the sum goes over a grid of t, with term(t,
-# (mean - t) / sd, sd). The term is h(t) with a normal density, or the derivative of h with a normal probability (by
-# parts).
+# Returns E h(f) for f ~ N(mean, sd^2). If sd > 4, it is the sum of term(t, (mean - t) / sd, sd) over a grid of t. A
+# term is the step of the grid times h(t) times a normal density, or (integration by parts) times the derivative of h
+# times a normal probability.
 average_of <- function(h, mean, sd, grid, term) {
   wide <- which(sd > 4)
   narrow <- setdiff(seq_along(mean), wide)
@@ -130,7 +130,7 @@ binomial_row <- list(
   draw = function(mean, size, theta) stats::rbinom(length(mean), size, mean),
   variance = function(mean, sd, size, theta) (mean * (1 - mean) - sd^2) / size,
   deviance = function(y, mean, size, theta) stats::binomial()$dev.resids(y, mean, size),
-  limit = function(u, y, size, theta, link) { # the link at a draw of Beta(y + 1, size - y)
+  limit = function(u, y, size, theta, link) { # the link of a quantile of Beta(y + 1, size - y)
     q <- beta_quantiles(stats::pnorm(u), pmin(y, large_count) + 1, size - pmin(y, large_count))
     link$pair(q$p, q$rest)
   },
@@ -155,15 +155,15 @@ poisson_row <- list(
   draw = function(mean, size, theta) stats::rpois(length(mean), mean),
   variance = function(mean, sd, size, theta) mean,
   deviance = function(y, mean, size, theta) stats::poisson()$dev.resids(y, mean, 1 + 0 * y),
-  limit = function(u, y, size, theta, link) { # log of Gamma(y + 1)
+  limit = function(u, y, size, theta, link) { # the log of a quantile of Gamma(y + 1)
     ifelse(y > large_count, log(y) + u / sqrt(y), log(stats::qgamma(stats::pnorm(u), pmin(y, large_count) + 1)))
   })
 
-# The engine has the mean theta e^f, so log theta is subtracted from its f.
+# In the engine the mean is theta e^f, so log theta is subtracted from the offset.
 nb_row <- list(
   name = "nb", label = "negative binomial", call = "nb()", links = "log", reads = "counts", discrete = TRUE,
   site = "nb", shape = "theta", middle = 1,
-  # Compute log Gamma(y + theta) / (Gamma(theta) y!) by lbeta(), because its terms may be far larger than the result.
+  # The log of Gamma(y + theta) / (Gamma(theta) y!) by lbeta(): each lgamma() may be far larger than the result.
   constant = function(y, size, theta) ifelse(y > 0, -lbeta(pmax(y, 1), theta) - log(pmax(y, 1)), 0),
   # Derivatives in log theta: that of n = y + theta is theta, and that of the engine's f is -1. p is plogis(f).
   theta_slopes = function(theta, y, f) {
@@ -186,7 +186,7 @@ nb_row <- list(
   deviance = function(y, mean, size, theta) {
     2 * (ifelse(y > 0, y * log(y / mean), 0) - (y + theta) * log((y + theta) / (mean + theta)))
   },
-  limit = function(u, y, size, theta, link) { # log(theta B / (1 - B)), B from Beta(y + 1, theta)
+  limit = function(u, y, size, theta, link) { # log(theta B / (1 - B)), where B is a quantile of Beta(y + 1, theta)
     p <- stats::pnorm(u)
     q <- beta_quantiles(p, pmin(y, large_count) + 1, theta)
     beyond <- log(y) + log(theta) - log(stats::qgamma(p, theta, lower.tail = FALSE))
@@ -216,7 +216,7 @@ gamma_row <- list(
 student_row <- list(
   name = "student", label = "Student-t", call = "student()", links = "identity", reads = "numbers", concave = FALSE,
   site = "student", shape = "sigma", middle = 0.5, known = function(df) paste(format(df), "degrees of freedom"),
-  least = function(sites) min(smallest_step(sites$y), spread_of(sites$y)) / sqrt(12), # the rounding of y
+  least = function(sites) min(smallest_step(sites$y), spread_of(sites$y)) / sqrt(12), # the sd of rounding of y
   constant = function(y, size, theta) {
     df <- theta[2L]
     lgamma((df + 1) / 2) - lgamma(df / 2) - log(df * pi) / 2 - log(theta[1L])
@@ -269,15 +269,15 @@ response_row <- function(likelihood) {
   likelihood$row %||% response_rows[[likelihood$name %||% "gaussian"]]
 }
 
-# Returns list(p, rest): the p-quantile of Beta(a, b), and 1 minus it, accurate near 1, without R's warnings.
+# Returns list(p, rest): the p-quantile of Beta(a, b), and 1 minus this quantile without loss of digits.
 beta_quantiles <- function(p, a, b) {
   suppressWarnings(list(p = stats::qbeta(p, a, b), rest = stats::qbeta(p, b, a, lower.tail = FALSE)))
 }
 
 # ---- Student's t as a mixture of normals ----------------------------------------------------------------------------
 
-# Returns a grid for Student's t as a mixture of normals: its variance is s^2 / q, with q from Gamma(df / 2, df / 2). In
-# log q, the integrand decreases fast on both sides, so the trapezoid rule is accurate.
+# Returns a grid for Student's t as a mixture of normals with variance s^2 / q, q ~ Gamma(df / 2, df / 2). The integrand
+# decreases fast on both sides of its maximum in log q, so the trapezoid rule is accurate.
 student_grid <- function(df) {
   step <- min(0.1, sqrt(2 / df) / 4)
   grid <- seq(-80 / df - 2, 6, by = step)
@@ -304,7 +304,7 @@ student_mixture <- function(theta, distance, v, normal) {
 }
 
 # Returns the p-quantile (p >= 1/2) of a mixture of normals with mean 0, by Newton steps from a smaller x. The cdf is
-# concave above 0, so steps never go too far. average(x, normal) averages pnorm() or dnorm() over the mixture.
+# concave above 0, so no step passes the quantile. average(x, normal) averages pnorm() or dnorm() over the mixture.
 concave_quantile <- function(p, x, average) {
   for (i in 1:100) {
     step <- (p - average(x, stats::pnorm)) / average(x, stats::dnorm)

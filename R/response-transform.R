@@ -8,8 +8,7 @@
 # `ends` has T of the smallest and the largest training response. `found` is TRUE if the fit chose the transform.
 # `wider` corrects sds, see moments_of_response(). For lambda between 0 and 2, T maps all numbers onto all numbers.
 #
-# The noise of T(y) is normal or has heavy tails (at the end).
-
+# The noise of T(y) is normal or has heavy tails (see the end of this file).
 transforms <- c("log", "yeojohnson")
 
 transform_label <- function(transform) {
@@ -59,9 +58,8 @@ one_row_hint <- paste("A model of one row must be given in full: kernel = kernel
                       "hyper = \"fixed\" and, for a Gaussian response, noise = 1 and scale = FALSE.")
 
 # Returns centre, scale and sd of the response r. The sd is sqrt(sum w (r - mean)^2 / sum w * n/(n - 1)), which is
-# unchanged if all weights are multiplied by a number. `size` is the largest number from which r was computed;
-# differences of its rounding error count as none. `known` is list(n, mean, sd, range) instead of r, if the rows come in
-# blocks.
+# unchanged if all weights are multiplied by a number. `size` is the largest absolute number from which r was computed:
+# a range of r within its rounding error counts as 0. If rows come in blocks, `known` is list(n, mean, sd, range) of r.
 response_unit <- function(r, w, size, center, scale, name, known = NULL) {
   if (is.null(known)) {
     n <- length(r)
@@ -107,11 +105,11 @@ untransformed <- function(transform, z) {
   transform$centre + transform$unit * ifelse(z >= 0, expm1(up), -expm1(down))
 }
 
-# Returns TRUE if T^-1 is convex, FALSE if it is concave. Means and sds of y may be dominated by values far beyond all
-# responses. If the fit chose the transform, y is therefore cut on the convex side: at the outermost response, or a
-# number of sds from the mean of T(y) if that is further. The number is sure_sds for the mean of y, and 0 for its sd; it
-# is larger if the sd of T(y) exceeds the range of all T(y). The sd is the root mean squared distance of the cut y from
-# the mean. With it, normal intervals of 95 % contain 94 % of new responses, and 96 % with the sd of the uncut y
+# Returns TRUE if T^-1 is convex, FALSE if it is concave. Values far beyond all responses may dominate the mean and sd
+# of y. So if the fit chose the transform, values of y beyond a cut are replaced by the cut, at the upper side for a
+# convex T^-1, else at the lower side. The cut is at the outermost response, or if that is further, k sds of T(y) from
+# its mean: k is sure_sds for the mean of y and 0 for its sd, and larger if the sd of T(y) exceeds the range of all
+# T(y). Normal intervals of 95 % by the sd of the cut y contain 94 % of new responses, by that of the uncut y 96 %
 # (bench/response.R, bench/second-moments.R, bench/point-predictions.R).
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
@@ -119,7 +117,7 @@ is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends
 
 sds_before_cut <- function(transform, sd, sure = sure_sds) sure * pmax(sd / diff(transform$ends), 1)^2
 
-# Returns the standard normal quantiles of T(y) at which y is cut (see curves_up()); infinite without a cut.
+# Returns (T(y) - mean) / sd at the cut of y (see curves_up()), or an infinite number if there is no cut.
 cut_at <- function(transform, mean, sd, sure = sure_sds) {
   up <- curves_up(transform)
   if (!is_cut(transform)) return(rep(if (up) Inf else -Inf, length(mean)))
@@ -133,7 +131,7 @@ cut_at <- function(transform, mean, sd, sure = sure_sds) {
 #
 #   E(E(y | f)^2) = sum_k rho^k c_k^2,   c_k = E h(t) He_k(t) / sqrt(k!),   t ~ N(0, 1)   (Mehler).
 #
-# Means and sds have different cuts; the distance between the two means is added to the sd, with the share rho.
+# The mean has another cut than the sd. So rho times the squared difference of the two means is added to the variance.
 moments_back <- function(transform, mean, var, noise = 0) {
   total <- var + noise
   if (transform$kind == "log" && !is_cut(transform)) {
@@ -149,8 +147,8 @@ moments_back <- function(transform, mean, var, noise = 0) {
 }
 
 # Returns list(mean, sd) of a new response, where T(y) is f ~ N(mean, var) plus noise. The mean assumes normal noise. If
-# y is cut (see curves_up()), the sd averages over heavy tails of the noise, given by `spread`, and is multiplied by the
-# root of transform$wider: the mean squared error of held-out rows relative to their variance.
+# y is cut (see curves_up()), the sd averages over heavy tails of the noise (`spread`), and is multiplied by the root of
+# transform$wider, the mean squared error of held-out rows divided by their variance.
 moments_of_response <- function(transform, mean, var, noise, spread) {
   out <- moments_back(transform, mean, var + noise)
   wide <- which(rep_len(spread, length(mean)) > 0)
@@ -180,8 +178,8 @@ covariance_back <- function(transform, mean, cov, noise) {
   cov
 }
 
-# Returns list(mean, sd, c, between) of T^-1. `mean` is that of y cut as for means, sd and c (Hermite coefficients) are
-# those of y cut as for sds, and `between` is the difference of the two means. See curves_up() for the cuts.
+# Returns list(mean, sd, c, between) of y for T(y) ~ N(mean, var). `mean` is for y cut as for means, sd and c (Hermite
+# coefficients) are for y cut as for sds, and `between` is the difference of the two means (cuts: see curves_up()).
 parts_back <- function(transform, mean, var, order) {
   var <- rep_len(var, length(mean))
   part <- hermite_back(transform, mean, var, order, sure_sds)
@@ -198,8 +196,8 @@ parts_back <- function(transform, mean, var, order) {
 
 most_hermite <- 20L
 
-# Returns list(mean, sd, c) of y cut by cut_at(), where c is the matrix of Hermite coefficients c_1, ..., c_order.
-# Gauss-Legendre rules are used between the points where T^-1 or its second derivative jumps. Overflow gives Inf.
+# Returns list(mean, sd, c) of y cut by cut_at(), where c is the matrix of Hermite coefficients c_1, ..., c_order. Gauss
+# rules are used between the kinks of T^-1 and the cut. Overflow gives Inf.
 hermite_back <- function(transform, mean, var, order, sure) {
   sd <- sqrt(var)
   n <- length(mean)
@@ -289,15 +287,15 @@ print.pfdtc_transform <- function(x, ...) {
 # chose. Densities and quantiles average over u by the trapezoid rule. `f` is list(mean, var, noise = s2, spread = v).
 
 spread_steps <- seq(-5, 5, by = 0.5)
-far_steps <- seq(-5, 30, by = 0.25) # for responses far away, where farther_log_density() is not larger
+far_steps <- seq(-5, 30, by = 0.25) # for responses beyond 6 sds
 
 is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 
 # Returns the sd of y at a value u = sqrt(spread) * step of its log noise variance.
 sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
 
-# Returns log p(y) for responses y on the scale of f, with noise as described above. The precision at the last step is
-# the least, so no exponent is positive. Responses beyond 6 sds need further steps, where their noise is larger.
+# Returns log p(y) for responses y on the scale of f, with noise as described above. The least precision, that of the
+# last step, is taken out of the exponents, so that none is positive. Responses beyond 6 sds use far_steps.
 noisy_log_density <- function(y, f, steps = spread_steps) {
   if (!is_spread(f)) return(stats::dnorm(y, f$mean, sqrt(f$var + f$noise), log = TRUE))
   half <- pmin((y - f$mean)^2 / 2, .Machine$double.xmax)
@@ -317,8 +315,8 @@ noisy_log_density <- function(y, f, steps = spread_steps) {
                          farther_log_density(half[far], at)))
 }
 
-# Returns noisy_log_density() by steps around the largest value of its integrand, or -Inf if that is well within
-# far_steps or not known. It is beyond them for a small spread. `half` is (y - mean)^2 / 2.
+# Returns noisy_log_density() by steps around the maximum of its integrand, or -Inf if the maximum is at a step of at
+# most 20, well within far_steps. For a small spread the maximum may be beyond far_steps. `half` is (y - mean)^2 / 2.
 farther_log_density <- function(half, f) {
   out <- rep(-Inf, length(half))
   some <- which(f$spread > 0 & f$noise > 0)
@@ -352,15 +350,15 @@ noisy_cdf <- function(distance, f, normal = stats::pnorm, steps = spread_steps) 
   out
 }
 
-# Draws the noise of `n` new responses of variance `noise`; a positive `spread` gives it heavy tails.
+# Draws noise of variance `noise` for n new responses. A positive `spread` gives the noise heavy tails.
 draw_noise <- function(n, noise, spread) {
   sd <- sqrt(noise)
   if (any(spread > 0, na.rm = TRUE)) sd <- sd * exp((sqrt(spread) * stats::rnorm(n) - spread / 2) / 2)
   sd * stats::rnorm(n)
 }
 
-# Returns c(tail, gain): the additional variance of the log noise (`spread`) that maximises the likelihood of y, and the
-# gain in log likelihood. `f` has the leave-one-out predictive distributions of y.
+# Returns c(tail, gain): the number to add to `spread` that maximises the likelihood of y, and the gain in log
+# likelihood in nats. `f` has the leave-one-out predictive distributions of y.
 likeliest_tail <- function(y, f) {
   if (isTRUE(all(f$spread == f$spread[1L]))) f$spread <- f$spread[1L] # spares an exponential for each row
   each <- function(tail) sum(noisy_log_density(y, replace(f, "spread", list(f$spread + tail))))

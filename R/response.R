@@ -63,7 +63,7 @@ shares_upto <- function(response, mu, s = NULL) {
   matrix(upto, length(mu), length(response$levels))
 }
 
-# Returns the variance of the number of the ordered class, averaged over f ~ N(mean, sd^2).
+# Returns the variance of the number of the ordered class y, for f ~ N(mean, sd^2).
 variance_of_class <- function(response, mean, sd) {
   where_known(list(mean = mean, sd = sd), function(f) {
     P <- class_shares(response, f$mean, f$sd)
@@ -103,7 +103,7 @@ log_predictive <- function(likelihood, sites, mu, v) {
 #
 #   P(Y <= y) = E P(Y <= y | mu + s u) = E Phi((U(u) - mu) / s).
 #
-# The sum is over f or over U, whichever varies more, so that the integrand is smooth.
+# The sum is over f or over U, whichever has the smaller sd, so that the integrand is smooth.
 predictive_cdf <- function(response, y, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$cdf(response$theta, y, size, mu, s))
   if (response$discrete) y <- floor(y + 1e-7)
@@ -148,8 +148,8 @@ quantile_given <- function(response, p, size, mu, s) {
 # ---- predictions ----------------------------------------------------------------------------------------------------
 
 # Returns predictions list(fit, lwr, upr, sd, cov) of f or of a response. `f` is list(mean, var, lower, upper, top, cov,
-# noise, noise_new, spread, size): a certificate bounds the mean by `lower` and `upper`, the variance by `top`. `ask` is
-# predict()'s.
+# noise, noise_new, spread, size). `lower` and `upper` bound the mean of f, and `top` its variance; without a
+# certificate they equal mean and var. `ask` has arguments of predict().
 response_say <- function(response, f, ask) {
   if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
   scale <- response_scale(response, ask$type, f)
@@ -176,14 +176,14 @@ response_say <- function(response, f, ask) {
   c(list(fit = scale$shown$mean, sd = scale$shown$sd, cov = scale$cov), lapply(ends, unname))
 }
 
-# Returns the ends of an interval for f plus noise, which contains those for every mean within its certified bounds.
+# Returns the ends of an interval for f plus noise. It contains the interval for each mean from f$lower to f$upper.
 normal_ends <- function(f, noise, level) {
   half <- noisy_half(level, list(var = f$top, noise = noise$noise, spread = noise$spread))
   list(lwr = f$lower - half, upr = f$upper + half)
 }
 
-# Returns list(shown, given, back, cov), how f is converted to the quantity that `type` names: `shown` has its mean and
-# sd, `cov` its covariance. given(v) converts the ends of a credible interval, and back(z) undoes a transform.
+# Returns list(shown, given, back, cov) for the quantity that `type` names: `shown` has its mean and sd, `cov` its
+# covariance. given(v) converts ends of a credible interval of f, and back(z) undoes the transform of the response.
 response_scale <- function(response, type, f) {
   transform <- if (type != "latent") response$transform
   back <- function(z) untransformed(transform, z)
@@ -251,8 +251,8 @@ response_log_density <- function(response, given, f) {
   if (is.null(t)) out else out + log_slope(t, unname(given$y))
 }
 
-# Returns half the width of the central interval with probability `level` of a new response. Beyond 99.99 %, coarse
-# steps of the noise variance would leave too much probability outside: 3 % too much at 1e-6, 30 % at 1e-7.
+# Returns half the width of the central interval with probability `level` of a new response. Above 99.99 %, spread_steps
+# are too coarse: the probability outside would be too large, by 3 % of 1e-6, or by 30 % of 1e-7.
 noisy_half <- function(level, f) {
   p <- (1 + level) / 2
   if (!is_spread(f)) return(stats::qnorm(p) * sqrt(f$var + f$noise))
@@ -268,7 +268,7 @@ noisy_half <- function(level, f) {
 #
 #   M(mu, tau, c) = M(mu, tau, Inf) - X(mu, tau, c).
 #
-# It increases in mu, and both terms increase in tau. A concave h is -h(-z) for the convex h of 2 - lambda.
+# M increases in mu, and both terms increase in tau. A concave h is -g(-z), where g is the convex T^-1 of 2 - lambda.
 
 # The mean is bounded on this number of cells of Z, and by formulas beyond +- far_tail.
 mean_cells <- 250L
@@ -282,7 +282,7 @@ back_bounds <- function(transform, lower, upper) {
   if (is.null(transform)) return(list(lower = lower, upper = upper))
   most <- .Machine$double.xmax
   low <- pmin(untransformed(transform, lower), most) # an overflow to Inf is no lower bound
-  least <- if (transform$kind == "log") .Machine$double.xmin else -most # nor is an underflow to 0 an upper one
+  least <- if (transform$kind == "log") .Machine$double.xmin else -most # an underflow to 0 is no upper bound
   high <- pmax(untransformed(transform, upper), least)
   list(lower = low - rounding_back(transform, low), upper = high + rounding_back(transform, high))
 }
@@ -317,7 +317,7 @@ mean_bounds <- function(transform, mu, tau) {
        upper = ends(Inf, y$upper + rounding_back(transform, y$upper)))
 }
 
-# Returns bounds on M(mu, tau, Inf) - X(mu, other, c), see above: the mean of y cut at h(c) if tau equals `other`.
+# Returns bounds on M(mu, tau, Inf) - X(mu, other, c) (see above). If `other` is tau, this is the mean of y cut at h(c).
 mean_below <- function(h, mu, tau, other, c) {
   all <- h$enclose(mu, tau, rep(-Inf, length(mu)))
   if (all(c == Inf)) return(all)
@@ -331,7 +331,7 @@ mean_below <- function(h, mu, tau, other, c) {
   list(lower = all$lower - X$upper, upper = all$upper - X$lower)
 }
 
-# Returns list(value = h, enclose) if h = T^-1 is convex. enclose(mu, tau, from) bounds E h(mu + tau Z) 1{Z > from}.
+# Returns list(value = h, enclose), with g for a concave h. enclose(mu, tau, from) bounds E h(mu + tau Z) 1{Z > from}.
 convex_back <- function(transform) {
   if (transform$kind == "log") {
     return(list(value = exp, enclose = function(mu, tau, from) {
@@ -342,7 +342,7 @@ convex_back <- function(transform) {
   }
   lambda <- min(transform$lambda, 2 - transform$lambda)
   value <- function(z) untransformed(list(kind = "yeojohnson", lambda = lambda, centre = 0, unit = 1), z)
-  # Compute the derivative of T^-1 of this order: (1 + lambda z)^(1 / lambda - order) up to a factor (or for z < 0).
+  # Returns a derivative of h up to a factor: (1 + lambda z)^(1 / lambda - order), for z < 0 with -z and 2 - lambda.
   power <- function(z, order) {
     v <- ifelse(z >= 0, log_of_power(pmax(z, 0), lambda), log_of_power(pmax(-z, 0), 2 - lambda))
     exp(v * (1 - order * ifelse(z >= 0, lambda, 2 - lambda)))
@@ -355,9 +355,9 @@ convex_back <- function(transform) {
   })
 }
 
-# Bounds E h(mu + tau Z) over Z > from by cells. On a cell with mean c and variance V of Z, it is h(mu + tau c) + tau^2
-# V h''(z) / 2 with z in the cell (Taylor), where h'' is monotone on either side of 0. The tails use h(z) < exp(z) and
-# h(z) >= z.
+# Bounds E h(mu + tau Z) 1{Z > from} by cells of Z. On a cell with mean c and variance V of Z, the mean of h is h(mu +
+# tau c) + tau^2 V h''(z) / 2 with z in the cell (Taylor). h'' is monotone on either side of 0. The tails use h(z) <
+# exp(z) and h(z) >= z.
 enclose_cells <- function(h, mu, tau, from) {
   from <- pmax(from, -far_tail)
   edge <- from + outer(far_tail - from, (0:mean_cells) / mean_cells)

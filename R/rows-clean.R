@@ -74,8 +74,8 @@ message_if_degrees <- function(x) {
     111.2 * width[2L], names[1L], names[2L]))
 }
 
-# Cleans rows for any likelihood, by clean_data() if it is Gaussian (NULL). Others add `sites` (response-engine.R), and
-# `y` is for figures only. `rows` are names for the rows in messages, by default their numbers.
+# Returns clean_data() for a Gaussian likelihood (NULL). For others the result also has `sites` (response-engine.R), and
+# its `y` is for figures only. `rows` are names for the rows in messages, by default their numbers.
 clean_rows <- function(x, response, name, weights, offset, indicator, labels, center, scale, merge, likelihood,
                        rows = NULL) {
   if (is.null(likelihood)) {
@@ -92,8 +92,8 @@ clean_rows <- function(x, response, name, weights, offset, indicator, labels, ce
 }
 
 # Cleans rows of finite numbers. `name` is the response's name in messages, `indicator` marks columns of 0 and 1, which
-# are not standardised, and `labels` are row names. Equal rows are merged if `merge` is TRUE, or if it is a number and
-# the share of distinct rows is at most that. `unit` may give centre, scale and sd of the response.
+# are not standardised, and `labels` are row names. Equal rows are merged if the share of distinct rows is at most
+# `merge` (TRUE: 0.9). `unit` may give centre, scale and sd of the response.
 clean_data <- function(x, response, name, weights, offset, indicator, labels, center, scale, merge, unit = NULL) {
   r <- if (is.null(offset)) response else response - offset
   w <- weights
@@ -109,7 +109,7 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
   if (is.null(unit)) {
     unit <- response_unit(r, w, max(abs(response), if (!is.null(offset)) abs(offset)), center, scale, name)
   }
-  # Standardise inputs by mean and sd (center and scale), except constant columns and columns of 0 and 1.
+  # Compute mean and sd of inputs (if `center` and `scale`), except of constant columns and columns of 0 and 1.
   input <- list(center = numeric(ncol(x)), scale = rep(1, ncol(x)))
   for (j in which(!indicator)) {
     v <- x[, j]
@@ -138,7 +138,7 @@ cleaned <- function(fit, given) {
        scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0), offset_squares = offset_squares(given))
 }
 
-# Cleans the rows with another response. Columns of 0 and 1, formula and groups stay those of `data`.
+# Cleans rows with another response. Columns of 0 and 1, formula and groups are those of `data`.
 clean_again <- function(data, x, response, w, offset, center, scale, merge, name = "transform", labels = NULL) {
   out <- clean_data(x, response, name, w, offset, data$input_center == 0 & data$input_scale == 1, labels, center, scale,
                     merge)
@@ -151,7 +151,7 @@ clean_again <- function(data, x, response, w, offset, center, scale, merge, name
 #   log p(y as given) = log p(computed) + constant - (rows/2) log(2 pi s2) - ss/(2 s2),
 #   constant = sum_n log(w_n)/2 - n log(scale).
 # Here `rows` is the number of rows that were merged away, and `ss` their weighted sum of squares about the group means.
-# sqrt(w_n) and scale change the volume. The term sum_g log(W_g)/2 of merged rows cancels against that of sqrt(W_g) y_g.
+# `constant` is the log Jacobian of w_n^{1/2} y_n / scale. For merged rows, two terms +- sum_g log(W_g)/2 cancel.
 log_density_shift <- function(n, log_w, scale, rows = 0, ss = 0) {
   list(constant = log_w / 2 - n * log(scale), rows = rows, ss = ss)
 }
@@ -270,7 +270,7 @@ used_rows <- function(data, most = Inf) {
        offset = if (length(offset) > 1L) offset[taken] else offset, names = NULL)
 }
 
-# Returns some rows of the data, in which no rows are merged, as data of the same form.
+# Returns these rows of x as data. Merged rows keep their weighted mean, weight and `twins`.
 take_rows <- function(data, rows) {
   w <- data$weights[rows]
   list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = w, n = length(rows), rows = rows,
@@ -278,12 +278,12 @@ take_rows <- function(data, rows) {
        twins = lapply(data$twins, `[`, rows))
 }
 
-# If more rows than this are used to move the inducing points, predictions hardly change: their log density per row by
-# 0.001 (bench/large.R).
+# Inducing points are moved on a sample of this many rows. With more rows, the log predictive density per row changes by
+# 0.001 nats (bench/large.R).
 enough_rows <- 20000L
 
-# Returns a random part of the rows, on which m inducing points are moved. Its size is `asked`, or by default
-# enough_rows or 100 m. If `asked` exceeds the kept sample of a row source, all rows are used, by passes.
+# Returns the random sample of rows on which m inducing points are moved. Its size is `asked`, by default the larger of
+# enough_rows and 100 m. If `asked` exceeds the kept sample of a row source, all rows are used, by passes.
 optimise_rows <- function(data, asked, m) {
   n <- nrow(data$x)
   most <- asked %||% max(enough_rows, 100 * m)
@@ -301,7 +301,7 @@ optimise_rows <- function(data, asked, m) {
 # Returns at most `most` evenly spaced numbers from 1 to n.
 evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 
-# Returns the weights that the user gave, or NULL. data$prior_weights may also contain factors of a noise trend.
+# Returns the user's weights, or NULL. data$prior_weights may be these divided by the factors of a noise trend.
 users_weights <- function(data) if (is.null(data$noise_trend)) data$prior_weights else data$given_weights
 
 # Returns TRUE for a fit with weights. If the fit has no data, its call is searched for the argument.
@@ -314,8 +314,8 @@ offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, o
 
 offset_squares <- function(rows) sum((rows$w %||% 1) * rows$offset^2)
 
-# Returns what a fit keeps to read newdata. Without keep_data, the formula also loses its environment, which may hold
-# the data; variables are then looked up in the workspace.
+# Returns what a fit keeps to read newdata. Without keep_data, the workspace replaces the environment of the formula,
+# which may hold the data.
 make_frame <- function(data, keep_data = TRUE) {
   frame <- data$frame
   if (!keep_data) {

@@ -1,11 +1,11 @@
 # Reads grouped terms of a formula, such as (1 | g), and codes variables as columns. Grouped terms are taken out before
-# model.frame() sees the formula. Each group becomes a column with the numbers of its levels, read by a kernel that
-# kernel-make.R defines.
+# model.frame() sees the formula. Each group becomes a column with the numbers of its levels, which kernel_group()
+# reads.
 
-# Returns the formula with grouped terms replaced by their variables, and the attribute `grouped`: list(formula, smooth,
-# groups), where `smooth` has the labels of the other inputs and `groups` the kernels of the groups. Groups in the
-# argument `kernel` are included. With groups, variables of `mean` need not be inputs. A formula without groups is
-# returned unchanged.
+# Returns the formula with grouped terms, those of `kernel` included, replaced by their variables. Its attribute
+# `grouped` is list(formula as given, smooth, apart, by, groups): labels of the inputs of the smooth part, labels that
+# only groups or `mean` use, the grouping variables, and the kernels of the formula's groups. A formula without groups
+# is returned unchanged.
 formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
   split <- split_bars(formula)
   own <- Filter(function(leaf) is_group(leaf) && is.language(leaf$group$by),
@@ -99,8 +99,8 @@ by_parts <- function(by) {
 
 # ---- columns --------------------------------------------------------------------------------------------------------
 
-# Returns for each input of a model frame its coding as columns: list(name, kind, levels, width, columns), with the
-# number and names of columns. Groups have the kind "group". `apart` marks variables that only groups use.
+# Returns for each input of a model frame its coding as columns: list(name, kind, levels, width, columns), where `width`
+# is the number of columns and `columns` their names. `apart` marks variables that the smooth part does not use.
 coded_variables <- function(mf, used, grouped) {
   code <- function(name) {
     v <- mf[[name]]
@@ -186,8 +186,8 @@ group_keys <- function(v, values) {
   ifelse(Reduce(`|`, lapply(keys, is.na)), NA_character_, do.call(paste, c(unname(keys), sep = ":")))
 }
 
-# Returns the number of each row's level. A level that the fit does not have gets a negative number computed from its
-# name, so the same one in all calls. Missing levels get distinct numbers below those.
+# Returns the number of each row's level. A level that the fit lacks gets a negative number computed from its name, the
+# same in all calls. Missing levels get distinct numbers below those.
 group_codes <- function(v, values) {
   keys <- group_keys(v, values)
   new <- setdiff(keys, c(v$levels, NA))
@@ -209,7 +209,7 @@ name_number <- function(text) {
   -1 - high * 2097152 - low
 }
 
-# Returns the coding of the variables with the levels of new rows added to the groups.
+# Returns `variables`, whose groups also have the levels in the model frame mf.
 with_levels_of <- function(variables, mf) {
   lapply(variables, function(v) {
     if (v$kind == "group") v$levels <- union(v$levels, stats::na.omit(group_keys(v, mf)))
@@ -254,7 +254,7 @@ bind_columns <- function(variables, values) {
 # Returns the name of the variable that each column of x belongs to.
 variable_of_columns <- function(variables) unlist(lapply(variables, function(v) rep(v$name, v$width)))
 
-# Returns for each column of x whether it codes a level or TRUE as 0 and 1, or is the number of a level.
+# Returns TRUE for each column of x that codes a level or a logical as 0 and 1, or has the numbers of levels.
 columns_of_levels <- function(variables) {
   unlist(lapply(variables, function(v) rep(v$kind %in% c("factor", "logical", "group"), v$width)))
 }
@@ -265,7 +265,7 @@ given_levels <- function(kernel) {
   Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))
 }
 
-# Returns a call whose formulas `mean` and `noise` have no term with a variable that its formula lost against `before`.
+# Returns the call without terms of its formulas `mean` and `noise` whose variables are in `before`, not in its formula.
 with_inputs_of <- function(call, before) {
   lost <- setdiff(all.vars(before[[3L]]), all.vars(call$formula[[3L]]))
   for (name in Filter(function(name) is_call_of(call[[name]], "~"), c("mean", "noise"))) {

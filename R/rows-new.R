@@ -9,8 +9,8 @@ by_formula <- function(fit) fit$frame$method == "formula"
 #   offset     0, or a number for each element of keep
 #   keep       for each row that na.action keeps: TRUE if it is complete, so that it is in x
 #   row_names  names of the rows that na.action keeps, or NULL)
-# With na.pass an incomplete row has keep FALSE and predicts NA; na.omit and na.exclude drop it. A fit of a matrix has
-# no offset in new rows. With `re` FALSE the variables of groups may be missing.
+# With na.pass an incomplete row has keep FALSE, and its prediction is NA; na.omit and na.exclude drop such rows. A fit
+# of a matrix has no offset in new rows. With `re` FALSE the variables of groups may be missing.
 new_inputs <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
   refuse_if(is.null(newdata), "newdata", "is NULL", hint = "Give the rows to predict at.")
   new <- if (by_formula(fit)) rows_by_formula(fit$frame, newdata, re) else rows_by_matrix(fit$frame, newdata)
@@ -23,7 +23,7 @@ new_inputs <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
   }
   if (anyNA(new$offset)) complete <- complete & !is.na(new$offset)
   if (all(complete)) return(c(new, list(keep = complete))[c("x", "offset", "keep", "row_names")])
-  # na.action is applied to rows marked as complete or incomplete, which shows which rows it keeps.
+  # Apply na.action to a column that is NA in incomplete rows, to see which rows it drops.
   left <- if (!is.null(na.action)) tryCatch({
     match.fun(na.action)(data.frame(value = ifelse(complete, 0, NA)))
   }, error = function(e) {
@@ -114,8 +114,8 @@ evaluate_new <- function(expr) {
   })
 }
 
-# Stops if a variable of the model frame is of another kind than in the fit, else returns the frame. A column of NA fits
-# any kind.
+# Returns the model frame, or stops if a variable has another kind than in the fit, or levels that the fit lacks. A
+# column of NA fits any kind.
 check_new_variables <- function(mf, variables) {
   for (spec in Filter(function(v) v$kind != "group", variables)) {
     v <- mf[[spec$name]]
@@ -176,7 +176,7 @@ training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
   given
 }
 
-# Reads a data frame by the formula of a fit, like rows_of_frame(), with row names and the model frame.
+# Returns rows_of_frame() of a data frame for the formula of a fit, with `labels` (row names), `variables` and `frame`.
 formula_rows_again <- function(fit, newdata, asked) {
   refuse_if(!is.data.frame(newdata), "newdata", describe(newdata),
             "a data frame with the variables of the formula and the response")
@@ -217,8 +217,8 @@ extended_rows <- function(old, new) {
        size = both("size", 1))
 }
 
-# Returns the data of a fit with other rows. Equal rows are merged as they were in the fit. With neighbours all are
-# merged, and with non-Gaussian likelihoods none.
+# Returns the data of a fit with `rows` instead of its own. Equal rows are merged if the fit's method merges rows,
+# always with neighbours, and never for non-Gaussian likelihoods.
 data_of_rows <- function(data, rows, fit) {
   w <- rows$w
   keep <- (w %||% rep(1, nrow(rows$x))) > 0
@@ -243,7 +243,7 @@ data_of_rows <- function(data, rows, fit) {
 
 # ---- the rows of a fit, read again ----------------------------------------------------------------------------------
 
-# Returns the small part of a fit with which workers can read its rows again (fitted_rows()).
+# Returns the small part of a fit that workers need to read its rows again by fitted_rows().
 fit_recipe <- function(fit) {
   list(frame = fit$frame, terms = fit$terms, center = fit$center, scale = fit$scale,
        call = as.list(fit$call)[intersect(c("weights", "offset", "subset"), names(fit$call))])
@@ -252,7 +252,7 @@ fit_recipe <- function(fit) {
 # Returns the rows of a block that the fit used, with response, weights and offset.
 fitted_rows <- function(recipe, block) training_rows_from(recipe, block, c("weights", "offset", "subset"))
 
-# Returns `data`, from which the rows of the fit are to be read again, as a row source.
+# Returns `data`, which has the rows of the fit, as a row source.
 source_of_fit <- function(fit, data) {
   refuse_if(!by_formula(fit), "fit", "is a fit from a matrix", hint = "Rows can be read again only by a formula.")
   if (is.data.frame(data)) return(rows_in_memory(data))
@@ -260,8 +260,8 @@ source_of_fit <- function(fit, data) {
   data
 }
 
-# Returns the fit with all rows of a source as its data, as products of all pairs of rows need them. If workers hold the
-# rows, they compute the products.
+# Returns the fit with all rows of a source as its data, for products with the n x n kernel matrix. If workers hold the
+# rows, the workers compute the products.
 with_rows_of <- function(fit, source) {
   numbers <- 2 * length(fit$frame$columns) + 6
   check_memory(8 * fit$nobs * numbers, sprintf("all %s rows, for products over their pairs,", show_count(fit$nobs)))
@@ -278,8 +278,8 @@ refuse_other_rows <- function() {
 
 # ---- rows looked up by name -----------------------------------------------------------------------------------------
 
-# Returns the model frame of the fit's data, found by their name in its call, with the columns `given`. Stops if the
-# data are not those of the fit any more.
+# Returns the model frame of the fit's data, found by their name in its call. `given` has further arguments of
+# model.frame(). Stops if the data have changed since the fit.
 frame_by_name <- function(fit, given, caller) {
   call <- fit$call
   call <- call[c(1L, match(c("data", "subset", "weights", "na.action", "offset"), names(call), 0L))]
@@ -320,7 +320,6 @@ with_kept_rows <- function(call, held) {
   call
 }
 
-# Stops with an error: the data of the fit were not found under their name.
 refuse_lost_data <- function(fit, name) {
   abort_input("data", "lost", "found by its name",
               message = sprintf("The fit does not hold its rows, and `%s` is not a data frame here.", deparse1(name)),

@@ -52,7 +52,7 @@ sphere <- function(lon, lat) {
 # This is the mean radius of the Earth in km.
 earth_radius <- 6371.0088
 
-# Makes the result of sphere(). Adding 0 turns -0 into 0, so that equal points have equal bits.
+# Returns coordinates x as a result of sphere(). Adding 0 turns -0 into 0, so that equal points have equal bits.
 on_sphere <- function(x) structure(x + 0, class = "pfdtc_sphere")
 
 #' @export
@@ -80,7 +80,7 @@ variable_kind <- function(v) {
 }
 
 # Returns the coding of a point on the globe or of a time as columns, like coded_variables(), or NULL for other
-# variables. Times are days since `origin`, the first second in the data, because seconds since 1970 would lose digits.
+# variables. Times are days since `origin`, the earliest second in the data, because seconds since 1970 lose digits.
 code_place <- function(v, name) {
   kind <- variable_kind(v)
   spec <- list(name = name, kind = kind, levels = NULL, width = 1L, columns = name)
@@ -96,7 +96,7 @@ code_place <- function(v, name) {
   c(spec, list(unit = "km", middle = degrees_of(t(middle))[[1L]], axes = vapply(term, deparse1, "")))
 }
 
-# Returns the times of a ts object. They get a class if its frequency exceeds 1, because model.frame() drops it.
+# Returns the times of a ts object. The class marks a frequency above 1, which model.frame() would drop.
 series_time <- function(x) {
   time <- as.numeric(stats::time(x))
   if (stats::frequency(x) > 1) structure(time, class = "pfdtc_series_time") else time
@@ -177,8 +177,8 @@ spatial_parts <- function(x, argument) {
        crs = if (!is.null(crs) && !is.na(crs) && nzchar(crs)) crs)
 }
 
-# Returns the call of a formula method with a data frame, and its formula, in place of a spatial object. The data
-# frame's attribute "place" has the names of its coordinates and their reference system.
+# Returns the call of a formula method. If its `data` is a spatial object, it becomes a data frame, and the formula gets
+# the coordinates. The data frame's attribute "place" has the names of the coordinates and their reference system.
 call_with_places <- function(call, envir) {
   data <- eval(call$data, envir)
   if (!is_spatial(data)) return(call)

@@ -73,7 +73,7 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   mf <- NULL
   if (NROW(data) > many_rows && is.null(call$na.action) && identical(getOption("na.action"), "na.omit")) {
     mf <- evaluate_frame(c(parts, na.action = quote(stats::na.pass)), envir)
-    if (anyNA(mf, recursive = TRUE)) mf <- NULL # avoids a copy by na.omit()
+    if (anyNA(mf, recursive = TRUE)) mf <- NULL # without missing values, na.pass avoids a copy by na.omit()
   }
   if (is.null(mf)) mf <- evaluate_frame(parts, envir)
   given <- given_levels(kernel)
@@ -95,7 +95,7 @@ check_formula <- function(call, envir) {
   refuse_if(any(vapply(sides, function(side) is.null(side) || is.character(side), NA)), "formula", deparse1(formula),
             "made of variables, such as y ~ x1 + x2")
   refuse_survival_terms(formula)
-  around <- environment(formula) # may not find sphere()
+  around <- environment(formula) # in which sphere() may be unknown
   if (!is.null(around) && "sphere" %in% all.names(formula) && !exists("sphere", around, mode = "function")) {
     environment(formula) <- list2env(list(sphere = sphere), parent = around)
   }
@@ -121,7 +121,7 @@ refuse_survival_terms <- function(formula) {
                 sprintf("Write (1 | %s) for an effect of each level, or use `%s` as an input.", of, of))
 }
 
-# Evaluates `parts`, a call of model.frame(). Its errors are raised again with the argument that caused them.
+# Evaluates `parts`, a call of model.frame(). Its errors are raised again with the name of the argument at fault.
 evaluate_frame <- function(parts, envir) {
   tryCatch(eval(as.call(parts), envir), error = function(e) {
     text <- sub("\\.$", "", conditionMessage(e))
@@ -185,8 +185,8 @@ rows_of_frame <- function(mf, variables, labels, argument = "data", unit = NULL)
 add_formula <- function(data, terms, variables, call) {
   data$terms <- terms
   data$groups <- attr(terms, "grouped")$groups
-  # For predictions the offset argument is evaluated again in newdata. If do.call() put a vector into the call, that is
-  # impossible, because the vector belongs to the training rows.
+  # For predictions the offset argument is evaluated again in newdata. A vector that do.call() put into the call belongs
+  # to the training rows and cannot be evaluated again.
   recomputable <- is.null(call$offset) || is.language(call$offset) || length(call$offset) == 1L
   # Terms are reduced to inputs and offset() terms. So newdata may lack the response, and variables removed as in
   # y ~ . - id.
@@ -280,7 +280,7 @@ frame_to_keep <- function(mf, data, raw = list()) {
   list(names = names(mf), columns = unclass(mf)[names(mf)[!same]], raw = raw)
 }
 
-# Returns the columns of the cleaned data that are plain numbers, with their names in the model frame.
+# Returns inputs and response of the cleaned data for the columns `names`, or for plain columns of a model frame.
 columns_of_data <- function(data, names) {
   if (is.list(names)) {
     names <- names(names)[vapply(names, function(v) is.double(v) && is.null(attributes(v)), NA)]
@@ -337,8 +337,8 @@ as_data_frame <- function(columns, response) {
   structure(columns, row.names = labels, class = "data.frame")
 }
 
-# Returns what a fit keeps of its model frame after rows were added: those of `added`, list(mf, raw). Returns NULL if
-# the fit did not keep its model frame.
+# Returns what a fit keeps of its model frame after the rows of `added`, list(mf, raw), were added. Returns NULL if the
+# fit did not keep its model frame or `added` has other columns.
 kept_with_rows <- function(fit, added, data) {
   old <- kept_frame(fit)
   if (is.null(old) || !identical(names(old), names(added$mf))) return(NULL)

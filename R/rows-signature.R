@@ -1,6 +1,6 @@
-# Merges equal rows, recognises copies, and computes sums that identify data. Rows with equal inputs are merged into
-# one: with the sum of their weights and the weighted mean of their responses. The posterior and the exact GP stay the
-# same. Rows that also have equal responses may be copies.
+# Merges equal rows, recognises copies, and computes sums that identify data. Rows with equal inputs are merged into one
+# row with the sum of their weights and the weighted mean of their responses, which does not change posteriors. Rows
+# that also have equal responses may be copies.
 
 # Above this number of rows, data are treated in parts, or without copies in memory.
 many_rows <- 1e5
@@ -32,7 +32,7 @@ equal_rows <- function(x, most = nrow(x)) {
 }
 
 # Merges equal rows if at most the share `most` of the rows is distinct. With W_g the sum of the weights w_n and m_g
-# their weighted mean response over a group g, N rows and N_g groups, the log density changes by
+# their weighted mean response over a group g, N rows and N_g groups, the log density of all rows is
 #   log p(y) = log p(merged) + (sum_n log w_n - sum_g log W_g)/2
 #              - (N - N_g) log(2 pi s2)/2 - ss/(2 s2),   ss = sum_n w_n (y_n - m_g)^2.
 # `twins` in the result has the number of further rows and the sum of squares of each group.
@@ -51,7 +51,7 @@ merge_equal_rows <- function(x, y, weights, most = 0.9,
        rows = length(y) - length(first), ss = sum(squares), twins = list(rows = twins[, 1L] - 1, ss = twins[, 2L]))
 }
 
-# Merges equal rows however few they are. `group` numbers the groups of equal rows.
+# Merges equal rows however few they are. `group` has the number of each row's group of equal rows.
 merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) - 1)) {
   if (!is.null(data$group)) return(data)
   m <- merge_equal_rows(data$x, data$y, data$weights, group = group)
@@ -61,11 +61,12 @@ merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) -
   data
 }
 
-# Returns the number of each row's group of copies (equal inputs and equal response), or NULL if rows repeat for other
-# reasons. Rows are copies, as in bootstrap samples and merged tables, if equal inputs have equal responses far more
-# often than by chance: kappa = (agreement - chance) / (1 - chance) > copies$kappa. Chance is the probability that two
-# rows drawn from all have equal responses. If it is large (grades, small counts), rows are never copies. A table in
-# which each (x, y) occurs a multiple of k >= 2 times was appended to itself. `group` has the groups of equal inputs.
+# Returns the number of each row's group of copies (equal inputs and response), or NULL if there are no copies. `group`
+# has the groups of equal inputs. Rows are copies, as in bootstrap samples, if equal inputs have equal responses far
+# more
+# often than by chance: kappa = (agreement - chance) / (1 - chance) > copy_rule["kappa"]. Chance is the probability that
+# two rows drawn from all have equal responses. If it is large and few responses repeat (grades, small counts), no rows
+# are copies. If each (x, y) occurs a multiple of k >= 2 times, unlikely by chance, a table was appended to itself.
 copies_of <- function(y, group) {
   if (is.null(group) || !anyDuplicated(group)) return(NULL)
   each <- equal_rows(cbind(group, y))
@@ -122,9 +123,9 @@ without_copies <- function(data) {
 merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)
 
-# Returns the mean weight. Times a mean square of y it is a unit for the noise variance, because noise of variance s2 /
-# w_n has the mean square s2 / mean(w). Weights and noise may be multiplied by one number without effect. If a few rows
-# with huge weights have almost all squares, these rows count with the median weight.
+# Returns the mean weight. A mean square of y times the mean weight is a unit of the noise variance s2, because noise
+# has the variance s2 / w_n. If a few rows with huge weights have almost all weighted squares of y, the result is
+# reduced by the factor that limits the weights of squares to the median weight.
 mean_weight <- function(data) {
   w <- data$weights
   if (is.null(w)) return(1)
@@ -152,7 +153,7 @@ fingerprint <- function(data) {
            if (is.null(w)) c(length(i), sum(i)) else c(sum(w), sum(w * i))))
 }
 
-# Returns the fingerprint of inputs and weights, because a correction (certify-exact.R) holds for one order of the rows.
+# Returns the fingerprint of inputs and weights. A correction (certify-exact.R) holds for one order of the rows only.
 order_of_rows <- function(data) fingerprint(list(x = data$x, y = numeric(nrow(data$x)), weights = data$weights))
 
 # ---- data of two fits, which may lack their rows --------------------------------------------------------------------
@@ -207,8 +208,8 @@ same_sums <- function(a, b) {
   all(abs(a$sums - b$sums) <= 8 * (sqrt(a$sums[["n"]]) + 16) * .Machine$double.eps * pmax(a$size, b$size))
 }
 
-# Returns TRUE if merged rows have the same weights and mean responses up to rounding, in any order. If the inputs are
-# not identical, rounding may be the cause, so the comparison of sums by the caller is final.
+# Returns TRUE if merged rows have the same weights and mean responses up to rounding, in any order. Returns TRUE also
+# if the inputs differ, because rounding may be the cause and the caller has compared sums.
 same_rows <- function(a, b) {
   if (!identical(a$x, b$x)) {
     a <- ordered_rows(a)

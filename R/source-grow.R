@@ -90,7 +90,7 @@ check_growing <- function(fit) {
 
 # ---- a fit without its data: sums -----------------------------------------------------------------------------------
 
-# Returns `newdata` as cleaned rows. `fit` is a fit or its fit_recipe().
+# Returns `newdata` as cleaned rows for a fit or its fit_recipe().
 added_rows <- function(fit, newdata) cleaned(fit, training_rows_from(fit, newdata))
 
 # Returns the factors of the posterior on the inducing points, with the sums over the rows that they were made from.
@@ -167,8 +167,7 @@ with_new_sums <- function(fit, new, sign) {
 }
 
 # Returns the fit with n more rows (below 0: fewer) in its counts and its signature. `new` is list(signature,
-# offset_squares) of the rows added or removed. Drops `tol`, which held for the old rows, and the reference, which would
-# need the data.
+# offset_squares) of the rows added or removed. Removes `tol` and the reference, which belong to the old rows.
 count_rows <- function(fit, n, new, sign = 1) {
   old <- fit$signature
   names <- names(new$signature$sums)
@@ -234,7 +233,8 @@ fit_of_data <- function(fit, data, n) {
   note_rows(fit, n)
 }
 
-# Returns the ranks of the rows of `data` in the order of conditioning: rows of `old` keep their order, others follow.
+# Returns the ranks of the rows of `data` in the order of conditioning. `rank` has those of `old`, whose rows keep their
+# order; other rows follow.
 order_after <- function(rank, data, old) {
   was <- match_rows(data$x, old$x)
   order(order(ifelse(is.na(was), nrow(old$x) + seq_along(was), rank[was])))

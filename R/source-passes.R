@@ -28,7 +28,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   check_levels(variables, m$n)
   attr(survey$terms, "grouped") <- recipe$grouped
   sample <- survey$sample
-  values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # allows matrices
+  values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # may have matrices
   data <- clean_data(bind_columns(variables, values), sample$r, survey$name, if (survey$weighted) sample$w, NULL,
                      columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE, unit = unit)
   data <- add_formula(data, survey$terms, variables, call)
@@ -43,7 +43,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
 
 # ---- how blocks are read --------------------------------------------------------------------------------------------
 
-# Returns the recipe by which blocks are read: the formula and the arguments subset, weights and offset of the call.
+# Returns list(formula, given, grouped), by which block_rows() reads blocks. `given` has further arguments of the call.
 source_recipe <- function(call, envir, source, kernel = NULL) {
   columns <- stats::setNames(as.list(seq_along(source$columns)), source$columns)
   formula <- formula_of_groups(check_formula(call, envir), columns, kernel)
@@ -62,9 +62,9 @@ source_recipe <- function(call, envir, source, kernel = NULL) {
   list(formula = formula, given = given, grouped = grouped)
 }
 
-# Returns list(mf, inputs, x, r, w, name, largest) for the rows of a block that na.action and subset keep; `r` is the
-# response, `w` weights (0 included). Inputs are coded by `variables`, or without it by the block's own levels. Stops if
-# a variable depends on other rows, as scale(x) does.
+# Returns list(mf, inputs, x, r, w, name, largest, offset_squares) for the rows of a block that na.action and subset
+# keep: r is the response minus offset, w the weights (0 included). Inputs are coded by `variables`, by default with the
+# levels in the block. Stops if a variable depends on other rows, as scale(x) does.
 block_rows <- function(recipe, block, variables = NULL) {
   parts <- c(list(quote(stats::model.frame), formula = recipe$formula, data = block), recipe$given)
   mf <- evaluate_frame(parts, environment(recipe$formula))
@@ -95,8 +95,8 @@ clean_block <- function(whole, block) {
   cleaned(whole, list(x = rows$x, response = rows$r, w = rows$w))
 }
 
-# Makes a pass: applies f(rows, ...), with the arguments `more`, to the cleaned rows of each block, and joins the values
-# by `merge`. The pass is counted.
+# Makes a pass: applies f(rows, ...), with the arguments `more`, to the cleaned rows of each block, joins the values by
+# merge(a, b), and counts the pass.
 whole_pass <- function(whole, f, more, merge, so_far = new.env()) {
   whole$passes$n <- whole$passes$n + 1L
   needed <- whole[setdiff(names(whole), c("source", "passes"))] # workers do not get the source itself
@@ -106,7 +106,7 @@ whole_pass <- function(whole, f, more, merge, so_far = new.env()) {
 # ---- the first pass -------------------------------------------------------------------------------------------------
 
 survey_visit <- function(recipe, size) {
-  list(recipe, size) # forces both arguments, which go to workers
+  list(recipe, size) # evaluates both arguments before they go to workers
   function(block) {
     rows <- block_rows(recipe, block)
     mf <- rows$mf

@@ -88,17 +88,17 @@ print.pfdtc_source <- function(x, ...) {
 
 # ---- a pass over all rows -------------------------------------------------------------------------------------------
 
-# Calls visit(block) for every block with rows, and joins the values that are not NULL by merge(a, b); returns NULL if
-# all are. `visit` may run in another process, so it must use nothing but `block` and the arguments of the function that
-# made it. The order of merging changes rounding only. The environment so_far holds the `value` and the number of `rows`
-# so far.
+# Calls visit(block) for every block with rows, and joins the values that are not NULL by merge(a, b). Returns NULL if
+# all values are NULL. `visit` may run in another process, so it must use nothing but `block` and the arguments of the
+# function that made it. The order of merging changes rounding only. The environment so_far holds the `value` and the
+# number of `rows` so far.
 source_pass <- function(source, visit, merge, so_far = new.env()) {
   so_far$rows <- 0
   source$pass(source, visit, merge, so_far)
 }
 
-# Returns a function for source_pass(): it reads rows = read(from, block) and returns f(rows, ...) with the arguments
-# `more`, or NULL for a block without rows.
+# Returns the argument `visit` of source_pass(): a function that reads rows = read(from, block) and returns f(rows, ...)
+# with the arguments `more`, or NULL for a block without rows.
 visit_rows <- function(read, from, f = list, more = list()) {
   lapply(list(read, from, f, more), force)
   function(block) {
@@ -181,7 +181,7 @@ read_block <- function(source, before) {
   block
 }
 
-# Evaluates an expression that reads a source; an error becomes one of class "pfdtc_error_source".
+# Evaluates an expression that reads a source. An error becomes one of class "pfdtc_error_source".
 reading <- function(expr, before) {
   tryCatch(expr, error = function(e) {
     if (is_time_limit(e)) stop(e)
