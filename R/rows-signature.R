@@ -62,8 +62,7 @@ merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) -
 }
 
 # Returns the number of each row's group of copies (equal inputs and response), or NULL if there are no copies. `group`
-# has the groups of equal inputs. Rows are copies, as in bootstrap samples, if equal inputs have equal responses far
-# more
+# has the groups of equal inputs. Rows are copies, as in bootstrap samples, if equal inputs have equal responses more
 # often than by chance: kappa = (agreement - chance) / (1 - chance) > copy_rule["kappa"]. Chance is the probability that
 # two rows drawn from all have equal responses. If it is large and few responses repeat (grades, small counts), no rows
 # are copies. If each (x, y) occurs a multiple of k >= 2 times, unlikely by chance, a table was appended to itself.
