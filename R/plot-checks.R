@@ -128,7 +128,7 @@ calibration_figure <- function(fit) {
 }
 
 # Returns a panel of observed shares against leave-one-out probabilities. Bars around the diagonal contain 95 % of the
-# observed shares if the probabilities are right. `d` is like the result of calibration_table().
+# observed shares if the probabilities are right. `d` has the columns predicted, observed and sd.
 shares_panel <- function(d, ylab, bar, dot = "black", ...) {
   half <- stats::qnorm(0.975) * d$sd
   list(args = list(main = "Calibration", xlim = 0:1, ylim = 0:1, xlab = "leave-one-out probability", ylab = ylab),
@@ -149,7 +149,7 @@ bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
 }
 
 # Draws by how much each candidate is worse than the chosen one, in nats for transforms and noise models, in nats per
-# row for kernels. The axis ends at four times the median, to show small differences. Labels have larger values.
+# row for kernels. The axis ends at four times the median, to show small differences. Labels state values beyond it.
 choices_figure <- function(fit) {
   behind <- function(candidate, score, se, chosen) {
     used <- is.finite(score)

@@ -300,7 +300,7 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   new <- if (is.null(rows)) plain_rows(x) else plain_rows(x, rows$index)
   truth <- if (!is.null(exact)) latent_at(exact, x)
   out <- Map(function(fit, label) {
-    # Use the efforts that certify() can make: all if it has the rows, else "reference" if it has a reference.
+    # Use the values of `effort` that need no more than the fit has: its rows, or else a reference.
     own <- reference %||% fit$reference
     efforts <- if (!is.null(fit$data) || is_exact(fit)) asked else if (!is.null(own)) intersect(asked, "reference")
     if (is.null(own) && !is_exact(fit) && any(efforts != "fast")) own <- with_fixed_seed(reference(fit))

@@ -152,7 +152,7 @@ fingerprint <- function(data) {
            if (is.null(w)) c(length(i), sum(i)) else c(sum(w), sum(w * i))))
 }
 
-# Returns the fingerprint of inputs and weights. A correction (certify-exact.R) holds for one order of the rows only.
+# Returns the fingerprint of inputs and weights. By it certify-exact.R finds out if rows still have their order.
 order_of_rows <- function(data) fingerprint(list(x = data$x, y = numeric(nrow(data$x)), weights = data$weights))
 
 # ---- data of two fits, which may lack their rows --------------------------------------------------------------------
