@@ -259,7 +259,7 @@ divergence_aux <- function(given, fit, data, model) {
   if (is.null(given)) {
     if (is.null(fit$aux) && (is_exact(fit) || !is.null(fit$near))) fit$aux <- aux_white()
     refuse_if(is.null(fit$aux), "nu", "is missing",
-              hint = "Fits by another method than pfdtc() need it: give aux_reference() or a gp_exact() fit.")
+              hint = "For a fit by another function than pfdtc(), give aux_reference() or a gp_exact() fit.")
     if (!is.null(fit$aux_rows)) return(exact_on_rows(data, fit$aux_rows, model))
     own <- is.null(fit$aux_points) || !is.null(fit$aux$make)
     return(make_auxiliary(if (own) fit$aux else new_aux("points", z = fit$aux_points), data, model, fit$m))

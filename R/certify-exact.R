@@ -125,7 +125,7 @@ exact_system <- function(reference, data) {
 }
 
 # Returns the state after a step of conjugate gradients. z is the preconditioned residual, Kz = (K + s2 I) z, zr = z'r,
-# p the search direction, Kp = (K + s2 I) p. p is a weighted sum of vectors z; `carried` is the same sum of their norms.
+# p the search direction, Kp = (K + s2 I) p. p is a weighted sum of all z so far; `carried` is the same sum of the |z|.
 next_solution <- function(now, z, Kz, zr) {
   along <- if (is.null(now$p)) 0 else sum(z * (now$r - now$r_before)) / now$zr # Polak and Ribiere's formula
   p <- z + if (along > 0) along * now$p else 0
@@ -138,8 +138,8 @@ next_solution <- function(now, z, Kz, zr) {
   list(v = v, r = r, travelled = travelled, p = p, Kp = Kp, carried = carried, r_before = now$r, zr = zr)
 }
 
-# Evaluates `expr` and returns list(value, stopped). With `keep`, an interrupt or R's time limit ends the evaluation;
-# `stopped` is then its name, else NULL.
+# Evaluates `expr` and returns list(value, stopped). If `keep`, an interrupt or R's time limit ends the evaluation, and
+# `stopped` is then "interrupted" or "R's time limit", else NULL.
 stop_by <- function(expr, keep = TRUE) {
   if (!keep) return(list(value = expr))
   tryCatch(list(value = expr, stopped = NULL), interrupt = function(i) list(stopped = "interrupted"),
@@ -182,7 +182,7 @@ correct_residual <- function(reference, data, state, sharp = TRUE) {
                               control = reference$control)[c("Ay", "beta", "yy", "rss")]
   norms <- posterior_norms(replace(reference$factors, names(response), response), reference$inducing, data, model,
                            control = reference$control, same = reference$norms, sharp = sharp)
-  norms$Psi <- NULL # is the same for every response
+  norms$Psi <- NULL # corrected_mean() uses that of the reference, which does not depend on the response
   rounding <- sqrt(prior_most(model, data$x)) * (error$residual / (2 * sqrt(model$noise)) + error$sum)
   list(v = state$v, residual = r, response = response, norms = norms, rounding = rounding, error = error,
        passes = state$passes + sharp, went = state$went, made_from = order_of_rows(data))

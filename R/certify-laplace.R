@@ -1,5 +1,5 @@
 # Certifies fits with non-Gaussian likelihoods: bounds the distance between the mode fh of the Laplace posterior on
-# inducing points Z and the mode f* of the exact GP's. With L L' = k(Z, Z), let A = L^{-1} k(Z, X), E = K - A'A and
+# inducing points Z and the mode f* under the exact GP. With L L' = k(Z, Z), let A = L^{-1} k(Z, X), E = K - A'A and
 # |g|_E^2 = g'E g. At fh, let g and -W be the first two derivatives of the log likelihood at the rows, L u the mode at Z
 # and r = u - A g. Wb is the average of W between both modes. With row weights Wb, h'y is the posterior mean at x of
 # responses y. With a = L^{-1} k(Z, x),
@@ -9,7 +9,7 @@
 # This gives three bounds, in the order of effort:
 #
 #   crude   |f* - fh| <= sqrt(k(x, x) (|g|_E^2 + |r|^2)),
-#   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup an upper bound on the variance, vS the SoR variance,
+#   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup >= the posterior variance of f(x), vS the SoR variance,
 #   second  a bound by E(x, x) and the norm of h in E, smaller if W varies little between the modes.
 #
 # The crude bound at the rows gives a range of f, hence of W. This range gives the other bounds, and a narrower range.

@@ -19,10 +19,10 @@ bound_w <- function(c, v_E) {
   if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2
 }
 
-# Returns the norms of the DTC posterior p. T1, a bound on |v|_E, and T2, bounds that depend on E alone, are sums over
-# groups of rows. Larger groups give smaller bounds: m rows if `fast`, all rows if `tight`, else norm_groups(). `same`
-# has norms for another response on these points, with the same T2. `inner` has norms on a subset of the points, and its
-# bound on |w|_E holds here too. T1 is omitted with `inner`, or if `sharp` is FALSE.
+# Returns the norms of the DTC posterior p. T1, a bound on |v|_E, and T2, bounds that do not depend on the response, are
+# sums over groups of rows. Larger groups give smaller bounds: m rows if `fast`, all if `tight`, else norm_groups().
+# `same` has norms for another response on these points, with the same T2. `inner` has norms on a subset of the points,
+# and its bound on |w|_E holds here too. T1 is omitted with `inner`, or if `sharp` is FALSE.
 posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
                             same = NULL, sharp = TRUE) {
   n <- nrow(data$x)
@@ -36,7 +36,7 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
 # Returns the sizes of groups for T1 and T2 (see posterior_norms()) for which norms take no longer than the posterior.
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
-# Returns the norms of some rows, before an allowance for rounding. `size` has the group sizes for T1 and T2.
+# Returns the sums of the norms over some rows, without bounds on rounding. `size` has the group sizes for T1 and T2.
 rows_norms <- function(data, p, z, model, size, control) {
   n <- nrow(data$x)
   size <- pmin(n, size)
@@ -45,7 +45,7 @@ rows_norms <- function(data, p, z, model, size, control) {
     list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
 }
 
-# Combines the norms of two sets of rows. Psi and `spread` are proportional to the total number of rows n.
+# Combines the results of rows_norms() for two sets of rows. Psi and `spread` are proportional to the number of rows n.
 norms_merge <- function(a, b) {
   n <- a$n + b$n
   list(T1 = a$T1 + b$T1, Psi = a$Psi * (n / a$n) + b$Psi * (n / b$n), lam = a$lam + b$lam, vv = a$vv + b$vv,
@@ -67,12 +67,12 @@ finish_norms <- function(norms, p, model, inner = NULL) {
     growth = growth, vv = norms$vv, Psi = norms$Psi, alpha = sqrt(sum(solve_t(p$L, p$beta)^2)),
     # This bounds the residual of (s2 I + G) beta = A y that comes from rounding in the Cholesky factor and in A y.
     beta_error = growth * (G_norm * beta + sqrt(sum(diag(p$G)) * p$yy)))
-  of_rows <- sqrt(out$slack * p$k_sum) # rounding errors of all of A
+  of_rows <- sqrt(out$slack * p$k_sum) # bounds the Frobenius norm of the rounding errors of A
   out$t <- up * (sqrt(p$t) + of_rows)^2
   out$lam <- min(out$t, up * (sqrt(norms$lam) + of_rows)^2)
 
   error <- residual_error(p, out, model)
-  kappa <- sqrt(out$slack * out$most * out$weight) # rounding of A times a vector of length 1
+  kappa <- sqrt(out$slack * out$most * out$weight) # rounding error of A times a vector of norm 1
   kappa_v <- kappa * sqrt(norms$vv)
   out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
   # y'v is the minimum over beta of |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives an upper bound. Errors of A
@@ -129,7 +129,7 @@ quadratic_bracket <- function(p, norms, model) {
 }
 
 # Bounds the error of the predicted mean at x, in units of y, that comes from rounding of the responses. The mean is h'y
-# with |h| <= sqrt(k(x, x)) / (2 sqrt(s2)). In non-Gaussian fits, s2 is the squared unit of f.
+# with |h| <= sqrt(k(x, x)) / (2 sqrt(s2)). In non-Gaussian fits, s2 is the square of likelihood$unit.
 response_rounding <- function(fit, x) {
   4 * .Machine$double.eps * response_size(fit) * sqrt(prior_most(fit, x) / fit$noise) / 2 / (fit$likelihood$unit %||% 1)
 }
@@ -246,7 +246,7 @@ intersect_brackets <- function(a, b) {
 # Returns the bounds `b` (certify-laplace.R) with the class for fits with groups, and with the model of the smooth part.
 bounds_with_effects <- function(b) structure(replace(b, "smooth", list(smooth_model(b$model))), class = "with_effects")
 
-# `norms` has the result of effect_forms(), the relative rounding error `inner` of the factors, and the largest weight.
+# `norms` is the result of effect_forms(), the relative rounding error `inner` of the factors, and the largest weight.
 weighted_posterior.with_effects <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
   factors <- effect_posterior(b$z, data, b$model, b$jitter, b$fit$control)

@@ -119,9 +119,9 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
             weights = about$weights, noise = about$noise)
 }
 
-# Adds the mean response with bounds to the certificate `out`. The mean response increases with the mean of f. With the
-# variance of f, rates increase and probabilities move towards 1/2. So bounds are at ends of both intervals. For ordered
-# classes, P(y <= k) decreases with the mean of f; |its derivative by the variance| is at most `bend`, if that is given.
+# Adds the mean response with bounds to the certificate `out`. The mean response increases with the mean of f. A larger
+# variance of f increases rates and moves probabilities towards 1/2, so bounds are at ends of both intervals. For
+# ordered classes, P(y <= k) decreases with the mean of f; response$bend may bound its derivative by the variance of f.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
   if (likelihood$link %in% c("identity", "latent") && !is_ordered(response)) return(out) # the response is f itself
@@ -251,9 +251,9 @@ largest_mixture_mean <- function(v, weights) {
   })
 }
 
-# Bounds the mean and sd of the exact mixture by intervals of its parts. The variance of the mixture is the minimum over
-# c of E (f - c)^2, and E sd^2 + E (mean of a part - mean of the mixture)^2, where E averages over the parts. So
-# c in the middle of the interval of the mean gives an upper bound, the distance of the intervals a lower bound.
+# Bounds the mean m and the sd of the exact mixture. Let E average over the parts k, with means m_k and variances v_k.
+# For any c, variance = E v_k + E (m_k - m)^2 <= E v_k + E (m_k - c)^2. The upper bound has c in the middle of the
+# interval of m. The lower bound has the smallest |m_k - m| that the intervals allow.
 bounds_of_mixture <- function(inside, weights) {
   n <- length(inside[[1L]]$mean_lower)
   if (!n) return(inside[[1L]])

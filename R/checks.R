@@ -1,5 +1,4 @@
 # Checks the arguments of exported functions: a check returns the cleaned value or raises an error about the argument.
-# Errors, warnings and messages have classes.
 
 # Raises the error of abort_input() if `wrong` is TRUE. Otherwise the other arguments are not evaluated.
 refuse_if <- function(wrong, argument, got, want = NULL, hint = NULL, message = NULL, where = "it") {
@@ -53,7 +52,7 @@ check_positive <- function(x, argument, length = NULL) {
   abort_input(argument, as.double(x[bad]), want, where = if (n > 1L) sprintf("element %d", bad) else "it")
 }
 
-# Returns a single number, or stops unless ok(x) is TRUE. `want` names the allowed numbers in the error.
+# Returns a single number, or stops unless ok(x) is TRUE. `want` describes the allowed numbers in the error.
 check_number <- function(x, argument, want, ok) {
   if (!is_plain_numeric(x) || length(x) != 1L || is.na(x) || !ok(x)) abort_input(argument, describe(x), want)
   as.double(x)
@@ -206,7 +205,7 @@ check_dots_empty <- function(dots_names, known) {
   name <- dots_names[1L]
   refuse_if(is.na(name) || name == "", "...", "has an argument without a name",
             hint = sprintf("Arguments here are %s.", list_quoted(known, most = 20L)))
-  exact <- "pfdtc() has it: up to 2,000 rows, without `m`, its posterior is that of the exact GP."
+  exact <- "pfdtc() has this argument. Without `m` it computes the exact posterior for up to 2,000 rows."
   ahead <- "forecast(<fit>, h = <steps>) predicts a series ahead, as predict() does at the times in `newdata`."
   hint <- if (name %in% names(control_checks)) sprintf("Give it as control = pfdtc_control(%s = <value>).", name) else
     switch(name, family = , approx = exact, h = , n.ahead = ahead, did_you_mean(name, known))
@@ -316,7 +315,7 @@ name_of_function <- function(f) {
   as.name("<a function>")
 }
 
-# Returns a call as one line of text, shortened by shown_call(), without backticks around its "<a function>" and alike.
+# Returns a call as one line of text, shortened by shown_call(). Replacements such as <a function> have no backticks.
 deparse_shown <- function(call) {
   gsub("`(<[^`]*>)`", "\\1", paste(trimws(deparse(shown_call(call), nlines = 8L)), collapse = " "))
 }

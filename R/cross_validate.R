@@ -231,7 +231,7 @@ groups_by <- function(fit, by, n) {
 }
 
 # Returns a number for each row, equal for rows with equal inputs, if the rows are a table of counts of classes. Returns
-# NULL otherwise. In a table, weights are whole numbers. To leave out one row leaves out a whole class at its inputs.
+# NULL otherwise. In a table, weights are whole numbers. Leaving out a row leaves out a whole class at its inputs.
 rows_of_table <- function(fit, data) {
   response <- response_of(fit)
   w <- weights_given(data)

@@ -5,7 +5,7 @@
 # A grouping is list(column, levels, design, root): the column of x with the level (from 1), the number of levels, the
 # columns of its design (0 for an intercept), and a root of the covariance of the effects of a level (lower triangular).
 
-# Returns the compiled kernel without the terms that are groups. If no other term is left, its variance is 0.
+# Returns the compiled kernel without the terms that are groups. If no term is left, it is a constant with variance 0.
 smooth_part <- function(kernel) {
   parts <- as_sum(kernel)
   groups <- plain_groups(parts)
@@ -113,7 +113,7 @@ times_roots <- function(X, m, groupings, transpose = FALSE, all = FALSE) {
   X
 }
 
-# Multiplies the p rows of X of each level by `root`: one p x p matrix, or an array p x p x levels.
+# Multiplies the p rows of each level in X by `root`: one p x p matrix, or an array p x p x levels.
 times_blocks <- function(root, X) {
   p <- nrow(root)
   root <- array(root, c(p, p, length(root) / p^2))
@@ -251,7 +251,7 @@ integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis
   table <- now$kernel$table
   own <- c(!table$term %in% vapply(groupings, `[[`, 0L, "term"), rep(TRUE, 1L + ncol(basis)))
   found <- list(value = result$value, score = numeric(length(own)), information = matrix(0, length(own), length(own)))
-  of_smooth <- utils::tail(seq_along(result$score), sum(own)) # variance 0 if there is none
+  of_smooth <- utils::tail(seq_along(result$score), sum(own)) # skips the variance 0 of a missing smooth part
   found$score[own] <- result$score[of_smooth]
   found$information[own, own] <- result$information[of_smooth, of_smooth]
   first <- 0L

@@ -64,7 +64,7 @@ response_room <- function(fit, y_A) {
   (y_A + e / 2) * e
 }
 
-# Returns the weighted norm of y - offset - constant mean over all rows, in units of y. Without data it is a bound.
+# Returns the weighted norm of y - offset - constant mean over all rows, in units of y; without data, an upper bound.
 response_norm <- function(fit) {
   data <- fit$data
   if (!is.null(data)) return(in_units(fit, sqrt(sum(merged_weights(data) * data$y^2) + data$shift$ss)))
@@ -249,8 +249,8 @@ bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
     upper = laplace_bracket(b, psi)[["upper"]] + room + upper_terms(b, v, l, top))
 }
 
-# Returns an upper bound on sum (1 / p) log E r^p of true_bracket() for the exact Gaussian problem, whose variances are
-# in [C_l, C_u] and whose means are within e of m. With p = 1 / (C_l (W + v)),
+# Returns an upper bound on sum (1 / p) log E r^p of true_bracket(). Under the exact GP, q has variances in [C_l, C_u]
+# and means within e of m. With p = 1 / (C_l (W + v)),
 #
 #   E r^p <= (2 pi C_l)^{-1/2} max over |s| <= e of the integral of r^p exp(-t^2 / (2 C_u) + t s / C_u).
 #

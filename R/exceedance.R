@@ -56,7 +56,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   threshold <- as.double(threshold)
   if (of == "response") check_distribution(fit)
   refuse_if(draws && of == "response", "draws", "cannot be combined with of = \"response\"",
-            hint = "Joint sets are sets of f.")
+            hint = "Joint sets are available for f only.")
   if (certified) {
     fit <- at_mode(fit)
     at <- if (missing(newdata)) certify(fit, ...) else certify(fit, newdata, ...)
@@ -169,8 +169,8 @@ response_exceedance <- function(response, mean, sd, threshold) {
   list(lower = lower, upper = upper)
 }
 
-# Returns a factor of two regions. Each is the largest set of rows, taken in the order of the probabilities `p`, such
-# that in the share `prob` of draws f is above (or below) the threshold at all of them.
+# Returns a factor of regions. "above" is the largest set of rows, taken in decreasing order of the probabilities `p`,
+# such that in at least the share `prob` of draws f is above the threshold at all rows of the set. "below" is alike.
 joint_regions <- function(fit, new, threshold, p, prob, draws) {
   n <- length(new$index)
   check_memory(16 * as.double(n) * draws, sprintf("%.0f draws at %d places", as.double(draws), n))

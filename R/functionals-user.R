@@ -348,8 +348,8 @@ predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certifie
   list(fit = value, se.fit = shape(at$sd))
 }
 
-# Returns a matrix of the rows of the p x p unit matrix and of the sums of pairs of these rows. With them as weights of
-# sums, the variances of the sums determine the covariances.
+# Returns a matrix of the rows of the p x p unit matrix and of the sums of pairs of these rows. The variances of sums
+# with these weights determine all covariances.
 with_pairs <- function(p, pairs = which(upper.tri(diag(1, p)), arr.ind = TRUE)) {
   one <- diag(1, p)
   rbind(one, one[pairs[, 1L], , drop = FALSE] + one[pairs[, 2L], , drop = FALSE])

@@ -27,7 +27,6 @@ some_functionals <- function(fun, i) {
   fun
 }
 
-# Returns the values of f at the rows of x as functionals.
 values_at <- function(kernel, x) {
   prior <- kernel_diagonal(kernel, x)
   new_functionals("values", function(u, i) native_kernel_matrix(kernel, u, x[i, , drop = FALSE]), prior, prior, x,

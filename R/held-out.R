@@ -80,7 +80,6 @@ loo_rows <- function(fit) {
        spread = noise_law(fit, training_inputs(data))$spread, hat = hat)
 }
 
-# Returns leave-one-out residuals divided by their sds.
 standardised <- function(loo) loo$residual / sqrt(loo$var + loo$noise)
 
 # Returns the number of trials of each row, or 1 if there are none.

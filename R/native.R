@@ -220,9 +220,9 @@ native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter
 }
 
 # Returns list(mean, var_near, var_far) of f at the rows of x_new, given their s nearest rows. given$rows, s x n, may
-# have the numbers of other rows to use as neighbours (0 after the last). For n functionals, `given` also has
-# cross [s, n], features [M, n] and prior [n]. If `keep`, the result also has r and u (posterior-near.R; rows times the
-# roots of their weights) and the numbers of the neighbours.
+# have the numbers of other rows to use as neighbours (0 after the last). For n functionals, `given` also has cross
+# [s, n], features [M, n] and prior [n]. If `keep`, the result also has the numbers of the neighbours, and r and u of
+# posterior-near.R (u for rows times the roots of their weights).
 native_near_predict <- function(near, z, data, model, s, x_new, control = NULL, keep = FALSE, given = NULL) {
   native(ffi_near_predict, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new, given,
          as.integer(keep), engine_control(16 * nrow(x_new), control), doing = "Prediction from neighbours")
@@ -342,7 +342,7 @@ engine_kernel <- function(kernel) {
     of_weights <- rbind(of_weights, rows)
   }
   if (!is.null(of_weights)) slopes <- slopes + tie$M[, -seq_len(n)] %*% of_weights
-  logs[is.infinite(logs)] <- 0 # -Inf without pairs
+  logs[is.infinite(logs)] <- 0 # the log of the weight 0 of pairs that the kernel lacks
   list(factors = engine$factors, terms = engine$terms, values = exp(drop(tie$M %*% logs)), slopes = slopes,
        rotation = engine$rotation, warp = engine$warp)
 }

@@ -28,11 +28,11 @@ asked_noise_trend <- function(noise, data, s) {
 
 noise_trend_of <- function(data, columns, smooth = NULL, label = "~.") {
   trend <- list(columns = columns, names = colnames(data$x)[columns], label = label, smooth = smooth)
-  trend$warp <- data$warp # the trend reads the inputs that the kernel reads
+  trend$warp <- data$warp # the trend has the same warped inputs as the kernel
   c(trend, basis_units(trend_inputs(trend, data$x)[, columns, drop = FALSE]))
 }
 
-# Returns the inputs that the trend reads in place of x.
+# Returns x, or the warped inputs if the trend has such.
 trend_inputs <- function(trend, x) if (is.null(trend$warp)) x else rotated(trend, x)
 
 # Returns list(all, smooth) for a sum of terms: the sum without the calls of smooth() but with their arguments, and a
@@ -146,7 +146,7 @@ noise_spread <- function(fit, x) {
   open + sum(fit$noise_tail)
 }
 
-# Returns TRUE if heavy tails of the noise were learned. With few rows, predictions have tails because the noise
+# Returns TRUE if heavy tails of the noise were learned. With few rows, predictions have heavy tails because the noise
 # variance is uncertain; `noise_tail` then has the name "few" (learn_stage()).
 has_learned_tails <- function(fit) !is.null(fit$noise_tail) && is.null(names(fit$noise_tail))
 
@@ -230,7 +230,7 @@ problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem
                gradient = result$score + c(prior$gradient, -gamma / v),
                information = result$information + diag(c(prior$information, 1 / v)))
     if (!length(twins)) return(at)
-    # Rows merged into one add -(rows / 2) log(2 pi noise) - ss / (2 noise) to the log density, with that row's noise.
+    # Merging (`rows` fewer rows, sum of squares `ss` within them) adds -(rows / 2) log(2 pi noise) - ss / (2 noise).
     noise <- exp(theta[[last]]) * factor
     share <- length(rows) / pool$n * pool$share / 2
     own_noise <- last - 1L + seq_len(ncol(basis) + 1L)
@@ -246,8 +246,8 @@ problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem
 
 # Learns the coefficients gamma of the noise trend, and their prior variance v for each part (linear, smooth), from 0.3
 # on. In each round, MacKay's formula changes v to |gamma|^2 / e, e = q - trace(V) / v, where V is the posterior
-# covariance of the q coefficients.
-# Returns list(theta, value, trend) of the round with the largest Laplace approximation of the log marginal likelihood,
+# covariance of the q coefficients. Returns list(theta, value, trend) of the round with the largest Laplace
+# approximation of the log marginal likelihood,
 #
 #   log p(y | theta, gamma) + log prior(theta) - |gamma|^2 / (2 v) - (q / 2) log v - log det(V^{-1}) / 2,
 #

@@ -92,7 +92,7 @@ pf_objectives <- list(
   white = list(constant = function(aux, data, model) -sum(white_at_exact(data, model, aux$variance)),
                divergence = function(aux, z, p, jitter, data, model) {
                  noise <- model$noise
-                 X <- noise * chol2inv(t(p$C)) # X = D^{-1}; tr(G D^{-2}) = tr(X G X)
+                 X <- noise * chol2inv(t(p$C)) # X = D^{-1}, D = I + G / s2; tr(G D^{-2}) = tr(X G X)
                  parts <- c(noise * p$rss + noise^2 * sum(p$beta^2),
                             aux$variance * noise * (p$t + sum(X * (X %*% p$G))))
                  sqrt(sum(pmax(parts - white_at_exact(data, model, aux$variance), 0))) / noise
@@ -106,7 +106,7 @@ white_at_exact <- function(data, model, variance) {
   check_memory(24 * as.double(n)^2, sprintf(
     "the exact posterior of %d rows, whose mean aux_white() needs (aux_sor() does not),", n))
   exact <- native_exact(data, model)
-  P <- chol2inv(t(exact$L)) # without weights: W^{1/2} (W^{1/2} K W^{1/2} + s2 I)^{-1} W^{1/2}
+  P <- chol2inv(t(exact$L)) # (K + s2 W^{-1})^{-1} = W^{1/2} (W^{1/2} K W^{1/2} + s2 I)^{-1} W^{1/2}
   w <- merged_weights(data)
   rows <- (diag(P) - noise * colSums(P^2 / w)) / w
   c(mean = noise^2 * sum(data$y * exact$alpha), covariance = variance * noise^3 * sum(rows))
@@ -143,7 +143,7 @@ check_made_from <- function(aux, data, model) {
   other <- c("data", "kernel", "noise")[c(!identical(fingerprint(data), aux$made_from),
                                           !same, model$noise != aux$model$noise)]
   refuse_if(length(other), "nu", sprintf("was made from other %s", list_quoted(sub("data", "rows", other), quote = "")),
-            hint = "Make it by auxiliary(x, y, kernel, noise, aux, weights) from the same.")
+            hint = "Make it by auxiliary() from the rows, kernel and noise of the fit or objective.")
 }
 
 stop_on_failure <- function(result, jitter) {

@@ -138,8 +138,8 @@ small_n_check <- function(p) {
        linear = mean(loo_linear(linear, data$y, w)), mean = mean(loo_linear(linear[, 1L, drop = FALSE], data$y, w)))
 }
 
-# Returns the leave-one-out log density of a weighted linear model. With leverage h_i, the error without row i is e_i /
-# (1 - h_i), and its variance s_i^2 / (w_i (1 - h_i)), where s_i^2 is the residual variance without the row.
+# Returns the leave-one-out log density of a linear model with weights w_i. With residual e_i and leverage h_i, the
+# error without row i is e_i / (1 - h_i), with variance s_i^2 / (w_i (1 - h_i)); s_i^2 is that of the other residuals.
 loo_linear <- function(X, y, w) {
   fit <- stats::lm.wfit(X, y, w)
   free <- fit$df.residual - 1L
@@ -200,7 +200,7 @@ posterior_paths.points <- function(p, x, nsim, normal) {
   if (p$sor) value else value + residual_paths(p$model, p$z, p$jitter, x, nsim, normal, p$control)$draws
 }
 
-# Draws from the prior by 200 inducing points and residuals, then corrects the paths by all rows.
+# Draws prior paths by 200 inducing points and residual processes, and corrects them by Matheron's rule (above).
 posterior_paths.exact <- function(p, x, nsim, normal) {
   kernel <- p$model$kernel
   used <- p$chosen %||% seq_along(p$rows$y)

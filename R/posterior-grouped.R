@@ -78,7 +78,7 @@ refuse_grouped <- function(kind, certificate = FALSE) {
             message = sprintf("Certificates of %s are not available for groups with this family beyond 2,000 rows.",
                               what))
   abort_input("fit", "groups on inducing points",
-              message = sprintf("A fit with groups beside inducing points has no %s.", what),
+              message = sprintf("For groups beside inducing points, %s are not available.", what),
               hint = "Fit at most 5,000 rows (2,000 with a family), for which the posterior is that of all rows.")
 }
 

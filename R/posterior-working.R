@@ -163,7 +163,7 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   }
   if (sites$skewed) {
     # Limit the shift from mode to mean to `most_shift` sds at every row. The expansion gives larger values if rows
-    # inform on little but the sign of f, as with a very large prior variance.
+    # determine little but the sign of f, as with a very large prior variance.
     variance <- if (is.null(found$S)) found$q else rowSums(found$S[, diagonals(ncol(found$shift)), drop = FALSE])
     shift <- shift_at_rows(found, z, learned$kernel, data$x)
     sds <- sqrt(rowSums(shift^2) / (variance + NCOL(found$shift) * found$left))

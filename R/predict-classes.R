@@ -178,9 +178,9 @@ predict_source <- function(source, predict_block, file, request = NULL) {
   }
   # R's connections report a full disk for large writes only, so also check the size of the file and its lines.
   full <- function(written = NULL) {
-    only <- if (is.null(written)) "" else sprintf(", only %s", show_count(written))
+    only <- if (is.null(written)) "" else sprintf("; it has only %s", show_count(written))
     abort_input("file", "not written completely", hint = "The disk may be full.",
-                message = sprintf("`file` \"%s\" does not take %s rows%s.", file, show_count(wanted), only))
+                message = sprintf("Writing %s rows to `file` \"%s\" failed%s.", show_count(wanted), file, only))
   }
   check_output_file(file)
   part <- part_of_file(file, request)

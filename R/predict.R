@@ -78,7 +78,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
               certified = certified, full_cov = full_cov, hyper_uncertainty = hyper_uncertainty,
               newdata = !is.null(new), re = check_flag(re, "re"))
   if (is_source(new) || is_spatial(new) && by_formula(object)) return(predict_apart(object, new, ask, na.action, file))
-  if (!is.null(file)) abort_input("file", "is only for a `newdata` that is a row source")
+  if (!is.null(file)) abort_input("file", "can be used only if `newdata` is a row source")
   response <- response_of(object)
   ask <- check_asked(response, ask)
   if (ask$interval == "prediction" && response$conjugate && ask$newdata && is_weighted(object)) {
@@ -301,7 +301,7 @@ allowed <- as.matrix(utils::read.table(header = TRUE, row.names = 1L, text = "
   class      -           -            -          n/hd      npf/d   npf/hd     -          -
   survival   -           -            -          -         -       -          nc/chd     -"))
 
-# Returns list(intervals, with), which a type allows for a kind of response, or NULL if the type does not exist for it.
+# Returns list(intervals, with), the intervals and arguments that a type allows for a kind of response, or NULL if none.
 allowed_with <- function(type, kind) {
   letters <- if (isTRUE(type %in% rownames(allowed))) strsplit(allowed[type, kind], "/")[[1L]]
   if (length(letters) < 2L) return(NULL)
