@@ -4,7 +4,7 @@
 # and r = u - A g. Wb is the average of W between both modes. With row weights Wb, h'y is the posterior mean at x of
 # responses y. With a = L^{-1} k(Z, x),
 #
-#   f*(x) - fh(x) = <(1, -h), (0, g)>_E - (a - A h)'r    (theory vignette).
+#   f*(x) - fh(x) = (1, -h)'E (0, g) - (a - A h)'r,   with E at x and the rows    (theory vignette).
 #
 # This gives three bounds, in the order of effort:
 #

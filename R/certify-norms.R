@@ -230,7 +230,7 @@ narrow <- function(inside, found, rows = NULL) {
   inside
 }
 
-# Returns the narrower of two brackets of the log marginal likelihood.
+# Returns the intersection of two intervals for the log marginal likelihood.
 intersect_brackets <- function(a, b) {
   c(lower = max(a[["lower"]], b[["lower"]]), upper = min(a[["upper"]], b[["upper"]]))
 }
@@ -344,7 +344,7 @@ sums_by_level <- function(g, x, v) {
 }
 
 # Returns the mode at the rows as a list like that of laplace_at(). sites(f) returns list(f, g, W): f with its offset,
-# first derivative and weight of the log likelihood. `zeta` has the whitened effects.
+# and the first two derivatives g and -W of the log likelihood. `zeta` has the whitened effects.
 mode_with_effects <- function(b, factors, sites) {
   factors$shift <- NULL
   x <- numbered(b$data$x, factors$groupings)

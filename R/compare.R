@@ -1,4 +1,4 @@
-# Compares fits: predictions, information criteria, and log marginal likelihoods with their brackets.
+# Compares fits: predictions, information criteria, and log marginal likelihoods with bounds.
 
 #' Compare fits
 #'

@@ -249,9 +249,9 @@ of_rows <- function(fit, value, n, argument) {
   value
 }
 
-# Returns list(lwr, upr), conformal intervals for new responses. Their width comes from leave-one-out residuals over
-# their sds. `p` is list(mean, var) of f at rows$x, in units of y. Unless the posterior is exact or there are few rows,
-# the prediction at a new row is assumed to stay the same if a training row is left out.
+# Returns list(lwr, upr), conformal intervals for new responses. Leave-one-out residuals in sds determine their width.
+# `p` is list(mean, var) of f at rows$x, in units of y. Unless the posterior is exact or there are few rows, the
+# prediction at a new row is assumed to stay the same if a training row is left out.
 conformal_band <- function(fit, rows, p, level) {
   loo <- loo_rows(fit)
   score <- abs(standardised(loo))

@@ -101,7 +101,7 @@ noise_parts <- function(trend) {
   rep(1:2, c(length(trend$columns), if (is.null(trend$smooth)) 0L else ncol(trend$smooth$root)))
 }
 
-# The log of the factor exp(b'gamma) is at most this and at least minus this: the factor is at most 1,100.
+# The log of the factor exp(b'gamma) is from -most_trend to most_trend, so the factor is at most 1,100.
 most_trend <- 7
 
 # Returns the noise variance over s2 at the rows of x, or 1 without a trend. The log noise variance has the posterior

@@ -106,7 +106,7 @@ posterior_without.near <- function(p) {
   list(mean = out[, 1L], var = out[, 2L], leverage = out[, 3L])
 }
 
-# Returns the posterior p for the kernel without groups. C is so large, and beta 0, that means and variances omit r.
+# Returns the posterior p for the kernel without groups. beta = 0 and a very large C remove r from means and variances.
 smooth_near <- function(p) {
   m <- nrow(p$z)
   p$model <- smooth_model(p$model)

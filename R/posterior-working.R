@@ -85,8 +85,8 @@ weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
 # Returns the posterior with neighbours at the mode, with its working rows list(x, y, weights). The search starts at `f`
-# (without offset and constant mean); `taken` is the last step of an earlier search, if any. It ends when the root mean
-# square of a step is below `settled`.
+# (without offset and constant mean); `taken` is the last step of an earlier search, if any. The search ends when the
+# root mean square of a step is below `settled`.
 near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0,
                          rank = sample.int(nrow(data$x))) {
   force(rank)
