@@ -246,7 +246,7 @@ intersect_brackets <- function(a, b) {
 # Returns the bounds `b` (certify-laplace.R) with the class for fits with groups, and with the model of the smooth part.
 bounds_with_effects <- function(b) structure(replace(b, "smooth", list(smooth_model(b$model))), class = "with_effects")
 
-# `norms` is the result of effect_forms(), the relative rounding error `inner` of the factors, and the largest weight.
+# The result's `norms` has effect_forms(), `inner` (relative rounding error of the factors) and the largest weight.
 weighted_posterior.with_effects <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
   factors <- effect_posterior(b$z, data, b$model, b$jitter, b$fit$control)

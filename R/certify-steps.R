@@ -46,8 +46,8 @@ narrowings <- list(
     })
   },
 
-  # Certifies by inducing points of the smooth part and all effects of groups. Later steps use a reference, with points
-  # for each level. They are skipped if intervals are narrower than 1 % of the sd or there are more than 1,000 effects.
+  # Certifies by inducing points of the smooth part and all effects of groups. Later steps use a reference, whose points
+  # represent groups too. Those steps are skipped if intervals are narrower than 1 % of the sd or effects exceed 1,000.
   "more points and all effects" = function(job, fun, inside) {
     if (!job$by_effects) return(inside)
     fit <- job$fit

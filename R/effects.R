@@ -265,7 +265,7 @@ integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis
   found
 }
 
-# Returns score and information for the parameters number `at` of group g. With b_l and V_l the posterior mean and
+# Returns score and information for the log kernel parameters [at] of group g. With b_l and V_l the posterior mean and
 # covariance of the effects of level l of G, S = sum_l (b_l b_l' + V_l), and C the prior covariance of the effects,
 #
 #   score = tr(C^{-1} dC C^{-1} (S - G C)) / 2,   information ~ G tr(B dC B dC) / 2,   B = C^{-1} (C - mean V_l) C^{-1}.
