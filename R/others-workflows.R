@@ -242,18 +242,6 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   fact <- lapply(about$fields, function(text) if (!is.null(text)) fill_numbers(text, number))
   response <- response_of(fit)
   name <- response_name(fit)
-  theta <- stats::coef(fit)
-  if (!is.null(fit$noise_trend$smooth)) theta <- theta[names(theta) != "noise"] # the row `Noise` has its range
-  is_variance <- grepl("(^|[.])variance$|^noise$", names(theta))
-  value <- paste0(number(theta), ifelse(is_variance, sprintf(" (sd %s)", number(sqrt(abs(theta)))), ""))
-  words <- parameter_words(names(theta), fit$kernel, about$columns)
-  angles <- angles_of_groups(fit)
-  at <- match(angles$name, names(theta))
-  if (length(at)) {
-    words[at] <- angles$words
-    value[at] <- number(angles$correlation)
-  }
-  if (is_ordered(response)) words <- sub("^([(]Intercept[)]|Constant mean)$", "\\1, minus the first cut point", words)
   scale <- if (fit_link(fit) != "identity") sprintf("on the %s scale", sub("softmax", "log-odds", fit_link(fit))) else
     if (is.null(fit$transform)) paste("in units of", name) else
       if (fit$transform$kind == "log") sprintf("in units of log(%s)", name) else "in units of the transformed response"
@@ -274,9 +262,9 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     Transform = if (!is.null(fit$transform)) fact$Response,
     Data = fact$Data, Method = about$title, Mean = fact$Mean, Kernel = fact$Kernel,
     Noise = fact$Noise, "Noise tails" = fact[["Noise tails"]], "Noise sd" = fact[["Noise sd"]],
-    Units = paste0("sds are ", scale, if (any(grepl("lengthscale", names(theta), fixed = TRUE)))
+    Units = paste0("sds are ", scale, if (any(grepl("lengthscale", names(stats::coef(fit)), fixed = TRUE)))
       paste0(", lengthscales in units of their inputs", notes)),
-    stats::setNames(value, words),
+    report_coefficients(fit, about, number),
     Estimation = fact$Estimation, Posterior = fact$Posterior, Neighbours = fact$Neighbours,
     "Certified error" = report_certificate(fit, newdata, number),
     "Log marginal likelihood" = paste0(evidence, if (response$approx == "laplace") " (Laplace approximation)"),
@@ -295,6 +283,25 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     if (!is_exact(fit)) sentence("Certified error", "Certified: %s."), sentence("Log marginal likelihood"),
     sentence("Leave-one-out"), sentence("Time", "The fit took %s.")), collapse = " ")
   structure(list(text = text, table = data.frame(what = names(table), value = unname(table))), class = "pfdtc_report")
+}
+
+# Returns the values of coef() as text, named by words.
+report_coefficients <- function(fit, about, number) {
+  theta <- stats::coef(fit)
+  if (!is.null(fit$noise_trend$smooth)) theta <- theta[names(theta) != "noise"] # the row `Noise` has its range
+  is_variance <- grepl("(^|[.])variance$|^noise$", names(theta))
+  value <- paste0(number(theta), ifelse(is_variance, sprintf(" (sd %s)", number(sqrt(abs(theta)))), ""))
+  words <- parameter_words(names(theta), fit$kernel, about$columns)
+  angles <- angles_of_groups(fit)
+  at <- match(angles$name, names(theta))
+  if (length(at)) {
+    words[at] <- angles$words
+    value[at] <- number(angles$correlation)
+  }
+  if (is_ordered(response_of(fit))) {
+    words <- sub("^([(]Intercept[)]|Constant mean)$", "\\1, minus the first cut point", words)
+  }
+  stats::setNames(value, words)
 }
 
 # Returns a data frame of the angles in coef(): name, words for the two effects of a group, and their correlation.
