@@ -1,8 +1,8 @@
 #' Choose the auxiliary distribution of the pF-DTC objective
 #'
 #' The pF-DTC objective is the preconditioned Fisher (pF) divergence between a DTC (deterministic training conditional)
-#' approximation and the exact posterior. It is an expected value under an *auxiliary distribution* nu, a Gaussian
-#' process that approximates the exact posterior.
+#' approximation and the exact posterior. The divergence is an expected value under an *auxiliary distribution* nu, a
+#' Gaussian process that approximates the exact posterior.
 #' @usage
 #' aux_sor(size = NULL, rows = NULL)
 #' aux_subset(size = NULL, rows = NULL)
@@ -12,22 +12,22 @@
 #' aux_custom(make, label = "given by a function")
 #' @param size number of random rows. Default: `min(ceiling(n / 10), 1000)`.
 #' @param rows numbers of the rows to use, instead of random rows.
-#' @param every number of iterations after which nu is renewed.
+#' @param every iterations of the optimisation after which nu is renewed.
 #' @param start the first auxiliary distribution.
 #' @param m2 number of inducing points of the reference, at most `n`. Default: 4 times `m`; in [auxiliary()] 800.
 #' @param samples number of sample paths that replace the covariance of the reference. Default: the covariance itself.
-#' @param tail share of the covariance's trace beyond its first `m` eigenvectors that may be dropped.
-#' @param variance variance of the white noise over the noise variance.
+#' @param tail share that may be dropped of the covariance's trace beyond its first `m` eigenvectors.
+#' @param variance variance of the white noise divided by the noise variance.
 #' @param make a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns `list(U, W, sign, mean, p)`,
 #'   see Details.
 #' @param label the name that `print()` shows.
 #' @return An object of class `pfdtc_aux`, for `aux` of [pfdtc()].
-#' @details `aux_white()`, the default of [pfdtc()], is white noise around the exact posterior mean. That mean need not
-#'   be computed, because it changes the objective only by a constant. `aux_sor()` is the subset of regressors (SoR)
-#'   posterior with random rows as inducing points. `aux_subset()` is the exact posterior of random rows; with `n` rows
-#'   of data, an evaluation of the objective takes \eqn{O(n^2 m)} time. `aux_refresh()` renews nu as the SoR posterior
-#'   on the current inducing points. `aux_reference()` is the SoR posterior on `m2` inducing points of method `"greedy"`
-#'   ([inducing_points()]), which the fit keeps as its [reference()].
+#' @details `aux_white()`, the default if [pfdtc()] moves inducing points, is white noise around the exact posterior
+#'   mean. That mean need not be computed, because it changes the objective only by a constant. `aux_sor()` is the
+#'   subset of regressors (SoR) posterior with random rows as inducing points. `aux_subset()` is the exact posterior of
+#'   random rows; with `n` rows of data, an evaluation of the objective takes \eqn{O(n^2 m)} time. `aux_refresh()`
+#'   renews nu as the SoR posterior on the current inducing points. `aux_reference()` is the SoR posterior on `m2`
+#'   inducing points of method `"greedy"` ([inducing_points()]), which the fit keeps as its [reference()].
 #'
 #' `make` describes a Gaussian process with covariance \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j
 #' s_j b_j(x) b_j(x')} and mean \eqn{\sum_i k(x, u_i) a_i}{sum_i k(x, u_i) a_i}. Here \eqn{b_j(x) = \sum_i k(x, u_i)

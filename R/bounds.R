@@ -183,11 +183,12 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' @return `kl_divergence()`: a number of at least 0 (natural logarithm). It is `Inf` for SoR without `newdata`, because
 #'   the SoR posterior is singular. `pf_divergence()`: a number of at least 0, without unit. `error_bounds()`: a data
 #'   frame with the columns `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp` (units of `y`) and
-#'   `var_bound` (squared units). Sharp bounds use only their part of `eps`. Attributes: `eps`, the bound on the pF
-#'   divergence, with its parts `eps_mean` and `eps_cov`; `w2`, a bound on the 2-Wasserstein distance. A fit with
-#'   [aux_subset()] has the paper's bound, too: `log_eps`; its log density ratio `log_density_ratio`, exponential in the
-#'   number of rows outside the subset; `vacuous` (is it no smaller than for the prior?); `note`; with `samples`,
-#'   `density_ratio_estimate` (a log) and `density_ratio_ess`.
+#'   `var_bound` (squared units). Attributes: `eps`, the bound on the pF divergence, with its parts `eps_mean` (for the
+#'   sharp bounds on the mean) and `eps_cov` (on the sd); `w2`, a bound on the 2-Wasserstein distance. A fit with
+#'   [aux_subset()] also has the paper's bound on the pF divergence by a density ratio: `log_eps`, its log;
+#'   `log_density_ratio`, which grows with the number of rows outside the subset; `vacuous` (is the bound no smaller
+#'   than for the prior?); `note`, the result in words; with `samples`, `density_ratio_estimate` (a log) and its
+#'   effective sample size `density_ratio_ess`.
 #' @section Invariants: Divergences are 0 for the exact posterior. At every point, with mean~ and sd~ of the fit,
 #'   \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{(mean~ - mean)^2 + (sd~ - sd)^2 <=
 #'   2 sd^2 KL}. If `nu` is the exact posterior, \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) -

@@ -13,14 +13,14 @@
 #'   error of every probability. `anova()`: a data frame with a row for each fit: `df` (learned hyperparameters),
 #'   `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. The heading has the result in words.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
-#'   variational lower bound and `Inf`. [logLik()] has the bounds as attributes, except with neighbours,
-#'   where its value can lie outside them.
+#'   variational lower bound and `Inf`. [logLik()] has the bounds as attributes, except for fits with neighbours, whose
+#'   value can lie outside the bounds.
 #'
 #' `difference` is the difference of two values of `logLik()`, which are lower bounds with inducing points. The exact
 #' difference lies between `at_least` and `at_most`. If both have the same sign, the order of the fits is certain. In
 #' `anova()`, fits with neighbours, [gp_sor()], [gp_fitc()] and [gp_subsample()] have no bounds (`NA`). There are no
-#' p-values: twice a difference is not chi-squared, because hyperparameters have priors and bounded ranges. Differences
-#' of natural logarithms: 1 is small, 5 is large. A hyperparameter without effect adds about 0.5.
+#' p-values: twice a difference is not chi-squared, because hyperparameters have priors and bounded ranges. In natural
+#' logarithms, a difference of 1 is small, one of 5 is large. A hyperparameter without effect adds about 0.5.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
 #'   `at_least <= difference of the exact values <= at_most`.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop). Chen,

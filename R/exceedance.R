@@ -6,8 +6,8 @@
 #' probability under the exact GP. Hence no row is classified as "above" or "below" because of the approximation.
 #' @param fit A fit of any kind; fits by `"vi"` need `certified = FALSE`.
 #' @param newdata Rows at which f is compared with the threshold. Default: the training rows.
-#' @param threshold A number, or a number for each row, on the scale of the response, also with a transform. For other
-#'   families a mean response, such as a probability or a rate.
+#' @param threshold A number, or a number for each row, on the scale of the response, also with a transform. With a
+#'   non-Gaussian `family`, a mean response, such as a probability or a rate.
 #' @param prob Probability, above 0.5, from which on a row is classified.
 #' @param of `"f"` compares the mean response (with a transform its median), `"response"` a new response.
 #' @param certified `FALSE` computes no bounds, which is fast.
@@ -19,8 +19,8 @@
 #'   * `because`, for undecided rows if `certified`: `"data"` if the exact GP leaves the row undecided too, else
 #'     `"approximation"`;
 #'   * `joint`, with `draws`: `"above"` for a set of rows at all of which f is above the threshold, with probability
-#'     `prob`; `"below"` for a set at all of which f is below. Rows enter in the order of their
-#'     probabilities, as long as all of them are above in the share `prob` of the draws.
+#'     `prob`; `"below"` for a set at all of which f is below. Rows enter a set in the order of their probabilities, as
+#'     long as all rows of the set are above in at least the share `prob` of the draws.
 #' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
 #'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, all rows are
 #'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for the

@@ -3,9 +3,9 @@
 #' Compute leave-one-out predictions, leverage and influence
 #'
 #' There is no function `leave_one_out()`: `predict(fit, type = "loo")`, `rstandard()` and the other functions in the
-#' table return the results. Each training row is predicted as by a fit in which the row has weight 0 and the centre is
-#' the same. Hyperparameters and inducing points were learned with the row, which is optimistic for few rows.
-#' [cross_validate()] learns them again.
+#' table return the results. Each training row is predicted as by a fit in which the row has weight 0; the mean that is
+#' subtracted from the response includes the row. Hyperparameters and inducing points were learned with the row, which
+#' is optimistic for few rows. [cross_validate()] learns them again.
 #' @details
 #' | Function | Value for each row |
 #' | --- | --- |
@@ -29,8 +29,7 @@
 #' \method{hatvalues}{gp_fit}(model, ...)
 #' \method{cooks.distance}{gp_fit}(model, ...)
 #' \method{dfbetas}{gp_fit}(model, ...)
-#' @param model a fit with its data.
-#' @param ... not used.
+#' @param model,... a fit with its data; `...` is not used.
 #' @return A named vector with an element for each row, in the order of the data; `dfbetas()` returns a matrix with a
 #'   row for each. After `na.exclude`, omitted rows have `NA`.
 #' @examples

@@ -14,7 +14,7 @@
 #' @param newdata Rows to predict at. Default: the training rows.
 #' @param type `"response"` (mean), `"zero"` (probability of 0), `"median"`, `"quantile"` (at `probs`) or `"density"`
 #'   (log probability or log density of the response in `newdata`).
-#' @param interval `"prediction"` adds an interval for a new response, from quantiles of the mixture.
+#' @param interval `"prediction"` adds an interval for a new response, zeros included.
 #' @param level Probability of the interval.
 #' @param probs Probabilities of the quantiles.
 #' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list of two fits `zero` and `positive`. `predict()`: as

@@ -6,12 +6,12 @@
 #' confidence intervals. The matrix is the inverse of minus the second derivative of the log density that learning
 #' maximised, including the priors.
 #'
-#' The log density is the exact log marginal likelihood up to 2,000 rows, else the scaled Vecchia likelihood of 8,000.
-#' If an additive kernel was chosen on 800 rows, it is the exact one of these rows. For `hyper = "pilot"` and `"joint"`
-#' it is the ELBO. For a non-Gaussian likelihood it is Laplace's approximation, or the variational bound, from 3,000
-#' rows. Coefficients of a linear `mean` and of a formula for `noise` are not on the log scale, and their covariances
-#' with hyperparameters are set to 0. Combinations that the data do not determine have sd 4.
-#' Hyperparameters at the end of their range have too small variances.
+#' The log density is the exact log marginal likelihood up to 2,000 rows, else the Vecchia likelihood of 8,000 rows,
+#' scaled to all rows. If 800 rows chose an additive kernel, it is their exact log marginal likelihood. For
+#' `hyper = "pilot"` and `"joint"` it is the ELBO. For a non-Gaussian likelihood it is Laplace's approximation or the
+#' variational bound, from at most 3,000 rows. Coefficients of a linear `mean` and of a formula for `noise` are not on
+#' the log scale, and their covariances with hyperparameters are set to 0. Combinations that the data do not determine
+#' have sd 4. Hyperparameters at the end of their range have too small variances.
 #' @param object a fit with its data and learned hyperparameters.
 #' @param complete,... not used.
 #' @param log `FALSE`: covariances of `coef(fit)`, by the delta method. `TRUE`: of `coef(fit, log = TRUE)`.

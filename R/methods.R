@@ -9,14 +9,14 @@
 #' * `coef()` returns `lengthscale.<column>` in units of the inputs, and `variance` and `noise` in squared units of the
 #'   response, or with `log = TRUE` their logs. It also has coefficients of a linear mean and of a formula for `noise`;
 #'   for other families the constant `mean`, and `mean.variance`, the prior variance of coefficients. `sigma()` returns
-#'   the noise sd, or the scale of [student()]; for smooth noise the root mean square at the training rows, for classes
-#'   and counts `NA`.
+#'   the noise sd, or the scale of [student()]; for noise that varies its root mean square at the training rows, for
+#'   classes and counts `NA`.
 #' * `logLik()` returns the log marginal likelihood of the response as given. Its attributes are `nobs`, `df` (the
 #'   number of all learned parameters, some of which `coef()` omits), and bounds `lower` and `upper` if known
 #'   ([evidence_bounds()]). With inducing points the value is a lower bound, with neighbours an estimate. For
 #'   [gp_fitc()], [gp_sor()] and [gp_subsample()] it refers to their approximate models. For a model with only groups
-#'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`. The value
-#'   is the maximum, before the variances are inflated for few rows.
+#'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`. The value is for the
+#'   variances before their inflation for few rows (`fit$because`).
 #' * `AIC()` and `BIC()` return a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`)
 #'   if the bounds of `logLik()` do not show which fit is better.
 #' * `nobs()` returns the number of rows in use, for [gp_subsample()] those drawn. `weights()` is as for [glm()].

@@ -10,8 +10,7 @@
 #' @param lower,upper Bounds on the numeric inputs: one number, a number for each input, or a named vector. Default: the
 #'   range of the data. An input with equal bounds is held constant.
 #' @param candidates Rows to choose from, instead of bounds.
-#' @param level For `goal = "level"`, a number on the scale of the response as given.
-#' @param ... Not used.
+#' @param level,... For `goal = "level"`, a number on the scale of the response as given. `...` is not used.
 #' @return A data frame with `n` rows: the inputs, factors included, and `criterion`. For a minimum it is the expected
 #'   improvement \eqn{E max(b - f, 0)}, where b is the smallest posterior mean at the training rows. For a maximum it is
 #'   the same with -f. For a level l it is the straddle criterion \eqn{1.96 sd - |mean - l|}. For `"fill"` it is the

@@ -16,9 +16,9 @@
 #' vfe_objective(z, x, y, kernel, noise, weights = NULL, jitter = 0)
 #' @param x,z inputs `x` and inducing points `z`: numeric matrices or data frames with the same columns, or vectors.
 #' @param m maximum number of inducing points.
-#' @param method `"greedy"` repeatedly takes the row with the largest residual prior variance (pivoted Cholesky).
-#'   `"random"` draws rows. `"kmeans"` uses the centres of [stats::kmeans()]. `"divergence"` repeatedly takes the row
-#'   that reduces the pF divergence most, to first order, among at most `max(10 m, 1000)` rows; it needs `y` and
+#' @param method `"greedy"` repeatedly takes the row with the largest residual prior variance K_ii - Q_ii (pivoted
+#'   Cholesky). `"random"` draws rows. `"kmeans"` uses the centres of [stats::kmeans()]. `"divergence"` repeatedly takes
+#'   the row that reduces the pF divergence most, to first order, among at most `max(10 m, 1000)` rows; it needs `y` and
 #'   `noise`.
 #' @param y numeric response, one number for each row of `x`.
 #' @param kernel a kernel with all parameters, see [kernel_se()].

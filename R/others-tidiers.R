@@ -12,10 +12,11 @@
 #' @param effects `NULL`, or for a fit with groups some of `"fixed"`, `"ran_pars"` (sds and correlations) and
 #'   `"ran_vals"` (effects of levels).
 #' @param ... Not used.
-#' @return `tidy()`: a row for each hyperparameter; `std.error` is for coefficients. `glance()`: one row with `method`,
-#'   `nobs`, `m`, `df`, `sigma`, `evidence` (log marginal likelihood), `AIC`, `BIC`, `objective`, `convergence`,
-#'   `evaluations` and `seconds`. `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` and, for training
-#'   rows, `.resid`; for several classes the most probable class as `.fitted`, and probabilities as `.prob_<class>`.
+#' @return `tidy()`: a row for each hyperparameter; `std.error` is for coefficients and group effects, else `NA`.
+#'   `glance()`: one row with `method`, `nobs`, `m`, `df`, `sigma`, `evidence` (log marginal likelihood), `AIC`, `BIC`,
+#'   `objective`, `convergence`, `evaluations` and `seconds`. `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`,
+#'   `.upper` and, for training rows, `.resid`; for several classes the most probable one as `.fitted`, and
+#'   probabilities as `.prob_<class>`.
 #' @seealso [plot.gp_fit()], [predict.gp_fit()], [confint()][vcov.gp_fit]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)

@@ -206,10 +206,10 @@ mlr3_learner <- function(..., type = c("regr", "classif")) {
 #' @param x A fit. For `print()`, a report.
 #' @param newdata Rows at which the report certifies predictions, as in [certify()]. By default it certifies none, and a
 #'   fit with `tol` reports the error certified during the fit.
-#' @param digits Number of significant digits.
-#' @param ... Not used.
+#' @param digits,... Number of significant digits. `...` is not used.
 #' @return An object of class `pfdtc_report`: a list with `text`, a string, and `table`, a data frame with columns
-#'   `what` and `value` (character). The table has every element of `coef()`, and the sd for each variance.
+#'   `what` and `value` (character). The table has every element of `coef()`, the sd for each variance, and correlations
+#'   of group effects instead of angles.
 #' @seealso [summary()][gp_fit-methods], [certify()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())

@@ -18,7 +18,7 @@
 #' @param y response: numbers, classes or `survival::Surv()`.
 #' @param m maximum number of inducing points. By default the posterior is exact up to 5,000 rows. With more rows `m` is
 #'   chosen from 50 to 800, see `vignette("defaults")`.
-#' @param tol largest error: of the mean of f, in sds of the (transformed) response; of the sd of f, relative to it.
+#' @param tol largest error: of the mean of f, in sds of the (transformed) response; of the sd of f, as a share of it.
 #' @param kernel a kernel, see [kernel_se()]. Parameters that are `NULL` are learned. Given values start the search.
 #'   Default: the best of several kernels.
 #' @param noise noise variance, in squared units of `y`; 0 interpolates. A formula models its log: `~ 1`, `~ x1`
@@ -116,12 +116,13 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'     likelihood (`evidence`). Starts within `attr(learned, "same")` nats of the best count as equal. `pilot` is the
 #'     optimisation of `hyper = "pilot"`. `evidence`: see [logLik()][gp_fit-methods]. `small_n` has, below 50 rows, the
 #'     leave-one-out log densities of the `fit`, a `linear` model and the `mean`.
-#'   * Inducing points: `inducing` is a matrix (all rows, if the posterior is exact), `m` their number; `m_asked`,
-#'     `moved`, `jitter`, `inducing_method`; `unexplained` is the mean residual prior variance over the noise variance
-#'     (`Inf` if it is unknown). `factors` has the sums and Cholesky factors of the posterior.
-#'   * Neighbours: `neighbours` is their number, `near` is for predictions by them. `trial` compares predictions
-#'     of held-out rows: `gain` is the mean log density without neighbours minus that with neighbours, `se` its standard
-#'     error.
+#'   * Inducing points: `inducing` is a matrix (all rows, if the posterior is exact), `m` their number, at most
+#'     `m_asked`; `moved` (were they optimised?), `jitter`, `inducing_method`; `unexplained` is the mean prior variance
+#'     that they do not explain, divided by the noise variance (`Inf` if unknown). `factors` has the sums and Cholesky
+#'     factors of the posterior.
+#'   * Neighbours: `neighbours` is their number, `near` has what predictions from neighbours need. `trial` compares
+#'     predictions of held-out rows: `gain` is the mean log density without neighbours minus that with neighbours, `se`
+#'     its standard error.
 #'   * Optimisation: `trace` is a data frame (compare objectives only within one `round`); `convergence` is 0 (done), 1
 #'     (`maxit`), 2 (time), 51 (failed evaluations) or 52 (interrupt); `message`, `maxit`; `evaluations` and `seconds`
 #'     by stage.
@@ -312,8 +313,8 @@ fit_as_asked <- function(data, asked) {
 #'   model for `gp_fitc()` and `gp_sor()`, and of the drawn rows for `gp_subsample()`.
 #' @details All functions have the arguments shown for `gp_vfe()`, except that `gp_subsample()` has no `inducing` and
 #'   `gp_exact()` has neither `inducing` nor `m`.
-#' @section Errors and invariants: Errors and warnings have the classes of [pfdtc()]. With all rows as inducing points
-#'   (or all rows drawn) every method gives the exact posterior; SoR gives it only at the rows.
+#' @section Invariants: With all rows as inducing points (or all rows drawn) every method gives the exact
+#'   posterior; SoR gives it only at the rows.
 #' @seealso [compare_fits()], [kl_divergence()], `vignette("comparison")`
 #' @name baselines
 #' @aliases gp_vfe.default gp_vfe.formula gp_exact gp_vfe gp_dtc gp_sor gp_fitc gp_subsample

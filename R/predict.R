@@ -21,7 +21,7 @@
 #' @param full_cov return the covariance matrix of all rows?
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? This computes two
 #'   further posteriors for each hyperparameter.
-#' @param re `TRUE` uses the effects of groups, averaged over new levels; `FALSE` sets them to 0.
+#' @param re `TRUE` includes effects of groups; a new level has their prior distribution. `FALSE` sets effects to 0.
 #' @param na.action treatment of rows with missing values. Default: they predict `NA`; `na.omit` drops them.
 #' @param file for a row source, a CSV file for the predictions. After an interrupt the same call continues.
 #' @param ... not used. An unknown argument is an error.
@@ -43,10 +43,10 @@
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
 #' | `"derivative"` | derivative of f with respect to `wrt`; not for Matern 1/2 kernels |
 #'
-#' If the noise variance is uncertain (few rows, smooth noise, heavy tails), densities and intervals average over it.
-#' With Gaussian noise, the sd of `"response"` is the sd of a new response; for other families sds are the posterior
-#' sds of the mean response. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on the scale of
-#' T(y). If the fit chose T, values of y far beyond the training responses are cut off in the mean response
+#' If the noise variance is uncertain (few rows, heavy tails), densities and intervals average over it. With Gaussian
+#' noise, `se.fit` is the sd of a new response for `"response"`, and the posterior sd of the mean response for `"mean"`;
+#' with other families the latter for both. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on the
+#' scale of T(y). If the fit chose T, values of y far beyond the training responses are cut off in the mean response
 #' (`vignette("defaults")`). For non-Gaussian families, prediction intervals are quantiles of a new response: whole
 #' numbers for counts, and shares of successes if `newdata` has numbers of trials. Predictions use the posterior mean of
 #' f; with `certified`, and in [certify()], non-Gaussian families use the mode of Laplace's approximation. Credible

@@ -269,7 +269,7 @@ check_learnable <- function(kernel, table, data, names, free) {
 #'   multiplied by 10 until the Cholesky factorisation succeeds.
 #' @param block number of rows in a block. Default: at most 512.
 #' @param threads number of threads, also of the BLAS.
-#' @param memory bytes of scratch memory. It does not change results.
+#' @param memory scratch memory in bytes. Results do not depend on it.
 #' @param optimise_rows number of random rows for learning and for moving inducing points, or `Inf` for all rows.
 #'   Default: several thousand for learning, and max(20000, 100 m) for moving m inducing points.
 #' @param restarts number of starts of the search for hyperparameters. Default: 8, with two inputs 9, with one input 10.
@@ -278,8 +278,8 @@ check_learnable <- function(kernel, table, data, names, free) {
 #' @param tol_quantile quantile of the errors at the training inputs that `tol` limits: 1 is the maximum.
 #' @param trace store the inducing points every `trace` iterations. With 0 they are not stored.
 #' @param progress show the progress of long fits? `FALSE` also silences messages of class `pfdtc_message_progress`.
-#' @param max_seconds seconds after which an optimisation, or a search with `tol`, ends with the best result so far.
-#' @param ... not used.
+#' @param max_seconds,... seconds after which an optimisation, or a search with `tol`, ends with the best result so far.
+#'   `...` is not used.
 #' @return A list of class `pfdtc_control`. A plain list of some of these arguments is also a valid `control`.
 #' @examples
 #' pfdtc_control(maxit = 50, threads = 1)

@@ -6,9 +6,9 @@
 #'
 #' The posterior equals the posterior of a fit to the present rows with the same inducing points, up to rounding. A fit
 #' with its data computes its posterior again with the same hyperparameters. Without its data, a Gaussian fit with
-#' inducing points adds n rows in \eqn{O(n m^2)} time; other fits need their data. The `reference` of a fit is computed
-#' again if the fit has its data, otherwise it is removed. Without data, `drop_rows()` raises an error if rounding
-#' errors would be large.
+#' inducing points adds n rows in \eqn{O(n m^2)} time; other fits need their data. `fit$reference` is computed again if
+#' the fit has its data, otherwise it is removed. Without data, `drop_rows()` raises an error if rounding errors would
+#' be large.
 #' @param fit a fit by any function except [gp_subsample()].
 #' @param newdata a data frame with the variables of the formula, response and weights included, or a row source
 #'   ([rows_blocks()]). For a fit from a matrix, a list with `x`, `y` and, if used, `weights` and `offset`.
@@ -16,8 +16,8 @@
 #'   without its data, the rows themselves, as `newdata`.
 #' @param m number of inducing points. Default: the present number.
 #' @return The fit, without its certificate for `tol`. Its elements `added` and `dropped` count rows; `allowance` bounds
-#'   the relative rounding error after rows were removed. `update_points()` returns the same inducing points if others
-#'   would reduce the residual prior variance by less than a tenth.
+#'   the rounding error after rows were removed, relative to the noise variance. `update_points()` returns the same
+#'   inducing points if others would reduce the prior variance that inducing points do not explain by less than a tenth.
 #' @examples
 #' first <- pfdtc(mag ~ stations + depth, quakes[1:800, ], kernel = kernel_se(c(60, 300), 0.1),
 #'                noise = 0.04, hyper = "fixed", m = 20)

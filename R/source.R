@@ -32,8 +32,8 @@
 #'   installed. Parquet data larger than memory must be in several files. Each part is sent to a worker once, and kept
 #'   there until another source is used. If a worker fails, another worker repeats its part. A fit by workers equals a
 #'   fit to all rows, up to rounding.
-#' @section Errors: Errors about arguments have class `pfdtc_error_input`. Failures while rows are read have class
-#'   `pfdtc_error_source`, with the original condition (`parent`) and the number of rows read before (`rows`).
+#' @section Errors: Failures while rows are read have class `pfdtc_error_source`, with the original condition (`parent`)
+#'   and the number of rows read before (`rows`).
 #' @examples
 #' file <- tempfile(fileext = ".csv")
 #' write.csv(quakes, file, row.names = FALSE)
