@@ -63,9 +63,9 @@ old_signature <- function(fit) !"phi1" %in% names(fit$signature$sums)
 
 # ---- parts of a fit -------------------------------------------------------------------------------------------------
 
-# Checks types, sizes and finite numbers of the parts of a fit that other functions read. need(part = condition, ...)
-# stops at the first condition that is neither TRUE nor NULL, so a condition may assume the earlier ones. A condition
-# that is a string names the damaged element of the part.
+# Checks types and sizes of the parts of a fit that other functions read, and that numbers are finite. need(part =
+# condition, ...) stops at the first condition that is neither TRUE nor NULL, so a condition may assume the earlier
+# ones. A condition that is a string names the damaged element of the part.
 check_fit_parts <- function(fit, argument) {
   need <- function(...) {
     for (i in seq_len(...length())) {
@@ -277,7 +277,7 @@ same_model <- function(a, b) {
   }, pfdtc_error_input = function(e) FALSE)
 }
 
-# Stops if the argument `fits` is missing (`lacking`), or if the further arguments `dots` have fits, which belong in it.
+# Stops if the argument `fits` is missing (`lacking`), or if fits are among the further arguments `dots` instead.
 check_fits_given <- function(lacking, dots, caller) {
   strays <- vapply(dots, inherits, NA, "gp_fit")
   if (!lacking && !any(strays)) return()

@@ -248,8 +248,8 @@ free_parameters <- function(model, s) {
   hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 }
 
-# Learns hyperparameters by VFE at fixed inducing points z. Returns list(kernel, noise, evaluations, stopped, pilot),
-# where `pilot` has the trace of the search.
+# Learns hyperparameters by maximising the VFE bound at fixed inducing points z. Returns list(kernel, noise,
+# evaluations, stopped, pilot), where `pilot` has the trace of the search.
 learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit) {
   parameters <- free_parameters(model, s)
   # Changing lengthscales may make k(Z, Z) singular, so the jitter is at least 1e-8.

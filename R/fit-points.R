@@ -10,7 +10,7 @@ points_stage <- function(data, learned, s, state) {
   }, otherwise = list(z = choose_points(data$x, min(s$m, nrow(data$x)), NULL, "random")$z))
 }
 
-# Returns the mean weight times the mean residual prior variance over the noise variance; Inf unless points are greedy.
+# Returns mean weight * mean residual prior variance / noise variance; Inf unless the inducing points are greedy.
 unexplained_share <- function(data, learned, start) {
   if (is.null(start$t)) return(Inf)
   mean(data$weights %||% 1) * start$t / learned$model$noise
@@ -66,14 +66,14 @@ optimise_stage <- function(data, learned, z, s, state) {
     }, otherwise = now)
     if (!is.null(state$stopped) || max(abs(model_theta(before$model) - model_theta(now$model))) < 1e-3) break
   }
-  # The first iterations, from the better start, and those that continue them are one round.
+  # Count the first iterations from the better start, and those that continue them, as one round.
   if (s$try_starts && !is.null(now$trace)) now$trace$round <- pmax(now$trace$round - 1L, 1L)
   now
 }
 
 # Runs a few iterations from two starts: points greedy in the prior variance, and points greedy in the divergence.
-# Neither start is always better. Returns list(now, steps): the better result, and the limits of the remaining search.
-# If the divergence over noise^2 of the second is not lower by 5, points explain nearly all of f; then the first wins.
+# Returns list(now, steps): the better result, and the limits of the remaining search. Neither start is always better.
+# The first wins unless divergence / noise^2 of the second is lower by 5: near a tie the first ends at smaller errors.
 better_start <- function(data, rows, now, s, state) {
   left <- seconds_left(s$steps$max_seconds)
   few <- min(5L, s$steps$maxit %/% 20L)
@@ -94,7 +94,7 @@ better_start <- function(data, rows, now, s, state) {
 
 steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
 
-# Returns begin() from points that are greedy in the divergence. Returns NULL if these are too few or it fails.
+# Returns begin() from points that are greedy in the divergence, or NULL if there are too few or the computation fails.
 second_start <- function(data, now, s, state, begin) {
   tryCatch({
     z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
@@ -105,7 +105,7 @@ second_start <- function(data, now, s, state, begin) {
 }
 
 # Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()). `reference`
-# is a posterior of the same model for aux_reference(). `schedule` iterations renew the auxiliary distribution.
+# is a posterior of the same model for aux_reference(). Every `schedule` iterations renews the auxiliary distribution.
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
   schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf
@@ -305,9 +305,9 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   replace(now, c("learned", "start", "near", "mode"), list(learned, list(z = z), near, NULL))
 }
 
-# Estimates the gain in log density of each held-out row if neighbours correct f. Where f lacks structure, derivatives g
-# of the log likelihood have equal signs at neighbours. With h = sum(g) / (sum(W) + mean(W)), sums over neighbours, f +
-# c h gains c g h - c^2 W h^2 / 2 to second order. Takes the c and the number of neighbours with the largest mean gain.
+# Estimates the gain in log density of each held-out row if neighbours correct f. Let g and -W be the derivatives of the
+# log likelihood by f. Where f lacks structure, g has equal signs at neighbours. With h = sum(g) / (sum(W) + mean(W)),
+# sums over neighbours, f + c h gains c g h - c^2 W h^2 / 2. The c and number of neighbours of largest mean gain count.
 gain_from_residuals <- function(trial, held, around, f, kernel, run) {
   slopes <- function(rows) {
     sites <- trial$sites_of(rows)

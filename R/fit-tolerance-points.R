@@ -41,7 +41,7 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
 # The search among fewer points can begin when the certified error of the reference is at most this share of tol.
 enough_of_tol <- 0.9
 
-# Doubles the number m2 of points of a reference, from 128 on, until enough(yard) for its yardstick() yard = make(m2).
+# Doubles the number m2 of points of a reference, from 128 on, until enough(yard); yard = make(m2) is its yardstick().
 # Returns `yard` with `limit`: "none", or what ended growth. If at most `worth` points are tried, 2 worth suffice.
 grow_reference <- function(n, m, worth, late, make, enough) {
   caps <- c(rows = n, memory = most_reference_points(n), m = 16 * m, worth = max(256, 2 * worth))
@@ -63,9 +63,9 @@ most_reference_points <- function(n) {
   as.integer(max(1, min(n, floor(max((sqrt(n^2 + 32 * numbers) - n) / 16, sqrt(numbers / 28))))))
 }
 
-# Returns a yardstick() from a reference, with enough points, if possible, to certify errors of tol / 4 and to have
-# itself an error of at most enough_of_tol tol. If tol / 4 is out of reach, tries certificates by all pairs of rows
-# (effort "tight"), if these cost no more than a few references and no other posterior is an option (`worth` is Inf).
+# Returns a yardstick() from a reference. Doubles its points until they can certify errors of tol / 4, and have errors
+# of at most enough_of_tol * tol themselves. If they cannot certify tol / 4, tries certificates by all pairs of rows
+# (effort "tight"), if these cost no more than a few references and there is no other posterior (`worth` is Inf).
 points_yardstick <- function(job, fit, worth) {
   data <- job$data
   rows <- used_rows(data)
@@ -87,8 +87,8 @@ points_yardstick <- function(job, fit, worth) {
   yard
 }
 
-# Finds, up to 5 %, the smallest m for which the first m points of the reference have an error of at most `goal`. All
-# its points have. at(m) returns list(mean, sd) of f by the first m points. Returns list(m, tried, slope): this m, all
+# Finds, up to 5 %, the smallest m for which the first m points of the reference have an error of at most `goal`, as all
+# its points do. at(m) returns list(mean, sd) of f by the first m points. Returns list(m, tried, slope): this m, all
 # candidates, and an estimate of -d log(error) / d log(m).
 search_first <- function(yard, goal, tol, at) {
   top <- yard$reference$m
@@ -340,7 +340,7 @@ tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) 
          if (response_of(yard$reference)$conjugate) " refine() certifies the mean at single rows to any accuracy.")
 }
 
-# Describes the certified error of a fit with `tol` in words, the larger of the two quantiles; NA without `tol`.
+# Returns a text on the certified error of a fit with `tol`, the larger of the two quantiles; NA without `tol`.
 describe_tolerance <- function(fit) {
   tol <- fit$tol
   if (is.null(tol)) return(NA_character_)

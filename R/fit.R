@@ -168,7 +168,7 @@ construct_laplace <- function(data, learned, z, plan, state, near = NULL, start 
 }
 
 # Stops if the posterior of q + 1 classes on m inducing points and n rows takes too much memory, and sends a message if
-# it takes long. Time is that of eight Newton steps at 1e10 operations a second.
+# it takes long. The estimate assumes eight Newton steps at 1e10 operations a second.
 check_size_of_classes <- function(q, m, n) {
   size <- as.double(q) * m
   check_memory(8 * (3 * size^2 + as.double(n) * q^2), sprintf("%d classes on %d inducing points", q + 1L, m))
@@ -222,7 +222,7 @@ search_plans <- function(job, asked) {
   few <- with_posterior(plan, m = min(default_points, plan$posterior$m))
   job$learned <- learn_stage(data, few$learn, state)
   first_points <- function() points_stage(data, job$learned, few$posterior, state)$z
-  # With hyper = "joint", hyperparameters come from a joint fit with few points.
+  # With hyper = "joint", hyperparameters come from a joint optimisation with few inducing points.
   if (few$learn$hyper == "joint") {
     job$learned <- optimise_stage(data, job$learned, first_points(), few$posterior, state)
   }

@@ -225,7 +225,7 @@ prior_most <- function(model, ...) {
 
 # ---- the functions that fit a model ---------------------------------------------------------------------------------
 
-# gp_families has the properties of the functions that fit models, family() makes a row of it:
+# family() makes a row of gp_families, the table of properties of the functions that fit models:
 #
 #   title       the name in print() and in figures
 #   objective   the objective of the inducing points: "pf", "vfe", "none" (points do not move) or NULL (no points)
@@ -233,7 +233,7 @@ prior_most <- function(model, ...) {
 #   chooses     TRUE if the function chooses the kind of its posterior
 #   dtc         TRUE for a DTC posterior, which the theorem and the pF divergence need
 #   reference   TRUE if the fit can be a reference for certificates
-#   sor, fitc   TRUE for these two methods
+#   sor, fitc   TRUE for SoR (subset of regressors) and for FITC
 #   some        TRUE for the exact posterior of a subsample
 family <- function(title, objective = "none", joint = FALSE, chooses = FALSE, dtc = FALSE, reference = FALSE,
                    sor = FALSE, fitc = FALSE, some = FALSE) {

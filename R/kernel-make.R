@@ -231,7 +231,7 @@ group_label <- function(group) {
   if (identical(group$design, 1)) by else paste(deparse1(group$design), if (group$correlated) "|" else "||", by)
 }
 
-# Returns the name of a group's variable, in parentheses, which no other variable of a formula has.
+# Returns the name of a group's variable, in parentheses to differ from the names of other variables.
 group_variable <- function(by) if (is.language(by)) sprintf("(%s)", deparse1(by)) else by
 
 # Returns the design of a group as list(intercept, labels). Stops if the design has a product or no term.

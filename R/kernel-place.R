@@ -218,8 +218,8 @@ check_same_columns <- function(z, x, argument, other = "`x`") {
 # the rest matern32, and a linear mean. kernel$season has the role of each factor: trend, cycle, change, rest, mean, or
 # "beside" for other terms of the kernel.
 
-# Returns list(column, period, name) for each possible period along a time, a ts, years in steps of months or quarters,
-# or an input along which y repeats exactly. The data must span two periods, with more than two values in each.
+# Returns list(column, period, name) for each possible period of an input that is a time, a ts, years in steps of months
+# or quarters, or one in which y repeats exactly. The data must span two periods, with more than two values in each.
 time_periods <- function(x, variables, y = NULL) {
   out <- list()
   for (v in variables) {

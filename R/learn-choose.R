@@ -158,7 +158,7 @@ choose_shared <- function(now, s) {
   if (isTRUE(gain > 0)) list(now = moved_to(now, end), s = tied, gain = gain) else list(now = now, s = s, gain = gain)
 }
 
-# Returns list(kernel, noise) of the smoothest kernel within two standard errors of the best score; NULL if it is best.
+# Returns list(kernel, noise) of the smoothest kernel within two standard errors of the best score; NULL for the best.
 smoother_kernel <- function(tried, best) {
   for (profile in intersect(rev(by_roughness), names(tried))) {
     if (profile == best || !best %in% by_roughness) return(NULL)
@@ -241,8 +241,8 @@ linear_model <- function(problem) {
 }
 
 # Returns the log posterior density of a model, extrapolated from the exact likelihood of line_rows rows. The Vecchia
-# likelihood is too low for long lengthscales, and so few rows have little information on short ones, so choose_line()
-# takes the larger of both densities.
+# likelihood is too low for long lengthscales, and line_rows rows have little information on short ones. So
+# choose_line() takes the larger of both densities.
 value_of_some <- function(model) {
   problem <- model$problem
   pool <- problem$pool

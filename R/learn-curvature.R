@@ -221,7 +221,7 @@ mixture_of <- function(fit) {
                 points = points)
 }
 
-# Returns mean and total variance of functionals under the mixture. `noise` is the mean noise variance in units of y.
+# Returns mean and total variance of functionals under the mixture. `noise` is the mean noise variance in units of y^2.
 posterior_at.mixture <- function(p, fun, joint = FALSE) {
   each <- mixture_parts(p$fit, p$hyper, function(one) {
     part <- posterior_of(one)

@@ -25,7 +25,7 @@ learn_groups <- function(data, s, state) {
   }
   sums <- group_sums(start$kernel, data)
   evaluations <- 0L
-  # If all variances are learned, the best noise for given ratios of the other variances to it has a formula.
+  # If all variances are learned, multiply them by the factor `by` that maximises REML, which has a formula.
   variances <- c(compiled$table$leaf == 0L & !compiled$table$mean, FALSE)
   profiled <- all(free[variances]) && free[last]
   if (profiled) free[last] <- FALSE
@@ -167,7 +167,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   }
   effects <- seq_len(size - sum(sums$sizes[last - 1:0]))
   K[cbind(effects, effects)] <- K[cbind(effects, effects)] + 1
-  # With C, the pairs times the roots over the noise, solved with the first term's Cholesky factors, subtract C'C.
+  # With C, the pairs times the roots over the noise, solved with Cholesky factors of the first term, K becomes K - C'C.
   pairs <- sums$pairs
   entries <- Map(function(t, root) {
     scaled <- t$sums %*% kronecker(root, first) / noise

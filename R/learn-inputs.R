@@ -63,9 +63,8 @@ kernel_beside_line <- function(kernel, rows, s) {
   set_values(kernel, value)
 }
 
-# Returns the columns that may be warped: those with three values or more. There are none for responses other than
-# classes with a trial each, for kernels with given values, beyond `warp_rows` rows, with groups, and where three
-# columns are a place on a sphere.
+# Returns the columns that may be warped: those with three values or more. Returns none unless each row has one class,
+# for kernels with given values, beyond `warp_rows` rows, with groups, and where three columns are a place on a sphere.
 inputs_to_warp <- function(rows, s) {
   x <- rows$x
   leaves <- as_sum(s$kernel)$leaves

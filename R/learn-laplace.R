@@ -312,7 +312,7 @@ greedy_points <- function(rows, s, kernel) {
 # the centres of the priors.
 #
 # Priors do not weaken with more rows: without them separable classes have no maximum, and classes have little
-# information on lengthscales. The d lengthscales of a factor share a level, which counts once:
+# information on lengthscales. The d lengthscales l of a factor have one prior for their common size, one for ratios:
 #   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log(l / spread) - this mean ~ N(0, 0.7^2),
 #   log variance ~ N(log 2, 1.5^2),  constant mean ~ N(start, 3^2),  log theta ~ N(0, 2^2)
 # With Student's t, f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).

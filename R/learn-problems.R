@@ -225,12 +225,12 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
       }
       l
     })
-    # A plain factor over the inputs of `kernel`, which has its columns, needs no place_kernel().
+    # `kernel` has its columns already, so a plain factor `chosen` over the same inputs needs no place_kernel().
     placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
     return(if (placed) chosen else place_kernel(chosen, x))
   }
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
-  if (is_season(profile)) { # takes the place of the open factor
+  if (is_season(profile)) { # the season replaces the open factor
     season <- with_profile(leaf, profile, x)
     others <- Filter(function(t) !any(open[t$leaves]), kernel$terms)
     kernel <- with_columns(add_kernels(season, list(leaves = kernel$leaves, terms = others)), x)
@@ -373,8 +373,8 @@ response_power <- function(data, y = data$y) {
   if (power > 0) power else 1
 }
 
-# Returns TRUE if equal steps between responses may come from equal steps between inputs, not from rounding: no two
-# inputs have the same response, or y is a sum of quadratic functions of single inputs.
+# Returns TRUE if equal steps between responses may come from equal steps between inputs, not from rounding: no two rows
+# have the same response, or y is a sum of quadratic functions of single inputs.
 is_regular <- function(data, y) {
   if (!is.null(data$prior_weights)) y <- y[data$prior_weights > 0]
   n <- nrow(data$x)

@@ -1,6 +1,6 @@
-# Lists the responses that may be tried, and checks the one with the largest merit (see learn-response.R) on held-out
-# rows. A candidate can have the larger likelihood but predict the mean worse. Inverse transforms magnify errors of f in
-# the tail; a noise trend may explain f by noise.
+# Lists the models of the response (transform and noise) that may be tried, and checks the one with the largest merit
+# (see learn-response.R) on held-out rows. A model with a larger likelihood can predict the mean worse: an inverse
+# transform magnifies errors of f in the tail, and a noise trend may explain f by noise.
 
 # Returns `choice` with `best`, the best candidate that is not refused, and `refused`, the reasons against better
 # candidates, named by their labels. The first candidate is never refused.
@@ -17,10 +17,10 @@ checked_response <- function(choice, from) {
   choice
 }
 
-# Returns the reason to refuse a model, or NULL. Beyond response_rule$held_out rows, its held-out density must be at
-# least that of each rival: the first candidate and, for a noise trend, the same transform with constant noise. Its
-# squared errors must not exceed the first's, or from$least, by more than the factor response_rule$error. The model's
-# worst row is omitted, because one outlier can dominate all squared errors.
+# Returns the reason to refuse a model, or NULL. With more than response_rule$held_out rows, its log density of held-out
+# rows must be at least that of each rival: the first candidate and, for a noise trend, the same transform with constant
+# noise. Its squared errors must not exceed those of `first`, or from$least, by more than the factor
+# response_rule$error. The row that speaks most against the model is omitted, because one outlier can dominate the sum.
 reason_to_refuse <- function(model, first, from, rivals = list(first)) {
   errors <- squared_errors(model, from)
   if (!is.null(from$simulator)) return(reason_to_refuse_simulator(model, errors, from))
@@ -39,7 +39,7 @@ reason_to_refuse <- function(model, first, from, rivals = list(first)) {
 # Returns the reason to refuse a transform of a deterministic response, or NULL. Such a response has no outliers, and
 # the shape of f alone can make a transform likely. The squared errors of all held-out rows must be smaller by the
 # factor little_response$error, or $kink for Yeo-Johnson, whose second derivative jumps at the median. Or they must not
-# be larger, while the held-out log density is larger by little_response$gain nats a row with near certainty.
+# be larger, and the held-out log density must be larger by $gain nats per row plus $sure standard errors.
 reason_to_refuse_simulator <- function(model, errors, from) {
   ratio <- sum(errors) / sum(squared_errors(from$simulator, from))
   bent <- identical(model$transform$kind, "yeojohnson")
@@ -52,8 +52,8 @@ reason_to_refuse_simulator <- function(model, errors, from) {
   }
 }
 
-# Returns the squared errors of the predicted mean responses at held-out rows. With `over_variance` they are divided by
-# the variances of new responses, which a transform must have.
+# Returns the squared errors of the predicted mean responses at held-out rows. With `over_variance`, which requires a
+# transform, they are divided by the predicted variances of new responses.
 squared_errors <- function(model, from, over_variance = FALSE) {
   held <- if (is.null(model$held)) held_out_response(model, from) else model$held
   transform <- model$transform
@@ -68,9 +68,9 @@ squared_errors <- function(model, from, over_variance = FALSE) {
   (held$y - f$mean)^2 / if (over_variance) f$sd^2 else 1
 }
 
-# Returns the model. If it has heavy tails and chose its transform, it gets transform$wider: the mean squared error of
-# held-out rows over their variance, between 1 and most_wider. That variance, on the scale of the response, depends on
-# the far tail of the transformed response, and may be too small.
+# Returns the model. If it has heavy tails and a transform chosen by the fit, sets transform$wider: the mean of squared
+# error over variance at held-out rows, between 1 and most_wider. The variance of a response that is transformed back
+# depends on the far tail of the transformed one, and may be too small.
 with_wider_moments <- function(model, from) {
   if (!isTRUE(model$transform$found) || is.null(model$tail)) return(model)
   share <- squared_errors(model, from, over_variance = TRUE)[model$held$single]
@@ -78,8 +78,8 @@ with_wider_moments <- function(model, from) {
   model
 }
 
-# Returns minus the mean log density of the response, on its own scale, in groups of rows. Each row is given its
-# neighbours among all other rows.
+# Returns for groups of rows the mean of minus the log density of the response before its transform, given the
+# neighbours of each row among all other rows.
 response_scores <- function(model, from) {
   problem <- model$problem
   pool <- problem$pool
@@ -96,9 +96,10 @@ response_scores <- function(model, from) {
   scores - means_of_groups(more)
 }
 
-# Returns y, the modelled response z, mean and variance of f and its noise at some rows, given their nearest rows among
-# all others or among `earlier` ones. With groups and few rows, all other rows are given, because nearest rows may be of
-# other levels. Equal inputs have their mean response; `single` marks other inputs. `size` is the noise of one response.
+# Returns a data frame of some inputs: the mean y of their responses, its transformed value z, mean `f` and variance
+# `var` of f, and the variances `noise` of z and `size` of a single response. `single` is TRUE for inputs with one
+# response. f is given the nearest rows among all others, or among rows `earlier` in the random order. With groups and
+# few rows, f is given all other rows, because nearest rows may be of other levels.
 held_out_response <- function(model, from, earlier = FALSE) {
   problem <- model$problem
   pool <- problem$pool
@@ -117,7 +118,7 @@ held_out_response <- function(model, from, earlier = FALSE) {
     native_vecchia(pool, now, rows, near, slopes = FALSE,
                    at = list(rows = engine_rows(pool), control = problem$input(length(rows))$control))
   }
-  if (!length(at$residual)) at[c("residual", "variance")] <- NA_real_ # it cannot be computed
+  if (!length(at$residual)) at[c("residual", "variance")] <- NA_real_ # a factorisation failed
   count <- tabulate(from$rows$group)
   y <- drop(rowsum(from$rows$y, from$rows$group, reorder = FALSE) / count)[rows]
   data.frame(y, z = pool$y[rows], f = pool$y[rows] - at$residual, var = pmax(at$variance - noise, 0), noise,
@@ -127,9 +128,9 @@ held_out_response <- function(model, from, earlier = FALSE) {
 
 # ---- transforms and logs of inputs ----------------------------------------------------------------------------------
 
-# Returns list(data, chosen): the data, whose kernel may read logs of skewed inputs (data$warp), and the response that
-# find(data, open) chooses. It is chosen for the inputs as given and, if the model is left to the fit, for their logs.
-# The larger merit wins. state$begun and others belong to the last search, so they are kept and brought back.
+# Returns list(data, chosen): the data, with data$warp if the kernel reads logs of skewed inputs, and the model of the
+# response that find(data, open) chose. find() is called for the inputs as given and, if the user left the model to the
+# fit, for logs of inputs. The larger merit wins; elements of `state` are then those of the winning search.
 with_log_inputs <- function(data, asked, open, state, find, first) {
   kept <- c("begun", "response", "because", "asked", "so_far", "tails")
   values <- function() mget(kept, envir = state, ifnotfound = list(NULL))
@@ -157,9 +158,9 @@ with_log_inputs <- function(data, asked, open, state, find, first) {
   logs
 }
 
-# Returns a warp (kernel-compile.R) of positive, skewed inputs to their logs, or NULL if there are none, for many rows,
-# groups or times. It is linear between warp_knots knots, which divide log(x) evenly from a quarter of the smallest
-# value to four times the largest.
+# Returns a warp (kernel-compile.R) of positive, skewed inputs to their logs, or NULL if there are none, and for many
+# rows, groups or times. The warp is linear between warp_knots knots, which divide log(x) evenly from a quarter of the
+# smallest value to four times the largest.
 warp_to_logs <- function(data) {
   x <- data$x
   if (nrow(x) > log_inputs[["rows"]] || length(data$groups) ||
@@ -181,11 +182,11 @@ warp_to_logs <- function(data) {
 
 # ---- transforms and the additive kernel -----------------------------------------------------------------------------
 
-# Returns the candidates `tried`. For a kernel of all inputs, a sum of functions of single inputs looks like a skewed
+# Returns the candidates `tried`. Under a kernel of all inputs, a sum of functions of single inputs looks like a skewed
 # response, or like noise that depends on the inputs. So the gain of an additive kernel in log marginal likelihood is
-# added to the merit of candidates with constant noise. For this, rows must be few, a noise trend must gain less than
-# `additive_nats` over the best transform, and the additive kernel more than that for the best or first transform.
-# `terms` is this kernel, learned from some rows, with its gain for all rows. Later searches start there.
+# added to the merit of candidates with constant noise. This requires few rows, a noise trend that gains less than
+# `additive_nats` over its transform, and an additive kernel that gains more for the best or first transform. Element
+# `terms` of a candidate is the additive kernel, learned from some rows, with its gain; later searches start there.
 with_terms_in_merit <- function(tried, from) {
   constant <- names(Filter(function(model) is.null(model$trend), tried))
   leader <- best_of(tried)
@@ -219,9 +220,9 @@ with_terms_in_merit <- function(tried, from) {
 
 # Returns the candidates `tried`. If an input identifies individuals with several rows each, differences between
 # individuals look like noise that depends on the inputs, or like a skewed response. A kernel with a short lengthscale
-# in that input and a linear mean (short_run()) represents them. Its gain is added to the merit of the first candidate,
-# and of the best transform with constant noise. It must exceed the lead of the best candidate by `additive_nats`, even
-# if the best candidate has such a kernel too.
+# in that input and a linear mean (short_run()) represents individuals. The gain of this kernel is added to the merit of
+# the first candidate, and of the best transform with constant noise. The gain must exceed the lead of the best
+# candidate by `additive_nats`, even if the best candidate has such a kernel too.
 with_short_lengthscale <- function(tried, from) {
   best <- tried[[best_of(tried)]]
   pool <- best$problem$pool
@@ -251,10 +252,9 @@ with_short_lengthscale <- function(tried, from) {
 
 # ---- the arguments of the user --------------------------------------------------------------------------------------
 
-# Returns list(transforms, trends, tails, plain): transforms (NULL is the identity), trends of the noise (NULL is
-# constant noise), TRUE if the noise may have heavy tails, and, if the transform is open, the argument that implies the
-# response as given with constant noise (NULL if none does). Numbers in units of y imply it, and so do arguments of the
-# paper's method.
+# Returns list(transforms, trends, tails, plain): transforms (NULL: none), trends of the noise (NULL: constant), TRUE if
+# the noise may have heavy tails. If the transform is "auto", `plain` names an argument that excludes transforms and
+# noise trends (NULL: none). Numbers in units of y exclude them, and so do arguments of the paper's method.
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
   smooth <- smooth_columns(data$x, placed_variables(data$frame))
@@ -285,8 +285,8 @@ responses_to_try <- function(data, asked) {
   list(transforms = transforms, trends = trends, tails = open, plain = if (auto) plain)
 }
 
-# Returns "two" if the responses have two values, "few" if they have few, else "many". If `tell` is TRUE, a message
-# suggests other families for them and for a value with a large share: at a repeated value a density has no limit.
+# Returns "two" if the responses have two values, "few" if they have few, else "many". With `tell`, a message suggests
+# other families for two or few values, and for a value in many rows, at which the density of a model is unbounded.
 values_of_response <- function(y, tell) {
   distinct <- unique(y)
   times <- tabulate(match(y, distinct))
@@ -307,7 +307,7 @@ values_of_response <- function(y, tell) {
   if (few) "few" else "many"
 }
 
-# Returns NULL or a transform. Its lambda is NA if it is to be learned; the transform of a fit is taken as it is.
+# Returns the transform that the user asked for, or NULL. Its lambda is NA if lambda is to be learned.
 asked_transform <- function(transform, data, s) {
   if (!asks_for_transform(transform)) return(NULL)
   if (!inherits(transform, "pfdtc_transform")) {

@@ -1,13 +1,13 @@
-# Chooses the response that a fit models: its transform, and the trend and tails of its noise. They are chosen before
-# the kernel, by the Vecchia likelihood, from the ends of the default's first searches. The kernel is the given one, or
-# Matern 3/2 (with little noise, a smoother profile). A candidate has the
+# Chooses the model of the response: its transform T, and the trend and tails of its noise. This model is chosen before
+# the kernel, by the Vecchia likelihood with the user's kernel or Matern 3/2 (with little noise, a smoother kernel).
+# Searches start from the hyperparameters learned for the first candidate. Over the rows of the Vecchia likelihood,
+# which are the same for all candidates, a candidate has
 #
-#   merit = log p(T(y)) + sum log T'(y) + log prior + Laplace's terms of the noise (learn.R) - 2 parameters,
-#
-# over the rows of the Vecchia likelihood. All candidates have the same rows in the same order.
+#   merit = log p(T(y)) + sum log T'(y) + log prior + Laplace's terms of the noise (noise.R),
+#   score = penalty for parameters - merit; the smallest score is best.
 
-# Returns the data with the modelled response. After an interrupt, it is the response of the first candidate. state$open
-# is TRUE if the search was left to the fit.
+# Returns the data with the chosen model of the response, or after an interrupt with that of the first candidate. Sets
+# state$open to TRUE if the user left the search to the fit.
 response_stage <- function(data, asked, state) {
   if (!is.null(asked$noise_trend) || !is.null(asked$noise_tail)) {
     like <- list(transform = asked_transform(asked$transform, data, asked), trend = asked$noise_trend,
@@ -44,8 +44,8 @@ response_stage <- function(data, asked, state) {
   out
 }
 
-# Returns the data with the response of `model`, list(transform, trend, tail). `given_response` is the response before
-# it was transformed.
+# Returns the data with the response model list(transform, trend, tail). data$given_response is the response before its
+# transform.
 data_as_modelled <- function(data, model, asked) {
   transform <- model$transform
   if (!is.null(transform)) {
@@ -69,8 +69,8 @@ data_as_modelled <- function(data, model, asked) {
 
 # ---- the search -----------------------------------------------------------------------------------------------------
 
-# Returns the chosen model, and sets state$begun for learn_evidence() and state$response for the fit. `first` is the
-# transform of the first candidate.
+# Returns the chosen model of the response, and sets state$begun for learn_evidence() and state$response for the fit.
+# `first` is the transform of the first candidate.
 find_response <- function(data, asked, open, first, state) {
   tell <- stage_line("transform and noise", asked$control$progress, after = 1)
   tell("starts")
@@ -83,7 +83,7 @@ find_response <- function(data, asked, open, first, state) {
   if (sum(problem$free) > searched_inputs[["noise"]]) open$trends <- open$trends[1L]
   from <- rows_around(data, problem, begun$theta, if (length(open$trends) > 1L) "response" else "finals")
   from[c("s", "scale", "profile", "least")] <- list(replace(s, "rows", list(NULL)), start$scale, "matern32", open$least)
-  state$tails <- from$tails <- open$tails # with_final_tail() reads the first
+  state$tails <- from$tails <- open$tails # state$tails is for with_final_tail()
   if (max(length(open$transforms), length(open$trends)) > 1L && is.null(open$trends[[1L]])) {
     from <- with_smoother_profile(from, first)
     if (!is.null(from$simulator)) {
@@ -127,7 +127,7 @@ find_response <- function(data, asked, open, first, state) {
 }
 
 # Returns the candidates by their labels. A noise trend is tried with the first transform and with the best transform.
-# If a formula asks for the trend, every candidate has it. It becomes constant, with a warning, if it cannot be learned.
+# If the user gave a formula, every candidate has its trend, or constant noise if the trend cannot be learned.
 response_candidates <- function(open, from) {
   labels <- vapply(open$transforms, transform_label, "")
   trend <- open$trends[[length(open$trends)]]
@@ -178,8 +178,8 @@ rows_around <- function(data, problem, theta, size) {
        })
 }
 
-# Returns the rows that enter the density, list(x, y, w, offset, group): used rows at the distinct inputs `taken`,
-# without copies. `y` is as given, and `group` is the number of the distinct input. `made` keeps the pool of these rows.
+# Returns list(x, y, w, offset, group, made) of the rows of positive weight at the distinct inputs numbered `taken`,
+# without copies. y is the response before its transform, `group` numbers distinct inputs, `made` keeps their pool.
 rows_for_response <- function(data, taken) {
   inputs <- training_inputs(data)
   used <- of_used_rows(data, seq_along(data$response))
@@ -229,7 +229,7 @@ response_model <- function(from, transform) {
   model_of_response(list(transform = transform, problem = problem, theta = run$theta), run$value)
 }
 
-# Returns the model with a noise trend, or NULL if it cannot be computed. For `least` see learn_noise().
+# Returns the model with a noise trend, or NULL if it cannot be learned. learn_noise() explains `least`.
 with_uneven_noise <- function(model, trend, from, least = -Inf) {
   learned <- learn_noise(model$problem, model$theta, trend, from$size, least)
   if (is.null(learned)) return(NULL)
@@ -240,8 +240,8 @@ with_uneven_noise <- function(model, trend, from, least = -Inf) {
 }
 
 # Returns the model with heavy tails of the noise, if they increase the log density of responses given their neighbours
-# by more than the price of a parameter. Repeated inputs have means of responses, whose tails are lighter. The merit
-# adds the increase for rows given the earlier rows, like its other parts: given all other rows it would be larger.
+# by more than the price of a parameter. Inputs with several responses are left out, because means have lighter tails.
+# The gain in merit is that of rows given earlier rows, as in other parts of the merit; given all rows it is larger.
 with_tail <- function(model, from) {
   if (is.null(model) || !from$tails || at_floor(model)) return(model)
   tail_of <- function(held) {
@@ -261,16 +261,16 @@ with_tail <- function(model, from) {
   model
 }
 
-# Returns TRUE if the noise is at most twice its floor. Its trend and tails would then be those of the floor.
+# Returns TRUE if the noise is at most twice its lower limit. Trend and tails of such noise cannot be learned.
 at_floor <- function(model) {
   last <- model$problem$last
   model$theta[[last]] <= model$problem$lower[[last]] + log(2)
 }
 
-# Returns the nats that a parameter costs.
+# Returns the penalty for a parameter, in nats.
 price_of_response <- function(problem) max(parameter_nats, response_rule[["nats"]] * length(problem$counted))
 
-# Adds to a model its merit and its number of parameters, whose price is not in the merit.
+# Adds the elements `merit` and `parameters` (their number) to a model.
 model_of_response <- function(model, value) {
   model$value <- value
   model$merit <- value + sum(model$problem$slopes[model$problem$counted])
@@ -278,10 +278,10 @@ model_of_response <- function(model, value) {
   model
 }
 
-# Returns `from` with the best profile for the first response, if Matern 3/2 leaves little noise. Otherwise the misfit
-# of that kernel to a smooth function would decide on the transform. `first` is the model of that profile. `simulator`
-# is its model if the response counts as deterministic: it has almost no noise and f predicts held-out rows, or
-# explain_noise() finds that f explains the noise. A skewed response whose outliers f follows may have little noise too.
+# Returns `from`. If Matern 3/2 leaves little noise, sets from$profile to the kernel profile of largest likelihood, and
+# from$first to its model. Else the misfit of Matern 3/2 to a smooth f would decide on the transform. Sets
+# from$simulator to a model if the response counts as deterministic: noise is almost 0 and f predicts held-out rows, or
+# explain_noise() explains noise by f. Little noise is not enough: f may follow the outliers of a skewed response.
 with_smoother_profile <- function(from, transform) {
   noise <- function(model) exp(model$theta[[length(model$theta)]])
   if (noise(from) >= little_response[["look"]]) return(from)
@@ -302,7 +302,7 @@ with_smoother_profile <- function(from, transform) {
 
 # ---- lambda ---------------------------------------------------------------------------------------------------------
 
-# Returns the lambda that maximises the profile likelihood of a linear model (Box and Cox).
+# Returns the lambda that maximises the profile likelihood of a linear model of T(y) in the inputs (Box and Cox).
 lambda_of_line <- function(transform, rows) {
   H <- cbind(1, rows$x)
   each <- function(lambda) {

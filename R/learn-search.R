@@ -225,7 +225,7 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
                        evidence = value * pool$n / length(rows) / pool$share, kept = FALSE)
   best <- order(-value)
   report$kept[best[1L]] <- TRUE
-  attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats of these rows
+  attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats, before scaling to all rows
   ends <- list()
   for (run in runs[best[value[best] >= max(value) - 30]]) {
     new <- all(vapply(ends, function(other) max(abs(run$theta - other)) > 0.3, NA))
@@ -244,9 +244,9 @@ finish_starts <- function(problem, thetas) {
   if (is.null(longer)) runs else best_first(c(list(climb(problem, longer, "finals", steps)), runs))
 }
 
-# Returns theta with the lengthscale moved to its prior's centre that thereby increases the log density most, or NULL if
-# none does. With several short lengthscales, a search may end a hundred nats below the optimum, because each is best
-# given the others. Also returns NULL if there are too many rows to search neighbours for each lengthscale.
+# Moves each lengthscale in turn to its prior's centre, and returns the theta of largest log density, or NULL if that is
+# the given one. With several short lengthscales, a search may end a hundred nats below the optimum, because each is
+# best given the others. Also returns NULL if there are too many rows to search neighbours for each lengthscale.
 lengthened <- function(problem, theta) {
   pool <- problem$pool
   if (pool$n > learning_sizes$whole[["rows"]]) return(NULL)

@@ -95,9 +95,9 @@ best_mean <- function(design, rows) {
   min((design$sign * mean)[!is.na(rows$index)])
 }
 
-# Returns list(value, measured) for rows. `value` is the criterion (NA if the row is incomplete), with the logarithm of
-# the expected improvement, which does not underflow. `measured` is TRUE if f is known there and the row was (almost)
-# measured; such a row is proposed only if no other is left.
+# Returns data.frame(measured, value) for rows. `value` is the criterion (NA if the row is incomplete); for the expected
+# improvement it is the log, which does not underflow. `measured` is TRUE if design$measured has the row, or has almost
+# the same row and f is known there; such a row is proposed only if no other is left.
 criterion_at <- function(design, rows) {
   new <- new_rows(design$fit, rows, stats::na.pass)
   f <- latent_given(design, new$x)
@@ -114,10 +114,10 @@ criterion_at <- function(design, rows) {
                  if (is.null(design$level)) sd else stats::qnorm(0.975) * sd - abs(mean - design$level))
 }
 
-# Returns list(mean, var, least) of f at the rows of x, after the proposed rows design$taken are assumed to have been
-# measured. Their responses equal their means, so the mean stays, and the variance decreases by C'V^{-1} C (covariances
-# C with them, V of them with noise). Non-Gaussian responses are assumed to determine f. f counts as known if var <=
-# least.
+# Returns list(mean, var, least) of f at the rows of x, as if the proposed rows design$taken had been measured with
+# responses equal to their means. So the mean stays, and the variance decreases by C'V^{-1} C, with the covariances C of
+# f(x) with f at these rows, and V of their responses. Non-Gaussian responses are assumed to determine f. f counts as
+# known if var <= least.
 latent_given <- function(design, x) {
   fit <- design$fit
   taken <- design$taken
@@ -208,7 +208,7 @@ bounds_given <- function(given, argument, specs, default) {
   out
 }
 
-# Returns a data frame of rows in the search space. u has a row for each, with numbers in [0, 1].
+# Returns a data frame of rows in the search space, one for each row of u, which has numbers in [0, 1].
 rows_in_space <- function(space, u) {
   as.data.frame(Map(function(v, j) {
     if (!is.list(v)) return(v[pmin(floor(u[, j] * length(v)) + 1L, length(v))])
@@ -224,7 +224,7 @@ best_in_space <- function(space, design) {
   u <- roberts_sequence(min(design_search[["rows"]] * d, design_search[["most"]]), d)
   x <- if (!is.null(design$best)) design$fit$data$x
   known <- variables_by_name(design$fit)[names(space)]
-  if (!is.null(x) && !any(vapply(known, is.null, NA))) { # the neighbourhoods of the three rows with the best means
+  if (!is.null(x) && !any(vapply(known, is.null, NA))) { # add rows around the three with the best means
     best <- utils::head(order(design$sign * latent_at(design$fit, x, mean_only = TRUE)$mean), 3L)
     centre <- pmin(pmax(matrix(unlist(Map(function(v, one) {
       own <- value_along(one, x[best, , drop = FALSE])
@@ -254,8 +254,8 @@ best_in_space <- function(space, design) {
   rows_in_space(space, all[order(at$measured, -at$value)[1L], , drop = FALSE])
 }
 
-# Runs L-BFGS from u and returns where it ends. Only the columns `free` move. One call of predict() gives the value and
-# central differences at a point.
+# Maximises merit() by L-BFGS from u and returns the end. Only the columns `free` move. One call of merit() gives the
+# value and central differences at a point.
 climb_in_space <- function(u, merit, free, step = 1e-4) {
   k <- length(free)
   seen <- NULL

@@ -1,7 +1,7 @@
 # Minimises objectives by L-BFGS with a strong Wolfe line search (Nocedal and Wright, 2006, algorithms 7.4, 3.5 and
 # 3.6). A problem is list(start = numeric, evaluate = function(par)). evaluate() returns list(value, gradient), or
-# list(value = Inf, reason) if it fails. Then the search goes back towards the last good point, where optim("L-BFGS-B")
-# would stop. The best point so far survives an interrupt.
+# list(value = Inf, reason) if it fails. After a failure the search goes back towards the last good point;
+# optim("L-BFGS-B") would stop. The best point so far survives an interrupt.
 #
 # minimise() returns list(par, value, convergence, message, evaluations, iterations, trace, kept, last_step, pairs,
 # stopped).
@@ -9,8 +9,8 @@
 # has evaluation, objective (NA if it failed) and seconds, and `kept` has list(evaluation, par) every `keep` iterations.
 # `last_step`, the largest change of a coordinate at the end, can be the `first_step` of another search. After each
 # iteration enough(par, value) may end the search by returning list(convergence, message) instead of NULL.
-# `pairs` are the steps and changes of the gradient that two_loop() reads. A search of a similar problem may start with
-# them; it ends where they promise to gain less than `least`.
+# `pairs` are the steps and changes of the gradient that two_loop() reads. A search for a similar problem may start with
+# the pairs of another. The search ends when the gain that the pairs predict is below `least`.
 minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, memory = 10L,
                      first_step = 0.1, progress = NULL, enough = NULL, pairs = list(), least = 0) {
   run <- new.env(parent = emptyenv())
@@ -160,11 +160,11 @@ line_search <- function(evaluate, from, direction, slope, step, most = 20L) {
   list(point = lo$point, blocked = hi$point$reason)
 }
 
-# Returns the size of differences of objectives that are rounding, so that a search from the minimum ends at once.
+# Returns the largest difference of objectives that counts as rounding. A search from the minimum then ends at once.
 rounding <- function(value) 4 * .Machine$double.eps * abs(value)
 
-# Returns the next step between `lo` and `hi`, by cubic interpolation, at least a tenth of the width from both. If `hi`
-# failed, it is near `lo`.
+# Returns the next step between `lo` and `hi`, by cubic interpolation, at least a tenth of the width from both. If the
+# evaluation at `hi` failed, the next step is nearer to `lo`.
 between <- function(lo, hi) {
   width <- hi$step - lo$step
   if (!is.finite(hi$value)) return(lo$step + 0.2 * width)
@@ -179,7 +179,7 @@ stopped_by_interrupt <- list(convergence = 52L, message = "interrupted")
 
 stopped_by_time <- list(convergence = 2L, message = "R's time limit was reached")
 
-# Returns why a search ended if the error is R's time limit or comes from a row source. Raises other errors again.
+# Returns why a search ended, if the error e is R's time limit or from a row source. Raises other errors again.
 stopped_by_error <- function(e) {
   if (inherits(e, "pfdtc_error_source")) return(list(convergence = 52L, message = "the row source failed", error = e))
   if (!is_time_limit(e)) stop(e)

@@ -152,7 +152,7 @@ with_typical_values <- function(kernel, x, s, typical = function(units) units$st
   as_kernel(set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value)))
 }
 
-# Returns the spread of each column: its sd, or the sd computed from quartiles if the latter is less than a tenth of it.
+# Returns the spread of each column: its sd, or the sd computed from quartiles if that is less than a tenth of the sd.
 spreads_of <- function(x) {
   vapply(seq_len(ncol(x)), function(j) {
     v <- x[, j]

@@ -89,7 +89,7 @@ pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NUL
 
 #' @export
 pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
-  # Check names before the arguments are evaluated: a misspelt `weights` may have a column of the data as its value.
+  # Check names before arguments are evaluated: the value of a misspelt `weights` may be a column, unknown outside data.
   known <- c("formula", "data", "subset", "weights", "na.action", "offset",
              setdiff(names(formals(pfdtc.default)), c("x", "y", "...")))
   check_dots_empty(setdiff(...names(), c("", known)), known)
@@ -137,10 +137,10 @@ NULL
 
 # ---- arguments -> data and settings -> a fit ------------------------------------------------------------------------
 
-# Fits the rows of a matrix. `frame` is the frame of a default method, whose arguments are the settings. If the data
-# come first and the formula has its name, as in data |> pfdtc(formula = y ~ x), the formula is fitted.
+# Fits the rows of a matrix. `frame` is the environment of a default method, with its arguments. If the data come first
+# and a formula has the name `formula`, as in data |> pfdtc(formula = y ~ x), fits this formula.
 matrix_fit <- function(method, call, frame, dots) {
-  # Do not evaluate `dots` before, because weights may be columns of the data.
+  # Do not evaluate `dots` before this test, because weights may be columns of the data.
   if (inherits(eval(call$formula, parent.frame(2L)), "formula")) {
     data <- if ("data" %in% names(call)) "data" else "x"
     given <- c(list(formula = call$formula, data = call[[data]]),
@@ -184,8 +184,8 @@ formula_fit <- function(method, call, envir, dots) {
   fit_by_family(method, data, call, args)
 }
 
-# Returns the likelihood of the argument `family`. Returns "by response" if the user gave none, the function has the
-# argument, and no other argument needs Gaussian noise. `given` has the names of arguments.
+# Returns the likelihood of the argument `family`, or "by response" if the user gave no family, the function has this
+# argument, and no other argument needs Gaussian noise. `given` has the names of the user's arguments.
 likelihood_asked <- function(args, given) {
   gaussian <- is.null(args$family) || !is.null(args$noise) || asks_for_transform(args$transform)
   if (gaussian || "family" %in% given) as_likelihood(args$family) else "by response"
@@ -204,8 +204,8 @@ fit_by_family <- function(method, data, call, args) {
   fit
 }
 
-# Fits the rows of a source. All rows are kept only if they are as few as a data frame could have for an exact
-# posterior.
+# Fits the rows of a source. If there are at most dense_rows of them, and the posterior may be exact, reads all rows and
+# fits them as a data frame.
 source_fit <- function(method, source, call, args, envir) {
   family <- gp_families[[method]]
   refuse_if(is.null(family$objective) || family$fitc, "data",
@@ -223,7 +223,7 @@ source_fit <- function(method, source, call, args, envir) {
   few <- whole$seen <= min(dense_rows, size) && args$keep_data && family$chooses && leaves_points_open(args)
   args$keep_data <- few
   if (!few) return(fit_by_family(method, data, call, args))
-  assign(".Random.seed", chance, envir = globalenv()) # as for a data frame, of which no sample is drawn
+  assign(".Random.seed", chance, envir = globalenv()) # as for a data frame, from which no sample is drawn
   at_hand <- call
   at_hand$data <- do.call(rbind, source_pass(source, function(block) list(as.data.frame(block)), c))
   data <- data_from_formula(at_hand, envir, args$center, args$scale, merge = merges_rows(method), kernel = args$kernel)

@@ -8,18 +8,18 @@ facts_of <- function(data, asked) {
        memory = getOption("pfdtc.max_memory", 2^32))
 }
 
-# Returns a plan. `asked` is the result of complete_settings(). `look` has the measurements so far:
+# Returns a plan. `asked` is the result of complete_settings(). `look` has the measurements so far. A "gain" is a mean
+# difference in log density (nats per row), with its standard error and the number of rows:
 #
-#   learned gain of the exact over the Vecchia likelihood of hyperparameters in log density of rows given their
-#           neighbours, on average: c(rows, gain, se), or NULL if they were not compared
+#   learned gain of hyperparameters by the exact likelihood over those by the Vecchia likelihood, for rows given their
+#           neighbours: c(rows, gain, se), or NULL if they were not compared
 #   exact   TRUE if the exact posterior could be computed
 #   dense   gain of the exact posterior of some rows over inducing points with neighbours, like `trial`
 #   few     gain of few inducing points over more, both with neighbours, like `trial`
 #   rho     mean over the rows of the residual prior variance, divided by the noise variance
-#   left    the same, divided by the prior variance
-#   trial   gain of inducing points alone over neighbours in held-out log density: c(gain, se, rows), or NULL if the
-#           comparison failed
-#   alone   rho for the kernel and the inducing points with the best gain
+#   left    mean over the rows of the residual prior variance, divided by the mean prior variance
+#   trial   gain of inducing points alone over neighbours at held-out rows: c(gain, se, rows), or NULL if it failed
+#   alone   rho for the kernel and the inducing points that have the best gain `trial`
 #
 # The plan has the parts `learn` (hyperparameters), `posterior`, `goal` (accuracy), `run` (passes over rows), `because`
 # (a sentence for each choice) and `next_look`, the measurement to make before the plan is final, or NULL.
@@ -35,7 +35,7 @@ decide <- function(facts, asked, look = list()) {
   aux <- asked[["aux"]]
   if (is.null(aux) && identical(objective, "pf") && chosen$posterior$kind != "exact") aux <- aux_white()
   inducing <- if (is.null(asked$inducing)) "greedy" else asked$inducing
-  joint <- asked$hyper == "joint" && length(asked$free) # hyperparameters move together with the points
+  joint <- asked$hyper == "joint" && length(asked$free) # hyperparameters are optimised together with the points
   points <- list(inducing = inducing, inducing_method = if (is.matrix(inducing)) "given" else inducing,
                  try_starts = is.null(asked$inducing) && !is.null(aux) && aux_kinds[[aux$kind]]$objective == "white",
                  objective = objective, aux = aux, joint = if (joint) learn)
@@ -80,7 +80,7 @@ announce_memory <- function(bytes, n) {
   tell_classed("memory", sprintf("The exact posterior of %d rows takes %s.", as.integer(n), show_bytes(bytes)))
 }
 
-# Returns the plan with other settings of the posterior.
+# Returns the plan with the settings `...` in its part `posterior`.
 with_posterior <- function(plan, ...) replace(plan, "posterior", list(utils::modifyList(plan$posterior, list(...))))
 
 moves_points <- function(asked) {
@@ -95,7 +95,7 @@ exact_is_affordable <- function(facts, most = exact_rows) {
 # ---- which posterior ------------------------------------------------------------------------------------------------
 # The functions below return list(posterior = list(kind, m, neighbours, move, ...), next_look, because).
 
-# Plans the exact posterior of all rows, or of `m` random rows.
+# Plans the exact posterior of all rows, or for gp_subsample() of `m` random rows.
 decide_rows <- function(facts, asked) {
   some <- asked$traits$some
   m <- if (!some) facts$n else if (is.null(asked[["m"]])) min(default_points, facts$rows) else asked$m
@@ -153,7 +153,7 @@ decide_posterior <- function(facts, asked, look) {
                    move = because_moved(asked, move, near, alone)))
 }
 
-# Plans the posterior for other likelihoods.
+# Plans the posterior for non-Gaussian likelihoods.
 decide_working <- function(facts, asked, look) {
   n <- facts$n
   near <- if (is.null(asked$neighbours)) 0L else min(asked$neighbours, n)
@@ -213,7 +213,7 @@ because_points <- function(facts, asked, look) {
   })
 }
 
-# Returns TRUE if no argument concerns inducing points, so that the plan may do without.
+# Returns TRUE if no argument requires inducing points, so that the plan may use none.
 leaves_points_open <- function(asked) {
   is.null(asked[["m"]]) && is.null(asked$inducing) && is.null(asked[["aux"]]) &&
     !asked$hyper[1L] %in% c("pilot", "joint")
@@ -226,7 +226,7 @@ argument_for_points <- function(asked) {
   if (!is.null(asked[["aux"]])) "`aux`" else sprintf("`hyper` = \"%s\"", asked$hyper[1L])
 }
 
-# Describes c(gain, se, rows) as text, see decide().
+# Describes look$dense, c(gain, se, rows) as in decide(), as text.
 describe_dense <- function(dense) {
   sprintf("changes the log density at %d held-out rows by %+.2g per row relative to neighbours (standard error %.2g)",
           as.integer(dense[["rows"]]), dense[["gain"]], dense[["se"]])

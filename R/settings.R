@@ -2,7 +2,7 @@
 
 # Each argument of the functions that fit has a row. A new setting also needs a line of help.
 #
-#   part    the part of the plan that uses it, see decide(); "rows" and "response" are used before there is a plan
+#   part    the part of decide()'s plan that uses the argument; "rows" and "response" are used before there is a plan
 #   takers  the functions that have the argument
 #   kept    TRUE if fit$asked keeps it, so that other rows can be fitted in the same way
 #   null    TRUE if the value may be NULL
@@ -73,8 +73,8 @@ check_settings <- function(method, call, args) {
     list(likelihood = likelihood))
 }
 
-# Returns the arguments with the model of the fit in the argument `like`: its kernel, noise, transform and mean. `plain`
-# = TRUE means no search for a transform.
+# Returns the arguments with the model of the fit in the argument `like`: its kernel, noise, transform and mean. With
+# `plain` = TRUE, no transform is searched.
 model_asked <- function(args) {
   plain <- !is.null(args$plain) && check_flag(args$plain, "plain")
   if (is.null(args$like) && !plain) return(args)
@@ -101,7 +101,7 @@ model_asked <- function(args) {
   args
 }
 
-# Returns TRUE if the argument `hyper` is "fixed" or the start of it.
+# Returns TRUE if the argument `hyper` is "fixed" or an abbreviation of it.
 is_fixed <- function(hyper) is.character(hyper) && length(hyper) == 1L && hyper %in% substring("fixed", 1L, 1:5)
 
 # ---- arguments and data ---------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ complete_settings <- function(data, asked) {
   asked
 }
 
-# Returns the kernel with inputs, groups and linear mean. The element `profile` is NULL if it is still to be chosen.
+# Returns the kernel with inputs, groups and linear mean. A factor without `profile` is to be chosen by the fit.
 complete_kernel_asked <- function(data, asked) {
   refuse_if(is.null(asked$kernel) && asked$hyper == "fixed", "kernel",
             "is missing, and hyper = \"fixed\" learns nothing",
@@ -202,7 +202,7 @@ complete_points <- function(data, asked) {
     inputs <- colnames(data$x)
     lacking <- setdiff(inputs, colnames(z))
     refuse_if(length(lacking), "inducing", sprintf("lacks the columns %s", list_quoted(lacking)),
-              hint = "Without column names they are taken by position.")
+              hint = "Without column names, columns are taken by position.")
     z <- z[, inputs, drop = FALSE]
   }
   dimnames(z) <- list(NULL, colnames(data$x))
@@ -210,7 +210,7 @@ complete_points <- function(data, asked) {
   asked
 }
 
-# Returns the names of the hyperparameters to learn, or stops if another one has no value.
+# Returns the names of the hyperparameters to learn. Stops if a hyperparameter that is not learned has no value.
 learned_names <- function(asked, compiled) {
   given <- c(!is.na(compiled$engine$values), !is.null(asked$noise))
   names <- asked$names
