@@ -12,7 +12,7 @@
 #' @param fit A fit with its data (`keep_data = TRUE`).
 #' @param folds Number of random folds, or a vector of folds.
 #' @param by Groups of rows: a vector, or a formula such as `~ site`.
-#' @param hyper,... `"refit"` learns everything again in each fold, `"held"` keeps what `fit` learned. `...` is not used.
+#' @param hyper,... `"refit"` learns all again in each fold, `"held"` keeps what `fit` learned. `...` is not used.
 #' @return A data frame of class `pfdtc_cv` with a row for each fold: `fold`; `n`, the number of rows; `rmse` of the
 #'   mean response (uncensored rows); `nlpd`, the mean negative log predictive density; `crps`, the mean continuous
 #'   ranked probability score. Classes have `brier` and `accuracy` instead of `crps`. `cover50` and `cover95` are the
