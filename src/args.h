@@ -43,7 +43,7 @@ const double *list_vector(SEXP list, const char *name, size_t length);
  * `least` is 0, the integer 0 stands for "none" and becomes -1. */
 const int *arg_indices(SEXP x, const char *argument, int least, int most);
 
-/* The following results live until .Call returns. */
+/* The results of this function and the next live until .Call returns. */
 struct kernel arg_kernel(SEXP list);
 struct lowrank *arg_lowrank(SEXP list, const struct kernel *kernel);
 
@@ -58,7 +58,7 @@ struct source *arg_data(const struct model *model, SEXP list);
 struct source *arg_new_rows(const struct model *model, SEXP x);
 /* Returns the inducing points of list(kernel, noise, z, jitter), without their Cholesky factor L. */
 struct inducing arg_points(SEXP list);
-/* Returns the posterior of such a list that also has L, C and beta (posterior.h). */
+/* Returns the posterior of list(kernel, noise, z, jitter, L, C, beta), see posterior.h. */
 struct posterior *arg_posterior(SEXP list);
 /* Returns the plan of a pass over N rows.  control: list(block, threads: integers; memory: bytes as a double) */
 struct plan arg_plan(SEXP control, int N);

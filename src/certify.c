@@ -70,8 +70,8 @@ static struct certificate certify_point(const struct norms *s, double s2,
                                         const struct crossing *crossing)
 {
     struct certificate certificate;
-    /* The Cholesky factor C of s2 I + G has this relative error. It moves h_x = A'(s2 I + G)^{-1} a by at most inner
-     * sqrt(s2) |C_x| / 2, because |A'(s2 I + G)^{-1}|_2 is at most 1 / (2 sqrt(s2)). */
+    /* The Cholesky factor C of s2 I + G has a relative error of at most `inner`, which moves h_x = A'(s2 I + G)^{-1} a
+     * by at most inner sqrt(s2) |C_x| / 2, because |A'(s2 I + G)^{-1}|_2 is at most 1 / (2 sqrt(s2)). */
     const double inner = s->growth * s->G_norm / s2, moved = inner * sqrt(s2 * CC) / 2.0;
     const double prior = exact_prior + 16.0 * DBL_EPSILON * (size - exact_prior);
     const double everything = fabs(mean) + sqrt(prior * s->c); /* |mean_exact|_H^2 <= c */
@@ -91,7 +91,7 @@ static struct certificate certify_point(const struct norms *s, double s2,
                              sqrt(s->spread) * kappa_h + sqrt(s->lam) * moved;
     const double eta = fmin(sqrt(s->lam) * h, by_groups), root = sqrt(unexplained);
     const double kappa = kappa_x + kappa_h, wide = root + eta + kappa;
-    /* relative errors of 4 eps in all kernel values, of one sign; |K|_2 <= |G|_2 + |E|_2 */
+    /* k_error bounds the effect of relative errors of 4 eps, of one sign, in kernel values; |K|_2 <= |G|_2 + |E|_2 */
     const double K_norm = s->G_norm + s->lam,
                  k_error = 4.0 * DBL_EPSILON * (sqrt(size * K_norm) + K_norm * h);
 

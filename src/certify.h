@@ -55,7 +55,7 @@ struct crossing {
     double size;  /* |e_x|^2 */
 };
 
-/* The same sums for many points, [n] each. */
+/* The sums of struct crossing for n points, [n] each. */
 struct crossings {
     const double *cross, *gain, *size;
 };

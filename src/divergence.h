@@ -17,7 +17,7 @@ struct divergence {
     struct source rows;
     struct pass pass;
     struct panel panel; /* the auxiliary distribution, without Wt */
-    double *T, *R;      /* T = L^{-1} W_m; R = W_x' - y' for the kept blocks */
+    double *T, *R;      /* T of pf.h; R = W_x' - y' (divergence.c) for the kept blocks */
 };
 
 /* The caller sets z (without L), rows, panel and pass.plan. The constant C(X) needs no inducing points. */

@@ -20,11 +20,11 @@ struct exact {
 };
 /* Computes L, alpha and value = -log N(y; 0, K + s2 W^{-1}).  pass.rows have a response. */
 enum status exact_run(struct exact *e, double *value);
-/* Computes the derivatives of that value: dtheta [n_theta] in the kernel's log parameters, and *noise in log s2.
- * Sets precision. */
+/* Computes the derivatives of the value of exact_run(): dtheta [n_theta] in the kernel's log parameters, and *noise in
+ * log s2.  Sets precision. */
 void exact_gradient(struct exact *e, double *dtheta, double *noise);
 
-/* Computes precision [N], the diagonal of (L L')^{-1}, in parallel by plan->N rows. */
+/* Computes precision [N], the diagonal of (L L')^{-1}, for N = plan->N, in the plan's threads. */
 void exact_precision(const struct plan *plan, const double *L, double *precision);
 
 /* A sink that predicts at new rows.  The inducing points z of the pass are the training rows.  Without z->L it

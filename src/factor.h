@@ -33,7 +33,7 @@ int factor_is_stationary(const struct factor *f);
 int factor_is_constant(const struct factor *f);
 /* Returns 1 if the factor has a table with derivatives. */
 int factor_has_levels(const struct factor *f);
-/* Returns the number of rows of each matrix in that table: number of levels, or of effects of one level. */
+/* Returns the number of rows of each matrix in f->table: number of levels, or of effects of one level. */
 int factor_table_rows(const struct factor *f);
 /* Fills the factor's table from its parameters.  work: rows x rows; table: n_parameters + 1 times as much */
 void factor_fill_table(struct factor *f, double *work, double *table);

@@ -68,9 +68,9 @@ SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP contro
 
 /* ---- one step at a time, for rows that are elsewhere ------------------------------------------ */
 
-/* The next three functions are the steps of ffi_evaluate() for rows in parts.  This function returns sums over some
- * rows: list(status, G, Ay, AW, AKA, yy, k_sum, t, n, log_weights).  Sums of parts add up, except AKA, which needs all
- * pairs of rows.  AKA is NULL unless aux has p = 1. */
+/* ffi_sums(), ffi_objective() and ffi_gradient() are the steps of ffi_evaluate() for rows in parts.  This function
+ * returns sums over some rows: list(status, G, Ay, AW, AKA, yy, k_sum, t, n, log_weights).  Sums of parts add up, except
+ * AKA, which needs all pairs of rows and exists only if aux has p = 1. */
 SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
 {
     struct evaluation e = arg_evaluation(objective, points, rows, 0, control, R_NilValue);
@@ -92,7 +92,7 @@ SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
 }
 
 /* Returns list(status, value, adjoint, noise) from the sums of all rows.  rss is |y - A'beta|^2 from
- * ffi_gradient(). If it is NULL, it is computed from the sums, which loses digits if the fit almost interpolates. */
+ * ffi_gradient(). If rss is NULL, it is computed from the sums, which loses digits if the fit almost interpolates. */
 SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss)
 {
     struct evaluation e =

@@ -14,7 +14,7 @@ struct decorrelated {
     const struct effects *e; /* every row must have a level of each grouping */
     struct source rows;
     int s, step; /* largest number of neighbours; numbers in u for each t */
-    double sign; /* 1 if u is as above, -1 if the array has -u */
+    double sign; /* 1 if the array u has u_t, -1 if it has -u_t */
     /* row of each t [n], NULL for t; neighbours (s x n), -1 behind the last */
     const int *row, *near;
     const double *u, *d, *R; /* step x n, [n], M x n */
@@ -26,8 +26,8 @@ size_t decorrelated_size(const struct effects *e);
 struct sink decorrelated_sink(const struct decorrelated *self, double *sums);
 
 /*
- * The Vecchia likelihood of f + noise, with the effects integrated out.  u and d are as in vecchia.h, for the kernel
- * of f.  P and v are as above, for Z Lam without other features.  With y~ = F y,
+ * The Vecchia likelihood of f + noise, with the effects integrated out.  u and d are u and D of vecchia.h, for the
+ * kernel of f.  P and v are as above, with Z Lam as the only features.  With y~ = F y,
  *
  *     log p = -(sum log d_i + log det T + |y~|^2 - v'b + n log 2 pi) / 2,   T = I + P,   V = T^{-1},   b = V v.
  *
@@ -36,8 +36,8 @@ struct sink decorrelated_sink(const struct decorrelated *self, double *sums);
  *
  *     r^2 -> (u'y^)^2 + u'Z_ V Z_'u,     r w -> (u'y^) T_SS^{-1} y^_S + T_SS^{-1} Z_S V Z_'u,     Z_ = Z Lam.
  *
- * This is the score for neighbours with responses g_S / e and row i with residual e, where e^2 is the first
- * replacement and g_S = (u'y^) y^_S + Z_S V Z_'u.  The information is that for known effects.
+ * So it is the score for responses g_S / e of the neighbours and a residual e of row i, where e^2 is what replaces r^2,
+ * and g_S = (u'y^) y^_S + Z_S V Z_'u.  The information is that for known effects.
  */
 struct integrated {
     struct likelihood l;

@@ -27,7 +27,7 @@ struct kernel {
     int n_factors, n_terms;
     const struct factor *factor; /* [n_factors] */
     const struct term *term;     /* [n_terms] */
-    int n_theta; /* log parameters: for each term those of new factors, its variance */
+    int n_theta; /* log parameters: those of each term's new factors, then its variance */
     int n_rotated; /* The factors read z = x B in place of the first n_rotated columns of x. */
     const double *rotation; /* B (n_rotated x n_rotated) */
     int n_warped; /* Without rotation: the factors read w_j(x_j) in the first n_warped columns. */
@@ -70,7 +70,7 @@ int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
 /* Returns 1 if the kernel has one term and k(x, x) is constant. */
 int kernel_is_constant(const struct kernel *k);
 
-/* A Gaussian process with noise, in the units of the scaled data. */
+/* A Gaussian process with noise, in the units of the responses of the rows. */
 struct model {
     const struct kernel *kernel;
     double s2; /* noise variance of a row with weight 1 */

@@ -72,7 +72,7 @@ static void pull_stationary(const struct factor *f, const double *k, const struc
     factor_pull(f, p->Z, p->X, p->w, p->dZ, p->dtheta);
 }
 
-/* Does the same for factor i of a term if it is not stationary. p->w is K_bar times the other factors of the term. */
+/* Adds the derivatives by factor i of a term, if not stationary.  p->w is K_bar times the other factors of the term. */
 static void pull_other(const struct kernel *k, const struct term *t, int i,
                        const struct pull *p)
 {
@@ -109,7 +109,7 @@ static void pull_term(const struct kernel *k, const struct term *t, const double
     if (p->dtheta != NULL)
         for (int i = 0; i < p->X.n; i++)
             p->dtheta[t->at] += dot(M, values + i * M, p->K_bar + i * M);
-    for (int i = 0; i < t->n_factors; i++) /* stationary factors first */
+    for (int i = 0; i < t->n_factors; i++)
         if (factor_is_stationary(kernel_factor(k, t, i)))
             pull_stationary(kernel_factor(k, t, i), values, p);
     for (int i = 0; i < t->n_factors; i++)

@@ -27,7 +27,7 @@ struct laplace {
     struct sites sites;
     struct pass *pass;
     /* Arrays with a number for each row: f without offset, g, W, l3, left = E_nn, q = a'H^{-1}a and p = a'zeta
-     * with zeta = H^{-1} A s.  s is the derivative of F in f through W and E at a fixed u. */
+     * with zeta = H^{-1} A s.  s is the derivative of F in f through W at a fixed u. */
     double *f, *g, *W, *l3, *left, *q, *s, *p;
     double *zeta; /* [M] */
     struct newton mode;

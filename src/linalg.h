@@ -50,8 +50,8 @@ int chol_shifted(int n, const double *A, double shift, double *C);
 /* Does one step of chol_lower(), so that interrupts are possible between steps.  Computes columns start, ..., start +
  * width - 1 of L, and updates the lower triangle of the later columns.  Returns what chol_lower() does. */
 int chol_columns(int n, int start, int width, double *A);
-/* Sets the strict upper triangle to 0 after the last chol_columns().  Returns 1 if the diagonal of L is not
- * positive. */
+/* Sets the strict upper triangle to 0 after the last chol_columns().  Returns 1 if a diagonal element of L is not
+ * positive and finite. */
 int chol_finish(int n, double *A);
 /* Factorises the first `width` columns of a lower triangle with `height` rows and leading dimension n:
  * (A .; B .) -> (L .; B L^{-T} .).  Returns what chol_lower() does.  For a few dozen rows it is faster than LAPACK. */
@@ -75,7 +75,7 @@ void chol_inverse(int n, const double *L, double *inverse);
 /* Computes columns start, ..., start + width - 1 of (L L')^{-1} from row `start` on: (n - start) x width.  It never
  * calls the BLAS. */
 void chol_inverse_columns(int n, const double *L, int start, int width, double *inverse);
-/* Computes the same part of L^{-1}, whose columns are 0 above row `start`.  It never calls the BLAS. */
+/* Computes columns start, ..., start + width - 1 of L^{-1} from row `start` on (above, they are 0), without the BLAS. */
 void lower_inverse_columns(int n, const double *L, int start, int width, double *inverse);
 
 /* Adjoint of K = L L': computes the symmetric Kbar = L^{-T} (Phi + Phi') L^{-1} / 2, where Phi = tril(L' Lbar) with

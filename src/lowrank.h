@@ -45,6 +45,6 @@ struct sink panel_sink(const struct panel_values *self);
 void lowrank_points(const struct lowrank *aux, const struct inducing *z, double *K_zu,
                     double *T);
 
-/* Pulls back (factor_pull.h) the adjoint of Wm = K_zu W to dZ (M x columns), dF = sum(Wm_bar * dWm). */
+/* For F with dF = sum(Wm_bar * dWm), Wm = K_zu W, adds dF / dZ to dZ (M x columns). */
 void lowrank_pull(const struct lowrank *aux, const struct inducing *z, const double *K_zu,
                   const double *Wm_bar, struct arena *arena, double *dZ);

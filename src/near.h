@@ -19,7 +19,7 @@ struct near {
     double *X;           /* (s + 1) x columns: the rows of S, then x */
     double *scale;       /* roots of their weights [s + 1] */
     double *y;           /* scaled responses of S [s] */
-    const double **a;    /* [s + 1] scaled features of the same rows: M numbers each */
+    const double **a;    /* [s + 1] scaled features of the rows of X: M numbers each */
     const double *cross; /* [s] covariances of a functional with f at S; or NULL */
     double prior;        /* prior variance of the functional, if cross is given */
 };

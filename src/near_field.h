@@ -4,10 +4,10 @@
  * Conditions targets on their nearest neighbours (near.h).  For the sums of the posterior the targets are the rows of
  * the data, and their neighbours are earlier rows.  For predictions the targets are new rows.
  *
- * Targets are taken in the order of a tree, in waves.  A wave has three passes: find the neighbours of its targets;
- * compute A for neighbours that the store lacks; condition each target.  If the store has room for all rows, A is
- * computed once.  Otherwise the store is emptied when it is full.  Targets of a wave lie together, and so do their
- * neighbours.
+ * Targets are processed in waves, in the order of a tree.  A wave has three passes: find neighbours of its targets;
+ * compute A for neighbours that are not in the store; condition each target.  If the store has room for all rows, A is
+ * computed once.  Otherwise the store is emptied when it is full.  Targets of a wave are close to each other, so they
+ * share neighbours.
  */
 #include "near.h"
 #include "neighbours.h"
@@ -24,7 +24,7 @@ struct near_field {
     struct inducing z;           /* inducing points; field_run() needs their L */
     struct source rows, targets; /* data; targets, which may be the same rows */
     const int *rank;             /* order of the rows if they are the targets, or NULL */
-    /* most neighbours of a target: s far from the data, `few` near them; at most rows.N */
+    /* largest number of neighbours of a target: s if it is far from the data, else `few`; at most rows.N */
     int s, few;
     struct plan plan; /* plan for all targets */
     /* neighbours of every target (s x n, from 0, -1 behind the last), or NULL for its nearest rows */

@@ -25,8 +25,8 @@ struct near_predicting {
 enum status near_predicting_run(struct near_predicting *p);
 
 /*
- * Predicts as above, and the joint covariance of f (n x n).  Given whitened inducing variables v, the f(x) - u'y_S -
- * r'v have the covariance W'(K + noise)W - R'R; r is a column of R.  Column x of W is 1 at x and -u at its neighbours,
+ * Predicts as near_predicting does, and the joint covariance of f (n x n).  Given whitened inducing variables v, f(x) -
+ * u'y_S - r'v has the covariance W'(K + noise)W - R'R; r is a column of R.  Column x of W is 1 at x, -u at neighbours,
  * times the roots of their weights.  K is the kernel matrix of `points`: the x and their neighbours.
  */
 struct near_joint {

@@ -20,7 +20,7 @@ enum status newton_step(struct newton *t)
     return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* Returns the first t = 1, 1/2, ... that lowers Psi by a share of the predicted decrease (Armijo's rule), up to the
+/* Returns the first t = 1, 1/2, ... that lowers Psi by 1e-4 times the predicted decrease (Armijo's rule), up to
  * rounding of Psi.  Returns 0 if there is none. */
 static double search(struct newton *t, void *self)
 {
@@ -50,7 +50,7 @@ enum status newton_run(struct newton *t, void *self, double enough, int maxit)
         const double before = t->decrement, by = search(t, self);
         t->steps++;
         status = t->prepare(self);
-        /* near the minimum no step may lower Psi, because of its rounding errors */
+        /* near the minimum no step may lower Psi, because of rounding errors in Psi */
         if (by == 0.0 || (before < 1e-6 && t->decrement >= 0.5 * before))
             break;
     }

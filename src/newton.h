@@ -25,5 +25,5 @@ enum status newton_step(struct newton *t);
  * double precision. Results are for the last u. */
 enum status newton_run(struct newton *t, void *self, double enough, int maxit);
 
-/* Returns -Psi - log det H / 2, Laplace's approximation of log Z for Z = integral exp(-Psi), without its constant. */
+/* Returns -Psi - log det H / 2: Laplace's approximation of log integral exp(-Psi), without its n log(2 pi) / 2. */
 double newton_evidence(const struct newton *t);

@@ -7,9 +7,9 @@
  *     T2   |h_x|_E^2 <= C_x'Psi C_x,   Psi = sum_b (N / n_b) A_b E_bb A_b'
  *          |E|_2     <= sum_b |E_bb|_inf
  *
- * T1 and T2 have different groups.  With one group of all rows, T1 and T2 are equalities, at a cost of N^2.  A group is
- * read in pieces of `inner` rows.  T1 is rounded up: sqrt(v_b'E_bb v_b) has an error of at most kappa = sqrt(slack
- * sum w_n k(x_n,x_n) v_n^2), see certify.h.
+ * T1 and T2 have different groups.  With one group of all rows, the bounds on E-norms are equalities, at a cost of N^2.
+ * A group is read in pieces of `inner` rows.  T1 is rounded up: sqrt(v_b'E_bb v_b) has an error of at most kappa =
+ * sqrt(slack sum w_n k(x_n,x_n) v_n^2), see certify.h.
  */
 #include "pass.h"
 #include "posterior.h"
@@ -26,7 +26,7 @@ struct row_groups {
     /* for each piece: v'K v, sum w k(x, x) v^2, and the largest row sum of |E| */
     double *vKv, *vv, *largest;
     double *Psi;
-    /* Further results, infinite without groups.  spread is N over the number of rows in the smallest group for T2. */
+    /* Further results.  Without groups T1 and lam are infinite.  spread: N over the rows in the smallest T2 group */
     double T1, kappa, lam, vv_sum, spread;
 };
 

@@ -1,15 +1,15 @@
 #pragma once
 
 /*
- * The table of objectives.  An objective computes a value and its derivatives (adjoints) in the sums from these sums.
- * An evaluation has three steps: a pass for the sums, the objective, and a pass for the gradient from the adjoints.
+ * The table of objectives.  An objective computes, from the sums of stats.h, a value and its derivatives in these sums.
+ * An evaluation has three steps: a pass for the sums, the objective, and a pass for the gradient in Z and parameters.
  */
 #include "gradient.h"
 #include "pass.h"
 #include "pf.h"
 #include "stats.h"
 
-/* An objective is computed from these inputs. */
+/* The inputs of an objective, and results of its factor(). */
 struct summary {
     const struct inducing *z;
     struct stats stats;

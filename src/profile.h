@@ -11,7 +11,7 @@
  * stationary factors has the derivative k g'/g in the r2 of one factor.  In names, a slope is a derivative.
  *
  * METRIC_SCALED reads a column with the numbers of levels as if it were the 0/1 columns of these levels: different
- * levels are LEVELS_APART lengthscales apart.  Such a column has the rate -1 / lengthscale, and no derivatives.
+ * levels are LEVELS_APART lengthscales apart.  Such a column has the rate -1 / lengthscale; Z has no derivatives in it.
  */
 #define LEVELS_APART 1.4142135623730951
 
@@ -20,7 +20,7 @@ enum metric {
     METRIC_PERIODIC, /* r2 = sum_j (2 sin(pi (x_j - z_j) / p) / l)^2; parameters l, p */
     METRIC_PRODUCT,  /* s = sum_j x_j z_j */
     METRIC_LEVELS,   /* the correlation of the levels of x and z, coded as 0/1 columns */
-    METRIC_GROUP,    /* u(x)' S u(z) at equal levels, else 0; S: covariance of effects */
+    METRIC_GROUP,    /* u(x)' S u(z) at equal levels, else 0; u: design, S: covariance */
     METRIC_EQUALITY, /* 1 if all inputs are equal, else 0 */
     METRIC_NOTHING   /* 1 for any two rows */
 };

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
- * Fixed pseudo-random functions of a row.  Their sums over rows identify a set of rows, in whatever order and however
- * it is cut into blocks.
+ * Fixed pseudo-random functions of a row.  Their sums over rows identify a set of rows, whatever the order of the rows
+ * and their division into blocks.
  */
 
 /* Computes n_features functions of each row of X (N x d): F (N x n_features), in [-1, 1).  Inputs are rounded to

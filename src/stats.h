@@ -41,7 +41,7 @@ struct summing {
 struct sink stats_sink(const struct summing *self, double *sums);
 
 /*
- * The derivatives of an objective in these sums, times L^{-T}, from which the second pass computes the gradient.  With
+ * Derivatives of an objective in the sums above, times L^{-T}, from which the second pass computes the gradient.  With
  * e = y - A'beta, the derivative of the objective in k(Z, X_b) for a block is
  *
  *     Kmx_bar = (H A + F W_x' + f e' + E A K) diag(scale).

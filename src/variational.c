@@ -87,7 +87,7 @@ static enum status start_at(struct laplace *l, double c)
     return isfinite(l->mode.psi) ? prepare(l) : STATUS_NOT_FINITE;
 }
 
-/* Doubles G, which makes q narrower, while that raises the bound. At the mode q may be so wide that averages of e^f
+/* Doubles G, which makes q narrower, as long as the bound rises. At the mode q may be so wide that averages of e^f
  * overflow. */
 static enum status start(struct laplace *l, int most)
 {

@@ -39,7 +39,7 @@ void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia 
 size_t vecchia_rows_size(const struct lanes *v, const struct kernel *k, int q, int s);
 
 /* Adds times * l_i of each lane to `sum`, and with `slopes` also the score and the information. X has s + 1 rows, row
- * i last; y, noise: [s + 1]; b: (s + 1) x q; times: [1]. Unless u is NULL, it gets u [s + 1], D [1] and r [1].
+ * i last; y, noise: [s + 1]; b: (s + 1) x q; times: [1]. The array u, unless NULL, gets u [s + 1], D [1] and r [1].
  * Numbers of the lanes are side by side. */
 enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
                         const double *X, const double *y, const double *noise,
