@@ -69,8 +69,8 @@ SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP contro
 /* ---- one step at a time, for rows that are elsewhere ------------------------------------------ */
 
 /* ffi_sums(), ffi_objective() and ffi_gradient() are the steps of ffi_evaluate() for rows in parts.  This function
- * returns sums over some rows: list(status, G, Ay, AW, AKA, yy, k_sum, t, n, log_weights).  Sums of parts add up, except
- * AKA, which needs all pairs of rows and exists only if aux has p = 1. */
+ * returns sums over some rows: list(status, G, Ay, AW, AKA, yy, k_sum, t, n, log_weights).  Sums of parts add up, but
+ * AKA needs all pairs of rows; it exists only if aux has p = 1. */
 SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
 {
     struct evaluation e = arg_evaluation(objective, points, rows, 0, control, R_NilValue);

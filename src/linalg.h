@@ -75,7 +75,7 @@ void chol_inverse(int n, const double *L, double *inverse);
 /* Computes columns start, ..., start + width - 1 of (L L')^{-1} from row `start` on: (n - start) x width.  It never
  * calls the BLAS. */
 void chol_inverse_columns(int n, const double *L, int start, int width, double *inverse);
-/* Computes columns start, ..., start + width - 1 of L^{-1} from row `start` on (above, they are 0), without the BLAS. */
+/* Computes columns start, ..., start + width - 1 of L^{-1} from row `start` on (0 above it), without the BLAS. */
 void lower_inverse_columns(int n, const double *L, int start, int width, double *inverse);
 
 /* Adjoint of K = L L': computes the symmetric Kbar = L^{-T} (Phi + Phi') L^{-1} / 2, where Phi = tril(L' Lbar) with
