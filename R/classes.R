@@ -1,6 +1,6 @@
-# Computes and certifies the posterior of f for several unordered classes, family multinomial(). K classes have K latent
-# functions with one kernel, and enter by K - 1 orthonormal contrasts. `factors` has, on inducing points Z: L, the
-# Cholesky factor of k(Z, Z); `beta`, the whitened weights of the mode (a column for each contrast); C, the Cholesky
+# Computes and certifies the posterior of f for several unordered classes, family multinomial(). K latent functions have
+# one kernel. K - 1 orthonormal contrasts of them determine the probabilities. `factors` has, on inducing points Z: L,
+# the Cholesky factor of k(Z, Z); `beta`, the whitened weights of the mode (a column for each contrast); C, the Cholesky
 # factor of their posterior precision H; `inverse`, the blocks of H^{-1}.
 
 # Returns list(mean [n, K - 1], var [n, (K - 1)^2]), the distribution of the contrasts without constant means.
@@ -99,7 +99,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
   b$r <- sqrt(sum(at$residual^2)) +
     sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
-  # e [n, K] bounds the distance between the modes of each f_k minus the mean over classes. Each round makes e smaller.
+  # e [n, K] bounds |f* - fh| of each f_k minus its mean over classes. Each round makes e smaller.
   centred <- class_contrasts(b$K) # row k: class k minus the mean of all classes
   prior <- prior_at(b$model, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
@@ -151,8 +151,8 @@ largest_residual <- function(b, times) {
   (1 + b$growth) * min(sum(by_rows), sum(times * b$trace * b$left))
 }
 
-# Returns bounds for Wb: `inverse` and `S`, upper bounds on covariances on inducing points and at rows, lam(alpha), and
-# lam_top = lam(beta). If alpha is at least `least` at all rows, covariances for W divided by `least` are upper bounds.
+# Returns bounds for Wb: `inverse` and `S`, upper bounds on covariances on inducing points and at rows, lam = lam(alpha)
+# and lam_top = lam(beta). If alpha is at least `least` at all rows, covariances for W over `least` are upper bounds.
 # These need no new factorisation, and are close if `least` is near 1.
 weights_of_class_range <- function(b, e) {
   range <- range_of_weights(b, e, (1:16) / 16)
@@ -163,8 +163,7 @@ weights_of_class_range <- function(b, e) {
 }
 
 # Returns bounds on |c'(f* - fh)| at rows, a column for each contrast c (row of `gamma`). S has upper bounds on
-# covariances on inducing points (see with_rest()), for weights Wb. `left` is the residual prior variance, `prior` k(x,
-# x).
+# covariances without the residual prior variance `left`, for weights Wb. `prior` is k(x, x).
 distance_of_contrasts <- function(b, S, left, prior, gamma) {
   size <- rowSums(gamma^2)
   v <- (1 + b$growth) * pmax(S %*% t(squares_of(gamma)), 0)
@@ -191,8 +190,8 @@ variance_range <- function(b, lo, hi, E, prior, room) {
 }
 
 # Returns a certificate at the rows of x. For all pairs j < k of classes (`pairs`) it has f_k - f_j at the fit's mode
-# (`mean`), its `sd`, and bounds on both for the exact GP. For each class it has averaged_bounds(), and `odds_sd`, an
-# upper bound on the sd of log(p / (1 - p)).
+# (`mean`), its `sd`, and bounds on both for the exact GP. For each class it has the result of averaged_bounds(), and
+# `odds_sd`, an upper bound on the sd of log(p / (1 - p)).
 pair_certificate <- function(b, x) {
   C <- class_contrasts(b$K)
   pairs <- utils::combn(b$K, 2L)
@@ -303,7 +302,7 @@ certify_classes <- function(fit, new, effort, m2) {
   inside <- found$inside
   mode <- probability_ends(fitted$pairs, list(lower = fitted$mean, upper = fitted$mean))$mode_lower
   error <- pmax(fitted$mean - inside$lower, inside$upper - fitted$mean)
-  plain <- lapply(latent_at(fit, new$x)[c("mean", "var")], unname) # as in predict()
+  plain <- lapply(latent_at(fit, new$x)[c("mean", "var")], unname)
   out <- do.call(rbind, lapply(seq_along(levels), function(k) {
     at <- function(v) if (k == 1L) numeric(nrow(v)) else v[, fitted$pairs[1L, ] == 1L & fitted$pairs[2L, ] == k]
     one <- data.frame(mean = at(fitted$mean), mean_error = at(error), mean_lower = at(inside$lower),

@@ -84,7 +84,7 @@ mark_keys <- function(s) {
 draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys.parent())))) {
   names <- if (is.null(names(args))) character(length(args)) else names(args)
   of_image <- names %in% c("useRaster", "zlim")
-  several <- f$several # raises errors before a device is open
+  several <- f$several # evaluates f, so that its errors come before a device is open
   before <- graphics::par(no.readonly = TRUE)
   of_plot <- names(formals(graphics::plot.default))
   check_dots_empty(names[!of_image & !names %in% c(of_plot, names(before))], c(known, of_plot))

@@ -55,7 +55,7 @@ NULL
 coef.gp_fit <- function(object, complete = TRUE, log = FALSE, ...) {
   check_dots_empty(list(...), c("object", "log"))
   object <- check_any_fit(object, "object")
-  if (check_flag(log, "log")) { # has the names and the log scale of vcov()
+  if (check_flag(log, "log")) { # the result has the names and the log scale of vcov()
     value <- stats::coef(object)
     positive <- !names(value) %in% c(rownames(linear_coefficients(object)), names(c(mean = object$center)))
     return(replace(stats::setNames(value, ifelse(positive, sprintf("log(%s)", names(value)), names(value))), positive,
@@ -354,7 +354,7 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
 # Returns the environment in which update() evaluates the call: `caller` if it has the variables of all old arguments,
 # else the formula's with `caller`'s variables of the arguments `new`, or `caller` with the data of a fit from a matrix.
 frame_of_update <- function(object, call, new, caller) {
-  # `asked` are old arguments without columns of the data.
+  # `asked` names old arguments whose variables cannot be columns of the data.
   asked <- if (is.null(object$terms)) c("x", "y", "weights", "offset") else
     setdiff(names(call)[-1L], c("formula", "subset", "weights", "offset"))
   asked <- setdiff(intersect(asked, names(call)), new)

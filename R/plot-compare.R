@@ -29,7 +29,7 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
   draw_figure(comparison_figure(s, value, fits, base, !is.null(exact)), list(...))
 }
 
-# Checks that the fits can be compared. Returns the first of `exact` and `fits` that has its data, for range of axes.
+# Checks that the fits can be compared. Returns the first of `exact` and `fits` that has its data, for the axes' range.
 comparison_base <- function(fits, exact) {
   columns <- lengths(lapply(fits, function(fit) fit$frame$columns))
   other <- columns[columns != columns[1L]]
@@ -300,7 +300,7 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   new <- if (is.null(rows)) plain_rows(x) else plain_rows(x, rows$index)
   truth <- if (!is.null(exact)) latent_at(exact, x)
   out <- Map(function(fit, label) {
-    # Use the values of `effort` that need no more than the fit has: its rows, or else a reference.
+    # Use the values of `effort` that the fit allows: all if it has its rows, only "reference" if it has a reference.
     own <- reference %||% fit$reference
     efforts <- if (!is.null(fit$data) || is_exact(fit)) asked else if (!is.null(own)) intersect(asked, "reference")
     if (is.null(own) && !is_exact(fit) && any(efforts != "fast")) own <- with_fixed_seed(reference(fit))

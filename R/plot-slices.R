@@ -57,9 +57,9 @@ with_marks <- function(s, base, fit, points, type) {
   s
 }
 
-# Returns points for at most `most` rows of data, without offsets, to draw beside the curves of `s`. Classes, and all
-# responses if there is one input, stay. Else a count or positive response is multiplied by curve / prediction, and a
-# number becomes curve plus residual (on the transformed scale, if any). If `terms`, curves are terms of f.
+# Returns points for at most `most` rows of data, without offsets, to draw beside the curves of `s`. Responses stay as
+# they are if there is one input, or if they are classes. Else a count or positive response is multiplied by curve /
+# prediction, and a number becomes curve plus residual (on the transformed scale). If `terms`, curves are terms of f.
 partial_points <- function(fit, s, terms, most = 2000L) {
   data <- fit$data
   rows <- training_inputs(data)
@@ -154,8 +154,7 @@ slices_figure <- function(s, level, interval, own, certified, label) {
 }
 
 # Returns a panel for each variable of the slices `s`. Its layers from back to front are below(piece) for each piece of
-# the curve (see pieces_of()), the data, above(piece), and the inducing points. `ylim` may be a function of the
-# variable.
+# the curve, the data, above(piece) and the inducing points. `ylim` may be a function of the variable.
 slice_panels <- function(s, curves, ylab, ylim, below, above) {
   lapply(s$variables, function(v) {
     curve <- rows_of(curves, v)

@@ -190,7 +190,7 @@ fit_fields <- list(
     sprintf("%s; its search was stopped %s", text, stopped)
   },
   Optimisation = function(fit, response) {
-    idle <- c("nothing to optimise", unlist(fit$because)["move"]) # the line `Choices` has the latter
+    idle <- c("nothing to optimise", unlist(fit$because)["move"]) # the line `Choices` has this reason
     if (!response$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
     maxit <- if (is.null(fit$maxit)) fit$control$maxit else fit$maxit # missing in fits of version 0.1.0
     # The gain in the last 10 % of evaluations shows if a larger `maxit` is worthwhile. It is unknown if there were
@@ -226,7 +226,7 @@ fit_fields <- list(
     if (is.null(fit$small_n)) return(NULL)
     # Log densities may be -Inf, or -1e299 for a constant response.
     nats <- function(v) if (v < -1e6) "below -1e6" else sprintf("%.2f", v)
-    line <- if (is.finite(fit$small_n$linear)) sprintf("linear model %s, ", nats(fit$small_n$linear)) # or too few rows
+    line <- if (is.finite(fit$small_n$linear)) sprintf("linear model %s, ", nats(fit$small_n$linear)) # -Inf: few rows
     sprintf("leave-one-out log density per row, higher is better: this fit %s, %smean alone %s",
             nats(fit$small_n$fit), line %||% "", nats(fit$small_n$mean))
   },
@@ -372,7 +372,7 @@ practical_range <- function(column, kernel, d) {
 # Returns a data frame of the inputs: name (as in lengthscales of coef()), unit and range. It works for a fit without
 # its data.
 input_table <- function(fit) {
-  x <- rotated(fit$kernel, slice_rows(fit)) # lengthscales are of moved inputs
+  x <- rotated(fit$kernel, slice_rows(fit)) # lengthscales are those of rotated or warped inputs
   name <- fit$frame$columns
   table <- data.frame(name, unit = "", range = apply(x, 2L, function(v) diff(range(v))), factor = "")
   shared <- unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) names(leaf$shared)))

@@ -2,8 +2,8 @@
 #
 # A likelihood is list(name, link, approx = "laplace" or "vi", site = the engine's name, theta = the shape parameter,
 # learned = TRUE if theta is learned, df = a given further parameter, unit = of f, label, levels = of a factor response,
-# trials = TRUE if a row may have several). A Gaussian response has NULL. "Sites" are the responses of the rows of
-# data$x, list(y, size, weight, offset).
+# trials = TRUE if a row may have several). The likelihood of a Gaussian response is NULL. "Sites" are the responses of
+# the rows of data$x, list(y, size, weight, offset).
 
 # Returns the response of a fit: its row of the table with the fit's link functions, shape parameter and transform.
 response_of <- function(fit) as_response(fit$likelihood, fit$transform)
@@ -78,7 +78,7 @@ log_constant <- function(likelihood, sites) {
 
 # Returns what learning needs from the responses: list(learned, shape, unit, theta_middle, slope, at). at(theta, center)
 # returns engine_sites() for the shape parameter theta. slope(theta, engine, e) returns the derivative in log theta of
-# Laplace's log marginal likelihood or of the variational bound. `engine` is at()'s result, e the engine's for these.
+# Laplace's log marginal likelihood or of the variational bound. `engine` is the result of at(), e that of the engine.
 response_to_learn <- function(likelihood, sites) {
   with_theta <- function(theta) replace(likelihood, "theta", list(theta))
   response <- as_response(likelihood)
@@ -194,7 +194,7 @@ range_of_parts <- function(response, sites, rounding, values) {
 # ---- averages over f -------------------------------------------------------------------------------------------------
 
 # Returns E h(u, i) for u ~ N(0, 1) and each row i, by the trapezoid rule. Steps are halved until no average changes by
-# more than 1e-7. Steps of 0.5 suffice for smooth h, but limit_of_f() for nb() with a small theta has a kink in u.
+# more than 1e-7. Steps of 0.5 suffice for smooth h. limit_of_f() for nb() with a small theta has a kink in u.
 average_over_u <- function(rows, h) {
   add <- function(u, rows) Reduce(`+`, lapply(u, function(u) stats::dnorm(u) * h(u, rows)))
   step <- 0.5
@@ -227,8 +227,7 @@ cdf_of_wide <- function(response, t, mu, s) {
   matrix(vapply(seq_along(mu), upto, t), length(t))
 }
 
-# Returns the f at which P(Y <= y | f) = pnorm(-u), by the likelihood's formula `limit` if it has one, else by
-# bisection.
+# Returns the f at which P(Y <= y | f) = pnorm(-u), by `limit` of response-table.R or else by bisection.
 limit_of_f <- function(response, y, size, u) {
   if (!is.null(response$limit)) return(response$limit(u, y, size, response$theta, response$link))
   bisect(function(f) response$cdf(y, response$link$inv(f), size, response$theta) > stats::pnorm(-u), 0 * y - 700,

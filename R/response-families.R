@@ -54,7 +54,7 @@ gumbel_parts <- function(sites) {
   s <- sites$shape[2L]
   L <- sites$y
   U <- ifelse(L == sites$size, Inf, sites$size + s * log(-expm1(-(sites$size - L) / s)))
-  above <- replace(sites, "size", list(Inf + 0 * seq_along(U))) # an observed response (L = U) has the same W
+  above <- replace(sites, "size", list(Inf + 0 * seq_along(U))) # W is the same for an observed response (L = U)
   list(above, replace(sites, c("y", "size"), list(-Inf + 0 * seq_along(L), U)))
 }
 

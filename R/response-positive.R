@@ -60,7 +60,7 @@ tweedie_given <- function(theta, y, f) {
 }
 
 # Returns P(Y <= y) averaged over f ~ N(mu, s^2). The steps of the trapezoid rule are below the `width` (in sds of f)
-# within which P(Y <= y | f) falls. If s is large or the width small, the rule is applied to U(u) of predictive_cdf().
+# within which P(Y <= y | f) falls. If s is large or the width small, the average is over U as in predictive_cdf().
 tweedie_cdf <- function(theta, y, mu, s) {
   if (!length(mu)) return(mu)
   y <- rep_len(y, length(mu))

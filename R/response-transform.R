@@ -109,7 +109,7 @@ untransformed <- function(transform, z) {
 # of y. So if the fit chose the transform, values of y beyond a cut are replaced by the cut, at the upper side for a
 # convex T^-1, else at the lower side. The cut is at the outermost response, or if that is further, k sds of T(y) from
 # its mean: k is sure_sds for the mean of y and 0 for its sd, and larger if the sd of T(y) exceeds the range of all
-# T(y). Normal intervals of 95 % by the sd of the cut y contain 94 % of new responses, by that of the uncut y 96 %
+# T(y). Normal 95 % intervals with the sd of the cut y contain 94 % of new responses, with that of the uncut y 96 %
 # (bench/response.R, bench/second-moments.R, bench/point-predictions.R).
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 

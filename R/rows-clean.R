@@ -270,7 +270,7 @@ used_rows <- function(data, most = Inf) {
        offset = if (length(offset) > 1L) offset[taken] else offset, names = NULL)
 }
 
-# Returns these rows of x as data. Merged rows keep their weighted mean, weight and `twins`.
+# Returns the rows of x with these numbers as data. Merged rows keep their mean response, weight and `twins`.
 take_rows <- function(data, rows) {
   w <- data$weights[rows]
   list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = w, n = length(rows), rows = rows,
@@ -283,7 +283,7 @@ take_rows <- function(data, rows) {
 enough_rows <- 20000L
 
 # Returns the random sample of rows on which m inducing points are moved. Its size is `asked`, by default the larger of
-# enough_rows and 100 m. If `asked` exceeds the kept sample of a row source, all rows are used, by passes.
+# enough_rows and 100 m. If `asked` exceeds the sample that is kept of a row source, all rows are used, by passes.
 optimise_rows <- function(data, asked, m) {
   n <- nrow(data$x)
   most <- asked %||% max(enough_rows, 100 * m)

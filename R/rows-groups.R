@@ -1,6 +1,5 @@
 # Reads grouped terms of a formula, such as (1 | g), and codes variables as columns. Grouped terms are taken out before
-# model.frame() sees the formula. Each group becomes a column with the numbers of its levels, which kernel_group()
-# reads.
+# model.frame() sees the formula. Each group becomes a column with the numbers of its levels.
 
 # Returns the formula with grouped terms, those of `kernel` included, replaced by their variables. Its attribute
 # `grouped` is list(formula as given, smooth, apart, by, groups): labels of the inputs of the smooth part, labels that
@@ -265,7 +264,8 @@ given_levels <- function(kernel) {
   Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))
 }
 
-# Returns the call without terms of its formulas `mean` and `noise` whose variables are in `before`, not in its formula.
+# Returns the call without those terms of its formulas `mean` and `noise` that use a variable which the formula `before`
+# has and the call's formula lacks.
 with_inputs_of <- function(call, before) {
   lost <- setdiff(all.vars(before[[3L]]), all.vars(call$formula[[3L]]))
   for (name in Filter(function(name) is_call_of(call[[name]], "~"), c("mean", "noise"))) {

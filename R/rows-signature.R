@@ -123,8 +123,8 @@ merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x))
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)
 
 # Returns the mean weight. A mean square of y times the mean weight is a unit of the noise variance s2, because noise
-# has the variance s2 / w_n. If a few rows with huge weights have almost all weighted squares of y, the result is
-# reduced by the factor that limits the weights of squares to the median weight.
+# has the variance s2 / w_n. If a few rows with huge weights have almost all weighted squares of y, the mean is
+# multiplied by the share of the squares that remains after limiting the weights to their median.
 mean_weight <- function(data) {
   w <- data$weights
   if (is.null(w)) return(1)
@@ -152,7 +152,7 @@ fingerprint <- function(data) {
            if (is.null(w)) c(length(i), sum(i)) else c(sum(w), sum(w * i))))
 }
 
-# Returns the fingerprint of inputs and weights. By it certify-exact.R finds out if rows still have their order.
+# Returns the fingerprint of inputs and weights, by which certify-exact.R finds out if rows are in another order.
 order_of_rows <- function(data) fingerprint(list(x = data$x, y = numeric(nrow(data$x)), weights = data$weights))
 
 # ---- data of two fits, which may lack their rows --------------------------------------------------------------------
@@ -218,7 +218,7 @@ same_rows <- function(a, b) {
   response <- function(data) data$center + in_units(data, data$y)
   size <- pmax(abs(response(a)), abs(response(b))) + abs(a$center)
   units <- 32
-  if (!is.null(a$group) || !is.null(b$group)) { # the mean may be small by cancellation
+  if (!is.null(a$group) || !is.null(b$group)) { # mean responses may be small by cancellation
     size <- pmax(size, max(size))
     units <- 8 * (sqrt(a$n) + 16)
   }
