@@ -288,7 +288,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
 # Returns the values of coef() as text, named by words.
 report_coefficients <- function(fit, about, number) {
   theta <- stats::coef(fit)
-  if (!is.null(fit$noise_trend$smooth)) theta <- theta[names(theta) != "noise"] # the row `Noise` has its range
+  if (!is.null(fit$noise_trend$smooth)) theta <- theta[names(theta) != "noise"] # the row `Noise` has its sd
   is_variance <- grepl("(^|[.])variance$|^noise$", names(theta))
   value <- paste0(number(theta), ifelse(is_variance, sprintf(" (sd %s)", number(sqrt(abs(theta)))), ""))
   words <- parameter_words(names(theta), fit$kernel, about$columns)

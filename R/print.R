@@ -300,7 +300,7 @@ certificate_fields <- function(x) {
   largest <- if (any(known)) max(x$mean_error[known])
   unit <- attr(x, "sd_y")
   transformed <- "fit_lower" %in% names(x) || isTRUE(attr(x, "transformed"))
-  of_sd <- if (isTRUE(unit > 0) && any(known) && is.null(attr(x, "likelihood"))) { # else f has another unit
+  of_sd <- if (isTRUE(unit > 0) && any(known) && is.null(attr(x, "likelihood"))) { # f has the unit of the response
     sprintf(" (%s times the sd of the %sresponse)", number(largest / unit), if (transformed) "transformed " else "")
   }
   ratio <- c(x$sd_lower / x$sd, x$sd_upper / x$sd)[x$sd > 0]

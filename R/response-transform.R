@@ -291,7 +291,7 @@ far_steps <- seq(-5, 30, by = 0.25) # for responses beyond 6 sds
 
 is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 
-# Returns the sd of y at a value u = sqrt(spread) * step of its log noise variance.
+# Returns the sd of y if the log noise variance has u = sqrt(spread) * step.
 sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
 
 # Returns log p(y) for responses y on the scale of f, with noise as described above. The least precision, that of the
