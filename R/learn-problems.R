@@ -258,10 +258,12 @@ parts_of_season <- function(profile, periods) {
 # The "pool" has the rows that hyperparameters are learned from, in a random order, and units derived from them.
 
 # Returns the pool. Equal rows are always merged; otherwise the information on the noise would depend on which of them
-# are in a sample. Few rows always have the same random order, so that the seed has no effect.
+# are in a sample. Up to exact_learning_rows rows have the same random order always, so that the seed has no effect.
+# With other orders, three seeds found different kernels or transforms on 44 % of 57 sets of 201 to 699 rows, with the
+# same mean density of held-out rows (difference .0007, standard error .0025).
 learning_rows <- function(data, s) {
   data <- merge_all_equal_rows(without_copies(data)) # copies have no information on the noise
-  if (nrow(data$x) <= exact_enough[["last"]]) with_fixed_seed(pool_of_rows(data, s)) else pool_of_rows(data, s)
+  if (nrow(data$x) <= exact_learning_rows) with_fixed_seed(pool_of_rows(data, s)) else pool_of_rows(data, s)
 }
 
 # Returns the pool of distinct rows. pool$take(count) returns the numbers of rows whose log densities are summed,

@@ -299,6 +299,8 @@ test_that("the exact evidence competes where noise is little, rows are many and 
 test_that("estimates from few rows do not depend on the seed, and are at an optimum", {
   fits <- lapply(1:2, function(seed) with_seed(seed, pfdtc(mpg ~ wt, mtcars, transform = "auto")))
   expect_equal(coef(fits[[1L]]), coef(fits[[2L]]), tolerance = 1e-12) # the order of rows is fixed
+  more <- lapply(1:2, function(seed) with_seed(seed, pfdtc(mag ~ long + lat, quakes[1:300, ], noise = ~1)))
+  expect_identical(coef(more[[1L]]), coef(more[[2L]]))
   other <- mtcars[order(mtcars$qsec), ] # another order of rows: the same optimum, to three digits
   expect_equal(coef(pfdtc(mpg ~ wt, other, transform = "auto")), coef(fits[[1L]]), tolerance = 1e-3)
   before <- with_seed(3, { # the random numbers of the session are not used
