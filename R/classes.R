@@ -100,7 +100,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
     sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
   # e [n, K] bounds |f* - fh| of each f_k minus its mean over classes. Each round makes e smaller.
-  centred <- class_contrasts(b$K) # row k: class k minus the mean of all classes
+  centred <- class_contrasts(b$K) # row k is class k minus the mean over classes
   prior <- prior_at(b$model, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
   for (round in seq_len(rounds)) {
@@ -152,8 +152,8 @@ largest_residual <- function(b, times) {
 }
 
 # Returns bounds for Wb: `inverse` and `S`, upper bounds on covariances on inducing points and at rows, lam = lam(alpha)
-# and lam_top = lam(beta). If alpha is at least `least` at all rows, covariances for W over `least` are upper bounds.
-# These need no new factorisation, and are close if `least` is near 1.
+# and lam_top = lam(beta). If alpha >= `least` at all rows, covariances for W divided by `least` are upper bounds. They
+# need no new factorisation, and are close if `least` is near 1.
 weights_of_class_range <- function(b, e) {
   range <- range_of_weights(b, e, (1:16) / 16)
   least <- min(range$lower)
@@ -340,7 +340,7 @@ probability_ends <- function(pairs, inside) {
 certified_class_ends <- function(fit, rows, effort = "reference") {
   inside <- class_certificate(fit, rows$x, effort)$inside
   at <- function(v) v[rows$index, , drop = FALSE]
-  first <- seq_along(fit$center[-1L]) # pairs with the first class
+  first <- seq_along(fit$center[-1L]) # the first pairs have class 1
   function(latent, level) {
     if (latent) {
       of_pairs <- lapply(inside[c("lower", "upper", "sd_upper")], function(v) at(v[, first, drop = FALSE]))

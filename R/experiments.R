@@ -230,7 +230,7 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
   against <- check_choice(against, c("evaluation", "seconds"), "against")
   fits <- label_fits(fits, function(fit) fit$method)
   trace <- do.call(rbind, unname(Map(function(fit, label) {
-    t <- fit$trace[!is.na(fit$trace$objective), ] # omit failed steps
+    t <- fit$trace[!is.na(fit$trace$objective), ] # omits failed steps
     if (NROW(t)) {
       data.frame(fit = label, objective_of = fit$method, evaluation = t$evaluation, seconds = t$seconds,
                  objective = t$objective, round = if (is.null(t$round)) 1L else t$round)

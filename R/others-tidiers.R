@@ -106,7 +106,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
             hint = "Give the training rows.")
   attr(out, "terms") <- attr(out, "na.action") <- NULL
   fit <- fit[rows, , drop = FALSE]
-  if (labels) { # the most probable class, and all probabilities
+  if (labels) { # adds the most probable class and all probabilities
     out$.fitted <- unname(stats::predict(x, newdata, type = "class"))[rows]
     for (class in colnames(fit)) out[[paste0(".prob_", class)]] <- unname(fit[, class])
     return(out)
@@ -301,7 +301,7 @@ get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = N
   type <- switch(predict, link = "latent", expectation = "mean", "response")
   p <- stats::predict(x, data, se.fit = TRUE, type = type)
   ci_data <- data.frame(Row = c(row(as.matrix(p$fit))), SE = c(unname(p$se.fit)))
-  if (is.matrix(p$fit)) ci_data[["Response"]] <- rep(colnames(p$fit), each = nrow(p$fit)) # classes
+  if (is.matrix(p$fit)) ci_data[["Response"]] <- rep(colnames(p$fit), each = nrow(p$fit))
   if (!is.null(ci)) {
     interval <- if (predict == "prediction") "prediction" else "credible"
     band <- stats::predict(x, data, interval = interval, level = check_level(ci), type = type)

@@ -143,7 +143,7 @@ class_columns <- function(p, levels) {
 
 class_bands_for_parsnip <- function(results, object) {
   ends <- if (length(dim(results)) == 3L) results[, c("lwr", "upr"), ] else
-    cbind(1 - results[, c("upr", "lwr")], results[, c("lwr", "upr")]) # of the first and second class
+    cbind(1 - results[, c("upr", "lwr")], results[, c("lwr", "upr")]) # ends for both classes
   out <- as.data.frame(matrix(ends, nrow(results)))
   stats::setNames(out, paste0(c(".pred_lower_", ".pred_upper_"), rep(object$lvl, each = 2L)))
 }

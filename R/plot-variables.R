@@ -32,7 +32,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   }
   span <- apply(rotated(kernel, x), 2L, function(v) diff(range(v)))
   relevance <- span / kernel_lengths(kernel, ncol(x))
-  other <- setdiff(kernel$inputs, which(relevance > 0)) # inputs without a lengthscale
+  other <- setdiff(kernel$inputs, which(relevance > 0)) # these inputs have no lengthscale
   relevance[other] <- ifelse(span[other] > 0, max(relevance, 1), 0)
   relevance <- vapply(all, function(v) max(relevance[v$columns]), 0)
   all[sort(utils::head(order(-relevance), min(most, max(1L, sum(relevance > 0)))))]

@@ -18,7 +18,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
     out[c("evidence", "df_text")] <- list(as.double(evidence), paste("restricted likelihood;", count_of(
       as.integer(attr(evidence, "df")), "parameter")))
   }
-  if (!has_labels(response_of(fit)) && !has_intercept_only(out$linear)) { # for one latent function
+  if (!has_labels(response_of(fit)) && !has_intercept_only(out$linear)) { # terms share the variance of one latent function
     out["term_shares"] <- list(term_shares(fit))
   }
   out["input_shares"] <- list(input_shares(fit))
@@ -196,7 +196,7 @@ print_parameters <- function(about, show) {
     range <- shown$range
     name <- ifelse(nzchar(shown$unit), sprintf("%s, %s", shown$name, shown$unit), shown$name)
     cat("\n")
-    show_lengths <- function(l) { # also in degrees on the globe
+    show_lengths <- function(l) { # adds degrees to lengthscales on the globe
       degrees <- sprintf("%s (%s degrees)", show(l), signif(l / earth_radius * 180 / pi, 2))
       ifelse(shown$unit == "km" & !is.na(l), degrees, show(l))
     }
@@ -221,7 +221,7 @@ print_parameters <- function(about, show) {
   of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # printed in the table of groups
   printed <- names(theta) %in% of_lengths | grepl("(^|[.])variance$", names(theta)) | of_groups |
     names(theta) %in% c("noise", "mean", rownames(about$linear), response_of(about)$shape) |
-    is_ordered(response_of(about)) & grepl("^(width[.]|[(]Intercept[)]$)", names(theta)) # in the cut points
+    is_ordered(response_of(about)) & grepl("^(width[.]|[(]Intercept[)]$)", names(theta)) # part of cut points
   if (all(printed)) return(invisible())
   cat("\n")
   print_columns(data.frame(Parameter = parameter_words(names(theta)[!printed], about$kernel, about$columns),

@@ -88,7 +88,7 @@ response_to_learn <- function(likelihood, sites) {
     response <- as_response(with_theta(theta))
     slopes <- function(f) {
       if (is.null(response$theta_slopes)) return(theta_differences(response, sites, f))
-      learned <- seq_along(theta) # not the given parameters
+      learned <- seq_along(theta) # leaves out parameters that the user gave
       lapply(response$theta_slopes(response$theta, engine$y, f), function(v) if (is.matrix(v)) v[, learned] else v)
     }
     if (response$approx == "vi") {

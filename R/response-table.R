@@ -57,7 +57,7 @@ links <- list(
       top <- max(sites$offset)
       log(sum(w * sites$y) + 0.5) - log(sum(w * exp(sites$offset - top)) + 0.5) - top
     }),
-  latent = c(identity_link, list(start = function(sites, w) 0)), # for a likelihood that the user defines
+  latent = c(identity_link, list(start = function(sites, w) 0)), # serves gp_family()
   logit = list(
     fun = stats::qlogis, inv = stats::plogis, range = c(0, 1), error = 1e-9,
     moments = function(mu, var) {
@@ -82,7 +82,7 @@ links <- list(
     },
     start = function(sites, w) stats::qnorm(share_of(sites, w)) - mean(sites$offset),
     pair = function(p, rest) ifelse(p < 0.5, stats::qnorm(p), -stats::qnorm(rest))),
-  above_0 = list( # for a Poisson count that is not 0
+  above_0 = list( # serves Poisson counts that are not 0
     fun = function(mean) log(rate_of(mean)), inv = function(f) mean_above_0(f), range = c(1, Inf), error = 1e-9),
   softmax = list(inv = function(f) softmax_of(f), range = c(0, 1), error = 1e-5))
 

@@ -154,7 +154,7 @@ moments_of_response <- function(transform, mean, var, noise, spread) {
   wide <- which(rep_len(spread, length(mean)) > 0)
   if (!is_cut(transform) || !length(wide)) return(out)
   f <- lapply(list(mean = mean, var = var, noise = noise, spread = spread), function(v) rep_len(v, length(mean))[wide])
-  rule <- gauss_rule(7L, sqrt, 1) # for the normal density
+  rule <- gauss_rule(7L, sqrt, 1) # nodes for the normal density
   square <- 0
   for (i in seq_along(rule$node)) {
     at <- hermite_back(transform, f$mean, sd_at_step(f, rule$node[i])^2, 0L, 0)

@@ -319,7 +319,7 @@ offset_squares <- function(rows) sum((rows$w %||% 1) * rows$offset^2)
 make_frame <- function(data, keep_data = TRUE) {
   frame <- data$frame
   if (!keep_data) {
-    if (length(data$offset)) frame$offset_size <- offset_size(data) # its rounding enters certificates
+    if (length(data$offset)) frame$offset_size <- offset_size(data) # certificates allow for its rounding
     if (!is.null(frame$terms)) frame$terms <- drop_environment(frame$terms)
     # Keep minimum, median and maximum of each input for plot(), one column at a time to save memory.
     frame$outline <- vapply(seq_len(ncol(data$x)), function(j) {

@@ -220,7 +220,7 @@ with_levels_of <- function(variables, mf) {
 check_new_levels <- function(variables, x) {
   columns <- unlist(lapply(variables, function(v) if (v$kind == "group") v$columns))
   codes <- x[, columns, drop = FALSE]
-  x[, columns] <- replace(codes, codes < -2^52 - 2^31, NA) # missing levels of group_codes()
+  x[, columns] <- replace(codes, codes < -2^52 - 2^31, NA) # group_codes() codes missing levels so
   new <- which(rowSums(x[, columns, drop = FALSE] < 0, na.rm = TRUE) > 0)
   if (!length(new)) return(x)
   tell_classed("new_levels", sprintf(
@@ -242,7 +242,7 @@ bind_columns <- function(variables, values) {
       code <- match(as.character(value), v$levels)
       value <- matrix(0, length(code), v$width)
       value[cbind(seq_along(code), code)] <- 1
-      value[is.na(code), ] <- NA # missing level
+      value[is.na(code), ] <- NA
     }
     x[, at + seq_len(v$width)] <- numbers_of(v, value)
     at <- at + v$width

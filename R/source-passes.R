@@ -316,7 +316,7 @@ crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
       waiting <<- waiting[-1L]
     } else if (leaves_others(flight)) { # lets another worker take the part
       slots <<- max(1L, slots - 1L)
-    } else if (length(flying)) { # waits: other workers are busy
+    } else if (length(flying)) { # waits until a busy worker is free
       slots <<- length(flying)
     } else {
       waiting <<- waiting[-1L]
