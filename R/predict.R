@@ -43,15 +43,15 @@
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
 #' | `"derivative"` | derivative of f with respect to `wrt`; not for Matern 1/2 kernels |
 #'
-#' If the noise variance is uncertain (few rows, heavy tails), densities and intervals average over it. With Gaussian
-#' noise, `se.fit` is the sd of a new response for `"response"`, and the posterior sd of the mean response for `"mean"`;
-#' with other families the latter for both. With a transform T, only `"latent"`, `"terms"` and `"derivative"` are on the
-#' scale of T(y). If the fit chose T, values of y far beyond the training responses are cut off in the mean response
-#' (`vignette("defaults")`). For non-Gaussian families, prediction intervals are quantiles of a new response: whole
-#' numbers for counts, and shares of successes if `newdata` has numbers of trials. Predictions use the posterior mean of
-#' f; with `certified`, and in [certify()], non-Gaussian families use the mode of Laplace's approximation. Credible
-#' intervals of a mean response transform quantiles of f, except for several classes; `fit`, an average over f, may lie
-#' outside.
+#' If the noise variance is uncertain (few rows, varying noise, heavy tails), densities and intervals average over it.
+#' With Gaussian noise, `se.fit` is the sd of a new response for `"response"`, and the posterior sd of the mean response
+#' for `"mean"`; with other families the latter for both. With a transform T, only `"latent"`, `"terms"` and
+#' `"derivative"` are on the scale of T(y). If the fit chose T, values of y far beyond the training responses are cut
+#' off in the mean response (`vignette("defaults")`). For non-Gaussian families, prediction intervals are quantiles of a
+#' new response: whole numbers for counts, and shares of successes if `newdata` has numbers of trials. Predictions use
+#' the posterior mean of f; with `certified`, and in [certify()], non-Gaussian families use the mode of Laplace's
+#' approximation. Credible intervals of a mean response transform quantiles of f, except for several classes; `fit`, an
+#' average over f, may lie outside.
 #' @section Invariants: Intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
 #'   certified or transformed. Terms, constant and offset sum to the mean. A row is predicted as if it were the only
 #'   one, up to rounding.
