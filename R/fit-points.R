@@ -104,8 +104,8 @@ second_start <- function(data, now, s, state, begin) {
   }, pfdtc_error_numerical = function(e) NULL)
 }
 
-# Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()). `reference`
-# is a posterior of the same model for aux_reference(). Every `schedule` iterations renews the auxiliary distribution.
+# Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()); `reference`
+# is for aux_reference(). After every `schedule` iterations, the current points give a new auxiliary distribution.
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
   schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf

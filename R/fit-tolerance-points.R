@@ -146,7 +146,7 @@ search_points <- function(job, worth) {
   state <- job$state
   s <- plan$posterior
   tol <- job$goal$tol
-  # References and certificates take hyperparameters, data and units from a fit, so make one with a single point.
+  # References and certificates use hyperparameters, data and units of a fit, so make a fit with a single point.
   carrier <- construct_fit(data, start_now(job$learned, data$x[1L, , drop = FALSE], s$jitter),
                            replace(with_posterior(plan, m = 1L), "keep_data", TRUE), state)
   yard <- run_stage(state, "reference", points_yardstick(job, carrier, worth), otherwise = NULL)

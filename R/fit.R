@@ -325,7 +325,7 @@ near_yardstick <- function(fit, data, rows, goal, left) {
   yardstick(inside, rows, data$sd_y, goal$quantile, reference)
 }
 
-# Finds a fit within `tol` for a non-Gaussian likelihood. Its inducing points are the first ones of a reference.
+# Finds a fit that meets `tol` for a non-Gaussian likelihood. Its inducing points are the first ones of a reference.
 search_working <- function(job, asked) {
   refuse_if(!is.null(asked$inducing) && !identical(asked$inducing, "greedy"), "inducing", describe(asked$inducing),
             sprintf("NULL or \"greedy\" where `tol` is given with family %s", response_of(asked)$label),

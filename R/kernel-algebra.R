@@ -181,7 +181,7 @@ check_differentiable <- function(kernel, column, name) {
               "an input along which the function has a slope",
               message = sprintf("There is no derivative with respect to `%s`: %s %s.", name, leaf_name(leaf),
                                 rough[[known]]),
-              hint = "kernel_matern(3/2), kernel_matern(5/2) and kernel_se() have one.")
+              hint = "kernel_matern(3/2), kernel_matern(5/2) and kernel_se() have derivatives.")
   }
 }
 

@@ -203,8 +203,8 @@ total_variance <- function(kernel) {
   sum(kernel$engine$values[kernel$table$leaf == 0L])
 }
 
-# Returns a lengthscale l for each of d columns of x; Inf if no factor has one. For several factors, 1 / l^2 is the mean
-# over terms, weighted by variance, of the sum over factors. For smooth kernels this is their curvature at distance 0.
+# Returns a lengthscale for each of d columns of x; Inf if no factor has one. For several factors, 1 / lengthscale^2 is
+# summed over the factors of each term, and averaged over terms weighted by their variances, like curvatures of k at 0.
 kernel_lengths <- function(kernel, d) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves

@@ -70,7 +70,7 @@ leaf_columns <- function(leaf, x, argument, variables) {
     factors <- Filter(function(v) !is.null(v$levels), variables)
     if (length(factors) == 1L) return(factors[[1L]]$columns)
     abort_input(argument, "is categorical, but has no `inputs`",
-                hint = "Name its factor, as in kernel_categorical(inputs = ~ site).")
+                hint = "Name an R factor, as in kernel_categorical(inputs = ~ site).")
   }
   if (is.character(inputs)) {
     known <- vapply(variables, `[[`, "", "name")

@@ -151,7 +151,7 @@ density_of_minus <- function(problem, names, exact, unit = 1, times = 1) {
 density_of_laplace <- function(fit, data) {
   refuse_classes(fit)
   refuse_if(!is.null(fit$near), "object", sprintf("has neighbours and family %s", fit$likelihood$label),
-            hint = "Its kernel is learned from working responses, which have no curvature. Fit with neighbours = 0.")
+            hint = "Its kernel was learned without a log density of the responses. Fit with neighbours = 0.")
   likelihood <- fit$likelihood
   names <- setdiff(parameter_names(fit$kernel, fit$frame$columns), "noise")
   given <- if (is.null(fit$asked$kernel)) names[kernel_parameters(fit$kernel)$held] else

@@ -179,7 +179,7 @@ rows_around <- function(data, problem, theta, size) {
 }
 
 # Returns list(x, y, w, offset, group, made) of the rows of positive weight at the distinct inputs numbered `taken`,
-# without copies. y is the response before its transform, `group` numbers distinct inputs, `made` keeps their pool.
+# without copies. y is the response before its transform, `group` numbers distinct inputs, `made` will keep a pool.
 rows_for_response <- function(data, taken) {
   inputs <- training_inputs(data)
   used <- of_used_rows(data, seq_along(data$response))

@@ -65,7 +65,7 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
       found <- best_in_space(space, design)
     } else {
       at <- criterion_at(design, candidates)
-      if (all(is.na(at$value))) abort_input("candidates", "has rows with missing values")
+      if (all(is.na(at$value))) abort_input("candidates", "has missing values in all rows")
       row <- order(at$measured, -at$value)[1L]
       found <- candidates[row, , drop = FALSE]
       candidates <- candidates[-row, , drop = FALSE]

@@ -137,8 +137,8 @@ complete_settings <- function(data, asked) {
                     kernel = if (!varies(asked$kernel)) start$kernel$engine$values[compiled$table$leaf == 0L])
   for (argument in names(variances)) {
     far <- Filter(function(v) !is.na(v) && !(v >= 1e-60 && v <= 1e60), variances[[argument]])
-    refuse_if(length(far), argument, sprintf("has a variance of %.3g times the squared size of the response", far[1L]),
-              hint = "The factor must be between 1e-60 and 1e60.")
+    refuse_if(length(far), argument, sprintf("has a variance of %.3g for the scaled response", far[1L]),
+              hint = "It must be between 1e-60 and 1e60.")
   }
   asked$kernel <- as_kernel(start$kernel)
   asked["noise"] <- start["noise"]
@@ -174,8 +174,8 @@ complete_kernel_asked <- function(data, asked) {
   for (term in group_roots(kernel)) { # the data cannot separate collinear effects
     design <- group_design(term, data$x)
     refuse_if(qr(design)$rank < ncol(design), "formula",
-              sprintf("has a group with the effects %s, which depend on each other", list_quoted(term$effects)),
-              hint = "Its design must have full rank: leave out a variable that is constant or the sum of others.")
+              sprintf("has a group with the effects %s, which are linearly dependent", list_quoted(term$effects)),
+              hint = "Its design must have full rank: leave out a variable that is constant or a sum of others.")
   }
   with_mean(kernel, asked$mean, data)
 }
