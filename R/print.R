@@ -18,7 +18,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
     out[c("evidence", "df_text")] <- list(as.double(evidence), paste("restricted likelihood;", count_of(
       as.integer(attr(evidence, "df")), "parameter")))
   }
-  if (!has_labels(response_of(fit)) && !has_intercept_only(out$linear)) { # terms share the variance of one latent function
+  if (!has_labels(response_of(fit)) && !has_intercept_only(out$linear)) { # needs one latent function with several terms
     out["term_shares"] <- list(term_shares(fit))
   }
   out["input_shares"] <- list(input_shares(fit))

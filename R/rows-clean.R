@@ -15,7 +15,7 @@
 #   sd_y            sd of response - offset, in units of the response
 #   response, offset, prior_weights   all given rows; the last two may be NULL; names(response) are row names
 #   na_action, terms, groups   of the formula method, else NULL; `groups` has the kernels of its groups
-#   frame           the input of new_inputs(), see make_frame()
+#   frame           what a fit keeps to read new rows, see make_frame()
 
 data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE, scale = TRUE,
                              merge = TRUE, likelihood = NULL) {

@@ -99,7 +99,7 @@ clean_block <- function(whole, block) {
 # merge(a, b), and counts the pass.
 whole_pass <- function(whole, f, more, merge, so_far = new.env()) {
   whole$passes$n <- whole$passes$n + 1L
-  needed <- whole[setdiff(names(whole), c("source", "passes"))] # workers do not get the source itself
+  needed <- whole[setdiff(names(whole), c("source", "passes"))] # omits the source, which does not go to workers
   source_pass(whole$source, visit_rows(clean_block, needed, f, more), merge, so_far)
 }
 

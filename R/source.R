@@ -286,7 +286,7 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
   dates <- if (is.null(col_classes)) columns[vapply(first, has_iso_dates, NA)]
   if (is.null(col_classes)) {
     col_classes <- vapply(first, function(v) if (is.numeric(v)) "numeric" else class(v)[1L], "")
-    col_classes[vapply(first, function(v) all(is.na(v)), NA)] <- NA # guess the class in each block
+    col_classes[vapply(first, function(v) all(is.na(v)), NA)] <- NA # read.csv() guesses the class in each block
   }
   source_of_items(files, columns, count_of(length(files), "CSV file"), function(path) {
     refuse_if(!identical(names(head_of(path, 1L)), columns), "files",
