@@ -137,8 +137,8 @@ static void evidence(struct laplace *l, int want, SEXP result)
  *   sites  list(name, y, size, weight, offset, shape, variational); size and weight are NULL if all are 1
  *   start  list(beta = u, G), each of which may be NULL;  stop: list(enough, maxit, most_jitter)
  *   want   0: the mode and its log marginal likelihood; 1: also the penalty; 2: also the gradient
- * Returns list(status, jitter, L, C, G, beta = u, residual, evidence, penalty, decrement, steps, f, g, W, left, q, p,
- * theta, constant, quadrature, slopes = s, shift = zeta), the last two if want > 0.  f includes the offset.
+ * Returns list(status, jitter, L, C, G, beta = u, residual, evidence, decrement, steps, f, g, W, quadrature), with
+ * penalty, left, q, slopes = s, shift = zeta if want > 0, and p, theta, constant if want = 2.  f includes the offset.
  * `evidence` is log Z without the constants of l; for a variational posterior it is the lower bound, and `quadrature`
  * estimates the error of its averages. */
 SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,

@@ -84,7 +84,7 @@ const struct factor *kernel_factor(const struct kernel *k, const struct term *t,
     return k->factor + t->factor[i];
 }
 
-/* Values of a kernel with one such factor are 0 only by underflow, so derivatives follow from the kernel matrix. */
+/* METRIC_SCALED profiles are 0 only by underflow, so derivatives of a single factor follow from the kernel matrix. */
 int kernel_is_single(const struct kernel *k)
 {
     return k->n_terms == 1 && k->term->n_factors == 1 &&

@@ -4,7 +4,7 @@
 #include "linalg.h"
 #include "local.h"
 
-/* largest number of kernel values of a block with all rows in `near` */
+/* largest number of kernel values of the rows of a block with the rows in `near` and the new rows */
 enum { most_near = 1 << 22 };
 
 /* ---- weights, a group at a time ------------------------------------------------------------- */

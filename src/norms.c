@@ -196,7 +196,7 @@ void norms_run(struct row_groups *g)
     g->spread = 1.0;
     fill(MM, 0.0, g->Psi);
     if (g->t1 > 0) {
-        const int whole = g->t1 / g->inner * g->inner; /* A v is summed by pieces */
+        const int whole = g->t1 / g->inner * g->inner; /* A v is known for whole pieces */
         const struct pieces all = pieces_of(g, g->t1 >= N  ? N
                                                : whole > 0 ? whole
                                                            : g->inner);

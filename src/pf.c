@@ -143,7 +143,7 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
 
     copy(Mq, s->AW, R); /* P_r = A R_x: y is subtracted from the mean's column */
     add_scaled((size_t)M, -1.0, s->Ay, R + (size_t)last * M);
-    copy(Mq, s->AW, X); /* X = D^{-1} (P - G T) */
+    copy(Mq, s->AW, X); /* X = D^{-1} (A W_x - G T) */
     mult_AB(M, M, q, -1.0, s->G, T, 1.0, X);
     terms->fit = aux->p ? -trace(M, W0) : 0.0;
     for (int j = 0; j < q; j++)
@@ -156,7 +156,7 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
     if (adjoint == NULL)
         return STATUS_OK;
 
-    copy(Mq, X, Y); /* Y = D^{-1} X; Y and R have the signs from here on */
+    copy(Mq, X, Y); /* Y = D^{-1} X; then Y and R are multiplied by the signs */
     solve_D(M, q, C, s2, Y);
     scale_columns(M, q, aux->sign, Y);
     scale_columns(M, q, aux->sign, R);
@@ -182,7 +182,7 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
     mult_AB(M, M, M, 1.0, Hs, s->G, 1.0, AbarAt);
     mult_ABt(M, q, M, 1.0, adjoint->Wm_bar, T, 1.0, AbarAt); /* + Tbar T' */
 
-    double *Lbar = S2; /* -tril(L^{-T} (Abar A' + Tbar T')), whole diagonal kept */
+    double *Lbar = S2; /* -tril(L^{-T} (Abar A' + Tbar T')), with its diagonal */
     copy(MM, AbarAt, Lbar);
     solve_lower_t(M, M, z->L, Lbar);
     scale_by(MM, -1.0, Lbar);

@@ -54,7 +54,7 @@ static int add_factor(const struct factor *f, double share, struct coordinate *a
         case METRIC_SCALED: /* the bound avoids Inf * 0 */
             n = add(at, n, f->column[j], fmin(root * factor_rate(f, j), 1e290), 0.0);
             break;
-        case METRIC_PERIODIC: /* radius of the circle with these chords */
+        case METRIC_PERIODIC: /* r2 is a squared chord of a circle with this radius */
             n = add(at, n, f->column[j], root * fmin(factor_rate(f, j), 1e145),
                     factor_period(f));
             n = add(at, n, f->column[j], root * fmin(factor_rate(f, j), 1e145),
