@@ -225,7 +225,7 @@ static void field_open(struct near_field *f)
         f->order = (struct tree){.kernel = k, .n = f->rank != NULL ? 0 : n};
         n = store_open(f);
         f->near = arena_ints(arena, (size_t)n * f->s);
-        f->wave.order = f->stored.order = &f->start; /* not NULL, so that rows are copied */
+        f->wave.order = f->stored.order = &f->start; /* not NULL: rows are copied */
     }
     f->finding = (struct finding){&f->tree, f->s, f->few, NULL, f->rank, f->near};
     const int share = n / f->plan.threads + (n % f->plan.threads > 0);

@@ -7,8 +7,8 @@ static const char *const sentences[] = {
         "the kernel matrix of the inducing points is not positive definite in double precision: some inducing "
         "points (nearly) coincide, or the lengthscales are much longer than the distances between them",
     [STATUS_INNER_NOT_PD] =
-        "the matrix noise * I + A A' is not positive definite in double precision: the noise variance is too small "
-        "relative to the signal variance",
+        "the posterior precision matrix of the inducing variables is not positive definite in double precision: the "
+        "noise variance is too small relative to the signal variance",
     [STATUS_EXACT_NOT_PD] =
         "the kernel matrix of the rows plus the noise is not positive definite in double precision: the noise "
         "variance is too small relative to the signal variance",
