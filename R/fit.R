@@ -314,7 +314,7 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
 }
 
 # Returns a yardstick() with bounds on the exact GP at `rows`, by a reference and by kriging on neighbours. Passes over
-# all pairs of rows first reduce the error of the reference's mean at a few rows to tol / 8.
+# all pairs of rows first reduce the error of the reference's mean at a few rows to tol / 8 sds of y.
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)

@@ -171,7 +171,7 @@ kernel_parameter_names <- function(kernel, columns = kernel$columns) {
   names
 }
 
-# Stops if a factor that reads the column makes f not differentiable along it.
+# Stops if f is not differentiable along the column, because of a factor of the kernel that reads the column.
 check_differentiable <- function(kernel, column, name) {
   rough <- c(matern12 = "is not differentiable: its paths have a kink everywhere", white = "is not continuous",
              categorical = "reads levels, which have no values in between")

@@ -274,9 +274,9 @@ additive_inputs <- function(leaf) {
   unname(split(seq_along(leaf$inputs), factor(groups, unique(groups))))
 }
 
-# Returns the kernel with each additive factor replaced by its terms: list(leaves, terms, M, weights), M as above.
-# `table` has the parameters of the kernel. `weights` has a row for each additive factor: positions of its share and
-# pairs in the parameters (0 if absent), and its number of inputs.
+# Returns the kernel with each additive factor replaced by its terms, list(leaves, terms, M, weights), with the matrix M
+# of the comment on the additive kernel. `table` has the parameters of the kernel. `weights` has a row for each additive
+# factor: positions of its share and pairs in the parameters (0 if absent), and its number of inputs.
 expand_additive <- function(parts, table) {
   place <- function(leaf, what) match(TRUE, table$leaf == leaf & table$what == what, nomatch = 0L)
   n <- nrow(table)

@@ -205,7 +205,7 @@ hyper_points <- function(fit) {
        apart = far + apply(points, 2L, learned$prior), gain = if (learned$exact) gain)
 }
 
-# Returns a list of of(fit with these hyperparameters) for each list(kernel, noise) in `hyper`.
+# Calls of() for the fit with the hyperparameters of each list(kernel, noise) in `hyper`, and returns the results.
 mixture_parts <- function(fit, hyper, of) {
   p <- posterior_of(fit)
   training_data(fit)

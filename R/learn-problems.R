@@ -313,8 +313,8 @@ pool_of_response <- function(pool, data) {
   pool
 }
 
-# Returns for how many rows the exact log marginal likelihood may be maximised: about ten evaluations of n^3 flops, with
-# two dense matrices in memory.
+# Returns the largest number of rows for which the exact log marginal likelihood may be maximised, at most `most`. Two
+# dense matrices must fit into memory.
 most_exact_rows <- function(most = exact_learning_rows) {
   min(most, floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16)))
 }

@@ -140,7 +140,7 @@ name_lengthscales <- function(kernel, x) {
 # input (data set Boston) it is almost 0.
 learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50, rows_an_input = 15)
 
-# Returns the factor by which the precisions of the priors decrease for n rows of d inputs.
+# Returns the factor, at most 1, that multiplies the precisions of the priors for n rows of d inputs.
 prior_share <- function(n, d) min(1, max(learning_priors$rows / n, (learning_priors$rows_an_input * d / n)^3)^2)
 
 # Returns the kernel with typical values for unknown parameters. typical(units) returns values in the units of
