@@ -7,7 +7,7 @@
 #' @param fit A fit of any kind; fits by `"vi"` need `certified = FALSE`.
 #' @param newdata Rows at which f is compared with the threshold. Default: the training rows.
 #' @param threshold A number, or a number for each row, on the scale of the response, also with a transform. With a
-#'   non-Gaussian `family`, a mean response, such as a probability or a rate.
+#'   non-Gaussian `family`, a mean response, such as a probability, a rate, a mean time or a mean class number.
 #' @param prob Probability, above 0.5, from which on a row is classified.
 #' @param of `"f"` compares the mean response (with a transform its median), `"response"` a new response.
 #' @param certified `FALSE` computes no bounds, which is fast.
@@ -106,8 +106,13 @@ exceedance_frame <- function(response, at, threshold, noise, of, prob) {
 region_levels <- c("above", "below", "undecided")
 
 # Returns list(lower, upper), the f at which the mean response equals the threshold, minus and plus its rounding error.
-# If the mean response never equals the threshold, the interval is at +-1.8e308, beyond every f.
+# If the mean response never equals the threshold, the interval is beyond every f, at more than 1e307 or less than
+# -1e307.
 threshold_of_f <- function(response, threshold) {
+  if (!is.null(response$expected) && !is.na(response$expected(0, response$theta))) {
+    return(f_of_mean(function(f) response$expected(f, response$theta), threshold))
+  }
+  if (!is.null(response$growth)) threshold <- threshold / response$growth(response$theta)
   plain <- is.null(response$transform) && response$link$range[1L] == -Inf
   t <- if (is.null(response$transform)) {
     response$link$fun(pmin(pmax(threshold, response$link$range[1L]), response$link$range[2L]))
@@ -117,6 +122,18 @@ threshold_of_f <- function(response, threshold) {
   t <- pmin(pmax(t, -.Machine$double.xmax), .Machine$double.xmax)
   room <- if (plain) 0 else back_rounding * pmin(abs(t), 1e300)
   list(lower = t - room, upper = t + room)
+}
+
+# Returns threshold_of_f() by bisection over asinh(f), for a function given(f) = E(y | f) that increases. A value that
+# overflows to NaN is taken as small for f < 0 and as large for f > 0.
+f_of_mean <- function(given, threshold) {
+  refuse_if(!all(diff(given(c(-1, 0, 1))) > 0), "fit", "has a mean response that does not increase with f")
+  end <- rep(709, length(threshold))
+  at <- function(mean) {
+    sinh(bisect(function(u) ifelse(is.na(given(sinh(u))), u < 0, given(sinh(u)) < mean), -end, end))
+  }
+  room <- back_rounding * abs(threshold)
+  list(lower = at(threshold - room), upper = at(threshold + room))
 }
 
 # Bounds P(f > t) = Phi((mean - t) / sd) for a normal f, where mean, sd and t are known to lie in intervals list(lower,

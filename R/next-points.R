@@ -57,7 +57,10 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
                  exact = asks_no_noise(fit$asked$noise))
   improves <- !is.na(design$sign)
   if (improves) design$best <- best_mean(design, training_rows(fit))
-  if (goal == "level") design$level <- threshold_of_f(response_of(fit), as.double(level))$lower
+  if (goal == "level") {
+    design$level <- threshold_of_f(response_of(fit), as.double(level))$lower
+    refuse_if(abs(design$level) > 1e300, "level", describe(level), "a mean response that is possible for the fit")
+  }
   if (design$exact) design$measured <- fit$data$x
   out <- NULL
   for (i in seq_len(n)) {

@@ -141,7 +141,6 @@ read_response <- function(likelihood, response, weights, argument, n) {
                 times = read_censored(response, argument, n, likelihood, TRUE),
                 censored = read_censored(response, argument, n, likelihood, FALSE),
                 numbers = list(y = check_vector(response, argument, n)))
-  refuse_if(row$reads == "positive" && all(out$y == 0), argument, "is 0 in all rows")
   if (!"weight" %in% names(out)) out["weight"] <- list(weights)
   if (is.null(out$response)) {
     out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)

@@ -85,6 +85,7 @@ clean_rows <- function(x, response, name, weights, offset, indicator, labels, ce
   check_flag(scale, "scale")
   if (has_labels(as_response(likelihood)) && is.factor(response)) response <- droplevels(response)
   read <- read_response(likelihood, response, weights, name, nrow(x))
+  refuse_if(response_row(likelihood)$reads == "positive" && all(read$y == 0), name, "is 0 in all rows")
   if (!is_finite_number(center)) check_flag(center, "center")
   data <- clean_data(x, read$response, name, read$weight, NULL, indicator, labels, center = FALSE, scale = FALSE,
                      merge = FALSE)

@@ -84,6 +84,31 @@ test_that("f of other families is decided by the inverse link, and new responses
   expect_true(all(exceedance(cases[[3]][[1]], new, -1)$region == "above"))
 })
 
+test_that("thresholds of times, classes and a user's family are mean responses, like the ends of credible intervals", {
+  d <- with_seed(6, data.frame(x = stats::runif(40)))
+  d$t <- with_seed(7, stats::rweibull(40, 2, exp(sin(6 * d$x))))
+  d$o <- cut(d$t, c(0, 0.5, 1.5, Inf), ordered_result = TRUE)
+  of <- function(formula, family) {
+    suppressMessages(pfdtc(formula, d, family = family, kernel = kernel_se(0.3, 1), hyper = "fixed"))
+  }
+  own <- function(mean) gp_family(~ -f - y * exp(-f), mean = mean, support = function(y) y > 0)
+  fits <- list(of(t ~ x, weibull(0.5)), of(t ~ x, lognormal(0.5)), of(t ~ x, loglogistic(0.5)), of(o ~ x, ordinal()),
+               of(t ~ x, own(~ 2 * exp(f))), of(t ~ x, own(~ exp(f) / (1 + exp(f)))))
+  new <- data.frame(x = c(0.1, 0.7))
+  for (fit in fits) {
+    ordered <- is_ordered(response_of(fit)) # `type` = "response" has the probabilities of the classes
+    end <- predict(fit, new, interval = "credible", level = 0.9, type = if (ordered) "latent" else "response")[, "upr"]
+    if (ordered) end <- 1 + stats::plogis(end) + stats::plogis(end - coef(fit)[["width.(0.5,1.5]"]])
+    expect_equal(exceedance(fit, new, end, certified = FALSE)$prob, c(0.05, 0.05), tolerance = 1e-9)
+    got <- exceedance(fit, new, end)
+    expect_true(all(got$prob_lower <= got$prob & got$prob <= got$prob_upper))
+    expect_equal(exceedance(fit, new, -1, certified = FALSE)$prob, c(1, 1), tolerance = 1e-12)
+    expect_error(next_points(fit, goal = "level", level = -1), class = "pfdtc_error_input")
+  }
+  expect_identical(exceedance(fits[[4]], new, 3)$region, factor(c("below", "below"), region_levels))
+  expect_error(exceedance(of(t ~ x, own(~ exp(-f))), new, 1, certified = FALSE), class = "pfdtc_error_input")
+})
+
 test_that("bounds hold for every mean and sd in the intervals, at their corners and without sd", {
   responses <- list(as_response(NULL), as_response(list(name = "poisson", link = "log", approx = "laplace")),
                     as_response(list(name = "binomial", link = "logit", approx = "laplace")))

@@ -41,6 +41,9 @@ test_that("Tweedie's density is that of a Poisson sum of gamma variables, for fe
 test_that("predictions of a Tweedie response are averages over f", {
   d <- amounts()
   fit <- pfdtc(y ~ x, d, family = tweedie(1.6, 0.8), kernel = kernel_se(0.8, 1), hyper = "fixed")
+  zero <- predict(fit, rbind(transform(d[1, ], y = 0), d[1, ]), type = "density") # also if all new responses are 0
+  expect_identical(predict(fit, transform(d[1, ], y = 0), type = "density"), zero[1])
+  expect_identical(nobs(add_rows(fit, transform(d[1, ], y = 0))), nobs(fit) + 1L)
   new <- data.frame(x = c(0.5, 2, 9), y = c(0, 1, 3))
   f <- predict(fit, new, se.fit = TRUE)
   averaged <- function(h, i) {
