@@ -275,8 +275,14 @@ class_certificate <- function(fit, x, effort, m2 = NULL) {
     m2 <- if (is.null(m2)) min(max(4L * fit$m, 600L), n, most) else check_count(m2, "m2", max = n)
     if (m2 > fit$m) {
       tell("reference")
-      fit$inducing <- with_fixed_seed(data$x[reference_rows(data, fit$kernel, m2), , drop = FALSE])
-      at <- laplace_at(data$x, own$sites, fit$kernel, fit$inducing, rounding_jitter(m2), fit$control, want = 1L)
+      z <- with_fixed_seed(data$x[reference_rows(data, fit$kernel, m2), , drop = FALSE])
+      # Greedy points begin with those of the fit, so that the search may begin at its mode.
+      more <- nrow(z) - fit$m
+      start <- if (more >= 0L && identical(c(z[seq_len(fit$m), ]), c(fit$inducing))) {
+        list(beta = rbind(own$at$beta, matrix(0, more, own$K - 1L)))
+      }
+      fit$inducing <- z
+      at <- laplace_at(data$x, own$sites, fit$kernel, z, rounding_jitter(m2), fit$control, start, want = 1L)
       fit[c("factors", "jitter")] <- list(at, at$jitter)
       used <- list(own, with_fixed_seed(class_bounds(fit, data, at)))
     }
