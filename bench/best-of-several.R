@@ -19,8 +19,8 @@
 #   AUC of pfdtc, of the best peer       .799, .812       .795, .810
 # So, if the truth resembles these, a distance of 0 from the best of seven after the fact needs the probabilities
 # themselves, and on one set in seven even they are behind by .02. Each peer is further from the best of the others:
-# ranger .04, lasso, svm and bart .05, lda .10, glm .23, gam .30. The best peer is ranger 34 times in 146, svm 28,
-# lasso 22, bart 12, glm 12, lda 11, gam 7.
+# ranger .04, lasso, svm and bart .05, lda .10, glm .23, gam .30. The best peer is ranger 34 times in 146, bart 32,
+# svm 28, lasso 22, glm 12, lda 11, gam 7.
 # Is something common to what is lost (same day, no new model built)?
 #   Calibration: the best factor of the log odds after the fact has the median .93 to .97 on the splits, a mean log of
 #   .04 to .07 (.09); one factor for all sets (.96) would gain .0002. It is 7 where classes are separable (crabs,
