@@ -171,7 +171,7 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' error_bounds(fit, newdata, effort = c("reference", "fast"), ..., reference = fit$reference,
 #'   m2 = NULL, samples = 0)
 #' @param fit A fit of any kind. `pf_divergence()` and `error_bounds()` require a fit by [pfdtc()], [gp_vfe()] or
-#'   [gp_dtc()] with its data. They ignore neighbours, and treat an exact posterior as DTC with all rows as inducing
+#'   [gp_dtc()] with its data. Both ignore neighbours, and treat an exact posterior as DTC with all rows as inducing
 #'   points.
 #' @param exact A [gp_exact()] fit with the same data and hyperparameters.
 #' @param newdata Rows at which f is compared.

@@ -20,7 +20,7 @@
 #'     `"approximation"`;
 #'   * `joint`, with `draws`: `"above"` for a set of rows at all of which f is above the threshold, with probability
 #'     `prob`; `"below"` for a set at all of which f is below. Rows enter a set in the order of their probabilities, as
-#'     long as all rows of the set are above in at least the share `prob` of the draws.
+#'     long as all of them are above in a share of at least `prob` of the draws; other rows are `"undecided"`.
 #' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
 #'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, all rows are
 #'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for the

@@ -276,7 +276,7 @@ check_learnable <- function(kernel, table, data, names, free) {
 #' @param priors use weak priors on the hyperparameters, see `vignette("defaults")`?
 #' @param fix names of hyperparameters that keep their given values: `"noise"`, `"variance"`, `"lengthscale.<column>"`.
 #' @param tol_quantile quantile of the errors at the training inputs that `tol` limits: 1 is the maximum.
-#' @param trace store the inducing points every `trace` iterations. With 0 they are not stored.
+#' @param trace store the inducing points every `trace` iterations in `fit$z_trace`; 0 stores none.
 #' @param progress show the progress of long fits? `FALSE` also silences messages of class `pfdtc_message_progress`.
 #' @param max_seconds,... seconds after which an optimisation, or a search with `tol`, ends with the best result so far.
 #'   `...` is not used.
