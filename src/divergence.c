@@ -71,7 +71,7 @@ static void pairs_block(const void *self, const struct visit *v)
         const size_t size = (size_t)here->n * there.n;
         const double *A = pass_A(pass, &there, A_c), *R_c = find_rows(d, &there, rows);
         pairs_unexplained(d->z.model->kernel, here, &there, M, v->A, A, E);
-        if (aux->p) { /* adds p K = p (E + A_c'A_b) to the moment */
+        if (aux->p) { /* p K in the moment k^ + r r' is p (E + A_c'A_b) */
             copy(size, E, moment);
             mult_AtB(there.n, M, here->n, 1.0, A, v->A, 1.0, moment);
             mult_AB(M, there.n, here->n, 1.0, A, E, 1.0, AE);

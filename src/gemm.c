@@ -45,8 +45,8 @@ static const struct shape shapes[N_KINDS] = KINDS(SHAPE);
 
 /* ---- packing ---------------------------------------------------------------------------- */
 
-/* A is packed in parts of WIDE rows and DEEP columns, B in parts of DEEP rows and WIDE columns.
- * These numbers are multiples of the sizes of a tile. */
+/* A is packed in parts of WIDE rows and DEEP columns, B in parts of DEEP rows and WIDE columns.  WIDE is a multiple of
+ * the numbers of rows and columns of every tile. */
 #define DEEP      128
 #define SOLVED    208 /* rows of a triangular system that are solved at a time */
 #define WIDE      144

@@ -200,9 +200,9 @@ static const double nodes[12] = {0.06405689286260563, 0.19111886747361631,
                         0.086190161531953219, 0.073346481411080272, 0.059298584915436658,
                         0.044277438817419676, 0.028531388628933809, 0.012341229799987334};
 
-/* Returns l = log P(a < e < b) for a normal e, by quadrature.  g, W, l3, in a shift of a and b, are minus the mean, 1
- * minus the variance, and minus the third central moment of e given a < e < b.  Densities are divided by that at `top`,
- * the largest one. */
+/* Returns l = log P(a < e < b) for a normal e, by quadrature.  With derivatives in a shift of a and b, g is minus the
+ * mean, W 1 minus the variance, and l3 minus the third central moment of e given a < e < b.  Densities are divided by
+ * the largest one, at `top`. */
 static struct site_value cut_normal(double a, double b)
 {
     const double middle = 0.5 * (a + b), half = 0.5 * (b - a),

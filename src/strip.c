@@ -84,7 +84,7 @@ void strip_products(int lanes, int M, int n, const double *K, int m, int ldp,
         }
         if (p_x == NULL)
             continue;
-        memcpy(x, p_x + at, sizeof(double) * (size_t)n); /* missing rows have 0 */
+        memcpy(x, p_x + at, sizeof(double) * (size_t)n); /* x is 0 for missing rows */
         kind.spread(whole, k, x, out_z + at);
         for (int r = 0; r < n; r++)
             for (int i = whole; i < M; i++)

@@ -124,7 +124,7 @@ test_that("crabs have rotated inputs, in which classes scatter alike; plain = TR
   expect_false(any(grepl("rotated", plain$kernels$kernel)))
   few <- pfdtc(class ~ ., d[seq(1, 133, 3), ], family = multinomial()) # 45 rows of 5 inputs
   expect_false(any(grepl("rotated", few$kernels$kernel)))
-  # another fit may take the kernel, and saved fits keep it
+  # Another fit can have the same kernel, and saved fits keep it.
   again <- pfdtc(class ~ ., d, family = multinomial(), kernel = fit$kernel, hyper = "fixed")
   expect_equal(predict(again, d, type = "response"), predict(fit, d, type = "response"), tolerance = 0.01)
   file <- tempfile(fileext = ".rds")

@@ -324,7 +324,7 @@ test_that("a transform costs 4 nats, and gains below 10 nats have a decimal", {
   expect_match(said(1), "likelihood 1.0 higher", fixed = TRUE)
   expect_match(said(9.96), "likelihood 10 higher", fixed = TRUE)
   expect_match(said(31.4), "likelihood 31 higher", fixed = TRUE)
-  # a model that was refused is no alternative
+  # A refused model is not among the alternatives.
   logged <- list(label = "log", score = 0, transform = new_transform("log", 1))
   tried <- list(list(label = "none", score = 7), list(label = "none, smooth noise", score = -50), logged)
   but <- list(tried = tried, best = logged, refused = list("none, smooth noise" = "its squared errors"))

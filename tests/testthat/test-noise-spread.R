@@ -119,7 +119,7 @@ test_that("tails that little noise hides are found beside the final kernel, by l
   fit <- with_seed(1, pfdtc(y ~ ., d[1:100, ], transform = "auto"))
   expect_identical(fit$response$tail[fit$response$chosen], 0)
   expect_match(fit$because[["tails"]], "leave-one-out log density")
-  # the most likely variance of the log noise, by a dense inverse and numerical averages over the size of the noise
+  # Compute the most likely variance of the log noise by a dense inverse and numerical averages over the noise variance.
   p <- posterior_of(fit)
   B <- solve(ref_composite(as_sum(p$model$kernel), p$x) + diag(p$model$noise, 100))
   data <- training_data(fit)

@@ -169,7 +169,7 @@ test_that("cut points of ordered classes are printed relative to the intercept o
   shown <- paste(utils::capture.output(print(fit)), collapse = "\n")
   expect_match(shown, sprintf("near|middle %s, middle|far %s", cuts[1], cuts[2]), fixed = TRUE)
   expect_false(grepl("(Intercept)", shown, fixed = TRUE))
-  # a class is left where f = intercept + slope * speed crosses its cut point
+  # Where slope * speed is the first printed cut point, f = intercept + slope * speed is 0, the first cut point of f.
   f <- beta[["(Intercept)"]] + beta[["speed"]] * (cuts[1] / beta[["speed"]])
   expect_lt(abs(f), 1e-3 * abs(cuts[1]))
 })
