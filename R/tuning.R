@@ -220,7 +220,7 @@ warp_knots <- 65L
 
 # Up to `rows` rows, the default kernel may read logs of positive inputs that have more than this `skewness` and at
 # least `values` different values. Logs must gain more than `nats` of log marginal likelihood (bench/log-inputs.R).
-log_inputs <- c(rows = 200, skewness = 1.5, values = 10, nats = 2)
+log_inputs <- c(rows = 2000, skewness = 1.5, values = 10, nats = 2)
 
 # For several classes, inducing points times latent functions are at most `most` (a Cholesky factorisation takes a
 # second), with at least `least` points. Hyperparameters are learned from at most `learn` classes. A message is sent if
