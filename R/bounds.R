@@ -33,8 +33,8 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   out
 }
 
-# Returns upper bounds on the theorem's eps_mean, eps_cov and eps = sqrt(eps_mean^2 + eps_cov^2) for the DTC posterior
-# `own`. With c = y'v and the symbols at the head of certify-norms.R,
+# Returns upper bounds on eps_mean, eps_cov and eps = sqrt(eps_mean^2 + eps_cov^2) of Theorem 3 (theory vignette) for
+# the DTC posterior `own`. With c = y'v and the symbols at the head of certify-norms.R,
 #   eps_mean^2 <= y'v - y'w <= min(c |v|_E^2 / (c + |v|_E^2), c - least),   eps_cov^2 <= t / s2,
 # where `least` is a lower bound on y'w.
 theorem_eps <- function(own, least) {

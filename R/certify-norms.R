@@ -1,6 +1,6 @@
-# Computes the norms of DTC posteriors: upper bounds, rounding included, for certificates. With inducing points Z and
-# L L' = k(Z, Z), let A = L^{-1} k(Z, X), Q = A'A, E = K - Q (residual prior covariance, trace t), B = Q + s2 I,
-# G = A A', v = B^{-1} y, w = (K + s2 I)^{-1} y, |v|_E^2 = v'E v and beta = (s2 I + G)^{-1} A y.
+# Computes upper bounds, rounding included, on the norms that certificates need. With inducing points Z, L L' = k(Z, Z)
+# and A = L^{-1} k(Z, X), let Q = A'A, E = K - Q (residual prior covariance, trace t), B = Q + s2 I, G = A A',
+# v = B^{-1} y, w = (K + s2 I)^{-1} y, |v|_E^2 = v'E v, beta = (s2 I + G)^{-1} A y. More symbols: theory vignette, end.
 
 # Returns bounds on the norms of rounding errors (symbols: head of this file): `e` in y - A'beta, `row` in A'beta from
 # errors of A, `v` in v. The bound |B^{-1} A'| <= 1 / (2 sqrt(s2)) gives the part of `v` from errors of beta.
@@ -36,7 +36,8 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
 # Returns the sizes of groups for T1 and T2 (see posterior_norms()) for which norms take no longer than the posterior.
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
-# Returns the sums of the norms over some rows, without bounds on rounding. `size` has the group sizes for T1 and T2.
+# Returns T1 (with its rounding errors), and Psi, lam and spread of T2 (without), see norms.h, by sums over these rows.
+# Groups for T1 and T2 have `size` rows. vv is |v|^2, and `most` the largest k(x, x).
 rows_norms <- function(data, p, z, model, size, control) {
   n <- nrow(data$x)
   size <- pmin(n, size)
@@ -45,7 +46,8 @@ rows_norms <- function(data, p, z, model, size, control) {
     list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
 }
 
-# Combines the results of rows_norms() for two sets of rows. Psi and `spread` are proportional to the number of rows n.
+# Combines the results of rows_norms() for two sets of rows. Psi and `spread` (norms.h) contain the number of rows n as
+# a factor, so both are scaled to the sum of the two n first.
 norms_merge <- function(a, b) {
   n <- a$n + b$n
   list(T1 = a$T1 + b$T1, Psi = a$Psi * (n / a$n) + b$Psi * (n / b$n), lam = a$lam + b$lam, vv = a$vv + b$vv,

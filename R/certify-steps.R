@@ -160,7 +160,8 @@ narrowings <- list(
     narrowings[["sd by all rows"]](job, fun, narrow(inside, certify_posterior(job$reference, fun)))
   },
 
-  # Computes norms of the reference from all pairs of rows, and corrects its mean. Later steps use both.
+  # Computes the norms (certify-norms.R) of the reference from all pairs of rows, which bounds errors more closely, and
+  # moves its mean towards the exact one by iterations. Later steps use these norms and this mean.
   "all pairs of rows" = function(job, fun, inside) {
     job$reference <- dtc_on_points(job$fit, job$data, job$reference$inducing, NULL, fast = FALSE, tight = TRUE)
     job$correction <- exact_mean(job$reference, job$data, share_of_distance(job$reference, job$data, job$fit, 1 / 1000),

@@ -261,8 +261,9 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
        share_upper = pmin(p + room + off, (p + room) * ratio, 1))
 }
 
-# Returns list(fitted, inside) for the rows of x: `fitted` is the certificate on the fit's inducing points, and `inside`
-# has its bounds. If residual prior variance is left, a certificate on m2 training rows as inducing points narrows them.
+# Returns list(fitted, inside) for the rows of x. `fitted` is the certificate by the fit's own inducing points. `inside`
+# has bounds: those of `fitted`, narrowed by a second certificate, with m2 training rows as inducing points. The second
+# is skipped for effort = "fast", and if the own points leave no residual prior variance.
 class_certificate <- function(fit, x, effort, m2 = NULL) {
   data <- training_data(fit, "fit")
   n <- nrow(data$x)

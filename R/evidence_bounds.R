@@ -165,9 +165,10 @@ evidence_bracket <- function(post, data) {
   c(lower = lower - sums, upper = max(upper, lower) + sums)
 }
 
-# Bounds the true log marginal likelihood of a log-concave response, and the distance between the approximate posterior
-# q = N(m, C) of f at the rows (Laplace or variational) and the true one. The log likelihood l_n of row n has the
-# derivatives g_n and -W_n at m. Its quadratic expansion in t = f - m has the posterior q and marginal likelihood Z_G.
+# Bounds the true log marginal likelihood log Z of a log-concave response. Also bounds the total variation distance
+# between the true posterior of f at the rows and the fit's (Laplace or variational), q = N(m, C), by Pinsker's
+# inequality. The log likelihood l_n of row n has the derivatives g_n and -W_n at m. Its quadratic expansion in
+# t = f - m has the posterior q and the marginal likelihood Z_G.
 #
 #   log r_n(t) = l_n(m + t) - l_n(m) - g_n t + W_n t^2 / 2,   log Z = log Z_G + log E_q prod r_n.
 #

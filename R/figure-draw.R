@@ -320,7 +320,7 @@ ggplot_keys <- function(keys) {
 }
 
 # Returns list(shift, scale) for horizontal axes with names (of levels or dates). Facets of ggplot2 share one scale. So
-# `shift` moves each panel with names to its own part of the axis, where `scale` (else NULL) shows the names.
+# `shift` moves panels with names to other parts of the axis. `scale` has the names there (NULL without names).
 level_places <- function(panels) {
   labels <- lapply(panels, function(p) if (is.null(p$ticks)) p$levels else p$ticks$labels)
   has <- lengths(labels) > 0L

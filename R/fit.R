@@ -185,9 +185,9 @@ check_size_of_classes <- function(q, m, n) {
 # Searches for a fit with the certified accuracy `tol`: inducing points alone first, then neighbours or the exact
 # posterior.
 #
-# Two numbers over the training inputs must be at most tol: the quantile `tol_quantile` (1 is the maximum) of the
-# certified error of the mean over sd(y), and the same quantile of |exact sd / sd - 1|. For a non-Gaussian likelihood
-# the mode replaces the mean, and its error is divided by the sd of f at the row.
+# Two errors have their quantile `tol_quantile` (1: the maximum) over the training inputs at most tol: the certified
+# error of the mean, divided by sd(y), and |exact sd / sd - 1|. For a non-Gaussian likelihood the first is that of the
+# mode, divided by the sd of f at the row.
 #
 # Candidates (new_candidate()) are tried one after the other, and compared with bounds on the exact GP, a yardstick().
 # `job` is an environment with data, learned, plan, goal, control, state, late() (TRUE when time is over), all

@@ -101,8 +101,8 @@ choose_learned <- function(found, scores) {
   choice
 }
 
-# Returns list(end of a search for separate lengthscales), or an empty list if they gain hardly anything over the tied
-# lengthscales of `model`.
+# Returns list(model) with the model that a search for separate lengthscales finds. The list is empty if separate
+# lengthscales gain at most laplace_sizes$apart nats over the tied lengthscales of `model`.
 apart_if_likelier <- function(model, search) {
   apart <- search(model)
   if (isTRUE(apart$value < model$value - laplace_sizes$apart)) list(apart) else list()

@@ -184,9 +184,9 @@ dimnames_of <- function(v, names) {
 #
 #   v (1 + sum_j u_j(x) u_j(z)),   u_j(x) = (x_j - centre_j) rate_j,
 #
-# which integrates out an intercept and slopes b ~ N(0, v I). v is 10^4 times the mean square of the response: this
-# shrinks coefficients by about 1e-4, and costs four of sixteen digits. v is not learned, and nearest neighbours ignore
-# the term.
+# which integrates out an intercept and slopes b ~ N(0, v I). v is 10^4 times the mean square of the response. This
+# shrinks coefficients by about 1e-4 of their size and costs four of sixteen digits. v is not learned. The choice of
+# nearest neighbours ignores the term.
 
 vague_mean <- 1e4
 

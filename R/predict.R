@@ -177,9 +177,9 @@ in_shape <- function(said, names, ask) {
 
 # ---- rows -> f ------------------------------------------------------------------------------------------------------
 
-# Returns f at the rows to predict at, list(mean, var, lower, upper, top, noise, noise_new, size, cov, conformal). If
-# certified, the exact mean is between `lower` and `upper`, and the exact variance at most `top`. noise_new is the noise
-# variance for prediction intervals if it differs from `noise`.
+# Returns a list with `mean` and `var` of f at the rows to predict at. If certified, the exact mean is between `lower`
+# and `upper`, and the exact variance at most `top`. `noise` and `spread` are those of noise_law(); noise_new, if there,
+# replaces `noise` in prediction intervals. `size` has the numbers of trials.
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
   if (ask$certified) fit <- at_mode(fit)

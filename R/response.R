@@ -331,7 +331,8 @@ mean_below <- function(h, mu, tau, other, c) {
   list(lower = all$lower - X$upper, upper = all$upper - X$lower)
 }
 
-# Returns list(value = h, enclose), with g for a concave h. enclose(mu, tau, from) bounds E h(mu + tau Z) 1{Z > from}.
+# Returns list(value, enclose): value(z) is h(z), or g(z) = -h(-z) if h is concave, and enclose(mu, tau, from) bounds
+# E value(mu + tau Z) 1{Z > from} for Z ~ N(0, 1).
 convex_back <- function(transform) {
   if (transform$kind == "log") {
     return(list(value = exp, enclose = function(mu, tau, from) {

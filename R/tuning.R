@@ -209,8 +209,8 @@ laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 
 rotation_rows <- 10
 rotation_nats <- c(least = 1, pair = 0.1)
 
-# For classes and at most `warp_rows` rows, kernels are also tried on inputs moved by these shares to their normal
-# scores, with score_knots knots for each input (bench/warped-inputs.R, bench/several-classes.R).
+# For classes and at most `warp_rows` rows, kernels are also tried on warped inputs: moved by these shares of the way to
+# their normal scores, linearly between score_knots quantiles (bench/warped-inputs.R, bench/several-classes.R).
 warp_rows <- 600L
 warp_shares <- c(0.5, 1)
 score_knots <- 17L

@@ -56,12 +56,12 @@ static double vfe_value(const struct summary *summary, double rss, double *slope
 
 /*
  * The pF objective if the auxiliary distribution is white noise around the mean of the exact posterior: independent
- * values with variance u / w_n at row n, u = share * s2, and variance 0 at Z.  (I) and (II) of the proposition in the
- * theory vignette are then u tr E and u tr(G D^{-2}).  The mean's error is measured in the norm whose kernel is the
- * posterior covariance:
+ * values with variance u / w_n at row n, u = share * s2, and variance 0 at Z.  The mean's error, measured in the RKHS
+ * norm of the posterior covariance, is s2^2 (c - y'(K + s2 I)^{-1} y), of which only c depends on Z (theory vignette,
+ * Proposition 2b).  With D = I + G / s2, N = I - D^{-1} = (s2 I + G)^{-1} G and t = tr E:
  *
- *     s2^2 d^2 + s2^2 y'(K + s2 I)^{-1} y = s2^2 c + u (t + tr(G D^{-2})),   N = I - D^{-1} = (s2 I + G)^{-1} G
- *     Abar = -2 u N (4 I - 5 N + 2 N^2) A - 2 s2 beta (y - A'beta)'
+ *     value = s2^2 c + u (t + tr(G D^{-2}))
+ *     Abar = -2 u N (4 I - 5 N + 2 N^2) A - 2 s2 beta (y - A'beta)', its derivative in A (posterior.h)
  */
 static enum status white_factor(struct summary *s, struct arena *arena,
                                 struct adjoint *adjoint)
