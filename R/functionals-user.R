@@ -54,10 +54,11 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   }
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   check_given("weights", "Give a number for each row of `newdata`.")
-  if (is.null(dim(weights)) && is.numeric(weights)) weights <- t(unname(weights))
-  refuse_if(!is.numeric(weights) || !is.matrix(weights) || !all(is.finite(weights)), "weights", describe(weights),
+  refuse_if(!is.numeric(weights) || !length(dim(weights)) %in% c(0L, 2L) || !all(is.finite(weights)), "weights",
+            describe(weights),
             "a vector or a matrix of finite numbers",
             message = if (is.null(weights)) "`weights` is missing. Give a weight for each row, such as 1 / n.")
+  if (is.null(dim(weights))) weights <- t(unname(weights))
   refuse_if(ncol(weights) != length(new$index), "weights",
             sprintf("has %d numbers, but there are %d rows", ncol(weights), length(new$index)),
             hint = "For several sums give a matrix with a row for each.")

@@ -30,7 +30,10 @@ learn_laplace_stage <- function(data, s, state) {
   }, otherwise = state$so_far) %||% start
   if (length(found$center) < length(center)) found$center <- start$center # interrupted in the fit of few classes
   found$model <- new_model(found$kernel, 1)
-  found$more_df <- c(isTRUE(s$center) * functions_of_f(s$likelihood), s$likelihood$learned * length(found$theta))
+  kernel <- compile_kernel(found$kernel)
+  scales <- sum(c(kernel$table$what == "lengthscale", FALSE) & are_learned(kernel, s))
+  found$more_df <- c(isTRUE(s$center) * functions_of_f(s$likelihood), s$likelihood$learned * length(found$theta),
+                     if (isTRUE(found$tied)) -max(scales - 1L, 0L)) # tied lengthscales are one parameter
   found
 }
 

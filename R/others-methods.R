@@ -153,12 +153,13 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
     if (v$kind == "time") times_of(v, ahead) else ahead), v$name)
   past <- function(value) stats::ts(replace(rep(NA_real_, count), at, value), start = start, deltat = step)
   future <- function(value) stats::ts(value, start = end + step, deltat = step)
-  bands <- lapply(level / 100, function(p) stats::predict(fit, new, interval = "prediction", level = p))
+  type <- if (is.null(fit$transform)) "response" else "median"
+  bands <- lapply(level / 100, function(p) stats::predict(fit, new, interval = "prediction", level = p, type = type))
   ends <- function(side) {
     value <- vapply(bands, function(band) band[, side], numeric(h))
     future(matrix(value, h, dimnames = list(NULL, paste0(level, "%"))))
   }
-  middle <- stats::predict(fit, new, type = if (is.null(fit$transform)) "response" else "median")
+  middle <- stats::predict(fit, new, type = type)
   structure(class = c("pfdtc_forecast", "forecast"), list(
     method = "Gaussian process", model = fit, level = level, mean = future(unname(middle)), lower = ends("lwr"),
     upper = ends("upr"), x = past(data$given_response %||% data$response),

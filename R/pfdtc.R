@@ -21,8 +21,8 @@
 #' @param tol largest error: of the mean of f, in sds of the (transformed) response; of the sd of f, as a share of it.
 #' @param kernel a kernel, see [kernel_se()]. Parameters that are `NULL` are learned. Given values start the search.
 #'   Default: the best of several kernels.
-#' @param noise noise variance, in squared units of `y`; 0 interpolates. A formula models its log: `~ 1`, `~ x1`
-#'   (linear), `~ smooth(x1)`. Default: constant or smooth, by log marginal likelihood.
+#' @param noise noise variance, in squared units of `y`, from which the search starts; 0 interpolates. A formula models
+#'   its log: `~ 1`, `~ x1` (linear), `~ smooth(x1)`. Default: constant or smooth, by log marginal likelihood.
 #' @param hyper `"evidence"` learns as in Details, `"fixed"` learns nothing. `"pilot"` maximises the paper's lower bound
 #'   (ELBO) with 200 random inducing points; `"joint"` then optimises inducing points and hyperparameters in turn.
 #' @param aux auxiliary distribution of the pF-DTC objective, see [aux_sor()]. If given, inducing points are moved.

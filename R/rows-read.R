@@ -16,7 +16,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
     mf <- make_model_frame(call, envir)
     empty <- names(mf)[vapply(mf, function(v) nrow(mf) > 0L && all(is.na(v)), NA)]
     unknown <- !is.null(call$subset) && length(empty) == length(mf)
-    what <- if (unknown) "`subset` is missing (NA) where it is not FALSE." else if (nrow(mf))
+    what <- if (unknown) "`subset` is NA, or has no rows of the data." else if (nrow(mf))
       "`data` has no rows without missing values." else "`data` and `subset` leave no rows."
     if (unknown) empty <- NULL
     abort_input("data", "no rows", message = what,

@@ -224,3 +224,14 @@ test_that("a search that cannot begin is left out, which is told; other errors a
   expect_error(fit_without(composite, function(par) stop_on_status(list(status = 1L), "The mode")),
                class = "pfdtc_error_numerical")
 })
+
+test_that("lengthscales that were learned as one count as one parameter", {
+  skip_if_not_installed("MASS")
+  fit <- suppressMessages(pfdtc(Claims ~ District + Group + Age + offset(log(Holders)), MASS::Insurance,
+                                family = poisson()))
+  scales <- coef(fit)[startsWith(names(coef(fit)), "lengthscale.")]
+  expect_equal(unname(scales), rep(scales[[1]], 12), tolerance = 1e-12)
+  expect_equal(attr(logLik(fit), "df"), 3) # the lengthscale, the variance and the mean
+  own <- pfdtc(count ~ spray, InsectSprays, family = poisson(), kernel = kernel_se())
+  expect_equal(attr(logLik(own), "df"), length(coef(own)))
+})

@@ -186,6 +186,8 @@ test_that("predictions that are cut below a growing trend have a message, and me
   expect_message(predict(fit, new), "of 2 rows is cut", class = "pfdtc_message_cut")
   expect_no_message(predict(fit, new, type = "median"))
   expect_no_message(predict(fit, data.frame(time = 1950:1955)))
+  skip_if_not_installed("generics")
+  expect_no_message(generics::forecast(fit)) # its means are medians
 })
 
 test_that("a season is a candidate for counts, with its period held and its own priors", {
