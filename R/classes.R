@@ -1,7 +1,7 @@
 # Computes and certifies the posterior of f for several unordered classes, family multinomial(). K latent functions have
 # one kernel. K - 1 orthonormal contrasts of them determine the probabilities. `factors` has, on inducing points Z: L,
-# the Cholesky factor of k(Z, Z); `beta`, the whitened weights of the mode (a column for each contrast); C, the Cholesky
-# factor of their posterior precision H; `inverse`, the blocks of H^{-1}.
+# the Cholesky factor of k(Z, Z); `beta`, L^{-1} f(Z) at the mode (a column for each contrast); C, the Cholesky factor
+# of the posterior precision H of L^{-1} f(Z); `inverse`, the blocks of H^{-1}.
 
 # Returns list(mean [n, K - 1], var [n, (K - 1)^2]), the distribution of the contrasts without constant means.
 posterior_at.classes <- function(p, fun, joint = FALSE) {
@@ -19,10 +19,10 @@ with_rest <- function(S, left) {
   S
 }
 
-# Returns for each row the distribution of f without its response, and its leverage tr(W Q). At a row, the log
+# Returns for each row the distribution of f without the row's response, and the leverage tr(W Q). At a row, the log
 # likelihood has gradient g and Hessian -W. f has the covariance Q + R: data can reduce Q, and R is the residual prior
-# covariance. Without the response, the mode is mode - Q (1 - W Q)^{-1} g, and the covariance Q (1 - W Q)^{-1} + R. Mean
-# minus mode is then (1 - Q W)^{-1} (shift - Q s), with `s` of src/softmax_rows.h (`slopes`).
+# covariance. Without the response, the mode is mode - Q (1 - W Q)^{-1} g, the covariance Q (1 - W Q)^{-1} + R, and
+# mean minus mode changes from `shift` to (1 - Q W)^{-1} (shift - Q s). `slopes` has s (src/softmax_rows.h).
 posterior_without.classes <- function(p) {
   sites <- sites_of_fit(p$fit, p$rows)
   at <- mode_again(p$fit, p$rows, sites)
@@ -56,20 +56,20 @@ posterior_certificate.classes <- row_parts.classes <- function(p, ...) refuse_cl
 # ---- certificates ---------------------------------------------------------------------------------------------------
 
 # Bounds the distance between the fit's Laplace posterior (mode fh) and that of the exact GP (mode f*), for contrasts of
-# classes and for probabilities. Symbols are those of certify-laplace.R, but W is a matrix at each row. If each
+# classes and for probabilities. E, g, h, r, norms are as in certify-laplace.R, but W is a matrix at each row. If each
 # probability p at fh changes to between alpha p and beta p, W changes to between alpha W and beta W. Wb, the average of
 # W between the modes, has such bounds too. For a contrast c of classes, gamma = c - mean(c). Let vS(w) be the variance
-# of c'f on inducing points with row weights w W, and lam(w) a bound on the largest eigenvalue of
-# (w W)^{1/2} E (w W)^{1/2}. Then
+# of c'f on inducing points with row weights w W, lam(w) a bound on the largest eigenvalue of (w W)^{1/2} E (w W)^{1/2},
+# and q^2 = |gamma|^2 E(x, x), the residual prior variance of c'f at x. Then
 #
 #   crude   |c'(f* - fh)| <= |gamma| sqrt(k(x, x) (|g|_E^2 + |r|^2)),
-#   first   |(c, -h)|_E |g|_E + sqrt(vup) |r|,   vup = vS(alpha) + (|gamma| sqrt(E) + sqrt(lam(alpha) vS(alpha)))^2,
-#           |(c, -h)|_E <= |gamma| sqrt(E) + sqrt(lam(beta) vS(alpha)) and <= sqrt(vup).
+#   first   |c'(f* - fh)| <= |(c, -h)|_E |g|_E + sqrt(vup) |r|,   vup = vS(alpha) + (q + sqrt(lam(alpha) vS(alpha)))^2,
+#           |(c, -h)|_E <= q + sqrt(lam(beta) vS(alpha)) and <= sqrt(vup),
 #
-# because the exact variance with weights Wb, which vup bounds, is |(c, -h)|_E^2 + |(c, -h)|_Q^2 + h'Wb^{-1}h.
+# because vup bounds the exact variance with weights Wb, |(c, -h)|_E^2 + |(c, -h)|_Q^2 + h'Wb^{-1}h, where Q = K - E.
 
-# Returns what these bounds need: `at`, the mode fh and its factors; bounds g_E on |g|_E and r on |r|; `between`, bounds
-# for Wb; the posteriors `lo` and `hi` with weights alpha W and beta W, which bound W at f*.
+# Returns what the bounds above need: `at`, the mode fh and its factors; bounds g_E on |g|_E and r on |r|; `between`,
+# bounds for Wb; the posteriors `lo` and `hi` with row weights alpha W and beta W, between which W at f* lies.
 class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
   sites <- sites_of_fit(fit, data)
   n <- nrow(data$x)
@@ -84,7 +84,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
   b$trace <- w * rowSums(P * (1 - P))
   b$left <- at$left + b$slack * b$most
   b$t <- (1 + b$growth) * sum(b$trace * b$left)
-  # Bound |g|_E by the sum of the norms of groups of 1,000 rows.
+  # Bound |g|_E by the sum of this norm over groups of 1,000 rows, or over single rows if that is smaller.
   b$E <- lapply(split(sample.int(n), (seq_len(n) - 1L) %/% 1000L), function(i) {
     x <- data$x[i, , drop = FALSE]
     A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, x))
@@ -99,7 +99,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
   b$r <- sqrt(sum(at$residual^2)) +
     sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
-  # e [n, K] bounds |f* - fh| of each f_k minus its mean over classes. Each round makes e smaller.
+  # Column k of e [n, K] bounds |f* - fh| for f_k minus the mean of f over the classes. Each round makes e smaller.
   centred <- class_contrasts(b$K) # row k is class k minus the mean over classes
   prior <- prior_at(b$model, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
@@ -120,7 +120,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
 }
 
 # Returns alpha (`lower`) and beta (`upper`) at rows, if each f_k minus the mean over classes moves by at most e between
-# the modes. They hold at the fraction `at` of the way, or for the average over several fractions.
+# the modes. Both hold for W at the fraction `at` of the way from fh to f*, or for the average of W over several ones.
 range_of_weights <- function(b, e, at = 1) {
   range_at <- function(t) {
     K <- b$K
@@ -151,9 +151,9 @@ largest_residual <- function(b, times) {
   (1 + b$growth) * min(sum(by_rows), sum(times * b$trace * b$left))
 }
 
-# Returns bounds for Wb: `inverse` and `S`, upper bounds on covariances on inducing points and at rows, lam = lam(alpha)
-# and lam_top = lam(beta). If alpha >= `least` at all rows, covariances for W divided by `least` are upper bounds. They
-# need no new factorisation, and are close if `least` is near 1.
+# Returns bounds for weights Wb: upper bounds on the covariances `inverse` (of L^{-1} f(Z)) and S (of f at the rows),
+# lam = lam(alpha) and lam_top = lam(beta). If alpha >= `least` at all rows, the covariances for weights W, divided by
+# `least`, are such bounds without a new factorisation. They are close if `least` is near 1.
 weights_of_class_range <- function(b, e) {
   range <- range_of_weights(b, e, (1:16) / 16)
   least <- min(range$lower)
@@ -180,7 +180,7 @@ squares_of <- function(C) {
 }
 
 # Returns list(lower, upper), bounds on exact variances of contrasts (or their sums). `lo` and `hi` are the variances on
-# inducing points with weights alpha W and beta W, E is the residual prior variance. `room` bounds rounding errors.
+# inducing points with weights alpha W and beta W, `prior` is the prior variance, E its residual part, `room` rounding.
 variance_range <- function(b, lo, hi, E, prior, room) {
   lo <- (1 + b$growth) * pmax(lo, 0)
   hi <- (1 + b$growth) * pmax(hi, 0)
@@ -190,8 +190,8 @@ variance_range <- function(b, lo, hi, E, prior, room) {
 }
 
 # Returns a certificate at the rows of x. For all pairs j < k of classes (`pairs`) it has f_k - f_j at the fit's mode
-# (`mean`), its `sd`, and bounds on both for the exact GP. For each class it has the result of averaged_bounds(), and
-# `odds_sd`, an upper bound on the sd of log(p / (1 - p)).
+# (`mean`), the posterior `sd`, and bounds on both for the exact GP. For each class it has the result of
+# averaged_bounds(), and `odds_sd`, an upper bound on the exact sd of log(p / (1 - p)), linearised in f.
 pair_certificate <- function(b, x) {
   C <- class_contrasts(b$K)
   pairs <- utils::combn(b$K, 2L)
@@ -218,8 +218,8 @@ pair_certificate <- function(b, x) {
   reach <- vapply(seq_len(b$K), function(k) most(e, colSums(pairs == k) > 0), prior)
   share <- averaged_bounds(b, odds, rowSums(f$var[, diagonals(b$K - 1L), drop = FALSE]), S, left, prior,
                            matrix(reach, nrow(x)))
-  # The linearised log odds of a class are f_k minus an average of the other f_j. The total variation of the weights in
-  # this average between the modes is at most tanh(e / 4).
+  # The linearised log odds of a class are f_k minus an average of the other f_j. If differences of these f_j move by at
+  # most e between the modes, the average's weights move by at most tanh(e / 4) in total variation.
   odds_sd <- vapply(seq_len(b$K), function(k) {
     c <- log_odds_of_class(odds$mean, k)$slope %*% C
     size <- rowSums(c^2)
@@ -233,10 +233,10 @@ pair_certificate <- function(b, x) {
     list(sd = sqrt(pmax(f$var %*% squares, 0)), sd_lower = sd_lower, sd_upper = sd_upper), share)
 }
 
-# Returns list(share, share_lower, share_upper): the probabilities averaged over f, and bounds on them for the exact
-# posterior, a column for each class. E averages over the fit's posterior, E* over the exact one. o = `reach` bounds the
-# distance of the modes of f_k - f_j for each class k, and D the sum of the |eigenvalues| of the difference of the
-# covariances. `trace` is the trace of the fit's covariance.
+# Returns list(share, share_lower, share_upper): the probabilities p averaged over f, and bounds on them for the exact
+# posterior, a column for each class. E averages over the fit's posterior, whose log odds are `odds` and whose trace of
+# the covariance is `trace`; E* averages over the exact posterior. o (`reach`) bounds the distance of the modes in
+# f_k - f_j for class k and all j, D the sum of the |eigenvalues| of the difference of the covariances.
 #
 #   |E* p - E p| <= o / 4 + .1175 D,   exp(-(o + D)) <= E* p / E p <= exp(o + D).
 averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
@@ -245,8 +245,8 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
   v <- variance_range(b, sum_of(S$lo$S), sum_of(S$hi$S), q * left, q * prior, q * b$slack * b$most)
   D <- pmax(v$upper - trace, 0) + pmax(v$upper - v$lower, 0) + q * b$slack * pmax(b$most, prior) + b$growth * trace
   p <- class_moments(odds)$mean
-  # `room` estimates the error of the averages p: by a grid with twice the step, or by four standard errors of eighths
-  # of the lattice. If f has a wide distribution, its lattice may miss a tail of probability 4 / class_draws.
+  # `room` estimates the integration error of p: by a grid with twice the step, or by four standard errors from eighths
+  # of the points. If the distribution of f is wide, the points may miss a tail of probability 4 / class_draws.
   room <- if (q <= 2L) {
     abs(p - class_moments(odds, 0.6)$mean) + 1e-10 + 1e-4 * (widest_odds(odds$var, q) > 1e4)
   } else {
@@ -277,7 +277,7 @@ class_certificate <- function(fit, x, effort, m2 = NULL) {
     if (m2 > fit$m) {
       tell("reference")
       z <- with_fixed_seed(data$x[reference_rows(data, fit$kernel, m2), , drop = FALSE])
-      # Greedy points begin with those of the fit, so that the search may begin at its mode.
+      # If the greedy points begin with those of the fit, the search begins at the fit's mode.
       more <- nrow(z) - fit$m
       start <- if (more >= 0L && identical(c(z[seq_len(fit$m), ]), c(fit$inducing))) {
         list(beta = rbind(own$at$beta, matrix(0, more, own$K - 1L)))
@@ -300,7 +300,7 @@ class_certificate <- function(fit, x, effort, m2 = NULL) {
 }
 
 # Returns the data frame of certify() for several classes, with a row for each new row and class: the log odds against
-# the first class, and the probability averaged over f and at the mode.
+# the first class, and the probability averaged over f and at the mode, each with bounds.
 certify_classes <- function(fit, new, effort, m2) {
   started <- proc.time()[["elapsed"]]
   found <- class_certificate(fit, new$x, effort, m2)
@@ -370,9 +370,9 @@ bracket_of_classes <- function(fit) {
 }
 
 # Returns c(lower, upper), bounds on Laplace's log marginal likelihood of the exact GP. `psi` is minus log(likelihood
-# times prior) at the fit's mode. `low` and `high` bound log det(I + W^{1/2} K W^{1/2}), `low` by inducing points alone.
-# `most` bounds the largest eigenvalue of I + A W A', and `squares` bounds g'W^{-1} g, both at the smallest W. `size`
-# and `off` are for rounding errors.
+# times prior) at the fit's mode. `low` and `high` bound log det(I + W^{1/2} K W^{1/2}), `low` with A'A in place of K.
+# `most` bounds the largest eigenvalue of I + A W A', and `squares` bounds g'W^{-1} g, both at the smallest W. Rounding
+# errors are relative to `size`, further ones at most `off`. `constant` is added to both bounds.
 evidence_ends <- function(b, psi, squares, most, low, high, size, off, constant = 0) {
   at <- b$at
   slack <- b$slack * b$most

@@ -49,7 +49,7 @@ series_looks <- function(n) {
              lty = rep(seq_len(6L), each = 8L, length.out = n))
 }
 
-# Returns the place of zeros on a logarithmic axis: 4 % of the length of the axis below the limits `lim` of the values.
+# Returns where zeros are drawn on a logarithmic axis: 4 % of its length below lim[1], the smallest positive value.
 axis_foot <- function(lim) lim[1L] * (lim[1L] / lim[2L])^0.04
 
 positive <- function(v) replace(v, !(v > 0), NA)
@@ -64,7 +64,7 @@ data_layer <- function(points, size = 0.8) {
   }), FALSE)
 }
 
-# Returns a legend: a row for each key. NA omits a part of the key, as `lty` its line or `pch` its symbol.
+# Returns a legend, with a row for each key. A key with `lty` NA has no line, and one with `pch` NA has no symbol.
 legend_keys <- function(text, col, lty = NA, lwd = NA, pch = NA, size = NA, bg = NA) {
   data.frame(text = text, col = unname(col), lty = lty, lwd = lwd, pch = pch, size = size, bg = bg)
 }

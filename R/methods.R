@@ -229,8 +229,8 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
   draws
 }
 
-# Returns a data frame of draws of f or of responses at `rows` (of new_rows()), for models with one latent function. New
-# rows have one trial each. Responses at training rows of weight 0 have no distribution and are NA.
+# Returns a data frame of `nsim` draws of f (`type` "latent") or of responses at `rows`, for models with one latent
+# function. New rows have one trial each. Responses at `training` rows of weight 0 have no distribution and are NA.
 draws_at <- function(object, rows, nsim, type, training) {
   n <- length(rows$index)
   response <- response_of(object)
@@ -257,8 +257,6 @@ draws_at <- function(object, rows, nsim, type, training) {
   colnames(draws) <- paste0("sim_", seq_len(nsim))
   if (type == "latent") data.frame(draws) else draws_as_given(object, data.frame(draws), size)
 }
-
-# The following methods are called by R's functions for lm() and glm().
 
 #' Update, compare and diagnose fits like linear models
 #'
@@ -351,8 +349,9 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
   eval(call, frame_of_update(object, call, names(extras), parent.frame()))
 }
 
-# Returns the environment in which update() evaluates the call: `caller` if it has the variables of all old arguments,
-# else the formula's with `caller`'s variables of the arguments `new`, or `caller` with the data of a fit from a matrix.
+# Returns the environment in which update() evaluates the call: `caller` if it has the variables of all old arguments.
+# Otherwise this is the formula's environment plus `caller`'s variables of the arguments `new`, or for a fit from a
+# matrix `caller` plus the fit's x, y, weights and offset.
 frame_of_update <- function(object, call, new, caller) {
   # `asked` names old arguments whose variables cannot be columns of the data.
   asked <- if (is.null(object$terms)) c("x", "y", "weights", "offset") else

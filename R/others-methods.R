@@ -107,8 +107,8 @@ pfdtc.ts <- function(x, ...) {
   formula_fit("pfdtc", call, environment(), list(...))
 }
 
-# Returns list(number, date) if all dates are the same day of a month (up to the 28th), or all the last day, else NULL.
-# `number` has the dates in years (2020.25 for April 2020), and date() converts such numbers to dates.
+# Returns list(number, date) if all dates are the same day of a month (up to the 28th), or all are the last day of a
+# month, else NULL. `number` has the dates in years (2020.25 for April 2020). date() converts such numbers to dates.
 months_of <- function(dates) {
   next_day <- as.POSIXlt(dates + 1)
   last <- all(next_day$mday == 1L)
@@ -229,7 +229,7 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
 }
 
 # Returns joint draws of the class contrasts (classes.R) at the rows of x, an array n x (K - 1) x draws. `draws` keeps
-# draws of the inducing variables for later calls, and joint_draws() adds the residual process of each contrast.
+# draws of f at inducing points for later calls. joint_draws() adds what f at these points leaves undetermined.
 contrast_draws <- function(fit, x, draws) {
   p <- posterior_of(fit)
   q <- ncol(p$factors$beta)

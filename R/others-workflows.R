@@ -143,7 +143,7 @@ class_columns <- function(p, levels) {
 
 class_bands_for_parsnip <- function(results, object) {
   ends <- if (length(dim(results)) == 3L) results[, c("lwr", "upr"), ] else
-    cbind(1 - results[, c("upr", "lwr")], results[, c("lwr", "upr")]) # ends for both classes
+    cbind(1 - results[, c("upr", "lwr")], results[, c("lwr", "upr")]) # intervals of both classes
   out <- as.data.frame(matrix(ends, nrow(results)))
   stats::setNames(out, paste0(c(".pred_lower_", ".pred_upper_"), rep(object$lvl, each = 2L)))
 }
@@ -220,8 +220,8 @@ report <- function(x, ...) {
   UseMethod("report")
 }
 
-# Package report has a generic of this name. If pfdtc is attached after report, pfdtc's generic masks the other, so it
-# passes other objects to report::report().
+# Package report has a generic of this name, which pfdtc's generic masks if pfdtc is attached later. This method passes
+# objects other than fits to report::report().
 #' @export
 report.default <- function(x, ...) {
   if (isNamespaceLoaded("report")) return(getExportedValue("report", "report")(x, ...))
@@ -288,7 +288,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
 # Returns the values of coef() as text, named by words.
 report_coefficients <- function(fit, about, number) {
   theta <- stats::coef(fit)
-  if (!is.null(fit$noise_trend$smooth)) theta <- theta[names(theta) != "noise"] # the row `Noise` has its sd
+  if (!is.null(fit$noise_trend$smooth)) theta <- theta[names(theta) != "noise"] # the row `Noise` has the noise sd
   is_variance <- grepl("(^|[.])variance$|^noise$", names(theta))
   value <- paste0(number(theta), ifelse(is_variance, sprintf(" (sd %s)", number(sqrt(abs(theta)))), ""))
   words <- parameter_words(names(theta), fit$kernel, about$columns)

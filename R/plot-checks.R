@@ -1,6 +1,6 @@
 # Defines plot() of a fit, and draws all its figures except slices and maps.
 
-# The values of plot()'s argument `which`. Several checks can be drawn together, each of the figures only alone.
+# The argument `which` of plot() has these values. Several checks can be drawn together, but each figure only alone.
 checks_drawn <- c("residuals", "qq", "pit", "observed", "semivariogram")
 figures_drawn <- c("slices", "map", "checks", "calibration", "confusion", "choices", "groups")
 
@@ -52,8 +52,8 @@ checks_figure <- function(fit, which) {
   figure(panels, if (length(tables) == 1L) tables[[1L]] else tables, shape = rev(grDevices::n2mfrow(length(panels))))
 }
 
-# Returns the empirical semivariogram of the residuals `score` at the rows `used`, or at `most` of them. Pairs of rows
-# up to the median distance (in lengthscales) are grouped by distance into `classes` of equal size.
+# Returns the empirical semivariogram of the residuals `score` at the rows `used`, or at `most` of them. Distances are
+# in lengthscales of the `numeric` inputs. Pairs up to the median distance form `classes` groups of equal size.
 semivariogram <- function(fit, numeric, used, score, most = 1000L, classes = 12L) {
   j <- unlist(lapply(numeric, `[[`, "columns"))
   refuse_if(!length(j), "which", "= \"semivariogram\" needs a numeric input")
@@ -139,7 +139,7 @@ shares_panel <- function(d, ylab, bar, dot = "black", ...) {
 
 # ---- bars ----------------------------------------------------------------------------------------------------------
 
-# Returns a panel of the estimates `at` in this order, with bars from `lwr` to `upr`.
+# Returns a panel of the estimates `at` in the given order, with bars from `lwr` to `upr`.
 bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
   i <- seq_along(at)
   list(args = list(main = title, xlab = if (is.null(labels)) "level" else "", ylab = ylab),
@@ -148,8 +148,8 @@ bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
                   layer("segment", i, lwr, x1 = i, y1 = upr), layer("dots", i, at, pch = pch)))
 }
 
-# Draws by how much each candidate is worse than the chosen one, in nats for transforms and noise models, in nats per
-# row for kernels. The axis ends at four times the median, to show small differences. Labels state values beyond it.
+# Draws the log density that each candidate loses against the chosen one: in nats for transforms and noise models, in
+# nats per row for kernels. The axis ends at four times the median loss; labels state losses beyond this end.
 choices_figure <- function(fit) {
   behind <- function(candidate, score, se, chosen) {
     used <- is.finite(score)
@@ -193,7 +193,7 @@ groups_figure <- function(fit, level) {
 
 # Draws figures of several classes: probabilities along the inputs, and the confusion table.
 
-# Draws the probability of each class, averaged over f, along each of `inputs`. The others are fixed by slice_centre().
+# Draws the probability of each class, averaged over f, along each of `inputs`. slice_centre() fixes the other inputs.
 classes_figure <- function(fit, inputs, at, n, xlim) {
   s <- slice_frame(fit, inputs, at, n, xlim)
   levels <- response_of(fit)$levels

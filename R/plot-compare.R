@@ -41,7 +41,7 @@ comparison_base <- function(fits, exact) {
 }
 
 # Returns a figure with a panel for each fit: the predictions of the fit and of the exact GP along the only variable of
-# `s`. If `s` has rows and no variable, a panel shows mean minus exact mean at the rows. `value` has the predictions.
+# the slices `s`. If `s` has no variable, a panel shows mean minus exact mean at rows. `value` has the predictions.
 comparison_figure <- function(s, value, fits, base, has_exact) {
   d <- value
   v <- s$variables[[1L]]
@@ -181,8 +181,8 @@ certificate_figure <- function(out, log = NULL) {
   certified_errors_figure(out, is.null(log) || grepl("y", log, fixed = TRUE))
 }
 
-# Draws certified intervals of at most `most` rows in the order of their means. Ends far outside mean +- 2 sd, such as
-# infinite ones, are cut off.
+# Draws certified intervals of at most `most` rows in the order of their means. Interval ends far outside
+# mean +- 2 sd, such as infinite ends, are cut off.
 certified_rows_figure <- function(d, most = 300L) {
   shown <- d[is.finite(d$mean), ]
   refuse_if(!nrow(shown), "object", "has no complete row")
@@ -207,8 +207,8 @@ certified_rows_figure <- function(d, most = 300L) {
 # Returns a function that clips numbers to a range.
 clip_to <- function(range) function(v) pmin(pmax(v, range[1L]), range[2L])
 
-# Returns the exact fit to draw: `exact`, one of `fits`, or a new one, by default only for at most `most` rows. Returns
-# NULL if there is none or exact = FALSE.
+# Returns the exact fit to draw: `exact`, one of `fits`, or a new fit, by default only for at most `most` rows. Returns
+# NULL if there is no such fit or exact = FALSE.
 exact_for_figure <- function(fits, exact, most = 500L) {
   if (!is.null(exact) && !is.logical(exact)) return(check_exact(exact, fits, "plot_certificate"))
   wanted <- !is.null(exact) && check_flag(exact, "exact")

@@ -100,10 +100,10 @@ rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
 
 # ---- the response's scale -------------------------------------------------------------------------------------------
 
-# If `type` is "link", returns the fit without its transform, so that f is drawn on the transformed scale.
+# Returns the fit, for type "link" without its transform, so that f is drawn on the transformed scale.
 without_transform <- function(fit, type) if (type == "link") replace(fit, "transform", list(NULL)) else fit
 
-# Returns list(mean, sd) of f (type "link") or of the mean response, for the distribution p of f: list(mean, var).
+# Returns list(mean, sd) of f (type "link") or of the mean response, for f ~ N(p$mean, p$var) and this noise variance.
 on_scale <- function(fit, p, type, noise = 0) {
   if (type == "link") return(list(mean = p$mean, sd = sqrt(p$var)))
   found <- response_moments(response_of(fit), p$mean, p$var, noise)

@@ -2,7 +2,7 @@
 
 # Returns a list of variables, each list(name, columns, values, labels): its columns of x and, for a factor, the 0/1
 # codes of its levels (rows of `values`) and their names. A matrix has a variable for each column. A point on the globe
-# has two variables: longitude with `axis` 1, latitude with `axis` 2. A time has its coding in `time`.
+# has two variables: longitude with `axis` 1, latitude with `axis` 2. A date or time has its coding in `time`.
 fit_variables <- function(fit) {
   columns <- fit$frame$columns
   numeric <- function(j) list(name = columns[j], columns = j, values = NULL, labels = NULL)
@@ -103,7 +103,7 @@ degree_labels <- function(at, axis) {
   trimws(paste0(format(abs(at), trim = TRUE), "\u00b0 ", side[sign(at) + 2L]))
 }
 
-# Returns the number of points of a curve along the variable v: 12 in each length of the shortest lengthscale or period.
+# Returns the number of points of a curve along the variable v: 12 per shortest lengthscale or period in `values`.
 # A periodic kernel with a lengthscale below 1 (no unit) changes over that fraction of its period.
 slice_points <- function(fit, v, values, least = 200L, most = 2000L) {
   shortest <- min(Inf, unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) {
@@ -175,8 +175,8 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
 
 panel_names <- function(shown) vapply(shown, `[[`, "", "name")
 
-# Returns `variables` once for each term of the kernel that reads them. `name` is that of the term, and of the variable
-# if the term has several. `title` has both in words.
+# Returns `variables` once for each term of the kernel that reads them. `name` has the term's name, followed by the
+# variable's name if the term reads several. `title` has both in words.
 term_panels <- function(kernel, variables, columns) {
   names <- term_names(kernel)
   words <- term_words(kernel, columns)

@@ -193,8 +193,8 @@ fit_fields <- list(
     idle <- c("nothing to optimise", unlist(fit$because)["move"]) # the line `Choices` has this reason
     if (!response$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
     maxit <- if (is.null(fit$maxit)) fit$control$maxit else fit$maxit # missing in fits of version 0.1.0
-    # The gain in the last 10 % of evaluations shows if a larger `maxit` is worthwhile. It is unknown if there were
-    # several rounds, because their objectives differ in the auxiliary distribution.
+    # The gain in the last 10 % of evaluations shows if a larger `maxit` is worthwhile. The gain is unknown if there
+    # were several rounds, because their objectives differ in the auxiliary distribution.
     best <- cummin(if (is.null(fit$trace$round)) fit$trace$objective[!is.na(fit$trace$objective)])
     n <- length(best)
     late <- if (n >= 20L && best[1L] > best[n]) 100 * (best[floor(0.9 * n)] - best[n]) / (best[1L] - best[n])
@@ -369,8 +369,8 @@ practical_range <- function(column, kernel, d) {
   exp(stats::uniroot(share, ends, tol = 1e-8)$root)
 }
 
-# Returns a data frame of the inputs: name (as in lengthscales of coef()), unit and range. It works for a fit without
-# its data.
+# Returns a data frame of the inputs, also for a fit without its data: name (as in lengthscales of coef()), unit, range,
+# and the `factor` to which a 0/1 column belongs ("" if none).
 input_table <- function(fit) {
   x <- rotated(fit$kernel, slice_rows(fit)) # lengthscales are those of rotated or warped inputs
   name <- fit$frame$columns

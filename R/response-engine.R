@@ -1,7 +1,7 @@
 # Represents the likelihood of a fit by a row of a table (response-table.R), and makes the engine's input.
 #
 # A likelihood is list(name, link, approx = "laplace" or "vi", site = the engine's name, theta = the shape parameter,
-# learned = TRUE if theta is learned, df = a given further parameter, unit = of f, label, levels = of a factor response,
+# learned = TRUE if theta is learned, df = a given further parameter, unit = unit of f, label, levels = classes' names,
 # trials = TRUE if a row may have several). The likelihood of a Gaussian response is NULL. "Sites" are the responses of
 # the rows of data$x, list(y, size, weight, offset).
 
@@ -42,7 +42,7 @@ response_kind <- function(response) {
   if (has_classes(response)) "classes" else "other"
 }
 
-# These words name the approximation: in titles, in the line about estimation, and for the value of logLik().
+# These words name the approximation: `by` in titles, `learned` in the line about estimation, `evidence` for logLik().
 approximation_words <- list(
   laplace = c(by = "Laplace approximation", learned = "Laplace log marginal likelihood plus log prior density",
               evidence = "Laplace"),
@@ -76,9 +76,10 @@ log_constant <- function(likelihood, sites) {
   (sites$weight %||% 1) * constant + numeric(length(sites$y))
 }
 
-# Returns what learning needs from the responses: list(learned, shape, unit, theta_middle, slope, at). at(theta, center)
-# returns engine_sites() for the shape parameter theta. slope(theta, engine, e) returns the derivative in log theta of
-# Laplace's log marginal likelihood or of the variational bound. `engine` is the result of at(), e that of the engine.
+# Returns what learning needs from the responses: list(learned, shape, unit, theta_middle, slope, at): whether theta is
+# learned, its names, the unit of f, the middle of theta's prior, and two functions. at(theta, center) returns
+# engine_sites() for the shape parameter theta. slope(theta, engine, e) returns the derivative in log theta of Laplace's
+# log marginal likelihood or of the variational bound. `engine` is the result of at(), e that of the engine.
 response_to_learn <- function(likelihood, sites) {
   with_theta <- function(theta) replace(likelihood, "theta", list(theta))
   response <- as_response(likelihood)
@@ -103,8 +104,8 @@ response_to_learn <- function(likelihood, sites) {
     at = function(theta, center) engine_sites(with_theta(theta), sites, center)))
 }
 
-# Returns list(l, g, W) like theta_slopes() of response-table.R: derivatives of log p, of its slope and of W in log
-# theta, by differences of four points. Their error is h^4 / 30 = 3.3e-14 times the fifth derivative, plus rounding.
+# Returns list(l, g, W) like theta_slopes() of response-table.R: derivatives in log theta of log p, of its slope in f
+# and of W, by differences of four points. Their error is h^4 / 30 = 3.3e-14 times the fifth derivative, plus rounding.
 theta_differences <- function(response, sites, f, h = 1e-3) {
   theta <- response$theta
   sites$weight <- NULL
@@ -122,7 +123,7 @@ theta_differences <- function(response, sites, f, h = 1e-3) {
   lapply(c(l = 1, g = 2, W = 3), function(k) matrix(column(k), length(f)))
 }
 
-# Returns the constant mean at which learning starts. For several classes, these are the centred logs of their shares.
+# Returns the constant mean at which learning starts. For several classes it has the centred log of each class's share.
 center_start <- function(likelihood, sites) {
   w <- sites$weight %||% 1
   response <- as_response(likelihood)
@@ -133,8 +134,7 @@ center_start <- function(likelihood, sites) {
   (response$start %||% response$link$start)(sites, w)
 }
 
-# Returns list(lower, upper), the range of W (minus the second derivative of log p) at each row for f between f - e and
-# f + e.
+# Returns list(lower, upper), the range of W (minus the second derivative of log p) for f between f - e and f + e.
 curvature_range <- function(likelihood, sites, f, e) {
   response <- as_response(likelihood)
   row <- likelihood$row
@@ -194,7 +194,7 @@ range_of_parts <- function(response, sites, rounding, values) {
 # ---- averages over f -------------------------------------------------------------------------------------------------
 
 # Returns E h(u, i) for u ~ N(0, 1) and each row i, by the trapezoid rule. Steps are halved until no average changes by
-# more than 1e-7. Steps of 0.5 suffice for smooth h. limit_of_f() for nb() with a small theta has a kink in u.
+# more than 1e-7. Steps of 0.5 suffice for smooth h, but limit_of_f() for nb() with a small theta has a kink in u.
 average_over_u <- function(rows, h) {
   add <- function(u, rows) Reduce(`+`, lapply(u, function(u) stats::dnorm(u) * h(u, rows)))
   step <- 0.5

@@ -19,7 +19,7 @@ with_defaults <- function(row) {
 }
 
 # Each entry is a distribution of the noise e. Besides its cdf, quantile and variance it has growth(s) = E e^(s e);
-# best(L, U, s), the f that makes [L, U] most likely; `ratio`, the name of what e^(-f / s) multiplies (hazard or odds);
+# best(L, U, s), the f that makes [L, U] most likely; `ratio`, the name of e^(-f / s), which multiplies hazard or odds;
 # parts(sites) and turns(sites) as in response-table.R; `bend`, half of the largest |F''|, if F is not symmetric.
 noises <- list(
   logistic = list(
@@ -58,8 +58,8 @@ gumbel_parts <- function(sites) {
   list(above, replace(sites, c("y", "size"), list(-Inf + 0 * seq_along(L), U)))
 }
 
-# Returns a row of the table of likelihoods for responses y with T(y) = f + scale e. link(mean) returns f, up(y, theta)
-# T(y) (of a class: its upper cut point), down(t, theta) the y with T(y) = t, and ends(sites, theta) list(L, U, scale).
+# Returns a row of the table of likelihoods for responses y with T(y) = f + scale e. link(mean) returns f. up(y, theta)
+# returns T(y) (for a class its upper cut point), down() the y with T(y) = t, and ends(sites, theta) list(L, U, scale).
 interval_row <- function(noise, name, link, up, down, ends, ...) {
   e <- noises[[noise]]
   engine <- function(sites, theta) {
@@ -133,7 +133,7 @@ times_row <- function(noise, name, label) {
     })
 }
 
-# A censored normal response has y = f + s e.
+# A censored normal response has y = f + s e, where theta is s.
 tobit_row <- interval_row(
   "normal", "tobit", identity, label = "censored normal", call = "tobit()", links = "identity", reads = "censored",
   shape = "scale", middle = 0.5, up = function(y, theta) y, down = function(t, theta) t,
@@ -339,7 +339,7 @@ terms_of_sum <- function(e) {
 program_steps <- c(number = 0, f = 1, y = 2, "+" = 3, "-" = 4, "*" = 5, "/" = 6, "^" = 7, negate = 8, exp = 9, log = 10,
                    sqrt = 11, log1p = 12, expm1 = 13, sin = 14, cos = 15, pnorm = 16, dnorm = 17)
 
-# Returns the program that evaluates an expression, as numbers: operations and constants. `values` has its parameters.
+# Returns the program that evaluates expression e, as numbers: operations and constants. `values` has e's parameters.
 program_of <- function(e, values) {
   if (!any(c("f", "y") %in% all.vars(e))) {
     return(c(program_steps[["number"]], as.double(eval(e, values, asNamespace("stats")))))

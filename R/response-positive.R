@@ -17,8 +17,8 @@ tweedie_parts <- function(theta, mean = 1) {
        scale = theta[1L] * (p - 1) * mean^(p - 1))
 }
 
-# Returns list(n, by): the terms n to use, in a row for each sum over n = 1, 2, ... The terms of a sum are like a normal
-# density with this `middle` and `sd`. If sd is large, n has only every `by`-th term, as in the trapezoid rule.
+# Returns list(n, by) for sums over n = 1, 2, ...: a row of n has the indices that a sum uses. As functions of n, terms
+# are like a normal density with mean `middle`. If sd is large, n has only every `by`-th index (trapezoid rule).
 terms_around <- function(middle, sd) {
   far <- middle > 8 * sd + 5
   by <- ifelse(far, pmax(1, floor(sd / 1.5)), 1)
@@ -309,7 +309,7 @@ class_contrasts <- function(K) {
 
 # ---- log odds -------------------------------------------------------------------------------------------------------
 
-# Returns these rows of a vector, a matrix, a data frame, or of each element of a list.
+# Returns the `rows` of a vector, a matrix, a data frame, or of each element of a list.
 take_rows_of <- function(v, rows) {
   if (length(dim(v)) == 2L) return(v[rows, , drop = FALSE])
   if (is.list(v)) lapply(v, take_rows_of, rows) else v[rows]

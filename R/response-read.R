@@ -243,7 +243,7 @@ read_binomial <- function(response, weights, argument, n) {
   list(y = successes, size = weights, weight = NULL)
 }
 
-# Adds to `data` the offset, the levels, and the sites of rows of positive weight. `read` comes from read_response().
+# Adds offset, levels, and the sites (response-engine.R) of rows of positive weight, from `read` by read_response().
 with_sites <- function(data, read, offset) {
   used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
   of <- function(v) if (!is.null(v)) unname(v[used])

@@ -29,7 +29,7 @@
 #   zeros, from          TRUE if positive numbers may be 0; the smallest count, if it is not 0
 #   shown(theta), known(df)               the shape parameters as users see them; words for given ones
 #   ratio(theta)         c(name = power): e^(power f) is a ratio of this name between rows; the default is by the link
-#   turns(sites), parts(sites)            the f where W has extremes; sites whose W have only these and add up to W
+#   turns(sites), parts(sites)            the f where W has extremes; sites whose W have only these, and W as their sum
 #
 # theta is c(shape parameter, given parameter such as df). `mean` is for one trial, y has successes in `size` trials.
 # Unordered classes ("labels") have K - 1 latent functions and none of the functions of a mean, see response-positive.R.
@@ -293,7 +293,7 @@ student_predictive <- function(theta, y, mu, v) {
   log_row_sums(matrix(logs, length(y)))
 }
 
-# Returns the distribution function (normal = pnorm) or density (dnorm) of y - mu for y = f + s t, f ~ N(mu, v).
+# Returns P(y - mu <= distance) (normal = pnorm) or its density (normal = dnorm), for y = f + s t and f ~ N(mu, v).
 student_mixture <- function(theta, distance, v, normal) {
   grid <- student_grid(theta[2L])
   out <- 0 * distance

@@ -107,10 +107,10 @@ untransformed <- function(transform, z) {
 
 # Returns TRUE if T^-1 is convex, FALSE if it is concave. Values far beyond all responses may dominate the mean and sd
 # of y. So if the fit chose the transform, values of y beyond a cut are replaced by the cut, at the upper side for a
-# convex T^-1, else at the lower side. The cut is at the outermost response, or if that is further, k sds of T(y) from
-# its mean: k is sure_sds for the mean of y and 0 for its sd, and larger if the sd of T(y) exceeds the range of all
-# T(y). Normal 95 % intervals with the sd of the cut y contain 94 % of new responses, with that of the uncut y 96 %
-# (bench/response.R, bench/second-moments.R, bench/point-predictions.R).
+# convex T^-1, else at the lower side. The cut is at the outermost training response or, if that is further out, k sds
+# of T(y) inside its mean. For the sd of y, k = 0; for its mean, k = sure_sds, or more if this sd exceeds the range of
+# training T(y). Normal 95 % intervals with the sd of the cut y contain 94 % of new responses, with that of the uncut y
+# 96 % (bench/response.R, bench/second-moments.R, bench/point-predictions.R).
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
 is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends)
@@ -294,8 +294,8 @@ is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 # Returns the sd of y if the log noise variance has u = sqrt(spread) * step.
 sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
 
-# Returns log p(y) for responses y on the scale of f, with noise as described above. The least precision, that of the
-# last step, is taken out of the exponents, so that none is positive. Responses beyond 6 sds use far_steps.
+# Returns log p(y) for responses y on the scale of f, with noise as described above. Exponents are relative to the
+# largest one, that of the last step, so that none is positive. Responses beyond 6 sds use far_steps.
 noisy_log_density <- function(y, f, steps = spread_steps) {
   if (!is_spread(f)) return(stats::dnorm(y, f$mean, sqrt(f$var + f$noise), log = TRUE))
   half <- pmin((y - f$mean)^2 / 2, .Machine$double.xmax)

@@ -131,7 +131,7 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
 }
 
 # Returns rows with a response in the units of `fit` (its centre and scale), without rows of weight 0: list(x, y,
-# weights, n, center, scale, shift, offset_squares). `given` is list(x, response, w, offset).
+# weights, n, center, scale, shift, offset_squares), the last sum w offset^2. `given` is list(x, response, w, offset).
 cleaned <- function(fit, given) {
   keep <- (given$w %||% TRUE) > 0
   y <- ((given$response - (given$offset %||% 0))[keep] - fit$center) / fit$scale
@@ -178,7 +178,7 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
   check_vector(y, argument, n, labels)
 }
 
-# Checks weights. Their fourth powers must be representable; a weight of 0 drops its row.
+# Checks weights. Their fourth powers must not overflow or underflow. A weight of 0 drops its row.
 check_weights <- function(weights, n) {
   weights <- check_vector(weights, "weights", n)
   bad <- which(weights != 0 & !(weights >= 1e-60 & weights <= 1e60))[1L]
@@ -305,7 +305,7 @@ evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 # Returns the user's weights, or NULL. data$prior_weights may be these divided by the factors of a noise trend.
 users_weights <- function(data) if (is.null(data$noise_trend)) data$prior_weights else data$given_weights
 
-# Returns TRUE for a fit with weights. If the fit has no data, its call is searched for the argument.
+# Returns TRUE for a fit with weights. If the fit has no data, its call shows if `weights` were given.
 is_weighted <- function(fit) {
   if (is.null(fit$data)) !is.null(fit$call$weights) else !is.null(users_weights(fit$data))
 }

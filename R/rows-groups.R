@@ -142,7 +142,7 @@ coded_variables <- function(mf, used, grouped) {
 }
 
 # Stops if the variance of a group cannot be learned from `n` rows. Stops as well if hardly any value of a factor or
-# text repeats: it identifies rows, and learning a lengthscale for each level would take hours. Sends messages about
+# text repeats: such values identify rows, and learning a lengthscale for each would take hours. Sends messages about
 # numeric groups and about factors with many levels.
 check_levels <- function(variables, n, gaussian = TRUE) {
   refuse <- function(got, hint) abort_input("formula", got, hint = hint)
@@ -186,7 +186,7 @@ group_keys <- function(v, values) {
 }
 
 # Returns the number of each row's level. A level that the fit lacks gets a negative number computed from its name, the
-# same in all calls. Missing levels get distinct numbers below those.
+# same in all calls. Missing levels get distinct numbers below all others.
 group_codes <- function(v, values) {
   keys <- group_keys(v, values)
   new <- setdiff(keys, c(v$levels, NA))
@@ -220,7 +220,7 @@ with_levels_of <- function(variables, mf) {
 check_new_levels <- function(variables, x) {
   columns <- unlist(lapply(variables, function(v) if (v$kind == "group") v$columns))
   codes <- x[, columns, drop = FALSE]
-  x[, columns] <- replace(codes, codes < -2^52 - 2^31, NA) # group_codes() codes missing levels so
+  x[, columns] <- replace(codes, codes < -2^52 - 2^31, NA) # group_codes() gives missing levels such numbers
   new <- which(rowSums(x[, columns, drop = FALSE] < 0, na.rm = TRUE) > 0)
   if (!length(new)) return(x)
   tell_classed("new_levels", sprintf(

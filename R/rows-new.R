@@ -196,7 +196,7 @@ formula_rows_again <- function(fit, newdata, asked) {
 
 # ---- other rows for the data of a fit -------------------------------------------------------------------------------
 
-# Returns all rows of the data before merging: list(x, response, offset, w, y, size).
+# Returns all rows of the data before merging: list(x, response, offset, w, given, y, size), `given` before a transform.
 rows_of_data <- function(data) {
   inputs <- training_inputs(data)
   sites <- data$sites

@@ -177,8 +177,8 @@ spatial_parts <- function(x, argument) {
        crs = if (!is.null(crs) && !is.na(crs) && nzchar(crs)) crs)
 }
 
-# Returns the call of a formula method. If its `data` is a spatial object, it becomes a data frame, and the formula gets
-# the coordinates. The data frame's attribute "place" has the names of the coordinates and their reference system.
+# Returns the call of a formula method. A spatial object as its `data` becomes a data frame, and the formula gets the
+# coordinates. The data frame's attribute "place" has the names of the coordinates and their reference system.
 call_with_places <- function(call, envir) {
   data <- eval(call$data, envir)
   if (!is_spatial(data)) return(call)

@@ -85,7 +85,7 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   mf
 }
 
-# Returns the formula of a call, or stops if it is none or has no variables.
+# Returns the formula of a call, or stops if this is no formula or has no variables.
 check_formula <- function(call, envir) {
   formula <- eval(call$formula, envir)
   refuse_if(!inherits(formula, "formula"), "formula", if (is.null(call$formula)) "is missing" else describe(formula),
@@ -234,8 +234,8 @@ input_variables <- function(terms) {
 
 # ---- the parts of the formula that predictions need -----------------------------------------------------------------
 
-# Returns the variables that newdata must have: those in `data`, and others with a value for each row. R would take a
-# missing one silently from the formula's environment.
+# Returns the variables that newdata must have: those in `data`, and others with a value for each row. R would silently
+# take a missing variable from the formula's environment.
 data_variables <- function(frame, terms, call, envir) {
   names <- needed_variables(frame)
   env <- environment(terms)

@@ -13,7 +13,7 @@ equal_rows <- function(x, most = nrow(x)) {
   n <- nrow(x)
   if (n < 2L || !ncol(x)) return(NULL)
   row <- seq_len(n) # rows that may still equal another, ordered by group
-  id <- NULL        # groups of these rows; NULL is a single one
+  id <- NULL        # groups of these rows; NULL is a single group
   for (j in seq_len(ncol(x))) {
     v <- x[row, j]
     o <- if (is.null(id)) order(v, method = "radix") else order(id, v, method = "radix")
@@ -64,7 +64,7 @@ merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) -
 # Returns the number of each row's group of copies (equal inputs and response), or NULL if there are no copies. `group`
 # has the groups of equal inputs. Rows are copies, as in bootstrap samples, if equal inputs have equal responses more
 # often than by chance: kappa = (agreement - chance) / (1 - chance) > copy_rule["kappa"]. Chance is the probability that
-# two rows drawn from all have equal responses. If it is large and few responses repeat (grades, small counts), no rows
+# two rows drawn from all have equal responses. If chance is large and few distinct responses repeat (grades), no rows
 # are copies. If each (x, y) occurs a multiple of k >= 2 times, unlikely by chance, a table was appended to itself.
 copies_of <- function(y, group) {
   if (is.null(group) || !anyDuplicated(group)) return(NULL)

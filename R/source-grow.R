@@ -127,7 +127,7 @@ with_sums <- function(fit, rows, sign) {
 }
 
 # Returns the fit after adding or removing the sums `new` (of sums_with_signature()). `allowance` accumulates the
-# rounding errors that removed rows leave in the sums, relative to s2 in the matrix s2 I + G.
+# rounding errors that removed rows leave in the rows' sums of products, relative to the noise variance.
 with_new_sums <- function(fit, new, sign) {
   model <- model_of(fit)
   p <- posterior_of_fit(fit)

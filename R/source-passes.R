@@ -43,7 +43,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
 
 # ---- how blocks are read --------------------------------------------------------------------------------------------
 
-# Returns list(formula, given, grouped), by which block_rows() reads blocks. `given` has further arguments of the call.
+# Returns list(formula, given, grouped) for block_rows(): the formula, further arguments of the call, grouped terms.
 source_recipe <- function(call, envir, source, kernel = NULL) {
   columns <- stats::setNames(as.list(seq_along(source$columns)), source$columns)
   formula <- formula_of_groups(check_formula(call, envir), columns, kernel)
@@ -63,8 +63,9 @@ source_recipe <- function(call, envir, source, kernel = NULL) {
 }
 
 # Returns list(mf, inputs, x, r, w, name, largest, offset_squares) for the rows of a block that na.action and subset
-# keep: r is the response minus offset, w the weights (0 included). Inputs are coded by `variables`, by default with the
-# levels in the block. Stops if a variable depends on other rows, as scale(x) does.
+# keep: model frame mf, coding of the `inputs`, r = response (`name`) - offset, weights w (0 included), `largest`
+# |response| or |offset|. Inputs are coded by `variables`, by default with the levels in the block. Stops if a variable
+# depends on other rows, as scale(x) does.
 block_rows <- function(recipe, block, variables = NULL) {
   parts <- c(list(quote(stats::model.frame), formula = recipe$formula, data = block), recipe$given)
   mf <- evaluate_frame(parts, environment(recipe$formula))
@@ -151,8 +152,7 @@ survey_merge <- function(a, b) {
   a
 }
 
-# Returns list(n, total, mean, ss, range) of a response r with weights w; `ss` is the weighted sum of squares about the
-# mean.
+# Returns list(n, total, mean, ss, range) of a response r with weights w: total = sum w, ss = sum w (r - mean)^2.
 weighted_moments <- function(r, w) {
   if (!length(r)) return(NULL)
   total <- if (is.null(w)) length(r) else sum(w)
@@ -246,8 +246,8 @@ products_on_workers <- function(x, crew = find_crew()) {
 kept_parts <- new.env(parent = emptyenv())
 
 # Runs task(kept) on a worker, where `kept` is stored under `name` for the source `id`. If nothing is stored, `value` is
-# evaluated and stored; if that is NULL, the result is list(absent = TRUE). Errors are returned as list(error), so that
-# a task fails only if its worker dies.
+# evaluated and stored. If `value` is NULL, the result is list(absent = TRUE). Errors are returned as list(error), so
+# that a task fails only if its worker dies.
 on_worker <- function(id, name, value, task) {
   tryCatch({
     if (!identical(kept_parts$id, id)) {
@@ -347,7 +347,7 @@ crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   in_order()
 }
 
-# Returns the value of a finished task (`flight`). Raises its errors with `where`. A dead worker's error is returned.
+# Returns the value of a finished task (`flight`), or the error of a dead worker. Raises the task's error, plus `where`.
 value_of_task <- function(crew, flight, where) {
   result <- tryCatch(crew$value(flight), error = function(e) e)
   if (inherits(result, "error") || is.null(result$error)) return(result)
