@@ -47,8 +47,8 @@ theorem_eps <- function(own, least) {
   list(eps = sqrt(mean2 + cov2), eps_mean = sqrt(mean2), eps_cov = sqrt(cov2))
 }
 
-# Returns the theorem's bounds at the rows `new`, as error_bounds() does. Each is the bound for the DTC posterior `own`,
-# plus the rounding error of the predictions of `own`, plus their distance from the predictions of p.
+# Returns the data frame of error_bounds() at the rows `new`. Each bound is that for the DTC posterior `own`, plus the
+# rounding error of the predictions of `own`, plus the distance of these predictions from those of p.
 theorem_frame <- function(p, own, eps, new) {
   fit <- p$fit
   k <- prior_at(own$model, new$x)
@@ -115,7 +115,7 @@ subset_posterior <- function(fit, data) {
 
 # Returns `log_density_ratio`, a bound on the log density ratio of the exact posterior to nu, the posterior given a
 # subset of rows: log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z and Z_nu are the marginal
-# likelihoods of all rows and of the subset. `log_eps` is the log of the paper's bound that follows (theory vignette).
+# likelihoods of all rows and of the subset. log_eps is the log of the paper's eps (theory vignette) by that ratio.
 ratio_bound <- function(fit, p, reference) {
   lower <- evidence_bounds(fit)[["lower"]]
   if (!is.null(reference)) lower <- max(lower, evidence_bracket(reference, NULL)[["lower"]])

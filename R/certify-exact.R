@@ -3,7 +3,7 @@
 
 # Returns a correction of the reference's mean towards the exact mean, see correct_residual(), with `steps`, `stalled`
 # and `stopped` of solve_exact(). Returns NULL if there is no goal or no time.
-#   goal     goal(near) returns `ratio` of solve_exact(); near = TRUE if nearest neighbours precondition
+#   goal     NULL or a function of `near` (do nearest neighbours precondition?) that returns `ratio` of solve_exact()
 #   budget   at most budget$passes passes over all pairs of rows, within budget$left() seconds
 #   from     an earlier correction to improve, or NULL
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
@@ -125,7 +125,7 @@ exact_system <- function(reference, data) {
 }
 
 # Returns the state after a step of conjugate gradients. z is the preconditioned residual, Kz = (K + s2 I) z, zr = z'r,
-# p the search direction, Kp = (K + s2 I) p. p is a weighted sum of all z so far; `carried` is the same sum of the |z|.
+# p the search direction, Kp = (K + s2 I) p. p is a weighted sum of all z so far; `carried` is that sum of their norms.
 next_solution <- function(now, z, Kz, zr) {
   along <- if (is.null(now$p)) 0 else sum(z * (now$r - now$r_before)) / now$zr # Polak and Ribiere's formula
   p <- z + if (along > 0) along * now$p else 0
@@ -182,7 +182,7 @@ correct_residual <- function(reference, data, state, sharp = TRUE) {
                               control = reference$control)[c("Ay", "beta", "yy", "rss")]
   norms <- posterior_norms(replace(reference$factors, names(response), response), reference$inducing, data, model,
                            control = reference$control, same = reference$norms, sharp = sharp)
-  norms$Psi <- NULL # corrected_mean() uses that of the reference, which does not depend on the response
+  norms$Psi <- NULL # Psi does not depend on the response: corrected_mean() uses that of the reference
   rounding <- sqrt(prior_most(model, data$x)) * (error$residual / (2 * sqrt(model$noise)) + error$sum)
   list(v = state$v, residual = r, response = response, norms = norms, rounding = rounding, error = error,
        passes = state$passes + sharp, went = state$went, made_from = order_of_rows(data))

@@ -2,8 +2,8 @@
 # and A = L^{-1} k(Z, X), let Q = A'A, E = K - Q (residual prior covariance, trace t), B = Q + s2 I, G = A A',
 # v = B^{-1} y, w = (K + s2 I)^{-1} y, |v|_E^2 = v'E v, beta = (s2 I + G)^{-1} A y. More symbols: theory vignette, end.
 
-# Returns bounds on the norms of rounding errors (symbols: head of this file): `e` in y - A'beta, `row` in A'beta from
-# errors of A, `v` in v. The bound |B^{-1} A'| <= 1 / (2 sqrt(s2)) gives the part of `v` from errors of beta.
+# Returns bounds on the norms of rounding errors: `e` of y - A'beta, `row` of A'beta from errors of A, and `v` of v =
+# B^{-1} y. |B^{-1} A'| <= 1 / (2 sqrt(s2)) bounds the part of `v` from errors of beta. Symbols: head of this file.
 residual_error <- function(p, norms, model) {
   noise <- model$noise
   e <- norms$growth * (sqrt(p$yy) + sqrt(sum(diag(p$G))) * sqrt(sum(p$beta^2)))
@@ -55,7 +55,7 @@ norms_merge <- function(a, b) {
        most = max(a$most, b$most))
 }
 
-# Returns the sums `norms` of rows_norms() over all rows, increased by bounds on all rounding errors.
+# Returns the norms of the posterior p from the sums `norms` of rows_norms() over all rows, with bounds on rounding.
 finish_norms <- function(norms, p, model, inner = NULL) {
   noise <- model$noise
   m <- nrow(p$G)
@@ -248,7 +248,7 @@ intersect_brackets <- function(a, b) {
 # Returns the bounds `b` (certify-laplace.R) with the class for fits with groups, and with the model of the smooth part.
 bounds_with_effects <- function(b) structure(replace(b, "smooth", list(smooth_model(b$model))), class = "with_effects")
 
-# The result's `norms` has effect_forms(), `inner` (relative rounding error of the factors) and the largest weight.
+# The result's `norms` has that of effect_forms(), `inner` (relative rounding error of the factors) and `weight`.
 weighted_posterior.with_effects <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
   factors <- effect_posterior(b$z, data, b$model, b$jitter, b$fit$control)
@@ -267,8 +267,9 @@ features_with_effects <- function(b, factors, x) {
 # Rows are summed in blocks of this many rows, as in the norms without groups.
 effect_block <- 200L
 
-# Returns list(all, own, lam, spread): Psi, Psi_l in row l, a bound on the largest eigenvalue of W^{1/2} E W^{1/2} for
-# weights W, and the largest of n / n_b and n_l / n_lb. diag(diagonal), if given, replaces E, and the ratios are 1.
+# Returns list(all, own, lam, spread). `all` is Psi, row l of `own` is Psi_l, `lam` bounds the largest eigenvalue of
+# W^{1/2} E W^{1/2} for weights W, and `spread` is the largest of n / n_b and n_l / n_lb. If `diagonal` is given,
+# diag(diagonal) replaces E, and 1 replaces these ratios.
 effect_forms <- function(b, factors, weights, diagonal = NULL) {
   g <- factors$groupings[[1L]]
   level <- numbered(b$data$x, factors$groupings)[, g$column]

@@ -5,6 +5,7 @@
 #   inside  list(mean_lower, mean_upper, sd_lower, sd_upper), in units of y without the constant mean
 #   job     an environment: the fit, its data, its mean and sd (`at`), the reference, the correction of the reference's
 #           mean, the seconds left(), and `most`, the largest number of functionals in a costly step
+#   far     distance of an interval's middle from the fit's value, at least the median distance of all functionals
 
 # Returns intervals of functionals, with the attributes of certify(). Every call uses the same random numbers, so that
 # a larger `effort` begins with the same intervals as a smaller one and only narrows them.
@@ -46,13 +47,13 @@ narrowings <- list(
     })
   },
 
-  # Certifies by inducing points of the smooth part and all effects of groups. Later steps use a reference, whose points
-  # represent groups too. Those steps are skipped if intervals are narrower than 1 % of the sd or effects exceed 1,000.
+  # Certifies by inducing points of the smooth part and all effects of groups. Without a reference, later steps are
+  # skipped if all intervals are narrower than 1 % of the sd, or if effects exceed 1,000 and `effort` is not "tight".
   "more points and all effects" = function(job, fun, inside) {
     if (!job$by_effects) return(inside)
     fit <- job$fit
     effects <- count_effects(model_of(fit)$kernel, job$data$x)
-    room <- getOption("pfdtc.max_memory", 2^32) / (16 * effects) # 8 bytes for each sum
+    room <- getOption("pfdtc.max_memory", 2^32) / (16 * effects) # half of the memory, 8 bytes for each sum
     m2 <- job$m2 %||% min(4L * max(fit$m, min(200L, fit$nobs)), max(fit$m, floor(room)))
     rows <- reference_rows(job$data, smooth_part(model_of(fit)$kernel), min(m2, nrow(job$data$x)))
     found <- effects_interval(fit, job$data, job$data$x[rows, , drop = FALSE], fun)
@@ -79,7 +80,7 @@ narrowings <- list(
   "exact posterior" = function(job, fun, inside) {
     before <- job$without_passes
     known <- utils::modifyList(inside, as.list(before))
-    # An interval is wide if half its width exceeds a tenth of the sd and a tenth of its distance from the fit.
+    # An interval is wide if half its width exceeds a tenth of the sd and of its middle's distance from the fit's value.
     rows <- which(Reduce(`|`, lapply(c("mean", if (!is.null(before)) "sd"), function(what) {
       v <- half_and_distance(known, job$at, what)
       !(v$half <= pmax(known$sd_upper, v$distance) / 10) %in% TRUE
@@ -96,7 +97,7 @@ narrowings <- list(
   },
 
   # Narrows wide intervals by kriging (weights on nearest neighbours), the widest first. An interval is wide if half its
-  # width exceeds 1/20 of `far` (half_and_distance()) or, for the sd, 1/400 of the sd.
+  # width exceeds 1/20 of `far` (head of this file) or, for intervals of the sd, 1/400 of the sd.
   "kriging on nearest neighbours" = function(job, fun, inside) {
     if (kriging_rows() < 1) return(inside)
     excess <- function(what, floor) {
@@ -126,8 +127,8 @@ narrowings <- list(
   },
 
   # Narrows wide intervals of the sd of values f(x) by sums over all n rows: 4 n m2 flops for each value with m2
-  # inducing points. An interval is wide if half its width exceeds 1/20 of `far` (half_and_distance()) and, with
-  # kriging, 1/200 of the sd.
+  # inducing points. An interval is wide if half its width exceeds 1/20 of `far` (head of this file) and, where kriging
+  # is in use, 1/200 of the sd.
   "sd by all rows" = function(job, fun, inside) {
     if (fun$kind != "values") return(inside)
     sd <- half_and_distance(inside, job$at, "sd")
@@ -198,7 +199,7 @@ in_scale_of <- function(job, fun) {
 }
 
 # Returns list(half, distance, far) for intervals of `what` ("mean" or "sd"). `half` is half the width of an interval,
-# `distance` is the distance of its middle from the fit's value, and `far` the larger of `distance` and its median.
+# `distance` is the distance of its middle from the fit's value, and `far` is `distance`, but at least its median.
 half_and_distance <- function(inside, at, what) {
   lower <- inside[[paste0(what, "_lower")]]
   upper <- inside[[paste0(what, "_upper")]]
@@ -211,7 +212,7 @@ half_and_distance <- function(inside, at, what) {
 # the rows with the largest E(x, x).
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
-  # An interval is wide if half its width exceeds 1/4 of `far` and, with kriging, 1/20 of the sd.
+  # An interval is wide if half its width exceeds 1/4 of `far` and, where kriging is in use, 1/20 of the sd.
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
   mean <- half_and_distance(inside, at, "mean")
   sd <- half_and_distance(inside, at, "sd")
@@ -299,15 +300,15 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   }, precondition = if (near) near_preconditioner(reference, data)), keep)
   if (!is.null(made$stopped)) return(ended(made$stopped))
   kriged <- made$value$kriged
-  far <- if (is.null(kriged)) Inf else
+  times <- if (is.null(kriged)) Inf else
     reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
-  # The error bound by kriging is `far` times sqrt(c) of solve_exact(); that of the reference is proportional to w_E.
+  # Kriging bounds the error by `times` sqrt(c), and the reference by `wide` w_E, with c and w_E of solve_exact().
   wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
   aim <- 0.9 * goal
   renewed <- FALSE
   repeat {
     tried <- stop_by({
-      ratio <- function(s) min(far * sqrt(s$c), wide * s$w_E, na.rm = TRUE) / aim
+      ratio <- function(s) min(times * sqrt(s$c), wide * s$w_E, na.rm = TRUE) / aim
       one <- exact_mean(reference, data, function(near) ratio, list(passes = maxit - iterations, left = left), from,
                         made$value$precondition, sharp = TRUE, keep = keep)
       found <- if (!is.null(one)) narrow(unknown_intervals(fun$n), corrected_mean(reference, one, data, fun))

@@ -120,7 +120,8 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
 
 # Adds the mean response with bounds to the certificate `out`. The mean response increases with the mean of f. A larger
 # variance of f increases rates and moves probabilities towards 1/2, so bounds are at ends of both intervals. For
-# ordered classes, P(y <= k) decreases with the mean of f; response$bend may bound its derivative by the variance of f.
+# ordered classes, P(y <= k) decreases with the mean of f. It is monotone in the variance of f if response$bend is NULL;
+# otherwise its derivative by the variance is at most response$bend in size.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
   if (likelihood$link %in% c("identity", "latent") && !is_ordered(response)) return(out) # the response is f itself
@@ -194,8 +195,8 @@ certificate_advice <- function(out, effort, about, conjugate) {
 
 # ---- mixtures over hyperparameters ----------------------------------------------------------------------------------
 
-# Certifies a mixture over hyperparameters: certifies each part and combines the results. The exact mixture has parts
-# with the same hyperparameters, whose weights come from the exact log marginal likelihood.
+# Certifies a mixture over hyperparameters: certifies each part and combines the results. The exact mixture has the same
+# hyperparameters, with weights by the exact log marginal likelihood.
 #' @export
 posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, test_points = NULL, max_seconds = 10,
                                           ...) {

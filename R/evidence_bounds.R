@@ -153,7 +153,8 @@ evidence_bracket <- function(post, data) {
   t_low <- (1 - growth) * max(sqrt(p$t) - sqrt(norms$slack * p$k_sum), 0)^2
   g_max <- (sqrt((1 + growth) * min(G_norm, max(rowSums(abs(p$G))))) + sqrt(norms$slack * p$k_sum))^2
 
-  # log N(y; 0, Q + s2 I) is SoR's evidence, or the ELBO plus its trace term. `constant` is its part without y and Q.
+  # `density` is log N(y; 0, Q + s2 I): SoR's log marginal likelihood, or the ELBO plus its trace term t / (2 s2).
+  # `constant` is its part that depends on neither y nor Q.
   c_term <- p$rss / noise + sum(p$beta^2)
   density <- if (method_traits(post)$sor) post$evidence else post$evidence + p$t / (2 * noise)
   constant <- density + (logdet + c_term) / 2

@@ -97,7 +97,7 @@ loo_method <- function(answer) {
   }
 }
 
-# Returns the posterior of a fit. Stops for neighbours, with which the effects of a row on other rows are not computed.
+# Returns the posterior of a fit, or stops if the fit has neighbours: the effects of a row on others are then unknown.
 posterior_of_rows <- function(model) {
   if (is.null(model$near)) return(posterior_of(model))
   abort_input("model", "uses nearest neighbours",
@@ -153,7 +153,7 @@ dfbetas.gp_fit <- loo_method(function(model) {
   out
 })
 
-# Returns, for each row, the factor of the sds of kernel and noise that the other rows estimate: the root of
+# Returns, for each row, the factor by which the other rows would multiply the sds of kernel and noise: the root of
 # (y'K^{-1} y - r^2) / (n - p - 1), as in rstudent() of lm(). K includes the noise, y'K^{-1} y = sum(g y), r is the
 # standardised residual, and p the number of coefficients of the mean.
 scale_without <- function(fit, r) {
@@ -344,8 +344,8 @@ crps_of_counts <- function(response, y, size, mu, s) {
   out
 }
 
-# Returns the sum of crps_of_counts() for one response, or NA if it needs more than 2e5 probabilities. They are averaged
-# over f by the trapezoid rule, with steps below the sd of f and below 1 / sqrt(W), the width of a likelihood in f.
+# Returns the sum of crps_of_counts() for one response, or NA if more than 2e5 probabilities are needed. Probabilities
+# are averaged over f by the trapezoid rule, with steps below the sd of f and below 1 / sqrt(W), a likelihood's width.
 crps_by_masses <- function(response, y, size, mu, s, least) {
   values <- function(y, f) { # at all pairs of a number and an f
     sites <- engine_sites(response$likelihood, list(y = y, size = rep(size, length(y)), offset = 0 * y), 0)

@@ -30,8 +30,8 @@ with_dense_products <- function(call, control) {
   call
 }
 
-# Returns block size, threads and memory for a pass over n rows, from a pfdtc_control() or from options. `used` is the
-# number of bytes in use, by which the memory is reduced.
+# Returns block size (rows), threads and memory (bytes) for a pass over n rows, from a pfdtc_control() or from options.
+# The memory is reduced by the `used` bytes.
 engine_control <- function(n, control = NULL, used = 0) {
   if (is.null(control)) {
     asked <- list(threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
@@ -249,7 +249,7 @@ norms_to_engine <- function(norms) {
   norms
 }
 
-# Computes posterior covariances with all rows, for 2,048 rows of x_new at a time to limit the memory.
+# Returns the sums over all rows of crossing_run() (src/norms.h), for 2,048 rows of x_new at a time to limit the memory.
 native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
   posterior <- engine_posterior(posterior, z, model)
   parts <- lapply(split(seq_len(nrow(x_new)), (seq_len(nrow(x_new)) - 1L) %/% 2048L), function(i) {

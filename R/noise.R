@@ -104,10 +104,10 @@ noise_parts <- function(trend) {
 # The log of the factor exp(b'gamma) is from -most_trend to most_trend, so the factor is at most 1,100.
 most_trend <- 7
 
-# Returns the noise variance over s2 at the rows of x, or 1 without a trend. The log noise variance has the posterior
-# N(log s2 + m, v), so the mean of this factor is exp(m + v / 2). Its log is at most trend$most, the log of the largest
-# squared deviation of a response over s2, because more noise lowers the density of every response. With smooth noise,
-# the factor stays in its range at the training rows.
+# Returns the noise variance divided by s2 at the rows of x, or 1 without a trend. The log noise variance has the
+# posterior N(log s2 + m, v), so the mean of this factor is exp(m + v / 2). Its log is at most trend$most, the log of
+# the largest squared deviation of a response divided by s2: more noise would lower the density of every response. With
+# smooth noise, the factor stays in its range at the training rows.
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
   B <- noise_basis(trend, x)
@@ -150,7 +150,7 @@ noise_spread <- function(fit, x) {
 # variance is uncertain; `noise_tail` then has the name "few" (learn_stage()).
 has_learned_tails <- function(fit) !is.null(fit$noise_tail) && is.null(names(fit$noise_tail))
 
-# Returns the data with weights divided by the trend's factors. given_weights has the user's weights.
+# Returns the data with weights divided by the trend's factors of the noise variance. given_weights has the user's.
 with_noise_trend <- function(data, trend) {
   factor <- noise_factor(trend, data$x)
   each <- if (is.null(data$group)) factor else factor[data$group]
@@ -179,7 +179,7 @@ noise_coefficients <- function(fit) {
        covariance = covariance)
 }
 
-# Returns the number of coefficients of the trend; for smooth noise the effective number, which the data determine.
+# Returns the number of coefficients of the trend, or for smooth noise the effective number that the data determine.
 noise_df <- function(trend) {
   if (is.null(trend$smooth)) return(length(trend$gamma))
   round(length(trend$gamma) - sum(diag(trend$covariance) / trend$v[noise_parts(trend)]))

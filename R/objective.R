@@ -78,9 +78,9 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   list(value = result$value - shift, gradient = gradient)
 }
 
-# For each pF objective, constant() returns C(X), the part of s2^2 d_pF^2 that does not depend on the inducing points,
-# and divergence() returns d_pF of a posterior `p` on z. Under white noise, s2^2 d_pF^2 is the sum of two parts of the
-# objective less their minima.
+# For each pF objective, constant() returns C(X), the part of s2^2 d_pF^2 that does not depend on the inducing points z.
+# divergence() returns d_pF of the DTC posterior `p` on z. Under white noise, s2^2 d_pF^2 is the objective minus the
+# minima of its two parts, for the mean and for the covariance.
 pf_objectives <- list(
   pf = list(constant = function(aux, data, model) {
     native(ffi_pf_constant, engine_model(model), engine_rows(data), aux, engine_control(nrow(data$x)))
@@ -98,8 +98,8 @@ pf_objectives <- list(
                  sqrt(sum(pmax(parts - white_at_exact(data, model, aux$variance), 0))) / noise
                }))
 
-# Returns the minimum of each part of the objective under white noise, which is at Q = K: s2^2 y'P y for the mean, and
-# v s2 tr(K (I + K/s2)^{-2}) = v s2^3 tr(P - s2 P^2) for the covariance, with P = (K + s2 I)^{-1} and v the `variance`.
+# Returns the minima, reached at Q = K, of both parts of the objective under white noise: s2^2 y'P y for the mean, and
+# v s2 tr(K (I + K/s2)^{-2}) = v s2^3 tr(P - s2 P^2) for the covariance, with P = (K + s2 I)^{-1}, v = `variance`.
 white_at_exact <- function(data, model, variance) {
   noise <- model$noise
   n <- nrow(data$x)
@@ -188,9 +188,9 @@ points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE
        })
 }
 
-# Returns the problem of minimising -log p(cleaned y) over the free log hyperparameters. If inducing points move
-# as well, `points` is a points_problem(), whose coordinates come first. minus_log(model, z) returns list(value, theta,
-# noise), with the `gradient` by z if points move; or a `reason` if it fails.
+# Returns the problem of minimising -log p(cleaned y) over the free log hyperparameters. If inducing points move too,
+# `points` is their points_problem(), whose coordinates come first. minus_log(model, z) returns list(value, theta,
+# noise, gradient): -log p and its derivatives by the kernel's log parameters, log noise and z; or a `reason`.
 hyper_problem <- function(data, parameters, minus_log, points = NULL) {
   own <- length(points$start) + seq_along(parameters$start)
   z_at <- function(par) if (!is.null(points)) points$natural(par[-own])
@@ -267,8 +267,8 @@ inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans
 
 point_methods <- c("greedy", "random", "kmeans", "divergence")
 
-# Returns list(z, rows, t): m points, their row numbers if they are rows, and for greedy ones the sum of the residual
-# prior variances. For "divergence", `toward` is list(y, weights, noise).
+# Returns list(z, rows, t): m points, their row numbers if they are rows, and for "greedy" the sum of the residual prior
+# variances after each point. For "divergence", `toward` is list(y, weights, noise).
 choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory", 2^27), toward = NULL,
                           control = NULL) {
   switch(method,
@@ -295,13 +295,13 @@ choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)
   list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t, looked = nrow(pool))
 }
 
-# Chooses rows greedily, each to reduce the pF divergence most. To first order the divergence is tr((S + r r') E), with
-# posterior covariance S and residuals r, which a posterior on greedy points U approximates, and residual prior
-# covariance E. With V = L^{-1} k(U, X), row i reduces it by v_i'P v_i / v_i'v_i, where P = V (S + r r') V', and v_i is
-# column i of V less its projection on the columns of earlier rows.
+# Chooses rows greedily, each to reduce the pF divergence d most. To first order s2^2 d^2 is tr((S + r r') E), with the
+# posterior covariance S and residuals r at the rows and the residual prior covariance E. A posterior on greedy points U
+# approximates S and r. With V = L^{-1} k(U, X), row i reduces the trace by v_i'P v_i / v_i'v_i, where
+# P = V (S + r r') V', and v_i is column i of V minus its projection on the columns of rows chosen earlier.
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
-  # Memory must suffice for three matrices of landmarks by rows.
+  # Three matrices of points U x rows must fit into `memory` bytes.
   room <- min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100))))
   looked <- some_of(n, room)
   pool <- x[looked, , drop = FALSE]

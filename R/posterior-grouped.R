@@ -99,9 +99,9 @@ within_levels <- function(p, x, own, z = x, other = NULL) {
   outer(x[, column], z[, column], "==") * crossprod(own, other)
 }
 
-# Computes a+'P+^{-1}a+ - |P+^{-1}a+|^2 with P+ = I + A+ W A+' and the features a+ of a row. P+ has the block T of the
-# first grouping, the block of the dense features (Schur complement R'R), and C between them. T^{-1} follows from the
-# roots U of the levels' posterior covariances.
+# Computes a+'P+^{-1}a+ - |P+^{-1}a+|^2 with P+ = I + A+ W A+' and the features a+ of a row (effects.R). P+ has the
+# block T of the first grouping, the block of the other, dense features (Schur complement R'R), and C between them.
+# T^{-1} follows from the roots U of the levels' posterior covariances.
 squared_moves.grouped <- function(p) {
   f <- p$factors
   g <- f$groupings[[1L]]

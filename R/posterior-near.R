@@ -170,8 +170,8 @@ near_terms <- function(p) {
        order = in_order, batch = max(100, floor(p$control$memory / (8 * m * max(1, s)))))
 }
 
-# Returns for each row j, given its neighbours lists[, j]: their weights u (for unscaled responses), C^{-1} r, and the
-# residual variance, in columns.
+# Returns list(rows, u, r, left), with a column for each row in j given its neighbours lists[, j]: their numbers, their
+# weights u (for responses without the roots of weights), C^{-1} r, and the residual variance.
 conditionals <- function(terms, j, lists) {
   given <- list(rows = lists[, j, drop = FALSE])
   at <- predict_given(terms$posterior, terms$x[j, , drop = FALSE], given, keep = TRUE)
@@ -201,7 +201,7 @@ neighbours_inverse <- function(terms, p) {
 }
 
 # Returns the terms of the rows of a batch and of rows that have one of them as neighbour: C^{-1} r, y~ and d, and for
-# each neighbour g the U_p t (`steps`), u, t_g (`diagonal`) and t'y_p (`answer`) of the formulas above.
+# each neighbour g C^{-1} A_p t (`steps`), u_g, t_g (`diagonal`) and t'y_p (`answer`) of the formulas above.
 batch_lists <- function(terms, batch) {
   members <- unique(c(batch, unlist(terms$children[batch], use.names = FALSE)))
   s <- nrow(terms$lists)

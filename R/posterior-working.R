@@ -35,7 +35,7 @@ shift_at_rows <- function(at, z, kernel, x) {
   as.matrix(native_kernel_cross_matvec(kernel, z, solve_t(at$L, at$shift), x))
 }
 
-# Returns by which factor laplace_parts() reduced the shift from mode to mean.
+# Returns the factor, at most 1, by which laplace_parts() multiplied the shift from mode to mean.
 share_of_shift <- function(factors, at) if (any(at$shift != 0)) sqrt(sum(factors$shift^2) / sum(at$shift^2)) else 1
 
 # Maximises the variational bound, starting from the mode `found`, ten steps at a time. At an interrupt, the result of
@@ -181,7 +181,7 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
 }
 
 # Returns the elements of laplace_parts() for a fit with groups. With whitened coefficients gamma and effects zeta, log
-# likelihood l, residual prior variance E and P+ = I + A+ W A+',
+# likelihood l, residual prior variance E and P+ = I + A+ W A+' with the features A+ of factors_of_effects(),
 #   -2 log evidence = -2 l + |gamma|^2 + |zeta|^2 + log det P+ + sum log(1 + W E).
 grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
   model <- new_model(learned$kernel, 1)
@@ -200,7 +200,7 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
   zeta <- Map(function(g, effects) sum((chol2inv(t(g$root)) %*% effects$b) * effects$b), f$groupings, effects_of(f))
   squared <- sum(unlist(zeta), f$gamma[seq_len(nrow(f$L))]^2)
   value <- sum(l[1L, ], sites$constant) - (squared + f$logdet + sum(log1p(W * left))) / 2
-  if (isTRUE(sites$skewed)) { # the shift is the mean for the responses s / W, s = l''' variance / 2
+  if (isTRUE(sites$skewed)) { # the shift is the posterior mean given the responses s / W, s = l''' variance / 2
     rows <- working_rows(data$x, sites, found$f)
     s <- l[4L, ] * at(f)$sor_variance / 2
     moved <- effect_posterior(z, replace(rows, "y", list(s / rows$weights)), model, jitter, run)
@@ -271,7 +271,7 @@ posterior_at.points <- function(p, fun, joint = FALSE) {
   list(mean = drop(crossprod(a, p$factors$beta)), var = sor + if (p$sor) 0 else pmax(fun$prior - colSums(a^2), 0))
 }
 
-# Returns the DTC posterior on the inducing points of p, for the theorem and divergences. An exact posterior has its
+# Returns the DTC posterior on the inducing points of p, for error_bounds() and divergences. An exact posterior has its
 # rows as inducing points, with a jitter of the size of rounding errors.
 posterior_on_points <- function(p) {
   if (inherits(p, "points") && !inherits(p, "grouped") || !is.null(p$chosen)) return(p)

@@ -69,19 +69,19 @@ without_by_parts <- function(part) {
        leverage = part$W * part$q)
 }
 
-# Returns list(mean, q, left, g, W, rest, group) for each row of positive weight: the terms of the formula above, rest =
-# 1 - W q, and the row of p$rows$x into which the row was merged.
+# Returns list(mean, q, left, g, W, rest, group) for each row of positive weight: the terms of the formula above
+# posterior_without(), rest = 1 - W q, and the row `group` of p$rows$x into which the row was merged.
 row_parts <- function(p) UseMethod("row_parts")
 
-# Sets part$rest = 1 - leverage to NaN if it is only rounding error. `sure` marks rows at which it was computed without
-# a difference, and so is accurate.
+# Sets part$rest = 1 - leverage to NaN if it is only rounding error. part$sure marks rows whose part$rest is accurate,
+# because it was computed without a subtraction.
 without_rounded <- function(part) {
   part$rest[part$rest < 1e-12 & !(part$sure %||% FALSE)] <- NaN
   part
 }
 
-# Returns sum_k W_k Q_kg^2 for each row g of p$rows$x, for Cook's distances. W has the weights over the noise variance,
-# and Q is the posterior covariance of f without the residual prior variance.
+# Returns sum_k W_k Q_kg^2 for each row g of p$rows$x, for Cook's distances. W has the weights divided by the noise
+# variance, and Q is the posterior covariance of f without the residual prior variance.
 squared_moves <- function(p) UseMethod("squared_moves")
 
 # Returns the posterior covariance of f at the data rows (in rows) with functionals (in columns), without the residual
@@ -181,7 +181,7 @@ in_response_units <- function(fit, p, shift = 0) {
     if (!is.null(p$cov)) list(cov = in_units(fit, p$cov, 2)))
 }
 
-# Returns the mean and sd of functionals in units of y, without the centre.
+# Returns the mean and sd of functionals in units of y, without the constant mean.
 functionals_in_units <- function(fit, fun) {
   p <- posterior_at(posterior_of(fit), fun)
   list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
@@ -318,7 +318,7 @@ at_mode <- function(fit) {
 # ---- rounding -------------------------------------------------------------------------------------------------------
 
 # Returns a jitter for m inducing points Z that is well above rounding: the Cholesky factorisation of k(Z, Z) has a
-# relative error of 0.1 to 0.2 m eps for distinct points. Certificates are for posteriors with this jitter (certify.h).
+# relative error of 0.1 to 0.2 m eps for distinct points. Certificates are for posteriors with at least this jitter.
 rounding_jitter <- function(m) 4 * (m + 8) * .Machine$double.eps
 
 # Bounds the relative rounding error of sums over n rows and of factorisations of size m. The n term is for sums of

@@ -45,7 +45,7 @@ ordered_ends <- function(response, f, latent, level) {
 }
 
 # Returns the ends of credible intervals for unordered classes, of log odds if `latent`, else of probabilities p_k. For
-# these, log(p_k / (1 - p_k)) is linearised in f at the mean of f, and so is normal.
+# probabilities, log(p_k / (1 - p_k)) is linearised in f at the mean of f, so that its distribution is normal.
 class_ends <- function(response, f, latent, level) {
   q <- ncol(f$mean)
   if (latent) {

@@ -197,7 +197,7 @@ latent_asked <- function(fit, rows, ask) {
   if (ask$certified) {
     exact <- certificate_of(fit, rows, p = posterior)
     f[c("lower", "upper", "top")] <- list(exact$mean_lower, exact$mean_upper, exact$sd_upper^2)
-    if (ask$hyper_uncertainty) f$noise_new <- noise_law(fit, rows, attr(exact, "noise"))$noise # the largest noise
+    if (ask$hyper_uncertainty) f$noise_new <- noise_law(fit, rows, attr(exact, "noise"))$noise # an upper bound
   }
   # A new response at a training row has the weight of the row. The mean does not depend on weights.
   own <- if (conjugate && !ask$newdata) noise_by_weight(fit, f$noise_new %||% f$noise)
