@@ -36,8 +36,7 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
 # Returns the sizes of groups for T1 and T2 (see posterior_norms()) for which norms take no longer than the posterior.
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
-# Returns T1 (with its rounding errors), and Psi, lam and spread of T2 (without), see norms.h, by sums over these rows.
-# Groups for T1 and T2 have `size` rows. vv is |v|^2, and `most` the largest k(x, x).
+# Returns T1, |v|^2 (vv), and Psi, lam and spread of T2 (norms.h), by sums over these rows. `size`: rows in a group.
 rows_norms <- function(data, p, z, model, size, control) {
   n <- nrow(data$x)
   size <- pmin(n, size)
@@ -46,8 +45,7 @@ rows_norms <- function(data, p, z, model, size, control) {
     list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
 }
 
-# Combines the results of rows_norms() for two sets of rows. Psi and `spread` (norms.h) contain the number of rows n as
-# a factor, so both are scaled to the sum of the two n first.
+# Combines two results of rows_norms(). Psi and `spread` (norms.h) have the factor n, so they are scaled to all rows.
 norms_merge <- function(a, b) {
   n <- a$n + b$n
   list(T1 = a$T1 + b$T1, Psi = a$Psi * (n / a$n) + b$Psi * (n / b$n), lam = a$lam + b$lam, vv = a$vv + b$vv,
@@ -267,9 +265,8 @@ features_with_effects <- function(b, factors, x) {
 # Rows are summed in blocks of this many rows, as in the norms without groups.
 effect_block <- 200L
 
-# Returns list(all, own, lam, spread). `all` is Psi, row l of `own` is Psi_l, `lam` bounds the largest eigenvalue of
-# W^{1/2} E W^{1/2} for weights W, and `spread` is the largest of n / n_b and n_l / n_lb. If `diagonal` is given,
-# diag(diagonal) replaces E, and 1 replaces these ratios.
+# Returns list(all, own, lam, spread): Psi, a matrix with rows Psi_l, a bound on eigenvalues of W^{1/2} E W^{1/2} for
+# weights W, and the largest n / n_b or n_l / n_lb. With `diagonal`, E is diag(diagonal) and these ratios are 1.
 effect_forms <- function(b, factors, weights, diagonal = NULL) {
   g <- factors$groupings[[1L]]
   level <- numbered(b$data$x, factors$groupings)[, g$column]

@@ -126,9 +126,8 @@ narrowings <- list(
     inside
   },
 
-  # Narrows wide intervals of the sd of values f(x) by sums over all n rows: 4 n m2 flops for each value with m2
-  # inducing points. An interval is wide if half its width exceeds 1/20 of `far` (head of this file) and, where kriging
-  # is in use, 1/200 of the sd.
+  # Narrows wide intervals of the sd of values f(x) by sums over all n rows (4 n m2 flops a value for m2 points). Wide:
+  # half the width exceeds 1/20 of `far` (head of this file) and, where kriging is in use, 1/200 of the sd.
   "sd by all rows" = function(job, fun, inside) {
     if (fun$kind != "values") return(inside)
     sd <- half_and_distance(inside, job$at, "sd")
@@ -161,8 +160,7 @@ narrowings <- list(
     narrowings[["sd by all rows"]](job, fun, narrow(inside, certify_posterior(job$reference, fun)))
   },
 
-  # Computes the norms (certify-norms.R) of the reference from all pairs of rows, which bounds errors more closely, and
-  # moves its mean towards the exact one by iterations. Later steps use these norms and this mean.
+  # Computes smaller error norms (certify-norms.R) and a better mean of the reference, from all pairs of rows.
   "all pairs of rows" = function(job, fun, inside) {
     job$reference <- dtc_on_points(job$fit, job$data, job$reference$inducing, NULL, fast = FALSE, tight = TRUE)
     job$correction <- exact_mean(job$reference, job$data, share_of_distance(job$reference, job$data, job$fit, 1 / 1000),

@@ -120,8 +120,7 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
 
 # Adds the mean response with bounds to the certificate `out`. The mean response increases with the mean of f. A larger
 # variance of f increases rates and moves probabilities towards 1/2, so bounds are at ends of both intervals. For
-# ordered classes, P(y <= k) decreases with the mean of f. It is monotone in the variance of f if response$bend is NULL;
-# otherwise its derivative by the variance is at most response$bend in size.
+# ordered classes, P(y <= k) decreases with the mean of f; response$bend, if any, bounds its derivative by the variance.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
   if (likelihood$link %in% c("identity", "latent") && !is_ordered(response)) return(out) # the response is f itself

@@ -261,9 +261,8 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
        share_upper = pmin(p + room + off, (p + room) * ratio, 1))
 }
 
-# Returns list(fitted, inside) for the rows of x. `fitted` is the certificate by the fit's own inducing points. `inside`
-# has bounds: those of `fitted`, narrowed by a second certificate, with m2 training rows as inducing points. The second
-# is skipped for effort = "fast", and if the own points leave no residual prior variance.
+# Returns list(fitted, inside) at the rows of x: the certificate by the fit's own inducing points, and bounds that are
+# narrowed by another on m2 training rows (unless effort is "fast" or the own points leave no residual prior variance).
 class_certificate <- function(fit, x, effort, m2 = NULL) {
   data <- training_data(fit, "fit")
   n <- nrow(data$x)

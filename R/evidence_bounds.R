@@ -153,8 +153,7 @@ evidence_bracket <- function(post, data) {
   t_low <- (1 - growth) * max(sqrt(p$t) - sqrt(norms$slack * p$k_sum), 0)^2
   g_max <- (sqrt((1 + growth) * min(G_norm, max(rowSums(abs(p$G))))) + sqrt(norms$slack * p$k_sum))^2
 
-  # `density` is log N(y; 0, Q + s2 I): SoR's log marginal likelihood, or the ELBO plus its trace term t / (2 s2).
-  # `constant` is its part that depends on neither y nor Q.
+  # log N(y; 0, Q + s2 I) is SoR's evidence, or the ELBO plus t / (2 s2). `constant` is its part without y and Q.
   c_term <- p$rss / noise + sum(p$beta^2)
   density <- if (method_traits(post)$sor) post$evidence else post$evidence + p$t / (2 * noise)
   constant <- density + (logdet + c_term) / 2
@@ -166,10 +165,9 @@ evidence_bracket <- function(post, data) {
   c(lower = lower - sums, upper = max(upper, lower) + sums)
 }
 
-# Bounds the true log marginal likelihood log Z of a log-concave response. Also bounds the total variation distance
-# between the true posterior of f at the rows and the fit's (Laplace or variational), q = N(m, C), by Pinsker's
-# inequality. The log likelihood l_n of row n has the derivatives g_n and -W_n at m. Its quadratic expansion in
-# t = f - m has the posterior q and the marginal likelihood Z_G.
+# Bounds log Z, the true log marginal likelihood of a log-concave response, and the total variation distance between the
+# true posterior of f at the rows and the fit's, q = N(m, C). The log likelihood l_n of row n has the derivatives g_n
+# and -W_n at m. Its quadratic expansion in t = f - m has the posterior q and the marginal likelihood Z_G.
 #
 #   log r_n(t) = l_n(m + t) - l_n(m) - g_n t + W_n t^2 / 2,   log Z = log Z_G + log E_q prod r_n.
 #

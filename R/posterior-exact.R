@@ -126,8 +126,7 @@ covariance_with_rows.exact <- function(p, fun) {
 few_rows <- 50L
 
 # Returns mean leave-one-out log densities list(fit, linear, mean): of the exact posterior, a linear model in the same
-# columns, and a constant. With few rows the last two may predict better. Returns NULL for `few_rows` or more rows, for
-# fewer than 4, and if equal rows were merged.
+# columns, and a constant. With few rows the last two may predict better. Returns NULL unless 4 to 49 rows all differ.
 small_n_check <- function(p) {
   data <- p$rows
   n <- nrow(data$x)

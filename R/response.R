@@ -331,8 +331,7 @@ mean_below <- function(h, mu, tau, other, c) {
   list(lower = all$lower - X$upper, upper = all$upper - X$lower)
 }
 
-# Returns list(value, enclose): value(z) is h(z), or g(z) = -h(-z) if h is concave, and enclose(mu, tau, from) bounds
-# E value(mu + tau Z) 1{Z > from} for Z ~ N(0, 1).
+# Returns list(value, enclose): h, or g if h is concave, and bounds on E value(mu + tau Z) 1{Z > from} (see above).
 convex_back <- function(transform) {
   if (transform$kind == "log") {
     return(list(value = exp, enclose = function(mu, tau, from) {
