@@ -353,16 +353,20 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
 # Otherwise this is the formula's environment plus `caller`'s variables of the arguments `new`, or for a fit from a
 # matrix `caller` plus the fit's x, y, weights and offset.
 frame_of_update <- function(object, call, new, caller) {
-  # `asked` names old arguments whose variables cannot be columns of the data.
+  # `asked` names old arguments. Variables of some may be `columns` of the data.
+  by_row <- c("subset", "weights", "offset")
+  columns <- if (is.symbol(call$data)) names(get0(as.character(call$data), caller))
   asked <- if (is.null(object$terms)) c("x", "y", "weights", "offset") else
-    setdiff(names(call)[-1L], c("formula", "subset", "weights", "offset"))
+    setdiff(names(call)[-1L], c("formula", if (is.null(columns)) by_row))
   asked <- setdiff(intersect(asked, names(call)), new)
   own <- c(list(NULL), lapply(c("utils", "stats"), asNamespace)) # R's functions, such as data(), are no variables
   known <- function(name) {
     value <- get0(name, envir = caller, ifnotfound = sum)
     !is.function(value) || !any(vapply(own, identical, NA, environment(value)))
   }
-  lacking <- Filter(function(argument) !all(vapply(all.vars(call[[argument]]), known, NA)), asked)
+  lacking <- Filter(function(argument) {
+    !all(vapply(setdiff(all.vars(call[[argument]]), if (argument %in% by_row) columns), known, NA))
+  }, asked)
   if (!length(lacking)) return(caller)
   if (is.null(object$terms)) {
     data <- training_data(object)

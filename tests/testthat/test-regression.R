@@ -72,6 +72,20 @@ test_that("update() finds the data of fits made inside functions", {
   expect_equal(unname(log_fit$data$response), log(cars$dist[1:30]))
 })
 
+test_that("update() finds weights of the function that made the fit, beside columns of the same data", {
+  by <- function(own) {
+    of_row <- rep(1:2, 25)
+    pfdtc(dist ~ speed, cars, weights = of_row * speed / 10, kernel = own, noise = 200, hyper = "fixed")
+  }
+  fit <- by(kernel_se(5, 500))
+  again <- update(fit, kernel = kernel_se(6, 500))
+  expect_identical(weights(again), weights(fit))
+  expect_identical(predict(again), predict(by(kernel_se(6, 500))))
+  of_row <- rep(1, 50) # a variable of the caller comes first, as for lm()
+  expect_identical(weights(update(fit, kernel = kernel_se(6, 500))), cars$speed / 10)
+  expect_identical(nobs(add_rows(fit, data.frame(speed = 1, dist = NA, of_row = 1))), nobs(fit))
+})
+
 test_that("update() of a fit from a matrix made inside a function has the fit's own rows", {
   make <- function() {
     inputs <- cbind(speed = cars$speed)
