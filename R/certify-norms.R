@@ -36,7 +36,7 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
 # Returns the sizes of groups for T1 and T2 (see posterior_norms()) for which norms take no longer than the posterior.
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
-# Returns T1, |v|^2 (vv), and Psi, lam and spread of T2 (norms.h), by sums over these rows. `size`: rows in a group.
+# Returns T1 >= |v|_E, vv = |v|^2, and Psi, lam and spread of T2 (norms.h) for these rows. `size`: rows in a group.
 rows_norms <- function(data, p, z, model, size, control) {
   n <- nrow(data$x)
   size <- pmin(n, size)
@@ -246,7 +246,7 @@ intersect_brackets <- function(a, b) {
 # Returns the bounds `b` (certify-laplace.R) with the class for fits with groups, and with the model of the smooth part.
 bounds_with_effects <- function(b) structure(replace(b, "smooth", list(smooth_model(b$model))), class = "with_effects")
 
-# The result's `norms` has that of effect_forms(), `inner` (relative rounding error of the factors) and `weight`.
+# `norms` has the elements of effect_forms(), the relative rounding error of the factors (`inner`) and `weight`.
 weighted_posterior.with_effects <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
   factors <- effect_posterior(b$z, data, b$model, b$jitter, b$fit$control)
@@ -365,7 +365,7 @@ mode_with_effects <- function(b, factors, sites) {
 
 # ---- the preconditioner ---------------------------------------------------------------------------------------------
 
-# Returns TRUE if the groups have so many levels that inducing points cannot represent them.
+# Returns TRUE if the groups have so many effects (over 1,000) that inducing points cannot represent them.
 has_many_levels <- function(model, x) has_own_levels(model$kernel) && count_effects(model$kernel, x) > 1000
 
 # Returns a preconditioner for groups with many levels: a function of r that returns (Q + K_g + s2 I)^{-1} r. K_g is the

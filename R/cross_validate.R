@@ -229,8 +229,8 @@ groups_by <- function(fit, by, n) {
   match(value, unique(value))
 }
 
-# Returns a number for each row, equal for rows with equal inputs, if the rows are a table of counts of classes. Returns
-# NULL otherwise. In a table, weights are whole numbers. Leaving out a row leaves out a whole class at its inputs.
+# Returns a number for each row, equal for rows with equal inputs, for a table of counts of classes (whole weights),
+# else NULL. Leaving out a row of a table alone would leave out a whole class at its inputs.
 rows_of_table <- function(fit, data) {
   response <- response_of(fit)
   w <- weights_given(data)

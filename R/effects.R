@@ -220,8 +220,8 @@ model_of_effects <- function(model, factors) {
 # The following functions learn with groups, by the Vecchia likelihood of the smooth part with all effects integrated
 # out (src/integrated.h). Without integration, neighbours would differ by the effects of their levels.
 
-# Returns the numbers of at most `most` rows to learn from. The levels are limited to a random sample. Some rows of each
-# are taken first, then others at random: all rows of fewer levels would not show the variance between levels.
+# Returns the numbers of at most `most` rows to learn from, of a random sample of the levels. First come up to
+# effect_learning$rows rows of each level, then others: fewer levels would not show the variance between levels.
 rows_of_levels <- function(x, columns, most,
                            most_levels = effect_learning[[if (nrow(x) <= exact_learning_rows) "few" else "levels"]]) {
   rows <- seq_len(nrow(x))

@@ -149,7 +149,7 @@ normal_exceedance <- function(mean, sd, t) {
 }
 
 # Bounds P(y > t) as normal_exceedance() does for f, where y is f plus noise that may have heavy tails (`law` is
-# list(noise, spread)). The probability is averaged over the noise variance, with errors below 1e-7 for spreads up to 9.
+# that of noise_law()). The probability is averaged over the noise variance, with errors below 1e-7 up to spread 9.
 # Bounds are widened by 1e-6, unless mean and sd are known.
 noisy_exceedance <- function(mean, sd, t, law) {
   at <- function(step) {

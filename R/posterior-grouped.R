@@ -1,5 +1,5 @@
 # Computes posteriors with groups: inducing points, with or without nearest neighbours, approximate the smooth part (the
-# kernel without groups), and all effects of the groups are exact (effects.R).
+# kernel without groups), and effects of groups are exact (effects.R defines groupings, A+, P+ and dense features).
 
 # Predicts at the rows of x. The result's `unexplained` is the residual prior variance plus the variance of new levels.
 predict_grouped <- function(p, x, keep = FALSE) {

@@ -25,8 +25,8 @@ static double or_else(double x, double otherwise)
     return isnan(x) ? otherwise : x;
 }
 
-/* Bounds on var_exact - var_SoR (certify.h): root = sqrt(E(x, x)), ratio = lam / s2, eta or eta_true >= |h_x|_E. The
- * kappas allow for rounding of E-norms; other errors are of h_x'e_x, e_x'B^{-1}e_x and |e_x| in the norm of B^{-1}. */
+/* Bounds on var_exact - var_SoR (certify.h), from root = sqrt(E(x, x)), ratio = lam / s2, eta or eta_true >= |h_x|_E.
+ * Rounding errors are at most kappa, kappa_x in E-norms, and *_error in h_x'e_x, e_x'B^{-1}e_x and its square root. */
 struct left {
     double low, high;
 };

@@ -20,7 +20,7 @@ static double *kept_rows(const struct divergence *d, int b)
                             : NULL;
 }
 
-/* Returns R of a block, which is kept or computed now; work: panel_size() and q n */
+/* Returns R of a block: the kept one, else R computed into `work`, which has panel_size() + q n doubles. */
 static const double *find_rows(const struct divergence *d, const struct block *b,
                                double *work)
 {
@@ -83,7 +83,7 @@ static void pairs_block(const void *self, const struct visit *v)
         mult_ABt(M, here->n, M, 1.0, AE, v->A, 1.0, v->sums + 1);
 }
 
-/* Adds the part of a block to the sum C(X). */
+/* Adds the pairs of a block with all blocks to the constant C(X) of divergence.h. */
 static void constant_block(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;

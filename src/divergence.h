@@ -1,7 +1,7 @@
 #pragma once
 
 /*
- * s2^2 d_pF^2 of pf.h as a sum of terms that are small if the divergence is small, so that nothing cancels:
+ * s2^2 d_pF^2 in the symbols of pf.h, as a sum of terms that are small if the divergence is small (nothing cancels):
  *
  *   (I)          = sum_{n, m} (k^(x_n, x_m) + r_n r_m) E_nm,   r = mu^ - y,  E = K - A'A
  *   (II) + (III) = sum_j s_j |D^{-1} A (w_j - A't_j)|^2 + p tr(D^{-1} (A E A' - G J G) D^{-1})

@@ -127,6 +127,6 @@ void gradient_finish(const struct pulling *self, double k_sum, double *sums)
     if (!kernel_is_constant(z->model->kernel))
         kernel_pull_diagonal(z->model->kernel, points_of(z), 1.0, a->kzz_bar, 1, sums,
                              dtheta);
-    else if (dtheta != NULL) /* if not constant, pulling_add() has added this part */
+    else if (dtheta != NULL) /* if k(x, x) varies, pulling_add() has added this part */
         dtheta[z->model->kernel->term->at] += *a->k_bar * k_sum;
 }

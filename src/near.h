@@ -2,7 +2,7 @@
 
 /*
  * Conditions f at a row x on its s nearest neighbours S, under the residual prior covariance given the inducing
- * points, E(x, z) = k(x, z) - a_x'a_z.  (Each row is scaled by the root of its weight.)
+ * points, E(x, z) = k(x, z) - a_x'a_z with a_x = L^{-1} k(Z, x).  (Each row is scaled by the root of its weight.)
  *
  *     N = E_SS + s2 I,   e = E(S, x),   u = N^{-1} e
  *     r = a - A_S u,     mean = u'y_S,  left = E(x, x) - e'u
@@ -34,6 +34,6 @@ enum status near_condition(const struct near *p, double *work, double *u, double
                            double *mean, double *left);
 
 /* Computes out [N] = F v, or F'v if `transpose`.  Row i of F v is (v_i - u_i'v_S) / sqrt(d_i), where S are the
- * neighbours of row i.  u: s x N; rows: numbers of the neighbours from 0, s x N, -1 behind the last */
+ * neighbours of row i and d_i = left + s2.  u: s x N; rows: numbers of neighbours from 0, s x N, -1 behind the last */
 void near_decorrelate(int s, int N, const double *u, const double *d, const int *rows,
                       const double *v, int transpose, double *out);

@@ -221,7 +221,7 @@ struct crossing_rows {
     const double *a; /* L^{-1} k(Z, x) */
 };
 
-/* The sums are A e (M x n_new) and |e|^2 [n_new]. */
+/* Adds the part of a block to A e (M x n_new) and |e|^2 [n_new], with e = E(X, x) for each new row x. */
 static void crossing_add(const void *self, const struct visit *v)
 {
     const struct crossing_rows *c = self;

@@ -35,7 +35,7 @@ struct predicting {
 };
 struct sink predicting_sink(const struct predicting *self);
 
-/* A sink for rss = |y - A'beta|^2.  Unless v is NULL, it gets (y - A'beta) / s2 by row. */
+/* A sink for rss = |y - A'beta|^2.  v, unless it is NULL, gets (y - A'beta) / s2 by row. */
 struct residuals {
     int M;
     const double *beta;
