@@ -277,7 +277,7 @@ sums_of <- function(p) {
 }
 
 # Returns the posterior, like native_posterior(), from sums over the rows. The posterior `start` has the coefficients b
-# and the residual sum of squares sums$rss. With s, the change of the coefficients, and G = A A', the new one is
+# and the residual sum of squares sums$rss. If b changes by s, the residual sum of squares becomes, with G = A A',
 #   |y - A'(b + s)|^2 = |y - A'b|^2 - 2 s'(A y - G b) + s'G s.
 # Few digits cancel, because s is small and the first term dominates.
 posterior_of_sums <- function(z, sums, model, start, control = NULL) {

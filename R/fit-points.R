@@ -104,8 +104,8 @@ second_start <- function(data, now, s, state, begin) {
   }, pfdtc_error_numerical = function(e) NULL)
 }
 
-# Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()); `reference`
-# is for aux_reference(). After every `schedule` iterations, the current points give a new auxiliary distribution.
+# Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()). `reference`
+# gives the auxiliary distribution aux_reference(). aux_refresh() renews its distribution every `schedule` iterations.
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
   schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf
@@ -307,7 +307,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
 
 # Estimates the gain in log density of each held-out row if neighbours correct f. Let g and -W be the derivatives of the
 # log likelihood by f. Where f lacks structure, g has equal signs at neighbours. With h = sum(g) / (sum(W) + mean(W)),
-# sums over neighbours, f + c h gains c g h - c^2 W h^2 / 2. The c and number of neighbours of largest mean gain count.
+# where sums are over neighbours, f + c h gains c g h - c^2 W h^2 / 2. c and the number of neighbours maximise the mean.
 gain_from_residuals <- function(trial, held, around, f, kernel, run) {
   slopes <- function(rows) {
     sites <- trial$sites_of(rows)

@@ -231,7 +231,7 @@ prior_most <- function(model, ...) {
 #   objective   the objective of the inducing points: "pf", "vfe", "none" (points do not move) or NULL (no points)
 #   joint       TRUE if hyperparameters can be learned together with the points
 #   chooses     TRUE if the function chooses the kind of its posterior
-#   dtc         TRUE for a DTC posterior, which the theorem and the pF divergence need
+#   dtc         TRUE for a DTC posterior, which the paper's error bound and the pF divergence need
 #   reference   TRUE if the fit can be a reference for certificates
 #   sor, fitc   TRUE for SoR (subset of regressors) and for FITC
 #   some        TRUE for the exact posterior of a subsample

@@ -4,8 +4,8 @@
 #   list(leaves = <factors; their own variances have no meaning>, terms = list(list(variance, leaves), ...)),
 #
 # where terms refer to factors by number, and two terms may share a factor. compile_kernel() returns the form that the
-# engine reads, and set_values() replaces the numbers in this form. Each term has first the parameters of factors that
-# no earlier term has, as in factor_parameters, then its variance. kernel_places() in src/kernel.c has the same order.
+# engine reads, and set_values() replaces the numbers in this form. The numbers are, for each term, the parameters of
+# its factors that no earlier term has (factor_parameters), then its variance, as in kernel_places() (src/kernel.c).
 
 # Lists the parameters of a factor by its profile, the name of its covariance function. Only terms have variances.
 factor_parameters <- list(
@@ -79,7 +79,7 @@ compile_kernel <- function(kernel) {
   if (!is.null(kernel$engine)) return(kernel)
   parts <- if (is.null(kernel$leaves)) as_sum(kernel) else kernel
   leaves <- parts$leaves
-  met <- of_term <- of_leaf <- n <- integer() # for each kind; n: how many
+  met <- of_term <- of_leaf <- n <- integer() # n has the number of parameters of each kind
   kind <- character()
   held <- of_mean <- logical()
   values <- numeric()
@@ -274,9 +274,9 @@ additive_inputs <- function(leaf) {
   unname(split(seq_along(leaf$inputs), factor(groups, unique(groups))))
 }
 
-# Returns the kernel with each additive factor replaced by its terms, list(leaves, terms, M, weights), with the matrix M
-# of the comment on the additive kernel. `table` has the parameters of the kernel. `weights` has a row for each additive
-# factor: positions of its share and pairs in the parameters (0 if absent), and its number of inputs.
+# Returns the kernel with each additive factor replaced by its terms, list(leaves, terms, M, weights). The matrix M
+# gives logs of engine parameters (see above). `table` has the kernel's parameters. `weights` has for each additive
+# factor a row: positions of its share and pairs in the parameters (0 if absent), and its number of inputs.
 expand_additive <- function(parts, table) {
   place <- function(leaf, what) match(TRUE, table$leaf == leaf & table$what == what, nomatch = 0L)
   n <- nrow(table)

@@ -287,8 +287,8 @@ count_effects <- function(kernel, x) {
   sum(vapply(group_leaves(kernel), function(leaf) table_rows(leaf) * length(unique(x[, leaf$inputs[1L]])), 0))
 }
 
-# Returns list(term, of, effects, level, design, intercept, root) for each term that is a group without other factors.
-# `level` and `design` are columns of x; root root' is the covariance of the effects of a level.
+# Returns list(term, name, of, effects, level, design, intercept, root) for each term that is a group without other
+# factors. `level` and `design` are columns of x; root root' is the covariance of the effects (`effects`) of a level.
 group_roots <- function(kernel) {
   kernel <- as_sum(kernel)
   lapply(which(plain_groups(kernel)), function(t) {
@@ -336,7 +336,7 @@ with_own_terms <- function(kernel) {
   tie <- expand_additive(parts, compiled$table)
   values <- engine_kernel(compiled)$values
   met <- integer()
-  used <- 0L # number of values read: for each term those of new factors, then the variance
+  used <- 0L # number of `values` used so far: for each term those of new factors, then its variance
   terms <- lapply(tie$terms, function(own) {
     for (l in setdiff(own, met)) {
       leaf <- tie$leaves[[l]]

@@ -21,7 +21,7 @@ check_kernel <- function(kernel, argument = "kernel") {
   abort_input(argument, describe(kernel), "a kernel, such as kernel_se() or kernel_matern()")
 }
 
-# Sets `inputs` and `columns` of a sum of kernels, from the columns that its factors read.
+# Sets `inputs` of a sum of kernels to the columns of x that its factors read, and `columns` to the names of x.
 with_columns <- function(kernel, x) {
   inputs <- sort(unique(unlist(lapply(kernel$leaves, `[[`, "inputs"))))
   kernel["inputs"] <- list(if (length(inputs)) inputs else 1L)
@@ -219,7 +219,7 @@ check_same_columns <- function(z, x, argument, other = "`x`") {
 # "beside" for other terms of the kernel.
 
 # Returns list(column, period, name) for each possible period of an input that is a time, a ts, years in steps of months
-# or quarters, or one in which y repeats exactly. The data must span two periods, with more than two values in each.
+# or quarters, or along which y repeats exactly. The data must span two periods, with more than two values in each.
 time_periods <- function(x, variables, y = NULL) {
   out <- list()
   for (v in variables) {

@@ -3,8 +3,8 @@
 # for the best model, and optionally its values for groups of rows.
 
 # Returns list(table, tried, best). `table` has the candidates, best first: kernel (a label), score, se (standard error
-# of the difference to the best, from `scores`), parameters, chosen. `tried` has the models with their scores, `best` is
-# the best of them.
+# of the difference to the best, from `scores`), parameters, chosen. `tried` has the models with their scores, `best`
+# the model with the smallest score.
 choose <- function(candidates, judge) {
   tried <- list()
   for (name in names(candidates)) {
@@ -120,7 +120,7 @@ has_little_noise <- function(problem, theta) {
 
 # Compares two estimates of theta: by the Vecchia likelihood, and by the exact likelihood of some rows, in which short
 # variation of f may look like noise. The log density of rows given neighbours among all rows decides. Returns
-# list(theta, exact = c(rows, gain, se)), where `gain` is that of the exact likelihood per row.
+# list(theta, exact = c(rows, gain, se)): the better theta, and the gain by the exact likelihood in nats per row.
 choose_exactly <- function(now, run) {
   thetas <- list(now$theta, learn_exactly(now$problem, run)$theta)
   scores <- lapply(thetas, conditional_scores, problem = now$problem, size = learning_sizes$exact)
@@ -130,7 +130,7 @@ choose_exactly <- function(now, run) {
 }
 
 # Returns the model and settings, list(now, s, gain). If an R factor has a lengthscale for each level, tries one for all
-# levels, and takes it if the leave-one-out log density gains. `gain`, per row, is NULL if this was not tried.
+# levels, chosen if the leave-one-out log density increases. `gain` is this increase per row, NULL if it was not tried.
 choose_shared <- function(now, s) {
   groups <- s$kernel$groups
   pool <- now$problem$pool
@@ -158,7 +158,7 @@ choose_shared <- function(now, s) {
   if (isTRUE(gain > 0)) list(now = moved_to(now, end), s = tied, gain = gain) else list(now = now, s = s, gain = gain)
 }
 
-# Returns list(kernel, noise) of the smoothest kernel within two standard errors of the best score; NULL for the best.
+# Returns list(kernel, noise) of the smoothest kernel within two standard errors of the best; NULL if the best is smoothest.
 smoother_kernel <- function(tried, best) {
   for (profile in intersect(rev(by_roughness), names(tried))) {
     if (profile == best || !best %in% by_roughness) return(NULL)

@@ -184,11 +184,11 @@ differences <- function(gradient, par, step = 0.002) {
 # The following functions average the posterior over uncertain hyperparameters. The average is a mixture of posteriors
 # at some hyperparameters.
 
-# Returns list(hyper, weights, apart, gain). With V = R R' the covariance of the p learned logs theta, the 2 p points
-# theta^ +- sqrt(p) R_j have mean theta^ and covariance V. The weight of a point is proportional to the posterior
-# density of theta there, over its normal approximation exp(-|R^{-1}(theta - theta^)|^2 / 2). `hyper` has list(kernel,
-# noise) for each point. `gain` has the log weights before normalisation, or NULL if the likelihood is not exact;
-# `apart` has them without the log marginal likelihood, for callers that compute a better one.
+# Returns list(hyper, weights, apart, gain). With V = R R' the covariance of the p learned logs theta (estimate theta^),
+# the 2 p points theta^ +- sqrt(p) R_j have mean theta^ and covariance V. The weight of a point is proportional to the
+# posterior density of theta there divided by the normal approximation exp(-|R^{-1}(theta - theta^)|^2 / 2). `hyper` has
+# list(kernel, noise) for each point, `gain` the log weights before normalisation (NULL if the likelihood is not exact),
+# `apart` these log weights less the log marginal likelihood, for callers that compute this likelihood better.
 hyper_points <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)
@@ -233,8 +233,8 @@ posterior_at.mixture <- function(p, fun, joint = FALSE) {
   mixture_of_parts(each, p$weights, if (joint) seq_len(fun$n))
 }
 
-# Combines the parts of a mixture, list(mean, var, noise), with weights w; `index` asks for covariances of these
-# functionals.
+# Combines the parts of a mixture, list(mean, var, noise, cov), with weights w. `index` has the numbers of the
+# functionals whose covariance is `cov` (NULL: none).
 mixture_of_parts <- function(each, w, index = NULL) {
   sum_of <- function(what) Reduce(`+`, Map(function(one, w) w * what(one), each, w))
   mean <- sum_of(function(one) one$mean)
@@ -246,7 +246,7 @@ mixture_of_parts <- function(each, w, index = NULL) {
 # Returns list(fun, to, names, pairs) for the coefficients of a linear mean, or NULL without one. Warped inputs have no
 # coefficients unless they are logs.
 # The functionals `fun` are the linear mean at the centre of the inputs, its slopes per spread of an input, and the sums
-# of all `pairs` of these. The matrix `to` converts the former to the intercept and slopes in units of the inputs.
+# of all `pairs` of them. The matrix `to` converts that mean and slopes to intercept and slopes in units of the inputs.
 mean_functionals <- function(fit) {
   kernel <- as_sum(model_of(fit)$kernel)
   term <- Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)

@@ -167,7 +167,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   }
   effects <- seq_len(size - sum(sums$sizes[last - 1:0]))
   K[cbind(effects, effects)] <- K[cbind(effects, effects)] + 1
-  # With C, the pairs times the roots over the noise, solved with Cholesky factors of the first term, K becomes K - C'C.
+  # With L L' the first term's block of T and B its block with later terms, the complement is K - C'C, C = L^{-1} B.
   pairs <- sums$pairs
   entries <- Map(function(t, root) {
     scaled <- t$sums %*% kronecker(root, first) / noise

@@ -34,8 +34,8 @@ price_of_rotation <- function(kernel) {
 
 # ---- warped inputs ---------------------------------------------------------------------------------------------------
 
-# Moves the inputs of the kernel of `now` halfway, then fully, to their normal scores. Returns the model of these with
-# the largest log marginal likelihood, or NULL if `now` has a larger one. Each model is tried alone and, as its element
+# Moves the inputs of the kernel of `now` halfway, then fully, to their normal scores. Returns the one of these models
+# with the largest log marginal likelihood, or NULL if that of `now` is larger. Each is tried alone and, as its element
 # `line`, with a linear mean. Normal scores do not depend on responses, so moved inputs need no penalty.
 choose_inputs <- function(rows, s, now, search) {
   inputs <- inputs_to_warp(rows, s)
@@ -63,8 +63,8 @@ kernel_beside_line <- function(kernel, rows, s) {
   set_values(kernel, value)
 }
 
-# Returns the columns that may be warped: those with three values or more. Returns none unless each row has one class,
-# for kernels with given values, beyond `warp_rows` rows, with groups, and where three columns are a place on a sphere.
+# Returns the columns that may be warped: those with three values or more. Returns none if a row has several classes, if
+# kernel values are given, beyond `warp_rows` rows, with groups, and if three columns are a place on a sphere.
 inputs_to_warp <- function(rows, s) {
   x <- rows$x
   leaves <- as_sum(s$kernel)$leaves

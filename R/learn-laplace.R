@@ -3,7 +3,7 @@
 # on few rows, then the best of them with kernels of several terms on more rows.
 
 # Returns list(model, center, theta, learned, kernels, trace, ...). With many classes, learns from the rows of the
-# largest ones; constant means of the other classes keep their start values. All classes share one kernel.
+# largest classes. Constant means of the other classes keep their start values. All classes share one kernel.
 learn_laplace_stage <- function(data, s, state) {
   start <- laplace_start(data, s)
   center <- start$center

@@ -82,13 +82,13 @@ kernel_to_learn <- function(pool, s, profile) {
 }
 
 # Adds prior(), neighbours(theta, rows, near) and vecchia(theta, rows, neighbours, slopes) to a problem. vecchia()
-# returns the log density of `rows` given these neighbours, plus the log prior; if `slopes` is 2, a quarter of the rows
-# estimates the information. With a `basis` of the log noise, vecchia() returns the log likelihood and its derivatives
-# by the coefficients of the basis. input(n) has the rows in the engine's form, kept for the next call.
+# returns the log density of `rows` given these neighbours, plus the log prior. If `slopes` is 2, a quarter of the rows
+# estimates the Fisher information. With a `basis` of the log noise, vecchia() returns the log likelihood and its
+# derivatives by the coefficients of the basis. input(n) has the rows in the engine's form, kept for the next call.
 with_likelihood <- function(problem, precision) {
   pool <- problem$pool
   run <- problem$run
-  # Priors are independent and normal. With `little_noise`, that of the noise is exponential below its middle minus 1.
+  # Priors are independent and normal. With `little_noise`, the prior of log noise is exponential below its centre - 1.
   problem$prior <- function(theta) {
     away <- theta - problem$middle
     value <- -sum(precision * away^2) / 2
@@ -345,8 +345,8 @@ some_of_pool <- function(pool, count) {
 # Returns units for the hyperparameters, computed from the cleaned response:
 #
 #   variance  of the response about its mean
-#   signal    the unit of the kernel's variance: the weighted mean square of y. If it is far smaller than the mean
-#             square with weights cut at their median, the latter counts: a few rows have huge weights then.
+#   signal    the unit of the kernel's variance: the weighted mean square of y, or the mean square with weights cut at
+#             their median if that is far larger, because a few rows have huge weights then
 #   floor     the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
 #             (Sheppard). Steps wider than the root mean square are no rounding, nor are those of is_regular(). For a
 #             transformed response the median step counts: the smallest is almost 0 where T is flat. The floor is at

@@ -19,8 +19,8 @@ checked_response <- function(choice, from) {
 
 # Returns the reason to refuse a model, or NULL. With more than response_rule$held_out rows, its log density of held-out
 # rows must be at least that of each rival: the first candidate and, for a noise trend, the same transform with constant
-# noise. Its squared errors must not exceed those of `first`, or from$least, by more than the factor
-# response_rule$error. The row that speaks most against the model is omitted, because one outlier can dominate the sum.
+# noise. Its squared errors must not exceed those of `first`, or from$least (of a model for other inputs), by more than
+# the factor response_rule$error. The row with the largest increase is omitted, because one outlier can dominate.
 reason_to_refuse <- function(model, first, from, rivals = list(first)) {
   errors <- squared_errors(model, from)
   if (!is.null(from$simulator)) return(reason_to_refuse_simulator(model, errors, from))

@@ -160,7 +160,7 @@ response_candidates <- function(open, from) {
 
 # Returns list(rows, theta, until, size, n, order), from which candidates are learned. With many rows, `rows` are the
 # rows of the Vecchia likelihood and their neighbours, because in a thinned sample variation of f between rows looks
-# like noise. `n` is the number of all rows, `order` the order of `rows` among them.
+# like noise. `n` is the number of all rows, `order` the order of `rows` among them, `until` when time is over.
 rows_around <- function(data, problem, theta, size) {
   pool <- problem$pool
   taken <- seq_len(pool$n)
@@ -229,7 +229,7 @@ response_model <- function(from, transform) {
   model_of_response(list(transform = transform, problem = problem, theta = run$theta), run$value)
 }
 
-# Returns the model with a noise trend, or NULL if it cannot be learned. learn_noise() explains `least`.
+# Returns the model with a noise trend, or NULL if it cannot be learned. Below the value `least` learning may end early.
 with_uneven_noise <- function(model, trend, from, least = -Inf) {
   learned <- learn_noise(model$problem, model$theta, trend, from$size, least)
   if (is.null(learned)) return(NULL)

@@ -313,8 +313,8 @@ short_run <- function(problem, theta, least) {
 # ---- two explanations of the data -----------------------------------------------------------------------------------
 
 # Returns list(rival), the best of the other `ends` that explains by noise what ends[[1]] explains by f, or vice versa;
-# NULL if there is none. The larger of their noise variances is at least twice the smaller, and exceeds it by a tenth of
-# the response's variance. Element `behind` has the nats, over all rows, by which the rival is below ends[[1]].
+# NULL if there is none. The larger of the two noise variances is over twice the smaller, and exceeds the smaller by a
+# tenth of the response's variance. `behind` has the nats, over all rows, by which the rival is below ends[[1]].
 find_rival <- function(problem, ends) {
   last <- problem$last
   other <- Filter(function(end) {

@@ -10,9 +10,9 @@ are_learned <- function(kernel, s) {
   if (length(fixed)) free & !parameter_names(kernel, s$columns) %in% fixed else free
 }
 
-# Returns the parameters of kernel and noise, without those in `fixed`, for the optimiser: list(start, natural, at,
-# too_far, free, kernel). at(par) is list(kernel, noise) in the engine's form, natural(par) in that for users, and
-# too_far(par) a reason not to evaluate par, or NULL. Variances are in units of the cleaned response.
+# Returns the parameters of kernel and noise, without those in `fixed`, for the optimiser: list(start (their logs),
+# natural, at, too_far, free (their numbers), kernel). at(par) is list(kernel, noise) in the engine's form, natural(par)
+# in that for users, and too_far(par) a reason not to evaluate par, or NULL. Variances are of the cleaned response.
 hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   compiled <- compile_kernel(kernel)
   names <- parameter_names(compiled, columns)
@@ -47,7 +47,7 @@ check_fixed <- function(fix, names) {
 # Returns kernel_parameters() with columns unit, start (in units of `unit`), middle and sd of the normal prior of the
 # log (in this unit), low and high (limits of the search), ard (TRUE for a lengthscale of inputs) and keep (TRUE if the
 # prior does not weaken with more rows). The unit of a lengthscale is the spread of its input, that of a period the
-# input's range, and that of a variance `power` over the mean of k(x, x), which `over` has.
+# input's range, and that of a variance `power` divided by the mean of k(x, x) at variance 1.
 parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
                             spreads = spreads_of(x)) {
   if (is.null(kernel$leaves)) kernel <- as_sum(kernel)
@@ -98,8 +98,8 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
   if (is.null(kernel$season)) table else season_priors(table, kernel, x)
 }
 
-# Returns the mean over the rows of k(x, x), for the product of these factors with variance 1. Units replace unknown
-# parameters.
+# Returns the mean over the rows of k(x, x), for the product of these factors (`leaves`) with variance 1. An unknown
+# parameter has the value of its unit.
 prior_of_term <- function(leaves, x) {
   leaves <- lapply(leaves, function(l) {
     if (identical(l$profile, "polynomial") && is.null(l$offset)) l$offset <- mean_square(l, x)
@@ -113,8 +113,8 @@ prior_of_term <- function(leaves, x) {
   if (varies(term)) mean(kernel_diagonal(term, x)) else 1
 }
 
-# Returns the row of parameter_units() for the sd of effect `at` + 1 of a group over the sd of the first effect. The
-# unit is the root mean square of the first effect's input over that of the other input.
+# Returns the row of parameter_units() for the ratio of the sds of a group's effect `at` + 1 and its first effect. The
+# unit is the ratio of root mean squares of the first effect's input and of the other effect's input.
 unit_of_scale <- function(leaf, at, x) {
   size <- sqrt(c(rep(1, leaf$intercept), colMeans(x[, leaf$inputs[-1L], drop = FALSE]^2)))
   list(unit = if (all(size[c(1L, at + 1L)] > 0)) size[1L] / size[at + 1L] else 1, sd = 1.5, low = 1e-4, high = 1e4)

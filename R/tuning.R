@@ -165,8 +165,8 @@ little_response <- c(look = 0.02, noise = 1e-3, left = 0.05, error = 0.6, kink =
 # The penalty for a transform is that for this many parameters, and so is that for smooth noise (bench/response.R).
 transform_parameters <- 2L
 
-# If the fit chose the transform, mean responses are computed from responses cut at the outermost training response, or
-# at this number of sds from the mean if that is further out (bench/point-predictions.R).
+# If the fit chose the transform, mean responses are computed from responses cut at the outermost training response or,
+# if that is further out, where T(y) is this number of sds inside its mean (bench/point-predictions.R).
 sure_sds <- 1
 
 # If the fit chose a transform and heavy tails, the variance of a new response is multiplied by the mean over held-out
@@ -302,7 +302,7 @@ exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain =
 more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
 
 # With more than more_points["rows"] rows, few_points inducing points are used unless they lose more than `gain` nats of
-# log density per held-out row, because they predict twice as fast (bench/cliff.R, bench/satellite.R).
+# log density per held-out row (other elements: trial_rows). They predict twice as fast (bench/cliff.R, satellite.R).
 few_trial <- c(posterior = 20000, held = 2000, among = 20000, gain = 0.02)
 
 # A message suggests neighbours if sds of an exact posterior take more operations than this: 100 s of a thread
