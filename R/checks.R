@@ -227,7 +227,7 @@ abort_input <- function(argument, got, want = NULL, hint = NULL, message = NULL,
   stop(classed(c("pfdtc_error_input", "error"), message, argument = argument, got = got))
 }
 
-# Raises an error about a computation that failed. `...` are fields of the condition, and `class` is one more class.
+# Raises an error about a computation that failed. `...` are fields of the condition, `class` is an additional class.
 abort_numerical <- function(message, ..., class = NULL) {
   stop(classed(c(class, "pfdtc_error_numerical", "error"), message, ...))
 }
@@ -354,7 +354,7 @@ list_quoted <- function(x, quote = "`", most = 5L, last = "and") {
   paste(paste(shown[-length(shown)], collapse = ", "), last, shown[length(shown)])
 }
 
-# Returns the hint "Did you mean ...?" for a wrong name, with the most similar one of `known`. If none is similar, the
+# Returns the hint "Did you mean ...?" with the name in `known` that is most similar to `name`. If none is similar, the
 # hint lists the known names, or is NULL if `value` is TRUE (the error about a value lists them already).
 did_you_mean <- function(name, known, value = FALSE) {
   if (!length(known) || is.na(name)) return(NULL)

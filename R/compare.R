@@ -146,7 +146,7 @@ certified_errors <- function(fits, newdata, effort) {
 
 # ---- information criteria ------------------------------------------------------------------------------------------
 
-# Returns a method of AIC(). For one fit the method returns alone(object, k), for several fits a table.
+# Returns a method of AIC(). For one fit that method returns alone(object, k), for several fits a data frame.
 aic_method <- function(alone) {
   function(object, ..., k = 2) {
     if (missing(...)) return(alone(object, k))
@@ -177,7 +177,7 @@ fit_labels <- function(call) {
   make.unique(vapply(as.list(call)[-1L], label, ""))
 }
 
-# Returns vectors of the log likelihoods of the fits, their df, nobs and bounds. A number that does not exist is NA.
+# Returns list(value, df, nobs, lower, upper) of vectors: logLik() of each fit and its attributes, NA if it lacks one.
 likelihoods_of <- function(fits) {
   lls <- lapply(fits, stats::logLik)
   part <- function(what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
@@ -321,15 +321,15 @@ drop1.gp_fit <- function(object, scope, ...) {
 #' @export
 add1.gp_fit <- function(object, scope, ...) named_likelihood(without_zero_df(NextMethod()), object)
 
-# Adds a line to the heading of the table if its AIC differs from AIC(fit). The table uses the log marginal likelihood,
-# because the restricted likelihood of a fit without a smooth part is not comparable with that of other fits.
+# Adds a line to the table's heading if its AIC differs from AIC(fit). The table uses log marginal likelihoods: the
+# restricted likelihood, which AIC() uses without a smooth part, is not comparable with those of other fits.
 named_likelihood <- function(table, fit) {
   if (!has_own_likelihood(fit)) return(table)
   why <- "AIC of the log marginal likelihood, as for models with a smooth part. AIC() has the restricted likelihood."
   structure(table, heading = c(attr(table, "heading"), paste0("\n", why)))
 }
 
-# Returns a table with Df NA if it is 0 or less. Fits made for the table show no messages but progress.
+# Returns the table with NA for each Df of 0 or less. Fits made for the table send only messages on progress and time.
 without_zero_df <- function(table) {
   quiet <- withCallingHandlers(table, pfdtc_message = function(m) {
     if (!inherits(m, c("pfdtc_message_progress", "pfdtc_message_slow"))) invokeRestart("muffleMessage")

@@ -38,7 +38,7 @@ cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit"
   fold <- make_folds(fit, data, folds, by)
   used <- which(weights_given(data) > 0)
   response <- response_of(fit)
-  # The CRPS of single trials is omitted, because it equals the Brier score.
+  # The CRPS is omitted for classes: for two classes it equals the Brier score, for unordered ones it does not exist.
   shown <- c("n", "rmse", "nlpd", if (!has_classes(response) && !has_labels(response)) "crps",
              if (response$reads %in% c("classes", "labels", "ordered")) c("brier", "accuracy"), "cover50", "cover95")
   columns <- c("y", if (response$conjugate) c("mean", "sd") else c("size", "mean", "density", "below", "upto"))
@@ -78,7 +78,7 @@ over_folds <- function(fold, used, control, answer, scores, columns) {
 #' @export
 print.pfdtc_cv <- function(x, digits = 3, ...) {
   all <- attr(x, "overall")
-  if (is.null(all)) return(NextMethod())  # for a subset of the result
+  if (is.null(all)) return(NextMethod()) # x is a subset of a result
   cat(sprintf("Cross-validation of %s(): %d rows, %d folds%s\n", attr(x, "method"), all$n, nrow(x),
               if (attr(x, "by")) " of whole groups" else ""))
   cat(if (attr(x, "hyper") == "refit") "The model is estimated again in each fold" else
@@ -101,7 +101,7 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   invisible(x)
 }
 
-# Returns arguments of fit_as_asked() for the same model and other rows. `hyper` is that of cross_validate().
+# Returns the arguments of fit_as_asked() for the fit's model and other rows. `hyper`: see cross_validate().
 settings_again <- function(fit, hyper) {
   held <- hyper == "held"
   refuse_if(is.null(fit$asked) && !held, "fit", "was made by an earlier version, which kept no record of its arguments",

@@ -78,7 +78,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
 }
 
 # Returns the data frame of probabilities and regions. `at` has mean and sd of f at the rows, with bounds if certified.
-# `noise` is list(noise, spread) of a new response; both are 0 for f.
+# `noise` is the result of noise_law() for a new response; its elements are 0 for f.
 exceedance_frame <- function(response, at, threshold, noise, of, prob) {
   bounds <- if (of == "f" || response$conjugate) {
     t <- threshold_of_f(response, threshold)
@@ -139,7 +139,7 @@ f_of_mean <- function(given, threshold) {
 # Bounds P(f > t) = Phi((mean - t) / sd) for a normal f, where mean, sd and t are known to lie in intervals list(lower,
 # upper). The bounds include rounding.
 normal_exceedance <- function(mean, sd, t) {
-  # largest() returns the largest gap / sd for an sd in the interval. If gap is 0 and the sd may be 0, this is infinite.
+  # largest() returns the largest gap / sd for an sd in the interval, or Inf if the gap is 0 and the sd may be 0.
   largest <- function(gap) {
     z <- ifelse(gap == 0 & sd$lower == 0, Inf, gap / ifelse(gap >= 0, sd$lower, sd$upper))
     z * (1 + sign(z) * 16 * .Machine$double.eps)
@@ -165,7 +165,7 @@ noisy_exceedance <- function(mean, sd, t, law) {
 }
 
 # Bounds P(y > threshold) for a new response of one trial, which increases with the mean of f. P(y <= threshold | f)
-# decreases in f between 1 and 0. So its averages under the smallest and the largest sd differ by at most the largest
+# decreases in f from 1 to 0. So its averages over f with the smallest and the largest sd differ by at most the largest
 # difference of two normal distribution functions,
 #
 #   max_t |Phi(t / low) - Phi(t / high)|  at  (t / low)^2 = 2 log(r) / (1 - 1 / r^2),  r = high / low.

@@ -31,7 +31,7 @@ struct norms {
     /* Largest k(x, x) of the rows and the inducing points.  Rounding errors at x are bounded with the larger of
      * this number and k(x, x). */
     double most;
-    double spread;     /* N divided by the number of rows in the smallest group of Psi (norms.h) */
+    double spread;     /* N divided by the rows of the smallest group of Psi */
     double slack;      /* allowance for E-norms, relative to k: see above */
     double growth;     /* rounding errors of sums over rows, relative to their size */
     double c;          /* >= y'B^{-1}y */
