@@ -283,6 +283,7 @@ back_bounds <- function(transform, lower, upper) {
   most <- .Machine$double.xmax
   low <- pmin(untransformed(transform, lower), most) # an overflow to Inf is no lower bound
   least <- if (transform$kind == "log") .Machine$double.xmin else -most # an underflow to 0 is no upper bound
+  if (transform$kind == "log") low <- replace(low, which(low < least), 0) # such numbers may be rounded up by far
   high <- pmax(untransformed(transform, upper), least)
   list(lower = low - rounding_back(transform, low), upper = high + rounding_back(transform, high))
 }

@@ -139,6 +139,8 @@ test_that("medians that underflow to 0 are below their upper bound", {
   bounds <- back_bounds(logged(), c(-900, -800), c(-880, -799))
   expect_identical(bounds$lower, c(0, 0))
   expect_true(all(bounds$upper > 0))
+  expect_gt(log(exp(-744.6)), -744.5) # the least double, which is no lower bound
+  expect_identical(back_bounds(logged(), c(-744.6, NA, -700), c(-744, NA, -699))$lower[1:2], c(0, NA))
 })
 
 test_that("bounds of the mean are infinite where they overflow", {
