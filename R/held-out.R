@@ -268,7 +268,8 @@ summarise_scores <- function(response, each) {
     if (labels || has_classes(response)) return(NA_real_)
     mean(each$upto >= (1 - level) / 2 & each$below < (1 + level) / 2)
   }
-  data.frame(n = nrow(each), rmse = if (labels || all(is.na(p))) NA_real_ else sqrt(mean((each$y - p)^2, na.rm = TRUE)),
+  data.frame(n = nrow(each),
+             rmse = if (labels || all(is.na(each$y - p))) NA_real_ else sqrt(mean((each$y - p)^2, na.rm = TRUE)),
              nlpd = -mean(each$density), crps = mean(each$crps),
              brier = if (several || trials) brier else NA_real_,
              accuracy = if (several || trials) mean(right) else NA_real_, cover50 = inside(0.5), cover95 = inside(0.95))

@@ -196,7 +196,8 @@ because_points <- function(facts, asked, look) {
     sprintf("Inducing points are used, because %s was given.", argument_for_points(asked))
   } else if (facts$n > most) {
     better <- is.null(asked$likelihood) && facts$n <= exact_trial[["rows"]]
-    sprintf("Inducing points are used, because there are %s rows. %s", show_count(facts$n), if (!is.null(look$dense)) {
+    n <- paste0(show_count(facts$n), if (isTRUE(facts$n < facts$rows)) " distinct")
+    sprintf("Inducing points are used, because there are %s rows. %s", n, if (!is.null(look$dense)) {
       sprintf(paste("Between %s and %s rows the posterior is exact only if the gain is above %.2g and above one",
                     "standard error. Here the exact posterior %s."),
               show_count(most), show_count(exact_trial[["rows"]]), exact_trial[["gain"]], describe_dense(look$dense))

@@ -16,6 +16,12 @@ chosen <- function(plan) {
        look = if (is.null(plan$next_look)) "" else plan$next_look)
 }
 
+test_that("the reason for inducing points counts distinct rows if some rows are merged", {
+  reason <- function(rows) decide(facts(26908, rows = rows), arguments(), list(rho = 1))$because[["posterior"]]
+  expect_match(reason(30000), "there are 26,908 distinct rows")
+  expect_match(reason(26908), "there are 26,908 rows")
+})
+
 test_that("the plan is that of the table", {
   won <- c(gain = 0.02, se = 0.01, rows = 500)
   lost <- c(gain = 0.01, se = 0.02, rows = 500)
