@@ -1,6 +1,6 @@
 # Chooses among models. A candidate is a function(tried) that returns a learned model, or NULL if the model is not worth
-# trying after the models in `tried`. A judge is a function(model) that returns list(score, scores): a number, smallest
-# for the best model, and optionally its values for groups of rows.
+# trying after the models in `tried`. A judge is a function(model) that returns list(score, scores): the score, smallest
+# for the best model, and optionally scores of groups of rows.
 
 # Returns list(table, tried, best). `table` has the candidates, best first: kernel (a label), score, se (standard error
 # of the difference to the best, from `scores`), parameters, chosen. `tried` has the models with their scores, `best`
@@ -22,8 +22,8 @@ choose <- function(candidates, judge) {
 
 best_of <- function(tried) names(tried)[which.min(vapply(tried, `[[`, 0, "score"))]
 
-# Appends the table of a later choice, with scores in nats over n rows, to `table`, with scores in nats per row. The
-# first candidate of the later choice is the model chosen in `table`, perhaps with another label.
+# Appends the table of a `later` choice to `table`, whose scores are in nats per row; those of the later choice are sums
+# over n rows. The first candidate of the later choice is the model chosen in `table`, perhaps with another label.
 join_choices <- function(table, later, n) {
   if (is.null(table)) return(NULL)
   table$kernel[table$chosen] <- later$tried[[1L]]$label
@@ -47,9 +47,9 @@ by_roughness <- c("matern12", "matern32", "matern52", "se")
 # The sum of two kernels over the same inputs can have a long and a short lengthscale.
 two_scales <- "matern32+matern32"
 
-# Returns the candidates for the default kernel. `theta` are parameters learned with Matern 3/2. Scores have one minimum
-# in smoothness. So with many rows, Matern 5/2 is tried only if Matern 1/2 is not better than Matern 3/2, and SE only if
-# Matern 5/2 is better.
+# Returns the candidates for the default kernel. `theta` are parameters learned with Matern 3/2. As a function of
+# smoothness, scores have one minimum. So with many rows, Matern 5/2 is tried only if Matern 1/2 is not better than
+# Matern 3/2, and SE only if Matern 5/2 is better. tell(label) reports progress.
 candidates <- function(pool, s, theta, tell = function(what) NULL) {
   few <- pool$few
   shared <- NULL # neighbours that kernels share
@@ -85,9 +85,9 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
     })
 }
 
-# Scores a model by the mean of -log p(row | its neighbours), plus two nats per parameter over the number of rows (at
-# most parameter_rows). With groups, such densities would depend on an estimate of the level's effect, so the exact log
-# marginal likelihood of some rows is used instead.
+# Scores a model by the mean over rows i of -log p(y_i | neighbours), plus 2 / (number of rows, at most parameter_rows)
+# nats for each parameter. With groups, such densities would depend on an estimate of the level's effect, so the exact
+# log marginal likelihood of some rows is used instead.
 judge_by_rows <- function(model) {
   pool <- model$problem$pool
   if (!is.null(pool$levels)) return(list(score = (2 * model$parameters - value_of_some(model)) / pool$n))
@@ -120,7 +120,7 @@ has_little_noise <- function(problem, theta) {
 
 # Compares two estimates of theta: by the Vecchia likelihood, and by the exact likelihood of some rows, in which short
 # variation of f may look like noise. The log density of rows given neighbours among all rows decides. Returns
-# list(theta, exact = c(rows, gain, se)): the better theta, and the gain by the exact likelihood in nats per row.
+# list(theta, exact = c(rows, gain, se)), where `gain` is the lead of the second estimate in nats per row.
 choose_exactly <- function(now, run) {
   thetas <- list(now$theta, learn_exactly(now$problem, run)$theta)
   scores <- lapply(thetas, conditional_scores, problem = now$problem, size = learning_sizes$exact)
@@ -130,7 +130,7 @@ choose_exactly <- function(now, run) {
 }
 
 # Returns the model and settings, list(now, s, gain). If an R factor has a lengthscale for each level, tries one for all
-# levels, chosen if the leave-one-out log density increases. `gain` is this increase per row, NULL if it was not tried.
+# levels, and keeps it if the leave-one-out log density increases. `gain` is the increase per row; NULL if not tried.
 choose_shared <- function(now, s) {
   groups <- s$kernel$groups
   pool <- now$problem$pool
@@ -158,7 +158,7 @@ choose_shared <- function(now, s) {
   if (isTRUE(gain > 0)) list(now = moved_to(now, end), s = tied, gain = gain) else list(now = now, s = s, gain = gain)
 }
 
-# Returns list(kernel, noise) of the smoothest kernel within two standard errors of the best; NULL if the best is smoothest.
+# Returns list(kernel, noise) of the smoothest kernel within two standard errors of the best score; NULL if it is best.
 smoother_kernel <- function(tried, best) {
   for (profile in intersect(rev(by_roughness), names(tried))) {
     if (profile == best || !best %in% by_roughness) return(NULL)
@@ -172,9 +172,9 @@ smoother_kernel <- function(tried, best) {
 
 # Returns `now`, or the model with a linear mean, alone or beside the kernel. The largest
 #   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters
-# wins: with few rows priors are strong, and a parameter has no further penalty. `run` is the end of the search by the
-# Vecchia likelihood, and `line` the result of search_beside_line(), if that was called before. With many rows only the
-# linear mean alone is tried, because a search for mean and kernel takes as long as one for the kernel. Up to
+# wins: with few rows priors are strong, and a parameter has no further penalty. `run` is the result of a search by the
+# Vecchia likelihood, and `line` that of search_beside_line(), if it was called before. With many rows only the linear
+# mean alone is tried, because a search for mean and kernel takes as long as one for the kernel. Up to
 # `line_as_kernel` rows the linear mean alone counts as many parameters as the kernel: few functions are linear.
 choose_line <- function(now, s, run, line = NULL) {
   pool <- now$problem$pool
@@ -304,7 +304,7 @@ season_profiles <- function(open, rest) {
 # Scores a model: the price of its kernel minus log (marginal likelihood times prior).
 judge_by_price <- function(model) list(score = profile_price(model$problem$profile) - model$value)
 
-# Returns how many nats of log marginal likelihood a kernel must gain over a single term of all inputs.
+# Returns the number of nats of log marginal likelihood that a kernel must gain over a single term of all inputs.
 profile_price <- function(profile) {
   if (!is_season(profile)) {
     return(switch(sub(":.*", "", profile), additive = additive_nats, pairwise = additive_nats + pair_nats, 0))
@@ -313,8 +313,8 @@ profile_price <- function(profile) {
   season_rule[["nats"]] + season_rule[["more"]] * further
 }
 
-# Returns `now` with the best model of a choice, whose first candidate was `now`. The other candidates are added
-# to now$kernels. If one of them is best, its gain (on `rows` rows; NULL: all) becomes an attribute of that table.
+# Returns the model `now`, or a better one of a `choice` among `now` and others over n rows. Adds the others to the
+# table now$kernels, with the gain of the best (in nats, on `rows` rows; NULL: all) as an attribute.
 take_choice <- function(now, choice, n, rows = NULL) {
   first <- choice$tried[[1L]]
   best <- choice$best
@@ -325,7 +325,7 @@ take_choice <- function(now, choice, n, rows = NULL) {
   moved_to(now, best)
 }
 
-# Adds the gain of a chosen kernel of several terms, as an attribute, to the table of kernels tried.
+# Adds the gain of a chosen kernel of several terms, in nats, as an attribute to the table `kernels` of kernels tried.
 with_gain <- function(kernels, profile, nats, parameters = NULL, rows = NULL) {
   structure(kernels, gained = list(what = sub("[0-9,]*:.*", "", profile), nats = nats, parameters = parameters,
                                    rows = rows))

@@ -102,8 +102,8 @@ learned_density <- function(fit) {
   density_of_minus(problem, free, exact)
 }
 
-# Returns the density that learn_evidence() maximises, for the rows that decided on the kernel. With few rows,
-# learn_stage() multiplies the variances at the maximum by a factor; natural() multiplies by this factor, too.
+# Returns the density that learn_evidence() maximises, for the rows by which the kernel was chosen. With few rows,
+# learn_stage() multiplies the variances at the maximum by a factor, and natural() multiplies by the same factor.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
   gained <- attr(fit$kernels, "gained")
@@ -184,11 +184,11 @@ differences <- function(gradient, par, step = 0.002) {
 # The following functions average the posterior over uncertain hyperparameters. The average is a mixture of posteriors
 # at some hyperparameters.
 
-# Returns list(hyper, weights, apart, gain). With V = R R' the covariance of the p learned logs theta (estimate theta^),
-# the 2 p points theta^ +- sqrt(p) R_j have mean theta^ and covariance V. The weight of a point is proportional to the
-# posterior density of theta there divided by the normal approximation exp(-|R^{-1}(theta - theta^)|^2 / 2). `hyper` has
-# list(kernel, noise) for each point, `gain` the log weights before normalisation (NULL if the likelihood is not exact),
-# `apart` these log weights less the log marginal likelihood, for callers that compute this likelihood better.
+# Returns list(hyper, weights, apart, gain). theta are the p learned log hyperparameters, theta^ their estimate, and
+# V = R R' their covariance. The 2 p points theta^ +- sqrt(p) R_j have mean theta^ and covariance V. The weight of each
+# is proportional to its posterior density / exp(-|R^{-1}(theta - theta^)|^2 / 2), the normal approximation. `hyper` has
+# list(kernel, noise) for each point. `gain` has the logs of these ratios, or is NULL if the likelihood is not exact.
+# `apart` has them without the log marginal likelihood, for callers that compute a better one.
 hyper_points <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)
@@ -205,7 +205,7 @@ hyper_points <- function(fit) {
        apart = far + apply(points, 2L, learned$prior), gain = if (learned$exact) gain)
 }
 
-# Calls of() for the fit with the hyperparameters of each list(kernel, noise) in `hyper`, and returns the results.
+# Makes the fit with each of the hyperparameters list(kernel, noise) in `hyper`. Returns the results of of(fit).
 mixture_parts <- function(fit, hyper, of) {
   p <- posterior_of(fit)
   training_data(fit)
@@ -233,8 +233,8 @@ posterior_at.mixture <- function(p, fun, joint = FALSE) {
   mixture_of_parts(each, p$weights, if (joint) seq_len(fun$n))
 }
 
-# Combines the parts of a mixture, list(mean, var, noise, cov), with weights w. `index` has the numbers of the
-# functionals whose covariance is `cov` (NULL: none).
+# Combines the parts of a mixture, each list(mean, var, noise, cov), with weights w. Returns covariances of the
+# functionals numbered `index`, if given.
 mixture_of_parts <- function(each, w, index = NULL) {
   sum_of <- function(what) Reduce(`+`, Map(function(one, w) w * what(one), each, w))
   mean <- sum_of(function(one) one$mean)
@@ -246,7 +246,7 @@ mixture_of_parts <- function(each, w, index = NULL) {
 # Returns list(fun, to, names, pairs) for the coefficients of a linear mean, or NULL without one. Warped inputs have no
 # coefficients unless they are logs.
 # The functionals `fun` are the linear mean at the centre of the inputs, its slopes per spread of an input, and the sums
-# of all `pairs` of them. The matrix `to` converts that mean and slopes to intercept and slopes in units of the inputs.
+# of all `pairs` of these. The matrix `to` converts that mean and the slopes to coefficients in units of the inputs.
 mean_functionals <- function(fit) {
   kernel <- as_sum(model_of(fit)$kernel)
   term <- Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)

@@ -58,7 +58,7 @@ learn_groups <- function(data, s, state) {
 # Returns the sums over rows that REML needs. "Terms" are the groups, the one with most effects first, then the basis of
 # the mean, then y; the last two count as groups with one level. The elements are
 #   blocks   for each level of the first term (p effects) a row: the p^2 sums of products of its design columns
-#   crossed  crossed[[j]][[k]] has sums of products of the designs of later terms j and k; levels vary faster
+#   crossed  crossed[[j]][[k]] has sums of products of the designs of later terms j and k; levels vary fastest
 #   pairs    list(of_term, order, start, column), an entry for each effect of a later term at a level of the first. In
 #            the order `order`, level l of the first term has the entries from start[l] on. `column` numbers the effects
 #   order, sizes, log_w, n  the order of the groups, the numbers of effects of the terms, sum of log weights, rows
@@ -145,8 +145,8 @@ sums_of_pairs <- function(one, two, w) {
 }
 
 # Returns list(reml, ml, square): restricted and ordinary log likelihood (-Inf if the factorisation fails), and the
-# quadratic form in y. If noise and variances are multiplied by c, log likelihoods change by (square (1 - 1 / c) - n log
-# c) / 2, with n - p for n in REML.
+# quadratic form in y. If noise and variances are multiplied by c, the log likelihood of n rows changes by
+# (square (1 - 1 / c) - n log c) / 2. For REML with p columns of the mean, n - p replaces n.
 restricted_likelihood <- function(sums, roots, noise, shift) {
   last <- length(sums$sizes)
   lam <- c(lapply(roots[sums$order], `[[`, "root"), list(diag(1, sums$sizes[last - 1L])), list(diag(1)))
@@ -188,7 +188,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
        square = R[size]^2 + shift$ss / noise)
 }
 
-# Returns (root' x I) m, a Kronecker product: root' times the effects of each level. In rows of m levels vary faster.
+# Returns (root' x I) m (Kronecker product): root' times each level's effects. In rows of m levels vary fastest.
 with_root <- function(m, root) {
   p <- nrow(root)
   if (p < 2L) return(m * if (p) c(root) else 1)
@@ -199,7 +199,7 @@ with_root <- function(m, root) {
   }))
 }
 
-# Returns L^{-1} v for each row v of C, where the same row of the first argument has the elements of L.
+# Returns L^{-1} v for each row v of C. The same row of the argument L has the elements of this Cholesky factor.
 level_solve <- function(L, C) {
   p <- ncol(C)
   for (a in seq_len(p)) {

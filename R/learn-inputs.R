@@ -1,5 +1,5 @@
-# For classes, chooses inputs that the kernel reads in place of x (kernel-compile.R): rotated ones, uncorrelated within
-# classes, or warped ones, between x and its normal scores. For logs of skewed inputs see learn-response-check.R.
+# For classes, chooses inputs that the kernel reads in place of x (kernel-compile.R): rotated inputs, uncorrelated
+# within classes, or warped inputs, between x and its normal scores. Logs of inputs are in learn-response-check.R.
 
 # Returns TRUE if the response of each row is one class.
 one_class_a_row <- function(rows, s) {
@@ -26,7 +26,7 @@ rotation_by_classes <- function(rows, s) {
   list(inputs = inputs, by = backsolve(R, diag(diag(R))) * outer(1 / unit, unit))
 }
 
-# Returns how many nats a kernel must gain if its inputs are rotated, else 0.
+# Returns the number of nats that a kernel must gain if its inputs are rotated, and 0 if they are not.
 price_of_rotation <- function(kernel) {
   d <- length(rotation_of(kernel)$inputs)
   if (d) max(rotation_nats[["least"]], rotation_nats[["pair"]] * d * (d - 1) / 2) else 0
@@ -34,9 +34,9 @@ price_of_rotation <- function(kernel) {
 
 # ---- warped inputs ---------------------------------------------------------------------------------------------------
 
-# Moves the inputs of the kernel of `now` halfway, then fully, to their normal scores. Returns the one of these models
-# with the largest log marginal likelihood, or NULL if that of `now` is larger. Each is tried alone and, as its element
-# `line`, with a linear mean. Normal scores do not depend on responses, so moved inputs need no penalty.
+# Moves the inputs of the kernel of `now` halfway, then fully, to their normal scores. Returns the model of moved inputs
+# with the largest log marginal likelihood, or NULL if that of `now` is larger. Each model is tried alone and, as its
+# element `line`, with a linear mean. Normal scores do not depend on responses, so moved inputs need no penalty.
 choose_inputs <- function(rows, s, now, search) {
   inputs <- inputs_to_warp(rows, s)
   likeliest <- function(one) min(one$value, one$line$value)
@@ -92,8 +92,8 @@ warp_to_scores <- function(x, inputs, share) {
        share = share)
 }
 
-# Returns the kernel of inputs moved by a rotation or a warp, with lengthscales that are the same multiples of the
-# inputs' spreads.
+# Returns the kernel with its inputs moved by the rotation or warp `move`. Lengthscales relative to the spreads of the
+# inputs do not change.
 with_moved_inputs <- function(kernel, move, x) {
   if (is.null(move)) return(kernel)
   turned <- !is.null(move$by)

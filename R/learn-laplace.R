@@ -113,8 +113,8 @@ apart_if_likelier <- function(model, search) {
 
 lowest <- function(found) found[[which.min(vapply(found, `[[`, 0, "value"))]]
 
-# Chooses among smooth kernels by a sample of the rows, unless the user gave a kernel. The first kernel is searched from
-# short and from typical lengthscales, the others from where these searches ended.
+# Chooses among smooth kernels by a sample of the rows, unless the user gave a kernel. Searches for the first kernel
+# start at short and at typical lengthscales, those for the others at the optima found for the first.
 choose_smooth <- function(rows, s, start, given, search) {
   few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
   open <- is_open(s$kernel)
@@ -151,7 +151,7 @@ starts_of_scales <- function(model, scales) {
   })
 }
 
-# Returns the ends of searches, lowest first, without those whose log parameters are within 0.1 of a lower end's.
+# Returns the results of searches, lowest first, without those whose log parameters are within 0.1 of a lower result's.
 distinct_ends <- function(found) {
   found <- found[order(vapply(found, `[[`, 0, "value"))]
   at <- lapply(found, function(one) log(kernel_values(one$kernel)))
@@ -159,9 +159,9 @@ distinct_ends <- function(found) {
   found[!vapply(seq_along(found), repeated, NA)]
 }
 
-# Returns TRUE if many inputs may have the same unit, as in spectra, so that one lengthscale in this unit is worth a
-# trial: inputs that hardly vary then have little effect. Columns of 0 and 1 share no unit with numbers
-# (bench/classes-unit.R). If all inputs have the same spread, one lengthscale was tried already.
+# Returns TRUE if many inputs may have the same unit, as in spectra. Then one lengthscale in this unit is tried: inputs
+# that hardly vary have little effect. Columns of 0 and 1 share no unit with numbers (bench/classes-unit.R). Returns
+# FALSE if all inputs have the same spread, because one lengthscale was tried already.
 may_share_unit <- function(x) {
   coded <- apply(x, 2L, function(v) all(v %in% 0:1))
   ncol(x) >= laplace_sizes$inputs && all(coded == coded[1L]) && diff(range(log(spreads_of(x)))) > laplace_sizes$alike
@@ -174,7 +174,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   now <- smooth[[1L]]
   if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
   few <- nrow(rows$x) <= laplace_sizes$few_rows
-  with_line <- function(now) { # needed by classes that differ in small differences of correlated inputs
+  with_line <- function(now) { # classes may differ in small differences between correlated inputs
     line <- now$line %||% search(now, TRUE, kernel_beside_line(now$kernel, rows, s))
     c(list(line), if (isTRUE(line$value < now$value)) apart_if_likelier(line, search))
   }
@@ -182,7 +182,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   found <- c(smooth, line)
   moved <- choose_inputs(rows, s, c(now, line = line[1L]), search)
   if (!is.null(moved)) found <- c(found, list(moved), apart_if_likelier(moved, search), with_line(moved))
-  # If two classes have warped inputs, rotated ones are not tried: likelier ones predict worse (bench/warped-inputs.R).
+  # If two classes have warped inputs, rotated inputs are not tried: if likelier, they predict worse (warped-inputs.R).
   rotation <- if (s$additive && (is.null(moved) || has_labels(response_of(s)))) rotation_by_classes(rows, s)
   if (!is.null(rotation)) {
     turned <- search(now, TRUE, with_moved_inputs(now$kernel, rotation, rows$x))
@@ -219,7 +219,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   }
   scores <- vapply(found, function(model) model$value + price(model), 0)
   least <- Inf
-  for (i in if (averaged) order(scores)) if (scores[i] <= least) { # skips the penalty if it cannot matter
+  for (i in if (averaged) order(scores)) if (scores[i] <= least) { # a penalty can only increase a score
     scores[i] <- scores[i] + occam_penalty(rows, s, found[[i]], start)
     least <- min(least, scores[i])
   }
@@ -230,8 +230,8 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   replace(best, "kernels", list(kernels))
 }
 
-# Returns the penalty for parameters: log sqrt(curvature / prior curvature), summed over directions in which the
-# ratio exceeds 1. The maximum minus the penalty is Laplace's approximation of the log of the integral over parameters.
+# Returns the penalty for parameters: log sqrt(curvature / prior curvature), summed over directions in which the ratio
+# exceeds 1. The maximal log density minus the penalty is Laplace's approximation of its log integral over parameters.
 occam_penalty <- function(rows, s, found, start) {
   if (!is.finite(found$value)) return(Inf)
   problem <- laplace_problem(rows, greedy_points(rows, s, found$kernel), s, found, start, found$tied)
@@ -247,13 +247,13 @@ occam_penalty <- function(rows, s, found, start) {
     if (is.null(slope)) NaN * par else slope
   }, 0.01)
   if (!all(is.finite(H))) return(Inf)
-  R <- chol(curvature(function(par) -problem$prior(par)$slope, 1)) # the curvature is constant
+  R <- chol(curvature(function(par) -problem$prior(par)$slope, 1)) # the prior's curvature is constant
   told <- backsolve(R, t(backsolve(R, H, transpose = TRUE)), transpose = TRUE)
   sum(log(pmax(eigen(told, TRUE, TRUE)$values, 1))) / 2
 }
 
 # Minimises laplace_problem() from `now` in rounds, each with new inducing points. Returns `now` with new parameters and
-# their `value` (Inf if none was computed). If the search cannot start, adds the reason to state$left_out.
+# the minimum `value` (Inf if none was computed). If the search cannot start, adds the reason to state$left_out.
 search_laplace <- function(rows, s, now, origin, state, tied) {
   if (is.na(now$value)) now$value <- Inf
   if (!is.null(state$stopped)) return(now)

@@ -3,9 +3,9 @@
 #
 #   list(start, lower, upper, natural(theta), evaluate(theta) -> list(value, gradient, information), prior(theta))
 #
-# theta are the logs of the hyperparameters, natural() is list(kernel, noise), and at() the same in the engine's form. A
-# learning_problem() has vecchia(), the Vecchia likelihood with its Fisher information, from which climb() makes
-# evaluate(). exact_density() has the exact likelihood as evaluate(), without information.
+# theta are the logs of the hyperparameters, natural() returns list(kernel, noise), and at() the same in the engine's
+# form. A learning_problem() has vecchia(), the Vecchia likelihood with its Fisher information, from which climb() makes
+# evaluate(). The evaluate() of exact_density() computes the exact likelihood, without information.
 
 # Returns the problem for a kernel with its bounds and priors. Without priors an irrelevant input would have an infinite
 # lengthscale, and few rows no noise. Priors weaken with more rows (prior_share()). With lengthscales l in units of the
@@ -44,7 +44,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   of_noise <- if (season) season_noise else c(middle = 0.1, sd = 2)
   middle <- unit + c(table$middle, log(of_noise[["middle"]]))
   precision <- fade * if (s$priors) 1 / c(table$sd, of_noise[["sd"]])^2 else numeric(last)
-  # `engine` is the engine's form of kernel and noise.
+  # The element `engine` has kernel and noise in the engine's form.
   at <- function(theta, kernel = compiled) {
     value <- exp(unname(theta))
     kernel$engine$values <- value[-last]
@@ -60,9 +60,9 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   with_likelihood(problem, precision)
 }
 
-# Returns list(asked, compiled, table, free, by_number, label) for a profile: the kernel with the user's values, a table
-# of its parameters with their units (for responses of mean square 1), and whether each is learned. pool$made keeps this
-# list for other problems.
+# Returns list(asked, compiled, table, free, by_number, label) for a profile. `compiled` is the kernel with the user's
+# values, `table` is parameter_units() for responses of mean square 1, `free` marks the learned parameters, and
+# `by_number` is by_numbers_of_levels(). pool$made keeps this list for other problems.
 kernel_to_learn <- function(pool, s, profile) {
   made <- if (!is.null(profile)) pool$made[[profile]]
   asked <- s[c("kernel", "names", "free")]
@@ -82,9 +82,9 @@ kernel_to_learn <- function(pool, s, profile) {
 }
 
 # Adds prior(), neighbours(theta, rows, near) and vecchia(theta, rows, neighbours, slopes) to a problem. vecchia()
-# returns the log density of `rows` given these neighbours, plus the log prior. If `slopes` is 2, a quarter of the rows
-# estimates the Fisher information. With a `basis` of the log noise, vecchia() returns the log likelihood and its
-# derivatives by the coefficients of the basis. input(n) has the rows in the engine's form, kept for the next call.
+# returns the log density of `rows` given these neighbours, plus the log prior; if `slopes` is 2, a quarter of the rows
+# estimates the information. With a `basis` of the log noise, vecchia() returns the log likelihood and its derivatives
+# by the coefficients of the basis. input(n) returns rows and control in the engine's form for sums over n rows.
 with_likelihood <- function(problem, precision) {
   pool <- problem$pool
   run <- problem$run
@@ -99,7 +99,7 @@ with_likelihood <- function(problem, precision) {
     }
     list(value = value, gradient = -precision * away, information = precision)
   }
-  # Add the log prior, and -(rows/2) log(2 pi s2) - ss/(2 s2) for `rows` merged rows with the sum of squares ss.
+  # Add the log prior, and -(r/2) log(2 pi s2) - ss/(2 s2) for r rows merged into others, with the sum of squares ss.
   problem$posterior <- function(result, noise, share, theta) {
     shift <- pool$shift
     prior <- problem$prior(theta)
@@ -170,8 +170,8 @@ exact_density <- function(problem, rows = NULL) {
 
 # ---- kernels by the names of their profiles -------------------------------------------------------------------------
 
-# Returns the kernel with this profile. "a+b" is a sum of kernels over the same inputs, "additive:a" and "pairwise:a"
-# are kernel_additive() of a, and a season needs its `periods`.
+# Returns the kernel with this profile. "a+b" is a sum of kernels over the same inputs. "additive:a" and "pairwise:a"
+# are kernel_additive() of a. A seasonal kernel (kernel-place.R) needs its `periods`.
 kernel_of <- function(profile, periods = NULL) {
   one <- plain_kernels[[profile]]
   if (!is.null(one)) return(one)
@@ -345,12 +345,12 @@ some_of_pool <- function(pool, count) {
 # Returns units for the hyperparameters, computed from the cleaned response:
 #
 #   variance  of the response about its mean
-#   signal    the unit of the kernel's variance: the weighted mean square of y, or the mean square with weights cut at
-#             their median if that is far larger, because a few rows have huge weights then
+#   signal    the unit of the kernel's variance: the weighted mean square of y. If a few rows have huge weights, it may
+#             be far smaller than the mean square with weights limited to their median, which then replaces it.
 #   floor     the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
-#             (Sheppard). Steps wider than the root mean square are no rounding, nor are those of is_regular(). For a
-#             transformed response the median step counts: the smallest is almost 0 where T is flat. The floor is at
-#             least a millionth of the variance and, without a centre, large enough to factorise kernel matrices.
+#             (Sheppard). delta is at most the sd of y, 0 if is_regular(). With a transform T, delta is multiplied by
+#             the median slope of T, because the smallest is almost 0 where T is flat. The floor is at least 1e-6 of
+#             the variance, and 1e-11 of the mean square of y, so that kernel matrices have a Cholesky factor.
 #   weight    the mean weight
 response_units <- function(data) {
   y <- data$y
@@ -389,8 +389,8 @@ is_regular <- function(data, y) {
     max(abs(stats::lm.fit(basis, y[rows] / max(abs(y)))$residuals)) <= 1e-9 * diff(range(y)) / max(abs(y))
 }
 
-# Returns kernel and noise with start values for unknown parameters: lengthscales sqrt(d) times the spread of the input,
-# a typical distance of two rows; as variance the mean square of y; as noise a tenth of it.
+# Returns kernel and noise with start values for unknown parameters: lengthscales sqrt(d) times the spread of the input
+# (a typical distance of two rows), the mean square of y as variance, and a tenth of it as noise.
 start_values <- function(kernel, noise, data) {
   power <- response_power(data)
   list(kernel = name_lengthscales(with_typical_values(kernel, data$x, power = power), data$x),

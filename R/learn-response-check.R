@@ -19,8 +19,8 @@ checked_response <- function(choice, from) {
 
 # Returns the reason to refuse a model, or NULL. With more than response_rule$held_out rows, its log density of held-out
 # rows must be at least that of each rival: the first candidate and, for a noise trend, the same transform with constant
-# noise. Its squared errors must not exceed those of `first`, or from$least (of a model for other inputs), by more than
-# the factor response_rule$error. The row with the largest increase is omitted, because one outlier can dominate.
+# noise. The sum of its squared errors must not exceed that of `first` (or of from$least, if given) by more than the
+# factor response_rule$error. The row with the largest increase is omitted, because one outlier can dominate the sum.
 reason_to_refuse <- function(model, first, from, rivals = list(first)) {
   errors <- squared_errors(model, from)
   if (!is.null(from$simulator)) return(reason_to_refuse_simulator(model, errors, from))
@@ -52,8 +52,8 @@ reason_to_refuse_simulator <- function(model, errors, from) {
   }
 }
 
-# Returns the squared errors of the predicted mean responses at held-out rows. With `over_variance`, which requires a
-# transform, they are divided by the predicted variances of new responses.
+# Returns the squared errors of the predicted mean responses at held-out rows. With `over_variance` = TRUE, which
+# requires a transform, the squared errors are divided by the predicted variances of new responses.
 squared_errors <- function(model, from, over_variance = FALSE) {
   held <- if (is.null(model$held)) held_out_response(model, from) else model$held
   transform <- model$transform
@@ -69,8 +69,8 @@ squared_errors <- function(model, from, over_variance = FALSE) {
 }
 
 # Returns the model. If it has heavy tails and a transform chosen by the fit, sets transform$wider: the mean of squared
-# error over variance at held-out rows, between 1 and most_wider. The variance of a response that is transformed back
-# depends on the far tail of the transformed one, and may be too small.
+# error / variance at held-out rows, between 1 and most_wider. The predicted variance in units of y depends on the far
+# tail of the transformed response, and may be too small.
 with_wider_moments <- function(model, from) {
   if (!isTRUE(model$transform$found) || is.null(model$tail)) return(model)
   share <- squared_errors(model, from, over_variance = TRUE)[model$held$single]
@@ -97,9 +97,9 @@ response_scores <- function(model, from) {
 }
 
 # Returns a data frame of some inputs: the mean y of their responses, its transformed value z, mean `f` and variance
-# `var` of f, and the variances `noise` of z and `size` of a single response. `single` is TRUE for inputs with one
-# response. f is given the nearest rows among all others, or among rows `earlier` in the random order. With groups and
-# few rows, f is given all other rows, because nearest rows may be of other levels.
+# `var` of f, and noise variances, `noise` of z and `size` of a single response. `single` is TRUE for inputs with one
+# response. f is conditioned on the nearest other rows or, if `earlier` is TRUE, on the nearest rows before it in the
+# random order. With groups and few rows it is conditioned on all other rows: nearest rows may be of other levels.
 held_out_response <- function(model, from, earlier = FALSE) {
   problem <- model$problem
   pool <- problem$pool
@@ -158,9 +158,9 @@ with_log_inputs <- function(data, asked, open, state, find, first) {
   logs
 }
 
-# Returns a warp (kernel-compile.R) of positive, skewed inputs to their logs, or NULL if there are none, and for many
-# rows, groups or times. The warp is linear between warp_knots knots, which divide log(x) evenly from a quarter of the
-# smallest value to four times the largest.
+# Returns a warp (kernel-compile.R) of positive, skewed inputs to their logs. Returns NULL without such inputs, with
+# groups or times, or for many rows. The warp is linear between warp_knots knots, which divide log(x) evenly from a
+# quarter of the smallest value to four times the largest.
 warp_to_logs <- function(data) {
   x <- data$x
   if (nrow(x) > log_inputs[["rows"]] || length(data$groups) ||
@@ -254,7 +254,7 @@ with_short_lengthscale <- function(tried, from) {
 
 # Returns list(transforms, trends, tails, plain): transforms (NULL: none), trends of the noise (NULL: constant), TRUE if
 # the noise may have heavy tails. If the transform is "auto", `plain` names an argument that excludes transforms and
-# noise trends (NULL: none). Numbers in units of y exclude them, and so do arguments of the paper's method.
+# noise trends, or is NULL. Arguments with numbers in units of y exclude both, and so do those of the paper's method.
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
   smooth <- smooth_columns(data$x, placed_variables(data$frame))

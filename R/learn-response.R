@@ -7,7 +7,7 @@
 #   score = penalty for parameters - merit; the smallest score is best.
 
 # Returns the data with the chosen model of the response, or after an interrupt with that of the first candidate. Sets
-# state$open to TRUE if the user left the search to the fit.
+# state$open to TRUE if no argument excludes a choice of the transform.
 response_stage <- function(data, asked, state) {
   if (!is.null(asked$noise_trend) || !is.null(asked$noise_tail)) {
     like <- list(transform = asked_transform(asked$transform, data, asked), trend = asked$noise_trend,
@@ -127,7 +127,7 @@ find_response <- function(data, asked, open, first, state) {
 }
 
 # Returns the candidates by their labels. A noise trend is tried with the first transform and with the best transform.
-# If the user gave a formula, every candidate has its trend, or constant noise if the trend cannot be learned.
+# If `noise` is a formula, every candidate has its trend, or constant noise if the trend cannot be learned.
 response_candidates <- function(open, from) {
   labels <- vapply(open$transforms, transform_label, "")
   trend <- open$trends[[length(open$trends)]]
@@ -158,9 +158,9 @@ response_candidates <- function(open, from) {
 
 # ---- the rows that candidates are learned from ----------------------------------------------------------------------
 
-# Returns list(rows, theta, until, size, n, order), from which candidates are learned. With many rows, `rows` are the
-# rows of the Vecchia likelihood and their neighbours, because in a thinned sample variation of f between rows looks
-# like noise. `n` is the number of all rows, `order` the order of `rows` among them, `until` when time is over.
+# Returns list(rows, theta, until, size, n, order), from which candidates are learned until the time `until`. With many
+# rows, `rows` are the rows of the Vecchia likelihood (learning_sizes[[size]]) and their neighbours: in a random sample
+# variation of f between rows looks like noise. `n` is the number of all rows, `order` the order of `rows` among them.
 rows_around <- function(data, problem, theta, size) {
   pool <- problem$pool
   taken <- seq_len(pool$n)
@@ -179,7 +179,7 @@ rows_around <- function(data, problem, theta, size) {
 }
 
 # Returns list(x, y, w, offset, group, made) of the rows of positive weight at the distinct inputs numbered `taken`,
-# without copies. y is the response before its transform, `group` numbers distinct inputs, `made` will keep a pool.
+# without copies. y is the response before its transform, `group` numbers distinct inputs, `made` stores the pool later.
 rows_for_response <- function(data, taken) {
   inputs <- training_inputs(data)
   used <- of_used_rows(data, seq_along(data$response))
@@ -197,7 +197,7 @@ rows_for_response <- function(data, taken) {
 
 # ---- one candidate --------------------------------------------------------------------------------------------------
 
-# Returns the learning problem of a candidate. `counted` are the rows whose densities are in its merit.
+# Returns the learning problem of a candidate. Its element `counted` has the rows whose densities are in the merit.
 response_problem <- function(from, transform) {
   data <- rows_transformed(from$rows, transform)
   by <- (from$scale / data$scale)^2
@@ -212,7 +212,7 @@ response_problem <- function(from, transform) {
     list(counted = pool$take(min(learning_sizes[[from$size]][["rows"]], pool$n))))
 }
 
-# Returns the model of a response with constant noise, learned from from$theta, with lambda if it is open.
+# Returns the model of a response with constant noise. The search starts at from$theta; lambda is learned too if NA.
 response_model <- function(from, transform) {
   if (!is.null(from$first) && identical(from$first$transform, transform)) return(from$first)
   theta <- from$theta
@@ -240,8 +240,8 @@ with_uneven_noise <- function(model, trend, from, least = -Inf) {
 }
 
 # Returns the model with heavy tails of the noise, if they increase the log density of responses given their neighbours
-# by more than the price of a parameter. Inputs with several responses are left out, because means have lighter tails.
-# The gain in merit is that of rows given earlier rows, as in other parts of the merit; given all rows it is larger.
+# by more than the penalty for a parameter. Inputs with several responses are left out: means have lighter tails. The
+# merit increases by the gain for rows given earlier rows, like its other parts; the gain given all rows is larger.
 with_tail <- function(model, from) {
   if (is.null(model) || !from$tails || at_floor(model)) return(model)
   tail_of <- function(held) {
@@ -279,7 +279,7 @@ model_of_response <- function(model, value) {
 }
 
 # Returns `from`. If Matern 3/2 leaves little noise, sets from$profile to the kernel profile of largest likelihood, and
-# from$first to its model. Else the misfit of Matern 3/2 to a smooth f would decide on the transform. Sets
+# from$first to its model. Otherwise the misfit of Matern 3/2 to a smooth f would decide on the transform. Sets
 # from$simulator to a model if the response counts as deterministic: noise is almost 0 and f predicts held-out rows, or
 # explain_noise() explains noise by f. Little noise is not enough: f may follow the outliers of a skewed response.
 with_smoother_profile <- function(from, transform) {

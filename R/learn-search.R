@@ -105,7 +105,7 @@ model_of_run <- function(problem, run) {
   list(label = problem$label, problem = problem, theta = run$theta, value = run$value, parameters = sum(problem$free))
 }
 
-# Returns the model at the best end of searches from the `starts`, with `size` as in climb().
+# Returns the best model that searches from the `starts` find. `size` is as in climb().
 best_from <- function(problem, starts, size = "few") {
   ends <- lapply(starts, function(theta) {
     learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 8L))
@@ -114,7 +114,7 @@ best_from <- function(problem, starts, size = "few") {
   c(model_of_run(problem, best), best["loo"])
 }
 
-# Returns the model at the end of a search from theta, or NULL if its first steps do not reach the log density `least`.
+# Returns the model that a search from theta finds, or NULL if its first steps do not reach the log density `least`.
 learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
   few <- problem$pool$few
   size <- if (few) "few" else "kernels"
@@ -124,7 +124,7 @@ learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
   model_of_run(problem, run)
 }
 
-# Returns the model with the problem and parameters of `end`.
+# Returns the model with the problem and parameters of `end`, the result of another search.
 moved_to <- function(model, end) {
   same <- c("label", "problem", "theta", "value", "parameters")
   replace(model, same, end[same])
@@ -155,9 +155,9 @@ further_starts <- function(problem, values, theta) {
   })
 }
 
-# Returns further starts for smooth functions: lengthscales far beyond the data, with large variances, as results of
-# climb() without steps. The Vecchia likelihood is wrong for smooth functions of many inputs, and would drop these
-# starts before the exact likelihood decides.
+# Returns further starts for smooth functions, as results of climb() without steps: lengthscales far beyond the range
+# of the data, with large variances. The Vecchia likelihood is inaccurate for smooth functions of many inputs, and would
+# drop these starts before the exact likelihood decides.
 smooth_runs <- function(problem, s, theta) {
   if (problem$composite || problem$pool$n > smooth_limit_rows || !is.null(s$restarts) ||
         !all(is.na(problem$given[problem$free]))) return(NULL)
@@ -168,7 +168,7 @@ smooth_runs <- function(problem, s, theta) {
 
 # Returns a list of starts theta, without repeats. Attribute "grid" has their lengthscales, in units of sqrt(d) spreads,
 # and noise, in units of the response's variance. Many optima explain all variation by noise; starts with short
-# lengthscales and little noise avoid them. A series (d = 1) may have dozens of waves.
+# lengthscales and little noise avoid them. One input (d = 1) has shorter starts, because a series may have many waves.
 starts_of <- function(problem, restarts) {
   d <- sum(problem$table$ard)
   short <- if (d == 1L) c(0.01, 0.03) else if (d == 2L) 0.03
@@ -198,7 +198,7 @@ starts_of <- function(problem, restarts) {
 }
 
 # Takes a few search steps from every start, and more steps from the better half. Returns list(thetas, report): at most
-# three distinct optima, best first, and a table of all starts. Calls note(theta) with each end that is the best so far.
+# three distinct optima, best first, and a table of all starts. Calls note(theta) with each theta that is best so far.
 run_starts <- function(problem, restarts, note = function(theta) NULL) {
   pool <- problem$pool
   thetas <- starts_of(problem, restarts)
@@ -225,7 +225,7 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
                        evidence = value * pool$n / length(rows) / pool$share, kept = FALSE)
   best <- order(-value)
   report$kept[best[1L]] <- TRUE
-  attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats, before scaling to all rows
+  attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats over these rows, scaled to all
   ends <- list()
   for (run in runs[best[value[best] >= max(value) - 30]]) {
     new <- all(vapply(ends, function(other) max(abs(run$theta - other)) > 0.3, NA))
@@ -245,8 +245,8 @@ finish_starts <- function(problem, thetas) {
 }
 
 # Moves each lengthscale in turn to its prior's centre, and returns the theta of largest log density, or NULL if that is
-# the given one. With several short lengthscales, a search may end a hundred nats below the optimum, because each is
-# best given the others. Also returns NULL if there are too many rows to search neighbours for each lengthscale.
+# the given theta. With several short lengthscales, a search may end a hundred nats below the optimum, because each
+# lengthscale is best given the others. Returns NULL if rows are too many for a search of neighbours per lengthscale.
 lengthened <- function(problem, theta) {
   pool <- problem$pool
   if (pool$n > learning_sizes$whole[["rows"]]) return(NULL)
@@ -285,10 +285,10 @@ identifying_columns <- function(pool) {
   which(values >= short_rule[["values"]] & 2 * values <= pool$n)
 }
 
-# Returns the search from the best start with one short lengthscale and a linear mean, or NULL if it does not end
-# short_rule$nats above the log density `least`, or starts far below it. An input that identifies individuals, each with
-# several rows, needs a short lengthscale. Searches from equal lengthscales do not find it, and explain effects of
-# individuals by noise.
+# Searches from the best start with one short lengthscale and a linear mean. Returns the result, or NULL if its log
+# density is not short_rule$nats above `least`, or if that of the start is far below `least`. An input that identifies
+# individuals, each with several rows, needs a short lengthscale. Searches from equal lengthscales do not find this
+# lengthscale, and explain differences between individuals by noise.
 short_run <- function(problem, theta, least) {
   pool <- problem$pool
   columns <- identifying_columns(pool)
@@ -312,9 +312,9 @@ short_run <- function(problem, theta, least) {
 
 # ---- two explanations of the data -----------------------------------------------------------------------------------
 
-# Returns list(rival), the best of the other `ends` that explains by noise what ends[[1]] explains by f, or vice versa;
-# NULL if there is none. The larger of the two noise variances is over twice the smaller, and exceeds the smaller by a
-# tenth of the response's variance. `behind` has the nats, over all rows, by which the rival is below ends[[1]].
+# Returns list(rival): the best of the other `ends` of searches that explains by noise what ends[[1]] explains by f, or
+# vice versa; NULL if there is none. The larger of the two noise variances is at least twice the smaller, and exceeds
+# it by a tenth of the response's variance. rival$behind is ends[[1]]'s lead over the rival in nats, for all rows.
 find_rival <- function(problem, ends) {
   last <- problem$last
   other <- Filter(function(end) {

@@ -8,8 +8,8 @@
 # rows close ones, so all lengthscales are covered. Only the search of neighbours takes longer for more rows.
 
 # Learns hyperparameters and chooses the kernel. Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother,
-# exact). For interrupts, state$so_far keeps the best result; its element `at` is list(problem, theta), which gives
-# kernel and noise. state$begun has results of earlier searches, made to choose the transform of the response.
+# exact); for the last four see learn_stage(). For interrupts, state$so_far keeps the best result, with the problem and
+# theta in its element `at`. state$begun has results of searches that were made to choose a transform of the response.
 learn_evidence <- function(data, s, state) {
   begun <- state$begun
   state$begun <- NULL
@@ -39,7 +39,7 @@ learn_evidence <- function(data, s, state) {
     choice <- choose(candidates(pool, s, now$theta, tell), judge_by_rows)
     now <- c(choice$best[c("label", "problem", "theta")], list(kernels = choice$table))
     smoother <- smoother_kernel(choice$tried, best_of(choice$tried))
-    if (length(now$theta) > length(begun$theta)) rival <- NULL # a kernel with two scales contains both optima
+    if (length(now$theta) > length(begun$theta)) rival <- NULL # a kernel with two lengthscales contains both optima
     keep(now)
     state$so_far["kernels"] <- list(now$kernels)
   }
@@ -77,8 +77,9 @@ search_starts <- function(problem, restarts, state) {
   list(problem = problem, theta = theta, report = found$report, rival = rival)
 }
 
-# Improves the chosen model by the Vecchia likelihood on more rows, or by the exact one if rows are few. If the user
-# gave no kernel, tries seasons, additive `terms` (some learned before) and a linear mean. Returns list(model, rival).
+# Improves the chosen model by the Vecchia likelihood on more rows, or by the exact likelihood if rows are few. If the
+# user gave no kernel, tries seasons, a linear mean and an additive kernel, with `terms` as its start if it was learned
+# before from fewer rows. Calls keep(model) with each improved model. Returns list(model, rival).
 learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
   exact <- problem$pool$few
@@ -93,7 +94,7 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
   } else if (has_little_noise(problem, now$theta)) {
     now[c("theta", "exact")] <- choose_exactly(now, run)
   }
-  if (!is.null(now$kernels) && is_bare(open_leaf(s$kernel))) { # not at the start of a non-Gaussian fit
+  if (!is.null(now$kernels) && is_bare(open_leaf(s$kernel))) { # the kernel was chosen, and has no given values
     alone <- is_bare(s$kernel) # FALSE with a mean or groups
     if (exact && alone) {
       shared <- choose_shared(now, s)
@@ -157,7 +158,7 @@ explain_noise <- function(model, s) {
   if (taken) ends[[best - 1L]] else model
 }
 
-# Returns the model learned with a prior that allows little noise. `held` fixes the log noise unless it is NULL.
+# Returns the model learned with a prior that allows little noise. If `held` is not NULL, the log noise is fixed at it.
 little_noise_model <- function(model, s, profile, held = NULL) {
   problem <- learning_problem(model$problem$pool, s, profile, little_noise = TRUE)
   last <- problem$last
@@ -171,7 +172,7 @@ little_noise_model <- function(model, s, profile, held = NULL) {
   moved_to(model, best_from(problem, starts, "whole"))
 }
 
-# Returns TRUE if the noise may be above 0 only by its prior: the prior matters (few rows), the noise is small, and
+# Returns TRUE if the noise may be above 0 only because of its prior: rows are few, the learned noise is small, and
 # neither rounding nor different responses at equal inputs show noise. Returns FALSE if there are fewer than three rows
 # for each parameter, because lengthscales can then explain any data without noise.
 may_lack_noise <- function(problem, theta, s) {
@@ -188,12 +189,12 @@ may_lack_noise <- function(problem, theta, s) {
 because_of_noise <- c(noise = paste("The fit has little noise, as a deterministic simulator does: the log marginal",
                                    "likelihood without priors or the leave-one-out log density is larger."))
 
-# The following functions add terms of single inputs to the kernel of all inputs (kernel-compile.R), if the log marginal
-# likelihood gains.
+# The following functions add terms of single inputs to the kernel of all inputs (additive kernel, kernel-compile.R), if
+# this increases the log marginal likelihood enough.
 
-# Returns `now`, or its model with an additive kernel if log (marginal likelihood times prior) gains `additive_nats`,
-# and with pairs of inputs if it gains `pair_nats` more. `first` is the additive kernel learned before from fewer rows,
-# with its `gain`.
+# Returns the model `now`, or one with an additive kernel if log (marginal likelihood times prior) gains additive_nats,
+# and with terms for pairs of inputs if it gains pair_nats more. `first` is an additive kernel learned before from fewer
+# rows, with its `gain`, or NULL.
 choose_additive <- function(now, s, first = NULL) {
   pool <- now$problem$pool
   if (isTRUE(first$gain < additive_rows[["nats"]])) return(now)
@@ -210,8 +211,8 @@ choose_additive <- function(now, s, first = NULL) {
 }
 
 # With too many rows for the exact likelihood, compares `now` with an additive kernel learned from some rows. The
-# additive one wins if its held-out log density, given these rows, is larger by more than a standard error. `now` is
-# scored given the same rows, and given nearest neighbours among all rows; the better of these two scores counts.
+# additive kernel wins if the log density of held-out rows given these rows is larger by more than a standard error.
+# `now` has two scores, given these rows and given nearest neighbours among all rows. The better of both counts.
 choose_additive_on_some <- function(now, s) {
   pool <- now$problem$pool
   if (!may_be_additive(s$kernel) || !in_time(pool)) return(now)
@@ -230,7 +231,7 @@ choose_additive_on_some <- function(now, s) {
   if (isTRUE(mean(behind) < -se_of_mean(behind))) chosen else now
 }
 
-# Returns TRUE if an open kernel has at least two inputs, and few enough for additive terms ("single") or their "pairs".
+# Returns TRUE if the kernel has at least two inputs, and few enough for terms of single inputs ("single") or "pairs".
 may_be_additive <- function(kernel, terms = "single") {
   inputs <- length(additive_inputs(as_sum(kernel)$leaves[[1L]]))
   inputs >= 2L && inputs <= searched_inputs[[terms]]
@@ -252,8 +253,8 @@ learn_additive <- function(kind, from, s, first = NULL) {
   if (isTRUE(first$value > before + additive_rows[["nats"]])) search(pool, first)
 }
 
-# Returns two starts for an additive kernel: the parameters of `from` with less variance, and long lengthscales with
-# short ones for the terms of single inputs. Parameters given by the user keep their values.
+# Returns two starts for `wide`, the problem of an additive kernel: the parameters of the model `from` with less
+# variance, and long lengthscales with a large share of terms of single inputs. Values given by the user are kept.
 additive_starts <- function(from, wide) {
   old <- from$problem$table
   table <- wide$table
@@ -278,8 +279,7 @@ additive_starts <- function(from, wide) {
   lapply(list(near, far), function(theta) ifelse(wide$free, pmin(pmax(theta, wide$lower), wide$upper), wide$given))
 }
 
-# Returns means of minus the log density over groups of `rows`, given the exact posterior of the rows `some`. Returns
-# Inf if the factorisation fails.
+# Returns means of minus the log density over groups of `rows`, predicted by the exact posterior of other rows, `some`.
 scores_given <- function(problem, theta, some, rows) {
   pool <- problem$pool
   now <- problem$at(theta)

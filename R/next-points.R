@@ -98,9 +98,9 @@ best_mean <- function(design, rows) {
   min((design$sign * mean)[!is.na(rows$index)])
 }
 
-# Returns data.frame(measured, value) for rows. `value` is the criterion (NA if the row is incomplete); for the expected
-# improvement it is the log, which does not underflow. `measured` is TRUE if design$measured has the row, or has almost
-# the same row and f is known there; such a row is proposed only if no other is left.
+# Returns data.frame(measured, value) for rows. `value` is the criterion (NA if the row is incomplete); the log of the
+# expected improvement is used, because it does not underflow. `measured` is TRUE if design$measured has the row, or has
+# almost the same row and f is known there. Measured rows are proposed only if no other is left.
 criterion_at <- function(design, rows) {
   new <- new_rows(design$fit, rows, stats::na.pass)
   f <- latent_given(design, new$x)
@@ -118,9 +118,9 @@ criterion_at <- function(design, rows) {
 }
 
 # Returns list(mean, var, least) of f at the rows of x, as if the proposed rows design$taken had been measured with
-# responses equal to their means. So the mean stays, and the variance decreases by C'V^{-1} C, with the covariances C of
-# f(x) with f at these rows, and V of their responses. Non-Gaussian responses are assumed to determine f. f counts as
-# known if var <= least.
+# responses equal to their means. So the mean stays, and the variance decreases by C'V^{-1} C: C are the covariances of
+# f(x) with f at the proposed rows, and V is the covariance of their responses. Non-Gaussian responses are assumed to
+# determine f. f counts as known if var <= least.
 latent_given <- function(design, x) {
   fit <- design$fit
   taken <- design$taken
@@ -257,8 +257,8 @@ best_in_space <- function(space, design) {
   rows_in_space(space, all[order(at$measured, -at$value)[1L], , drop = FALSE])
 }
 
-# Maximises merit() by L-BFGS from u and returns the end. Only the columns `free` move. One call of merit() gives the
-# value and central differences at a point.
+# Maximises merit() by L-BFGS from u, and returns the point reached. Only the columns `free` move. One call of merit()
+# gives the value and central differences at a point.
 climb_in_space <- function(u, merit, free, step = 1e-4) {
   k <- length(free)
   seen <- NULL

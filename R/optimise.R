@@ -5,10 +5,10 @@
 #
 # minimise() returns list(par, value, convergence, message, evaluations, iterations, trace, kept, last_step, pairs,
 # stopped).
-# `convergence` is 0 (done), 1 (maxit), 2 (time), 3 (no start), 51 (evaluations keep failing) or 52 (interrupt). `trace`
-# has evaluation, objective (NA if it failed) and seconds, and `kept` has list(evaluation, par) every `keep` iterations.
-# `last_step`, the largest change of a coordinate at the end, can be the `first_step` of another search. After each
-# iteration enough(par, value) may end the search by returning list(convergence, message) instead of NULL.
+# `convergence` is 0 (done), 1 (maxit), 2 (time), 3 (no value at the start), 51 (evaluations keep failing) or 52
+# (interrupt). `trace` has evaluation, objective (NA if it failed) and seconds. `kept` has list(evaluation, par) every
+# `keep` iterations. `last_step`, the largest change of a coordinate in the last iteration, can be the `first_step` of
+# another search. After each iteration enough(par, value) may end the search by returning list(convergence, message).
 # `pairs` are the steps and changes of the gradient that two_loop() reads. A search for a similar problem may start with
 # the pairs of another. The search ends when the gain that the pairs predict is below `least`.
 minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, memory = 10L,
@@ -132,9 +132,10 @@ two_loop <- function(g, pairs) {
   g
 }
 
-# Searches along `direction` and returns list(point, blocked). The point has f <= f0 + 1e-4 step slope and, if possible,
-# |slope there| <= 0.9 |slope|; it is NULL if none is found. `blocked` is the reason if a failed evaluation ended the
-# search. `lo` is the lowest good point, `hi` the other end of the bracket.
+# Searches along `direction` from the point `from`, where the objective has this `slope`. Returns list(point, blocked).
+# At `point` the value is at most from$value + 1e-4 step slope and, if possible, the slope has at most 0.9 of its first
+# size; NULL if there is no such point. `blocked` is the reason if a failed evaluation ended the search. `lo` is the
+# lowest good point, `hi` the other end of the bracket.
 line_search <- function(evaluate, from, direction, slope, step, most = 20L) {
   lo <- list(step = 0, value = from$value, slope = slope)
   hi <- NULL
@@ -160,7 +161,7 @@ line_search <- function(evaluate, from, direction, slope, step, most = 20L) {
   list(point = lo$point, blocked = hi$point$reason)
 }
 
-# Returns the largest difference of objectives that counts as rounding. A search from the minimum then ends at once.
+# Returns the largest difference of objectives that counts as rounding, so that a search from a minimum ends at once.
 rounding <- function(value) 4 * .Machine$double.eps * abs(value)
 
 # Returns the next step between `lo` and `hi`, by cubic interpolation, at least a tenth of the width from both. If the
@@ -232,7 +233,6 @@ seconds_left <- function(max_seconds) {
 # far, and later stages return their starting values, so that there is always a fit to return. state$stopped is then
 # list(convergence, message), else NULL.
 
-# Frees memory between stages if there are many rows.
 free_memory <- function(data) if (nrow(data$x) > many_rows) gc(FALSE)
 
 # Evaluates `expr`, a stage. If the stage, or an earlier one, was interrupted, returns `otherwise` instead.
@@ -265,7 +265,7 @@ posterior_stage <- function(state, make) {
   value
 }
 
-# Evaluates a series of fits. If one of them is interrupted or runs out of time, the series ends.
+# Evaluates `expr`, a series of fits. If one of them is interrupted or runs out of time, the series ends.
 ended_together <- function(expr) {
   withCallingHandlers(expr, pfdtc_warning_convergence = function(w) {
     if (identical(w$fit$message, stopped_by_time$message)) stop("reached elapsed time limit", call. = FALSE)
@@ -279,7 +279,7 @@ count_evaluations <- function(state, name, result) {
   if (is.null(state$stopped)) state$stopped <- result$stopped
 }
 
-# Returns an environment that records the stages of a fit: seconds, evaluations, rows, and why it was stopped.
+# Returns an environment that records seconds, evaluations and rows of a fit's stages, and why the fit was stopped.
 no_state <- function() {
   state <- new.env(parent = emptyenv())
   state$seconds <- state$evaluations <- state$rows <- numeric()

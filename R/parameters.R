@@ -10,9 +10,9 @@ are_learned <- function(kernel, s) {
   if (length(fixed)) free & !parameter_names(kernel, s$columns) %in% fixed else free
 }
 
-# Returns the parameters of kernel and noise, without those in `fixed`, for the optimiser: list(start (their logs),
-# natural, at, too_far, free (their numbers), kernel). at(par) is list(kernel, noise) in the engine's form, natural(par)
-# in that for users, and too_far(par) a reason not to evaluate par, or NULL. Variances are of the cleaned response.
+# Returns the parameters of kernel and noise for the optimiser, without those in `fixed`. `start` has their logs, `free`
+# their positions among all parameters. at(par) returns list(kernel, noise) in the engine's form, natural(par) in that
+# for users, and too_far(par) a reason not to evaluate par, or NULL. Variances are in units of the cleaned response.
 hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   compiled <- compile_kernel(kernel)
   names <- parameter_names(compiled, columns)
@@ -28,7 +28,7 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   too_far <- function(par) {
     all <- replace(start, free, par)
     moved <- abs(all - start)
-    moved[last] <- all[last] - start[last] # the noise has a lower limit relative to variances
+    moved[last] <- all[last] - start[last] # for small noise there is the limit below
     if (any(moved > 16)) sprintf("%s is far outside the range of the data", names[which.max(moved)])
     else if (all[last] < max(all[variances]) - log(1e12)) "the noise is below 1e-12 of the signal"
   }
@@ -46,8 +46,8 @@ check_fixed <- function(fix, names) {
 
 # Returns kernel_parameters() with columns unit, start (in units of `unit`), middle and sd of the normal prior of the
 # log (in this unit), low and high (limits of the search), ard (TRUE for a lengthscale of inputs) and keep (TRUE if the
-# prior does not weaken with more rows). The unit of a lengthscale is the spread of its input, that of a period the
-# input's range, and that of a variance `power` divided by the mean of k(x, x) at variance 1.
+# prior does not weaken with more rows). The unit of a lengthscale is the spread of its input, and that of a period the
+# input's range. The unit of a variance is power / over, where `over` is the mean of k(x, x) for variance 1.
 parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
                             spreads = spreads_of(x)) {
   if (is.null(kernel$leaves)) kernel <- as_sum(kernel)
@@ -133,11 +133,11 @@ name_lengthscales <- function(kernel, x) {
   })
 }
 
-# The prior of log lengthscales (in units of the input's spread, d inputs) is N(log(3 d^0.5), 0.7^2), chosen on a dozen
-# data sets of 20 to 50 rows (bench/small-n.R). Its precision decreases like 1 / n^2 with n rows, because a constant
-# precision costs a Matern 1/2 kernel 10 nats of log marginal likelihood at 300 rows. With many inputs lengthscales
-# overfit. So the precision stays constant up to 15 rows per input, and then decreases like 1 / n^6. At 40 rows per
-# input (data set Boston) it is almost 0.
+# With d inputs, the prior of a log lengthscale (in units of the input's spread) is N(log(3 d^0.5), 0.7^2), chosen on a
+# dozen data sets of 20 to 50 rows (bench/small-n.R). Beyond n = 50 rows its precision decreases like 1 / n^2, because a
+# constant precision costs a Matern 1/2 kernel 10 nats of log marginal likelihood at 300 rows. With many inputs
+# lengthscales overfit. So the precision stays constant up to 15 rows per input, and then decreases like 1 / n^6 until
+# 1 / n^2 is reached. At 40 rows per input (data set Boston) it is almost 0.
 learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50, rows_an_input = 15)
 
 # Returns the factor, at most 1, that multiplies the precisions of the priors for n rows of d inputs.
@@ -194,7 +194,7 @@ vague_mean <- 1e4
 with_mean <- function(kernel, mean, data) {
   columns <- mean_columns(mean, data)
   groups <- sum(plain_groups(kernel))
-  flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # groups alone: the intercept is a coefficient
+  flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # with groups alone, the mean is an intercept
   if (has_profile(kernel, "mean") || !length(columns) && !flat) return(kernel)
   variables <- placed_variables(data$frame)
   # Beside groups, the first level of an R factor has no coefficient.
@@ -253,7 +253,7 @@ held_names <- function(kernel, columns) {
 
 # Returns list(kernel, rows): a kernel in which each R factor with a shared lengthscale is one column of level numbers,
 # and a function that converts rows of x to the columns of this kernel. Kernel values are the same, and many levels do
-# not slow down learning. `x` are rows that show which columns code levels.
+# not slow down learning. Columns code levels if the rows of the argument `x` have a single 1 among zeros in them.
 by_numbers_of_levels <- function(kernel, x) {
   sets <- list()
   numbered <- change_leaves(as_kernel(kernel), function(leaf) {

@@ -89,7 +89,7 @@ pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NUL
 
 #' @export
 pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
-  # Check names before arguments are evaluated: the value of a misspelt `weights` may be a column, unknown outside data.
+  # Check names before arguments are evaluated: a misspelt `weights` may name a column, which exists only in `data`.
   known <- c("formula", "data", "subset", "weights", "na.action", "offset",
              setdiff(names(formals(pfdtc.default)), c("x", "y", "...")))
   check_dots_empty(setdiff(...names(), c("", known)), known)
@@ -243,13 +243,13 @@ formula_arguments <- function(dots, method) {
   args
 }
 
-# Fits cleaned data with the checked settings `asked`: first the response, then the stages of the plan, then warnings.
+# Fits cleaned data with the checked settings `asked`: chooses the response's model, follows the plan, and warns.
 fit_as_asked <- function(data, asked) {
   if (!is.null(asked$likelihood)) asked <- complete_likelihood(data, asked)
   suspendInterrupts({
     state <- no_state()
     data <- response_stage(data, asked, state)
-    asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # the response stays as given
+    asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # completed before
     fit <- if (!is.null(asked$tol)) fit_to_tolerance(data, asked, state) else
       fit_by_plan(data, asked, state, if (is.null(asked$likelihood)) gaussian_steps else working_steps)
     keeps <- is.null(asked$tol) && !is.null(asked[["aux"]]) && aux_keeps_reference(asked[["aux"]])

@@ -1,7 +1,7 @@
 # Plans a fit: decide() returns what the fit will do and why, and fit_by_plan() does it. Stages read their part of the
 # plan and never change it.
 
-# Returns the facts about the data for decide(). `n` is the number of rows after equal rows were merged, `rows` before.
+# Returns the facts about the data for decide(). `n` is the number of rows after merging equal rows, `rows` before it.
 facts_of <- function(data, asked) {
   list(n = nrow(data$x), rows = data$n, keep = isTRUE(asked$keep_data), sample = isTRUE(asked$keep_sample),
        source = !is.null(data$whole), effects = count_effects(asked$kernel, data$x),
@@ -14,12 +14,12 @@ facts_of <- function(data, asked) {
 #   learned gain of hyperparameters by the exact likelihood over those by the Vecchia likelihood, for rows given their
 #           neighbours: c(rows, gain, se), or NULL if they were not compared
 #   exact   TRUE if the exact posterior could be computed
-#   dense   gain of the exact posterior of some rows over inducing points with neighbours, like `trial`
-#   few     gain of few inducing points over more, both with neighbours, like `trial`
+#   dense   gain of the exact posterior of some rows over inducing points with neighbours, as a vector like `trial`
+#   few     gain of few inducing points over more, both with neighbours, as a vector like `trial`
 #   rho     mean over the rows of the residual prior variance, divided by the noise variance
 #   left    mean over the rows of the residual prior variance, divided by the mean prior variance
 #   trial   gain of inducing points alone over neighbours at held-out rows: c(gain, se, rows), or NULL if it failed
-#   alone   rho for the kernel and the inducing points that have the best gain `trial`
+#   alone   rho for the kernel and the inducing points to which the gain `trial` belongs
 #
 # The plan has the parts `learn` (hyperparameters), `posterior`, `goal` (accuracy), `run` (passes over rows), `because`
 # (a sentence for each choice) and `next_look`, the measurement to make before the plan is final, or NULL.
@@ -93,7 +93,8 @@ exact_is_affordable <- function(facts, most = exact_rows) {
 }
 
 # ---- which posterior ------------------------------------------------------------------------------------------------
-# The functions below return list(posterior = list(kind, m, neighbours, move, ...), next_look, because).
+# The functions below return list(posterior = list(kind, m, neighbours, move, ...), next_look, because). `kind` is
+# "exact", "points" or "near", and m is the number of inducing points, or of rows for "exact".
 
 # Plans the exact posterior of all rows, or for gp_subsample() of `m` random rows.
 decide_rows <- function(facts, asked) {
@@ -227,7 +228,7 @@ argument_for_points <- function(asked) {
   if (!is.null(asked[["aux"]])) "`aux`" else sprintf("`hyper` = \"%s\"", asked$hyper[1L])
 }
 
-# Describes look$dense, c(gain, se, rows) as in decide(), as text.
+# Returns a text on look$dense, c(gain, se, rows) as in decide().
 describe_dense <- function(dense) {
   sprintf("changes the log density at %d held-out rows by %+.2g per row relative to neighbours (standard error %.2g)",
           as.integer(dense[["rows"]]), dense[["gain"]], dense[["se"]])
@@ -278,7 +279,6 @@ learning_settings <- function(kernel, noise, columns, free, control, hyper = "ev
          priors = control$priors), search_settings(control))
 }
 
-# Returns the settings of searches from the control.
 search_settings <- function(control) {
   list(rows = control$optimise_rows, jitter = control$jitter,
        steps = unclass(control)[c("maxit", "reltol", "max_seconds", "trace", "progress")],

@@ -73,8 +73,8 @@ check_settings <- function(method, call, args) {
     list(likelihood = likelihood))
 }
 
-# Returns the arguments with the model of the fit in the argument `like`: its kernel, noise, transform and mean. With
-# `plain` = TRUE, no transform is searched.
+# Returns the arguments. If `like` is a fit, its kernel, noise, transform, center and scale replace those of the
+# arguments. With `plain` = TRUE, no transform is tried.
 model_asked <- function(args) {
   plain <- !is.null(args$plain) && check_flag(args$plain, "plain")
   if (is.null(args$like) && !plain) return(args)
@@ -132,7 +132,7 @@ complete_settings <- function(data, asked) {
             "is constant",
             hint = "Learning needs two different values. Or use hyper = \"fixed\" with `kernel` and `noise`.")
   start <- new_model(compiled, asked$noise, data$center, data$scale)
-  # The fourth power of an sd must be finite.
+  # Stop at extreme variances, because their squares must be finite and above 0.
   variances <- list(noise = start$noise,
                     kernel = if (!varies(asked$kernel)) start$kernel$engine$values[compiled$table$leaf == 0L])
   for (argument in names(variances)) {
@@ -180,7 +180,7 @@ complete_kernel_asked <- function(data, asked) {
   with_mean(kernel, asked$mean, data)
 }
 
-# Checks `m` and `inducing`. A fit as `inducing` gives its points, and its hyperparameters as start values.
+# Checks `m` and `inducing`. If `inducing` is a fit, its points are used, and its hyperparameters as start values.
 complete_points <- function(data, asked) {
   if (inherits(asked$inducing, "gp_fit")) {
     old <- asked$inducing
@@ -198,7 +198,7 @@ complete_points <- function(data, asked) {
   if (!nrow(z)) abort_input("inducing", "has no rows")
   refuse_if(!is.null(asked$m) && asked$m != nrow(z), "m",
             sprintf("is %d, but `inducing` has %d rows", asked$m, nrow(z)), hint = "Leave out `m`.")
-  if (!is.null(colnames(z)) && !isFALSE(data$frame$named)) { # may be in any order
+  if (!is.null(colnames(z)) && !isFALSE(data$frame$named)) { # named columns may be in any order
     inputs <- colnames(data$x)
     lacking <- setdiff(inputs, colnames(z))
     refuse_if(length(lacking), "inducing", sprintf("lacks the columns %s", list_quoted(lacking)),

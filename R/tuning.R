@@ -1,39 +1,34 @@
 # Defines tuned constants, each with its unit and the script that set it: bench/NAME.R with results in bench/results/.
 
-# ---- copies of rows -------------------------------------------------------------------------------------------------
+# ---- copies of rows, and weights ------------------------------------------------------------------------------------
 
-# Rows with equal inputs and responses are copies if the agreement of responses at equal inputs beyond chance exceeds
-# `kappa`. If two responses agree by chance with a probability above `chance`, at least `responses` different ones must
-# repeat (bench/copies.R). If each row occurs k times, rows are copies if chance has a probability below `whole` for it.
+# Equal rows (inputs and response) are copies if Cohen's kappa of responses at equal inputs exceeds `kappa`. If two
+# random rows have equal responses with a probability above `chance`, at least `responses` values must also be repeated.
+# If all rows occur k times, rows are copies if this has by chance a probability below `whole` (bench/copies.R).
 copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1, whole = 1e-3)
 
-# ---- weights --------------------------------------------------------------------------------------------------------
-
-# If cutting weights at their median leaves less than this share of the weighted sum of squares of the response, a few
-# rows have extreme weights. The unit of the noise variance then uses the cut weights (test-learn-rows.R).
+# A few rows have extreme weights if replacing weights above the median by the median reduces the weighted sum of
+# squares of the response to less than this share. The unit of the noise then uses the reduced sum (test-learn-rows.R).
 few_squares <- 1e-3
 
-# ---- noise = 0 ------------------------------------------------------------------------------------------------------
+# ---- noise = 0, and little noise ------------------------------------------------------------------------------------
 
-# With noise = 0, the noise variance is the larger of these shares of response and kernel variance (bench/simulators.R).
+# With noise = 0, the noise variance is `response` times the response's variance, or `kernel` times the kernel's
+# variance if that is larger (bench/simulators.R).
 least_noise <- c(response = 1e-10, kernel = 1e-13)
 
-# ---- little noise ---------------------------------------------------------------------------------------------------
-
-# Two more fits are tried if the noise and the rounding errors of responses have variances below the shares `noise` and
-# `rounded` of the response's variance. The one with a prior for little noise must gain `nats` of log likelihood. The
-# one with noise fixed at the share `held` may lose `behind` nats, if the leave-one-out log density gains `left_out`
-# nats per row (bench/simulators.R).
+# Variances here are shares of the response's variance. Two more fits are tried if the noise variance is below `noise`,
+# and the variance of rounding errors below `rounded`. The fit with a prior for little noise must gain `nats` of log
+# likelihood. The fit with the noise variance fixed at `held` may lose `behind` nats of log likelihood, if its
+# leave-one-out log density gains `left_out` nats per row (bench/simulators.R).
 little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behind = 1, left_out = 0.5)
 
-# ---- smooth functions -----------------------------------------------------------------------------------------------
+# ---- learning hyperparameters ---------------------------------------------------------------------------------------
 
 # If the exact likelihood is maximised, the prior of log kernel variances has this sd, because smooth functions may need
-# hundreds of times the response's variance. Up to smooth_limit_rows rows, searches also start there (bench/smooth.R).
+# hundreds of times the response's variance. Up to smooth_limit_rows rows, searches start there too (bench/smooth.R).
 wide_variance_sd <- 3
 smooth_limit_rows <- 500L
-
-# ---- learning hyperparameters ---------------------------------------------------------------------------------------
 
 # In these stages of learning, the Vecchia likelihood sums the log densities of `rows` rows, each given its `near`
 # neighbours (bench/stages.R, bench/race.md).
@@ -60,62 +55,63 @@ exact_enough <- c(few = 0.05, many = 0.25, rows = 1000, last = 200, sure = 1e-7)
 
 # With more than exact_learning_rows rows, hyperparameters are also learned by the exact likelihood of some of the rows,
 # if the noise is at most this share of the response's variance. The log density of rows given neighbours decides
-# between these and the ones learned by the Vecchia likelihood (bench/cliff.R).
+# between these hyperparameters and those learned by the Vecchia likelihood (bench/cliff.R).
 exact_noise <- 0.1
 
 # With groups, hyperparameters are learned from at most `levels` levels of a group, or `few` if the exact likelihood is
-# the last stage. The sample has `rows` rows of each level before further rows are drawn at random (bench/groups.R).
+# the last stage. The sample has `rows` rows of each level, and further rows drawn at random (bench/groups.R).
 effect_learning <- c(levels = 500, few = 1000, rows = 3)
 
-# With neighbours, the effects of groups and the inducing points are in one dense matrix of at most this size, whose
-# factorisation takes half a minute (bench/groups.R).
+# With neighbours, the effects of groups and the inducing points have one dense covariance matrix. It has at most this
+# number of rows; its factorisation then takes half a minute (bench/groups.R).
 dense_effects <- 4000L
 
 # With groups, the noise is learned again from all rows if the mean residual prior variance is below this share of the
 # noise variance (bench/groups.R).
 most_left <- 0.05
 
-# The penalty for a kernel's parameter, in nats per row, is two over the number of rows, or over this number if there
-# are more rows. With a lower penalty sums of two kernels would win that predict worse (bench/choice.R, bench/race.md).
+# In the choice of a kernel by nats per row, the penalty for a parameter is 2 / min(n, parameter_rows) for n rows. With
+# a lower penalty, sums of two kernels would win although they predict worse (bench/choice.R, bench/race.md).
 parameter_rows <- 3000L
 
-# The penalty for a parameter is this many nats of log marginal likelihood. For a linear mean it decreases to 0 as
-# priors become stronger with fewer rows (bench/choice.R, bench/small-n.R).
+# In other choices, the penalty for a parameter is this many nats of log marginal likelihood. For a linear mean it
+# decreases to 0 with fewer rows, for which priors are stronger (bench/choice.R, bench/small-n.R).
 parameter_nats <- 2
 
 # If a linear mean gains this many nats of log marginal likelihood, the kernel is chosen again, together with the mean
 # (bench/few-seeds.R).
 line_again <- 10
 
-# A second search with a linear mean starts with one short lengthscale (in spreads of the input), if this input has at
-# least `values` different numbers, and two rows for each on average. `others` is the start of other lengthscales (in
-# spreads times sqrt(d)); those of kernel `variance` and `noise` are shares of the response's variance. The start may be
-# `below` nats under the end of the first search, but the end must be `nats` above it (bench/individuals.R).
+# A second search with a linear mean starts with one short lengthscale, short_lengthscales times the spread of the
+# input, if the input has at least `values` different numbers, and on average two rows for each. With d inputs, other
+# lengthscales start at `others` sqrt(d) spreads; kernel variance and noise variance at the shares `variance` and
+# `noise` of the response's variance. Compared with the result of the first search, the log density may be `below` nats
+# lower at the start, but must be `nats` higher at the end (bench/individuals.R).
 short_lengthscales <- c(0.02, 0.1)
 short_rule <- c(values = 10, others = 3, variance = 0.1, noise = 0.02, below = 30, nats = 15)
 
 # A linear mean is tried from this number of rows on; fewer rows were not measured (bench/small-n.R).
 least_line_rows <- 30L
 
-# Up to this number of rows the penalty for a linear mean alone is that for a kernel. With more rows it is smaller:
-# priors are then weak, and many lengthscales could fit noise (bench/small-n.R, test-learn-choose.R).
+# Up to this number of rows, a linear mean without kernel has the penalty of a kernel. With more rows its penalty is
+# smaller: priors are then weak, and a kernel's lengthscales could fit noise (bench/small-n.R, test-learn-choose.R).
 line_as_kernel <- 200L
 
 # The additive kernel must gain additive_nats of log marginal likelihood, and with pairs of inputs pair_nats more. With
-# more than `all` rows the additive kernel is first learned from `some` rows, and dropped if it gains less than `nats`
-# there. With more than exact_learning_rows rows it is learned from `beyond` rows, and must also predict `held` other
-# rows better. For the comparison of transforms its gain is from `merit` rows (bench/structure.R). With non-Gaussian
-# families it is tried from `classes` rows on (bench/two-classes.R).
+# more than `all` rows the additive kernel is first learned from `some` rows, and dropped if it gains fewer than `nats`
+# nats there. With more than exact_learning_rows rows it is learned from `beyond` rows, and must also predict `held`
+# other rows better. When transforms are compared, its gain is measured on `merit` rows (bench/structure.R). With
+# non-Gaussian families the additive kernel is tried from `classes` rows on (bench/two-classes.R).
 additive_nats <- 15
 additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150, classes = 300)
 pair_nats <- 8
 
-# Up to `single` inputs the additive kernel is tried, up to `pairs` inputs that with pairs; smooth noise if at most
-# `noise` hyperparameters are learned. Time grows with terms and squared numbers of parameters (bench/factors.R).
+# The additive kernel is tried up to `single` inputs, with pairs of inputs up to `pairs`. Noise trends are tried up to
+# `noise` learned hyperparameters. Time grows with the square of the number of parameters (bench/factors.R).
 searched_inputs <- c(single = 60, pairs = 15, noise = 60)
 
-# With more than this number of parameters, the Fisher information is computed from a quarter of the rows. From all rows
-# it would take most of the time (bench/factors.R).
+# With more than this number of parameters, the Fisher information is computed from a quarter of the rows, because the
+# Fisher information of all rows would take most of the time (bench/factors.R).
 sampled_parameters <- 100L
 
 # An R factor of at most `factor` levels has a lengthscale for each level, if all R factors together have at most `all`
@@ -125,9 +121,9 @@ most_lengthscales <- c(factor = 20, all = 40)
 # If an R factor has at least this many levels, a message suggests the group (1 | g) instead.
 many_levels <- 50L
 
-# A trend with a season must gain `nats` of log marginal likelihood on at most `rows` rows, and `more` for each further
-# period. season_variances are centres of priors of variances, in units of the response's variance; season_sd are sds of
-# priors of logs; season_noise is the centre and sd for the noise (bench/forecasts.R).
+# A trend with a season must gain `nats` nats of log marginal likelihood on at most `rows` rows, and `more` nats for
+# each further period. Priors are normal for log parameters, with the sds season_sd. season_variances has their centres
+# for variances (shares of the response's variance), season_noise centre and sd for the noise (bench/forecasts.R).
 season_rule <- c(nats = 10, more = 4, rows = 500)
 season_variances <- c(trend = 0.5, cycle = 0.3, rest = 0.1, mean = 2)
 season_sd <- c(variance = 1.5, cycle = 0.7, length = 1)
@@ -146,23 +142,24 @@ line_rows <- 1000L
 # likelihood and their neighbours (bench/stages.R, bench/satellite.R).
 transform_rows <- 10000L
 
-# Transforms and noise trends are tried from `rows` rows on. They are refused if their squared errors at `predicted`
-# held-out rows are larger by the factor `error`, or with more than `held_out` rows if the log density of that many
-# held-out rows is smaller (bench/response.R). Up to `terms` rows an additive kernel is tried with each transform
-# (bench/structure.R). With groups and up to `grouped` rows, held-out predictions are leave-one-out. The penalty for a
-# parameter is 2 nats, or `nats` for each row of the Vecchia likelihood if that is more, because a small gain is not
-# worth an error far from the data (bench/satellite.R).
-response_rule <- c(rows = 15, held_out = 2000, predicted = 500, error = 1.2, terms = 600, grouped = 1000,
-                   nats = 0.0025)
+# These rules are for transforms and noise trends (bench/response.R, bench/structure.R, bench/satellite.R).
+response_rule <- c(
+  rows = 15,        # both are tried from this number of rows on
+  held_out = 2000,  # with more rows, a model is also refused if the log density of so many held-out rows is smaller
+  predicted = 500,  # number of held-out rows at which squared errors are computed
+  error = 1.2,      # a model is refused if the sum of these squared errors is larger by this factor
+  terms = 600,      # up to this number of rows an additive kernel is tried with each transform
+  grouped = 1000,   # with groups and up to this number of rows, held-out predictions are leave-one-out
+  nats = 0.0025)    # penalty for a parameter: this for each row of the Vecchia likelihood, but at least 2 nats
 
 # If the noise variance with Matern 3/2 is below the share `look` of the response's variance, Matern 5/2 and SE are
 # tried as well before a transform is chosen. A response is deterministic if noise variance and held-out squared errors
 # are below the shares `noise` and `left` of its variance. Then a transform must multiply held-out squared errors by at
-# most `error` (`kink` for Yeo-Johnson); or they must not increase, and the held-out log density must increase by `gain`
-# nats per row plus `sure` standard errors (bench/cliff.R).
+# most `error` (`kink` for Yeo-Johnson). A transform that does not increase these errors is also accepted if the
+# held-out log density increases by `gain` nats per row plus `sure` standard errors (bench/cliff.R).
 little_response <- c(look = 0.02, noise = 1e-3, left = 0.05, error = 0.6, kink = 0.4, gain = 0.5, sure = 3)
 
-# The penalty for a transform is that for this many parameters, and so is that for smooth noise (bench/response.R).
+# A transform has the penalty of this many parameters (bench/response.R).
 transform_parameters <- 2L
 
 # If the fit chose the transform, mean responses are computed from responses cut at the outermost training response or,
@@ -170,39 +167,41 @@ transform_parameters <- 2L
 sure_sds <- 1
 
 # If the fit chose a transform and heavy tails, the variance of a new response is multiplied by the mean over held-out
-# rows of squared error / variance, but at most by this factor, because one extreme row can dominate this mean
-# (bench/second-moments.R).
+# rows of squared error / predicted variance. The factor is at most most_wider, because one extreme row can dominate
+# this mean (bench/second-moments.R).
 most_wider <- 100
 
-# A response with fewer than `values` distinct values, and less than half as many as rows, has constant noise. Then a
-# message is sent; also if one value has more than the share `share` of rows and over `times` rows (bench/response.R).
+# A response with fewer than `values` distinct values, and two rows for each on average, has constant noise. A message
+# is sent then, or if a value occurs in more than `times` rows and the share `share` of all rows (bench/response.R).
 response_values <- c(share = 0.2, times = 5, values = 10)
 
-# The log noise variance has at most this variance: 95 % of variances are within a factor of 50 (bench/response.R).
+# The log noise variance has at most this variance: 95 % are within a factor of 50 of the median (bench/response.R).
 most_spread <- 4
 
-# With n rows, at most `rows`, and p learned hyperparameters, the log noise variance has at least the variance few /
-# (n - p) in predictions: twice that of the log of a sample variance with n - p degrees of freedom (bench/few.R).
+# In predictions from n <= `rows` rows with p learned hyperparameters, the log noise variance has at least the variance
+# few / (n - p). The log of a sample variance with n - p degrees of freedom has half of this variance (bench/few.R).
 uncertain_noise <- c(rows = 200, few = 4)
 
-# Smooth noise has at most `points` features. The prior variances of their coefficients are updated in `rounds` rounds.
-# The search ends if these variances decrease while the value is `behind` nats below that of constant noise; no data set
-# recovered from there (bench/response.R).
+# A noise trend has at most `points` features. The prior variances of their coefficients are updated in `rounds` rounds.
+# The search ends if these variances decrease while the log density is `behind` nats below that of constant noise. No
+# data set was found on which such a search would have won (bench/response.R).
 noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 
 # ---- learning with a non-Gaussian likelihood ------------------------------------------------------------------------
 
-# Learning with a non-Gaussian likelihood uses `points` inducing points and `rows` rows in its last search; few_points
-# and few_rows when starts or kernels are compared. A search has `rounds`, each with new points, and ends if two steps
-# gain less than `gain` nats. Posteriors of many rows have at most `most` points. With Student's t, pivots of the
-# Hessian H must be at least `pivot`, because log det H has no bound near a saddle. From `inputs` inputs on, one
-# lengthscale for all is tried, unless log spreads of inputs differ by at most `alike`. Separate lengthscales must gain
-# `apart` nats over tied ones (bench/laplace-table.R, bench/laplace-near.R). For several classes, points times latent
-# functions are at most `contrasts`, and Newton steps end at `decrement` (bench/classes-table.R). With groups, rows are
-# from at most `levels` levels, and each effect adds an inducing point.
-laplace_sizes <- list(points = 120L, rows = 3000L, few_points = 60L, few_rows = 1000L, rounds = 3L, gain = 1e-3,
-                      most = 400L, pivot = 0.1, inputs = 10L, contrasts = 240L, levels = 150L, decrement = 1e-6,
-                      alike = 0.05, apart = 0.05)
+# These constants are set by bench/laplace-table.R, bench/laplace-near.R and bench/classes-table.R.
+laplace_sizes <- list(
+  points = 120L, rows = 3000L,         # inducing points and rows in the last search
+  few_points = 60L, few_rows = 1000L,  # inducing points and rows when starts or kernels are compared
+  rounds = 3L, gain = 1e-3,            # rounds of a search, each with new points; it ends if two steps gain fewer nats
+  most = 400L,                         # default number of inducing points of posteriors of many rows
+  pivot = 0.1,                         # smallest pivot of the Hessian H for Student's t; log det H must be bounded
+  inputs = 10L,                        # number of inputs from which on one lengthscale for all inputs is tried
+  contrasts = 240L,                    # for several classes, largest number of inducing points times latent functions
+  levels = 150L,                       # with groups, rows are from at most so many levels
+  decrement = 1e-6,                    # for several classes, Newton decrement at which the search for the mode ends
+  alike = 0.05,                        # one lengthscale is not tried if log spreads of inputs differ by at most this
+  apart = 0.05)                        # nats that separate lengthscales must gain over one common factor for all
 
 # Rotated inputs are tried if there are at least this many rows for each input. The kernel must then gain
 # rotation_nats["pair"] nats for each pair of inputs, and at least rotation_nats["least"] (bench/classes-line.R).
@@ -224,9 +223,9 @@ log_inputs <- c(rows = 2000, skewness = 1.5, values = 10, nats = 2)
 
 # For several classes, inducing points times latent functions are at most `most` (a Cholesky factorisation takes a
 # second), with at least `least` points. Hyperparameters are learned from at most `learn` classes. A message is sent if
-# the posterior may take `seconds`. Averages over more than two latent functions use class_draws points; others use
-# another rule if the sd of log odds exceeds wide_odds. Certificates need no posterior with other weights if all weights
-# are at least `narrow` times W (bench/classes-table.R, bench/classes-average.R).
+# the posterior may take over `seconds` seconds. Averages over more than two latent functions use class_draws lattice
+# points. Averages over fewer use wide_moments() if the sd of log odds exceeds wide_odds. If all weights are above
+# `narrow` times W, certificates reuse the posterior with weights W (bench/classes-table.R, bench/classes-average.R).
 class_points <- c(most = 4000, least = 20, learn = 12, seconds = 60, narrow = 0.5)
 class_draws <- 1024L
 wide_odds <- 4
@@ -279,34 +278,34 @@ neighbours_with_groups <- 60L
 # interval scores 7.29, 7.08 and 6.99 (bench/satellite.R).
 far_neighbours <- 200L
 
-# These are limits of the mean residual prior variance, divided by the noise variance. Below `enough`, neighbours or
-# moved points change held-out log densities by less than 0.001 nats, and are not used. Between `enough` and `trial`,
-# held-out rows decide between neighbours and inducing points alone (bench/trial.R). Above `short`, neighbours explain
-# nearly all of f, and few_points inducing points suffice (bench/near.R), if residual over prior variance also exceeds
-# `left`. Below `left`, even without noise, 200 points gain .10 (Hartmann) and .35 nats (borehole) of held-out log
-# density over 50 points, for 6,000 rows (bench/cliff.R).
+# The first three are limits of rho, the mean residual prior variance over the noise variance. If rho is below `enough`,
+# neighbours or moved points would change held-out log densities by less than 0.001 nats, and are not used. From
+# `enough` to `trial`, held-out rows decide between neighbours and inducing points alone (bench/trial.R). Above `short`,
+# neighbours explain nearly all of f. Then few_points inducing points suffice (bench/near.R), if the mean residual prior
+# variance also exceeds `left` times the prior variance. Below `left`, 200 points gain .10 (Hartmann) and .35 nats
+# (borehole) of held-out log density over 50 points, for 6,000 rows without noise (bench/cliff.R).
 unexplained_rule <- c(enough = 0.005, trial = 0.5, short = 5, left = 0.5)
 
 # Inducing points alone are compared with neighbours by posteriors of `posterior` rows, at `held` held-out rows, with
 # neighbours among `among` rows (bench/trial.R).
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 
-# With more than `exact_rows` and up to `rows` rows, the exact posterior (Cholesky factor: 9 s of one thread and 512 MB)
-# is compared with neighbours. It is used if it gains more than `gain` nats of log density per row at `held` held-out
-# rows, with posteriors of `posterior` other rows (bench/cliff.R).
+# With more than exact_rows and up to `rows` rows, the exact posterior (Cholesky factor: 9 s of one thread, 512 MB) is
+# used if it gains more than `gain` nats per row over neighbours, in the log density of `held` held-out rows. The trial
+# uses posteriors of `posterior` other rows, and neighbours among `among` rows (bench/cliff.R).
 exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
-# If the exact posterior of some rows gains more than exact_trial's `gain`, but there are too many rows for it, fits of
-# up to `rows` rows use this many inducing points and neighbours. Fits of more rows use `many` inducing points if
-# few_points lose too much by few_trial (bench/cliff.R).
+# If the exact posterior wins the trial by exact_trial, but there are too many rows for it, fits of up to `rows` rows
+# use `points` inducing points and `neighbours` neighbours. Fits of more rows use `many` inducing points if few_points
+# of them lose too much in the trial by few_trial (bench/cliff.R).
 more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
 
-# With more than more_points["rows"] rows, few_points inducing points are used unless they lose more than `gain` nats of
-# log density per held-out row (other elements: trial_rows). They predict twice as fast (bench/cliff.R, satellite.R).
+# With more than more_points["rows"] rows, few_points inducing points (beside neighbours) predict twice as fast as more.
+# They are used unless they lose more than `gain` nats of log density per held-out row. The other elements are as in
+# exact_trial (bench/cliff.R, bench/satellite.R).
 few_trial <- c(posterior = 20000, held = 2000, among = 20000, gain = 0.02)
 
-# A message suggests neighbours if sds of an exact posterior take more operations than this: 100 s of a thread
-# (bench/exact-sd.R).
+# A message suggests neighbours if computing sds takes more operations than this: 100 s of a thread (bench/exact-sd.R).
 slow_prediction <- 2e12
 
 # A computation with an exact posterior shows a line of progress beyond this number of operations: 2 s of a thread.
@@ -316,8 +315,8 @@ slow_silent <- 4e10
 # (bench/methods.R).
 most_moves <- c(asked = 200L, default = 50L)
 
-# For non-Gaussian likelihoods, the greedy choice of points has this scratch memory in bytes, which limits the candidate
-# rows. 400 points chosen from 10,000 of 50,000 rows predict as well as from all (bench/laplace-near.R).
+# For non-Gaussian likelihoods, this scratch memory in bytes limits the rows from which the greedy choice takes points.
+# 400 points chosen from 10,000 of 50,000 rows predict as well as 400 chosen from all (bench/laplace-near.R).
 greedy_memory <- 2^25
 
 # From `least` rows on, the search for the posterior mode first uses every eighth row (`by`), for at most `steps` steps
@@ -328,14 +327,15 @@ mode_rows <- c(least = 16000, by = 8, steps = 5)
 # neighbours counts as `near` kernel values (bench/structure.R).
 share_sample <- c(rows = 2000, values = 2e7, near = 10000)
 
-# With a non-Gaussian likelihood, inducing points alone are compared with neighbours (and `points` inducing points) at
-# `held` rows, by posteriors of `rows` others. The search for the mode ends at steps of root mean square `settled`, or
-# after `steps` steps. Working responses are from latent values up to `largest`. Kernel variances are multiplied by `by`
-# up to `raised` times, and theta is learned again within the factor `theta`. Neighbours are used if they gain `gain`
-# nats of log density per row. The comparison ends early unless residuals of neighbours predict a gain of `residuals`
-# nats (bench/laplace-near.R, bench/families_speed.R).
-near_trial <- list(rows = 8000L, held = 5000L, points = 200L, settled = 1, steps = 3L, largest = 4, raised = 5L,
-                   by = 3, gain = 0.001, theta = 10, residuals = 0.0007)
+# With a non-Gaussian likelihood, neighbours are compared with inducing points alone (bench/laplace-near.R).
+near_trial <- list(
+  rows = 8000L, held = 5000L,  # number of rows for the inducing points beside neighbours; held-out rows
+  points = 200L,               # inducing points beside neighbours
+  settled = 1, steps = 3L,     # steps to the mode end below this root mean square (units of f), or after this number
+  largest = 4,                 # working responses are computed at latent values of at most this size (units of f)
+  raised = 5L, by = 3,         # kernel variances are multiplied by `by` up to `raised` times
+  gain = 0.001, theta = 10,    # nats per row to gain; theta is learned again, within this factor
+  residuals = 0.0007)          # the comparison ends early if residuals predict a smaller gain (nats per row)
 
 # ---- where to measure next ------------------------------------------------------------------------------------------
 
