@@ -300,7 +300,7 @@ near_preconditioner <- function(reference, data, size = c(points = 800L, rows = 
 # ---- the exact posterior --------------------------------------------------------------------------------------------
 
 # Returns exact_interval() for the functionals, or NULL if the exact posterior would take more than `seconds` or more
-# than 1/16 of the memory allowed.
+# than 1/16 of the option pfdtc.max_memory, or if its Cholesky factorisation fails.
 exact_if_cheap <- function(fit, fun, seconds) {
   n <- as.double(nrow(fit$data$x))
   # Factorisations and triangular solves take three times as long per flop as products.

@@ -218,7 +218,7 @@ model_of_effects <- function(model, factors) {
 # ---- learning with groups -------------------------------------------------------------------------------------------
 
 # The following functions learn with groups, by the Vecchia likelihood of the smooth part with all effects integrated
-# out (src/integrated.h). Without integration, neighbours would differ by the effects of their levels.
+# out (src/integrated.h). Without integration, responses of neighbours would differ by the effects of their levels.
 
 # Returns the numbers of at most `most` rows to learn from, of a random sample of the levels. First come up to
 # effect_learning$rows rows of each level, then others: fewer levels would not show the variance between levels.

@@ -96,7 +96,7 @@ points_of_fit <- function(fit) {
   m + min(250L, ceiling(sum(effects) / 4)) # levels of groups need points of their own
 }
 
-# Returns the reference. If the fit keeps no data, it removes the correction, which cannot be used without data.
+# Returns the reference, without its correction if the fit keeps no data: the correction can only be used with the data.
 kept_reference <- function(reference, fit) {
   if (is.null(fit$data)) reference$correction <- NULL
   reference
