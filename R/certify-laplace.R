@@ -14,7 +14,7 @@
 #
 # The crude bound at the rows gives a range of f, hence of W. This range gives the other bounds, and a narrower range.
 
-# Returns intervals for functionals under the exact GP's Laplace posterior: of the mode (or mean) and the sd. `m2` is
+# Returns intervals for functionals under the exact GP's Laplace posterior: of the mode and the sd. `m2` is
 # the number of inducing points of a reference, if one has to be computed.
 mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   check_posterior(fit, "certificate", what = "A certificate")
