@@ -120,7 +120,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
 }
 
 # Returns alpha (`lower`) and beta (`upper`) at rows, if each f_k minus the mean over classes moves by at most e between
-# the modes. Both hold for W at the fraction `at` of the way from fh to f*, or for the average of W over several ones.
+# the modes. Both hold for W at the fraction `at` of the way from fh to f*, or for the mean of W at several fractions.
 range_of_weights <- function(b, e, at = 1) {
   range_at <- function(t) {
     K <- b$K
@@ -136,7 +136,7 @@ range_of_weights <- function(b, e, at = 1) {
   list(lower = pmin(ends[, 1L], 1) * (1 - 1e-12), upper = pmax(ends[, 2L], 1) * (1 + 1e-12))
 }
 
-# Returns the posterior on inducing points with row weights `times` W, and lam(times).
+# Returns the posterior on inducing points with row weights `times` W, and lam(times), see largest_residual().
 posterior_of_classes <- function(b, times) {
   at <- mode_again(b$fit, b$data, replace(b$sites, "weight", list(b$w * times)))
   c(at[c("L", "C", "beta", "inverse", "S", "penalty")], list(times = times, lam = largest_residual(b, times)))

@@ -175,7 +175,7 @@ check_fit_posterior <- function(fit, d, need) {
          data = is.list(kept) || !is.null(fit$data),
          `near$rows` = if (!is.null(kept)) has_shapes(kept, list(x = c(n, d), y = n, weights = n), "weights"),
          `near$rows$x` = is.null(kept) || n > 0L, near = has_shapes(near, list(L = c(m, m), C = c(k, k), beta = k)))
-    if (is.null(f)) return() # computed when needed
+    if (is.null(f)) return() # `factors` are computed when needed
   }
   need(factors = is.list(f))
   if (!is.null(f$groupings)) {

@@ -34,13 +34,13 @@ optimise_stage <- function(data, learned, z, s, state) {
   if (!is.null(state$stopped) || s$objective == "none" || !s$move) return(now)
   rows <- optimise_rows(data, s$rows, s$m)
   if (!is.null(rows$rows)) state$rows["points"] <- rows$n
-  if (s$objective == "vfe" && !is.null(s$joint)) { # optimise both at once
+  if (s$objective == "vfe" && !is.null(s$joint)) { # optimise points and hyperparameters at once
     return(run_stage(state, "points", {
       parameters <- free_parameters(now$model, s$joint)
       problem <- first_that_works(function(jitter) {
         points <- points_problem(rows, now$z, now$model, NULL, jitter, s$run)
         vfe_hyper_problem(rows, now$z, parameters, jitter, s$run, points)
-      }, max(now$jitter, 1e-8)) # as in learn_hyper()
+      }, max(now$jitter, 1e-8)) # changing lengthscales may make k(Z, Z) singular
       result <- run_minimise(problem, s$steps, "inducing points and hyperparameters")
       count_evaluations(state, "objective", result)
       found <- problem$natural(result$par)
@@ -180,7 +180,7 @@ look_at_held_out <- function(now, plan, state) {
   now$look["trial"] <- list(NULL)
   run_stage(state, "trial", {
     tried <- list(now[c("learned", "start")])
-    if (!is.null(now$learned$smoother)) { # has its own inducing points
+    if (!is.null(now$learned$smoother)) { # this kernel has its own inducing points
       learned <- replace(now$learned, "model", list(now$learned$smoother))
       learned$kernels$chosen <- learned$kernels$kernel == learned$model$kernel$label
       tried[[2L]] <- list(learned = learned, start = points_stage(now$data, learned, plan$posterior, state))

@@ -76,7 +76,7 @@ points_yardstick <- function(job, fit, worth) {
   }
   certifies <- function(yard) max(yard$floor) <= goal$tol / 4
   yard <- grow_reference(nrow(data$x), job$plan$posterior$m, worth, job$late, function(m2) {
-    made <- reference(fit, m2) # evaluated first, because it draws random numbers
+    made <- reference(fit, m2) # draws random numbers before certificate_of() does
     by(made, "reference")
   }, function(yard) certifies(yard) && max(yard$error_of(yard$reference, data$x)) <= enough_of_tol * goal$tol)
   ended <- yard$limit %in% c("none", "time", "rounding")

@@ -147,8 +147,8 @@ working_points <- function(data, learned, s, m, state) {
             otherwise = choose_points(data$x, m, NULL, "random")$z)
 }
 
-# Makes the fit at the posterior mode. If an earlier comparison computed them, `near` is the posterior with neighbours
-# and `start` the mode on the inducing points z.
+# Makes the fit at the posterior mode. `near` is the posterior with neighbours and `start` the mode on the inducing
+# points z, if an earlier comparison computed these two.
 construct_laplace <- function(data, learned, z, plan, state, near = NULL, start = NULL) {
   likelihood <- plan$learn$likelihood
   likelihood$theta <- learned$theta

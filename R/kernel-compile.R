@@ -85,9 +85,9 @@ compile_kernel <- function(kernel) {
   values <- numeric()
   for (t in seq_along(parts$terms)) {
     term <- parts$terms[[t]]
-    for (l in c(setdiff(term$leaves, met), 0L)) { # the variance is last
+    for (l in c(setdiff(term$leaves, met), 0L)) { # 0 stands for the variance
       leaf <- if (l) leaves[[l]]
-      for (what in if (l) factor_parameters[[c(leaf$profile, "se")[1L]]] else "variance") { # no profile yet: as se
+      for (what in if (l) factor_parameters[[c(leaf$profile, "se")[1L]]] else "variance") { # no profile: as se
         given <- if (l) leaf[[what]] else term$variance
         count <- if (l) parameter_count(leaf, what) else 1L
         of_term <- c(of_term, t)
@@ -113,7 +113,7 @@ compile_kernel <- function(kernel) {
   list(
     kernel = if (is.null(kernel$leaves)) kernel else as_kernel(kernel), label = kernel$label, inputs = kernel$inputs,
     table = table,
-    engine = list(factors = lapply(leaves, function(leaf) { # all but parameters
+    engine = list(factors = lapply(leaves, function(leaf) { # has all but the parameters
       list(profile = leaf$profile, columns = as.integer(leaf$inputs), number = leaf$number,
            isotropic = as.integer(isTRUE(leaf$isotropic)), power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]),
            correlation = leaf$correlation, table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else

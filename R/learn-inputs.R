@@ -21,7 +21,7 @@ rotation_by_classes <- function(rows, s) {
         nrow(x) < rotation_rows * ncol(x)) return(NULL)
   apart <- apply(x[, inputs, drop = FALSE], 2L, function(v) v - stats::ave(v, rows$sites$y))
   unit <- sqrt(colMeans(apart^2))
-  R <- tryCatch(chol(crossprod(t(t(apart) / unit)) / nrow(x)), error = function(e) NULL) # of correlations
+  R <- tryCatch(chol(crossprod(t(t(apart) / unit)) / nrow(x)), error = function(e) NULL) # factor of correlations
   if (is.null(R) || min(diag(R)) < 1e-4) return(NULL)
   list(inputs = inputs, by = backsolve(R, diag(diag(R))) * outer(1 / unit, unit))
 }

@@ -28,7 +28,7 @@ learn_laplace_stage <- function(data, s, state) {
     center[kept] <- found$center + mean(center[kept]) - mean(found$center)
     replace(found, "center", list(center))
   }, otherwise = state$so_far) %||% start
-  if (length(found$center) < length(center)) found$center <- start$center # interrupted in the fit of few classes
+  if (length(found$center) < length(center)) found$center <- start$center # interrupted with fewer classes
   found$model <- new_model(found$kernel, 1)
   kernel <- compile_kernel(found$kernel)
   scales <- sum(c(kernel$table$what == "lengthscale", FALSE) & are_learned(kernel, s))

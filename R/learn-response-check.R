@@ -139,7 +139,7 @@ with_log_inputs <- function(data, asked, open, state, find, first) {
   open$errors <- !is.null(warp)
   given <- list(data = data, chosen = find(data, open, list(transform = first)))
   if (is.null(warp) || is.null(given$chosen$score)) return(given)
-  open$least <- given$chosen$errors # of the model that may be replaced
+  open$least <- given$chosen$errors # errors of the model that may be replaced
   after <- values()
   list2env(before, state)
   data$warp <- warp

@@ -139,7 +139,7 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   mean <- stats::predict(object, type = if (type == "loo") "loo" else if (!normal) "response" else
     if (given) "mean" else "latent")
   y <- padded(if (given) given_response(data) else data$response)
-  if (is.matrix(mean) && !labels) mean <- drop(mean %*% seq_len(ncol(mean))) # the mean number of the class
+  if (is.matrix(mean) && !labels) mean <- drop(mean %*% seq_len(ncol(mean))) # mean of the class number
   r <- (if (labels) outer(unname(y), seq_len(ncol(mean)), "==") else y) - mean # several classes have an indicator each
   if (given) return(r)
   w <- if (is.null(data$prior_weights)) 1 else padded(data$prior_weights)

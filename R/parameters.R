@@ -66,7 +66,7 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
     levels <- function(columns) length(columns) > 1L && all(x[, columns] %in% 0:1)
     own <- leaf$inputs[if (is.null(leaf$shared)) at else leaf$shared == at]
     on_sphere <- length(own) == 3L && !levels(own)
-    if (!is.null(leaf$shared)) { # dimensions: two of a sphere, one of an R factor
+    if (!is.null(leaf$shared)) { # a sphere has two dimensions, an R factor one
       each <- split(leaf$inputs, leaf$shared)
       d <- length(each) + sum(vapply(each, function(columns) length(columns) == 3L && !levels(columns), NA))
     }

@@ -223,7 +223,7 @@ source_fit <- function(method, source, call, args, envir) {
   few <- whole$seen <= min(dense_rows, size) && args$keep_data && family$chooses && leaves_points_open(args)
   args$keep_data <- few
   if (!few) return(fit_by_family(method, data, call, args))
-  assign(".Random.seed", chance, envir = globalenv()) # as for a data frame, from which no sample is drawn
+  assign(".Random.seed", chance, envir = globalenv()) # as if no sample had been drawn
   at_hand <- call
   at_hand$data <- do.call(rbind, source_pass(source, function(block) list(as.data.frame(block)), c))
   data <- data_from_formula(at_hand, envir, args$center, args$scale, merge = merges_rows(method), kernel = args$kernel)

@@ -37,7 +37,7 @@ fit_fields <- list(
                                                   describe_transform(fit$transform),
                                                   if (fit$transform$kind == "log") "log" else "transformed"))
     }
-    if (is_ordered(response)) { # cut points minus the constant mean or intercept of f
+    if (is_ordered(response)) { # shows cut points minus the constant mean or intercept of f
       cuts <- cut_points(fit$theta) - if (is.null(fit$linear)) fit$center else fit$linear["(Intercept)", "Estimate"]
       between <- paste(utils::head(response$levels, -1L), utils::tail(response$levels, -1L), sep = "|")
       return(sprintf("%s, cut points %s", response$full_label,

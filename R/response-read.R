@@ -337,7 +337,7 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
     within <- function(v, range) v >= range$lower - 1e-8 * (1 + abs(v)) & v <= range$upper + 1e-8 * (1 + abs(v))
     within(there[3L, ], range) & (!response$concave | within((now[2L, ] - there[2L, ]) / (t * e), averages))
   }))
-  weight <- function() { # returns the user's weights, because all programs become that of the weight
+  weight <- function() { # evaluates the user's `weight`: its program replaces all others
     sites$shape[3:6] <- sites$shape[7L]
     native_likelihood(sites, grid$f)[1L, ]
   }

@@ -242,7 +242,7 @@ student_row <- list(
     quantile = function(theta, p, size, mu, s) {
       side <- sign(p - 0.5)
       p <- max(p, 1 - p)
-      x <- pmax(s * stats::qnorm(p), theta[1L] * stats::qt(p, theta[2L])) # the quantile of either term is a lower bound
+      x <- pmax(s * stats::qnorm(p), theta[1L] * stats::qt(p, theta[2L])) # quantiles of f and of s t are lower bounds
       mu + side * concave_quantile(p, x, function(x, normal) student_mixture(theta, x, s^2, normal))
     },
     log_density = function(theta, sites, mu, v) student_predictive(theta, sites$y, mu, v)),

@@ -107,10 +107,10 @@ untransformed <- function(transform, z) {
 
 # Returns TRUE if T^-1 is convex, FALSE if it is concave. Values far beyond all responses may dominate the mean and sd
 # of y. So if the fit chose the transform, values of y beyond a cut are replaced by the cut, at the upper side for a
-# convex T^-1, else at the lower side. The cut is at the outermost training response or, if that is further out, k sds
-# of T(y) inside its mean. For the sd of y, k = 0; for its mean, k = sure_sds, or more if this sd exceeds the range of
-# training T(y). Normal 95 % intervals with the sd of the cut y contain 94 % of new responses, with that of the uncut y
-# 96 % (bench/response.R, bench/second-moments.R, bench/point-predictions.R).
+# convex T^-1, else at the lower side. A convex T^-1 has the cut at the largest training response or, if that is larger,
+# where T(y) is k sds below its mean. For the sd of y, k = 0. For the mean of y, k = sure_sds, or more if the sd of T(y)
+# exceeds the range of training T(y). Normal 95 % intervals with the sd of the cut y contain 94 % of new responses, with
+# that of the uncut y 96 % (bench/response.R, bench/second-moments.R, bench/point-predictions.R).
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
 is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends)
@@ -178,8 +178,8 @@ covariance_back <- function(transform, mean, cov, noise) {
   cov
 }
 
-# Returns list(mean, sd, c, between) of y for T(y) ~ N(mean, var). `mean` is for y cut as for means, sd and c (Hermite
-# coefficients) are for y cut as for sds, and `between` is the difference of the two means (cuts: see curves_up()).
+# Returns list(mean, sd, c, between) of y for T(y) ~ N(mean, var). y has one cut for `mean`, another for sd and Hermite
+# coefficients c (see curves_up()). `between` is the difference of the means of y with these two cuts.
 parts_back <- function(transform, mean, var, order) {
   var <- rep_len(var, length(mean))
   part <- hermite_back(transform, mean, var, order, sure_sds)

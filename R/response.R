@@ -147,9 +147,9 @@ quantile_given <- function(response, p, size, mu, s) {
 
 # ---- predictions ----------------------------------------------------------------------------------------------------
 
-# Returns predictions list(fit, lwr, upr, sd, cov) of f or of a response. `f` is list(mean, var, lower, upper, top, cov,
-# noise, noise_new, spread, size). `lower` and `upper` bound the mean of f, and `top` its variance; without a
-# certificate they equal mean and var. `ask` has arguments of predict().
+# Returns predictions list(fit, lwr, upr, sd, cov) of f or of a response. `f` has mean, var and cov of f; noise variance
+# `noise` (`noise_new` for prediction intervals), variance `spread` of its log, trials `size`. `lower` and `upper` bound
+# the mean, and `top` the variance; without a certificate they equal mean and var. `ask` has arguments of predict().
 response_say <- function(response, f, ask) {
   if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
   scale <- response_scale(response, ask$type, f)
@@ -262,7 +262,7 @@ noisy_half <- function(level, f) {
 
 # ---- bounds of a transformed response -------------------------------------------------------------------------------
 
-# Bounds the mean, median and quantiles of y from bounds on the mean and sd of T(y), rounding included. h = T^-1
+# Bounds the mean, median and quantiles of y from bounds on mean mu and sd tau of T(y), rounding included. h = T^-1
 # increases, so medians and quantiles are h of those of T(y). If h is convex (the log, lambda <= 1) and X(mu, tau, c) =
 # E (h(mu + tau Z) - h(c))+ with Z ~ N(0, 1), the mean of y cut at h(c) is
 #

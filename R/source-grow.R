@@ -70,7 +70,7 @@ drop_rows <- function(fit, rows) {
   rows <- unique(as.integer(rows))
   if (!length(rows)) return(fit)
   data <- data_of_rows(fit$data, take_rows_of(rows_of_data(fit$data), -rows), fit)
-  data["na_action"] <- fit["na.action"] <- list(NULL) # it has the numbers of old rows
+  data["na_action"] <- fit["na.action"] <- list(NULL) # these are numbers of old rows
   frame <- c("columns", "raw")
   data["kept"] <- fit$data["kept"]
   data$kept[frame] <- take_rows_of(data$kept[frame], -rows)

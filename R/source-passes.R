@@ -2,7 +2,7 @@
 # and sd of the response, levels of factors) and draws a random sample. Later passes clean the rows block by block.
 
 # Returns a cleaned sample of `size` rows, like data_from_formula(), with the centre and scale of all rows. Its element
-# `whole` is what later passes need.
+# `whole` has the source, and the coding and units with which later passes read all rows.
 data_from_source <- function(source, call, envir, center, scale, size, kernel = NULL) {
   center <- check_flag(center, "center")
   scale <- check_flag(scale, "scale")
@@ -28,7 +28,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   check_levels(variables, m$n)
   attr(survey$terms, "grouped") <- recipe$grouped
   sample <- survey$sample
-  values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # may have matrices
+  values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # columns may be matrices
   data <- clean_data(bind_columns(variables, values), sample$r, survey$name, if (survey$weighted) sample$w, NULL,
                      columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE, unit = unit)
   data <- add_formula(data, survey$terms, variables, call)
