@@ -23,7 +23,7 @@ check_any_fit <- function(fit, argument) {
 check_fit <- function(fit, argument) check_posterior(check_any_fit(fit, argument), "normal", argument)
 
 # Each entry is a property of posteriors that some functions need. `approx` lists the approximations with this property
-# ("none": Gaussian noise). `groups` is TRUE if non-Gaussian fits with groups have it; `hint` is for the error message.
+# ("none": Gaussian noise). `groups` is TRUE if non-Gaussian fits with groups have it too. `hint` is for the error.
 posterior_needs <- list(
   normal = list(approx = "none", hint = paste(
     "certify() bounds errors, evidence_bounds() the log marginal likelihood, and cross_validate() compares",
@@ -65,7 +65,7 @@ old_signature <- function(fit) !"phi1" %in% names(fit$signature$sums)
 
 # Checks types and sizes of the parts of a fit that other functions read, and that numbers are finite. need(part =
 # condition, ...) stops at the first condition that is neither TRUE nor NULL, so a condition may assume the earlier
-# ones. A condition that is a string names the damaged element of the part.
+# conditions. If a condition is a string, it names the damaged element of the part.
 check_fit_parts <- function(fit, argument) {
   need <- function(...) {
     for (i in seq_len(...length())) {
@@ -224,8 +224,8 @@ damaged_fit <- function(fit, argument, part) {
 
 # ---- fits of the same exact Gaussian process -----------------------------------------------------------------------
 
-# Returns `exact`, or stops unless it is a fit with the exact posterior of the same model as all `fits`. It may be NULL
-# if `caller`, the name of the user's function, is given.
+# Returns `exact`, or stops unless it is a fit with the exact posterior of the same model as all `fits`. `exact` may be
+# NULL if `caller`, the name of the user's function, is given.
 check_exact <- function(exact, fits, caller = NULL) {
   refuse_if(missing(exact), "exact", "is missing", hint = "Give gp_exact() of the same data with like = fit.")
   if (is.null(exact) && !is.null(caller)) return(NULL)

@@ -1,4 +1,4 @@
-# Makes the fit in the last stage: computes the posterior of all rows, and collects the elements of the fit.
+# Makes the fit in the last stage: computes the posterior from all rows, and collects the elements of the fit.
 
 # Makes the fit object. `method` is the name of a function that fits, such as "gp_vfe". `parts` has the elements of the
 # fit that depend on the kind of posterior, such as `factors` and `evidence`; `about` has the other elements.
@@ -32,7 +32,7 @@ new_fit <- function(data, done, s, state, parts) {
     na.action = data$na_action))
 }
 
-# Returns a fit with the posterior p, `data`, the elements `...`, and other elements from p$fit.
+# Returns a fit with the posterior p, `data`, the elements `...`, and further elements (`same`) of p$fit.
 fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
   same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "noise_tail", "transform", "control", "version",
             "terms", "na.action")
@@ -53,8 +53,8 @@ empty_trace <- data.frame(evaluation = integer(), objective = numeric(), seconds
 
 # ---- the posterior of all rows --------------------------------------------------------------------------------------
 
-# Returns a fit with the exact posterior of all rows, or for gp_subsample() of a random subset. In a fit by pfdtc(),
-# which chooses the kind of posterior, the elements for inducing points describe all rows.
+# Returns a fit with the exact posterior of all rows, or for gp_subsample() of a random subset. In a fit by pfdtc(), the
+# elements about inducing points (inducing, m) describe all rows.
 construct_exact <- function(data, learned, s, state) {
   some <- isTRUE(s$posterior$some)
   m <- s$posterior$m
@@ -93,9 +93,9 @@ construct_exact <- function(data, learned, s, state) {
 }
 
 # Learns the tails of the noise again, with the final model's posterior p: the first tails were learned with a Matern
-# 3/2 kernel, whose misfit may hide tails. Returns the data, with these tails if the leave-one-out log density gains
-# more than the price of a parameter (bench/tails.R). Below few_rows rows learn_stage() widens intervals instead; above
-# first_exact_rows rows this would be slow.
+# 3/2 kernel, whose misfit may hide tails. Returns the data, with these tails if the leave-one-out log density increases
+# by more than the penalty for a parameter (bench/tails.R). Nothing is learned below few_rows rows, where learn_stage()
+# widens intervals instead, and above first_exact_rows rows, where this would be slow.
 with_final_tail <- function(data, p, learned, state) {
   if (!isTRUE(state$tails) || data$n < few_rows || data$n > first_exact_rows ||
         isTRUE(attr(learned, "little_noise"))) return(data)
@@ -364,7 +364,7 @@ construct_from_source <- function(data, done, s, state) {
 }
 
 # Returns the parts of a fit to a row source with neighbours: FITC's posterior on the inducing points from all rows, and
-# the sampled rows as possible neighbours. If the sample has all rows, training rows have neighbours too.
+# the sampled rows, among which neighbours are searched. If the sample has all rows, training rows have neighbours too.
 near_of_sums <- function(sample, posterior, data, done, s) {
   model <- done$model
   if (sample$n == data$n) {

@@ -73,7 +73,7 @@ optimise_stage <- function(data, learned, z, s, state) {
 
 # Runs a few iterations from two starts: points greedy in the prior variance, and points greedy in the divergence.
 # Returns list(now, steps): the better result, and the limits of the remaining search. Neither start is always better.
-# The first wins unless divergence / noise^2 of the second is lower by 5: near a tie the first ends at smaller errors.
+# The second start is chosen if it lowers divergence / noise^2 by over 5: near a tie the first ends at smaller errors.
 better_start <- function(data, rows, now, s, state) {
   left <- seconds_left(s$steps$max_seconds)
   few <- min(5L, s$steps$maxit %/% 20L)
@@ -174,7 +174,7 @@ take_result <- function(now, result) {
 
 # Compares inducing points alone with neighbours by the log density of held-out rows. Neighbours use few noisy responses
 # and inducing points all rows, so points alone may predict a smooth f better. decide() drops neighbours if points gain
-# more than the standard error. Points are also tried with `smoother`, a kernel that predicts as well, if there is one.
+# more than the standard error. If there is a smoother kernel that predicts as well, points are also tried with that.
 look_at_held_out <- function(now, plan, state) {
   now$data <- merge_all_equal_rows(now$data)
   now$look["trial"] <- list(NULL)
@@ -251,10 +251,10 @@ held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_r
 
 # ---- other likelihoods ----------------------------------------------------------------------------------------------
 # Few inducing points cannot represent short lengthscales. So the Vecchia likelihood learns lengthscales from working
-# responses f + g / W with noise 1 / W, where f is the mode on inducing points, and g and -W are derivatives of the log
-# likelihood by f. This mode is too smooth, so the learned kernel variance is too small (as in penalised
-# quasi-likelihood: Breslow and Clayton 1993). Variances multiplied by 3, 9, ... are tried until the log density of
-# held-out rows is below the best by more than the standard error of the difference.
+# responses f + g / W with noise 1 / W, where f is the mode on inducing points, and g and -W are the first two
+# derivatives of the log likelihood by f. This mode is too smooth, so the learned kernel variance is too small (as in
+# penalised quasi-likelihood: Breslow and Clayton 1993). The variance is multiplied by 3, 9, ... until the log density
+# of held-out rows is below the best one by more than the standard error of the difference.
 
 # Evaluates `expr`, which makes a fit with neighbours; returns `otherwise` if it fails or the mode does not converge.
 fallback_if_not_converged <- function(expr, otherwise) {
@@ -325,9 +325,9 @@ gain_from_residuals <- function(trial, held, around, f, kernel, run) {
   gains[, which.max(colMeans(gains))]
 }
 
-# Returns a list of functions: x(rows) are inputs, sites_of(rows) are likelihoods (sites) of rows, score(mean, var) are
-# log densities of the held-out responses if f ~ N(mean, var). with_near(kernel, z, f) finds the posterior with
-# neighbours `around`, by steps from the latent values f at all rows.
+# Returns a list of functions: x(rows) returns inputs, sites_of(rows) the likelihoods (sites) of rows, score(mean, var)
+# the log densities of the held-out responses if f ~ N(mean, var). with_near(kernel, z, f) finds the posterior with
+# neighbours among the rows `around`, by Newton steps from the latent values f at all rows.
 held_out_trial <- function(data, likelihood, center, held, around, run) {
   x <- function(rows) data$x[rows, , drop = FALSE]
   sites_of <- function(rows) engine_sites(likelihood, take_sites(data$sites, rows), center)
@@ -353,7 +353,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
   list(x = x, sites_of = sites_of, score = score, with_near = with_near)
 }
 
-# Returns the best trial$with_near() among kernels with variances times near_trial$by, its square, ... (if `free`).
+# Returns the best trial$with_near() among kernels with variances multiplied by b = near_trial$by, b^2, ... (if `free`).
 raise_variances <- function(trial, kernel, z, f, free) {
   raise <- function(kernel) if (free) scale_kernel(kernel, near_trial$by) else kernel
   best <- tried <- trial$with_near(raise(kernel), z, f)

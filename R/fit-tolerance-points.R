@@ -9,10 +9,10 @@
 # ---- are inducing points alone worth a search? ----------------------------------------------------------------------
 
 # Returns TRUE if `worth` inducing points alone are unlikely to meet tol. At a training row, the exact variance of f is
-# at most the noise variance, and that by inducing points at least the residual prior variance. If rho, residual over
-# noise variance, exceeds (1 - tol)^-2, tol is missed. A power law extrapolates rho to `worth` points. Then sds by
-# greedy points are compared with sds by neighbours, which are within about 1 % of the exact ones. If the quantile of
-# the relative difference exceeds 1.6 tol, moving points hardly helps.
+# at most the noise variance, and the variance by inducing points at least the residual prior variance. So tol is missed
+# if rho = residual prior variance / noise variance exceeds (1 - tol)^-2. A power law extrapolates rho to `worth`
+# points. Then sds by greedy points are compared with sds by neighbours, which have errors of about 1 %. If the quantile
+# of the relative difference exceeds 1.6 tol, moving the points would not be enough.
 points_fall_short <- function(data, learned, look, plan, worth, state) {
   if (is.null(look) || plan$posterior$inducing != "greedy") return(FALSE)
   rho <- look$rho
@@ -38,7 +38,7 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
 
 # ---- the reference --------------------------------------------------------------------------------------------------
 
-# The search among fewer points can begin when the certified error of the reference is at most this share of tol.
+# A search for few points can begin when the certified error of the reference itself is at most this share of tol.
 enough_of_tol <- 0.9
 
 # Doubles the number m2 of points of a reference, from 128 on, until enough(yard) is TRUE. yard = make(m2) is a
@@ -63,8 +63,8 @@ most_reference_points <- function(n) {
   as.integer(max(1, min(n, floor(max((sqrt(n^2 + 32 * numbers) - n) / 16, sqrt(numbers / 28))))))
 }
 
-# Returns a yardstick() from a reference. Doubles its points until they can certify errors of tol / 4, and have errors
-# of at most enough_of_tol * tol themselves. If they cannot certify tol / 4, tries certificates by all pairs of rows
+# Returns a yardstick() from a reference. Doubles the reference's points until it can certify errors of tol / 4, and its
+# own error is at most enough_of_tol * tol. If it cannot certify tol / 4, tries certificates by all pairs of rows
 # (effort "tight"), if these cost no more than a few references and there is no other posterior (`worth` is Inf).
 points_yardstick <- function(job, fit, worth) {
   data <- job$data
@@ -87,9 +87,9 @@ points_yardstick <- function(job, fit, worth) {
   yard
 }
 
-# Finds, up to 5 %, the smallest m for which the first m points of the reference have an error of at most `goal`, as all
-# its points do. at(m) returns list(mean, sd) of f by the first m points. Returns list(m, tried, slope): this m, all
-# candidates, and an estimate of -d log(error) / d log(m).
+# Finds, up to 5 %, the smallest m for which the first m points of the reference have an error of at most `goal`; all
+# its points have such an error. at(m) returns list(mean, sd) of f by the first m points. Returns list(m, tried, slope):
+# this m, all candidates, and an estimate of -d log(error) / d log(m).
 search_first <- function(yard, goal, tol, at) {
   top <- yard$reference$m
   tried <- list()
@@ -109,8 +109,8 @@ search_first <- function(yard, goal, tol, at) {
 }
 
 # Returns the number of points to try next, at most `top`, or NULL if the search ends. `slope` = -d log(error) / d
-# log(m) predicts the m that meets `goal`; 8 % are added, because a further fit would cost more. If candidates are
-# `cheap`, `top` points meet `goal`, and the smallest m is found up to 5 %.
+# log(m) predicts the m that meets `goal`; 8 % are added to this m, because a further fit would cost more. If candidates
+# are `cheap`, `top` points are known to meet `goal`, and the smallest m is found up to 5 %.
 next_m <- function(tried, slope, top, goal, cheap = FALSE) {
   m <- vapply(tried, `[[`, 1L, "m")
   met <- vapply(tried, function(one) max(one$error), 1) <= goal
@@ -138,8 +138,8 @@ next_m <- function(tried, slope, top, goal, cheap = FALSE) {
 
 # ---- the search -----------------------------------------------------------------------------------------------------
 
-# Searches for the fewest inducing points that meet tol after they have moved, at most `worth`: with more points another
-# posterior is faster. `worth` is Inf if there is no other. The results are in job$best and job$candidates.
+# Searches for the fewest inducing points that meet tol after they have moved. With more than `worth` points another
+# posterior is faster; `worth` is Inf if there is no other. The results are in job$best and job$candidates.
 search_points <- function(job, worth) {
   data <- job$data
   plan <- job$plan
@@ -184,8 +184,8 @@ too_few <- function(m, more) sprintf("Increase `m` from %d: about %d points woul
 
 # Moves m inducing points by the objective on `rows` until they meet tol. Returns a new_candidate() with the best
 # points, or NULL after an interrupt. Every few iterations the error at all rows is certified, with the points put into
-# `carrier`, a fit of the same model. Errors fall about like iterations^(-1/2). The search ends early if tol cannot be
-# met at this rate, unless no larger m remains (`last`). `expected` is the error predicted after all iterations.
+# `carrier`, a fit of the same model. Errors decrease about like iterations^(-1/2). The search ends early if tol cannot
+# be met at this rate, unless no larger m remains (`last`). `expected` is the predicted error after all iterations.
 try_points <- function(job, m, carrier, rows, last) {
   started <- proc.time()[["elapsed"]]
   data <- job$data
@@ -237,11 +237,11 @@ try_points <- function(job, m, carrier, rows, last) {
 # Returns the q-quantile of v: the smallest of its values such that at least a share q of the values is not larger.
 reached_by <- function(v, q) stats::quantile(replace(v, is.na(v), Inf), q, names = FALSE, type = 1)
 
-# Returns a yardstick: a list to compute the two errors that `tol` limits, the q-quantiles over training rows of the
-# errors of mean and sd. `interval` has bounds on the exact GP at these rows, in units of y.
+# Returns a yardstick, a list to compute the two errors that `tol` limits: the q-quantiles over training rows of the
+# errors of mean and sd. `interval` has bounds on mean and sd of the exact GP at these rows, in units of y.
 #
 #   error(mean, sd)  the two quantiles for a posterior with this mean and sd of f
-#   error_of(fit, x, center)  the same for a fit; x are the distinct rows, `center` is subtracted from the fit's mean
+#   error_of(fit, x, center)  both quantiles for a fit; x are the distinct rows, `center` is subtracted from its mean
 #   floor            the two quantiles for the middle of the bounds: no posterior can have smaller certified errors
 #   reference, effort, m2, rows  the origin of the bounds; `rows` is the number of training inputs
 #
@@ -270,7 +270,7 @@ yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "refer
 
 # ---- candidates -----------------------------------------------------------------------------------------------------
 
-# Returns a candidate of a search: a list of its settings, its error c(mean, sd), and further elements `...`.
+# Returns a candidate of a search: a list of its settings, its certified `error` c(mean, sd), and the elements `...`.
 new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "far", iterations = 0L,
                           expected = max(error), ...) {
   list(m = as.integer(m), iterations = as.integer(iterations), mean = error[["mean"]], sd = error[["sd"]],
@@ -288,8 +288,8 @@ tell_progress <- function(control, since, text, after = 5) {
 }
 
 # Tries settings: numbers of inducing points or of neighbours. try(setting) returns a candidate, following(tried) the
-# next setting; NULL from either ends the search. advice(best, tried) returns a sentence in case none meets tol. Sets
-# job$best to the candidate with the fewest inducing points that meets tol, else to that with the smallest error.
+# next setting; NULL from either ends the search. advice(best, tried) returns a sentence in case no candidate meets tol.
+# job$best becomes the candidate with the fewest inducing points that meets tol or, without one, the smallest error.
 try_settings <- function(job, setting, try, following, advice) {
   tried <- list()
   while (!is.null(setting)) {

@@ -2,7 +2,7 @@
 # asks for, and compute the posterior. If the user gave `tol`, fit_to_tolerance() searches for a fit that meets `tol`.
 
 # These stages fit a Gaussian response. `learn` learns hyperparameters, `make` makes the fit, and the others make the
-# measurement plan$next_look, which decide() asks for. They return `now`, the results so far, with new elements.
+# measurement that plan$next_look names. These others return `now`, the results so far, with new elements.
 gaussian_steps <- list(
   learn = function(...) learn_stage(...),
   exact = function(now, plan, state) { # `fit` stays NULL if the Cholesky factorisation fails
@@ -43,8 +43,8 @@ gaussian_steps <- list(
 #   construct_laplace()  finds the posterior mode from all rows; with approx = "vi" it maximises the variational bound;
 #                        then it makes the fit
 #
-# The result is a DTC posterior with noise 1, row weights W and responses f + g / W, where g and -W are the first two
-# derivatives of the log likelihood by f at the mode. predict() treats it like any other DTC posterior.
+# The result is a DTC posterior with noise 1, row weights W and responses f + g / W, where f is the mode, and g and -W
+# are the first two derivatives of the log likelihood by f. predict() treats it like any other DTC posterior.
 
 working_steps <- list(
   learn = function(...) learn_laplace_stage(...),
@@ -167,8 +167,8 @@ construct_laplace <- function(data, learned, z, plan, state, near = NULL, start 
     trial = plan$posterior$trial, likelihood = likelihood, theta = learned$theta)))
 }
 
-# Stops if the posterior of q + 1 classes on m inducing points and n rows takes too much memory, and sends a message if
-# it takes long. The estimate assumes eight Newton steps at 1e10 operations a second.
+# Stops if the posterior of q + 1 classes on m inducing points and n rows takes too much memory. Sends a message if its
+# estimated time (eight Newton steps at 1e10 operations a second) is long.
 check_size_of_classes <- function(q, m, n) {
   size <- as.double(q) * m
   check_memory(8 * (3 * size^2 + as.double(n) * q^2), sprintf("%d classes on %d inducing points", q + 1L, m))
@@ -189,7 +189,7 @@ check_size_of_classes <- function(q, m, n) {
 # error of the mean, divided by sd(y), and |exact sd / sd - 1|. For a non-Gaussian likelihood the first is that of the
 # mode, divided by the sd of f at the row.
 #
-# Candidates (new_candidate()) are tried one after the other, and compared with bounds on the exact GP, a yardstick().
+# Candidates (new_candidate()) are tried one after the other. A yardstick(), bounds on the exact GP, gives their errors.
 # `job` is an environment with data, learned, plan, goal, control, state, late() (TRUE when time is over), all
 # `candidates`, the `best` one, and `yard`, the last yardstick.
 
@@ -222,15 +222,15 @@ search_plans <- function(job, asked) {
   few <- with_posterior(plan, m = min(default_points, plan$posterior$m))
   job$learned <- learn_stage(data, few$learn, state)
   first_points <- function() points_stage(data, job$learned, few$posterior, state)$z
-  # With hyper = "joint", hyperparameters come from a joint optimisation with few inducing points.
+  # With hyper = "joint", optimise hyperparameters together with few inducing points.
   if (few$learn$hyper == "joint") {
     job$learned <- optimise_stage(data, job$learned, first_points(), few$posterior, state)
   }
   way <- alternative_posterior(facts_of(data, asked), asked)
   n <- nrow(data$x)
-  # If there is an alternative to inducing points alone, a search among more than `worth` of them takes too long.
+  # With an alternative to inducing points alone, a search among more than `worth` inducing points takes too long.
   worth <- if (way == "none") Inf else as.integer(min(n, max(50, min(1000, n %/% 4))))
-  # Choose greedy points z. rho[i] is the mean residual prior variance over the noise variance with the first i of them.
+  # Choose greedy points z. rho[i] is mean residual prior variance / noise variance for the first i of these points.
   look <- if (way != "none") run_stage(state, "start", {
     chosen <- start_points(data, job$learned$model, few$posterior$m, few$posterior$inducing, few$posterior$run)
     left <- if (few$posterior$inducing == "greedy") chosen$t / chosen$looked
@@ -313,8 +313,8 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
   })
 }
 
-# Returns a yardstick() with bounds on the exact GP at `rows`, by a reference and by kriging on neighbours. Passes over
-# all pairs of rows first reduce the error of the reference's mean at a few rows to tol / 8 sds of y.
+# Returns a yardstick() with bounds on the exact GP at `rows`, by a reference and by kriging on neighbours. Before that,
+# passes over all pairs of rows reduce the error of the reference's mean at a few rows to tol / 8 sds of y.
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
@@ -325,7 +325,7 @@ near_yardstick <- function(fit, data, rows, goal, left) {
   yardstick(inside, rows, data$sd_y, goal$quantile, reference)
 }
 
-# Finds a fit that meets `tol` for a non-Gaussian likelihood. Its inducing points are the first ones of a reference.
+# Finds a fit that meets `tol` for a non-Gaussian likelihood. Its inducing points are the first points of a reference.
 search_working <- function(job, asked) {
   refuse_if(!is.null(asked$inducing) && !identical(asked$inducing, "greedy"), "inducing", describe(asked$inducing),
             sprintf("NULL or \"greedy\" where `tol` is given with family %s", response_of(asked)$label),

@@ -138,7 +138,7 @@ fit_with_groups <- function(fit, argument) {
   fit
 }
 
-# Returns for each group its entry of group_roots(), with its name `by`, its `levels`, and the `codes` of levels in x.
+# Returns for each group its entry of group_roots(), with its name `by`, its `levels`, and their numbers `codes` in x.
 groups_of_fit <- function(fit) {
   kernel <- as_sum(fit$kernel)
   lapply(group_roots(kernel), function(term) {
@@ -150,7 +150,7 @@ groups_of_fit <- function(fit) {
   })
 }
 
-# Returns the posterior `mean` [level, effect] and, if asked for, `cov` [effect, effect, level] of a group's effects.
+# Returns the posterior `mean` [level, effect] of a group's effects and, if asked for, `cov` [effect, effect, level].
 # The covariance of two effects follows from the variances of both and of their sum.
 effects_of_levels <- function(fit, term, covariances) {
   p <- length(term$effects)
@@ -174,8 +174,8 @@ effects_of_levels <- function(fit, term, covariances) {
   list(mean = mean, cov = cov)
 }
 
-# Returns the table of groups in summary(), or NULL, with a row for each effect. `share` is the group's share of the
-# prior variance of a response without a linear mean, averaged over at most 2,000 training rows.
+# Returns the table of groups in summary(), with a row for each effect, or NULL. `share` is the group's share of the
+# prior variance of a response (without the linear mean), averaged over at most 2,000 training rows.
 group_table <- function(fit) {
   if (!length(group_roots(fit$kernel))) return(NULL)
   x <- if (is.null(fit$data)) fit_points(fit) else fit$data$x

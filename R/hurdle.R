@@ -70,12 +70,12 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
                          evidence = both$zero$evidence + both$positive$evidence)), class = "gp_hurdle")
 }
 
-# Returns a method for hurdle models, which calls `generic` for both fits and combines the results by combine().
+# Returns a method for hurdle models. It calls `generic` for both fits, and combines the results by combine().
 of_both <- function(generic, combine) {
   function(object, ...) combine(lapply(unclass(object)[c("zero", "positive")], generic, ...))
 }
 
-# Evaluates the call in the caller's frame or the formula's environment; if `data` is in neither, with the fit's rows.
+# Evaluates the call in the caller's frame or the formula's environment. If neither has `data`, uses the fit's rows.
 #' @export
 update.gp_hurdle <- function(object, formula., ..., evaluate = TRUE) {
   call <- NextMethod(evaluate = FALSE)

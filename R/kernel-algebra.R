@@ -57,7 +57,7 @@ Ops.pfdtc_kernel <- function(e1, e2) {
   scale_kernel(as_kernel(kernel), as.double(number))
 }
 
-# Returns a kernel from factors (`leaves`) and terms; factors in no term are dropped. Stops if two terms are the same
+# Makes a kernel of factors (`leaves`) and terms; drops factors that are in no term. Stops if two terms are the same
 # product of factors without parameters, because data determine only the sum of their variances.
 new_sum <- function(leaves, terms) {
   used <- sort(unique(unlist(lapply(terms, `[[`, "leaves"))))
@@ -140,7 +140,7 @@ print.pfdtc_kernel <- function(x, ...) {
 
 parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, columns), "noise")
 
-# Returns the names of the kernel's parameters in coef(). In a kernel of several factors they begin with the factor.
+# Returns the names of the kernel's parameters in coef(). With several factors, names begin with that of the factor.
 kernel_parameter_names <- function(kernel, columns = kernel$columns) {
   kernel <- compile_kernel(kernel)
   table <- kernel$table
@@ -200,7 +200,7 @@ new_model <- function(kernel, noise, center = 0, scale = 1) {
 # Returns the model, in units of the cleaned response, of a fit or of list(kernel, noise, center, scale).
 model_of <- function(fit) new_model(fit$kernel, fit$noise, fit$center, fit$scale)
 
-# Returns the model with other values: those of `hyper`, list(kernel, noise) in units of the cleaned response.
+# Returns the model with kernel and noise of `hyper`, in units of the cleaned response.
 model_with <- function(model, hyper) replace(model, c("kernel", "noise"), hyper[c("kernel", "noise")])
 
 # Returns list(kernel, noise) in units of y, as users see them.
@@ -208,8 +208,8 @@ model_units <- function(model) {
   list(kernel = as_kernel(scale_kernel(model$kernel, in_units(model, 1, 2))), noise = in_units(model, model$noise, 2))
 }
 
-# Converts a number or vector from units of the cleaned response to units of y, without adding the centre. `power` is 2
-# for variances. `model` may also be a fit or data.
+# Returns v in units of y, from units of the cleaned response, without adding the centre. `power` is 2 if v are
+# variances. `model` may also be a fit or data.
 in_units <- function(model, v, power = 1) model$scale^power * v
 
 # Returns the logs of the hyperparameters, in the order of coef().
@@ -217,7 +217,7 @@ model_theta <- function(model) log(c(kernel_values(model$kernel), model$noise))
 
 prior_at <- function(model, x) kernel_diagonal(model$kernel, x)
 
-# Returns the largest prior variance k(x, x) over the rows of some matrices.
+# Returns the largest prior variance k(x, x) over the rows of the matrices `...`.
 prior_most <- function(model, ...) {
   if (!varies(model$kernel)) return(total_variance(model$kernel))
   max(0, vapply(list(...), function(x) if (NROW(x)) max(prior_at(model, x)) else 0, 0))
@@ -234,7 +234,7 @@ prior_most <- function(model, ...) {
 #   dtc         TRUE for a DTC posterior, which the paper's error bound and the pF divergence need
 #   reference   TRUE if the fit can be a reference for certificates
 #   sor, fitc   TRUE for SoR (subset of regressors) and for FITC
-#   some        TRUE for the exact posterior of a subsample
+#   some        TRUE for the exact posterior of a random subsample of the rows
 family <- function(title, objective = "none", joint = FALSE, chooses = FALSE, dtc = FALSE, reference = FALSE,
                    sor = FALSE, fitc = FALSE, some = FALSE) {
   as.list(environment())
@@ -252,8 +252,8 @@ gp_families <- list(
 # Returns the row of gp_families for a fit, or another list with the element `method`.
 method_traits <- function(fit) gp_families[[fit$method]]
 
-# Returns TRUE if the method merges equal rows. FITC has additional noise in each single row, and a subsample is drawn
-# from all rows.
+# Returns TRUE if the method merges equal rows. FITC does not, because it adds noise to each single row; gp_subsample()
+# does not, because it draws from all rows.
 merges_rows <- function(method) !gp_families[[method]]$some && !gp_families[[method]]$fitc
 
 check_dtc <- function(fit, hint) {

@@ -203,8 +203,9 @@ total_variance <- function(kernel) {
   sum(kernel$engine$values[kernel$table$leaf == 0L])
 }
 
-# Returns a lengthscale for each of d columns of x; Inf if no factor has one. For several factors, 1 / lengthscale^2 is
-# summed over the factors of each term, and averaged over terms weighted by their variances, like curvatures of k at 0.
+# Returns a lengthscale l for each of d columns of x; Inf if no factor has one. For several factors, 1 / l^2 is summed
+# over the factors of each term, and then averaged over the terms, weighted by their variances. Curvatures of k at
+# distance 0 are combined in the same way.
 kernel_lengths <- function(kernel, d) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
@@ -240,9 +241,9 @@ smooth_inputs <- function(kernel) {
 #
 #   k = v (F(r) / S + s / (S G) sum_j u_j + 2 p / (S G (G - 1)) sum_{i < j} u_i u_j),   S = 1 + s + p.
 #
-# F is a kernel of all G inputs, and u_j the squared exponential of input j with 1 / c times its lengthscale. The logs
-# of the engine's parameters are M times (log theta, log w): theta are the kernel's parameters, w the weights 1 / S,
-# s / (S G) and 2 p / (S G (G - 1)) of its additive factors.
+# F is a kernel of all G inputs, and u_j is the squared exponential of input j with its lengthscale in F divided by c.
+# The logs of the engine's parameters are M times (log theta, log w): theta are the kernel's parameters, and w the
+# weights 1 / S, s / (S G) and 2 p / (S G (G - 1)) for each additive factor.
 
 # A factor may have one lengthscale for several columns: for the three columns of sphere(), or for those of an R factor
 # with many levels. leaf$shared has for each column the position of its lengthscale, named by its input.
@@ -255,7 +256,7 @@ has_shared <- function(leaf) !is.null(leaf$shared) && !shares_lengthscale(leaf)
 # Returns the size of a correlation matrix: the number of levels, or for a group the number of effects of a level.
 table_rows <- function(leaf) length(leaf$inputs) - if (is_group(leaf)) 1L - leaf$intercept else 0L
 
-# Returns the names of the lengthscales of a factor: of its columns, or of inputs that share one.
+# Returns the names of a factor's lengthscales: names of columns, or of the inputs whose columns share a lengthscale.
 lengthscale_names <- function(leaf, columns) {
   if (is.null(leaf$shared)) columns[leaf$inputs] else unique(names(leaf$shared))
 }
@@ -337,11 +338,10 @@ expand_additive <- function(parts, table) {
 # The factors of a kernel may read rotated inputs z = x B in place of some columns of x. leaf$rotation is list(inputs,
 # by): the columns and B, the same for all factors that read these columns.
 
-# Returns the rotation of a kernel, or NULL.
 rotation_of <- function(kernel) shared_by_leaves(kernel, "rotation", "rotated")
 
-# Returns the rotation or warp (`what`) of the factors of a kernel, or NULL. Stops unless all factors that read rotated
-# or warped inputs have the same one.
+# Returns the rotation or warp (`what`) of the kernel's factors, or NULL. Stops unless all factors that read one of its
+# inputs have the same rotation or warp. `word` names it in the error.
 shared_by_leaves <- function(kernel, what, word) {
   if (!is.null(kernel$engine)) kernel <- kernel$kernel
   leaves <- if (is.null(kernel$leaves)) list(kernel) else kernel$leaves
@@ -364,7 +364,7 @@ rotated <- function(kernel, x) {
   x
 }
 
-# Returns the rotation as a matrix for the given columns, with 1 on the diagonal for those not rotated.
+# Returns the matrix B of the rotation for the given columns of x, with 1 on the diagonal for columns not rotated.
 matrix_of_rotation <- function(rotation, columns = seq_len(max(rotation$inputs))) {
   by <- diag(1, length(columns))
   at <- match(rotation$inputs, columns)
@@ -380,10 +380,10 @@ slopes_of_rotation <- function(leaf) {
 # Factors may also read warped inputs z_j = w_j(x_j): `leaf$warp` is list(inputs, at, to, share). `at` and `to` have a
 # column for each input j: warp_knots increasing knots, and w_j at the knots. Between and beyond knots w_j is linear.
 
-# Returns the warp of a kernel, or NULL.
 warp_of <- function(kernel) shared_by_leaves(kernel, "warp", "warped")
 
-# Returns w and its slope at the values x of warped input k, as list(value, slope). At a knot the slope is the left one.
+# Returns list(value, slope): w_j and its slope at the values x, for the k-th warped input. At a knot it is the slope on
+# the left.
 warp_at <- function(warp, k, x) {
   at <- warp$at[, k]
   i <- findInterval(x, at, all.inside = TRUE, left.open = TRUE)

@@ -204,7 +204,7 @@ update.pfdtc_kernel <- function(object, ...) {
 # A kernel of grouped effects is k(x, z) = u(x)' S u(z) for two rows of the same level, else 0. u is the row's design
 # (1, x_1, ...), S the covariance of the effects of a level. `inputs` are the column of levels and the columns of the
 # design; `intercept` is 1 if the design has a 1. S = v D R D with v the variance of the first effect, D = diag(1,
-# scale) and R the identity (correlation "given") or any correlation ("full").
+# scale) and a correlation matrix R: the identity (correlation "given"), or learned ("full").
 
 #' @rdname groups
 #' @usage NULL
@@ -252,7 +252,7 @@ plain_groups <- function(kernel) {
 
 has_groups <- function(kernel) any(plain_groups(kernel))
 
-# Returns TRUE for a kernel whose terms are single groups or a linear mean, with at least one group.
+# Returns TRUE if each term of the kernel is a single group or a linear mean, and at least one is a group.
 is_groups_only <- function(kernel) {
   kernel <- as_sum(kernel)
   profiles <- vapply(kernel$terms, function(t) {
@@ -270,7 +270,7 @@ group_leaves <- function(kernel) {
 
 group_columns <- function(kernel) vapply(group_leaves(kernel), function(leaf) leaf$inputs[1L], 0L)
 
-# Returns TRUE if the kernel has groups whose columns of levels are read by no other factor. Otherwise levels cannot be
+# Returns TRUE if the kernel has groups, and no other factor reads their columns of levels. Otherwise levels cannot be
 # renumbered, and inducing points have to represent the groups as well.
 has_own_levels <- function(kernel) {
   if (!has_groups(kernel)) return(FALSE)

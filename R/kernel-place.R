@@ -51,7 +51,7 @@ place_leaf <- function(leaf, x, argument, variables) {
   leaf
 }
 
-# Returns the factor with its parameters of one kind recycled: a single number is used for all.
+# Returns the factor with its parameters of the kind `what` recycled: a single number is used for all of them.
 recycle <- function(leaf, what, argument) {
   n <- parameter_count(leaf, what)
   given <- length(leaf[[what]])
@@ -214,9 +214,9 @@ check_same_columns <- function(z, x, argument, other = "`x`") {
 }
 
 # The kernel of a seasonal series is a sum: a smooth trend, for each period a periodic term of slowly changing shape,
-# and a kernel of all inputs for the rest. The profile "season1,2:matern32+mean" has periods 1 and 2 of time_periods(),
-# the rest matern32, and a linear mean. kernel$season has the role of each factor: trend, cycle, change, rest, mean, or
-# "beside" for other terms of the kernel.
+# and a kernel of all inputs for the rest. The profile "season1,2:matern32+mean" means periods 1 and 2 of
+# time_periods(), the kernel matern32 for the rest, and a linear mean. kernel$season has the role of each factor: trend,
+# cycle and change (periodic and slow factor of a period), rest, mean, or "beside" for other terms of the kernel.
 
 # Returns list(column, period, name) for each possible period of an input that is a time, a ts, years in steps of months
 # or quarters, or along which y repeats exactly. The data must span two periods, with more than two values in each.
@@ -257,8 +257,8 @@ in_decimal_years <- function(value) {
 }
 
 # Returns the table of parameter_units() with priors for the parameters of a seasonal kernel, set by bench/forecasts.R.
-# These priors do not weaken with more rows (`keep`), because a series has few periods. If the rest has other inputs
-# than the time, its priors are the usual ones.
+# These priors do not weaken with more rows (`keep`), because a series has few periods. The kernel for the rest has the
+# usual priors if it has other inputs than the time.
 season_priors <- function(table, kernel, x) {
   leaves <- kernel$leaves
   span <- diff(range(x[, leaves[[1L]]$inputs]))
