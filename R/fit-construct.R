@@ -276,8 +276,8 @@ sums_of <- function(p) {
   c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = p$log_weights %||% 0))
 }
 
-# Returns the posterior, like native_posterior(), from sums over the rows. The posterior `start` has the coefficients b
-# and the residual sum of squares sums$rss. If b changes by s, the residual sum of squares becomes, with G = A A',
+# Returns the posterior, like native_posterior(), from sums over the rows. With A = L^{-1} k(Z, X) and G = A A', the
+# posterior `start` has coefficients b and the residual sum of squares sums$rss. If b changes by s, this sum becomes
 #   |y - A'(b + s)|^2 = |y - A'b|^2 - 2 s'(A y - G b) + s'G s.
 # Few digits cancel, because s is small and the first term dominates.
 posterior_of_sums <- function(z, sums, model, start, control = NULL) {

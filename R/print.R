@@ -31,7 +31,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
       out
     }
     out$scores <- if (kept) scores(seen = TRUE)
-    # Omit leave-one-out for many rows, where it is slow, and for a table of counts, where a row is a whole class.
+    # Omit leave-one-out for many rows, where it is slow, and for a table of counts, where it leaves out a whole class.
     out$scores_loo <- if (kept && fit$nobs <= dense_rows && is.null(rows_of_table(fit, fit$data))) scores()
     other <- response_of(fit)$overdispersed
     # excess_scatter() was at most 3.4 in fits of 150 samples of Poisson counts.

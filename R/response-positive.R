@@ -9,8 +9,8 @@ large_count <- 1e9
 # ---- Tweedie --------------------------------------------------------------------------------------------------------
 
 # Returns list(phi, p, size, rate, scale) of Tweedie's response: the sum of N gamma variables with shape parameter
-# `size` and this `scale`, N ~ Poisson(rate). Its mean is e^f, its variance phi mean^p, 1 < p < 2, and theta = c(phi,
-# odds), odds = (p - 1) / (2 - p).
+# `size` and this `scale`, N ~ Poisson(rate). The sum has mean e^f and variance phi mean^p, 1 < p < 2, and theta =
+# c(phi, odds), odds = (p - 1) / (2 - p).
 tweedie_parts <- function(theta, mean = 1) {
   p <- 1 + theta[2L] / (1 + theta[2L])
   list(phi = theta[1L], p = p, size = (2 - p) / (p - 1), rate = mean^(2 - p) / (theta[1L] * (2 - p)),
@@ -315,8 +315,8 @@ take_rows_of <- function(v, rows) {
   if (is.list(v)) lapply(v, take_rows_of, rows) else v[rows]
 }
 
-# Converts the distribution of contrasts of classes to that of log odds against the first class. The log odds are D
-# times the contrasts plus differences of the constant means `center`, and their covariance is D V D'.
+# Converts the distribution `at` of contrasts of classes (covariance V) to that of log odds against the first class. Log
+# odds are D times the contrasts plus differences of the constant means `center`. They have the covariance D V D'.
 as_log_odds <- function(at, center) {
   n <- nrow(at$mean)
   q <- ncol(at$mean)
