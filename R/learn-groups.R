@@ -167,7 +167,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   }
   effects <- seq_len(size - sum(sums$sizes[last - 1:0]))
   K[cbind(effects, effects)] <- K[cbind(effects, effects)] + 1
-  # With L L' the first term's block of T and B its block with later terms, the complement is K - C'C, C = L^{-1} B.
+  # If L L' is T's block of the first term, and B that with later terms, the Schur complement is K - C'C, C = L^{-1} B.
   pairs <- sums$pairs
   entries <- Map(function(t, root) {
     scaled <- t$sums %*% kronecker(root, first) / noise

@@ -99,7 +99,7 @@ response_scores <- function(model, from) {
 # Returns a data frame of some inputs: the mean y of their responses, its transformed value z, mean `f` and variance
 # `var` of f, and noise variances, `noise` of z and `size` of a single response. `single` is TRUE for inputs with one
 # response. f is conditioned on the nearest other rows or, if `earlier` is TRUE, on the nearest rows before it in the
-# random order. With groups and few rows it is conditioned on all other rows: nearest rows may be of other levels.
+# random order. With groups and few rows f is conditioned on all other rows: nearest rows may be of other levels.
 held_out_response <- function(model, from, earlier = FALSE) {
   problem <- model$problem
   pool <- problem$pool

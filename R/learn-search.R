@@ -86,8 +86,8 @@ ascend <- function(problem, theta, maxit, enough, information = NULL) {
        moved = max(abs(theta - start)), loo = point$loo)
 }
 
-# Maximises the exact log marginal likelihood times prior, first on fewer rows, from the end of `run`, the search by the
-# Vecchia likelihood. The search ends when the predicted gain is below `enough` nats.
+# Maximises the exact marginal likelihood times prior, first on fewer rows. Starts at the result of `run`, a search by
+# the Vecchia likelihood, and ends when the predicted gain is below `enough` nats.
 learn_exactly <- function(problem, run,
                           enough = exact_enough[[if (problem$pool$n <= exact_enough[["rows"]]) "few" else "many"]]) {
   pool <- problem$pool

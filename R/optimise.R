@@ -4,7 +4,7 @@
 # optim("L-BFGS-B") would stop. The best point so far survives an interrupt.
 #
 # minimise() returns list(par, value, convergence, message, evaluations, iterations, trace, kept, last_step, pairs,
-# stopped).
+# stopped). After an interrupt or R's time limit, `stopped` is list(convergence, message), else NULL.
 # `convergence` is 0 (done), 1 (maxit), 2 (time), 3 (no value at the start), 51 (evaluations keep failing) or 52
 # (interrupt). `trace` has evaluation, objective (NA if it failed) and seconds. `kept` has list(evaluation, par) every
 # `keep` iterations. `last_step`, the largest change of a coordinate in the last iteration, can be the `first_step` of
