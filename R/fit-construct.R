@@ -158,7 +158,7 @@ points_and_start <- function(done, s) {
 
 # Returns a fit with nearest neighbours. Its `factors` are NULL; posterior_on_points() computes them when needed.
 construct_near <- function(data, done, s, state) {
-  # If there are more than near_training_rows rows, training rows have no neighbours, which would take too long.
+  # With more than near_training_rows rows, finding neighbours of training rows would take too long.
   some <- s$posterior$neighbours
   train <- if (nrow(data$x) <= near_training_rows) min(some, nrow(data$x) - 1L) else 0L
   near <- posterior_stage(state, function() {

@@ -66,7 +66,7 @@ optimise_stage <- function(data, learned, z, s, state) {
     }, otherwise = now)
     if (!is.null(state$stopped) || max(abs(model_theta(before$model) - model_theta(now$model))) < 1e-3) break
   }
-  # Count the first iterations from the better start, and those that continue them, as one round.
+  # Count the first iterations from the better start, and the following iterations, as one round.
   if (s$try_starts && !is.null(now$trace)) now$trace$round <- pmax(now$trace$round - 1L, 1L)
   now
 }
@@ -117,7 +117,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
       aux <- NULL
       if (s$objective == "pf") {
         aux <- make_auxiliary(how, rows, now$model, nrow(now$z), s$run, reference)
-        # aux_rows are numbers among all rows, while the search may use a part of them.
+        # aux_rows are numbers among all rows, while the search may use a part of the rows.
         now[c("aux_points", "aux_rows")] <- list(aux$U, if (is.null(rows$rows)) aux$rows else rows$rows[aux$rows])
       }
       problem <- first_that_works(function(jitter) {

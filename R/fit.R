@@ -2,7 +2,7 @@
 # asks for, and compute the posterior. If the user gave `tol`, fit_to_tolerance() searches for a fit that meets `tol`.
 
 # These stages fit a Gaussian response. `learn` learns hyperparameters, `make` makes the fit, and the others make the
-# measurement that plan$next_look names. These others return `now`, the results so far, with new elements.
+# measurement that plan$next_look names. The functions that measure return `now`, the results so far, with new elements.
 gaussian_steps <- list(
   learn = function(...) learn_stage(...),
   exact = function(now, plan, state) { # `fit` stays NULL if the Cholesky factorisation fails

@@ -25,7 +25,7 @@ learn_groups <- function(data, s, state) {
   }
   sums <- group_sums(start$kernel, data)
   evaluations <- 0L
-  # If all variances are learned, multiply them by the factor `by` that maximises REML, which has a formula.
+  # If all variances are learned, multiply them by the factor `by` that maximises REML (a formula gives this factor).
   variances <- c(compiled$table$leaf == 0L & !compiled$table$mean, FALSE)
   profiled <- all(free[variances]) && free[last]
   if (profiled) free[last] <- FALSE

@@ -159,9 +159,9 @@ distinct_ends <- function(found) {
   found[!vapply(seq_along(found), repeated, NA)]
 }
 
-# Returns TRUE if many inputs may have the same unit, as in spectra. Then one lengthscale in this unit is tried: inputs
-# that hardly vary have little effect. Columns of 0 and 1 share no unit with numbers (bench/classes-unit.R). Returns
-# FALSE if all inputs have the same spread, because one lengthscale was tried already.
+# Returns TRUE if many inputs may have the same unit, as in spectra. Then one lengthscale in this unit is tried, so that
+# inputs that hardly vary have little effect. Columns of 0 and 1 share no unit with numbers (bench/classes-unit.R).
+# Returns FALSE if all inputs have the same spread, because one lengthscale was tried already.
 may_share_unit <- function(x) {
   coded <- apply(x, 2L, function(v) all(v %in% 0:1))
   ncol(x) >= laplace_sizes$inputs && all(coded == coded[1L]) && diff(range(log(spreads_of(x)))) > laplace_sizes$alike

@@ -12,10 +12,10 @@
 # spreads of the d inputs, and variances in units of the response's variance:
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 3^2),  log noise ~ N(log 0.1, 2^2).
 # If the Vecchia likelihood is the last stage, variances keep a prior sd of 1.5 (half of that for a kernel of one term):
-# with much noise it hardly changes if the variance is multiplied by a hundred and lengthscales increase. The random
-# order would then decide (0.01 in NLPD). With `little_noise` the prior of the noise has an exponential lower tail: with
-# q = log(noise / centre) its log density is (q + 1/2) / 4 for q < -1 instead of -q^2 / 8: -2.8 nats at a millionth of
-# the response's variance, not -16.5.
+# with much noise this likelihood hardly changes if the variance is multiplied by a hundred and lengthscales increase.
+# The random order would then decide (0.01 in NLPD). With `little_noise` the prior of q = log(noise / centre) has an
+# exponential lower tail: for q < -1 its log density is (q + 1/2) / 4 instead of -q^2 / 8. At a millionth of the
+# response's variance this is -2.8 nats, not -16.5.
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   made <- kernel_to_learn(pool, s, profile)
   compiled <- made$compiled

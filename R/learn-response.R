@@ -356,7 +356,7 @@ because_response <- function(choice, open, price) {
     sprintf("log marginal likelihood %s higher than with %s, after a penalty of %s", show_nats(nats), plain,
             show_nats(penalty))
   }
-  # Returns a text: the gain of the best model over those without `what`, after the penalty of `parameters`.
+  # Returns a text: the gain of the best model over models without `what`, after the penalty for `parameters`.
   gain <- function(what, plain, parameters) {
     without <- Filter(function(m) is.null(m[[what]]) && !m$label %in% names(choice$refused), choice$tried)
     gain_over(plain, min(vapply(without, `[[`, 0, "score")) - choice$best$score, price * parameters)

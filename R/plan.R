@@ -73,7 +73,7 @@ fit_by_plan <- function(data, asked, state, steps) {
   steps$make(now, plan, state)
 }
 
-# Checks the memory for an exact posterior, and sends a message if it is above 100 MB.
+# Checks that an exact posterior of n rows may take `bytes` of memory, and sends a message if these exceed 100 MB.
 announce_memory <- function(bytes, n) {
   check_memory(bytes, sprintf("the exact posterior of %d rows", as.integer(n)))
   if (bytes < 1e8) return(invisible())
