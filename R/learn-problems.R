@@ -99,7 +99,7 @@ with_likelihood <- function(problem, precision) {
     }
     list(value = value, gradient = -precision * away, information = precision)
   }
-  # Add the log prior, and -(r/2) log(2 pi s2) - ss/(2 s2) for r rows merged into others, with the sum of squares ss.
+  # Add the log prior, and for r rows merged into others, with sum of squares ss, -(r/2) log(2 pi s2) - ss/(2 s2).
   problem$posterior <- function(result, noise, share, theta) {
     shift <- pool$shift
     prior <- problem$prior(theta)
