@@ -30,7 +30,9 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   if (subset) about <- c(about, ratio_bound(fit, p, if (effort == "reference") reference))
   if (samples > 0L) about <- c(about, estimate_density_ratio(fit, data, samples))
   attributes(out) <- c(attributes(out), about)
-  out
+  structure(out, class = c("pfdtc_table", "data.frame"), legend = paste(
+    "Bounds on the absolute errors of the mean, sd and variance of f against the exact GP. Both kinds hold; the",
+    "`sharp` bounds are the smaller ones."))
 }
 
 # Returns upper bounds on eps_mean, eps_cov and eps = sqrt(eps_mean^2 + eps_cov^2) of Theorem 3 (theory vignette) for
@@ -117,7 +119,7 @@ subset_posterior <- function(fit, data) {
 # subset of rows: log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z and Z_nu are the marginal
 # likelihoods of all rows and of the subset. log_eps is the log of the paper's eps (theory vignette) by that ratio.
 ratio_bound <- function(fit, p, reference) {
-  lower <- evidence_bounds(fit)[["lower"]]
+  lower <- own_bracket(fit)[["lower"]]
   if (!is.null(reference)) lower <- max(lower, evidence_bracket(reference, NULL)[["lower"]])
   data <- p$rows
   model <- p$model

@@ -217,7 +217,7 @@ posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, 
     inside$mean_lower <- inside$mean_lower + moved - room
     inside$mean_upper <- inside$mean_upper + moved + room
     list(at = c(in_response_units(one, at, moved), list(noise = one$noise)), m2 = one$reference$m, inside = inside,
-         evidence = if (is.null(p$points$gain)) evidence_bounds(one))
+         evidence = if (is.null(p$points$gain)) own_bracket(one))
   })
   each <- function(what) lapply(parts, `[[`, what)
   weights <- weights_between(p$points, each("evidence"))
@@ -275,12 +275,12 @@ bounds_of_mixture <- function(inside, weights) {
 
 #' Compare Laplace's approximation with the true posterior
 #'
-#' Estimates the error of Laplace's approximation by importance sampling from the fit's posterior. Only `elbo` is a
-#' bound. For log-concave likelihoods `evidence_bounds(fit, true = TRUE)` bounds the error. [certify()] bounds the error
-#' that the inducing points add.
+#' Estimates the error of Laplace's approximation by importance sampling from the fit's posterior. Of the values
+#' only `elbo`, a lower bound, is certain. For log-concave likelihoods `evidence_bounds(fit, true = TRUE)` bounds the
+#' error. [certify()] bounds the error that the inducing points add.
 #' @param fit A fit by [pfdtc()] with its data, without neighbours and with a non-Gaussian `family` other than
 #'   [multinomial()].
-#' @param draws Number of draws, with \eqn{2 n m} multiplications each.
+#' @param draws Number of draws; time is linear in draws and rows.
 #' @return A list of class `pfdtc_laplace_check`: `laplace`, Laplace's log marginal likelihood (`NA` with
 #'   `approx = "vi"`); `log_evidence`, the estimate of the true log marginal likelihood by importance sampling, with
 #'   standard error `se`; `elbo`, a lower bound on the true log marginal likelihood of the exact GP; `khat`, the shape

@@ -60,8 +60,8 @@ check_number <- function(x, argument, want, ok) {
 
 check_at_least_0 <- function(x, argument) check_number(x, argument, "a number of at least 0", function(x) x >= 0)
 
-check_level <- function(level) {
-  check_number(level, "level", "a number between 0 and 1", function(x) is.numeric(x) && x > 0 && x < 1)
+check_level <- function(level, argument = "level") {
+  check_number(level, argument, "a number between 0 and 1", function(x) is.numeric(x) && x > 0 && x < 1)
 }
 
 # Returns a whole number from `min` to `max`. `max_is` is for the error, such as "the number of rows".
@@ -372,6 +372,13 @@ plural_s <- function(n) if (n == 1) "" else "s"
 wrap <- function(text, ...) {
   text <- gsub(" (=|%)", "\001\\1", gsub("= ", "=\001", text, fixed = TRUE))
   gsub("\001", " ", strwrap(text, width = getOption("width"), ...), fixed = TRUE)
+}
+
+# Returns a text with "%s" in place of numbers, and the numbers as attribute. fill_numbers() formats and inserts them.
+with_numbers <- function(text, ...) structure(text, values = c(...))
+fill_numbers <- function(text, number) {
+  values <- attr(text, "values")
+  if (is.null(values)) text else do.call(sprintf, c(list(as.vector(text)), lapply(unname(values), number)))
 }
 
 show_count <- function(n) format(n, big.mark = ",", scientific = FALSE, trim = TRUE)

@@ -15,7 +15,7 @@
 #' @param hyper,... `"refit"` learns all again in each fold, `"held"` keeps what `fit` learned. `...` is not used.
 #' @return A data frame of class `pfdtc_cv` with a row for each fold: `fold`; `n`, the number of rows; `rmse` of the
 #'   mean response (uncensored rows); `nlpd`, the mean negative log predictive density; `crps`, the mean continuous
-#'   ranked probability score. Classes have `brier` and `accuracy`, and without an order no `crps`. `cover50` and
+#'   ranked probability score. Classes add `brier` and `accuracy`; unordered classes have no `crps`. `cover50` and
 #'   `cover95` are the shares of responses in 50 % and 95 % intervals. `seconds` is the time of the fold. Attributes:
 #'   `overall`, the same scores over all rows; `hyper`; `predictions`, a data frame with `row`, `fold`, `y`, `mean` and
 #'   `sd` (of a new response). For a non-Gaussian likelihood the data frame has `size` (trials), `density` (log),

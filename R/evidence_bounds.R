@@ -8,10 +8,10 @@
 #' @param true `TRUE` bounds the true log marginal likelihood of a log-concave `family`, not its approximation. The
 #'   upper bound can be `Inf`.
 #' @param ... For `anova()`, further fits of the same response.
-#' @return `c(lower, upper)` for the response as given; `-Inf` and `Inf` if numbers overflow. If `true`, the attribute
-#'   `within` bounds the total variation distance between the fit's posterior of f and the true posterior, and so the
-#'   error of every probability. `anova()`: a data frame with a row for each fit: `df` (learned hyperparameters),
-#'   `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. The heading has the result in words.
+#' @return `c(lower, upper)` for response and variances as in [logLik()]; infinite if numbers overflow. If
+#'   `true`, the attribute `within` bounds the total variation distance between the fit's and the true posterior of f,
+#'   and so the error of every probability. `anova()`: a data frame with a row for each fit: `df` (hyperparameters),
+#'   `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. The heading states the result.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
 #'   variational lower bound and `Inf`. [logLik()] has the bounds as attributes, except for fits with neighbours, whose
 #'   value can lie outside the bounds.
@@ -22,7 +22,7 @@
 #' p-values: twice a difference is not chi-squared, because hyperparameters have priors and bounded ranges. In natural
 #' logarithms, a difference of 1 is small, one of 5 is large. A hyperparameter without effect adds about 0.5.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
-#'   `at_least <= difference of the exact values <= at_most`.
+#'   `at_least <= exact difference <= at_most`.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop). Chen,
 #'   Dafnis and Paouris (2015), Adv. Math. 280, for `true`.
 #' @seealso [logLik()][gp_fit-methods], [AIC()][AIC.gp_fit], [reference()], [compare_fits()]
@@ -35,11 +35,17 @@
 evidence_bounds <- function(fit, true = FALSE) {
   fit <- check_any_fit(fit, "fit")
   if (check_flag(true, "true") && !response_of(fit)$conjugate) return(true_bracket(fit))
+  own_bracket(fit, if (is.null(attr(fit$learned, "below"))) 1 else attr(fit$learned, "factor"))
+}
+
+# Returns bounds on the log marginal likelihood of the fit. For an exact posterior, the covariance of the responses is
+# divided by `factor`.
+own_bracket <- function(fit, factor = 1) {
   known <- posterior_evidence(posterior_of(fit))
   if (!response_of(fit)$conjugate) {
     return(if (known$is == "estimate") laplace_evidence_bounds(fit) else unlist(known[c("lower", "upper")]))
   }
-  if (known$is == "exact") return(exact_bracket(fit))
+  if (known$is == "exact") return(exact_bracket(fit, factor))
   own <- if (!is.null(fit$norms) || is.null(fit$data)) fit else with_fixed_seed(own_posterior(fit))
   traits <- method_traits(own)
   if (is.null(own$norms) && (is.null(own$factors$G) || !(traits$dtc || traits$sor) ||
@@ -81,7 +87,8 @@ response_norm <- function(fit) {
 #
 # M^{-1} <= diag(d / v) bounds both norms. If the resulting bound exceeds 0.01, |M^{-1}|_F is computed. With alpha =
 # C^{-1} y, y'alpha errs by at most N |D^{1/2} alpha|^2 (1 + N |M^{-1}|_2). Also, det(s2 W^{-1}) <= det C <= det D.
-exact_bracket <- function(fit) {
+# The value for the covariance C / c, c = `factor`, adds (n log c - (c - 1) y'C^{-1} y) / 2, see construct_exact().
+exact_bracket <- function(fit, factor = 1) {
   f <- fit$factors
   f$L <- cholesky_of(posterior_of(fit))
   n <- nrow(f$L)
@@ -119,8 +126,11 @@ exact_bracket <- function(fit) {
     if (nrow(fit$x) == fit$nobs) 0 else (response_norm(fit) / fit$scale)^2
   total <- (quadratic + moved + squares / model$noise) * (1 + 1e-6)
   size <- abs(fit$evidence) + 2 * sum(abs(logs)) + abs(logdet) + total + more
-  room <- (moved + 2 * rounding_growth(1, fit$nobs) * size) / 2 + response_room(fit, sqrt(total))
-  out <- fit$evidence + c(logdet - det[2L], logdet - det[1L]) / 2 + c(-room, room)
+  change <- if (factor != 1) attr(fit$learned, "below") else 0
+  size <- size + fit$nobs * abs(log(factor))
+  room <- (factor * moved + 2 * rounding_growth(1, fit$nobs) * factor * size) / 2 +
+    factor * response_room(fit, sqrt(total))
+  out <- fit$evidence + change + c(logdet - det[2L], logdet - det[1L]) / 2 + c(-room, room)
   if (anyNA(out)) out <- c(-Inf, Inf) # numbers overflowed
   stats::setNames(out, c("lower", "upper"))
 }
@@ -320,8 +330,8 @@ print.pfdtc_true_evidence <- function(x, ...) {
     sprintf("True log marginal likelihood between %s and %s\n", ends[1L], ends[2L])
   })
   if (attr(x, "within") < 0.3) {
-    cat(wrap(sprintf("Probabilities of the fit's posterior of f are within %s of those of the true posterior.",
-                     format(attr(x, "within"), digits = 2))), sep = "\n")
+    cat(wrap(sprintf(paste("For every event, the probabilities under the fit's and the true posterior of f",
+                           "differ by at most %s."), format(attr(x, "within"), digits = 2))), sep = "\n")
   }
   invisible(x)
 }

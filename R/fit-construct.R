@@ -19,7 +19,7 @@ new_fit <- function(data, done, s, state, parts) {
     signature = data$signature %||% data_signature(data), nobs = data$n,
     asked = if (s$keep_data) s$again, hyper = s$learn$hyper,
     because = c(state$because, s$because, if (isTRUE(attr(done$learned, "little_noise"))) because_of_noise,
-                because_gain(done$kernels)),
+                because_kernel(done$kernels)),
     noise_trend = data$noise_trend, noise_tail = data$noise_tail, transform = data$transform, response = state$response,
     objective = done$value,
     df = sum(are_learned(compile_kernel(done$model$kernel), s$learn), data$response_df, done$more_df),

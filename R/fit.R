@@ -263,8 +263,8 @@ tolerance_plan <- function(data, asked) {
   facts <- facts_of(data, asked)
   plan <- decide(facts, replace(asked, c("m", "neighbours"), list(asked[["m"]] %||% facts$rows, 0L)),
                  list(exact = FALSE, rho = Inf))
-  plan$because <- c(posterior = sprintf("No fewer inducing points or neighbours were found to meet `tol` = %s.",
-                                        format(asked$tol)))
+  plan$because <- c(posterior = sprintf(
+    "The search found no smaller numbers of inducing points and neighbours that meet `tol` = %s.", format(asked$tol)))
   with_posterior(plan, rho = NULL)
 }
 

@@ -12,8 +12,8 @@
 #' @param object,kernel a kernel, for `kernel_matrix()` with all parameters.
 #' @param x inputs: a numeric matrix or data frame with a row for each point, or a vector for one column.
 #' @param z a second set of points with the same columns. Default: `x`.
-#' @param ... for `update()`, new parameters: for the kernel of a fit by their names in `coef()`, for another kernel of
-#'   one factor by the arguments of its constructor.
+#' @param ... for `update()`, new parameters, named as in `coef()` if the kernel is of a fit, else as the arguments of
+#'   its constructor (only for kernels of one factor).
 #' @return A kernel, of class `pfdtc_kernel`. A kernel of several factors has the elements `leaves` (the factors) and
 #'   `terms` (each with a `variance` and the positions of its factors). `kernel_matrix()`: the matrix of \eqn{k(x_i,
 #'   z_j)}, in squared units of the response.
@@ -114,9 +114,10 @@ print.pfdtc_kernel <- function(x, ...) {
     cat(sprintf(if (grepl(" + ", x$label, fixed = TRUE)) "kernel: %s\n" else "%s kernel\n", x$label))
     parts <- factor_parameters[[x$profile]]
     parts <- c(sapply(parts, function(what) show(x[[what]])), variance = show(x$variance),
-               inputs = if (!is.null(x$inputs)) paste0(if (is.numeric(x$inputs)) "column ", toString(x$inputs)))
+               inputs = if (!is.null(x$inputs)) paste0(if (is.numeric(x$inputs)) "column ", toString(x$inputs)),
+               "grouping factor" = if (is_group(x)) paste0(if (is.numeric(x$group$by)) "column ", x$of))
     names(parts)[names(parts) == "parameters"] <- "correlation" # of levels or effects
-    cat(sprintf("  %-16s%s\n", paste0(names(parts), ":"), parts), sep = "")
+    cat(sprintf("  %-17s%s\n", paste0(names(parts), ":"), parts), sep = "")
     return(invisible(x))
   }
   cat("kernel:", formula_of_kernel(x), "\n")

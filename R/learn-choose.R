@@ -331,9 +331,15 @@ with_gain <- function(kernels, profile, nats, parameters = NULL, rows = NULL) {
                                    rows = rows))
 }
 
-because_gain <- function(kernels) {
+# Returns a sentence for the choice of the kernel, if several were tried.
+because_kernel <- function(kernels) {
   gained <- attr(kernels, "gained")
-  if (is.null(gained)) return(NULL)
+  if (is.null(gained)) {
+    if (NROW(kernels) < 2L || sum(kernels$chosen) != 1L) return(NULL)
+    return(c(kernel = sprintf(
+      "The kernel %s was selected from %d kernels by %s.", kernels$kernel[kernels$chosen], nrow(kernels),
+      if (all(is.na(kernels$se))) "log marginal likelihood" else "the log density of held-out rows")))
+  }
   terms <- if (gained$what == "season") "A trend and a season raise" else "A term for each input raises"
   c(kernel = paste0(sprintf("%s the log marginal likelihood by %.0f", terms, gained$nats),
                     if (!is.null(gained$rows)) sprintf(" on %d rows", as.integer(gained$rows)),

@@ -87,7 +87,9 @@ find_response <- function(data, asked, open, first, state) {
   if (max(length(open$transforms), length(open$trends)) > 1L && is.null(open$trends[[1L]])) {
     from <- with_smoother_profile(from, first)
     if (!is.null(from$simulator)) {
-      if (length(open$trends) > 1L) state$because <- c(sizes = "The noise is constant, because it is almost 0.")
+      if (length(open$trends) > 1L) {
+        state$because <- c(noise_variance = "The noise is constant, because it is almost 0.")
+      }
       open$trends <- list(NULL)
       from$tails <- FALSE
     }
@@ -347,14 +349,15 @@ table_of_responses <- function(choice, labels) {
                       seconds = of("seconds", NA_real_), chosen = labels == choice$best$label,
                       refused = labels %in% names(choice$refused),
                       tail = vapply(labels, function(label) sum(tried[[label]]$tail), 0))
-  `rownames<-`(table[order(-table$merit), ], NULL)
+  structure(`rownames<-`(table[order(-table$merit), ], NULL), class = c("pfdtc_table", "data.frame"), legend = paste(
+    "`merit`: log marginal likelihood minus a penalty for parameters; NA if not tried. `refused`: predicts held-out",
+    "rows poorly. `tail`: variance of the log noise variance that the inputs do not explain."))
 }
 
 # Returns a sentence for the transform and one for the noise, if there was a choice.
 because_response <- function(choice, open, price) {
-  gain_over <- function(plain, nats, penalty) {
-    sprintf("log marginal likelihood %s higher than with %s, after a penalty of %s", show_nats(nats), plain,
-            show_nats(penalty))
+  gain_over <- function(plain, nats, penalty, what = "log marginal likelihood") {
+    sprintf("%s %s higher than with %s, after a penalty of %s", what, show_nats(nats), plain, show_nats(penalty))
   }
   # Returns a text: the gain of the best model over models without `what`, after the penalty for `parameters`.
   gain <- function(what, plain, parameters) {
@@ -372,7 +375,7 @@ because_response <- function(choice, open, price) {
       sprintf("Transform %s: %s.", transform_label(transform), gain("transform", "no transform", transform_parameters))
     },
       if (length(choice$refused)) sprintf(" Refused: %s (%s).", names(choice$refused)[1L], choice$refused[[1L]]))
-  }, sizes = if (length(open$trends) > 1L) {
+  }, noise_variance = if (length(open$trends) > 1L) {
     if (!is.null(trend)) {
       sprintf("Noise variance varies smoothly with the inputs: %s.", gain("trend", "constant noise", length(trend$v)))
     } else if (any(grepl("smooth noise$", names(choice$refused)))) {
@@ -383,6 +386,7 @@ because_response <- function(choice, open, price) {
                 sprintf("its penalty, %s", show_nats(2 * price)))
     }
   }, tails = if (!is.null(choice$best$tail)) {
-    sprintf("Heavy-tailed noise: %s.", gain_over("normal noise", choice$best$tail_gain - price, price))
+    sprintf("Heavy-tailed noise: %s.", gain_over("normal noise", choice$best$tail_gain - price, price,
+                                                 "predictive log density of the rows"))
   })
 }

@@ -8,35 +8,35 @@
 #'   kernels tried, residuals, and scores on training rows and by leave-one-out. Both have an argument `digits`.
 #' * `coef()` returns `lengthscale.<column>` in units of the inputs, and `variance` and `noise` in squared units of the
 #'   response, or with `log = TRUE` their logs. It also has coefficients of a linear mean and of a formula for `noise`;
-#'   for other families the constant `mean`, and `mean.variance`, the prior variance of coefficients. `sigma()` returns
-#'   the noise sd, or the scale of [student()]; for noise that varies its root mean square at the training rows, for
-#'   classes and counts `NA`.
+#'   for a non-Gaussian family the constant `mean`, and `mean.variance`, the prior variance of coefficients. `sigma()`
+#'   returns the noise sd, or the scale of [student()]; for noise that varies its root mean square at the training rows,
+#'   for classes and counts `NA`.
 #' * `logLik()` returns the log marginal likelihood of the response as given. Its attributes are `nobs`, `df` (the
 #'   number of all learned parameters, some of which `coef()` omits), and bounds `lower` and `upper` if known
 #'   ([evidence_bounds()]). With inducing points the value is a lower bound, with neighbours an estimate. For
 #'   [gp_fitc()], [gp_sor()] and [gp_subsample()] it refers to their approximate models. For a model with only groups
-#'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`. The value is for the
-#'   variances before their inflation for few rows (`fit$because`).
+#'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`. With few rows, value and
+#'   bounds are for the variances before `fit$because["scale"]` enlarges them.
 #' * `AIC()` and `BIC()` return a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`)
 #'   if the bounds of `logLik()` do not show which fit is better.
 #' * `nobs()` returns the number of rows in use, for [gp_subsample()] those drawn. `weights()` is as for [glm()].
 #' * `fitted()` returns the mean response at the training rows, `residuals()` the response minus this mean. Rows that
 #'   `na.exclude` omitted have `NA`. Pearson and deviance residuals are as for [glm()], on the scale of the transformed
 #'   response, if any. For `"loo"` and `"pit"` see [leave_one_out].
-#' * `simulate()` returns joint draws in the form of the response, at the training rows (noise variance
-#'   `sigma^2 / weight`) or at `newdata` (weight 1). The same `seed` gives the same draws.
+#' * `simulate()` returns joint draws of responses as in the data (numbers, counts, classes), at the training rows
+#'   (noise variance `sigma^2 / weight`) or at `newdata` (weight 1). The same `seed` gives the same draws.
 #' * `formula()`, `terms()`, `model.frame()` and `variable.names()` are as for [lm()]. For a fit from a matrix,
 #'   `model.frame()` has `y` and the columns of `x`.
 #' @param object A fit.
 #' @param type For residuals `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`. For draws `"response"` (a new
 #'   response) or `"latent"` (f).
 #' @param nsim Number of draws.
-#' @param seed Number for [set.seed()]. The state of R's generator is restored.
+#' @param seed Number for [set.seed()]; R's generator is restored.
 #' @param newdata Rows to draw at. Default: the training rows.
 #' @param REML For models of groups alone: `TRUE` is the restricted likelihood, `FALSE` the ordinary one.
 #' @param k Penalty for each parameter.
 #' @param ... For `AIC()` and `BIC()` more fits; otherwise not used.
-#' @return Named vectors for `fitted()` and `residuals()`, also of a [ts]; for `simulate()` a data frame of draws.
+#' @return Named vectors for `fitted()` and `residuals()`, even for a [ts] response; for `simulate()` a data frame.
 #' @seealso [predict.gp_fit()], [leave_one_out], [vcov.gp_fit()], [plot.gp_fit()]; `vignette("pfdtc")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
@@ -100,8 +100,8 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
   }
   to_maximum <- largest_evidence(object) - object$evidence
   structure(evidence$value + to_maximum, df = object$df, nobs = stats::nobs(object),
-            lower = if (!is.null(bounds)) bounds[["lower"]] + to_maximum,
-            upper = if (!is.null(bounds)) bounds[["upper"]] + to_maximum, class = "logLik")
+            lower = if (!is.null(bounds)) bounds[["lower"]], upper = if (!is.null(bounds)) bounds[["upper"]],
+            class = "logLik")
 }
 
 # Returns TRUE if logLik() is the likelihood of a linear mixed model: groups only, Gaussian noise, data in the fit.
@@ -265,8 +265,8 @@ draws_at <- function(object, rows, nsim, type, training) {
 #' * `deviance()` returns the weighted sum of squared residuals; for a non-Gaussian likelihood, the deviance of [glm()].
 #' * `df.residual()` returns the number of rows minus `sum(hatvalues(fit))`.
 #' * `extractAIC()` returns the number of learned hyperparameters and the AIC of the log marginal likelihood. [step()],
-#'   [drop1()] and [add1()] work for fits from a formula, also with groups. They never drop the last term: its AIC is
-#'   `NA`. If `logLik()` is a bound or an estimate, [anova()][anova.gp_fit] shows whether fits can be compared.
+#'   [drop1()] and [add1()] work for fits from a formula, also with groups. They never drop the only term left: its AIC
+#'   is `NA`. If `logLik()` is a bound or an estimate, [anova()][anova.gp_fit] shows whether fits can be compared.
 #' * `influence()` returns a list with `hat` and `wt.res`, the Pearson residuals. `influence.measures()` works only for
 #'   `lm()`; use [cooks.distance()] and [leave_one_out].
 #' * `family()` returns the family of the response, `labels()` the terms of the formula or the columns of a matrix,

@@ -9,14 +9,13 @@
 #' @param conf.int Add the ends of [confint()] as `conf.low` and `conf.high`?
 #' @param conf.level,type.predict Probability of the intervals; scale of `.fitted`.
 #' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As in [plot.gp_fit()].
-#' @param effects `NULL`, or for a fit with groups some of `"fixed"`, `"ran_pars"` (sds and correlations) and
-#'   `"ran_vals"` (effects of levels).
+#' @param effects `NULL`, or for groups some of `"fixed"`, `"ran_pars"` (sds, correlations), `"ran_vals"` (levels).
 #' @param ... Not used.
 #' @return `tidy()`: a row for each hyperparameter; `std.error` is for coefficients and group effects, else `NA`.
 #'   `glance()`: one row with `method`, `nobs`, `m`, `df`, `sigma`, `evidence` (log marginal likelihood), `AIC`, `BIC`,
-#'   `objective`, `convergence`, `evaluations` and `seconds`. `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`,
-#'   `.upper` and, for training rows, `.resid`; for several classes the most probable one as `.fitted`, and
-#'   probabilities as `.prob_<class>`.
+#'   `objective` (`NA` unless points are moved), `convergence` (0: converged), `evaluations` and `seconds`.
+#'   `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` and, for training rows, `.resid`; for several
+#'   classes `.fitted` is the most probable one, `.prob_<class>` the probabilities.
 #' @seealso [plot.gp_fit()], [predict.gp_fit()], [confint()][vcov.gp_fit]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
@@ -28,8 +27,9 @@ NULL
 #' @exportS3Method generics::tidy
 tidy.gp_fit <- function(x, conf.int = FALSE, conf.level = 0.95, effects = NULL, ...) {
   check_dots_empty(list(...), names(formals(tidy.gp_fit)))
-  if (!is.null(effects)) return(tidy_effects(x, effects, check_flag(conf.int, "conf.int"), check_level(conf.level)))
   check_flag(conf.int, "conf.int")
+  conf.level <- check_level(conf.level, "conf.level")
+  if (!is.null(effects)) return(tidy_effects(x, effects, conf.int, conf.level))
   theta <- stats::coef(x)
   linear <- linear_coefficients(check_any_fit(x, "x"))
   out <- data.frame(term = names(theta), estimate = unname(theta), std.error = NA_real_)

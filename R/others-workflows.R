@@ -299,7 +299,7 @@ report_coefficients <- function(fit, about, number) {
     value[at] <- number(angles$correlation)
   }
   if (is_ordered(response_of(fit))) {
-    words <- sub("^([(]Intercept[)]|Constant mean)$", "\\1, minus the first cut point", words)
+    words <- sub("^([(]Intercept[)]|Constant mean)$", "\\1, the negative of the first cut point", words)
   }
   stats::setNames(value, words)
 }
@@ -321,7 +321,7 @@ angles_of_groups <- function(fit) {
 report_certificate <- function(fit, newdata, number) {
   if (is.null(newdata)) {
     return(if (!is.null(fit$tol)) describe_tolerance(fit) else
-      if (is_exact(fit)) "0: the posterior is exact" else NA_character_)
+      if (is_exact(fit)) "only rounding, because the posterior is exact (bounds: certify())" else NA_character_)
   }
   certified <- certify(fit, newdata)
   most <- function(v) number(max(v, na.rm = TRUE))
@@ -394,6 +394,6 @@ when_loaded <- function(package, register) {
 #' @useDynLib pfdtc, .registration = TRUE
 #' @section Conditions: Errors about arguments have class `pfdtc_error_input` and the fields `argument` and `got`.
 #'   Failed computations have class `pfdtc_error_numerical`, failures of row sources `pfdtc_error_source`. Warnings have
-#'   the classes `pfdtc_warning_convergence`, `pfdtc_warning_evidence` and `pfdtc_warning_small`, messages
-#'   `pfdtc_message`. Start with [pfdtc()] and `vignette("pfdtc")`.
+#'   the classes `pfdtc_warning_convergence`, `pfdtc_warning_evidence` and `pfdtc_warning_small` (a linear model
+#'   predicts better), messages `pfdtc_message`. Start with [pfdtc()] and `vignette("pfdtc")`.
 "_PACKAGE"

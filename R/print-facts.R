@@ -58,16 +58,21 @@ fit_fields <- list(
   },
   # The coefficients of a linear mean have a table of their own.
   Mean = function(fit, response) {
-    if (is_ordered(response)) return(NULL) # the mean is in the cut points
     if ("(Intercept)" %in% rownames(fit$linear)) {
-      if (has_intercept_only(fit$linear)) return(with_numbers("constant, %s", fit$linear["(Intercept)", "Estimate"]))
+      if (has_intercept_only(fit$linear)) {
+        return(if (!is_ordered(response)) with_numbers("constant, %s", fit$linear["(Intercept)", "Estimate"]))
+      }
       sd <- sqrt(term_variances(fit)["linear mean"])
       return(with_numbers(paste0("linear", if (!is.na(sd)) "; prior sd of the coefficients %s, for scaled inputs"),
                           if (!is.na(sd)) sd))
     }
     scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
-    if (length(fit$center) > 1L) return("constant for each class")
-    if (fit$center != 0) with_numbers(paste0("constant, %s", scale), fit$center)
+    level <- if (length(fit$center) > 1L) "constant for each class" else
+      if (fit$center != 0 && !is_ordered(response)) with_numbers(paste0("constant, %s", scale), fit$center)
+    sd <- sqrt(term_variances(fit)["linear mean"]) # of a linear mean without a table, as with warped inputs
+    if (is.na(sd)) return(level)
+    with_numbers(paste(c(level, "linear; prior sd of the coefficients %s, for scaled inputs"), collapse = ", plus "),
+                 attr(level, "values"), sd)
   },
   Kernel = function(fit, response) {
     variance <- term_variances(fit)
@@ -78,8 +83,8 @@ fit_fields <- list(
       return(paste0("none: f is linear", if (length(logs)) paste(" in logs of inputs:", toString(logs))))
     }
     # Omit groups, which have a table of their own, and a linear mean, which is in the line `Mean`.
-    own <- names(variance) != "linear mean" | !"(Intercept)" %in% rownames(fit$linear)
-    own <- own & !attr(variance, "term") %in% vapply(group_roots(fit$kernel), `[[`, "", "name")
+    own <- names(variance) != "linear mean" &
+      !attr(variance, "term") %in% vapply(group_roots(fit$kernel), `[[`, "", "name")
     if (!any(own)) return(NULL)
     with_numbers(paste0(gsub("%", "%%", names(variance)[own], fixed = TRUE), ", sd %s", collapse = "; "),
                  sqrt(variance[own]))
@@ -101,8 +106,8 @@ fit_fields <- list(
   },
   "Noise tails" = function(fit, response) {
     if (has_learned_tails(fit)) {
-      with_numbers("heavy, in predictions only: normal with random variance, sd of the log variance %s",
-                   sqrt(fit$noise_tail))
+      with_numbers(paste("heavy: normal with random variance, sd of the log variance %s; used in predictions, not in",
+                         "the posterior of f or the log marginal likelihood"), sqrt(fit$noise_tail))
     }
   },
   "Noise sd" = function(fit, response) {
@@ -143,7 +148,7 @@ fit_fields <- list(
         sprintf("%s of %d asked for, because %s", points, fit$m_asked, why)
     }
     if (is_laplace_limit(fit)) {
-      return(sprintf("%s with %s, equal to all rows up to rounding", response$words[["by"]], points))
+      return(sprintf("%s with %s: the same as with all rows, up to rounding", response$words[["by"]], points))
     }
     left <- if (isTRUE(is.finite(fit$unexplained)) && !isTRUE(fit$unexplained < 1e-8)) {
       sprintf("; mean residual prior variance %s times the %snoise variance", format(signif(fit$unexplained, 2)),
@@ -168,7 +173,7 @@ fit_fields <- list(
   },
   Auxiliary = function(fit, response) {
     if (is.null(fit$aux) || isFALSE(fit$moved)) return(NULL)
-    paste("distribution of f in the preconditioned Fisher (pF) divergence:",
+    paste("f in the preconditioned Fisher (pF) divergence is distributed as:",
           format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points))))
   },
   Estimation = function(fit, response) {
@@ -233,6 +238,7 @@ fit_fields <- list(
   Choices = function(fit, response) {
     because <- unlist(fit$because)
     plain <- c("learned", if (is.null(fit$transform)) "response", if (is.null(fit$noise_trend)) "sizes",
+               if (is.null(fit$noise_trend)) "noise_variance", if (is.null(attr(fit$kernels, "gained"))) "kernel",
                if (is_exact(fit) || is_laplace_limit(fit)) "posterior", if (is.null(fit$near)) "neighbours",
                if (!has_moved_points(fit)) "move")
     shown <- because[!names(because) %in% plain]
@@ -273,14 +279,6 @@ has_intercept_only <- function(linear) {
 # Returns TRUE if an optimisation has moved the inducing points.
 has_moved_points <- function(fit) {
   isTRUE(fit$moved) && !identical(method_traits(fit)$objective, "none") && !isTRUE(fit$control$maxit == 0)
-}
-
-# Returns a text with "%s" in place of numbers, and the numbers as attribute. fill_numbers() formats and inserts them.
-with_numbers <- function(text, ...) structure(text, values = c(...))
-
-fill_numbers <- function(text, number) {
-  values <- attr(text, "values")
-  if (is.null(values)) text else do.call(sprintf, c(list(as.vector(text)), lapply(unname(values), number)))
 }
 
 # Returns the first line of print() for a fit, or for any list with a `method`.
@@ -335,14 +333,18 @@ term_words <- function(kernel, columns) {
 # "mean.<class>" are constant means of classes, not parameters of a linear mean.
 parameter_words <- function(names, kernel, columns) {
   constant <- grepl("^mean($|[.])", names) & !names %in% c("mean.variance", columns)
-  one <- if ("(Intercept)" %in% names) "Constant mean, included in (Intercept)" else "Constant mean"
+  one <- if ("(Intercept)" %in% names) "Constant mean, already part of (Intercept)" else "Constant mean"
   names[constant] <- sub("^mean[.]", "Constant mean, ", sub("^mean$", one, names[constant]))
-  names <- sub("^width[.](.*)", "Distance of the cut points of class \\1", names)
+  names <- sub("^width[.](.*)", "Distance between the cut points of class \\1", names)
   words <- c(factor_words(kernel, columns), term_words(kernel, columns))
+  roots <- group_roots(kernel)
+  effects <- stats::setNames(lapply(roots, `[[`, "effects"), vapply(roots, `[[`, "", "name"))
   for (f in names(words)[nzchar(names(words))]) {
     own <- startsWith(names, paste0(f, ".")) & !names %in% columns
-    names[own] <- paste0(words[[f]], ": ", sub("^scale[.](.*)", "sd of \\1 / sd of the first effect",
-                                               substring(names[own], nchar(f) + 2L)))
+    what <- substring(names[own], nchar(f) + 2L)
+    first <- effects[[f]][1L]
+    if (length(effects[[f]]) > 1L) what <- sub("^variance$", paste("variance of", first), what)
+    names[own] <- paste0(words[[f]], ": ", sub("^scale[.](.*)", paste("sd of \\1 / sd of", first), what))
   }
   names
 }

@@ -2,6 +2,7 @@
 
 #' @export
 print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  digits <- check_count(digits, "digits")
   print_model(fit_facts(check_any_fit(x, "x")), digits)
   invisible(x)
 }
@@ -12,7 +13,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
   fit <- check_any_fit(object, "object")
   kept <- !is.null(fit$data)
   out <- fit_facts(fit)
-  out$digits <- digits
+  out$digits <- if (!is.null(digits)) check_count(digits, "digits")
   if (has_own_likelihood(fit)) {
     evidence <- stats::logLik(fit)
     out[c("evidence", "df_text")] <- list(as.double(evidence), paste("restricted likelihood;", count_of(
@@ -49,6 +50,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
 
 #' @export
 print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("digits") - 3L), ...) {
+  digits <- check_count(digits, "digits")
   print_model(x, digits)
   cat("\n")
   tried <- x$kernels
@@ -63,7 +65,8 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
     if (any(known)) table[["Standard error"]] <- ifelse(known, sprintf("%.3f", tried$se), NA)
     print_columns(table)
     first <- tried$kernel[!tried$chosen & tried$se %in% 0]
-    notes <- c(if (any(known) && length(first)) sprintf("Standard errors are of the difference from %s.", first[1L]),
+    notes <- c(if (any(known) && length(first)) sprintf(
+      "Losses are relative to the selected kernel, standard errors are of the difference from %s.", first[1L]),
                if (is.null(rotation_of(x$kernel)) && any(grepl("(rotated)", tried$kernel, fixed = TRUE))) rotation_note,
                if (is.null(warp_of(x$kernel)) && any(grepl("warped inputs)", tried$kernel, fixed = TRUE))) warp_note(1))
     if (length(notes)) cat(wrap(notes, exdent = 2), sep = "\n")
@@ -137,9 +140,11 @@ print_model <- function(about, digits) {
   groups <- about$groups
   if (!is.null(groups)) {
     cat("\n")
-    print_columns(data.frame(Group = groups$group, Effect = groups$effect, Sd = show(groups$sd),
-                             Correlation = groups$correlation, Levels = format_each(groups$levels, 7L),
-                             "Share of total variance" = show_share(groups$share), check.names = FALSE))
+    table <- data.frame(Group = groups$group, Effect = groups$effect, Sd = show(groups$sd),
+                        Correlation = groups$correlation, Levels = format_each(groups$levels, 7L),
+                        share = show_share(groups$share))
+    names(table)[6L] <- paste0("Share of prior variance", if (anyNA(groups$share)) ", all effects")
+    print_columns(table)
   }
   print_parameters(about, show)
 }
@@ -233,14 +238,15 @@ rotation_note <- paste("Rotated inputs: an input is replaced by its residual in 
 
 warp_note <- function(share) {
   half <- isTRUE(share < 1)
-  sprintf("%s inputs: an input is replaced by %s, which has the input's mean and sd.",
-          if (half) "Half warped" else "Warped", paste0(if (half) "the average of itself and ", "its normal score"))
+  sprintf("%s inputs: an input is replaced by %sits normal score, rescaled to the input's mean and sd.",
+          if (half) "Half warped" else "Warped", if (half) "the average of itself and " else "")
 }
 
 # ---- groups ---------------------------------------------------------------------------------------------------------
 
 #' @export
 print.pfdtc_varcorr <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  check_count(digits, "digits")
   table <- as.data.frame(x)
   table <- table[is.na(table$var2), ]
   print_columns(data.frame(Group = table$grp, Effect = table$var1, Sd = format_each(table$sdcor, digits),
@@ -265,6 +271,7 @@ print.pfdtc_ranef <- function(x, ...) {
 #' @param n,digits Numbers of rows and of digits to print.
 #' @export
 print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digits") - 3L), ...) {
+  check_count(digits, "digits")
   needed <- c("mean_error", "sd", "sd_lower", "sd_upper")
   if (is.null(attr(x, "effort")) || !is.null(attr(x, "figure")) || !all(needed %in% names(x))) {
     print(as.data.frame(unclass(x), row.names = attr(x, "row.names"), optional = TRUE), digits = digits, ...)
@@ -282,6 +289,14 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
   cat(wrap(sprintf("Certificate%s of %s (%s)", plural_s(nrow(x)), of, toString(how)), exdent = 2), sep = "\n")
   print_fields(certificate_fields(x))
   print_rows(x, n, digits, ...)
+}
+
+# Prints the attribute `legend` of a table, which explains its columns, above the table.
+#' @export
+print.pfdtc_table <- function(x, ...) {
+  if (!is.null(attr(x, "legend"))) cat(wrap(attr(x, "legend")), sep = "\n")
+  NextMethod()
+  invisible(x)
 }
 
 # Prints the first n rows of a data frame, and returns it invisibly.

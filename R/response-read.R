@@ -50,7 +50,7 @@ print.pfdtc_family <- function(x, ...) {
   }
   response <- as_response(as_likelihood(x))
   value <- if (is.null(x$theta)) "learned" else format(response$shown(x$theta), digits = 4)
-  said <- c(response$full_label, if (length(response$shape)) paste(shape_words(response), value))
+  said <- c(response$full_label, if (length(response$shape)) paste0(shape_words(response), ": ", value))
   cat("Family: ", paste(said, collapse = ", "), "\n", sep = "")
   invisible(x)
 }

@@ -89,7 +89,7 @@ test_that("anova() of fits of other rows says so", {
                class = "pfdtc_error_input")
 })
 
-test_that("with few rows logLik() and AIC() are about the maximum, evidence_bounds() about the fit", {
+test_that("with few rows logLik(), AIC() and evidence_bounds() are about the maximum", {
   fit <- with_seed(1, pfdtc(mpg ~ wt, mtcars, transform = "auto"))
   factor <- attr(fit$learned, "factor")
   expect_gt(factor, 1.1)
@@ -101,7 +101,14 @@ test_that("with few rows logLik() and AIC() are about the maximum, evidence_boun
   expect_equal(as.double(logLik(fit)), peak$evidence, tolerance = 1e-10)
   expect_equal(c(attr(logLik(fit), "lower"), attr(logLik(fit), "upper")), rep(peak$evidence, 2), tolerance = 1e-8)
   expect_equal(fit$evidence, at(1)$evidence, tolerance = 1e-10)
-  expect_equal(mean(evidence_bounds(fit)), fit$evidence, tolerance = 1e-8)
+  bounds <- evidence_bounds(fit)
+  expect_true(bounds[["lower"]] <= as.double(logLik(fit)) && as.double(logLik(fit)) <= bounds[["upper"]])
+  expect_true(bounds[["lower"]] <= peak$evidence && peak$evidence <= bounds[["upper"]])
+  expect_lt(diff(bounds), 1e-8)
+  fit$data <- NULL # bounds without the rows
+  slim <- evidence_bounds(fit)
+  expect_true(slim[["lower"]] <= peak$evidence && peak$evidence <= slim[["upper"]])
+  fit <- with_seed(1, pfdtc(mpg ~ wt, mtcars, transform = "auto"))
   expect_true(all(as.double(logLik(fit)) >= c(at(1)$evidence, at(0.9 / factor)$evidence, at(1.1 / factor)$evidence)))
   expect_equal(AIC(fit), 2 * fit$df - 2 * peak$evidence)
   expect_identical(c(extractAIC(fit)[2], AIC(fit, peak)$AIC[1], anova(fit, peak)$AIC[1], generics::glance(fit)$AIC),

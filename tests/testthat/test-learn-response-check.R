@@ -57,7 +57,7 @@ test_that("a deterministic response is transformed only if its held-out squared 
   }
   fit <- with_seed(1, pfdtc(y ~ ., sums(60, 1), transform = "auto"))
   expect_identical(fit$transform$kind, "log")
-  expect_match(fit$because[["sizes"]], "almost 0")
+  expect_match(fit$because[["noise_variance"]], "almost 0")
   plain <- with_seed(1, pfdtc(y ~ ., sums(60, 1), transform = "none", noise = ~ 1))
   expect_lt(error(fit, sums(100, 2)), error(plain, sums(100, 2)) / 3)
   # For Goldstein and Price's function, the log marginal likelihood prefers a transform that predicts worse.

@@ -331,7 +331,9 @@ test_that("a transform costs 4 nats, and gains below 10 nats have a decimal", {
   reason <- because_response(but, list(transforms = 1:2), 2)[["response"]]
   expect_match(reason, "likelihood 7.0 higher", fixed = TRUE)
   constant <- list(best = list(transform = NULL), refused = NULL)
-  sizes <- function(...) because_response(replace(constant, ...names(), list(...)), list(trends = 1:2), 2)[["sizes"]]
+  sizes <- function(...) {
+    because_response(replace(constant, ...names(), list(...)), list(trends = 1:2), 2)[["noise_variance"]]
+  }
   expect_match(sizes(), "less than its penalty, 4.0")
   expect_match(sizes(refused = list("none, smooth noise" = "its squared errors")), "does not predict")
 })

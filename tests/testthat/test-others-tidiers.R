@@ -133,3 +133,9 @@ test_that("augment() takes the scale of predictions, and no rows of several clas
   expect_named(none, names(generics::augment(classes, newdata = iris[1, ])))
   expect_input_error(generics::augment(classes, type.predict = "link"), "type.predict")
 })
+
+test_that("tidy() refuses a wrong conf.level whether or not it uses it", {
+  skip_if_not_installed("generics")
+  fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
+  expect_error(generics::tidy(fit, conf.level = 2), "conf.level.*between 0 and 1.*it is 2", class = "pfdtc_error_input")
+})

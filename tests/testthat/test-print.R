@@ -198,3 +198,25 @@ test_that("the summary of counts names nb() where they scatter too much, and not
   d$y <- with_seed(1, rpois(60, exp(1 + sin(d$x))))
   expect_false(said(y ~ x, d))
 })
+
+test_that("print() and summary() refuse digits below 1", {
+  fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
+  for (digits in list(0, -1, 2.5, "a")) {
+    expect_error(print(fit, digits = digits), "digits", class = "pfdtc_error_input")
+    expect_error(summary(fit, digits = digits), "digits", class = "pfdtc_error_input")
+    expect_error(print(summary(fit), digits = digits), "digits", class = "pfdtc_error_input")
+    expect_error(print(certify(fit, cars[1:2, ]), digits = digits), "digits", class = "pfdtc_error_input")
+  }
+})
+
+test_that("the kernel is among the choices, and the table of responses has a legend", {
+  fit <- with_seed(1, pfdtc(dist ~ speed, cars, transform = "auto"))
+  expect_match(fit$because[["kernel"]], sprintf("The kernel %s was selected from %d kernels", fit$kernel$label,
+                                                nrow(fit$kernels)), fixed = TRUE)
+  expect_false("kernel" %in% names(pfdtc(dist ~ speed, cars, kernel = kernel_se())$because))
+  expect_false(any(grepl("was selected from", capture.output(print(fit)), fixed = TRUE)))
+  expect_output(print(fit$response), "NA if not.*candidate")
+  expect_s3_class(fit$response[1:2, ], "data.frame")
+  expect_output(print(kernel_group(3)), "grouping factor: column 3")
+  expect_output(print(kernel_group(~ g)), "grouping factor: g")
+})
