@@ -62,6 +62,7 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
 
 #' @export
 print.pfdtc_comparison <- function(x, digits = 3, ...) {
+  check_count(digits, "digits")
   kept <- names(x)[!vapply(x, function(v) all(is.na(v)), NA)]
   table <- as.data.frame(lapply(unclass(x)[kept], function(v) {
     if (is.numeric(v)) replace(vapply(signif(v, digits), format, ""), is.na(v), NA) else as.character(v)

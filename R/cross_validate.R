@@ -78,6 +78,7 @@ over_folds <- function(fold, used, control, answer, scores, columns) {
 #' @export
 print.pfdtc_cv <- function(x, digits = 3, ...) {
   all <- attr(x, "overall")
+  check_count(digits, "digits")
   if (is.null(all)) return(NextMethod()) # x is a subset of a result
   cat(sprintf("Cross-validation of %s(): %d rows, %d folds%s\n", attr(x, "method"), all$n, nrow(x),
               if (attr(x, "by")) " of whole groups" else ""))

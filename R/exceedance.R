@@ -210,6 +210,7 @@ joint_regions <- function(fit, new, threshold, p, prob, draws) {
 
 #' @export
 print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits") - 3L), ...) {
+  check_count(digits, "digits")
   about <- attr(x, "about")
   if (!is.null(about) && "region" %in% names(x)) {
     count <- function(what, where) sum(x[[where]] == what, na.rm = TRUE)

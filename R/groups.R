@@ -32,10 +32,10 @@
 #' @details The product `kernel_group(~ g) * kernel_se(inputs = ~ x)` models a separate curve for each level. Terms of
 #'   the formula and terms of `kernel` are added. A grouping factor that only `kernel` names is taken from `data`.
 #'
-#' Effects are in units of the response, or of f with a transform or `family`. `angle` in `coef()` determines the
-#' correlation of effects, which `VarCorr()` shows. A model without a smooth part, as in `pfdtc(y ~ (1 | g), mean = ~
-#' x)`, is fitted by REML, and agrees with `lme4::lmer()`. With a `family` the constant mean is integrated out as well,
-#' while `lme4::glmer()` maximises over it (ML). Group sds are therefore larger than with `glmer()`.
+#' Effects are in units of the response, or of f with a transform or `family`. An `angle` \eqn{a} in `coef()` is
+#' a correlation \eqn{\cos(\pi a / (1 + a))}{cos(pi a / (1 + a))} of two effects (`VarCorr()`). A model without a
+#' smooth part, as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML, and agrees with `lme4::lmer()`. With a
+#' `family` the constant mean is integrated out, while `lme4::glmer()` maximises over it (ML): its sds are smaller.
 #' @seealso [kernel_algebra], [predict.gp_fit()] with `re = FALSE`, `plot(fit, which = "groups")`, `vignette("groups")`
 #' @examples
 #' kernel_group(~ Subject, design = ~ 1 + Days)

@@ -271,8 +271,8 @@ draws_at <- function(object, rows, nsim, type, training) {
 #'   `lm()`; use [cooks.distance()] and [leave_one_out].
 #' * `family()` returns the family of the response, `labels()` the terms of the formula or the columns of a matrix,
 #'   `case.names()` the names of the rows, by default without rows of weight 0.
-#' * `update()` fits again with changed arguments. If the data are not found, the rows that the fit holds are
-#'   taken, as by `drop1()`.
+#' * `update()` fits again with changed arguments. If the data are not found, the rows kept in the fit are
+#'   used, as `drop1()` does.
 #' @param object,fit A fit.
 #' @param scale Not used.
 #' @param k Penalty for each parameter.

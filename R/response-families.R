@@ -225,7 +225,7 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 #' expression in the latent value `f`, the response `y` and parameters; [stats::D()] computes its derivatives.
 #' `check_family()` checks the stated properties of a log density at some responses and a grid of `f`. The properties
 #' are derivatives, concavity, and bounds on the second derivative, which certificates use.
-#' @param log_density a formula such as `~ y * f - exp(f)`, or a function of `f`, `y` and parameters: one expression.
+#' @param log_density a formula such as `~ y * f - exp(f)`, or a one-line function of `f`, `y` and parameters.
 #' @param parameters a named list of positive numbers. `NA` are learned.
 #' @param concave is the log density concave in `f` for every `y`?
 #' @param kappa a number such that the second and third derivatives of l in `f` satisfy \eqn{|l'''| \le \kappa

@@ -201,11 +201,18 @@ test_that("the summary of counts names nb() where they scatter too much, and not
 
 test_that("print() and summary() refuse digits below 1", {
   fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
+  certified <- certify(fit, cars[1:2, ])
+  compared <- compare_fits(list(one = fit, two = fit), fit, cars[1:2, ])
+  folds <- cross_validate(fit, folds = 2, hyper = "held")
+  above <- exceedance(fit, cars[1:2, ], threshold = 40)
   for (digits in list(0, -1, 2.5, "a")) {
     expect_error(print(fit, digits = digits), "digits", class = "pfdtc_error_input")
     expect_error(summary(fit, digits = digits), "digits", class = "pfdtc_error_input")
     expect_error(print(summary(fit), digits = digits), "digits", class = "pfdtc_error_input")
-    expect_error(print(certify(fit, cars[1:2, ]), digits = digits), "digits", class = "pfdtc_error_input")
+    expect_error(print(certified, digits = digits), "digits", class = "pfdtc_error_input")
+    expect_error(print(compared, digits = digits), "digits", class = "pfdtc_error_input")
+    expect_error(print(folds, digits = digits), "digits", class = "pfdtc_error_input")
+    expect_error(print(above, digits = digits), "digits", class = "pfdtc_error_input")
   }
 })
 

@@ -168,7 +168,7 @@ test_that("outliers hardly count, scale and unit come out, and with many degrees
   near <- pfdtc(d$x, clean, kernel = k, hyper = "fixed", family = student(1e6, 2), center = FALSE)
   expect_equal(predict(near), predict(gauss), tolerance = 1e-4)
   expect_output(print(fit), "Student-t, 4 degrees of freedom")
-  expect_output(print(student(3, 2)), "sigma 2")
+  expect_output(print(student(3, 2)), "sigma: 2")
   expect_error(student(0.5), class = "pfdtc_error_input")
   expect_error(predict(fit, type = "class"), class = "pfdtc_error_input")
 })
