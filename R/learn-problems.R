@@ -3,9 +3,10 @@
 #
 #   list(start, lower, upper, natural(theta), evaluate(theta) -> list(value, gradient, information), prior(theta))
 #
-# theta are the logs of the hyperparameters, natural() returns list(kernel, noise), and at() the same in the engine's
-# form. A learning_problem() has vecchia(), the Vecchia likelihood with its Fisher information, from which climb() makes
-# evaluate(). The evaluate() of exact_density() computes the exact likelihood, without information.
+# theta are the logs of the hyperparameters, and natural() returns list(kernel, noise). A learning_problem() has
+# at(theta), which returns these and their numbers for C (`engine`), and vecchia(), the Vecchia likelihood with its
+# Fisher information, from which climb() makes evaluate(). The evaluate() of exact_density() computes the exact
+# likelihood, without information.
 
 # Returns the problem for a kernel with its bounds and priors. Without priors an irrelevant input would have an infinite
 # lengthscale, and few rows no noise. Priors weaken with more rows (prior_share()). With lengthscales l in units of the
@@ -44,7 +45,6 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   of_noise <- if (season) season_noise else c(middle = 0.1, sd = 2)
   middle <- unit + c(table$middle, log(of_noise[["middle"]]))
   precision <- fade * if (s$priors) 1 / c(table$sd, of_noise[["sd"]])^2 else numeric(last)
-  # The element `engine` has kernel and noise in the engine's form.
   at <- function(theta, kernel = compiled) {
     value <- exp(unname(theta))
     kernel$engine$values <- value[-last]

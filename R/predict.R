@@ -280,10 +280,10 @@ new_trials <- function(fit, newdata) {
 
 # ---- arguments -----------------------------------------------------------------------------------------------------
 
-# This table has the combinations of arguments that exist, by type (rows) and kind of response (columns). An entry has
+# This table has the arguments that predict() allows, by type (rows) and kind of response (columns). An entry has
 # letters of predict_intervals, then of predict_arguments. Kinds are "normal" (Gaussian), "transformed" (Gaussian after
-# a transform), "other" (counts and numbers), "classes" (one of two), "labels" (one of several), "ordered" (one of
-# several in an order), "times", and "own" (a user's likelihood).
+# a transform), "other" (counts, or numbers with another family), "classes" (one of two), "labels" (one of several),
+# "ordered" (one of several in an order), "times", and "own" (a user's likelihood).
 predict_intervals <- c(none = "n", credible = "c", prediction = "p", conformal = "f")
 predict_arguments <- c(se.fit = "s", certified = "c", full_cov = "v", hyper_uncertainty = "h", newdata = "d")
 allowed <- as.matrix(utils::read.table(header = TRUE, row.names = 1L, text = "

@@ -59,7 +59,8 @@ gumbel_parts <- function(sites) {
 }
 
 # Returns a row of the table of likelihoods for responses y with T(y) = f + scale e. link(mean) returns f. up(y, theta)
-# returns T(y) (for a class its upper cut point), down() the y with T(y) = t, and ends(sites, theta) list(L, U, scale).
+# returns T(y) (for a class its upper cut point), and down(t, theta) the y with T(y) = t. ends(sites, theta) returns
+# list(L, U, scale), with T(y) in [L, U].
 interval_row <- function(noise, name, link, up, down, ends, ...) {
   e <- noises[[noise]]
   engine <- function(sites, theta) {

@@ -258,7 +258,7 @@ columns_of_levels <- function(variables) {
   unlist(lapply(variables, function(v) rep(v$kind %in% c("factor", "logical", "group"), v$width)))
 }
 
-# Returns, for each factor of a kernel with a correlation matrix of levels given by the user, the names of these levels.
+# Returns the names of the levels, for each factor of a kernel whose correlation matrix the user gave.
 given_levels <- function(kernel) {
   factors <- if (inherits(kernel, "pfdtc_kernel")) as_sum(kernel)$leaves
   Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))

@@ -73,5 +73,5 @@ int factor_split(const struct factor *f, size_t n, double *S, double *exponent,
 /* Computes the level of each row [n], from 0, or -1 if no column is 1. */
 void factor_levels(const struct factor *f, struct rows X, int *level);
 
-/* Returns the number of parameters of the metric. */
+/* Returns the number of parameters of the argument, which stand before the shape parameters. */
 int factor_n_metric(const struct factor *f);

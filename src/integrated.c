@@ -4,7 +4,8 @@
 
 /* ---- sums of decorrelated rows ------------------------------------------------------------------ */
 
-/* Finds entry a of row t of F, times sqrt(d_t): at its own row (a = 0) or at neighbour a. Returns 0 without one. */
+/* Computes column and value times sqrt(d_t) of entry a of row t of F: its own row (a = 0) or neighbour a, or returns 0
+ * if there is none. */
 static int row_at(const struct decorrelated *F, int t, int a, int *row, double *weight)
 {
     const int *near = F->near + (size_t)t * F->s;

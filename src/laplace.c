@@ -192,8 +192,8 @@ double laplace_penalty(struct laplace *l)
  *     Abar = u (g + s - W p)' + zeta g' - H^{-1} A W - 2 A dE,   dE = -W / (2 (1 + E W)),
  *     Kmx_bar = L^{-T} Abar,  Lbar = -tril(L^{-T} Abar A').
  *
- * The variational bound has s = zeta = 0 and dE = -W / 2. The sums are Abar A' (M x M), sum (g + s - W p), and
- * dtheta.
+ * The variational bound has s = zeta = 0 and dE = -W / 2. A pass adds up Abar A' (M x M), g + s - W p, and the
+ * derivatives in theta.
  */
 
 /* Computes Abar of a block, g + s - W p and dE, at the start of the scratch. */

@@ -60,6 +60,7 @@ struct field_scratch {
     struct near near;
 };
 struct field_scratch field_scratch(const struct near_field *f, int n, double *work);
-/* Computes R (M x n), mean and left of the targets of a block: r, mean and left of near.h.  Returns how many failed. */
+/* Computes R (M x n, columns r), `mean` and `left` by near_condition() for each target of a block.  Returns the number
+ * of failures. */
 int field_condition(const struct near_field *f, const struct visit *v,
                     struct field_scratch *r);

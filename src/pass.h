@@ -36,7 +36,7 @@ struct pass {
      * computed. */
     int opened, kept, made;
     double *memory, *thread,
-        *work;          /* of kept blocks; of each thread; of the sink in each thread */
+        *work; /* numbers of kept blocks; scratch of each thread; of the sink in each thread */
     double *block_sums; /* sums of each block, if the sink wants them */
     size_t n_work;
     struct sink sink;

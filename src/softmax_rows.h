@@ -42,7 +42,7 @@ static inline int pair_of(int j, int k)
     return j * (j + 1) / 2 + k;
 }
 
-/* Scratch of a block: p (K x n), mean = C'p (q x n), g (q x n), and the rest. */
+/* Scratch of a block: p (K x n), mean = C'p (q x n), g (q x n), and `rest`, used within a routine. */
 struct class_rows {
     double *p, *mean, *g, *rest;
 };

@@ -3,7 +3,7 @@
 /*
  * Kernel matrices between a strip (at most STRIP_ROWS rows) and many other rows, and their products with vectors, in
  * processor vectors of at most `lanes` doubles.  The kernel is a sum of products of stationary factors, with one
- * exponential for each term.  On one processor, a kernel value is the same to the bit in every strip; k(x, z) =
+ * exponential for each term.  On a given CPU, the bits of a kernel value do not depend on the strip; k(x, z) =
  * k(z, x), and k(x, x) is the sum of the terms' variances.
  */
 #include "profile.h"
