@@ -52,38 +52,53 @@ tweedie_series <- function(theta, y) {
 tweedie_given <- function(theta, y, f) {
   at <- tweedie_parts(theta, exp(f))
   few <- pmin(at$rate, 1e12)
-  sum <- terms_around(few, sqrt(few))
-  n <- sum$n
-  out <- exp(-few) +
-    sum$by * rowSums(stats::dpois(n, few) * stats::pgamma(y / pmax(at$scale, .Machine$double.xmin), n * at$size))
+  out <- exp(-few)
+  # Rows with similar numbers of terms share a matrix.
+  for (i in split(seq_along(few), ceiling(2 * log2(pmin(few, 100) + 1)))) {
+    sum <- terms_around(few[i], sqrt(few[i]))
+    terms <- stats::dpois(sum$n, few[i]) *
+      stats::pgamma(y[i] / pmax(at$scale[i], .Machine$double.xmin), sum$n * at$size)
+    out[i] <- out[i] + sum$by * rowSums(terms)
+  }
   ifelse(at$rate > few, stats::pnorm((y * exp(-f) - 1) / sqrt(at$phi * exp((at$p - 2) * f))), pmin(out, 1))
 }
 
-# Returns P(Y <= y) averaged over f ~ N(mu, s^2). The steps of the trapezoid rule are below the `width` (in sds of f)
-# within which P(Y <= y | f) falls. If s is large or the width small, the average is over U as in predictive_cdf().
+# Returns P(Y <= y) averaged over f ~ N(mu, s^2). The steps of the trapezoid rule are below half the `width` (in sds of
+# f) within which P(Y <= y | f) falls. If s is large or the width small, the average is over U as in predictive_cdf().
 tweedie_cdf <- function(theta, y, mu, s) {
   if (!length(mu)) return(mu)
   y <- rep_len(y, length(mu))
   s <- rep_len(s, length(mu))
   if (all(s == 0)) return(tweedie_given(theta, y, mu))
-  average <- function(by, h) {
-    grid <- seq(-6.5, 6.5, by = by) # steps of 1 have an error of 3e-9
-    Reduce(`+`, lapply(grid, function(u) stats::dnorm(u) * h(u))) / sum(stats::dnorm(grid))
+  average <- function(by, h) { # h(u, i) has the elements i
+    count <- floor(13 / by) + 1 # steps of 1 have an error of 3e-9
+    parts <- lapply(split(seq_along(by), cumsum(count) %/% 1e5), function(k) {
+      i <- rep(k, count[k])
+      u <- by[i] * (sequence(count[k]) - 1) - 6.5
+      rowsum(stats::dnorm(u) * h(u, i), i, reorder = FALSE) / rowsum(stats::dnorm(u), i, reorder = FALSE)
+    })
+    unlist(parts, use.names = FALSE)
+  }
+  # By Chernoff's bound, exp(-deviance / 2), P(Y <= y | f) is 1 or 0 up to rounding if y is far from the mean.
+  given <- function(f, i) {
+    near <- !tweedie_row$deviance(y[i], exp(f), 1, theta) > 80
+    near <- near | is.na(near)
+    out <- as.numeric(exp(f) < y[i])
+    out[near] <- tweedie_given(theta, y[i][near], f[near])
+    out
   }
   width <- sqrt(theta[1L] * pmax(pmin(y, exp(mu + 6 * s)), 1e-300)^(tweedie_parts(theta)$p - 2)) / s
-  wide <- s > 16 | 0.8 * width < 0.03 # steps in f would be many
+  wide <- s > 16 | width < 0.0375 # steps in f would be many
   out <- mu
-  if (any(wide)) {
-    limit <- function(u) {
-      bisect(function(f) tweedie_given(theta, y[wide], f) > stats::pnorm(-u), 0 * mu[wide] - 700, 0 * mu[wide] + 700)
-    }
-    out[wide] <- average(1, function(u) stats::pnorm((limit(u) - mu[wide]) / s[wide]))
+  k <- which(wide)
+  if (length(k)) out[k] <- average(1 + 0 * k, function(u, i) {
+    f <- bisect(function(f) given(f, k[i]) > stats::pnorm(-u), 0 * u - 700, 0 * u + 700)
+    stats::pnorm((f - mu[k][i]) / s[k][i])
+  })
+  k <- which(!wide)
+  if (length(k)) {
+    out[k] <- average(pmin(1, 0.4 * width[k], 0.5 / s[k]), function(u, i) given(mu[k][i] + s[k][i] * u, k[i]))
   }
-  mu <- mu[!wide]
-  s <- s[!wide]
-  y <- y[!wide]
-  if (!length(mu)) return(out)
-  out[!wide] <- average(min(1, 0.8 * width[!wide], 1 / s), function(u) tweedie_given(theta, y, mu + s * u))
   out
 }
 

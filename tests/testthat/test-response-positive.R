@@ -168,6 +168,16 @@ test_that("Tweedie's P(Y <= y) is right for any sd of f", {
     given <- tweedie_given(steep, rep(300, length(f)), pmin(pmax(f, -200), 20))
     expect_equal(tweedie_cdf(steep, 300, 0, s), sum(stats::dnorm(f / s) * 0.002 / s * given), tolerance = 1e-4)
   }
+  # Each row has a grid of its own, and no rows share errors. The dense sum has steps of 0.003 sds.
+  y <- c(0, 1e-3, 0.5, 3, 40, 2e4)
+  s <- c(0.4, 1, 3, 2, 0.1, 2)
+  for (theta in list(c(2.4, 1), c(0.3, 4), c(30, 1 / 4))) {
+    z <- seq(-6.5, 6.5, by = 0.003)
+    dense <- mapply(function(y, s) sum(stats::dnorm(z) * tweedie_given(theta, rep(y, length(z)), s * z)) * 0.003, y, s)
+    together <- tweedie_cdf(theta, y, 0 * y, s)
+    expect_equal(together, dense, tolerance = 2e-9)
+    expect_equal(together, mapply(tweedie_cdf, y = y, s = s, MoreArgs = list(theta = theta, mu = 0)), tolerance = 1e-13)
+  }
   # Rates with and without the normal approximation agree.
   theta <- c(1, 1)
   f <- 2 * log(5e11 * c(0.9999, 1.0001)) # rate 1e12 at most, or more
