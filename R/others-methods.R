@@ -162,7 +162,8 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
   middle <- stats::predict(fit, new, type = type)
   structure(class = c("pfdtc_forecast", "forecast"), list(
     method = "Gaussian process", model = fit, level = level, mean = future(unname(middle)), lower = ends("lwr"),
-    upper = ends("upr"), x = past(data$given_response %||% data$response),
+    upper = ends("upr"), times = if (v$kind == "time" && is.null(months)) new[[1L]],
+    x = past(data$given_response %||% data$response),
     fitted = past(stats::fitted(fit)), residuals = past(stats::residuals(fit)), series = response_name(fit)))
 }
 
@@ -173,6 +174,12 @@ print.pfdtc_forecast <- function(x, ...) {
   names <- c("Forecast", t(outer(c("Lower", "Upper"), x$level, paste)))
   columns <- c(list(x$mean), lapply(seq_along(x$level), function(i) x$lower[, i]),
                lapply(seq_along(x$level), function(i) x$upper[, i]))
+  if (!is.null(x$times)) {
+    times <- format(x$times, usetz = !inherits(x$times, "Date"))
+    print(data.frame(Time = times, stats::setNames(lapply(columns, as.numeric), names), check.names = FALSE),
+          row.names = FALSE, ...)
+    return(invisible(x))
+  }
   table <- do.call(cbind, stats::setNames(columns, names))
   print(if (is.null(dim(table))) columns[[1L]] else table, ...)
   invisible(x)

@@ -207,8 +207,8 @@ print_parameters <- function(about, show) {
     }
     table <- data.frame(name, lapply(lengths, show_lengths), "Range of the data" = show(range), check.names = FALSE)
     names(table)[1L] <- if (one) "Input" else "Lengthscales"
-    # An R factor has one row if all its levels have equal lengthscales.
-    key <- do.call(paste, c(list(shown$factor), lengths))
+    # An R factor has one row if all its levels have equal lengthscales, up to the search's accuracy.
+    key <- do.call(paste, c(list(shown$factor), lapply(lengths, signif, 4)))
     equal <- shown$factor != "" & stats::ave(key, shown$factor, FUN = function(v) length(unique(v))) == "1"
     table[equal, c(1L, ncol(table))] <- list(paste(shown$factor, "(factor)")[equal], NA)
     table <- table[!(equal & duplicated(shown$factor)), ]

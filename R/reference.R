@@ -109,9 +109,10 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
       "Compute it by passes over the source: fit$reference <- reference(fit, data = <the source>)." else
         "Use fit$reference <- reference(fit) where the data are, or fit with `keep_data = TRUE`."
     refuse_if(is.null(fit$data), "reference", "is missing, and the fit has no data to compute it from", hint = hint)
+    made <- reference(fit, m2, max_seconds = max_seconds)
     tell_classed("reference", paste("A reference posterior was computed for this call.",
                                     "To keep one for all calls: fit$reference <- reference(fit)"))
-    return(reference(fit, m2, max_seconds = max_seconds))
+    return(made)
   }
   given <- check_fit(given, "reference")
   refuse_if(!method_traits(given)$reference, "reference", sprintf("a fit by %s()", given$method),

@@ -120,7 +120,7 @@ numbers_of <- function(spec, v) {
 
 # Returns days since the origin of the data as dates or times.
 times_of <- function(spec, days) {
-  seconds <- as.POSIXct(days * 86400 + spec$origin, origin = "1970-01-01", tz = "UTC")
+  seconds <- as.POSIXct(round(days * 86400 + spec$origin, 5), origin = "1970-01-01", tz = "UTC")
   if (spec$date) as.Date(seconds) else seconds
 }
 

@@ -20,7 +20,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
       "`data` has no rows without missing values." else "`data` and `subset` leave no rows."
     if (unknown) empty <- NULL
     abort_input("data", "no rows", message = what,
-                hint = if (length(empty)) sprintf("All values of %s are missing.", list_quoted(empty)))
+                hint = if (length(empty)) sprintf("All values of %s are missing.",
+                                             list_quoted(sub("^[(](weights|offset)[)]$", "\\1", empty))))
   }
   settled <- settle_family(likelihood, mf[[attr(terms, "response")]], names(mf)[attr(terms, "response")])
   likelihood <- settled$likelihood

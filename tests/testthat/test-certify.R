@@ -325,6 +325,7 @@ test_that("certify() refuses what it cannot do and says what would do", {
   expect_input_error(certify(kept, p$new, test_points = -1), "test_points")
   expect_input_error(certify(lm(dist ~ speed, cars), p$new), "fit")
   expect_message(certify(kept, p$new), class = "pfdtc_message_reference")
+  expect_no_message(expect_input_error(certify(kept, p$new, m2 = -1), "m2"))
   kept$reference <- reference(kept)
   expect_silent(certify(kept, p$new))
   # The fit has lost its data but keeps the reference.

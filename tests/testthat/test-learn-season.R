@@ -135,6 +135,11 @@ test_that("a ts is fitted along its time, and forecast() is predict() at the tim
   ahead <- generics::forecast(daily, h = 2)
   expect_equal(as.numeric(ahead$mean), unname(predict(daily, data.frame(day = as.Date(c("2024-01-11", "2024-01-12"))))))
   expect_identical(which(is.na(ahead$x)), 5L)
+  if (!isNamespaceLoaded("forecast")) expect_output(print(ahead), "2024-01-11 .*\n *2024-01-12 ")
+  hours <- data.frame(at = as.POSIXct("2024-01-01 21:00", tz = "UTC") + 3600 * 0:30, y = sin(0:30))
+  hourly <- pfdtc(y ~ at, hours, kernel = kernel_se(0.1, 1), noise = 0.01, hyper = "fixed")
+  ahead <- generics::forecast(hourly, h = 3)
+  if (!isNamespaceLoaded("forecast")) expect_output(print(ahead), "03 04:00:00 UTC .*03 05:00:00 UTC .*06:00:00")
   expect_error(generics::forecast(pfdtc(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")),
                class = "pfdtc_error_input", "regular")
   expect_error(pfdtc(cbind(y, y)), class = "pfdtc_error_input", "2 series")

@@ -227,3 +227,11 @@ test_that("the kernel is among the choices, and the table of responses has a leg
   expect_output(print(kernel_group(3)), "grouping factor: column 3")
   expect_output(print(kernel_group(~ g)), "grouping factor: g")
 })
+
+test_that("a factor has one row of lengthscales if they are equal up to rounding", {
+  fit <- pfdtc(uptake ~ conc + Type, datasets::CO2, kernel = kernel_se())
+  expect_output(print(fit), "Type [(]factor[)]")
+  w <- rep(NA_real_, 84)
+  message <- tryCatch(pfdtc(uptake ~ conc, datasets::CO2, weights = w), error = conditionMessage)
+  expect_match(message, "All values of `weights` are missing.", fixed = TRUE)
+})
