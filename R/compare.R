@@ -213,7 +213,7 @@ compare_criterion <- function(fits, labels, name, penalty) {
     }, NA)
     sprintf("%s does not show which is better of %s: the bounds of their log marginal likelihoods overlap.%s", name,
             pairs(at), if (same_model(fits[[at[1L, 1L]]], fits[[at[1L, 2L]]]))
-              sprintf(" %s and %s approximate the same exact GP.", labels[at[1L, 1L]], labels[at[1L, 2L]])
+              sprintf(" Fits %s and %s approximate the same exact GP.", labels[at[1L, 1L]], labels[at[1L, 2L]])
             else if (any(bare)) " A reference narrows them: fit$reference <- reference(fit)." else "")
   }
   if (length(against)) {
