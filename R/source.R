@@ -30,9 +30,8 @@
 #' @return A row source, of class `pfdtc_source`. It must return the same rows in every pass, in any order.
 #' @details Package `duckdb` holds the whole result of a query in memory unless `nanoarrow` and `DBI` 1.2.0 are
 #'   installed. Parquet data larger than memory must be in several files. Each part is sent to a worker once, and kept
-#'   there until another source is used. If a worker fails, another worker repeats its part. With given
-#'   hyperparameters and fixed inducing points, a fit by workers equals a fit in memory, up to rounding. What is learned
-#'   from random rows differs, because the random rows do.
+#'   there until another source is used. If a worker fails, another worker repeats its part. If nothing is learned,
+#'   a fit by workers equals a fit in memory up to rounding.
 #' @section Errors: Failures while rows are read have class `pfdtc_error_source`, with the original condition (`parent`)
 #'   and the number of rows read before (`rows`).
 #' @examples
