@@ -18,10 +18,11 @@ tweedie_parts <- function(theta, mean = 1) {
 }
 
 # Returns list(n, by) for sums over n = 1, 2, ...: a row of n has the indices that a sum uses. As functions of n, terms
-# are like a normal density with mean `middle`. If sd is large, n has only every `by`-th index (trapezoid rule).
-terms_around <- function(middle, sd) {
+# are like a normal density with mean `middle`, and vary within `width`. If both are large, n has only every `by`-th
+# index (trapezoid rule).
+terms_around <- function(middle, sd, width = sd) {
   far <- middle > 8 * sd + 5
-  by <- ifelse(far, pmax(1, floor(sd / 1.5)), 1)
+  by <- ifelse(far, pmax(1, floor(width / 1.5)), 1)
   from <- ifelse(far, floor(middle - 8 * sd), 1)
   list(n = from + outer(by, 0:ceiling(max((middle + 8 * sd + 14 - from) / by))), by = by)
 }
@@ -55,7 +56,7 @@ tweedie_given <- function(theta, y, f) {
   out <- exp(-few)
   # Rows with similar numbers of terms share a matrix.
   for (i in split(seq_along(few), ceiling(2 * log2(pmin(few, 100) + 1)))) {
-    sum <- terms_around(few[i], sqrt(few[i]))
+    sum <- terms_around(few[i], sqrt(few[i]), sqrt(few[i] / (1 + at$size))) # pgamma() falls within sqrt(n / size)
     terms <- stats::dpois(sum$n, few[i]) *
       stats::pgamma(y[i] / pmax(at$scale[i], .Machine$double.xmin), sum$n * at$size)
     out[i] <- out[i] + sum$by * rowSums(terms)
