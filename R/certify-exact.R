@@ -1,16 +1,16 @@
-# Computes the mean of the exact GP, by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y. Here K is the
-# kernel matrix, s2 the noise variance, W the diagonal matrix of weights. Rounding errors are bounded as well.
+# Computes the mean of the exact GP, k_x'v at x, by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y, and
+# bounds rounding errors. K is the kernel matrix, s2 the noise variance, W the diagonal matrix of weights.
 
-# Returns a correction of the reference's mean towards the exact mean, see correct_residual(), with `steps`, `stalled`
+# Returns the correction of the reference's mean towards the exact mean (correct_residual()), with `steps`, `stalled`
 # and `stopped` of solve_exact(). Returns NULL if there is no goal or no time.
-#   goal     NULL or a function of `near` (do nearest neighbours precondition?) that returns `ratio` of solve_exact()
+#   goal     NULL, or a function(near) that returns `ratio` for solve_exact(); near: do neighbours precondition?
 #   budget   at most budget$passes passes over all pairs of rows, within budget$left() seconds
 #   from     an earlier correction to improve, or NULL
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
   if (is.null(goal)) return(NULL)
   n <- nrow(data$x)
   some <- min(n, 2048L)
-  # Estimate the seconds of a product with K from a product for at most 2,048 rows.
+  # Estimate the seconds that a product of K with a vector takes, from one for at most 2,048 rows.
   pass <- if (budget$left() == Inf) 0 else system.time(
     native_kernel_matvecs(reference$kernel, data$x[seq_len(some), , drop = FALSE], NULL, numeric(some),
                           reference$control), gcFirst = FALSE)[["elapsed"]] * (n / some)^2
@@ -35,9 +35,9 @@ data_in_scale <- function(fit, other) {
 
 norm2 <- function(v) sqrt(sum(v^2))
 
-# Solves (K + s2 I) v = y by conjugate gradients; K and y include the weights. The preconditioner is the inverse of
-# B = Q + s2 I unless a function `precondition` is given. Q is the reference's inducing-point approximation of K.
-# ratio(s) is the certified error over its goal. It depends on the state s = list(v, r, c, w_E): r = y - (K + s2 I) v,
+# Solves (K + s2 I) v = y by conjugate gradients, for rows multiplied by the roots of their weights. The preconditioner
+# is B^{-1}, B = Q + s2 I, with the reference's approximation Q of K, unless a function `precondition` is given.
+# ratio(s) is the certified error over its goal in the state s = list(v, r, c, w_E). Here r = y - (K + s2 I) v,
 # c = r'B^{-1} r, and w_E >= sqrt(w'(K - Q) w) for w = (K + s2 I)^{-1} r, or NA. The iterations end
 #
 #   * if ratio(s) <= 1, or after `most` steps;
@@ -45,8 +45,8 @@ norm2 <- function(v) sqrt(sum(v^2))
 #   * if `keep` is TRUE, at an interrupt or R's time limit (`stopped` is then "interrupted" or "R's time limit");
 #   * if the residual is no larger than its rounding error (`stalled`).
 #
-# The error bound sqrt(c) may increase in a step, so the v with the smallest bound is returned. `error` has the bounds
-# of residual_rounding(), `passes` is the number of products with K, and `went` has sqrt(c) after each pass.
+# A step may increase sqrt(c), which bounds the error. So the function returns the v with the smallest bound, with
+# `error`: residual_rounding(), `passes`: the number of products with K, and `went`: sqrt(c) after each pass.
 solve_exact <- function(reference, data, most, ratio, from = NULL, keep = FALSE, precondition = NULL,
                         in_time = function() TRUE) {
   enough <- function(s) isTRUE(ratio(s) <= 1)
@@ -125,7 +125,7 @@ exact_system <- function(reference, data) {
 }
 
 # Returns the state after a step of conjugate gradients. z is the preconditioned residual, Kz = (K + s2 I) z, zr = z'r,
-# p the search direction, Kp = (K + s2 I) p. p is a weighted sum of all z so far; `carried` is that sum of their norms.
+# p the search direction, Kp = (K + s2 I) p. p = sum_i a_i z_i over all z so far; `carried` is sum_i a_i |z_i|.
 next_solution <- function(now, z, Kz, zr) {
   along <- if (is.null(now$p)) 0 else sum(z * (now$r - now$r_before)) / now$zr # Polak and Ribiere's formula
   p <- z + if (along > 0) along * now$p else 0
@@ -157,8 +157,8 @@ passes_ahead <- function(went, ratio, seconds) {
           if (is.null(left)) "" else sprintf(", about %.0f s left", left * seconds / steps))
 }
 
-# Estimates how many more passes multiply the error bound by `share`, at the rate of the last five bounds. `went` has
-# the bound after each pass so far. Returns NULL if these bounds hardly decrease.
+# Estimates after how many more passes the error bound is `share` times as large, at the rate of the last five bounds.
+# `went` has the bound after each pass so far. Returns NULL if these bounds hardly decrease.
 passes_until <- function(went, share) {
   went <- utils::tail(went, 5L)
   rate <- if (length(went) < 2L) 0.5 else (went[length(went)] / went[1L])^(1 / (length(went) - 1))
@@ -170,8 +170,8 @@ passes_until <- function(went, share) {
 
 # Returns the correction of the reference's mean by an approximate solution u of (K + s2 W^{-1}) u = y. For any u, the
 # exact mean at x is k_x'u plus the exact mean for the response r = y - (K + s2 W^{-1}) u, which the reference
-# certifies. The result has u (`v`), r (`residual`), the reference's sums and norms for the response r, and bounds on
-# rounding errors. If `sharp`, another pass over all pairs of rows gives smaller norms.
+# certifies. The result has u (`v`), r (`residual`), the reference's sums (`response`) and error `norms` for r, and
+# bounds on rounding errors. With `sharp`, the norms are smaller and cost a pass over all pairs of rows.
 correct_residual <- function(reference, data, state, sharp = TRUE) {
   model <- model_of(reference)
   root <- root_weights(data)
@@ -182,22 +182,22 @@ correct_residual <- function(reference, data, state, sharp = TRUE) {
                               control = reference$control)[c("Ay", "beta", "yy", "rss")]
   norms <- posterior_norms(replace(reference$factors, names(response), response), reference$inducing, data, model,
                            control = reference$control, same = reference$norms, sharp = sharp)
-  norms$Psi <- NULL # Psi does not depend on the response: corrected_mean() uses that of the reference
+  norms$Psi <- NULL # Psi does not depend on the response, so corrected_mean() uses reference$norms$Psi
   rounding <- sqrt(prior_most(model, data$x)) * (error$residual / (2 * sqrt(model$noise)) + error$sum)
   list(v = state$v, residual = r, response = response, norms = norms, rounding = rounding, error = error,
        passes = state$passes + sharp, went = state$went, made_from = order_of_rows(data))
 }
 
-# Returns a bound on the relative rounding error of K v, for n rows in blocks of `block` rows. It covers kernel values,
-# sums within a block and the sum over blocks.
+# Returns a bound on the rounding error of K v over |K| |v|, for n rows in blocks of `block` rows. The bound covers
+# kernel values, sums within a block and the sum over blocks.
 product_growth <- function(n, block) {
   n_blocks <- n / block
   (16 + 4 * (sqrt(block) + sqrt(n_blocks) + 4) + (block + n_blocks) / 64) * .Machine$double.eps
 }
 
-# Bounds the rounding errors of r = y - (K + s2 W^{-1}) v (`residual`), which accumulate because each step updates r,
-# and of k_x'v / sqrt(k(x, x)) (`sum`). `travelled` is c(v, r): the sum of the norms of all vectors that were multiplied
-# by K, and the sum of the norms of all vectors that were added to r.
+# Returns bounds on rounding errors: `residual` for r = y - (K + s2 W^{-1}) v, whose errors accumulate because each step
+# updates r, and `sum` for k_x'v / sqrt(k(x, x)). `travelled` is c(v, r): the sum of the norms of all vectors that were
+# multiplied by K, and the sum of the norms of all vectors that were added to r.
 residual_rounding <- function(reference, y, travelled) {
   eps <- .Machine$double.eps
   model <- model_of(reference)
@@ -234,11 +234,11 @@ corrected_mean <- function(reference, correction, data, fun) {
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
 }
 
-# Bounds the error of the corrected mean that comes from rounding in r and in k_x'u (see correct_residual()).
-# Corrections saved by version 0.1.0 lack separate bounds, the element `error`.
+# Returns a bound on the error of the corrected mean from rounding in r and in k_x'u (see correct_residual()).
+# Corrections saved by version 0.1.0 have one bound for both, `rounding`, and no element `error`.
 carried_rounding <- function(correction, model, data, fun, var_upper) {
   most <- prior_most(model, data$x)
-  # `size` is the largest ratio of the prior sd at the new rows, or of functionals, to the largest prior sd at the data.
+  # `size`: prior sd of each functional (values: the largest, at least that at the data) over the largest at the data.
   size <- if (fun$kind != "values") sqrt(fun$size / max(most, 1e-300)) else if (!varies(model$kernel)) 1 else
     sqrt(max(1, prior_most(model, fun$x) / max(most, 1e-300)))
   error <- correction$error
@@ -246,8 +246,8 @@ carried_rounding <- function(correction, model, data, fun, var_upper) {
   pmin(correction$rounding * size, sqrt(var_upper / model$noise) * error$residual + sqrt(most * size^2) * error$sum)
 }
 
-# Returns a lower bound on y'(K + s2 I)^{-1} y from a DTC posterior with norms. If the posterior has a correction u of
-# its mean, another pass over all pairs of rows gives a second lower bound, 2 u'y - u'(K + s2 I) u.
+# Returns a lower bound on y'(K + s2 I)^{-1} y from a DTC posterior with its error norms. If the posterior has a
+# correction u of its mean, a pass over all pairs of rows gives a second lower bound, 2 u'y - u'(K + s2 I) u.
 least_quadratic <- function(post, data) {
   model <- model_of(post)
   noise <- model$noise
@@ -265,21 +265,21 @@ least_quadratic <- function(post, data) {
 
 # ---- the preconditioner ---------------------------------------------------------------------------------------------
 
-# The preconditioner of (K + s2 I) v = r combines inducing points Z and nearest neighbours. With L L' = k(Z, Z) and
-# A = L^{-1} k(Z, X), F is triangular, and F'F approximates (K - A'A + s2 I)^{-1} by nearest earlier rows. The matrix
-#   F'(I - (F A') P^{-1} (F A')') F,   P = I + A F'F A',
-# is positive definite and approximates (K + s2 I)^{-1}. A product costs O(n (s + m)) for s neighbours and m points.
+# The preconditioner of (K + s2 I) v = r combines m inducing points Z and s nearest neighbours, and a product with a
+# vector costs O(n (s + m)). With L L' = k(Z, Z) and A = L^{-1} k(Z, X), F is triangular, from regressions of rows on
+# their nearest earlier rows, so that F'F approximates (K - A'A + s2 I)^{-1}. The preconditioner
+#   F'(I - (F A') P^{-1} (F A')') F,   P = I + A F'F A',   is positive definite and approximates (K + s2 I)^{-1}.
 
-# Returns TRUE if near_preconditioner() needs fewer steps than the reference's inducing points: for groups with many
-# levels, and for rough kernels with a large residual prior variance.
+# Returns TRUE if near_preconditioner() needs fewer steps than the preconditioner by the reference's inducing points:
+# for groups with many levels, and for rough kernels with a large residual prior variance.
 precondition_by_near_rows <- function(reference, data) {
   model <- model_of(reference)
   rough <- is_rough(model$kernel) && reference$nobs > 400 && reference$norms$t > 100 * model$noise
   rough || has_many_levels(model, data$x)
 }
 
-# Returns the preconditioner as a function of the vector r. `size` has the number of inducing points and the number of
-# neighbours of each row. With 200 points, conjugate gradients need 1.5 to 2 times as many passes (bench/README.md).
+# Returns the preconditioner, a function of the vector r. `size` has the number of inducing points and the number of
+# neighbours of each row. With 200 points instead of 800, 1.5 to 2 times as many passes are needed (bench/README.md).
 near_preconditioner <- function(reference, data, size = c(points = 800L, rows = 40L)) {
   model <- model_of(reference)
   control <- reference$control
@@ -310,10 +310,10 @@ exact_if_cheap <- function(fit, fun, seconds) {
   if (!is.null(exact)) exact_interval(exact, fun)
 }
 
-# Returns intervals for the mean and sd of functionals under the exact posterior p, which allow for rounding. With D the
-# diagonal of K + s2 W^{-1}, the computed Cholesky factor is that of K + s2 W^{-1} + Delta, |D^{-1/2} Delta D^{-1/2}| <=
-# growth n. With alpha = (K + s2 W^{-1})^{-1} y and h = (K + s2 W^{-1})^{-1} k_x, the mean errs by h'Delta alpha and the
-# variance by h'Delta h. |D^{1/2} h| is computed only if an upper bound is too large (theory vignette, section 10).
+# Returns intervals for the mean and sd of functionals under the exact posterior p, rounding included. The computed
+# Cholesky factor is that of K + s2 W^{-1} + Delta, where |D^{-1/2} Delta D^{-1/2}| <= growth n and D is the diagonal of
+# K + s2 W^{-1}. With alpha = (K + s2 W^{-1})^{-1} y and h = (K + s2 W^{-1})^{-1} k_x, the mean errs by h'Delta alpha,
+# the variance by h'Delta h. |D^{1/2} h| is computed only if a bound on it is too large (theory vignette, section 10).
 exact_interval <- function(p, fun) {
   model <- p$model
   alpha <- p$factors$alpha
@@ -324,7 +324,7 @@ exact_interval <- function(p, fun) {
   root <- sqrt(rowSums(L^2))                # roots of the diagonal of K + s2 W^{-1}
   v <- pmax(root^2 - prior_at(model, p$x), 0)
   ratio <- max(root^2 / v)
-  do_solve <- !(growth * n * ratio <= 1e-8) # the first bound is accurate enough
+  do_solve <- !(growth * n * ratio <= 1e-8) # FALSE if the bound on |D^{1/2} h| is small enough
   mean <- var <- h <- numeric(fun$n)
   tell <- stage_line("certify", p$control$progress, after = 1, every = 0.5)
   for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
@@ -344,8 +344,8 @@ exact_interval <- function(p, fun) {
   lapply(interval, in_units, model = model)
 }
 
-# Estimates the seconds for `flops` operations of matrix products and for `kernel_values`. Both speeds are measured once
-# in a session, which takes some milliseconds.
+# Estimates the seconds for `flops` operations of matrix products and for `kernel_values` evaluations of the kernel.
+# Measures both speeds once in a session, which takes some milliseconds.
 seconds_for <- function(fit, flops, kernel_values = 0) {
   kernel <- fit$kernel
   threads <- engine_control(65536L, fit$control)$threads

@@ -4,8 +4,8 @@
 #   fun     linear functionals of f (functionals.R), such as values at rows
 #   inside  list(mean_lower, mean_upper, sd_lower, sd_upper), in units of y without the constant mean
 #   job     an environment: the fit, its data, its mean and sd (`at`), the reference, the correction of the reference's
-#           mean, the seconds left(), and `most`, the largest number of functionals in a costly step
-#   far     distance of an interval's middle from the fit's value, at least the median distance of all functionals
+#           mean, left() (the seconds left), and `most`, the largest number of functionals in a costly step
+#   far     the distance of an interval's middle from the fit's value or, if larger, the median of these distances
 
 # Returns intervals of functionals, with the attributes of certify(). Every call uses the same random numbers, so that
 # a larger `effort` begins with the same intervals as a smaller one and only narrows them.
@@ -19,7 +19,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   job <- list2env(list(
     fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
     test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds), tight = effort == "tight",
-    # TRUE: inducing points represent only the smooth part, the kernel without groups.
+    # TRUE for values of a fit with groups: its inducing points represent only the smooth part, without groups.
     by_effects = fun$kind == "values" && !is.null(fit$inducing) && has_own_levels(model_of(fit)$kernel)))
   tell <- stage_line("certify", fit$control$progress)
   inside <- unknown_intervals(fun$n)
@@ -48,12 +48,12 @@ narrowings <- list(
   },
 
   # Certifies by inducing points of the smooth part and all effects of groups. Without a reference, later steps are
-  # skipped if all intervals are narrower than 1 % of the sd, or if effects exceed 1,000 and `effort` is not "tight".
+  # skipped if all intervals are narrower than 1 % of the sd, or if effects are over 1,000 and `effort` is not "tight".
   "more points and all effects" = function(job, fun, inside) {
     if (!job$by_effects) return(inside)
     fit <- job$fit
     effects <- count_effects(model_of(fit)$kernel, job$data$x)
-    room <- getOption("pfdtc.max_memory", 2^32) / (16 * effects) # half of the memory, 8 bytes for each sum
+    room <- getOption("pfdtc.max_memory", 2^32) / (16 * effects) # sums of points with effects take half of the memory
     m2 <- job$m2 %||% min(4L * max(fit$m, min(200L, fit$nobs)), max(fit$m, floor(room)))
     rows <- reference_rows(job$data, smooth_part(model_of(fit)$kernel), min(m2, nrow(job$data$x)))
     found <- effects_interval(fit, job$data, job$data$x[rows, , drop = FALSE], fun)
@@ -75,12 +75,12 @@ narrowings <- list(
     narrow(inside, found)
   },
 
-  # Certifies wide intervals by the exact posterior, if time and memory allow. An interval counts as wide if it was wide
+  # Certifies wide intervals by the exact posterior, if time and memory allow. Wide intervals are those that were wide
   # before any passes over all pairs of rows. Otherwise more passes could skip this step and leave wider intervals.
   "exact posterior" = function(job, fun, inside) {
     before <- job$without_passes
     known <- utils::modifyList(inside, as.list(before))
-    # An interval is wide if half its width exceeds a tenth of the sd and of its middle's distance from the fit's value.
+    # Wide: half the width exceeds 1/10 of the sd and 1/10 of the distance of the middle from the fit's value.
     rows <- which(Reduce(`|`, lapply(c("mean", if (!is.null(before)) "sd"), function(what) {
       v <- half_and_distance(known, job$at, what)
       !(v$half <= pmax(known$sd_upper, v$distance) / 10) %in% TRUE
@@ -126,8 +126,8 @@ narrowings <- list(
     inside
   },
 
-  # Narrows wide intervals of the sd of values f(x) by sums over all n rows (4 n m2 flops a value for m2 points). Wide:
-  # half the width exceeds 1/20 of `far` (head of this file) and, where kriging is in use, 1/200 of the sd.
+  # Narrows intervals of the sd of values f(x) by sums over all n rows (4 n m2 flops a value for m2 points), if half the
+  # width exceeds 1/20 of `far` (head of this file) and, where kriging is in use, 1/200 of the sd.
   "sd by all rows" = function(job, fun, inside) {
     if (fun$kind != "values") return(inside)
     sd <- half_and_distance(inside, job$at, "sd")
@@ -146,7 +146,7 @@ narrowings <- list(
     narrow(inside, certify_posterior(reference, some, crossing), rows)
   },
 
-  # Adds rows of `newdata` with a large residual prior variance to the inducing points of the reference, for this call.
+  # Adds new rows with a large residual prior variance to the inducing points of the reference, in this call only.
   "test points" = function(job, fun, inside) {
     reference <- job$reference
     most <- job$test_points %||% max(16, reference$m %/% 4)
@@ -205,9 +205,9 @@ half_and_distance <- function(inside, at, what) {
   list(half = (upper - lower) / 2, distance = distance, far = pmax(distance, stats::median(distance)))
 }
 
-# Returns the numbers of at most `most` rows of x, to be inducing points of the reference. Their intervals are wide
-# because of a large residual prior variance E(x, x), `unexplained`. A pivoted Cholesky factorisation of E chooses among
-# the rows with the largest E(x, x).
+# Returns the numbers of at most `most` rows of x that become inducing points of the reference: rows with wide intervals
+# because their residual prior variance E(x, x), `unexplained`, is large. A pivoted Cholesky factorisation of E chooses
+# among the rows with the largest E(x, x).
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
   # An interval is wide if half its width exceeds 1/4 of `far` and, where kriging is in use, 1/20 of the sd.
@@ -300,7 +300,7 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   kriged <- made$value$kriged
   times <- if (is.null(kriged)) Inf else
     reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
-  # Kriging bounds the error by `times` sqrt(c), and the reference by `wide` w_E, with c and w_E of solve_exact().
+  # The mean's error is at most `times` sqrt(c) by kriging, `wide` w_E by the reference; c, w_E: see solve_exact().
   wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
   aim <- 0.9 * goal
   renewed <- FALSE

@@ -1,7 +1,7 @@
-# Computes and certifies the posterior of f for several unordered classes, family multinomial(). K latent functions have
-# one kernel. K - 1 orthonormal contrasts of them determine the probabilities. `factors` has, on inducing points Z: L,
-# the Cholesky factor of k(Z, Z); `beta`, L^{-1} f(Z) at the mode (a column for each contrast); C, the Cholesky factor
-# of the posterior precision H of L^{-1} f(Z); `inverse`, the blocks of H^{-1}.
+# Computes and certifies the posterior of f for several unordered classes, family multinomial(). K latent functions
+# share one kernel. Their K - 1 orthonormal contrasts determine the probabilities. For inducing points Z, `factors` has
+# L, the Cholesky factor of k(Z, Z); `beta`, L^{-1} f(Z) at the mode (a column for each contrast); C, the Cholesky
+# factor of H, the posterior precision of L^{-1} f(Z); `inverse`, the blocks of H^{-1}.
 
 # Returns list(mean [n, K - 1], var [n, (K - 1)^2]), the distribution of the contrasts without constant means.
 posterior_at.classes <- function(p, fun, joint = FALSE) {
@@ -12,7 +12,7 @@ posterior_at.classes <- function(p, fun, joint = FALSE) {
   list(mean = at$mean, var = with_rest(at$S, at$left))
 }
 
-# Adds the residual prior variance `left` of each data row to the diagonal of its covariance matrix, a row of S.
+# Adds each data row's residual prior variance (`left`) to the diagonal of its covariance matrix. S: a row per matrix.
 with_rest <- function(S, left) {
   diagonal <- diagonals(as.integer(sqrt(ncol(S))))
   S[, diagonal] <- S[, diagonal] + pmax(left, 0)
@@ -20,9 +20,9 @@ with_rest <- function(S, left) {
 }
 
 # Returns for each row the distribution of f without the row's response, and the leverage tr(W Q). At a row, the log
-# likelihood has gradient g and Hessian -W. f has the covariance Q + R: data can reduce Q, and R is the residual prior
-# covariance. Without the response, the mode is mode - Q (1 - W Q)^{-1} g, the covariance Q (1 - W Q)^{-1} + R, and
-# mean minus mode changes from `shift` to (1 - Q W)^{-1} (shift - Q s). `slopes` has s (src/softmax_rows.h).
+# likelihood has gradient g and Hessian -W, and f has the covariance Q + R: data can reduce Q, and R is the residual
+# prior covariance. Without the response, mode and covariance are mode - Q (1 - W Q)^{-1} g and Q (1 - W Q)^{-1} + R.
+# `shift`, the mean minus the mode, becomes (1 - Q W)^{-1} (shift - Q s) with s from `slopes` (src/softmax_rows.h).
 posterior_without.classes <- function(p) {
   sites <- sites_of_fit(p$fit, p$rows)
   at <- mode_again(p$fit, p$rows, sites)
@@ -120,7 +120,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
 }
 
 # Returns alpha (`lower`) and beta (`upper`) at rows, if each f_k minus the mean over classes moves by at most e between
-# the modes. Both hold for W at the fraction `at` of the way from fh to f*, or for the mean of W at several fractions.
+# the modes. They hold for W at the fraction `at` of the way from fh to f*; several fractions: for the mean of their W.
 range_of_weights <- function(b, e, at = 1) {
   range_at <- function(t) {
     K <- b$K
@@ -180,7 +180,7 @@ squares_of <- function(C) {
 }
 
 # Returns list(lower, upper), bounds on exact variances of contrasts (or their sums). `lo` and `hi` are the variances on
-# inducing points with weights alpha W and beta W, `prior` is the prior variance, E its residual part, `room` rounding.
+# inducing points with weights alpha W and beta W, `prior` is the prior variance, E its residual part. Rounding: `room`.
 variance_range <- function(b, lo, hi, E, prior, room) {
   lo <- (1 + b$growth) * pmax(lo, 0)
   hi <- (1 + b$growth) * pmax(hi, 0)
@@ -234,10 +234,9 @@ pair_certificate <- function(b, x) {
 }
 
 # Returns list(share, share_lower, share_upper): the probabilities p averaged over f, and bounds on them for the exact
-# posterior, a column for each class. E averages over the fit's posterior, whose log odds are `odds` and whose trace of
-# the covariance is `trace`; E* averages over the exact posterior. o (`reach`) bounds the distance of the modes in
-# f_k - f_j for class k and all j, D the sum of the |eigenvalues| of the difference of the covariances.
-#
+# posterior, a column for each class. E averages over the fit's posterior, with log odds `odds` and the trace `trace` of
+# the covariance; E* averages over the exact posterior. For class k, o (`reach`) bounds the distance of the modes in
+# f_k - f_j for all j. D bounds the sum of the absolute eigenvalues of the difference of the covariances. Then
 #   |E* p - E p| <= o / 4 + .1175 D,   exp(-(o + D)) <= E* p / E p <= exp(o + D).
 averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
   q <- b$K - 1L
@@ -245,8 +244,8 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
   v <- variance_range(b, sum_of(S$lo$S), sum_of(S$hi$S), q * left, q * prior, q * b$slack * b$most)
   D <- pmax(v$upper - trace, 0) + pmax(v$upper - v$lower, 0) + q * b$slack * pmax(b$most, prior) + b$growth * trace
   p <- class_moments(odds)$mean
-  # `room` estimates the integration error of p: by a grid with twice the step, or by four standard errors from eighths
-  # of the points. If the distribution of f is wide, the points may miss a tail of probability 4 / class_draws.
+  # `room` estimates the integration error of p: the difference from a grid with twice the step or, with random points,
+  # 4 standard errors from 8 parts of them. For a wide distribution of f, points may miss a tail of 4 / class_draws.
   room <- if (q <= 2L) {
     abs(p - class_moments(odds, 0.6)$mean) + 1e-10 + 1e-4 * (widest_odds(odds$var, q) > 1e4)
   } else {
@@ -261,8 +260,8 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
        share_upper = pmin(p + room + off, (p + room) * ratio, 1))
 }
 
-# Returns list(fitted, inside) at the rows of x: the certificate by the fit's own inducing points, and bounds that are
-# narrowed by another on m2 training rows (unless effort is "fast" or the own points leave no residual prior variance).
+# Returns list(fitted, inside): the certificate at x by the fit's own inducing points, and its bounds. A certificate by
+# m2 training rows narrows them, unless effort is "fast" or the own points leave no residual prior variance.
 class_certificate <- function(fit, x, effort, m2 = NULL) {
   data <- training_data(fit, "fit")
   n <- nrow(data$x)
@@ -276,7 +275,7 @@ class_certificate <- function(fit, x, effort, m2 = NULL) {
     if (m2 > fit$m) {
       tell("reference")
       z <- with_fixed_seed(data$x[reference_rows(data, fit$kernel, m2), , drop = FALSE])
-      # If the greedy points begin with those of the fit, the search begins at the fit's mode.
+      # If the greedy points begin with those of the fit, start the search for their mode at the fit's mode.
       more <- nrow(z) - fit$m
       start <- if (more >= 0L && identical(c(z[seq_len(fit$m), ]), c(fit$inducing))) {
         list(beta = rbind(own$at$beta, matrix(0, more, own$K - 1L)))
@@ -370,8 +369,8 @@ bracket_of_classes <- function(fit) {
 
 # Returns c(lower, upper), bounds on Laplace's log marginal likelihood of the exact GP. `psi` is minus log(likelihood
 # times prior) at the fit's mode. `low` and `high` bound log det(I + W^{1/2} K W^{1/2}), `low` with A'A in place of K.
-# `most` bounds the largest eigenvalue of I + A W A', and `squares` bounds g'W^{-1} g, both at the smallest W. Rounding
-# errors are relative to `size`, further ones at most `off`. `constant` is added to both bounds.
+# At the smallest W, `most` bounds the largest eigenvalue of I + A W A', and `squares` bounds g'W^{-1} g. `size` scales
+# relative rounding errors, and `off` bounds further ones. `constant` is added to both bounds.
 evidence_ends <- function(b, psi, squares, most, low, high, size, off, constant = 0) {
   at <- b$at
   slack <- b$slack * b$most

@@ -55,7 +55,7 @@ design_of <- function(g, x) t(cbind(1, x)[, g$design + 1L, drop = FALSE])
 effects_of_grouping <- function(g) nrow(g$root) * g$levels
 
 # Returns the posterior of inducing points and effects given the rows of `data`: the list of factors_of_effects(), with
-# L and the jitter. The sums over the rows stay the same if the noise or the covariance of a grouping changes.
+# L and the jitter. Its `sums` over the rows do not depend on the noise and on the covariance of a grouping.
 effect_posterior <- function(z, data, model, jitter, control = NULL,
                              groupings = groupings_of(model$kernel, x = data$x)) {
   data$x <- numbered(data$x, groupings)
@@ -66,9 +66,9 @@ effect_posterior <- function(z, data, model, jitter, control = NULL,
   c(found[c("L", "jitter")], factors_of_effects(found$sums, nrow(z), ncol(data$x), groupings, model$noise, control))
 }
 
-# Returns the posterior from `sums` over the rows, for m inducing points. A+ has the features of inducing points and
-# effects. R'R is the Schur complement in P+ = I + A+ A+' / s2 after the effects of the first grouping are eliminated,
-# `logdet` is log det P+, and `quad` is y'(A+'A+ + s2 I)^{-1} y.
+# Returns the posterior from `sums` over the rows, for m inducing points. A+ has a row of features for each point and
+# effect, P+ = I + A+ A+' / s2. R is the Cholesky factor of the Schur complement in P+ that eliminates the effects of
+# the first grouping; `logdet` is log det P+, and `quad` is y'(A+'A+ + s2 I)^{-1} y.
 factors_of_effects <- function(sums, m, columns, groupings, noise, control = NULL) {
   from <- native(ffi_eliminate, m, columns, groupings, sums, as.double(noise),
                  engine_control(groupings[[1L]]$levels, control))
@@ -92,8 +92,8 @@ factors_of_effects <- function(sums, m, columns, groupings, noise, control = NUL
             quad = max(rest[1L] / noise - from$quad - sum(c * beta), 0), t = max(rest[2L], 0), n = rest[3L]))
 }
 
-# Returns the sums over rows of products of the dense features with the design of the first (eliminated) grouping, or
-# with the designs of the `other` groupings. src/stats.c has the layout of `sums`.
+# Returns a block of `sums` (layout: src/stats.c): products of the dense features (points, effects of later groupings)
+# with the design of the first grouping, or if `other` with the designs of the later groupings, summed over the rows.
 effect_sums <- function(sums, m, groupings, other = FALSE) {
   q <- vapply(groupings, effects_of_grouping, 0)
   k <- m + sum(q[-1L])
@@ -184,9 +184,9 @@ free_groups <- function(kernel, s) {
   stats::setNames(vapply(terms, function(t) free[which(table$term == t & table$leaf == 0L)], NA), terms)
 }
 
-# Returns the derivatives of minus the variational bound by the log variance of each group and by log s2. For a group, C
-# is the prior covariance of the p effects of a level, and b_l their posterior mean at level l of G. For s2, q is the
-# number of rows of A+ (P+, A+: factors_of_effects()), e are the residuals and t is the residual prior variance.
+# Returns the derivatives of minus the variational bound by the log variance of each group and by log s2. A group has G
+# levels, and C is the prior covariance of the p effects of a level, b_l their posterior mean at level l. For s2, q is
+# the number of rows of A+ (P+, A+: factors_of_effects()), e are the residuals and t is the residual prior variance.
 #   (G p - tr(C^{-1} S)) / 2,  S = sum_l (b_l b_l' + Cov(b_l)),      (n - q + tr P+^{-1} - |e|^2 / s2 - t / s2) / 2.
 slopes_of_variances <- function(f) {
   parts <- mapply(function(g, effects) {
@@ -220,8 +220,8 @@ model_of_effects <- function(model, factors) {
 # The following functions learn with groups, by the Vecchia likelihood of the smooth part with all effects integrated
 # out (src/integrated.h). Without integration, responses of neighbours would differ by the effects of their levels.
 
-# Returns the numbers of at most `most` rows to learn from, of a random sample of the levels. First come up to
-# effect_learning$rows rows of each level, then others: fewer levels would not show the variance between levels.
+# Returns the numbers of at most `most` rows to learn from, out of a random sample of the levels. Takes up to
+# effect_learning$rows rows of each level first, then others: few levels would not show the variance between levels.
 rows_of_levels <- function(x, columns, most,
                            most_levels = effect_learning[[if (nrow(x) <= exact_learning_rows) "few" else "levels"]]) {
   rows <- seq_len(nrow(x))
@@ -240,7 +240,7 @@ rows_of_levels <- function(x, columns, most,
 
 # Returns list(value, score, information) of the Vecchia log likelihood with integrated effects. The derivatives are by
 # the log kernel parameters, the log noise variance, and the coefficients of `basis`, a trend of the log noise variance.
-# The information on the smooth part is that for known effects.
+# The information on the parameters of the smooth part treats the effects as known.
 integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis = matrix(0, nrow(pool$x), 0L)) {
   groupings <- groupings_of(now$kernel, pool$levels)
   to <- engine_model(smooth_model(now))
@@ -265,8 +265,8 @@ integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis
   found
 }
 
-# Returns score and information for the log kernel parameters [at] of group g. With b_l and V_l the posterior mean and
-# covariance of the effects of level l of G, S = sum_l (b_l b_l' + V_l), and C the prior covariance of the effects,
+# Returns score and information for the log kernel parameters numbered `at`, those of group g with G levels. The effects
+# of level l have posterior mean b_l and covariance V_l, and prior covariance C. With S = sum_l (b_l b_l' + V_l),
 #
 #   score = tr(C^{-1} dC C^{-1} (S - G C)) / 2,   information ~ G tr(B dC B dC) / 2,   B = C^{-1} (C - mean V_l) C^{-1}.
 #

@@ -252,8 +252,8 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
   draw_figure(f, list(...))
 }
 
-# Returns a figure of the values `y` against the column `against` of `value`. Each `title` has a panel, each `run` a
-# line. Vectors have an element, and `looks` (colours and line types) a row, for each value of `y`.
+# Returns a figure of `y` against the column `against` of `value`: a panel for each different `title`, a line for each
+# `run`. `title`, `run`, `ylab` and `log` have an element, `looks` (colours, line types) a row, for each value of `y`.
 figure_of_runs <- function(value, against, y, run, looks, title, ylab, log) {
   at <- value[[against]]
   panels <- lapply(split(seq_along(y), factor(title, unique(title))), function(own) {

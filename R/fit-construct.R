@@ -92,10 +92,10 @@ construct_exact <- function(data, learned, s, state) {
           small_n = if (!some && length(s$learn$free)) small_n_check(p))))
 }
 
-# Learns the tails of the noise again, with the final model's posterior p: the first tails were learned with a Matern
-# 3/2 kernel, whose misfit may hide tails. Returns the data, with these tails if the leave-one-out log density increases
-# by more than the penalty for a parameter (bench/tails.R). Nothing is learned below few_rows rows, where learn_stage()
-# widens intervals instead, and above first_exact_rows rows, where this would be slow.
+# Learns again how heavy the tails of the noise are, with the final model's posterior p: tails learned earlier, with a
+# Matern 3/2 kernel, may be hidden by its misfit. Returns the data, with the new tails if the leave-one-out log density
+# increases by more than the penalty for a parameter (bench/tails.R). Learns nothing below few_rows rows, where
+# learn_stage() widens intervals instead, and above first_exact_rows rows, where this would be slow.
 with_final_tail <- function(data, p, learned, state) {
   if (!isTRUE(state$tails) || data$n < few_rows || data$n > first_exact_rows ||
         isTRUE(attr(learned, "little_noise"))) return(data)
@@ -219,7 +219,7 @@ learn_stage <- function(data, s, state) {
     student <- n < few_rows
     factor <- n / (n - min(p, n / 2)) *
       if (student) (stats::qt(0.975, n - 1) / stats::qnorm(0.975))^2 else 1
-    if (factor >= 1.005) { # a smaller factor prints as 1.00
+    if (factor >= 1.005) { # a smaller factor would be printed as 1.00
       state$because["scale"] <- sprintf(
         paste("Variance inflation: kernel and noise variance are multiplied by %.2f, because %d hyperparameters of",
               "kernel and noise were estimated from %d rows%s."), factor, as.integer(p), as.integer(n),
@@ -243,7 +243,7 @@ learn_stage <- function(data, s, state) {
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
 }
 
-# Returns hyper_parameters() of the model, in which hyperparameters that are not learned are fixed.
+# Returns hyper_parameters() of the model; those that are not learned keep their values.
 free_parameters <- function(model, s) {
   hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 }

@@ -89,7 +89,7 @@ complete_likelihood <- function(data, asked) {
   sites <- data$sites
   asked$likelihood[c("levels", "trials")] <- list(data$levels, response$reads == "classes" && !is.null(sites$size))
   known <- if (has_ends(response)) known_numbers(sites$y, sites$size) else sites$y
-  # The priors of f need a unit. For ordered classes the unit is the noise of the latent response.
+  # `unit` scales the priors of f. For ordered classes it is 1, the noise scale of the latent response.
   asked$likelihood$unit <- if (is.null(response$link$unit) || is_ordered(response)) 1 else
     response$link$unit(replace(sites, "y", list(known)))
   if (is.function(response$middle)) {
@@ -185,9 +185,9 @@ check_size_of_classes <- function(q, m, n) {
 # Searches for a fit with the certified accuracy `tol`: inducing points alone first, then neighbours or the exact
 # posterior.
 #
-# Two errors have their quantile `tol_quantile` (1: the maximum) over the training inputs at most tol: the certified
-# error of the mean, divided by sd(y), and |exact sd / sd - 1|. For a non-Gaussian likelihood the first is that of the
-# mode, divided by the sd of f at the row.
+# A fit meets `tol` if two errors, each as its quantile `tol_quantile` (1: the maximum) over the training inputs, are at
+# most tol: the certified error of the mean, divided by sd(y), and |exact sd / sd - 1|. For a non-Gaussian likelihood
+# the first is the certified error of the mode, divided by the sd of f at the row.
 #
 # Candidates (new_candidate()) are tried one after the other. A yardstick(), bounds on the exact GP, gives their errors.
 # `job` is an environment with data, learned, plan, goal, control, state, late() (TRUE when time is over), all
