@@ -138,7 +138,7 @@ fit_with_groups <- function(fit, argument) {
   fit
 }
 
-# Returns for each group its entry of group_roots(), with its name `by`, its `levels`, and their numbers `codes` in x.
+# Returns each group's entry of group_roots(), with name `by`, `levels` (text) and `codes`, the levels' numbers in x.
 groups_of_fit <- function(fit) {
   kernel <- as_sum(fit$kernel)
   lapply(group_roots(kernel), function(term) {

@@ -57,8 +57,8 @@ Ops.pfdtc_kernel <- function(e1, e2) {
   scale_kernel(as_kernel(kernel), as.double(number))
 }
 
-# Makes a kernel of factors (`leaves`) and terms; drops factors that are in no term. Stops if two terms are the same
-# product of factors without parameters, because data determine only the sum of their variances.
+# Makes a sum of terms, each a variance times a product of factors (`leaves`). Drops factors that are in no term. Stops
+# if two terms are the same product of factors without parameters: data determine only the sum of their variances.
 new_sum <- function(leaves, terms) {
   used <- sort(unique(unlist(lapply(terms, `[[`, "leaves"))))
   terms <- lapply(terms, function(t) list(variance = t$variance, leaves = match(t$leaves, used)))
@@ -88,7 +88,7 @@ add_kernels <- function(a, b) {
 # Returns the name of a factor with its inputs, such as "se(lat,long)".
 leaf_name <- function(leaf) {
   of <- if (!is.null(leaf$of)) leaf$of else leaf$inputs
-  word <- if (is.null(leaf$profile)) "kernel" else leaf$profile # the profile is still to be chosen
+  word <- if (is.null(leaf$profile)) "kernel" else leaf$profile # NULL: the profile is still to be chosen
   if (identical(word, "polynomial") && leaf$degree != 2L) word <- paste0(word, leaf$degree)
   if (length(of)) sprintf("%s(%s)", word, paste(of, collapse = ",")) else word
 }
@@ -116,7 +116,7 @@ print.pfdtc_kernel <- function(x, ...) {
     parts <- c(sapply(parts, function(what) show(x[[what]])), variance = show(x$variance),
                inputs = if (!is.null(x$inputs)) paste0(if (is.numeric(x$inputs)) "column ", toString(x$inputs)),
                "grouping factor" = if (is_group(x)) paste0(if (is.numeric(x$group$by)) "column ", x$of))
-    names(parts)[names(parts) == "parameters"] <- "correlation" # of levels or effects
+    names(parts)[names(parts) == "parameters"] <- "correlation" # parameters are correlations of levels or effects
     cat(sprintf("  %-17s%s\n", paste0(names(parts), ":"), parts), sep = "")
     return(invisible(x))
   }
@@ -250,7 +250,7 @@ gp_families <- list(
   gp_subsample = family("the exact posterior of a subsample", NULL, some = TRUE),
   gp_exact = family("the exact posterior", NULL, joint = TRUE))
 
-# Returns the row of gp_families for a fit, or another list with the element `method`.
+# Returns the row of gp_families for a fit, or for another list that has the element `method`.
 method_traits <- function(fit) gp_families[[fit$method]]
 
 # Returns TRUE if the method merges equal rows. FITC does not, because it adds noise to each single row; gp_subsample()

@@ -103,8 +103,8 @@ column_groups <- function(inputs, names, variables) {
   if (anyDuplicated(groups)) groups
 }
 
-# Returns `shared` (kernel-compile.R) for a factor of these columns, or NULL if each column has its own lengthscale.
-# `given` has lengthscales from the user.
+# Returns `shared`, the number of the lengthscale that each column of the factor uses (kernel-compile.R), or NULL if
+# each column has its own. `given` has lengthscales from the user.
 shared_lengthscales <- function(inputs, names, variables, given = NULL) {
   variables <- Filter(function(v) any(inputs %in% v$columns), variables)
   factors <- vapply(variables, function(v) identical(v$kind, "factor"), NA) & length(given) != length(inputs)
@@ -161,8 +161,8 @@ smooth_columns <- function(x, variables) {
   setdiff(seq_len(ncol(x)), unlist(lapply(Filter(function(v) isTRUE(v$apart), variables), `[[`, "columns")))
 }
 
-# Gives a group the column numbers of its levels and design. An R factor in a design with intercept lacks its first
-# level.
+# Gives a group the column numbers of its levels and design. In a design with an intercept, the first column of an R
+# factor is left out.
 place_group <- function(leaf, x, argument, variables) {
   if (!is.null(leaf$inputs)) return(leaf)
   columns <- function(name) leaf_columns(list(inputs = name, profile = "group"), x, argument, variables)
@@ -218,8 +218,8 @@ check_same_columns <- function(z, x, argument, other = "`x`") {
 # time_periods(), the kernel matern32 for the rest, and a linear mean. kernel$season has the role of each factor: trend,
 # cycle and change (periodic and slow factor of a period), rest, mean, or "beside" for other terms of the kernel.
 
-# Returns list(column, period, name) for each possible period of an input that is a time, a ts, years in steps of months
-# or quarters, or along which y repeats exactly. The data must span two periods, with more than two values in each.
+# Returns list(column, period, name) for each possible period of each input that is a time, a ts, years in steps of
+# months or quarters, or along which y repeats exactly. The data must span two periods, each with more than two values.
 time_periods <- function(x, variables, y = NULL) {
   out <- list()
   for (v in variables) {

@@ -25,7 +25,7 @@ learn_groups <- function(data, s, state) {
   }
   sums <- group_sums(start$kernel, data)
   evaluations <- 0L
-  # If all variances are learned, multiply them by the factor `by` that maximises REML (a formula gives this factor).
+  # If all variances are learned, multiply all by the factor `by` that maximises REML, which has a closed form.
   variances <- c(compiled$table$leaf == 0L & !compiled$table$mean, FALSE)
   profiled <- all(free[variances]) && free[last]
   if (profiled) free[last] <- FALSE
@@ -59,8 +59,8 @@ learn_groups <- function(data, s, state) {
 # the mean, then y; the last two count as groups with one level. The elements are
 #   blocks   for each level of the first term (p effects) a row: the p^2 sums of products of its design columns
 #   crossed  crossed[[j]][[k]] has sums of products of the designs of later terms j and k; levels vary fastest
-#   pairs    list(of_term, order, start, column), an entry for each effect of a later term at a level of the first. In
-#            the order `order`, level l of the first term has the entries from start[l] on. `column` numbers the effects
+#   pairs    list(of_term, order, start, column). of_term has sums_of_pairs() of the first and each later term. The
+#            others sort them by level of the first, level l from start[l] on; `column` has the effect of a later term
 #   order, sizes, log_w, n  the order of the groups, the numbers of effects of the terms, sum of log weights, rows
 group_sums <- function(kernel, data) {
   terms <- lapply(group_roots(kernel), function(term) {
@@ -144,9 +144,9 @@ sums_of_pairs <- function(one, two, w) {
        effects = ncol(two$design), sums = unname(do.call(cbind, c(list(matrix(0, length(met), 0L)), sums))))
 }
 
-# Returns list(reml, ml, square): restricted and ordinary log likelihood (-Inf if the factorisation fails), and the
-# quadratic form in y. If noise and variances are multiplied by c, the log likelihood of n rows changes by
-# (square (1 - 1 / c) - n log c) / 2. For REML with p columns of the mean, n - p replaces n.
+# Returns list(reml, ml, square): restricted and ordinary log likelihood (-Inf if the factorisation fails), and the term
+# quadratic in y of -2 log REML (head of this file). If noise and variances are multiplied by c, the log likelihood of n
+# rows changes by (square (1 - 1 / c) - n log c) / 2. For REML with p columns of the mean, n - p replaces n.
 restricted_likelihood <- function(sums, roots, noise, shift) {
   last <- length(sums$sizes)
   lam <- c(lapply(roots[sums$order], `[[`, "root"), list(diag(1, sums$sizes[last - 1L])), list(diag(1)))
@@ -167,7 +167,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   }
   effects <- seq_len(size - sum(sums$sizes[last - 1:0]))
   K[cbind(effects, effects)] <- K[cbind(effects, effects)] + 1
-  # If L L' is T's block of the first term, and B that with later terms, the Schur complement is K - C'C, C = L^{-1} B.
+  # T has the block L L' for the first term and a block B beside it for later terms. C = L^{-1} B; K becomes K - C'C.
   pairs <- sums$pairs
   entries <- Map(function(t, root) {
     scaled <- t$sums %*% kronecker(root, first) / noise
@@ -188,7 +188,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
        square = R[size]^2 + shift$ss / noise)
 }
 
-# Returns (root' x I) m (Kronecker product): root' times each level's effects. In rows of m levels vary fastest.
+# Returns root' times the effects of each level. A row of m has one effect of a level; levels vary fastest.
 with_root <- function(m, root) {
   p <- nrow(root)
   if (p < 2L) return(m * if (p) c(root) else 1)
@@ -199,7 +199,7 @@ with_root <- function(m, root) {
   }))
 }
 
-# Returns L^{-1} v for each row v of C. The same row of the argument L has the elements of this Cholesky factor.
+# Solves L u = v for each row v of C. The same row of the argument L has the elements of the p x p Cholesky factor.
 level_solve <- function(L, C) {
   p <- ncol(C)
   for (a in seq_len(p)) {

@@ -3,20 +3,20 @@
 #
 #   list(start, lower, upper, natural(theta), evaluate(theta) -> list(value, gradient, information), prior(theta))
 #
-# theta are the logs of the hyperparameters, and natural() returns list(kernel, noise). A learning_problem() has
-# at(theta), which returns these and their numbers for C (`engine`), and vecchia(), the Vecchia likelihood with its
-# Fisher information, from which climb() makes evaluate(). The evaluate() of exact_density() computes the exact
-# likelihood, without information.
+# theta are the logs of the hyperparameters, and natural() returns list(kernel, noise). A learning_problem() has no
+# evaluate(), but at(theta), which returns kernel and noise, also in the form for C (`engine`), and vecchia(), the
+# Vecchia likelihood with its Fisher information, from which climb() makes evaluate(). The evaluate() of exact_density()
+# computes the exact likelihood, without information.
 
-# Returns the problem for a kernel with its bounds and priors. Without priors an irrelevant input would have an infinite
-# lengthscale, and few rows no noise. Priors weaken with more rows (prior_share()). With lengthscales l in units of the
-# spreads of the d inputs, and variances in units of the response's variance:
+# Returns the problem for a kernel with its bounds and priors. Without priors, the data would often make the lengthscale
+# of an irrelevant input infinite, and the noise of few rows 0. Priors weaken with more rows (prior_share()). With
+# lengthscales l in units of the spreads of the d inputs, and variances in units of the response's variance:
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 3^2),  log noise ~ N(log 0.1, 2^2).
 # If the Vecchia likelihood is the last stage, variances keep a prior sd of 1.5 (half of that for a kernel of one term):
-# with much noise this likelihood hardly changes if the variance is multiplied by a hundred and lengthscales increase.
-# The random order would then decide (0.01 in NLPD). With `little_noise` the prior of q = log(noise / centre) has an
-# exponential lower tail: for q < -1 its log density is (q + 1/2) / 4 instead of -q^2 / 8. At a millionth of the
-# response's variance this is -2.8 nats, not -16.5.
+# with much noise this likelihood hardly changes if variance and lengthscales increase together, the variance by a
+# factor of 100, and the random order of rows would decide (0.01 in NLPD). With `little_noise`, q = log(noise / prior
+# median) has an exponential lower tail: for q < -1 its log density is (q + 1/2) / 4 instead of -q^2 / 8. If the noise
+# is a millionth of the response's variance, this is -2.8 nats, not -16.5.
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   made <- kernel_to_learn(pool, s, profile)
   compiled <- made$compiled
@@ -81,14 +81,14 @@ kernel_to_learn <- function(pool, s, profile) {
   made
 }
 
-# Adds prior(), neighbours(theta, rows, near) and vecchia(theta, rows, neighbours, slopes) to a problem. vecchia()
-# returns the log density of `rows` given these neighbours, plus the log prior; if `slopes` is 2, a quarter of the rows
-# estimates the information. With a `basis` of the log noise, vecchia() returns the log likelihood and its derivatives
-# by the coefficients of the basis. input(n) returns rows and control in the engine's form for sums over n rows.
+# Adds functions to a problem. neighbours() finds the `near` nearest neighbours of each row. vecchia() returns the log
+# density of `rows` given their neighbours plus the log prior; if `slopes` is 2, a quarter of the rows estimates the
+# information. With a `basis` of the log noise, vecchia() returns the log likelihood and its derivatives by the
+# coefficients of the basis. input(n) returns rows and control in the engine's form for sums over n rows.
 with_likelihood <- function(problem, precision) {
   pool <- problem$pool
   run <- problem$run
-  # Priors are independent and normal. With `little_noise`, the prior of log noise is exponential below its centre - 1.
+  # Priors are independent and normal. With `little_noise`, that of log noise is exponential below its centre minus 1.
   problem$prior <- function(theta) {
     away <- theta - problem$middle
     value <- -sum(precision * away^2) / 2
@@ -225,7 +225,7 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
       }
       l
     })
-    # `kernel` has its columns already, so a plain factor `chosen` over the same inputs needs no place_kernel().
+    # A plain factor `chosen` has the inputs of `kernel`, whose columns are known: it needs no place_kernel().
     placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
     return(if (placed) chosen else place_kernel(chosen, x))
   }
@@ -258,16 +258,16 @@ parts_of_season <- function(profile, periods) {
 # The "pool" has the rows that hyperparameters are learned from, in a random order, and units derived from them.
 
 # Returns the pool. Equal rows are always merged; otherwise the information on the noise would depend on which of them
-# are in a sample. Up to exact_learning_rows rows have the same random order always, so that the seed has no effect.
-# With other orders, three seeds found different kernels or transforms on 44 % of 57 sets of 201 to 699 rows, with the
-# same mean density of held-out rows (difference .0007, standard error .0025).
+# are in a sample. A pool of up to exact_learning_rows rows always has the same random order, so that the seed has no
+# effect. With other orders, three seeds found different kernels or transforms on 44 % of 57 sets of 201 to 699 rows,
+# with the same mean density of held-out rows (difference .0007 nats, standard error .0025).
 learning_rows <- function(data, s) {
   data <- merge_all_equal_rows(without_copies(data)) # copies have no information on the noise
   if (nrow(data$x) <= exact_learning_rows) with_fixed_seed(pool_of_rows(data, s)) else pool_of_rows(data, s)
 }
 
-# Returns the pool of distinct rows. pool$take(count) returns the numbers of rows whose log densities are summed,
-# pool$made keeps compiled kernels, and pool$few is TRUE if the exact likelihood is the last stage.
+# Returns the pool of distinct rows. pool$take(count) returns the numbers of `count` rows, whose log densities a search
+# adds up; pool$made keeps compiled kernels; pool$few is TRUE if the exact likelihood is the last stage.
 pool_of_rows <- function(data, s) {
   n <- nrow(data$x)
   most <- min(n, s$rows, learning_sizes$population)
@@ -345,11 +345,11 @@ some_of_pool <- function(pool, count) {
 # Returns units for the hyperparameters, computed from the cleaned response:
 #
 #   variance  of the response about its mean
-#   signal    the unit of the kernel's variance: the weighted mean square of y. If a few rows have huge weights, it may
-#             be far smaller than the mean square with weights limited to their median, which then replaces it.
+#   signal    the unit of the kernel's variance: the weighted mean square of y or, if a few huge weights make it less
+#             than a tenth of the mean square with weights limited to their median, the latter
 #   floor     the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
-#             (Sheppard). delta is at most the sd of y, 0 if is_regular(). With a transform T, delta is multiplied by
-#             the median slope of T, because the smallest is almost 0 where T is flat. The floor is at least 1e-6 of
+#             (Sheppard). delta is at most the sd of y, and 0 if is_regular(). With a transform T, delta is multiplied
+#             by the median slope of T, because the smallest is almost 0 where T is flat. The floor is at least 1e-6 of
 #             the variance, and 1e-11 of the mean square of y, so that kernel matrices have a Cholesky factor.
 #   weight    the mean weight
 response_units <- function(data) {

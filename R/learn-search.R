@@ -1,4 +1,4 @@
-# Maximises log densities: Fisher scoring, several starts, and L-BFGS with inducing points chosen anew.
+# Maximises log posterior densities of hyperparameters by Fisher scoring or BFGS, from several starts.
 
 # Maximises the Vecchia likelihood times prior from theta. `size` names an entry of learning_sizes (rows, neighbours).
 # `steps` has the number of scoring steps of each round; a round ends earlier if the predicted gain is below `enough`
@@ -23,9 +23,9 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
 
 in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 
-# Maximises by Fisher scoring: step = (information + lambda diag)^{-1} gradient. lambda increases if a step gains too
-# little, and decreases if it gains as predicted. No log hyperparameter moves by more than 2. The search ends when the
-# predicted gain is below `enough` nats. If evaluate() returns no information, BFGS updates the given `information`.
+# Maximises by Fisher scoring: step = (information + lambda diagonal)^{-1} gradient. lambda increases if a step gains
+# too little, and decreases if it gains as predicted. No log hyperparameter moves by more than 2 in a step. The search
+# ends when the predicted gain is below `enough` nats. Without information from evaluate(), BFGS updates `information`.
 ascend <- function(problem, theta, maxit, enough, information = NULL) {
   start <- theta
   point <- problem$evaluate(theta)
@@ -63,7 +63,7 @@ ascend <- function(problem, theta, maxit, enough, information = NULL) {
     new <- problem$evaluate(new_theta)
     gained <- new$value - point$value
     better <- is.finite(gained) && gained > 0.05 * promised
-    if (!scoring && is.finite(gained)) { # B - B s s'B / s'B s + y y' / s'y for step s and change y of the gradient
+    if (!scoring && is.finite(gained)) { # B becomes B - B s s'B / s'B s + y y' / s'y (B: information, s: step)
       change <- point$gradient - new$gradient
       sy <- sum(step * change)
       Bs <- drop(information %*% step)
@@ -132,8 +132,8 @@ moved_to <- function(model, end) {
 
 # ---- starts ---------------------------------------------------------------------------------------------------------
 
-# Returns starting values in units of the parameters. Two terms over the same inputs start at different lengthscales,
-# because equal terms have equal derivatives and would stay equal.
+# Returns starting values in units of the parameters. Two terms over the same inputs start at different lengthscales:
+# from equal values they would have equal derivatives and stay equal.
 start_values_of <- function(problem, lengthscale, noise) {
   table <- problem$table
   start <- ifelse(table$ard, table$start * lengthscale, table$start)
@@ -145,8 +145,8 @@ start_values_of <- function(problem, lengthscale, noise) {
   c(start, noise)
 }
 
-# Returns a start for each c(lengthscale, variance, noise) in `values`, in units of sqrt(d) spreads and of the
-# response's variance. Parameters that are not learned have their values in `theta`.
+# Returns a start for each c(lengthscale, variance, noise) in `values`, in units of sqrt(d) times the input's spread and
+# of the response's variance. Parameters that are not learned keep their values in `theta`.
 further_starts <- function(problem, values, theta) {
   lapply(values, function(at) {
     value <- start_values_of(problem, at[1L], at[3L])
@@ -166,9 +166,9 @@ smooth_runs <- function(problem, s, theta) {
   })
 }
 
-# Returns a list of starts theta, without repeats. Attribute "grid" has their lengthscales, in units of sqrt(d) spreads,
-# and noise, in units of the response's variance. Many optima explain all variation by noise; starts with short
-# lengthscales and little noise avoid them. One input (d = 1) has shorter starts, because a series may have many waves.
+# Returns a list of starts theta, without repeats. Attribute "grid" has their lengthscales, in units of sqrt(d) times
+# the input's spread, and noise, in units of the response's variance. Many optima explain all variation by noise; starts
+# with short lengthscales and little noise avoid them. One input has shorter ones: a series may have many waves.
 starts_of <- function(problem, restarts) {
   d <- sum(problem$table$ard)
   short <- if (d == 1L) c(0.01, 0.03) else if (d == 2L) 0.03
@@ -188,7 +188,7 @@ starts_of <- function(problem, restarts) {
   }
   known <- !is.na(problem$given)
   thetas <- from(known)
-  # Given values may be far from any that suit the data, so also start without them.
+  # The user's values may be far from any that suit the data, so also start without them.
   if (any(problem$absurd)) {
     thetas <- c(thetas, from(known & !problem$absurd))
     grid <- rbind(grid, grid)
@@ -225,7 +225,7 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
                        evidence = value * pool$n / length(rows) / pool$share, kept = FALSE)
   best <- order(-value)
   report$kept[best[1L]] <- TRUE
-  attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats over these rows, scaled to all
+  attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats, scaled from these rows to all
   ends <- list()
   for (run in runs[best[value[best] >= max(value) - 30]]) {
     new <- all(vapply(ends, function(other) max(abs(run$theta - other)) > 0.3, NA))
@@ -244,9 +244,9 @@ finish_starts <- function(problem, thetas) {
   if (is.null(longer)) runs else best_first(c(list(climb(problem, longer, "finals", steps)), runs))
 }
 
-# Moves each lengthscale in turn to its prior's centre, and returns the theta of largest log density, or NULL if that is
-# the given theta. With several short lengthscales, a search may end a hundred nats below the optimum, because each
-# lengthscale is best given the others. Returns NULL if rows are too many for a search of neighbours per lengthscale.
+# Moves each lengthscale alone to its prior's centre, and returns the theta of largest log density, or NULL if the given
+# theta is best. With several short lengthscales, a search may end a hundred nats below the optimum, because each is
+# best given the others. Also returns NULL if rows are too many for a search of neighbours per lengthscale.
 lengthened <- function(problem, theta) {
   pool <- problem$pool
   if (pool$n > learning_sizes$whole[["rows"]]) return(NULL)
@@ -257,7 +257,7 @@ lengthened <- function(problem, theta) {
   if (best > 1L) tried[[best - 1L]]
 }
 
-# Returns the log density at each theta, with neighbours found at this theta. `rows` and `near` name learning_sizes.
+# Returns the log density at each theta, with neighbours found there. `rows` and `near` are names in learning_sizes.
 densities_at <- function(problem, thetas, rows, near) {
   rows <- problem$pool$take(min(learning_sizes[[rows]][["rows"]], problem$pool$n))
   vapply(thetas, function(theta) {

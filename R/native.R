@@ -106,14 +106,14 @@ native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, 
 
 engine_objective <- function(name, aux = NULL) list(name = name, aux = aux, Wt = aux$Wt, share = aux$variance)
 
-# Returns the sums of native_evaluate() over a part of the rows. sums_merge() adds the sums over several parts.
+# Returns the sums that native_evaluate() needs, over a part of the rows. sums_merge() adds the sums over parts.
 native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
   native(ffi_sums, engine_objective(name, aux), engine_points(z, model, jitter), engine_rows(data),
          engine_control(nrow(data$x), control), doing = "The sums over the rows")
 }
 
-# Returns the part of the gradient from some rows. One call gets `k_sum`, the sum of k(x, x) over all rows, and adds the
-# part of the gradient that does not depend on single rows, such as that by k(z, z).
+# Returns the part of the gradient that comes from some rows. A single call also gets `k_sum`, the sum of k(x, x) over
+# all rows, and then adds what does not come from rows, such as the gradient by k(z, z).
 native_gradient <- function(name, aux, z, data, model, jitter, adjoint, k_sum = NULL, control = NULL) {
   to <- engine_points(z, model, jitter)
   as_value(.Call(ffi_gradient, engine_objective(name, aux), to, engine_rows(data), adjoint, k_sum,
@@ -130,8 +130,8 @@ sums_merge <- function(a, b) {
 }
 
 # Returns the engine's result for the optimiser; after a failure, the value is Inf and `reason` a sentence. `to` is the
-# model in the engine's form. `theta`, or `score` and `information`, have derivatives by the logs of the engine's
-# parameters. They are converted to derivatives by the logs of the kernel's own parameters.
+# model in the engine's form. Converts derivatives by the logs of the engine's parameters (`theta`, or `score` and
+# `information`) to derivatives by the logs of the kernel's own parameters.
 as_value <- function(result, to = NULL) {
   if (result$status != 0L) {
     return(list(value = Inf, reason = status_sentence(result$status), status = result$status))
@@ -202,7 +202,7 @@ native_exact_predict <- function(posterior, x, kernel, x_new, control = NULL) {
 }
 
 # Returns the numbers of the s nearest rows of x, nearest first, for each row of `query` or for x[rows, ]. Distances are
-# in lengthscales; equal distances are ordered by number. With `rank`, only rows of lower rank are neighbours.
+# in units of lengthscales; equal distances are ordered by number. With `rank`, neighbours have lower rank than the row.
 native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL,
                               at = engine_control(if (is.null(rows)) nrow(query) else length(rows), control),
                               to = engine_model(kernel = kernel)) {
@@ -210,19 +210,19 @@ native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NU
         if (!is.null(rank)) as.integer(rank), at)
 }
 
-# Computes the posterior with neighbours. With `keep`, also returns for every row its weights u, residual variance d and
-# the row numbers of its neighbours (0 if absent). A row takes more work than in other passes, so threads pay off for
-# fewer rows.
+# Computes the posterior with neighbours. With `keep`, also returns for every row the weights u of its neighbours, its
+# residual variance d and the numbers of these neighbours (0 if absent). A row takes more work than in other passes, so
+# threads pay off for fewer rows.
 native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter), control = NULL, keep = FALSE) {
   native(ffi_near, engine_points(z, model, jitter), engine_rows(data), as.integer(s), as.integer(rank),
          as.double(most), as.integer(keep), engine_control(16 * nrow(data$x), control),
          doing = "The posterior on inducing points and neighbours")
 }
 
-# Returns list(mean, var_near, var_far) of f at the rows of x_new, given their s nearest rows. given$rows, s x n, may
-# have the numbers of other rows to use as neighbours (0 after the last). For n functionals, `given` also has cross
-# [s, n], features [M, n] and prior [n]. If `keep`, the result also has the numbers of the neighbours, and r and u of
-# posterior-near.R (u for rows times the roots of their weights).
+# Returns list(mean, var_near, var_far) of f at the rows of x_new, given their s nearest rows: the variance is var_near,
+# left by the neighbours, plus var_far, from the inducing points. given$rows, s x n, may have the numbers of other
+# neighbours (0 after the last). For n functionals, `given` also has cross [s, n], features [M, n] and prior [n]. If
+# `keep`, the result has the neighbours' numbers, and r and u of posterior-near.R (u for rows times roots of weights).
 native_near_predict <- function(near, z, data, model, s, x_new, control = NULL, keep = FALSE, given = NULL) {
   native(ffi_near_predict, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new, given,
          as.integer(keep), engine_control(16 * nrow(x_new), control), doing = "Prediction from neighbours")
@@ -249,7 +249,7 @@ norms_to_engine <- function(norms) {
   norms
 }
 
-# Returns the sums over all rows of crossing_run() (src/norms.h), for 2,048 rows of x_new at a time to limit the memory.
+# Returns the sums over all rows by crossing_run() (src/norms.h), for 2,048 rows of x_new at a time to limit the memory.
 native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
   posterior <- engine_posterior(posterior, z, model)
   parts <- lapply(split(seq_len(nrow(x_new)), (seq_len(nrow(x_new)) - 1L) %/% 2048L), function(i) {
@@ -265,8 +265,8 @@ native_decorrelate <- function(near, v, transpose = FALSE) {
   .Call(ffi_decorrelate, near$u, near$d, near$rows, v, as.integer(transpose))
 }
 
-# Returns W^{1/2} K W^{1/2} v over all pairs of rows of x, for a vector or matrix v. If `shares` > 1, it is the sum of
-# the results for `share` = 1, ..., `shares`.
+# Returns W^{1/2} K W^{1/2} v over all pairs of rows of x, for a vector or matrix v. If `shares` > 1, returns only part
+# number `share`; the product is the sum of the parts 1, ..., `shares`.
 native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL, share = 1L, shares = 1L) {
   root <- if (is.null(weights)) 1 else sqrt(weights)
   Kv <- root * .Call(ffi_kernel_matvecs, engine_model(kernel = kernel), engine_rows(list(x = x)), as.matrix(root * v),
@@ -278,7 +278,7 @@ native_kernel_cross_matvec <- function(kernel, x, u, x_new, control = NULL) {
   .Call(ffi_kernel_cross_matvec, engine_model(kernel = kernel), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
-# Returns the sums of the posterior that depend on the response data$y. `whiten` = FALSE is enough for a preconditioner.
+# Returns the sums of the posterior that depend on data$y. `whiten` = FALSE: faster, accurate enough to precondition.
 native_response <- function(posterior, z, data, model, whiten = TRUE, control = NULL) {
   .Call(ffi_response, engine_posterior(posterior, z, model), engine_rows(data), as.integer(whiten),
         engine_control(nrow(data$x), control))
@@ -296,9 +296,9 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
   if (is.null(to$kernel$slopes) && result$status == 0L) result else as_value(result, to)
 }
 
-# Computes the Laplace or variational approximation on points z. `sites` is the result of engine_sites(), `start` that
-# of an earlier call. `want` is 0 for the mode, 1 also for the log marginal likelihood with priors, 2 also for its
-# gradient.
+# Computes the Laplace or variational approximation on points z. `sites` is the result of engine_sites(), `start` the
+# result of an earlier call. `want` is 0 for the mode, 1 also for the log marginal likelihood with priors, 2 also for
+# its gradient.
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
                            control = NULL) {
@@ -310,8 +310,8 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0
   if (result$status == 0L) as_value(result, to) else result
 }
 
-# Returns list(mean, S, left) of the contrasts of classes at x, for weights beta: S is the covariance that data can
-# reduce, `left` the residual prior variance.
+# Returns list(mean, S, left) of the contrasts of classes at x. The mean is that for the weights `beta`, S the
+# covariance that data can reduce, `left` the residual prior variance.
 native_softmax_at <- function(factors, z, kernel, x, control = NULL, beta = factors$beta) {
   control <- engine_control(nrow(x), control)
   .Call(ffi_softmax_at, engine_points(z, kernel = kernel), factors$L, beta, factors$inverse, x, control)
