@@ -67,7 +67,7 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
   kernel <- as_kernel(args$model$kernel)
   result <- evaluate_checked(args, NULL)
-  shift <- if (is.null(args$weights)) 0 else sum(log(args$weights)) / 2 # the density of y, not of sqrt(w) y
+  shift <- if (is.null(args$weights)) 0 else sum(log(args$weights)) / 2 # for the density of y, not of sqrt(w) y
   gradient <- list(z = result$gradient)
   if (kernel$profile %in% kernels_of_before && !isTRUE(kernel$isotropic)) {
     d <- length(kernel$lengthscale)
@@ -78,9 +78,9 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   list(value = result$value - shift, gradient = gradient)
 }
 
-# For each pF objective, constant() returns C(X), the part of s2^2 d_pF^2 that does not depend on the inducing points z.
-# divergence() returns d_pF of the DTC posterior `p` on z. Under white noise, s2^2 d_pF^2 is the objective minus the
-# minima of its two parts, for the mean and for the covariance.
+# Two functions for each pF objective. constant() returns C(X), the part of s2^2 d_pF^2 that does not depend on the
+# inducing points z (d_pF: the pF divergence). divergence() returns d_pF of the DTC posterior `p` on z. Under white
+# noise, s2^2 d_pF^2 is the objective minus the minima of its two parts, for the mean and for the covariance.
 pf_objectives <- list(
   pf = list(constant = function(aux, data, model) {
     native(ffi_pf_constant, engine_model(model), engine_rows(data), aux, engine_control(nrow(data$x)))
@@ -295,10 +295,10 @@ choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)
   list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t, looked = nrow(pool))
 }
 
-# Chooses rows greedily, each to reduce the pF divergence d most. To first order s2^2 d^2 is tr((S + r r') E), with the
+# Chooses m rows, each so that the pF divergence d decreases most. To first order s2^2 d^2 is tr((S + r r') E), with the
 # posterior covariance S and residuals r at the rows and the residual prior covariance E. A posterior on greedy points U
-# approximates S and r. With V = L^{-1} k(U, X), row i reduces the trace by v_i'P v_i / v_i'v_i, where
-# P = V (S + r r') V', and v_i is column i of V minus its projection on the columns of rows chosen earlier.
+# approximates S and r. With L L' = k(U, U), V = L^{-1} k(U, X) and P = V (S + r r') V', row i reduces the trace by
+# v_i'P v_i / v_i'v_i, where v_i is column i of V minus its projection on the columns of rows chosen earlier.
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
   # Three matrices of points U x rows must fit into `memory` bytes.
@@ -311,7 +311,7 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
   post <- native_posterior(u, list(x = pool, y = toward$y[looked], weights = toward$weights[looked]),
                            new_model(kernel, noise), jitter = 0, control = control)
   V <- forwardsolve(post$L, native_kernel_matrix(kernel, u, pool))
-  # For the posterior on the landmarks, V S V' = s2 G (s2 I + G)^{-1} G and V r = s2 beta.
+  # For the posterior on U (landmarks), V S V' = s2 G (s2 I + G)^{-1} G and V r = s2 beta.
   P <- noise * crossprod(forwardsolve(post$C, post$G)) + noise^2 * tcrossprod(post$beta)
   least <- 4 * m * .Machine$double.eps * max(kernel_diagonal(kernel, pool))
   rows <- native(ffi_select_guided, V, P, as.integer(min(m, length(looked))), least)

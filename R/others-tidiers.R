@@ -184,7 +184,7 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
   if (is.null(object$terms)) abort_input("object", "is a fit from a matrix", hint = "Fit by formula and data frame.")
   terms <- stats::delete.response(object$terms)
   group <- vapply(object$frame$variables, function(v) v$kind == "group", NA)
-  # Omit groups, and use variables of offsets as inputs. emmeans would add an offset, but predictions include it.
+  # Omit groups, and use variables of offsets as inputs: predictions include the offset, emmeans would add it again.
   offsets <- c(as.list(attr(terms, "variables"))[1L + attr(terms, "offset")], object$frame$offset)
   if (any(group) || length(offsets)) {
     inputs <- vapply(object$frame$variables[!group], `[[`, "", "name")

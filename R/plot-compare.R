@@ -29,7 +29,7 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
   draw_figure(comparison_figure(s, value, fits, base, !is.null(exact)), list(...))
 }
 
-# Checks that the fits can be compared. Returns the first of `exact` and `fits` that has its data, for the axes' range.
+# Checks that the fits can be compared. Returns the first of `exact` and `fits` with data, which set the axes' ranges.
 comparison_base <- function(fits, exact) {
   columns <- lengths(lapply(fits, function(fit) fit$frame$columns))
   other <- columns[columns != columns[1L]]
@@ -300,7 +300,7 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   new <- if (is.null(rows)) plain_rows(x) else plain_rows(x, rows$index)
   truth <- if (!is.null(exact)) latent_at(exact, x)
   out <- Map(function(fit, label) {
-    # Use the values of `effort` that the fit allows: all if it has its rows, only "reference" if it has a reference.
+    # Use each `effort` that the fit allows: all if it keeps its rows, only "reference" if it has a reference.
     own <- reference %||% fit$reference
     efforts <- if (!is.null(fit$data) || is_exact(fit)) asked else if (!is.null(own)) intersect(asked, "reference")
     if (is.null(own) && !is_exact(fit) && any(efforts != "fast")) own <- with_fixed_seed(reference(fit))
@@ -337,7 +337,7 @@ certified_errors_figure <- function(data, log) {
   looks$line <- mapply(grDevices::adjustcolor, looks$col, ifelse(looks$effort == "actual", 0.3, 1))
   cases <- expand.grid(what = c("mean", "sd"), method = unique(data$method), stringsAsFactors = FALSE)
   panels <- Map(function(what, method) {
-    all <- data[data$what == what, ] # of all methods, so that their panels have the same axes
+    all <- data[data$what == what, ] # rows of all methods: panels share their axes
     there <- c(all$median, all$max)
     there <- there[is.finite(there) & there > 0]
     ylim <- if (length(there)) range(there) else c(1e-16, 1)

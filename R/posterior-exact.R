@@ -68,7 +68,7 @@ exact_of_fit <- function(fit) {
   new_posterior("exact", model, fit, data, x = data$x, factors = native_exact(data, model, fit$control))
 }
 
-# Returns the parts of row_parts(). The merged rows g have the responses y, weights W, B = (K + s2 W^{-1})^{-1} and
+# Returns row_parts() for leave-one-out. The merged rows g have the responses y, weights W, B = (K + s2 W^{-1})^{-1} and
 # alpha = B y. The mean of f is y - s2 / W alpha and its variance is q = s2 / W (1 - s2 / W B_gg). For a row with the
 # share p of its merged row's weight, 1 - leverage = (1 - p) + p s2 / W B_gg. Rows outside a subsample have leverage 0.
 row_parts.exact <- function(p) {
@@ -125,8 +125,8 @@ covariance_with_rows.exact <- function(p, fun) {
 
 few_rows <- 50L
 
-# Returns mean leave-one-out log densities list(fit, linear, mean): of the exact posterior, a linear model in the same
-# columns, and a constant. With few rows the last two may predict better. Returns NULL unless 4 to 49 rows all differ.
+# Returns list(fit, linear, mean): mean leave-one-out log densities of the exact posterior, of a linear model in the
+# same columns, and of a constant, which may predict better for few rows. Returns NULL unless 4 to 49 rows all differ.
 small_n_check <- function(p) {
   data <- p$rows
   n <- nrow(data$x)
@@ -168,8 +168,8 @@ warn_small_n <- function(check, n) {
 #
 #   f(x) = f0(x) + k(x, X) (K + s2 W^{-1})^{-1} (y - f0(X) - noise),   f0 and noise drawn from the prior.
 #
-# A prior draw is a'v + e, with features a of inducing points, v ~ N(0, I) and e ~ GP(0, residual prior covariance). e
-# is drawn row after row in random order, given the nearest earlier rows (Vecchia). This is the only approximation.
+# A draw f0 is a'v + e, with features a of inducing points, v ~ N(0, I) and e ~ GP(0, residual prior covariance). e is
+# drawn row after row in random order, given the nearest earlier rows (Vecchia), which is the only approximation.
 
 dense_draws <- 2000L
 
@@ -216,8 +216,8 @@ posterior_paths.exact <- function(p, x, nsim, normal) {
   f0[-seq_len(n), , drop = FALSE] + in_blocks(x, function(x) native_kernel_matrix(kernel, x, p$x) %*% weights)
 }
 
-# Draws f = mean + r'delta + e(x) - u'(e + noise)_S, with u, S, r and C as in posterior-near.R, delta ~ N(0,
-# (C C')^{-1}), and e from the residual prior. The draws have the covariance of posterior_at().
+# Draws f(x) = mean + a'delta + e(x) - u'(a'delta + e + noise at the neighbours of x), where a has the features, u the
+# weights of the neighbours, C as in posterior-near.R, delta ~ N(0, (C C')^{-1}), and mean is that of posterior_at().
 posterior_paths.near <- function(p, x, nsim, normal) {
   data <- p$rows
   n <- nrow(data$x)
@@ -238,7 +238,7 @@ posterior_paths.near <- function(p, x, nsim, normal) {
 }
 
 # Returns list(draws, L): draws of the residual process e at the rows of x, each given 30 earlier rows, and the Cholesky
-# factor L of the inducing points z. A noise of 1e-6 times the prior variance keeps equal rows distinct.
+# factor L of k(z, z) for inducing points z. A noise of 1e-6 times the prior variance keeps equal rows distinct.
 residual_paths <- function(model, z, jitter, x, nsim, normal, control) {
   n <- nrow(x)
   tiny <- 1e-6 * prior_most(model, x)

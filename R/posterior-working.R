@@ -1,7 +1,7 @@
 # Approximates the posterior of a non-Gaussian likelihood by a normal distribution. Laplace's has its mean at the mode;
-# the variational one (approx = "vi") has the largest lower bound on log p(y). Both equal the Gaussian posterior of
-# "working rows": at f the log likelihood has derivatives g and -W, and rows have responses f + g / W and noise
-# variances 1 / W.
+# the variational one (approx = "vi") has the largest lower bound on log p(y). Both equal the posterior of "working
+# rows" with Gaussian noise: where the log likelihood at f has derivatives g and -W, a working row has the response
+# f + g / W and the noise variance 1 / W.
 
 # Returns Laplace's approximation on inducing points z, in the engine's form. `sites` has the responses in the engine's
 # form, `start` an earlier approximation. For many rows, the mode is first searched with every eighth row. If log p is
@@ -24,7 +24,7 @@ laplace_at <- function(x, sites, kernel, z, jitter, control, start = list(), wan
   stop_on_status(found, "The posterior's mode")
 }
 
-# Returns the result of laplace_at() at the mode of a fit, which is not searched again.
+# Returns the result of laplace_at() at the mode of a fit, computed without a new search.
 mode_again <- function(fit, data, sites = sites_of_fit(fit, data)) {
   laplace_at(data$x, sites, fit$kernel, fit$inducing, fit$jitter, fit$control, fit$factors, want = 1L, maxit = 0L)
 }
@@ -162,8 +162,8 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
                              if (variational) "variational posterior" else "posterior's mode", found$decrement))
   }
   if (sites$skewed) {
-    # Limit the shift from mode to mean to `most_shift` sds at every row. The expansion gives larger values if rows
-    # determine little but the sign of f, as with a very large prior variance.
+    # Limit the shift from mode to mean to `most_shift` sds at every row. The shift, from third derivatives at the mode,
+    # is too large if rows determine little but the sign of f, as with a very large prior variance.
     variance <- if (is.null(found$S)) found$q else rowSums(found$S[, diagonals(ncol(found$shift)), drop = FALSE])
     shift <- shift_at_rows(found, z, learned$kernel, data$x)
     sds <- sqrt(rowSums(shift^2) / (variance + NCOL(found$shift) * found$left))
@@ -200,7 +200,7 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
   zeta <- Map(function(g, effects) sum((chol2inv(t(g$root)) %*% effects$b) * effects$b), f$groupings, effects_of(f))
   squared <- sum(unlist(zeta), f$gamma[seq_len(nrow(f$L))]^2)
   value <- sum(l[1L, ], sites$constant) - (squared + f$logdet + sum(log1p(W * left))) / 2
-  if (isTRUE(sites$skewed)) { # the shift is the posterior mean given the responses s / W, s = l''' variance / 2
+  if (isTRUE(sites$skewed)) { # the shift is the posterior mean for responses s / W, s = l''' variance / 2
     rows <- working_rows(data$x, sites, found$f)
     s <- l[4L, ] * at(f)$sor_variance / 2
     moved <- effect_posterior(z, replace(rows, "y", list(s / rows$weights)), model, jitter, run)
@@ -315,8 +315,8 @@ row_parts.points <- function(p) {
   c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
-# If 1 - leverage is only rounding at up to 20 rows, each of these rows is left out by a new posterior in which it has
-# almost no weight.
+# If 1 - leverage is almost 0, rounding decides the formula's result. Such rows, if they are at most 20, are left out
+# one by one, by a new posterior in which the row has almost no weight.
 posterior_without.points <- function(p) {
   part <- without_rounded(row_parts(p))
   out <- without_by_parts(part)

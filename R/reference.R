@@ -201,9 +201,8 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
 }
 
 # Computes kriging weights of functionals and bounds from them, in the reference's units. The result is list(fun, order,
-# group, rows, k, n_terms, W, J, q, ww, var_lower, var_upper). For functional order[i], column i of W has the weights w
-# of the data's rows[, group[i]], and J[i], q[i], ww[i] are J(w), a bound on |h|^2, and w'w. Values in a group share
-# rows.
+# group, rows, k, n_terms, W, J, q, ww, var_lower, var_upper). Functional order[i] has the weights w in column i of W,
+# for the data's rows[, group[i]]. J[i] is J(w), q[i] a bound on |h|^2, ww[i] w'w. Values in a group share rows.
 krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(fun$n)) {
   model <- model_of(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))

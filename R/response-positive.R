@@ -17,9 +17,9 @@ tweedie_parts <- function(theta, mean = 1) {
        scale = theta[1L] * (p - 1) * mean^(p - 1))
 }
 
-# Returns list(n, by) for sums over n = 1, 2, ...: a row of n has the indices that a sum uses. As functions of n, terms
-# are like a normal density with mean `middle`, and vary within `width`. If both are large, n has only every `by`-th
-# index (trapezoid rule).
+# Returns list(n, by): row i of n has the indices that sum i over 1, 2, ... uses. Its terms are like a normal density
+# with this `middle` and `sd` times a factor that changes within `width`. If `middle` and `width` are large, a row has
+# only every `by`-th index (trapezoid rule).
 terms_around <- function(middle, sd, width = sd) {
   far <- middle > 8 * sd + 5
   by <- ifelse(far, pmax(1, floor(width / 1.5)), 1)
@@ -64,14 +64,14 @@ tweedie_given <- function(theta, y, f) {
   ifelse(at$rate > few, stats::pnorm((y * exp(-f) - 1) / sqrt(at$phi * exp((at$p - 2) * f))), pmin(out, 1))
 }
 
-# Returns P(Y <= y) averaged over f ~ N(mu, s^2). The steps of the trapezoid rule are below half the `width` (in sds of
-# f) within which P(Y <= y | f) falls. If s is large or the width small, the average is over U as in predictive_cdf().
+# Returns P(Y <= y) averaged over f ~ N(mu, s^2), by the trapezoid rule. Its steps are below half the `width` (in sds of
+# f) of the range in which P(Y <= y | f) falls. If s is large or the width small, averages over U as predictive_cdf().
 tweedie_cdf <- function(theta, y, mu, s) {
   if (!length(mu)) return(mu)
   y <- rep_len(y, length(mu))
   s <- rep_len(s, length(mu))
   if (all(s == 0)) return(tweedie_given(theta, y, mu))
-  average <- function(by, h) { # h(u, i) has the elements i
+  average <- function(by, h) { # of h(u, i) over u ~ N(0, 1), with steps by[i] for the i-th average
     count <- floor(13 / by) + 1 # steps of 1 have an error of 3e-9
     parts <- lapply(split(seq_along(by), cumsum(count) %/% 1e5), function(k) {
       i <- rep(k, count[k])
@@ -89,7 +89,7 @@ tweedie_cdf <- function(theta, y, mu, s) {
     out
   }
   width <- sqrt(theta[1L] * pmax(pmin(y, exp(mu + 6 * s)), 1e-300)^(tweedie_parts(theta)$p - 2)) / s
-  wide <- s > 16 | width < 0.0375 # steps in f would be many
+  wide <- s > 16 | width < 0.0375 # there would be too many steps in f
   out <- mu
   k <- which(wide)
   if (length(k)) out[k] <- average(1 + 0 * k, function(u, i) {

@@ -106,11 +106,11 @@ untransformed <- function(transform, z) {
 }
 
 # Returns TRUE if T^-1 is convex, FALSE if it is concave. Values far beyond all responses may dominate the mean and sd
-# of y. So if the fit chose the transform, values of y beyond a cut are replaced by the cut, at the upper side for a
-# convex T^-1, else at the lower side. A convex T^-1 has the cut at the largest training response or, if that is larger,
-# where T(y) is k sds below its mean. For the sd of y, k = 0. For the mean of y, k = sure_sds, or more if the sd of T(y)
-# exceeds the range of training T(y). Normal 95 % intervals with the sd of the cut y contain 94 % of new responses, with
-# that of the uncut y 96 % (bench/response.R, bench/second-moments.R, bench/point-predictions.R).
+# of y. So if the fit chose the transform, values of y beyond a cut are replaced by the cut: those above if T^-1 is
+# convex, else those below. If T^-1 is convex, the cut is the largest training response or, if larger, T^-1(mean - k sds
+# of T(y)). For the sd of y, k = 0; for its mean, k = sure_sds, or more if the sd of T(y) exceeds the range of training
+# T(y). Normal 95 % intervals contain 94 % of new responses with the sd of the cut y, 96 % without a cut
+# (bench/response.R, bench/second-moments.R, bench/point-predictions.R).
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
 is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends)
@@ -315,8 +315,8 @@ noisy_log_density <- function(y, f, steps = spread_steps) {
                          farther_log_density(half[far], at)))
 }
 
-# Returns noisy_log_density() by steps around the maximum of its integrand, or -Inf if the maximum is at a step of at
-# most 20, well within far_steps. For a small spread the maximum may be beyond far_steps. `half` is (y - mean)^2 / 2.
+# Returns noisy_log_density() by a sum around the integrand's maximum, which is beyond far_steps for some small spreads.
+# Returns -Inf if the maximum is at a step of at most 20, well within far_steps. `half` is (y - mean)^2 / 2.
 farther_log_density <- function(half, f) {
   out <- rep(-Inf, length(half))
   some <- which(f$spread > 0 & f$noise > 0)

@@ -208,7 +208,7 @@ name_number <- function(text) {
   -1 - high * 2097152 - low
 }
 
-# Returns `variables`, whose groups also have the levels in the model frame mf.
+# Returns `variables`, with the levels that occur in the model frame mf added to those of groups.
 with_levels_of <- function(variables, mf) {
   lapply(variables, function(v) {
     if (v$kind == "group") v$levels <- union(v$levels, stats::na.omit(group_keys(v, mf)))
@@ -258,14 +258,14 @@ columns_of_levels <- function(variables) {
   unlist(lapply(variables, function(v) rep(v$kind %in% c("factor", "logical", "group"), v$width)))
 }
 
-# Returns the names of the levels, for each factor of a kernel whose correlation matrix the user gave.
+# Returns a list with the names of the levels of each factor for which the user gave a correlation matrix.
 given_levels <- function(kernel) {
   factors <- if (inherits(kernel, "pfdtc_kernel")) as_sum(kernel)$leaves
   Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))
 }
 
-# Returns the call without those terms of its formulas `mean` and `noise` that use a variable which the formula `before`
-# has and the call's formula lacks.
+# Returns the call after an update from the formula `before`: terms of its formulas `mean` and `noise` are dropped if
+# they use a variable that the new formula no longer has.
 with_inputs_of <- function(call, before) {
   lost <- setdiff(all.vars(before[[3L]]), all.vars(call$formula[[3L]]))
   for (name in Filter(function(name) is_call_of(call[[name]], "~"), c("mean", "noise"))) {

@@ -281,7 +281,7 @@ frame_to_keep <- function(mf, data, raw = list()) {
   list(names = names(mf), columns = unclass(mf)[names(mf)[!same]], raw = raw)
 }
 
-# Returns inputs and response of the cleaned data for the columns `names`, or for plain columns of a model frame.
+# Returns inputs and response of the cleaned data for the columns `names`, or for plain numbers of a model frame.
 columns_of_data <- function(data, names) {
   if (is.list(names)) {
     names <- names(names)[vapply(names, function(v) is.double(v) && is.null(attributes(v)), NA)]

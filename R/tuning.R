@@ -4,7 +4,7 @@
 
 # Equal rows (inputs and response) are copies if Cohen's kappa of responses at equal inputs exceeds `kappa`. If two
 # random rows have equal responses with a probability above `chance`, at least `responses` values must also be repeated.
-# If all rows occur k times, rows are copies if this has by chance a probability below `whole` (bench/copies.R).
+# If all rows occur k times, they are copies if chance would do this with a probability below `whole` (bench/copies.R).
 copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1, whole = 1e-3)
 
 # A few rows have extreme weights if replacing weights above the median by the median reduces the weighted sum of
@@ -171,8 +171,8 @@ sure_sds <- 1
 # this mean (bench/second-moments.R).
 most_wider <- 100
 
-# A response with fewer than `values` distinct values, and two rows for each on average, has constant noise. A message
-# is sent then, or if a value occurs in more than `times` rows and the share `share` of all rows (bench/response.R).
+# The noise is constant for a response of fewer than `values` distinct values, each in over two rows on average. Then,
+# or if a value occurs in more than `times` rows and more than the share `share`, a message is sent (bench/response.R).
 response_values <- c(share = 0.2, times = 5, values = 10)
 
 # The log noise variance has at most this variance: 95 % are within a factor of 50 of the median (bench/response.R).
