@@ -265,10 +265,10 @@ responses_to_try <- function(data, asked) {
     kernel = !is.null(asked$kernel) &&
       !all(vapply(as_sum(asked$kernel)$terms, function(term) is.na(c(term$variance, NA)[1L]), NA)),
     offset = !is.null(data$offset),
+    groups = length(data$groups) > 0L && !length(smooth),
     mean = !is.null(asked$mean) && !identical(as.list(asked$mean)[2L], list(1)),
     center = !isTRUE(asked$center), scale = !isTRUE(asked$scale), fix = length(asked$control$fix) > 0L,
     priors = !asked$control$priors, method = !method_traits(asked)$chooses,
-    groups = length(data$groups) > 0L && !length(smooth),
     rows = data$n < response_rule[["rows"]] || diff(range(data$y)) == 0)
   plain <- if (any(given)) names(given)[given][1L]
   y <- unname(of_used_rows(data, data$response))

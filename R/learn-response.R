@@ -22,8 +22,8 @@ response_stage <- function(data, asked, state) {
   if (choices == 1L && is.null(open$trends[[1L]]) && !lambda_is_open) {
     why <- switch(c(open$plain, "")[1L], groups = "there is no smooth part", data = "rows come from a source",
                   m = sprintf("%s was given", argument_for_points(asked)),
-                  tol = , noise = , kernel = , offset = , mean = , center = ,
-                  scale = sprintf("`%s` was given", open$plain))
+                  mean = "`mean` was given, and its coefficients are in units of the response",
+                  tol = , noise = , kernel = , offset = , center = , scale = sprintf("`%s` was given", open$plain))
     if (!is.null(why)) {
       state$because <- c(response = sprintf("No transform was tried, and the noise is constant, because %s.", why))
     }

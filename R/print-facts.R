@@ -33,9 +33,9 @@ fit_fields <- list(
   # Name a shape parameter or a transform here, because the title does not.
   Response = function(fit, response) {
     if (is.null(fit$theta) && is.null(fit$likelihood$row)) {
-      return(if (!is.null(fit$transform)) sprintf("%s; mean, kernel and noise are on the %s scale",
-                                                  describe_transform(fit$transform),
-                                                  if (fit$transform$kind == "log") "log" else "transformed"))
+      if (is.null(fit$transform)) return(grep("`mean` was given", unlist(fit$because)["response"], value = TRUE))
+      return(sprintf("%s; mean, kernel and noise are on the %s scale", describe_transform(fit$transform),
+                     if (fit$transform$kind == "log") "log" else "transformed"))
     }
     if (is_ordered(response)) { # shows cut points minus the constant mean or intercept of f
       cuts <- cut_points(fit$theta) - if (is.null(fit$linear)) fit$center else fit$linear["(Intercept)", "Estimate"]

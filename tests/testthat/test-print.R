@@ -235,3 +235,16 @@ test_that("a factor has one row of lengthscales if they are equal up to rounding
   message <- tryCatch(pfdtc(uptake ~ conc, datasets::CO2, weights = w), error = conditionMessage)
   expect_match(message, "All values of `weights` are missing.", fixed = TRUE)
 })
+
+test_that("the line of the response gives the reason why a given mean excludes transforms", {
+  fit <- with_seed(1, pfdtc(dist ~ speed, cars, mean = ~ speed, transform = "auto"))
+  shown <- paste(trimws(utils::capture.output(fit)), collapse = " ")
+  expect_match(shown, "Response +No transform was tried, .* `mean` was given, and its coefficients are in units of the")
+  expect_identical(sum(names(fit$because) == "response"), 1L)
+  # Effects of groups alone are never transformed, whether or not there is a mean.
+  teeth <- data.frame(y = c(1.2, 1.9, 3.1, 2.2, 3.3, 3.9), x = c(1, 2, 3, 1, 2, 3), g = gl(2, 3))
+  grouped <- suppressWarnings(with_seed(1, pfdtc(y ~ (1 | g), teeth, mean = ~ x, transform = "auto")))
+  expect_no_match(paste(utils::capture.output(grouped), collapse = " "), "Response")
+  found <- with_seed(1, pfdtc(dist ~ speed, cars, transform = "auto"))
+  expect_no_match(paste(utils::capture.output(found), collapse = " "), "was tried")
+})
