@@ -24,7 +24,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   tell <- stage_line("certify", fit$control$progress)
   inside <- unknown_intervals(fun$n)
   steps <- switch(effort, fast = 1L, reference = c(1:6, 4L, 7:8), tight = c(1:6, 4L, 7:9, 5:7))
-  if (!fun$n || is.null(job$data)) steps <- intersect(steps, 3L) # the other steps need rows
+  if (!fun$n || is.null(job$data)) steps <- intersect(steps, 3L) # without rows, only the reference is left
   with_fixed_seed(for (i in steps) if (!isTRUE(job$done)) {
     tell(names(narrowings)[i])
     inside <- narrowings[[i]](job, fun, inside)
@@ -47,8 +47,8 @@ narrowings <- list(
     })
   },
 
-  # Certifies by inducing points of the smooth part and all effects of groups. Without a reference, later steps are
-  # skipped if all intervals are narrower than 1 % of the sd, or if effects are over 1,000 and `effort` is not "tight".
+  # Certifies by inducing points of the smooth part and all effects of groups. If no reference was given, this is the
+  # last step if all intervals are narrower than 1 % of the sd, or for more than 1,000 effects unless effort is "tight".
   "more points and all effects" = function(job, fun, inside) {
     if (!job$by_effects) return(inside)
     fit <- job$fit
@@ -121,7 +121,7 @@ narrowings <- list(
       weights <- krige(job$reference, job$data, some_functionals(fun, part))
       found <- kriged_interval(weights, job$reference, job$correction, job$data, inside$sd_lower[part])
       inside <- narrow(inside, found, part)
-      if (!values && isTRUE(job$left() < began - job$left())) break # no time for another group
+      if (!values && isTRUE(job$left() < began - job$left())) break # the last group took longer than what is left
     }
     inside
   },

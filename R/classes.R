@@ -162,8 +162,8 @@ weights_of_class_range <- function(b, e) {
   c(S[c("inverse", "S")], lam = largest_residual(b, range$lower), lam_top = largest_residual(b, range$upper))
 }
 
-# Returns bounds on |c'(f* - fh)| at rows, a column for each contrast c (row of `gamma`). S has upper bounds on
-# covariances without the residual prior variance `left`, for weights Wb. `prior` is k(x, x).
+# Returns bounds on |c'(f* - fh)| at rows, a column for each contrast c (row of `gamma`). S bounds the covariances on
+# inducing points for weights Wb, `left` is the residual prior variance, `prior` is k(x, x).
 distance_of_contrasts <- function(b, S, left, prior, gamma) {
   size <- rowSums(gamma^2)
   v <- (1 + b$growth) * pmax(S %*% t(squares_of(gamma)), 0)

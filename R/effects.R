@@ -5,7 +5,7 @@
 # A grouping is list(column, levels, design, root): the column of x with the level (from 1), the number of levels, the
 # columns of its design (0 for an intercept), and a root of the covariance of the effects of a level (lower triangular).
 
-# Returns the compiled kernel without the terms that are groups. If no term is left, it is a constant with variance 0.
+# Returns the compiled kernel without the terms that are groups; if none is left, a constant kernel with variance 0.
 smooth_part <- function(kernel) {
   parts <- as_sum(kernel)
   groups <- plain_groups(parts)
@@ -176,7 +176,7 @@ relearned_variances <- function(factors, data, model, s) {
   evaluate(found$par)$factors
 }
 
-# Returns TRUE for each group whose variance is learned; names are terms of the kernel. `s` is a part of the plan.
+# Returns TRUE for each group whose variance is learned, named by the number of its term. `s`: a part of the plan.
 free_groups <- function(kernel, s) {
   table <- kernel_parameters(kernel)
   free <- !parameter_names(kernel, s$columns) %in% not_learned(s)

@@ -53,8 +53,8 @@ empty_trace <- data.frame(evaluation = integer(), objective = numeric(), seconds
 
 # ---- the posterior of all rows --------------------------------------------------------------------------------------
 
-# Returns a fit with the exact posterior of all rows, or for gp_subsample() of a random subset. In a fit by pfdtc(), the
-# elements about inducing points (inducing, m) describe all rows.
+# Returns a fit with the exact posterior of all rows, or for gp_subsample() of a random subset. In a fit by pfdtc(), all
+# rows count as inducing points (elements inducing, m).
 construct_exact <- function(data, learned, s, state) {
   some <- isTRUE(s$posterior$some)
   m <- s$posterior$m
@@ -82,7 +82,7 @@ construct_exact <- function(data, learned, s, state) {
   n <- nrow(data$x)
   p <- new_posterior("exact", done$model, NULL, data, x = data$x, factors = posterior, control = s$run)
   if (!some) data <- with_final_tail(data, p, done$learned, state)
-  data$noise_tail <- data$noise_tail %||% attr(done$learned, "spread") # predictions average over uncertain noise
+  data$noise_tail <- data$noise_tail %||% attr(done$learned, "spread") # predictions average over the uncertain noise
   as_points <- method_traits(s)$chooses
   new_fit(data, done, s, state, c(list(x = used$x), if (as_points) {
     list(inducing = data$x, m = n, m_asked = n, inducing_method = "rows", neighbours = 0L)
@@ -194,7 +194,7 @@ learn_stage <- function(data, s, state) {
     if (is.null(state$so_far)) state$so_far <- start()
     learn <- if (is_groups_only(s$kernel) && is.null(s$likelihood)) learn_groups else learn_evidence
     run_stage(state, "learn", learn(data, s, state), otherwise = {
-      at <- state$so_far$at # see learn_evidence()
+      at <- state$so_far$at # learn_evidence() keeps its best theta here
       c(if (!is.null(at)) at$problem$natural(at$theta), state$so_far)
     })
   } else {
@@ -323,7 +323,7 @@ construct_from_source <- function(data, done, s, state) {
   whole <- data$whole
   model <- done$model
   has_near <- s$posterior$neighbours > 0L
-  groupings <- if (has_own_levels(model$kernel)) { # with the levels of all rows
+  groupings <- if (has_own_levels(model$kernel)) { # has the levels of all rows
     variable <- rep(seq_along(whole$variables), vapply(whole$variables, `[[`, 1L, "width"))
     groupings_of(model$kernel, lapply(group_columns(model$kernel), function(column) {
       length(whole$variables[[variable[column]]]$levels)
@@ -341,7 +341,7 @@ construct_from_source <- function(data, done, s, state) {
   refuse_if(is.null(state$stopped) && sum(value$n) != whole$n, "data",
             sprintf("has %s rows in the first pass and %s in the second", show_count(whole$n),
                     show_count(sum(value$n))), hint = "A source must give the same rows in every pass.")
-  if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, has_near, s$run) # use the sample
+  if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, has_near, s$run) # interrupted
   sample <- data[c("x", "y", "weights", "n", "shift")]
   data$n <- value$n
   data$shift <- log_density_shift(value$n, value$log_w, whole$scale, 0, 0)

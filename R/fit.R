@@ -276,8 +276,8 @@ alternative_posterior <- function(facts, asked) {
   if (facts$n > 1L && (isTRUE(asked$neighbours > 0L) || open && is.null(asked$neighbours))) "near" else "none"
 }
 
-# Tries the exact posterior if z is NULL, else inducing points z with more and more neighbours, until tol is met. If the
-# noise is too small for the Cholesky factorisation of the exact posterior, there is no candidate.
+# Tries the exact posterior if z is NULL, else inducing points z with more and more neighbours, until tol is met. Adds
+# no candidate if the noise is too small for the Cholesky factorisation of the exact posterior.
 search_rows <- function(job, z = NULL, neighbours = NULL) {
   goal <- job$goal
   exact <- is.null(z)
@@ -313,8 +313,8 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
   })
 }
 
-# Returns a yardstick() with bounds on the exact GP at `rows`, by a reference and by kriging on neighbours. Before that,
-# passes over all pairs of rows reduce the error of the reference's mean at a few rows to tol / 8 sds of y.
+# Returns a yardstick() with bounds on the exact GP at `rows`, by a reference and by kriging on neighbours. First makes
+# the error of the reference's mean at 64 of the rows at most tol / 8 sds of y, by passes over all pairs of rows.
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)

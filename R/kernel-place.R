@@ -138,7 +138,7 @@ place_levels <- function(leaf, x, argument, variables) {
   levels <- leaf$levels
   refuse_if(!is.null(R) && nrow(R) != length(levels), argument,
             sprintf("has a correlation matrix of %d levels, but the factor has %d", nrow(R), length(levels)))
-  if (!is.null(dimnames(R))) { # sort R by the levels
+  if (!is.null(dimnames(R))) { # sorts R by the levels
     refuse_if(!setequal(rownames(R), levels) || !setequal(colnames(R), levels), argument,
               sprintf("has a correlation matrix of the levels %s, but the factor has %s",
                       list_quoted(rownames(R), "\""), list_quoted(levels, "\"")))
@@ -156,7 +156,7 @@ placed_variables <- function(frame) {
   Map(function(v, last) replace(v, "columns", list(last - v$width + seq_len(v$width))), frame$variables, last)
 }
 
-# Returns the columns of x that belong to the smooth part of a model, not to groups alone.
+# Returns the columns of x that the smooth part of a model reads, without those that only groups read.
 smooth_columns <- function(x, variables) {
   setdiff(seq_len(ncol(x)), unlist(lapply(Filter(function(v) isTRUE(v$apart), variables), `[[`, "columns")))
 }

@@ -214,7 +214,7 @@ is_open <- function(kernel) !is.null(open_leaf(kernel))
 with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = kernel_of(profile, leaf$periods)) {
   if (is.null(kernel$leaves)) {
     value <- c("lengthscale", "variance")
-    if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # start values of a kernel of one term
+    if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # kernel of one term: keeps its start values
     chosen <- change_leaves(chosen, function(l) {
       l$warp <- kernel$warp
       if (l$profile == "mean") return(replace(l, c("centre", "rate"), basis_units(rotated(l, x))))
@@ -285,7 +285,7 @@ pool_of_rows <- function(data, s) {
   others <- sample.int(n)
   others <- others[pool$rank[others] > first]
   if (n > many_rows) gc(FALSE)
-  pool$take <- function(count) { # at most a fifth are the first rows in the random order
+  pool$take <- function(count) { # at most a fifth come first in the random order
     some <- min(length(early), max(1L, count %/% 5L))
     c(early[seq_len(some)], utils::head(others, count - some), if (count > some + length(others))
       early[-seq_len(some)])
@@ -306,7 +306,7 @@ pool_of_rows <- function(data, s) {
 
 # Returns the pool with other responses for the same rows, those of `data`, and the units that follow from them.
 pool_of_response <- function(pool, data) {
-  some <- if (is.null(pool$of)) data else take_rows(data, pool$of) # NULL stands for all rows
+  some <- if (is.null(pool$of)) data else take_rows(data, pool$of) # pool$of = NULL: all rows
   pool[c("y", "weights", "twins", "shift")] <- list(some$y, some$weights, some$twins, data$shift)
   units <- response_units(data)
   pool[names(units)] <- units
@@ -375,8 +375,8 @@ response_power <- function(data, y = data$y) {
   if (power > 0) power else 1
 }
 
-# Returns TRUE if equal steps between responses may come from equal steps between inputs, not from rounding: no two rows
-# have the same response, or y is a sum of quadratic functions of single inputs.
+# Returns TRUE if equal steps between responses may come from equal steps between inputs, not from rounding: if no two
+# rows have the same response, or if y is a sum of quadratic functions of single inputs.
 is_regular <- function(data, y) {
   if (!is.null(data$prior_weights)) y <- y[data$prior_weights > 0]
   n <- nrow(data$x)

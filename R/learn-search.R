@@ -257,7 +257,7 @@ lengthened <- function(problem, theta) {
   if (best > 1L) tried[[best - 1L]]
 }
 
-# Returns the log density at each theta, with neighbours found there. `rows` and `near` are names in learning_sizes.
+# Returns Vecchia log likelihood + log prior at each theta. `rows` and `near` are names in learning_sizes.
 densities_at <- function(problem, thetas, rows, near) {
   rows <- problem$pool$take(min(learning_sizes[[rows]][["rows"]], problem$pool$n))
   vapply(thetas, function(theta) {

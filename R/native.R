@@ -137,11 +137,11 @@ as_value <- function(result, to = NULL) {
     return(list(value = Inf, reason = status_sentence(result$status), status = result$status))
   }
   turned <- to$kernel$rotation
-  if (length(result$gradient) && !is.null(turned)) { # the engine's derivatives are by rotated points
+  if (length(result$gradient) && !is.null(turned)) { # the engine's derivatives are in rotated coordinates
     own <- seq_len(nrow(turned))
     result$gradient[, own] <- result$gradient[, own, drop = FALSE] %*% t(turned)
   }
-  if (length(result$gradient) && !is.null(to$kernel$warp)) { # the engine's derivatives are by warped points
+  if (length(result$gradient) && !is.null(to$kernel$warp)) { # the engine's derivatives are in warped coordinates
     tables <- matrix(to$kernel$warp, 2L * warp_knots)
     own <- seq_len(warp_knots)
     warp <- list(at = tables[own, , drop = FALSE], to = tables[-own, , drop = FALSE])
@@ -284,10 +284,10 @@ native_response <- function(posterior, z, data, model, whiten = TRUE, control = 
         engine_control(nrow(data$x), control))
 }
 
-# Returns the Vecchia log likelihood of y, with derivatives by the logs of kernel parameters and noise, and by the
-# coefficients of `basis`, a trend of the log noise variance that data$weights already contain. y is not multiplied by
-# the roots of weights. `at` is engine_input(), made once. Without slopes the result also has `residual`, y minus its
-# mean given the neighbours, and its `variance`. If `slopes` is 2, a quarter of the terms estimates the information.
+# Returns the Vecchia log likelihood of y (not times the roots of weights), with terms multiplied by `times`, and its
+# derivatives by the logs of kernel parameters and noise, and by the coefficients of `basis`, a trend of the log noise
+# variance that data$weights already contain. `at` is engine_input(), made once. Without slopes it returns `residual`,
+# y minus its mean given the neighbours, and its `variance`. `slopes` = 2: a quarter of the terms gives the information.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L), at = engine_input(data, length(rows), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
@@ -342,7 +342,7 @@ engine_kernel <- function(kernel) {
     of_weights <- rbind(of_weights, rows)
   }
   if (!is.null(of_weights)) slopes <- slopes + tie$M[, -seq_len(n)] %*% of_weights
-  logs[is.infinite(logs)] <- 0 # the log of the weight 0 of pairs that the kernel lacks
+  logs[is.infinite(logs)] <- 0 # pairs that the kernel lacks have weight 0
   list(factors = engine$factors, terms = engine$terms, values = exp(drop(tie$M %*% logs)), slopes = slopes,
        rotation = engine$rotation, warp = engine$warp)
 }

@@ -112,7 +112,7 @@ white_at_exact <- function(data, model, variance) {
   c(mean = noise^2 * sum(data$y * exact$alpha), covariance = variance * noise^3 * sum(rows))
 }
 
-# Checks the arguments of functions that compute with given rows. Returns the rows with their `model`.
+# Checks the arguments x, y, kernel, noise and weights of exported functions. Returns the rows with their `model`.
 check_model_of_rows <- function(x, y, kernel, noise, weights) {
   for (name in c("x", "y", "kernel", "noise")) check_given(name)
   rows <- check_rows(x, y, weights)
@@ -203,7 +203,7 @@ hyper_problem <- function(data, parameters, minus_log, points = NULL) {
     z <- z_at(par)
     result <- minus_log(now, z)
     if (!is.null(result$reason)) return(result)
-    shift <- data$shift # the terms of merged equal rows
+    shift <- data$shift # adds the terms of merged equal rows
     slope <- c(result$theta, result$noise + shift$rows / 2 - shift$ss / (2 * now$noise))[parameters$free]
     list(value = result$value - merged_log_density(shift, now$noise), gradient = c(
       if (!is.null(z)) as.vector(result$gradient[, points$columns]) * rep(points$unit, each = nrow(z)), slope))
@@ -224,7 +224,7 @@ vfe_hyper_problem <- function(data, z, parameters, jitter, control, points = NUL
 objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gradient = TRUE) {
   refuse_if(isTRUE(aux$p > 0), "optimise_rows", "exceeds the sample that is kept of the source",
             hint = "The objective of this auxiliary distribution has sums over pairs of rows, all in memory.")
-  aux$Wt <- NULL # Wt belongs to the rows in memory
+  aux$Wt <- NULL # Wt is for the rows in memory only
   pass <- function(f, merge, ...) {
     asked <- list(name = name, aux = aux, z = z, model = model, jitter = jitter, control = control, ...)
     whole_pass(whole, f, asked, merge)
@@ -238,7 +238,7 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
   no_rows <- list(x = z[0L, , drop = FALSE], y = numeric())
   slopes <- add_slopes(pass(native_gradient, add_slopes, adjoint = result$adjoint),
                        native_gradient(name, aux, z, no_rows, model, jitter, result$adjoint, sums$k_sum, control))
-  result <- at_sums(slopes$rss) # the sum of squared residuals of all rows makes the value accurate to rounding
+  result <- at_sums(slopes$rss) # with residuals summed over all rows, the value is accurate to rounding
   c(slopes[c("gradient", "theta")], result[c("value", "noise", "reason")])
 }
 
@@ -268,7 +268,7 @@ inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans
 point_methods <- c("greedy", "random", "kmeans", "divergence")
 
 # Returns list(z, rows, t): m points, their row numbers if they are rows, and for "greedy" the sum of the residual prior
-# variances after each point. For "divergence", `toward` is list(y, weights, noise).
+# variances of the searched rows after each point. For "divergence", `toward` is list(y, weights, noise).
 choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory", 2^27), toward = NULL,
                           control = NULL) {
   switch(method,
@@ -342,7 +342,7 @@ choose_kmeans <- function(x, m, kernel) {
   } else {
     # kmeans() may warn that it did not converge; its centres are good enough.
     centers <- suppressWarnings(stats::kmeans(u, u[start, , drop = FALSE], iter.max = 30, algorithm = "Lloyd"))$centers
-    lost <- !is.finite(rowSums(centers)) # an empty cluster goes back to its start
+    lost <- !is.finite(rowSums(centers)) # an empty cluster gets its start as centre
     centers[lost, ] <- u[start[lost], ]
   }
   z <- sweep(centers, 2L, scale, "*")

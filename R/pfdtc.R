@@ -156,7 +156,7 @@ matrix_fit <- function(method, call, frame, dots) {
   x <- args$x
   y <- args$y
   text <- is.character(y) && length(y) == 1L && y %in% names(x)
-  if (is.data.frame(x) && ncol(x) && (is.null(y) || text || inherits(y, "formula"))) { # perhaps a formula was meant
+  if (is.data.frame(x) && ncol(x) && (is.null(y) || text || inherits(y, "formula"))) { # did the user mean a formula?
     formula <- if (inherits(y, "formula")) deparse1(y) else paste(if (text) y else names(x)[1L], "~ .")
     abort_input("y", if (is.null(y)) "is missing" else describe(y),
                 if (!is.null(y)) "a vector with a number for each row of `x`",

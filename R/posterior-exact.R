@@ -107,7 +107,7 @@ rows_noise <- function(p) p$model$noise / merged_weights(p$rows)[p$chosen %||% s
 squared_moves.exact <- function(p) {
   D <- rows_noise(p)
   check_memory(16 * as.double(length(D))^2, sprintf("the inverse matrix of %d rows", length(D)))
-  H <- diag(1, length(D)) - D * chol2inv(t(cholesky_of(p))) # I - s2 W^{-1} B
+  H <- diag(1, length(D)) - D * chol2inv(t(cholesky_of(p))) # H = I - s2 W^{-1} B
   moves <- colSums(H^2 / D) * D^2
   if (is.null(p$chosen)) moves else replace(numeric(nrow(p$rows$x)), p$chosen, moves)
 }
@@ -139,7 +139,7 @@ small_n_check <- function(p) {
 }
 
 # Returns the leave-one-out log density of a linear model with weights w_i. With residual e_i and leverage h_i, the
-# error without row i is e_i / (1 - h_i), with variance s_i^2 / (w_i (1 - h_i)); s_i^2 is that of the other residuals.
+# error without row i is e_i / (1 - h_i), with variance s_i^2 / (w_i (1 - h_i)); s_i^2 is the other residuals' variance.
 loo_linear <- function(X, y, w) {
   fit <- stats::lm.wfit(X, y, w)
   free <- fit$df.residual - 1L

@@ -171,7 +171,7 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   }
   near <- near(found$f - sites$offset)
   p <- found$probability
-  curvature <- if (is.null(p)) found$W else rowSums(p * (1 - p)) # for several classes, the trace of W
+  curvature <- if (is.null(p)) found$W else rowSums(p * (1 - p)) # several classes: the trace of W
   value <- if (!variational) found$evidence - found$penalty + sum(sites$constant) else
     variational_bound(found, sites, prior_most(learned$model, data$x, z))
   list(evidence = value,
@@ -220,8 +220,8 @@ sites_sum <- function(sites) {
   }, 0)
 }
 
-# Returns the non-Gaussian fit p$fit for other rows or another model, starting from its mode. For other rows, inducing
-# points are chosen anew if the old ones left no residual variance.
+# Returns the non-Gaussian fit p$fit for other rows or another model, with a search from the old mode. For other rows,
+# inducing points are chosen anew if the old ones left no residual variance.
 remade_working_fit <- function(p, rows, model) {
   fit <- p$fit
   z <- fit$inducing

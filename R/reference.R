@@ -61,8 +61,8 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
 }
 
 # Returns `goal` for exact_mean(): the median error bound at 200 rows is at most `share` times the median distance
-# between the means of fit and reference. If neighbours precondition, it also suffices that the median error bound of
-# kriging at 32 rows is a tenth of the median distance between its mean and the fit's. Returns NULL if the goal is met.
+# between the means of fit and reference, or, if neighbours precondition, that of kriging at 32 rows at most a tenth of
+# the median distance between its mean and the fit's. Returns NULL if the goal is met or bounds are infinite.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
@@ -169,8 +169,8 @@ sampled_rows <- function(rows, size) {
 #   exact mean     = k_x'v + w'r + h'(K + s2 I)^{-1} r.
 # Good weights make h small. With sparse w, J needs only few pairs of rows. certify.h has the bounds on the norms.
 
-# Returns the number of neighbours that a group of close rows shares. Tests set the option to 0, which turns off kriging
-# and the exact posterior.
+# Returns the number of neighbours that a group of close rows shares. Tests set the option to 0: certificates then use
+# neither kriging nor the exact posterior.
 kriging_rows <- function() getOption("pfdtc.kriging_rows", 400L)
 
 # Divides the rows of x into groups of at most `most` close rows. Returns list(order, start): group i begins at

@@ -220,7 +220,7 @@ with_levels_of <- function(variables, mf) {
 check_new_levels <- function(variables, x) {
   columns <- unlist(lapply(variables, function(v) if (v$kind == "group") v$columns))
   codes <- x[, columns, drop = FALSE]
-  x[, columns] <- replace(codes, codes < -2^52 - 2^31, NA) # group_codes() gives missing levels such numbers
+  x[, columns] <- replace(codes, codes < -2^52 - 2^31, NA) # group_codes() codes missing levels below this
   new <- which(rowSums(x[, columns, drop = FALSE] < 0, na.rm = TRUE) > 0)
   if (!length(new)) return(x)
   tell_classed("new_levels", sprintf(

@@ -46,7 +46,7 @@ add_rows <- function(fit, newdata) {
   }
   given <- training_rows_from(fit, newdata)
   if (!length(given$response)) return(fit)
-  if (!is.null(given$variables)) fit$frame$variables <- given$variables # groups include the levels of new rows
+  if (!is.null(given$variables)) fit$frame$variables <- given$variables # groups may have new levels
   if (is.null(fit$data)) return(with_sums(fit, cleaned(fit, given), 1))
   rows <- extended_rows(rows_of_data(fit$data), given)
   data <- data_of_rows(fit$data, rows, fit)
@@ -70,7 +70,7 @@ drop_rows <- function(fit, rows) {
   rows <- unique(as.integer(rows))
   if (!length(rows)) return(fit)
   data <- data_of_rows(fit$data, take_rows_of(rows_of_data(fit$data), -rows), fit)
-  data["na_action"] <- fit["na.action"] <- list(NULL) # these are numbers of old rows
+  data["na_action"] <- fit["na.action"] <- list(NULL) # the numbers of omitted rows are of the old data
   frame <- c("columns", "raw")
   data["kept"] <- fit$data["kept"]
   data$kept[frame] <- take_rows_of(data$kept[frame], -rows)
@@ -222,7 +222,7 @@ fit_of_data <- function(fit, data, n) {
   } else if (response_of(fit)$conjugate && is.null(fit$near) && is_finite_number(fit$unexplained)) {
     fit$unexplained <- fit$factors$t / data$n / model$noise
   }
-  if (!is.null(fit$learned)) attr(fit$learned, "below") <- NULL # the largest likelihood is unknown for other rows
+  if (!is.null(fit$learned)) attr(fit$learned, "below") <- NULL # the largest likelihood of other rows is unknown
   fit$nobs <- data$n
   fit$signature <- data_signature(data)
   if (!is.null(fit$reference)) {

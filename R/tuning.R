@@ -26,23 +26,23 @@ little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behin
 # ---- learning hyperparameters ---------------------------------------------------------------------------------------
 
 # If the exact likelihood is maximised, the prior of log kernel variances has this sd, because smooth functions may need
-# hundreds of times the response's variance. Up to smooth_limit_rows rows, searches start there too (bench/smooth.R).
+# hundreds of times the response's variance. Up to smooth_limit_rows rows, searches also start there (bench/smooth.R).
 wide_variance_sd <- 3
 smooth_limit_rows <- 500L
 
 # In these stages of learning, the Vecchia likelihood sums the log densities of `rows` rows, each given its `near`
 # neighbours (bench/stages.R, bench/race.md).
 learning_sizes <- list(
-  population = 1e6,                      # rows among which neighbours are searched
-  first = 200L,                          # rows that are in every sum
+  population = 1e6,                      # rows that can be neighbours
+  first = 200L,                          # rows that count in every sum
   starts = c(rows = 4000L, near = 10L),  # for every start of a search
   finals = c(rows = 5000L, near = 15L),  # for the best starts
   response = c(rows = 2000L, near = 15L), # for every transform and noise trend
   kernels = c(rows = 8000L, near = 25L), # for every kernel; with fewer rows chance decides
   few = c(rows = 2000L, near = 20L),     # for every kernel, if the exact likelihood is the last stage
   whole = c(rows = 16000L, near = 30L),  # for the chosen kernel
-  exact = c(rows = 2000L, near = 100L),  # to judge the exact likelihood of some rows (bench/cliff.R)
-  score = c(rows = 8000L, near = 40L))   # to judge a kernel; neighbours are among all rows
+  exact = c(rows = 2000L, near = 100L),  # to judge what exact likelihood learned (bench/cliff.R)
+  score = c(rows = 8000L, near = 40L))   # to judge a kernel; all rows can be neighbours
 
 # Up to this number of rows the exact log marginal likelihood is maximised last, in a second or two (bench/stages.R).
 exact_learning_rows <- 2000L
@@ -58,16 +58,16 @@ exact_enough <- c(few = 0.05, many = 0.25, rows = 1000, last = 200, sure = 1e-7)
 # between these hyperparameters and those learned by the Vecchia likelihood (bench/cliff.R).
 exact_noise <- 0.1
 
-# With groups, hyperparameters are learned from at most `levels` levels of a group, or `few` if the exact likelihood is
-# the last stage. The sample has `rows` rows of each level, and further rows drawn at random (bench/groups.R).
+# With groups, hyperparameters are learned from at most `levels` levels of each group, or `few` if the exact likelihood
+# is the last stage. From each level come up to `rows` rows, then further rows at random (bench/groups.R).
 effect_learning <- c(levels = 500, few = 1000, rows = 3)
 
 # With neighbours, the effects of groups and the inducing points have one dense covariance matrix. It has at most this
 # number of rows; its factorisation then takes half a minute (bench/groups.R).
 dense_effects <- 4000L
 
-# With groups, the noise is learned again from all rows if the mean residual prior variance is below this share of the
-# noise variance (bench/groups.R).
+# With groups, the noise is learned again from the sums of all rows, if the mean residual prior variance is below this
+# share of the noise variance: the variational bound counts it as noise (bench/groups.R).
 most_left <- 0.05
 
 # In the choice of a kernel by nats per row, the penalty for a parameter is 2 / min(n, parameter_rows) for n rows. With
@@ -93,7 +93,7 @@ short_rule <- c(values = 10, others = 3, variance = 0.1, noise = 0.02, below = 3
 # A linear mean is tried from this number of rows on; fewer rows were not measured (bench/small-n.R).
 least_line_rows <- 30L
 
-# Up to this number of rows, a linear mean without kernel has the penalty of a kernel. With more rows its penalty is
+# Up to this number of rows, a linear mean alone has the same penalty as a kernel. With more rows its penalty is
 # smaller: priors are then weak, and a kernel's lengthscales could fit noise (bench/small-n.R, test-learn-choose.R).
 line_as_kernel <- 200L
 
@@ -121,9 +121,9 @@ most_lengthscales <- c(factor = 20, all = 40)
 # If an R factor has at least this many levels, a message suggests the group (1 | g) instead.
 many_levels <- 50L
 
-# A trend with a season must gain `nats` nats of log marginal likelihood on at most `rows` rows, and `more` nats for
-# each further period. Priors are normal for log parameters, with the sds season_sd. season_variances has their centres
-# for variances (shares of the response's variance), season_noise centre and sd for the noise (bench/forecasts.R).
+# A trend with a season must gain `nats` nats of log marginal likelihood, computed from at most `rows` rows, and `more`
+# nats for each further period. Log parameters have normal priors with the sds season_sd. season_variances has their
+# medians for variances (shares of the response's variance), season_noise median and sd for noise (bench/forecasts.R).
 season_rule <- c(nats = 10, more = 4, rows = 500)
 season_variances <- c(trend = 0.5, cycle = 0.3, rest = 0.1, mean = 2)
 season_sd <- c(variance = 1.5, cycle = 0.7, length = 1)
@@ -145,7 +145,7 @@ transform_rows <- 10000L
 # These rules are for transforms and noise trends (bench/response.R, bench/structure.R, bench/satellite.R).
 response_rule <- c(
   rows = 15,        # both are tried from this number of rows on
-  held_out = 2000,  # with more rows, a model is also refused if the log density of so many held-out rows is smaller
+  held_out = 2000,  # with more rows, a model is also refused if it lowers the log density of so many held-out rows
   predicted = 500,  # number of held-out rows at which squared errors are computed
   error = 1.2,      # a model is refused if the sum of these squared errors is larger by this factor
   terms = 600,      # up to this number of rows an additive kernel is tried with each transform
@@ -295,9 +295,9 @@ trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 # uses posteriors of `posterior` other rows, and neighbours among `among` rows (bench/cliff.R).
 exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
-# If the exact posterior wins the trial by exact_trial, but there are too many rows for it, fits of up to `rows` rows
+# If the exact posterior wins the trial of exact_trial, but there are too many rows for it, fits of up to `rows` rows
 # use `points` inducing points and `neighbours` neighbours. Fits of more rows use `many` inducing points if few_points
-# of them lose too much in the trial by few_trial (bench/cliff.R).
+# of them lose too much in the trial of few_trial (bench/cliff.R).
 more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
 
 # With more than more_points["rows"] rows, few_points inducing points (beside neighbours) predict twice as fast as more.
