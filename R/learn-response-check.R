@@ -291,18 +291,21 @@ values_of_response <- function(y, tell) {
   distinct <- unique(y)
   times <- tabulate(match(y, distinct))
   if (length(times) == 2L && length(y) > 4L) {
-    if (tell) tell_classed("two_values", paste("The response has two values and is modelled as numeric. For classes",
-                                               "use `family = binomial()`."))
+    if (tell) tell_classed("two_values", paste(
+      "The response has two values and is modelled as numeric. For classes",
+      if (all(y %in% 0:1)) "use `family = binomial()`." else "make it a factor()."))
     return("two")
   }
   atom <- max(times) > max(response_values[["share"]] * length(y), response_values[["times"]])
   few <- length(times) < response_values[["values"]] && 2L * length(times) < length(y)
   if (tell && (atom || few)) {
-    classes <- if (length(distinct) <= 6L) "; for classes make the response a factor() or ordered()"
-    advice <- if (!all(y >= 0 & y == round(y))) "densities near that value mean little" else
-      paste0("for counts use `family = poisson()` or `nb()`", classes)
+    # Counts vary about as much as their mean. Years and codes of places vary much less.
+    whole <- all(y >= 0 & y == round(y))
+    advice <- c(if (whole && stats::var(y) > mean(y) / 20) "for counts use `family = poisson()` or `nb()`",
+                if (whole && length(distinct) <= 6L) "for classes make the response a factor() or ordered()")
+    if (!length(advice)) advice <- "densities near that value mean little"
     tell_classed("few_values", sprintf("%.0f %% of the responses are %s: %s.", 100 * max(times) / length(y),
-                                       format(distinct[which.max(times)], digits = 4), advice))
+                                       format(distinct[which.max(times)], digits = 4), paste(advice, collapse = "; ")))
   }
   if (few) "few" else "many"
 }

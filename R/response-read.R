@@ -160,8 +160,9 @@ known_classes <- function(fit, response) {
   if (!is.factor(response) && !is.character(response) && !labels) return(response)
   unknown <- setdiff(unique(as.character(response)), c(levels, NA))
   refuse_if(length(unknown), "newdata",
-            sprintf("has the class %s, which the fit does not have", list_quoted(unknown, "\"")),
-            hint = sprintf("Its classes are %s.", list_quoted(levels, "\"")))
+            sprintf("has the class%s %s, which the fit does not have", if (length(unknown) > 1L) "es" else "",
+                    list_quoted(unknown, "\"")),
+            hint = sprintf("The fit has the classes %s.", list_quoted(levels, "\"")))
   ordered <- is_ordered(response_of(fit))
   if (labels || ordered) return(factor(as.character(response), levels, ordered = ordered))
   as.double(as.character(response) == levels[2L])

@@ -164,7 +164,8 @@ check_levels <- function(variables, n, gaussian = TRUE) {
         refuse(sprintf("has `%s`, a factor with %d different values in %.0f rows", v$name, k, n),
                if (is_dates_as_text(v$levels))
                  reason_not_numeric(v$levels) else
-                 "Leave out identifiers of rows. as.numeric() makes numbers of text.")
+                 sprintf(paste("Leave out identifiers of rows, as in y ~ . - %s. Write text that holds numbers as",
+                               "as.numeric(as.character(%s))."), v$name, v$name))
       }
       if (k == n && k > 4L) {
         tell_classed("levels", sprintf("`%s` has a different value in each row, so its effect is part of the noise.",

@@ -138,7 +138,10 @@ check_new_variables <- function(mf, variables) {
     }
     refuse_if(!is.null(wrong), "newdata", wrong,
               message = sprintf("Variable `%s` of `newdata` %s.", spec$name, wrong),
-              hint = if (length(unknown)) sprintf("Its levels are %s.", list_quoted(spec$levels, "\"", most = 10L)))
+              hint = if (length(unknown)) paste0(
+                "The fit has the levels ", list_quoted(spec$levels, "\"", most = 10L),
+                ". Rows with NA instead predict NA",
+                if (length(spec$levels) > 5L) sprintf("; a fit with (1 | %s) predicts new levels", spec$name), "."))
   }
   mf
 }

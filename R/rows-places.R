@@ -144,6 +144,8 @@ spatial_class <- function(x) spatial_classes[inherits(x, spatial_classes, which 
 spatial_parts <- function(x, argument) {
   none <- function(n) data.frame(row.names = seq_len(n))
   kind <- spatial_class(x)
+  needs_package(switch(kind, sf = , sfc = "sf", Spatial = "sp", stars = "stars", "terra"),
+                sprintf("`%s` of class \"%s\"", argument, kind))
   if (kind %in% c("sf", "sfc")) {
     places <- sf::st_geometry(x)
     if (!all(sf::st_is(places, "POINT"))) places <- suppressWarnings(sf::st_centroid(places))

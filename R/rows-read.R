@@ -19,9 +19,13 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
     what <- if (unknown) "`subset` is NA, or has no rows of the data." else if (nrow(mf))
       "`data` has no rows without missing values." else "`data` and `subset` leave no rows."
     if (unknown) empty <- NULL
-    abort_input("data", "no rows", message = what,
-                hint = if (length(empty)) sprintf("All values of %s are missing.",
-                                             list_quoted(sub("^[(](weights|offset)[)]$", "\\1", empty))))
+    lost <- vapply(mf, function(v) mean(is.na(v)), 0)
+    abort_input("data", "no rows", message = what, hint = if (length(empty)) {
+      sprintf("All values of %s are missing.", list_quoted(sub("^[(](weights|offset)[)]$", "\\1", empty)))
+    } else if (nrow(mf) && !unknown) {
+      sprintf("Leave out variables with many missing values, such as `%s` (%.0f %%).", names(mf)[which.max(lost)],
+              100 * max(lost))
+    })
   }
   settled <- settle_family(likelihood, mf[[attr(terms, "response")]], names(mf)[attr(terms, "response")])
   likelihood <- settled$likelihood

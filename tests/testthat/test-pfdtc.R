@@ -232,4 +232,6 @@ test_that("a search that `max_seconds` cuts short says so, and a constant respon
   expect_warning(whole <- pfdtc(dist ~ speed, cars, control = pfdtc_control(progress = FALSE)), NA)
   expect_identical(whole$convergence, 0L)
   expect_error(pfdtc(y ~ x, data.frame(x = 1:20, y = 3)), "two different values", class = "pfdtc_error_input")
+  expect_error(pfdtc(y ~ x, data.frame(x = 1:20, y = letters[1:20])), "too many for classes.*multinomial\\(\\)",
+               class = "pfdtc_error_input")
 })

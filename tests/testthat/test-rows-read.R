@@ -146,6 +146,7 @@ test_that("newdata that does not fit the formula is refused, naming the variable
   fit <- fit_of(by_formula(y ~ a + f + l, d))
   expect_input_error(new_inputs(fit, d[c("a", "f")]), "`l`")
   expect_input_error(new_inputs(fit, transform(d, f = "z")), "level \"z\"")
+  expect_input_error(new_inputs(fit, transform(d, f = "z")), "Rows with NA instead predict NA")
   expect_input_error(new_inputs(fit, transform(d, f = "unused")), "`f`")
   expect_input_error(new_inputs(fit, transform(d, f = 1)), "`f`")
   expect_input_error(new_inputs(fit, transform(d, a = f)), "`a`")
@@ -283,6 +284,8 @@ test_that("a subset that is text, an empty subset and a response of several colu
   fixed <- function(...) pfdtc(y ~ a, d, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed", ...)
   expect_identical(nobs(fixed(subset = c("a", "c"))), 2L) # row names
   expect_error(pfdtc(y ~ a, d, subset = a > 9), "`subset` leave no rows", class = "pfdtc_error_input")
+  gaps <- data.frame(y = 1:20, a = replace(1:20, 1:15, NA), b = replace(1:20, 16:20, NA))
+  expect_error(pfdtc(y ~ ., gaps), "such as `a` \\(75 %\\)", class = "pfdtc_error_input")
   expect_error(pfdtc(EuStockMarkets ~ seq_len(1860)), "[, \"DAX\"]", fixed = TRUE, class = "pfdtc_error_input")
   expect_error(pfdtc(EuStockMarkets), "pfdtc(EuStockMarkets[, \"DAX\"])", fixed = TRUE, class = "pfdtc_error_input")
 })

@@ -8,6 +8,12 @@ given <- function(formula, data, ...) {
   gp_exact(formula, data, kernel = kernel_matern(3 / 2, 300, 1), noise = 0.1, hyper = "fixed", ...)
 }
 
+test_that("without its package, a spatial object has an error that names the package", {
+  skip_if(requireNamespace("stars", quietly = TRUE))
+  expect_error(pfdtc(y ~ x, structure(list(y = 1:3, x = 1:3), class = "stars")), "needs the package `stars`",
+               class = "pfdtc_error_input")
+})
+
 test_that("projected places of every class are x + y, and predictions come back in the class", {
   d <- places()
   new <- places(9, 2)
