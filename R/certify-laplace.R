@@ -58,6 +58,7 @@ laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
 bounds_at_mode <- function(fit, data, tight) {
   z <- fit$inducing
   sites <- sites_of_fit(fit, data)
+  if (fit$likelihood$learned) check_own_family(fit$likelihood, sites$y) # the fit checked at other shape parameters
   if (!is.null(fit$factors$groupings)) {
     b <- bounds_with_effects(new_bounds(fit, data, z, new_model(fit$kernel, 1), tight, sites, fit$jitter))
     return(bounds_around(b, mode_with_effects(b, fit$factors, function(f) {

@@ -139,7 +139,11 @@ curvature_range <- function(likelihood, sites, f, e) {
   response <- as_response(likelihood)
   row <- likelihood$row
   if (!is.null(row$curvature)) { # argument `curvature` of gp_family()
-    return(lapply(row$curvature(f - e, f + e, sites$y), `*`, sites$weight %||% 1))
+    given <- row$curvature(f - e, f + e, sites$y)[c("lower", "upper")]
+    refuse_if(!all(lengths(given) %in% c(1L, length(f))), "curvature",
+              sprintf("returns %s bounds for %d rows", paste(lengths(given), collapse = " and "), length(f)),
+              hint = "It must return list(lower, upper) with a number for each row.")
+    return(lapply(given, function(bound) rep_len(bound, length(f)) * (sites$weight %||% 1)))
   }
   if (!is.null(row)) {
     W <- native_likelihood(sites, f)[3L, ]
@@ -178,6 +182,33 @@ average_curvature_range <- function(likelihood, sites, f, e, range) {
     ifelse(wide & is.finite(found[[end]]), tighter(found[[end]], range[[end]]), range[[end]])
   }
   list(lower = sharper("lower", pmax), upper = sharper("upper", pmin))
+}
+
+# Checks concavity and bounds of a user's family for f around 0 and around each response, in units from 0.001 to 1e4.
+# Leaves out f with a density below e^-500 of the largest. Rounding errors of W are relative to the largest W of a y.
+claims_in_units <- function(likelihood, y) {
+  grid <- expand.grid(step = seq(-6, 6, by = 0.25), unit = 10^(-3:4), around = 0:1, y = y)
+  grid$f <- grid$unit * grid$step + grid$around * grid$y
+  sites <- engine_sites(likelihood, list(y = grid$y, offset = numeric(nrow(grid))), 0)
+  now <- native_likelihood(sites, grid$f)
+  W <- now[3L, ]
+  largest <- function(v, ok) stats::ave(ifelse(ok, v, -Inf), grid$y, FUN = max)
+  finite <- colSums(!is.finite(now)) == 0
+  used <- finite & now[1L, ] >= largest(now[1L, ], finite) - 500
+  room <- 1e-6 * largest(abs(W), used)
+  row <- likelihood$row
+  e <- rep_len(c(0.1, 0.5, 2), nrow(grid)) * grid$unit
+  range <- curvature_range(likelihood, sites, grid$f, e)
+  within <- function(t) {
+    there <- native_likelihood(sites, grid$f + t * e)[3L, ]
+    !is.finite(there) | there >= range$lower - room & there <= range$upper + room
+  }
+  by_kappa <- !is.null(row$kappa) && is.null(row$curvature)
+  inside <- if (by_kappa) abs(now[4L, ]) <= row$kappa * (1.001 * W + room) else
+    Reduce(`&`, lapply(c(-1, -0.6, -0.2, 0.2, 0.6, 1), within))
+  claims <- list("the log density is concave" = if (row$concave) W >= -room,
+                 "the second derivative is inside the stated bounds" = inside)
+  list(grid = grid[c("f", "y")], claims = lapply(Filter(Negate(is.null), claims), function(ok) ok | !used))
 }
 
 # Returns list(lower, upper), bounds on a sum of terms, one for each of the response's `parts` (response-table.R).

@@ -238,10 +238,11 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 #' @param support a function of `y` that returns `TRUE` for possible responses.
 #' @param family a family for numeric responses with one latent function, such as a result of `gp_family()` or
 #'   [poisson()]. Parameters to be learned are set to 1.
-#' @param y,f responses and values of the latent function to check at.
+#' @param y,f responses and values of the latent function to check at. Concavity and bounds are also checked around
+#'   0 and `y`, in units from 0.001 to 10,000.
 #' @return `gp_family()`: an object of class `pfdtc_family`. `check_family()`: a data frame with the columns `claim`,
 #'   `holds`, and `f` and `y` of the first failure.
-#' @details A fit checks the stated properties at its responses on a grid of `f`, and raises an error if one fails. A
+#' @details A fit checks the stated properties at its responses on grids of `f`, and raises an error if one fails. A
 #'   grid is no proof: certificates of the fit are valid only if the stated properties hold. Without `kappa` and
 #'   `curvature` certified intervals are wide. A log density that is not concave requires `expected`, for example the
 #'   expected value of minus the second derivative. The posterior may then have several modes, and without `curvature`

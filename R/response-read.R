@@ -351,7 +351,12 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
     "the weight is positive" = if (!is.null(likelihood$row) && !response$concave) weight() > 0,
     "the second derivative is inside the stated bounds" = inside)
   claims <- claims[!vapply(claims, is.null, NA)]
-  first <- vapply(claims, function(ok) which(!(ok %in% TRUE) & (finite | !all(finite)))[1L], 1L)
+  if (!is.null(likelihood$row)) {
+    far <- claims_in_units(likelihood, unique(y))
+    grid <- rbind(grid, far$grid)
+    claims[names(far$claims)] <- Map(c, claims[names(far$claims)], far$claims)
+  }
+  first <- vapply(claims, function(ok) which(!(ok %in% TRUE))[1L], 1L)
   structure(data.frame(claim = names(claims), holds = is.na(first), f = grid$f[first], y = grid$y[first],
                        row.names = NULL), class = c("pfdtc_family_check", "data.frame"))
 }

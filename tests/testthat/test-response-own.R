@@ -93,6 +93,46 @@ test_that("statements that do not hold are refused, and those of the package hol
   expect_error(check_family(binomial(), y = 1), class = "pfdtc_error_input")
 })
 
+test_that("statements that are 10 % wrong are found out in any unit of f, and those that hold pass", {
+  for (s in c(0.1, 1, 1000)) for (y in c(0, 50) * s + 0.3 * s) {
+    l <- eval(bquote(~ -(y - f) / .(s) - 2 * log1p(exp(-(y - f) / .(s))))) # Logistic noise has |l'''| <= |l''| / s.
+    W <- function(f, y) 2 * stats::dlogis((y - f) / s) / s^2
+    bounds <- function(low, high, turn = TRUE) {
+      function(lower, upper, y) {
+        top <- pmax(W(lower, y), W(upper, y), if (turn) ifelse(lower < y & y < upper, W(y, y), 0) else 0)
+        list(lower = low * pmin(W(lower, y), W(upper, y)), upper = high * top)
+      }
+    }
+    holds <- function(...) all(check_family(gp_family(l, ...), y)$holds)
+    label <- sprintf("s = %g, y = %g", s, y)
+    if (s >= 1) expect_true(holds(kappa = 1 / s), label = label) # a kappa of 10 widens rounding errors of W in tails
+    expect_true(holds(curvature = bounds(1, 1)), label = label)
+    expect_false(holds(kappa = 0.9 / s), label = label)
+    expect_false(holds(curvature = bounds(1.1, 1)), label = label)
+    expect_false(holds(curvature = bounds(1, 0.9)), label = label)
+    expect_false(holds(curvature = bounds(1, 1, FALSE)), label = label)
+  }
+  none <- gp_family(~ y * f - exp(f), curvature = function(lower, upper, y) list(lower = 0, upper = NULL))
+  expect_input_error(check_family(none, 0:1), "returns")
+  wide <- gp_family(~ -log(1 + (y - f)^2 / 1e6)) # is not concave where f is more than 1000 from y
+  expect_false(all(check_family(wide, 0:1)$holds))
+  for (l in list(~ log(pnorm((2 * y - 1) * f)), ~ y * f - exp(f), ~ -sqrt(1 + (y - f)^2), ~ -1e6 * (y - f)^2)) {
+    expect_true(all(check_family(gp_family(l), y = 0:1)$holds), label = deparse1(l))
+  }
+  expect_true(all(check_family(gp_family(~ -3 * f - 3 * y * exp(-f), kappa = 1), 10^(-5:8))$holds))
+})
+
+test_that("certify() checks statements at the learned parameters", {
+  d <- with_seed(1, data.frame(x = 1:40 / 10, y = sin(1:40 / 10) + 0.05 * stats::rlogis(40)))
+  of <- function(...) {
+    family <- gp_family(~ -log(s) - (y - f) / s - 2 * log1p(exp(-(y - f) / s)), parameters = list(s = NA), mean = ~ f,
+                        ...)
+    pfdtc(y ~ x, d, family = family, kernel = kernel_se(1, 1), hyper = "fixed", center = FALSE)
+  }
+  expect_error(certify(of(kappa = 1), d[1:2, ]), "bounds", class = "pfdtc_error_input")
+  expect_true(all(certify(of(), d[1:2, ])$sd_lower >= 0))
+})
+
 test_that("expressions that cannot be used are refused with what can", {
   refused <- function(...) expect_error(gp_family(...), class = "pfdtc_error_input")
   refused(~ y * g)
