@@ -10,7 +10,7 @@ exact_mean <- function(reference, data, goal, budget, from = NULL, precondition 
   if (is.null(goal)) return(NULL)
   n <- nrow(data$x)
   some <- min(n, 2048L)
-  # Estimate the seconds that a product of K with a vector takes, from one for at most 2,048 rows.
+  # Estimate the seconds that a product of K with a vector takes, by timing one for at most 2,048 rows.
   pass <- if (budget$left() == Inf) 0 else system.time(
     native_kernel_matvecs(reference$kernel, data$x[seq_len(some), , drop = FALSE], NULL, numeric(some),
                           reference$control), gcFirst = FALSE)[["elapsed"]] * (n / some)^2
@@ -112,7 +112,7 @@ exact_system <- function(reference, data) {
   passes <- 0L
   product <- function(v) {
     passes <<- passes + 1L
-    # For rows on worker processes, data$products() computes the product there.
+    # If worker processes hold the rows, data$products() makes them compute the product.
     Kv <- if (is.null(data$products)) native_kernel_matvecs(model$kernel, data$x, data$weights, v, control) else
       root * data$products(model$kernel, root * v, control)
     Kv + model$noise * v
@@ -146,8 +146,8 @@ stop_by <- function(expr, keep = TRUE) {
            error = function(e) if (is_time_limit(e)) list(stopped = "R's time limit") else stop(e))
 }
 
-# Returns a line of progress: passes so far, and seconds left. `went` has the error bound after each pass, `ratio` is
-# the certified error over its goal, and `seconds` is the time so far.
+# Returns a line of progress: passes so far, certified error over its goal (`ratio`), and seconds left. `went` has the
+# error bound after each pass, and `seconds` is the time so far.
 passes_ahead <- function(went, ratio, seconds) {
   steps <- length(went) - 1L
   said <- sprintf("%d passes over all pairs of rows", steps)
@@ -213,7 +213,7 @@ correction_serves <- function(reference, data) {
   !is.null(reference$correction) && !is.null(data) && identical(reference$correction$made_from, order_of_rows(data))
 }
 
-# Returns the corrected mean of functionals and a bound on its error, list(mean, mean_error), in units of y.
+# Returns list(mean, mean_error), in units of y: the corrected mean of each functional, and a bound on its error.
 corrected_mean <- function(reference, correction, data, fun) {
   model <- model_of(reference)
   norms <- correction$norms

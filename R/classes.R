@@ -3,7 +3,7 @@
 # L, the Cholesky factor of k(Z, Z); `beta`, L^{-1} f(Z) at the mode (a column for each contrast); C, the Cholesky
 # factor of H, the posterior precision of L^{-1} f(Z); `inverse`, the blocks of H^{-1}.
 
-# Returns list(mean [n, K - 1], var [n, (K - 1)^2]), the distribution of the contrasts without constant means.
+# Returns list(mean [n, K - 1], var [n, (K - 1)^2]): the distribution of contrasts at n rows, without constant means.
 posterior_at.classes <- function(p, fun, joint = FALSE) {
   refuse_if(fun$kind != "values", "object", "a fit of several classes",
             message = "Slopes, terms and sums of f are not available for several classes.",
@@ -99,7 +99,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
   b$r <- sqrt(sum(at$residual^2)) +
     sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
-  # Column k of e [n, K] bounds |f* - fh| for f_k minus the mean of f over the classes. Each round makes e smaller.
+  # Column k of e [n, K] bounds the change from fh to f* of f_k minus the mean over classes. Each round makes e smaller.
   centred <- class_contrasts(b$K) # row k is class k minus the mean over classes
   prior <- prior_at(b$model, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
@@ -153,7 +153,7 @@ largest_residual <- function(b, times) {
 
 # Returns bounds for weights Wb: upper bounds on the covariances `inverse` (of L^{-1} f(Z)) and S (of f at the rows),
 # lam = lam(alpha) and lam_top = lam(beta). If alpha >= `least` at all rows, the covariances for weights W, divided by
-# `least`, are such bounds without a new factorisation. They are close if `least` is near 1.
+# `least`, are such bounds without a new factorisation. These bounds are close if `least` is near 1.
 weights_of_class_range <- function(b, e) {
   range <- range_of_weights(b, e, (1:16) / 16)
   least <- min(range$lower)

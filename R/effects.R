@@ -244,7 +244,7 @@ rows_of_levels <- function(x, columns, most,
 integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis = matrix(0, nrow(pool$x), 0L)) {
   groupings <- groupings_of(now$kernel, pool$levels)
   to <- engine_model(smooth_model(now))
-  # result$b and result$V are the posterior mean and covariance of the whitened effects.
+  # result$b and result$V are the posterior mean and covariance of the whitened effects, root^{-1} times the effects.
   result <- as_value(native(ffi_integrated, to, groupings, at$rows, pool$weights, basis, rows, neighbours,
                             as.integer(slopes), at$control), to)
   if (!is.finite(result$value) || !slopes) return(result["value"])

@@ -271,7 +271,7 @@ exact_problem <- function(data, parameters, control) {
 # Returns the parts of a posterior that sums_with_signature() needs, to be sent to other processes.
 as_start <- function(p) p[intersect(c("jitter", "L", "C", "beta", "groupings"), names(p))]
 
-# Returns the sums over rows from which the posterior p was made, with its residual sum of squares.
+# Returns the sums over rows from which the posterior p was made, and the residual sum of squares of p.
 sums_of <- function(p) {
   c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = p$log_weights %||% 0))
 }

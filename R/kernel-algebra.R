@@ -141,7 +141,7 @@ print.pfdtc_kernel <- function(x, ...) {
 
 parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, columns), "noise")
 
-# Returns the names of the kernel's parameters in coef(). With several factors, names begin with that of the factor.
+# Returns the names of the kernel's parameters in coef(). With several factors, names begin with the factor's name.
 kernel_parameter_names <- function(kernel, columns = kernel$columns) {
   kernel <- compile_kernel(kernel)
   table <- kernel$table
@@ -209,7 +209,7 @@ model_units <- function(model) {
   list(kernel = as_kernel(scale_kernel(model$kernel, in_units(model, 1, 2))), noise = in_units(model, model$noise, 2))
 }
 
-# Returns v in units of y, from units of the cleaned response, without adding the centre. `power` is 2 if v are
+# Converts v from units of the cleaned response to units of y, without adding the centre. `power` is 2 if v are
 # variances. `model` may also be a fit or data.
 in_units <- function(model, v, power = 1) model$scale^power * v
 

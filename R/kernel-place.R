@@ -21,7 +21,7 @@ check_kernel <- function(kernel, argument = "kernel") {
   abort_input(argument, describe(kernel), "a kernel, such as kernel_se() or kernel_matern()")
 }
 
-# Sets `inputs` of a sum of kernels to the columns of x that its factors read, and `columns` to the names of x.
+# Sets `inputs` of a sum of kernels to the columns of x that its factors read, and `columns` to the column names of x.
 with_columns <- function(kernel, x) {
   inputs <- sort(unique(unlist(lapply(kernel$leaves, `[[`, "inputs"))))
   kernel["inputs"] <- list(if (length(inputs)) inputs else 1L)
@@ -114,7 +114,7 @@ shared_lengthscales <- function(inputs, names, variables, given = NULL) {
   if (length(one)) shared_by(column_groups(inputs, names, one))
 }
 
-# Returns the names of the columns `inputs`, where all columns of one variable together have the variable's name.
+# Returns the names of the columns `inputs`. If all columns of a variable are among them, its name replaces theirs.
 column_owners <- function(inputs, names, variables) {
   for (v in variables) {
     if (length(v$columns) > 1L && all(v$columns %in% inputs)) {

@@ -1,6 +1,6 @@
-# Learns a model of groups and a linear mean alone by restricted maximum likelihood (REML). With weights W, noise s2, Z
-# the design of the effects, Lam the root of their covariance, X the basis of the mean (p columns), N rows and H = s2
-# W^{-1} + Z Lam Lam' Z',
+# Learns a model of groups and a linear mean alone by restricted maximum likelihood (REML). With N rows, weights W, Z
+# the design of the effects, Lam the root of their covariance, X the basis of the mean (p columns), noise s2 and
+# H = s2 W^{-1} + Z Lam Lam' Z',
 #
 #   -2 log REML = (N - p) log 2 pi + log det H + log det X'H^{-1}X + y'(H^{-1} - H^{-1}X (X'H^{-1}X)^{-1}X'H^{-1})y,
 #   T = I + Lam'Z'W Z Lam / s2,   log det H = log det T - sum log(w / s2).

@@ -368,7 +368,7 @@ response_units <- function(data) {
        weight = if (is.null(even)) 1 else mean_weight(data))
 }
 
-# Returns the weighted mean square of y, including the squares within merged rows.
+# Returns the weighted mean square of all responses: squares of y and squared deviations within merged rows.
 response_power <- function(data, y = data$y) {
   w <- if (is.null(data$weights)) 1 else data$weights
   power <- (sum(w * y^2) + data$shift$ss) / sum(w + 0 * y)

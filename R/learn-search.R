@@ -155,9 +155,9 @@ further_starts <- function(problem, values, theta) {
   })
 }
 
-# Returns further starts for smooth functions, as results of climb() without steps: lengthscales far beyond the range
-# of the data, with large variances. The Vecchia likelihood is inaccurate for smooth functions of many inputs, and would
-# drop these starts before the exact likelihood decides.
+# Returns further starts for smooth functions, with long lengthscales and large variances, as results of climb() without
+# steps. A search by the Vecchia likelihood, which is inaccurate for smooth functions of many inputs, would drop these
+# starts before the exact likelihood decides.
 smooth_runs <- function(problem, s, theta) {
   if (problem$composite || problem$pool$n > smooth_limit_rows || !is.null(s$restarts) ||
         !all(is.na(problem$given[problem$free]))) return(NULL)
@@ -168,7 +168,7 @@ smooth_runs <- function(problem, s, theta) {
 
 # Returns a list of starts theta, without repeats. Attribute "grid" has their lengthscales, in units of sqrt(d) times
 # the input's spread, and noise, in units of the response's variance. Many optima explain all variation by noise; starts
-# with short lengthscales and little noise avoid them. One input has shorter ones: a series may have many waves.
+# with short lengthscales and little noise avoid them. One input, or two, have shorter ones: series may have many waves.
 starts_of <- function(problem, restarts) {
   d <- sum(problem$table$ard)
   short <- if (d == 1L) c(0.01, 0.03) else if (d == 2L) 0.03

@@ -190,7 +190,7 @@ native_exact <- function(data, model, control = NULL) {
   c(result[c("L", "alpha")], list(minus_evidence = result$value))
 }
 
-# Returns the exact log marginal likelihood. `at` is the result of engine_input(), made once for many evaluations.
+# Returns minus the exact log marginal likelihood and its derivatives. `at` is engine_input(), made once for many calls.
 native_exact_evidence <- function(data, model, control = NULL, at = engine_input(data, nrow(data$x), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
   result <- with_dense_products(.Call(ffi_exact, to, at$rows, data$weights, 1L, at$control), at$control)

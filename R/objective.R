@@ -210,7 +210,7 @@ hyper_problem <- function(data, parameters, minus_log, points = NULL) {
   })
 }
 
-# Returns the problem of maximising the ELBO over the hyperparameters, at fixed z or together with `points`.
+# Returns the problem of minimising -ELBO over the hyperparameters, at fixed z or together with `points`.
 vfe_hyper_problem <- function(data, z, parameters, jitter, control, points = NULL) {
   scratch <- new.env()
   hyper_problem(data, parameters, function(now, moved) {

@@ -138,7 +138,7 @@ NULL
 # ---- arguments -> data and settings -> a fit ------------------------------------------------------------------------
 
 # Fits the rows of a matrix. `frame` is the environment of a default method, with its arguments. If the data come first
-# and a formula has the name `formula`, as in data |> pfdtc(formula = y ~ x), fits this formula.
+# and a formula has the name `formula`, as in data |> pfdtc(formula = y ~ x), the function fits this formula.
 matrix_fit <- function(method, call, frame, dots) {
   # Do not evaluate `dots` before this test, because weights may be columns of the data.
   if (inherits(eval(call$formula, parent.frame(2L)), "formula")) {

@@ -47,7 +47,7 @@ keep_factor <- function(x, factors, L) {
   kept_factors$list <- all[seq_along(all) == 1L | bytes <= most_kept]
 }
 
-# Returns the Cholesky factor of an exact posterior: that in a fit of version 0.1.0, the kept one, or a new one.
+# Returns the Cholesky factor of an exact posterior, from a fit of version 0.1.0, kept by the session, or computed anew.
 cholesky_of <- function(p) {
   if (!is.null(p$factors$L)) return(p$factors$L)
   key <- list(p$x, p$factors$model, p$factors$weights)

@@ -38,8 +38,8 @@ shift_at_rows <- function(at, z, kernel, x) {
 # Returns the factor, at most 1, by which laplace_parts() multiplied the shift from mode to mean.
 share_of_shift <- function(factors, at) if (any(at$shift != 0)) sqrt(sum(factors$shift^2) / sum(at$shift^2)) else 1
 
-# Maximises the variational bound, starting from the mode `found`, ten steps at a time. At an interrupt, the result of
-# the last ten is returned.
+# Maximises the variational bound, starting from the mode `found`, ten steps at a time. At an interrupt, the function
+# returns the result of the last complete ten.
 variational_at <- function(x, sites, kernel, z, found, state, control) {
   step <- function(maxit) {
     found <<- laplace_at(x, sites, kernel, z, found$jitter, control, found, want = 1L, maxit = maxit)

@@ -87,8 +87,8 @@ share_of_distance <- function(reference, data, fit, share) {
   }
 }
 
-# Returns the number of inducing points for a certificate. Fits with neighbours have few points, but certificates need
-# as many as without neighbours.
+# Returns the number of inducing points of a fit; a reference has four times as many. Fits with neighbours have few
+# points, but their references need as many as without neighbours.
 points_of_fit <- function(fit) {
   m <- if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else
     max(fit$m, min(200L, nrow(fit$data$x)))
@@ -102,7 +102,7 @@ kept_reference <- function(reference, fit) {
   reference
 }
 
-# Returns the reference `given`, checked and with norms, or computes one if it is NULL.
+# Checks the reference `given` and returns it with its error norms (certify-norms.R). NULL: computes a reference.
 find_reference <- function(fit, given, m2, max_seconds = 10) {
   if (is.null(given)) {
     hint <- if (!is.null(fit$source))

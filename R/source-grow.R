@@ -93,7 +93,7 @@ check_growing <- function(fit) {
 # Returns `newdata` as cleaned rows for a fit or its fit_recipe().
 added_rows <- function(fit, newdata) cleaned(fit, training_rows_from(fit, newdata))
 
-# Returns the factors of the posterior on the inducing points, with the sums over the rows that they were made from.
+# Returns the factors of the posterior on the inducing points, with the sums over rows from which they were computed.
 posterior_of_fit <- function(fit) {
   near <- fit$near
   if (!is.null(near)) return(c(near$sums, near[c("L", "beta", "jitter")], list(C = near$C * sqrt(model_of(fit)$noise))))

@@ -132,7 +132,7 @@ season_noise <- c(middle = 0.05, sd = 1.5)
 # Differences in Vecchia likelihood may be wrong by this many nats of log marginal likelihood (bench/choice.R).
 mistaken_nats <- 3
 
-# With more than exact_learning_rows, kernels with and without a linear mean are compared by the exact log marginal
+# With more than exact_learning_rows rows, kernels with and without a linear mean are compared by the exact log marginal
 # likelihood of this many rows (bench/choice.R).
 line_rows <- 1000L
 
@@ -175,7 +175,7 @@ most_wider <- 100
 # or if a value occurs in more than `times` rows and more than the share `share`, a message is sent (bench/response.R).
 response_values <- c(share = 0.2, times = 5, values = 10)
 
-# The log noise variance has at most this variance: 95 % are within a factor of 50 of the median (bench/response.R).
+# Log noise variances have at most this variance: 95 % of them are within log 50 of the median (bench/response.R).
 most_spread <- 4
 
 # In predictions from n <= `rows` rows with p learned hyperparameters, the log noise variance has at least the variance
@@ -203,7 +203,7 @@ laplace_sizes <- list(
   alike = 0.05,                        # one lengthscale is not tried if log spreads of inputs differ by at most this
   apart = 0.05)                        # nats that separate lengthscales must gain over one common factor for all
 
-# Rotated inputs are tried if there are at least this many rows for each input. The kernel must then gain
+# For classes, rotated inputs are tried if there are at least this many rows per input. The kernel must then gain
 # rotation_nats["pair"] nats for each pair of inputs, and at least rotation_nats["least"] (bench/classes-line.R).
 rotation_rows <- 10
 rotation_nats <- c(least = 1, pair = 0.1)
@@ -286,8 +286,8 @@ far_neighbours <- 200L
 # (borehole) of held-out log density over 50 points, for 6,000 rows without noise (bench/cliff.R).
 unexplained_rule <- c(enough = 0.005, trial = 0.5, short = 5, left = 0.5)
 
-# Inducing points alone are compared with neighbours by posteriors of `posterior` rows, at `held` held-out rows, with
-# neighbours among `among` rows (bench/trial.R).
+# Inducing points alone are compared with neighbours at `held` held-out rows. Both posteriors use `posterior` rows;
+# neighbours are searched among `among` rows (bench/trial.R).
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 
 # With more than exact_rows and up to `rows` rows, the exact posterior (Cholesky factor: 9 s of one thread, 512 MB) is
@@ -323,8 +323,8 @@ greedy_memory <- 2^25
 # (bench/families_speed.R).
 mode_rows <- c(least = 16000, by = 8, steps = 5)
 
-# Shares of inputs in summary() are computed from at most `rows` rows, and `values` kernel values. A prediction from
-# neighbours counts as `near` kernel values (bench/structure.R).
+# The share of variance that each input explains (summary()) is computed from at most `rows` rows, and `values` kernel
+# values. A prediction from neighbours counts as `near` kernel values (bench/structure.R).
 share_sample <- c(rows = 2000, values = 2e7, near = 10000)
 
 # With a non-Gaussian likelihood, neighbours are compared with inducing points alone (bench/laplace-near.R).
@@ -339,7 +339,7 @@ near_trial <- list(
 
 # ---- where to measure next ------------------------------------------------------------------------------------------
 
-# next_points() evaluates its criterion at `rows` rows for each input (at most `most`) and at `cloud` rows for each
-# input near the best data. L-BFGS starts from the best `starts` of them (bench/next-points.R). Without noise, a row
+# With d inputs, next_points() evaluates its criterion at `rows` d rows (at most `most`), and at `cloud` d rows near the
+# best data. L-BFGS starts from the best `starts` of them (bench/next-points.R). Without noise, a row
 # that differs from a measured one by at most `next_to` of the range in each input counts as measured.
 design_search <- c(rows = 250, most = 2000, cloud = 50, starts = 4, next_to = 1e-4)
