@@ -9,10 +9,16 @@ struct arena {
     double *(*more)(size_t n); /* allocates n more doubles; may raise an R error */
 };
 
+/* Rounds a number of doubles up to whole cache lines. */
+static inline size_t whole_lines(size_t n)
+{
+    return (n + 7) / 8 * 8;
+}
+
 static inline double *arena_take(struct arena *arena, size_t n)
 {
     const size_t before = arena->used;
-    arena->used += (n + 7) / 8 * 8; /* rounds up to whole cache lines */
+    arena->used += whole_lines(n);
     return arena->used <= arena->size ? arena->base + before : arena->more(n);
 }
 

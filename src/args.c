@@ -297,7 +297,8 @@ struct stats arg_sums(SEXP list, int M, int q)
 
 double *alloc_doubles(size_t n)
 {
-    return (double *)R_alloc(n > 0 ? n : 1, sizeof(double));
+    const size_t line = 8 * sizeof(double), at = (size_t)R_alloc(n + 8, sizeof(double));
+    return (double *)((at + line - 1) / line * line);
 }
 
 int *alloc_integers(size_t n)

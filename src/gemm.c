@@ -142,7 +142,7 @@ CLONES static void add_tile(const struct target *to, int stride,
 static void add_tiles(const struct shape *s, const struct target *to, int i, int j, int m,
                       int n, int k, const double *A, const double *B)
 {
-    double tile[MOST_TILE];
+    LINED double tile[MOST_TILE];
     for (int c = 0; c < n; c += s->columns)
         for (int r = 0; r < m; r += s->rows) {
             const int rows = min_int(s->rows, m - r),
@@ -160,7 +160,7 @@ void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
     const struct shape s = shapes[widest_kind(lanes)];
     const struct strided Bt = {B.x, B.column, B.row};
     const struct target to = {C, row, column, lower};
-    double a[WIDE * DEEP], b[WIDE * DEEP];
+    LINED double a[WIDE * DEEP], b[WIDE * DEEP];
     if (m == 0 || n == 0 || k == 0)
         return;
     const int deep = part(k, DEEP, 1), high = part(m, WIDE, s.rows),
@@ -222,7 +222,7 @@ void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
 static void solve_block(const struct shape *s, int m, int n, struct strided L,
                         struct strided B, double *to, double *squares)
 {
-    double l[TRIANGLE], x[SOLVED * MOST_ROWS], sum[MOST_TILE];
+    LINED double l[TRIANGLE], x[SOLVED * MOST_ROWS], sum[MOST_TILE];
     const struct strided Bt = {B.x, B.column, B.row};
     for (int i = 0, used = 0; i < m;
          i += s->columns) { /* packs L to the left of its diagonal tiles */

@@ -67,7 +67,7 @@ TARGET static void NAME(values)(const struct strip_kernel *k, int n, const doubl
     const int n_factors = k->term->n_factors;
     const size_t size = triangle_size(n);
     const VECTOR *x = CONST_VECTORS(X), none = {0}, variance = none + k->term->variance;
-    VECTOR times[STRIP_MOST_FACTORS], slope[STRIP_MOST_FACTORS];
+    LINED VECTOR times[STRIP_MOST_FACTORS], slope[STRIP_MOST_FACTORS];
     size_t i = 0;
     for (int a = 0; a < n; a++, i++) {
         for (int b = 0; b < a; b++, i++) {

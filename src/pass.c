@@ -98,7 +98,8 @@ const double *pass_A(const struct pass *p, const struct block *b, double *A)
 static size_t stride_of(const struct pass *p)
 {
     const struct sink *s = &p->sink;
-    return (s->n_sums + s->per_row * (size_t)p->plan.block + s->more + 7) / 8 * 8;
+    return whole_lines(s->n_sums) +
+           whole_lines(s->per_row * (size_t)p->plan.block + s->more);
 }
 
 /* Returns the sums of thread i or, if the sink adds by block, of block i. */
@@ -125,7 +126,7 @@ static void visit_block(const struct pass *p, int b, int slot)
     if (p->fitc)
         v.block.scale = made.scale;
     v.sums = sums_of(p, p->sink.by_block ? b : slot);
-    v.work = p->work + (size_t)slot * stride_of(p) + p->sink.n_sums;
+    v.work = p->work + (size_t)slot * stride_of(p) + whole_lines(p->sink.n_sums);
     p->sink.add(p->sink.self, &v);
 }
 

@@ -30,6 +30,13 @@
 #define CLONES
 #endif
 
+/* Places an array at the start of a cache line, so that its vectors do not span two lines. */
+#if defined(__GNUC__) && !defined(_WIN32)
+#define LINED _Alignas(64)
+#else
+#define LINED
+#endif
+
 /* Inlines a function into its caller. */
 #if defined(__GNUC__)
 #define INSIDE static inline __attribute__((always_inline))
