@@ -285,6 +285,12 @@ response_crps <- function(response, y, f) {
   }
   if (!length(y)) return(numeric())
   sd <- sqrt(if (response$conjugate) f$var + f$noise else pmax(f$var, 0))
+  if (!is.null(response$averaged$crps)) {
+    out <- response$averaged$crps(response$theta, y, f$mean, sd)
+    rest <- which(is.na(out))
+    response$averaged$crps <- NULL
+    return(replace(out, rest, response_crps(response, y[rest], lapply(f[c("mean", "var", "size")], `[`, rest))))
+  }
   if (response$discrete) {
     return(crps_of_counts(response, y, f$size, f$mean, sd) / if (response$reads == "classes") f$size else 1)
   }

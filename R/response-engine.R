@@ -224,37 +224,16 @@ range_of_parts <- function(response, sites, rounding, values) {
 
 # ---- averages over f -------------------------------------------------------------------------------------------------
 
-# Returns E h(u, i) for u ~ N(0, 1) and each row i, by the trapezoid rule. Steps are halved until no average changes by
-# more than 1e-7. Steps of 0.5 suffice for smooth h, but limit_of_f() for nb() with a small theta has a kink in u.
-average_over_u <- function(rows, h) {
-  add <- function(u, rows) Reduce(`+`, lapply(u, function(u) stats::dnorm(u) * h(u, rows)))
-  step <- 0.5
-  u <- seq(-6.5, 6.5, by = step)
-  total <- add(u, rows)
-  out <- total / sum(stats::dnorm(u))
-  open <- seq_along(rows)
-  while (length(open) && step > 1e-3) {
-    total[open] <- total[open] + add(u[-1L] - step / 2, rows[open])
-    step <- step / 2
-    u <- seq(-6.5, 6.5, by = step)
-    average <- total[open] / sum(stats::dnorm(u))
-    moved <- which(abs(average - out[open]) > 1e-7)
-    out[open] <- average
-    open <- open[moved]
-  }
-  out
-}
-
 # Returns P(Y <= t) of counts as in predictive_cdf(): a row for each t, a column for each f ~ N(mu, s^2). All columns
 # share the results of limit_of_f(), which is slow.
 cdf_of_wide <- function(response, t, mu, s) {
   known <- list()
   limit <- function(u, rows) {
-    key <- format(u, digits = 15)
-    if (is.null(known[[key]])) known[[key]] <<- limit_of_f(response, t, rep(1, length(t)), u)
+    key <- format(u[1L], digits = 15)
+    if (is.null(known[[key]])) known[[key]] <<- limit_of_f(response, t, rep(1, length(t)), u[1L])
     known[[key]][rows]
   }
-  upto <- function(n) average_over_u(seq_along(t), function(u, i) stats::pnorm((limit(u, i) - mu[n]) / s[n]))
+  upto <- function(n) average_over_u(seq_along(t), function(u, i) stats::pnorm((limit(u, i) - mu[n]) / s[n]), 1)
   matrix(vapply(seq_along(mu), upto, t), length(t))
 }
 

@@ -1,4 +1,4 @@
-# Defines the families tweedie() (numbers of at least 0), truncated_poisson() (counts above 0) and multinomial().
+# Defines the families truncated_poisson() (counts above 0) and multinomial(), and averages that families share.
 
 log_of_mean <- function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / sum(w + 0 * sites$y))
 
@@ -6,200 +6,32 @@ log_of_mean <- function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / su
 # sqrt(m) u with u ~ N(0, 1), a negative binomial count by m G / theta with G ~ Gamma(theta).
 large_count <- 1e9
 
-# ---- Tweedie --------------------------------------------------------------------------------------------------------
-
-# Returns list(phi, p, size, rate, scale) of Tweedie's response: the sum of N gamma variables with shape parameter
-# `size` and this `scale`, N ~ Poisson(rate). The sum has mean e^f and variance phi mean^p, 1 < p < 2, and theta =
-# c(phi, odds), odds = (p - 1) / (2 - p).
-tweedie_parts <- function(theta, mean = 1) {
-  p <- 1 + theta[2L] / (1 + theta[2L])
-  list(phi = theta[1L], p = p, size = (2 - p) / (p - 1), rate = mean^(2 - p) / (theta[1L] * (2 - p)),
-       scale = theta[1L] * (p - 1) * mean^(p - 1))
-}
-
-# Returns list(n, by): row i of n has the indices that sum i over 1, 2, ... uses. Its terms are like a normal density
-# with this `middle` and `sd` times a factor that changes within `width`. If `middle` and `width` are large, a row has
-# only every `by`-th index (trapezoid rule).
-terms_around <- function(middle, sd, width = sd) {
-  far <- middle > 8 * sd + 5
-  by <- ifelse(far, pmax(1, floor(width / 1.5)), 1)
-  from <- ifelse(far, floor(middle - 8 * sd), 1)
-  list(n = from + outer(by, 0:ceiling(max((middle + 8 * sd + 14 - from) / by))), by = by)
-}
-
-# Returns columns: the terms of log p without f, their derivatives in log phi and in log odds (Dunn and Smyth 2005).
-tweedie_series <- function(theta, y) {
-  of <- tweedie_parts(theta)
-  a <- of$size
-  p <- of$p
-  out <- matrix(0, length(y), 3L)
-  some <- which(y > 0)
-  if (!length(some)) return(out)
-  log_y <- log(y[some])
-  middle <- exp((2 - p) * log_y) / (of$phi * (2 - p))
-  sum <- terms_around(middle, sqrt(middle / (1 + a)))
-  n <- sum$n
-  each <- n * (a * (log_y - log(p - 1)) - (1 + a) * log(of$phi) - log(2 - p)) - lgamma(n + 1) - lgamma(n * a)
-  value <- log_row_sums(each)
-  share <- exp(each - value)
-  # `slope` has the derivatives of `each` in p, where a = (2 - p) / (p - 1) has the derivative -1 / (p - 1)^2.
-  slope <- n * ((log(p - 1) - log_y + log(of$phi) + digamma(n * a)) / (p - 1)^2 - a / (p - 1) + 1 / (2 - p))
-  out[some, ] <- c(value + log(sum$by) - log_y, -(1 + a) * rowSums(share * n),
-                   rowSums(share * slope) * (p - 1) * (2 - p))
-  out
-}
-
-# Returns P(Y <= y | f). Above a rate of 1e12, Y is nearly normal.
-tweedie_given <- function(theta, y, f) {
-  at <- tweedie_parts(theta, exp(f))
-  few <- pmin(at$rate, 1e12)
-  out <- exp(-few)
-  # Rows with similar numbers of terms share a matrix.
-  for (i in split(seq_along(few), ceiling(2 * log2(pmin(few, 100) + 1)))) {
-    sum <- terms_around(few[i], sqrt(few[i]), sqrt(few[i] / (1 + at$size))) # pgamma() falls within sqrt(n / size)
-    terms <- stats::dpois(sum$n, few[i]) *
-      stats::pgamma(y[i] / pmax(at$scale[i], .Machine$double.xmin), sum$n * at$size)
-    out[i] <- out[i] + sum$by * rowSums(terms)
-  }
-  ifelse(at$rate > few, stats::pnorm((y * exp(-f) - 1) / sqrt(at$phi * exp((at$p - 2) * f))), pmin(out, 1))
-}
-
-# Returns P(Y <= y) averaged over f ~ N(mu, s^2), by the trapezoid rule. Its steps are below half the `width` (in sds of
-# f) of the range in which P(Y <= y | f) falls. If s is large or the width small, averages over U as predictive_cdf().
-tweedie_cdf <- function(theta, y, mu, s) {
-  if (!length(mu)) return(mu)
-  y <- rep_len(y, length(mu))
-  s <- rep_len(s, length(mu))
-  if (all(s == 0)) return(tweedie_given(theta, y, mu))
-  average <- function(by, h) { # of h(u, i) over u ~ N(0, 1), with steps by[i] for the i-th average
-    count <- floor(13 / by) + 1 # steps of 1 have an error of 3e-9
-    parts <- lapply(split(seq_along(by), cumsum(count) %/% 1e5), function(k) {
-      i <- rep(k, count[k])
-      u <- by[i] * (sequence(count[k]) - 1) - 6.5
-      rowsum(stats::dnorm(u) * h(u, i), i, reorder = FALSE) / rowsum(stats::dnorm(u), i, reorder = FALSE)
-    })
-    unlist(parts, use.names = FALSE)
-  }
-  # By Chernoff's bound, exp(-deviance / 2), P(Y <= y | f) is 1 or 0 up to rounding if y is far from the mean.
-  given <- function(f, i) {
-    near <- !tweedie_row$deviance(y[i], exp(f), 1, theta) > 80
-    near <- near | is.na(near)
-    out <- as.numeric(exp(f) < y[i])
-    out[near] <- tweedie_given(theta, y[i][near], f[near])
+# Returns E h(u, i) for u ~ N(0, 1) and each row i, by the trapezoid rule. h() gets vectors of at most
+# `most` elements, or one u for all rows. Steps are halved until no average changes by more than 1e-7. Steps of 0.5
+# suffice for smooth h, but limit_of_f() for nb() with a small theta has a kink in u.
+average_over_u <- function(rows, h, most = 1e5, step = 0.5) {
+  add <- function(u, rows) {
+    out <- 0
+    for (u in split(u, ceiling(seq_along(u) * length(rows) / most))) {
+      each <- h(rep(u, each = length(rows)), rep(rows, length(u)))
+      for (k in seq_along(u)) out <- out + stats::dnorm(u[k]) * each[(k - 1) * length(rows) + seq_along(rows)]
+    }
     out
   }
-  width <- sqrt(theta[1L] * pmax(pmin(y, exp(mu + 6 * s)), 1e-300)^(tweedie_parts(theta)$p - 2)) / s
-  wide <- s > 16 | width < 0.0375 # there would be too many steps in f
-  out <- mu
-  k <- which(wide)
-  if (length(k)) out[k] <- average(1 + 0 * k, function(u, i) {
-    f <- bisect(function(f) given(f, k[i]) > stats::pnorm(-u), 0 * u - 700, 0 * u + 700)
-    stats::pnorm((f - mu[k][i]) / s[k][i])
-  })
-  k <- which(!wide)
-  if (length(k)) {
-    out[k] <- average(pmin(1, 0.4 * width[k], 0.5 / s[k]), function(u, i) given(mu[k][i] + s[k][i] * u, k[i]))
+  u <- seq(-6.5, 6.5, by = step)
+  total <- add(u, rows)
+  out <- total / sum(stats::dnorm(u))
+  open <- seq_along(rows)
+  while (length(open) && step > 1e-3) {
+    total[open] <- total[open] + add(u[-1L] - step / 2, rows[open])
+    step <- step / 2
+    u <- seq(-6.5, 6.5, by = step)
+    average <- total[open] / sum(stats::dnorm(u))
+    moved <- which(abs(average - out[open]) > 1e-7)
+    out[open] <- average
+    open <- open[moved]
   }
   out
-}
-
-# Returns the p-quantile of the response, averaged over f ~ N(mu, s^2). It is 0, or the root of tweedie_cdf() in log y
-# by false position (Illinois algorithm), and at most the largest double.
-tweedie_quantile <- function(theta, p, mu, s) {
-  p <- rep_len(p, length(mu))
-  open <- which(p > tweedie_cdf(theta, 0 * mu, mu, s))
-  if (!length(open)) return(0 * mu)
-  beyond <- function(t) tweedie_cdf(theta, exp(t), mu[open], s[open]) - p[open]
-  within <- function(t) pmin(pmax(t, log(.Machine$double.xmin)), log(.Machine$double.xmax))
-  end <- function(sign) {
-    t <- within(mu[open] + sign)
-    for (step in 2^(0:10)) {
-      short <- sign * beyond(t) <= 0
-      if (!any(short)) break
-      t[short] <- within(t[short] + sign * step)
-    }
-    t
-  }
-  a <- end(-1)
-  b <- end(1)
-  at_a <- beyond(a)
-  at_b <- beyond(b)
-  b <- ifelse(at_a >= 0, a, b) # the root is below the smallest double
-  a <- ifelse(at_b < 0, b, a) # the root is above the largest double
-  at_a <- pmin(at_a, -1e-300)
-  at_b <- pmax(at_b, 1e-300)
-  for (i in 1:60) {
-    t <- b - at_b * (b - a) / (at_b - at_a)
-    now <- beyond(t)
-    crossed <- now * at_b < 0
-    at_a <- ifelse(crossed, at_b, at_a / 2)
-    a <- ifelse(crossed, b, a)
-    done <- abs(now) < 1e-12 | abs(t - b) < 1e-12
-    b <- t
-    at_b <- now
-    if (all(done)) break
-  }
-  replace(0 * mu, open, exp(b))
-}
-
-tweedie_row <- list(
-  name = "tweedie", label = "Tweedie", call = "tweedie()", links = "log", reads = "positive", zeros = TRUE,
-  site = "tweedie", shape = function(likelihood) c("phi", if (is.null(likelihood$df)) "p"),
-  shown = function(theta) c(theta[1L], tweedie_parts(c(1, theta[2L]))$p)[seq_along(theta)],
-  shown_slopes = function(theta) { # the derivative of p in log odds is (p - 1) (2 - p)
-    p <- tweedie_parts(c(1, theta[2L]))$p
-    c(1, (p - 1) * (2 - p) / p)
-  },
-  known = function(odds) paste("power", format(tweedie_parts(c(1, odds))$p)),
-  middle = function(sites, w, levels) { # phi by the moments of y for p = 1.5, and odds 1
-    mean <- sum(w * sites$y) / sum(w + 0 * sites$y)
-    c(max(sum(w * (sites$y - mean)^2) / sum(w + 0 * sites$y), 1e-6 * mean^2) / mean^1.5, 1)
-  },
-  constant = function(y, size, theta) tweedie_series(theta, y)[, 1L],
-  theta_slopes = function(theta, y, f) {
-    of <- tweedie_parts(theta)
-    a <- 1 - of$p
-    b <- 2 - of$p
-    u <- ifelse(y > 0, y * exp(a * f), 0) / of$phi
-    w <- exp(b * f) / of$phi
-    g <- u - w
-    W <- b * w - a * u
-    in_p <- -a * b # the derivative of p in log odds
-    series <- tweedie_series(theta, y)
-    list(l = cbind(w / b - u / a + series[, 2L], (u * (1 / a^2 - f / a) - w * (1 / b^2 - f / b)) * in_p + series[, 3L]),
-         g = cbind(-g, -f * g * in_p), W = cbind(-W, (g - f * W) * in_p))
-  },
-  start = log_of_mean,
-  engine = function(sites, theta) {
-    of <- tweedie_parts(theta)
-    replace(sites, c("size", "shape"), list(NULL, c(of$phi, of$p)))
-  },
-  cdf = function(y, mean, size, theta) tweedie_cdf(theta, y, log(mean), 0 * mean),
-  quantile = function(p, mean, size, theta) tweedie_quantile(theta, p, log(mean), 0 * mean),
-  draw = function(mean, size, theta) {
-    of <- tweedie_parts(theta, mean)
-    of$scale * stats::rgamma(length(mean), stats::rpois(length(mean), of$rate) * of$size)
-  },
-  variance = function(mean, sd, size, theta) { # averaged over a log-normal mean
-    of <- tweedie_parts(theta)
-    of$phi * mean^of$p * (1 + sd^2 / mean^2)^(of$p * (of$p - 1) / 2)
-  },
-  deviance = function(y, mean, size, theta) {
-    of <- tweedie_parts(theta)
-    part <- function(power) (y^power - mean^power) / power
-    2 * (ifelse(y > 0, y * part(1 - of$p), 0) - part(2 - of$p)) / of$phi
-  },
-  averaged = list(cdf = function(theta, y, size, mu, s) tweedie_cdf(theta, y, mu, s),
-                  quantile = function(theta, p, size, mu, s) tweedie_quantile(theta, p, mu, s)),
-  turns = function(sites) list(log(sites$y) + 2 * log((sites$shape[2L] - 1) / (2 - sites$shape[2L]))))
-
-#' @rdname student
-#' @export
-tweedie <- function(p = NULL, phi = NULL) {
-  if (!is.null(p)) p <- check_number(p, "p", "a number between 1 and 2", function(v) v > 1 && v < 2)
-  phi <- positive_or_null(phi, "phi")
-  if (is.null(p) && !is.null(phi)) abort_input("phi", "is given without `p`", hint = "Give both or none.")
-  new_family("tweedie", "log", theta = phi, df = if (!is.null(p)) (p - 1) / (2 - p))
 }
 
 # ---- counts above 0 -------------------------------------------------------------------------------------------------

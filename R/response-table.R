@@ -25,7 +25,7 @@
 #   best(sites, theta)                    instead of a deviance, the f that makes each response most likely
 #   expected(f, theta)                    E(y | f) if it is not the inverse link; growth(theta) is their ratio
 #   limit(u, y, size, theta, link)        the f at which y has cdf pnorm(-u); the default searches for it
-#   averaged                              list(cdf, quantile, log_density) if averages over f have their own form
+#   averaged                              list(cdf, quantile, crps, log_density) if averages over f have their own form
 #   zeros, from          TRUE if positive numbers may be 0; the smallest count, if it is not 0
 #   shown(theta), known(df)               the shape parameters as users see them; words for given ones
 #   ratio(theta)         c(name = power): e^(power f) is a ratio of this name between rows; the default is by the link

@@ -194,6 +194,24 @@ test_that("Tweedie's P(Y <= y) is right for any sd of f", {
   }
 })
 
+test_that("Tweedie's CRPS on shared grids is the integral at each row", {
+  for (theta in list(c(0.6, 1), c(3, 4), c(0.5, 1 / 4))) {
+    mu <- c(-1, 0.5, 2, 2.5, 3, 3)
+    s <- c(0.01, 0.2, 0.3, 1.2, 0, 0.05)
+    y <- c(0, 1.3, 30, 4, 12, 0)
+    shared <- tweedie_crps(theta, y, mu, s)
+    p <- tweedie_parts(theta)$p
+    response <- as_response(as_likelihood(tweedie(p, theta[1])))
+    f <- list(mean = mu, var = s^2, size = rep(1, 6))
+    expect_equal(response_crps(response, y, f), shared, tolerance = 1e-12)
+    response$averaged$crps <- NULL # computes two integrals for each row, with an error of about 1e-8
+    expect_equal(shared, response_crps(response, y, f), tolerance = 1e-7)
+    # Rows alone have grids of their own, with relative errors below 1e-9.
+    expect_equal(mapply(tweedie_crps, y = y, mu = mu, s = s, MoreArgs = list(theta = theta)), shared, tolerance = 1e-8)
+    expect_equal(tweedie_crps(theta, c(y, 5), c(mu, 9), c(s, 30)), c(shared, NA), tolerance = 1e-8) # 30 is too wide
+  }
+})
+
 test_that("predictions and draws are numbers where f has a very large sd", {
   d <- with_seed(2, data.frame(x = 1:30 / 5, n = stats::rpois(30, 2), y = exp(stats::rnorm(30))))
   for (family in list(tweedie(), stats::poisson(), stats::Gamma("log"))) {

@@ -1,0 +1,249 @@
+# Defines the family tweedie(): numbers of at least 0 whose variance is a power of their mean.
+
+# Returns list(phi, p, size, rate, scale) of Tweedie's response: the sum of N gamma variables with shape parameter
+# `size` and this `scale`, N ~ Poisson(rate). The sum has mean e^f and variance phi mean^p, 1 < p < 2, and theta =
+# c(phi, odds), odds = (p - 1) / (2 - p).
+tweedie_parts <- function(theta, mean = 1) {
+  p <- 1 + theta[2L] / (1 + theta[2L])
+  list(phi = theta[1L], p = p, size = (2 - p) / (p - 1), rate = mean^(2 - p) / (theta[1L] * (2 - p)),
+       scale = theta[1L] * (p - 1) * mean^(p - 1))
+}
+
+# Returns list(n, by): row i of n has the indices that sum i over 1, 2, ... uses. Its terms are like a normal density
+# with this `middle` and `sd` times a factor that changes within `width`. If `middle` and `width` are large, a row has
+# only every `by`-th index (trapezoid rule).
+terms_around <- function(middle, sd, width = sd) {
+  far <- middle > 8 * sd + 5
+  by <- ifelse(far, pmax(1, floor(width / 1.5)), 1)
+  from <- ifelse(far, floor(middle - 8 * sd), 1)
+  list(n = from + outer(by, 0:ceiling(max((middle + 8 * sd + 14 - from) / by))), by = by)
+}
+
+# Returns columns: the terms of log p without f, their derivatives in log phi and in log odds (Dunn and Smyth 2005).
+tweedie_series <- function(theta, y) {
+  of <- tweedie_parts(theta)
+  a <- of$size
+  p <- of$p
+  out <- matrix(0, length(y), 3L)
+  some <- which(y > 0)
+  if (!length(some)) return(out)
+  log_y <- log(y[some])
+  middle <- exp((2 - p) * log_y) / (of$phi * (2 - p))
+  sum <- terms_around(middle, sqrt(middle / (1 + a)))
+  n <- sum$n
+  each <- n * (a * (log_y - log(p - 1)) - (1 + a) * log(of$phi) - log(2 - p)) - lgamma(n + 1) - lgamma(n * a)
+  value <- log_row_sums(each)
+  share <- exp(each - value)
+  # `slope` has the derivatives of `each` in p, where a = (2 - p) / (p - 1) has the derivative -1 / (p - 1)^2.
+  slope <- n * ((log(p - 1) - log_y + log(of$phi) + digamma(n * a)) / (p - 1)^2 - a / (p - 1) + 1 / (2 - p))
+  out[some, ] <- c(value + log(sum$by) - log_y, -(1 + a) * rowSums(share * n),
+                   rowSums(share * slope) * (p - 1) * (2 - p))
+  out
+}
+
+# Returns P(Y <= y | f), or if `area` its integral from 0 to y, E max(y - Y, 0). Above a rate of 1e12, Y is nearly
+# normal.
+tweedie_given <- function(theta, y, f, area = FALSE) {
+  at <- tweedie_parts(theta, exp(f))
+  few <- pmin(at$rate, 1e12)
+  out <- exp(-few) * if (area) y else 1
+  # Rows with similar numbers of terms share a matrix.
+  for (i in split(seq_along(few), ceiling(2 * log2(pmin(few, 100) + 1)))) {
+    sum <- terms_around(few[i], sqrt(few[i]), sqrt(few[i] / (1 + at$size))) # pgamma() falls within sqrt(n / size)
+    shape <- sum$n * at$size
+    scale <- pmax(at$scale[i], .Machine$double.xmin)
+    upto <- stats::pgamma(y[i] / scale, shape)
+    if (area) upto <- y[i] * upto - shape * scale * stats::pgamma(y[i] / scale, shape + 1)
+    out[i] <- out[i] + sum$by * rowSums(stats::dpois(sum$n, few[i]) * upto)
+  }
+  sd <- sqrt(at$phi * exp((at$p - 2) * f)) # relative to the mean
+  z <- (y * exp(-f) - 1) / sd
+  if (!area) return(ifelse(at$rate > few, stats::pnorm(z), pmin(out, 1)))
+  ifelse(at$rate > few, exp(f) * sd * (z * stats::pnorm(z) + stats::dnorm(z)), out)
+}
+
+# Returns tweedie_given() faster: far from the mean, P is 1 or 0 up to rounding (Chernoff's bound, exp(-deviance / 2)).
+tweedie_near <- function(theta, y, f, area = FALSE) {
+  near <- !tweedie_row$deviance(y, exp(f), 1, theta) > 80
+  near <- near | is.na(near)
+  out <- if (area) pmax(y - exp(f), 0) else as.numeric(exp(f) < y)
+  out[near] <- tweedie_given(theta, y[near], f[near], area)
+  out
+}
+
+# Returns P(Y <= y) averaged over f ~ N(mu, s^2). P(Y <= y | f) falls within about `width` (in sds of f). If s is large
+# or the width small, averages over U as predictive_cdf().
+tweedie_cdf <- function(theta, y, mu, s) {
+  if (!length(mu)) return(mu)
+  y <- rep_len(y, length(mu))
+  s <- rep_len(s, length(mu))
+  if (all(s == 0)) return(tweedie_given(theta, y, mu))
+  width <- sqrt(theta[1L] * pmax(pmin(y, exp(mu + 6 * s)), 1e-300)^(tweedie_parts(theta)$p - 2)) / s
+  wide <- s > 16 | width < 0.004 # there would be too many steps in f
+  out <- mu
+  k <- which(wide)
+  steps <- seq(-6.5, 6.5) # steps of 1 have an error of 3e-9 for smooth functions of u
+  if (length(k)) out[k] <- Reduce(`+`, lapply(steps, function(u) {
+    f <- bisect(function(f) tweedie_near(theta, y[k], f) > stats::pnorm(-u), 0 * k - 700, 0 * k + 700)
+    stats::dnorm(u) * stats::pnorm((f - mu[k]) / s[k])
+  })) / sum(stats::dnorm(steps))
+  k <- which(!wide)
+  out[k] <- average_over_u(k, function(u, i) tweedie_near(theta, y[i], mu[i] + s[i] * u), step = 1)
+  out
+}
+
+# Returns functions v(f) with the derivative slope(f) = sqrt(least^2 + e^(power f) / phi). at(share) returns f between
+# `from` and `to`: v(f) is at this share of its `range`.
+even_map <- function(from, to, least, phi, power) {
+  slope <- function(f) sqrt(least^2 + exp(power * f) / phi)
+  v <- function(f) least * f + 2 / power * (slope(f) - least * log(slope(f) + least))
+  range <- v(to) - v(from)
+  list(v = v, slope = slope, range = range, at = function(share) {
+    bisect(function(f) v(f) - v(from) < share * range, from + 0 * share, to + 0 * share)
+  })
+}
+
+# Returns for each row of f ~ N(mu, s^2) the average of the polynomials in map$v that are 1 at one point f and 0 at the
+# others, in the barycentric form for Chebyshev's points.
+polynomial_weights <- function(map, f, mu, s) {
+  sign <- rep_len(c(1, -1), length(f)) * c(0.5, rep(1, length(f) - 2L), 0.5)
+  at <- map$v(f)
+  u <- seq(-6.5, 6.5, by = min(1, 0.4 / (s * map$slope(mu + 5 * s))))
+  Reduce(`+`, lapply(u, function(u) {
+    gap <- outer(map$v(mu + s * u), at, `-`)
+    each <- rep(sign, each = length(mu)) / ifelse(gap == 0, 1e-300, gap)
+    stats::dnorm(u) * each / rowSums(each)
+  }))
+}
+
+# Returns response_crps() for f ~ N(mu, s^2), or NA where the grids would be large. With F the distribution function of
+# Y, it is the integral of (1 - F(t))^2 over t > 0, plus 2 E max(y - Y, 0) - y. All rows share a matrix of P(Y <= t | f)
+# at points of even_map(): Chebyshev's points of f, and steps of t for the trapezoid rule.
+tweedie_crps <- function(theta, y, mu, s) {
+  of <- tweedie_parts(theta)
+  low <- min(mu) - 2
+  top <- max(mu + 5 * s)
+  past <- top + 1 + log1p(12 * sqrt(of$phi * exp((of$p - 2) * top))) # Y is below e^past
+  map <- even_map(min(mu - 6.5 * s) - 0.1, max(mu + 6.5 * s) + 0.1, 2, of$phi, 2 - of$p)
+  t_map <- even_map(low - 3.2, past, 1, of$phi * (of$p - 1), 2 - of$p)
+  K <- 10 + ceiling(2.5 * map$range)
+  steps <- ceiling(t_map$range / 0.5)
+  if (!isTRUE(K * steps < 1e6 && length(mu) <= 2000)) { # half of the rows need smaller grids
+    if (length(mu) < 2L) return(NA * mu)
+    half <- rank(mu, ties.method = "first") <= length(mu) / 2
+    return(unsplit(lapply(split(seq_along(mu), half), function(i) tweedie_crps(theta, y[i], mu[i], s[i])), half))
+  }
+  angle <- pi * (0:K) / K
+  f <- map$at((1 - cos(angle)) / 2)
+  v <- t_map$at((0:steps) / steps)
+  t <- exp(v - exp(low - v))
+  slope <- t_map$range / steps * t * (1 + exp(low - v)) / t_map$slope(v)
+  P <- matrix(tweedie_near(theta, rep(t, K + 1), rep(f, each = length(t))), length(t))
+  # If the density of f is wide, average by the trapezoid rule in `angle`, else average polynomials.
+  weight <- stats::dnorm(outer(mu, f, `-`) / s) * rep(sin(angle) / map$slope(f), each = length(mu))
+  narrow <- which(s * map$slope(mu - 6.5 * s) < 1)
+  if (length(narrow)) weight[narrow, ] <- polynomial_weights(map, f, mu[narrow], s[narrow])
+  above <- 1 - tcrossprod(weight / rowSums(weight), P)
+  some <- which(y > 0)
+  area <- average_over_u(some, function(u, i) tweedie_near(theta, y[i], mu[i] + s[i] * u, TRUE) / y[i], step = 1)
+  drop(above^2 %*% slope) - replace(y, some, y[some] * (1 - 2 * area))
+}
+
+# Returns the p-quantile of the response, averaged over f ~ N(mu, s^2). It is 0, or the root of tweedie_cdf() in log y
+# by false position (Illinois algorithm), and at most the largest double.
+tweedie_quantile <- function(theta, p, mu, s) {
+  p <- rep_len(p, length(mu))
+  open <- which(p > tweedie_cdf(theta, 0 * mu, mu, s))
+  if (!length(open)) return(0 * mu)
+  beyond <- function(t) tweedie_cdf(theta, exp(t), mu[open], s[open]) - p[open]
+  within <- function(t) pmin(pmax(t, log(.Machine$double.xmin)), log(.Machine$double.xmax))
+  end <- function(sign) {
+    t <- within(mu[open] + sign)
+    for (step in 2^(0:10)) {
+      short <- sign * beyond(t) <= 0
+      if (!any(short)) break
+      t[short] <- within(t[short] + sign * step)
+    }
+    t
+  }
+  a <- end(-1)
+  b <- end(1)
+  at_a <- beyond(a)
+  at_b <- beyond(b)
+  b <- ifelse(at_a >= 0, a, b) # the root is below the smallest double
+  a <- ifelse(at_b < 0, b, a) # the root is above the largest double
+  at_a <- pmin(at_a, -1e-300)
+  at_b <- pmax(at_b, 1e-300)
+  for (i in 1:60) {
+    t <- b - at_b * (b - a) / (at_b - at_a)
+    now <- beyond(t)
+    crossed <- now * at_b < 0
+    at_a <- ifelse(crossed, at_b, at_a / 2)
+    a <- ifelse(crossed, b, a)
+    done <- abs(now) < 1e-12 | abs(t - b) < 1e-12
+    b <- t
+    at_b <- now
+    if (all(done)) break
+  }
+  replace(0 * mu, open, exp(b))
+}
+
+tweedie_row <- list(
+  name = "tweedie", label = "Tweedie", call = "tweedie()", links = "log", reads = "positive", zeros = TRUE,
+  site = "tweedie", shape = function(likelihood) c("phi", if (is.null(likelihood$df)) "p"),
+  shown = function(theta) c(theta[1L], tweedie_parts(c(1, theta[2L]))$p)[seq_along(theta)],
+  shown_slopes = function(theta) { # the derivative of p in log odds is (p - 1) (2 - p)
+    p <- tweedie_parts(c(1, theta[2L]))$p
+    c(1, (p - 1) * (2 - p) / p)
+  },
+  known = function(odds) paste("power", format(tweedie_parts(c(1, odds))$p)),
+  middle = function(sites, w, levels) { # phi by the moments of y for p = 1.5, and odds 1
+    mean <- sum(w * sites$y) / sum(w + 0 * sites$y)
+    c(max(sum(w * (sites$y - mean)^2) / sum(w + 0 * sites$y), 1e-6 * mean^2) / mean^1.5, 1)
+  },
+  constant = function(y, size, theta) tweedie_series(theta, y)[, 1L],
+  theta_slopes = function(theta, y, f) {
+    of <- tweedie_parts(theta)
+    a <- 1 - of$p
+    b <- 2 - of$p
+    u <- ifelse(y > 0, y * exp(a * f), 0) / of$phi
+    w <- exp(b * f) / of$phi
+    g <- u - w
+    W <- b * w - a * u
+    in_p <- -a * b # the derivative of p in log odds
+    series <- tweedie_series(theta, y)
+    list(l = cbind(w / b - u / a + series[, 2L], (u * (1 / a^2 - f / a) - w * (1 / b^2 - f / b)) * in_p + series[, 3L]),
+         g = cbind(-g, -f * g * in_p), W = cbind(-W, (g - f * W) * in_p))
+  },
+  start = log_of_mean,
+  engine = function(sites, theta) {
+    of <- tweedie_parts(theta)
+    replace(sites, c("size", "shape"), list(NULL, c(of$phi, of$p)))
+  },
+  cdf = function(y, mean, size, theta) tweedie_cdf(theta, y, log(mean), 0 * mean),
+  quantile = function(p, mean, size, theta) tweedie_quantile(theta, p, log(mean), 0 * mean),
+  draw = function(mean, size, theta) {
+    of <- tweedie_parts(theta, mean)
+    of$scale * stats::rgamma(length(mean), stats::rpois(length(mean), of$rate) * of$size)
+  },
+  variance = function(mean, sd, size, theta) { # averaged over a log-normal mean
+    of <- tweedie_parts(theta)
+    of$phi * mean^of$p * (1 + sd^2 / mean^2)^(of$p * (of$p - 1) / 2)
+  },
+  deviance = function(y, mean, size, theta) {
+    of <- tweedie_parts(theta)
+    part <- function(power) (y^power - mean^power) / power
+    2 * (ifelse(y > 0, y * part(1 - of$p), 0) - part(2 - of$p)) / of$phi
+  },
+  averaged = list(cdf = function(theta, y, size, mu, s) tweedie_cdf(theta, y, mu, s),
+                  quantile = function(theta, p, size, mu, s) tweedie_quantile(theta, p, mu, s), crps = tweedie_crps),
+  turns = function(sites) list(log(sites$y) + 2 * log((sites$shape[2L] - 1) / (2 - sites$shape[2L]))))
+
+#' @rdname student
+#' @export
+tweedie <- function(p = NULL, phi = NULL) {
+  if (!is.null(p)) p <- check_number(p, "p", "a number between 1 and 2", function(v) v > 1 && v < 2)
+  phi <- positive_or_null(phi, "phi")
+  if (is.null(p) && !is.null(phi)) abort_input("phi", "is given without `p`", hint = "Give both or none.")
+  new_family("tweedie", "log", theta = phi, df = if (!is.null(p)) (p - 1) / (2 - p))
+}
