@@ -172,9 +172,9 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' pf_divergence(fit, nu = NULL)
 #' error_bounds(fit, newdata, effort = c("reference", "fast"), ..., reference = fit$reference,
 #'   m2 = NULL, samples = 0)
-#' @param fit A fit of any kind. `pf_divergence()` and `error_bounds()` require a fit by [pfdtc()], [gp_vfe()] or
-#'   [gp_dtc()] with its data. Both ignore neighbours, and treat an exact posterior as DTC with all rows as inducing
-#'   points.
+#' @param fit A Gaussian fit. With neighbours, `kl_divergence()` needs `newdata`. `pf_divergence()` and `error_bounds()`
+#'   require a fit by [pfdtc()], [gp_vfe()] or [gp_dtc()] with its data and without groups. Both ignore neighbours, and
+#'   treat an exact posterior as DTC with all rows as inducing points.
 #' @param exact A [gp_exact()] fit with the same data and hyperparameters.
 #' @param newdata Rows at which f is compared.
 #' @param nu An auxiliary distribution: the result of [auxiliary()], [aux_sor()] or a similar function, or a fit of the
@@ -184,18 +184,18 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' @param samples Number of importance samples for an estimate of the density ratio, which is no bound.
 #' @return `kl_divergence()`: a number of at least 0 (natural logarithm). It is `Inf` for SoR without `newdata`, because
 #'   the SoR posterior is singular. `pf_divergence()`: a number of at least 0, without unit. `error_bounds()`: a data
-#'   frame with the columns `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp` (units of `y`) and
+#'   frame with the columns `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp` (units of f) and
 #'   `var_bound` (squared units). Attributes: `eps`, the bound on the pF divergence, with its parts `eps_mean` (for the
 #'   sharp bounds on the mean) and `eps_cov` (on the sd); `w2`, a bound on the 2-Wasserstein distance. A fit with
 #'   [aux_subset()] also has the paper's bound on the pF divergence by a density ratio: `log_eps`, its log;
 #'   `log_density_ratio`, which grows with the number of rows outside the subset; `vacuous` (is the bound no smaller
 #'   than for the prior?); `note`, the result in words; with `samples`, `density_ratio_estimate` (a log) and its
 #'   effective sample size `density_ratio_ess`.
-#' @section Invariants: Divergences are 0 for the exact posterior. At every point, with mean~ and sd~ of the fit,
-#'   \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{(mean~ - mean)^2 + (sd~ - sd)^2 <=
-#'   2 sd^2 KL}. If `nu` is the exact posterior, \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) -
-#'   mean(x)| <= sqrt(k(x, x)) d_pF}. `|mean - exact mean| <= mean_bound_sharp <= mean_bound`, and the bounds on the sd
-#'   are ordered in the same way. `eps^2 = eps_mean^2 + eps_cov^2`.
+#' @section Invariants: The exact posterior has divergence 0, up to rounding. At every point, with mean~ and sd~ of the
+#'   fit, \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{(mean~ - mean)^2 + (sd~ -
+#'   sd)^2 <= 2 sd^2 KL}. If `nu` is the exact posterior, \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\,
+#'   d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}. `|mean - exact mean| <= mean_bound_sharp <= mean_bound`, and
+#'   the bounds on the sd are ordered in the same way. `eps^2 = eps_mean^2 + eps_cov^2`.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), sections 3 and 4; Matthews, Hensman, Turner and Ghahramani
 #'   (2016); theory vignette.
 #' @seealso [certify()], [pf_objective()], [compare_fits()]

@@ -15,8 +15,8 @@
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`, `FALSE` certifies nothing. Fits of the same model
 #'   share one reference.
 #' @param ... For `plot_fits()`, arguments of [plot.default()].
-#' @return `compare_fits()`: a data frame of class `pfdtc_comparison`. Values are `NA` if the exact fit, responses or
-#'   data are missing.
+#' @return `compare_fits()`: a data frame of class `pfdtc_comparison`. Values that do not exist are `NA`, for example
+#'   without an exact fit, responses or data.
 #'   * Fits: `method`, `m` (number of inducing points, or of rows of a subsample), `objective` (the minimised value,
 #'     comparable only within a method), `seconds` and `evaluations`.
 #'   * Errors relative to the exact GP: `rmse_mean` and `rmse_sd` (RMSE of mean and sd, in units of f), `kl`
@@ -74,10 +74,11 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
                  "Distance from the exact GP (errors in units of f)" = distance,
                  "Prediction of y (nlpd: mean negative log density per row; coverage of 95 % intervals)" = prediction)
   blocks <- Filter(length, lapply(blocks, intersect, kept))
+  if (!length(blocks)) print_columns(table)
   for (title in names(blocks)) {
     note <- if ("objective" %in% blocks[[title]]) " (an objective is comparable only within a method)"
     cat(title, note, "\n", sep = "")
-    print_columns(table[c("method", blocks[[title]])])
+    print_columns(table[c(intersect("method", kept), blocks[[title]])])
     if (title != names(blocks)[length(blocks)]) cat("\n")
   }
   invisible(x)

@@ -152,7 +152,8 @@ construct_fit <- function(data, done, s, state) {
 points_and_start <- function(done, s) {
   list(inducing = done$z, m = nrow(done$z), m_asked = s$posterior$m,
        inducing_method = done$start %||% s$posterior$inducing_method,
-       unexplained = s$posterior$rho, trial = s$posterior$trial, aux = s$posterior$aux, moved = s$posterior$move,
+       unexplained = s$posterior$rho, trial = s$posterior$trial, aux = s$posterior$aux,
+       moved = s$posterior$move && !identical(method_traits(s)$objective, "none"),
        aux_points = done$aux_points, aux_rows = done$aux_rows)
 }
 

@@ -17,7 +17,7 @@
 #' @param interval `"prediction"` adds an interval for a new response, zeros included.
 #' @param level Probability of the interval.
 #' @param probs Probabilities of the quantiles.
-#' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list of two fits `zero` and `positive`. `predict()`: as
+#' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list with the fits `zero` and `positive`. `predict()`: as
 #'   [predict.gp_fit()]. `truncated_poisson()`: a family.
 #' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits: names begin with `zero.` or
 #'   `positive.`. Functions for one fit, such as `drop1()`, take `fit$zero` or `fit$positive`. [certify()]
@@ -59,6 +59,10 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
             hint = if (all(y > 0, na.rm = TRUE)) "Use pfdtc() with a family of positive numbers." else
               "A hurdle needs some zeros and several numbers above 0.")
   if (is.null(family)) family <- if (all(y == round(y), na.rm = TRUE)) truncated_poisson() else stats::Gamma("log")
+  row <- as_response(as_likelihood(family))
+  above_0 <- identical(row$from, 1) || row$reads %in% c("positive", "times", "own") && !isTRUE(row$zeros)
+  refuse_if(!above_0, "family", row$call,
+            "a family of numbers above 0, such as truncated_poisson(), Gamma(\"log\") or lognormal()")
   part <- function(response, family, subset) {
     given <- list(formula = stats::update(formula, response), data = data, family = family, subset = subset)
     eval(as.call(c(pfdtc, replace(as.list(call)[-1L], names(given), given))), home) # evaluates weights like lm()

@@ -6,14 +6,14 @@
 #'   parameters of `c`. A term has one variance, because data do not determine the variance of each factor. A constant
 #'   factor is part of this variance.
 #'
-#' In [coef()] and in `control = pfdtc_control(fix = )`, parameters are named by the factor and its inputs, such as
-#' `se(lat,long).lengthscale.lat` and `periodic(day)*matern32(year).variance`.
+#' In [coef()] and in `control = pfdtc_control(fix = )`, parameters of several factors are named by factor and inputs,
+#' such as `se(lat,long).lengthscale.lat` and `periodic(day)*matern32(year).variance`.
 #' @param e1,e2 two kernels, or a kernel and a positive number.
 #' @param object,kernel a kernel, for `kernel_matrix()` with all parameters.
 #' @param x inputs: a numeric matrix or data frame with a row for each point, or a vector for one column.
 #' @param z a second set of points with the same columns. Default: `x`.
-#' @param ... for `update()`, new parameters, named as in `coef()` if the kernel is of a fit, else as the arguments of
-#'   its constructor (only for kernels of one factor).
+#' @param ... for `update()`, new parameters, named as the arguments of the constructor for a kernel of one factor. A
+#'   kernel of several factors must be of a fit, and its parameters are named as in `coef()`.
 #' @return A kernel, of class `pfdtc_kernel`. A kernel of several factors has the elements `leaves` (the factors) and
 #'   `terms` (each with a `variance` and the positions of its factors). `kernel_matrix()`: the matrix of \eqn{k(x_i,
 #'   z_j)}, in squared units of the response.
@@ -143,6 +143,7 @@ parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, co
 
 # Returns the names of the kernel's parameters in coef(). With several factors, names begin with the factor's name.
 kernel_parameter_names <- function(kernel, columns = kernel$columns) {
+  force(columns) # a compiled kernel has no columns
   kernel <- compile_kernel(kernel)
   table <- kernel$table
   sum <- as_sum(kernel$kernel)

@@ -262,8 +262,9 @@ draws_at <- function(object, rows, nsim, type, training) {
 #'
 #' These methods have the same meaning as for [lm()] and [glm()].
 #'
-#' * `deviance()` returns the weighted sum of squared residuals; for a non-Gaussian likelihood, the deviance of [glm()].
-#' * `df.residual()` returns the number of rows minus `sum(hatvalues(fit))`.
+#' * `deviance()` returns the sum of squared residuals of the (transformed) response, weighted by `weights` and noise
+#'   model; for a non-Gaussian likelihood, the deviance as in [glm()].
+#' * `df.residual()` returns `nobs(fit) - sum(hatvalues(fit))`; rows of weight 0 do not count.
 #' * `extractAIC()` returns the number of learned hyperparameters and the AIC of the log marginal likelihood. [step()],
 #'   [drop1()] and [add1()] work for fits from a formula, also with groups. They never drop the only term left: its AIC
 #'   is `NA`. If `logLik()` is a bound or an estimate, [anova()][anova.gp_fit] shows whether fits can be compared.
@@ -271,8 +272,7 @@ draws_at <- function(object, rows, nsim, type, training) {
 #'   `lm()`; use [cooks.distance()] and [leave_one_out].
 #' * `family()` returns the family of the response, `labels()` the terms of the formula or the columns of a matrix,
 #'   `case.names()` the names of the rows, by default without rows of weight 0.
-#' * `update()` fits again with changed arguments. If the data are not found, the rows kept in the fit are
-#'   used, as `drop1()` does.
+#' * `update()` fits again with changed arguments, and with the rows kept in the fit if the data are not found.
 #' @param object,fit A fit.
 #' @param scale Not used.
 #' @param k Penalty for each parameter.

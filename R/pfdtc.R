@@ -281,8 +281,8 @@ fit_as_asked <- function(data, asked) {
 
 #' Fit a Gaussian process exactly or by other approximations
 #'
-#' These functions learn hyperparameters and choose the kernel as [pfdtc()] does, but compute the posterior by other
-#' methods. They use no neighbours. `predict()` and others work as for [pfdtc()].
+#' These functions learn hyperparameters and choose the kernel as [pfdtc()] does with `transform = "none"` and `noise =
+#' ~ 1`, but compute the posterior by other methods, without neighbours. `predict()` and others work as for [pfdtc()].
 #'
 #' * `gp_exact()`: the exact posterior. It takes \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, which may be at
 #'   most `getOption("pfdtc.max_memory", 2^32)`. `gp_subsample()`: the exact posterior of `m` random rows.
@@ -302,7 +302,7 @@ fit_as_asked <- function(data, asked) {
 #'   like = NULL, inducing = NULL, weights = NULL, offset = NULL, center = TRUE,
 #'   scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...)
 #' \method{gp_vfe}{formula}(formula, data, ..., subset, weights, na.action, offset)
-#' @param x,y,kernel,noise,mean,transform,like,inducing,weights,offset as in [pfdtc()].
+#' @param x,y,kernel,noise,mean,transform,like,inducing,weights,offset as in [pfdtc()]; `y` are numbers.
 #' @param center,scale,control,keep_data,formula,data,... as in [pfdtc()].
 #' @param subset,na.action as in [lm()].
 #' @param m maximum number of inducing points, or number of rows for `gp_subsample()`. Default: `min(200, n)`.

@@ -134,16 +134,22 @@ center_start <- function(likelihood, sites) {
   (response$start %||% response$link$start)(sites, w)
 }
 
+# Returns list(lower, upper) by argument `curvature` of gp_family(), whose value may lack names.
+stated_curvature <- function(row, lower, upper, y) {
+  ends <- c("lower", "upper")
+  given <- row$curvature(lower, upper, y)
+  if (is.list(given) && length(given) == 2L && is.null(names(given))) names(given) <- ends
+  refuse_if(!is.list(given) || !all(lengths(given[ends]) %in% c(1L, length(y))), "curvature",
+            paste("returns", describe(given)), hint = "It must return list(lower, upper) with a number for each row.")
+  lapply(given[ends], rep_len, length(y))
+}
+
 # Returns list(lower, upper), the range of W (minus the second derivative of log p) for f between f - e and f + e.
 curvature_range <- function(likelihood, sites, f, e) {
   response <- as_response(likelihood)
   row <- likelihood$row
   if (!is.null(row$curvature)) { # argument `curvature` of gp_family()
-    given <- row$curvature(f - e, f + e, sites$y)[c("lower", "upper")]
-    refuse_if(!all(lengths(given) %in% c(1L, length(f))), "curvature",
-              sprintf("returns %s bounds for %d rows", paste(lengths(given), collapse = " and "), length(f)),
-              hint = "It must return list(lower, upper) with a number for each row.")
-    return(lapply(given, function(bound) rep_len(bound, length(f)) * (sites$weight %||% 1)))
+    return(lapply(stated_curvature(row, f - e, f + e, sites$y), `*`, sites$weight %||% 1))
   }
   if (!is.null(row)) {
     W <- native_likelihood(sites, f)[3L, ]

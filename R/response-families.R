@@ -234,16 +234,16 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 #' @param curvature a function of `lower`, `upper` and `y` that returns `list(lower, upper)`: bounds on minus the second
 #'   derivative for `f` between `lower` and `upper`.
 #' @param expected a formula in `f` and `y`: a positive weight for the mode search if the log density is not concave.
-#' @param mean a formula in `f` for the mean response.
+#' @param mean a formula in `f` for the mean response, which is otherwise predicted as `NA`.
 #' @param support a function of `y` that returns `TRUE` for possible responses.
-#' @param family a family for numeric responses with one latent function, such as a result of `gp_family()` or
-#'   [poisson()]. Parameters to be learned are set to 1.
+#' @param family [poisson()], [nb()], `Gamma("log")`, [tweedie()], [student()], [truncated_poisson()] or a result of
+#'   `gp_family()`. Parameters to be learned are set to 1.
 #' @param y,f responses and values of the latent function to check at. Concavity and bounds are also checked around
 #'   0 and `y`, in units from 0.001 to 10,000.
 #' @return `gp_family()`: an object of class `pfdtc_family`. `check_family()`: a data frame with the columns `claim`,
 #'   `holds`, and `f` and `y` of the first failure.
-#' @details A fit checks the stated properties at its responses on grids of `f`, and raises an error if one fails. A
-#'   grid is no proof: certificates of the fit are valid only if the stated properties hold. Without `kappa` and
+#' @details A fit checks the stated properties at up to 40 responses on grids of `f`, and raises an error if one fails.
+#'   A grid is no proof: certificates of the fit are valid only if the stated properties hold. Without `kappa` and
 #'   `curvature` certified intervals are wide. A log density that is not concave requires `expected`, for example the
 #'   expected value of minus the second derivative. The posterior may then have several modes, and without `curvature`
 #'   nothing is certified.

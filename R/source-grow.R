@@ -1,19 +1,18 @@
 #' Add or remove rows, or replace inducing points
 #'
 #' Updates a fit without learning again: kernel, noise, and centre and scale of `y` stay. `add_rows()` and
-#' `drop_rows()` also keep the inducing points. `update_points()` chooses new inducing points, for example if new rows
-#' are far from the old ones.
+#' `drop_rows()` also keep the inducing points. `update_points()` chooses new ones, such as for new rows far away.
 #'
-#' The posterior equals the posterior of a fit to the present rows with the same inducing points, up to rounding. A fit
-#' with its data computes its posterior again with the same hyperparameters. Without its data, a Gaussian fit with
-#' inducing points adds n rows in \eqn{O(n m^2)} time; other fits need their data. `fit$reference` is computed again if
-#' the fit has its data, otherwise it is removed. Without data, `drop_rows()` raises an error if rounding errors would
-#' be large.
-#' @param fit a fit by any function except [gp_subsample()].
+#' The posterior equals the posterior of a fit to the present rows with the same inducing points and centre, up to
+#' rounding. A fit with its data computes its posterior again. Without its data, a Gaussian fit with inducing points,
+#' without groups and transform, adds n rows in \eqn{O(n m^2)} time; other fits, and `update_points()`, need the data.
+#' `fit$reference` is computed again if the fit has its data, otherwise it is removed. Without data, `drop_rows()`
+#' raises an error if rounding errors would be large.
+#' @param fit a fit by any function except [gp_subsample()]; for `update_points()` with inducing points.
 #' @param newdata a data frame with the variables of the formula, response and weights included, or a row source
 #'   ([rows_blocks()]). For a fit from a matrix, a list with `x`, `y` and, if used, `weights` and `offset`.
 #' @param rows numbers of the rows to remove, counted without rows that were omitted for missing values. For a fit
-#'   without its data, the rows themselves, as `newdata`.
+#'   without its data, the rows themselves, as `newdata` but not a row source.
 #' @param m number of inducing points. Default: the present number.
 #' @return The fit, without its certificate for `tol`. Its elements `added` and `dropped` count rows; `allowance` bounds
 #'   the rounding error after rows were removed, relative to the noise variance. `update_points()` returns the same
@@ -62,6 +61,7 @@ drop_rows <- function(fit, rows) {
   if (is.null(fit$data)) {
     refuse_if(is.numeric(rows) && is.null(dim(rows)), "rows", describe(rows), "a data frame with the rows to remove",
               hint = "The fit has no data, in which numbers would find them.")
+    refuse_if(is_source(rows), "rows", describe(rows), "a data frame with the rows to remove")
     return(with_sums(fit, added_rows(fit, rows), -1))
   }
   n <- length(fit$data$response)

@@ -205,6 +205,8 @@ test_that("a comparison prints a row for each fit, without columns that are empt
   expect_no_match(paste(lines, collapse = ""), "kl|certified")
   expect_match(lines[8], sprintf("^one .*%s", format(signif(table$nlpd[1], 3))))
   expect_output(print(table[1, c("method", "nlpd")]), "method +nlpd\none")
+  expect_output(print(table[c("nlpd", "m")]), "m\n4.*\nnlpd\n")
+  expect_output(print(table["method"]), "one\ntwo")
 })
 
 test_that("a fit of several classes has its log density and certified error in the table", {

@@ -56,6 +56,13 @@ test_that("hurdles of numbers have a gamma or another positive part, and draws h
   }
 })
 
+test_that("families whose responses can be 0 or negative are refused for the positive part", {
+  d <- hurdle_data()
+  for (family in list(poisson(), nb(), gaussian(), student(), tobit(), tweedie())) {
+    expect_error(fixed_hurdle(y ~ x, d, family = family), "numbers above 0", class = "pfdtc_error_input")
+  }
+})
+
 test_that("methods of fits answer for both fits of a hurdle", {
   d <- hurdle_data()
   fit <- gp_hurdle(y ~ x, d, kernel = kernel_se())

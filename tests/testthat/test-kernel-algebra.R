@@ -206,6 +206,7 @@ test_that("inputs are variables of the data: a factor is one name; parameters sa
     "se(g).variance", "noise"))
   expect_output(print(fit), "categorical (ordered) in g: gap.x.y", fixed = TRUE)
   expect_output(print(fit$kernel), "gap|parameters")
+  expect_identical(update(fit$kernel, "se(u,v).lengthscale.v" = 2)$leaves[[1]]$lengthscale[[2]], 2)
   moved <- update(fit$kernel, "rq(u).alpha" = 3, "se(g).variance" = 7)
   again <- gp_exact(y ~ u + v + g, d, kernel = moved, noise = fit$noise, hyper = "fixed")
   expect_identical(unname(coef(again)[c("rq(u).alpha", "se(g).variance")]), c(3, 7))

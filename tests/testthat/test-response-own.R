@@ -74,6 +74,12 @@ test_that("certificates hold what the family states, and say whose statement it 
   }
   ours <- certify(of(poisson(), 6), new, effort = "fast")
   sharp <- certify(of(own_poisson(curvature = W), 6), new, effort = "fast")
+  unnamed <- own_poisson(curvature = function(lower, upper, y) unname(W(lower, upper, y)))
+  expect_equal(certify(of(unnamed, 6), new, effort = "fast")$sd_upper, sharp$sd_upper)
+  upper_twice <- own_poisson(curvature = function(lower, upper, y) list(exp(upper), exp(upper)))
+  expect_false(all(check_family(upper_twice, 0:3)$holds))
+  expect_error(check_family(own_poisson(curvature = function(lower, upper, y) exp(upper)), 0:3), "curvature",
+               class = "pfdtc_error_input")
   # Averages of Poisson's curvature are sharper than its range.
   expect_true(all(ours$mean_upper <= sharp$mean_upper + 1e-9))
   expect_true(all(ours$sd_upper <= sharp$sd_upper + 1e-9))

@@ -131,6 +131,7 @@ test_that("what cannot be added or taken away is refused by name", {
   strange <- d[1:50, ]
   strange$w <- 1e4
   refused(drop_rows(fit, strange), "")
+  refused(drop_rows(fit, rows_blocks(function() NULL, function() NULL, columns = names(d))), "rows")
   kept <- small_fit(d, control = list(maxit = 0))
   refused(drop_rows(kept, 0), "")
   refused(drop_rows(kept, 1e6), "")
