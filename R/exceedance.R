@@ -117,7 +117,7 @@ threshold_of_f <- function(response, threshold) {
   t <- if (is.null(response$transform)) {
     response$link$fun(pmin(pmax(threshold, response$link$range[1L]), response$link$range[2L]))
   } else {
-    transformed(response$transform, if (response$transform$kind == "log") pmax(threshold, 0) else threshold)
+    transformed(response$transform, threshold)
   }
   t <- pmin(pmax(t, -.Machine$double.xmax), .Machine$double.xmax)
   room <- if (plain) 0 else back_rounding * pmin(abs(t), 1e300)

@@ -199,7 +199,7 @@ print_parameters <- function(about, show) {
     names(lengths) <- if (one) "Lengthscale" else heads
     shown <- about$inputs[inputs, ]
     range <- shown$range
-    name <- ifelse(nzchar(shown$unit), sprintf("%s, %s", shown$name, shown$unit), shown$name)
+    name <- vapply(ifelse(nzchar(shown$unit), sprintf("%s, %s", shown$name, shown$unit), shown$name), clip, "", 48L)
     cat("\n")
     show_lengths <- function(l) { # adds degrees to lengthscales on the globe
       degrees <- sprintf("%s (%s degrees)", show(l), signif(l / earth_radius * 180 / pi, 2))

@@ -22,9 +22,10 @@ asks_for_transform <- function(transform) {
 # Returns v = log(1 + |u|), given its power transform z = (exp(lambda v) - 1) / lambda.
 log_of_power <- function(z, lambda) if (abs(lambda) < 1e-8) z else log1p(lambda * z) / lambda
 
+# Returns T(y). The log of a response that is not positive, which has the density 0, is -Inf.
 transformed <- function(transform, y) {
   if (is.null(transform)) return(y)
-  if (transform$kind == "log") return(log(y))
+  if (transform$kind == "log") return(log(pmax(y, 0)))
   u <- (y - transform$centre) / transform$unit
   v <- log1p(abs(u))
   lambda <- ifelse(u >= 0, transform$lambda, 2 - transform$lambda)
@@ -34,7 +35,7 @@ transformed <- function(transform, y) {
 
 # Returns log dT / dy at y.
 log_slope <- function(transform, y) {
-  if (transform$kind == "log") return(-log(y))
+  if (transform$kind == "log") return(-log(pmax(y, 0)))
   u <- (y - transform$centre) / transform$unit
   (transform$lambda - 1) * sign(u) * log1p(abs(u)) - log(transform$unit)
 }
@@ -262,8 +263,8 @@ log_row_sums <- function(logs) {
 
 check_positive_response <- function(y, argument = "transform") {
   refuse_if(!all(y > 0), argument,
-            sprintf("= \"log\" needs positive responses, but the smallest is %s", format(min(y))),
-            hint = "\"yeojohnson\" takes any response.")
+            sprintf("needs positive responses for the log, but the smallest is %s", format(min(y))),
+            hint = "transform = \"yeojohnson\" takes any response.")
 }
 
 describe_transform <- function(transform) {

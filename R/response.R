@@ -247,8 +247,9 @@ response_log_density <- function(response, given, f) {
   if (has_labels(response)) return(log(class_moments(f)$mean[cbind(seq_along(given$y), given$y)]))
   if (!response$conjugate) return(log_predictive(response$likelihood, given, f$mean, f$var))
   t <- response$transform
-  out <- noisy_log_density(unname(transformed(t, given$y)), f)
-  if (is.null(t)) out else out + log_slope(t, unname(given$y))
+  z <- unname(transformed(t, given$y))
+  out <- noisy_log_density(z, f)
+  if (is.null(t)) out else ifelse(is.finite(z), out + log_slope(t, unname(given$y)), -Inf)
 }
 
 # Returns half the width of the central interval with probability `level` of a new response. Above 99.99 %, spread_steps

@@ -166,6 +166,8 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
     "as.numeric() makes numbers of such text."
   } else if (is_time(y) || is_dates_as_text(y) || inherits(y, "Surv")) {
     reason_not_numeric(y)
+  } else if (!is.null(hint_for_marked_numbers(y))) {
+    hint_for_marked_numbers(y)
   } else if (is.logical(y) || is.factor(y) || is.character(y)) {
     if (2 * length(unique(y)) > length(y)) {
       sprintf("Its %d different values in %d rows are too many for classes by default. For classes give family = %s.",
@@ -181,6 +183,15 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
   }
   if (!is.null(reason)) abort_input(argument, describe(y), "a numeric vector, one response", hint = reason)
   check_vector(y, argument, n, labels)
+}
+
+# Returns a hint for text such as "12 %", "$1,234" or "0,5", or NULL for other values.
+hint_for_marked_numbers <- function(x) {
+  text <- if (is.factor(x) || is.character(x)) as.character(x[!is.na(x)])
+  numbers <- length(text) && all(grepl("^[^0-9A-Za-z]*[0-9][0-9., ]*[^0-9A-Za-z]*$", text))
+  if (numbers && anyNA(suppressWarnings(as.numeric(text)))) {
+    sprintf("R does not read \"%s\" as a number: remove the marks by gsub(), then use as.numeric().", text[1L])
+  }
 }
 
 # Checks weights. Their fourth powers must not overflow or underflow. A weight of 0 drops its row.

@@ -163,7 +163,10 @@ hint_for_frame <- function(text, data) {
   }
   name_in <- function(pattern) regmatches(text, regexec(pattern, text))[[1L]][2L]
   odd <- name_in("^invalid type [(].*[)] for variable '(.*)'$")
-  if (!is.na(odd) && is.list(data)) return(reason_not_numeric(data[[odd]]))
+  if (!is.na(odd) && is.list(data)) {
+    return(if (is.data.frame(data[[odd]])) "do.call(data.frame, data) makes columns of a nested data frame." else
+      reason_not_numeric(data[[odd]]))
+  }
   name <- name_in("^object '(.*)' not found$")
   if (is.na(name)) return(NULL)
   if (is.null(data)) return("There is no `data` argument.")

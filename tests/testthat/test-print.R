@@ -248,3 +248,9 @@ test_that("the line of the response gives the reason why a given mean excludes t
   found <- with_seed(1, pfdtc(dist ~ speed, cars, transform = "auto"))
   expect_no_match(paste(utils::capture.output(found), collapse = " "), "was tried")
 })
+
+test_that("the table of inputs cuts long names, so that its lines fit", {
+  long <- stats::setNames(cars, c(strrep("speed", 20), "dist"))
+  fit <- pfdtc(dist ~ ., long, kernel = kernel_se(5, 1), noise = 200, hyper = "fixed")
+  expect_match(utils::capture.output(fit), "^speed[sped]*[.]{3} +[0-9]", all = FALSE)
+})

@@ -142,3 +142,15 @@ test_that("rows are added to a fit with a transformed response, and taken away",
   less <- drop_rows(all, 46:60)
   expect_equal(less$evidence, fit_to(1:45)$evidence, tolerance = 1e-10)
 })
+
+test_that("a log-transformed response that is not positive has density 0 and probability 0 below", {
+  fit <- pfdtc(dist ~ speed, cars, transform = "log", kernel = kernel_se(5, 1), noise = 0.3, hyper = "fixed")
+  new <- data.frame(speed = 10, dist = c(0, -3, 20, NA))
+  density <- expect_silent(predict(fit, new, type = "density"))
+  expect_identical(unname(density[-3]), c(-Inf, -Inf, NA))
+  f <- c(list(spread = 0.4), lapply(list(mean = 3, var = 0.1, noise = 0.2), rep, 2))
+  each <- expect_silent(score_each(response_of(fit), list(y = c(0, -3)), f))
+  expect_identical(each$upto, c(0, 0))
+  expect_equal(diff(each$crps), 3, tolerance = 1e-6) # y is above 0: CRPS grows with the distance; tails of 1e-6 are cut
+  expect_error(add_rows(fit, new[1, ]), "positive responses", class = "pfdtc_error_input")
+})
