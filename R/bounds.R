@@ -172,9 +172,9 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' pf_divergence(fit, nu = NULL)
 #' error_bounds(fit, newdata, effort = c("reference", "fast"), ..., reference = fit$reference,
 #'   m2 = NULL, samples = 0)
-#' @param fit A Gaussian fit. With neighbours, `kl_divergence()` needs `newdata`. `pf_divergence()` and `error_bounds()`
-#'   require a fit by [pfdtc()], [gp_vfe()] or [gp_dtc()] with its data and without groups. Both ignore neighbours, and
-#'   treat an exact posterior as DTC with all rows as inducing points.
+#' @param fit A Gaussian fit. `kl_divergence()` needs `newdata` if it has neighbours. The others need a fit by
+#'   [pfdtc()], [gp_vfe()] or [gp_dtc()], its data, and no groups. They ignore neighbours, and treat an exact posterior
+#'   as DTC with all rows.
 #' @param exact A [gp_exact()] fit with the same data and hyperparameters.
 #' @param newdata Rows at which f is compared.
 #' @param nu An auxiliary distribution: the result of [auxiliary()], [aux_sor()] or a similar function, or a fit of the

@@ -15,8 +15,7 @@
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`, `FALSE` certifies nothing. Fits of the same model
 #'   share one reference.
 #' @param ... For `plot_fits()`, arguments of [plot.default()].
-#' @return `compare_fits()`: a data frame of class `pfdtc_comparison`. Values that do not exist are `NA`, for example
-#'   without an exact fit, responses or data.
+#' @return `compare_fits()`: a data frame of class `pfdtc_comparison`. Values that do not exist are `NA`.
 #'   * Fits: `method`, `m` (number of inducing points, or of rows of a subsample), `objective` (the minimised value,
 #'     comparable only within a method), `seconds` and `evaluations`.
 #'   * Errors relative to the exact GP: `rmse_mean` and `rmse_sd` (RMSE of mean and sd, in units of f), `kl`

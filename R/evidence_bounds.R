@@ -4,7 +4,7 @@
 #' bound is the ELBO, the upper bound a tighter form of the bound of Titsias (2014). For an exact posterior the two
 #' differ only by rounding. A `fit$reference` ([reference()]) narrows the interval. `anova()` compares each fit with the
 #' fit before it; kernels, inputs or likelihoods may differ.
-#' @param fit,object A fit of any kind, with its data. Some Gaussian fits do without, with a wider interval.
+#' @param fit,object A fit. Without data the interval is wider, or unavailable.
 #' @param true `TRUE` bounds the true log marginal likelihood of a log-concave `family` with one latent function, not
 #'   its approximation. The upper bound can be `Inf`.
 #' @param ... For `anova()`, further fits of the same response.
@@ -13,8 +13,8 @@
 #'   and so the error of every probability. `anova()`: a data frame with a row for each fit: `df` (hyperparameters),
 #'   `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. The heading states the result.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
-#'   variational lower bound and `Inf`. [logLik()] has the bounds as attributes, except for the fits that have none in
-#'   `anova()`: their value can lie outside the bounds.
+#'   variational lower bound and `Inf`. [logLik()] has the bounds as attributes, except for fits without bounds in
+#'   `anova()`, whose value can lie outside.
 #'
 #' `difference` is the difference of two values of `logLik()`, which are lower bounds with inducing points. The exact
 #' difference lies between `at_least` and `at_most`. If both have the same sign, the order of the fits is certain. In

@@ -106,7 +106,7 @@ functionals_of_rows <- function(fit, functionals, names, new, ask) {
 #' @param fit,certified,effort,reference,m2,max_seconds,... As in [linear_functional()].
 #' @param variable Name of a variable of the data, or for a fit from a matrix the name or number of a column.
 #' @param newdata Rows to average over. Default: up to 200 training rows.
-#' @param at,n Values of the variable. Default: `n` values from the smallest to the largest, or all levels of a factor.
+#' @param at,n Values of the variable. Default: at most `n` over the range, or all levels of a factor.
 #' @param weights Relative weights of the rows. Default: equal weights.
 #' @param type `"link"` for f, or `"response"` (default with a transform).
 #' @return A data frame of class `pfdtc_dependence`, which `plot()` and `autoplot()` draw. Each row has a value of the
@@ -146,7 +146,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
             describe(variable), list_quoted(names(rows), "\"", last = "or"))
   v <- rows[[variable]]
   if (is.null(at)) at <- if (is.factor(v)) factor(levels(v), levels(v), ordered = is.ordered(v)) else
-    if (!is.numeric(v) || length(unique(v)) <= values) sort(unique(v)) else
+    if (!is.numeric(v) && !inherits(v, c("Date", "POSIXct")) || length(unique(v)) <= values) sort(unique(v)) else
       seq(min(v, na.rm = TRUE), max(v, na.rm = TRUE), length.out = values)
   refuse_if(!is.atomic(at) || !length(at) || (is.object(at) && !is.factor(at) && !is_time(at)), "at", describe(at),
             "values of the variable")

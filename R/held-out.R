@@ -3,26 +3,26 @@
 #' Compute leave-one-out predictions, leverage and influence
 #'
 #' There is no function `leave_one_out()`: `predict(fit, type = "loo")`, `rstandard()` and the other functions in the
-#' table return the results. Each training row is predicted as by a fit in which the row has weight 0; the mean that is
-#' subtracted from the response includes the row. Hyperparameters and inducing points were learned with the row, which
-#' is optimistic for few rows. [cross_validate()] learns them again.
+#' table return the results. Each training row is predicted as by a fit in which the row has weight 0 (roughly, with
+#' neighbours); the mean that is subtracted from the response includes the row. Hyperparameters and inducing points were
+#' learned with the row, which is optimistic for few rows. [cross_validate()] learns them again.
 #' @details
 #' | Function | Value for each row |
 #' | --- | --- |
 #' | `predict(fit, type = "loo")` | mean of the response; `type = "loo_latent"`: mean of f |
 #' | `residuals(fit, type = "loo")` | response minus its leave-one-out mean |
-#' | `residuals(fit, type = "pit")` | probability of a smaller response: uniform if the model holds |
+#' | `residuals(fit, type = "pit")` | probability of a smaller response, ties at random: uniform if the model holds |
 #' | `rstandard()` | leave-one-out residual divided by its sd |
 #' | `rstudent()` | as `rstandard()`, with the noise estimated from all other rows |
 #' | `hatvalues()` | leverage; the sum over rows is the fit's degrees of freedom |
-#' | `cooks.distance()` | weighted change of all fitted values without the row |
+#' | `cooks.distance()` | weighted squared change of all fitted values without the row, scaled as in [lm()] |
 #' | `dfbetas()` | change of the coefficients of a linear `mean`, divided by their sd |
 #'
 #' With a transform, `rstandard()`, `rstudent()`, `hatvalues()`, `cooks.distance()` and `dfbetas()` refer to the
 #' transformed response. If rows are copies of one another, each is predicted from its copies, which is too optimistic;
 #' a message reports this. Non-Gaussian families use the approximate posterior, and `rstudent()` returns the values of
-#' `rstandard()`. Rows outside the subsample of [gp_subsample()] and rows of weight 0 have leverage 0. The time is
-#' \eqn{O(n m^2)} with m inducing points and \eqn{O(n^3)} for an exact posterior.
+#' `rstandard()`. Fits with neighbours have no `rstudent()` and `cooks.distance()`. Rows of weight 0 or outside the
+#' subsample of [gp_subsample()] have leverage 0. Time is \eqn{O(n m^2)} with m inducing points, else \eqn{O(n^3)}.
 #' @usage
 #' \method{rstandard}{gp_fit}(model, ...)
 #' \method{rstudent}{gp_fit}(model, ...)

@@ -12,8 +12,8 @@
 #' @param object,kernel a kernel, for `kernel_matrix()` with all parameters.
 #' @param x inputs: a numeric matrix or data frame with a row for each point, or a vector for one column.
 #' @param z a second set of points with the same columns. Default: `x`.
-#' @param ... for `update()`, new parameters, named as the arguments of the constructor for a kernel of one factor. A
-#'   kernel of several factors must be of a fit, and its parameters are named as in `coef()`.
+#' @param ... for `update()`, new parameters, named as arguments of the constructor for one factor, and as in `coef()`
+#'   for the kernel of a fit with several factors.
 #' @return A kernel, of class `pfdtc_kernel`. A kernel of several factors has the elements `leaves` (the factors) and
 #'   `terms` (each with a `variance` and the positions of its factors). `kernel_matrix()`: the matrix of \eqn{k(x_i,
 #'   z_j)}, in squared units of the response.

@@ -262,8 +262,8 @@ draws_at <- function(object, rows, nsim, type, training) {
 #'
 #' These methods have the same meaning as for [lm()] and [glm()].
 #'
-#' * `deviance()` returns the sum of squared residuals of the (transformed) response, weighted by `weights` and noise
-#'   model; for a non-Gaussian likelihood, the deviance as in [glm()].
+#' * `deviance()` returns the weighted sum of squared residuals of the (transformed) response; for a non-Gaussian
+#'   likelihood, the deviance as in [glm()].
 #' * `df.residual()` returns `nobs(fit) - sum(hatvalues(fit))`; rows of weight 0 do not count.
 #' * `extractAIC()` returns the number of learned hyperparameters and the AIC of the log marginal likelihood. [step()],
 #'   [drop1()] and [add1()] work for fits from a formula, also with groups. They never drop the only term left: its AIC

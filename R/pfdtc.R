@@ -100,8 +100,8 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'
 #' A fit is a plain list. If a method returns the value of an element, prefer the method.
 #' @name pfdtc_fit
-#' @format A list of class `c("pfdtc", "gp_fit")`, or with the name of another function that fits. All numbers are in
-#'   units of the data.
+#' @format A list of class `c("pfdtc", "gp_fit")`, or with the name of another function that fits. Numbers are in units
+#'   of the data.
 #'   * General: `call`, `method` and `version`; `posterior` is `"exact"`, `"far"` (inducing points) or `"far + near"`
 #'     (with nearest neighbours); `because` has a sentence for each choice.
 #'   * Response: `likelihood` and its parameters `theta` for a non-Gaussian family; `transform`; `noise_trend`, the
@@ -112,10 +112,10 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of the kernels compared: `score` is the
 #'     mean negative log density of held-out scaled responses plus a penalty for parameters, and `se` the standard error
 #'     of its difference from the best (`NA` if log marginal likelihoods were compared).
-#'   * Learning: `learned`, a data frame with a row for each start: its final `lengthscale`, `noise` and log marginal
-#'     likelihood (`evidence`). Starts within `attr(learned, "same")` nats of the best count as equal. `pilot` is the
-#'     optimisation of `hyper = "pilot"`. `evidence`: see [logLik()][gp_fit-methods]. `small_n` has, below 50 rows, the
-#'     leave-one-out log densities of the `fit`, a `linear` model and the `mean`.
+#'   * Learning: `learned`, a data frame with a row for each start: `lengthscale` and `noise` of the start (scaled), and
+#'     the log marginal likelihood reached (`evidence`). Starts within `attr(learned, "same")` nats of the best count as
+#'     equal. `pilot` is the optimisation of `hyper = "pilot"`. `evidence`: see [logLik()][gp_fit-methods]. `small_n`
+#'     has, below 50 rows, the leave-one-out log densities of the `fit`, a `linear` model and the `mean`.
 #'   * Inducing points: `inducing` is a matrix (all rows, if the posterior is exact), `m` their number, at most
 #'     `m_asked`; `moved` (were they optimised?), `jitter`, `inducing_method`; `unexplained` is the mean prior variance
 #'     that they do not explain, divided by the noise variance (`Inf` if unknown). `factors` has the sums and Cholesky
@@ -128,7 +128,7 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'     by stage.
 #'   * Accuracy: `tol` is a list with the certified errors `mean` and `sd`, `met` (was `tol` met?) and `needs` (advice
 #'     if not). `reference` is the result of [reference()].
-#'   * Rows: `data`, `frame`, `terms` and `na.action`, if `keep_data` is `TRUE`.
+#'   * Rows: `frame` and `terms`; `data` and `na.action`, if `keep_data` is `TRUE`.
 #' @seealso [pfdtc()], [gp_fit-methods]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
@@ -281,8 +281,8 @@ fit_as_asked <- function(data, asked) {
 
 #' Fit a Gaussian process exactly or by other approximations
 #'
-#' These functions learn hyperparameters and choose the kernel as [pfdtc()] does with `transform = "none"` and `noise =
-#' ~ 1`, but compute the posterior by other methods, without neighbours. `predict()` and others work as for [pfdtc()].
+#' These functions learn and choose the kernel as [pfdtc()] does with `transform = "none"` and `noise = ~ 1`, but
+#' compute the posterior otherwise, without neighbours. Methods work as for [pfdtc()].
 #'
 #' * `gp_exact()`: the exact posterior. It takes \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, which may be at
 #'   most `getOption("pfdtc.max_memory", 2^32)`. `gp_subsample()`: the exact posterior of `m` random rows.

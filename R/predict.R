@@ -35,7 +35,7 @@
 #' | `"mean"`, `"response"` | mean response, averaged over f; for classes their probabilities |
 #' | `"latent"`, `"link"` | f with its offset; for several classes the log odds against the first class |
 #' | `"median"` | median of the response, if it is transformed, a count, a share or a time |
-#' | `"class"` | most probable class; with an interval the prediction set, a logical matrix |
+#' | `"class"` | most probable class; of several, with an interval, the prediction set (logical matrix) |
 #' | `"survival"` | matrix of probabilities of a time above each of `times`; with intervals an array |
 #' | `"quantile"` | matrix of quantiles of a new response at `probs` |
 #' | `"density"` | log predictive density of the response in `newdata` |

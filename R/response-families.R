@@ -175,8 +175,8 @@ shape_words <- function(response) {
 #'
 #' `predict()` has `type = "median"`, `"survival"` at `times`, `"quantile"` at `probs` and `"response"`. The latter is
 #' the mean time, which is infinite for `loglogistic()` with a scale of 1 or more. All types average over the posterior
-#' of f. For `tobit()` they predict the uncensored number. If the limits differ between rows, use a `Surv` response
-#' instead of `tobit()`.
+#' of f. For `tobit()`, without `"survival"`, they predict the uncensored number. If the limits differ between rows,
+#' use a `Surv` response.
 #' @param scale the scale \eqn{s}; for `tobit()` the noise sd, in units of the response. Default: learned.
 #' @param left,right limits, `left` below `right`. A response at or beyond a limit is censored at the limit.
 #' @return An object of class `pfdtc_family`.
@@ -234,12 +234,12 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 #' @param curvature a function of `lower`, `upper` and `y` that returns `list(lower, upper)`: bounds on minus the second
 #'   derivative for `f` between `lower` and `upper`.
 #' @param expected a formula in `f` and `y`: a positive weight for the mode search if the log density is not concave.
-#' @param mean a formula in `f` for the mean response, which is otherwise predicted as `NA`.
+#' @param mean a formula in `f` for the mean response (else `NA`).
 #' @param support a function of `y` that returns `TRUE` for possible responses.
-#' @param family [poisson()], [nb()], `Gamma("log")`, [tweedie()], [student()], [truncated_poisson()] or a result of
-#'   `gp_family()`. Parameters to be learned are set to 1.
-#' @param y,f responses and values of the latent function to check at. Concavity and bounds are also checked around
-#'   0 and `y`, in units from 0.001 to 10,000.
+#' @param family [poisson()], [nb()], `Gamma("log")`, [tweedie()], [student()] or from `gp_family()`. Learned parameters
+#'   are set to 1.
+#' @param y,f responses and values of `f` to check at. Concavity and bounds are also checked around 0 and `y` in units
+#'   0.001 to 10,000.
 #' @return `gp_family()`: an object of class `pfdtc_family`. `check_family()`: a data frame with the columns `claim`,
 #'   `holds`, and `f` and `y` of the first failure.
 #' @details A fit checks the stated properties at up to 40 responses on grids of `f`, and raises an error if one fails.

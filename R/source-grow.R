@@ -8,7 +8,7 @@
 #' without groups and transform, adds n rows in \eqn{O(n m^2)} time; other fits, and `update_points()`, need the data.
 #' `fit$reference` is computed again if the fit has its data, otherwise it is removed. Without data, `drop_rows()`
 #' raises an error if rounding errors would be large.
-#' @param fit a fit by any function except [gp_subsample()]; for `update_points()` with inducing points.
+#' @param fit a fit by any function except [gp_subsample()].
 #' @param newdata a data frame with the variables of the formula, response and weights included, or a row source
 #'   ([rows_blocks()]). For a fit from a matrix, a list with `x`, `y` and, if used, `weights` and `offset`.
 #' @param rows numbers of the rows to remove, counted without rows that were omitted for missing values. For a fit

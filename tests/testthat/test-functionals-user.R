@@ -89,6 +89,9 @@ test_that("partial dependence averages the posterior with one variable moved", {
   }
   expect_identical(partial_dependence(fit, "gear", certified = FALSE)$gear, factor(3:5))
   expect_identical(nrow(partial_dependence(fit, "wt", certified = FALSE)), 20L)
+  days <- data.frame(day = as.Date("2020-01-01") + 0:29, y = sin(0:29))
+  of_days <- pfdtc(y ~ day, days, kernel = kernel_se(9, 1), noise = 1, hyper = "fixed")
+  expect_identical(partial_dependence(of_days, "day", n = 3, certified = FALSE)$day, days$day[1] + c(0, 14.5, 29))
   of_matrix <- gp_exact(as.matrix(cars["speed"]), cars$dist, kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
   expect_equal(partial_dependence(of_matrix, 1, at = 10)$mean, unname(predict(of_matrix, cbind(speed = 10))))
   expect_error(partial_dependence(fit, "nobody"), "wt", class = "pfdtc_error_input")
