@@ -193,7 +193,8 @@ choose_line <- function(now, s, run, line = NULL) {
     own <- line$run
     # Compute the exact likelihood only if the Vecchia likelihood does not exclude that the mean helps.
     hoped <- list(value = now$value + own$value - run$value + mistaken_nats, parameters = sum(problem$free))
-    if (isTRUE(judge(hoped)$score < tried[[best_of(tried)]]$score)) model_of_run(problem, learn_exactly(problem, own))
+    least <- judge(hoped)$score + hoped$value - tried[[best_of(tried)]]$score # the smallest value that would win
+    if (isTRUE(least < hoped$value)) model_of_run(problem, learn_exactly(problem, own, least))
   }
   # The kernel was chosen without a linear mean. If the mean gains much, choose the kernel again, with the mean.
   again <- lapply(stats::setNames(nm = by_roughness), function(profile) {

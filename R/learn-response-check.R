@@ -201,7 +201,7 @@ with_terms_in_merit <- function(tried, from) {
     for (label in labels) {
       some <- some_of_pool(tried[[label]]$problem$pool, min(pool$n, additive_rows[["merit"]]))
       one <- best_from(learning_problem(some, from$s, from$profile), list(tried[[label]]$theta))
-      wide <- learn_additive("additive", one, from$s, Find(function(one) !is.null(one$theta), terms))
+      wide <- learn_additive("additive", one, from$s, first = Find(function(one) !is.null(one$theta), terms))
       gain <- max(0, wide$value - one$value, na.rm = TRUE) * pool$n / some$n
       terms[[label]] <<- c(wide, list(gain = gain))
     }

@@ -15,8 +15,7 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
     run <- ascend(problem, theta, maxit, enough)
     theta <- run$theta
     neighbours <- NULL
-    if (!is.finite(run$value) || run$converged && run$moved < 0.05) break
-    if (proc.time()[["elapsed"]] >= problem$pool$until) break
+    if (!is.finite(run$value) || run$converged && run$moved < 0.05 || !in_time(problem$pool)) break
   }
   run
 }
@@ -26,7 +25,7 @@ in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 # Maximises by Fisher scoring: step = (information + lambda diagonal)^{-1} gradient. lambda increases if a step gains
 # too little, and decreases if it gains as predicted. No log hyperparameter moves by more than 2 in a step. The search
 # ends when the predicted gain is below `enough` nats. Without information from evaluate(), BFGS updates `information`.
-ascend <- function(problem, theta, maxit, enough, information = NULL) {
+ascend <- function(problem, theta, maxit, enough, information = NULL, least = -Inf) {
   start <- theta
   point <- problem$evaluate(theta)
   if (!is.finite(point$value)) return(list(theta = theta, value = -Inf, converged = FALSE))
@@ -35,8 +34,7 @@ ascend <- function(problem, theta, maxit, enough, information = NULL) {
   lambda <- 1e-3
   converged <- FALSE
   iteration <- 0L
-  until <- problem$pool$until
-  while (iteration < maxit && proc.time()[["elapsed"]] < until) {
+  while (iteration < maxit && in_time(problem$pool)) {
     at_bound <- (theta <= problem$lower & point$gradient < 0) | (theta >= problem$upper & point$gradient > 0)
     free <- which(problem$free & !at_bound)
     step <- numeric(length(theta))
@@ -52,13 +50,12 @@ ascend <- function(problem, theta, maxit, enough, information = NULL) {
       damping <- max(10 * damping, 1e-3)
     }
     step[free] <- if (damping <= 1e8) uphill else g / scale
-    size <- max(abs(step))
-    if (size > 2) step <- step * (2 / size)
+    step <- step * min(1, 2 / max(abs(step)))
     new_theta <- pmin(pmax(theta + step, problem$lower), problem$upper)
     step <- new_theta - theta
     promised <- sum(point$gradient * step) - sum(step * (information %*% step)) / 2
     converged <- !length(free) || !(promised > enough)
-    if (converged) break
+    if (converged || point$value + exact_enough[["hopeless"]] * max(promised, 0) < least) break
     iteration <- iteration + 1L
     new <- problem$evaluate(new_theta)
     gained <- new$value - point$value
@@ -87,15 +84,15 @@ ascend <- function(problem, theta, maxit, enough, information = NULL) {
 }
 
 # Maximises the exact marginal likelihood times prior, first on fewer rows. Starts at the result of `run`, a search by
-# the Vecchia likelihood, and ends when the predicted gain is below `enough` nats.
-learn_exactly <- function(problem, run,
+# the Vecchia likelihood, and ends when the predicted gain is below `enough` nats, or too small to reach `least`.
+learn_exactly <- function(problem, run, least = -Inf,
                           enough = exact_enough[[if (problem$pool$n <= exact_enough[["rows"]]) "few" else "many"]]) {
   pool <- problem$pool
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
   for (m in pool$exact) {
     if (is.null(run$information)) return(run) # the Vecchia likelihood could not be computed
     run <- ascend(exact_density(problem, if (m < pool$n) pool$take(m)), run$theta, maxit = 30L, enough = enough,
-                  information = run$information * (m / counted))
+                  information = run$information * (m / counted), least = if (m < pool$n) -Inf else least)
     counted <- m
   }
   run
@@ -105,10 +102,10 @@ model_of_run <- function(problem, run) {
   list(label = problem$label, problem = problem, theta = run$theta, value = run$value, parameters = sum(problem$free))
 }
 
-# Returns the best model that searches from the `starts` find. `size` is as in climb().
-best_from <- function(problem, starts, size = "few") {
+# Returns the best model that searches from the `starts` find. `size` is as in climb(), `least` as in learn_exactly().
+best_from <- function(problem, starts, size = "few", least = -Inf) {
   ends <- lapply(starts, function(theta) {
-    learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 8L))
+    learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 8L), least)
   })
   best <- ends[[which.max(vapply(ends, `[[`, 0, "value"))]]
   c(model_of_run(problem, best), best["loo"])

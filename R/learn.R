@@ -125,7 +125,7 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
   now <- compare_little_noise(now, s)
   if (exact && problem$pool$n <= exact_enough[["last"]] && in_time(problem$pool)) {
     # Continue to the optimum, so that estimates do not depend on the seed.
-    end <- learn_exactly(now$problem, climb(now$problem, now$theta, "whole", 0L), exact_enough[["sure"]])
+    end <- learn_exactly(now$problem, climb(now$problem, now$theta, "whole", 0L), enough = exact_enough[["sure"]])
     if (is.finite(end$value)) now[c("theta", "value")] <- end[c("theta", "value")]
   }
   list(model = now, rival = if (!now$problem$little_noise) rival)
@@ -197,16 +197,15 @@ because_of_noise <- c(noise = paste("The fit has little noise, as a deterministi
 # rows, with its `gain`, or NULL.
 choose_additive <- function(now, s, first = NULL) {
   pool <- now$problem$pool
-  if (isTRUE(first$gain < additive_rows[["nats"]])) return(now)
+  if (isTRUE(first$gain < additive_rows[["nats"]]) || !may_be_additive(s$kernel)) return(now)
   if (!now$problem$profile %in% c(by_roughness, two_scales) || !is.finite(now$value)) return(now)
-  if (!may_be_additive(s$kernel)) return(now)
-  choice <- choose(list(now = function(tried) now, additive = function(tried) learn_additive("additive", now, s, first),
-                        pairwise = function(tried) {
-                          one <- tried$additive
-                          if (isTRUE(one$score < tried$now$score) && may_be_additive(s$kernel, "pairs")) {
-                            learn_additive("pairwise", one, s)
-                          }
-                        }), judge_by_price)
+  additive <- function(tried) learn_additive("additive", now, s, now$value + additive_nats, first)
+  pairwise <- function(tried) {
+    one <- tried$additive
+    wanted <- isTRUE(one$score < tried$now$score) && may_be_additive(s$kernel, "pairs")
+    if (wanted) learn_additive("pairwise", one, s, one$value + pair_nats)
+  }
+  choice <- choose(list(now = function(tried) now, additive = additive, pairwise = pairwise), judge_by_price)
   take_choice(now, choice, pool$n)
 }
 
@@ -217,8 +216,9 @@ choose_additive_on_some <- function(now, s) {
   pool <- now$problem$pool
   if (!may_be_additive(s$kernel) || !in_time(pool)) return(now)
   few <- on_rows(now, s, additive_rows[["some"]])
-  first <- learn_additive("additive", few, s)
-  if (!isTRUE(first$value > few$value + additive_rows[["nats"]])) return(now)
+  enough <- few$value + additive_rows[["nats"]]
+  first <- learn_additive("additive", few, s, enough)
+  if (!isTRUE(first$value > enough)) return(now)
   chosen <- choose_additive(on_rows(now, s, most_exact_rows(additive_rows[["beyond"]])), s, first)
   some <- chosen$problem$pool
   if (chosen$problem$profile == now$problem$profile) return(now)
@@ -237,20 +237,21 @@ may_be_additive <- function(kernel, terms = "single") {
   inputs >= 2L && inputs <= searched_inputs[[terms]]
 }
 
-# Returns the model with an additive kernel of this `kind`, "additive" or "pairwise". With many rows, learns it first on
-# some of them, unless this result is given as `first`, and returns NULL if it hardly gains there.
-learn_additive <- function(kind, from, s, first = NULL) {
+# Returns the model with an additive kernel of this `kind`, "additive" or "pairwise"; for `least` see learn_exactly().
+# With many rows, learns it first on some of them, or starts at this result `first`; NULL if it hardly gains there.
+learn_additive <- function(kind, from, s, least = -Inf, first = NULL) {
   pool <- from$problem$pool
   profile <- paste0(kind, ":", sub(".*[:+]", "", from$problem$profile))
-  search <- function(pool, first = NULL) {
+  search <- function(pool, first, least) {
     wide <- learning_problem(pool, s, profile)
-    best_from(wide, if (is.null(first)) additive_starts(from, wide) else list(first$theta))
+    best_from(wide, if (is.null(first)) additive_starts(from, wide) else list(first$theta), least = least)
   }
-  if (!is.null(first) || pool$n <= additive_rows[["all"]]) return(search(pool, first))
+  if (!is.null(first) || pool$n <= additive_rows[["all"]]) return(search(pool, first, least))
   some <- some_of_pool(pool, additive_rows[["some"]])
-  first <- search(some)
-  before <- exact_density(learning_problem(some, s, from$problem$profile))$evaluate(from$theta)$value
-  if (isTRUE(first$value > before + additive_rows[["nats"]])) search(pool, first)
+  enough <- additive_rows[["nats"]] +
+    exact_density(learning_problem(some, s, from$problem$profile))$evaluate(from$theta)$value
+  first <- search(some, NULL, enough)
+  if (isTRUE(first$value > enough)) search(pool, first, least)
 }
 
 # Returns two starts for `wide`, the problem of an additive kernel: the parameters of the model `from` with less

@@ -298,3 +298,20 @@ test_that("three columns that share a lengthscale are no levels unless each row 
   two <- cbind(rep(0:1, 10), rep(1, 20), 0)
   expect_identical(by_numbers_of_levels(compile_kernel(sphere), two)$rows(two), two)
 })
+
+test_that("a search ends early only where it will not reach the value that a model needs to be chosen", {
+  steps <- function(least) {
+    count <- 0
+    problem <- list(lower = -9, upper = 9, free = TRUE, pool = list(until = Inf), evaluate = function(theta) {
+      count <<- count + 1
+      list(value = -theta^2 / 2, gradient = -theta)
+    })
+    # The first step predicts a gain of 1/4.
+    end <- ascend(problem, 1, maxit = 30L, enough = 1e-6, information = matrix(2), least = least)
+    c(count, end$value)
+  }
+  expect_identical(steps(4.6), c(1, -0.5))
+  expect_gt(steps(4)[1L], 1)
+  expect_gt(steps(-0.1)[2L], -1e-5)
+  expect_identical(steps(-0.1), steps(-Inf))
+})
