@@ -1,8 +1,8 @@
 #' Gaussian process regression for few and for many rows
 #'
 #' Fits a Gaussian process: learns its hyperparameters, chooses its kernel and computes its posterior. Up to 5,000 rows
-#' the posterior is exact; for more rows it uses inducing points and nearest neighbours. [certify()] gives guaranteed
-#' bounds on the distance to the exact posterior.
+#' (2,000 if not Gaussian) the posterior is exact; for more rows it uses inducing points and nearest neighbours.
+#' [certify()] gives guaranteed bounds on the distance to the exact posterior.
 #' @usage
 #' pfdtc(x, ...)
 #'
@@ -16,8 +16,8 @@
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
 #' @param x inputs: a matrix, a data frame or a formula.
 #' @param y response: numbers, classes or `survival::Surv()`.
-#' @param m maximum number of inducing points. By default the posterior is exact up to 5,000 rows. With more rows `m` is
-#'   chosen from 50 to 800, see `vignette("defaults")`.
+#' @param m maximum number of inducing points. Default: all rows if the posterior is exact, else 50 to 800, see
+#'   `vignette("defaults")`.
 #' @param tol largest error: of the mean of f, in sds of the (transformed) response; of the sd of f, as a share of it.
 #' @param kernel a kernel, see [kernel_se()]. Parameters that are `NULL` are learned. Given values start the search.
 #'   Default: the best of several kernels.
