@@ -30,6 +30,14 @@
 # positive inputs, before and after: split 1 -.0058 (.0056) on 81 sets, 10 better and 7 worse by .02, RMSE .990
 # (hills2000 1.44, mammals .61); split 2 -.0169 (.0095) on 79, 11 and 2, RMSE .990 (baltimore 1.21, mammals .56);
 # coverage .931 -> .931, .926 -> .928. Below two standard errors on either split; built so that power laws are found.
+# The same day, should inputs and their logs each be followed to the final kernel, and the larger likelihood (same price
+# and same terms of the noise) win? 81 and 79 sets of at most 300 rows, two forced fits each: +.0007 (.0043), 6 better
+# and 4 worse, RMSE .996; -.0046 (.0035), 6 and 5, .995; RMSE above 1.15 times that of no transform on five and three,
+# as before. With the larger likelihood of Matern 3/2 and SE: +.0005 on both. Choosing with the held-out rows themselves
+# gains .034 and .044. The criterion (below -2 standard errors) fails on both splits: not built. On split 1
+# quantreg::engel gains .11 (RMSE .65 times as large), UN98 and Glass lose .18 and .22.
+# bench/zeros, 14 sets, 300 rows, two splits: logs, taken on 4 of 28, gain .013 (.011); the fixed order of rows beside
+# the mean of three random orders -.010 (.009), three better and two worse by .02. Neither is at fault for zeros.
 library(pfdtc)
 source("bench/sets.R")
 asked <- commandArgs(TRUE)
