@@ -181,7 +181,7 @@ open_panel <- function(p, args, margins) {
 # that do not fit side by side are upright and smaller, and are abbreviated if longer than 0.6 of the panel's height. A
 # letter counts as half a line wide, because text has no known width before a panel is open.
 level_text <- function(labels, margins) {
-  labels[is.na(labels)] <- "NA"
+  labels <- gsub("[[:cntrl:]]", " ", ifelse(is.na(labels), "NA", labels)) # devices have no width of a tab
   line <- graphics::par("csi")
   inches <- graphics::par("fin")
   room <- (inches[1L] / line - sum(margins[c(2L, 4L)])) / length(labels)

@@ -201,7 +201,7 @@ test_that("levels of a factor are all named, whatever their number and length", 
     few <- level_text(c("u", "v", "w"), graphics::par("mar"))
     expect_identical(few[c("labels", "upright", "size")], list(labels = c("u", "v", "w"), upright = FALSE, size = 1))
     long <- sprintf("level number %d of many", 1:40)
-    expect_identical(level_text(c("u", NA), graphics::par("mar"))$labels, c("u", "NA")) # a level of addNA()
+    expect_identical(level_text(c("u\tv", NA), graphics::par("mar"))$labels, c("u v", "NA")) # a level of addNA()
     many <- level_text(long, graphics::par("mar"))
     expect_true(many$upright)
     expect_length(unique(many$labels), 40)
