@@ -52,6 +52,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
             "a fit returned by reference()")
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   if (!is.null(reference)) reference <- check_any_fit(reference, "reference")
+  if (!is.null(m2)) m2 <- check_count(m2, "m2")
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
   hyper_uncertainty <- check_flag(hyper_uncertainty, "hyper_uncertainty")

@@ -22,7 +22,7 @@ new_fit <- function(data, done, s, state, parts) {
                 because_kernel(done$kernels)),
     noise_trend = data$noise_trend, noise_tail = data$noise_tail, transform = data$transform, response = state$response,
     objective = done$value,
-    df = sum(are_learned(compile_kernel(done$model$kernel), s$learn), data$response_df, done$more_df),
+    df = sum(count_learned(done$model$kernel, s$learn, data$frame), data$response_df, done$more_df),
     sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,
     convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
     looked_at = state$rows,
@@ -116,7 +116,6 @@ with_final_tail <- function(data, p, learned, state) {
   state$because["tails"] <- sprintf(
     "Heavy-tailed noise: leave-one-out log density %s higher than with normal noise, after a penalty of %s.",
     show_nats(tail[["gain"]] - price), show_nats(price))
-  data$response_df <- sum(data$response_df) + is.null(data$noise_tail)
   data$noise_tail <- tail[["tail"]]
   data
 }
@@ -216,7 +215,7 @@ learn_stage <- function(data, s, state) {
     # normal: 95 % intervals are then as wide as those of Student's t (bench/fewer.R). With few rows predictions also
     # average over the noise variance, whose log has the variance attr(learned, "spread").
     n <- without_copies(data)$n
-    p <- sum(are_learned(compile_kernel(found$kernel), s)) + noise_df(data$noise_trend)
+    p <- count_learned(found$kernel, s, data$frame) + noise_df(data$noise_trend)
     student <- n < few_rows
     factor <- n / (n - min(p, n / 2)) *
       if (student) (stats::qt(0.975, n - 1) / stats::qnorm(0.975))^2 else 1

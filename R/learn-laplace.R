@@ -31,7 +31,8 @@ learn_laplace_stage <- function(data, s, state) {
   if (length(found$center) < length(center)) found$center <- start$center # interrupted with fewer classes
   found$model <- new_model(found$kernel, 1)
   kernel <- compile_kernel(found$kernel)
-  scales <- sum(c(kernel$table$what == "lengthscale", FALSE) & are_learned(kernel, s))
+  scales <- count_learned(kernel, s, data$frame) -
+    sum(are_learned(kernel, s)[c(kernel$table$what != "lengthscale", TRUE)])
   found$more_df <- c(isTRUE(s$center) * functions_of_f(s$likelihood), s$likelihood$learned * length(found$theta),
                      if (isTRUE(found$tied)) -max(scales - 1L, 0L)) # tied lengthscales are one parameter
   found

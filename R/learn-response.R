@@ -38,9 +38,9 @@ response_stage <- function(data, asked, state) {
   found <- with_log_inputs(data, asked, open, state, find, first)
   chosen <- found$chosen
   out <- data_as_modelled(found$data, chosen, asked)
-  # Count the learned parameters: lambda of a transform, trend and tails of the noise.
+  # Count the learned parameters: lambda of a transform, trend of the noise. logLik() has normal noise without tails.
   lambda <- identical(chosen$transform$kind, "yeojohnson") && !inherits(asked$transform, "pfdtc_transform")
-  out$response_df <- lambda + noise_df(chosen$trend) + !is.null(chosen$tail)
+  out$response_df <- lambda + noise_df(chosen$trend)
   out
 }
 

@@ -10,6 +10,18 @@ are_learned <- function(kernel, s) {
   if (length(fixed)) free & !parameter_names(kernel, s$columns) %in% fixed else free
 }
 
+# Returns the number of learned hyperparameters. The two lengthscales of a factor with two levels count once, because
+# kernels depend on the sum of their 1 / lengthscale^2.
+count_learned <- function(kernel, s, frame) {
+  names <- parameter_names(kernel, s$columns)[are_learned(compile_kernel(kernel), s)]
+  twins <- lapply(Filter(function(v) length(v$levels) == 2L && v$width == 2L, placed_variables(frame)), function(v) {
+    ends <- paste0("lengthscale.", frame$columns[v$columns])
+    second <- names[endsWith(names, ends[2L])]
+    paste0(substr(second, 1, nchar(second) - nchar(ends[2L])), ends[1L])
+  })
+  length(names) - sum(unlist(twins) %in% names)
+}
+
 # Returns the parameters of kernel and noise for the optimiser, without those in `fixed`. `start` has their logs, `free`
 # their positions among all parameters. at(par) returns list(kernel, noise) in the engine's form, natural(par) in that
 # for users, and too_far(par) a reason not to evaluate par, or NULL. Variances are in units of the cleaned response.

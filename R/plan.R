@@ -171,7 +171,7 @@ decide_working <- function(facts, asked, look) {
   if (undecided && isTRUE(look$trial[["gain"]] < -near_trial$gain)) near <- default_neighbours
   list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,
                         trial = look$trial), next_look = next_look,
-       because = c(because_points(facts, asked, list()), because_near(asked, look, near)))
+       because = c(because_points(facts, asked, list(m = m)), because_near(asked, look, near)))
 }
 
 # ---- reasons --------------------------------------------------------------------------------------------------------
@@ -208,6 +208,9 @@ because_points <- function(facts, asked, look) {
     })
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used beside neighbours."
+  } else if (!is.null(asked$likelihood) && look$m < facts$n) {
+    sprintf("There are at most %d inducing points for each of the functions of f (%d).", as.integer(look$m),
+            functions_of_f(asked$likelihood))
   } else if (!is.null(asked$likelihood)) {
     sprintf("Inducing points give the prior at all rows up to rounding (the default up to %s rows).", show_count(most))
   } else {

@@ -72,6 +72,9 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, ..., # no partial names below
                            hyper_uncertainty = FALSE, re = TRUE, na.action = stats::na.pass, file = NULL) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
+  refuse_if(identical(sys.function(sys.parent()), stats::termplot), "model", "a Gaussian process",
+            message = "termplot() cannot draw the terms of a kernel.",
+            hint = "Use plot(fit) or partial_dependence(fit).")
   object <- check_any_fit(object, "object")
   new <- if (!missing(newdata)) newdata
   ask <- list(se.fit = se.fit, interval = interval, level = level, type = type, wrt = wrt, times = times, probs = probs,

@@ -326,6 +326,8 @@ test_that("certify() refuses what it cannot do and says what would do", {
   expect_input_error(certify(lm(dist ~ speed, cars), p$new), "fit")
   expect_message(certify(kept, p$new), class = "pfdtc_message_reference")
   expect_no_message(expect_input_error(certify(kept, p$new, m2 = -1), "m2"))
+  expect_input_error(certify(gp_exact(dist ~ speed, cars), m2 = -1), "m2")
+  expect_input_error(stats::termplot(kept), "plot(fit)")
   kept$reference <- reference(kept)
   expect_silent(certify(kept, p$new))
   # The fit has lost its data but keeps the reference.

@@ -223,3 +223,19 @@ test_that("rows so far out that variances are no numbers are refused by name", {
   expect_error(certify(fit, at(1e200)), "newdata.*1e\\+200", class = "pfdtc_error_input")
   expect_true(is.finite(predict(pfdtc(dist ~ speed, cars, kernel = kernel_se()), at(1e308))[[3L]]))
 })
+
+test_that("df counts one lengthscale for a factor with two levels, and no tails, which logLik() lacks", {
+  d <- with_seed(1, data.frame(x = stats::runif(60), g = factor(rep(c("a", "b"), 30))))
+  d$y <- sin(6 * d$x) + (d$g == "b") + 0.1 * with_seed(2, stats::rt(60, 2))
+  fit <- with_seed(1, pfdtc(y ~ x + g, d, kernel = kernel_se(), transform = "none", noise = "auto"))
+  expect_true(has_learned_tails(fit))
+  expect_equal(fit$df, 4 + noise_df(fit$noise_trend)) # two lengthscales, variance, noise
+  expect_identical(attr(stats::logLik(fit), "df"), fit$df)
+  kernel <- kernel_se(c(1, 2, 2), 1) + kernel_matern(3 / 2, c(1, 2, 3), 1)
+  s <- list(columns = fit$frame$columns, names = NULL, free = NULL)
+  expect_identical(count_learned(place_kernel(kernel, fit$data$x), s, fit$frame), 7L)
+  few <- with_seed(1, pfdtc(g ~ x, transform(d, g = factor(x > 0.5)), kernel = kernel_se()))
+  expect_equal(few$df, 3) # lengthscale, variance, mean
+  both <- with_seed(1, pfdtc(I(y > 0.5) ~ x + g, d, family = stats::binomial(), kernel = kernel_se()))
+  expect_lte(both$df, 4)
+})

@@ -89,6 +89,16 @@ test_that("the plan is that of the table", {
   expect_identical(chosen(decide(facts(300, memory = 1e5), arguments()))$kind, "points")
 })
 
+test_that("with four or more classes the reason does not claim that inducing points give the prior at all rows", {
+  reason <- function(rows, K) {
+    likelihood <- replace(as_likelihood(multinomial()), "levels", list(letters[1:K]))
+    decide(facts(rows), arguments(likelihood = likelihood), list(rho = 0))$because[["posterior"]]
+  }
+  expect_match(reason(1500, 3), "at all rows")
+  expect_match(reason(1300, 4), "at all rows")
+  expect_match(reason(1500, 4), "at most 1333 inducing points")
+})
+
 test_that("the plan of other likelihoods is that of the table", {
   binary <- as_likelihood(binomial())
   won <- c(gain = -0.02, se = 0.01, rows = 500)
