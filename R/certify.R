@@ -8,22 +8,22 @@
 #' [laplace_check()] examines it. With four or more classes, intervals of probabilities include an estimated error.
 #' @param fit A fit of any kind, except with `approx = "vi"`.
 #' @param newdata Rows to predict at. Default: the training rows.
-#' @param effort `"fast"` uses the inducing points of the fit. `"reference"`, the default, adds a posterior with `m2`
-#'   inducing points and kriging on nearest neighbours; its time is \eqn{O(n)}. `"tight"` adds passes over all pairs of
-#'   rows, in \eqn{O(n^2 m_2)} time with \eqn{m_2} = `m2`.
+#' @param effort `"fast"` uses the inducing points of the fit. `"reference"`, the default, adds a [reference()] and, as
+#'   far as `max_seconds` allows, the exact posterior and kriging on nearest neighbours. `"tight"` adds passes over all
+#'   pairs of rows, in \eqn{O(n^2 m_2)} time with \eqn{m_2} = `m2`.
 #' @param reference A [reference()] or a [gp_dtc()] fit of the same data and hyperparameters. Default: a new reference.
 #' @param m2 Number of inducing points of a new reference, as in [reference()].
-#' @param test_points Number of rows of `newdata` that may become inducing points of a new reference. Default: `m2 / 4`.
+#' @param test_points Number of rows of `newdata` that may join the inducing points in this call. Default: `m2 / 4`.
 #' @param max_seconds Limit in seconds for the steps after the reference. Default: 10, or `Inf` for `"tight"`.
 #' @param hyper_uncertainty,... Certify the mixture of `predict(hyper_uncertainty = TRUE)`? `...` is not used.
-#' @return A data frame of class `pfdtc_certificate`, in units of `y`, with a row for each row of `newdata`:
+#' @return A data frame of class `pfdtc_certificate` with a row for each row of `newdata`:
 #'   * `mean` (the mode, if not Gaussian) and `sd` of f with its offset; `mean_lower`, `mean_upper`, `sd_lower` and
 #'     `sd_upper` enclose the exact values; `mean_error` bounds |mean - exact mean|;
 #'   * with a non-Gaussian `family`, the mean response as `response`, `response_lower` and `response_upper`;
-#'   * with a transform, `median` and the mean response `fit` on the scale of `y`, each with `_lower` and `_upper`.
+#'   * with a transform, f is the transformed response; `median` and `fit` (mean) are of `y`, with their bounds.
 #'
-#'   Attributes: `effort`, `m2`, `passes` (over all pairs of rows), `seconds`, `t` (sum over rows of the prior variance
-#'   that the reference does not explain) and `advice` (how to narrow wide intervals).
+#'   Attributes: `effort`, `seconds`, `advice` (how to narrow wide intervals) and, for a reference, `m2`, `passes` (over
+#'   all pairs of rows) and `t` (sum over rows of weight times the prior variance that the reference does not explain).
 #' @details For several classes there is a row for each row of `newdata` and each class. f is the log odds against the
 #'   first class, and `mode` the probability at the posterior mode. With four or more classes, probabilities are
 #'   averaged over f numerically, and their intervals are widened by four estimated standard errors. For ordered classes

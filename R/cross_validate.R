@@ -15,10 +15,10 @@
 #' @param hyper,... `"refit"` learns all again in each fold, `"held"` keeps what `fit` learned. `...` is not used.
 #' @return A data frame of class `pfdtc_cv` with a row for each fold: `fold`; `n`, the number of rows; `rmse` of the
 #'   mean response (uncensored rows); `nlpd`, the mean negative log predictive density; `crps`, the mean continuous
-#'   ranked probability score. Classes add `brier` and `accuracy`; unordered classes have no `crps`. `cover50` and
-#'   `cover95` are the shares of responses in 50 % and 95 % intervals. `seconds` is the time of the fold. Attributes:
-#'   `overall`, the same scores over all rows; `hyper`; `predictions`, a data frame with `row`, `fold`, `y`, `mean` and
-#'   `sd` (of a new response). For a non-Gaussian likelihood the data frame has `size` (trials), `density` (log),
+#'   ranked probability score (`NA` if a row is censored; not for unordered classes). Classes add `brier` and
+#'   `accuracy`. `cover50` and `cover95` are the shares of responses in 50 % and 95 % intervals. `seconds` is the time
+#'   of the fold. Attributes: `overall`, the same scores over all rows; `hyper`; `predictions` with `row`, `fold`, `y`,
+#'   `mean` and `sd` (of a new response). For a non-Gaussian likelihood they have `size` (trials), `density` (log),
 #'   `below` and `upto` (probability of a response below `y`, or at most `y`) instead of `sd`.
 #' @seealso [leave_one_out] (single rows, no refits), [compare_fits()], `vignette("pfdtc")`
 #' @examples

@@ -18,11 +18,11 @@
 #' @param than The rows to compare with: one row, or as many as `newdata` has. A ratio includes the offsets.
 #' @param level Probability of the credible interval of a ratio.
 #' @param ... For `ratios()` further arguments of `linear_functional()`; otherwise not used.
-#' @return A data frame with a row for each sum, in units of `y`: `mean` (with constant mean and offsets) and `sd`, and
-#'   if `certified` the columns of [certify()]. Mean and sd agree with `predict(fit, newdata, full_cov = TRUE)`. With a
-#'   non-Gaussian `family` f is on the link scale. A sum that needs a missing value is `NA`. `ratios()`: a data frame
-#'   with columns `ratio`, `lwr` and `upr`. If `certified`, the interval from `lwr_certified` to `upr_certified`
-#'   contains the interval of the exact GP. The attribute `of` names the kind of ratio.
+#' @return A data frame with a row for each sum: `mean` (with constant mean and offsets) and `sd`, and if `certified`
+#'   the columns of [certify()]. They are in units of f, the (transformed) response or its link, and agree with
+#'   `predict(fit, newdata, type = "link", full_cov = TRUE)`. A sum that needs a missing value is `NA`. `ratios()`: a
+#'   data frame with columns `ratio`, `lwr` and `upr`. If `certified`, the interval from `lwr_certified` to
+#'   `upr_certified` contains the interval of the exact GP. The attribute `of` names the kind of ratio.
 #' @details Averages over boxes have a closed form if the kernel is a sum of products of squared exponential factors and
 #'   of Matern factors with one input each. Otherwise they are computed by a quadrature rule. Certificates then refer to
 #'   the quadrature sum, and the column `quadrature` is its difference from a coarser rule.

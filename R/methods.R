@@ -7,10 +7,10 @@
 #' * `print()` and `summary()` show data, choices, hyperparameters and the result of the search. `summary()` adds the
 #'   kernels tried, residuals, and scores on training rows and by leave-one-out. Both have an argument `digits`.
 #' * `coef()` returns `lengthscale.<column>` in units of the inputs, and `variance` and `noise` in squared units of the
-#'   response, or with `log = TRUE` their logs. It also has coefficients of a linear mean and of a formula for `noise`;
-#'   for a non-Gaussian family the constant `mean`, and `mean.variance`, the prior variance of coefficients. `sigma()`
-#'   returns the noise sd, or the scale of [student()]; for noise that varies its root mean square at the training rows,
-#'   for classes and counts `NA`.
+#'   (transformed) response, or with `log = TRUE` their logs. It also has coefficients of a linear mean and of a formula
+#'   for `noise`; for a non-Gaussian family its parameters, the constant `mean`, and `mean.variance`, the prior variance
+#'   of coefficients. `sigma()` returns the noise sd, or the scale of [student()]; for noise that varies its root mean
+#'   square at the training rows, for classes and counts `NA`.
 #' * `logLik()` returns the log marginal likelihood of the response as given. Its attributes are `nobs`, `df` (the
 #'   number of all learned parameters, some of which `coef()` omits), and bounds `lower` and `upper` if known
 #'   ([evidence_bounds()]). With inducing points the value is a lower bound, with neighbours an estimate. For
@@ -36,7 +36,7 @@
 #' @param REML For models of groups alone: `TRUE` is the restricted likelihood, `FALSE` the ordinary one.
 #' @param k Penalty for each parameter.
 #' @param ... For `AIC()` and `BIC()` more fits; otherwise not used.
-#' @return Named vectors for `fitted()` and `residuals()`, even for a [ts] response; for `simulate()` a data frame.
+#' @return `fitted()`, `residuals()`: a named vector, or for classes a matrix. `simulate()`: a data frame.
 #' @seealso [predict.gp_fit()], [leave_one_out], [vcov.gp_fit()], [plot.gp_fit()]; `vignette("pfdtc")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)

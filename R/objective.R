@@ -29,15 +29,15 @@
 #' @param newdata,... new rows in the form of `x`; not used.
 #' @param constant add \eqn{C(X)} to the value? It does not depend on `z` and takes \eqn{O(n^2)}{O(n^2)} time.
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
-#' @return * `inducing_points()`: a matrix with at most `m` rows and the columns of `x`. Its attribute `t` is the sum of
-#'   residual prior variances over all rows, after each point. `"greedy"` takes \eqn{O(n m^2)} time and stops if `t` is
-#'   0 up to rounding.
+#' @return * `inducing_points()`: a matrix with at most `m` rows and the columns of `x`. `"greedy"` adds an attribute
+#'   `t`, the sum of residual prior variances after each point, and stops if it is 0. Above 2^24 / m rows, a random
+#'   sample replaces the rows.
 #' * `auxiliary()`: an object of class `pfdtc_auxiliary`. `predict()` returns `list(fit, se.fit)`, mean and sd of nu in
 #'   units of `y`. For `aux_white()` this is an error, and for `aux_refresh()` nu is made from `start`.
 #' * `pf_objective()`: `list(value, gradient)`. The value is in the fourth power of the units of `y`. The gradient is
 #'   with respect to `z`, with nu fixed.
-#' * `vfe_objective()`: `list(value, gradient)`. The gradient is `list(z, log_lengthscale, log_variance, log_noise)`;
-#'   the jitter is proportional to the variance.
+#' * `vfe_objective()`: `list(value, gradient)`. The gradient has elements `z`, `log_lengthscale`, `log_variance`,
+#'   `log_noise` and `theta` (other parameters).
 #' @section Errors and invariants: Errors have class `pfdtc_error_input`, or `pfdtc_error_numerical` if the Cholesky
 #'   factorisation of \eqn{k(Z, Z)} fails. `vfe_objective()` is never below minus the log marginal likelihood of the
 #'   exact GP, and equal to it for `z = x` and `jitter = 0`. `t` never increases, and no row is chosen twice.

@@ -269,7 +269,7 @@ check_learnable <- function(kernel, table, data, names, free) {
 #'   multiplied by 10 until the Cholesky factorisation succeeds.
 #' @param block number of rows in a block. Default: at most 512.
 #' @param threads number of threads, also of the BLAS.
-#' @param memory scratch memory in bytes. Results do not depend on it.
+#' @param memory scratch memory in bytes. It may change the greedy points.
 #' @param optimise_rows number of random rows for learning and for moving inducing points, or `Inf` for all rows.
 #'   Default: several thousand for learning, and max(20000, 100 m) for moving m inducing points.
 #' @param restarts number of starts of the search for hyperparameters. Default: 8, with two inputs 9, with one input 10.
