@@ -108,7 +108,7 @@ print.pfdtc_aux <- function(x, ...) {
 # Returns TRUE if a fit stores the reference posterior from which `aux` was made.
 aux_keeps_reference <- function(aux) isTRUE(aux_kinds[[aux$kind]]$keeps_reference)
 
-# Sets missing sizes of `aux`, given n rows, m inducing points and `made` inducing points of an earlier reference.
+# Returns `aux` with open sizes set, for n rows and m inducing points. `made` is the size of a kept reference.
 fill_aux <- function(aux, n, m, made = NULL) {
   if (!is.null(aux$start)) aux$start <- fill_aux(aux$start, n, m)
   fill <- aux_kinds[[aux$kind]]$fill
@@ -155,7 +155,7 @@ make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL
   aux
 }
 
-# Returns an element of aux_kinds (below) for a distribution made from a subset of the rows, random or given.
+# Returns an element of aux_kinds (below): make() makes the distribution from given or random rows, `what` names it.
 made_from_rows <- function(what, make) {
   list(objective = "pf", make = make, fill = function(how, n, ...) {
     if (is.null(how$rows) && is.null(how$size)) how$size <- min(ceiling(n / 10), 1000)
@@ -228,7 +228,7 @@ aux_kinds <- list(
     low_rank_auxiliary(U, W, sign, mean, p, model, how$label)
   }))
 
-# Returns the numbers of the rows of data$x to use. how$rows has row numbers as before equal rows were merged.
+# Returns the row numbers in data$x of the rows to use. how$rows numbers the rows before equal rows were merged.
 auxiliary_rows <- function(how, data) {
   n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
   rows <- how$rows
@@ -255,24 +255,24 @@ sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {
   W <- if (is.null(how$tail) || how$tail == 0) {
     sqrt(noise) * solve_t(post$L, t(forwardsolve(post$C, diag(nrow(U)))))
   } else {
-    # Reduce the rank of the covariance. The eigenvector of G with eigenvalue g_j adds w_j = g_j / (1 + g_j/s2) to the
-    # trace of the covariance at the rows. At least m eigenvectors are kept, and more until the omitted trace is at most
-    # `tail` times the trace beyond the first m.
+    # Reduce the rank of the covariance by omitting eigenvectors of G. The one with eigenvalue g_j adds w_j = g_j / (1 +
+    # g_j/s2) to the trace of the covariance at the rows. Keep the first m, and more until the omitted ones add at most
+    # `tail` times what all after the first m add.
     axes <- eigen(post$G, symmetric = TRUE)
     g <- pmax(axes$values, 0)
     w <- g / (1 + g / noise)
-    beyond <- rev(cumsum(rev(w))) - w # trace beyond each eigenvector
+    beyond <- rev(cumsum(rev(w))) - w # trace that the eigenvectors after each one add
     m <- min(m, length(w))
     r <- max(m, which(beyond <= how$tail * beyond[m])[1L])
     solve_t(post$L, axes$vectors[, seq_len(r), drop = FALSE] / rep(sqrt(1 + g[seq_len(r)] / noise), each = nrow(U)))
   }
-  if (!is.null(how$samples)) { # the expected covariance of random paths is W W'
+  if (!is.null(how$samples)) { # replace W by random paths W, whose W W' has the old W W' as its mean
     W <- W %*% matrix(stats::rnorm(ncol(W) * how$samples), ncol(W)) / sqrt(how$samples)
   }
   low_rank_auxiliary(U, W, rep(1, ncol(W)), solve_t(post$L, post$beta), 0L, model, "SoR posterior")
 }
 
-# Returns the factors of the DTC posterior on the first m inducing points of `post` (symbols: sor_on_points()).
+# Returns L, G, C and beta of the DTC posterior on the first m inducing points of `post` (symbols: sor_on_points()).
 first_points <- function(post, m, noise) {
   i <- seq_len(m)
   G <- post$G[i, i, drop = FALSE]

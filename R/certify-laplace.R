@@ -1,10 +1,10 @@
-# Certifies fits with non-Gaussian likelihoods: bounds the distance between the mode fh of the Laplace posterior on
-# inducing points Z and the mode f* under the exact GP. With L L' = k(Z, Z), let A = L^{-1} k(Z, X), E = K - A'A and
-# |g|_E^2 = g'E g. At fh, let g and -W be the first two derivatives of the log likelihood at the rows, L u the mode at Z
-# and r = u - A g. Wb is the average of W between both modes. With row weights Wb, h'y is the posterior mean at x of
-# responses y. With a = L^{-1} k(Z, x),
+# Certifies fits with non-Gaussian likelihoods: bounds the distance between the fit's mode fh (Laplace's approximation
+# on inducing points Z) and the mode f* under the exact GP. With L L' = k(Z, Z) and training rows X, let A = L^{-1} k(Z,
+# X), E = K - A'A and |g|_E^2 = g'E g. At fh, g and -W are the first two derivatives of the log likelihood at the rows,
+# L u is the mode at Z and r = u - A g. Wb is the average of W between both modes. Given row weights Wb and responses y,
+# the Gaussian posterior mean at x is h'y. With a = L^{-1} k(Z, x),
 #
-#   f*(x) - fh(x) = (1, -h)'E (0, g) - (a - A h)'r,   with E at x and the rows    (theory vignette).
+# f*(x) - fh(x) = (1, -h)'E (0, g) - (a - A h)'r,   with E over x and the rows   (theory vignette).
 #
 # This gives three bounds, in the order of effort:
 #
@@ -14,13 +14,13 @@
 #
 # The crude bound at the rows gives a range of f, hence of W. This range gives the other bounds, and a narrower range.
 
-# Returns intervals for functionals under the exact GP's Laplace posterior: of the mode and the sd. `m2` is
-# the number of inducing points of a reference, if one has to be computed.
+# Returns intervals for the mode and the sd of functionals in the exact GP's Laplace posterior. If a reference has to be
+# computed, `m2` is the number of its inducing points.
 mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   check_posterior(fit, "certificate", what = "A certificate")
   if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind, TRUE)
   tell <- stage_line("certify", fit$control$progress)
-  kept <- effort == "reference" && !is.null(reference) # the reference has far more inducing points than the fit
+  kept <- effort == "reference" && !is.null(reference) # use only its bounds: it has far more inducing points
   data <- if (effort != "reference" || is.null(reference)) training_data(fit, "fit")
   tell("the fit's own points")
   used <- if (kept) find_laplace_reference(fit, reference)$bounds else laplace_bounds(fit, data, effort == "tight")
@@ -35,8 +35,8 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------
 
-# Returns the list `b` of bounds that distance_of() and mode_interval() read: the mode `at` the rows, `g_E`, `r` and
-# `gamma` of bounds_around(), and the posteriors `lo` and `hi` with the smallest and the largest possible W of each row.
+# Returns the list `b` of bounds for distance_of() and mode_interval(): `at`, `g_E`, `r` and `gamma` of bounds_around(),
+# and posteriors `lo` and `hi` with the smallest and the largest W that a row may have, after up to `rounds` narrowings.
 laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
   b <- bounds_at_mode(fit, data, tight)
   if (!b$sites$concave) return(bound_mode_student(b))
@@ -58,7 +58,7 @@ laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
 bounds_at_mode <- function(fit, data, tight) {
   z <- fit$inducing
   sites <- sites_of_fit(fit, data)
-  if (fit$likelihood$learned) check_own_family(fit$likelihood, sites$y) # the fit checked at other shape parameters
+  if (fit$likelihood$learned) check_own_family(fit$likelihood, sites$y) # theta may differ from that of the last check
   if (!is.null(fit$factors$groupings)) {
     b <- bounds_with_effects(new_bounds(fit, data, z, new_model(fit$kernel, 1), tight, sites, fit$jitter))
     return(bounds_around(b, mode_with_effects(b, fit$factors, function(f) {
@@ -84,7 +84,7 @@ new_bounds <- function(fit, data, z, model, tight, sites, jitter) {
        enough = 1e-9, stretch = 1)
 }
 
-# Returns the list `b` for a Gaussian likelihood, whose row weights at$W do not depend on f.
+# Returns `b` for a Gaussian likelihood. Its row weights at$W do not depend on f, so `lo` and `hi` are the same.
 gaussian_problem <- function(b, at) {
   b <- bounds_around(b, at)
   W <- pmax(at$W, 0)
@@ -92,8 +92,8 @@ gaussian_problem <- function(b, at) {
   replace(b, c("W_lower", "W_upper", "middle", "lo", "hi"), list(W, W, post, post, post))
 }
 
-# Adds bounds to b that follow from f, g and W at the rows (`at`): `g_E` bounds |g|_E and `r` bounds |u - A g|, rounding
-# included; `gamma` = sqrt(g_E^2 + r^2). `t` bounds the trace of W E.
+# Adds to b the list `at` (with f, g and W at the rows) and bounds that follow from it, rounding included: `g_E` on
+# |g|_E, `r` on |u - A g|, `gamma` = sqrt(g_E^2 + r^2), and `t` on the trace of W E.
 bounds_around <- function(b, at) {
   b$at <- at
   W <- pmax(at$W, 0)
@@ -104,7 +104,7 @@ bounds_around <- function(b, at) {
   b$W_top <- max(abs(at$W))
   b$t <- (1 + b$growth) * sum(W * (at$left + b$slack * b$most))
   groups <- min(n, if (b$tight) n else max(m, m^2 %/% 16))
-  own <- list(L = at$L, C = at$C, beta = numeric(m)) # v of native_norms() is then g
+  own <- list(L = at$L, C = at$C, beta = numeric(m)) # with beta = 0, the v of native_norms() is g
   norms <- native_norms(own, b$z, list(x = b$data$x, y = g), b$smooth, sample.int(n), groups, 0, b$fit$control)
   by_row <- sum(abs(g) * sqrt(b$at$left + b$slack * b$most))
   b$g_E <- (1 + b$growth) * min(norms$T1, by_row)
@@ -116,8 +116,8 @@ bounds_around <- function(b, at) {
 
 # ---- properties of a posterior; certify-norms.R has the methods for effects ---------------------------------------
 
-# Returns the Gaussian posterior on the inducing points with these row weights, with the result of posterior_norms() if
-# `norms` is TRUE.
+# Returns the Gaussian posterior on the inducing points with these row weights: list(factors, weights, norms). If
+# `norms` is TRUE, the element `norms` has the rounding bounds of posterior_norms(), which variances_of() needs.
 weighted_posterior <- function(b, weights, norms) UseMethod("weighted_posterior")
 
 weighted_posterior.default <- function(b, weights, norms) {
@@ -140,8 +140,8 @@ variances_at <- function(b, post, x) variances_of(b, post, values_at(b$model$ker
 # ---- the range of W -------------------------------------------------------------------------------------------------
 
 # Adds the list b$between, given that both modes differ by at most b$e at the rows. `lower` and `upper` bound Wb, and
-# `lo` and `hi` are the posteriors with these row weights. `second` is A diag(d^2 / lower) A', where d is the largest
-# distance of Wb from W. It is NULL if it cannot be computed.
+# `lo` and `hi` are the posteriors with these row weights. `second` is A diag(d^2 / lower) A' for second_distance(),
+# where d is the largest distance of Wb from W at each row. It is NULL if it cannot be computed.
 with_averages <- function(b) {
   whole <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
   range <- average_curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e, whole)
@@ -160,7 +160,7 @@ with_averages <- function(b) {
 }
 
 # Extends the range (`lower`, `upper`) of row weights to contain W at the fit's mode, and adds the posteriors `lo` and
-# `hi` with these weights. `hi` is NULL if `upper` exceeds 1e12 per squared unit of f or the factorisation fails.
+# `hi` with these weights. `hi` is NULL if some `upper` exceeds 1e12 / (unit of f)^2 or the factorisation fails.
 posteriors_at_ends <- function(b, range) {
   range <- list(lower = pmin(range$lower, b$at$W), upper = pmax(range$upper, b$at$W))
   hi <- if (all(range$upper < 1e12 / b$sites$unit^2)) weighted_or_null(b, range$upper, norms = TRUE)
@@ -224,7 +224,7 @@ distance_of <- function(b, fun) {
 
 distance_at <- function(b, x) distance_of(b, values_at(b$model$kernel, x))
 
-# Returns the second bound (head of this file) at the rows of x, or Inf. `left` is E(x, x), `top` a bound on the sd.
+# Returns the second bound (see top) at x, or Inf. `left` is E(x, x), `top` bounds the sd, `most` the prior variance.
 second_distance <- function(b, between, x, left, top, most) {
   if (is.null(between$second)) return(Inf)
   E <- sqrt(left + b$slack * most)
@@ -243,7 +243,7 @@ second_distance <- function(b, between, x, left, top, most) {
   (E + eta + sqrt(between$hi$norms$lam) * spread) * (b$g_E + b$r / 2) + top * b$r
 }
 
-# Returns intervals for functionals under the exact GP's Laplace posterior: of the mode (less the constant mean) and sd.
+# Returns intervals for the mode (less the constant mean) and the sd of functionals in the exact GP's Laplace posterior.
 mode_interval <- function(b, fun) {
   if (!fun$n) return(list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric()))
   mean <- if (fun$kind != "values") drop(crossprod(features_of(fun, b$z, b$at$L), b$at$beta)) else
@@ -279,7 +279,7 @@ laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   fit$unexplained <- mean(bounds$left)
   if (sites$concave) bounds$bracket <- laplace_bracket(bounds)
   fit$evidence <- found$evidence + if (grouped) 0 else sum(sites$constant) - sum(log1p(bounds$left)) / 2
-  # Delete elements that have a number for each row.
+  # Delete elements that have a number for each row, so that the reference stays small.
   bounds[c("data", "sites", "e", "W_lower", "W_upper", "left")] <- NULL
   bounds$between[c("lower", "upper")] <- NULL
   bounds$fit <- bounds$fit[c("control", "likelihood")]

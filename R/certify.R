@@ -119,9 +119,9 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
             weights = about$weights, noise = about$noise)
 }
 
-# Adds the mean response with bounds to the certificate `out`. The mean response increases with the mean of f. A larger
-# variance of f increases rates and moves probabilities towards 1/2, so bounds are at ends of both intervals. For
-# ordered classes, P(y <= k) decreases with the mean of f; response$bend, if any, bounds its derivative by the variance.
+# Adds the mean response and its bounds to the certificate `out`. It increases with the mean of f. A larger variance of
+# f increases rates and moves probabilities towards 1/2. So it is bounded at ends of both intervals. For ordered
+# classes, P(y <= k) decreases with the mean of f; response$bend, if any, bounds its derivative by the variance of f.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
   if (likelihood$link %in% c("identity", "latent") && !is_ordered(response)) return(out) # the response is f itself
@@ -180,7 +180,7 @@ certificate_advice <- function(out, effort, about, conjugate) {
   vague <- conjugate & out$sd_upper > 2 * out$sd_lower
   share <- function(v) sprintf("%.0f %% of the rows", 100 * mean(v, na.rm = TRUE))
   is_wide <- any(wide, na.rm = TRUE)
-  # Estimate from earlier passes how many more refine() needs until the error of the mean is a tenth of the sd.
+  # Estimate how many more products with the kernel matrix refine() needs until the error of the mean is sd / 10.
   passes <- if (conjugate && !fast && is_wide) passes_until(about$went, 0.1 / stats::median(ratio[wide], na.rm = TRUE))
   c(if (is_wide) sprintf(
     "The bound of the %s exceeds the sd at %s. %s", if (conjugate) "mean" else "mode", share(wide),
@@ -228,8 +228,8 @@ posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, 
             noise = largest_mixture_mean(matrix(noise, 1L), weights), m2 = if (length(parts[[1L]]$m2)) parts[[1L]]$m2)
 }
 
-# Returns a data frame of the mixture's weights with bounds, and of bounds `least` and `most` on unnormalised weights. A
-# weight is smallest if its unnormalised weight is smallest and all others are largest.
+# Returns a data frame of the mixture's weights with bounds, and of bounds `least` and `most` on weights before they are
+# normalised. A normalised weight is smallest if its own `least` meets the `most` of all others.
 weights_between <- function(points, evidence) {
   end <- function(side) if (is.null(points$gain)) vapply(evidence, `[[`, 0, side) + points$apart else points$gain
   ends <- cbind(lower = end("lower"), upper = end("upper"))
@@ -239,8 +239,8 @@ weights_between <- function(points, evidence) {
              upper = share(g[, "upper"], g[, "lower"]), least = g[, "lower"], most = g[, "upper"])
 }
 
-# Returns an upper bound on the mixture's mean for each row of v. A column of v has the values of one part, whose weight
-# is between `least` and `most`. The mean is largest if the parts with the largest v have their largest weights.
+# Returns an upper bound on the mixture's mean for each row of v. Each column has the values of one part, with a weight
+# (not normalised) from `least` to `most`. The mean is largest if parts with the largest v have their largest weights.
 largest_mixture_mean <- function(v, weights) {
   apply(v, 1L, function(one) {
     o <- order(one, decreasing = TRUE)
@@ -314,7 +314,7 @@ laplace_check <- function(fit, draws = 2000) {
   U <- at$beta + backsolve(at$C, z, upper.tri = FALSE, transpose = TRUE)
   l <- native(ffi_paths, engine_posterior(at, fit$inducing, kernel = fit$kernel), data$x, sites, t(U),
               engine_control(nrow(data$x), fit$control))
-  # Compute the log importance weights log p(y, u) - log q(u), without the factors 2 pi. q is Laplace's approximation.
+  # Compute log importance weights log p(y, u) - log q(u) of draws u from q, Laplace's approximation (without 2 pi).
   logs <- sum(sites$constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
   weights <- exp(logs - max(logs))
   weights <- weights / sum(weights)

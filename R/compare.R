@@ -127,7 +127,7 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
 certified_errors <- function(fits, newdata, effort) {
   largest <- function(fits) fits[[which.max(vapply(fits, points_of_fit, 1))]]
   references <- vector("list", length(fits))
-  # Exact fits need no reference, and fits of several classes have none.
+  # Exact fits need no reference, and a fit of several classes cannot use one.
   left <- which(effort != "fast" & !vapply(fits, function(fit) is_exact(fit) || has_labels(response_of(fit)), NA))
   while (length(left)) {
     group <- left[vapply(fits[left], same_model, NA, fits[[left[1L]]])]
@@ -147,7 +147,7 @@ certified_errors <- function(fits, newdata, effort) {
 
 # ---- information criteria ------------------------------------------------------------------------------------------
 
-# Returns a method of AIC(). For one fit that method returns alone(object, k), for several fits a data frame.
+# Returns a function for AIC(): it returns alone(object, k) for one fit, and a data frame for several fits.
 aic_method <- function(alone) {
   function(object, ..., k = 2) {
     if (missing(...)) return(alone(object, k))
@@ -172,13 +172,13 @@ BIC.gp_fit <- function(object, ...) {
   compare_criterion(list(object, ...), fit_labels(match.call()), "BIC", log)
 }
 
-# Returns the arguments of a call as labels. A fit that do.call() put into the call has the label "fit".
+# Returns labels of fits: the arguments of a call as text, or "fit" for a fit that do.call() put into the call itself.
 fit_labels <- function(call) {
   label <- function(a) if (is.symbol(a) || utils::object.size(a) < 20000) clip(deparse1(a)) else "fit"
   make.unique(vapply(as.list(call)[-1L], label, ""))
 }
 
-# Returns list(value, df, nobs, lower, upper) of vectors: logLik() of each fit and its attributes, NA if it lacks one.
+# Returns list(value, df, nobs, lower, upper) of vectors: logLik() of each fit and its attributes. An absent one is NA.
 likelihoods_of <- function(fits) {
   lls <- lapply(fits, stats::logLik)
   part <- function(what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
@@ -200,10 +200,10 @@ compare_criterion <- function(fits, labels, name, penalty) {
   out <- of(ll$value)
   best <- of(ifelse(is.na(ll$upper), ll$value, ll$upper))
   worst <- of(ifelse(is.na(ll$upper), ll$value, ll$lower))
-  wide <- worst - best > 1e-6 * (1 + abs(out)) # more than rounding
+  wide <- worst - best > 1e-6 * (1 + abs(out)) # the bounds differ by more than rounding
   meet <- outer(best, worst, "<")
   at <- which(meet & t(meet) & outer(wide, wide, "|") & upper.tri(meet), arr.ind = TRUE) # pairs whose bounds overlap
-  against <- which(outer(worst, best, "<=") & outer(out, out, ">"), arr.ind = TRUE) # the first of each pair is better
+  against <- which(outer(worst, best, "<=") & outer(out, out, ">"), arr.ind = TRUE) # in a pair, the first is better
   pairs <- function(at) {
     list_quoted(sprintf("%s and %s", labels[at[, 1L]], labels[at[, 2L]]), quote = "", most = 3L)
   }
@@ -262,7 +262,7 @@ same_response <- function(a, b) {
   discrete <- response_of(a)$discrete
   if (discrete != response_of(b)$discrete) return(FALSE)
   if (discrete && !isTRUE(all.equal(a$sum_of_sites, b$sum_of_sites))) return(FALSE)
-  # A transform or a noise trend changes the response or the weights, so compare those that the user gave.
+  # A transform or a noise trend changes the response or the weights, so compare the user's responses and weights.
   modelled <- function(fit) !is.null(fit$transform) || !is.null(fit$noise_trend)
   if (modelled(a) || modelled(b)) {
     as_given <- function(data) list(unname(given_response(data)), users_weights(data), data$offset)
@@ -306,8 +306,8 @@ anova_heading <- function(fits, table) {
 
 # ---- one term more or less ------------------------------------------------------------------------------------------
 
-# stats::step() always drops a term whose Df is 0. A fit with fewer terms and a newly chosen kernel may have as many
-# hyperparameters, so that Df is 0. NA for Df lets AIC decide. The only term of a fit is not dropped; its AIC is NA.
+# stats::step() always drops a term whose Df is 0. Df may be 0, because a fit with fewer terms may choose a kernel with
+# more hyperparameters. If Df is NA, step() decides by AIC. The only term of a fit is not dropped; its AIC is NA.
 #' @export
 drop1.gp_fit <- function(object, scope, ...) {
   term <- labels(object)
@@ -322,15 +322,15 @@ drop1.gp_fit <- function(object, scope, ...) {
 #' @export
 add1.gp_fit <- function(object, scope, ...) named_likelihood(without_zero_df(NextMethod()), object)
 
-# Adds a line to the table's heading if its AIC differs from AIC(fit). The table uses log marginal likelihoods: the
-# restricted likelihood, which AIC() uses without a smooth part, is not comparable with those of other fits.
+# Adds a line to the table's heading if the fit has no smooth part. AIC(fit) then uses the restricted likelihood, which
+# other fits lack, while the table compares log marginal likelihoods.
 named_likelihood <- function(table, fit) {
   if (!has_own_likelihood(fit)) return(table)
   why <- "AIC of the log marginal likelihood, as for models with a smooth part. AIC() has the restricted likelihood."
   structure(table, heading = c(attr(table, "heading"), paste0("\n", why)))
 }
 
-# Returns the table with NA for each Df of 0 or less. Fits made for the table send only messages on progress and time.
+# Returns the table with NA for Df <= 0. It is evaluated here: fits made for it send only messages on progress and time.
 without_zero_df <- function(table) {
   quiet <- withCallingHandlers(table, pfdtc_message = function(m) {
     if (!inherits(m, c("pfdtc_message_progress", "pfdtc_message_slow"))) invokeRestart("muffleMessage")

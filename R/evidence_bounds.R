@@ -39,7 +39,7 @@ evidence_bounds <- function(fit, true = FALSE) {
 }
 
 # Returns bounds on the log marginal likelihood of the fit. For an exact posterior, the covariance of the responses is
-# divided by `factor`.
+# divided by `factor`, by which learn_stage() multiplied it for few rows.
 own_bracket <- function(fit, factor = 1) {
   known <- posterior_evidence(posterior_of(fit))
   if (!response_of(fit)$conjugate) {
@@ -63,8 +63,8 @@ own_bracket <- function(fit, factor = 1) {
   stats::setNames(found + c(-room, room), c("lower", "upper"))
 }
 
-# Bounds the error of the log marginal likelihood that comes from rounding of the responses. With A = (K + s2
-# W^{-1})^{-1} and |y|_A^2 = y'A y <= y_A^2, an error e of y changes y'A y by at most 2 |y|_A |e|_A + |e|_A^2.
+# Bounds the error of the log marginal likelihood that comes from rounding of the responses. Let A = (K + s2
+# W^{-1})^{-1} and |y|_A = sqrt(y'A y) <= y_A. An error e of y changes y'A y by at most 2 |y|_A |e|_A + |e|_A^2.
 response_room <- function(fit, y_A) {
   e <- 4 * .Machine$double.eps * response_size(fit) / sqrt(fit$noise)
   (y_A + e / 2) * e
@@ -119,7 +119,7 @@ exact_bracket <- function(fit, factor = 1) {
   quadratic <- sum(y * f$alpha)
   moved <- error[["solution"]] * (1 + error[["solution"]] * max(d / v)) * sum(d * f$alpha^2) +
     sums * sqrt(sum(y^2) * sum(f$alpha^2))
-  # The constant for merged rows, weights and scale is a sum over the rows, too, and so has a rounding error.
+  # The constant of the log density (merged rows, weights, scale) is a sum over rows. `more` bounds its size.
   more <- fit$nobs * (2 + abs(log(2 * pi * model$noise)) + 2 * abs(log(model$scale))) + abs(sum(log(v / model$noise)))
   # `squares` is the sum of squares about the means of merged rows, or without the data an upper bound on it.
   squares <- if (!is.null(fit$data)) fit$data$shift$ss else
@@ -213,7 +213,7 @@ true_bracket <- function(fit) {
   v <- (1 - 1e-9) / largest
   problems <- list(laplace = gaussian_problem(b, b$at), vi = gaussian_problem(b, best))
   each <- lapply(problems, bracket_of_normal, v = v)
-  own <- if (nrow(b$z) == nrow(mode$L)) each[[approx]][["lower"]] else -Inf # not if some inducing points were repeated
+  own <- if (nrow(b$z) == nrow(mode$L)) each[[approx]][["lower"]] else -Inf # -Inf if b dropped repeated points
   # `b` is centred at the mode, but the mean of the fit's posterior is moved from the mode by own_shift.
   if (is.finite(own) && length(own_shift) && any(own_shift != 0)) {
     own <- bracket_of_normal(problems$laplace, v, own_shift)[["lower"]]
@@ -233,8 +233,8 @@ largest_eigenvalue <- function(K) {
   max(drop(K %*% x) / x) * (1 + 1e-12 * nrow(K))
 }
 
-# Returns c(lower, upper), bounds on the log marginal likelihood by q of true_bracket(), with the mean and W in b$at. In
-# the lower bound, `moved` is added to the whitened mean of q.
+# Returns c(lower, upper), bounds on log Z (see true_bracket()) by the q whose mean and W are in b$at. In the lower
+# bound, q's whitened mean is moved by `moved`. `v` is that of true_bracket().
 bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
   at <- b$at
   A <- rows_on_points(b)
@@ -285,10 +285,10 @@ upper_terms <- function(b, v, l, top) {
   sum((pmax(each[[1L]], each[[2L]]) - log(2 * pi * low) / 2) / p)
 }
 
-# Returns list(low, high, top) for concave functions log_h with the derivative `slope`: the maximum `top`, and points
-# where log_h is at least 45 lower.
+# Returns list(low, high, top) for concave functions log_h, one for each row, with the derivative `slope`. `top` is the
+# maximum, and log_h is at least 45 lower at `low` and at `high`.
 support_of <- function(log_h, slope, unit) {
-  beyond <- function(from, step, times, open) { # doubles the steps as needed
+  beyond <- function(from, step, times, open) { # multiplies each step by `times` while open() holds
     for (i in 1:60) {
       further <- open(from + step)
       if (!any(further)) break

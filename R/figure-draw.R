@@ -40,7 +40,7 @@ plot_colours <- c(mean = "#0072B2", inducing = "#D55E00", data = "#000000", cert
 
 band_colour <- function(alpha = 0.3) grDevices::adjustcolor(plot_colours["mean"], alpha)
 
-# Returns black for n dots, which is more transparent for larger n.
+# Returns the colour of n dots: black, more transparent for larger n.
 data_colour <- function(n) grDevices::adjustcolor(plot_colours["data"], max(0.2, min(0.8, 100 / n)))
 
 # Returns n colours and line types, distinct for up to 48 curves.
@@ -69,7 +69,7 @@ legend_keys <- function(text, col, lty = NA, lwd = NA, pch = NA, size = NA, bg =
   data.frame(text = text, col = unname(col), lty = lty, lwd = lwd, pch = pch, size = size, bg = bg)
 }
 
-# Returns the legend of the marks in the slices `s`: data or partial residuals, censored data, inducing points.
+# Returns the legend of the marks in `s`, see slices(): data or partial residuals, censored data, inducing points.
 mark_keys <- function(s) {
   rbind(if (!is.null(s$points)) {
     legend_keys(if (isTRUE(s$residuals)) "partial residuals" else "data", plot_colours["data"], pch = 16, size = 0.6)
@@ -154,7 +154,7 @@ open_panel <- function(p, args, margins) {
   title <- args$xlab
   if (isTRUE(text$upright)) args$xlab <- ""
   do.call(graphics::plot.default, c(list(x = NA, y = NA, type = "n"), args))
-  # Draws a logarithmic axis with powers of ten, or with R's ticks if it is too short. Given `ticks` replace both.
+  # Draws an axis with `ticks` if given, else with powers of ten, or with R's ticks if the axis is too short for these.
   draw_axis <- function(side, ticks) {
     usr <- graphics::par("usr")[2 * side - 1:0]
     powers <- Filter(function(k) k >= usr[1L] - 1e-9 && k <= usr[2L] + 1e-9, floor(usr[1L]):ceiling(usr[2L]))
@@ -269,8 +269,8 @@ ggplot_figure <- function(f) {
                                    plot.margin = ggplot2::margin(5, 45, 5, 5)))
 }
 
-# The table of geoms by the verb of a layer. An entry has the name of the geom, its mapped aesthetics with the elements
-# of the layer that they show, and the aesthetics that are set from the layer's colour, size and so on.
+# This table has the ggplot2 geom for each verb of layer(): its name, its mapped aesthetics with the elements of the
+# layer that they show, and the aesthetics that are set from the layer's colour, size and so on.
 ggplot_kinds <- list(
   line = list("path", c(x = "x", y = "y", group = "group"), c("colour", "linetype", "linewidth")),
   band = list("ribbon", c(x = "x", ymin = "y", ymax = "y1", group = "group"), "fill"),
@@ -287,7 +287,7 @@ ggplot_layer <- function(same) {
   d <- do.call(rbind, lapply(seq_along(same), function(i) cbind(same[[i]]$data, group = i)))
   l <- same[[1L]]$look
   d$slope <- l$slope
-  if (l$verb == "line") { # lines of one point make ggplot2 print a message
+  if (l$verb == "line") { # drop lines of one point, as ggplot2 prints a message for them
     own <- split(stats::complete.cases(d), d$group)
     d <- d[d$group %in% names(own)[vapply(own, sum, 0) > 1], ]
     if (!nrow(d)) return(NULL)

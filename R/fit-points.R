@@ -10,7 +10,7 @@ points_stage <- function(data, learned, s, state) {
   }, otherwise = list(z = choose_points(data$x, min(s$m, nrow(data$x)), NULL, "random")$z))
 }
 
-# Returns mean weight * mean residual prior variance / noise variance; Inf unless the inducing points are greedy.
+# Returns mean weight * mean residual prior variance / noise variance; Inf if the inducing points are not greedy.
 unexplained_share <- function(data, learned, start) {
   if (is.null(start$t)) return(Inf)
   mean(data$weights %||% 1) * start$t / learned$model$noise
@@ -22,7 +22,7 @@ start_points <- function(data, model, m, method, run) {
                 c(data[c("y", "weights")], model["noise"]), run)
 }
 
-# Returns the list of results that optimise_stage() updates, as they are before inducing points z move.
+# Returns the results so far, before the inducing points z move. optimise_stage() updates this list.
 start_now <- function(learned, z, jitter) {
   list(model = learned$model, z = z, pilot = learned$pilot, learned = learned$learned, kernels = learned$kernels,
        learned_all = learned$learned_all, value = NA_real_, trace = NULL, z_trace = NULL, convergence = 0L,
@@ -66,14 +66,14 @@ optimise_stage <- function(data, learned, z, s, state) {
     }, otherwise = now)
     if (!is.null(state$stopped) || max(abs(model_theta(before$model) - model_theta(now$model))) < 1e-3) break
   }
-  # Count the first iterations from the better start, and the following iterations, as one round.
+  # The first iterations from the better start and the search that continues from there count as one round.
   if (s$try_starts && !is.null(now$trace)) now$trace$round <- pmax(now$trace$round - 1L, 1L)
   now
 }
 
 # Runs a few iterations from two starts: points greedy in the prior variance, and points greedy in the divergence.
 # Returns list(now, steps): the better result, and the limits of the remaining search. Neither start is always better.
-# The second start is chosen if it lowers divergence / noise^2 by over 5: near a tie the first ends at smaller errors.
+# The second must lower divergence / noise^2 by over 5, because the first start wins in the end if both are close.
 better_start <- function(data, rows, now, s, state) {
   left <- seconds_left(s$steps$max_seconds)
   few <- min(5L, s$steps$maxit %/% 20L)
@@ -84,7 +84,7 @@ better_start <- function(data, rows, now, s, state) {
   second <- if (is.null(state$stopped) && left() > 0) second_start(data, now, s, state, begin)
   if (is.null(second)) return(list(now = first, steps = steps_left(s$steps, s$steps$maxit - few, max(0, left()))))
   take_second <- isTRUE(second$value < first$value - 5 * now$model$noise^2)
-  # Count the evaluations from the worse start apart, because `trace` has only those from the better one.
+  # Count evaluations from the worse start separately, because `trace` has only those from the better start.
   lost <- max(0L, nrow(if (take_second) first$trace else second$trace))
   state$evaluations["objective"] <- state$evaluations[["objective"]] - lost
   state$evaluations["other start"] <- lost
@@ -94,7 +94,7 @@ better_start <- function(data, rows, now, s, state) {
 
 steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
 
-# Returns begin() from points that are greedy in the divergence, or NULL if there are too few or the computation fails.
+# Returns begin(now) with points greedy in the divergence, or NULL if there are too few or the computation fails.
 second_start <- function(data, now, s, state, begin) {
   tryCatch({
     z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
@@ -134,7 +134,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
     now <- take_result(now, result)
     count_evaluations(state, "objective", result)
     left <- left - max(1L, result$iterations)
-    step <- result$last_step # with a renewed auxiliary distribution the optimum moves little
+    step <- result$last_step # renewing the auxiliary distribution moves the optimum little
     if (!is.null(state$stopped) || is.infinite(schedule) || left <= 0L || result$iterations < 2L) return(now)
     if (!is.null(watch) && watch$ended) return(now)
     how <- new_aux("points", z = now$z)
@@ -172,9 +172,9 @@ take_result <- function(now, result) {
 
 # ---- comparisons on held-out rows -----------------------------------------------------------------------------------
 
-# Compares inducing points alone with neighbours by the log density of held-out rows. Neighbours use few noisy responses
-# and inducing points all rows, so points alone may predict a smooth f better. decide() drops neighbours if points gain
-# more than the standard error. If there is a smoother kernel that predicts as well, points are also tried with that.
+# Compares inducing points alone with inducing points and neighbours, by the log density of held-out rows. Neighbours
+# use few noisy responses, inducing points use all, so points alone may predict a smooth f better. decide() drops
+# neighbours if points gain more than the standard error. A smoother kernel that predicts as well, if any, is tried too.
 look_at_held_out <- function(now, plan, state) {
   now$data <- merge_all_equal_rows(now$data)
   now$look["trial"] <- list(NULL)
@@ -199,7 +199,7 @@ take_gains <- function(now, tried, gains) {
   now
 }
 
-# Measures by how much log densities of held-out rows by rivals[[name]] exceed those by inducing points with neighbours.
+# Measures the gain of rivals[[name]] over inducing points with neighbours, in log density of held-out rows (nats).
 look_at_rival <- function(now, plan, state, name, sizes) {
   now$look[name] <- list(NULL)
   gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
@@ -293,7 +293,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   if (!isTRUE(mean(gain) < -near_trial$gain)) return(now)
   learned$kernel <- best$kernel
   learned$model <- new_model(best$kernel, 1)
-  if (likelihood$learned) { # the theta learned at a mode that is too smooth is too small
+  if (likelihood$learned) { # theta is too small if learned at a mode that is too smooth
     first <- likelihood$theta[1L]
     logs <- log(first) + c(-1, 1) * log(near_trial$theta)
     at <- function(log) likelihood$theta / first * exp(log)
@@ -305,9 +305,9 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   replace(now, c("learned", "start", "near", "mode"), list(learned, list(z = z), near, NULL))
 }
 
-# Estimates the gain in log density of each held-out row if neighbours correct f. Let g and -W be the derivatives of the
-# log likelihood by f. Where f lacks structure, g has equal signs at neighbours. With h = sum(g) / (sum(W) + mean(W)),
-# where sums are over neighbours, f + c h gains c g h - c^2 W h^2 / 2. c and their number maximise the mean gain.
+# Estimates the gain in log density of each held-out row if neighbours correct f. Let g and -W be derivatives of the log
+# likelihood by f. Where f lacks structure, g has equal signs at neighbours. With h = sum(g) / (sum(W) + mean(W)) and
+# sums over neighbours, f + c h gains c g h - c^2 W h^2 / 2. c and the number of neighbours maximise the mean gain.
 gain_from_residuals <- function(trial, held, around, f, kernel, run) {
   slopes <- function(rows) {
     sites <- trial$sites_of(rows)
@@ -353,7 +353,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
   list(x = x, sites_of = sites_of, score = score, with_near = with_near)
 }
 
-# Returns the best trial$with_near() among kernels with variances multiplied by b = near_trial$by, b^2, ... (if `free`).
+# Returns the best trial$with_near() of kernels with variances times b = near_trial$by, b^2, ... (1 unless `free`).
 raise_variances <- function(trial, kernel, z, f, free) {
   raise <- function(kernel) if (free) scale_kernel(kernel, near_trial$by) else kernel
   best <- tried <- trial$with_near(raise(kernel), z, f)

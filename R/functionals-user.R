@@ -175,8 +175,8 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   fun <- if (is.null(fit$factors$groupings)) boxes_at(kernel, box$lower, box$upper)
   error <- NULL
   if (is.null(fun)) {
-    # The difference from a coarser rule estimates the quadrature error. Wider boxes, in lengthscales, need more points
-    # for each input. With Matern kernels the integrand has kinks, so the coarser rule has half of the points.
+    # The difference from a coarser rule estimates the quadrature error. A box that spans more lengthscales needs more
+    # points for each input. Matern kernels make kinks in the integrand, so the coarser rule then has half the points.
     width <- rotated(kernel, box$upper) - rotated(kernel, box$lower)
     wide <- max(abs(width) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))
     each <- as.integer(min(26, ceiling(6 + 3 * wide)))
@@ -284,9 +284,9 @@ term_shares <- function(fit, most = 500L) {
   spread / sum(spread)
 }
 
-# Returns a data frame with the shares of the variance of f's posterior mean that each input explains: `alone`, and in
-# `total` with its interactions (formulas of Saltelli and Jansen for two quasi-random samples). Inputs are treated as
-# independent. Returns NULL for a single input, few rows, or if nothing was learned.
+# Returns a data frame with shares of the variance of f's posterior mean: `alone` is the share that an input explains by
+# itself, `total` includes its interactions (formulas of Saltelli and Jansen for two quasi-random samples). Inputs are
+# treated as independent. Returns NULL for a single input, few rows, or if nothing was learned.
 input_shares <- function(fit) {
   x <- fit$data$x
   groups <- column_groups(seq_along(fit$frame$columns), fit$frame$columns, placed_variables(fit$data$frame))
@@ -306,7 +306,7 @@ input_shares <- function(fit) {
     }
     out
   }
-  # For several classes, variances of the orthonormal contrasts add up.
+  # For several classes, f has a column for each orthonormal contrast of the classes. Variances of columns add up.
   f <- function(x) as.matrix(posterior_values(posterior_of(fit), x, mean_only = TRUE)$mean)
   centred <- function(f) sweep(f, 2L, colMeans(f))
   a <- sample_of(0L)
@@ -349,8 +349,8 @@ predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certifie
   list(fit = value, se.fit = shape(at$sd))
 }
 
-# Returns a matrix of the rows of the p x p unit matrix and of the sums of pairs of these rows. The variances of sums
-# with these weights determine all covariances.
+# Returns a matrix whose rows are weights of sums of p values: each value alone, then the sum of each pair. The
+# variances of these sums determine all covariances of the values: 2 cov(a, b) = var(a + b) - var(a) - var(b).
 with_pairs <- function(p, pairs = which(upper.tri(diag(1, p)), arr.ind = TRUE)) {
   one <- diag(1, p)
   rbind(one, one[pairs[, 1L], , drop = FALSE] + one[pairs[, 2L], , drop = FALSE])

@@ -49,7 +49,7 @@ NULL
 # noise is Gaussian, else NA. For several classes mean and variance are matrices of log odds, and there is no residual.
 loo_rows <- function(fit) {
   data <- training_data(fit)
-  copy <- copies_in(data) # copies of a row predict it
+  copy <- copies_in(data) # a row's copies predict the row
   if (!is.null(copy)) {
     tell_classed("copies", sprintf(paste(
       "%d of %d rows have the same inputs and response as another row. Leave-one-out predicts them from that row and",
@@ -153,13 +153,13 @@ dfbetas.gp_fit <- loo_method(function(model) {
   out
 })
 
-# Returns, for each row, the factor by which the other rows would multiply the sds of kernel and noise: the root of
-# (y'K^{-1} y - r^2) / (n - p - 1), as in rstudent() of lm(). K includes the noise, y'K^{-1} y = sum(g y), r is the
-# standardised residual, and p the number of coefficients of the mean.
+# Returns, for each row, the factor by which the sds of kernel and noise would change if estimated from the other rows:
+# the root of (y'K^{-1} y - r^2) / (n - p - 1), as in rstudent() of lm(). K includes the noise, y'K^{-1} y = sum(g y)
+# with g = K^{-1} y, r is the row's standardised residual, and p the number of coefficients of the mean.
 scale_without <- function(fit, r) {
   p <- posterior_of_rows(fit)
   part <- row_parts(p)
-  used <- part$q > 0 # not the rows outside of a subsample
+  used <- part$q > 0 # FALSE for rows outside of a subsample
   coefficients <- max(length(mean_functionals(fit)$names), fit$center != 0)
   seen <- all_rows(training_data(fit), as.double(used), 0)
   sqrt(pmax(sum(part$g * responses_used(p)$y) - seen * r^2, 0) / (sum(used) - coefficients - seen))
@@ -201,7 +201,7 @@ pit_of <- function(fit, loo) {
   })
 }
 
-# R's influence.measures() needs the QR decomposition of an lm() and does not work for fits of this package.
+# stats::influence.measures() needs the QR decomposition of an lm(), so only these two measures are returned.
 #' @export
 influence.gp_fit <- function(model, ...) {
   list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))
@@ -351,10 +351,10 @@ crps_of_counts <- function(response, y, size, mu, s) {
   out
 }
 
-# Returns the sum of crps_of_counts() for one response, or NA if more than 2e5 probabilities are needed. Probabilities
-# are averaged over f by the trapezoid rule, with steps below the sd of f and below 1 / sqrt(W), a likelihood's width.
+# Returns the sum of crps_of_counts() for one response, or NA if more than 2e5 probabilities are needed. The trapezoid
+# rule averages probabilities over f. Its steps are below the sd of f and the likelihood's width in f, 1 / sqrt(W).
 crps_by_masses <- function(response, y, size, mu, s, least) {
-  values <- function(y, f) { # at all pairs of a number and an f
+  values <- function(y, f) { # log p and W at all pairs of a count and an f
     sites <- engine_sites(response$likelihood, list(y = y, size = rep(size, length(y)), offset = 0 * y), 0)
     pairs <- intersect(c("y", "size", "offset"), names(sites))
     sites[pairs] <- lapply(sites[pairs], rep, length(f))
@@ -375,14 +375,14 @@ crps_by_masses <- function(response, y, size, mu, s, least) {
   sum((cumsum(drop(mass %*% weight) / sum(weight)) - (y <= t))^2)
 }
 
-# Returns the CRPS of response_crps() as a sum of integrals below and above y. They are computed by the trapezoid rule
-# in z, with t = y -+ unit exp(pi / 2 sinh(z)), or below a positive y with t = y / (1 + exp(pi sinh(z))). The rule
-# converges exponentially (Takahasi and Mori 1974). `n` has the numbers of the rows.
+# Returns the CRPS of response_crps(), the sum of integrals below and above y, by the trapezoid rule in z. It has t = y
+# -+ unit exp(pi / 2 sinh(z)), or below a positive y, t = y / (1 + exp(pi sinh(z))). `unit` is an eighth of the range of
+# y and `ends`. The rule converges exponentially (Takahasi and Mori 1974). `n` has the row numbers.
 crps_by_halves <- function(cdf, n, y, ends, positive) {
   h <- 0.05
   z <- rep(seq(-4, 4, by = h), each = length(n))
   unit <- pmax(ends[, 2L] - ends[, 1L], abs(y - ends[, 1L]), abs(y - ends[, 2L])) / 8
-  away <- unit * exp(pi / 2 * sinh(z)) # used for all rows in turn
+  away <- unit * exp(pi / 2 * sinh(z)) # each value of z has the units of all rows
   slope <- pi / 2 * cosh(z) * away
   at <- function(t) cdf(rep_len(n, length(z)), t)
   above <- (1 - at(pmin(y + away, 1e300)))^2 * slope

@@ -4,8 +4,8 @@
 #   list(leaves = <factors; their own variances have no meaning>, terms = list(list(variance, leaves), ...)),
 #
 # where terms refer to factors by number, and two terms may share a factor. compile_kernel() returns the form that the
-# engine reads, and set_values() replaces the numbers in this form. The numbers are, for each term, the parameters of
-# its factors that no earlier term has (factor_parameters), then its variance, as in kernel_places() (src/kernel.c).
+# engine reads, and set_values() replaces the parameter values in it. Their order is, for each term: parameters
+# (factor_parameters) of those factors that no earlier term has, then the term's variance (kernel_places() in C).
 
 # Lists the parameters of a factor by its profile, the name of its covariance function. Only terms have variances.
 factor_parameters <- list(
@@ -15,7 +15,7 @@ factor_parameters <- list(
   pairwise = c("lengthscale", "additive.share", "additive.ratio", "additive.pairs"),
   categorical = "parameters", group = c("scale", "parameters"), white = character(), constant = character())
 
-# Returns the number of parameters of the kind `what` that a factor has, when its columns are known.
+# Returns how many parameters of the kind `what` a factor has. The factor must already have its columns (`inputs`).
 parameter_count <- function(leaf, what) {
   switch(what, lengthscale = if (isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")) 1L else
     length(if (is.null(leaf$shared)) leaf$inputs else unique(leaf$shared)),
@@ -113,7 +113,7 @@ compile_kernel <- function(kernel) {
   list(
     kernel = if (is.null(kernel$leaves)) kernel else as_kernel(kernel), label = kernel$label, inputs = kernel$inputs,
     table = table,
-    engine = list(factors = lapply(leaves, function(leaf) { # has all but the parameters
+    engine = list(factors = lapply(leaves, function(leaf) { # everything but the parameters
       list(profile = leaf$profile, columns = as.integer(leaf$inputs), number = leaf$number,
            isotropic = as.integer(isTRUE(leaf$isotropic)), power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]),
            correlation = leaf$correlation, table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
@@ -121,7 +121,7 @@ compile_kernel <- function(kernel) {
     }), values = values,
       terms = lapply(if (is.null(tie)) terms else tie$terms, as.integer), tie = tie[c("M", "weights")],
       rotation = if (any(lengths(lapply(leaves, `[[`, "rotation")))) matrix_of_rotation(rotation_of(parts)),
-      warp = if (!is.null(warp)) unlist(lapply(seq_len(max(warp$inputs)), function(column) { # knots and values there
+      warp = if (!is.null(warp)) unlist(lapply(seq_len(max(warp$inputs)), function(column) { # knots and w at the knots
         k <- match(column, warp$inputs)
         same <- as.double(seq_len(warp_knots) - 1L) # w(x) = x
         if (is.na(k)) c(same, same) else c(warp$at[, k], warp$to[, k])
@@ -204,8 +204,8 @@ total_variance <- function(kernel) {
 }
 
 # Returns a lengthscale l for each of d columns of x; Inf if no factor has one. For several factors, 1 / l^2 is summed
-# over the factors of each term, and then averaged over the terms, weighted by their variances. Curvatures of k at
-# distance 0 are combined in the same way.
+# over the factors of each term, and then averaged over the terms, weighted by their variances. The curvature of k at
+# distance 0 follows the same rule.
 kernel_lengths <- function(kernel, d) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
@@ -246,14 +246,14 @@ smooth_inputs <- function(kernel) {
 # weights 1 / S, s / (S G) and 2 p / (S G (G - 1)) for each additive factor.
 
 # A factor may have one lengthscale for several columns: for the three columns of sphere(), or for those of an R factor
-# with many levels. leaf$shared has for each column the position of its lengthscale, named by its input.
+# with many levels. leaf$shared has for each column the position in leaf$lengthscale, and the input as name.
 
 shared_by <- function(groups) stats::setNames(match(groups, unique(groups)), groups)
 
 shares_lengthscale <- function(leaf) isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")
 has_shared <- function(leaf) !is.null(leaf$shared) && !shares_lengthscale(leaf)
 
-# Returns the size of a correlation matrix: the number of levels, or for a group the number of effects of a level.
+# Returns the size of a factor's correlation matrix: how many levels there are, or effects of each level of a group.
 table_rows <- function(leaf) length(leaf$inputs) - if (is_group(leaf)) 1L - leaf$intercept else 0L
 
 # Returns the names of a factor's lengthscales: names of columns, or of the inputs whose columns share a lengthscale.
@@ -275,9 +275,9 @@ additive_inputs <- function(leaf) {
   unname(split(seq_along(leaf$inputs), factor(groups, unique(groups))))
 }
 
-# Returns the kernel with each additive factor replaced by its terms, list(leaves, terms, M, weights). The matrix M
-# gives logs of engine parameters (see above). `table` has the kernel's parameters. `weights` has for each additive
-# factor a row: positions of its share and pairs in the parameters (0 if absent), and its number of inputs.
+# Returns the kernel with each additive factor replaced by its terms: list(leaves, terms, M, weights). The matrix M
+# gives logs of engine parameters (see above). `table` is that of compile_kernel(). `weights` has a row for each
+# additive factor: the positions in `table` of its share and pairs (0 if absent), and its number of inputs.
 expand_additive <- function(parts, table) {
   place <- function(leaf, what) match(TRUE, table$leaf == leaf & table$what == what, nomatch = 0L)
   n <- nrow(table)

@@ -22,8 +22,8 @@ choose <- function(candidates, judge) {
 
 best_of <- function(tried) names(tried)[which.min(vapply(tried, `[[`, 0, "score"))]
 
-# Appends the table of a `later` choice to `table`, whose scores are in nats per row; those of the later choice are sums
-# over n rows. The first candidate of the later choice is the model chosen in `table`, perhaps with another label.
+# Appends the table of a `later` choice to `table`. Scores are nats per row in `table` and sums over n rows in the later
+# choice, whose first candidate is the model chosen in `table`, perhaps with another label.
 join_choices <- function(table, later, n) {
   if (is.null(table)) return(NULL)
   table$kernel[table$chosen] <- later$tried[[1L]]$label
@@ -44,7 +44,7 @@ gain_summary <- function(gain) c(gain = mean(gain), se = se_of_mean(gain), rows 
 
 by_roughness <- c("matern12", "matern32", "matern52", "se")
 
-# The sum of two kernels over the same inputs can have a long and a short lengthscale.
+# This is a sum of two kernels over the same inputs: one may have a long and the other a short lengthscale.
 two_scales <- "matern32+matern32"
 
 # Returns the candidates for the default kernel. `theta` are parameters learned with Matern 3/2. As a function of
@@ -111,15 +111,15 @@ means_of_groups <- function(v) unname(vapply(split(v, seq_along(v) %% min(20L, l
 
 # ---- Gaussian responses: the exact log marginal likelihood of some rows ---------------------------------------------
 
-# Returns TRUE if the noise is so small that the Vecchia likelihood may be far from the exact one (without noise distant
-# rows have information too), and if there are no groups, enough rows and time to compute the exact one.
+# Returns TRUE if the exact likelihood is worth computing: there are no groups and enough rows and time, and the noise
+# is so small that the Vecchia likelihood may be far from it. Without noise, distant rows have information too.
 has_little_noise <- function(problem, theta) {
   in_time(problem$pool) && is.null(problem$pool$levels) && max(problem$pool$exact) >= first_exact_rows &&
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
 }
 
-# Compares two estimates of theta: by the Vecchia likelihood, and by the exact likelihood of some rows, in which short
-# variation of f may look like noise. The log density of rows given neighbours among all rows decides. Returns
+# Compares two estimates of theta: by the Vecchia likelihood, and by the exact likelihood of some rows, which may take
+# short variation of f for noise. The larger log density of rows given neighbours among all rows wins. Returns
 # list(theta, exact = c(rows, gain, se)), where `gain` is the lead of the second estimate in nats per row.
 choose_exactly <- function(now, run) {
   thetas <- list(now$theta, learn_exactly(now$problem, run)$theta)
@@ -129,8 +129,8 @@ choose_exactly <- function(now, run) {
        exact = if (all(is.finite(gain))) c(rows = max(now$problem$pool$exact), gain_summary(gain)[-3L]))
 }
 
-# Returns the model and settings, list(now, s, gain). If an R factor has a lengthscale for each level, tries one for all
-# levels, and keeps it if the leave-one-out log density increases. `gain` is the increase per row; NULL if not tried.
+# Returns list(now, s, gain), the model and settings. If an R factor has a lengthscale for each level, tries a single
+# one, and keeps it if the leave-one-out log density increases. `gain` is this increase per row; NULL: not tried.
 choose_shared <- function(now, s) {
   groups <- s$kernel$groups
   pool <- now$problem$pool
@@ -158,7 +158,7 @@ choose_shared <- function(now, s) {
   if (isTRUE(gain > 0)) list(now = moved_to(now, end), s = tied, gain = gain) else list(now = now, s = s, gain = gain)
 }
 
-# Returns list(kernel, noise) of the smoothest kernel within two standard errors of the best; NULL for the best itself.
+# Returns list(kernel, noise) of the smoothest kernel within two standard errors of the best; NULL if it is the best.
 smoother_kernel <- function(tried, best) {
   for (profile in intersect(rev(by_roughness), names(tried))) {
     if (profile == best || !best %in% by_roughness) return(NULL)
@@ -210,9 +210,9 @@ choose_line <- function(now, s, run, line = NULL) {
     list(kernels = join_choices(now$kernels, choice, pool$n), exact = choice$best$exact))
 }
 
-# Learns a linear mean without kernel by the exact likelihood: y ~ N(0, v U U' + noise W^{-1}), U = [1 u(x)]. In the
-# eigenbasis of W^{1/2} U U' W^{1/2}, with q eigenvalues lambda > 0, W^{1/2} y has independent elements. Their variances
-# are v lambda + noise for q elements, and the noise for the others.
+# Learns a linear mean without kernel by the exact likelihood: y ~ N(0, v U U' + noise W^{-1}), U = [1 u(x)] with scaled
+# inputs u(x). W^{1/2} U U' W^{1/2} has q eigenvalues lambda > 0. In its eigenbasis, the elements of W^{1/2} y are
+# independent. Their variances are v lambda + noise for q elements, and the noise for the others.
 linear_model <- function(problem) {
   pool <- problem$pool
   rows <- pool$take(min(pool$n, learning_sizes$whole[["rows"]]))
@@ -250,7 +250,7 @@ value_of_some <- function(model) {
   rows <- pool$take(line_rows)
   now <- problem$at(model$theta)
   some <- list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
-  result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # bits must not depend on threads
+  result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # same bits for any thread count
   if (!is.null(result$reason)) return(-Inf)
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
   problem$posterior(list(value = -result$value * counted / length(rows)), now$noise, counted / pool$n * pool$share,
@@ -281,7 +281,7 @@ choose_season <- function(now, s) {
   now <- take_choice(now, choice, some$n, if (!pool$few) some$n)
   if (!few && is_season(best$problem$profile)) {
     problem <- learning_problem(pool, s, best$problem$profile)
-    if (pool$few) { # decided by the exact likelihood of all rows
+    if (pool$few) { # finish with the exact likelihood of all rows
       end <- ascend(exact_density(problem), best$theta, maxit = 15L, enough = exact_enough[["few"]],
                     information = best$information * (pool$n / some$n))
       best[c("theta", "value")] <- end[c("theta", "value")]
@@ -314,8 +314,8 @@ profile_price <- function(profile) {
   season_rule[["nats"]] + season_rule[["more"]] * further
 }
 
-# Returns the model `now`, or a better one of a `choice` among `now` and others over n rows. Adds the others to the
-# table now$kernels, with the gain of the best (in nats, on `rows` rows; NULL: all) as an attribute.
+# Returns the model `now`, or a better one of `choice`, a result of choose() for `now` and others on n rows. Adds these
+# to the table now$kernels, with the gain of the best (in nats, on `rows` rows; NULL: all) as an attribute.
 take_choice <- function(now, choice, n, rows = NULL) {
   first <- choice$tried[[1L]]
   best <- choice$best
@@ -326,7 +326,7 @@ take_choice <- function(now, choice, n, rows = NULL) {
   moved_to(now, best)
 }
 
-# Adds the gain of a chosen kernel of several terms, in nats, as an attribute to the table `kernels` of kernels tried.
+# Returns the table `kernels` of tried kernels with the attribute `gained`: what the chosen `profile` gains, in nats.
 with_gain <- function(kernels, profile, nats, parameters = NULL, rows = NULL) {
   structure(kernels, gained = list(what = sub("[0-9,]*:.*", "", profile), nats = nats, parameters = parameters,
                                    rows = rows))
@@ -355,8 +355,8 @@ on_rows <- function(model, s, count) {
   moved_to(model, best_from(problem, list(model$theta)))
 }
 
-# Returns the model of a kernel with seasons, learned from the rows of `pool`. The search starts from the centres of the
-# priors; if `profile` has a linear mean, from the model `from` without the mean.
+# Returns the model of a kernel with seasons, learned from the rows of `pool`. If `profile` has a linear mean, the
+# search starts from the model `from` without the mean, else from the centres of the priors.
 learn_season <- function(pool, s, profile, from) {
   problem <- learning_problem(pool, s, profile)
   last <- problem$last

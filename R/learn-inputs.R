@@ -35,8 +35,8 @@ price_of_rotation <- function(kernel) {
 # ---- warped inputs ---------------------------------------------------------------------------------------------------
 
 # Moves the inputs of the kernel of `now` halfway, then fully, to their normal scores. Returns the model of moved inputs
-# with the largest log marginal likelihood, or NULL if that of `now` is larger. Each model is tried alone and, as its
-# element `line`, with a linear mean. Normal scores do not depend on responses, so moved inputs need no penalty.
+# with the largest log marginal likelihood, or NULL if `now` has a larger one. search() learns each model, also with a
+# linear mean (element `line`). Normal scores do not depend on responses, so moved inputs need no penalty.
 choose_inputs <- function(rows, s, now, search) {
   inputs <- inputs_to_warp(rows, s)
   likeliest <- function(one) min(one$value, one$line$value)
@@ -84,7 +84,7 @@ warp_to_scores <- function(x, inputs, share) {
     at <- unique(stats::quantile(v, seq(0, 1, length.out = score_knots), names = FALSE, type = 1))
     to <- (1 - share) * at + share * scores[match(at, v)]
     last <- length(at)
-    more <- seq_len(warp_knots - last) # with few values, the last piece continues
+    more <- seq_len(warp_knots - last) # if x has few values, the last piece continues
     list(at = c(at, at[last] + more * (at[last] - at[last - 1L])),
          to = c(to, to[last] + more * (to[last] - to[last - 1L])))
   })

@@ -37,9 +37,9 @@ reason_to_refuse <- function(model, first, from, rivals = list(first)) {
 }
 
 # Returns the reason to refuse a transform of a deterministic response, or NULL. Such a response has no outliers, and
-# the shape of f alone can make a transform likely. The squared errors of all held-out rows must be smaller by the
-# factor little_response$error, or $kink for Yeo-Johnson, whose second derivative jumps at the median. Or they must not
-# be larger, and the held-out log density must be larger by $gain nats per row plus $sure standard errors.
+# the shape of f alone can make a transform likely. It passes if the squared errors of all held-out rows are smaller by
+# the factor little_response$error, or $kink for Yeo-Johnson, whose second derivative jumps at the median. It also
+# passes if they are not larger and the log density is larger by $gain nats per row plus $sure standard errors.
 reason_to_refuse_simulator <- function(model, errors, from) {
   ratio <- sum(errors) / sum(squared_errors(from$simulator, from))
   bent <- identical(model$transform$kind, "yeojohnson")
@@ -96,10 +96,10 @@ response_scores <- function(model, from) {
   scores - means_of_groups(more)
 }
 
-# Returns a data frame of some inputs: the mean y of their responses, its transformed value z, mean `f` and variance
-# `var` of f, and noise variances, `noise` of z and `size` of a single response. `single` is TRUE for inputs with one
-# response. f is conditioned on the nearest other rows or, if `earlier` is TRUE, on the nearest rows before it in the
-# random order. With groups and few rows f is conditioned on all other rows: nearest rows may be of other levels.
+# Returns a data frame with a row for some inputs: the mean y of their responses, its transformed value z, mean `f` and
+# variance `var` of f, noise variances `noise` of z and `size` of one response, and `single`, TRUE if there is only one.
+# f is conditioned on the nearest other rows or, if `earlier`, on the nearest of those that are earlier in the random
+# order. With groups and few rows it is conditioned on all others, because the nearest may be of other levels.
 held_out_response <- function(model, from, earlier = FALSE) {
   problem <- model$problem
   pool <- problem$pool
@@ -184,9 +184,9 @@ warp_to_logs <- function(data) {
 
 # Returns the candidates `tried`. Under a kernel of all inputs, a sum of functions of single inputs looks like a skewed
 # response, or like noise that depends on the inputs. So the gain of an additive kernel in log marginal likelihood is
-# added to the merit of candidates with constant noise. This requires few rows, a noise trend that gains less than
-# `additive_nats` over its transform, and an additive kernel that gains more for the best or first transform. Element
-# `terms` of a candidate is the additive kernel, learned from some rows, with its gain; later searches start there.
+# added to the merit of candidates with constant noise, if rows are few, and this gain exceeds `additive_nats`, while
+# that of a noise trend over constant noise does not. Element `terms` of a candidate is the additive kernel, learned
+# from some rows, with its gain; later searches start there.
 with_terms_in_merit <- function(tried, from) {
   constant <- names(Filter(function(model) is.null(model$trend), tried))
   leader <- best_of(tried)
@@ -252,9 +252,9 @@ with_short_lengthscale <- function(tried, from) {
 
 # ---- the arguments of the user --------------------------------------------------------------------------------------
 
-# Returns list(transforms, trends, tails, plain): transforms (NULL: none), trends of the noise (NULL: constant), TRUE if
-# the noise may have heavy tails. If the transform is "auto", `plain` names an argument that excludes transforms and
-# noise trends, or is NULL. Arguments with numbers in units of y exclude both, and so do those of the paper's method.
+# Returns list(transforms, trends, tails, plain): transforms (NULL: none), trends of the noise (NULL: constant), and
+# TRUE if the noise may have heavy tails. `plain` is NULL, or for the transform "auto" names an argument that excludes
+# transforms and noise trends: one with numbers in units of y, or one of the paper's method.
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
   smooth <- smooth_columns(data$x, placed_variables(data$frame))
@@ -279,7 +279,7 @@ responses_to_try <- function(data, asked) {
   transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
     c(list(NULL), lapply(kinds, function(kind) replace(new_transform(kind, y), "found", TRUE)))
   open <- open && is.null(asked$noise)
-  uneven <- open && values == "many" # the noise of few values would be smallest where rows are copies
+  uneven <- open && values == "many" # with few values, noise would be smallest at copies
   trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
     c(list(NULL), if (uneven && length(smooth)) list(noise_trend_of(data, smooth, smooth)))
   list(transforms = transforms, trends = trends, tails = open, plain = if (auto) plain)

@@ -3,9 +3,9 @@
 #
 #   log p(y) = sum_i log p(y_i | earlier rows)  ~  sum over rows I of log p(y_i | y_S(i)).
 #
-# Each term is a conditional density, whose score has mean 0 at the true hyperparameters for any S(i) and I. Neighbours
-# found at other hyperparameters therefore cost efficiency, not consistency. Early rows have distant neighbours and late
-# rows close ones, so all lengthscales are covered. Only the search of neighbours takes longer for more rows.
+# Each term is a conditional density. Its derivative has mean 0 at the true hyperparameters for any S(i) and I, so
+# neighbours found at other hyperparameters cost efficiency, not consistency. Early rows have distant neighbours and
+# late rows close ones, so all lengthscales are covered. With more rows, only the search of neighbours takes longer.
 
 # Learns hyperparameters and chooses the kernel. Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother,
 # exact); for the last four see learn_stage(). For interrupts, state$so_far keeps the best result, with the problem and
@@ -78,8 +78,8 @@ search_starts <- function(problem, restarts, state) {
 }
 
 # Improves the chosen model by the Vecchia likelihood on more rows, or by the exact likelihood if rows are few. If the
-# user gave no kernel, tries seasons, a linear mean and an additive kernel, with `terms` as its start if it was learned
-# before from fewer rows. Calls keep(model) with each improved model. Returns list(model, rival).
+# user gave no kernel, tries seasons, a linear mean and an additive kernel, starting at `terms`, one learned before from
+# fewer rows, if any. Calls keep(model) with each improved model. Returns list(model, rival).
 learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
   exact <- problem$pool$few
@@ -115,7 +115,7 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
       if (short) now <- choose_line(now, s, run, line)
       if (alone && s$additive) now <- if (exact) choose_additive(now, s, terms) else choose_additive_on_some(now, s)
       kernel <- now$problem$natural(now$theta)$kernel
-      # Additive kernels almost contain a linear mean.
+      # An additive kernel almost contains a linear mean, so no linear mean is tried beside it.
       if (alone && !short && !is_additive(kernel)) now <- choose_line(now, s, run, line)
     }
     if (now$problem$profile != problem$profile) rival <- NULL
@@ -131,8 +131,8 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
   list(model = now, rival = if (!now$problem$little_noise) rival)
 }
 
-# Returns the model of explain_noise(), or a better one from searches whose prior allows little noise. The log
-# likelihood without priors must increase by two nats.
+# Returns the model of explain_noise(), or one from a search whose prior allows little noise, if its log likelihood
+# without priors is larger by little_noise_rule["nats"].
 compare_little_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   model <- explain_noise(model, s)
@@ -158,7 +158,7 @@ explain_noise <- function(model, s) {
   if (taken) ends[[best - 1L]] else model
 }
 
-# Returns the model learned with a prior that allows little noise. If `held` is not NULL, the log noise is fixed at it.
+# Returns the model of kernel `profile` learned with a prior for little noise, or with the log noise fixed at `held`.
 little_noise_model <- function(model, s, profile, held = NULL) {
   problem <- learning_problem(model$problem$pool, s, profile, little_noise = TRUE)
   last <- problem$last
@@ -210,8 +210,8 @@ choose_additive <- function(now, s, first = NULL) {
 }
 
 # With too many rows for the exact likelihood, compares `now` with an additive kernel learned from some rows. The
-# additive kernel wins if the log density of held-out rows given these rows is larger by more than a standard error.
-# `now` has two scores, given these rows and given nearest neighbours among all rows. The better of both counts.
+# additive kernel wins if it predicts held-out rows from these rows with a log density that is larger by over a standard
+# error. `now` predicts from the same rows and from nearest neighbours among all rows; the better of both counts.
 choose_additive_on_some <- function(now, s) {
   pool <- now$problem$pool
   if (!may_be_additive(s$kernel) || !in_time(pool)) return(now)
@@ -238,7 +238,7 @@ may_be_additive <- function(kernel, terms = "single") {
 }
 
 # Returns the model with an additive kernel of this `kind`, "additive" or "pairwise"; for `least` see learn_exactly().
-# With many rows, learns it first on some of them, or starts at this result `first`; NULL if it hardly gains there.
+# With many rows, learns it from some first (`first`, if given, is this result). Returns NULL if it gains little there.
 learn_additive <- function(kind, from, s, least = -Inf, first = NULL) {
   pool <- from$problem$pool
   profile <- paste0(kind, ":", sub(".*[:+]", "", from$problem$profile))
@@ -280,7 +280,7 @@ additive_starts <- function(from, wide) {
   lapply(list(near, far), function(theta) ifelse(wide$free, pmin(pmax(theta, wide$lower), wide$upper), wide$given))
 }
 
-# Returns means of minus the log density over groups of `rows`, predicted by the exact posterior of other rows, `some`.
+# Returns means of minus the log density over groups of `rows`, by the exact posterior given other rows, `some`.
 scores_given <- function(problem, theta, some, rows) {
   pool <- problem$pool
   now <- problem$at(theta)
