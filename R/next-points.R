@@ -98,9 +98,9 @@ best_mean <- function(design, rows) {
   min((design$sign * mean)[!is.na(rows$index)])
 }
 
-# Returns data.frame(measured, value) for rows. `value` is the criterion (NA if the row is incomplete); the log of the
-# expected improvement is used, because it does not underflow. `measured` is TRUE if design$measured has the row, or has
-# almost the same row and f is known there. Measured rows are proposed only if no other is left.
+# Returns data.frame(measured, value) for rows. `value` is the criterion (NA if the row is incomplete): for the expected
+# improvement its log, which does not underflow. `measured` is TRUE if design$measured has the row, or a row close to it
+# while f is known at the row (see latent_given()). Measured rows are proposed only if no other is left.
 criterion_at <- function(design, rows) {
   new <- new_rows(design$fit, rows, stats::na.pass)
   f <- latent_given(design, new$x)
@@ -119,8 +119,8 @@ criterion_at <- function(design, rows) {
 
 # Returns list(mean, var, least) of f at the rows of x, as if the proposed rows design$taken had been measured with
 # responses equal to their means. So the mean stays, and the variance decreases by C'V^{-1} C: C are the covariances of
-# f(x) with f at the proposed rows, and V is the covariance of their responses. Non-Gaussian responses are assumed to
-# determine f. f counts as known if var <= least.
+# f(x) with f at the proposed rows, and V is the covariance of their responses. A non-Gaussian response is assumed to
+# determine f at its row. f counts as known where var <= least.
 latent_given <- function(design, x) {
   fit <- design$fit
   taken <- design$taken
@@ -156,7 +156,7 @@ log_improvement <- function(gap, sd) {
 
 # ---- the search over inputs -----------------------------------------------------------------------------------------
 
-# Returns the names of the variables in `newdata`.
+# Returns the names of the variables that `newdata` must have.
 input_names <- function(fit) if (by_formula(fit)) fit$frame$required else fit$frame$columns
 
 # Returns the search space: for each variable list(lower, upper, spec) if it is a number or time, else its levels.
@@ -211,7 +211,7 @@ bounds_given <- function(given, argument, specs, default) {
   out
 }
 
-# Returns a data frame of rows in the search space, one for each row of u, which has numbers in [0, 1].
+# Returns a data frame with a row for each row of u, whose columns have shares in [0, 1] of the range of each variable.
 rows_in_space <- function(space, u) {
   as.data.frame(Map(function(v, j) {
     if (!is.list(v)) return(v[pmin(floor(u[, j] * length(v)) + 1L, length(v))])

@@ -9,8 +9,8 @@
 # (interrupt). `trace` has evaluation, objective (NA if it failed) and seconds. `kept` has list(evaluation, par) every
 # `keep` iterations. `last_step`, the largest change of a coordinate in the last iteration, can be the `first_step` of
 # another search. After each iteration enough(par, value) may end the search by returning list(convergence, message).
-# `pairs` are the steps and changes of the gradient that two_loop() reads. A search for a similar problem may start with
-# the pairs of another. The search ends when the gain that the pairs predict is below `least`.
+# `pairs` are the changes of par and gradient that two_loop() reads; a search for a similar problem may start with them.
+# The search ends when the decrease of the objective that the pairs predict is below `least`.
 minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, memory = 10L,
                      first_step = 0.1, progress = NULL, enough = NULL, pairs = list(), least = 0) {
   run <- new.env(parent = emptyenv())
@@ -30,7 +30,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
       point <- list(value = Inf, reason = if (is.null(point$reason)) "it is not a number" else point$reason)
     }
     point$par <- par
-    # An interrupt between these lines leaves vectors of unequal length, which are later cut to the shortest.
+    # An interrupt between the next two lines leaves vectors of unequal length, which are later cut to the shortest.
     run$value <- c(run$value, if (good) point$value else NA)
     run$seconds <- c(run$seconds, proc.time()[["elapsed"]] - started)
     if (good && point$value < run$best$value) run$best <- point[c("par", "value")]
@@ -133,9 +133,9 @@ two_loop <- function(g, pairs) {
 }
 
 # Searches along `direction` from the point `from`, where the objective has this `slope`. Returns list(point, blocked).
-# At `point` the value is at most from$value + 1e-4 step slope and, if possible, the slope has at most 0.9 of its first
-# size; NULL if there is no such point. `blocked` is the reason if a failed evaluation ended the search. `lo` is the
-# lowest good point, `hi` the other end of the bracket.
+# At `point` the value is at most from$value + 1e-4 step slope and, if possible, the slope is at most 0.9 times the
+# first one in size. `point` is NULL if no value is that low. `blocked` is the reason if a failed evaluation ended the
+# search. `lo` is the lowest good point, `hi` the other end of the interval that is searched.
 line_search <- function(evaluate, from, direction, slope, step, most = 20L) {
   lo <- list(step = 0, value = from$value, slope = slope)
   hi <- NULL
@@ -265,7 +265,7 @@ posterior_stage <- function(state, make) {
   value
 }
 
-# Evaluates `expr`, a series of fits. If one of them is interrupted or runs out of time, the series ends.
+# Evaluates `expr`, a series of fits. If one of them is interrupted or runs out of time, no further fit is made.
 ended_together <- function(expr) {
   withCallingHandlers(expr, pfdtc_warning_convergence = function(w) {
     if (identical(w$fit$message, stopped_by_time$message)) stop("reached elapsed time limit", call. = FALSE)

@@ -57,7 +57,7 @@ first_plan <- function(data, asked) {
 fit_by_plan <- function(data, asked, state, steps) {
   facts <- facts_of(data, asked)
   plan <- decide(facts, asked)
-  # Check the memory of an exact posterior that the user asked for.
+  # Check that there is memory for an exact posterior that the user asked for.
   m <- plan$posterior$m
   if (plan$posterior$kind == "exact" && !identical(plan$next_look, "exact")) {
     announce_memory(8 * (1 + !is.null(plan$posterior$joint)) * as.double(m)^2, m)
@@ -94,7 +94,7 @@ exact_is_affordable <- function(facts, most = exact_rows) {
 
 # ---- which posterior ------------------------------------------------------------------------------------------------
 # The functions below return list(posterior = list(kind, m, neighbours, move, ...), next_look, because). `kind` is
-# "exact", "points" or "near", and m is the number of inducing points, or of rows for "exact".
+# "exact", "points" or "near", m the number of inducing points (or rows), `move` TRUE if the points are optimised.
 
 # Plans the exact posterior of all rows, or for gp_subsample() of `m` random rows.
 decide_rows <- function(facts, asked) {

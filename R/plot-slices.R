@@ -1,8 +1,8 @@
 # Computes predictions along single inputs ("slices"), with the others fixed, and draws them for plot().
 
 # Adds to the result of slice_frame() what plot() draws: the data frames `curves`, `points` and `inducing`, each with a
-# column `input`, and `residuals` (are the points partial residuals?). If `certified`, the bands contain those of the
-# exact GP. If `terms`, each term of the kernel has its own panels.
+# column `input`, and `residuals`, TRUE if the points are partial residuals. If `certified`, the bands contain those of
+# the exact GP. If `terms`, each term of the kernel has its own panels.
 slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, xlim = NULL, type = "response",
                    terms = FALSE) {
   fit <- without_transform(check_any_fit(fit, "x"), type)
@@ -244,7 +244,7 @@ map_table <- function(fit, inputs, at, n, points, type) {
   x <- slice_rows(fit)
   all <- fit_variables(fit)
   numeric <- Filter(function(v) is.null(v$values), all)
-  # The default axes are the two variables with the longest ranges in lengthscales. Longitude is horizontal.
+  # The default axes are the two variables whose ranges have the most lengthscales. Longitude is horizontal.
   axes <- if (!is.null(inputs)) choose_variables(all, inputs, x, fit$kernel) else
     if (length(numeric) > 1L) choose_variables(numeric, NULL, x, fit$kernel, most = 2L) else numeric
   if (is.null(inputs) && length(axes) < 2L) axes <- utils::head(numeric, 2L)

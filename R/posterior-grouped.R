@@ -1,7 +1,7 @@
 # Computes posteriors with groups: inducing points, with or without nearest neighbours, approximate the smooth part (the
 # kernel without groups), and effects of groups are exact (effects.R defines groupings, A+, P+ and dense features).
 
-# Predicts at the rows of x. The result's `unexplained` is the residual prior variance plus the variance of new levels.
+# Predicts f at x. `unexplained` in the result is the residual prior variance plus the variance of new levels' effects.
 predict_grouped <- function(p, x, keep = FALSE) {
   f <- p$factors
   for (what in names(f$shift)) f[[what]] <- f[[what]] + f$shift[[what]]
@@ -51,8 +51,8 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
   })
 }
 
-# Returns mean and variance of c'b for each column c of `design`. b has the `effects` of grouping g at the column's
-# `level`.
+# Returns mean and variance of c'b for each column c of `design`. b are the effects of grouping g in the level that
+# `level` gives for the column. `effects` has their posterior mean and covariance.
 effect_moments <- function(g, effects, level, design) {
   level[level < 1 | level > g$levels] <- g$levels + 1 # new levels come last
   first <- rep(seq_len(nrow(design)), nrow(design))
@@ -61,7 +61,7 @@ effect_moments <- function(g, effects, level, design) {
   list(mean = colSums(design * cbind(effects$b, 0)[, level, drop = FALSE]), var = colSums(covariance * both))
 }
 
-# Returns mean and variance of functionals of the smooth part alone.
+# Returns mean and variance of functionals of the smooth part, which is f without effects of groups.
 smooth_at <- function(p, fun) {
   if (inherits(p, "near")) {
     return(near_grouped_at(p, fun$x[fun$rows, , drop = FALSE], functionals_near(smooth_near(p), fun)))
@@ -99,8 +99,8 @@ within_levels <- function(p, x, own, z = x, other = NULL) {
   outer(x[, column], z[, column], "==") * crossprod(own, other)
 }
 
-# Computes a+'P+^{-1}a+ - |P+^{-1}a+|^2 with P+ = I + A+ W A+' and the features a+ of a row (effects.R). P+ has the
-# block T of the first grouping, the block of the other, dense features (Schur complement R'R), and C between them.
+# Computes a+'P+^{-1}a+ - |P+^{-1}a+|^2 for the features a+ of each row (effects.R). P+ = I + A+ W A+' has three blocks:
+# T for the first grouping, one for the other features, which are dense (Schur complement R'R), and C between both.
 # T^{-1} follows from the roots U of the levels' posterior covariances.
 squared_moves.grouped <- function(p) {
   f <- p$factors
@@ -156,8 +156,8 @@ remade_fit <- function(p, rows, model) {
   fit
 }
 
-# Draws f from draws of the coefficients of dense features, the effects of each level given these coefficients, and the
-# residual process.
+# Draws f at the rows of x as a sum: dense features times drawn coefficients, the effects of each level, drawn given
+# these coefficients, and a draw of the residual process.
 posterior_paths.grouped <- function(p, x, nsim, normal) {
   f <- p$factors
   model <- smooth_model(p$model)
@@ -169,7 +169,7 @@ posterior_paths.grouped <- function(p, x, nsim, normal) {
 }
 
 # Returns draws of the first grouping's effects given the coefficients gamma of all dense features: N(V (r - H'gamma) /
-# s2, V) for each level. Over rows, H sums dense features times designs, and r sums designs times responses.
+# s2, V) for a level, with covariance V = U'U. H and r sum, over rows, designs times dense features and responses.
 drawn_levels <- function(f, gamma, normal) {
   g <- f$groupings[[1L]]
   p <- nrow(g$root)
@@ -231,7 +231,7 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
     }, groupings, effects)
     P <- times_roots(t(times_roots(sums$P, m, groupings, TRUE, all = TRUE)), m, groupings, TRUE, all = TRUE)
     v <- times_roots(sums$v, m, groupings, TRUE, all = TRUE)
-    # Compute C with C C' = I + P, x = (I + P)^{-1} v, and the inverse.
+    # Compute C with C C' = I + P, x = (I + P)^{-1} v, and (I + P)^{-1}.
     f <- native(ffi_factor, P, as.double(v), 1L, doing = "The Cholesky factorisation")
     effects <- Map(function(g, first) {
       p <- nrow(g$root)

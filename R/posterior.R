@@ -14,8 +14,8 @@
 # H^{-1} A s, where H is minus the Hessian of the log posterior, A has the features of the rows, and s is the derivative
 # of -log det H / 2 by f. Certificates and posteriors with neighbours are about the mode.
 
-# Returns the posterior of a fit, which shares the fit's elements. For a row source, neighbours come from a sample of
-# rows.
+# Returns the posterior of a fit, made of the fit's own elements. If the fit is of a row source, its neighbours are from
+# a sample of rows.
 posterior_of <- function(fit) {
   near <- fit$near
   class <- if (!is.null(fit$x)) "exact" else if (!is.null(near$groupings)) c("grouped_near", "near") else
@@ -80,8 +80,8 @@ without_rounded <- function(part) {
   part
 }
 
-# Returns sum_k W_k Q_kg^2 for each row g of p$rows$x, for Cook's distances. W has the weights divided by the noise
-# variance, and Q is the posterior covariance of f without the residual prior variance.
+# Returns the sum over rows k of W_k Q_kg^2 for each row g of p$rows$x, for Cook's distances. W has the weights divided
+# by the noise variance, and Q is the posterior covariance of f without the residual prior variance.
 squared_moves <- function(p) UseMethod("squared_moves")
 
 # Returns the posterior covariance of f at the data rows (in rows) with functionals (in columns), without the residual
@@ -114,20 +114,20 @@ posterior_evidence <- function(p) {
        upper = if (is == "exact") value else Inf, is = is)
 }
 
-# Returns the largest log marginal likelihood that learning found, for information criteria. With few rows it exceeds
-# that of the fit, see learn_stage().
+# Returns the largest log marginal likelihood that learning found, for information criteria. It exceeds that of the fit
+# if learn_stage() multiplied the learned variances for few rows.
 largest_evidence <- function(fit) fit$evidence + (attr(fit$learned, "below") %||% 0)
 
-# Returns the log marginal likelihood from the factors of a posterior of these rows. `kind` may have `sor` or `fitc`
-# TRUE.
+# Returns log_evidence() of a posterior of this class that has these rows and factors. `kind` is list(sor, fitc): TRUE
+# for the methods SoR and FITC.
 evidence_of <- function(class, model, rows, factors, kind = NULL) {
   log_evidence(new_posterior(class, model, NULL, rows, factors = factors, near = if (class == "near") factors,
                              sor = isTRUE(kind$sor), fitc = isTRUE(kind$fitc)))
 }
 
-# Returns the log marginal likelihood of a posterior, or its approximation. On inducing points, SoR's own model is y ~
-# N(0, Q + s2 W^{-1}). The variational bound subtracts t / (2 s2), where t is the trace of K - Q. FITC adds the diagonal
-# of K - Q to the noise.
+# Returns the log marginal likelihood of a posterior, or its approximation. On inducing points, SoR has the model y ~
+# N(0, Q + s2 W^{-1}). DTC has the variational bound: SoR's value minus t / (2 s2), where t is the trace of K - Q. FITC
+# adds the diagonal of K - Q to the noise.
 log_evidence <- function(p) {
   data <- rows_used(p)
   f <- p$factors
@@ -227,14 +227,14 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
             transformed = !is.null(fit$transform))
 }
 
-# Returns a bound on the norm of the user's responses plus the norm of the offset. Squares are weighted.
+# Returns a bound on the norm of the user's responses plus the norm of the offset, with weighted squares in both.
 response_size <- function(fit) {
   offset <- fit$frame$offset_size %||% if (length(fit$data$offset)) offset_size(fit$data)
   sqrt(fit$signature$sums[["yy"]]) + (offset %||% 0)
 }
 
 # Returns cbind(fit, lwr, upr): an interval of probability `level` for f, or for a new response if `noise` is its
-# list(noise, spread). It contains the intervals for every mean between `lower` and `upper`.
+# list(noise, spread). The interval contains those for every mean between `lower` and `upper`.
 normal_band <- function(fit, var, level, lower = fit, upper = fit, noise = list(noise = 0)) {
   half <- noisy_half(level, c(list(var = var), noise))
   cbind(fit = fit, lwr = lower - half, upr = upper + half)

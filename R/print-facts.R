@@ -69,7 +69,7 @@ fit_fields <- list(
     scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
     level <- if (length(fit$center) > 1L) "constant for each class" else
       if (fit$center != 0 && !is_ordered(response)) with_numbers(paste0("constant, %s", scale), fit$center)
-    sd <- sqrt(term_variances(fit)["linear mean"]) # of a linear mean without a table, as with warped inputs
+    sd <- sqrt(term_variances(fit)["linear mean"]) # for a linear mean without a table, as with warped inputs
     if (is.na(sd)) return(level)
     with_numbers(paste(c(level, "linear; prior sd of the coefficients %s, for scaled inputs"), collapse = ", plus "),
                  attr(level, "values"), sd)
@@ -298,8 +298,8 @@ posterior_title <- function(fit) {
 
 fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else response_of(fit)$link_name
 
-# Returns the factors of a kernel in words, such as "Matern 3/2 in year", named as in coef(). Inputs are omitted if a
-# factor has all of them. Factors with equal words are numbered.
+# Returns the factors of a kernel in words, such as "Matern 3/2 in year"; the elements have their names in coef().
+# Inputs are omitted if a factor has all of them. Factors with equal words are numbered.
 factor_words <- function(kernel, columns) {
   words <- vapply(as_sum(kernel)$leaves, function(leaf) {
     of <- if (is.null(leaf$of)) columns[leaf$inputs] else leaf$of
@@ -312,7 +312,7 @@ factor_words <- function(kernel, columns) {
   stats::setNames(words, if (has_one_factor(kernel)) "" else leaf_names(kernel$leaves))
 }
 
-# Returns the variances of the terms of a kernel, named in words. The attribute `term` has their names in coef().
+# Returns the variances of a kernel's terms, named by the terms in words. The attribute `term` has their coef() names.
 term_variances <- function(fit) {
   theta <- stats::coef(fit)
   words <- term_words(fit$kernel, fit$frame$columns)
@@ -321,15 +321,15 @@ term_variances <- function(fit) {
   structure(variance, names = words[match(term, names(words))], term = term)
 }
 
-# Returns the terms of a kernel in words, such as "Matern 3/2 times periodic", named as in coef().
+# Returns a kernel's terms in words, such as "Matern 3/2 times periodic"; the elements have their names in coef().
 term_words <- function(kernel, columns) {
   words <- factor_words(kernel, columns)
   terms <- vapply(as_sum(kernel)$terms, function(t) paste(words[t$leaves], collapse = " times "), "")
   stats::setNames(terms, if (has_one_factor(kernel)) "" else term_names(kernel))
 }
 
-# Returns names of coef() in words, with the factors and terms of the kernel, such as "periodic: period". Names such as
-# "mean.<class>" are constant means of classes, not parameters of a linear mean.
+# Returns names of coef() in words, such as "periodic: period", which contain the factors and terms of the kernel. Names
+# such as "mean.<class>" are constant means of classes, not parameters of a linear mean.
 parameter_words <- function(names, kernel, columns) {
   constant <- grepl("^mean($|[.])", names) & !names %in% c("mean.variance", columns)
   one <- if ("(Intercept)" %in% names) "Constant mean, already part of (Intercept)" else "Constant mean"

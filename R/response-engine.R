@@ -76,10 +76,10 @@ log_constant <- function(likelihood, sites) {
   (sites$weight %||% 1) * constant + numeric(length(sites$y))
 }
 
-# Returns what learning needs from the responses: list(learned, shape, unit, theta_middle, slope, at): whether theta is
-# learned, its names, the unit of f, the middle of theta's prior, and two functions. at(theta, center) returns
-# engine_sites() for the shape parameter theta. slope(theta, engine, e) returns the derivative in log theta of Laplace's
-# log marginal likelihood or of the variational bound. `engine` is the result of at(), e that of the engine.
+# Returns what learning needs from the responses: list(learned, shape, unit, theta_middle, slope, at). `learned` is TRUE
+# if theta is learned, `shape` has its names, `unit` is the unit of f, theta_middle the middle of its prior. at(theta,
+# center) returns engine_sites() for theta. slope(theta, engine, e) returns the derivative by log theta of Laplace's log
+# marginal likelihood or the variational bound, from results of at() (`engine`) and the engine (e).
 response_to_learn <- function(likelihood, sites) {
   with_theta <- function(theta) replace(likelihood, "theta", list(theta))
   response <- as_response(likelihood)
@@ -134,7 +134,7 @@ center_start <- function(likelihood, sites) {
   (response$start %||% response$link$start)(sites, w)
 }
 
-# Returns list(lower, upper) by argument `curvature` of gp_family(), whose value may lack names.
+# Returns list(lower, upper), the result of the user's `curvature` of gp_family(), which may lack these names.
 stated_curvature <- function(row, lower, upper, y) {
   ends <- c("lower", "upper")
   given <- row$curvature(lower, upper, y)
@@ -190,8 +190,8 @@ average_curvature_range <- function(likelihood, sites, f, e, range) {
   list(lower = sharper("lower", pmax), upper = sharper("upper", pmin))
 }
 
-# Checks concavity and bounds of a user's family for f around 0 and around each response, in units from 0.001 to 1e4.
-# Leaves out f with a density below e^-500 of the largest. Rounding errors of W are relative to the largest W of a y.
+# Checks concavity and bounds of a user's family for f up to 6 units from 0 and from each response, for units from 0.001
+# to 1e4. Skips f with a density below e^-500 of the largest. W may err by 1e-6 of the largest W of its response.
 claims_in_units <- function(likelihood, y) {
   grid <- expand.grid(step = seq(-6, 6, by = 0.25), unit = 10^(-3:4), around = 0:1, y = y)
   grid$f <- grid$unit * grid$step + grid$around * grid$y
@@ -217,8 +217,8 @@ claims_in_units <- function(likelihood, y) {
   list(grid = grid[c("f", "y")], claims = lapply(Filter(Negate(is.null), claims), function(ok) ok | !used))
 }
 
-# Returns list(lower, upper), bounds on a sum of terms, one for each of the response's `parts` (response-table.R).
-# values(part, turns) returns a list of values of a term that includes its extremes. `rounding` widens the bounds.
+# Returns list(lower, upper), bounds on a sum of terms, one for each of the response's `parts`. values(part, turns)
+# returns values of a term, extremes included (for `parts` and `turns` see response-table.R). `rounding` widens bounds.
 range_of_parts <- function(response, sites, rounding, values) {
   parts <- if (is.null(response$parts)) list(sites) else response$parts(sites)
   turns <- if (!is.null(response$turns)) response$turns(sites)

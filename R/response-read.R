@@ -244,7 +244,7 @@ read_binomial <- function(response, weights, argument, n) {
   list(y = successes, size = weights, weight = NULL)
 }
 
-# Adds offset, levels, and the sites (response-engine.R) of rows of positive weight, from `read` by read_response().
+# Adds to `data` the offset, and from `read` (read_response()) the levels and the sites of rows of positive weight.
 with_sites <- function(data, read, offset) {
   used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
   of <- function(v) if (!is.null(v)) unname(v[used])
@@ -338,7 +338,7 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
     within <- function(v, range) v >= range$lower - 1e-8 * (1 + abs(v)) & v <= range$upper + 1e-8 * (1 + abs(v))
     within(there[3L, ], range) & (!response$concave | within((now[2L, ] - there[2L, ]) / (t * e), averages))
   }))
-  weight <- function() { # evaluates the user's `weight`: its program replaces all others
+  weight <- function() { # the user's `weight` as if it were the log density
     sites$shape[3:6] <- sites$shape[7L]
     native_likelihood(sites, grid$f)[1L, ]
   }

@@ -15,7 +15,7 @@ where_known <- function(f, answer) {
   pad(answer(lapply(Filter(Negate(is.null), f), some)))
 }
 
-# Returns E(y | f): f, a probability, a rate, or for a transform T the mean of T^-1(f + e), with e of variance `noise`.
+# Returns E(y | f): f itself, a probability, a rate, or under a transform T the mean of T^-1(f + e), e ~ N(0, noise).
 response_given <- function(response, f, noise) {
   if (!is.null(response$expected)) return(response$expected(f, response$theta))
   if (!is.null(response$growth)) return(response$link$inv(f) * response$growth(response$theta))
@@ -63,7 +63,7 @@ shares_upto <- function(response, mu, s = NULL) {
   matrix(upto, length(mu), length(response$levels))
 }
 
-# Returns the variance of the number of the ordered class y, for f ~ N(mean, sd^2).
+# Returns the variance of the class number y (1, 2, ...) of an ordered response, for f ~ N(mean, sd^2).
 variance_of_class <- function(response, mean, sd) {
   where_known(list(mean = mean, sd = sd), function(f) {
     P <- class_shares(response, f$mean, f$sd)
@@ -103,7 +103,7 @@ log_predictive <- function(likelihood, sites, mu, v) {
 #
 #   P(Y <= y) = E P(Y <= y | mu + s u) = E Phi((U(u) - mu) / s).
 #
-# The sum is over f or over U, whichever has the smaller sd, so that the integrand is smooth.
+# The first mean is computed if s is at most about the sd of U(u), else the second, so that the integrand is smooth.
 predictive_cdf <- function(response, y, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$cdf(response$theta, y, size, mu, s))
   if (response$discrete) y <- floor(y + 1e-7)
@@ -252,8 +252,8 @@ response_log_density <- function(response, given, f) {
   if (is.null(t)) out else ifelse(is.finite(z), out + log_slope(t, unname(given$y)), -Inf)
 }
 
-# Returns half the width of the central interval with probability `level` of a new response. Above 99.99 %, spread_steps
-# are too coarse: the probability outside would be too large, by 3 % of 1e-6, or by 30 % of 1e-7.
+# Returns half the width of the central interval with probability `level` of a new response. Above 99.99 % it uses
+# far_steps: with spread_steps the probability outside would be 3 % too large at 1e-6, or 30 % at 1e-7.
 noisy_half <- function(level, f) {
   p <- (1 + level) / 2
   if (!is_spread(f)) return(stats::qnorm(p) * sqrt(f$var + f$noise))
@@ -271,7 +271,7 @@ noisy_half <- function(level, f) {
 #
 # M increases in mu, and both terms increase in tau. A concave h is -g(-z), where g is the convex T^-1 of 2 - lambda.
 
-# The mean is bounded on this number of cells of Z, and by formulas beyond +- far_tail.
+# To bound the mean, Z from -far_tail to far_tail is divided into this number of cells. Formulas bound the tails.
 mean_cells <- 250L
 far_tail <- 9
 

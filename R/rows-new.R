@@ -15,7 +15,7 @@ new_inputs <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
   refuse_if(is.null(newdata), "newdata", "is NULL", hint = "Give the rows to predict at.")
   new <- if (by_formula(fit)) rows_by_formula(fit$frame, newdata, re) else rows_by_matrix(fit$frame, newdata)
   complete <- stats::complete.cases(new$x)
-  most <- 1e300 * max(1, fit$scale^2) # the prior variance of a linear mean grows with squares
+  most <- 1e300 * max(1, fit$scale^2) # a linear mean's variance at x grows like x^2, and would overflow
   if (isTRUE(varies(fit$kernel)) && !all(kernel_diagonal(fit$kernel, new$x[complete, , drop = FALSE]) < most)) {
     largest <- sprintf("up to %s", format(max(abs(new$x[complete, ])), digits = 3))
     abort_input("newdata", largest,
@@ -200,7 +200,7 @@ formula_rows_again <- function(fit, newdata, asked) {
 
 # ---- other rows for the data of a fit -------------------------------------------------------------------------------
 
-# Returns all rows of the data before merging: list(x, response, offset, w, given, y, size), `given` before a transform.
+# Returns all rows of the data before merging. Element `given` is the response before a transform.
 rows_of_data <- function(data) {
   inputs <- training_inputs(data)
   sites <- data$sites
@@ -282,8 +282,8 @@ refuse_other_rows <- function() {
 
 # ---- rows looked up by name -----------------------------------------------------------------------------------------
 
-# Returns the model frame of the fit's data, found by their name in its call. `given` has further arguments of
-# model.frame(). Stops if the data have changed since the fit.
+# Returns the model frame of the fit's data, which are looked up by the name that the fit's call has for them. `given`
+# has further arguments of model.frame(). Stops if the data have changed since the fit.
 frame_by_name <- function(fit, given, caller) {
   call <- fit$call
   call <- call[c(1L, match(c("data", "subset", "weights", "na.action", "offset"), names(call), 0L))]

@@ -64,8 +64,8 @@ merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) -
 # Returns the number of each row's group of copies (equal inputs and response), or NULL if there are no copies. `group`
 # has the groups of equal inputs. Rows are copies, as in bootstrap samples, if equal inputs have equal responses more
 # often than by chance: kappa = (agreement - chance) / (1 - chance) > copy_rule["kappa"]. Chance is the probability that
-# two rows drawn from all have equal responses. If chance is large and few distinct responses repeat (grades), no rows
-# are copies. If each (x, y) occurs a multiple of k >= 2 times, unlikely by chance, a table was appended to itself.
+# two rows drawn from all have equal responses. If it is large and few distinct responses repeat (grades), no rows are
+# copies. If each (x, y) occurs a multiple of k >= 2 times, which is unlikely by chance, all are: a table was repeated.
 copies_of <- function(y, group) {
   if (is.null(group) || !anyDuplicated(group)) return(NULL)
   each <- equal_rows(cbind(group, y))
@@ -92,8 +92,8 @@ response_of_rows <- function(data) {
   unname((of_used_rows(data, y) - data$center) / data$scale)
 }
 
-# Returns the groups of copies among the rows of the data, see copies_of(). Data with a non-Gaussian likelihood have
-# none, nor do working rows and samples of a row source.
+# Returns the groups of copies among the rows of the data, see copies_of(). Data with a non-Gaussian likelihood, working
+# rows and samples of a row source have no copies.
 copies_in <- function(data) {
   if (!is.null(data$sites) || is.null(data$center)) return(NULL)
   group <- merge_all_equal_rows(data)$group
@@ -218,7 +218,7 @@ same_rows <- function(a, b) {
   response <- function(data) data$center + in_units(data, data$y)
   size <- pmax(abs(response(a)), abs(response(b))) + abs(a$center)
   units <- 32
-  if (!is.null(a$group) || !is.null(b$group)) { # mean responses may be small by cancellation
+  if (!is.null(a$group) || !is.null(b$group)) { # a sum of large responses may have a small mean
     size <- pmax(size, max(size))
     units <- 8 * (sqrt(a$n) + 16)
   }
