@@ -317,7 +317,9 @@ model_parameters.gp_fit <- function(model, ci = 0.95, ...) {
   model <- check_any_fit(model, "model")
   out <- if (!is.null(ci)) tryCatch(tidy.gp_fit(model, TRUE, check_level(ci)), pfdtc_error_input = function(e) NULL)
   if (is.null(out)) out <- tidy.gp_fit(model) else out[["CI"]] <- ci
-  names(out) <- c("Parameter", "Coefficient", "CI_low", "CI_high", "CI")[seq_along(out)]
+  if (all(is.na(out$std.error))) out$std.error <- NULL
+  names(out) <- c(term = "Parameter", estimate = "Coefficient", std.error = "SE", conf.low = "CI_low",
+                  conf.high = "CI_high", CI = "CI")[names(out)]
   structure(out, class = c("parameters_model", "see_parameters_model", "data.frame"), ci = ci, digits = 2L,
             ci_digits = 2L, footer_digits = 3L, coefficient_name = "Coefficient", pretty_names = NULL,
             title = "# Hyperparameters", exponentiate = FALSE, model_class = class(model))

@@ -245,8 +245,8 @@ confusion_figure <- function(fit) {
 #' * `"checks"` compares leave-one-out predictions with the responses, see `vignette("pfdtc")`. Single panels are
 #'   `"residuals"`, `"qq"`, `"pit"`, `"observed"` and `"semivariogram"`.
 #' * `"calibration"`, for a non-Gaussian likelihood, shows the share of successes (or of each class) against the
-#'   predicted probability, or the histogram of `"pit"`. `"confusion"` is a table of classes and leave-one-out predicted
-#'   classes.
+#'   predicted probability, or the histogram of `"pit"`. `"confusion"` is a table of several classes and
+#'   leave-one-out predicted classes.
 #' * `"choices"` shows the difference in score of each transform, noise model and kernel from the chosen one.
 #' * `"groups"` shows the effects of the levels of grouped terms, ordered by their estimates, with credible intervals.
 #'   Slices and maps omit these effects. Prediction bands are for a response of a new level.
@@ -265,8 +265,8 @@ confusion_figure <- function(fit) {
 #' @param type For a non-Gaussian likelihood, `"response"` (mean response) or `"link"` (f).
 #' @param ... Arguments of [plot.default()]; for a map also `useRaster` and `zlim` of [image()].
 #' @return Invisibly, the data of the figure without offsets. Slices have `input`, `value`, `label` (of a level), `fit`,
-#'   `se.fit`, `lwr` and `upr` (credible band), `lwr_y` and `upr_y` (prediction band), and `outside` (is the
-#'   value beyond the data?). A map has the inputs, `fit` and `se.fit`; checks have a data frame for each panel.
+#'   `se.fit`, `lwr` and `upr` (credible), `lwr_y` and `upr_y` (prediction), or `class` and `probability`, and `outside`
+#'   (beyond the data?). A map has the inputs, `fit` and `se.fit`; checks a data frame a panel.
 #' @seealso [plot_certificate()], [plot_trace()], [partial_dependence()], [cross_validate()]
 #' @examples
 #' fit <- pfdtc(mpg ~ wt + hp + cyl, mtcars, m = 15)

@@ -55,19 +55,21 @@ test_that("of classes and counts insight is told the family, and predictions are
 })
 
 test_that("model_parameters() has coef() and confint(), each in the units of its own", {
-  skip_if_not_installed("parameters")
   fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
-  p <- parameters::model_parameters(fit, ci = 0.8)
+  p <- model_parameters.gp_fit(fit, ci = 0.8)
   expect_equal(stats::setNames(p$Coefficient, p$Parameter), coef(fit))
   expect_equal(cbind(p$CI_low, p$CI_high), unname(exp(confint(fit, level = 0.8))))
-  expect_output(print(p), "Hyperparameters.*80% CI")
+  expect_identical(names(p), c("Parameter", "Coefficient", "CI_low", "CI_high", "CI"))
   line <- pfdtc(dist ~ speed, cars, kernel = kernel_se(10, 100), noise = 200, hyper = "fixed", mean = ~ speed)
-  p <- parameters::model_parameters(line)
+  p <- model_parameters.gp_fit(line)
   expect_equal(cbind(p$CI_low, p$CI_high)[1:2, ], unname(confint(line))) # no logs
   expect_true(all(is.na(p$CI_low[-(1:2)])))
-  fixed <- parameters::model_parameters(pfdtc(dist ~ speed, cars, kernel = kernel_se(10, 100), noise = 200,
-                                              hyper = "fixed"))
+  expect_equal(p$SE, unname(c(sqrt(diag(vcov(line)))[1:2], rep(NA, 3))))
+  fixed <- model_parameters.gp_fit(pfdtc(dist ~ speed, cars, kernel = kernel_se(10, 100), noise = 200,
+                                         hyper = "fixed"))
   expect_identical(names(fixed), c("Parameter", "Coefficient"))
+  skip_if_not_installed("parameters")
+  expect_output(print(parameters::model_parameters(fit, ci = 0.8)), "Hyperparameters.*80% CI")
   expect_null(insight::get_statistic(fit))
 })
 
