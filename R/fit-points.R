@@ -18,7 +18,7 @@ unexplained_share <- function(data, learned, start) {
 
 # Chooses at most m inducing points for the cleaned data, and at most as many as there are rows.
 start_points <- function(data, model, m, method, run) {
-  choose_points(data$x, min(m, nrow(data$x)), model$kernel, method, run$memory / 2, # the data take the other half
+  choose_points(data$x, min(m, nrow(data$x)), model$kernel, method, greedy_memory / 2,
                 c(data[c("y", "weights")], model["noise"]), run)
 }
 
@@ -283,7 +283,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
     now$look$trial <- gain_summary(-promised)
     return(now)
   }
-  z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", greedy_memory,
+  z <- choose_points(data$x, min(near_trial$points, n), learned$model$kernel, "greedy", greedy_memory / 4,
                      control = plan$run)$z
   best <- raise_variances(trial, learned$model$kernel, utils::head(z, few_points), on_points,
                           any(startsWith(plan$learn$free, "variance")))

@@ -114,8 +114,8 @@ apart_if_likelier <- function(model, search) {
 
 lowest <- function(found) found[[which.min(vapply(found, `[[`, 0, "value"))]]
 
-# Chooses among smooth kernels by a sample of the rows, unless the user gave a kernel. Searches for the first kernel
-# start at short and at typical lengthscales, those for the others at the optima found for the first.
+# Chooses among smooth kernels by a sample of the rows, unless the user gave a kernel. The searches with the first
+# kernel start at short and at typical lengthscales, those with the others where these ended.
 choose_smooth <- function(rows, s, start, given, search) {
   few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
   open <- is_open(s$kernel)
@@ -307,7 +307,7 @@ laplace_rows <- function(data, s, most, points) {
 }
 
 greedy_points <- function(rows, s, kernel) {
-  choose_greedy(rows$x, min(rows$points, nrow(rows$x), s$most), kernel, s$run$memory)$z
+  choose_greedy(rows$x, min(rows$points, nrow(rows$x), s$most), kernel)$z
 }
 
 # Returns the problem of minimise(): minus log (Laplace marginal likelihood, or variational bound, times prior), at

@@ -17,9 +17,9 @@
 #' @param x,z inputs `x` and inducing points `z`: numeric matrices or data frames with the same columns, or vectors.
 #' @param m maximum number of inducing points.
 #' @param method `"greedy"` repeatedly takes the row with the largest residual prior variance K_ii - Q_ii (pivoted
-#'   Cholesky). `"random"` draws rows. `"kmeans"` uses the centres of [stats::kmeans()]. `"divergence"` repeatedly takes
-#'   the row that reduces the pF divergence most, to first order, among at most `max(10 m, 1000)` rows; it needs `y` and
-#'   `noise`.
+#'   Cholesky, \eqn{O(n m^2)} time). `"random"` draws rows. `"kmeans"` uses the centres of [stats::kmeans()].
+#'   `"divergence"` repeatedly takes the row that reduces the pF divergence most, to first order, among at most
+#'   `max(10 m, 1000)` rows; it needs `y` and `noise`.
 #' @param y numeric response, one number for each row of `x`.
 #' @param kernel a kernel with all parameters, see [kernel_se()].
 #' @param noise the noise variance, in squared units of `y`.
@@ -29,11 +29,11 @@
 #' @param newdata,... new rows in the form of `x`; not used.
 #' @param constant add \eqn{C(X)} to the value? It does not depend on `z` and takes \eqn{O(n^2)}{O(n^2)} time.
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
-#' @return * `inducing_points()`: a matrix with at most `m` rows and the columns of `x`. `"greedy"` adds an attribute
-#'   `t`, the sum of residual prior variances after each point, and stops if it is 0. Above 2^24 / m rows, a random
-#'   sample replaces the rows.
-#' * `auxiliary()`: an object of class `pfdtc_auxiliary`. `predict()` returns `list(fit, se.fit)`, mean and sd of nu in
-#'   units of `y`. For `aux_white()` this is an error, and for `aux_refresh()` nu is made from `start`.
+#' @return * `inducing_points()`: a matrix with at most `m` rows and the columns of `x`. `"greedy"` reads all rows, or
+#'   max(20 m, 2^24 / m) random ones if fewer, until `t` is about 0. Attribute `t` sums their residual prior variances
+#'   after each point.
+#' * `auxiliary()`: a `pfdtc_auxiliary` object. `predict()` returns `list(fit, se.fit)`, mean and sd of nu in
+#'   units of `y`. For `aux_white()` this is an error, and for `aux_refresh()` nu is made from its `start`.
 #' * `pf_objective()`: `list(value, gradient)`. The value is in the fourth power of the units of `y`. The gradient is
 #'   with respect to `z`, with nu fixed.
 #' * `vfe_objective()`: `list(value, gradient)`. The gradient has elements `z`, `log_lengthscale`, `log_variance`,
@@ -269,7 +269,7 @@ point_methods <- c("greedy", "random", "kmeans", "divergence")
 
 # Returns list(z, rows, t): m points, their row numbers if they are rows, and for "greedy" the sum of the residual prior
 # variances of the searched rows after each point. For "divergence", `toward` is list(y, weights, noise).
-choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory", 2^27), toward = NULL,
+choose_points <- function(x, m, kernel, method, memory = greedy_memory, toward = NULL,
                           control = NULL) {
   switch(method,
          divergence = choose_guided(x, m, kernel, toward, memory, control),
@@ -285,8 +285,8 @@ choose_points <- function(x, m, kernel, method, memory = getOption("pfdtc.memory
 some_of <- function(n, most) if (n > most) sort(sample.int(n, floor(most))) else seq_len(n)
 
 # Chooses m rows of x by pivoted Cholesky. The factor is stored, so a random sample of rows replaces x if the factor
-# would exceed `memory` and x has more than 20 m rows.
-choose_greedy <- function(x, m, kernel, memory = getOption("pfdtc.memory", 2^27)) {
+# would exceed `memory` bytes and x has more than 20 m rows. So points do not depend on pfdtc_control(memory = ).
+choose_greedy <- function(x, m, kernel, memory = greedy_memory) {
   looked <- some_of(nrow(x), max(20 * m, memory / (8 * m)))
   pool <- if (length(looked) < nrow(x)) x[looked, , drop = FALSE] else x
   # Each of m steps adds a rounding error of a few eps * k, so smaller residual variances than 4 m eps * k are rounding.

@@ -226,7 +226,7 @@ remade_working_fit <- function(p, rows, model) {
   fit <- p$fit
   z <- fit$inducing
   if (is_laplace_limit(fit) && nrow(rows$x) <= dense_rows && !identical(rows, p$fit$data)) {
-    z <- choose_points(rows$x, nrow(rows$x), fit$kernel, "greedy", fit$control$memory, control = fit$control)$z
+    z <- choose_points(rows$x, nrow(rows$x), fit$kernel, "greedy", control = fit$control)$z
     fit$m_asked <- nrow(z)
   }
   fit$center <- model$center

@@ -267,9 +267,9 @@ check_learnable <- function(kernel, table, data, names, free) {
 #'   this share of the total reduction.
 #' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: `1e-12`,
 #'   multiplied by 10 until the Cholesky factorisation succeeds.
-#' @param block number of rows in a block. Default: at most 512.
+#' @param block number of rows processed at once. Default: at most 512.
 #' @param threads number of threads, also of the BLAS.
-#' @param memory scratch memory in bytes. It may change the greedy points.
+#' @param memory scratch memory in bytes. It changes results only by rounding.
 #' @param optimise_rows number of random rows for learning and for moving inducing points, or `Inf` for all rows.
 #'   Default: several thousand for learning, and max(20000, 100 m) for moving m inducing points.
 #' @param restarts number of starts of the search for hyperparameters. Default: 8, with two inputs 9, with one input 10.

@@ -316,9 +316,10 @@ slow_silent <- 4e10
 # (bench/methods.R).
 most_moves <- c(asked = 200L, default = 50L)
 
-# For non-Gaussian likelihoods, this scratch memory in bytes limits the rows from which the greedy choice takes points.
-# 400 points chosen from 10,000 of 50,000 rows predict as well as 400 chosen from all (bench/laplace-near.R).
-greedy_memory <- 2^25
+# The greedy choice takes points from at most so many rows that its factor has this many bytes. A fit uses half of it, a
+# non-Gaussian likelihood a quarter: 400 points chosen from 10,000 of 50,000 rows predict as well as 400 chosen from all
+# (bench/laplace-near.R).
+greedy_memory <- 2^27
 
 # From `least` rows on, the search for the posterior mode first uses every eighth row (`by`), for at most `steps` steps
 # (bench/families_speed.R).

@@ -30,6 +30,27 @@ test_that("panels do not change the pivots", {
 # Returns the rows that the functions draw if there are too many rows.
 drawn <- function(n, most, seed = 3) with_seed(seed, sort(sample.int(n, most)))
 
+test_that("scratch memory changes neither inducing points nor predictions of a fit", {
+  d <- with_seed(3, data.frame(x = stats::runif(3000), z = stats::runif(3000)))
+  d$y <- sin(9 * d$x * d$z)
+  new <- d[1:20, ]
+  fit <- function(memory, ...) {
+    with_seed(1, gp_dtc(y ~ x + z, d, m = 120, kernel = kernel_se(0.3, 1), noise = 0.01, hyper = "fixed", ...,
+                        control = list(memory = memory)))
+  }
+  for (how in c("greedy", "divergence")) {
+    some <- fit(1e4, inducing = how)
+    all <- fit(1e9, inducing = how)
+    expect_identical(some$inducing, all$inducing)
+    expect_equal(predict(some, new), predict(all, new), tolerance = 1e-12) # rounding of sums
+  }
+  k <- complete_kernel(kernel_se(c(0.3, 0.3), 1), as.matrix(new[1:2]))
+  chosen <- function(memory) {
+    with_options(list(pfdtc.memory = memory), with_seed(1, inducing_points(as.matrix(d[1:2]), 20, k)))
+  }
+  expect_identical(chosen(0), chosen(1e9))
+})
+
 test_that("on more rows than are looked at, points are rows of x, chosen from those", {
   p <- problem("matern32", n = 1500, m = 4)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
