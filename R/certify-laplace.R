@@ -35,8 +35,9 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------
 
-# Returns the list `b` of bounds for distance_of() and mode_interval(): `at`, `g_E`, `r` and `gamma` of bounds_around(),
-# and posteriors `lo` and `hi` with the smallest and the largest W that a row may have, after up to `rounds` narrowings.
+# Returns the list `b` of bounds for distance_of() and mode_interval(): `at` (the mode at the rows), `g_E`, `r` and
+# `gamma` of bounds_around(), and the posteriors `lo` and `hi` with the smallest and the largest W that a row may have,
+# after up to `rounds` narrowings.
 laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
   b <- bounds_at_mode(fit, data, tight)
   if (!b$sites$concave) return(bound_mode_student(b))

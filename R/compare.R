@@ -294,7 +294,7 @@ anova_heading <- function(fits, table) {
     less <- table$at_most[i] < 0
     if (!less && table$at_least[i] <= 0) return(paste0(both, ": the bounds overlap, so either may be better"))
     sprintf("%s has a higher log marginal likelihood than %s, by at least %.1f", names[i - less], names[i - !less],
-            max(table$at_least[i], -table$at_most[i]))
+            floor(10 * max(table$at_least[i], -table$at_most[i])) / 10)
   }, "")
   lines <- function(text) paste0(paste(strwrap(text, width = 78L, exdent = 4L), collapse = "\n"), "\n")
   columns <- if (!all(is.na(table$lower))) paste(

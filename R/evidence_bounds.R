@@ -323,7 +323,7 @@ rows_integral <- function(h, low, high, nodes = 300L, most = 9600L) {
 
 #' @export
 print.pfdtc_true_evidence <- function(x, ...) {
-  ends <- vapply(x[c("lower", "upper")], format, "", digits = 8)
+  ends <- c(show_bound(x[["lower"]], 8, up = FALSE), show_bound(x[["upper"]], 8))
   cat(if (is.infinite(x[["upper"]])) {
     sprintf("True log marginal likelihood above %s. More inducing points would bound it from above.\n", ends[1L])
   } else {
@@ -331,7 +331,7 @@ print.pfdtc_true_evidence <- function(x, ...) {
   })
   if (attr(x, "within") < 0.3) {
     cat(wrap(sprintf(paste("For every event, the probabilities under the fit's and the true posterior of f",
-                           "differ by at most %s."), format(attr(x, "within"), digits = 2))), sep = "\n")
+                           "differ by at most %s."), show_bound(attr(x, "within"), 2))), sep = "\n")
   }
   invisible(x)
 }

@@ -4,7 +4,7 @@
 #'
 #' Returns for each row the probability that f, or a new response, is above a threshold. Certified bounds contain the
 #' probability under the exact GP. Hence no row is classified as "above" or "below" because of the approximation.
-#' @param fit A fit of any kind; fits by `"vi"` need `certified = FALSE`.
+#' @param fit A fit. With `approx = "vi"` it needs `certified = FALSE`.
 #' @param newdata Rows at which f is compared with the threshold. Default: the training rows.
 #' @param threshold A number, or a number for each row, on the scale of the response, also with a transform. With a
 #'   non-Gaussian `family`, a mean response, such as a probability, a rate, a mean time or a mean class number.
@@ -15,9 +15,9 @@
 #' @param ... Arguments of [certify()]: `effort`, `reference`, `m2`, `max_seconds`.
 #' @return A data frame of class `pfdtc_exceedance` with a row for each row of `newdata`:
 #'   * `prob`, the probability, and if `certified` its bounds under the exact GP, `prob_lower` and `prob_upper`;
-#'   * `region`: `"above"` (the probability, or both bounds, at least `prob`), `"below"` (at most `1 - prob`) or
+#'   * `region`: `"above"` (the probability, or both bounds, at least argument `prob`), `"below"` (at most `1 - prob`) or
 #'     `"undecided"`;
-#'   * `because`, if `certified`: `"data"` for rows that the exact GP leaves undecided too, else `"approximation"`;
+#'   * `because`, of undecided rows if `certified`: `"data"` if the exact GP leaves it open too, else `"approximation"`;
 #'   * `joint`, with `draws`: `"above"` for a set of rows at all of which f is above the threshold, with probability
 #'     `prob`; `"below"` for a set at all of which f is below. Rows enter a set in the order of their probabilities, as
 #'     long as all of them are above in a share of at least `prob` of the draws; other rows are `"undecided"`.
@@ -238,7 +238,7 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
   tiny <- function(v) {
     if (is.numeric(v)) ifelse(v < 1e-16, "< 1e-16", vapply(signif(v, digits), format, "")) else v
   }
-  print_rows(as.data.frame(lapply(x[!empty], tiny), row.names = row.names(x)), n, digits, ...)
+  print_rows(as.data.frame(lapply(round_bounds(x[!empty], digits), tiny), row.names = row.names(x)), n, digits, ...)
   invisible(x)
 }
 

@@ -209,7 +209,7 @@ mlr3_learner <- function(..., type = c("regr", "classif")) {
 #' @param digits,... Number of significant digits. `...` is not used.
 #' @return An object of class `pfdtc_report`: a list with `text`, a string, and `table`, a data frame with columns
 #'   `what` and `value` (character). The table has every element of `coef()`, the sd for each variance, and correlations
-#'   of group effects instead of angles.
+#'   of group effects instead of the angles in `coef()`.
 #' @seealso [summary()][gp_fit-methods], [certify()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
@@ -250,7 +250,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
              if (any(nzchar(inputs$factor))) "levels of factors are 0 or 1")
   notes <- if (length(notes)) sprintf(" (%s)", paste(notes, collapse = "; "))
   evidence <- stats::logLik(fit)
-  ends <- sprintf("%.1f", c(attr(evidence, "lower"), attr(evidence, "upper")))
+  ends <- sprintf("%.1f", c(floor(10 * attr(evidence, "lower")), ceiling(10 * attr(evidence, "upper"))) / 10)
   evidence <- if (is_exact(fit) || !length(ends)) sprintf("%.1f", evidence) else
     if (is.infinite(attr(evidence, "upper"))) paste("at least", ends[1L]) else
       if (ends[1L] == ends[2L]) ends[1L] else sprintf("between %s and %s", ends[1L], ends[2L])
@@ -266,8 +266,9 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
       paste0(", lengthscales in units of their inputs", notes)),
     report_coefficients(fit, about, number),
     Estimation = fact$Estimation, Posterior = fact$Posterior, Neighbours = fact$Neighbours,
-    "Certified error" = report_certificate(fit, newdata, number),
-    "Log marginal likelihood" = paste0(evidence, if (response$approx == "laplace") " (Laplace approximation)"),
+    "Certified error" = report_certificate(fit, newdata, digits),
+    "Log marginal likelihood" = paste0(evidence, if (response$approx == "laplace")
+      " (Laplace approximation)" else if (!is.null(fit$near) && !length(ends)) " (Vecchia estimate)"),
     "Leave-one-out" = report_loo(fit, number), Time = sprintf("%s s", number(sum(fit$seconds))),
     Software = sprintf("pfdtc %s", format(fit$version)))
   table <- table[!is.na(table)]
@@ -318,13 +319,13 @@ angles_of_groups <- function(fit) {
   do.call(rbind, each)
 }
 
-report_certificate <- function(fit, newdata, number) {
+report_certificate <- function(fit, newdata, digits) {
   if (is.null(newdata)) {
     return(if (!is.null(fit$tol)) describe_tolerance(fit) else
       if (is_exact(fit)) "only rounding, because the posterior is exact (bounds: certify())" else NA_character_)
   }
   certified <- certify(fit, newdata)
-  most <- function(v) number(max(v, na.rm = TRUE))
+  most <- function(v) show_bound(max(v, na.rm = TRUE), digits)
   conjugate <- response_of(fit)$conjugate
   off <- pmax(certified$response_upper - certified$response, certified$response - certified$response_lower)
   sprintf("posterior %s within %s (%s sd of %s) of the exact GP at %d rows%s", if (conjugate) "mean" else "mode of f",

@@ -287,7 +287,8 @@ training_data <- function(fit, argument = "newdata") {
               hint = hint)
 }
 
-# Returns rows that show the range of every input: the data, or three rows of minimum, median and maximum.
+# Returns rows that show the range of every input: the data, three rows of minimum, median and maximum, or without these
+# the inducing points.
 slice_rows <- function(fit) {
   if (!is.null(fit$data)) fit$data$x else fit$frame$outline %||% fit_points(fit)
 }
@@ -334,3 +335,26 @@ logdet <- function(C) 2 * sum(log(diag(C)))
 # Returns a jitter for m inducing points of which many may be almost equal. The errors of the factorisation of k(Z, Z)
 # then have a common sign and grow like m^2 eps / 80.
 safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps
+
+# ---- printed bounds -------------------------------------------------------------------------------------------------
+
+# Returns the bounds v as text with `digits` significant digits, upper bounds (`up` TRUE) rounded up, lower ones down.
+show_bound <- function(v, digits, up = TRUE) {
+  vapply(round_bound(v, digits, up), format, "", digits = max(7L, digits))
+}
+
+round_bound <- function(v, digits, up) {
+  shown <- signif(v, digits)
+  inwards <- is.finite(v) & (if (up) shown < v else shown > v)
+  step <- 10^(floor(log10(abs(v))) + 1 - digits)
+  ifelse(inwards, signif(shown + (if (up) step else -step), digits + 1L), shown)
+}
+
+# Rounds the columns of bounds of a data frame outwards.
+round_bounds <- function(x, digits) {
+  up <- grepl("(^|_)upper$|^mean_error$", names(x))
+  x[up] <- lapply(x[up], round_bound, digits, TRUE)
+  down <- grepl("(^|_)lower$", names(x))
+  x[down] <- lapply(x[down], round_bound, digits, FALSE)
+  x
+}

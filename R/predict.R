@@ -129,7 +129,7 @@ answer_asked <- function(fit, response, new, ask, na.action) {
     by <- suppressWarnings(max(abs(said$fit - say(response, latent_asked(fit, rows, plain), plain)$fit), na.rm = TRUE))
     if (by > 5e-4) tell_classed("certified", sprintf(paste(
       "`fit` is the certified prediction, at the mode of f. It differs by up to %s from predict() without `certified`,",
-      "which is about the posterior mean."), format(signif(by, 2))))
+      "which is about the posterior mean."), show_bound(by, 2)))
   }
   if (ask$newdata && ask$type == "mean" && is_cut(response$transform)) message_if_cut(response$transform, said$fit, f)
   in_shape(said, rows$names, ask)
@@ -345,7 +345,10 @@ check_asked <- function(response, ask) {
         ", or type = \"response\" for probabilities", "."))
   }
   for (flag in names(predict_arguments)) {
-    if (ask[[flag]] && !flag %in% row$with) abort_input(flag, paste("is not available", beside))
+    if (ask[[flag]] && !flag %in% row$with) {
+      abort_input(flag, if (flag != "newdata") paste("is not available", beside) else
+        sprintf("is not available for type = \"%s\", which predicts the training rows", type))
+    }
   }
   # These pairs of arguments exclude each other.
   refuse <- function(wrong, argument, beside, hint = NULL) {

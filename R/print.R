@@ -100,7 +100,7 @@ summary_fields <- function(x) {
         switch(x$posterior, exact = NULL, far = "evidence lower bound, ELBO", "Vecchia estimate, not a bound")
   made <- x$evaluations[x$evaluations > 0]
   list(
-    "Variance of terms at the training rows" = if (!is.null(share)) {
+    "Variance of terms' means over training rows" = if (!is.null(share)) {
       paste(ifelse(is.na(words), names(share), words), show_share(share), collapse = ", ")
     },
     Residuals = if (!is.null(x$residuals)) {
@@ -143,7 +143,8 @@ print_model <- function(about, digits) {
     table <- data.frame(Group = groups$group, Effect = groups$effect, Sd = show(groups$sd),
                         Correlation = groups$correlation, Levels = format_each(groups$levels, 7L),
                         share = show_share(groups$share))
-    names(table)[6L] <- paste0("Share of prior variance", if (anyNA(groups$share)) ", all effects")
+    names(table)[6L] <- paste0("Share of prior variance of ", if (response_of(about)$conjugate) "y" else "f",
+                               if (anyNA(groups$share)) ", all effects")
     print_columns(table)
   }
   print_parameters(about, show)
@@ -205,7 +206,8 @@ print_parameters <- function(about, show) {
       degrees <- sprintf("%s (%s degrees)", show(l), signif(l / earth_radius * 180 / pi, 2))
       ifelse(shown$unit == "km" & !is.na(l), degrees, show(l))
     }
-    table <- data.frame(name, lapply(lengths, show_lengths), "Range of the data" = show(range), check.names = FALSE)
+    table <- data.frame(name, lapply(lengths, show_lengths), show(range), check.names = FALSE)
+    names(table)[ncol(table)] <- paste("Range of the", attr(about$inputs, "rows"))
     names(table)[1L] <- if (one) "Input" else "Lengthscales"
     # An R factor has one row if all its levels have equal lengthscales, up to the search's accuracy.
     key <- do.call(paste, c(list(shown$factor), lapply(lengths, signif, 4)))
@@ -288,7 +290,8 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
     sprintf("%s and %d classes", count_of(length(unique(x$row)), "row"), nlevels(x$class))
   cat(wrap(sprintf("Certificate%s of %s (%s)", plural_s(nrow(x)), of, toString(how)), exdent = 2), sep = "\n")
   print_fields(certificate_fields(x))
-  print_rows(x, n, digits, ...)
+  print_rows(round_bounds(x, digits), n, digits, ...)
+  invisible(x)
 }
 
 # Prints the attribute `legend` of a table, which explains its columns, above the table.
@@ -310,7 +313,7 @@ print_rows <- function(x, n, digits, ...) {
 
 # Returns the lines that print() shows for a certificate, a list named by labels.
 certificate_fields <- function(x) {
-  number <- function(v) vapply(signif(v, 3), format, "")
+  number <- function(v) show_bound(v, 3)
   known <- !is.na(x$mean_error)
   largest <- if (any(known)) max(x$mean_error[known])
   unit <- attr(x, "sd_y")
@@ -320,15 +323,16 @@ certificate_fields <- function(x) {
   }
   ratio <- c(x$sd_lower / x$sd, x$sd_upper / x$sd)[x$sd > 0]
   ratio <- ratio[is.finite(ratio)]
+  ends <- if (length(ratio)) range(ratio)
   weights <- attr(x, "weights")
   outside <- any((x$mean < x$mean_lower | x$mean > x$mean_upper)[known])
   exact <- if (is.null(attr(x, "likelihood"))) "`mean` differs from the exact mean" else
     "`mean` is the posterior mode of f; it differs from the exact mode"
   list(Mean = if (any(known)) paste0(exact, " by at most ", number(largest), of_sd),
        Sd = if (length(ratio)) {
-         ends <- unique(number(range(ratio)))
-         if (identical(ends, "1")) "`sd` equals the exact sd to 3 digits" else
-           sprintf("the exact sd is %s times `sd`", paste(ends, collapse = " to "))
+         if (all(abs(ends - 1) < 5e-4)) "`sd` equals the exact sd to 3 digits" else
+           sprintf("the exact sd is %s to %s times `sd`", show_bound(ends[1L], 3, up = FALSE),
+                   show_bound(ends[2L], if (ends[2L] < 1) 3 else 4))
        },
        Bounds = if (outside) "`mean_lower` and `mean_upper` bound the exact mean; the fit's `mean` may lie outside",
        Classes = if ("class" %in% names(x)) c(
@@ -362,6 +366,6 @@ print.pfdtc_laplace_check <- function(x, ...) {
   print_fields(list("Pareto k" = laplace_check_lines(x)[1L], Likelihood = laplace_check_lines(x)[2L],
                     Posterior = laplace_check_lines(x)[-(1:2)],
                     "Lower bound" = sprintf("of the true log marginal likelihood of the exact GP: %s",
-                                            format(x$elbo, digits = 7))))
+                                            show_bound(x$elbo, 7, up = FALSE))))
   invisible(x)
 }

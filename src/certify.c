@@ -70,7 +70,7 @@ static struct certificate certify_point(const struct norms *s, double s2,
                                         const struct crossing *crossing)
 {
     struct certificate certificate;
-    /* The Cholesky factor C of s2 I + G has a relative error of at most `inner`, which moves h_x = A'(s2 I + G)^{-1} a
+    /* With rounding, |C C' - (s2 I + G)|_2 <= inner s2 for the Cholesky factor C.  This moves h_x = A'(s2 I + G)^{-1} a
      * by at most inner sqrt(s2) |C_x| / 2, because |A'(s2 I + G)^{-1}|_2 is at most 1 / (2 sqrt(s2)). */
     const double inner = s->growth * s->G_norm / s2, moved = inner * sqrt(s2 * CC) / 2.0;
     const double prior = exact_prior + 16.0 * DBL_EPSILON * (size - exact_prior);

@@ -39,7 +39,7 @@ int factor_is_mean(const struct factor *f)
     return f->profile->metric == METRIC_PRODUCT && f->table != NULL;
 }
 
-/* Returns input j of a METRIC_PRODUCT factor, centred and scaled. */
+/* Returns input j of a METRIC_PRODUCT factor, centred and scaled if f is a linear mean, which has a table. */
 static double product_input(const struct factor *f, int j, double x)
 {
     return f->table == NULL ? x : (x - f->table[j]) * f->table[f->d + j];

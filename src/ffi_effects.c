@@ -190,7 +190,7 @@ SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP nois
     g.u = alloc_doubles(size);
     g.given = alloc_doubles(size);
     g.d = alloc_doubles((size_t)l->count);
-    g.T = alloc_doubles((size_t)e.q * e.q);
+    g.H = alloc_doubles((size_t)e.q * e.q);
     SEXP result = PROTECT(pack(NULL));
     g.V = pack_matrix(result, "V", e.q, e.q);
     g.b = pack_vector(result, "b", e.q);

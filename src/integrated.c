@@ -155,19 +155,19 @@ enum status integrated_run(struct integrated *g, struct vecchia *whole)
                                  l->neighbours, g->u,     g->d, NULL,     1};
     g->F.rows.scale = NULL; /* the noise has the weights, so rows have no scales */
     pass_run(&l->pass, decorrelated_sink(&g->F, sums));
-    copy(Q * Q, sums, g->T);
+    copy(Q * Q, sums, g->H);
     copy(Q, v, g->b);
-    if (chol_shifted(q, g->T, 1.0, g->T))
+    if (chol_shifted(q, g->H, 1.0, g->H))
         return STATUS_NOT_FINITE;
-    solve_chol(q, 1, g->T, g->b);
-    g->value = -0.5 * (rest[1] + chol_logdet(q, g->T) + rest[0] - dot(Q, v, g->b) +
+    solve_chol(q, 1, g->H, g->b);
+    g->value = -0.5 * (rest[1] + chol_logdet(q, g->H) + rest[0] - dot(Q, v, g->b) +
                        l->count * log(2.0 * PI));
     if (!isfinite(g->value))
         return STATUS_NOT_FINITE;
     l->u = NULL;
     if (!slopes)
         return STATUS_OK;
-    chol_inverse(q, g->T, g->V);
+    chol_inverse(q, g->H, g->V);
     pass_run(&l->pass, row_sink(g, respond_add, 0, 2 * row_size(&g->F) + l->s + 1));
     l->slopes = 1;
     l->given = g->given;

@@ -26,24 +26,24 @@ size_t decorrelated_size(const struct effects *e);
 struct sink decorrelated_sink(const struct decorrelated *self, double *sums);
 
 /*
- * The Vecchia likelihood of f + noise, with the effects integrated out.  u and d are u and D of vecchia.h, for the
- * kernel of f.  P and v are as above, with Z Lam as the only features.  With y~ = F y,
+ * The Vecchia likelihood of f + noise, with the effects integrated out.  u, d, T, r and w are those of vecchia.h (d is
+ * its D), for the kernel of f.  P and v are as above, with Z Lam as the only features.  With y~ = F y,
  *
- *     log p = -(sum log d_i + log det T + |y~|^2 - v'b + n log 2 pi) / 2,   T = I + P,   V = T^{-1},   b = V v.
+ *     log p = -(sum log d_i + log det H + |y~|^2 - v'b + n log 2 pi) / 2,   H = I + P,   V = H^{-1},   b = V v.
  *
  * By Fisher's identity, derivatives are the posterior mean over the effects of the derivatives given the effects.
  * With y^ = y - Z Lam b, they are the score of vecchia.h with these replacements:
  *
- *     r^2 -> (u'y^)^2 + u'Z_ V Z_'u,     r w -> (u'y^) T_SS^{-1} y^_S + T_SS^{-1} Z_S V Z_'u,     Z_ = Z Lam.
+ *     r^2 -> (u'y^)^2 + u'Z_ V Z_'u,     r w -> T_SS^{-1} g_S,     g_S = (u'y^) y^_S + Z_S V Z_'u,
  *
- * So it is the score for responses g_S / e of the neighbours and a residual e of row i, where e^2 is what replaces r^2,
- * and g_S = (u'y^) y^_S + Z_S V Z_'u.  The information is that for known effects.
+ * where Z_ = Z Lam, and Z_S are its rows S.  So it is the score for responses g_S / e of the neighbours and a residual
+ * e of row i, where e^2 is what replaces r^2.  The information is that for known effects.
  */
 struct integrated {
     struct likelihood l;
     const struct effects *e; /* every row must have a level of each grouping */
     double *u, *d, *given;   /* (s + 1) x count, [count], (s + 1) x count */
-    double *T;               /* Cholesky factor of T, q x q */
+    double *H;               /* Cholesky factor of H, q x q */
     double *V, *b;           /* V (q x q) if derivatives are wanted; b [q] */
     double value;
     struct decorrelated F; /* set by integrated_run() */

@@ -44,7 +44,8 @@ struct local {
     double *sums; /* A h, A w (M x n_new each), |h|^2 [n_new] */
 };
 
-/* Computes W and the bounds, [n_new] each. The caller sets the elements of l down to `point`, W and pass.plan. */
+/* local_run() computes l->W, the bounds J, q, var_lower and var_upper, and ww = |w|^2, [n_new] each.  The caller sets
+ * the elements of l down to `point`, W and pass.plan. */
 struct local_bounds {
     double *J, *q, *ww, *var_lower, *var_upper;
 };

@@ -6,7 +6,7 @@ test_that("certificates sum up what they say, print some rows, and stay data fra
   said <- utils::capture.output(shown <- withVisible(print(x, n = 3)))
   expect_identical(shown, list(value = x, visible = FALSE))
   text <- paste(said, collapse = " ")
-  number <- function(v) format(signif(v, 3))
+  number <- function(v) show_bound(v, 3)
   expect_match(text, "50 rows.*\"reference\".*\\b8\\b")
   told <- paste(utils::capture.output(print(structure(x, passes = 3L, seconds = 12.34), n = 0)), collapse = " ")
   expect_match(told, "\\b8\\b.*\\b3\\s+products.*12.3 s")
@@ -19,7 +19,8 @@ test_that("certificates sum up what they say, print some rows, and stay data fra
   said_logs <- paste(utils::capture.output(print(certify(logs, cars[1:2, ]))), collapse = " ")
   expect_match(said_logs, "sd of the\\s+transformed response.*`median` and `fit`\\s+of the response")
   ratio <- list(min(x$sd_lower / x$sd), max(x$sd_upper / x$sd))
-  expect_match(text, sprintf("%s to %s times `sd`", number(ratio[[1]]), number(ratio[[2]])), fixed = TRUE)
+  expect_match(text, sprintf("%s to %s times `sd`", show_bound(ratio[[1]], 3, up = FALSE), show_bound(ratio[[2]], 4)),
+               fixed = TRUE)
   expect_match(text, "\\b47\\b")
   expect_length(grep("^[123] ", said), 3L)
   expect_output(print(structure(x, advice = "More of this would help.")), "More of this")
@@ -35,6 +36,30 @@ test_that("certificates sum up what they say, print some rows, and stay data fra
   expect_input_error(print(x, n = -1), "n")
   expect_output(print(certify(gp_exact(dist ~ speed, cars, kernel = fit$kernel, noise = fit$noise, hyper = "fixed"))),
                 "50 rows.*\"reference\"")
+})
+
+test_that("printed bounds hold: they are rounded outwards, by less than a unit of the last digit", {
+  v <- c(with_seed(1, exp(stats::rnorm(200, 0, 9))), 1, 9.996, 9.994, 1e-300, 0.1 + 0.2, 123456789)
+  v <- c(v, -v, 0)
+  for (digits in 1:8) {
+    upper <- as.numeric(show_bound(v, digits))
+    lower <- as.numeric(show_bound(v, digits, up = FALSE))
+    expect_true(all(lower <= v & v <= upper))
+    expect_lte(max((upper - lower)[v != 0] / abs(v[v != 0])), 10^(1 - digits) * 1.0001)
+    expect_identical(lower == upper, signif(v, digits) == v)
+  }
+  expect_identical(show_bound(c(-Inf, NA, Inf), 3), c("-Inf", "NA", "Inf"))
+  x <- certify(fit_cars(m = 4), cars[c(1, 30), , drop = FALSE], effort = "fast")
+  text <- utils::capture.output(print(x, digits = 3))
+  shown <- utils::read.table(text = utils::tail(text, 3), header = TRUE)
+  expect_true(all(shown$mean_lower <= x$mean_lower & shown$mean_upper >= x$mean_upper))
+  expect_true(all(shown$sd_lower <= x$sd_lower & shown$sd_upper >= x$sd_upper & shown$mean_error >= x$mean_error))
+  expect_match(paste(gsub("\\s+", " ", text), collapse = " "), fixed = TRUE,
+               sprintf("%s to %s times", show_bound(min(x$sd_lower / x$sd), 3, up = FALSE),
+                       show_bound(max(x$sd_upper / x$sd), 4)))
+  ends <- structure(c(lower = -1234.56789, upper = -1234.56781), within = 0.12345, class = "pfdtc_true_evidence")
+  expect_output(print(ends), "between -1234.5679 and -1234.5678$|between -1234.5679 and -1234.5678")
+  expect_output(print(ends), "at most\\s+0.13[.]")
 })
 
 printed <- function(x) paste(utils::capture.output(print(x)), collapse = "\n")
@@ -96,6 +121,27 @@ test_that("one start of many that is best alone comes with the distance of the n
                "3 starts (best value reached by 1; the next best is 4.5 lower)")
   expect_match(describe_starts(structure(learned, same = 5)), "3 starts [(]best value reached by 2[)]$")
   expect_match(describe_starts(structure(learned, same = 20)), "reached by 3)", fixed = TRUE)
+})
+
+test_that("the line about estimation names the likelihood that was maximised last", {
+  d <- with_seed(3, data.frame(x = stats::runif(2100), e = stats::rnorm(2100)))
+  d$y <- sin(40 * d$x) + 0.3 * d$e
+  line <- function(rows, ...) {
+    fit <- with_seed(1, pfdtc(y ~ x, d[seq_len(rows), ], kernel = kernel_matern(3 / 2), transform = "none", ...))
+    describe_starts(fit$learned)
+  }
+  expect_match(line(200), "^log marginal likelihood, ")
+  expect_match(line(2100), "^Vecchia log likelihood, ")
+  model <- list(problem = list(pool = list(few = FALSE, n = 9000L), profile = "matern32"), kernels = NULL,
+                exact = c(rows = 2000, gain = 0.1, se = 0.01))
+  expect_identical(estimated_by(model), "log marginal likelihood of 2000 rows") # little noise, see choose_exactly()
+  model$exact["gain"] <- -0.1
+  expect_identical(estimated_by(model), "Vecchia log likelihood")
+  model$kernels <- structure(list(), gained = list(rows = 800))
+  expect_identical(estimated_by(model), "log marginal likelihood of 800 rows") # they chose an additive kernel
+  model[c("kernels", "exact")] <- list(NULL)
+  model$problem$profile <- "mean" # a linear mean alone has an exact likelihood
+  expect_identical(estimated_by(model), "log marginal likelihood of 9000 rows")
 })
 
 test_that("summary() of several classes has no shares of terms, whatever the kernel", {
@@ -222,7 +268,7 @@ test_that("the kernel is among the choices, and the table of responses has a leg
                                                 nrow(fit$kernels)), fixed = TRUE)
   expect_false("kernel" %in% names(pfdtc(dist ~ speed, cars, kernel = kernel_se())$because))
   expect_false(any(grepl("was selected from", capture.output(print(fit)), fixed = TRUE)))
-  expect_output(print(fit$response), "NA if not.*candidate")
+  expect_output(print(fit$response), "NA: not.*candidate")
   expect_s3_class(fit$response[1:2, ], "data.frame")
   expect_output(print(kernel_group(3)), "grouping factor: column 3")
   expect_output(print(kernel_group(~ g)), "grouping factor: g")
