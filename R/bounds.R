@@ -31,8 +31,8 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   if (samples > 0L) about <- c(about, estimate_density_ratio(fit, data, samples))
   attributes(out) <- c(attributes(out), about)
   structure(out, class = c("pfdtc_table", "data.frame"), legend = paste(
-    "Bounds on the absolute errors of the mean, sd and variance of f against the exact GP. Both kinds hold; the",
-    "`sharp` bounds are the smaller ones."))
+    "Bounds on the absolute errors of the mean, sd and variance of f against the exact GP. All hold; those with",
+    "`sharp` in their name are smaller."))
 }
 
 # Returns upper bounds on eps_mean, eps_cov and eps = sqrt(eps_mean^2 + eps_cov^2) of Theorem 3 (theory vignette) for

@@ -82,7 +82,7 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   if (is.null(all)) return(NextMethod()) # x is a subset of a result
   cat(sprintf("Cross-validation of %s(): %d rows, %d folds%s\n", attr(x, "method"), all$n, nrow(x),
               if (attr(x, "by")) " of whole groups" else ""))
-  cat(if (attr(x, "hyper") == "refit") "The model is estimated again in each fold" else
+  cat(if (attr(x, "hyper") == "refit") "The model is estimated again without each fold" else
     "The model of the fit is kept in all folds", "\n", sep = "")
   table <- rbind(data.frame(lapply(x, identity)), all)
   table$fold <- c(as.character(x$fold), "all rows")

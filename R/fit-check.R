@@ -257,8 +257,9 @@ check_same_model <- function(a, b, argument, other, more = NULL) {
     what <- names(differ)[differ]
     abort_input(argument, sprintf("is of another model than `%s`: they differ in %s", other, list_quoted(what, "")),
                 hint = paste(c(if ("likelihood" %in% what) {
-                  paste0("Fit `", argument, "` with family = family(fit), center = coef(fit)[[\"mean\"]], ",
-                         "kernel = fit$kernel, hyper = \"fixed\", and the same numbers of trials and offset.")
+                  paste0("Fit `", argument, "` to these data with family = family(f), center = coef(f)[[\"mean\"]], ",
+                         "kernel = f$kernel, hyper = \"fixed\", and the same numbers of trials and offset, where f is ",
+                         if (other == "fits") "in " else "", "`", other, "`.")
                 } else if (!"data" %in% what) {
                   "Pass like = fit."
                 } else if (old_signature(a) != old_signature(b)) {

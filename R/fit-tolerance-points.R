@@ -32,7 +32,7 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
       reached_by(abs(1 - sd / sqrt(p$sor_variance + p$unexplained)), plan$goal$quantile)
     }
     most <- 1.6 * plan$goal$tol
-    off(look$z) > most && off(choose_greedy(data$x, worth, model$kernel, plan$run$memory)$z) > most
+    off(look$z) > most && off(choose_greedy(data$x, worth, model$kernel)$z) > most
   }, otherwise = TRUE)
 }
 
@@ -296,8 +296,8 @@ try_settings <- function(job, setting, try, following, advice) {
     one <- try(setting)
     if (is.null(one)) break
     tell_progress(job$control, job$started, sprintf(
-      "tol = %s: %d inducing points%s: certified error %s (mean), %s (sd), %.0f s", format(signif(job$goal$tol, 2)),
-      one$m, and_neighbours(one$neighbours), format(signif(one$mean, 2)), format(signif(one$sd, 2)),
+      "tol = %s: %d inducing points%s: certified error %s of sd(y) (mean), %s of the sd (sd), %.0f s",
+      show_asked(job$goal$tol), one$m, and_neighbours(one$neighbours), show_percent(one$mean), show_percent(one$sd),
       proc.time()[["elapsed"]] - job$started))
     tried <- c(tried, list(one))
     setting <- if (is.null(job$state$stopped) && !job$late()) following(tried)
@@ -313,6 +313,8 @@ try_settings <- function(job, setting, try, following, advice) {
 }
 
 # ---- sentences ------------------------------------------------------------------------------------------------------
+
+show_asked <- function(tol) paste(format(100 * tol), "%")
 
 # Returns a share as a percentage with two digits, rounded up.
 show_percent <- function(v) {
@@ -344,10 +346,10 @@ tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) 
 describe_tolerance <- function(fit) {
   tol <- fit$tol
   if (is.null(tol)) return(NA_character_)
-  if (is.na(tol$mean)) return(sprintf("not certified (`tol` is %s)", show_percent(tol$asked)))
+  if (is.na(tol$mean)) return(sprintf("not certified (`tol` is %s)", show_asked(tol$asked)))
   words <- tolerance_words(fit)
   sprintf("error at most %s %s; this %s `tol` = %s: %s", words[1L], words[2L], if (tol$met) "meets" else "misses",
-          show_percent(tol$asked), words[3L])
+          show_asked(tol$asked), words[3L])
 }
 
 # Returns three texts about a fit with `tol`: the larger error, what certified it, and both errors.

@@ -142,7 +142,7 @@ refuse_with_likelihood <- function(s) {
 working_points <- function(data, learned, s, m, state) {
   if (is.matrix(s$inducing)) return(s$inducing)
   if (nrow(data$x) > dense_rows) learned$kernel <- smooth_part(learned$kernel)
-  run_stage(state, "start", choose_points(data$x, m, learned$kernel, s$inducing, min(s$run$memory, greedy_memory),
+  run_stage(state, "start", choose_points(data$x, m, learned$kernel, s$inducing, greedy_memory / 4,
                                           control = s$run)$z,
             otherwise = choose_points(data$x, m, NULL, "random")$z)
 }
@@ -209,6 +209,9 @@ fit_to_tolerance <- function(data, asked, state) {
     tol[c("mean", "sd", "met", "effort", "m2")] <- c(best[c("mean", "sd", "met")], yard[c("effort", "m2")])
     if (!best$met) tol$needs <- best$needs
   }
+  fit$because["posterior"] <- sprintf(
+    "The search found no %snumbers of inducing points%s that meet `tol` = %s.", if (tol$met) "smaller " else "",
+    if (is.null(asked$likelihood)) " and neighbours" else "", show_asked(tol$asked))
   if (!is.null(yard$reference)) fit$reference <- kept_reference(yard$reference, fit)
   fit$tol <- c(tol, seconds = proc.time()[["elapsed"]] - started)
   fit
@@ -263,8 +266,7 @@ tolerance_plan <- function(data, asked) {
   facts <- facts_of(data, asked)
   plan <- decide(facts, replace(asked, c("m", "neighbours"), list(asked[["m"]] %||% facts$rows, 0L)),
                  list(exact = FALSE, rho = Inf))
-  plan$because <- c(posterior = sprintf(
-    "The search found no smaller numbers of inducing points and neighbours that meet `tol` = %s.", format(asked$tol)))
+  plan$because <- NULL
   with_posterior(plan, rho = NULL)
 }
 

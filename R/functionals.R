@@ -203,8 +203,9 @@ boxes_at <- function(kernel, lower, upper) {
                   function(kernel) boxes_at(kernel, lower, upper), rep(64 * (1 + length(open)), nrow(lower)), x$weights)
 }
 
-# Returns list(cross, prior) of the averages of factor number l over the boxes, or NULL without a closed form. A factor
-# that is linear in its inputs has its value at the middle of the box. Boxes extend along the inputs `open`.
+# Returns list(cross, prior) of the averages of factor number l over the boxes, or NULL without a closed form. The
+# average of a factor that is linear or constant in its inputs is its value at the middle of the box. Boxes extend along
+# the inputs `open`.
 box_factor <- function(l, parts, lower, upper, open) {
   leaf <- parts$leaves[[l]]
   own <- intersect(leaf$inputs, open)

@@ -13,7 +13,7 @@
 #' | `residuals(fit, type = "loo")` | response minus its leave-one-out mean |
 #' | `residuals(fit, type = "pit")` | probability of a smaller response, ties at random: uniform if the model holds |
 #' | `rstandard()` | leave-one-out residual divided by its sd |
-#' | `rstudent()` | as `rstandard()`, with the noise estimated from all other rows |
+#' | `rstudent()` | as `rstandard()`, with the scale of kernel and noise estimated from all other rows |
 #' | `hatvalues()` | leverage; the sum over rows is the fit's degrees of freedom |
 #' | `cooks.distance()` | weighted squared change of all fitted values without the row, scaled as in [lm()] |
 #' | `dfbetas()` | change of the coefficients of a linear `mean`, divided by their sd |

@@ -254,7 +254,7 @@ simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$d
 
 #' @export
 print.gp_hurdle <- function(x, ...) {
-  cat("Hurdle model of two fits, log marginal likelihood ", format(x$evidence, digits = 5), "\n", sep = "")
+  cat("Hurdle model of two fits, estimated log marginal likelihood ", format(x$evidence, digits = 5), "\n", sep = "")
   cat(wrap(paste("Call:", deparse_shown(x$zero$call)), exdent = 6), sep = "\n")
   cat("\nFit `zero`: is a response above 0?\n")
   print(replace(x$zero, "call", list(NULL)), ...)

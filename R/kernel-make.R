@@ -31,7 +31,7 @@
 #' kernel_additive(kernel = kernel_matern(3/2), pairs = FALSE, share = NULL, ratio = NULL)
 #' @param lengthscale positive numbers in the units of the inputs: one for each input, or one for all inputs. For
 #'   `kernel_periodic()`, one number without unit.
-#' @param variance variance of the factor, in squared units of the response.
+#' @param variance see the table; in squared units of y (or of y / x^degree).
 #' @param inputs the inputs that the kernel reads: a one-sided formula, names of variables or columns, or positions.
 #'   Default: all inputs.
 #' @param isotropic `TRUE` gives all inputs the same lengthscale.
@@ -120,13 +120,16 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
     refuse_if(least < -1e-10 * nrow(given), "correlation", # negative beyond rounding
               sprintf("is not positive semidefinite: it has the eigenvalue %.3g", least))
     correlation <- "given"
-  } else if (is.numeric(correlation)) {
-    correlation <- check_positive(correlation, "correlation", 1L)
-    if (correlation >= 1) abort_input("correlation", describe(correlation), "a number between 0 and 1")
+  } else if (is.numeric(correlation) && length(correlation) == 1L && isTRUE(correlation > 0 && correlation < 1)) {
     parameters <- -log(correlation)
     correlation <- "exchangeable"
+  } else {
+    kinds <- c("exchangeable", "ordered", "full")
+    kind <- if (is.character(correlation) && length(correlation) == 1L) pmatch(correlation, kinds) else NA
+    refuse_if(is.na(kind), "correlation", describe(correlation),
+              "\"exchangeable\", \"ordered\", \"full\", a number between 0 and 1, or a correlation matrix")
+    correlation <- kinds[kind]
   }
-  if (is.null(given)) correlation <- check_choice(correlation, c("exchangeable", "ordered", "full"), "correlation")
   new_kernel("categorical", sprintf("categorical (%s)", correlation), NULL, variance, inputs, correlation = correlation,
              parameters = parameters, given = given)
 }
@@ -287,8 +290,9 @@ count_effects <- function(kernel, x) {
   sum(vapply(group_leaves(kernel), function(leaf) table_rows(leaf) * length(unique(x[, leaf$inputs[1L]])), 0))
 }
 
-# Returns list(term, name, of, effects, level, design, intercept, root) for each term that is a group without other
-# factors. `level` and `design` are columns of x; root root' is the covariance of the effects (`effects`) of a level.
+# Returns list(term, name, of, effects, level, design, intercept, root) for each term of one factor, a group. `of` names
+# the variable of each column, `effects` the effects. `level` and `design` are columns of x; root root' is the
+# covariance of the effects of a level.
 group_roots <- function(kernel) {
   kernel <- as_sum(kernel)
   lapply(which(plain_groups(kernel)), function(t) {

@@ -6,12 +6,12 @@
 #' confidence intervals. The matrix is the inverse of minus the second derivative of the log density that learning
 #' maximised, including the priors.
 #'
-#' The log density is the exact log marginal likelihood up to 2,000 rows, else the Vecchia likelihood of 8,000 rows,
-#' scaled to all rows. If 800 rows chose an additive kernel, it is their exact log marginal likelihood. For
-#' `hyper = "pilot"` and `"joint"` it is the ELBO. For a non-Gaussian likelihood it is Laplace's approximation or the
-#' variational bound, from at most 3,000 rows. Coefficients of a linear `mean` and of a formula for `noise` are not on
-#' the log scale, and their covariances with hyperparameters are set to 0. Combinations that the data do not determine
-#' have sd 4. Hyperparameters at the end of their range have too small variances.
+#' The log density is the exact log marginal likelihood up to 2,000 rows, else the Vecchia likelihood of 16,000 rows,
+#' scaled to all rows, or the exact one of 800 rows if these chose an additive kernel. For `hyper = "pilot"` and
+#' `"joint"` it is the ELBO. For a non-Gaussian likelihood it is Laplace's approximation or the variational bound, from
+#' at most 3,000 rows. Coefficients of a linear `mean` and of a formula for `noise` are not on the log scale, and their
+#' covariances with hyperparameters are 0. Combinations of log hyperparameters that the data do not determine have sd 4.
+#' Hyperparameters at the end of their range have too small variances.
 #' @param object a fit with its data and learned hyperparameters.
 #' @param complete,... not used.
 #' @param log `FALSE`: covariances of `coef(fit)`, by the delta method. `TRUE`: of `coef(fit, log = TRUE)`.
@@ -59,7 +59,7 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   given <- if (missing(parm)) parm <- names(sd) else parm
   if (is.character(parm)) parm <- ifelse(parm %in% plain, match(parm, plain), match(parm, names(sd)))
   refuse_if(!all(parm %in% seq_along(sd)), "parm", describe(given),
-            sprintf("among %s", list_quoted(names(sd), "\"", most = 12L)))
+            sprintf("row numbers or names of vcov(), or names in coef(): %s", list_quoted(names(sd), "\"", most = 12L)))
   z <- stats::qnorm((1 + level) / 2)
   middle <- stats::coef(object, log = TRUE)[names(sd)]
   ends <- (1 + c(-1, 1) * level) / 2

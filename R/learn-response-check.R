@@ -153,7 +153,7 @@ with_log_inputs <- function(data, asked, open, state, find, first) {
     return(given)
   }
   state$because["inputs"] <- sprintf(
-    "Logs of inputs (%s): log marginal likelihood %.3g higher than with the inputs as given, after a penalty of %.1f.",
+    "Logs of inputs (%s): Vecchia log likelihood %.3g higher than with the inputs as given, after a penalty of %.1f.",
     toString(colnames(data$x)[warp$inputs]), gain, log_inputs[["nats"]])
   logs
 }

@@ -161,8 +161,9 @@ response_candidates <- function(open, from) {
 # ---- the rows that candidates are learned from ----------------------------------------------------------------------
 
 # Returns list(rows, theta, until, size, n, order), from which candidates are learned until the time `until`. With many
-# rows, `rows` are the rows of the Vecchia likelihood (learning_sizes[[size]]) and their neighbours: in a random sample
-# variation of f between rows looks like noise. `n` is the number of all rows, `order` the order of `rows` among them.
+# rows and no groups, `rows` are those of the Vecchia likelihood (learning_sizes[[size]]), those that are predicted, and
+# neighbours of both: in a random sample variation of f between rows looks like noise. `n` is the number of all rows.
+# `order` is list(rank, take), the random order of `rows`, or NULL if `rows` are all rows or there are groups.
 rows_around <- function(data, problem, theta, size) {
   pool <- problem$pool
   taken <- seq_len(pool$n)
@@ -348,15 +349,17 @@ table_of_responses <- function(choice, labels) {
   table <- data.frame(candidate = labels, merit = -of("score", NA_real_), parameters = of("parameters", NA_integer_),
                       seconds = of("seconds", NA_real_), chosen = labels == choice$best$label,
                       refused = labels %in% names(choice$refused),
-                      tail = vapply(labels, function(label) sum(tried[[label]]$tail), 0))
+                      tail = vapply(labels, function(label) {
+                        if (is.null(tried[[label]])) NA_real_ else sum(tried[[label]]$tail)
+                      }, 0))
   structure(`rownames<-`(table[order(-table$merit), ], NULL), class = c("pfdtc_table", "data.frame"), legend = paste(
-    "`merit`: log marginal likelihood minus a penalty for parameters; NA if not tried. `refused`: predicts held-out",
-    "rows poorly. `tail`: variance of the log noise variance that the inputs do not explain."))
+    "`merit`: Vecchia log likelihood minus a penalty for parameters. `refused`: predicts held-out rows poorly.",
+    "`tail`: variance of the log noise variance that the inputs do not explain. NA: not tried."))
 }
 
 # Returns a sentence for the transform and one for the noise, if there was a choice.
 because_response <- function(choice, open, price) {
-  gain_over <- function(plain, nats, penalty, what = "log marginal likelihood") {
+  gain_over <- function(plain, nats, penalty, what = "Vecchia log likelihood") {
     sprintf("%s %s higher than with %s, after a penalty of %s", what, show_nats(nats), plain, show_nats(penalty))
   }
   # Returns a text: the gain of the best model over models without `what`, after the penalty for `parameters`.
@@ -368,7 +371,7 @@ because_response <- function(choice, open, price) {
   trend <- choice$best$trend
   c(response = if (length(open$transforms) > 1L) {
     paste0(if (is.null(transform)) {
-      sprintf("No transform of the response%s raises the log marginal likelihood by more than its penalty, %s.",
+      sprintf("No transform of the response%s raises the Vecchia log likelihood by more than its penalty, %s.",
               if (length(choice$refused)) " that is not refused" else "",
               show_nats(price * transform_parameters))
     } else {
@@ -381,7 +384,7 @@ because_response <- function(choice, open, price) {
     } else if (any(grepl("smooth noise$", names(choice$refused)))) {
       "The noise variance is constant: smooth noise does not predict held-out rows better."
     } else {
-      sprintf("The noise variance is constant: smooth noise raises the log marginal likelihood by less than %s.",
+      sprintf("The noise variance is constant: smooth noise raises the Vecchia log likelihood by less than %s.",
               if (!is.null(choice$best$short)) "a short lengthscale with a linear mean" else
                 sprintf("its penalty, %s", show_nats(2 * price)))
     }

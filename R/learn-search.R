@@ -331,8 +331,8 @@ warn_rival <- function(learned, unit) {
   if (is.null(rival)) return(invisible())
   warn_convergence(sprintf(paste(
     "Two sets of hyperparameters fit the data about equally well, with noise variance %.3g or %.3g. The fit uses the",
-    "first; the log marginal likelihood of the second is lower by %s. If you know the noise variance, give `noise`."),
-    unit * rival$noise[1L], unit * rival$noise[2L],
+    "first; the %s of the second is lower by %s. If you know the noise variance, give `noise`."),
+    unit * rival$noise[1L], unit * rival$noise[2L], attr(learned, "by") %||% "log marginal likelihood",
     if (rival$behind < 0.05) "less than 0.1" else sprintf("%.1f", rival$behind)),
     noise = unit * rival$noise, behind = rival$behind)
 }

@@ -31,6 +31,7 @@ learn_evidence <- function(data, s, state) {
     problem <- learning_problem(pool, s, "matern32")
     begun <- if (is.null(begun)) search_starts(problem, s$restarts, state) else c(list(problem = problem), begun)
   }
+  attr(begun$report, "by") <- "Vecchia log likelihood"
   rival <- begun$rival
   now <- list(label = "", problem = begun$problem, theta = begun$theta, kernels = NULL)
   keep(now)
@@ -48,6 +49,7 @@ learn_evidence <- function(data, s, state) {
     end <- learn_finally(now, s, rival, begun$terms, state, keep)
     if (end$model$problem$profile != now$problem$profile) smoother <- NULL
     now <- end$model
+    attr(begun$report, "by") <- estimated_by(now)
     last <- now$problem$last
     rival <- end$rival[[1L]]
     if (isTRUE(rival$behind <= 2) && length(find_rival(now$problem, list(now[c("theta", "value")], rival)))) {
@@ -75,6 +77,16 @@ search_starts <- function(problem, restarts, state) {
   }
   keep(theta)
   list(problem = problem, theta = theta, report = found$report, rival = rival)
+}
+
+# Returns the name of the density that the last search maximised.
+estimated_by <- function(model) {
+  pool <- model$problem$pool
+  rows <- attr(model$kernels, "gained")$rows %||% # rows that chose a kernel of several terms
+    if (isTRUE(model$exact[["gain"]] > 0)) model$exact[["rows"]] else
+      if (model$problem$profile == "mean") min(pool$n, learning_sizes$whole[["rows"]])
+  if (pool$few) "log marginal likelihood" else
+    if (is.null(rows)) "Vecchia log likelihood" else sprintf("log marginal likelihood of %d rows", as.integer(rows))
 }
 
 # Improves the chosen model by the Vecchia likelihood on more rows, or by the exact likelihood if rows are few. If the

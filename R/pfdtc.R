@@ -106,7 +106,7 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'     (with nearest neighbours); `because` has a sentence for each choice.
 #'   * Response: `likelihood` and its parameters `theta` for a non-Gaussian family; `transform`; `noise_trend`, the
 #'     model of the log noise variance; `noise_tail`, the variance of the log noise that the inputs do not explain.
-#'     `response` is a data frame of the transforms and noise models compared: `merit` is the log marginal likelihood
+#'     `response` is a data frame of the transforms and noise models compared: `merit` is the Vecchia log likelihood
 #'     minus a penalty of 2 or more for each of the `parameters`, `chosen` marks the selected row, `refused` is `TRUE`
 #'     if held-out rows are predicted poorly, `tail` is the learned `noise_tail`.
 #'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of the kernels compared: `score` is the

@@ -94,7 +94,8 @@ exact_is_affordable <- function(facts, most = exact_rows) {
 
 # ---- which posterior ------------------------------------------------------------------------------------------------
 # The functions below return list(posterior = list(kind, m, neighbours, move, ...), next_look, because). `kind` is
-# "exact", "points" or "near", m the number of inducing points (or rows), `move` TRUE if the points are optimised.
+# "exact", "points" or "near", and m is the number of inducing points, or of rows for "exact". `next_look` names the
+# next computation on the data that the plan needs, or is NULL.
 
 # Plans the exact posterior of all rows, or for gp_subsample() of `m` random rows.
 decide_rows <- function(facts, asked) {
@@ -199,8 +200,8 @@ because_points <- function(facts, asked, look) {
     better <- is.null(asked$likelihood) && facts$n <= exact_trial[["rows"]]
     n <- paste0(show_count(facts$n), if (isTRUE(facts$n < facts$rows)) " distinct")
     sprintf("Inducing points are used, because there are %s rows. %s", n, if (!is.null(look$dense)) {
-      sprintf(paste("Between %s and %s rows the posterior is exact only if the gain is above %.2g and above one",
-                    "standard error. Here the exact posterior %s."),
+      sprintf(paste("Between %s and %s rows the posterior is exact only if it raises the log density per held-out",
+                    "row by more than %.2g and one standard error. Here the exact posterior %s."),
               show_count(most), show_count(exact_trial[["rows"]]), exact_trial[["gain"]], describe_dense(look$dense))
     } else {
       sprintf("The posterior is exact up to %s rows%s.", show_count(most), if (!better) "" else
@@ -246,9 +247,11 @@ because_near <- function(asked, look, near) {
   } else if (!is.null(asked$neighbours)) {
     sprintf("Predictions use %d nearest neighbours, because `neighbours` was given.", near)
   } else if (!is.null(look$trial)) {
+    use <- if (near == 0L) "no neighbours" else sprintf("%d nearest neighbours%s", near, if (is.null(asked$likelihood))
+      ", the default unless the gain without them exceeds its standard error" else "")
     sprintf(paste("Predictions use %s: without neighbours the log density at %d held-out rows changes by %+.3g per",
-                  "row (standard error %.2g)."), if (near > 0L) sprintf("%d nearest neighbours", near) else
-                    "no neighbours", as.integer(look$trial[["rows"]]), look$trial[["gain"]], look$trial[["se"]])
+                  "row (standard error %.2g)."), use, as.integer(look$trial[["rows"]]), look$trial[["gain"]],
+            look$trial[["se"]])
   } else if (!is.null(rho)) {
     sprintf("%s: %s.", rho, if (near > 0L) sprintf("predictions use %d nearest neighbours", near) else
       if (look$rho < unexplained_rule[["enough"]]) "nearest neighbours would not change predictions" else

@@ -166,7 +166,7 @@ choices_figure <- function(fit) {
     edge <- max(4 * stats::median(d$behind), 1e-3)
     at <- pmin(d$behind, edge)
     half <- 2 * replace(d$se, is.na(d$se), 0)
-    words <- if (what == "response") c("Response", "log marginal likelihood below the chosen") else
+    words <- if (what == "response") c("Response", "Vecchia log likelihood below the chosen") else
       c("Kernel", "log density per row below the chosen")
     bars_panel(words[1L], words[2L], at, at - half, at + half,
                ifelse(d$behind > edge, sprintf("%s: %.2g", d$candidate, d$behind), d$candidate),

@@ -40,7 +40,8 @@ fit_fields <- list(
     if (is_ordered(response)) { # shows cut points minus the constant mean or intercept of f
       cuts <- cut_points(fit$theta) - if (is.null(fit$linear)) fit$center else fit$linear["(Intercept)", "Estimate"]
       between <- paste(utils::head(response$levels, -1L), utils::tail(response$levels, -1L), sep = "|")
-      return(sprintf("%s, cut points %s", response$full_label,
+      return(sprintf("%s, cut points minus the %s %s", response$full_label,
+                     if (is.null(fit$linear)) "mean of f:" else "intercept of f:",
                      paste(between, format(signif(cuts[is.finite(cuts)], 4)), collapse = ", ")))
     }
     if (!is.null(fit$likelihood$row)) { # a family of gp_family()
@@ -58,21 +59,20 @@ fit_fields <- list(
   },
   # The coefficients of a linear mean have a table of their own.
   Mean = function(fit, response) {
+    sd_of_mean <- "prior sd of the coefficients %s, for inputs divided by their spread"
     if ("(Intercept)" %in% rownames(fit$linear)) {
       if (has_intercept_only(fit$linear)) {
         return(if (!is_ordered(response)) with_numbers("constant, %s", fit$linear["(Intercept)", "Estimate"]))
       }
       sd <- sqrt(term_variances(fit)["linear mean"])
-      return(with_numbers(paste0("linear", if (!is.na(sd)) "; prior sd of the coefficients %s, for scaled inputs"),
-                          if (!is.na(sd)) sd))
+      return(with_numbers(paste0("linear", if (!is.na(sd)) paste0("; ", sd_of_mean)), if (!is.na(sd)) sd))
     }
     scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
     level <- if (length(fit$center) > 1L) "constant for each class" else
       if (fit$center != 0 && !is_ordered(response)) with_numbers(paste0("constant, %s", scale), fit$center)
     sd <- sqrt(term_variances(fit)["linear mean"]) # for a linear mean without a table, as with warped inputs
     if (is.na(sd)) return(level)
-    with_numbers(paste(c(level, "linear; prior sd of the coefficients %s, for scaled inputs"), collapse = ", plus "),
-                 attr(level, "values"), sd)
+    with_numbers(paste(c(level, paste0("linear; ", sd_of_mean)), collapse = ", plus "), attr(level, "values"), sd)
   },
   Kernel = function(fit, response) {
     variance <- term_variances(fit)
@@ -133,7 +133,7 @@ fit_fields <- list(
   },
   Posterior = function(fit, response) {
     if (is.null(fit$inducing) || is_exact(fit)) return(NULL)
-    how <- switch(fit$inducing_method, greedy = "rows chosen greedily by prior variance",
+    how <- switch(fit$inducing_method, greedy = "rows chosen greedily by residual prior variance",
                   divergence = "rows chosen greedily by preconditioned Fisher (pF) divergence", random = "random rows",
                   kmeans = "centres of k-means", given = "as given", fit$inducing_method)
     if (has_moved_points(fit)) {
@@ -161,7 +161,7 @@ fit_fields <- list(
     kept <- fit$near$rows$x
     rows <- if (!is.null(kept)) sprintf(", out of %s rows kept in memory (%s)", show_count(nrow(kept)),
                                         show_bytes(8 * length(kept)))
-    far <- if (length(fit$near$neighbours) > 1L) sprintf(" (%d far from the data)", fit$near$neighbours[2L])
+    far <- if (length(fit$near$neighbours) > 1L) sprintf(", %d for one far from the data", fit$near$neighbours[2L])
     paste0(sprintf("%d nearest rows for each prediction", fit$neighbours), far, rows,
            if (!response$conjugate) ", as working responses at the mode")
   },
@@ -173,7 +173,7 @@ fit_fields <- list(
   },
   Auxiliary = function(fit, response) {
     if (is.null(fit$aux) || isFALSE(fit$moved)) return(NULL)
-    paste("f in the preconditioned Fisher (pF) divergence is distributed as:",
+    paste("the preconditioned Fisher (pF) divergence is averaged over f from:",
           format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points))))
   },
   Estimation = function(fit, response) {
@@ -231,8 +231,9 @@ fit_fields <- list(
     if (is.null(fit$small_n)) return(NULL)
     # Log densities may be -Inf, or -1e299 for a constant response.
     nats <- function(v) if (v < -1e6) "below -1e6" else sprintf("%.2f", v)
-    line <- if (is.finite(fit$small_n$linear)) sprintf("linear model %s, ", nats(fit$small_n$linear)) # -Inf: few rows
-    sprintf("leave-one-out log density per row, higher is better: this fit %s, %smean alone %s",
+    line <- if (is.finite(fit$small_n$linear)) sprintf("least squares %s, ", nats(fit$small_n$linear)) # -Inf: few rows
+    of <- if (!is.null(fit$transform) || !isTRUE(all.equal(fit$scale, fit$sd_y))) "the scaled response" else "y / sd(y)"
+    sprintf("leave-one-out log density per row of %s, higher is better: this fit %s, %smean alone %s", of,
             nats(fit$small_n$fit), line %||% "", nats(fit$small_n$mean))
   },
   Choices = function(fit, response) {
@@ -351,11 +352,12 @@ parameter_words <- function(names, kernel, columns) {
 # Describes from how many starts hyperparameters were learned, and how many of them reached the best value.
 describe_starts <- function(learned) {
   if (is.null(learned)) return("none: the fit ended before hyperparameters were learned")
-  if (isTRUE(attr(learned, "ended"))) return("log marginal likelihood; the search was stopped by `max_seconds`")
-  if (nrow(learned) == 1L) return("log marginal likelihood, from the given start")
+  by <- attr(learned, "by") %||% "log marginal likelihood" # missing in older fits
+  if (isTRUE(attr(learned, "ended"))) return(paste0(by, "; the search was stopped by `max_seconds`"))
+  if (nrow(learned) == 1L) return(paste0(by, ", from the given start"))
   behind <- sort(max(learned$evidence) - learned$evidence)
   agree <- sum(behind <= attr(learned, "same"))
-  sprintf("log marginal likelihood, %d starts (best value reached by %d%s)", nrow(learned), agree,
+  sprintf("%s, %d starts (best value reached by %d%s)", by, nrow(learned), agree,
           if (agree == 1L) sprintf("; the next best is %.1f lower", behind[2L]) else "")
 }
 
@@ -391,5 +393,6 @@ input_table <- function(fit) {
     }
     table$unit[at] <- v$unit
   }
-  table[!is.na(table$name), ]
+  of <- if (is.null(fit$data) && is.null(fit$frame$outline) && !is_exact(fit)) "inducing points" else "data"
+  structure(table[!is.na(table$name), ], rows = of)
 }

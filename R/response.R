@@ -264,8 +264,8 @@ noisy_half <- function(level, f) {
 # ---- bounds of a transformed response -------------------------------------------------------------------------------
 
 # Bounds the mean, median and quantiles of y from bounds on mean mu and sd tau of T(y), rounding included. h = T^-1
-# increases, so medians and quantiles are h of those of T(y). If h is convex (the log, lambda <= 1) and X(mu, tau, c) =
-# E (h(mu + tau Z) - h(c))+ with Z ~ N(0, 1), the mean of y cut at h(c) is
+# increases, so medians and quantiles are h of those of T(y). If h is convex (T is the log, or lambda <= 1) and X(mu,
+# tau, c) = E (h(mu + tau Z) - h(c))+ with Z ~ N(0, 1), the mean of y cut at h(c) is
 #
 #   M(mu, tau, c) = M(mu, tau, Inf) - X(mu, tau, c).
 #

@@ -200,7 +200,8 @@ formula_rows_again <- function(fit, newdata, asked) {
 
 # ---- other rows for the data of a fit -------------------------------------------------------------------------------
 
-# Returns all rows of the data before merging. Element `given` is the response before a transform.
+# Returns all rows of the data before merging: list(x, response, offset, w, given, y, size). `given` is the response
+# before a transform, `y` and `size` are responses and trials of a non-Gaussian likelihood.
 rows_of_data <- function(data) {
   inputs <- training_inputs(data)
   sites <- data$sites

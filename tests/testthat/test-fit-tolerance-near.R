@@ -102,7 +102,8 @@ test_that("a search that lasts tells a line a candidate, unless it was told not 
     })))
     tried <- fit$tol$tried
     expect_length(heard, nrow(tried))
-    expect_match(heard[1], sprintf("0.1: %d .*%s.*%s", tried$m[1], signif(tried$mean[1], 2), signif(tried$sd[1], 2)))
+    expect_match(heard[1], sprintf("10 %%: %d .*%s of sd.*%s of the sd", tried$m[1], show_percent(tried$mean[1]),
+                                   show_percent(tried$sd[1])))
   }
   expect_silent(tell_progress(pfdtc_control(progress = FALSE), ago, "so far"))
   expect_silent(tell_progress(pfdtc_control(progress = TRUE), ago, "so far"))

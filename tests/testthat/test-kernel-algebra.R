@@ -183,7 +183,10 @@ test_that("what makes no kernel is refused, with the reason", {
   expect_error(-2 * kernel_se(), class = "pfdtc_error_input")
   expect_error(kernel_constant() + kernel_constant(), class = "pfdtc_error_input")
   expect_error(kernel_linear(inputs = "a") + kernel_linear(inputs = "a"), class = "pfdtc_error_input")
-  expect_error(kernel_categorical(1.2), class = "pfdtc_error_input")
+  for (bad in list(1.2, c(0.2, 0.3), 0, "foo", NA)) {
+    expect_error(kernel_categorical(bad), "\"full\", a number between 0 and 1, or a correlation matrix; it is",
+                 class = "pfdtc_error_input")
+  }
   expect_error(kernel_se(c(1, 2), isotropic = TRUE), class = "pfdtc_error_input")
   expect_error(kernel_se(inputs = y ~ a), class = "pfdtc_error_input")
   x <- kernel_rows(6)
