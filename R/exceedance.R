@@ -15,8 +15,8 @@
 #' @param ... Arguments of [certify()]: `effort`, `reference`, `m2`, `max_seconds`.
 #' @return A data frame of class `pfdtc_exceedance` with a row for each row of `newdata`:
 #'   * `prob`, the probability, and if `certified` its bounds under the exact GP, `prob_lower` and `prob_upper`;
-#'   * `region`: `"above"` (the probability, or both bounds, at least argument `prob`), `"below"` (at most `1 - prob`) or
-#'     `"undecided"`;
+#'   * `region`: `"above"` (the probability, or both bounds, at least argument `prob`), `"below"` (at most `1 - prob`)
+#'     or `"undecided"`;
 #'   * `because`, of undecided rows if `certified`: `"data"` if the exact GP leaves it open too, else `"approximation"`;
 #'   * `joint`, with `draws`: `"above"` for a set of rows at all of which f is above the threshold, with probability
 #'     `prob`; `"below"` for a set at all of which f is below. Rows enter a set in the order of their probabilities, as
