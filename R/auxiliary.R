@@ -266,7 +266,7 @@ sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {
     r <- max(m, which(beyond <= how$tail * beyond[m])[1L])
     solve_t(post$L, axes$vectors[, seq_len(r), drop = FALSE] / rep(sqrt(1 + g[seq_len(r)] / noise), each = nrow(U)))
   }
-  if (!is.null(how$samples)) { # replace W by random paths W, whose W W' has the old W W' as its mean
+  if (!is.null(how$samples)) { # use sample paths: their covariance has the mean W W'
     W <- W %*% matrix(stats::rnorm(ncol(W) * how$samples), ncol(W)) / sqrt(how$samples)
   }
   low_rank_auxiliary(U, W, rep(1, ncol(W)), solve_t(post$L, post$beta), 0L, model, "SoR posterior")

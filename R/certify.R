@@ -120,8 +120,8 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
 }
 
 # Adds the mean response and its bounds to the certificate `out`. It increases with the mean of f. A larger variance of
-# f increases rates and moves probabilities towards 1/2. So it is bounded at ends of both intervals. For ordered
-# classes, P(y <= k) decreases with the mean of f; response$bend, if any, bounds its derivative by the variance of f.
+# f increases rates and moves probabilities towards 1/2. So ends of the intervals of mean and sd give bounds. For
+# ordered classes, P(y <= k) decreases with the mean of f; response$bend, if any, bounds its derivative by the variance.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
   if (likelihood$link %in% c("identity", "latent") && !is_ordered(response)) return(out) # the response is f itself

@@ -154,7 +154,7 @@ open_panel <- function(p, args, margins) {
   title <- args$xlab
   if (isTRUE(text$upright)) args$xlab <- ""
   do.call(graphics::plot.default, c(list(x = NA, y = NA, type = "n"), args))
-  # Draws an axis with `ticks` if given, else with powers of ten, or with R's ticks if the axis is too short for these.
+  # Draws an axis with `ticks` if given, else a logarithmic axis with powers of ten, or with R's ticks if it is short.
   draw_axis <- function(side, ticks) {
     usr <- graphics::par("usr")[2 * side - 1:0]
     powers <- Filter(function(k) k >= usr[1L] - 1e-9 && k <= usr[2L] + 1e-9, floor(usr[1L]):ceiling(usr[2L]))

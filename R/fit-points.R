@@ -104,8 +104,8 @@ second_start <- function(data, now, s, state, begin) {
   }, pfdtc_error_numerical = function(e) NULL)
 }
 
-# Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()). `reference`
-# gives the auxiliary distribution aux_reference(). aux_refresh() renews its distribution every `schedule` iterations.
+# Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()).
+# aux_reference() takes its distribution from `reference`, aux_refresh() a new one every `schedule` iterations.
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
   schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf
@@ -353,7 +353,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
   list(x = x, sites_of = sites_of, score = score, with_near = with_near)
 }
 
-# Returns the best trial$with_near() of kernels with variances times b = near_trial$by, b^2, ... (1 unless `free`).
+# Returns the best trial$with_near() of kernels with variances times b = near_trial$by, b^2, ... (1 if not `free`).
 raise_variances <- function(trial, kernel, z, f, free) {
   raise <- function(kernel) if (free) scale_kernel(kernel, near_trial$by) else kernel
   best <- tried <- trial$with_near(raise(kernel), z, f)

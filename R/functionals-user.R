@@ -73,7 +73,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   out
 }
 
-# Returns list(certified, ...) for answer_of_functionals(), where `...` are arguments of certify().
+# Returns the argument `ask` of answer_of_functionals(): list(certified, ...), where `...` are arguments of certify().
 certificate_asked <- function(fit, certified, ...) {
   if (check_flag(certified, "certified")) check_posterior(fit, "certificate", "fit", "A certificate of a functional")
   list(certified = as.vector(certified), ...)

@@ -222,7 +222,7 @@ with_terms_in_merit <- function(tried, from) {
 # individuals look like noise that depends on the inputs, or like a skewed response. A kernel with a short lengthscale
 # in that input and a linear mean (short_run()) represents individuals. The gain of this kernel is added to the merit of
 # the first candidate, and of the best transform with constant noise. The gain must exceed the lead of the best
-# candidate by `additive_nats`, even if the best candidate has such a kernel too.
+# candidate, plus what the best candidate gains from such a kernel, by `additive_nats`.
 with_short_lengthscale <- function(tried, from) {
   best <- tried[[best_of(tried)]]
   pool <- best$problem$pool

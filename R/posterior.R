@@ -187,8 +187,8 @@ functionals_in_units <- function(fit, fun) {
   list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
 }
 
-# Returns a certificate as a data frame in units of y. at(v) adds the constant mean and the offset to v, and room(v)
-# bounds the rounding error of doing so.
+# Returns a certificate as a data frame in units of y, from mean and sd (`of_fit`) and their intervals (`inside`). at(v)
+# adds the constant mean and the offset to v, and room(v) bounds the rounding error of this sum.
 interval_frame <- function(of_fit, inside, at, room) {
   eps <- 4 * .Machine$double.eps
   lower <- at(inside$mean_lower) - room(inside$mean_lower)
@@ -213,8 +213,8 @@ answer_of_functionals <- function(fit, fun, shift, rounding, spread, ask) {
 }
 
 # Returns the certificate of functionals as a data frame. For Gaussian noise it adds the effect of rounding of the
-# responses: errors e of y move the mean by at most |e| sqrt(size / s2) / 2, where `size` is at least the prior variance
-# of the functional.
+# responses: an error of y with the norm |e| moves the mean by at most |e| sqrt(size / s2) / 2, where `size` is at least
+# the prior variance of the functional.
 functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   eps <- 4 * .Machine$double.eps
   of_response <- if (!response_of(fit)$conjugate) 0 else

@@ -103,7 +103,7 @@ log_predictive <- function(likelihood, sites, mu, v) {
 #
 #   P(Y <= y) = E P(Y <= y | mu + s u) = E Phi((U(u) - mu) / s).
 #
-# The first mean is computed if s is at most about the sd of U(u), else the second, so that the integrand is smooth.
+# The first average is computed if s is at most about the sd of U(u), else the second. Then the integrand is smooth.
 predictive_cdf <- function(response, y, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$cdf(response$theta, y, size, mu, s))
   if (response$discrete) y <- floor(y + 1e-7)

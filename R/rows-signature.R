@@ -65,7 +65,7 @@ merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) -
 # has the groups of equal inputs. Rows are copies, as in bootstrap samples, if equal inputs have equal responses more
 # often than by chance: kappa = (agreement - chance) / (1 - chance) > copy_rule["kappa"]. Chance is the probability that
 # two rows drawn from all have equal responses. If it is large and few distinct responses repeat (grades), no rows are
-# copies. If each (x, y) occurs a multiple of k >= 2 times, which is unlikely by chance, all are: a table was repeated.
+# copies. If each (x, y) occurs a multiple of k >= 2 times, unlikely by chance, all rows are copies: a repeated table.
 copies_of <- function(y, group) {
   if (is.null(group) || !anyDuplicated(group)) return(NULL)
   each <- equal_rows(cbind(group, y))
@@ -83,7 +83,7 @@ copies_of <- function(y, group) {
   if ((agreement - chance) / (1 - chance) > copy_rule[["kappa"]]) each
 }
 
-# Returns the elements of v, one for each given row, for the rows of positive weight.
+# Returns those elements of v, which has one for each row as given, whose rows have positive weight.
 of_used_rows <- function(data, v) if (is.null(data$prior_weights)) v else v[data$prior_weights > 0]
 
 # Returns the cleaned response of each used row, before equal rows were merged.
@@ -122,9 +122,9 @@ without_copies <- function(data) {
 merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)
 
-# Returns the mean weight. A mean square of y times the mean weight is a unit of the noise variance s2, because noise
-# has the variance s2 / w_n. If a few rows with huge weights have almost all weighted squares of y, the mean is
-# multiplied by the share of the squares that remains after limiting the weights to their median.
+# Returns the mean weight. Noise has the variance s2 / w_n, so that a mean square of y times the mean weight is a unit
+# of s2. If a few rows with huge weights have almost all weighted squares of y, the mean weight is multiplied by the
+# share of the squares that remains after limiting the weights to their median.
 mean_weight <- function(data) {
   w <- data$weights
   if (is.null(w)) return(1)
@@ -218,7 +218,7 @@ same_rows <- function(a, b) {
   response <- function(data) data$center + in_units(data, data$y)
   size <- pmax(abs(response(a)), abs(response(b))) + abs(a$center)
   units <- 32
-  if (!is.null(a$group) || !is.null(b$group)) { # a sum of large responses may have a small mean
+  if (!is.null(a$group) || !is.null(b$group)) { # large responses of both signs may have a small mean
     size <- pmax(size, max(size))
     units <- 8 * (sqrt(a$n) + 16)
   }

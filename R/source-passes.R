@@ -51,7 +51,7 @@ source_recipe <- function(call, envir, source, kernel = NULL) {
   formula <- stats::formula(stats::terms(formula, data = columns)) # replaces a dot by the columns
   input_variables(stats::terms(formula))
   given <- as.list(call)[intersect(c("subset", "weights", "offset"), names(call))]
-  # Check that variables from outside the source are single values, because longer ones would have to come in blocks.
+  # Check that variables from outside the source are single values. Longer ones would have to come in blocks.
   for (name in setdiff(unlist(lapply(c(formula, given), all.vars)), source$columns)) {
     value <- get0(name, environment(formula))
     refuse_if(is.null(value) || (!is.function(value) && length(value) != 1L), "formula",
@@ -63,9 +63,9 @@ source_recipe <- function(call, envir, source, kernel = NULL) {
 }
 
 # Returns list(mf, inputs, x, r, w, name, largest, offset_squares) for the rows of a block that na.action and subset
-# keep: model frame mf, coding of the `inputs`, r = response (`name`) - offset, weights w (0 included), `largest`
-# |response| or |offset|. Inputs are coded by `variables`, by default with the levels in the block. Stops if a variable
-# depends on other rows, as scale(x) does.
+# keep: model frame mf, coding of the `inputs`, response (called `name`) minus offset r, weights w (0 included), and the
+# `largest` of |response| and |offset|. Inputs are coded by `variables`, by default with the levels in the block. Stops
+# if a variable depends on other rows, as scale(x) does.
 block_rows <- function(recipe, block, variables = NULL) {
   parts <- c(list(quote(stats::model.frame), formula = recipe$formula, data = block), recipe$given)
   mf <- evaluate_frame(parts, environment(recipe$formula))
@@ -286,9 +286,9 @@ share_of_product <- function(id, share, x, kernel, v, control, shares) {
 
 # ---- tasks and workers ----------------------------------------------------------------------------------------------
 
-# Runs n tasks on the workers of `crew` and returns their results. task(i, whole) is list(function, arguments), with
-# part i of the data if `whole`. A worker that lacks the part returns `absent`, and the task is sent again with the
-# data. so_far(results) is called at the end, also after an error.
+# Runs n tasks on the workers of `crew` and returns their results. task(i, whole) is list(function, arguments); the
+# arguments have part i of the data if `whole`. A worker that lacks the part returns `absent`, and the task is sent
+# again with the data. so_far(results) is called at the end, also after an error.
 crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   whole <- rep(whole, n)
   lost <- integer(n)
@@ -347,7 +347,7 @@ crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   in_order()
 }
 
-# Returns the value of a finished task (`flight`), or the error of a dead worker. Raises the task's error, plus `where`.
+# Returns the value of a finished task (`flight`), or the error of a dead worker. Raises a task's error, plus `where`.
 value_of_task <- function(crew, flight, where) {
   result <- tryCatch(crew$value(flight), error = function(e) e)
   if (inherits(result, "error") || is.null(result$error)) return(result)
