@@ -118,7 +118,7 @@ bounds_around <- function(b, at) {
 # ---- properties of a posterior; certify-norms.R has the methods for effects ---------------------------------------
 
 # Returns the Gaussian posterior on the inducing points with these row weights: list(factors, weights, norms). If
-# `norms` is TRUE, the element `norms` has the rounding bounds of posterior_norms(), which variances_of() needs.
+# `norms` is TRUE, the element `norms` is the result of posterior_norms(), which variances_of() needs for its bounds.
 weighted_posterior <- function(b, weights, norms) UseMethod("weighted_posterior")
 
 weighted_posterior.default <- function(b, weights, norms) {
@@ -198,8 +198,8 @@ bound_mode_student <- function(b) {
   b
 }
 
-# Returns an upper bound on |f*(x) - fh(x)| for values f(x) or other functionals. For a weighted sum of values, it is at
-# most the sum of the bounds at its rows times their absolute weights.
+# Returns an upper bound on |f*(x) - fh(x)|, for values f(x) or other functionals. The bound for a weighted sum of
+# values is at most the sum of the bounds for these values, times their absolute weights.
 distance_of <- function(b, fun) {
   if (!is.finite(b$stretch)) return(rep(Inf, fun$n))
   values <- fun$kind == "values"
