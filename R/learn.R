@@ -205,8 +205,8 @@ because_of_noise <- c(noise = paste("The fit has little noise, as a deterministi
 # this increases the log marginal likelihood enough.
 
 # Returns the model `now`, or one with an additive kernel if log (marginal likelihood times prior) gains additive_nats,
-# and with terms for pairs of inputs if they gain pair_nats more. `first` is an additive kernel learned before from fewer
-# rows, with its `gain`, or NULL.
+# and with terms for pairs of inputs if they gain pair_nats more. `first` is an additive kernel learned before from
+# fewer rows, with its `gain`, or NULL.
 choose_additive <- function(now, s, first = NULL) {
   pool <- now$problem$pool
   if (isTRUE(first$gain < additive_rows[["nats"]]) || !may_be_additive(s$kernel)) return(now)
