@@ -307,6 +307,23 @@ short_run <- function(problem, theta, least) {
   if (isTRUE(run$value > least + short_rule[["nats"]])) run
 }
 
+# Searches from all starts. Returns list(problem, theta, report, rival), where `rival` is a second optimum or NULL.
+search_starts <- function(problem, restarts, state) {
+  keep <- function(theta) state$so_far$at <- list(problem = problem, theta = theta)
+  found <- run_starts(problem, restarts, keep)
+  theta <- found$thetas[[1L]]
+  state$so_far$learned <- found$report
+  keep(theta)
+  rival <- NULL
+  if (in_time(problem$pool)) {
+    ends <- finish_starts(problem, found$thetas)
+    theta <- ends[[1L]]$theta
+    rival <- find_rival(problem, ends)
+  }
+  keep(theta)
+  list(problem = problem, theta = theta, report = found$report, rival = rival)
+}
+
 # ---- two explanations of the data -----------------------------------------------------------------------------------
 
 # Returns list(rival): the best of the other `ends` of searches that explains by noise what ends[[1]] explains by f, or

@@ -2,7 +2,7 @@
 # sets. Two thirds of each class, 64 to 221 rows, to learn; the others to predict.
 #   R_LIBS=LIBRARY Rscript bench/several-classes.R OUT.csv      one row for each set and split
 #   Rscript bench/several-classes.R OLD.csv NEW.csv             compares two versions
-# 27 November 2026, moved inputs of several classes (R/learn-inputs.R; before, only those of two). Criterion: a mean
+# 27 November 2026, moved inputs of several classes (R/learn.R; before, only those of two). Criterion: a mean
 # gain above 2 standard errors, and one set worse by .02 for six that are better at most. Change in the mean (standard
 # error): split 1 -.0063 (.0053), split 2 -.0128 (.0061), both -.0095 (.0041); better by .02 on 7 of 42 fits, worse on 1
 # (letters +.027, split 1; best glass -.111, split 2); 1.2 times the seconds. Split 1 alone is within its noise.
