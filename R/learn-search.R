@@ -15,7 +15,8 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
     run <- ascend(problem, theta, maxit, enough)
     theta <- run$theta
     neighbours <- NULL
-    if (!is.finite(run$value) || run$converged && run$moved < 0.05 || !in_time(problem$pool)) break
+    if (!is.finite(run$value) || run$converged && run$moved < 0.05) break
+    if (proc.time()[["elapsed"]] >= problem$pool$until) break
   }
   run
 }
@@ -34,7 +35,8 @@ ascend <- function(problem, theta, maxit, enough, information = NULL, least = -I
   lambda <- 1e-3
   converged <- FALSE
   iteration <- 0L
-  while (iteration < maxit && in_time(problem$pool)) {
+  until <- problem$pool$until
+  while (iteration < maxit && proc.time()[["elapsed"]] < until) {
     at_bound <- (theta <= problem$lower & point$gradient < 0) | (theta >= problem$upper & point$gradient > 0)
     free <- which(problem$free & !at_bound)
     step <- numeric(length(theta))
@@ -222,6 +224,7 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
                        evidence = value * pool$n / length(rows) / pool$share, kept = FALSE)
   best <- order(-value)
   report$kept[best[1L]] <- TRUE
+  attr(report, "by") <- "Vecchia log likelihood"
   attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats, scaled from these rows to all
   ends <- list()
   for (run in runs[best[value[best] >= max(value) - 30]]) {

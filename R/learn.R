@@ -31,7 +31,6 @@ learn_evidence <- function(data, s, state) {
     problem <- learning_problem(pool, s, "matern32")
     begun <- if (is.null(begun)) search_starts(problem, s$restarts, state) else c(list(problem = problem), begun)
   }
-  attr(begun$report, "by") <- "Vecchia log likelihood"
   rival <- begun$rival
   now <- list(label = "", problem = begun$problem, theta = begun$theta, kernels = NULL)
   keep(now)
