@@ -164,9 +164,9 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' `kl_divergence()` returns \eqn{\mathrm{KL}(\tilde\pi \,\|\, \pi)}{KL(approximation || exact)} between the posterior
 #' processes of a fit and of [gp_exact()]; with `newdata`, the mean divergence between the marginal distributions.
 #' `pf_divergence()` returns the preconditioned Fisher divergence \eqn{d_{pF}}{d_pF} between a DTC posterior and an
-#' auxiliary distribution, divided by the noise variance. `error_bounds()` returns the finite-data bounds of Huggins et
-#' al. (2019) on the errors of mean, sd and variance of a DTC posterior. These bounds are far above the actual errors:
-#' [certify()] gives practical intervals.
+#' auxiliary distribution. `error_bounds()` returns the finite-data bounds of Huggins et al. (2019) on the errors of
+#' mean, sd and variance of a DTC posterior. These bounds are far above the actual errors: [certify()] gives practical
+#' intervals.
 #' @usage
 #' kl_divergence(fit, exact, newdata = NULL)
 #' pf_divergence(fit, nu = NULL)

@@ -210,7 +210,7 @@ half_and_distance <- function(inside, at, what) {
 # among the rows with the largest E(x, x).
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
-  # An interval is wide if half its width exceeds 1/4 of `far` and, where kriging is in use, 1/20 of the sd.
+  # An interval is wide if half its width exceeds 1/4 of `far` (above) and, if kriging is in use, 1/20 of sd_upper.
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
   mean <- half_and_distance(inside, at, "mean")
   sd <- half_and_distance(inside, at, "sd")

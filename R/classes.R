@@ -179,8 +179,9 @@ squares_of <- function(C) {
   C[, rep(q, length(q)), drop = FALSE] * C[, rep(q, each = length(q)), drop = FALSE]
 }
 
-# Returns list(lower, upper), bounds on exact variances of contrasts (or their sums). `lo` and `hi` are the variances on
-# inducing points with weights alpha W and beta W, `prior` is the prior variance, E its residual part. Rounding: `room`.
+# Returns list(lower, upper), bounds on exact variances of contrasts or on sums of such variances. `lo` and `hi` are the
+# variances on inducing points with weights alpha W and beta W, `prior` is the prior variance, E its residual part, and
+# `room` a bound on rounding errors.
 variance_range <- function(b, lo, hi, E, prior, room) {
   lo <- (1 + b$growth) * pmax(lo, 0)
   hi <- (1 + b$growth) * pmax(hi, 0)

@@ -7,8 +7,8 @@
 #' exact GP and in red for the fit, and the inducing points. With several inputs a panel shows a slice along one input.
 #' With `newdata` it shows the errors of the mean at the rows of `newdata`.
 #' @param fits A fit, or a list of fits whose names become `method`.
-#' @param exact A fit of the same model by `gp_exact(..., like = fit)`, or a Laplace fit whose inducing points are equal
-#'   to all rows up to rounding (as `print()` shows).
+#' @param exact A fit of the same model by `gp_exact(..., like = fit)`, or a Laplace fit whose posterior is that of all
+#'   rows up to rounding (as `print()` shows).
 #' @param newdata Rows to compare at. `plot_fits()` draws at most 300 of them.
 #' @param y Responses. Default: the responses in `newdata`.
 #' @param pf Should `pf_divergence` be computed? Default: `TRUE` if `exact` has at most 2,000 rows.

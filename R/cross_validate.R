@@ -38,7 +38,7 @@ cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit"
   fold <- make_folds(fit, data, folds, by)
   used <- which(weights_given(data) > 0)
   response <- response_of(fit)
-  # The CRPS is omitted for classes: for two classes it equals the Brier score, for unordered ones it does not exist.
+  # The CRPS is omitted for unordered classes: for two it equals the Brier score, for more it does not exist.
   shown <- c("n", "rmse", "nlpd", if (!has_classes(response) && !has_labels(response)) "crps",
              if (response$reads %in% c("classes", "labels", "ordered")) c("brier", "accuracy"), "cover50", "cover95")
   columns <- c("y", if (response$conjugate) c("mean", "sd") else c("size", "mean", "density", "below", "upto"))

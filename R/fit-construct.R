@@ -223,7 +223,7 @@ learn_stage <- function(data, s, state) {
       state$because["scale"] <- sprintf(
         paste("Variance inflation: kernel and noise variance are multiplied by %.2f, because %d hyperparameters of",
               "kernel and noise were estimated from %d rows%s."), factor, as.integer(p), as.integer(n),
-        if (student) sprintf("; 95 %% intervals are then as wide as those of Student's t (%d degrees of freedom)",
+        if (student) sprintf("; 95 %% credible intervals are then as wide as Student's t (%d degrees of freedom)",
                              as.integer(n) - 1L) else "")
     }
     times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)

@@ -107,12 +107,17 @@ formula_of_kernel <- function(kernel) paste(gsub("*", " * ", term_names(kernel),
 # Returns the label of a sum of kernels, such as "Matern 3/2 + Matern 3/2".
 sum_label <- function(kernel) paste(vapply(as_sum(kernel)$leaves, `[[`, "", "label"), collapse = " + ")
 
+# Returns the names of a factor's parameters. A group with one effect has no scale and no correlation.
+shown_parameters <- function(leaf) {
+  if (!is_group(leaf) || !is.numeric(leaf$group$design)) factor_parameters[[leaf$profile]]
+}
+
 #' @export
 print.pfdtc_kernel <- function(x, ...) {
   show <- function(v) if (is.null(v)) "to be learned" else paste(format(v, digits = 4), collapse = ", ")
   if (has_one_factor(x)) {
     cat(sprintf(if (grepl(" + ", x$label, fixed = TRUE)) "kernel: %s\n" else "%s kernel\n", x$label))
-    parts <- factor_parameters[[x$profile]]
+    parts <- shown_parameters(x)
     parts <- c(sapply(parts, function(what) show(x[[what]])), variance = show(x$variance),
                inputs = if (!is.null(x$inputs)) paste0(if (is.numeric(x$inputs)) "column ", toString(x$inputs)),
                "grouping factor" = if (is_group(x)) paste0(if (is.numeric(x$group$by)) "column ", x$of))
@@ -129,7 +134,9 @@ print.pfdtc_kernel <- function(x, ...) {
     cat(sprintf("%s variance %s\n", if (t < last) "|-" else "`-", show(term$variance)))
     for (l in term$leaves) {
       leaf <- x$leaves[[l]]
-      parts <- vapply(factor_parameters[[leaf$profile]], function(what) paste(what, show(leaf[[what]])), "")
+      parts <- vapply(shown_parameters(leaf), function(what) {
+        paste(if (what == "parameters") "correlation" else what, show(leaf[[what]]))
+      }, "")
       if (l %in% met) parts <- "as above"
       cat(sprintf("%s    %s%s\n", if (t < last) "|" else " ", leaves[l],
                   if (length(parts)) paste(":", paste(parts, collapse = "; ")) else ""))

@@ -2,7 +2,7 @@
 
 # Maximises the Vecchia likelihood times prior from theta. `size` names an entry of learning_sizes (rows, neighbours).
 # `steps` has the number of scoring steps of each round; a round ends earlier if the predicted gain is below `enough`
-# nats. Neighbours are fixed during a round. A round in which no log hyperparameter moves by 0.05 is the last.
+# nats. Neighbours are fixed during a round. A converged round in which no log hyperparameter moves by 0.05 is the last.
 climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) {
   size <- learning_sizes[[size]]
   rows <- problem$pool$take(min(size[["rows"]], problem$pool$n))

@@ -50,9 +50,9 @@
 #' @details
 #' The model is \eqn{y_n = f(x_n) + e_n}, \eqn{e_n \sim N(0, \sigma^2 / w_n)}{e_n ~ N(0, s2 / w_n)}, with a Gaussian
 #' process prior on f. A fit first *learns* kernel and noise. It maximises the Vecchia likelihood (each response given
-#' its nearest neighbours) from several starts, and then, up to 2,000 rows, the exact log marginal likelihood. The fit
-#' then *chooses* the kind of posterior, and *computes* it from all rows. An argument overrides the choice that it
-#' names. `m`, `inducing`, `aux`, `hyper = "pilot"` and `"joint"` request inducing points.
+#' its nearest neighbours) from several starts, then, up to 2,000 rows, the exact log marginal likelihood. The fit
+#' then *chooses* the kind of posterior and *computes* it from all rows. An argument overrides the choice that it
+#' names. `m`, `tol`, `inducing`, `aux`, `hyper = "pilot"` and `"joint"` request inducing points.
 #'
 #' The exact posterior costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, inducing points \eqn{O(n m^2)}{O(n
 #' m^2)} time. [set.seed()] reproduces a fit on one machine. An interrupt returns the best fit so far, with a warning.

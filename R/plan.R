@@ -213,7 +213,8 @@ because_points <- function(facts, asked, look) {
     sprintf("There are at most %d inducing points for each of the functions of f (%d).", as.integer(look$m),
             functions_of_f(asked$likelihood))
   } else if (!is.null(asked$likelihood)) {
-    sprintf("Inducing points give the prior at all rows up to rounding (the default up to %s rows).", show_count(most))
+    sprintf("Inducing points give the prior covariance at all rows up to rounding (the default up to %s rows).",
+            show_count(most))
   } else {
     "Inducing points are used, because the rows are not kept or an exact posterior takes too much memory."
   })

@@ -318,8 +318,9 @@ at_mode <- function(fit) {
 
 # ---- rounding -------------------------------------------------------------------------------------------------------
 
-# Returns a jitter for m inducing points Z that is well above rounding: the Cholesky factorisation of k(Z, Z) has a
-# relative error of 0.1 to 0.2 m eps for distinct points. Certificates are for posteriors with at least this jitter.
+# Returns a jitter (a share of each k(z, z)) for m inducing points Z that is well above rounding: the Cholesky
+# factorisation of k(Z, Z) has a relative error of 0.1 to 0.2 m eps for distinct points. Certificates are for posteriors
+# with at least this jitter.
 rounding_jitter <- function(m) 4 * (m + 8) * .Machine$double.eps
 
 # Bounds the relative rounding error of sums over n rows and of factorisations of size m. The n term is for sums of

@@ -59,7 +59,7 @@ fit_fields <- list(
   },
   # The coefficients of a linear mean have a table of their own.
   Mean = function(fit, response) {
-    sd_of_mean <- "prior sd of the coefficients %s, for inputs divided by their spread"
+    sd_of_mean <- "prior sd of the coefficients %s, for inputs divided by their sd"
     if ("(Intercept)" %in% rownames(fit$linear)) {
       if (has_intercept_only(fit$linear)) {
         return(if (!is_ordered(response)) with_numbers("constant, %s", fit$linear["(Intercept)", "Estimate"]))
@@ -173,7 +173,7 @@ fit_fields <- list(
   },
   Auxiliary = function(fit, response) {
     if (is.null(fit$aux) || isFALSE(fit$moved)) return(NULL)
-    paste("the preconditioned Fisher (pF) divergence is averaged over f from:",
+    paste("the preconditioned Fisher (pF) divergence is an average over f drawn from:",
           format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points))))
   },
   Estimation = function(fit, response) {

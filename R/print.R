@@ -240,7 +240,7 @@ rotation_note <- paste("Rotated inputs: an input is replaced by its residual in 
 
 warp_note <- function(share) {
   half <- isTRUE(share < 1)
-  sprintf("%s inputs: an input is replaced by %sits normal score, rescaled to the input's mean and sd.",
+  sprintf("%s inputs: an input is replaced by %sits normal score with the input's mean and sd.",
           if (half) "Half warped" else "Warped", if (half) "the average of itself and " else "")
 }
 

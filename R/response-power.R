@@ -19,7 +19,7 @@ terms_around <- function(middle, sd, width = sd) {
   list(n = from + outer(by, 0:ceiling(max((middle + 8 * sd + 14 - from) / by))), by = by)
 }
 
-# Returns columns: the terms of log p without f, their derivatives in log phi and in log odds (Dunn and Smyth 2005).
+# Returns columns: the terms of log p without f, their derivatives in log phi and log theta[2] (Dunn and Smyth 2005).
 tweedie_series <- function(theta, y) {
   of <- tweedie_parts(theta)
   a <- of$size

@@ -293,7 +293,8 @@ student_predictive <- function(theta, y, mu, v) {
   log_row_sums(matrix(logs, length(y)))
 }
 
-# Returns P(y - mu <= distance) (normal = pnorm) or its density (normal = dnorm), for y = f + s t and f ~ N(mu, v).
+# Returns P(y - mu <= distance) (normal = pnorm) or the density of y - mu at `distance` (normal = dnorm), where y is
+# f + s t and f ~ N(mu, v).
 student_mixture <- function(theta, distance, v, normal) {
   grid <- student_grid(theta[2L])
   out <- 0 * distance

@@ -75,8 +75,9 @@ most_left <- 0.05
 # a lower penalty, sums of two kernels would win although they predict worse (bench/choice.R, bench/race.md).
 parameter_rows <- 3000L
 
-# In other choices, the penalty for a parameter is this many nats of log marginal likelihood. For a linear mean it
-# decreases to 0 with fewer rows, for which priors are stronger (bench/choice.R, bench/small-n.R).
+# In other choices, the penalty for a parameter is this many nats of log likelihood; for a transform, noise or tails it
+# is at least this (response_rule). For a linear mean it decreases to 0 with fewer rows, for which priors are stronger
+# (bench/choice.R, bench/small-n.R).
 parameter_nats <- 2
 
 # If a linear mean gains this many nats of log marginal likelihood, the kernel is chosen again, together with the mean

@@ -62,7 +62,7 @@ static struct left with_crossing(const struct crossing *e, double root, double e
 }
 
 /* Certifies one point from its sums hGh = C_x'G C_x, hPsih = C_x'Psi C_x, CC = |C_x|^2 and crossing, which may be
- * NULL (certify.h). Rounding errors of k(x, x) are proportional to size >= exact_prior. */
+ * NULL (certify.h). Rounding errors of k(x, x) are proportional to `size`, at least exact_prior. */
 static struct certificate certify_point(const struct norms *s, double s2,
                                         double exact_prior, double size, double mean,
                                         double sor, double unexplained, double hGh,

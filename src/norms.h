@@ -8,8 +8,8 @@
  *          |E|_2     <= sum_b |E_bb|_inf
  *
  * T1 and T2 have different groups.  With one group of all rows, the bounds on E-norms are equalities, at a cost of N^2.
- * A group is read in pieces of `inner` rows.  T1 is rounded up: sqrt(v_b'E_bb v_b) has an error of at most kappa =
- * sqrt(slack sum w_n k(x_n,x_n) v_n^2), see certify.h.
+ * A group is read in pieces of `inner` rows.  T1 is rounded up: sqrt(v_b'E_bb v_b) has an error of at most kappa_b =
+ * sqrt(slack sum_b w_n k(x_n,x_n) v_n^2), where w_n is the weight of row n.
  */
 #include "pass.h"
 #include "posterior.h"

@@ -216,3 +216,12 @@ test_that("a fit of several classes has its log density and certified error in t
   expect_equal(table$nlpd, -mean(predict(fit, iris[c(1, 70, 140), ], type = "density")))
   expect_lt(table$certified_mean_error, 1e-3)
 })
+
+test_that("the error of fits with other likelihoods advises a call that is possible for the other fit", {
+  plain <- gp_dtc(am ~ wt, mtcars, m = 5, kernel = kernel_se(2, 1), noise = 0.1, hyper = "fixed")
+  classes <- pfdtc(am ~ wt, mtcars, family = binomial(), kernel = kernel_se(2, 1), hyper = "fixed")
+  exact <- gp_exact(am ~ wt, mtcars, kernel = kernel_se(2, 1), noise = 0.1, hyper = "fixed")
+  advice <- function(...) conditionMessage(expect_error(compare_fits(...), class = "pfdtc_error_input"))
+  expect_match(advice(plain, exact = classes), "like = fit", fixed = TRUE) # a Gaussian fit has no coef()[["mean"]]
+  expect_match(advice(classes, exact = exact), "family = family(f)", fixed = TRUE)
+})

@@ -270,6 +270,10 @@ test_that("the kernel is among the choices, and the table of responses has a leg
   expect_false(any(grepl("was selected from", capture.output(print(fit)), fixed = TRUE)))
   expect_output(print(fit$response), "NA: not.*candidate")
   expect_s3_class(fit$response[1:2, ], "data.frame")
+  # One effect has no scale and no correlation; two have both.
+  expect_no_match(utils::capture.output(print(kernel_group(3))), "scale|correlation")
+  expect_no_match(utils::capture.output(print(kernel_se() + kernel_group(~ g))), "\\bscale|correlation|parameters")
+  expect_match(toString(utils::capture.output(print(kernel_group(~ g, ~ 1 + x)))), "scale.*correlation")
   expect_output(print(kernel_group(3)), "grouping factor: column 3")
   expect_output(print(kernel_group(~ g)), "grouping factor: g")
 })
