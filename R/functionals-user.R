@@ -19,7 +19,7 @@
 #' @param level Probability of the credible interval of a ratio.
 #' @param ... For `ratios()` further arguments of `linear_functional()`; otherwise not used.
 #' @return A data frame with a row for each sum: `mean` (with constant mean and offsets) and `sd`, and if `certified`
-#'   the columns of [certify()]. They are in units of f, the (transformed) response or its link, and agree with
+#'   the columns of [certify()]. They are in units of f (of the transformed response or its link), and agree with
 #'   `predict(fit, newdata, type = "link", full_cov = TRUE)`. A sum that needs a missing value is `NA`. `ratios()`: a
 #'   data frame with columns `ratio`, `lwr` and `upr`. If `certified`, the interval from `lwr_certified` to
 #'   `upr_certified` contains the interval of the exact GP. The attribute `of` names the kind of ratio.

@@ -134,9 +134,7 @@ print.pfdtc_kernel <- function(x, ...) {
     cat(sprintf("%s variance %s\n", if (t < last) "|-" else "`-", show(term$variance)))
     for (l in term$leaves) {
       leaf <- x$leaves[[l]]
-      parts <- vapply(shown_parameters(leaf), function(what) {
-        paste(if (what == "parameters") "correlation" else what, show(leaf[[what]]))
-      }, "")
+      parts <- vapply(shown_parameters(leaf), function(what) paste(what, show(leaf[[what]])), "")
       if (l %in% met) parts <- "as above"
       cat(sprintf("%s    %s%s\n", if (t < last) "|" else " ", leaves[l],
                   if (length(parts)) paste(":", paste(parts, collapse = "; ")) else ""))

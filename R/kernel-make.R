@@ -1,6 +1,6 @@
 #' Make a covariance function (kernel)
 #'
-#' These functions make kernels with one factor, for the argument `kernel` of [pfdtc()]. Sums, products and multiples of
+#' These functions make single kernels for the argument `kernel` of [pfdtc()]. Sums, products and multiples of
 #' kernels are kernels too, see [kernel_algebra]. The kernels of x and z are, with \eqn{r^2 = \sum_j (x_j - z_j)^2 /
 #' l_j^2}{r2 = sum_j ((x_j - z_j) / l_j)^2},
 #' \tabular{ll}{

@@ -282,7 +282,7 @@ fit_as_asked <- function(data, asked) {
 #' Fit a Gaussian process exactly or by other approximations
 #'
 #' These functions learn and choose the kernel as [pfdtc()] does with `transform = "none"` and `noise = ~ 1`, but
-#' compute the posterior otherwise, without neighbours. Methods work as for [pfdtc()].
+#' compute the posterior differently, without neighbours. Methods work as for [pfdtc()].
 #'
 #' * `gp_exact()`: the exact posterior. It takes \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, which may be at
 #'   most `getOption("pfdtc.max_memory", 2^32)`. `gp_subsample()`: the exact posterior of `m` random rows.

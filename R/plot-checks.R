@@ -245,8 +245,8 @@ confusion_figure <- function(fit) {
 #' * `"checks"` compares leave-one-out predictions with the responses, see `vignette("pfdtc")`. Single panels are
 #'   `"residuals"`, `"qq"`, `"pit"`, `"observed"` and `"semivariogram"`.
 #' * `"calibration"`, for a non-Gaussian likelihood, shows the share of successes (or of each class) against the
-#'   predicted probability, or the histogram of `"pit"`. `"confusion"` is a table of several classes and
-#'   leave-one-out predicted classes.
+#'   predicted probability, or the histogram of `"pit"`. `"confusion"` is a table of several
+#'   classes, observed and leave-one-out predicted.
 #' * `"choices"` shows the difference in score of each transform, noise model and kernel from the chosen one.
 #' * `"groups"` shows the effects of the levels of grouped terms, ordered by their estimates, with credible intervals.
 #'   Slices and maps omit these effects. Prediction bands are for a response of a new level.

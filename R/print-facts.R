@@ -138,7 +138,7 @@ fit_fields <- list(
                   kmeans = "centres of k-means", given = "as given", fit$inducing_method)
     if (has_moved_points(fit)) {
       how <- sprintf("with optimised locations (start: %s%s)", how,
-                     if (is.na(fit$evaluations["other start"])) "" else ", the better of two starts")
+                     if (is.na(fit$evaluations["other start"])) "" else "; the better of two starts")
     }
     points <- sprintf("%d inducing point%s", fit$m, plural_s(fit$m))
     if (isTRUE(fit$m < fit$m_asked)) {
