@@ -246,7 +246,7 @@ confusion_figure <- function(fit) {
 #'   `"residuals"`, `"qq"`, `"pit"`, `"observed"` and `"semivariogram"`.
 #' * `"calibration"`, for a non-Gaussian likelihood, shows the share of successes (or of each class) against the
 #'   predicted probability, or the histogram of `"pit"`. `"confusion"` is a table of several
-#'   classes, observed and leave-one-out predicted.
+#'   classes against leave-one-out predictions.
 #' * `"choices"` shows the difference in score of each transform, noise model and kernel from the chosen one.
 #' * `"groups"` shows the effects of the levels of grouped terms, ordered by their estimates, with credible intervals.
 #'   Slices and maps omit these effects. Prediction bands are for a response of a new level.
