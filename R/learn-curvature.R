@@ -167,29 +167,17 @@ density_of_laplace <- function(fit, data) {
   density_of_minus(problem, all, FALSE, ifelse(all == "mean", likelihood$unit, 1), nrow(data$x) / nrow(rows$x))
 }
 
-# Returns the Hessian at par by central differences of the gradient. A step of 0.002 gives errors of about 1e-6.
-differences <- function(gradient, par, step = 0.002) {
-  columns <- vapply(seq_along(par), function(i) {
-    move <- replace(numeric(length(par)), i, step)
-    sides <- lapply(list(par + move, par - move), gradient)
-    if (any(lengths(sides) != length(par))) {
-      abort_numerical("The curvature of the log marginal likelihood at its maximum cannot be computed.")
-    }
-    (sides[[1L]] - sides[[2L]]) / (2 * step)
-  }, numeric(length(par)))
-  columns <- matrix(columns, length(par))
-  (columns + t(columns)) / 2
-}
-
 # The following functions average the posterior over uncertain hyperparameters. The average is a mixture of posteriors
 # at some hyperparameters.
 
-# Returns list(hyper, weights, apart, gain). theta are the p learned log hyperparameters, theta^ their estimate, and
-# V = R R' their covariance. The 2 p points theta^ +- sqrt(p) R_j have mean theta^ and covariance V. The weight of each
-# is proportional to its posterior density / exp(-|R^{-1}(theta - theta^)|^2 / 2), the normal approximation. `hyper` has
-# list(kernel, noise) for each point. `gain` has the logs of these ratios, or is NULL if the likelihood is not exact.
-# `apart` has them without the log marginal likelihood, for callers that compute a better one.
-hyper_points <- function(fit) {
+# Returns the mixture of posteriors over uncertain hyperparameters. theta are the p learned log hyperparameters, theta^
+# their estimate, and V = R R' their covariance. The 2 p points theta^ +- sqrt(p) R_j have mean theta^ and covariance V.
+# The weight of each is proportional to its posterior density / exp(-|R^{-1}(theta - theta^)|^2 / 2), the normal
+# approximation. The mixture has no parts of negligible weight. Its parts are computed one after the other when they are
+# needed. Its element `points` is list(hyper, weights, apart, gain) for all points: `hyper` has list(kernel, noise) for
+# each. `gain` has the logs of the ratios, or is NULL if the likelihood is not exact. `apart` has these logs without the
+# log marginal likelihood, for callers that compute a better one.
+mixture_of <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)
   p <- length(learned$at)
@@ -201,8 +189,11 @@ hyper_points <- function(fit) {
     abort_numerical("The log marginal likelihood cannot be computed near the hyperparameters of the fit.")
   }
   weights <- exp(gain - max(gain))
-  list(hyper = apply(points, 2L, learned$natural, simplify = FALSE), weights = weights / sum(weights),
-       apart = far + apply(points, 2L, learned$prior), gain = if (learned$exact) gain)
+  points <- list(hyper = apply(points, 2L, learned$natural, simplify = FALSE), weights = weights / sum(weights),
+                 apart = far + apply(points, 2L, learned$prior), gain = if (learned$exact) gain)
+  used <- points$weights > 1e-10
+  new_posterior("mixture", model_of(fit), fit, fit$data, hyper = points$hyper[used], weights = points$weights[used],
+                points = points)
 }
 
 # Makes the fit with each of the hyperparameters list(kernel, noise) in `hyper`. Returns the results of of(fit).
@@ -210,15 +201,6 @@ mixture_parts <- function(fit, hyper, of) {
   p <- posterior_of(fit)
   training_data(fit)
   lapply(hyper, function(one) of(posterior_again(p, model = replace(p$model, names(one), one))$fit))
-}
-
-# Returns the mixture of posteriors over uncertain hyperparameters, without parts of negligible weight. Parts are
-# computed one after the other when they are needed.
-mixture_of <- function(fit) {
-  points <- hyper_points(fit)
-  used <- points$weights > 1e-10
-  new_posterior("mixture", model_of(fit), fit, fit$data, hyper = points$hyper[used], weights = points$weights[used],
-                points = points)
 }
 
 # Returns mean and total variance of functionals under the mixture. `noise` is the mean noise variance in units of y^2.

@@ -236,17 +236,8 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
 occam_penalty <- function(rows, s, found, start) {
   if (!is.finite(found$value)) return(Inf)
   problem <- laplace_problem(rows, greedy_points(rows, s, found$kernel), s, found, start, found$tied)
-  curvature <- function(slope, step) {
-    here <- slope(problem$start)
-    columns <- vapply(seq_along(here), function(i) {
-      (slope(problem$start + step * (seq_along(here) == i)) - here) / step
-    }, here)
-    (columns + t(columns)) / 2
-  }
-  H <- curvature(function(par) {
-    slope <- problem$evaluate(par)$gradient
-    if (is.null(slope)) NaN * par else slope
-  }, 0.01)
+  curvature <- function(slope, step) differences(slope, problem$start, step, here = slope(problem$start))
+  H <- curvature(function(par) problem$evaluate(par)$gradient %||% (NaN * par), 0.01)
   if (!all(is.finite(H))) return(Inf)
   R <- chol(curvature(function(par) -problem$prior(par)$slope, 1)) # the prior's curvature is constant
   told <- backsolve(R, t(backsolve(R, H, transpose = TRUE)), transpose = TRUE)

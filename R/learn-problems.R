@@ -329,10 +329,10 @@ exact_sizes <- function(n) {
 some_of_pool <- function(pool, count) {
   rows <- pool$take(count)
   some <- pool
-  some[c("x", "y", "n")] <- list(pool$x[rows, , drop = FALSE], pool$y[rows], length(rows))
+  some[c("x", "y")] <- list(pool$x[rows, , drop = FALSE], pool$y[rows])
+  some[c("weights", "n")] <- list(pool$weights[rows], length(rows))
   some[c("spreads", "fade", "made")] <- list(spreads_of(some$x), prior_share(some$n, ncol(some$x)),
                                              new.env(parent = emptyenv()))
-  if (!is.null(pool$weights)) some$weights <- pool$weights[rows]
   some$rank <- rank(pool$rank[rows])
   some$shift[] <- lapply(pool$shift, `*`, pool$share * length(rows) / pool$n)
   some$share <- 1

@@ -3,7 +3,9 @@
 # transform magnifies errors of f in the tail, and a noise trend may explain f by noise.
 
 # Returns `choice` with `best`, the best candidate that is not refused, and `refused`, the reasons against better
-# candidates, named by their labels. The first candidate is never refused.
+# candidates, named by their labels. The first candidate is never refused. With heavy tails and a transform that the fit
+# chose, the predicted variance in units of y depends on the far tail of the transformed response, and may be too small.
+# Then best$transform$wider is the mean of squared error / variance at held-out rows, between 1 and most_wider.
 checked_response <- function(choice, from) {
   first <- choice$tried[[1L]]
   for (model in choice$tried[order(vapply(choice$tried, `[[`, 0, "score"))]) {
@@ -13,6 +15,10 @@ checked_response <- function(choice, from) {
     if (is.null(reason)) break
     choice$refused[model$label] <- reason
   }
+  if (isTRUE(model$transform$found) && !is.null(model$tail)) {
+    share <- squared_errors(model, from, over_variance = TRUE)[model$held$single]
+    model$transform$wider <- min(max(1, mean(share, na.rm = TRUE)), most_wider)
+  }
   choice$best <- model
   choice
 }
@@ -21,9 +27,22 @@ checked_response <- function(choice, from) {
 # rows must be at least that of each rival: the first candidate and, for a noise trend, the same transform with constant
 # noise. The sum of its squared errors must not exceed that of `first` (or of from$least, if given) by more than the
 # factor response_rule$error. The row with the largest increase is omitted, because one outlier can dominate the sum.
+#
+# A deterministic response (from$simulator) has no outliers, and the shape of f alone can make a transform likely. A
+# transform passes if the squared errors of all held-out rows are smaller by the factor little_response$error, or $kink
+# for Yeo-Johnson, whose second derivative jumps at the median. It also passes if they are not larger and the log
+# density is larger by $gain nats per row plus $sure standard errors.
 reason_to_refuse <- function(model, first, from, rivals = list(first)) {
   errors <- squared_errors(model, from)
-  if (!is.null(from$simulator)) return(reason_to_refuse_simulator(model, errors, from))
+  if (!is.null(from$simulator)) {
+    ratio <- sum(errors) / sum(squared_errors(from$simulator, from))
+    bent <- identical(model$transform$kind, "yeojohnson")
+    if (isTRUE(ratio <= little_response[[if (bent) "kink" else "error"]])) return(NULL)
+    if (!isTRUE(ratio <= 1)) return("its squared errors at held-out rows are larger")
+    gain <- response_scores(from$simulator, from) - response_scores(model, from)
+    enough <- mean(gain) - little_response[["sure"]] * se_of_mean(gain) > little_response[["gain"]]
+    return(if (!isTRUE(enough)) "neither its squared errors nor its density at held-out rows are much better")
+  }
   if (model$problem$pool$n > response_rule[["held_out"]]) {
     scores <- mean(response_scores(model, from))
     behind <- scores - vapply(rivals, function(rival) mean(response_scores(rival, from)), 0)
@@ -33,22 +52,6 @@ reason_to_refuse <- function(model, first, from, rivals = list(first)) {
   but <- -order(least - errors)[1L]
   if (!isTRUE(sum(errors[but]) <= response_rule[["error"]] * sum(least[but]))) {
     "its squared errors at held-out rows are larger"
-  }
-}
-
-# Returns the reason to refuse a transform of a deterministic response, or NULL. Such a response has no outliers, and
-# the shape of f alone can make a transform likely. It passes if the squared errors of all held-out rows are smaller by
-# the factor little_response$error, or $kink for Yeo-Johnson, whose second derivative jumps at the median. It also
-# passes if they are not larger and the log density is larger by $gain nats per row plus $sure standard errors.
-reason_to_refuse_simulator <- function(model, errors, from) {
-  ratio <- sum(errors) / sum(squared_errors(from$simulator, from))
-  bent <- identical(model$transform$kind, "yeojohnson")
-  if (isTRUE(ratio <= little_response[[if (bent) "kink" else "error"]])) return(NULL)
-  if (!isTRUE(ratio <= 1)) return("its squared errors at held-out rows are larger")
-  gain <- response_scores(from$simulator, from) - response_scores(model, from)
-  least <- mean(gain) - little_response[["sure"]] * stats::sd(gain) / sqrt(length(gain))
-  if (!isTRUE(least > little_response[["gain"]])) {
-    "neither its squared errors nor its density at held-out rows are much better"
   }
 }
 
@@ -66,16 +69,6 @@ squared_errors <- function(model, from, over_variance = FALSE) {
       moments_back(transform, f$mean, f$var + f$noise)
   }
   (held$y - f$mean)^2 / if (over_variance) f$sd^2 else 1
-}
-
-# Returns the model. If it has heavy tails and a transform chosen by the fit, sets transform$wider: the mean of squared
-# error / variance at held-out rows, between 1 and most_wider. The predicted variance in units of y depends on the far
-# tail of the transformed response, and may be too small.
-with_wider_moments <- function(model, from) {
-  if (!isTRUE(model$transform$found) || is.null(model$tail)) return(model)
-  share <- squared_errors(model, from, over_variance = TRUE)[model$held$single]
-  model$transform$wider <- min(max(1, mean(share, na.rm = TRUE)), most_wider)
-  model
 }
 
 # Returns for groups of rows the mean of minus the log density of the response before its transform, given the

@@ -106,7 +106,7 @@ find_response <- function(data, asked, open, first, state) {
   }), function(model) list(score = price_of_response(model$problem) * model$parameters - model$merit))
   choice$tried <- with_short_lengthscale(with_terms_in_merit(choice$tried, from), from)
   choice <- checked_response(choice, from)
-  best <- with_wider_moments(choice$best, from)
+  best <- choice$best
   if (open$errors) best$errors <- squared_errors(best, from)
   state$response <- table_of_responses(choice, names(candidates))
   state$because <- c(state$because, because_response(choice, open, price_of_response(best$problem)))
@@ -288,10 +288,10 @@ model_of_response <- function(model, value) {
 with_smoother_profile <- function(from, transform) {
   noise <- function(model) exp(model$theta[[length(model$theta)]])
   if (noise(from) >= little_response[["look"]]) return(from)
-  models <- lapply(if (is_open(from$s$kernel)) c("matern32", "matern52", "se") else from$profile, function(profile) {
+  profiles <- if (is_open(from$s$kernel)) c("matern32", "matern52", "se") else from$profile
+  best <- best_first(lapply(profiles, function(profile) {
     response_model(replace(from, "profile", profile), transform)
-  })
-  best <- models[[which.max(vapply(models, `[[`, 0, "value"))]]
+  }))[[1L]]
   from[c("profile", "first")] <- list(best$problem$profile, best)
   model <- explain_noise(best, from$s)
   own <- c("center", "scale", "slopes", "counted")
@@ -342,16 +342,13 @@ likeliest_lambda <- function(transform, from, problem, theta) {
 # Returns the table of candidates, best first; candidates that were not tried have no merit. `tail` is the variance of
 # the log noise that the inputs do not explain.
 table_of_responses <- function(choice, labels) {
-  tried <- choice$tried
-  of <- function(what, none) {
-    vapply(labels, function(label) if (is.null(tried[[label]])) none else tried[[label]][[what]], none)
+  of <- function(value, none = NA_real_) {
+    vapply(unname(choice$tried[labels]), function(model) if (is.null(model)) none else value(model), none)
   }
-  table <- data.frame(candidate = labels, merit = -of("score", NA_real_), parameters = of("parameters", NA_integer_),
-                      seconds = of("seconds", NA_real_), chosen = labels == choice$best$label,
-                      refused = labels %in% names(choice$refused),
-                      tail = vapply(labels, function(label) {
-                        if (is.null(tried[[label]])) NA_real_ else sum(tried[[label]]$tail)
-                      }, 0))
+  table <- data.frame(candidate = labels, merit = of(function(model) -model$score),
+                      parameters = of(function(model) model$parameters, NA_integer_),
+                      seconds = of(function(model) model$seconds), chosen = labels == choice$best$label,
+                      refused = labels %in% names(choice$refused), tail = of(function(model) sum(model$tail)))
   structure(`rownames<-`(table[order(-table$merit), ], NULL), class = c("pfdtc_table", "data.frame"), legend = paste(
     "`merit`: Vecchia log likelihood minus a penalty for parameters. `refused`: predicts held-out rows poorly.",
     "`tail`: variance of the log noise variance that the inputs do not explain. NA: not tried."))

@@ -104,12 +104,14 @@ model_of_run <- function(problem, run) {
   list(label = problem$label, problem = problem, theta = run$theta, value = run$value, parameters = sum(problem$free))
 }
 
+# Returns the results of searches, those with the largest `value` first.
+best_first <- function(runs) runs[order(-vapply(runs, `[[`, 0, "value"))]
+
 # Returns the best model that searches from the `starts` find. `size` is as in climb(), `least` as in learn_exactly().
 best_from <- function(problem, starts, size = "few", least = -Inf) {
-  ends <- lapply(starts, function(theta) {
+  best <- best_first(lapply(starts, function(theta) {
     learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 8L), least)
-  })
-  best <- ends[[which.max(vapply(ends, `[[`, 0, "value"))]]
+  }))[[1L]]
   c(model_of_run(problem, best), best["loo"])
 }
 
@@ -221,13 +223,12 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
   runs[better] <- lapply(runs[better], function(run) climb(problem, run$theta, "starts", c(6L, 6L), 0.2))
   value <- vapply(runs, `[[`, 0, "value")
   report <- data.frame(start = seq_along(runs), lengthscale = grid$lengthscale, noise = grid$noise,
-                       evidence = value * pool$n / length(rows) / pool$share, kept = FALSE)
-  best <- order(-value)
-  report$kept[best[1L]] <- TRUE
+                       evidence = value * pool$n / length(rows) / pool$share,
+                       kept = seq_along(runs) == which.max(value))
   attr(report, "by") <- "Vecchia log likelihood"
   attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats, scaled from these rows to all
   ends <- list()
-  for (run in runs[best[value[best] >= max(value) - 30]]) {
+  for (run in best_first(runs[value >= max(value) - 30])) {
     new <- all(vapply(ends, function(other) max(abs(run$theta - other)) > 0.3, NA))
     if (new && length(ends) < 3L) ends <- c(ends, list(run$theta))
   }
@@ -238,7 +239,6 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
 finish_starts <- function(problem, thetas) {
   few <- problem$pool$few
   steps <- c(6L, if (few) 6L else 2L)
-  best_first <- function(runs) runs[order(-vapply(runs, `[[`, 0, "value"))]
   runs <- best_first(lapply(thetas, function(theta) climb(problem, theta, "finals", steps)))
   longer <- if (!few) lengthened(problem, runs[[1L]]$theta)
   if (is.null(longer)) runs else best_first(c(list(climb(problem, longer, "finals", steps)), runs))

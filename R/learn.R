@@ -81,8 +81,8 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
   now[c("theta", "value")] <- run[c("theta", "value")]
   keep(now)
   if (exact) {
-    ends <- lapply(c(list(run), rival, smooth_runs(problem, s, run$theta)), learn_exactly, problem = problem)
-    ends <- ends[order(-vapply(ends, `[[`, 0, "value"))]
+    starts <- c(list(run), rival, smooth_runs(problem, s, run$theta))
+    ends <- best_first(lapply(starts, learn_exactly, problem = problem))
     now[c("theta", "value")] <- ends[[1L]][c("theta", "value")]
     rival <- find_rival(problem, ends)
   } else if (has_little_noise(problem, now$theta)) {
@@ -378,7 +378,6 @@ warp_to_scores <- function(x, inputs, share) {
 # Returns the kernel with its inputs moved by the rotation or warp `move`. Lengthscales relative to the spreads of the
 # inputs do not change.
 with_moved_inputs <- function(kernel, move, x) {
-  if (is.null(move)) return(kernel)
   turned <- !is.null(move$by)
   word <- if (turned) "rotated" else paste0(if (move$share < 1) "half ", "warped inputs")
   change_leaves(kernel, function(leaf) {

@@ -29,11 +29,8 @@ asked_noise_trend <- function(noise, data, s) {
 noise_trend_of <- function(data, columns, smooth = NULL, label = "~.") {
   trend <- list(columns = columns, names = colnames(data$x)[columns], label = label, smooth = smooth)
   trend$warp <- data$warp # the trend has the same warped inputs as the kernel
-  c(trend, basis_units(trend_inputs(trend, data$x)[, columns, drop = FALSE]))
+  c(trend, basis_units(rotated(trend, data$x)[, columns, drop = FALSE]))
 }
-
-# Returns x, or the warped inputs if the trend has such.
-trend_inputs <- function(trend, x) if (is.null(trend$warp)) x else rotated(trend, x)
 
 # Returns list(all, smooth) for a sum of terms: the sum without the calls of smooth() but with their arguments, and a
 # list of these arguments.
@@ -52,7 +49,7 @@ smooth_terms <- function(term) {
 place_noise_trend <- function(trend, x, lengthscale) {
   columns <- trend$smooth
   if (!is.numeric(columns)) return(trend)
-  x <- trend_inputs(trend, x)[, columns, drop = FALSE]
+  x <- rotated(trend, x)[, columns, drop = FALSE]
   spread <- apply(x, 2L, stats::sd)
   lengths <- pmax(2 * lengthscale[columns], 0.3 * spread)
   lengths <- pmin(lengths, 1e6 * ifelse(spread > 0, spread, 1))
@@ -88,7 +85,7 @@ most_far <- 1e100
 
 # Returns the features b at the rows of x, the linear ones first.
 noise_basis <- function(trend, x) {
-  x <- trend_inputs(trend, x)
+  x <- rotated(trend, x)
   linear <- x[, trend$columns, drop = FALSE]
   linear <- (linear - rep(trend$centre, each = nrow(x))) * rep(trend$rate, each = nrow(x))
   linear <- pmin(pmax(linear, -most_far), most_far)
@@ -116,8 +113,8 @@ noise_factor <- function(trend, x) {
   if (is.null(trend$smooth) || is.null(trend$range)) factor else pmin(pmax(factor, trend$range[1L]), trend$range[2L])
 }
 
-# Returns the posterior variance of the log noise variance at the features B, or 0 without smooth noise. Fits of older
-# versions have no `level`.
+# Returns the posterior variance of the log noise variance at the features B, or 0 without smooth noise; B is not
+# computed then. Fits of older versions have no `level`.
 trend_spread <- function(trend, B) {
   if (is.null(trend$smooth)) return(0)
   level <- if (is.null(trend$level)) numeric(ncol(B) + 1L) else trend$level
@@ -141,9 +138,7 @@ noise_by_weight <- function(fit, noise) {
 }
 
 noise_spread <- function(fit, x) {
-  trend <- fit$noise_trend
-  open <- if (is.null(trend$smooth)) 0 else trend_spread(trend, noise_basis(trend, x))
-  open + sum(fit$noise_tail)
+  trend_spread(fit$noise_trend, noise_basis(fit$noise_trend, x)) + sum(fit$noise_tail)
 }
 
 # Returns TRUE if heavy tails of the noise were learned. With few rows, predictions have heavy tails because the noise
@@ -222,7 +217,7 @@ problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem
     log_factor <- drop(B %*% gamma)
     basis <- B * (abs(log_factor) < most_trend)
     factor <- exp(pmin(pmax(log_factor, -most_trend), most_trend))
-    weights <- (if (is.null(pool$weights)) rep(1, pool$n) else pool$weights) / factor
+    weights <- (if (is.null(pool$weights)) 1 else pool$weights) / factor
     result <- problem$vecchia(theta[own], rows, neighbours, TRUE, weights, basis)
     if (!is.finite(result$value)) return(list(value = -Inf))
     prior <- problem$prior(theta[own])

@@ -11,8 +11,8 @@
 # another search. After each iteration enough(par, value) may end the search by returning list(convergence, message).
 # `pairs` are the changes of par and gradient that two_loop() reads; a search for a similar problem may start with them.
 # The search ends when the decrease of the objective that the pairs predict is below `least`.
-minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, memory = 10L,
-                     first_step = 0.1, progress = NULL, enough = NULL, pairs = list(), least = 0) {
+minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, first_step = 0.1,
+                     progress = NULL, enough = NULL, pairs = list(), least = 0) {
   run <- new.env(parent = emptyenv())
   run$value <- numeric()
   run$seconds <- numeric()
@@ -26,9 +26,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
   evaluate <- function(par) {
     point <- problem$evaluate(par)
     good <- is.finite(point$value) && all(is.finite(point$gradient))
-    if (!good) {
-      point <- list(value = Inf, reason = if (is.null(point$reason)) "it is not a number" else point$reason)
-    }
+    if (!good) point <- list(value = Inf, reason = point$reason %||% "it is not a number")
     point$par <- par
     # An interrupt between the next two lines leaves vectors of unequal length, which are later cut to the shortest.
     run$value <- c(run$value, if (good) point$value else NA)
@@ -37,8 +35,12 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
     if (!is.null(progress)) progress(length(run$value), run$iterations, run$best$value)
     point
   }
+  ended_by <- function(condition) {
+    stopped <- why_stopped(condition)
+    c(stopped[c("convergence", "message")], list(stopped = stopped))
+  }
   end <- tryCatch(
-    lbfgs(evaluate, problem$start, maxit, reltol, memory, first_step, pairs, least, out_of_time = function() {
+    lbfgs(evaluate, problem$start, maxit, reltol, first_step, pairs, least, out_of_time = function() {
       proc.time()[["elapsed"]] - started > max_seconds
     }, on_iteration = function(iteration, point, step, pairs) {
       run$iterations <- iteration
@@ -48,12 +50,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
         run$kept[[length(run$kept) + 1L]] <- list(evaluation = length(run$value), par = point$par)
       }
       if (!is.null(enough)) enough(point$par, point$value)
-    }),
-    interrupt = function(i) c(stopped_by_interrupt, list(stopped = stopped_by_interrupt)),
-    error = function(e) {
-      stopped <- stopped_by_error(e)
-      c(stopped[c("convergence", "message")], list(stopped = stopped))
-    })
+    }), interrupt = ended_by, error = ended_by)
   n <- min(length(run$value), length(run$seconds))
   if (!is.finite(run$best$value)) run$best$value <- NA_real_ # no value was found
   c(run$best, end, list(
@@ -62,8 +59,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
     trace = data.frame(evaluation = seq_len(n), objective = run$value[seq_len(n)], seconds = run$seconds[seq_len(n)])))
 }
 
-lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, pairs, least, out_of_time,
-                  on_iteration) {
+lbfgs <- function(evaluate, start, maxit, reltol, first_step, pairs, least, out_of_time, on_iteration) {
   point <- evaluate(start)
   if (!is.finite(point$value)) return(list(convergence = 3L, message = point$reason))
   if (!length(start)) return(list(convergence = 0L, message = "nothing to optimise"))
@@ -98,7 +94,7 @@ lbfgs <- function(evaluate, start, maxit, reltol, memory, first_step, pairs, lea
     s <- new$par - point$par
     y <- new$gradient - point$gradient
     if (isTRUE(sum(s * y) > 1e-10 * sqrt(sum(s^2) * sum(y^2)))) { # if the curvature is positive
-      pairs <- utils::tail(c(pairs, list(list(s = s, y = y, rho = 1 / sum(s * y)))), memory)
+      pairs <- utils::tail(c(pairs, list(list(s = s, y = y, rho = 1 / sum(s * y)))), 10L)
     }
     gained <- point$value - new$value
     end <- on_iteration(iteration, new, s, pairs)
@@ -136,10 +132,10 @@ two_loop <- function(g, pairs) {
 # At `point` the value is at most from$value + 1e-4 step slope and, if possible, the slope is at most 0.9 times the
 # first one in size. `point` is NULL if no value is that low. `blocked` is the reason if a failed evaluation ended the
 # search. `lo` is the lowest good point, `hi` the other end of the interval that is searched.
-line_search <- function(evaluate, from, direction, slope, step, most = 20L) {
+line_search <- function(evaluate, from, direction, slope, step) {
   lo <- list(step = 0, value = from$value, slope = slope)
   hi <- NULL
-  for (i in seq_len(most)) {
+  for (i in 1:20) {
     point <- evaluate(from$par + step * direction)
     trial <- list(step = step, value = point$value, point = point,
                   slope = if (is.finite(point$value)) sum(point$gradient * direction))
@@ -180,26 +176,44 @@ stopped_by_interrupt <- list(convergence = 52L, message = "interrupted")
 
 stopped_by_time <- list(convergence = 2L, message = "R's time limit was reached")
 
-# Returns why a search ended, if the error e is R's time limit or from a row source. Raises other errors again.
-stopped_by_error <- function(e) {
+# Returns why a search ended, if the condition e is an interrupt, R's time limit, or an error from a row source. Raises
+# other errors again.
+why_stopped <- function(e) {
+  if (inherits(e, "interrupt")) return(stopped_by_interrupt)
   if (inherits(e, "pfdtc_error_source")) return(list(convergence = 52L, message = "the row source failed", error = e))
   if (!is_time_limit(e)) stop(e)
   stopped_by_time
 }
 
-run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = steps$reltol, first_step = 0.1,
-                         enough = NULL, ...) {
+# Calls minimise() with the settings `steps`, and shows progress. Stops if there is no value at the start.
+run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = steps$reltol, ...) {
   line <- stage_line(label, steps$progress, after = 2, every = 0.5)
   progress <- if (steps$progress) function(evaluation, iteration, best) {
     line(sprintf("iteration %d, objective %.6g", iteration, best))
   }
-  result <- minimise(problem, maxit = maxit, reltol = reltol, max_seconds = steps$max_seconds,
-                     keep = steps$trace, first_step = first_step, progress = progress, enough = enough, ...)
+  result <- minimise(problem, maxit = maxit, reltol = reltol, max_seconds = steps$max_seconds, keep = steps$trace,
+                     progress = progress, ...)
   if (result$convergence == 3L) {
     abort_numerical(sprintf("The %s cannot be optimised: at the start, %s.", label, result$message),
                     class = "pfdtc_error_start", reason = result$message)
   }
   result
+}
+
+# Returns the Hessian at par by central differences of the gradient, or by forward differences if `here`, the gradient
+# at par, is given. For central differences, a step of 0.002 gives errors of about 1e-6.
+differences <- function(gradient, par, step = 0.002, here = NULL) {
+  width <- if (is.null(here)) 2 * step else step
+  columns <- vapply(seq_along(par), function(i) {
+    move <- replace(numeric(length(par)), i, step)
+    sides <- list(gradient(par + move), here %||% gradient(par - move))
+    if (any(lengths(sides) != length(par))) {
+      abort_numerical("The curvature of the log marginal likelihood at its maximum cannot be computed.")
+    }
+    (sides[[1L]] - sides[[2L]]) / width
+  }, numeric(length(par)))
+  columns <- matrix(columns, length(par))
+  (columns + t(columns)) / 2
 }
 
 # ---- progress and time ----------------------------------------------------------------------------------------------
@@ -238,17 +252,12 @@ free_memory <- function(data) if (nrow(data$x) > many_rows) gc(FALSE)
 # Evaluates `expr`, a stage. If the stage, or an earlier one, was interrupted, returns `otherwise` instead.
 run_stage <- function(state, name, expr, otherwise) {
   started <- proc.time()[["elapsed"]]
-  value <- if (!is.null(state$stopped)) {
+  stop_stage <- function(condition) {
+    state$stopped <- why_stopped(condition)
     otherwise
-  } else {
-    tryCatch(allowInterrupts(expr), interrupt = function(i) {
-      state$stopped <- stopped_by_interrupt
-      otherwise
-    }, error = function(e) {
-      state$stopped <- stopped_by_error(e)
-      otherwise
-    })
   }
+  value <- if (!is.null(state$stopped)) otherwise else
+    tryCatch(allowInterrupts(expr), interrupt = stop_stage, error = stop_stage)
   state$seconds[name] <- sum(state$seconds[name], proc.time()[["elapsed"]] - started, na.rm = TRUE)
   value
 }

@@ -26,7 +26,7 @@ facts_of <- function(data, asked) {
 decide <- function(facts, asked, look = list()) {
   control <- asked$control
   asked$traits <- method_traits(asked)
-  if (is.null(control$maxit)) control$maxit <- most_moves[[if (moves_points(asked)) "asked" else "default"]]
+  if (is.null(control$maxit)) control$maxit <- most_moves[[if (is.null(reason_to_move(asked))) "default" else "asked"]]
   learn <- learning_settings(asked$kernel, asked$noise, asked$columns, asked$free, control, asked$hyper, asked[["m"]],
                              asked$likelihood, asked[["center"]], !isTRUE(asked$plain), asked$names)
   objective <- asked$traits$objective
@@ -40,7 +40,7 @@ decide <- function(facts, asked, look = list()) {
                  try_starts = is.null(asked$inducing) && !is.null(aux) && aux_kinds[[aux$kind]]$objective == "white",
                  objective = objective, aux = aux, joint = if (joint) learn)
   c(asked[intersect(names(asked), c("method", "call", "keep_data", "again", "control"))],
-    list(learn = learn, posterior = c(chosen$posterior, points, search_settings(control)),
+    list(learn = learn, posterior = c(chosen$posterior, points, learn[c("rows", "jitter", "steps", "run")]),
          goal = list(tol = asked$tol, quantile = control$tol_quantile), run = learn$run,
          next_look = chosen$next_look, because = c(because_learned(look), chosen$because)))
 }
@@ -83,9 +83,12 @@ announce_memory <- function(bytes, n) {
 # Returns the plan with the settings `...` in its part `posterior`.
 with_posterior <- function(plan, ...) replace(plan, "posterior", list(utils::modifyList(plan$posterior, list(...))))
 
-moves_points <- function(asked) {
-  !is.null(asked$control$maxit) || asked$hyper %in% c("pilot", "joint") || !is.null(asked[["aux"]]) ||
-    !identical(asked$traits$objective, "pf") || !is.null(asked$tol)
+# Returns why the arguments of the user require moved inducing points, or NULL if they do not.
+reason_to_move <- function(asked) {
+  given <- c(maxit = !is.null(asked$control$maxit), aux = !is.null(asked[["aux"]]), tol = !is.null(asked$tol))
+  if (any(given)) return(sprintf("`%s` was given", names(given)[given][1L]))
+  if (asked$hyper %in% c("pilot", "joint")) return(sprintf("`hyper` = \"%s\" was given", asked$hyper))
+  if (!identical(asked$traits$objective, "pf")) sprintf("%s() does so", asked$method)
 }
 
 exact_is_affordable <- function(facts, most = exact_rows) {
@@ -126,28 +129,26 @@ decide_posterior <- function(facts, asked, look) {
   one_factor <- facts$n <= near_training_rows && m + facts$effects <= dense_effects
   open <- open && (facts$keep || facts$sample) && (!grouped || one_factor && !facts$source)
   too_few <- look$rho >= unexplained_rule[["enough"]]
-  undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= unexplained_rule[["trial"]] &&
-    !grouped
-  default <- if (grouped) neighbours_with_groups else default_neighbours
-  near <- if (!is.null(asked$neighbours)) asked$neighbours else if (open && too_few) default else 0L
-  near <- min(near, facts$n)
+  undecided <- is.null(asked$neighbours) && open && too_few && look$rho <= unexplained_rule[["trial"]] && !grouped
+  default <- if (!open || !too_few) 0L else if (grouped) neighbours_with_groups else default_neighbours
+  near <- min(asked$neighbours %||% default, facts$n)
   very_few <- look$rho > unexplained_rule[["short"]]
   short <- very_few && (!isTRUE(look$left <= unexplained_rule[["left"]]) || !is.null(look$few))
   if (open && short && near > 0L) m <- min(m, few_points)
-  if (undecided && !facts$source && !"trial" %in% names(look)) {
-    return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = "trial"))
-  }
   alone <- undecided && isTRUE(look$trial[["gain"]] > look$trial[["se"]])
-  compared <- if (facts$n <= more_points[["rows"]]) "dense" else if (very_few && !short) "few"
-  if (open && facts$keep && !facts$source && !grouped && !alone && near > 0L && is.null(asked$neighbours) &&
-        is.null(look$exact) && !is.null(compared) && !compared %in% names(look)) {
-    return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = compared))
+  compared <- open && facts$keep && !facts$source && !grouped && !alone && near > 0L && is.null(asked$neighbours) &&
+    is.null(look$exact)
+  next_look <- setdiff(c(if (undecided && !facts$source) "trial", if (compared) {
+    if (facts$n <= more_points[["rows"]]) "dense" else if (very_few && !short) "few"
+  }), names(look))
+  if (length(next_look)) {
+    return(list(posterior = list(kind = "near", m = m, neighbours = near, rho = look$rho), next_look = next_look[1L]))
   }
   if (pays) near <- max(near, as.integer(more_points[["neighbours"]]))
   if (pays && !short) m <- more_points[["points"]]
   many <- isTRUE(look$few[["gain"]] <= -few_trial[["gain"]])
   if (many) m <- more_points[["many"]]
-  move <- !grouped && (moves_points(asked) || (too_few && near == 0L))
+  move <- !grouped && (!is.null(reason_to_move(asked)) || (too_few && near == 0L))
   if (alone) near <- 0L
   list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,
                         more = pays || many, rho = if (alone) look$alone else look$rho, trial = look$trial),
@@ -240,12 +241,8 @@ describe_dense <- function(dense) {
 }
 
 because_near <- function(asked, look, near) {
-  rho <- if (is_finite_number(look$rho)) {
-    sprintf("The mean residual prior variance is %.2g times the noise variance", look$rho)
-  }
-  text <- if (!asked$traits$chooses) {
-    NULL
-  } else if (!is.null(asked$neighbours)) {
+  if (!asked$traits$chooses) return(NULL)
+  c(neighbours = if (!is.null(asked$neighbours)) {
     sprintf("Predictions use %d nearest neighbours, because `neighbours` was given.", near)
   } else if (!is.null(look$trial)) {
     use <- if (near == 0L) "no neighbours" else sprintf("%d nearest neighbours%s", near, if (is.null(asked$likelihood))
@@ -253,12 +250,12 @@ because_near <- function(asked, look, near) {
     sprintf(paste("Predictions use %s: without neighbours the log density at %d held-out rows changes by %+.3g per",
                   "row (standard error %.2g)."), use, as.integer(look$trial[["rows"]]), look$trial[["gain"]],
             look$trial[["se"]])
-  } else if (!is.null(rho)) {
-    sprintf("%s: %s.", rho, if (near > 0L) sprintf("predictions use %d nearest neighbours", near) else
-      if (look$rho < unexplained_rule[["enough"]]) "nearest neighbours would not change predictions" else
-        "nearest neighbours would change predictions, but are not used")
-  }
-  c(neighbours = text)
+  } else if (is_finite_number(look$rho)) {
+    sprintf("The mean residual prior variance is %.2g times the noise variance: %s.", look$rho,
+            if (near > 0L) sprintf("predictions use %d nearest neighbours", near) else
+              if (look$rho < unexplained_rule[["enough"]]) "nearest neighbours would not change predictions" else
+                "nearest neighbours would change predictions, but are not used")
+  })
 }
 
 because_moved <- function(asked, move, near, alone) {
@@ -268,11 +265,8 @@ because_moved <- function(asked, move, near, alone) {
       if (!alone) ": moving them would not change predictions", "."))
   }
   if (identical(asked$traits$objective, "none")) "Inducing points are not moved." else
-    sprintf("Locations of inducing points are optimised, because %s.", if (!moves_points(asked))
-      "fixed ones would predict noticeably differently" else if (!is.null(asked$control$maxit)) "`maxit` was given" else
-        if (!is.null(asked[["aux"]])) "`aux` was given" else if (!is.null(asked$tol)) "`tol` was given" else
-          if (asked$hyper %in% c("pilot", "joint")) sprintf("`hyper` = \"%s\" was given", asked$hyper) else
-            sprintf("%s() does so", asked$method))
+    sprintf("Locations of inducing points are optimised, because %s.",
+            reason_to_move(asked) %||% "fixed ones would predict noticeably differently")
 }
 
 # ---- parts of the plan ----------------------------------------------------------------------------------------------
@@ -281,13 +275,9 @@ because_moved <- function(asked, move, near, alone) {
 # may use. `additive` is TRUE if an additive kernel may be chosen.
 learning_settings <- function(kernel, noise, columns, free, control, hyper = "evidence", most = NULL, likelihood = NULL,
                               center = TRUE, additive = TRUE, names = parameter_names(kernel, columns)) {
-  c(list(kernel = kernel, noise = noise, columns = columns, names = names, free = free, hyper = hyper, most = most,
-         likelihood = likelihood, center = center, additive = additive, restarts = control$restarts,
-         priors = control$priors), search_settings(control))
-}
-
-search_settings <- function(control) {
-  list(rows = control$optimise_rows, jitter = control$jitter,
+  list(kernel = kernel, noise = noise, columns = columns, names = names, free = free, hyper = hyper, most = most,
+       likelihood = likelihood, center = center, additive = additive, restarts = control$restarts,
+       priors = control$priors, rows = control$optimise_rows, jitter = control$jitter,
        steps = unclass(control)[c("maxit", "reltol", "max_seconds", "trace", "progress")],
        run = unclass(control)[c("block", "threads", "memory")])
 }

@@ -219,14 +219,13 @@ learned_names <- function(asked, compiled) {
   if (!is.null(asked$likelihood)) held <- union(held, "noise")
   lacking <- setdiff(held, names[given])
   if (length(lacking)) {
-    what <- sub("[.].*", "", lacking[1L])
-    argument <- if (what == "noise") "noise" else "kernel"
     by <- if (asked$hyper == "fixed") "`hyper = \"fixed\"`" else "`fix`"
-    abort_input(argument, sprintf("%s, which %s needs", if (what == "noise") "is missing" else
-      paste("has no value for", lacking[1L]), by),
-                hint = if (what == "noise") "Give noise = <variance>." else
-                  if (has_one_factor(asked$kernel)) sprintf("Give it as in kernel_se(%s = <value>).", what) else
-                    "Give it to the factor that it belongs to.")
+    if (lacking[1L] == "noise") {
+      abort_input("noise", sprintf("is missing, which %s needs", by), hint = "Give noise = <variance>.")
+    }
+    abort_input("kernel", sprintf("has no value for %s, which %s needs", lacking[1L], by),
+                hint = if (!has_one_factor(asked$kernel)) "Give it to the factor that it belongs to." else
+                  sprintf("Give it as in kernel_se(%s = <value>).", sub("[.].*", "", lacking[1L])))
   }
   setdiff(names, held)
 }

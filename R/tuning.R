@@ -37,7 +37,7 @@ learning_sizes <- list(
   first = 200L,                          # rows that count in every sum
   starts = c(rows = 4000L, near = 10L),  # for every start of a search
   finals = c(rows = 5000L, near = 15L),  # for the best starts
-  response = c(rows = 2000L, near = 15L), # for every transform and noise trend
+  response = c(rows = 2000L, near = 15L), # for every transform and noise trend, if a trend is tried; else `finals`
   kernels = c(rows = 8000L, near = 25L), # for every kernel; with fewer rows chance decides
   few = c(rows = 2000L, near = 20L),     # for every kernel, if the exact likelihood is the last stage
   whole = c(rows = 16000L, near = 30L),  # for the chosen kernel

@@ -229,7 +229,7 @@ test_that("the second start neither costs points nor the fit", {
   expect_identical(fit$m, 30L)
   # Test a noise without a Cholesky factor, which no user can give.
   impossible <- list(model = new_model(fit$kernel, -100), z = data$z)
-  plan <- list(m = 6L, run = search_settings(pfdtc_control())$run)
+  plan <- list(m = 6L, run = unclass(pfdtc_control())[c("block", "threads", "memory")])
   rows <- data[c("x", "y", "weights")]
   state <- new.env()
   state$seconds <- numeric()

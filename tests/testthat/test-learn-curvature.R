@@ -198,7 +198,7 @@ test_that("of Student's t it is in the units of the response, and a mixture is o
   large <- pfdtc(1000 * z ~ x, d, family = student(), kernel = kernel_se())
   expect_equal(sqrt(diag(vcov(large))), sqrt(diag(vcov(fit))) * c(1, 1, 1000, 1), tolerance = 0.15)
   new <- data.frame(x = c(0.5, 4))
-  points <- hyper_points(fit)
+  points <- mixture_of(fit)$points
   parts <- lapply(points$hyper, function(one) {
     at <- pfdtc(z ~ x, d, family = student(4, one$theta), kernel = one$kernel, center = one$center, hyper = "fixed")
     predict(at, new, se.fit = TRUE)
