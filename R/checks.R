@@ -43,13 +43,12 @@ check_vector <- function(y, argument, n = NULL, labels = NULL) {
 # Returns x as doubles, or stops unless all are positive and finite. `length` numbers are required (NULL: any number).
 check_positive <- function(x, argument, length = NULL) {
   n <- base::length(x)
-  numbers <- is_plain_numeric(x) && !is.logical(x) && n && (is.null(length) || n == length)
-  bad <- if (numbers) which(!is.finite(x) | x <= 0)[1L]
-  if (numbers && is.na(bad)) return(as.double(x))
   want <- if (is.null(length)) "positive numbers" else if (length == 1) "a positive number" else
     sprintf("%d positive numbers", as.integer(length))
-  if (!numbers) abort_input(argument, describe(x), want)
-  abort_input(argument, as.double(x[bad]), want, where = if (n > 1L) sprintf("element %d", bad) else "it")
+  refuse_if(!is_plain_numeric(x) || is.logical(x) || !n || n != (length %||% n), argument, describe(x), want)
+  bad <- which(!is.finite(x) | x <= 0)[1L]
+  refuse_if(!is.na(bad), argument, as.double(x[bad]), want, where = if (n > 1L) sprintf("element %d", bad) else "it")
+  as.double(x)
 }
 
 # Returns a single number, or stops unless ok(x) is TRUE. `want` describes the allowed numbers in the error.
@@ -325,10 +324,7 @@ describe <- function(x) {
   if (is.null(x)) return("NULL")
   if (is.function(x)) return("a function")
   if (is.language(x)) return(clip(deparse1(x)))
-  if (is.data.frame(x)) {
-    return(sprintf("a data frame with %d row%s and %d column%s", nrow(x), plural_s(nrow(x)), ncol(x),
-                   plural_s(ncol(x))))
-  }
+  if (is.data.frame(x)) return(paste("a data frame with", count_of(nrow(x), "row"), "and", count_of(ncol(x), "column")))
   if (is.factor(x)) return(sprintf("a factor of length %d", length(x)))
   if (is.object(x)) return(sprintf("an object of class \"%s\"", class(x)[1L]))
   if (!is.atomic(x)) return(paste0("a ", typeof(x), if (is.list(x)) sprintf(" of length %d", length(x))))

@@ -271,7 +271,6 @@ check_same_model <- function(a, b, argument, other, more = NULL) {
 }
 
 same_model <- function(a, b) {
-  if (!inherits(a, "gp_fit") || !inherits(b, "gp_fit")) return(FALSE)
   tryCatch({
     check_same_model(check_any_fit(a, "a"), check_any_fit(b, "b"), "a", "b")
     TRUE

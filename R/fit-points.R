@@ -155,18 +155,17 @@ first_that_works <- function(make, jitter) {
 take_result <- function(now, result) {
   # Keep the previous value of the objective if the search computed none.
   if (is.na(result$value)) result$value <- now$value %||% NA_real_
+  last <- list(evaluation = 0L, seconds = 0, round = 0L)
+  if (!is.null(now$trace) && nrow(now$trace)) last <- now$trace[nrow(now$trace), ]
   trace <- result$trace
-  kept <- lapply(result$kept, function(k) list(evaluation = k$evaluation, z = result$natural(k$par)))
-  last <- if (!is.null(now$trace) && nrow(now$trace)) now$trace[nrow(now$trace), ]
-  if (!is.null(last)) {
-    trace$evaluation <- trace$evaluation + last$evaluation
-    trace$seconds <- trace$seconds + last$seconds
-    kept <- lapply(kept, function(k) within.list(k, evaluation <- evaluation + last$evaluation))
-  }
-  trace$round <- rep(if (is.null(last)) 1L else last$round + 1L, nrow(trace))
+  trace$evaluation <- trace$evaluation + last$evaluation
+  trace$seconds <- trace$seconds + last$seconds
+  trace$round <- rep(last$round + 1L, nrow(trace))
   now[c("z", "value", "convergence", "message")] <- result[c("z", "value", "convergence", "message")]
   now$trace <- rbind(now$trace, trace)
-  now$z_trace <- c(now$z_trace, kept)
+  now$z_trace <- c(now$z_trace, lapply(result$kept, function(k) {
+    list(evaluation = k$evaluation + last$evaluation, z = result$natural(k$par))
+  }))
   now
 }
 

@@ -320,13 +320,8 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
 
 # Returns the first m row numbers of `order` whose rows of x differ from all earlier ones.
 distinct_rows <- function(x, order, m) {
-  take <- min(length(order), 2L * m)
-  repeat {
-    head <- order[seq_len(take)]
-    new <- head[!duplicated(x[head, , drop = FALSE])]
-    if (length(new) >= m || take == length(order)) return(utils::head(new, m))
-    take <- min(length(order), 2L * take)
-  }
+  group <- equal_rows(x[order, , drop = FALSE])
+  utils::head(if (is.null(group)) order else order[!duplicated(group)], m)
 }
 
 choose_kmeans <- function(x, m, kernel) {

@@ -104,7 +104,7 @@ pfdtc.ts <- function(x, ...) {
   attr(data, "series") <- substitute(x) # print() shows it in the call
   call <- as.list(match.call())
   call <- as.call(c(call[1L], list(formula = y ~ time, data = data), call[!names(call) %in% c("", "x")]))
-  formula_fit("pfdtc", call, environment(), list(...))
+  formula_fit("pfdtc", call, environment(), ...names(), list(...))
 }
 
 # Returns list(number, date) if all dates are the same day of a month (up to the 28th), or all are the last day of a

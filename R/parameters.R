@@ -171,16 +171,7 @@ spreads_of <- function(x) {
     range <- max(v) - min(v)
     if (!(range > 0) || !is.finite(range)) return(1)
     sd <- range * sqrt(mean(((v - mean(v)) / range)^2))
-    # Compute quantile(v, c(0.25, 0.75)) in a third of its time: fits of few rows need it often.
-    at <- 1 + (length(v) - 1) * c(0.25, 0.75)
-    low <- floor(at)
-    high <- ceiling(at)
-    v <- sort.int(v, partial = unique(c(low, high)))
-    quartiles <- v[low]
-    between <- at > low & v[high] != quartiles
-    share <- (at - low)[between]
-    quartiles[between] <- (1 - share) * quartiles[between] + share * v[high[between]]
-    middle <- (quartiles[2L] - quartiles[1L]) / 1.349
+    middle <- diff(stats::quantile(v, c(0.25, 0.75), names = FALSE)) / 1.349
     if (middle > 0 && 10 * middle < sd) middle else sd
   }, 0)
 }

@@ -89,11 +89,7 @@ pfdtc.default <- function(x, y, m = NULL, tol = NULL, kernel = NULL, noise = NUL
 
 #' @export
 pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset) {
-  # Check names before arguments are evaluated: a misspelt `weights` may name a column, which exists only in `data`.
-  known <- c("formula", "data", "subset", "weights", "na.action", "offset",
-             setdiff(names(formals(pfdtc.default)), c("x", "y", "...")))
-  check_dots_empty(setdiff(...names(), c("", known)), known)
-  formula_fit(.Generic, match.call(), parent.frame(), list(...))
+  formula_fit(.Generic, match.call(), parent.frame(), ...names(), list(...))
 }
 
 #' Read the elements of a fit
@@ -172,9 +168,9 @@ matrix_fit <- function(method, call, frame, dots) {
   fit_by_family(method, data, call, args)
 }
 
-# Fits a formula. The other arguments and their defaults are those of the default method.
-formula_fit <- function(method, call, envir, dots) {
-  args <- model_asked(formula_arguments(dots, get(paste0(method, ".default"), topenv())))
+# Fits a formula. The other arguments, `dots`, have the names `given`; their defaults are those of the default method.
+formula_fit <- function(method, call, envir, given, dots) {
+  args <- model_asked(formula_arguments(dots, get(paste0(method, ".default"), topenv()), given))
   call <- replace(without_dots(call, envir), 1L, list(as.name(method)))
   source <- eval(call$data, envir)
   if (check_flag(args$workers %||% FALSE, "workers") && !is_source(source)) source <- frame_on_workers(source)
@@ -233,11 +229,13 @@ source_fit <- function(method, source, call, args, envir) {
 }
 
 # Returns the arguments of a formula method that came through `...`, with checked names, and defaults for the others.
-formula_arguments <- function(dots, method) {
+formula_arguments <- function(dots, method, given = names(dots)) {
   defaults <- formals(method)
   defaults <- defaults[setdiff(names(defaults), c("x", "y", "weights", "offset", "..."))]
-  unknown <- if (is.null(names(dots))) rep(TRUE, length(dots)) else !(names(dots) %in% names(defaults))
-  check_dots_empty(dots[unknown], c("formula", "data", names(defaults), "subset", "weights", "na.action", "offset"))
+  # Check names before `dots` are evaluated: a misspelt `weights` may name a column, which exists only in `data`.
+  if (is.null(given)) given <- rep("", length(dots))
+  check_dots_empty(setdiff(given, names(defaults)),
+                   c("formula", "data", names(defaults), "subset", "weights", "na.action", "offset"))
   args <- lapply(defaults, eval, envir = environment(method))
   args[names(dots)] <- dots
   args

@@ -221,7 +221,7 @@ row_labels <- function(x, y) {
 
 # Returns distinct column names: x1, x2, ... for missing names.
 column_names <- function(x) {
-  names <- if (is.null(colnames(x))) character(ncol(x)) else colnames(x)
+  names <- colnames(x) %||% character(ncol(x))
   blank <- is.na(names) | !nzchar(names)
   names[blank] <- paste0("x", seq_along(names))[blank]
   make.unique(names)
@@ -240,9 +240,7 @@ from_seed <- function(seed, draws) {
   state <- random_state()
   if (is.null(seed)) return(structure(draws, seed = state))
   check_count(seed, "seed", min = -.Machine$integer.max, max = .Machine$integer.max)
-  on.exit(assign(".Random.seed", state, envir = globalenv()))
-  set.seed(seed)
-  structure(draws, seed = structure(seed, kind = as.list(RNGkind())))
+  structure(with_fixed_seed(draws, seed), seed = structure(seed, kind = as.list(RNGkind())))
 }
 
 # Evaluates `expr` with random numbers from a seed and restores the state of R's generator.
@@ -278,8 +276,7 @@ certified_rows <- 2000L
 # Returns the training rows to certify: all of positive weight, before merging, or `most` of them drawn at random.
 used_rows <- function(data, most = Inf) {
   index <- data$group %||% seq_len(nrow(data$x))
-  offset <- data$offset %||% 0
-  if (length(offset) > 1L && !is.null(data$prior_weights)) offset <- offset[data$prior_weights > 0]
+  offset <- if (is.null(data$offset)) 0 else of_used_rows(data, data$offset)
   if (length(index) <= most) return(list(x = data$x, index = index, offset = offset, names = NULL))
   taken <- sort(sample.int(length(index), most))
   distinct <- unique(index[taken])

@@ -259,10 +259,10 @@ columns_of_levels <- function(variables) {
   unlist(lapply(variables, function(v) rep(v$kind %in% c("factor", "logical", "group"), v$width)))
 }
 
-# Returns a list with the names of the levels of each factor for which the user gave a correlation matrix.
-given_levels <- function(kernel) {
+# Returns TRUE if the user gave a correlation matrix of these levels of a factor.
+has_given_levels <- function(kernel, levels) {
   factors <- if (inherits(kernel, "pfdtc_kernel")) as_sum(kernel)$leaves
-  Filter(Negate(is.null), lapply(factors, function(f) if (is.matrix(f$given)) rownames(f$given)))
+  any(vapply(factors, function(f) is.matrix(f$given) && setequal(rownames(f$given), levels), NA))
 }
 
 # Returns the call after an update from the formula `before`: terms of its formulas `mean` and `noise` are dropped if

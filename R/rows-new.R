@@ -56,7 +56,7 @@ match_columns <- function(frame, newdata) {
   names <- colnames(newdata)
   if (!frame$named || is.null(names) || !all(nzchar(names))) {
     if (ncol(newdata) == d) return(newdata)
-    abort_input("newdata", sprintf("has %d column%s, but the fit has %d", ncol(newdata), plural_s(ncol(newdata)), d))
+    abort_input("newdata", sprintf("has %s, but the fit has %d", count_of(ncol(newdata), "column"), d))
   }
   if (is.data.frame(newdata) && any(vapply(newdata, is.matrix, NA))) return(newdata)
   check_columns(frame$columns, make.unique(names))
@@ -192,7 +192,7 @@ formula_rows_again <- function(fit, newdata, asked) {
   mf <- check_new_variables(mf, fit$frame$variables)
   variables <- with_levels_of(fit$frame$variables, mf)
   frame <- if (!is.null(fit$data$kept)) {
-    list(mf = mf, raw = raw_variables(mf, fit$frame, fit$terms, list(data = newdata), environment(fit$terms)))
+    list(mf = mf, raw = raw_variables(mf, fit$frame, fit$terms, newdata))
   }
   c(rows_of_frame(mf, variables, labels, "newdata", fit$frame$response_unit),
     list(labels = labels, variables = variables, frame = frame))

@@ -47,9 +47,10 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data <- add_formula(data, terms, inputs, call)
   response <- mf[[attr(terms, "response")]]
   if (inherits(response, "difftime")) data$frame$response_unit <- units(response)
-  data$frame$required <- data_variables(data$frame, terms, call, envir)
-  data$kept <- frame_to_keep(mf, data, raw_variables(mf, data$frame, terms, call, envir))
-  data$frame$place <- attr(eval(call$data, envir), "place", exact = TRUE)
+  given <- eval(call$data, envir)
+  data$frame$required <- data_variables(data$frame, terms, given)
+  data$kept <- frame_to_keep(mf, data, raw_variables(mf, data$frame, terms, given))
+  data$frame$place <- attr(given, "place", exact = TRUE)
   data
 }
 
@@ -81,10 +82,9 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
     if (anyNA(mf, recursive = TRUE)) mf <- NULL # without missing values, na.pass avoids a copy by na.omit()
   }
   if (is.null(mf)) mf <- evaluate_frame(parts, envir)
-  given <- given_levels(kernel)
   for (j in which(vapply(mf, is.factor, NA))) {
-    keep <- any(vapply(given, setequal, NA, levels(mf[[j]])))
-    if (!keep && any(tabulate(mf[[j]], nlevels(mf[[j]])) == 0L)) mf[[j]] <- droplevels(mf[[j]])
+    empty <- any(tabulate(mf[[j]], nlevels(mf[[j]])) == 0L)
+    if (empty && !has_given_levels(kernel, levels(mf[[j]]))) mf[[j]] <- droplevels(mf[[j]])
   }
   attr(attr(mf, "terms"), "grouped") <- attr(formula, "grouped")
   mf
@@ -215,13 +215,7 @@ add_formula <- function(data, terms, variables, call) {
 
 # Sends a message about - 1 or + 0 in a formula, which changes nothing.
 message_if_no_intercept <- function(formula) {
-  removed <- function(term) {
-    if (!is.call(term)) return(FALSE)
-    if (is_call_of(term, "-") && length(term) == 3L && identical(term[[3L]], 1)) return(TRUE)
-    is_call_of(term, "+") && length(term) == 3L && (identical(term[[2L]], 0) || identical(term[[3L]], 0)) ||
-      is_call_of(term, c("+", "-")) && removed(term[[2L]])
-  }
-  if (removed(formula[[length(formula)]])) {
+  if (!attr(stats::terms(formula, allowDotAsName = TRUE), "intercept")) {
     tell_classed("intercept", paste("`- 1` or `+ 0` in a formula changes nothing: the constant mean stays.",
                                     "center = FALSE leaves it out."))
   }
@@ -244,20 +238,19 @@ input_variables <- function(terms) {
 
 # Returns the variables that newdata must have: those in `data`, and others with a value for each row. R would silently
 # take a missing variable from the formula's environment.
-data_variables <- function(frame, terms, call, envir) {
+data_variables <- function(frame, terms, data) {
   names <- needed_variables(frame)
-  env <- environment(terms)
-  data <- eval(call$data, envir)
   columns <- if (is.data.frame(data)) intersect(names, names(data))
-  rows <- if (is.data.frame(data)) nrow(data) else
-    NROW(eval(attr(terms, "variables")[[1L + attr(terms, "response")]], data, env))
-  if (is.data.frame(data) && rows == 1L) return(columns)
-  rest <- setdiff(names, columns)
-  full <- vapply(rest, function(v) {
-    value <- tryCatch(eval(as.name(v), data, env), error = function(e) NULL)
-    !is.function(value) && NROW(value) == rows
-  }, NA)
-  c(columns, rest[full])
+  if (is.data.frame(data) && nrow(data) == 1L) return(columns)
+  c(columns, names(values_by_row(setdiff(names, columns), terms, data)))
+}
+
+# Returns the values of those of the variables `names` that have one for each row of `data`.
+values_by_row <- function(names, terms, data) {
+  at <- function(expr) eval(expr, data, environment(terms))
+  rows <- if (is.data.frame(data)) nrow(data) else NROW(at(attr(terms, "variables")[[1L + attr(terms, "response")]]))
+  values <- lapply(stats::setNames(nm = names), function(name) tryCatch(at(as.name(name)), error = function(e) NULL))
+  Filter(function(v) !is.function(v) && NROW(v) == rows, values)
 }
 
 # Returns a call without environments and data, to be kept in a small fit. A value that do.call() put into the call
@@ -303,23 +296,14 @@ columns_of_data <- function(data, names) {
 
 # Returns the variables of formula and offset that occur only inside of functions, at the rows of the model frame.
 # Values of another length, such as constants, are left out.
-raw_variables <- function(mf, frame, terms, call, envir) {
+raw_variables <- function(mf, frame, terms, data) {
   names <- setdiff(union(needed_variables(frame), all.vars(attr(terms, "variables"))), names(mf))
-  if (!length(names)) return(list())
-  data <- eval(call$data, envir)
+  values <- values_by_row(names, terms, data)
   labels <- attr(mf, "row.names")
-  rows <- if (is.data.frame(data)) nrow(data) else
-    NROW(eval(attr(terms, "variables")[[1L + attr(terms, "response")]], data, environment(terms)))
-  at <- if (is.data.frame(data) && is.character(attr(data, "row.names"))) match(labels, row.names(data)) else
-    if (is.data.frame(data)) match(labels, attr(data, "row.names")) else suppressWarnings(as.integer(labels))
-  if (anyNA(at) || any(at > rows)) return(list())
-  found <- lapply(stats::setNames(nm = names), function(name) {
-    value <- tryCatch(eval(as.name(name), data, environment(terms)), error = function(e) NULL)
-    if (is.function(value) || NROW(value) != rows || length(at) != nrow(mf)) return(NULL)
-    if (identical(at, seq_len(rows))) return(value)
-    if (length(dim(value)) == 2L) value[at, , drop = FALSE] else value[at]
-  })
-  Filter(Negate(is.null), found)
+  at <- if (is.data.frame(data)) match(labels, attr(data, "row.names")) else suppressWarnings(as.integer(labels))
+  if (!length(values) || anyNA(at) || any(at > NROW(values[[1L]]))) return(list())
+  if (identical(at, seq_len(NROW(values[[1L]])))) return(values)
+  lapply(values, function(v) if (length(dim(v)) == 2L) v[at, , drop = FALSE] else v[at])
 }
 
 # Returns the names of the variables in a formula and in its offset.

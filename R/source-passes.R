@@ -18,8 +18,8 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   variables <- lapply(survey$variables, function(v) {
     if (v$kind == "group") v$levels <- v$levels[order(utils::type.convert(v$levels, as.is = TRUE))]
     if (v$kind != "factor") return(v)
-    keep <- any(vapply(given_levels(kernel), setequal, NA, v$levels))
-    if (!v$declared) v$levels <- levels(factor(v$used)) else if (!keep) v$levels <- v$levels[v$levels %in% v$used]
+    if (!v$declared) v$levels <- levels(factor(v$used))
+    else if (!has_given_levels(kernel, v$levels)) v$levels <- v$levels[v$levels %in% v$used]
     v[c("used", "declared")] <- NULL
     v$width <- length(v$levels)
     v$columns <- paste0(v$name, v$levels)
@@ -259,18 +259,16 @@ on_worker <- function(id, name, value, task) {
   }, error = function(e) list(error = e))
 }
 
-# Returns a part of the data as a source. NULL stays NULL: the task was sent without data.
-open_part <- function(part) {
-  if (is.function(part)) part <- reading(part(), 0)
-  if (is.null(part) || is_source(part)) return(part)
-  refuse_if(!is.data.frame(part) && !is.matrix(part), "parts", describe(part),
-            "functions that return a data frame, a matrix or a row source")
-  rows_in_memory(as.data.frame(part))
-}
-
-# Makes a pass over part i of the source `id`, on a worker. Without `visit` it returns the names of the columns.
+# Makes a pass over part i of the source `id`, on a worker. Without `visit` it returns the names of the columns. If the
+# task was sent without data, `part` is NULL.
 visit_part <- function(id, i, part, visit = NULL, merge = NULL, seed = NULL) {
-  on_worker(id, paste0("part", i), open_part(part), function(source) {
+  as_source <- function(rows) {
+    if (is.null(rows) || is_source(rows)) return(rows)
+    refuse_if(!is.data.frame(rows) && !is.matrix(rows), "parts", describe(rows),
+              "functions that return a data frame, a matrix or a row source")
+    rows_in_memory(as.data.frame(rows))
+  }
+  on_worker(id, paste0("part", i), as_source(if (is.function(part)) reading(part(), 0) else part), function(source) {
     if (is.null(visit)) return(list(value = source$columns))
     so_far <- new.env()
     with_fixed_seed(source_pass(source, visit, merge, so_far), seed)
