@@ -107,9 +107,7 @@ show_bytes <- function(bytes) {
 # Returns x, or stops if a number is not finite. `variables` has the name of the variable of each column of x, and
 # `labels` has names of the rows, for the error.
 check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables = NULL) {
-  # min() and max() need no logical copy of x. Both are infinite if x is empty.
-  ends <- suppressWarnings(c(min(x, na.rm = allow_na), max(x, na.rm = allow_na)))
-  i <- if (!all(is.finite(ends))) which(if (allow_na) is.infinite(x) else !is.finite(x))[1L] else NA
+  i <- which(if (allow_na) is.infinite(x) else !is.finite(x))[1L]
   if (is.na(i)) return(x)
   at <- if (is.matrix(x)) arrayInd(i, dim(x)) else i
   row <- if (is.null(labels)) at[1L] else labels[at[1L]]

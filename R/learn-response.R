@@ -54,7 +54,7 @@ data_as_modelled <- function(data, model, asked) {
     out <- clean_again(data, inputs$x[inputs$index, , drop = FALSE], unname(transformed(transform, y)),
                        data$prior_weights, data$offset, asked$center, asked$scale, merges_rows(asked$method),
                        labels = names(y))
-    kept <- c("na_action", "input_center", "input_scale", "warp")
+    kept <- c("na_action", "warp")
     out[kept] <- data[kept]
     used <- of_used_rows(data, y)
     out$shift$constant <- out$shift$constant + sum(log_slope(transform, unname(used)))

@@ -5,7 +5,6 @@
 #   y               N doubles, (response - offset - center) / scale; for merged rows their weighted mean
 #   weights         NULL (all 1), or N positive doubles; for merged rows their sum
 #   center, scale   of the response: 0 and 1 if not wanted, but see response_unit()
-#   input_center, input_scale   of each input, for starting values and the optimiser's units; x is unchanged
 #   n               number of rows with positive weight, before merging
 #   group           NULL, or n integers: the row of x that each row was merged into
 #   twins           NULL, or list(rows, ss): the number of further rows merged into each row of x, and the sum of
@@ -22,8 +21,6 @@ data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE,
   refuse_if(missing(x) || is.null(x), "x", "is missing",
             hint = "Give a formula and `data`, or a matrix `x` and a response `y`.")
   refuse_if(missing(y) || is.null(y), "y", "is missing", hint = "Give a vector with a number for each row of `x`.")
-  # Logical columns are not standardised, as with a formula.
-  indicator <- if (is.data.frame(x)) vapply(x, function(v) is.logical(v) && is.null(dim(v)), NA)
   labels <- row_labels(x, y)
   x <- check_matrix(x, "x")
   n <- nrow(x)
@@ -38,7 +35,6 @@ data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE,
   settled <- settle_family(likelihood, y, "y")
   data <- clean_rows(x, y, "y", weights = if (!is.null(weights)) check_weights(weights, n),
                      offset = if (!is.null(offset)) check_vector(offset, "offset", n),
-                     indicator = if (length(indicator) == ncol(x)) unname(indicator) else logical(ncol(x)),
                      labels = labels, center = center, scale = scale, merge = merge,
                      likelihood = settled$likelihood)
   data$family <- settled$family
@@ -76,10 +72,9 @@ message_if_degrees <- function(x) {
 
 # Returns clean_data() for a Gaussian likelihood (NULL). For others the result also has `sites` (response-engine.R), and
 # its `y` is for figures only. `rows` are names for the rows in messages, by default their numbers.
-clean_rows <- function(x, response, name, weights, offset, indicator, labels, center, scale, merge, likelihood,
-                       rows = NULL) {
+clean_rows <- function(x, response, name, weights, offset, labels, center, scale, merge, likelihood, rows = NULL) {
   if (is.null(likelihood)) {
-    return(clean_data(x, check_response(response, name, nrow(x), rows), name, weights, offset, indicator, labels,
+    return(clean_data(x, check_response(response, name, nrow(x), rows), name, weights, offset, labels,
                       check_flag(center, "center"), check_flag(scale, "scale"), merge))
   }
   check_flag(scale, "scale")
@@ -87,15 +82,13 @@ clean_rows <- function(x, response, name, weights, offset, indicator, labels, ce
   read <- read_response(likelihood, response, weights, name, nrow(x))
   refuse_if(response_row(likelihood)$reads == "positive" && all(read$y == 0), name, "is 0 in all rows")
   if (!is_finite_number(center)) check_flag(center, "center")
-  data <- clean_data(x, read$response, name, read$weight, NULL, indicator, labels, center = FALSE, scale = FALSE,
-                     merge = FALSE)
-  with_sites(data, read, offset)
+  with_sites(clean_data(x, read$response, name, read$weight, NULL, labels, FALSE, FALSE, merge = FALSE), read, offset)
 }
 
-# Cleans rows of finite numbers. `name` is the response's name in messages, `indicator` marks columns of 0 and 1, which
-# are not standardised, and `labels` are row names. Equal rows are merged if the share of distinct rows is at most
-# `merge` (TRUE: 0.9). `unit` may give centre, scale and sd of the response.
-clean_data <- function(x, response, name, weights, offset, indicator, labels, center, scale, merge, unit = NULL) {
+# Cleans rows of finite numbers. `name` is the response's name in messages, and `labels` are row names. Equal rows are
+# merged if the share of distinct rows is at most `merge` (TRUE: 0.9). `center` and `scale` are about the response, whose
+# centre, scale and sd may be given by `unit` instead.
+clean_data <- function(x, response, name, weights, offset, labels, center, scale, merge, unit = NULL) {
   r <- if (is.null(offset)) response else response - offset
   w <- weights
   x_zero <- NULL
@@ -110,23 +103,13 @@ clean_data <- function(x, response, name, weights, offset, indicator, labels, ce
   if (is.null(unit)) {
     unit <- response_unit(r, w, max(abs(response), if (!is.null(offset)) abs(offset)), center, scale, name)
   }
-  # Compute mean and sd of inputs (if `center` and `scale`), except of constant columns and columns of 0 and 1.
-  input <- list(center = numeric(ncol(x)), scale = rep(1, ncol(x)))
-  for (j in which(!indicator)) {
-    v <- x[, j]
-    middle <- mean(v)
-    spread <- max(v) - min(v)
-    if (!spread > 0 || !is.finite(spread)) next
-    if (center) input$center[j] <- middle
-    if (scale) input$scale[j] <- spread * sqrt(sum(((v - middle) / spread)^2) / (nrow(x) - 1))
-  }
   y <- (r - unit$center) / unit$scale
   m <- merge_equal_rows(x, y, w, if (isTRUE(merge)) 0.9 else merge)
   names(response) <- labels
   structure(class = "pfdtc_data", list(
-    x = m$x, y = m$y, weights = m$weights, center = unit$center, scale = unit$scale,
-    input_center = input$center, input_scale = input$scale, n = length(y), group = m$group, twins = m$twins,
-    x_zero = x_zero, shift = log_density_shift(length(y), sum_of_logs(w), unit$scale, m$rows, m$ss), sd_y = unit$sd,
+    x = m$x, y = m$y, weights = m$weights, center = unit$center, scale = unit$scale, n = length(y),
+    group = m$group, twins = m$twins, x_zero = x_zero,
+    shift = log_density_shift(length(y), sum_of_logs(w), unit$scale, m$rows, m$ss), sd_y = unit$sd,
     response = response, offset = offset, prior_weights = weights, na_action = NULL, terms = NULL, frame = NULL))
 }
 
@@ -139,10 +122,9 @@ cleaned <- function(fit, given) {
        scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0), offset_squares = offset_squares(given))
 }
 
-# Cleans rows with another response. Columns of 0 and 1, formula and groups are those of `data`.
+# Cleans rows with another response. Formula and groups are those of `data`.
 clean_again <- function(data, x, response, w, offset, center, scale, merge, name = "transform", labels = NULL) {
-  out <- clean_data(x, response, name, w, offset, data$input_center == 0 & data$input_scale == 1, labels, center, scale,
-                    merge)
+  out <- clean_data(x, response, name, w, offset, labels, center, scale, merge)
   out[c("frame", "terms", "groups")] <- data[c("frame", "terms", "groups")]
   out
 }

@@ -127,8 +127,7 @@ coded_variables <- function(mf, used, grouped) {
   groups <- lapply(grouped$by, function(by) {
     parts <- vapply(by_parts(by), deparse1, "")
     values <- mf[parts]
-    for (part in parts) refuse_if(is.na(variable_kind(values[[part]])) || variable_kind(values[[part]]) == "matrix",
-                                  "formula",
+    for (part in parts) refuse_if(variable_kind(values[[part]]) %in% c(NA, "matrix"), "formula",
                                   sprintf("has a group by `%s`, which is %s", part, describe_column(values[[part]])),
                                   hint = "Groups are factors, text or numbers.")
     name <- group_variable(by)

@@ -234,8 +234,8 @@ data_of_rows <- function(data, rows, fit) {
     return(with_sites(out, list(y = rows$y, size = rows$size, weight = w, levels = data$levels), rows$offset))
   }
   most <- if (!is.null(fit$near)) 1 - 1 / sum(keep) else if (merges_rows(fit$method)) 0.9 else 0
-  made <- clean_data(rows$x, unname(rows$response), "newdata", w, rows$offset, rep(TRUE, ncol(rows$x)),
-                     names(rows$response), FALSE, FALSE, most, unit = data)
+  made <- clean_data(rows$x, unname(rows$response), "newdata", w, rows$offset, names(rows$response),
+                     FALSE, FALSE, most, unit = data)
   changed <- c("x", "y", "weights", "group", "twins", "x_zero", "n", "shift", "response", "offset", "prior_weights")
   data[changed] <- made[changed]
   if (!is.null(fit$transform)) {

@@ -39,9 +39,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   rows <- rows_of_frame(mf, inputs, labels)
   message_if_constant(rows$x, variable_of_columns(inputs))
   message_if_degrees(rows$x)
-  data <- clean_rows(rows$x, rows$response, rows$name, rows$w, rows$offset, indicator = columns_of_levels(inputs),
-                     labels = labels, center = center, scale = scale, merge = merge, likelihood = likelihood,
-                     rows = labels)
+  data <- clean_rows(rows$x, rows$response, rows$name, rows$w, rows$offset, labels = labels, center = center,
+                     scale = scale, merge = merge, likelihood = likelihood, rows = labels)
   data$family <- settled$family
   data$na_action <- attr(mf, "na.action")
   data <- add_formula(data, terms, inputs, call)

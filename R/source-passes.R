@@ -30,7 +30,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   sample <- survey$sample
   values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # columns may be matrices
   data <- clean_data(bind_columns(variables, values), sample$r, survey$name, if (survey$weighted) sample$w, NULL,
-                     columns_of_levels(variables), NULL, center = FALSE, scale = FALSE, merge = FALSE, unit = unit)
+                     NULL, center = FALSE, scale = FALSE, merge = FALSE, unit = unit)
   data <- add_formula(data, survey$terms, variables, call)
   data$frame$required <- intersect(needed_variables(data$frame), source$columns)
   if (survey$offset_squares > 0) data$frame$offset_size <- sqrt(survey$offset_squares)
@@ -167,7 +167,7 @@ merge_moments <- function(a, b) {
        ss = a$ss + b$ss + apart^2 * (a$total * (b$total / total)), range = range(a$range, b$range))
 }
 
-# ---- a random sample of successive rows -----------------------------------------------------------------------------
+# ---- a random sample of rows that come block by block ---------------------------------------------------------------
 
 # Returns a random sample of at most `size` rows from several parts, as list(key, values, r, w, size). Each row has a
 # random key, and the smallest keys win, so that samples of parts can be joined.
@@ -360,14 +360,19 @@ value_of_task <- function(crew, flight, where) {
 # `flight`; landed(flight) tests if it has ended; value(flight) is its result. exclude(flight), if present, stops using
 # its worker. For a dead worker start() and value() raise an error.
 find_crew <- function() {
-  if (isNamespaceLoaded("mirai") && mirai::status()$connections > 0) return(mirai_crew())
-  if (requireNamespace("future", quietly = TRUE)) return(future_crew())
-  abort_input("workers", "needs the package future or mirai", hint = "Install one of them.")
-}
-
-# Returns the workers of package future. Its clusters count a dead worker as free and would send it the next task, so
-# later tasks use a cluster without that worker.
-future_crew <- function() {
+  if (isNamespaceLoaded("mirai") && mirai::status()$connections > 0) {
+    return(list(name = "mirai", size = function() mirai::status()$connections, start = function(f, args) {
+      mirai::mirai(do.call(f, args), f = f, args = args)
+    }, landed = function(flight) !mirai::unresolved(flight), value = function(flight) {
+      value <- flight$data
+      if (mirai::is_error_value(value)) stop(paste("mirai:", format(value)))
+      value
+    }))
+  }
+  refuse_if(!requireNamespace("future", quietly = TRUE), "workers", "needs the package future or mirai",
+            hint = "Install one of them.")
+  # Clusters of future count a dead worker as free and would send it the next task. So later tasks use a cluster `alive`
+  # without that worker.
   alive <- NULL
   list(name = "future", size = future::nbrOfWorkers, start = function(f, args) {
     if (!is.null(alive)) {
@@ -382,15 +387,5 @@ future_crew <- function() {
     if (is.null(dead) || is.na(dead) || length(flight$workers) < 2L) return(FALSE)
     alive <<- flight$workers[-dead]
     TRUE
-  })
-}
-
-mirai_crew <- function() {
-  list(name = "mirai", size = function() mirai::status()$connections, start = function(f, args) {
-    mirai::mirai(do.call(f, args), f = f, args = args)
-  }, landed = function(flight) !mirai::unresolved(flight), value = function(flight) {
-    value <- flight$data
-    if (mirai::is_error_value(value)) stop(paste("mirai:", format(value)))
-    value
   })
 }

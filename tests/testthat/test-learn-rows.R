@@ -79,7 +79,7 @@ test_that("a pool given another response is the one made from it, and keeps the 
 
 test_that("equal steps of a response that follow from equal steps of the inputs are not rounding", {
   regular <- function(y, x = seq_along(y), ...) {
-    data <- clean_data(as.matrix(x), y, "y", NULL, NULL, rep(FALSE, NCOL(x)), NULL, TRUE, TRUE, 0, ...)
+    data <- clean_data(as.matrix(x), y, "y", NULL, NULL, NULL, TRUE, TRUE, 0, ...)
     data <- merge_all_equal_rows(data)
     is_regular(data, data$response)
   }

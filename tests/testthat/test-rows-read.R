@@ -8,8 +8,6 @@ test_that("a formula's variables become columns, once each", {
   expect_identical(lapply(variables, `[[`, "columns"), list(1L, 2:4, 5L, 6L))
   expect_identical(vapply(variables, `[[`, "", "name"), c("a", "f", "l", "log(b)"))
   expect_identical(lapply(variables, `[[`, "levels"), list(NULL, c("u", "v", "w"), NULL, NULL))
-  expect_identical(data$input_scale[2:5], rep(1, 4))
-  expect_equal(data$input_scale[c(1, 6)], c(stats::sd(d$a), stats::sd(log(d$b))))
   expect_identical(by_formula(y ~ a + a + b, d)$x, by_formula(y ~ b + a, d)$x[, 2:1])
   expect_identical(by_formula(y ~ . - l - f, d)$x, bare_rows(as.matrix(d[c("a", "b", "g")])))
   expect_equal(by_formula(y ~ as.character(f), d, merge = FALSE)$x, data$x[, 2:4],
@@ -24,7 +22,7 @@ test_that("the formula method gives what the matrix method gives", {
   d <- small_data()
   f <- by_formula(y ~ a + l, d, weights = g, offset = b)
   m <- data_from_matrix(d[c("a", "l")], d$y, weights = d$g, offset = d$b)
-  same <- c("x", "y", "weights", "center", "scale", "input_center", "input_scale", "n", "shift",
+  same <- c("x", "y", "weights", "center", "scale", "n", "shift",
             "sd_y", "offset", "prior_weights")
   expect_equal(unclass(f)[same], unclass(m)[same])
 })
