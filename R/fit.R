@@ -49,7 +49,7 @@ gaussian_steps <- list(
 working_steps <- list(
   learn = function(...) learn_laplace_stage(...),
   points = function(now, plan, state) {
-    z <- working_points(now$data, now$learned, plan$posterior, plan$posterior$m, state)
+    z <- working_points(now$data, now$learned, plan$posterior, state)
     if (plan$posterior$move) { # minimise the pF divergence for the working responses at the mode
       learned <- now$learned
       x <- now$data$x
@@ -139,12 +139,12 @@ refuse_with_likelihood <- function(s) {
 
 # ---- the posterior --------------------------------------------------------------------------------------------------
 
-working_points <- function(data, learned, s, m, state) {
+working_points <- function(data, learned, s, state) {
   if (is.matrix(s$inducing)) return(s$inducing)
   if (nrow(data$x) > dense_rows) learned$kernel <- smooth_part(learned$kernel)
-  run_stage(state, "start", choose_points(data$x, m, learned$kernel, s$inducing, greedy_memory / 4,
+  run_stage(state, "start", choose_points(data$x, s$m, learned$kernel, s$inducing, greedy_memory / 4,
                                           control = s$run)$z,
-            otherwise = choose_points(data$x, m, NULL, "random")$z)
+            otherwise = choose_points(data$x, s$m, NULL, "random")$z)
 }
 
 # Makes the fit at the posterior mode. `near` is the posterior with neighbours and `start` the mode on the inducing
@@ -340,8 +340,7 @@ search_working <- function(job, asked) {
   plan_with <- function(m) decide(facts, replace(asked, c("m", "neighbours"), list(m, 0L)), list(rho = NA_real_))
   few <- plan_with(min(laplace_sizes$points, most))
   learned <- learn_laplace_stage(data, decide(facts, asked)$learn, state)
-  fit <- construct_laplace(data, learned, working_points(data, learned, few$posterior, few$posterior$m, state), few,
-                           state)
+  fit <- construct_laplace(data, learned, working_points(data, learned, few$posterior, state), few, state)
   job$yard <- yard <- run_stage(state, "reference", with_fixed_seed({
     grow_reference(nrow(data$x), most, Inf, job$late, function(m2) {
       made <- laplace_reference(fit, data, m2)

@@ -267,17 +267,14 @@ inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans
 
 point_methods <- c("greedy", "random", "kmeans", "divergence")
 
-# Returns list(z, rows, t): m points, their row numbers if they are rows, and for "greedy" the sum of the residual prior
-# variances of the searched rows after each point. For "divergence", `toward` is list(y, weights, noise).
+# Returns a list with m points z. For "greedy" it also has `t`, the sum of the residual prior variances of the searched
+# rows after each point, and `looked`, the number of these rows. For "divergence", `toward` is list(y, weights, noise).
 choose_points <- function(x, m, kernel, method, memory = greedy_memory, toward = NULL,
                           control = NULL) {
   switch(method,
          divergence = choose_guided(x, m, kernel, toward, memory, control),
          greedy = choose_greedy(x, m, kernel, memory),
-         random = {
-           rows <- distinct_rows(x, sample.int(nrow(x)), m)
-           list(z = x[rows, , drop = FALSE], rows = rows)
-         },
+         random = list(z = x[distinct_rows(x, sample.int(nrow(x)), m), , drop = FALSE]),
          kmeans = list(z = choose_kmeans(x, m, kernel)))
 }
 

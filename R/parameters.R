@@ -45,7 +45,7 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
     else if (all[last] < max(all[variances]) - log(1e12)) "the noise is below 1e-12 of the signal"
   }
   natural <- function(par) list(kernel = as_kernel(at(par)$kernel), noise = at(par)$noise)
-  list(start = unname(start[free]), at = at, natural = natural, too_far = too_far, free = which(free), kernel = kernel)
+  list(start = unname(start[free]), at = at, natural = natural, too_far = too_far, free = which(free))
 }
 
 # Checks the user's names `fix` of hyperparameters that keep their start values. `names` has all names.

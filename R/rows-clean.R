@@ -82,11 +82,12 @@ clean_rows <- function(x, response, name, weights, offset, labels, center, scale
   read <- read_response(likelihood, response, weights, name, nrow(x))
   refuse_if(response_row(likelihood)$reads == "positive" && all(read$y == 0), name, "is 0 in all rows")
   if (!is_finite_number(center)) check_flag(center, "center")
-  with_sites(clean_data(x, read$response, name, read$weight, NULL, labels, FALSE, FALSE, merge = FALSE), read, offset)
+  data <- clean_data(x, read$response, name, read$weight, NULL, labels, FALSE, FALSE, merge = FALSE)
+  with_sites(data, read, offset)
 }
 
 # Cleans rows of finite numbers. `name` is the response's name in messages, and `labels` are row names. Equal rows are
-# merged if the share of distinct rows is at most `merge` (TRUE: 0.9). `center` and `scale` are about the response, whose
+# merged if the share of distinct rows is at most `merge` (TRUE: 0.9). `center` and `scale` are about the response. Its
 # centre, scale and sd may be given by `unit` instead.
 clean_data <- function(x, response, name, weights, offset, labels, center, scale, merge, unit = NULL) {
   r <- if (is.null(offset)) response else response - offset

@@ -103,8 +103,6 @@ by_parts <- function(by) {
 coded_variables <- function(mf, used, grouped) {
   code <- function(name) {
     v <- mf[[name]]
-    place <- code_place(v, name)
-    if (!is.null(place)) return(place)
     kind <- variable_kind(v)
     refuse_if(is.na(kind), "formula", sprintf("has `%s`, which is %s", name, describe_column(v)),
               hint = reason_not_numeric(v) %||% "Inputs are numbers, logicals, factors or text.")
@@ -114,13 +112,12 @@ coded_variables <- function(mf, used, grouped) {
                                          "as.numeric() makes a numeric input of it."),
                                    name, count_of(length(levels), "level")))
     }
-    width <- if (kind == "factor") length(levels) else if (kind == "matrix") ncol(v) else 1L
+    width <- switch(kind, factor = length(levels), matrix = ncol(v), sphere = 3L, 1L)
     check_memory(8 * NROW(v) * width, sprintf("the %d columns of `%s`", width, name))
     columns <- switch(kind, factor = paste0(name, levels), matrix = { # as in model.matrix()
       paste0(name, if (!is.null(colnames(v))) colnames(v) else if (width > 1L) seq_len(width) else "")
-    }, name)
-    c(list(name = name, kind = kind, levels = levels, width = width, columns = columns),
-      if (inherits(v, "difftime")) list(unit = units(v)))
+    }, sphere = paste0(name, c("x", "y", "z")), name)
+    c(list(name = name, kind = kind, levels = levels, width = width, columns = columns), unit_fields(v, name, kind))
   }
   if (is.null(grouped)) return(lapply(names(mf)[used], code))
   apart <- lapply(unique(grouped$apart), function(name) c(code(name), list(apart = TRUE)))

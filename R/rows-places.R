@@ -79,21 +79,19 @@ variable_kind <- function(v) {
   if (length(dim(v)) == 2L) "matrix" else if (is.logical(v)) "logical" else "numeric"
 }
 
-# Returns the coding of a point on the globe or of a time as columns, like coded_variables(), or NULL for other
-# variables. Times are days since `origin`, the earliest second in the data, because seconds since 1970 lose digits.
-code_place <- function(v, name) {
-  kind <- variable_kind(v)
-  spec <- list(name = name, kind = kind, levels = NULL, width = 1L, columns = name)
-  if (inherits(v, "pfdtc_series_time")) return(c(spec, list(period = c(cycle = 1))))
-  if (!kind %in% c("time", "sphere")) return(NULL)
+# Returns fields that the coding of points on the globe, times and time differences has besides those of all variables.
+# Times are days since `origin`, the earliest second in the data, because seconds since 1970 lose digits.
+unit_fields <- function(v, name, kind) {
+  if (inherits(v, "pfdtc_series_time")) return(list(period = c(cycle = 1)))
+  if (inherits(v, "difftime")) return(list(unit = units(v)))
   if (kind == "time") {
     first <- if (all(is.na(v))) 0 else floor(min(seconds_of(v), na.rm = TRUE))
-    return(c(spec, list(unit = "days", origin = first, date = inherits(v, "Date"))))
+    return(list(unit = "days", origin = first, date = inherits(v, "Date")))
   }
+  if (kind != "sphere") return(NULL)
   middle <- colMeans(unclass(v), na.rm = TRUE)
   term <- tryCatch(as.list(str2lang(name))[2:3], error = function(e) list("lon", "lat"))
-  spec[c("width", "columns")] <- list(3L, paste0(name, c("x", "y", "z")))
-  c(spec, list(unit = "km", middle = degrees_of(t(middle))[[1L]], axes = vapply(term, deparse1, "")))
+  list(unit = "km", middle = degrees_of(t(middle))[[1L]], axes = vapply(term, deparse1, ""))
 }
 
 # Returns the times of a ts object. The class marks a frequency above 1, which model.frame() would drop.

@@ -275,16 +275,13 @@ slim_call <- function(call) {
 # Returns what must be kept to restore a model frame: list(names, columns, raw) with the names of all columns, the
 # columns that differ from the cleaned data, and variables that occur inside of functions, such as x of log(x).
 frame_to_keep <- function(mf, data, raw = list()) {
-  known <- columns_of_data(data, mf)
+  known <- columns_of_data(data, names(mf))
   same <- vapply(names(mf), function(name) identical(known[[name]], mf[[name]]), NA)
   list(names = names(mf), columns = unclass(mf)[names(mf)[!same]], raw = raw)
 }
 
-# Returns inputs and response of the cleaned data for the columns `names`, or for plain numbers of a model frame.
+# Returns those inputs of the cleaned data, and its response, that are among the columns `names` of a model frame.
 columns_of_data <- function(data, names) {
-  if (is.list(names)) {
-    names <- names(names)[vapply(names, function(v) is.double(v) && is.null(attributes(v)), NA)]
-  }
   inputs <- training_inputs(data)
   wanted <- intersect(names, colnames(inputs$x))
   out <- lapply(stats::setNames(nm = wanted), function(name) unname(inputs$x[inputs$index, name]))

@@ -36,8 +36,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   if (survey$offset_squares > 0) data$frame$offset_size <- sqrt(survey$offset_squares)
   data$whole <- list(
     source = source, passes = list2env(list(n = 1L)), recipe = recipe, variables = variables, n = m$n,
-    seen = so_far$rows, omitted = survey$omitted,
-    center = unit$center, scale = unit$scale, shift = log_density_shift(m$n, survey$log_w, unit$scale))
+    seen = so_far$rows, omitted = survey$omitted, center = unit$center, scale = unit$scale)
   data
 }
 
@@ -127,7 +126,7 @@ survey_visit <- function(recipe, size) {
     })
     c(rows[c("largest", "offset_squares", "name")], list(
       omitted = length(attr(mf, "na.action")), variables = variables, moments = weighted_moments(r, w),
-      log_w = sum_of_logs(w), weighted = any(rows$w != 1), terms = attr(mf, "terms"),
+      weighted = any(rows$w != 1), terms = attr(mf, "terms"),
       sample = smallest_keys(list(list(key = stats::runif(length(r)), values = values, r = r, w = w)), size)))
   }
 }
@@ -145,7 +144,7 @@ survey_merge <- function(a, b) {
       a
     }, a$variables, b$variables)
   }
-  for (what in c("omitted", "log_w", "offset_squares")) a[[what]] <- a[[what]] + b[[what]]
+  for (what in c("omitted", "offset_squares")) a[[what]] <- a[[what]] + b[[what]]
   a$weighted <- a$weighted || b$weighted
   a$largest <- max(a$largest, b$largest)
   a$sample <- smallest_keys(list(a$sample, b$sample))
