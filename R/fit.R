@@ -39,7 +39,7 @@ gaussian_steps <- list(
 # These stages fit a non-Gaussian likelihood by Laplace's approximation on inducing points.
 #
 #   learn_laplace()      learns kernel, constant mean and shape theta by the log marginal likelihood with priors
-#   working_points()     chooses greedy points, which move if the user gives an auxiliary distribution
+#   working_points()     chooses inducing points, which move if the user gives an auxiliary distribution
 #   construct_laplace()  finds the posterior mode from all rows; with approx = "vi" it maximises the variational bound;
 #                        then it makes the fit
 #

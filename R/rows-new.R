@@ -148,8 +148,9 @@ check_new_variables <- function(mf, variables) {
 
 # ---- rows with a response -------------------------------------------------------------------------------------------
 
-# Returns rows with a response, in the columns of the fit: list(x, response, offset, w, keep, labels), and y and size
-# for non-Gaussian likelihoods. `keep` marks rows of positive weight. `asked` names arguments of the fit's call that are
+# Returns rows with a response, in the columns of the fit: list(x, response, offset, w, keep). `keep` marks rows of
+# positive weight. There are also y and size for a non-Gaussian likelihood, `given` (the response before the fit's
+# transform), and for a formula labels, variables and frame. `asked` names those arguments of the fit's call that are
 # evaluated in `newdata`.
 training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
   rows <- if (by_formula(fit)) {
@@ -248,7 +249,7 @@ data_of_rows <- function(data, rows, fit) {
 
 # ---- the rows of a fit, read again ----------------------------------------------------------------------------------
 
-# Returns the small part of a fit that workers need to read its rows again by fitted_rows().
+# Returns the small part of a fit that workers need to read rows by fitted_rows() or added_rows().
 fit_recipe <- function(fit) {
   list(frame = fit$frame, terms = fit$terms, center = fit$center, scale = fit$scale,
        call = as.list(fit$call)[intersect(c("weights", "offset", "subset"), names(fit$call))])

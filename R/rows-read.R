@@ -244,7 +244,7 @@ data_variables <- function(frame, terms, data) {
   c(columns, names(values_by_row(setdiff(names, columns), terms, data)))
 }
 
-# Returns the values of those of the variables `names` that have one for each row of `data`.
+# Returns a list of those variables among `names` that have a value for each row of `data`.
 values_by_row <- function(names, terms, data) {
   at <- function(expr) eval(expr, data, environment(terms))
   rows <- if (is.data.frame(data)) nrow(data) else NROW(at(attr(terms, "variables")[[1L + attr(terms, "response")]]))
