@@ -64,15 +64,15 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
   check_count(digits, "digits")
   kept <- names(x)[!vapply(x, function(v) all(is.na(v)), NA)]
   table <- as.data.frame(lapply(unclass(x)[kept], function(v) {
-    if (is.numeric(v)) replace(vapply(signif(v, digits), format, ""), is.na(v), NA) else as.character(v)
+    if (is.numeric(v)) format_each(v, digits) else as.character(v)
   }), optional = TRUE)
-  distance <- c("rmse_mean", "rmse_sd", "kl", "kl_marginal", "pf_divergence", "certified_mean_error")
-  prediction <- c("rmse_pred", "nlpd", "coverage")
-  own <- setdiff(kept, c("method", distance, prediction))
-  blocks <- list(Fits = own,
-                 "Distance from the exact GP (errors in units of f)" = distance,
-                 "Prediction of y (nlpd: mean negative log density per row; coverage of 95 % intervals)" = prediction)
-  blocks <- Filter(length, lapply(blocks, intersect, kept))
+  blocks <- list(
+    "Distance from the exact GP (errors in units of f)" =
+      c("rmse_mean", "rmse_sd", "kl", "kl_marginal", "pf_divergence", "certified_mean_error"),
+    "Prediction of y (nlpd: mean negative log density per row; coverage of 95 % intervals)" =
+      c("rmse_pred", "nlpd", "coverage"))
+  blocks <- c(list(Fits = setdiff(kept, c("method", unlist(blocks)))), lapply(blocks, intersect, kept))
+  blocks <- Filter(length, blocks)
   if (!length(blocks)) print_columns(table)
   for (title in names(blocks)) {
     note <- if ("objective" %in% blocks[[title]]) " (an objective is comparable only within a method)"
@@ -238,17 +238,16 @@ anova.gp_fit <- function(object, ...) {
   refuse_if(length(fits) < 2L, "...", "has no second fit",
             hint = "anova() compares two or more fits of the same data; drop1() drops terms of one fit.")
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], labels[i])
-  nobs <- vapply(fits, stats::nobs, 0)
+  ll <- likelihoods_of(fits)
   for (i in seq_along(fits)[-1L]) {
-    refuse_if(nobs[i] != nobs[1L], labels[i], "a fit of other rows",
-              message = sprintf("`%s` is a fit of other rows. %s", labels[i], other_rows_sentence("anova()", nobs)),
+    refuse_if(ll$nobs[i] != ll$nobs[1L], labels[i], "a fit of other rows",
+              message = sprintf("`%s` is a fit of other rows. %s", labels[i], other_rows_sentence("anova()", ll$nobs)),
               hint = if (any(lengths(lapply(fits, `[[`, "na.action"))))
                 "Rows with missing values are left out. Fit all models with subset = complete.cases(<inputs>).")
     refuse_if(!same_response(fits[[1L]], fits[[i]]), labels[i], sprintf("has another response than `%s`", labels[1L]),
               hint = paste("Log marginal likelihoods are comparable for the same responses, weights and offset.",
                            "Densities of numbers are not comparable with probabilities of classes or counts."))
   }
-  ll <- likelihoods_of(fits)
   above <- function(v) c(NA, v[-length(v)])
   table <- data.frame(df = ll$df, logLik = ll$value, lower = ll$lower, upper = ll$upper, AIC = 2 * (ll$df - ll$value),
                       difference = ll$value - above(ll$value), at_least = ll$lower - above(ll$upper),
@@ -312,28 +311,25 @@ anova_heading <- function(fits, table) {
 drop1.gp_fit <- function(object, scope, ...) {
   term <- labels(object)
   drop_each <- utils::getS3method("drop1", "default")
-  if (length(term) > 1L) return(named_likelihood(without_zero_df(drop_each(on_kept_rows(object), scope, ...)), object))
+  if (length(term) > 1L) return(table_for_step(drop_each(on_kept_rows(object), scope, ...), object))
   table <- data.frame(Df = NA_real_, AIC = c(stats::extractAIC(object, ...)[2L], NA), row.names = c("<none>", term))
   heading <- c("Single term deletions", "\nModel:", deparse(stats::formula(object)),
                "\nThe only term cannot be dropped, because a fit needs an input.")
-  named_likelihood(structure(table, class = c("anova", "data.frame"), heading = heading), object)
+  table_for_step(structure(table, class = c("anova", "data.frame"), heading = heading), object)
 }
 
 #' @export
-add1.gp_fit <- function(object, scope, ...) named_likelihood(without_zero_df(NextMethod()), object)
+add1.gp_fit <- function(object, scope, ...) table_for_step(NextMethod(), object)
 
-# Adds a line to the table's heading if the fit has no smooth part. AIC(fit) then uses the restricted likelihood, which
-# other fits lack, while the table compares log marginal likelihoods.
-named_likelihood <- function(table, fit) {
+# Returns the table with NA for Df <= 0. It is evaluated here: fits made for it send only messages on progress and time.
+# Adds a line to its heading if the fit has no smooth part. AIC(fit) then uses the restricted likelihood, which other
+# fits lack, while the table compares log marginal likelihoods.
+table_for_step <- function(table, fit) {
+  table <- withCallingHandlers(table, pfdtc_message = function(m) {
+    if (!inherits(m, c("pfdtc_message_progress", "pfdtc_message_slow"))) invokeRestart("muffleMessage")
+  })
+  table$Df[which(table$Df <= 0)] <- NA
   if (!has_own_likelihood(fit)) return(table)
   why <- "AIC of the log marginal likelihood, as for models with a smooth part. AIC() has the restricted likelihood."
   structure(table, heading = c(attr(table, "heading"), paste0("\n", why)))
-}
-
-# Returns the table with NA for Df <= 0. It is evaluated here: fits made for it send only messages on progress and time.
-without_zero_df <- function(table) {
-  quiet <- withCallingHandlers(table, pfdtc_message = function(m) {
-    if (!inherits(m, c("pfdtc_message_progress", "pfdtc_message_slow"))) invokeRestart("muffleMessage")
-  })
-  replace(quiet, "Df", ifelse(quiet$Df <= 0, NA, quiet$Df))
 }

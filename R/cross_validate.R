@@ -136,29 +136,19 @@ settings_again <- function(fit, hyper) {
 
 # Fits to the rows `used` except `out`, and returns the scores (score_each()) of the predictions for `out`.
 predict_fold <- function(fit, data, asked, used, out) {
+  train <- setdiff(used, out)
+  all <- rows_of_data(data)
   if (response_of(fit)$conjugate) {
-    train <- setdiff(used, out)
-    inputs <- training_inputs(data)
     # If the noise trend is learned again, use the weights that the user gave. `prior_weights` include the old trend.
     w <- if (!is.null(data$noise_trend) && !is.numeric(asked$noise)) data$given_weights else data$prior_weights
-    part <- clean_again(data, inputs$x[inputs$index[train], , drop = FALSE], unname(given_response(data)[train]),
-                        w[train], data$offset[train], asked$center, asked$scale, merges_rows(fit$method), "y")
-    x <- inputs$x[inputs$index[out], , drop = FALSE]
-    y <- list(y = unname(given_response(data)[out]))
-    offset <- if (is.null(data$offset)) 0 else data$offset[out]
+    all$y <- unname(given_response(data))
+    part <- clean_again(data, all$x[train, , drop = FALSE], all$y[train], w[train], data$offset[train], asked$center,
+                        asked$scale, merges_rows(fit$method), "y")
   } else {
-    out <- match(out, used)
-    part <- data
-    part$x <- data$x[-out, , drop = FALSE]
-    part$sites <- take_sites(data$sites, -out)
-    part[c("y", "response")] <- list(data$y[-out], data$y[-out])
-    part[c("x_zero", "prior_weights", "weights")] <- list(NULL)
-    part["offset"] <- list(if (!is.null(data$offset)) part$sites$offset)
-    part$n <- nrow(part$x)
-    x <- data$x[out, , drop = FALSE]
-    y <- take_sites(data$sites, out)[c("y", "size")]
-    offset <- data$sites$offset[out] # 0 with several classes
+    part <- data_of_rows(data, take_rows_of(all, train), fit)
   }
+  x <- all$x[out, , drop = FALSE]
+  offset <- if (is.null(data$offset)) 0 else data$offset[out]
   if (!is.null(asked$m)) asked$m <- min(asked$m, part$n)
   one <- withCallingHandlers(suppressMessages(fit_as_asked(part, asked)),
                              pfdtc_warning_small = function(w) invokeRestart("muffleWarning"))
@@ -167,8 +157,8 @@ predict_fold <- function(fit, data, asked, used, out) {
     spread <- noise_spread(if (identical(asked$hyper, "fixed")) fit else one, x)
     list(noise = noise_at(one, x) / if (is.null(w)) 1 else w[out], spread = rep_len(spread, nrow(x)))
   }
-  score_each(response_of(one), y, c(list(mean = p$mean + offset, var = p$var), noise),
-             crps = !has_classes(response_of(one)))
+  score_each(response_of(one), take_sites(all[c("y", "size")], out),
+             c(list(mean = p$mean + offset, var = p$var), noise), crps = !has_classes(response_of(one)))
 }
 
 # ---- which rows go together -----------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
                          median = !is.null(fit$transform)),
             figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]),
                           data = if (!is.null(x)) numeric_inputs(fit, x[evenly(nrow(x), 2000L), , drop = FALSE]),
-                          variables = variables_by_name(fit)))
+                          variables = fit_variables(fit)))
 }
 
 # Returns the data frame of probabilities and regions. `at` has mean and sd of f at the rows, with bounds if certified.
@@ -96,10 +96,8 @@ exceedance_frame <- function(response, at, threshold, noise, of, prob) {
   out$region <- factor(ifelse(ends$lower >= prob, "above", ifelse(ends$upper <= 1 - prob, "below", "undecided")),
                        region_levels)
   if (!certified) return(out)
-  open <- which(out$region == "undecided")
-  by_data <- out$prob_upper[open] < prob & out$prob_lower[open] > 1 - prob
-  out$because <- factor(replace(rep(NA, nrow(out)), open, ifelse(by_data, "data", "approximation")),
-                        c("data", "approximation"))
+  by <- ifelse(out$prob_upper < prob & out$prob_lower > 1 - prob, "data", "approximation")
+  out$because <- factor(ifelse(out$region == "undecided", by, NA), c("data", "approximation"))
   out
 }
 
@@ -110,7 +108,15 @@ region_levels <- c("above", "below", "undecided")
 # -1e307.
 threshold_of_f <- function(response, threshold) {
   if (!is.null(response$expected) && !is.na(response$expected(0, response$theta))) {
-    return(f_of_mean(function(f) response$expected(f, response$theta), threshold))
+    given <- function(f) response$expected(f, response$theta)
+    refuse_if(!all(diff(given(c(-1, 0, 1))) > 0), "fit", "has a mean response that does not increase with f")
+    end <- rep(709, length(threshold))
+    # Search over asinh(f). A value that overflows to NaN is small for f < 0 and large for f > 0.
+    at <- function(mean) {
+      sinh(bisect(function(u) ifelse(is.na(given(sinh(u))), u < 0, given(sinh(u)) < mean), -end, end))
+    }
+    room <- back_rounding * abs(threshold)
+    return(list(lower = at(threshold - room), upper = at(threshold + room)))
   }
   if (!is.null(response$growth)) threshold <- threshold / response$growth(response$theta)
   plain <- is.null(response$transform) && response$link$range[1L] == -Inf
@@ -122,18 +128,6 @@ threshold_of_f <- function(response, threshold) {
   t <- pmin(pmax(t, -.Machine$double.xmax), .Machine$double.xmax)
   room <- if (plain) 0 else back_rounding * pmin(abs(t), 1e300)
   list(lower = t - room, upper = t + room)
-}
-
-# Returns threshold_of_f() by bisection over asinh(f), for a function given(f) = E(y | f) that increases. A value that
-# overflows to NaN is taken as small for f < 0 and as large for f > 0.
-f_of_mean <- function(given, threshold) {
-  refuse_if(!all(diff(given(c(-1, 0, 1))) > 0), "fit", "has a mean response that does not increase with f")
-  end <- rep(709, length(threshold))
-  at <- function(mean) {
-    sinh(bisect(function(u) ifelse(is.na(given(sinh(u))), u < 0, given(sinh(u)) < mean), -end, end))
-  }
-  room <- back_rounding * abs(threshold)
-  list(lower = at(threshold - room), upper = at(threshold + room))
 }
 
 # Bounds P(f > t) = Phi((mean - t) / sd) for a normal f, where mean, sd and t are known to lie in intervals list(lower,
@@ -248,14 +242,9 @@ plot.pfdtc_exceedance <- function(x, ...) draw_figure(exceedance_figure(x), list
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_exceedance <- function(object, ...) ggplot_figure(exceedance_figure(object))
 
-variables_by_name <- function(fit) {
-  all <- fit_variables(fit)
-  stats::setNames(all, panel_names(all))
-}
-
 # Returns a data frame of the numeric inputs at the rows x.
 numeric_inputs <- function(fit, x) {
-  numeric <- Filter(function(v) is.null(v$values), variables_by_name(fit))
+  numeric <- Filter(function(v) is.null(v$values), fit_variables(fit))
   as.data.frame(lapply(numeric, value_along, x), optional = TRUE)
 }
 
@@ -270,10 +259,7 @@ exceedance_figure <- function(x) {
   vary <- which(vapply(inputs, function(v) length(unique(v)) > 1L, NA))
   refuse_if(!length(vary) || length(vary) > 2L, "x", sprintf("has %d inputs that vary", length(vary)),
             hint = "A figure shows one or two numeric inputs. Hold the others at one value in `newdata`.")
-  if (length(vary) == 2L && grepl(vertical_names, names(vary)[1L], TRUE) &&
-        grepl(horizontal_names, names(vary)[2L], TRUE)) {
-    vary <- rev(vary)
-  }
+  if (length(vary) == 2L && are_coordinates(rev(names(vary)))) vary <- rev(vary)
   shown <- as.character(x$region)
   shown[shown %in% "undecided"] <- if (is.null(x$because)) "data" else as.character(x$because)[shown %in% "undecided"]
   shown <- factor(shown, names(region_colours))
@@ -338,6 +324,8 @@ exceedance_map <- function(inputs, data, shown, axes) {
   list(args = c(list(xlab = names(inputs)[1L], ylab = names(inputs)[2L], xlim = range(values[[1L]]),
                      ylim = range(values[[2L]])), if (!is.na(asp)) list(asp = asp)), layers = c(marks, rows))
 }
+
+# ---- ratios of odds and means ---------------------------------------------------------------------------------------
 
 #' @rdname linear_functional
 #' @order 2

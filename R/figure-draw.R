@@ -10,6 +10,7 @@
 #   shape        the numbers of rows and columns of panels
 #   outer        axis titles that all panels share
 #   foot         text below the figure
+# `titled` is TRUE if a panel has a title, `several` if the figure has outer margins for panels or a legend.
 # If `args` has no limits of an axis, the axis contains all layers except ticks and lines with a slope.
 figure <- function(panels, value, keys = NULL, shape = grDevices::n2mfrow(length(panels)), outer = NULL, foot = NULL) {
   panels <- lapply(unname(panels), function(p) {
@@ -82,7 +83,7 @@ mark_keys <- function(s) {
 # Draws a figure. `args` are the user's further arguments for plot.default(), par() and image(). `known`, the names of
 # the caller's own arguments, is for error messages. The settings of par() are restored.
 draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys.parent())))) {
-  names <- if (is.null(names(args))) character(length(args)) else names(args)
+  names <- names(args) %||% character(length(args))
   of_image <- names %in% c("useRaster", "zlim")
   several <- f$several # evaluates f, so that its errors come before a device is open
   before <- graphics::par(no.readonly = TRUE)
@@ -188,8 +189,7 @@ level_text <- function(labels, margins) {
   upright <- any(0.5 * (nchar(labels) + 1) > room)
   if (!upright) return(list(labels = labels, size = 1, upright = FALSE, margin = 0))
   most <- 0.6 * (inches[2L] / line - margins[3L]) - 2.5
-  size <- min(1, room / 1.1, max(0.6, most / (0.5 * max(nchar(labels)))))
-  size <- max(0.4, size)
+  size <- max(0.4, min(1, room / 1.1, max(0.6, most / (0.5 * max(nchar(labels))))))
   letters <- max(5, floor(most / (0.5 * size)))
   if (any(nchar(labels) > letters)) labels <- abbreviate(labels, letters, named = FALSE)
   list(labels = labels, size = size, upright = TRUE, margin = 0.5 * size * max(nchar(labels)) + 2.5)

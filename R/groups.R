@@ -55,10 +55,7 @@ ranef.gp_fit <- function(object, se = FALSE, ...) {
   se <- check_flag(se, "se")
   fit <- fit_with_groups(object, "object")
   by <- groups_of_fit(fit)
-  each <- lapply(by, function(term) {
-    effects <- effects_of_levels(fit, term, se)
-    list(mean = as.data.frame(effects$mean, optional = TRUE), cov = effects$cov)
-  })
+  each <- lapply(by, effects_of_levels, fit = fit, covariances = se)
   group <- vapply(by, `[[`, "", "by")
   out <- lapply(stats::setNames(nm = unique(group)), function(g) {
     own <- each[group == g]
@@ -86,8 +83,7 @@ VarCorr.gp_fit <- function(x, sigma = 1, ...) {
 #' @exportS3Method nlme::fixef
 fixef.gp_fit <- function(object, ...) {
   fit <- fit_with_groups(object, "object")
-  linear <- mean_coefficients(fit)$estimate
-  if (is.null(linear)) c("(Intercept)" = fit$center) else linear
+  mean_coefficients(fit)$estimate %||% c("(Intercept)" = fit$center)
 }
 
 #' @export
@@ -150,8 +146,8 @@ groups_of_fit <- function(fit) {
   })
 }
 
-# Returns the posterior `mean` [level, effect] of a group's effects and, if asked for, `cov` [effect, effect, level].
-# The covariance of two effects follows from the variances of both and of their sum.
+# Returns the posterior of a group's effects: a data frame `mean` with a row for each level and, if asked for, `cov`
+# [effect, effect, level]. The covariance of two effects follows from the variances of both and of their sum.
 effects_of_levels <- function(fit, term, covariances) {
   p <- length(term$effects)
   pairs <- which(upper.tri(diag(1, p)), arr.ind = TRUE)
@@ -163,6 +159,7 @@ effects_of_levels <- function(fit, term, covariances) {
   at <- in_response_units(fit, posterior_at(posterior, fun))
   mean <- t(matrix(at$mean, nrow(of))[seq_len(p), , drop = FALSE])
   dimnames(mean) <- list(term$levels, term$effects)
+  mean <- as.data.frame(mean, optional = TRUE)
   if (!covariances) return(list(mean = mean))
   var <- matrix(at$var, nrow(of))
   cov <- array(0, c(p, p, length(term$codes)), list(term$effects, term$effects, term$levels))

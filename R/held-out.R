@@ -193,6 +193,7 @@ excess_scatter <- function(fit) {
 # Returns the leave-one-out probability integral transform P(<= y) of each row (NA at weight 0), uniform if the model
 # holds. For counts and classes, a random number between P(< y) and P(<= y) is returned (Czado, Gneiting, Held 2009).
 pit_of <- function(fit, loo) {
+  if (response_of(fit)$conjugate) return(noisy_cdf(loo$residual, loo))
   check_distribution(fit)
   data <- training_data(fit)
   where_known(c(loo[c("mean", "var")], list(size = unname(sizes_given(data)))), function(f) {

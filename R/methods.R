@@ -131,10 +131,7 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
             hint = "Use \"response\", \"pearson\", \"loo\" or \"deviance\".")
   if (!normal && !given) check_distribution(object, "object")
   padded <- function(v) stats::naresid(object$na.action, v)
-  if (type == "pit") {
-    loo <- loo_rows(object)
-    return(padded(if (normal) noisy_cdf(loo$residual, loo) else pit_of(object, loo)))
-  }
+  if (type == "pit") return(padded(pit_of(object, loo_rows(object))))
   data <- training_data(object)
   mean <- stats::predict(object, type = if (type == "loo") "loo" else if (!normal) "response" else
     if (given) "mean" else "latent")
@@ -202,9 +199,8 @@ variable.names.gp_fit <- function(object, ...) object$frame$columns
 model.frame.gp_fit <- function(formula, ...) {
   if (is.null(formula$terms)) {
     data <- training_data(formula)
-    rows <- training_inputs(data)
-    return(data.frame(y = unname(given_response(data)), rows$x[rows$index, , drop = FALSE],
-                      row.names = names(data$response), check.names = FALSE))
+    return(data.frame(y = unname(given_response(data)), rows_of_data(data)$x, row.names = names(data$response),
+                      check.names = FALSE))
   }
   given <- list(...)
   (if (!length(given)) kept_frame(formula)) %||% frame_by_name(formula, given, parent.frame())
@@ -370,9 +366,7 @@ frame_of_update <- function(object, call, new, caller) {
   if (!length(lacking)) return(caller)
   if (is.null(object$terms)) {
     data <- training_data(object)
-    inputs <- training_inputs(data)
-    own <- list(x = inputs$x[inputs$index, , drop = FALSE], y = given_response(data), weights = users_weights(data),
-                offset = data$offset)
+    own <- list(x = rows_of_data(data)$x, y = given_response(data), weights = users_weights(data), offset = data$offset)
     symbols <- Filter(is.symbol, as.list(call)[lacking])
     return(list2env(stats::setNames(own[names(symbols)], vapply(symbols, as.character, "")), parent = caller))
   }

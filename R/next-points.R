@@ -162,7 +162,7 @@ input_names <- function(fit) if (by_formula(fit)) fit$frame$required else fit$fr
 # Returns the search space: for each variable list(lower, upper, spec) if it is a number or time, else its levels.
 design_space <- function(fit, lower, upper) {
   names <- input_names(fit)
-  known <- variables_by_name(fit)
+  known <- fit_variables(fit)
   of_groups <- Filter(function(spec) identical(spec$kind, "group"), if (by_formula(fit)) fit$frame$variables)
   space <- lapply(stats::setNames(nm = names), function(name) {
     v <- known[[name]]
@@ -226,7 +226,7 @@ best_in_space <- function(space, design) {
   d <- length(space)
   u <- roberts_sequence(min(design_search[["rows"]] * d, design_search[["most"]]), d)
   x <- if (!is.null(design$best)) design$fit$data$x
-  known <- variables_by_name(design$fit)[names(space)]
+  known <- fit_variables(design$fit)[names(space)]
   if (!is.null(x) && !any(vapply(known, is.null, NA))) { # add rows around the three with the best means
     best <- utils::head(order(design$sign * latent_at(design$fit, x, mean_only = TRUE)$mean), 3L)
     centre <- pmin(pmax(matrix(unlist(Map(function(v, one) {

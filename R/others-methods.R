@@ -1,4 +1,5 @@
-# Defines methods for packages butcher and vetiver, which are registered when these packages are loaded.
+# Defines methods for packages butcher, vetiver, generics (forecasts) and marginaleffects, which are registered when
+# these packages are loaded.
 
 #' @exportS3Method butcher::axe_data
 axe_data.gp_fit <- function(x, verbose = FALSE, ...) {
@@ -72,7 +73,7 @@ handler_predict.gp_fit <- function(vetiver_model, ...) {
   }
 }
 
-# Fits time series: pfdtc() of a ts object, and a method for forecast().
+# ---- time series: pfdtc() of a ts object, and a method for forecast() -----------------------------------------------
 
 #' Fit and forecast a time series
 #'
@@ -129,8 +130,7 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
   refuse_if(length(v) != 1L || ncol(data$x) != 1L, "object", sprintf("has %d inputs", ncol(data$x)),
             hint = "A forecast needs a formula with one input, a time.")
   v <- v[[1L]]
-  time <- training_inputs(data)
-  time <- time$x[time$index, 1L]
+  time <- rows_of_data(data)$x[, 1L]
   months <- if (v$kind == "time" && v$date) months_of(times_of(v, time))
   counted <- months$number %||% time
   start <- min(counted)
@@ -171,21 +171,18 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
 #' @export
 print.pfdtc_forecast <- function(x, ...) {
   if (isNamespaceLoaded("forecast")) return(NextMethod())
-  names <- c("Forecast", t(outer(c("Lower", "Upper"), x$level, paste)))
-  columns <- c(list(x$mean), lapply(seq_along(x$level), function(i) x$lower[, i]),
-               lapply(seq_along(x$level), function(i) x$upper[, i]))
-  if (!is.null(x$times)) {
+  table <- cbind(x$mean, x$lower, x$upper)
+  colnames(table) <- c("Forecast", t(outer(c("Lower", "Upper"), x$level, paste)))
+  if (is.null(x$times)) {
+    print(table, ...)
+  } else {
     times <- format(x$times, usetz = !inherits(x$times, "Date"))
-    print(data.frame(Time = times, stats::setNames(lapply(columns, as.numeric), names), check.names = FALSE),
-          row.names = FALSE, ...)
-    return(invisible(x))
+    print(data.frame(Time = times, unclass(table), check.names = FALSE), row.names = FALSE, ...)
   }
-  table <- do.call(cbind, stats::setNames(columns, names))
-  print(if (is.null(dim(table))) columns[[1L]] else table, ...)
   invisible(x)
 }
 
-# Defines methods for package marginaleffects, registered when that package is loaded.
+# ---- marginaleffects ------------------------------------------------------------------------------------------------
 
 # marginaleffects predicts more than once in a call. The environment `draws` keeps the call's draws of f, so that equal
 # rows have equal draws.
@@ -241,7 +238,7 @@ contrast_draws <- function(fit, x, draws) {
   p <- posterior_of(fit)
   q <- ncol(p$factors$beta)
   if (is.null(draws$u)) {
-    z <- matrix(stats::rnorm(nrow(p$factors$C) * half_of_draws()), nrow(p$factors$C))
+    z <- matrix(stats::rnorm(nrow(p$factors$C) * draws$half), nrow(p$factors$C))
     draws$u <- c(mean_weights(p$factors)) + solve_t(p$factors$C, cbind(z, -z))
     draws$rest <- replicate(q, new_draws(), simplify = FALSE)
   }
@@ -260,11 +257,10 @@ contrast_draws <- function(fit, x, draws) {
 
 # ---- joint draws in several batches ---------------------------------------------------------------------------------
 
-# Returns half the number of draws, which come in pairs z and -z.
-half_of_draws <- function() ceiling(check_count(getOption("pfdtc.draws", 2000), "pfdtc.draws", min = 2) / 2)
-
+# Returns an environment for joint_draws() without rows. `half` is half the number of draws, which are pairs z and -z.
 new_draws <- function() {
-  list2env(list(x = NULL, R = matrix(0, 0L, 0L), z = NULL), parent = emptyenv())
+  half <- ceiling(check_count(getOption("pfdtc.draws", 2000), "pfdtc.draws", min = 2) / 2)
+  list2env(list(half = half, x = NULL, R = matrix(0, 0L, 0L), z = NULL), parent = emptyenv())
 }
 
 # Returns draws of f minus its mean at the rows of x, jointly with earlier draws. `draws` keeps earlier rows that
@@ -277,7 +273,7 @@ joint_draws <- function(fit, x, draws, size = max(diag(C)), covariance = functio
                         }) {
   n <- nrow(x)
   kept <- NROW(draws$x)
-  half <- half_of_draws()
+  half <- draws$half
   check_memory(8 * as.double(n + kept) * (3 * (n + kept) + 2 * half), sprintf("joint draws at %d rows", n + kept))
   if (!n) return(matrix(0, 0L, 2L * half))
   all <- rbind(draws$x, x)

@@ -1,4 +1,5 @@
-# Defines methods for generics of packages generics (broom) and ggplot2, registered when these packages are loaded.
+# Defines methods for packages generics (broom), emmeans, lmtest, insight, performance and parameters, which are
+# registered when these packages are loaded.
 
 #' Tidy a Gaussian process fit
 #'
@@ -121,7 +122,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
   out
 }
 
-# Defines methods for packages emmeans, insight, performance and parameters, registered when these packages are loaded.
+# ---- emmeans, insight, performance, parameters ----------------------------------------------------------------------
 
 #' Use fits with other packages
 #'
@@ -242,8 +243,7 @@ find_formula.gp_fit <- function(x, verbose = TRUE, ...) {
 #' @exportS3Method insight::get_variance
 get_variance.gp_fit <- function(x, component = "all", verbose = TRUE, ...) {
   x <- fit_with_groups(x, "x")
-  inputs <- training_inputs(training_data(x))
-  rows <- inputs$x[inputs$index, , drop = FALSE]
+  rows <- rows_of_data(training_data(x))$x
   conjugate <- response_of(x)$conjugate
   of_link <- c(logit = pi^2 / 3, probit = 1, cloglog = pi^2 / 6)[fit_link(x)]
   residual <- if (conjugate) mean(x$noise * noise_factor(x$noise_trend, rows)) else

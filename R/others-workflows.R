@@ -73,7 +73,7 @@ translate.gp_reg <- function(x, engine = x$engine, ...) {
 }
 
 # For each mode and prediction type of parsnip, this list has the arguments of predict(), and as `post` the name of the
-# function in register_parsnip() that converts its result.
+# function in parsnip_posts that converts its result.
 parsnip_types <- list(
   regression = list(
     raw = NULL, numeric = list(type = "response"),
@@ -86,24 +86,29 @@ parsnip_types <- list(
     raw = NULL, time = list(type = "median"), linear_pred = list(type = "latent"),
     survival = list(post = "curves", type = "survival", times = quote(eval_time))))
 
+# Each function makes a data frame of parsnip from `results` of predict().
+parsnip_posts <- list(
+  band = function(results, object) {
+    data.frame(.pred_lower = unname(results[, "lwr"]), .pred_upper = unname(results[, "upr"]))
+  },
+  prob = function(results, object) class_columns(results, object$lvl),
+  class_bands = function(results, object) {
+    ends <- if (length(dim(results)) == 3L) results[, c("lwr", "upr"), ] else
+      cbind(1 - results[, c("upr", "lwr")], results[, c("lwr", "upr")]) # intervals of both classes
+    out <- as.data.frame(matrix(ends, nrow(results)))
+    stats::setNames(out, paste0(c(".pred_lower_", ".pred_upper_"), rep(object$lvl, each = 2L)))
+  },
+  curves = function(results, object) { # has a data frame of times and survival for each row
+    times <- as.numeric(colnames(results))
+    list2DF(list(.pred = lapply(seq_len(nrow(results)), function(i) {
+      data.frame(.eval_time = times, .pred_survival = unname(results[i, ]))
+    })))
+  })
+
 # Registers the model with parsnip. when_loaded() may call it with arguments (`...`), which are not used.
 register_parsnip <- function(...) {
   if ("gp_reg" %in% parsnip::get_model_env()$models) return(invisible())
   parsnip::set_new_model("gp_reg")
-  posts <- list(
-    band = function(results, object) {
-      data.frame(.pred_lower = unname(results[, "lwr"]), .pred_upper = unname(results[, "upr"]))
-    },
-    prob = function(results, object) class_columns(results, object$lvl),
-    class_bands = class_bands_for_parsnip,
-    curves = function(results, object) { # makes a data frame of times and survival for each row
-      out <- data.frame(row.names = seq_len(nrow(results)))
-      times <- as.numeric(colnames(results))
-      out$.pred <- lapply(seq_len(nrow(results)), function(i) {
-        data.frame(.eval_time = times, .pred_survival = unname(results[i, ]))
-      })
-      out
-    })
   for (mode in names(parsnip_types)) {
     parsnip::set_model_mode("gp_reg", mode)
     funs <- c(pfdtc = "pfdtc", if (mode == "regression") c(pfdtc_exact = "gp_exact"))
@@ -118,7 +123,7 @@ register_parsnip <- function(...) {
       for (type in names(parsnip_types[[mode]])) {
         ask <- parsnip_types[[mode]][[type]]
         parsnip::set_pred("gp_reg", mode, engine, type = type, value = list(
-          pre = NULL, post = if (!is.null(ask$post)) posts[[ask$post]], func = c(fun = "predict"),
+          pre = NULL, post = if (!is.null(ask$post)) parsnip_posts[[ask$post]], func = c(fun = "predict"),
           args = c(list(object = quote(object$fit), newdata = quote(new_data)), ask[setdiff(names(ask), "post")])))
       }
     }
@@ -139,13 +144,6 @@ register_parsnip <- function(...) {
 class_columns <- function(p, levels) {
   if (is.matrix(p)) return(as.data.frame(p, row.names = FALSE))
   stats::setNames(data.frame(1 - unname(p), unname(p)), levels)
-}
-
-class_bands_for_parsnip <- function(results, object) {
-  ends <- if (length(dim(results)) == 3L) results[, c("lwr", "upr"), ] else
-    cbind(1 - results[, c("upr", "lwr")], results[, c("lwr", "upr")]) # intervals of both classes
-  out <- as.data.frame(matrix(ends, nrow(results)))
-  stats::setNames(out, paste0(c(".pred_lower_", ".pred_upper_"), rep(object$lvl, each = 2L)))
 }
 
 # ---- mlr3 -----------------------------------------------------------------------------------------------------------
@@ -260,12 +258,11 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
       sprintf("\"%s\"", response$levels[2L])
     },
     Transform = if (!is.null(fit$transform)) fact$Response,
-    Data = fact$Data, Method = about$title, Mean = fact$Mean, Kernel = fact$Kernel,
-    Noise = fact$Noise, "Noise tails" = fact[["Noise tails"]], "Noise sd" = fact[["Noise sd"]],
+    Data = fact$Data, Method = about$title, unlist(fact[c("Mean", "Kernel", "Noise", "Noise tails", "Noise sd")]),
     Units = paste0("sds are ", scale, if (any(grepl("lengthscale", names(stats::coef(fit)), fixed = TRUE)))
       paste0(", lengthscales in units of their inputs", notes)),
     report_coefficients(fit, about, number),
-    Estimation = fact$Estimation, Posterior = fact$Posterior, Neighbours = fact$Neighbours,
+    unlist(fact[c("Estimation", "Posterior", "Neighbours")]),
     "Certified error" = report_certificate(fit, newdata, digits),
     "Log marginal likelihood" = paste0(evidence, if (response$approx == "laplace")
       " (Laplace approximation)" else if (!is.null(fit$near) && !length(ends)) " (Vecchia estimate)"),
@@ -274,15 +271,14 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   table <- table[!is.na(table)]
 
   made_of <- if (is_exact(fit)) "exact" else paste(stats::na.omit(table[c("Posterior", "Neighbours")]), collapse = "; ")
-  sentence <- function(name, format = paste0(name, ": %s.")) if (!is.na(table[name])) sprintf(format, table[name])
+  before <- c("Family", "Transform", "Mean", "Kernel", "Noise", "Noise tails", "Noise sd", "Units", "Estimation")
+  told <- c(table[before], Posterior = made_of, if (!is_exact(fit)) table["Certified error"],
+            table[c("Log marginal likelihood", "Leave-one-out", "Time")])
+  told <- told[!is.na(told)]
+  own <- c(Family = "Likelihood:", Units = "Here", "Certified error" = "Certified:", Time = "The fit took")[names(told)]
   text <- paste(c(
     sprintf("A Gaussian process was fitted to %s by %s. Data: %s.", name, table["Software"], table["Data"]),
-    sentence("Family", "Likelihood: %s."), sentence("Transform"), sentence("Mean"), sentence("Kernel"),
-    sentence("Noise"), sentence("Noise tails"), sentence("Noise sd"),
-    sentence("Units", "Here %s."), sentence("Estimation"),
-    sprintf("Posterior: %s.", made_of),
-    if (!is_exact(fit)) sentence("Certified error", "Certified: %s."), sentence("Log marginal likelihood"),
-    sentence("Leave-one-out"), sentence("Time", "The fit took %s.")), collapse = " ")
+    sprintf("%s %s.", ifelse(is.na(own), paste0(names(told), ":"), own), told)), collapse = " ")
   structure(list(text = text, table = data.frame(what = names(table), value = unname(table))), class = "pfdtc_report")
 }
 
@@ -293,30 +289,19 @@ report_coefficients <- function(fit, about, number) {
   is_variance <- grepl("(^|[.])variance$|^noise$", names(theta))
   value <- paste0(number(theta), ifelse(is_variance, sprintf(" (sd %s)", number(sqrt(abs(theta)))), ""))
   words <- parameter_words(names(theta), fit$kernel, about$columns)
-  angles <- angles_of_groups(fit)
-  at <- match(angles$name, names(theta))
-  if (length(at)) {
-    words[at] <- angles$words
-    value[at] <- number(angles$correlation)
+  for (g in group_roots(fit$kernel)) { # replace each angle by the correlation of its two effects
+    pairs <- which(lower.tri(g$root), arr.ind = TRUE)
+    a <- g$effects[pairs[, 1L]]
+    b <- g$effects[pairs[, 2L]]
+    at <- match(sprintf("%s.angle.%s.%s", g$name, a, b), names(theta))
+    known <- !is.na(at)
+    words[at[known]] <- sprintf("group %s: correlation of %s and %s", g$of, b, a)[known]
+    value[at[known]] <- number(stats::cov2cor(tcrossprod(g$root))[pairs][known])
   }
   if (is_ordered(response_of(fit))) {
     words <- sub("^([(]Intercept[)]|Constant mean)$", "\\1, the negative of the first cut point", words)
   }
   stats::setNames(value, words)
-}
-
-# Returns a data frame of the angles in coef(): name, words for the two effects of a group, and their correlation.
-angles_of_groups <- function(fit) {
-  each <- lapply(group_roots(fit$kernel), function(g) {
-    pairs <- which(lower.tri(g$root), arr.ind = TRUE)
-    a <- g$effects[pairs[, 1L]]
-    b <- g$effects[pairs[, 2L]]
-    table <- data.frame(name = sprintf("%s.angle.%s.%s", g$name, a, b),
-                        words = sprintf("group %s: correlation of %s and %s", g$of, b, a),
-                        correlation = stats::cov2cor(tcrossprod(g$root))[pairs])
-    table[table$name %in% names(stats::coef(fit)), ]
-  })
-  do.call(rbind, each)
 }
 
 report_certificate <- function(fit, newdata, digits) {

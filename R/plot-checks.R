@@ -12,49 +12,34 @@ checks_figure <- function(fit, which) {
   # Quantile residuals are the normal quantiles of the (randomised) probability integral transform (`pit`), and standard
   # normal if the model holds (Dunn and Smyth 1996). For normal noise they are residuals divided by their sds.
   normal_noise <- response$conjugate && !is_spread(loo)
-  pit <- if (response$conjugate) noisy_cdf(loo$residual, loo) else pit_of(fit, loo)
+  pit <- pit_of(fit, loo)
   quantiles <- stats::qnorm(pmin(pmax(pit, 1e-15), 1 - 1e-15))
-  all <- if (response$conjugate) {
-    list(mean = response_moments(response, loo$mean, loo$var + loo$noise)$mean,
-         observed = if (is.null(fit$transform)) loo$mean + loo$residual else given_response(training_data(fit)),
-         rstandard = standardised(loo))
-  } else {
-    list(mean = response_moments(response, loo$mean, loo$var)$mean, observed = unname(training_data(fit)$response),
-         rstandard = quantiles)
-  }
+  noise <- if (response$conjugate) loo$noise else 0
+  all <- list(mean = response_moments(response, loo$mean, loo$var + noise)$mean,
+              observed = given_response(training_data(fit)),
+              rstandard = if (response$conjugate) standardised(loo) else quantiles)
   used <- is.finite(all$rstandard)
   all <- lapply(c(all, list(pit = pit)), function(v) unname(v[used]))
-  score <- all$rstandard
-  quantiles <- if (normal_noise) score else unname(quantiles[used])
-  tables <- lapply(stats::setNames(nm = which), switch, residuals = data.frame(all[c("mean", "rstandard")]),
-                   qq = data.frame(normal = stats::qqnorm(quantiles, plot.it = FALSE)$x, rstandard = quantiles),
-                   pit = data.frame(all["pit"]), observed = data.frame(all[c("mean", "observed")]),
-                   semivariogram = semivariogram(fit, numeric, used, score))
+  quantiles <- if (normal_noise) all$rstandard else unname(quantiles[used])
   name <- response_name(fit)
   mean <- paste("leave-one-out mean of", name)
   label <- function(ratio) paste("leave-one-out", if (ratio) "residual / sd" else "quantile residual")
-  level <- function(y, lty = 2) layer("rule", NULL, y, lty = lty, col = plot_colours["mean"])
-  panel <- function(which, d) {
-    switch(
-      which,
-      residuals = scatter_panel(d, "Residuals", mean, label(response$conjugate),
-                                unlist(Map(level, c(-1, 0, 1) * stats::qnorm(0.975), c(2, 1, 2)), FALSE)),
-      qq = scatter_panel(d, "Normal quantiles", "normal quantile", label(normal_noise), diagonal),
-      observed = scatter_panel(d, "Observed against predicted", mean, name, diagonal),
-      pit = pit_panel(d$pit),
-      semivariogram = list(
-        args = list(main = "Semivariogram of residuals", xlab = "distance in lengthscales", ylab = "semivariance",
-                    ylim = c(0, max(1, d$semivariance, na.rm = TRUE)), xlim = c(0, max(d$distance))),
-        layers = c(level(1), layer("line", d$distance, d$semivariance),
-                   layer("dots", d$distance, d$semivariance, pch = 16))))
-  }
-  panels <- Map(panel, which, tables)
-  figure(panels, if (length(tables) == 1L) tables[[1L]] else tables, shape = rev(grDevices::n2mfrow(length(panels))))
+  half <- stats::qnorm(0.975)
+  panels <- lapply(
+    stats::setNames(nm = which), switch,
+    residuals = scatter_panel(all[c("mean", "rstandard")], "Residuals", mean, label(response$conjugate),
+                              c(level_line(-half), level_line(0, 1), level_line(half))),
+    qq = scatter_panel(list(normal = stats::qqnorm(quantiles, plot.it = FALSE)$x, rstandard = quantiles),
+                       "Normal quantiles", "normal quantile", label(normal_noise), diagonal),
+    observed = scatter_panel(all[c("mean", "observed")], "Observed against predicted", mean, name, diagonal),
+    pit = pit_panel(all$pit), semivariogram = semivariogram_panel(fit, numeric, used, all$rstandard))
+  value <- lapply(panels, `[[`, "table")
+  figure(panels, if (length(value) == 1L) value[[1L]] else value, shape = rev(grDevices::n2mfrow(length(panels))))
 }
 
-# Returns the empirical semivariogram of the residuals `score` at the rows `used`, or at `most` of them. Distances are
+# Draws the empirical semivariogram of the residuals `score` at the rows `used`, or at `most` of them. Distances are
 # in lengthscales of the `numeric` inputs. Pairs up to the median distance form `classes` groups of equal size.
-semivariogram <- function(fit, numeric, used, score, most = 1000L, classes = 12L) {
+semivariogram_panel <- function(fit, numeric, used, score, most = 1000L, classes = 12L) {
   j <- unlist(lapply(numeric, `[[`, "columns"))
   refuse_if(!length(j), "which", "= \"semivariogram\" needs a numeric input")
   rows <- training_inputs(training_data(fit))
@@ -67,16 +52,24 @@ semivariogram <- function(fit, numeric, used, score, most = 1000L, classes = 12L
   near <- which(distance <= stats::median(distance))
   class <- ceiling(rank(distance[near], ties.method = "min") / length(near) * classes)
   by_class <- function(v, of = mean) as.vector(tapply(v[near], class, of))
-  data.frame(distance = by_class(distance), semivariance = by_class(half),
-             pairs = by_class(half, length))
+  d <- data.frame(distance = by_class(distance), semivariance = by_class(half), pairs = by_class(half, length))
+  list(table = d, args = list(main = "Semivariogram of residuals", xlab = "distance in lengthscales",
+                              ylab = "semivariance", ylim = c(0, max(1, d$semivariance, na.rm = TRUE)),
+                              xlim = c(0, max(d$distance))),
+       layers = c(level_line(1), layer("line", d$distance, d$semivariance),
+                  layer("dots", d$distance, d$semivariance, pch = 16)))
 }
+
+level_line <- function(y, lty = 2) layer("rule", NULL, y, lty = lty, col = plot_colours["mean"])
 
 diagonal <- layer("rule", NULL, 0, slope = 1, col = plot_colours["mean"])
 
-scatter_panel <- function(d, title, xlab, ylab, lines) {
-  d <- d[evenly(nrow(d), 2000L), , drop = FALSE]
-  list(args = list(main = title, xlab = xlab, ylab = ylab),
-       layers = c(data_layer(stats::setNames(d, c("at", "y"))), lines))
+# Returns a panel of the second of two vectors against the first, at most 2,000 points. Its `table` has all points.
+scatter_panel <- function(points, title, xlab, ylab, lines) {
+  table <- data.frame(points)
+  shown <- table[evenly(nrow(table), 2000L), , drop = FALSE]
+  list(table = table, args = list(main = title, xlab = xlab, ylab = ylab),
+       layers = c(data_layer(stats::setNames(shown, c("at", "y"))), lines))
 }
 
 # Returns a panel with the histogram of `pit` (values of the predictive distribution function at the responses), in 4 to
@@ -87,13 +80,13 @@ pit_panel <- function(pit) {
   at <- (seq_len(classes) - 1) / classes
   height <- tabulate(pmin(classes, floor(pit * classes) + 1L), classes) / n * classes
   band <- stats::qbinom(c(0.025, 0.975), n, 1 / classes) / n * classes
-  list(args = list(main = "Probability integral transform", ylab = "density, with a 95 % band",
-                   xlab = "predicted probability of a smaller response",
-                   ylim = c(0, max(height, band))),
+  list(table = data.frame(pit), args = list(main = "Probability integral transform", ylab = "density, with a 95 % band",
+                                            xlab = "predicted probability of a smaller response",
+                                            ylim = c(0, max(height, band))),
        layers = c(layer("box", 0, band[1L], x1 = 1, y1 = band[2L], border = NA, col = band_colour()),
                   layer("box", at, 0, x1 = at + 1 / classes, y1 = height, border = "black",
                         col = grDevices::adjustcolor(plot_colours["data"], 0.15)),
-                  layer("rule", NULL, 1, lty = 2, col = plot_colours["mean"])))
+                  level_line(1)))
 }
 
 # Returns a figure of observed shares of successes, or of each of several classes, against leave-one-out probabilities.
@@ -103,7 +96,11 @@ calibration_figure <- function(fit) {
   refuse_if(response$conjugate, "which", "= \"calibration\" is not available for Gaussian noise",
             hint = "Use \"pit\" or \"observed\".")
   if (response$reads == "classes") {
-    d <- calibration_table(fit)
+    data <- training_data(fit)
+    loo <- loo_rows(fit)
+    p <- response_moments(response, loo$mean, loo$var)$mean
+    use <- which(!is.na(p))
+    d <- shares_table(p[use], data$response[use], unname(sizes_given(data)[use]), 5L)
     return(figure(list(shares_panel(d, "share of successes", band_colour(), lwd = 6, lend = 1)), d))
   }
   if (!has_labels(response) && !is_ordered(response)) {
@@ -113,18 +110,23 @@ calibration_figure <- function(fit) {
   levels <- response$levels
   at <- loo_shares(fit)
   d <- do.call(rbind, lapply(seq_along(levels), function(k) {
-    p <- at$p[, k]
-    # Group rows by their leave-one-out probability of class k.
-    group <- ceiling(rank(p, ties.method = "average") / length(p) * min(10L, max(1L, length(p) %/% 10L)))
-    mean_of <- function(v) as.vector(tapply(v, group, mean))
-    rows <- as.vector(table(group))
-    data.frame(class = levels[k], predicted = mean_of(p), observed = mean_of(at$y == k),
-               sd = sqrt(mean_of(p * (1 - p)) / rows), rows = rows)
+    data.frame(class = levels[k], shares_table(at$p[, k], at$y == k, rep(1, nrow(at$p)), 10L))
   }))
   colours <- series_looks(length(levels))$col
   own <- colours[match(d$class, levels)]
   figure(list(shares_panel(d, "share of the class", grDevices::adjustcolor(own, 0.5), own)), d,
          legend_keys(levels, colours, pch = 16))
+}
+
+# Returns a table of at most ten groups of rows with similar probabilities p, of at least `least` rows each if there
+# are as many: mean probability, share y of successes among `size` trials, the sd of this share if the probabilities
+# are right, and number of rows.
+shares_table <- function(p, y, size, least) {
+  group <- ceiling(rank(p, ties.method = "average") / length(p) * min(10L, max(1L, length(p) %/% least)))
+  each <- function(v) as.vector(tapply(v, group, sum))
+  trials <- each(size)
+  data.frame(predicted = each(size * p) / trials, observed = each(size * y) / trials,
+             sd = sqrt(each(size * p * (1 - p))) / trials, rows = as.vector(table(group)))
 }
 
 # Returns a panel of observed shares against leave-one-out probabilities. Bars around the diagonal contain 95 % of the
@@ -144,7 +146,7 @@ bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
   i <- seq_along(at)
   list(args = list(main = title, xlab = if (is.null(labels)) "level" else "", ylab = ylab),
        levels = labels,
-       layers = c(layer("rule", NULL, 0, lty = 2, col = plot_colours["mean"]),
+       layers = c(level_line(0),
                   layer("segment", i, lwr, x1 = i, y1 = upr), layer("dots", i, at, pch = pch)))
 }
 
@@ -191,7 +193,7 @@ groups_figure <- function(fit, level) {
   }, parts, names(parts)), table, shape = rev(grDevices::n2mfrow(length(parts))))
 }
 
-# Draws figures of several classes: probabilities along the inputs, and the confusion table.
+# ---- several classes ------------------------------------------------------------------------------------------------
 
 # Draws the probability of each class, averaged over f, along each of `inputs`. slice_centre() fixes the other inputs.
 classes_figure <- function(fit, inputs, at, n, xlim) {
@@ -293,13 +295,11 @@ autoplot.gp_fit <- function(object, inputs = NULL, at = NULL, level = 0.95,
 # Returns the figure that plot() of a fit draws. `ask` is a list of plot()'s arguments.
 figure_of_fit <- function(fit, ask) {
   fit <- check_any_fit(fit, "x")
-  interval <- check_choice(ask$interval, c("both", "credible", "prediction"), "interval")
-  scales <- check_choice(ask$scales, c("common", "own"), "scales")
-  points <- check_flag(ask$points, "points")
-  certified <- check_flag(ask$certified, "certified")
-  terms <- check_flag(ask$terms, "terms")
-  type <- check_choice(ask$type, c("response", "link"), "type")
-  if (terms) type <- "link"
+  choices <- list(interval = c("both", "credible", "prediction"), scales = c("common", "own"),
+                  type = c("response", "link"))
+  for (argument in names(choices)) ask[[argument]] <- check_choice(ask[[argument]], choices[[argument]], argument)
+  for (argument in c("points", "certified", "terms")) ask[[argument]] <- check_flag(ask[[argument]], argument)
+  type <- if (ask$terms) "link" else ask$type
   n <- if (!is.null(ask$n)) check_count(ask$n, "n", min = 2)
   which <- ask$which
   if (is.numeric(which) && length(which) && all(which %in% seq_along(checks_drawn))) which <- checks_drawn[which]
@@ -312,7 +312,7 @@ figure_of_fit <- function(fit, ask) {
   which <- unique(which)
   if (which[1L] == "slices" && is.null(ask$inputs) && !length(fit_variables(fit))) which <- "groups"
   labels <- has_labels(response_of(fit))
-  plain <- !certified && type == "response"
+  plain <- !ask$certified && type == "response"
   refuse_if(labels && (which[1L] %in% c("map", "checks", checks_drawn) || which[1L] == "slices" && !plain), "which",
             sprintf("must be %s for several classes",
                     list_quoted(setdiff(figures_drawn, c("map", "checks")), "\"", last = "or")),
@@ -322,29 +322,12 @@ figure_of_fit <- function(fit, ask) {
     slices = if (labels) {
       classes_figure(fit, ask$inputs, ask$at, n, ask$xlim)
     } else {
-      s <- slices(fit, ask$inputs, ask$at, ask$level, n, points, certified, ask$xlim, type, terms)
-      if (all(is.na(s$curves$lwr_y))) interval <- "credible"
-      slices_figure(s, ask$level, interval, scales == "own", certified, slice_label(fit, type))
+      s <- slices(fit, ask$inputs, ask$at, ask$level, n, ask$points, ask$certified, ask$xlim, type, ask$terms)
+      if (all(is.na(s$curves$lwr_y))) ask$interval <- "credible"
+      slices_figure(s, ask$level, ask$interval, ask$scales == "own", ask$certified, slice_label(fit, type))
     },
-    map = map_figure(map_table(fit, ask$inputs, ask$at, n, points, type)),
+    map = map_figure(map_table(fit, ask$inputs, ask$at, n, ask$points, type)),
     calibration = calibration_figure(fit), confusion = confusion_figure(fit), choices = choices_figure(fit),
     groups = groups_figure(fit, ask$level),
     checks_figure(fit, which))
-}
-
-# Returns a table of at most ten groups of rows with similar leave-one-out probabilities: mean probability, share of
-# successes, the sd of this share if the probabilities are right, and number of rows.
-calibration_table <- function(fit) {
-  data <- training_data(fit)
-  loo <- loo_rows(fit)
-  mean <- response_moments(response_of(fit), loo$mean, loo$var)$mean
-  use <- which(!is.na(mean))
-  size <- unname(sizes_given(data)[use])
-  p <- mean[use]
-  y <- data$response[use]
-  class <- ceiling(rank(p, ties.method = "average") / length(p) * min(10L, max(1L, length(p) %/% 5L)))
-  each <- function(v) as.vector(tapply(v, class, sum))
-  trials <- each(size)
-  data.frame(predicted = each(size * p) / trials, observed = each(size * y) / trials,
-             sd = sqrt(each(size * p * (1 - p))) / trials, rows = as.vector(table(class)))
 }

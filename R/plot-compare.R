@@ -12,7 +12,7 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
     s <- slice_frame(base, input, at, n, most = 1L)
     refuse_if(length(s$variables) != 1L, "input", describe(input), "one input")
     v <- s$variables[[1L]]
-    if (!is.null(newdata) && is.null(v$values)) s$grid <- grid_of_rows(v$name, complete_rows(base, newdata))
+    if (!is.null(newdata) && is.null(v$values)) s$grid <- grid_of_rows(base, v$name, newdata)
     s$curves <- data.frame(input = v$name, value = s$grid$value, fit = latent_at(base, s$grid$x)$mean)
     s <- with_marks(s, without_transform(base, "link"), base, points, "link")
   } else {
@@ -231,7 +231,7 @@ certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort,
   if (!is.null(newdata)) {
     refuse_if(length(s$all) > 1L || !is.null(s$all[[1L]]$values), "newdata", "is only for fits of one numeric input",
               hint = "Slices go through `at`; for errors over rows: plot_certificate(list(fit), newdata).")
-    s$grid <- grid_of_rows(s$all[[1L]]$name, complete_rows(fit, newdata))
+    s$grid <- grid_of_rows(fit, names(s$all), newdata)
   }
   noise <- noise_at(fit, s$grid$x)
   certificate <- certificate_of(fit, plain_rows(s$grid$x), effort, reference %||% fit$reference)
@@ -295,16 +295,16 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
             paste("some of", list_quoted(known, "\"")))
   asked <- if (is.null(effort)) known else unique(vapply(effort, check_choice, "", known, "effort"))
   base <- comparison_base(fits, exact)
-  rows <- if (is.null(newdata) && (!is.null(base$data) || !is_exact(base))) training_inputs(training_data(base))
-  x <- if (!is.null(newdata)) complete_rows(base, newdata) else if (is.null(rows)) base$x else rows$x
-  new <- if (is.null(rows)) plain_rows(x) else plain_rows(x, rows$index)
-  truth <- if (!is.null(exact)) latent_at(exact, x)
+  new <- if (!is.null(newdata)) plain_rows(complete_rows(base, newdata)) else
+    if (is.null(base$data) && is_exact(base)) plain_rows(base$x) else
+      do.call(plain_rows, training_inputs(training_data(base)))
+  truth <- if (!is.null(exact)) latent_at(exact, new$x)
   out <- Map(function(fit, label) {
     # Use each `effort` that the fit allows: all if it keeps its rows, only "reference" if it has a reference.
     own <- reference %||% fit$reference
     efforts <- if (!is.null(fit$data) || is_exact(fit)) asked else if (!is.null(own)) intersect(asked, "reference")
     if (is.null(own) && !is_exact(fit) && any(efforts != "fast")) own <- with_fixed_seed(reference(fit))
-    p <- latent_at(at_mode(fit), x)
+    p <- latent_at(at_mode(fit), new$x)
     actual <- if (!is.null(truth)) list(actual = list(
       mean = abs(p$mean - truth$mean)[new$index], sd = abs(sqrt(p$var) - sqrt(truth$var))[new$index]))
     errors <- c(actual, lapply(stats::setNames(nm = efforts), function(effort) {

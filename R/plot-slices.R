@@ -234,7 +234,7 @@ dependence_figure <- function(d) {
   figure(panels, d, keys[c(TRUE, TRUE, certified), ])
 }
 
-# Draws a fit over two of its inputs as a map.
+# ---- maps -----------------------------------------------------------------------------------------------------------
 
 # Returns what a map needs: list(map, unknown, rows, outline, title, asp, ticks, foot). `map` is the value of plot(),
 # `unknown` marks cells whose mean is left blank, and `rows` has the inputs of the data. For coordinates, `outline` is
@@ -251,22 +251,19 @@ map_table <- function(fit, inputs, at, n, points, type) {
   refuse_if(length(axes) != 2L || !all(vapply(axes, function(v) is.null(v$values), NA)), "inputs",
             describe(inputs), "two numeric variables for a map", message = if (is.null(inputs)) sprintf(
               "A map needs two numeric `inputs`; the fit has %d.", length(numeric)))
-  names <- panel_names(axes)
-  if (is.null(inputs) && grepl(vertical_names, names[1L], TRUE) && grepl(horizontal_names, names[2L], TRUE)) {
-    axes <- rev(axes)
-  }
+  if (is.null(inputs) && are_coordinates(rev(names(axes)))) axes <- rev(axes)
   centre <- slice_centre(fit, all, at)
-  value <- do.call(expand.grid, stats::setNames(lapply(axes, function(v) {
+  value <- do.call(expand.grid, lapply(axes, function(v) {
     ends <- range(value_along(v, x))
     seq(ends[1L], ends[2L], length.out = n)
-  }), panel_names(axes)))
+  }))
   grid <- centre[rep(1L, nrow(value)), , drop = FALSE]
   for (k in 1:2) grid <- set_along(axes[[k]], grid, value[[k]])
   p <- latent_at(fit, grid, re = FALSE)
   shown <- on_scale(fit, p, type, noise_at(fit, grid))
-  names <- names(value)
+  names <- names(axes)
   asp <- map_asp(axes, value[[2L]])
-  data <- if (!is.null(fit$data)) cbind(value_along(axes[[1L]], fit$data$x), value_along(axes[[2L]], fit$data$x))
+  data <- if (!is.null(fit$data)) do.call(cbind, lapply(unname(axes), value_along, fit$data$x))
   corners <- if (!is.na(asp) && !is.null(data)) grDevices::chull(data)
   list(map = stats::setNames(data.frame(value, shown$mean, shown$sd), c(names, "fit", "se.fit")),
        unknown = sqrt(p$var) > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid)),
@@ -276,11 +273,14 @@ map_table <- function(fit, inputs, at, n, points, type) {
        ticks = Map(variable_ticks, axes, lapply(value, range)), foot = slices_foot(all, centre, names, axes = 2L))
 }
 
+# Returns TRUE if the names of two inputs are those of coordinates, the horizontal one first.
+are_coordinates <- function(names) grepl(horizontal_names, names[1L], TRUE) && grepl(vertical_names, names[2L], TRUE)
+
 # Returns the aspect ratio if the variables are named like coordinates, else NA. A degree of longitude is cos(latitude)
 # times as long as a degree of latitude.
 map_asp <- function(shown, vertical) {
-  names <- if (length(c(shown[[1L]]$axis, shown[[2L]]$axis)) == 2L) c("lon", "lat") else panel_names(shown)
-  if (!grepl(horizontal_names, names[1L], TRUE) || !grepl(vertical_names, names[2L], TRUE)) return(NA)
+  names <- if (length(c(shown[[1L]]$axis, shown[[2L]]$axis)) == 2L) c("lon", "lat") else names(shown)
+  if (!are_coordinates(names)) return(NA)
   middle <- mean(range(vertical))
   if (grepl("^lat", names[2L], TRUE) && abs(middle) < 85) 1 / cos(middle * pi / 180) else 1
 }

@@ -1,13 +1,13 @@
 # Chooses the variables that figures show, fixes the others, and makes the grids on which curves are computed.
 
-# Returns a list of variables, each list(name, columns, values, labels): its columns of x and, for a factor, the 0/1
-# codes of its levels (rows of `values`) and their names. A matrix has a variable for each column. A point on the globe
-# has two variables: longitude with `axis` 1, latitude with `axis` 2. A date or time has its coding in `time`.
+# Returns the variables of a fit by name, each list(name, columns, values, labels): its columns of x and, for a factor,
+# the 0/1 codes of its levels (rows of `values`) and their names. A matrix has a variable for each column. A point on
+# the globe has two variables: longitude with `axis` 1, latitude with `axis` 2. A date or time has its coding in `time`.
 fit_variables <- function(fit) {
   columns <- fit$frame$columns
   numeric <- function(j) list(name = columns[j], columns = j, values = NULL, labels = NULL)
-  if (!by_formula(fit)) return(lapply(seq_along(columns), numeric))
-  unlist(lapply(placed_variables(fit$frame), function(v) {
+  matrix <- list(list(kind = "matrix", columns = seq_along(columns)))
+  all <- unlist(lapply(if (by_formula(fit)) placed_variables(fit$frame) else matrix, function(v) {
     j <- v$columns
     switch(v$kind,
            factor = list(list(name = v$name, columns = j, values = diag(v$width), labels = v$levels)),
@@ -17,17 +17,17 @@ fit_variables <- function(fit) {
            sphere = lapply(1:2, function(axis) {
              list(name = v$axes[axis], columns = j, values = NULL, labels = NULL, axis = axis, middle = v$middle)
            }), lapply(j, numeric))
-  }), FALSE) %||% list()
+  }), FALSE)
+  stats::setNames(as.list(all), panel_names(all))
 }
 
 # Returns the variables that `inputs` names or numbers. By default, these are at most `most` variables, those with the
 # longest ranges of the data in lengthscales.
 choose_variables <- function(all, inputs, x, kernel, most = 9L) {
-  names <- panel_names(all)
   if (!is.null(inputs)) {
-    i <- if (is.character(inputs)) match(inputs, names) else match(inputs, seq_along(all))
+    i <- match(inputs, if (is.character(inputs)) names(all) else seq_along(all))
     refuse_if(!length(i) || anyNA(i), "inputs", describe(inputs),
-              sprintf("names or numbers of variables: %s", list_quoted(names, most = 20L)))
+              sprintf("names or numbers of variables: %s", list_quoted(names(all), most = 20L)))
     return(all[i])
   }
   span <- apply(rotated(kernel, x), 2L, function(v) diff(range(v)))
@@ -93,14 +93,11 @@ variable_ticks <- function(v, lim) {
     at <- pretty(times_of(v$time, lim))
     return(list(at = numbers_of(v$time, at), labels = attr(at, "labels")))
   }
-  if (!is.null(v$axis)) list(at = pretty(lim), labels = degree_labels(pretty(lim), v$axis))
-}
-
-# Returns labels of longitudes (axis 1) or latitudes, such as "170 W" (with a degree sign) for the longitude 190.
-degree_labels <- function(at, axis) {
-  if (axis == 1L) at <- at - 360 * round(at / 360)
-  side <- if (axis == 1L) c("W", "", "E") else c("S", "", "N")
-  trimws(paste0(format(abs(at), trim = TRUE), "\u00b0 ", side[sign(at) + 2L]))
+  if (is.null(v$axis)) return(NULL)
+  at <- pretty(lim)
+  degrees <- if (v$axis == 1L) at - 360 * round(at / 360) else at # the longitude 190 is 170 degrees west
+  side <- if (v$axis == 1L) c("W", "", "E") else c("S", "", "N")
+  list(at = at, labels = trimws(paste0(format(abs(degrees), trim = TRUE), "\u00b0 ", side[sign(degrees) + 2L])))
 }
 
 # Returns the number of points of a curve along the variable v: 12 per shortest lengthscale or period in `values`.
@@ -131,8 +128,9 @@ complete_rows <- function(fit, newdata) {
   x
 }
 
-# Returns the grid of a curve along the only input, with a point for each distinct row of x.
-grid_of_rows <- function(name, x) {
+# Returns the grid of a curve along the only input, with a point for each distinct complete row of `newdata`.
+grid_of_rows <- function(fit, name, newdata) {
+  x <- complete_rows(fit, newdata)
   value <- sort(unique(x[, 1L]))
   grid_frame(name, value, NA_character_, x[match(value, x[, 1L]), , drop = FALSE])
 }
@@ -147,7 +145,7 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
   panels <- if (terms && is.null(inputs)) all else choose_variables(all, inputs, x, fit$kernel, most)
   if (terms) panels <- term_panels(with_own_terms(fit$kernel), panels, fit$frame$columns)
   refuse_if(!length(panels), "inputs", describe(inputs), "variables of at least one term")
-  shown <- if (terms) utils::head(panels, 16L) else panels
+  shown <- unname(if (terms) utils::head(panels, 16L) else panels)
   numeric <- panel_names(Filter(function(v) is.null(v$values), shown))
   if (is.null(xlim)) xlim <- list()
   if (!is.list(xlim)) xlim <- stats::setNames(rep(list(xlim), length(numeric)), numeric)
@@ -173,7 +171,7 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
        foot = slices_foot(all, centre, panel_names(shown), there))
 }
 
-panel_names <- function(shown) vapply(shown, `[[`, "", "name")
+panel_names <- function(shown) vapply(shown, `[[`, "", "name", USE.NAMES = FALSE)
 
 # Returns `variables` once for each term of the kernel that reads them. `name` has the term's name, followed by the
 # variable's name if the term reads several. `title` has both in words.
@@ -190,7 +188,7 @@ term_panels <- function(kernel, variables, columns) {
       utils::modifyList(v, list(term = t, name = name, title = sprintf("%s: %s", words[t], v$name)))
     })
   })
-  unlist(panels, recursive = FALSE)
+  unname(unlist(panels, recursive = FALSE))
 }
 
 # Returns the text below a figure: how many of `panels` panels are shown, and the values at which variables are fixed.

@@ -4,24 +4,25 @@
 fit_fields <- list(
   Data = function(fit, response) {
     omitted <- if (is.null(fit$source)) length(fit$na.action) else fit$source$omitted
-    groups <- sum(vapply(fit$frame$variables, function(v) v$kind == "group", NA))
+    kinds <- vapply(fit$frame$variables, `[[`, "", "kind")
+    groups <- sum(kinds == "group")
     inputs <- length(fit$frame$columns) - groups
-    variables <- length(fit$frame$variables) - groups
-    levels_too <- any(vapply(fit$frame$variables, function(v) v$kind == "factor", NA))
+    variables <- length(kinds) - groups
     levels <- response$levels
     paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted),
            if (inputs) paste0(", ", count_of(if (variables) variables else inputs, "input")),
-           if (variables && variables != inputs) sprintf(" (%s%s)", count_of(inputs, "column"),
-                                                         if (levels_too) ", one for each level of a factor" else ""),
+           if (variables && variables != inputs) {
+             paste0(" (", count_of(inputs, "column"), if ("factor" %in% kinds) ", one for each level of a factor", ")")
+           },
            if (groups) paste0(", ", count_of(groups, "grouping factor")),
            if (has_ends(response) && !is.null(fit$data)) {
              L <- fit$data$sites$y
              U <- fit$data$sites$size
-             kinds <- c(if (response$reads == "times") "events" else "observed", "right-censored", "left-censored",
+             known <- c(if (response$reads == "times") "events" else "observed", "right-censored", "left-censored",
                         "interval-censored")
              kind <- ifelse(L == U, 1L, ifelse(is.infinite(U), 2L, ifelse(L == (if (min(L) < 0) -Inf else 0), 3L, 4L)))
              counts <- tabulate(kind, 4L)
-             paste0("; ", paste(counts[counts > 0], kinds[counts > 0], collapse = ", "))
+             paste0("; ", paste(counts[counts > 0], known[counts > 0], collapse = ", "))
            },
            if (has_labels(response) || is_ordered(response)) {
              sprintf("; %d classes: %s", length(levels), list_quoted(levels, "\""))
@@ -59,20 +60,17 @@ fit_fields <- list(
   },
   # The coefficients of a linear mean have a table of their own.
   Mean = function(fit, response) {
-    sd_of_mean <- "prior sd of the coefficients %s, for inputs divided by their sd"
-    if ("(Intercept)" %in% rownames(fit$linear)) {
-      if (has_intercept_only(fit$linear)) {
-        return(if (!is_ordered(response)) with_numbers("constant, %s", fit$linear["(Intercept)", "Estimate"]))
-      }
-      sd <- sqrt(term_variances(fit)["linear mean"])
-      return(with_numbers(paste0("linear", if (!is.na(sd)) paste0("; ", sd_of_mean)), if (!is.na(sd)) sd))
+    if (has_intercept_only(fit$linear)) {
+      return(if (!is_ordered(response)) with_numbers("constant, %s", fit$linear["(Intercept)", "Estimate"]))
     }
+    sd <- sqrt(term_variances(fit)["linear mean"])
+    linear <- if (!is.na(sd)) "linear; prior sd of the coefficients %s, for inputs divided by their sd"
+    if ("(Intercept)" %in% rownames(fit$linear)) return(with_numbers(linear %||% "linear", if (!is.na(sd)) sd))
     scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
     level <- if (length(fit$center) > 1L) "constant for each class" else
       if (fit$center != 0 && !is_ordered(response)) with_numbers(paste0("constant, %s", scale), fit$center)
-    sd <- sqrt(term_variances(fit)["linear mean"]) # for a linear mean without a table, as with warped inputs
-    if (is.na(sd)) return(level)
-    with_numbers(paste(c(level, paste0("linear; ", sd_of_mean)), collapse = ", plus "), attr(level, "values"), sd)
+    if (is.null(linear)) return(level) # `linear` may have no table, as with warped inputs
+    with_numbers(paste(c(level, linear), collapse = ", plus "), attr(level, "values"), sd)
   },
   Kernel = function(fit, response) {
     variance <- term_variances(fit)
@@ -93,8 +91,8 @@ fit_fields <- list(
     if (!response$conjugate) return(NULL)
     trend <- fit$noise_trend
     range <- if (!is.null(trend$smooth)) trend$range
-    variables <- toString(unique(sub("^(sphere\\(.*\\))[xyz]$", "\\1", trend$names)))
-    if (length(trend$names) == length(fit$frame$columns)) variables <- "all inputs"
+    variables <- if (length(trend$names) == length(fit$frame$columns)) "all inputs" else
+      toString(unique(sub("^(sphere\\(.*\\))[xyz]$", "\\1", trend$names)))
     more <- if (asks_no_noise(fit$asked$noise)) ", held (noise = 0: interpolation)" else if (!is.null(trend)) {
       if (!is.null(trend$smooth)) paste0(", a smooth function of ", variables) else
         sprintf(" at the mean of %s; the log noise variance is linear in these inputs", variables)
@@ -140,12 +138,11 @@ fit_fields <- list(
       how <- sprintf("with optimised locations (start: %s%s)", how,
                      if (is.na(fit$evaluations["other start"])) "" else "; the better of two starts")
     }
-    points <- sprintf("%d inducing point%s", fit$m, plural_s(fit$m))
-    if (isTRUE(fit$m < fit$m_asked)) {
+    points <- count_of(fit$m, "inducing point")
+    if (isTRUE(fit$m < fit$m_asked) && !is.null(fit$asked[["m"]] %||% fit$call$m)) {
       why <- if (fit$inducing_method %in% c("greedy", "divergence")) "they explain the kernel up to rounding" else
         "the data have no more different rows"
-      points <- if (is.null(fit$asked[["m"]] %||% fit$call$m)) points else
-        sprintf("%s of %d asked for, because %s", points, fit$m_asked, why)
+      points <- sprintf("%s of %d asked for, because %s", points, fit$m_asked, why)
     }
     if (is_laplace_limit(fit)) {
       return(sprintf("%s with %s: the same as with all rows, up to rounding", response$words[["by"]], points))
@@ -197,15 +194,15 @@ fit_fields <- list(
   Optimisation = function(fit, response) {
     idle <- c("nothing to optimise", unlist(fit$because)["move"]) # the line `Choices` has this reason
     if (!response$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
-    maxit <- if (is.null(fit$maxit)) fit$control$maxit else fit$maxit # missing in fits of version 0.1.0
+    maxit <- fit$maxit %||% fit$control$maxit # missing in fits of version 0.1.0
     # The gain in the last 10 % of evaluations shows if a larger `maxit` is worthwhile. The gain is unknown if there
     # were several rounds, because their objectives differ in the auxiliary distribution.
     best <- cummin(if (is.null(fit$trace$round)) fit$trace$objective[!is.na(fit$trace$objective)])
     n <- length(best)
-    late <- if (n >= 20L && best[1L] > best[n]) 100 * (best[floor(0.9 * n)] - best[n]) / (best[1L] - best[n])
-    late <- if (!is.null(late)) {
+    late <- if (n >= 20L && best[1L] > best[n]) {
+      share <- 100 * (best[floor(0.9 * n)] - best[n]) / (best[1L] - best[n])
       sprintf("; the last 10 %% of evaluations gave %s %% of the improvement",
-              if (late < 0.01) "less than 0.01" else format(signif(late, 2)))
+              if (share < 0.01) "less than 0.01" else format(signif(share, 2)))
     }
     how <- switch(as.character(fit$convergence), "1" = paste0(sprintf("stopped at `maxit` = %d", maxit), late),
                   "52" = "interrupted; the fit is the best so far", fit$message)
@@ -219,12 +216,10 @@ fit_fields <- list(
   "Rows used" = function(fit, response) {
     rows <- fit$looked_at
     if (!length(rows)) return(NULL)
-    text <- c(learn = "kernel and noise from %s", among = "their neighbours from %s",
-              points = "inducing points from %s")
+    text <- c(learn = "kernel and noise", among = "their neighbours", points = "inducing points")
     used <- intersect(names(text), names(rows))
     sprintf("%s of %s rows; the posterior uses all rows",
-            paste(mapply(sprintf, text[used], vapply(rows[used], show_count, "")), collapse = ", "),
-            show_count(fit$nobs))
+            paste(text[used], "from", vapply(rows[used], show_count, ""), collapse = ", "), show_count(fit$nobs))
   },
   Accuracy = function(fit, response) describe_tolerance(fit),
   Check = function(fit, response) {
@@ -238,8 +233,9 @@ fit_fields <- list(
   },
   Choices = function(fit, response) {
     because <- unlist(fit$because)
-    plain <- c("learned", if (is.null(fit$transform)) "response", if (is.null(fit$noise_trend)) "sizes",
-               if (is.null(fit$noise_trend)) "noise_variance", if (is.null(attr(fit$kernels, "gained"))) "kernel",
+    plain <- c("learned", if (is.null(fit$transform)) "response",
+               if (is.null(fit$noise_trend)) c("sizes", "noise_variance"),
+               if (is.null(attr(fit$kernels, "gained"))) "kernel",
                if (is_exact(fit) || is_laplace_limit(fit)) "posterior", if (is.null(fit$near)) "neighbours",
                if (!has_moved_points(fit)) "move")
     shown <- because[!names(because) %in% plain]
@@ -281,7 +277,7 @@ has_moved_points <- function(fit) {
   isTRUE(fit$moved) && !identical(method_traits(fit)$objective, "none") && !isTRUE(fit$control$maxit == 0)
 }
 
-# Returns the first line of print() for a fit, or for any list with a `method`.
+# Returns the first line of print() for a fit.
 fit_title <- function(fit) {
   response <- response_of(fit)
   if (response$conjugate) return(paste("Gaussian process regression,", posterior_title(fit)))
@@ -290,6 +286,7 @@ fit_title <- function(fit) {
           response$words[["by"]])
 }
 
+# Returns the name of a fit's posterior, such as "exact posterior". For list(method) it is the name of the method.
 posterior_title <- function(fit) {
   family <- method_traits(fit)
   if (isTRUE(family$chooses) && identical(fit$posterior, "exact")) return("exact posterior")

@@ -26,10 +26,10 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
   if (!response_of(fit)$conjugate) {
     scores <- function(...) {
       s <- training_scores(fit, ...)
-      out <- c("negative log predictive density" = s$nlpd, RMSE = s$rmse, "Brier score" = s$brier)
-      if (is_ordered(response_of(fit))) names(out)[2L] <- "RMSE of the class number"
-      if (has_ends(response_of(fit))) names(out)[2L] <- "RMSE of uncensored rows"
-      out
+      of <- if (is_ordered(response_of(fit))) " of the class number" else
+        if (has_ends(response_of(fit))) " of uncensored rows"
+      stats::setNames(c(s$nlpd, s$rmse, s$brier),
+                      c("negative log predictive density", paste0("RMSE", of), "Brier score"))
     }
     out$scores <- if (kept) scores(seen = TRUE)
     # Omit leave-one-out for many rows, where it is slow, and for a table of counts, where it leaves out a whole class.
@@ -131,23 +131,22 @@ print_model <- function(about, digits) {
   }
   cat("\n")
   print_fields(about$fields, digits)
-  show <- function(v) ifelse(is.na(v), NA, vapply(signif(v, digits), format, ""))
   if (!is.null(about$linear)) {
     cat("\n")
-    shown <- array(show(about$linear), dim(about$linear), dimnames(about$linear))
-    print_columns(data.frame(Coefficient = rownames(shown), shown, check.names = FALSE))
+    print_columns(data.frame(Coefficient = rownames(about$linear), format_each(about$linear, digits),
+                             check.names = FALSE))
   }
   groups <- about$groups
   if (!is.null(groups)) {
     cat("\n")
-    table <- data.frame(Group = groups$group, Effect = groups$effect, Sd = show(groups$sd),
+    table <- data.frame(Group = groups$group, Effect = groups$effect, Sd = format_each(groups$sd, digits),
                         Correlation = groups$correlation, Levels = format_each(groups$levels, 7L),
                         share = show_share(groups$share))
     names(table)[6L] <- paste0("Share of prior variance of ", if (response_of(about)$conjugate) "y" else "f",
                                if (anyNA(groups$share)) ", all effects")
     print_columns(table)
   }
-  print_parameters(about, show)
+  print_parameters(about, digits)
 }
 
 # Returns shares as percentages. A positive share below 0.5 % is "< 1 %".
@@ -183,7 +182,8 @@ print_columns <- function(table, rank = NULL, rest = "") {
 }
 
 # Prints lengthscale and range of each input, then the other parameters of the kernel.
-print_parameters <- function(about, show) {
+print_parameters <- function(about, digits) {
+  show <- function(v) format_each(v, digits)
   theta <- about$coefficients
   words <- factor_words(about$kernel, about$columns)
   # Find lengthscales by their names in coef(), such as "se(a,b).lengthscale.b".
@@ -194,10 +194,10 @@ print_parameters <- function(about, show) {
   if (length(factors)) {
     inputs <- rowSums(!is.na(each)) > 0
     lengths <- lapply(factors, function(f) each[inputs, f])
+    shortest <- do.call(pmin, c(lengths, list(na.rm = TRUE)))
     short <- sub(" in .*$", "", words[factors])
-    heads <- if (anyDuplicated(short)) words[factors] else short
     one <- length(factors) == 1L
-    names(lengths) <- if (one) "Lengthscale" else heads
+    names(lengths) <- if (one) "Lengthscale" else if (anyDuplicated(short)) words[factors] else short
     shown <- about$inputs[inputs, ]
     range <- shown$range
     name <- vapply(ifelse(nzchar(shown$unit), sprintf("%s, %s", shown$name, shown$unit), shown$name), clip, "", 48L)
@@ -207,16 +207,15 @@ print_parameters <- function(about, show) {
       ifelse(shown$unit == "km" & !is.na(l), degrees, show(l))
     }
     table <- data.frame(name, lapply(lengths, show_lengths), show(range), check.names = FALSE)
-    names(table)[ncol(table)] <- paste("Range of the", attr(about$inputs, "rows"))
-    names(table)[1L] <- if (one) "Input" else "Lengthscales"
+    names(table)[c(1L, ncol(table))] <- c(if (one) "Input" else "Lengthscales",
+                                          paste("Range of the", attr(about$inputs, "rows")))
     # An R factor has one row if all its levels have equal lengthscales, up to the search's accuracy.
     key <- do.call(paste, c(list(shown$factor), lapply(lengths, signif, 4)))
     equal <- shown$factor != "" & stats::ave(key, shown$factor, FUN = function(v) length(unique(v))) == "1"
     table[equal, c(1L, ncol(table))] <- list(paste(shown$factor, "(factor)")[equal], NA)
-    table <- table[!(equal & duplicated(shown$factor)), ]
-    print_columns(table, (do.call(pmin, c(lengths, list(na.rm = TRUE))) / range)[!(equal & duplicated(shown$factor))],
-                  ": coef(fit)")
-    flat <- shown$name[range < do.call(pmin, c(lengths, list(na.rm = TRUE))) / 100]
+    kept <- !(equal & duplicated(shown$factor))
+    print_columns(table[kept, ], (shortest / range)[kept], ": coef(fit)")
+    flat <- shown$name[range < shortest / 100]
     warp <- warp_of(about$kernel)
     note <- if (!is.null(rotation_of(about$kernel))) rotation_note else
       if (isTRUE(warp$logs))

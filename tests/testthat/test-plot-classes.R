@@ -43,7 +43,7 @@ test_that("parsnip's predictions of several classes have a column for each class
   p <- predict(flowers(), iris[c(1, 60), ], type = "response")
   expect_identical(names(class_columns(p, levels(iris$Species))), levels(iris$Species))
   band <- predict(flowers(), iris[c(1, 60), ], type = "response", interval = "credible")
-  out <- class_bands_for_parsnip(band, list(lvl = levels(iris$Species)))
+  out <- parsnip_posts$class_bands(band, list(lvl = levels(iris$Species)))
   expect_identical(out$.pred_upper_setosa, unname(band[, "upr", "setosa"]))
 })
 

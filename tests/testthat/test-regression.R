@@ -160,7 +160,7 @@ test_that("drop1() and add1() are silent about the family, and have no Df where 
   fit <- suppressMessages(with_seed(1, pfdtc(y ~ a + b, d, kernel = kernel_se())))
   expect_message(update(fit, . ~ . - b), class = "pfdtc_message_family")
   expect_no_message(with_seed(1, drop1(fit)), class = "pfdtc_message_family")
-  expect_identical(without_zero_df(data.frame(Df = c(NA, -2, 0, 3)))$Df, c(NA, NA, NA, 3))
+  expect_identical(table_for_step(data.frame(Df = c(NA, -2, 0, 3)), fit)$Df, c(NA, NA, NA, 3))
 })
 
 test_that("weights() are those given, also where the noise differs", {

@@ -117,7 +117,8 @@ test_that("maps have the outline of the data, and degrees with their sides", {
   expect_identical(s$asp, 1)
   expect_identical(s$outline[1, ], s$outline[nrow(s$outline), ])
   expect_equal(range(s$outline[, 1]), range(d$x))
-  expect_identical(degree_labels(c(170, 180, 190, -10, 0), 1L),
-                   paste0(c("170\u00b0 E", "180\u00b0 E", "170\u00b0 W", "10\u00b0 W", "0\u00b0")))
-  expect_identical(degree_labels(c(-20, 15), 2L), c("20\u00b0 S", "15\u00b0 N"))
+  labels <- function(axis, lim) variable_ticks(list(axis = axis), lim)$labels
+  expect_identical(labels(1L, c(160, 200)), paste0(c(160, 170, 180, 170, 160), "\u00b0 ", c("E", "E", "E", "W", "W")))
+  expect_identical(labels(1L, c(-10, 0)), c(paste0(c(10, 8, 6, 4, 2), "\u00b0 W"), "0\u00b0"))
+  expect_identical(labels(2L, c(-20, 20)), c("20\u00b0 S", "10\u00b0 S", "0\u00b0", "10\u00b0 N", "20\u00b0 N"))
 })
