@@ -112,29 +112,7 @@ paper_datasets <- function() {
 #' @export
 load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
   check_given("name", "paper_datasets() lists the names.")
-  sets <- paper_datasets()
-  set <- sets[sets$name == check_choice(name, sets$name, "name"), ]
-  rows <- set$n_train + set$n_test
-  if (set$name == "synthetic") return(experiment_code()$draw_synthetic(rows))
-  if (!is.character(dir) || length(dir) != 1L || is.na(dir)) abort_input("dir", describe(dir), "the name of a folder")
-  files <- paste0(set$file, c(".csv", ".csv.gz"))
-  path <- Find(file.exists, if (nzchar(dir)) file.path(dir, files))
-  if (is.null(path)) {
-    where <- if (nzchar(dir)) sprintf("there is no %s in %s", files[1L], dir) else "PFDTC_DATA is not set"
-    abort_input("dir", where, "a folder with the file", message = sprintf(
-      "`dir` must be a folder with %s or %s (%s). The file comes from: %s. To prepare it: %s.", files[1L], files[2L],
-      where, set$source, set$prepare))
-  }
-  data <- utils::read.csv(path)
-  bad <- !vapply(data, is.numeric, NA) | vapply(data, anyNA, NA)
-  got <- if (any(bad)) sprintf("values that are no numbers in column %s", names(data)[bad][1L]) else
-    if (ncol(data) != set$d + 1L) sprintf("%d columns", ncol(data)) else
-      if (names(data)[ncol(data)] != "y") sprintf("`%s` last", names(data)[ncol(data)]) else
-        if (nrow(data) < rows) sprintf("%d rows", nrow(data))
-  if (is.null(got)) return(data)
-  abort_input("dir", got, "a folder with the file", message = sprintf(
-    "The file of data set \"%s\" must have %d numeric columns, the last named `y`, and at least %d rows: it has %s.",
-    set$name, set$d + 1L, rows, got))
+  experiment_code()$read_dataset(name, dir)
 }
 
 # ---- figures --------------------------------------------------------------------------------------------------------
@@ -233,7 +211,7 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
     t <- fit$trace[!is.na(fit$trace$objective), ] # omits failed steps
     if (NROW(t)) {
       data.frame(fit = label, objective_of = fit$method, evaluation = t$evaluation, seconds = t$seconds,
-                 objective = t$objective, round = if (is.null(t$round)) 1L else t$round)
+                 objective = t$objective, round = t$round %||% 1L)
     }
   }, fits, names(fits))))
   refuse_if(is.null(trace), "fits", "have no trace",
@@ -243,18 +221,18 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
   first <- stats::ave(trace$round, trace$objective_of, FUN = max) == 1L
   above <- trace$objective - stats::ave(trace$objective, trace$objective_of, FUN = min)
   comparable <- first & stats::ave(above, trace$objective_of, FUN = max) > 0
-  log <- if (is.null(list(...)$log)) "y" else list(...)$log
+  log <- list(...)$log %||% "y"
   title <- vapply(trace$objective_of, function(m) posterior_title(list(method = m)), "")
   f <- figure_of_runs(trace, against, ifelse(comparable, above, trace$objective),
                     interaction(fit, trace$round, drop = TRUE), looks[fit, ], title,
-                    ifelse(comparable, "objective minus its smallest value", "objective"), ifelse(comparable, log, ""))
-  if (nlevels(fit) > 1L) f <- figure(f$panels, trace, legend_keys(levels(fit), looks$col, looks$lty, 2), f$shape)
+                    ifelse(comparable, "objective minus its smallest value", "objective"), ifelse(comparable, log, ""),
+                    if (nlevels(fit) > 1L) legend_keys(levels(fit), looks$col, looks$lty, 2))
   draw_figure(f, list(...))
 }
 
 # Returns a figure of `y` against the column `against` of `value`: a panel for each different `title`, a line for each
 # `run`. `title`, `run`, `ylab` and `log` have an element, `looks` (colours, line types) a row, for each value of `y`.
-figure_of_runs <- function(value, against, y, run, looks, title, ylab, log) {
+figure_of_runs <- function(value, against, y, run, looks, title, ylab, log, keys = NULL) {
   at <- value[[against]]
   panels <- lapply(split(seq_along(y), factor(title, unique(title))), function(own) {
     logarithmic <- log[own[1L]] == "y"
@@ -267,5 +245,5 @@ figure_of_runs <- function(value, against, y, run, looks, title, ylab, log) {
     list(args = list(main = title[own[1L]], xlab = against, ylab = ylab[own[1L]], log = log[own[1L]]),
          layers = unlist(unname(layers), FALSE))
   })
-  figure(panels, value, shape = rev(grDevices::n2mfrow(length(panels))))
+  figure(panels, value, keys, rev(grDevices::n2mfrow(length(panels))))
 }

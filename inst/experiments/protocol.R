@@ -317,3 +317,30 @@ draw_synthetic <- function(n) {
   x <- stats::runif(n, 0, 2)
   data.frame(x = x, y = sin(12 * x) + 0.66 * cos(25 * x) + 3 + stats::rnorm(n, sd = 0.1))
 }
+
+# Returns one of the data sets of paper_datasets(): the synthetic one is drawn, others are read from their file in `dir`.
+read_dataset <- function(name, dir) {
+  sets <- paper_datasets()
+  set <- sets[sets$name == check_choice(name, sets$name, "name"), ]
+  rows <- set$n_train + set$n_test
+  if (set$name == "synthetic") return(draw_synthetic(rows))
+  if (!is.character(dir) || length(dir) != 1L || is.na(dir)) abort_input("dir", describe(dir), "the name of a folder")
+  files <- paste0(set$file, c(".csv", ".csv.gz"))
+  path <- Find(file.exists, if (nzchar(dir)) file.path(dir, files))
+  if (is.null(path)) {
+    where <- if (nzchar(dir)) sprintf("there is no %s in %s", files[1L], dir) else "PFDTC_DATA is not set"
+    abort_input("dir", where, "a folder with the file", message = sprintf(
+      "`dir` must be a folder with %s or %s (%s). The file comes from: %s. To prepare it: %s.", files[1L], files[2L],
+      where, set$source, set$prepare))
+  }
+  data <- utils::read.csv(path)
+  bad <- !vapply(data, is.numeric, NA) | vapply(data, anyNA, NA)
+  got <- if (any(bad)) sprintf("values that are no numbers in column %s", names(data)[bad][1L]) else
+    if (ncol(data) != set$d + 1L) sprintf("%d columns", ncol(data)) else
+      if (names(data)[ncol(data)] != "y") sprintf("`%s` last", names(data)[ncol(data)]) else
+        if (nrow(data) < rows) sprintf("%d rows", nrow(data))
+  if (is.null(got)) return(data)
+  abort_input("dir", got, "a folder with the file", message = sprintf(
+    "The file of data set \"%s\" must have %d numeric columns, the last named `y`, and at least %d rows: it has %s.",
+    set$name, set$d + 1L, rows, got))
+}
