@@ -67,7 +67,7 @@ engine_points <- function(z, model, jitter = 0, kernel = model$kernel) {
 
 # Returns a posterior on inducing points z, such as a result of native_posterior(), in the form that the engine reads.
 engine_posterior <- function(posterior, z, model, kernel = model$kernel) {
-  c(engine_points(z, model, kernel = kernel), posterior[names(posterior) %in% c("L", "C", "beta", "G", "alpha")])
+  c(engine_points(z, model, kernel = kernel), posterior[names(posterior) %in% c("L", "C", "beta", "G")])
 }
 
 # Returns the rows with `scale`, the roots of their weights. The engine multiplies rows by `scale`.
@@ -198,7 +198,9 @@ native_exact_evidence <- function(data, model, control = NULL, at = engine_input
 }
 
 native_exact_predict <- function(posterior, x, kernel, x_new, control = NULL) {
-  .Call(ffi_exact_predict, engine_posterior(posterior, x, kernel = kernel), x_new, engine_control(nrow(x_new), control))
+  exact <- c(engine_points(x, kernel = kernel), list(L = posterior$L, C = NULL, beta = posterior$alpha))
+  at <- .Call(ffi_predict, exact, x_new, engine_control(nrow(x_new), control))
+  list(mean = at$mean, variance = at$unexplained)
 }
 
 # Returns the numbers of the s nearest rows of x, nearest first, for each row of `query` or for x[rows, ]. Distances are
@@ -307,6 +309,7 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0
                   list(beta = start$beta, G = start$G, C = start$C),
                   list(enough = enough, maxit = as.integer(maxit), most_jitter = as.double(most)), as.integer(want),
                   engine_control(nrow(x), control))
+  if (!is.null(result$probability)) result$probability <- t(result$probability)
   if (result$status == 0L) as_value(result, to) else result
 }
 

@@ -143,22 +143,3 @@ void exact_precision(const struct plan *plan, const double *L, double *precision
     struct pass pass = {.plan = plan_for(plan, to.n, columns_of_a_block)};
     pass_run(&pass, row_sink(&to, precisions_add, (size_t)to.n, 0));
 }
-
-static void predicting_add(const void *self, const struct visit *v)
-{
-    const struct exact_predicting *to = self;
-    const struct block *b = &v->block;
-    const int N = to->z->M;
-    double *variance = to->variance + b->first;
-    mult_Atx(N, b->n, 1.0, v->K, to->alpha, 0.0, to->mean + b->first);
-    if (to->z->L == NULL) {
-        fill((size_t)b->n, NAN, variance);
-        return;
-    }
-    inducing_unexplained(to->z, b, v->A, variance);
-}
-
-struct sink exact_predicting_sink(const struct exact_predicting *self)
-{
-    return row_sink(self, predicting_add, 0, 0);
-}

@@ -26,12 +26,3 @@ void exact_gradient(struct exact *e, double *dtheta, double *noise);
 
 /* Computes precision [N], the diagonal of (L L')^{-1}, for N = plan->N, in the plan's threads. */
 void exact_precision(const struct plan *plan, const double *L, double *precision);
-
-/* A sink that predicts at new rows.  The inducing points z of the pass are the training rows.  Without z->L it
- * computes only means, and variances are NaN. */
-struct exact_predicting {
-    const struct inducing *z;
-    const double *alpha;
-    double *mean, *variance;
-};
-struct sink exact_predicting_sink(const struct exact_predicting *self);

@@ -186,20 +186,17 @@ void factor_levels(const struct factor *f, struct rows X, int *level)
 /* A row without a level (-1) has correlation 0 with all other rows. */
 static void correlations(const struct factor *f, struct rows Z, struct rows X, double *S)
 {
-    int of_z[FACTOR_ARC], of_x[FACTOR_ARC];
+    int of_z[FACTOR_ARC], of_x;
     for (int first = 0; first < Z.n; first += FACTOR_ARC) {
         const int some = min_int(Z.n - first, FACTOR_ARC);
         factor_levels(f, rows_from(Z, first, some), of_z);
-        for (int from = 0; from < X.n; from += FACTOR_ARC) {
-            const int rows = min_int(X.n - from, FACTOR_ARC);
-            factor_levels(f, rows_from(X, from, rows), of_x);
-            for (int i = 0; i < rows; i++) {
-                double *out = S + (size_t)(from + i) * Z.n + first;
-                for (int m = 0; m < some; m++)
-                    out[m] = of_x[i] < 0 || of_z[m] < 0
-                                 ? 0.0
-                                 : f->table[(size_t)of_x[i] * f->d + of_z[m]];
-            }
+        for (int i = 0; i < X.n; i++) {
+            double *out = S + (size_t)i * Z.n + first;
+            factor_levels(f, rows_from(X, i, 1), &of_x);
+            for (int m = 0; m < some; m++)
+                out[m] = of_x < 0 || of_z[m] < 0
+                             ? 0.0
+                             : f->table[(size_t)of_x * f->d + of_z[m]];
         }
     }
 }
@@ -275,54 +272,25 @@ void factor_argument(const struct factor *f, struct rows Z, struct rows X, doubl
             group_effects(f, &Z, &x, S);
         if (metric == METRIC_EQUALITY)
             equalities(f, &Z, &x, S);
-        for (int m = 0; m < Z.n && metric == METRIC_NOTHING; m++)
-            S[m] = 1.0;
     }
 }
 
 void factor_self_argument(const struct factor *f, struct rows X, double *s)
 {
-    const int product = f->profile->metric == METRIC_PRODUCT;
-    for (int i = 0; i < X.n; i++) {
-        const struct rows x = rows_from(X, i, 1);
-        s[i] = f->profile->metric == METRIC_GROUP
-                   ? effects_product(f, &x, &x)
-                   : (factor_is_stationary(f) || product ? 0.0 : 1.0);
-    }
-    for (int j = 0; j < f->d && product; j++) {
-        const double *x = rows_column(X, f->column[j]);
-        for (int i = 0; i < X.n; i++) {
-            const double u = product_input(f, j, x[i]);
-            s[i] += u * u;
-        }
-    }
-}
-
-/* Returns a copy of the factor.  If it has a table, the copy's table is the derivative in a log parameter. */
-static struct factor table_slope(const struct factor *f, int parameter)
-{
-    struct factor other = *f;
-    const size_t rows = (size_t)factor_table_rows(f);
-    if (factor_has_levels(f))
-        other.table = f->table + (size_t)(parameter + 1) * rows * rows;
-    return other;
+    for (int i = 0; i < X.n; i++)
+        factor_argument(f, rows_from(X, i, 1), rows_from(X, i, 1), s + i);
 }
 
 void factor_own_slope(const struct factor *f, int j, struct rows Z, struct rows X,
                       double *out)
 {
-    const struct factor slope = table_slope(f, j);
-    factor_argument(&slope, Z, X, out);
+    struct factor other = *f;
+    const size_t rows = (size_t)factor_table_rows(f);
+    if (factor_has_levels(f)) /* then `other` has the derivative of the table */
+        other.table = f->table + (size_t)(j + 1) * rows * rows;
+    factor_argument(&other, Z, X, out);
     if (!factor_has_levels(f))
         f->profile->value_shape_slope(Z.n * X.n, f->power, factor_shape(f), out);
-}
-
-void factor_own_self_slope(const struct factor *f, int j, struct rows X, double *out)
-{
-    const struct factor slope = table_slope(f, j);
-    factor_self_argument(&slope, X, out);
-    if (!factor_has_levels(f))
-        f->profile->value_shape_slope(X.n, f->power, factor_shape(f), out);
 }
 
 int factor_split(const struct factor *f, size_t n, double *S, double *exponent,

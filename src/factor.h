@@ -46,8 +46,6 @@ double factor_input_curvature(const struct factor *f, int j);
 /* Computes dg / dlog parameter j of a factor g that is not stationary, for all pairs of rows (M x n). */
 void factor_own_slope(const struct factor *f, int j, struct rows Z, struct rows X,
                       double *out);
-/* Computes dg / dlog parameter j for each row with itself [n]. */
-void factor_own_self_slope(const struct factor *f, int j, struct rows X, double *out);
 /* Returns the shape parameters, which follow the metric's parameters. */
 const double *factor_shape(const struct factor *f);
 

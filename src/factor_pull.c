@@ -33,19 +33,6 @@ static double pull_lengthscale(int M, double rate, const double *x,
     return sum;
 }
 
-/* Returns the sum of pull_lengthscale() for one row. */
-static double pull_lengthscale_row(int M, double rate, double x, const double *restrict z,
-                                   const double *restrict w)
-{
-    double sum = 0.0;
-    SIMD_SUM
-    for (int m = 0; m < M; m++) {
-        const double u = (x - z[m]) * rate;
-        sum += w[m] * u * u;
-    }
-    return sum;
-}
-
 /* Returns the sum of pull_lengthscale() for a column with the numbers of levels. */
 static double pull_levels_apart(int M, int n, double rate, const double *x,
                                 const double *restrict z, const double *restrict w)
@@ -77,9 +64,8 @@ static void pull_scaled(const struct factor *f, struct rows Z, struct rows X,
             if (dZ != NULL && rate > 0.0)
                 pull_points(M, rate, x, z, w, dZ + (size_t)f->column[j] * M);
             if (slope != NULL)
-                *slope -= rate < 0.0  ? pull_levels_apart(M, rows, rate, x, z, w)
-                          : rows == 1 ? pull_lengthscale_row(M, rate, x[0], z, w)
-                                      : pull_lengthscale(M, rate, x, z, w);
+                *slope -= rate < 0.0 ? pull_levels_apart(M, rows, rate, x, z, w)
+                                     : pull_lengthscale(M, rate, x, z, w);
         }
     }
 }

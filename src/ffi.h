@@ -43,8 +43,7 @@ void pack_vecchia(SEXP result, const struct vecchia *whole);
     /* certify */ door(norms, 6) door(cross, 4) door(certify, 6) door(kriging, 9)       \
     /* solve */ door(decorrelate, 5) door(kernel_matvecs, 6)                            \
         door(kernel_cross_matvec, 5) door(response, 4)                                  \
-    /* exact */ door(exact, 5) door(exact_precision, 2)                                  \
-        door(exact_predict, 3)
+    /* exact */ door(exact, 5) door(exact_precision, 2)
 #define SEXP_1 SEXP
 #define SEXP_2 SEXP_1, SEXP
 #define SEXP_3 SEXP_2, SEXP

@@ -38,19 +38,3 @@ SEXP ffi_exact_precision(SEXP L_, SEXP control)
     UNPROTECT(1);
     return precision;
 }
-
-/* Returns list(mean, variance) at the rows of x_new.  posterior has the training rows z, L or NULL, and alpha. */
-SEXP ffi_exact_predict(SEXP posterior, SEXP x_new, SEXP control)
-{
-    struct inducing z = arg_points(posterior);
-    struct pass pass = pass_at(x_new, &z, control);
-    const int n = pass.rows->N;
-    SEXP result = PROTECT(pack(NULL));
-    const struct exact_predicting to = {&z, list_vector(posterior, "alpha", (size_t)z.M),
-                                        pack_vector(result, "mean", n),
-                                        pack_vector(result, "variance", n)};
-    z.L = arg_vector_or_null(list_get(posterior, "L"), "L", (size_t)z.M * z.M);
-    pass.wants_K = 1;
-    pass_run(&pass, exact_predicting_sink(&to));
-    return packed(result);
-}

@@ -240,7 +240,7 @@ static SEXP pack_softmax(struct softmax *l, int N, int want)
     l->mode.C = pack_matrix(result, "C", M * q, M * q);
     l->mode.u = pack_matrix(result, "beta", M, q);
     l->mode.r = pack_matrix(result, "residual", M, q);
-    l->p = pack_matrix(result, "probability", N, l->K);
+    l->p = pack_matrix(result, "probability", l->K, N);
     if (want > 0) {
         l->left = pack_vector(result, "left", N);
         l->S = pack_matrix(result, "S", N, q * q);

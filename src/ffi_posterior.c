@@ -46,22 +46,29 @@ SEXP ffi_posterior_of_sums(SEXP points_, SEXP sums)
     return packed(result);
 }
 
-/* Returns list(mean, sor_variance, unexplained) at the rows of x; unexplained = k(x, x) - q(x, x). */
+/* Returns list(mean, sor_variance, unexplained) at the rows of x; unexplained = k(x, x) - q(x, x).  An exact posterior
+ * (posterior.h) has C = NULL and no sor_variance.  If L is NULL, only means are computed. */
 SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control)
 {
-    const struct posterior *p = arg_posterior(posterior);
-    struct pass pass = pass_at(x, &p->z, control);
+    struct posterior p = {.z = arg_points(posterior)};
+    const size_t M = (size_t)p.z.M;
+    struct pass pass = pass_at(x, &p.z, control);
     const int n = pass.rows->N;
+    p.z.L = arg_vector_or_null(list_get(posterior, "L"), "L", M * M);
+    p.C = arg_vector_or_null(list_get(posterior, "C"), "C", M * M);
+    p.beta = list_vector(posterior, "beta", M);
+    pass.wants_K = p.C == NULL;
     SEXP result = PROTECT(pack(NULL));
-    const struct predicting to = {p, pack_vector(result, "mean", n),
-                                  pack_vector(result, "sor_variance", n),
-                                  pack_vector(result, "unexplained", n)};
+    struct predicting to = {&p, pack_vector(result, "mean", n), NULL,
+                            pack_vector(result, "unexplained", n)};
+    if (p.C != NULL)
+        to.sor_variance = pack_vector(result, "sor_variance", n);
     pass_run(&pass, predicting_sink(&to));
     return packed(result);
 }
 
-/* Returns the covariance of f at the rows of x, for SoR if `sor`, else for DTC.  points has L.  If C is NULL, the
- * points are the rows of an exact posterior. */
+/* Returns the covariance of f at the rows of x, for SoR if `sor`, else for DTC.  points has L.  For an exact
+ * posterior (posterior.h) C is NULL. */
 SEXP ffi_covariance(SEXP points, SEXP C, SEXP x, SEXP sor)
 {
     struct posterior p = {.z = arg_points(points)};

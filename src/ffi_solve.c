@@ -76,7 +76,7 @@ SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
     pass_run(&pass, response_sink(&M, sums));
     const struct residuals residuals = {
         M, response_weights(p, whiten, sums, pack_vector(result, "beta", M)),
-        points.model->s2, pack_vector(result, "v", pass.rows->N)};
+        points.model->s2, pack_vector(result, "v", pass.rows->N), NULL};
     pass_run(&pass, residuals_sink(&residuals, &rss));
     copy((size_t)M, sums, pack_vector(result, "Ay", M));
     pack_number(result, "yy", sums[M]);

@@ -62,18 +62,21 @@ static int part(int n, int most, int of)
     return (each + of - 1) / of * of;
 }
 
-/* Packs n vectors of k entries as pack() does.  In `from`, vectors are `vector` apart and entries `entry` apart. */
-static void pack_across(int n, int k, int width, double alpha, const double *from,
-                        ptrdiff_t vector, ptrdiff_t entry, double *to)
+/* Copies n vectors of k entries, times alpha: between the rows of a matrix and a strip.  In `from` and `to`, vectors
+ * are `vector` apart, and entries `entry` apart. */
+INSIDE void move(int n, int k, double alpha, const double *from, ptrdiff_t from_vector,
+                 ptrdiff_t from_entry, double *to, ptrdiff_t to_vector,
+                 ptrdiff_t to_entry)
 {
     int r = 0;
-    for (; r + 4 <= n; r += 4, from += 4 * vector)
+    for (; r + 4 <= n; r += 4, from += 4 * from_vector, to += 4 * to_vector)
         for (int e = 0; e < k; e++)
             EACH (q, 4)
-                to[(size_t)e * width + r + q] = alpha * from[q * vector + e * entry];
-    for (; r < n; r++, from += vector)
+                to[q * to_vector + e * to_entry] =
+                    alpha * from[q * from_vector + e * from_entry];
+    for (; r < n; r++, from += from_vector, to += to_vector)
         for (int e = 0; e < k; e++)
-            to[(size_t)e * width + r] = alpha * from[e * entry];
+            to[e * to_entry] = alpha * from[e * from_entry];
 }
 
 /* Packs entries p ... p + k - 1 of the rows i ... i + n - 1 of A, times alpha, in strips of `width` rows. A strip has
@@ -90,22 +93,8 @@ static void pack(const struct shape *shape, struct strided A, int i, int n, int 
         if (A.row == 1 && have == width)
             shape->pack(width, k, alpha, from, A.column, to);
         else
-            pack_across(have, k, width, alpha, from, A.row, A.column, to);
+            move(have, k, alpha, from, A.row, A.column, to, 1, width);
     }
-}
-
-/* Copies the n vectors of one strip, with k entries each, back to their places. */
-static void unpack(int n, int k, int width, const double *from, double *x,
-                   ptrdiff_t vector, ptrdiff_t entry)
-{
-    int r = 0;
-    for (; r + 4 <= n; r += 4, x += 4 * vector)
-        for (int e = 0; e < k; e++)
-            EACH (q, 4)
-                x[q * vector + e * entry] = from[(size_t)e * width + r + q];
-    for (; r < n; r++, x += vector)
-        for (int e = 0; e < k; e++)
-            x[e * entry] = from[(size_t)e * width + r];
 }
 
 /* ---- C += alpha A B --------------------------------------------------------------------- */
@@ -240,7 +229,7 @@ static void solve_block(const struct shape *s, int m, int n, struct strided L,
             li += i * s->columns;
         }
         if (squares == NULL) {
-            unpack(columns, m, s->rows, x, to + j * B.column, B.column, B.row);
+            move(columns, m, 1.0, x, 1, s->rows, to + j * B.column, B.column, B.row);
             continue;
         }
         s->squares(m, x, sum);

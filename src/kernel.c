@@ -202,10 +202,6 @@ void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip
 void kernel_diagonal(const struct kernel *k, struct rows X, double *diagonal)
 {
     double some[KERNEL_TILE];
-    if (kernel_is_constant(k)) {
-        fill((size_t)X.n, k->term->variance, diagonal);
-        return;
-    }
     for (int i = 0; i < X.n; i += KERNEL_TILE) {
         const struct rows tile = rows_tile(X, i, KERNEL_TILE);
         fill((size_t)tile.n, 0.0, diagonal + i);

@@ -187,7 +187,8 @@ static void pull_varying(const struct kernel *k, const struct term *t, struct ro
         kernel_term_diagonal(k, t, i, X, rest);
         multiply(n, weight, rest);
         for (int j = 0; j < f->n_parameters && dtheta != NULL; j++) {
-            factor_own_self_slope(f, j, X, s);
+            for (int a = 0; a < X.n; a++)
+                factor_own_slope(f, j, rows_from(X, a, 1), rows_from(X, a, 1), s + a);
             dtheta[f->at + j] += dot(n, s, rest);
         }
         factor_self_argument(f, X, s);

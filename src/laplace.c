@@ -21,21 +21,6 @@ static size_t mode_size(const struct laplace *l)
     return majorant_at(l->z.M) + (concave(l) ? 0 : (size_t)l->z.M * l->z.M);
 }
 
-/* Adds A W A' of a block, with W of either sign, and A w A'. */
-static void add_signed(const struct laplace *l, const struct visit *v, double *AW,
-                       double *root)
-{
-    const int M = l->z.M, n = v->block.n, first = v->block.first;
-    copy((size_t)M * n, v->A, AW);
-    scale_columns(M, n, l->W + first, AW);
-    mult_ABt(M, n, M, 1.0, AW, v->A, 1.0, v->sums);
-    for (int i = 0; i < n; i++)
-        root[i] = sqrt(sites_majorant(&l->sites, first + i, l->f[first + i]));
-    copy((size_t)M * n, v->A, AW);
-    scale_columns(M, n, root, AW);
-    add_A_At(M, n, AW, v->sums + majorant_at(M));
-}
-
 /* Computes for a block q_n = |C^{-1} a_n|^2, the posterior variance of a_n'u, and left_n = E_nn. */
 static void spread(const struct laplace *l, const struct visit *v)
 {
@@ -68,13 +53,16 @@ static void mode_add(const void *self, const struct visit *v)
         Ag[M] += at.l;
     }
     mult_Ax(M, n, 1.0, v->A, g, 1.0, Ag);
-    if (!concave(l)) {
-        add_signed(l, v, AW, root);
-        return;
+    if (!concave(l)) { /* adds A W A' with W of either sign; A w A' follows */
+        copy((size_t)M * n, v->A, AW);
+        scale_columns(M, n, W, AW);
+        mult_ABt(M, n, M, 1.0, AW, v->A, 1.0, v->sums);
+        for (int i = 0; i < n; i++)
+            root[i] = sqrt(sites_majorant(&l->sites, first + i, f[i]));
     }
     copy((size_t)M * n, v->A, AW);
     scale_columns(M, n, root, AW);
-    add_A_At(M, n, AW, v->sums);
+    add_A_At(M, n, AW, v->sums + (concave(l) ? 0 : majorant_at(M)));
 }
 
 double laplace_pass(struct laplace *l)

@@ -4,20 +4,6 @@
 #include "norms.h"
 #include "gram.h"
 
-/* ---- v and A v ------------------------------------------------------------------------------ */
-
-static void residual_add(const void *self, const struct visit *b)
-{
-    const struct row_groups *g = self;
-    const int M = g->z.M, n = b->block.n;
-    double *v = g->v + b->block.first;
-    block_response(&b->block, v);
-    mult_Atx(M, n, -1.0, b->A, g->beta, 1.0, v);
-    for (int i = 0; i < n; i++)
-        v[i] /= g->z.model->s2;
-    mult_Ax(M, n, 1.0, b->A, v, 0.0, g->Av + (size_t)b->number * M);
-}
-
 /* ---- pieces of groups ------------------------------------------------------------------------ */
 
 /* A piece of at most `inner` rows: n rows from start + i on, of a group of n_b rows from `start` on. */
@@ -189,7 +175,9 @@ void norms_run(struct row_groups *g)
     norms_open(g);
     const int N = g->rows.N, M = g->z.M;
     const size_t n = (size_t)g->inner, MM = (size_t)M * M;
-    pass_run(&g->pass, row_sink(g, residual_add, 0, 0));
+    const struct residuals residuals = {M, g->beta, g->z.model->s2, g->v, g->Av};
+    double rss;
+    pass_run(&g->pass, residuals_sink(&residuals, &rss));
     g->vv_sum = sum_squares((size_t)N, g->v);
     g->T1 = g->lam = INFINITY;
     g->kappa = 0.0;

@@ -1,3 +1,4 @@
+#include <math.h>
 #include "posterior.h"
 #include "linalg.h"
 
@@ -36,16 +37,23 @@ static void predict_block(const void *self, const struct visit *v)
     const struct posterior *p = to->posterior;
     const struct block *b = &v->block;
     const int M = p->z.M, n = b->n;
+    double *unexplained = to->unexplained + b->first;
+    mult_Atx(M, n, 1.0, p->C == NULL ? v->K : v->A, p->beta, 0.0, to->mean + b->first);
+    if (p->z.L == NULL)
+        fill((size_t)n, NAN, unexplained);
+    else
+        inducing_unexplained(&p->z, b, v->A, unexplained);
+    if (p->C == NULL)
+        return;
     double *sor_variance = to->sor_variance + b->first;
-    mult_Atx(M, n, 1.0, v->A, p->beta, 0.0, to->mean + b->first);
-    inducing_unexplained(&p->z, b, v->A, to->unexplained + b->first);
     solve_lower_squares(M, n, p->C, v->A, v->work, sor_variance);
     scale_by((size_t)n, p->z.model->s2, sor_variance);
 }
 
 struct sink predicting_sink(const struct predicting *self)
 {
-    return row_sink(self, predict_block, (size_t)self->posterior->z.M, 0);
+    const struct posterior *p = self->posterior;
+    return row_sink(self, predict_block, p->C == NULL ? 0 : (size_t)p->z.M, 0);
 }
 
 static void residual_block(const void *self, const struct visit *v)
@@ -58,6 +66,8 @@ static void residual_block(const void *self, const struct visit *v)
     *v->sums += sum_squares((size_t)n, e);
     for (int i = 0; i < n && to->v != NULL; i++)
         e[i] /= to->s2;
+    if (to->Av != NULL)
+        mult_Ax(to->M, n, 1.0, v->A, e, 0.0, to->Av + (size_t)v->number * to->M);
 }
 
 struct sink residuals_sink(const struct residuals *self, double *rss)

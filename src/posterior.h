@@ -12,6 +12,8 @@
 #include "pass.h"
 #include "stats.h"
 
+/* An exact posterior has C = NULL: its points are the rows, and L and beta are L and alpha of exact.h, so its mean is
+ * k(x, Z) beta and its variance E(x, x).  Without L it has only the mean. */
 struct posterior {
     struct inducing z;
     const double *C;    /* M x M lower */
@@ -28,18 +30,19 @@ void posterior_adjoint(const struct inducing *z, const struct stats *s,
                        const double *beta, double factor, double *work,
                        struct adjoint *adjoint);
 
-/* A sink that predicts at new rows.  Results are stored by row; unexplained = E(x, x), at least 0. */
+/* A sink that predicts at new rows.  Results are stored by row; unexplained = E(x, x), at least 0, or NaN without L.
+ * For an exact posterior the pass needs wants_K, and sor_variance may be NULL. */
 struct predicting {
     const struct posterior *posterior;
     double *mean, *sor_variance, *unexplained;
 };
 struct sink predicting_sink(const struct predicting *self);
 
-/* A sink for rss = |y - A'beta|^2.  v, unless it is NULL, gets (y - A'beta) / s2 by row. */
+/* A sink for rss = |y - A'beta|^2.  Unless NULL, v gets (y - A'beta) / s2 by row, and Av gets A v of each block. */
 struct residuals {
     int M;
     const double *beta;
-    double s2, *v;
+    double s2, *v, *Av;
 };
 struct sink residuals_sink(const struct residuals *self, double *rss);
 

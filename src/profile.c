@@ -28,17 +28,6 @@
         }                                                                                \
     }
 
-/* Defines dk / dlog shape[0] of a stationary profile. */
-#define SHAPE_SLOPE(name, a_of_r2, slope_of_k)                                           \
-    static void name##_shape_slope(int n, const double *shape, const double *ks,         \
-                                   const double *r2s, double *out)                       \
-    {                                                                                    \
-        for (int i = 0; i < n; i++) {                                                    \
-            const double k = ks[i], r2 = r2s[i], a = a_of_r2;                            \
-            out[i] = slope_of_k;                                                         \
-        }                                                                                \
-    }
-
 STATIONARY(se, r2, 0.5 * a, 1.0, -0.5 * k)
 
 /* The derivative at the kink r2 = 0 is set to 0. */
@@ -51,8 +40,14 @@ STATIONARY(matern52, sqrt(5.0 * r2), a, 1.0 + a + a * a / 3.0,
 
 /* rational quadratic kernel: k = (1 + a)^-alpha,  a = r2 / (2 alpha),  alpha = shape[0] */
 STATIONARY(rq, r2 / (2.0 * shape[0]), shape[0] * log1p(a), 1.0, -0.5 * k / (1.0 + a))
-SHAPE_SLOPE(rq, r2 / (2.0 * shape[0]),
-            isfinite(a) ? shape[0] * k *(a / (1.0 + a) - log1p(a)) : 0.0)
+static void rq_shape_slope(int n, const double *shape, const double *k, const double *r2,
+                           double *out)
+{
+    for (int i = 0; i < n; i++) {
+        const double a = r2[i] / (2.0 * shape[0]);
+        out[i] = isfinite(a) ? shape[0] * k[i] * (a / (1.0 + a) - log1p(a)) : 0.0;
+    }
+}
 
 /* ---- profiles of s = x'z --------------------------------------------------------------------- */
 
@@ -113,7 +108,7 @@ static const struct profile profiles[] = {
     {.name = "categorical", .metric = METRIC_LEVELS},
     {"group", METRIC_GROUP, .value_slope = linear_slope},
     {.name = "white", .metric = METRIC_EQUALITY},
-    {.name = "constant", .metric = METRIC_NOTHING},
+    {.name = "constant", .metric = METRIC_EQUALITY}, /* without inputs */
 };
 
 enum { N_PROFILES = sizeof profiles / sizeof profiles[0] };

@@ -21,8 +21,7 @@ enum metric {
     METRIC_PRODUCT,  /* s = sum_j x_j z_j */
     METRIC_LEVELS,   /* the correlation of the levels of x and z, coded as 0/1 columns */
     METRIC_GROUP,    /* u(x)' S u(z) at equal levels, else 0; u: design, S: covariance */
-    METRIC_EQUALITY, /* 1 if all inputs are equal, else 0 */
-    METRIC_NOTHING   /* 1 for any two rows */
+    METRIC_EQUALITY  /* 1 if all inputs are equal (or there are none), else 0 */
 };
 
 /* The value k = (1 + p1 a + p2 a^2) exp(-a) of a profile, where a is c r2 if `squared`, else sqrt(c r2). */

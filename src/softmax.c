@@ -16,15 +16,12 @@ static void value_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
     const int M = l->z.M, n = v->block.n, first = v->block.first;
-    const size_t N = (size_t)l->pass->rows->N;
-    struct class_rows r = class_rows_in(l, n, v->work);
+    struct class_rows r = class_rows_in(l, v, v->work);
     mult_AtB(l->q, M, n, 1.0, l->mode.trial, v->A, 0.0, r.g); /* phi, in the place of g */
     for (int i = 0; i < n; i++) {
-        double *p = r.p + (size_t)i * l->K;
-        v->sums[(size_t)M * l->q] += class_row(l, first + i, r.g + (size_t)i * l->q, p);
+        v->sums[(size_t)M * l->q] +=
+            class_row(l, first + i, r.g + (size_t)i * l->q, r.p + (size_t)i * l->K);
         class_rows_complete(l, first + i, i, &r);
-        for (int k = 0; k < l->K; k++)
-            l->p[(size_t)(first + i) + N * k] = p[k];
     }
     mult_ABt(M, n, l->q, 1.0, v->A, r.g, 1.0, v->sums);
 }
@@ -49,7 +46,7 @@ static void curvature_add(const void *self, const struct visit *v)
 
 static size_t row_size(const struct softmax *l)
 {
-    return (size_t)l->z.M + l->K + 3 * (size_t)l->q + 4;
+    return (size_t)l->z.M + 3 * (size_t)l->q + 4;
 }
 
 static double psi_at(void *self)

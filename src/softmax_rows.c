@@ -2,11 +2,13 @@
 #include "softmax_rows.h"
 #include "linalg.h"
 
-struct class_rows class_rows_in(const struct softmax *l, int n, double *work)
+struct class_rows class_rows_in(const struct softmax *l, const struct visit *v,
+                                double *work)
 {
+    const int n = v->block.n;
     struct class_rows r;
-    r.p = work;
-    r.mean = r.p + (size_t)l->K * n;
+    r.p = l->p + (size_t)v->block.first * l->K;
+    r.mean = work;
     r.g = r.mean + (size_t)l->q * n;
     r.rest = r.g + (size_t)l->q * n;
     return r;
@@ -34,14 +36,9 @@ void class_rows_complete(const struct softmax *l, int row, int i, struct class_r
 struct class_rows class_rows_again(const struct softmax *l, const struct visit *v,
                                    double *work)
 {
-    const int n = v->block.n, first = v->block.first;
-    const size_t N = (size_t)l->pass->rows->N;
-    struct class_rows r = class_rows_in(l, n, work);
-    for (int i = 0; i < n; i++) {
-        for (int k = 0; k < l->K; k++)
-            r.p[(size_t)i * l->K + k] = l->p[(size_t)(first + i) + N * k];
-        class_rows_complete(l, first + i, i, &r);
-    }
+    struct class_rows r = class_rows_in(l, v, work);
+    for (int i = 0; i < v->block.n; i++)
+        class_rows_complete(l, v->block.first + i, i, &r);
     return r;
 }
 

@@ -21,7 +21,7 @@ struct softmax {
     int K, q;
     const double *y, *weight; /* classes of the rows [N], from 0; weights or NULL */
     const double *center, *contrasts; /* b [K]; C (K x q) */
-    double *p;                        /* class probabilities, N x K */
+    double *p;                        /* class probabilities, K x N */
     double *left, *S;   /* E_nn [N]; a'(H^{-1})_jk a at the rows (N x q x q) */
     double *s;          /* q x N: derivatives of F in phi through W, at a fixed u */
     double *zeta;       /* H^{-1} A s (M x q) */
@@ -42,15 +42,16 @@ static inline int pair_of(int j, int k)
     return j * (j + 1) / 2 + k;
 }
 
-/* Scratch of a block: p (K x n), mean = C'p (q x n), g (q x n), and `rest`, used within a routine. */
+/* The rows of a block: p (K x n, a part of l->p), mean = C'p (q x n), g (q x n), and `rest`, scratch of a routine. */
 struct class_rows {
     double *p, *mean, *g, *rest;
 };
-/* Divides `work` into the arrays of struct class_rows. */
-struct class_rows class_rows_in(const struct softmax *l, int n, double *work);
+/* Divides `work` into the other arrays of struct class_rows. */
+struct class_rows class_rows_in(const struct softmax *l, const struct visit *v,
+                                double *work);
 /* Computes C'p and g of row i of a block from its p.  `row` is its number among all rows. */
 void class_rows_complete(const struct softmax *l, int row, int i, struct class_rows *r);
-/* Computes p, mean and g of a block from l->p. */
+/* Computes mean and g of a block from its p. */
 struct class_rows class_rows_again(const struct softmax *l, const struct visit *v,
                                    double *work);
 /* Computes p [K] of a row from phi [q], and returns its l. */

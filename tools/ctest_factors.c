@@ -40,7 +40,7 @@ static void set_factor(struct composite *c, int f, const struct profile *profile
     struct factor *to = c->factor + f;
     *to = (struct factor){
         .profile = profile, .d = levels ? LEVELS : D, .power = group ? 1 : 2};
-    if (profile->metric == METRIC_NOTHING)
+    if (strcmp(profile->name, "constant") == 0)
         to->d = 0;
     to->isotropic = profile->metric == METRIC_SCALED && f == 2;
     to->n_parameters = levels ? 2 : factor_n_metric(to) + profile->n_shape;
@@ -80,8 +80,6 @@ static double naive_factor(const struct factor *f, const double *x, const double
     double s = 0.0, l;
     int a = 0, b = 0, equal = 1;
     switch (f->profile->metric) {
-    case METRIC_NOTHING:
-        return 1.0;
     case METRIC_EQUALITY:
         for (int j = 0; j < f->d; j++)
             equal = equal && x[f->column[j]] == z[f->column[j]];

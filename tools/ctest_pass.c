@@ -126,7 +126,7 @@ static void fitc(const struct problem *p, struct plan plan)
     z.L = pieces.z.L;
     const struct summing summing = {.kernel = z.model->kernel, .M = M};
     double *v = array((size_t)N);
-    const struct residuals residuals = {M, beta, p->s2, v};
+    const struct residuals residuals = {M, beta, p->s2, v, NULL};
     struct pass pass = {.plan = plan, .rows = &rows, .z = &z, .fitc = 1, .again = 1};
     for (int again = 0; again < 2; again++) { /* the second pass reads the kept A */
         struct stats s;

@@ -164,10 +164,11 @@ static void exact(struct problem *p)
         double *mean = array((size_t)m), *variance = array((size_t)m);
         const struct block b = {m, X, m + 1, NULL, NULL, 0};
         const struct matrix A = times(inverse(matrix_of(N, N, e.L), NULL), Kn);
-        const struct inducing at_rows = {.model = &model, .M = N, .L = e.L};
-        const struct exact_predicting to = {&at_rows, e.alpha, mean, variance};
+        const struct posterior of_rows = {.z = {.model = &model, .M = N, .L = e.L},
+                                          .beta = e.alpha};
+        const struct predicting to = {&of_rows, mean, NULL, variance};
         const struct visit visit = {.block = b, .K = Kn.x, .A = A.x};
-        exact_predicting_sink(&to).add(&to, &visit);
+        predicting_sink(&to).add(&to, &visit);
         CHECK_ARRAY((size_t)m, mean, times(gain, y).x, 1e-12);
         for (int i = 0; i < m; i++)
             CHECK_NEAR(variance[i], *c->variance - at(times(gain, Kn), i, i), 1e-12);
