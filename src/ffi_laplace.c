@@ -289,11 +289,10 @@ SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
     const int want = arg_integer(want_, "want");
     struct softmax l = {.z = arg_points(points)};
     struct pass pass = fitting_pass(x, &l.z, want, control);
-    const int N = pass.rows->N;
     pass.beside = want > 1 ? l.z.M : 0;
     l.pass = &pass;
-    arg_classes(sites, N, &l);
-    SEXP result = PROTECT(pack_softmax(&l, N, want));
+    arg_classes(sites, pass.rows->N, &l);
+    SEXP result = PROTECT(pack_softmax(&l, pass.rows->N, want));
     enum status status = factor_points(result, &l.z, stop);
     if (status == STATUS_OK && (status = fit_classes(&l, start, stop)) == STATUS_OK)
         class_evidence(&l, want, result);

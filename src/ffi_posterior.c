@@ -46,17 +46,24 @@ SEXP ffi_posterior_of_sums(SEXP points_, SEXP sums)
     return packed(result);
 }
 
+/* Reads L of `points` and C, either of which may be NULL (posterior.h). */
+static struct posterior arg_factors(SEXP points, SEXP C)
+{
+    struct posterior p = {.z = arg_points(points)};
+    const size_t MM = (size_t)p.z.M * p.z.M;
+    p.z.L = arg_vector_or_null(list_get(points, "L"), "L", MM);
+    p.C = arg_vector_or_null(C, "C", MM);
+    return p;
+}
+
 /* Returns list(mean, sor_variance, unexplained) at the rows of x; unexplained = k(x, x) - q(x, x).  An exact posterior
  * (posterior.h) has C = NULL and no sor_variance.  If L is NULL, only means are computed. */
 SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control)
 {
-    struct posterior p = {.z = arg_points(posterior)};
-    const size_t M = (size_t)p.z.M;
+    struct posterior p = arg_factors(posterior, list_get(posterior, "C"));
     struct pass pass = pass_at(x, &p.z, control);
     const int n = pass.rows->N;
-    p.z.L = arg_vector_or_null(list_get(posterior, "L"), "L", M * M);
-    p.C = arg_vector_or_null(list_get(posterior, "C"), "C", M * M);
-    p.beta = list_vector(posterior, "beta", M);
+    p.beta = list_vector(posterior, "beta", (size_t)p.z.M);
     pass.wants_K = p.C == NULL;
     SEXP result = PROTECT(pack(NULL));
     struct predicting to = {&p, pack_vector(result, "mean", n), NULL,
@@ -71,14 +78,11 @@ SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control)
  * posterior (posterior.h) C is NULL. */
 SEXP ffi_covariance(SEXP points, SEXP C, SEXP x, SEXP sor)
 {
-    struct posterior p = {.z = arg_points(points)};
-    const size_t M = (size_t)p.z.M;
+    const struct posterior p = arg_factors(points, C);
     const struct block b = source_whole(arg_new_rows(p.z.model, x));
-    p.z.L = list_vector(points, "L", M * M);
-    p.C = arg_vector_or_null(C, "C", M * M);
     SEXP covariance = PROTECT(Rf_allocMatrix(REALSXP, b.n, b.n));
-    posterior_covariance(&p, &b, arg_integer(sor, "sor"), alloc_doubles(M * (size_t)b.n),
-                         REAL(covariance));
+    posterior_covariance(&p, &b, arg_integer(sor, "sor"),
+                         alloc_doubles((size_t)p.z.M * b.n), REAL(covariance));
     UNPROTECT(1);
     return covariance;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 /* From derivatives of F in k(Z, X), k(Z, Z) and the k(x, x), these functions compute derivatives of F in Z and in the
- * log parameters of the kernel.  "Pull" is explained in factor_pull.h. */
+ * log parameters of the kernel.  "Pull" means the pullback of reverse-mode differentiation. */
 #include "arena.h"
 #include "kernel.h"
 

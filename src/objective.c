@@ -126,12 +126,117 @@ const struct objective *objective_named(const char *name)
     return NULL;
 }
 
-/* ---- an evaluation ---------------------------------------------------------------------------- */
+/* ---- the passes over the rows ------------------------------------------------------------------ */
 
 static int p_of(const struct evaluation *e)
 {
     return e->panel.aux != NULL && e->panel.aux->p;
 }
+
+static void sums_add(const void *self, const struct visit *v)
+{
+    const struct evaluation *e = self;
+    const double *Wt = panel_rows(&e->panel, &v->block, v->work + 2 * (size_t)v->block.n);
+    stats_add(e->z.model->kernel, e->z.M, panel_columns(&e->panel), &v->block, v->A, Wt,
+              v->work, v->sums);
+}
+
+static size_t pairing_size(const struct evaluation *e)
+{
+    const int M = e->z.M, n = e->pass.plan.block;
+    return ((size_t)2 * M + n) * n + source_size(&e->rows, n);
+}
+
+/* Returns A K of a block (M x n_b).  Computes it unless it is kept from an earlier call; if `again`, always. */
+static const double *pairing_AK(const struct evaluation *e, const struct block *here,
+                                int again, double *work)
+{
+    const struct pass *pass = &e->pass;
+    const int M = e->z.M, b = here->first / pass->plan.block;
+    const size_t Mn = (size_t)M * pass->plan.block;
+    double *AK = b < pass->kept ? e->AK + (size_t)b * Mn : work, *A_c = work + Mn,
+           *pair = A_c + Mn,
+           *scratch = pair + (size_t)pass->plan.block * pass->plan.block;
+    if (b < pass->kept && !again)
+        return AK;
+    fill((size_t)M * here->n, 0.0, AK);
+    for (int c = 0; c < pass->plan.n_blocks; c++) {
+        const struct block there = pass_block(pass, c, scratch);
+        pairs_add(e->z.model->kernel, here, &there, M, pass_A(pass, &there, A_c), pair,
+                  AK);
+    }
+    return AK;
+}
+
+/* Adds the part of a block to W0 = A K A' (M x M). */
+static void pairing_add(const void *self, const struct visit *v)
+{
+    const struct evaluation *e = self;
+    const int M = e->z.M;
+    mult_ABt(M, v->block.n, M, 1.0, pairing_AK(e, &v->block, 1, v->work), v->A, 1.0,
+             v->sums);
+}
+
+double gradient_block(const struct adjoint *adjoint, const struct block *b,
+                      const double *A, const double *Wt, const double *AK, double *work,
+                      double *Kmx_bar)
+{
+    const int M = adjoint->M, n = b->n;
+    double *e = work;
+    block_response(b, e);
+    mult_Atx(M, n, -1.0, A, adjoint->beta, 1.0, e);
+
+    mult_AB(M, M, n, 1.0, adjoint->H, A, 0.0, Kmx_bar);
+    if (adjoint->q > 0)
+        mult_AB(M, adjoint->q, n, 1.0, adjoint->F, Wt, 1.0, Kmx_bar);
+    add_xyt(M, n, 1.0, adjoint->f, e, Kmx_bar);
+    if (adjoint->E != NULL)
+        mult_AB(M, M, n, 1.0, adjoint->E, AK, 1.0, Kmx_bar);
+    scale_columns(M, n, b->scale, Kmx_bar);
+    return sum_squares((size_t)n, e);
+}
+
+static size_t theta_at(const struct inducing *z)
+{
+    return (size_t)z->M * z->columns;
+}
+
+/* Returns the number of doubles of the gradient: dZ (M x columns), dtheta [n_theta] and rss. */
+static size_t gradient_size(const struct inducing *z)
+{
+    return theta_at(z) + (size_t)z->model->kernel->n_theta + 1;
+}
+
+/* Computes the derivative Kmx_bar in the block's K, at the start of the scratch. */
+static void gradient_bar(const struct evaluation *e, const struct visit *v)
+{
+    const struct block *b = &v->block;
+    double *Kmx_bar = v->work, *part = Kmx_bar + (size_t)e->z.M * b->n,
+           *scratch = part + b->n + kernel_size(e->z.model->kernel, e->z.M);
+    const double *Wt = panel_rows(&e->panel, b, scratch), *AK = NULL;
+    if (p_of(e))
+        AK = pairing_AK(e, b, 0, scratch + panel_size(&e->panel, b->n));
+    v->sums[gradient_size(&e->z) - 1] +=
+        gradient_block(&e->adjoint, b, v->A, Wt, AK, part, Kmx_bar);
+}
+
+static void gradient_add(const void *self, const struct visit *v)
+{
+    const struct evaluation *e = self;
+    const struct kernel *k = e->z.model->kernel;
+    const struct block *b = &v->block;
+    double *work = v->work + (size_t)e->z.M * b->n, *dtheta = v->sums + theta_at(&e->z);
+    gradient_bar(e, v);
+    kernel_pull(k, points_of(&e->z), rows_of(b), v->K, v->work, work, v->sums,
+                e->objective->with_theta ? dtheta : NULL);
+    if (!e->objective->with_theta || kernel_is_constant(k))
+        return;
+    for (int i = 0; i < b->n; i++)
+        work[i] = weight_of(b->scale, i);
+    kernel_pull_diagonal(k, rows_of(b), *e->adjoint.k_bar, work, 1, NULL, dtheta);
+}
+
+/* ---- an evaluation ---------------------------------------------------------------------------- */
 
 static void lay_out(struct evaluation *e)
 {
@@ -165,14 +270,6 @@ enum status evaluation_begin(struct evaluation *e)
     pass_open(&e->pass);
     lay_out(e);
     adjoint_init(M, panel_columns(&e->panel), p, e->adjoint_memory, &e->adjoint);
-    e->summing = (struct summing){e->z.model->kernel, M, e->panel};
-    e->pairing = (struct pairing){&e->pass, e->AK};
-    e->pulling = (struct pulling){&e->z,
-                                  &e->adjoint,
-                                  e->panel,
-                                  p ? &e->pairing : NULL,
-                                  e->objective->with_theta,
-                                  e->pass.plan.arena};
     const enum status status = inducing_ladder(&e->z, e->most_jitter, e->L);
     e->summary.z = &e->z;
     e->summary.aux = e->panel.aux;
@@ -185,10 +282,13 @@ enum status evaluation_begin(struct evaluation *e)
 
 enum status evaluation_sums(struct evaluation *e)
 {
-    pass_run(&e->pass, stats_sink(&e->summing, e->sums));
+    const int q = panel_columns(&e->panel);
+    const size_t M = (size_t)e->z.M;
+    pass_run(&e->pass, sum_sink(e, sums_add, 2 + panel_size(&e->panel, 1), 0,
+                                stats_size(e->z.M, q), e->sums));
     if (p_of(e))
-        pass_run(&e->pass, pairing_sink(&e->pairing, e->W0));
-    return stats_finish(e->z.M, panel_columns(&e->panel), e->sums, &e->summary.stats);
+        pass_run(&e->pass, sum_sink(e, pairing_add, 0, pairing_size(e), M * M, e->W0));
+    return stats_finish(e->z.M, q, e->sums, &e->summary.stats);
 }
 
 enum status evaluation_factor(struct evaluation *e)
@@ -201,14 +301,27 @@ void evaluation_gradient(struct evaluation *e)
 {
     const struct residuals residuals = {.M = e->z.M, .beta = e->summary.beta};
     if (e->with_gradient)
-        pass_run(&e->pass, gradient_sink(&e->pulling, e->gradient));
+        pass_run(&e->pass,
+                 sum_sink(e, gradient_add, (size_t)e->z.M + 1 + panel_size(&e->panel, 1),
+                          kernel_size(e->z.model->kernel, e->z.M) +
+                              (p_of(e) ? pairing_size(e) : 0),
+                          gradient_size(&e->z), e->gradient));
     else if (e->objective->with_residuals)
         pass_run(&e->pass, residuals_sink(&residuals, e->gradient));
 }
 
 void evaluation_points(struct evaluation *e, double k_sum)
 {
-    gradient_finish(&e->pulling, k_sum, e->gradient);
+    const struct inducing *z = &e->z;
+    const struct kernel *k = z->model->kernel;
+    const struct adjoint *a = &e->adjoint;
+    double *dtheta = e->objective->with_theta ? e->gradient + theta_at(z) : NULL;
+    kernel_pull_self(k, z->columns, points_of(z), z->jitter, a->Kmm_bar,
+                     e->pass.plan.arena, e->gradient, dtheta);
+    if (!kernel_is_constant(k))
+        kernel_pull_diagonal(k, points_of(z), 1.0, a->kzz_bar, 1, e->gradient, dtheta);
+    else if (dtheta != NULL) /* if k(x, x) varies, gradient_add() has added this part */
+        dtheta[k->term->at] += *a->k_bar * k_sum;
     if (e->panel.aux != NULL)
         lowrank_pull(e->panel.aux, &e->z, e->K_zu, e->adjoint.Wm_bar, e->pass.plan.arena,
                      e->gradient);

@@ -4,7 +4,6 @@
  * The table of objectives.  An objective computes, from the sums of stats.h, a value and its derivatives in these sums.
  * An evaluation has three steps: a pass for the sums, the objective, and a pass for the gradient in Z and parameters.
  */
-#include "gradient.h"
 #include "pass.h"
 #include "pf.h"
 #include "stats.h"
@@ -48,10 +47,7 @@ struct evaluation {
     struct summary summary;
     int with_gradient;
     struct adjoint adjoint;
-    /* set by evaluation_begin() */
-    struct summing summing;
-    struct pairing pairing;
-    struct pulling pulling;
+    /* set by evaluation_begin(); AK has A K (M x block) for each kept block */
     double *L, *T, *K_zu, *sums, *W0, *AK, *adjoint_memory, *gradient;
 };
 
@@ -66,16 +62,23 @@ enum status evaluation_begin(struct evaluation *e);
 enum status evaluation_sums(struct evaluation *e);
 /* Calls the objective's factor(). */
 enum status evaluation_factor(struct evaluation *e);
-/* Computes the part of the gradient that is a sum over rows, from the adjoint: dZ, dtheta and rss, gradient_size()
- * doubles. Without a gradient it computes rss alone. */
+/* Computes the part of the gradient that is a sum over rows, from the adjoint: dZ, dtheta and rss. Without a gradient
+ * it computes rss alone. */
 void evaluation_gradient(struct evaluation *e);
-/* Adds the parts of the gradient from the inducing points and from k_sum of all rows. */
+/* Adds the parts of the gradient that come from k(Z, Z) and, if k(x, x) is constant, from k_sum = sum k(x, x) w. */
 void evaluation_points(struct evaluation *e, double k_sum);
 /* Returns rss, summed over the rows by evaluation_gradient(). */
 double evaluation_rss(const struct evaluation *e);
 /* Returns rss from the sums of evaluation_sums(), which loses digits near interpolation; 0 if the objective needs
  * no rss. */
 double evaluation_rss_of_sums(const struct evaluation *e);
+
+/* Computes the adjoint of K = k(Z, X_b), Kmx_bar (M x n) = (H A + F W_x' + f e' + E A K) diag(scale), e = y - A'beta,
+ * with the fields of `adjoint` (stats.h). Wt = W_x' (q x n) is read if q > 0, and AK = A K (M x n) if adjoint->E is
+ * not NULL. Returns |e|^2. work: n */
+double gradient_block(const struct adjoint *adjoint, const struct block *b,
+                      const double *A, const double *Wt, const double *AK, double *work,
+                      double *Kmx_bar);
 
 /* Returns the number of doubles in adjoint_memory, which is all that other processes need to compute gradients. */
 size_t evaluation_adjoint_size(const struct evaluation *e);

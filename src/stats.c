@@ -51,22 +51,6 @@ enum status stats_finish(int M, int q, double *sums, struct stats *stats)
     return isfinite(sum) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* ---- as a sink ------------------------------------------------------------------------------ */
-
-static void summing_add(const void *self, const struct visit *v)
-{
-    const struct summing *s = self;
-    const double *Wt = panel_rows(&s->panel, &v->block, v->work + 2 * (size_t)v->block.n);
-    stats_add(s->kernel, s->M, panel_columns(&s->panel), &v->block, v->A, Wt, v->work,
-              v->sums);
-}
-
-struct sink stats_sink(const struct summing *self, double *sums)
-{
-    return sum_sink(self, summing_add, 2 + panel_size(&self->panel, 1), 0,
-                    stats_size(self->M, panel_columns(&self->panel)), sums);
-}
-
 size_t adjoint_size(int M, int q, int with_E)
 {
     return (size_t)M * M * (with_E ? 3 : 2) + 2 * (size_t)M * q + 3 * (size_t)M + 1;

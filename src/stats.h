@@ -11,7 +11,6 @@
 #include "block.h"
 #include "inducing.h"
 #include "lowrank.h"
-#include "sink.h"
 
 /* Returns the number of doubles of the sums G, Ay, AW and the scalars. */
 size_t stats_size(int M, int q);
@@ -31,14 +30,6 @@ struct stats {
 
 /* Copies G's lower triangle to its upper one, and sets the fields of s.  Fails if a sum is not finite. */
 enum status stats_finish(int M, int q, double *sums, struct stats *s);
-
-/* A sink that computes the sums. */
-struct summing {
-    const struct kernel *kernel;
-    int M;
-    struct panel panel; /* without an auxiliary distribution q = 0 */
-};
-struct sink stats_sink(const struct summing *self, double *sums);
 
 /*
  * Derivatives of an objective in the sums above, times L^{-T}, from which the second pass computes the gradient.  With

@@ -2,7 +2,6 @@
  * with differences. */
 #include <math.h>
 #include "ctest.h"
-#include "gradient.h"
 #include "kernel_pull.h"
 #include "linalg.h"
 #include "objective.h"

@@ -100,6 +100,12 @@ void group_pass(void)
 
 /* ---- FITC, rows in another order ----------------------------------------------------- */
 
+static void sums_add(const void *self, const struct visit *v)
+{
+    const struct inducing *z = self;
+    stats_add(z->model->kernel, z->M, 0, &v->block, v->A, NULL, v->work, v->sums);
+}
+
 /* Compares sums with FITC's weights, for rows in reverse order, with sums of rows that have these weights as theirs. */
 static void fitc(const struct problem *p, struct plan plan)
 {
@@ -124,14 +130,13 @@ static void fitc(const struct problem *p, struct plan plan)
     const struct source rows = {N, p->shape.columns, p->X, p->y, p->scale, N, order};
     struct inducing z = problem_points(p);
     z.L = pieces.z.L;
-    const struct summing summing = {.kernel = z.model->kernel, .M = M};
     double *v = array((size_t)N);
     const struct residuals residuals = {M, beta, p->s2, v, NULL};
     struct pass pass = {.plan = plan, .rows = &rows, .z = &z, .fitc = 1, .again = 1};
     for (int again = 0; again < 2; again++) { /* the second pass reads the kept A */
         struct stats s;
         double want = 0.0;
-        pass_run(&pass, stats_sink(&summing, sums));
+        pass_run(&pass, sum_sink(&z, sums_add, 2, 0, size, sums));
         pass_run(&pass, residuals_sink(&residuals, &rss));
         CHECK(stats_finish(M, 0, sums, &s) == STATUS_OK);
         CHECK_ARRAY((size_t)M * M + M, s.G, pieces.stats.G, 1e-12);
