@@ -242,9 +242,9 @@ static SEXP pack_softmax(struct softmax *l, int N, int want)
     l->mode.r = pack_matrix(result, "residual", M, q);
     l->p = pack_matrix(result, "probability", l->K, N);
     if (want > 0) {
-        l->left = pack_vector(result, "left", N);
-        l->S = pack_matrix(result, "S", N, q * q);
-        l->inverse = pack_matrix(result, "inverse", M, M * pair_of(q, 0));
+        l->at.left = pack_vector(result, "left", N);
+        l->at.S = pack_matrix(result, "S", N, q * q);
+        l->at.inverse = l->inverse = pack_matrix(result, "inverse", M, M * pair_of(q, 0));
         l->s = pack_matrix(result, "slopes", q, N);
     }
     UNPROTECT(1);

@@ -20,12 +20,6 @@ static int has_slope(const struct factor *f, const double *direction)
     return 0;
 }
 
-/* Returns 2 pi / period. */
-static double turn_of(const struct factor *f)
-{
-    return 2.0 * PI / factor_period(f);
-}
-
 /*
  * Adds `share` w ds / dx_j to out (M x n), with the argument s of the factor and its derivative in input j of x:
  *     2 (x - z) / l^2 if scaled,   (2 turn / l^2) sin(turn (x - z)) if periodic, turn = 2 pi / period,
@@ -44,7 +38,8 @@ static void add_slope(const struct factor *f, int j, double share, struct rows Z
                 const double rate = fmin(factor_rate(f, j), 1e290);
                 *out += share * (2.0 * (*w * ((x[i] - z[m]) * rate)) * rate);
             } else if (metric == METRIC_PERIODIC) {
-                const double rate = fmin(factor_rate(f, 0), 1e145), turn = turn_of(f),
+                const double rate = fmin(factor_rate(f, 0), 1e145),
+                             turn = 2.0 * PI / factor_period(f),
                              apart = remainder(x[i] - z[m], factor_period(f));
                 *out += share * (2.0 * turn * (*w * sin(turn * apart) * rate * rate));
             } else if (metric != METRIC_GROUP || of_x[i] == of_z[m]) {
@@ -58,7 +53,8 @@ static double second_slope(const struct factor *f, int j)
     if (!factor_is_stationary(f))
         return factor_input_curvature(f, j);
     const int periodic = f->profile->metric == METRIC_PERIODIC;
-    const double rate = (periodic ? turn_of(f) : 1.0) * factor_rate(f, j);
+    const double rate =
+        (periodic ? 2.0 * PI / factor_period(f) : 1.0) * factor_rate(f, j);
     return -2.0 * rate * rate;
 }
 

@@ -179,11 +179,6 @@ int field_condition(const struct near_field *f, const struct visit *v,
 
 /* ---- waves ---------------------------------------------------------------------------------- */
 
-static int least_of(double a, double b)
-{
-    return (int)(a < b ? a : b);
-}
-
 /* Allocates the store.  Returns the number of targets in a wave. */
 static int store_open(struct near_field *f)
 {
@@ -191,12 +186,12 @@ static int store_open(struct near_field *f)
     const size_t columns = (size_t)kernel_columns(f->z.model->kernel), M = (size_t)f->z.M;
     const double each = 8.0 * (double)(M + columns), per_target = f->s + 1.0;
     struct store *store = &f->store;
-    int wave = least_of(f->targets.N, WAVE);
+    int wave = min_int(f->targets.N, WAVE);
     const int space =
-        least_of(f->rows.N, fmax((double)f->plan.memory / each, per_target * FEW));
-    store->capacity = least_of(space, per_target * f->targets.N);
+        (int)fmin(f->rows.N, fmax((double)f->plan.memory / each, per_target * FEW));
+    store->capacity = (int)fmin(space, per_target * f->targets.N);
     if (store->capacity < f->rows.N)
-        wave = least_of(wave, store->capacity / (int)per_target);
+        wave = min_int(wave, store->capacity / (int)per_target);
     store->place = arena_ints(arena, (size_t)f->rows.N);
     store->row = arena_ints(arena, (size_t)store->capacity);
     store->A = arena_take(arena, M * (size_t)store->capacity);
@@ -229,8 +224,8 @@ static void field_open(struct near_field *f)
     }
     f->finding = (struct finding){&f->tree, f->s, f->few, NULL, f->rank, f->near};
     const int share = n / f->plan.threads + (n % f->plan.threads > 0);
-    struct plan wave =
-        plan_for(&f->plan, n, least_of(f->plan.block, fmin(NEAR_ROWS, fmax(share, 1))));
+    struct plan wave = plan_for(
+        &f->plan, n, min_int(f->plan.block, min_int(NEAR_ROWS, share > 1 ? share : 1)));
     wave.threads = f->plan.threads; /* a pass to fill the store may have more blocks */
     f->most = n;
     if (f->s > 0) {

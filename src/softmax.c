@@ -110,6 +110,9 @@ void softmax_open(struct softmax *l)
     newton_open(&l->mode, (int)dim, arena);
     l->mode.value = psi_at;
     l->mode.prepare = prepare;
+    l->at.z = &l->z;
+    l->at.q = l->q;
+    l->at.N = l->pass->rows->N;
 }
 
 enum status softmax_mode(struct softmax *l, double enough, int maxit)
@@ -201,7 +204,7 @@ static void slope_row(const struct softmax *l, int row, double e, const double *
 {
     const int K = l->K, q = l->q;
     const size_t N = (size_t)l->pass->rows->N;
-    const double w = class_weight(l, row), *S = l->S + row;
+    const double w = class_weight(l, row), *S = l->at.S + row;
     double *T = x, *Tp = x + K, *own = Tp + K, *along = own + q * q, *c = along + q,
            pT = 0.0, pTp = 0.0;
     for (int j = 0; j < q; j++) {
@@ -231,19 +234,6 @@ static void slope_row(const struct softmax *l, int row, double e, const double *
     class_contrasts(l, T, s);
 }
 
-/* Calls spread() for a block of the data. */
-static void spread_rows(const struct softmax *l, const struct visit *v,
-                        const struct class_rows *r, double *bar, double *work)
-{
-    const struct softmax_at to = {.z = &l->z,
-                                  .q = l->q,
-                                  .N = l->pass->rows->N,
-                                  .inverse = l->inverse,
-                                  .S = l->S,
-                                  .left = l->left};
-    spread(&to, v, work, l, r, bar);
-}
-
 static double *kept_bar(const struct softmax *l, int block)
 {
     return l->pass->wants_K && block < l->pass->kept
@@ -258,9 +248,9 @@ static void penalty_add(const void *self, const struct visit *v)
     const int M = l->z.M, n = v->block.n, first = v->block.first;
     const struct class_rows r = class_rows_again(l, v, v->work);
     double *s = l->s + (size_t)first * l->q;
-    spread_rows(l, v, &r, kept_bar(l, v->number), r.rest);
+    spread(&l->at, v, r.rest, l, &r, kept_bar(l, v->number));
     for (int i = 0; i < n; i++) {
-        const double *p = r.p + (size_t)i * l->K, e = l->left[first + i];
+        const double *p = r.p + (size_t)i * l->K, e = l->at.left[first + i];
         double *D = r.rest, den;
         v->sums[(size_t)M * l->q] +=
             penalty_row(l, e * class_weight(l, first + i), p, D, &den);
@@ -312,7 +302,7 @@ static void slope_of_phi(const struct softmax *l, int row, const double *p,
 
 static double slope_of_left(const struct softmax *l, int row, const double *p, double *D)
 {
-    const double w = class_weight(l, row), e = w * l->left[row];
+    const double w = class_weight(l, row), e = w * l->at.left[row];
     double den, trace = 0.0, square = 0.0, cube = 0.0;
     penalty_row(l, e, p, D, &den);
     for (int a = 0; a < l->K; a++) {
@@ -334,7 +324,7 @@ static void gradient_add(const void *self, const struct visit *v)
     if (bar == NULL) {
         bar = rest;
         rest += (size_t)M * n;
-        spread_rows(l, v, &r, bar, rest);
+        spread(&l->at, v, rest, l, &r, bar);
     }
     mult_AtB(q, M, n, 1.0, l->zeta, v->A, 0.0, slope);
     for (int i = 0; i < n; i++) {

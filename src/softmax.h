@@ -12,11 +12,5 @@ double softmax_penalty(struct softmax *l);
 /* Computes the derivatives of F in the kernel's log parameters [n_theta] and in b [K]. */
 void softmax_gradient(struct softmax *l, double *dtheta, double *dcenter);
 
-/* A sink that predicts at new rows: mean = A'u (N x n_u) for u (M x n_u), S (N x q x q) and left [N]. */
-struct softmax_at {
-    const struct inducing *z;
-    int q, n_u, N;
-    const double *u, *inverse;
-    double *mean, *S, *left;
-};
+/* A sink that computes mean, S and left at new rows. */
 struct sink softmax_at_sink(const struct softmax_at *self);

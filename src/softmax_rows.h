@@ -15,6 +15,15 @@
 #include "newton.h"
 #include "pass.h"
 
+/* Predictions at N rows: mean = A'u (N x n_u) for u (M x n_u), S = a'(H^{-1})_jk a (N x q x q) and left = E_nn [N].
+ * `inverse` has the symmetric parts of the blocks j >= k of H^{-1}, M x M each. */
+struct softmax_at {
+    const struct inducing *z;
+    int q, n_u, N;
+    const double *u, *inverse;
+    double *mean, *S, *left;
+};
+
 struct softmax {
     struct inducing z;
     struct pass *pass;
@@ -22,7 +31,7 @@ struct softmax {
     const double *y, *weight; /* classes of the rows [N], from 0; weights or NULL */
     const double *center, *contrasts; /* b [K]; C (K x q) */
     double *p;                        /* class probabilities, K x N */
-    double *left, *S;   /* E_nn [N]; a'(H^{-1})_jk a at the rows (N x q x q) */
+    struct softmax_at at;             /* at the rows, without means */
     double *s;          /* q x N: derivatives of F in phi through W, at a fixed u */
     double *zeta;       /* H^{-1} A s (M x q) */
     struct newton mode; /* M x q unknowns */
@@ -31,7 +40,7 @@ struct softmax {
         FACTOR_EARLIER,
         FACTOR_HERE
     } factor; /* C has no factor, the factor of H at an earlier u, or the factor of H at u */
-    double *inverse; /* symmetric parts of the blocks j >= k of H^{-1}, M x M each */
+    double *inverse; /* at.inverse, as a result */
     double near;     /* decrement below which each step has its own H */
     double *sums;    /* allocated by softmax_open() */
     double *bar; /* -sum_jk (H^{-1})_jk A W_jk, M x block for each kept block (pass.h) */
