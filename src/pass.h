@@ -35,9 +35,9 @@ struct pass {
     /* Set by the pass: 1 if memory is allocated; number of blocks whose K and A are kept; 1 if kept K and A are
      * computed. */
     int opened, kept, made;
-    double *memory, *thread,
-        *work; /* numbers of kept blocks; scratch of each thread; of the sink in each thread */
-    double *block_sums; /* sums of each block, if the sink wants them */
+    double *memory;        /* K, A and FITC's scales of the kept blocks */
+    double *thread, *work; /* scratch of each thread: of the pass; of its sink */
+    double *block_sums;    /* sums of each block, if the sink wants them */
     size_t n_work;
     struct sink sink;
 };
