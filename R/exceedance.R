@@ -180,8 +180,8 @@ response_exceedance <- function(response, mean, sd, threshold) {
   list(lower = lower, upper = upper)
 }
 
-# Returns a factor of regions. "above" is the largest set of rows, taken in decreasing order of the probabilities `p`,
-# such that in at least the share `prob` of draws f is above the threshold at all rows of the set. "below" is alike.
+# Returns a factor of regions. Rows enter the set "above" in decreasing order of the probabilities `p`. The set ends
+# where f would be above the threshold at all its rows in less than the share `prob` of the draws. "below" is alike.
 joint_regions <- function(fit, new, threshold, p, prob, draws) {
   n <- length(new$index)
   check_memory(16 * as.double(n) * draws, sprintf("%.0f draws at %d places", as.double(draws), n))

@@ -117,10 +117,10 @@ criterion_at <- function(design, rows) {
                  if (is.null(design$level)) sd else stats::qnorm(0.975) * sd - abs(mean - design$level))
 }
 
-# Returns list(mean, var, least) of f at the rows of x, as if the proposed rows design$taken had been measured with
-# responses equal to their means. So the mean stays, and the variance decreases by C'V^{-1} C: C are the covariances of
-# f(x) with f at the proposed rows, and V is the covariance of their responses. A non-Gaussian response is assumed to
-# determine f at its row. f counts as known where var <= least.
+# Returns list(mean, var, least) of f at the rows of x, as if the proposed rows design$taken had been measured. Their
+# responses are assumed to equal their means. So the mean stays, and the variance decreases by C'V^{-1} C: C are the
+# covariances of f(x) with f at the proposed rows, and V is the covariance of their responses. A non-Gaussian response
+# is assumed to determine f at its row. f counts as known where var <= least.
 latent_given <- function(design, x) {
   fit <- design$fit
   taken <- design$taken

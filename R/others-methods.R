@@ -108,8 +108,8 @@ pfdtc.ts <- function(x, ...) {
   formula_fit("pfdtc", call, environment(), ...names(), list(...))
 }
 
-# Returns list(number, date) if all dates are the same day of a month (up to the 28th), or all are the last day of a
-# month, else NULL. `number` has the dates in years (2020.25 for April 2020). date() converts such numbers to dates.
+# Returns list(number, date), or NULL unless all dates are the same day of a month (up to the 28th) or all are the last
+# day of a month. `number` has the dates in years (2020.25 for April 2020). date() converts such numbers to dates.
 months_of <- function(dates) {
   next_day <- as.POSIXlt(dates + 1)
   last <- all(next_day$mday == 1L)

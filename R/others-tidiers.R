@@ -114,10 +114,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
   }
   out$.fitted <- unname(fit[, 1L])
   if (check_flag(se_fit, "se_fit")) out$.se.fit <- unname(p$se.fit[rows])
-  if (interval != "none") {
-    out$.lower <- unname(fit[, "lwr"])
-    out$.upper <- unname(fit[, "upr"])
-  }
+  if (interval != "none") out[c(".lower", ".upper")] <- list(unname(fit[, "lwr"]), unname(fit[, "upr"]))
   if (is.null(newdata)) out$.resid <- unname(stats::residuals(x)[rows])
   out
 }

@@ -72,8 +72,8 @@ translate.gp_reg <- function(x, engine = x$engine, ...) {
   x
 }
 
-# For each mode and prediction type of parsnip, this list has the arguments of predict(), and as `post` the name of the
-# function in parsnip_posts that converts its result.
+# For each mode and prediction type of parsnip, this list has the arguments of predict(). `post` is the name of the
+# function in parsnip_posts that converts the result.
 parsnip_types <- list(
   regression = list(
     raw = NULL, numeric = list(type = "response"),

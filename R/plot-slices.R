@@ -44,8 +44,8 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
   with_marks(s, fit, if (!terms) fit, points, type)
 }
 
-# Adds to the slices `s` the data of `base` (partial residuals if there are several inputs) and the inducing points of
-# `fit` (NULL if panels show terms). Data are omitted if `base` lacks them, or if f is drawn and has a link.
+# Adds to the slices `s` the data of `base`, or partial residuals if there are several inputs. Adds the inducing points
+# of `fit`, which is NULL if panels show terms. Data are omitted if `base` lacks them, or if f is drawn and has a link.
 with_marks <- function(s, base, fit, points, type) {
   s$residuals <- is.null(fit) || length(s$all) > 1L && response_of(base)$reads != "classes"
   if (points && !is.null(base$data) && (type == "response" || fit_link(base) == "identity")) {
@@ -272,9 +272,6 @@ map_table <- function(fit, inputs, at, n, points, type) {
        outline = if (!is.null(corners)) data[c(corners, corners[1L]), , drop = FALSE], asp = asp,
        ticks = Map(variable_ticks, axes, lapply(value, range)), foot = slices_foot(all, centre, names, axes = 2L))
 }
-
-# Returns TRUE if the names of two inputs are those of coordinates, the horizontal one first.
-are_coordinates <- function(names) grepl(horizontal_names, names[1L], TRUE) && grepl(vertical_names, names[2L], TRUE)
 
 # Returns the aspect ratio if the variables are named like coordinates, else NA. A degree of longitude is cos(latitude)
 # times as long as a degree of latitude.

@@ -118,8 +118,7 @@ fit_fields <- list(
     columns <- fit$frame$columns
     v <- fit$frame$variables
     globe <- length(v) == 1L && v[[1L]]$kind == "sphere"
-    flat <- length(columns) == 2L && any(grepl(horizontal_names, columns, TRUE)) &&
-      any(grepl(vertical_names, columns, TRUE))
+    flat <- length(columns) == 2L && (are_coordinates(columns) || are_coordinates(rev(columns)))
     if (!response$conjugate || !(globe || flat) || varies(fit$kernel)) return(NULL)
     ranges <- signif(vapply(if (globe) 3L else 1:2, practical_range, 0, fit$kernel, length(columns)), 3)
     range <- if (globe) sprintf("%g km", ranges) else

@@ -128,6 +128,9 @@ times_of <- function(spec, days) {
 horizontal_names <- "^(lon|long|lng|longitude|x|easting)$"
 vertical_names <- "^(lat|latitude|y|northing)$"
 
+# Returns TRUE if the names of two inputs are those of coordinates, the horizontal one first.
+are_coordinates <- function(names) grepl(horizontal_names, names[1L], TRUE) && grepl(vertical_names, names[2L], TRUE)
+
 # ---- objects of sf, sp, terra and stars -----------------------------------------------------------------------------
 #
 # Reads objects of the packages sf, sp, terra and stars as data and as new rows. They become a data frame with two
