@@ -217,15 +217,16 @@ influence.gp_fit <- function(model, ...) {
 # probability of the observed class. For several classes, `error` is the sum of squared differences between the
 # probabilities and 1 (observed class) or 0 (others); `right` is TRUE if the observed class is the likeliest.
 score_each <- function(response, y, f, crps = response$conjugate) {
+  own <- cbind(seq_along(y$y), y$y)
+  errors_of_classes <- function(p) {
+    data.frame(error = rowSums((replace(0 * p, own, 1) - p)^2), right = max.col(p, "first") == y$y)
+  }
   if (has_labels(response)) {
     p <- class_moments(f)
-    own <- cbind(seq_along(y$y), y$y)
-    hit <- replace(0 * p$mean, own, 1)
     return(data.frame(y = y$y, size = 1, mean = p$mean[own], sd = p$sd[own], density = log(p$mean[own]),
-                      crps = NA_real_, below = NA_real_, upto = NA_real_, error = rowSums((hit - p$mean)^2),
-                      right = max.col(p$mean, "first") == y$y))
+                      crps = NA_real_, below = NA_real_, upto = NA_real_, errors_of_classes(p$mean)))
   }
-  size <- if (is.null(y$size)) rep(1, length(y$y)) else y$size
+  size <- y$size %||% rep(1, length(y$y))
   f <- list(mean = unname(f$mean), var = unname(f$var), noise = f$noise, spread = f$spread, size = size)
   m <- if (response$conjugate) new_moments(response, f) else response_moments(response, f$mean, f$var)
   ends <- pit_ends(response, y$y, f)
@@ -236,9 +237,7 @@ score_each <- function(response, y, f, crps = response$conjugate) {
                      sd = m$sd, density = response_log_density(response, y, f),
                      crps = if (crps) response_crps(response, y$y, f) else NA_real_, ends)
   if (!is_ordered(response)) return(each)
-  p <- class_shares(response, f$mean, sqrt(pmax(f$var, 0)))
-  hit <- replace(0 * p, cbind(seq_along(y$y), y$y), 1)
-  cbind(each, error = rowSums((hit - p)^2), right = max.col(p, "first") == y$y)
+  cbind(each, errors_of_classes(class_shares(response, f$mean, sqrt(pmax(f$var, 0)))))
 }
 
 pit_ends <- function(response, y, f) {
@@ -297,10 +296,8 @@ response_crps <- function(response, y, f) {
   }
   noisy <- lapply(Filter(length, list(var = f$var, noise = f$noise, spread = f$spread)), rep_len, length(y))
   cdf <- function(n, t) { # `n` has the row of each t
-    if (response$conjugate) {
-      return(noisy_cdf(transformed(response$transform, t) - f$mean[n], take_rows_of(noisy, n)))
-    }
-    predictive_cdf(response, t, f$size[n], f$mean[n], sd[n])
+    if (!response$conjugate) return(predictive_cdf(response, t, f$size[n], f$mean[n], sd[n]))
+    noisy_cdf(transformed(response$transform, t) - f$mean[n], take_rows_of(noisy, n))
   }
   # Find ends such that each tail of the distribution beyond them has the probability 1e-6.
   ends <- vapply(c(1e-6, 1 - 1e-6), function(p) {
@@ -317,9 +314,8 @@ response_crps <- function(response, y, f) {
 # computed at some numbers, dense around y and the median, or equally spaced in log(t) if the sd of f is large. Squares
 # between them are interpolated linearly.
 crps_of_counts <- function(response, y, size, mu, s) {
-  least <- if (is.null(response$from)) 0 else response$from
   out <- if (is_ordered(response)) NA * y else vapply(seq_along(y), function(i) {
-    crps_by_masses(response, y[i], size[i], mu[i], max(s[i], 1e-6), least)
+    crps_by_masses(response, y[i], size[i], mu[i], max(s[i], 1e-6), response$from %||% 0)
   }, 0)
   rest <- which(is.na(out))
   # A tail of 5e-7 for f and a tail of 5e-7 for a count given f leave a tail of at most 1e-6 for the count.

@@ -19,9 +19,8 @@ learn_groups <- function(data, s, state) {
   lower <- pmin(log(c(units$unit * units$low, of$floor * of$weight)), theta)
   upper <- pmax(log(c(units$unit * units$high, 10 * (of$variance * of$weight))), theta)
   last <- length(theta)
-  at <- function(par) {
-    value <- exp(replace(theta, free, par))
-    list(kernel = set_values(compiled, value[-last]), noise = value[last])
+  model_at <- function(theta) {
+    list(kernel = as_kernel(set_values(compiled, exp(theta[-last]))), noise = exp(theta[last]))
   }
   sums <- group_sums(start$kernel, data)
   evaluations <- 0L
@@ -30,24 +29,20 @@ learn_groups <- function(data, s, state) {
   profiled <- all(free[variances]) && free[last]
   if (profiled) free[last] <- FALSE
   rows <- sums$n + data$shift$rows - sums$sizes[length(sums$sizes) - 1L]
-  scaled <- function(par) {
-    now <- at(par)
-    evaluations <<- evaluations + 1L
-    found <- restricted_likelihood(sums, group_roots(as_kernel(now$kernel)), now$noise, data$shift)
-    by <- if (profiled) max(found$square / rows, exp(lower[last]) / now$noise) else 1
-    list(by = by, reml = found$reml + if (profiled) (found$square * (1 - 1 / by) - rows * log(by)) / 2 else 0)
-  }
   best <- -Inf
   objective <- function(par) {
-    found <- scaled(par)
-    if (found$reml > best) { # keeps the best for an interrupt
-      best <<- found$reml
-      theta[free] <- par
-      theta[c(which(variances), last)] <- theta[c(which(variances), last)] + log(found$by)
-      now <- list(kernel = as_kernel(set_values(compiled, exp(theta[-last]))), noise = exp(theta[last]))
-      state$so_far <- c(now, list(pilot = NULL, learned = NULL, kernels = NULL, learned_all = TRUE))
+    evaluations <<- evaluations + 1L
+    theta[free] <- par
+    now <- model_at(theta)
+    found <- restricted_likelihood(sums, group_roots(now$kernel), now$noise, data$shift)
+    by <- if (profiled) max(found$square / rows, exp(lower[last]) / now$noise) else 1
+    reml <- found$reml + if (profiled) (found$square * (1 - 1 / by) - rows * log(by)) / 2 else 0
+    if (reml > best) { # keeps the best for an interrupt
+      best <<- reml
+      theta[c(which(variances), last)] <- theta[c(which(variances), last)] + log(by)
+      state$so_far <- c(model_at(theta), list(pilot = NULL, learned = NULL, kernels = NULL, learned_all = TRUE))
     }
-    -found$reml
+    -reml
   }
   stats::nlminb(theta[free], objective, lower = lower[free], upper = upper[free],
                 control = list(rel.tol = 1e-12, x.tol = 1e-8, iter.max = 500L, eval.max = 2000L))

@@ -27,10 +27,8 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   last <- nrow(table) + 1L
   unit <- log(c(table$unit, pool$variance * pool$weight))
   given <- log(c(compiled$engine$values, if (is.null(s$noise)) NA else s$noise))
-  lower <- unit + log(c(table$low, 1))
-  lower[last] <- log(pool$floor * pool$weight)
-  upper <- unit + log(c(table$high, 10))
-  upper[last] <- max(upper[last], lower[last])
+  lower <- c(unit[-last] + log(table$low), log(pool$floor * pool$weight))
+  upper <- pmax(unit + log(c(table$high, 10)), lower)
   # Start at the user's values, which may be outside the bounds.
   free <- made$free
   absurd <- !is.na(given) & (given < lower | given > upper)

@@ -185,10 +185,9 @@ with_terms_in_merit <- function(tried, from) {
   leader <- best_of(tried)
   best <- transform_label(tried[[leader]]$transform)
   pool <- tried[[1L]]$problem$pool
-  open <- is_open(from$s$kernel) && length(constant) > 1L && best %in% constant &&
-    tried[[leader]]$score > tried[[best]]$score - additive_nats
-  few <- open && pool$n <= response_rule[["terms"]] && in_time(pool) && may_be_additive(from$s$kernel)
-  if (!few) return(tried)
+  if (!is_open(from$s$kernel) || length(constant) < 2L || !best %in% constant ||
+        tried[[leader]]$score <= tried[[best]]$score - additive_nats ||
+        pool$n > response_rule[["terms"]] || !in_time(pool) || !may_be_additive(from$s$kernel)) return(tried)
   terms <- list()
   add <- function(labels) {
     for (label in labels) {

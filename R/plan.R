@@ -30,8 +30,8 @@ decide <- function(facts, asked, look = list()) {
   learn <- learning_settings(asked$kernel, asked$noise, asked$columns, asked$free, control, asked$hyper, asked[["m"]],
                              asked$likelihood, asked[["center"]], !isTRUE(asked$plain), asked$names)
   objective <- asked$traits$objective
-  chosen <- if (!is.null(asked$likelihood)) decide_working(facts, asked, look) else
-    if (is.null(objective)) decide_rows(facts, asked) else decide_posterior(facts, asked, look)
+  chosen <- if (is.null(asked$likelihood)) decide_posterior(facts, asked, look) else
+    decide_working(facts, asked, look)
   aux <- asked[["aux"]]
   if (is.null(aux) && identical(objective, "pf") && chosen$posterior$kind != "exact") aux <- aux_white()
   inducing <- if (is.null(asked$inducing)) "greedy" else asked$inducing
@@ -100,17 +100,16 @@ exact_is_affordable <- function(facts, most = exact_rows) {
 # "exact", "points" or "near", and m is the number of inducing points, or of rows for "exact". `next_look` names the
 # next computation on the data that the plan needs, or is NULL.
 
-# Plans the exact posterior of all rows, or for gp_subsample() of `m` random rows.
-decide_rows <- function(facts, asked) {
-  some <- asked$traits$some
-  m <- if (!some) facts$n else if (is.null(asked[["m"]])) min(default_points, facts$rows) else asked$m
-  list(posterior = list(kind = "exact", m = m, some = some, neighbours = 0L),
-       because = c(posterior = sprintf("%s() computes the exact posterior%s.", asked$method,
-                                       if (some) sprintf(" of %d random rows", m) else "")))
-}
-
-# Plans the posterior for Gaussian responses.
+# Plans the posterior for Gaussian responses. gp_exact() and gp_subsample() have the exact one, of all or of m rows.
 decide_posterior <- function(facts, asked, look) {
+  m <- if (is.matrix(asked$inducing)) nrow(asked$inducing) else if (!is.null(asked[["m"]])) asked$m else
+    min(default_points, facts$rows)
+  if (is.null(asked$traits$objective)) {
+    some <- asked$traits$some
+    return(list(posterior = list(kind = "exact", m = if (some) m else facts$n, some = some, neighbours = 0L),
+                because = c(posterior = sprintf("%s() computes the exact posterior%s.", asked$method,
+                                                if (some) sprintf(" of %d random rows", m) else ""))))
+  }
   open <- asked$traits$chooses && leaves_points_open(asked)
   pays <- isTRUE(look$dense[["gain"]] > max(look$dense[["se"]], exact_trial[["gain"]]))
   if (open && exact_is_affordable(facts, if (pays) exact_trial[["rows"]] else exact_rows) && !isFALSE(look$exact)) {
@@ -123,8 +122,6 @@ decide_posterior <- function(facts, asked, look) {
                 }))))
   }
   grouped <- has_groups(asked$kernel)
-  m <- if (is.matrix(asked$inducing)) nrow(asked$inducing) else if (!is.null(asked[["m"]])) asked$m else
-    min(default_points, facts$rows)
   if (is.null(look$rho)) return(list(posterior = list(kind = "points", m = m, neighbours = 0L), next_look = "points"))
   one_factor <- facts$n <= near_training_rows && m + facts$effects <= dense_effects
   open <- open && (facts$keep || facts$sample) && (!grouped || one_factor && !facts$source)
@@ -222,16 +219,14 @@ because_points <- function(facts, asked, look) {
 }
 
 # Returns TRUE if no argument requires inducing points, so that the plan may use none.
-leaves_points_open <- function(asked) {
-  is.null(asked[["m"]]) && is.null(asked$inducing) && is.null(asked[["aux"]]) &&
-    !asked$hyper[1L] %in% c("pilot", "joint")
-}
+leaves_points_open <- function(asked) is.null(argument_for_points(asked))
 
-# Names the argument that requires inducing points, see leaves_points_open().
+# Returns a text that names the argument that requires inducing points, or NULL if there is none.
 argument_for_points <- function(asked) {
-  if (!is.null(asked[["m"]])) return(sprintf("`m` = %.0f", asked$m))
+  if (!is.null(asked[["m"]])) return(sprintf("`m` = %s", format(asked[["m"]], scientific = FALSE)))
   if (!is.null(asked$inducing)) return("`inducing`")
-  if (!is.null(asked[["aux"]])) "`aux`" else sprintf("`hyper` = \"%s\"", asked$hyper[1L])
+  if (!is.null(asked[["aux"]])) return("`aux`")
+  if (asked$hyper[1L] %in% c("pilot", "joint")) sprintf("`hyper` = \"%s\"", asked$hyper[1L])
 }
 
 # Returns a text on look$dense, c(gain, se, rows) as in decide().
