@@ -137,12 +137,9 @@ moved_to <- function(model, end) {
 # from equal values they would have equal derivatives and stay equal.
 start_values_of <- function(problem, lengthscale, noise) {
   table <- problem$table
-  start <- ifelse(table$ard, table$start * lengthscale, table$start)
-  for (what in unique(table$what[table$leaf > 0L])) {
-    leaves <- unique(table$leaf[table$what == what & table$ard])
-    for (i in seq_along(leaves)) start[table$leaf == leaves[i] & table$ard] <-
-      start[table$leaf == leaves[i] & table$ard] * 5^(1 - i)
-  }
+  start <- table$start
+  leaf <- table$leaf[table$ard]
+  start[table$ard] <- start[table$ard] * lengthscale * 5^(1 - match(leaf, unique(leaf)))
   c(start, noise)
 }
 

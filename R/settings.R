@@ -2,60 +2,56 @@
 
 # Each argument of the functions that fit has a row. A new setting also needs a line of help.
 #
-#   part    the part of decide()'s plan that uses the argument; "rows" and "response" are used before there is a plan
 #   takers  the functions that have the argument
 #   kept    TRUE if fit$asked keeps it, so that other rows can be fitted in the same way
 #   null    TRUE if the value may be NULL
 #   check   function(value, method), which returns the checked value; it is not called if NULL is allowed and given
 settings <- local({
   every <- c("pfdtc", "gp_vfe", "gp_dtc", "gp_sor", "gp_fitc", "gp_subsample", "gp_exact")
-  setting <- function(part, takers = every, kept = TRUE, null = TRUE, check = function(value, method) value) {
-    list(part = part, takers = takers, kept = kept, null = null, check = check)
+  setting <- function(takers = every, kept = TRUE, null = TRUE, check = function(value, method) value) {
+    list(takers = takers, kept = kept, null = null, check = check)
   }
   list(
-    m = setting("posterior", setdiff(every, "gp_exact"), check = function(value, method) check_count(value, "m")),
-    tol = setting("goal", "pfdtc", check = function(value, method) {
+    m = setting(setdiff(every, "gp_exact"), check = function(value, method) check_count(value, "m")),
+    tol = setting("pfdtc", check = function(value, method) {
       check_number(value, "tol", "a number between 0 and 1", function(x) !is.logical(x) && x > 0 && x < 1)
     }),
-    kernel = setting("learn", check = function(value, method) check_kernel(value)),
-    noise = setting("learn", check = function(value, method) { # NULL: to be learned
+    kernel = setting(check = function(value, method) check_kernel(value)),
+    noise = setting(check = function(value, method) { # NULL: to be learned
       if (identical(value, "auto")) return(NULL)
       if (inherits(value, "formula")) return(value)
       check_number(value, "noise", "a variance (0 interpolates), a formula such as ~ x, or NULL to learn it",
                    function(x) !is.logical(x) && is.finite(x) && x >= 0)
     }),
-    hyper = setting("learn", null = FALSE, check = function(value, method) {
+    hyper = setting(null = FALSE, check = function(value, method) {
       check_choice(value, c("evidence", "pilot", if (gp_families[[method]]$joint) "joint", "fixed"), "hyper")
     }),
-    aux = setting("posterior", "pfdtc", check = function(value, method) check_aux(value)),
-    neighbours = setting("posterior", "pfdtc",
-                         check = function(value, method) check_count(value, "neighbours", min = 0)),
-    family = setting("response", "pfdtc", kept = FALSE),
-    approx = setting("response", "pfdtc", kept = FALSE),
-    mean = setting("learn"),
-    like = setting("learn", kept = FALSE, check = function(value, method) check_fit(value, "like")),
-    plain = setting("response", "pfdtc", null = FALSE, check = function(value, method) check_flag(value, "plain")),
-    transform = setting("response", null = FALSE, check = function(value, method) {
+    aux = setting("pfdtc", check = function(value, method) check_aux(value)),
+    neighbours = setting("pfdtc", check = function(value, method) check_count(value, "neighbours", min = 0)),
+    family = setting("pfdtc", kept = FALSE),
+    approx = setting("pfdtc", kept = FALSE),
+    mean = setting(),
+    like = setting(kept = FALSE, check = function(value, method) check_fit(value, "like")),
+    plain = setting("pfdtc", null = FALSE, check = function(value, method) check_flag(value, "plain")),
+    transform = setting(null = FALSE, check = function(value, method) {
       if (is.null(value)) return("none")
       given <- inherits(value, "pfdtc_transform") || identical(value, "plain") # "plain" also means constant noise
       if (given) value else check_choice(value, c("auto", "none", transforms), "transform")
     }),
-    workers = setting("rows", "pfdtc", kept = FALSE),
-    inducing = setting("posterior", setdiff(every, c("gp_subsample", "gp_exact")),
-                       check = function(value, method) {
-                         if (is.character(value)) return(check_choice(value, point_methods, "inducing"))
-                         if (!inherits(value, "gp_fit")) return(check_matrix(value, "inducing"))
-                         fit <- check_fit(value, "inducing")
-                         if (!is.null(fit$inducing)) return(fit)
-                         abort_input("inducing", sprintf("is a fit by %s(), which has no inducing points", fit$method))
-                       }),
-    weights = setting("rows", kept = FALSE),
-    offset = setting("rows", kept = FALSE),
-    center = setting("learn"),
-    scale = setting("rows"),
-    control = setting("run", kept = FALSE, null = FALSE, check = function(value, method) check_control(value)),
-    keep_data = setting("run", kept = FALSE, null = FALSE,
-                        check = function(value, method) check_flag(value, "keep_data")))
+    workers = setting("pfdtc", kept = FALSE),
+    inducing = setting(setdiff(every, c("gp_subsample", "gp_exact")), check = function(value, method) {
+      if (is.character(value)) return(check_choice(value, point_methods, "inducing"))
+      if (!inherits(value, "gp_fit")) return(check_matrix(value, "inducing"))
+      fit <- check_fit(value, "inducing")
+      if (!is.null(fit$inducing)) return(fit)
+      abort_input("inducing", sprintf("is a fit by %s(), which has no inducing points", fit$method))
+    }),
+    weights = setting(kept = FALSE),
+    offset = setting(kept = FALSE),
+    center = setting(),
+    scale = setting(),
+    control = setting(kept = FALSE, null = FALSE, check = function(value, method) check_control(value)),
+    keep_data = setting(kept = FALSE, null = FALSE, check = function(value, method) check_flag(value, "keep_data")))
 })
 
 # Checks the arguments as far as possible without data. Returns them with the method, the call and the likelihood.

@@ -160,8 +160,6 @@ test_that("the table of settings has the arguments of all functions that fit, an
     listed <- names(Filter(function(setting) method %in% setting$takers, settings))
     expect_setequal(listed, takes)
   }
-  parts <- c("learn", "posterior", "goal", "run", "rows", "response")
-  expect_true(all(vapply(settings, function(s) s$part, "") %in% parts))
 })
 
 test_that("a setting is checked once, at the door, under its name", {
