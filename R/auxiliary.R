@@ -230,7 +230,8 @@ aux_kinds <- list(
 
 # Returns the row numbers in data$x of the rows to use. how$rows numbers the rows before equal rows were merged.
 auxiliary_rows <- function(how, data) {
-  n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
+  index <- data$group %||% seq_len(nrow(data$x))
+  n <- length(index)
   rows <- how$rows
   if (is.null(rows)) {
     size <- aux_kinds[[how$kind]]$fill(how, n)$size
@@ -239,7 +240,7 @@ auxiliary_rows <- function(how, data) {
   } else {
     refuse_if(max(rows) > n, "rows", max(rows), sprintf("row numbers from 1 to %d", n), where = "the largest")
   }
-  if (is.null(data$group)) rows else unique(data$group[rows])
+  unique(index[rows])
 }
 
 # Returns the SoR posterior with inducing points U as an auxiliary distribution. Its covariance is b(x)'b(x') with
