@@ -26,13 +26,13 @@ size_t decorrelated_size(const struct effects *e);
 struct sink decorrelated_sink(const struct decorrelated *self, double *sums);
 
 /*
- * The Vecchia likelihood of f + noise, with the effects integrated out.  u, d, T, r and w are those of vecchia.h (d is
+ * The Vecchia likelihood of f + noise, with the effects integrated out.  u, d, T, r and w are those of likelihood.h (d is
  * its D), for the kernel of f.  P and v are as above, with Z Lam as the only features.  With y~ = F y,
  *
  *     log p = -(sum log d_i + log det H + |y~|^2 - v'b + n log 2 pi) / 2,   H = I + P,   V = H^{-1},   b = V v.
  *
  * By Fisher's identity, derivatives are the posterior mean over the effects of the derivatives given the effects.
- * With y^ = y - Z Lam b, they are the score of vecchia.h with these replacements:
+ * With y^ = y - Z Lam b, they are the score of likelihood.h with these replacements:
  *
  *     r^2 -> (u'y^)^2 + u'Z_ V Z_'u,     r w -> T_SS^{-1} g_S,     g_S = (u'y^) y^_S + Z_S V Z_'u,
  *

@@ -26,7 +26,7 @@ struct lanes {
     /* Overwrites each of p columns q by (L_S^{-1} q_S; u'q). */
     void (*solve)(int n, const double *L, int p, double *Q);
     void (*kriging)(int n, const double *L, double *u); /* computes u */
-    /* Adds each lane's score and information (vecchia.h), times its weight `times`.  Q has p + 1 columns that solve()
+    /* Adds each lane's score and information (likelihood.h), times its weight `times`.  Q has p + 1 columns that solve()
      * made: (h_j; e_j) from q_j of parameter j, then (w; r) from y.
      *     score_j        += times ((r^2 / D - 1) e_j / (2 D) + (r / D) w'h_j)
      *     information_jk += times (e_j e_k / (2 D^2) + h_j'h_k / D),   j <= k

@@ -108,7 +108,7 @@ static enum status pf_factor(struct summary *s, struct arena *arena,
 static double pf_value(const struct summary *s, double rss, double *slope)
 {
     (void)rss, (void)slope;
-    return s->pf.fit + s->pf.transfer;
+    return s->pf;
 }
 
 static const struct objective objectives[] = {

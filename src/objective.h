@@ -19,7 +19,7 @@ struct summary {
     /* results of `factor`, read by `value`: C and beta of the posterior if with_residuals; N for white noise; with
      * adjoints, trace = tr (s2 I + G)^{-1} for the ELBO */
     double *C, *beta, *N, trace;
-    struct pf_terms pf;
+    double pf; /* the value of the pF objective */
 };
 
 struct objective {

@@ -125,8 +125,7 @@ static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
 
 enum status pf_evaluate(const struct inducing *z, const struct stats *s,
                         const struct lowrank *aux, const double *T, const double *W0,
-                        struct arena *arena, struct pf_terms *terms,
-                        struct adjoint *adjoint)
+                        struct arena *arena, double *value, struct adjoint *adjoint)
 {
     const int M = s->M, q = s->q, last = q - 1;
     const size_t MM = (size_t)M * M, Mq = (size_t)M * q;
@@ -136,7 +135,7 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
     double *Q1 = prior, *share = prior + MM, *scratch = share + MM,
            *root = scratch + 3 * MM; /* for p = 1 */
     const double s2 = z->model->s2;
-    double jitter = 0.0;
+    double jitter = 0.0, fit = aux->p ? -trace(M, W0) : 0.0;
 
     if (chol_shifted(M, s->G, s2, C))
         return STATUS_INNER_NOT_PD;
@@ -145,14 +144,13 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
     add_scaled((size_t)M, -1.0, s->Ay, R + (size_t)last * M);
     copy(Mq, s->AW, X); /* X = D^{-1} (A W_x - G T) */
     mult_AB(M, M, q, -1.0, s->G, T, 1.0, X);
-    terms->fit = aux->p ? -trace(M, W0) : 0.0;
     for (int j = 0; j < q; j++)
-        terms->fit -= aux->sign[j] * sum_squares((size_t)M, R + (size_t)j * M);
+        fit -= aux->sign[j] * sum_squares((size_t)M, R + (size_t)j * M);
     if (aux->p) { /* V = W0 - G^2 */
         copy(MM, W0, S2);
         mult_AtB(M, M, M, -1.0, s->G, s->G, 1.0, S2);
     }
-    terms->transfer = transfer(z, s, aux, C, X, S2, S1, Q1, root, &jitter);
+    *value = fit + transfer(z, s, aux, C, X, S2, S1, Q1, root, &jitter);
     if (adjoint == NULL)
         return STATUS_OK;
 

@@ -12,19 +12,13 @@
  */
 #include "stats.h"
 
-struct pf_terms {
-    double fit;      /* -sum_j s_j |A r_j|^2 - p tr W0 */
-    double transfer; /* sum_j s_j |D^{-1}(A w_j - G t_j)|^2 + p tr(D^{-1} V D^{-1}) */
-};
-
 /*
- * Computes the terms and, unless `adjoint` is NULL, the adjoints.  T (M x q) = L^{-1} [b(Z), mu(Z)];  W0 (M x M) is
+ * Computes this value and, unless `adjoint` is NULL, the adjoints.  T (M x q) = L^{-1} [b(Z), mu(Z)];  W0 (M x M) is
  * read only if aux->p.
  */
 enum status pf_evaluate(const struct inducing *z, const struct stats *s,
                         const struct lowrank *aux, const double *T, const double *W0,
-                        struct arena *arena, struct pf_terms *terms,
-                        struct adjoint *adjoint);
+                        struct arena *arena, double *value, struct adjoint *adjoint);
 
 /* Computes terms (II) + (III) of divergence.h, sum_j s_j |D^{-1} u_j|^2 + p tr(D^{-1} (V - G J G) D^{-1}), from U (M
  * x q) = A (W_x - A'T) and, if aux->p, V (M x M) = A E A'. U and V are overwritten. */

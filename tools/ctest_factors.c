@@ -5,7 +5,7 @@
 #include "kernel_pull.h"
 #include "kernel_slopes.h"
 #include "tree.h"
-#include "vecchia.h"
+#include "likelihood.h"
 
 #include <string.h>
 

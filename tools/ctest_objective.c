@@ -34,7 +34,6 @@ struct answer pf_answer(const struct problem *p, int block, int gradient)
     const struct lowrank aux = problem_aux(p);
     struct answer e = {.dZ = array_zero((size_t)M * p->shape.columns)};
     struct adjoint a;
-    struct pf_terms terms;
     struct pieces pass;
     double *K_zu = array((size_t)M * aux.n_u), *T = array((size_t)M * q);
     pieces_make(p, &aux, block, &pass);
@@ -43,9 +42,8 @@ struct answer pf_answer(const struct problem *p, int block, int gradient)
         return e;
     lowrank_points(&aux, &pass.z, K_zu, T);
     adjoint_init(M, q, aux.p, array(adjoint_size(M, q, aux.p)), &a);
-    e.status = pf_evaluate(&pass.z, &pass.stats, &aux, T, pass.W0, &arrays, &terms,
+    e.status = pf_evaluate(&pass.z, &pass.stats, &aux, T, pass.W0, &arrays, &e.value,
                            gradient ? &a : NULL);
-    e.value = terms.fit + terms.transfer;
     if (gradient) {
         second_pass(&pass, &a, e.dZ, NULL);
         lowrank_pull(&aux, &pass.z, K_zu, a.Wm_bar, &arrays, e.dZ);
@@ -123,8 +121,12 @@ static double inner(struct matrix A, struct matrix B)
     return trace_of(times(transposed(A), B));
 }
 
+struct terms {
+    double fit, transfer;
+};
+
 /* Returns (I) - C(X) and (II) + (III) of the proposition, by definition. */
-static struct pf_terms naive_pf(const struct problem *p)
+static struct terms naive_pf(const struct problem *p)
 {
     const int M = p->shape.M, N = p->shape.N, last = p->shape.q - 1;
     const struct dense f = dense_of(p);
@@ -147,7 +149,7 @@ static struct pf_terms naive_pf(const struct problem *p)
         covariance = inner(k_xx, S) + inner(k_mm, times(times(transposed(Q_), S), Q_)) -
                      2.0 * trace_of(times(k_mx, times(S, Q_))),
                  mean = inner(u, times(S, u));
-    return (struct pf_terms){fit, covariance + mean};
+    return (struct terms){fit, covariance + mean};
 }
 
 /* Returns -log N(y; 0, Q + s2 I) + t / (2 s2). */
@@ -242,7 +244,7 @@ static void transfer_alone(const struct problem *p, double want)
 
 static void check_pf(struct problem *p)
 {
-    const struct pf_terms want = naive_pf(p);
+    const struct terms want = naive_pf(p);
     check_objective(pf_answer, p, want.fit + want.transfer);
     transfer_alone(p, want.transfer);
 }

@@ -1,9 +1,9 @@
-/* Tests of vecchia.h: densities of rows given their neighbours, a row in each lane, their derivatives and the expected
+/* Tests of likelihood.h: densities of rows given their neighbours, a row in each lane, their derivatives and the expected
  * information. */
 #include <math.h>
 #include "ctest.h"
 #include "linalg.h"
-#include "vecchia.h"
+#include "likelihood.h"
 
 static const double TWO_PI = 6.28318530717958647692;
 
