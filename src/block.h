@@ -17,7 +17,6 @@ struct rows {
     int ldx;
 };
 
-/* Returns a view of a whole matrix with n rows. */
 static inline struct rows matrix_rows(int n, const double *X)
 {
     return (struct rows){n, X, n};
@@ -50,7 +49,6 @@ struct block {
     int first;           /* number of the first row in the source */
 };
 
-/* Returns the inputs of a block. */
 static inline struct rows rows_of(const struct block *b)
 {
     return (struct rows){b->n, b->X, b->ldx};

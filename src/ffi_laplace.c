@@ -16,7 +16,6 @@ static struct pass fitting_pass(SEXP x, const struct inducing *z, int want, SEXP
     return pass;
 }
 
-/* Computes L by inducing_ladder(). */
 static enum status factor_points(SEXP result, struct inducing *z, SEXP stop)
 {
     return inducing_ladder(z, list_number(stop, "most_jitter"),

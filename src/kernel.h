@@ -60,7 +60,6 @@ void kernel_term(const struct kernel *k, const struct term *t, int skip, int add
 void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip,
                           struct rows X, double *out);
 
-/* Returns factor i of a term. */
 const struct factor *kernel_factor(const struct kernel *k, const struct term *t, int i);
 /* Returns 1 if the kernel has one term with one factor, of METRIC_SCALED. */
 int kernel_is_single(const struct kernel *k);

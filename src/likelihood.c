@@ -257,7 +257,6 @@ static void gather(const struct likelihood *l, int s, const int *near, int own, 
     }
 }
 
-/* Returns the number of neighbours of term t. */
 static int neighbours_of(const struct likelihood *l, int t)
 {
     const int *near = l->neighbours + (size_t)t * l->s;

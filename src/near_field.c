@@ -248,7 +248,6 @@ static const int *make_trees(struct near_field *f)
     return f->order.row;
 }
 
-/* Finds the neighbours of a wave of targets. */
 static void find_wave(struct near_field *f, const int *wave)
 {
     const size_t s = (size_t)f->s;
