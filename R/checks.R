@@ -32,7 +32,7 @@ check_matrix <- function(x, argument, allow_na = FALSE) {
 # Returns a vector, or a matrix of one column, as doubles without names. `n` is the required length, and `labels` are
 # names of the elements for messages.
 check_vector <- function(y, argument, n = NULL, labels = NULL) {
-  if (!is.null(dim(y)) && length(y) == dim(y)[1L]) y <- y[seq_along(y)]
+  if (!is.null(dim(y)) && length(y) == dim(y)[1L]) dim(y) <- NULL
   refuse_if(!is_plain_numeric(y) || is.logical(y) || !is.null(dim(y)), argument, describe(y), "a numeric vector",
             hint = reason_not_numeric(y))
   refuse_if(!is.null(n) && length(y) != n, argument,

@@ -234,10 +234,10 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
                                                  f$se.fit[some]))
   }
   fit <- switch(type, zero = 1 - above, median = quantile(0.5), density = {
-    y <- responses_in(object$positive, newdata)
-    some <- which(y > 0)
-    positive <- stats::predict(object$positive, newdata[some, , drop = FALSE], type = "density")
-    replace(log1p(-above), some, log(above[some]) + positive)
+    some <- which(responses_in(object$positive, newdata) > 0)
+    density <- stats::predict(object$zero, newdata, type = "density")
+    density[some] <- density[some] + stats::predict(object$positive, newdata[some, , drop = FALSE], type = "density")
+    density
   }, quantile = {
     vapply(stats::setNames(check_probs(probs), format(probs, trim = TRUE)), quantile, above)
   }, response = above * response_moments(response, f$fit, f$se.fit^2)$mean)

@@ -65,7 +65,7 @@ links <- list(
       average <- function(h, by) {
         average_of(h, mu, s, seq(-40, 40, by = 0.25), function(t, z, s) by(0.25 * stats::dlogis(t), z, s))
       }
-      mean <- average(stats::plogis, function(mass, z, s) mass * stats::pnorm(z))
+      mean <- pmin(average(stats::plogis, function(mass, z, s) mass * stats::pnorm(z)), 1)
       slope <- average(stats::dlogis, function(mass, z, s) mass * stats::dnorm(z) / s)
       list(mean = mean, sd = sqrt(pmax(mean - slope - mean^2, 0))) # p^2 = p - p (1 - p)
     },

@@ -73,7 +73,8 @@ variance_of_class <- function(response, mean, sd) {
 }
 
 # Returns for each response in `sites` the log of p(y | f) averaged over f ~ N(mu, v), where mu includes the offset. The
-# trapezoid rule is centred at the mode of p(y | f) N(f; mu, v).
+# trapezoid rule goes along t, where f = mode + s sinh(t) with the mode and sd s of Laplace's approximation. Its range
+# includes 12 sds of the prior, because p(y | f) of a censored response may fall steeply on one side only.
 log_predictive <- function(likelihood, sites, mu, v) {
   response <- as_response(likelihood)
   if (!is.null(response$averaged$log_density)) return(response$averaged$log_density(response$theta, sites, mu, v))
@@ -91,11 +92,14 @@ log_predictive <- function(likelihood, sites, mu, v) {
     if (all(abs(step) < 1e-8 * plain$unit)) break
   }
   s <- 1 / sqrt(at(f)[3L, ] + 1 / v)
-  grid <- seq(-12, 12, by = 0.1)
-  logs <- vapply(grid, function(z) at(f + s * z)[1L, ] + stats::dnorm(f + s * z, mu, sqrt(v), log = TRUE), 0 * mu)
+  end <- asinh(12 * sqrt(v) / s)
+  logs <- vapply(seq(-1, 1, by = 1 / 120), function(share) {
+    now <- f + s * sinh(share * end)
+    at(now)[1L, ] + stats::dnorm(now, mu, sqrt(v), log = TRUE) + log(cosh(share * end))
+  }, 0 * mu)
   logs <- matrix(logs, length(mu))
   top <- logs[cbind(seq_along(mu), max.col(logs, "first"))]
-  top + log(rowSums(exp(logs - top)) * 0.1 * s) + plain$constant
+  top + log(rowSums(exp(logs - top)) * s * end / 120) + plain$constant
 }
 
 # Returns P(Y <= y), averaged over f ~ N(mu, s^2) with mu including the offset. With u standard normal and U(u) the f at

@@ -172,8 +172,9 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
 hint_for_marked_numbers <- function(x) {
   text <- if (is.factor(x) || is.character(x)) as.character(x[!is.na(x)])
   numbers <- length(text) && all(grepl("^[^0-9A-Za-z]*[0-9][0-9., ]*[^0-9A-Za-z]*$", text))
-  if (numbers && anyNA(suppressWarnings(as.numeric(text)))) {
-    sprintf("R does not read \"%s\" as a number: remove the marks by gsub(), then use as.numeric().", text[1L])
+  unread <- if (numbers) text[is.na(suppressWarnings(as.numeric(text)))]
+  if (length(unread)) {
+    sprintf("R does not read \"%s\" as a number: remove the marks by gsub(), then use as.numeric().", unread[1L])
   }
 }
 

@@ -41,6 +41,18 @@ test_that("a hurdle is a fit of zeros and one of the rest: mean, zeros, density 
   expect_output(print(fit), "truncated")
 })
 
+test_that("a nearly impossible zero has a finite log density, and a missing response has none", {
+  d <- hurdle_data()
+  d$o <- 0
+  fit <- fixed_hurdle(y ~ x + offset(o), d)
+  new <- data.frame(x = 1, o = c(30, 60), y = 0)
+  f <- predict(fit$zero, new, type = "latent", se.fit = TRUE)
+  expect_equal(predict(fit, new, type = "density"), -f$fit + f$se.fit^2 / 2, tolerance = 1e-8) # P(0) is nearly exp(-f)
+  expect_true(all(predict(fit, new, type = "zero") >= 0))
+  expect_identical(is.na(predict(fit, replace(d[1:3, ], "y", c(0, NA, 2)), type = "density")),
+                   c("1" = FALSE, "2" = TRUE, "3" = FALSE))
+})
+
 test_that("hurdles of numbers have a gamma or another positive part, and draws have the mixture's moments", {
   d <- hurdle_data()
   for (family in list(NULL, lognormal(0.5))) {

@@ -235,6 +235,8 @@ test_that("a search that `max_seconds` cuts short says so, and a constant respon
   expect_error(pfdtc(y ~ x, data.frame(x = 1:20, y = letters[1:20])), "too many for classes.*multinomial\\(\\)",
                class = "pfdtc_error_input")
   expect_error(pfdtc(y ~ x, data.frame(x = 1:20, y = paste(1:20, "%"))), "gsub", class = "pfdtc_error_input")
+  padded <- data.frame(x = 1:20, y = c("7 ", paste(2:20, "%")))
+  expect_error(pfdtc(y ~ x, padded), "\"2 %\"", class = "pfdtc_error_input")
   nested <- data.frame(y = 1:20, x = I(data.frame(a = 1:20)))
   expect_error(pfdtc(y ~ x, nested), "nested data frame", class = "pfdtc_error_input")
 })

@@ -67,6 +67,24 @@ test_that("quantiles are the least numbers up to which the summed density reache
   expect_gt(predictive_quantile(as_response(as_likelihood("poisson")), 0.5, 1, 800, 1), 1e300) # the search must end
 })
 
+test_that("log densities of censored responses are right if the noise is far smaller than the sd of f", {
+  at <- expand.grid(mu = c(-10, -3, 0, 3), s = c(0.5, 2, 5))
+  for (scale in c(0.5, 0.1, 0.02)) {
+    for (family in list(lognormal(scale), tobit(right = 0, scale = scale))) {
+      y <- rep(if (family$family == "tobit") 0 else 1, nrow(at))
+      found <- log_predictive(as_likelihood(family), list(y = y, size = Inf + y), at$mu, at$s^2)
+      total <- stats::pnorm(0, at$mu, sqrt(at$s^2 + scale^2), lower.tail = FALSE, log.p = TRUE)
+      expect_lt(max(abs(found - total)), 1e-3) # the step of the rule, where f is far above the limit
+    }
+  }
+  f <- seq(-60, 100, by = 1e-3)
+  for (mu in c(-20, 0, 12)) { # 20 of 20 trials
+    total <- log(sum(stats::pnorm(f)^20 * stats::dnorm(f, mu, 10)) * 1e-3)
+    found <- log_predictive(as_likelihood(binomial("probit")), list(y = 20, size = 20), mu, 100)
+    expect_equal(found, total, tolerance = 1e-6)
+  }
+})
+
 test_that("the search for a quantile of a positive response ends if f is so wide that quantiles are 0 or infinite", {
   response <- as_response(as_likelihood(weibull(0.6)))
   expect_identical(predictive_quantile(response, 0.025, 1, 0, 2000), 0)

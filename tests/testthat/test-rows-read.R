@@ -347,3 +347,12 @@ test_that("time differences are numbers in the unit of the fit", {
   expect_equal(predict(of_hours, minutes, type = "density"), predict(plain, d, type = "density"))
   expect_equal(predict(add_rows(of_hours, minutes[1:3, ])), predict(add_rows(plain, d[1:3, ])))
 })
+
+test_that("a response that is an array of one dimension is a vector", {
+  d <- data.frame(x = as.double(1:20))
+  d$y <- array(sin(d$x), 20L)
+  plain <- transform(d, y = as.vector(y))
+  fits <- lapply(list(d, plain), function(d) pfdtc(y ~ x, d, kernel = kernel_se(2, 1), noise = 0.01, hyper = "fixed"))
+  expect_identical(predict(fits[[1L]], d), predict(fits[[2L]], d))
+  expect_identical(summary(fits[[1L]])$rmse_loo, summary(fits[[2L]])$rmse_loo)
+})
