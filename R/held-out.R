@@ -174,7 +174,8 @@ training_scores <- function(fit, seen = FALSE) {
   f <- if (seen) latent_at(fit, data$x) else loo_rows(fit)
   if (seen) f$mean <- f$mean + data$sites$offset # 0 for several classes
   used <- which(!is.na(rowSums(as.matrix(f$mean)) + if (seen) 0 else f$noise)) # rows of positive weight
-  y <- if (response$conjugate) list(y = unname(given_response(data)[used])) else data$sites[c("y", "size")]
+  y <- if (response$conjugate) list(y = unname(given_response(data)[used])) else
+    lapply(data$sites[c("y", "size")], function(v) if (seen || is.null(v)) v else unname(all_rows(data, v, NA)[used]))
   f <- take_rows_of(f[intersect(c("mean", "var", "noise", "spread"), names(f))], used)
   summarise_scores(response, score_each(response, y, f))
 }
@@ -183,9 +184,9 @@ training_scores <- function(fit, seen = FALSE) {
 # square of a count's residual has variance 2 + 1 / mean.
 excess_scatter <- function(fit) {
   loo <- loo_rows(fit)
-  known <- !is.na(loo$mean) # rows of weight 0 have no prediction, and are not in the sites
+  known <- !is.na(loo$mean) # rows of weight 0 have no prediction
   m <- response_moments(response_of(fit), loo$mean[known], loo$var[known])
-  square <- (unname(training_data(fit)$sites$y) - m$mean)^2 / (m$sd^2 + m$mean)
+  square <- (unname(training_data(fit)$response[known]) - m$mean)^2 / (m$sd^2 + m$mean)
   used <- which(!is.na(square))
   sum(square[used] - 1) / sqrt(sum(2 + 1 / m$mean[used]))
 }
@@ -196,8 +197,9 @@ pit_of <- function(fit, loo) {
   if (response_of(fit)$conjugate) return(noisy_cdf(loo$residual, loo))
   check_distribution(fit)
   data <- training_data(fit)
-  where_known(c(loo[c("mean", "var")], list(size = unname(sizes_given(data)))), function(f) {
-    ends <- pit_ends(response_of(fit), data$sites$y, f)
+  y <- unname(all_rows(data, data$sites$y, NA))
+  where_known(c(loo[c("mean", "var")], list(y = y, size = unname(sizes_given(data)))), function(f) {
+    ends <- pit_ends(response_of(fit), f$y, f)
     pmin(pmax(ends$below + stats::runif(nrow(ends)) * (ends$upto - ends$below), 0), 1)
   })
 }

@@ -177,3 +177,23 @@ test_that("rows of weight 0 are in no score", {
   loo <- function(f) report(f)$table$value[report(f)$table$what == "Leave-one-out"]
   expect_identical(loo(fit), loo(without))
 })
+
+test_that("scores and PIT leave out the rows that have leverage 1 up to rounding because of their weights", {
+  d <- data.frame(x = c(0:3, 9:12), y = c(1, 2, 0, 3, 1, 1, 4, 2))
+  fit_with <- function(d, family, weights) {
+    pfdtc(y ~ x, d, family = family, kernel = kernel_se(1, 1), hyper = "fixed", weights = weights, center = FALSE)
+  }
+  for (family in list(poisson(), student(4, 0.3), tobit(scale = 0.3))) {
+    fit <- fit_with(d, family, c(1e16, rep(1, 7)))
+    expect_message(loo <- predict(fit, type = "loo_latent", se.fit = TRUE), "leverage 1")
+    lost <- is.nan(unname(loo$fit))
+    expect_true(lost[1] && sum(lost) < 3)
+    scores <- suppressMessages(training_scores(fit))
+    expect_identical(scores$n, sum(!lost))
+    given <- list(y = d$y[!lost], size = if (family$family == "tobit") d$y[!lost])
+    known <- function(v) unname(v[!lost])
+    expect_equal(scores$nlpd, -mean(log_predictive(fit$likelihood, given, known(loo$fit), known(loo$se.fit)^2)))
+    expect_identical(is.na(unname(suppressMessages(residuals(fit, "pit")))), lost)
+    expect_output(suppressMessages(print(summary(fit))), "Leave-one-out")
+  }
+})
