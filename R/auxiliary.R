@@ -136,7 +136,7 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
   Wt <- native(ffi_lowrank_rows, engine_model(object$model), object, engine_rows(list(x = x)),
                engine_control(nrow(x)))
   q <- nrow(Wt)
-  variance <- object$p * prior_at(object$model, x) + colSums(object$sign[-q] * Wt[-q, , drop = FALSE]^2)
+  variance <- object$p * kernel_diagonal(object$model$kernel, x) + colSums(object$sign[-q] * Wt[-q, , drop = FALSE]^2)
   list(fit = Wt[q, ], se.fit = sqrt(pmax(variance, 0)))
 }
 
@@ -230,8 +230,7 @@ aux_kinds <- list(
 
 # Returns the row numbers in data$x of the rows to use. how$rows numbers the rows before equal rows were merged.
 auxiliary_rows <- function(how, data) {
-  index <- data$group %||% seq_len(nrow(data$x))
-  n <- length(index)
+  n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
   rows <- how$rows
   if (is.null(rows)) {
     size <- aux_kinds[[how$kind]]$fill(how, n)$size
@@ -240,7 +239,7 @@ auxiliary_rows <- function(how, data) {
   } else {
     refuse_if(max(rows) > n, "rows", max(rows), sprintf("row numbers from 1 to %d", n), where = "the largest")
   }
-  unique(index[rows])
+  if (is.null(data$group)) rows else unique(data$group[rows])
 }
 
 # Returns the SoR posterior with inducing points U as an auxiliary distribution. Its covariance is b(x)'b(x') with

@@ -16,7 +16,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   # If the jitter of p is too small to cover rounding errors, bound a posterior on the distinct points instead. A larger
   # jitter and a larger residual prior variance only increase the bounds, so these hold for p too.
   own <- if (p$jitter >= safe_jitter(nrow(p$z))) {
-    replace(p, "norms", list(fast_norms(p)))
+    replace(p, "norms", list(posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)))
   } else {
     z <- distinct_points(p$z, p$model$kernel)
     inner <- list(jitter = max(p$jitter, rounding_jitter(nrow(z))))
@@ -53,8 +53,8 @@ theorem_eps <- function(own, least) {
 # rounding error of the predictions of `own`, plus the distance of these predictions from those of p.
 theorem_frame <- function(p, own, eps, new) {
   fit <- p$fit
-  k <- prior_at(own$model, new$x)
-  r <- native_certify(own$factors, own$z, own$model, own$norms, new$x)
+  k <- kernel_diagonal(own$model$kernel, new$x)
+  r <- certify_with(own$factors, own$norms, own$z, own$model, values_at(own$model$kernel, new$x))
   error <- prediction_rounding(own, r, new$x)
   p <- posterior_values(p, new$x)
   sd <- sqrt(pmax(p$var, 0))
@@ -79,15 +79,14 @@ theorem_frame <- function(p, own, eps, new) {
 }
 
 # Returns bounds on the rounding errors of the mean, sd, variance and SoR variance that the posterior `own` predicts at
-# the rows x. r is the result of native_certify(). The bound on the mean is certify()'s with |w|_E = 0, that is without
+# the rows x. r is the result of certify_with(). The bound on the mean is certify()'s with |w|_E = 0, that is without
 # approximation error, plus the effect of rounding in the features A (section 10 of the theory vignette).
 prediction_rounding <- function(own, r, x) {
   model <- own$model
   noise <- model$noise
   norms <- own$norms
-  k <- prior_at(model, x)
-  norms$w_E <- 0
-  mean <- native_certify(own$factors, own$z, new_model(model$kernel, noise), norms, x)$mean_error
+  k <- kernel_diagonal(model$kernel, x)
+  mean <- certify_with(own$factors, replace(norms, "w_E", 0), own$z, model, values_at(model$kernel, x))$mean_error
   G_norm <- sqrt(sum(own$factors$G^2))
   inner <- norms$growth * G_norm / noise
   sor <- r$sor_variance

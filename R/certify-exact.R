@@ -209,8 +209,10 @@ residual_rounding <- function(reference, y, travelled) {
        sum = unit_of_sum * sqrt(K_norm) * size, travelled = travelled)
 }
 
-correction_serves <- function(reference, data) {
-  !is.null(reference$correction) && !is.null(data) && identical(reference$correction$made_from, order_of_rows(data))
+# Returns the correction of the reference if it was made from these rows, else NULL.
+correction_for <- function(reference, data) {
+  correction <- reference$correction
+  if (!is.null(correction) && !is.null(data) && identical(correction$made_from, order_of_rows(data))) correction
 }
 
 # Returns list(mean, mean_error), in units of y: the corrected mean of each functional, and a bound on its error.
@@ -252,8 +254,8 @@ least_quadratic <- function(post, data) {
   model <- model_of(post)
   noise <- model$noise
   least <- quadratic_bracket(post$factors, post$norms, model)$least
-  if (!correction_serves(post, data)) return(least)
-  u <- post$correction$v
+  u <- correction_for(post, data)$v
+  if (is.null(u)) return(least)
   y <- data$y * root_weights(data)
   Ku <- native_kernel_matvecs(model$kernel, data$x, data$weights, u, post$control)
   K_norm <- sqrt(sum(post$factors$G^2)) + post$norms$lam
@@ -274,7 +276,7 @@ least_quadratic <- function(post, data) {
 # for groups with many levels, and for rough kernels with a large residual prior variance.
 precondition_by_near_rows <- function(reference, data) {
   model <- model_of(reference)
-  rough <- is_rough(model$kernel) && reference$nobs > 400 && reference$norms$t > 100 * model$noise
+  rough <- has_profile(model$kernel, rough_profiles) && reference$nobs > 400 && reference$norms$t > 100 * model$noise
   rough || has_many_levels(model, data$x)
 }
 
@@ -322,7 +324,7 @@ exact_interval <- function(p, fun) {
   n <- nrow(L)
   growth <- 2 * (4 * sqrt(n) + 16) * .Machine$double.eps
   root <- sqrt(rowSums(L^2))                # roots of the diagonal of K + s2 W^{-1}
-  v <- pmax(root^2 - prior_at(model, p$x), 0)
+  v <- pmax(root^2 - kernel_diagonal(model$kernel, p$x), 0)
   ratio <- max(root^2 / v)
   do_solve <- !(growth * n * ratio <= 1e-8) # FALSE if the bound on |D^{1/2} h| is small enough
   mean <- var <- h <- numeric(fun$n)

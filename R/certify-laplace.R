@@ -37,17 +37,18 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 
 # Returns the list `b` of bounds for distance_of() and mode_interval(): `at` (the mode at the rows), `g_E`, `r` and
 # `gamma` of bounds_around(), and the posteriors `lo` and `hi` with the smallest and the largest W that a row may have,
-# after up to `rounds` narrowings.
-laplace_bounds <- function(fit, data, tight = FALSE, rounds = 3L) {
+# after up to three narrowings.
+laplace_bounds <- function(fit, data, tight = FALSE) {
   b <- bounds_at_mode(fit, data, tight)
   if (!b$sites$concave) return(bound_mode_student(b))
   b$middle <- weighted_posterior(b, b$at$W, norms = TRUE)
-  b$e <- (1 + b$growth) * sqrt(prior_at(b$model, data$x)) * b$gamma
+  fun <- values_at(b$model$kernel, data$x)
+  b$e <- (1 + b$growth) * sqrt(fun$prior) * b$gamma
   b <- with_averages(b)
-  for (round in seq_len(rounds)) {
+  for (round in 1:3) {
     if (all(b$between$upper <= (1 + 1e-6) * b$between$lower)) break # the range is narrow enough
     before <- b$e
-    b$e <- pmin(b$e, distance_at(b, data$x))
+    b$e <- pmin(b$e, distance_of(b, fun))
     b <- with_averages(b)
     if (!(sum(b$e) < 0.9 * sum(before))) break
   }
@@ -61,7 +62,7 @@ bounds_at_mode <- function(fit, data, tight) {
   sites <- sites_of_fit(fit, data)
   if (fit$likelihood$learned) check_own_family(fit$likelihood, sites$y) # theta may differ from that of the last check
   if (!is.null(fit$factors$groupings)) {
-    b <- bounds_with_effects(new_bounds(fit, data, z, new_model(fit$kernel, 1), tight, sites, fit$jitter))
+    b <- new_bounds(fit, data, z, fit$kernel, tight, sites, fit$jitter, effects = TRUE)
     return(bounds_around(b, mode_with_effects(b, fit$factors, function(f) {
       l <- native_likelihood(sites, f + sites$offset)
       list(f = f + sites$offset, g = l[2L, ], W = l[3L, ])
@@ -73,16 +74,19 @@ bounds_at_mode <- function(fit, data, tight) {
     fit$jitter <- fit$factors$jitter
   }
   at <- mode_again(fit, data, sites)
-  bounds_around(new_bounds(fit, data, z, new_model(fit$kernel, 1), tight, sites, at$jitter), at)
+  bounds_around(new_bounds(fit, data, z, fit$kernel, tight, sites, at$jitter), at)
 }
 
-# Returns the initial list `b` of laplace_bounds(). E is the residual prior covariance under the model `smooth`.
-new_bounds <- function(fit, data, z, model, tight, sites, jitter) {
+# Returns the initial list `b` of laplace_bounds(), of class "with_effects" for groups beside inducing points. E is the
+# residual prior covariance under the model `smooth`, which has no groups.
+new_bounds <- function(fit, data, z, kernel, tight, sites, jitter, effects = FALSE) {
   m <- nrow(z)
   n <- nrow(data$x)
-  list(fit = fit, data = data, z = z, model = model, smooth = model, tight = tight, jitter = jitter, sites = sites,
-       growth = rounding_growth(m, n), slack = rounding_slack(m, n), most = prior_most(model, data$x, z),
-       enough = 1e-9, stretch = 1)
+  model <- new_model(kernel, 1)
+  b <- list(fit = fit, data = data, z = z, model = model, smooth = if (effects) smooth_model(model) else model,
+            tight = tight, jitter = jitter, sites = sites, growth = rounding_growth(m, n), slack = rounding_slack(m, n),
+            most = prior_most(model, data$x, z), enough = 1e-9, stretch = 1)
+  structure(b, class = if (effects) "with_effects")
 }
 
 # Returns `b` for a Gaussian likelihood. Its row weights at$W do not depend on f, so `lo` and `hi` are the same.
@@ -104,7 +108,7 @@ bounds_around <- function(b, at) {
   b$left <- W * at$left
   b$W_top <- max(abs(at$W))
   b$t <- (1 + b$growth) * sum(W * (at$left + b$slack * b$most))
-  groups <- min(n, if (b$tight) n else max(m, m^2 %/% 16))
+  groups <- min(n, if (b$tight) n else norm_groups(m)[1L])
   own <- list(L = at$L, C = at$C, beta = numeric(m)) # with beta = 0, the v of native_norms() is g
   norms <- native_norms(own, b$z, list(x = b$data$x, y = g), b$smooth, sample.int(n), groups, 0, b$fit$control)
   by_row <- sum(abs(g) * sqrt(b$at$left + b$slack * b$most))
@@ -115,28 +119,34 @@ bounds_around <- function(b, at) {
   b
 }
 
-# ---- properties of a posterior; certify-norms.R has the methods for effects ---------------------------------------
+# ---- properties of a posterior --------------------------------------------------------------------------------------
 
-# Returns the Gaussian posterior on the inducing points with these row weights: list(factors, weights, norms). If
-# `norms` is TRUE, the element `norms` is the result of posterior_norms(), which variances_of() needs for its bounds.
-weighted_posterior <- function(b, weights, norms) UseMethod("weighted_posterior")
-
-weighted_posterior.default <- function(b, weights, norms) {
-  data <- list(x = b$data$x, y = numeric(nrow(b$data$x)), weights = weights)
-  p <- native_posterior(b$z, data, b$model, b$jitter, control = b$fit$control)
-  list(factors = p, weights = weights, norms = if (norms)
-    posterior_norms(p, b$z, data, b$model, tight = b$tight, control = b$fit$control, sharp = FALSE))
+# Returns the Gaussian posterior on the inducing points with these row weights: list(factors, norms). If `norms` is
+# TRUE, the element `norms` has what variances_of() needs for its bounds: the result of posterior_norms(), or for groups
+# the elements of effect_forms(), the relative rounding error of the factors (`inner`) and the largest weight.
+weighted_posterior <- function(b, weights, norms) {
+  data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
+  if (!inherits(b, "with_effects")) {
+    p <- native_posterior(b$z, data, b$model, b$jitter, control = b$fit$control)
+    return(list(factors = p, norms = if (norms)
+      posterior_norms(p, b$z, data, b$model, tight = b$tight, control = b$fit$control, sharp = FALSE)))
+  }
+  factors <- effect_posterior(b$z, data, b$model, b$jitter, b$fit$control)
+  size <- sum(weights * kernel_diagonal(b$model$kernel, data$x))
+  factors$G <- matrix(size) # bounds the norm of G
+  inner <- max(1e3, 1 + size) * b$growth
+  list(factors = factors,
+       norms = if (norms) c(effect_forms(b, factors, weights), inner = inner, weight = max(weights)))
 }
 
 weighted_or_null <- function(b, ...) tryCatch(weighted_posterior(b, ...), pfdtc_error_numerical = function(e) NULL)
 
 # Returns list(sor_variance, unexplained, var_lower, var_upper) for functionals: the SoR variance, the residual prior
 # variance, and bounds on the exact variance. For fits with groups the variance of new levels is omitted.
-variances_of <- function(b, post, fun) UseMethod("variances_of")
-
-variances_of.default <- function(b, post, fun) certify_with(post$factors, post$norms, b$z, b$model, fun)
-
-variances_at <- function(b, post, x) variances_of(b, post, values_at(b$model$kernel, x))
+variances_of <- function(b, post, fun) {
+  if (inherits(b, "with_effects")) variances_with_effects(b, post, fun) else
+    certify_with(post$factors, post$norms, b$z, b$model, fun)
+}
 
 # ---- the range of W -------------------------------------------------------------------------------------------------
 
@@ -173,9 +183,8 @@ posteriors_at_ends <- function(b, range) {
 # with row weights P. The conditions are rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n. The variance in
 # the box is then at most `stretch` = 1 / (1 - rho) times the variance with row weights P.
 bound_mode_student <- function(b) {
-  at_rows <- function(b) {
-    (1 + b$growth) * sqrt(pmin(variances_at(b, b$lo, b$data$x)$var_upper, prior_at(b$model, b$data$x))) * b$gamma
-  }
+  fun <- values_at(b$model$kernel, b$data$x)
+  at_rows <- function(b) (1 + b$growth) * sqrt(pmin(variances_of(b, b$lo, fun)$var_upper, fun$prior)) * b$gamma
   b$lo <- weighted_posterior(b, pmax(b$at$W, 0), norms = TRUE)
   e <- 2 * at_rows(b) + b$slack * b$sites$unit
   for (attempt in 1:8) {
@@ -214,29 +223,28 @@ distance_of <- function(b, fun) {
     bottom <- if (is.null(between$hi)) 0 else
       pmax(variances_of(b, between$hi, fun)$sor_variance * (1 - 1e3 * b$growth) - b$slack * most, 0)
     first <- sqrt(pmax(top^2 - bottom, 0)) * b$g_E + top * b$r
-    second <- if (values) second_distance(b, between, fun$x, lo$unexplained, top, most) else Inf
+    second <- if (values) second_distance(b, between, fun, lo$unexplained, top, most) else Inf
     pmin(sqrt(prior) * b$gamma, first, second)
   }
   distance <- (1 + b$growth) * distance
   if (fun$kind != "sums") return(distance)
-  each <- (1 + b$growth) * distance_at(b, fun$x)
+  each <- (1 + b$growth) * distance_of(b, values_at(b$model$kernel, fun$x))
   pmin(distance, vapply(seq_len(fun$n), function(i) sum(abs(fun$weights[[i]]) * each[fun$rows[[i]]]), 0))
 }
 
-distance_at <- function(b, x) distance_of(b, values_at(b$model$kernel, x))
-
-# Returns the second bound (see top) at x, or Inf. `left` is E(x, x), `top` bounds the sd, `most` the prior variance.
-second_distance <- function(b, between, x, left, top, most) {
+# Returns the second bound (see top) for values f(x), or Inf. `left` is E(x, x), `top` bounds the sd, `most` the prior
+# variance.
+second_distance <- function(b, between, fun, left, top, most) {
   if (is.null(between$second)) return(Inf)
   E <- sqrt(left + b$slack * most)
   if (inherits(b, "with_effects")) {
-    at <- features_with_effects(b, b$middle$factors, x)
-    eta <- variances_at(b, b$middle, x)$eta
+    at <- features_with_effects(b, b$middle$factors, fun$x)
+    eta <- variances_of(b, b$middle, fun)$eta
     spread <- effect_root(b, b$middle$factors, between$second, at)
   } else {
     forms <- native(ffi_forms, engine_posterior(b$middle$factors, b$z, kernel = b$model$kernel),
-                    list(b$middle$norms$Psi, between$second, b$middle$factors$G), x,
-                    engine_control(nrow(x), b$fit$control))
+                    list(b$middle$norms$Psi, between$second, b$middle$factors$G), fun$x,
+                    engine_control(fun$n, b$fit$control))
     root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
     eta <- root(1L) + sqrt(b$slack * most * b$W_top) * root(3L) # bounds |h|_E for row weights W
     spread <- root(2L)
@@ -246,7 +254,7 @@ second_distance <- function(b, between, x, left, top, most) {
 
 # Returns intervals for the mode (less the constant mean) and the sd of functionals in the exact GP's Laplace posterior.
 mode_interval <- function(b, fun) {
-  if (!fun$n) return(list(mean_lower = numeric(), mean_upper = numeric(), sd_lower = numeric(), sd_upper = numeric()))
+  if (!fun$n) return(unknown_intervals(0L))
   mean <- if (fun$kind != "values") drop(crossprod(features_of(fun, b$z, b$at$L), b$at$beta)) else
     if (inherits(b, "with_effects")) features_with_effects(b, b$at$factors, fun$x)$mean else
       native_predict(b$at, b$z, b$model, fun$x)$mean
@@ -285,8 +293,6 @@ laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   bounds$between[c("lower", "upper")] <- NULL
   bounds$fit <- bounds$fit[c("control", "likelihood")]
   bounds$at <- bounds$at[intersect(c("L", "C", "G", "beta", "jitter", "factors", "zeta"), names(bounds$at))]
-  for (post in c("middle", "lo", "hi")) bounds[[post]]$weights <- NULL
-  for (post in c("lo", "hi")) bounds$between[[post]]$weights <- NULL
   fit$bounds <- bounds
   fit[c("data", "reference", "near")] <- list(NULL)
   fit[c("posterior", "neighbours")] <- list("far", 0L)

@@ -146,10 +146,9 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
   posterior <- native_posterior(z, data, model, jitter, control = fit$control)
   norms <- posterior_norms(posterior, z, data, model, fast, tight, fit$control,
                            if (posterior$jitter == jitter) inner$norms)
-  fit_of_posterior(points_posterior(model, fit, data, z, posterior, norms), call = call)
+  fit_of_posterior(new_posterior("points", model, fit, data, z = z, factors = posterior, jitter = posterior$jitter,
+                                 norms = norms), call = call)
 }
-
-fast_norms <- function(p) posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)
 
 # Returns a fit whose DTC posterior, with norms, has the inducing points of `fit`. The DTC or SoR posterior of `fit` is
 # used if its jitter covers rounding errors without changing results. Otherwise the posterior is computed anew.
@@ -159,7 +158,7 @@ own_posterior <- function(fit) {
   grouped <- inherits(p, c("grouped", "grouped_near"))
   if (near && !grouped) p <- posterior_on_points(p)
   if (inherits(p, "points") && !grouped && !p$fitc && p$jitter >= safe_jitter(nrow(p$z)) && p$jitter <= 1e-10) {
-    p$norms <- fast_norms(p)
+    p$norms <- posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)
     return(if (near) fit_of_posterior(p) else replace(fit, "norms", list(p$norms)))
   }
   z <- if (is.null(p$z)) p$x else p$z
@@ -172,12 +171,15 @@ own_posterior <- function(fit) {
 }
 
 # Returns the mean, its error bound, and variances with bounds for functionals, from a posterior with norms and in units
-# of the cleaned response. `crossing` has sums over all rows that give closer bounds on the variance.
+# of the cleaned response. `crossing` has sums over all rows that give closer bounds on the variance. Older norms lack
+# `most`, the largest k(x, x) at the rows; 0 replaces it.
 certify_with <- function(factors, norms, z, model, fun, crossing = NULL) {
-  native_certify(factors, z, model, norms, fun$x, crossing, if (fun$kind != "values") {
+  of <- if (fun$kind != "values") {
     list(cross = numeric(), features = features_of(fun, z, factors$L), prior = as.double(fun$prior), size = fun$size,
          terms = 1L)
-  })
+  }
+  native(ffi_certify, engine_posterior(factors, z, model), replace(norms, "most", norms$most %||% 0), fun$x, of,
+         crossing, engine_control(nrow(fun$x)))
 }
 
 # Returns the result of certify_with() in units of y, without the constant mean.
@@ -243,20 +245,6 @@ intersect_brackets <- function(a, b) {
 #   |h_x|_E <= sqrt(f_x'Psi f_x) + sqrt(o_x'Psi_l o_x),
 #   Psi = sum_b (n / n_b) F_b E_bb F_b',  Psi_l = sum_b (n_l / n_lb) O_lb E_lb O_lb'.
 
-# Returns the bounds `b` (certify-laplace.R) with the class for fits with groups, and with the model of the smooth part.
-bounds_with_effects <- function(b) structure(replace(b, "smooth", list(smooth_model(b$model))), class = "with_effects")
-
-# `norms` has the elements of effect_forms(), the relative rounding error of the factors (`inner`) and `weight`.
-weighted_posterior.with_effects <- function(b, weights, norms) {
-  data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
-  factors <- effect_posterior(b$z, data, b$model, b$jitter, b$fit$control)
-  size <- sum(weights * prior_at(b$model, data$x))
-  factors$G <- matrix(size) # bounds the norm of G
-  inner <- max(1e3, 1 + size) * b$growth
-  list(factors = factors, weights = weights,
-       norms = if (norms) c(effect_forms(b, factors, weights), inner = inner, weight = max(weights)))
-}
-
 features_with_effects <- function(b, factors, x) {
   x <- numbered(x, factors$groupings)
   c(native_effect_predict(factors, b$z, b$smooth, x, TRUE, b$fit$control), list(x = x))
@@ -315,8 +303,9 @@ effect_root <- function(b, factors, forms, at) {
     sqrt(pmax(by_level, 0) + rounding * rowSums(abs(own)) * rowSums(o^2))
 }
 
-# The bounds on the variance omit `new`, the prior variance of effects of levels without rows. `eta` bounds |h_x|_E.
-variances_of.with_effects <- function(b, post, fun) {
+# Returns variances_of() for fits with groups. The bounds on the variance omit `new`, the prior variance of effects of
+# levels without rows. `eta` bounds |h_x|_E.
+variances_with_effects <- function(b, post, fun) {
   x <- fun$x
   norms <- post$norms
   at <- features_with_effects(b, post$factors, x)

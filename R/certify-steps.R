@@ -68,7 +68,7 @@ narrowings <- list(
     job$reference <- find_reference(job$fit, job$reference, job$m2, job$max_seconds)
     job$left <- seconds_left(job$max_seconds) # the time limit begins after the reference was computed
     job$most <- max(2000, 2 * job$reference$m)
-    job$correction <- if (correction_serves(job$reference, job$data)) job$reference$correction
+    job$correction <- correction_for(job$reference, job$data)
     if (!fun$n) return(inside)
     found <- certify_posterior(job$reference, in_scale_of(job, fun))
     job$unexplained <- found$unexplained
@@ -175,8 +175,7 @@ narrowings <- list(
 effects_interval <- function(fit, data, z, fun) {
   model <- model_of(fit)
   W <- merged_weights(data) / model$noise
-  sites <- list(offset = 0)
-  b <- bounds_with_effects(new_bounds(fit, data, z, new_model(model$kernel, 1), FALSE, sites, rounding_jitter(nrow(z))))
+  b <- new_bounds(fit, data, z, model$kernel, FALSE, list(offset = 0), rounding_jitter(nrow(z)), effects = TRUE)
   factors <- effect_posterior(z, list(x = data$x, y = data$y, weights = W), b$model, b$jitter, fit$control)
   b$jitter <- factors$jitter
   at <- mode_with_effects(b, factors, function(mean) list(f = mean, g = W * (data$y - mean), W = W))
@@ -217,7 +216,8 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
   large <- function(v) v$half > v$far / 4 & v$half > known / 20
   mean_pays <- large(mean) & sqrt(unexplained) * reference$norms$w_E > mean$half / 2
   sd_pays <- large(sd) & unexplained > (inside$sd_upper^2 - inside$sd_lower^2) / 4
-  rows <- which((mean_pays | sd_pays) & unexplained > 1e3 * reference$norms$slack * prior_at(reference, x))
+  prior <- kernel_diagonal(reference$kernel, x)
+  rows <- which((mean_pays | sd_pays) & unexplained > 1e3 * reference$norms$slack * prior)
   if (!length(rows)) return(rows)
   rows <- utils::head(rows[order(-unexplained[rows])], min(8 * most, length(rows)))
   points <- x[rows, , drop = FALSE]
@@ -284,7 +284,7 @@ largest_error <- function(inside) max(inside$mean_upper - inside$mean_lower, 0) 
 iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf, keep = TRUE, ...) {
   inside <- unknown_intervals(fun$n)
   iterations <- 0L
-  from <- correction <- if (correction_serves(reference, data)) reference$correction
+  from <- correction <- correction_for(reference, data)
   ended <- function(why) list(inside = inside, iterations = iterations, why = why, correction = correction)
   if (!fun$n) return(ended("no rows"))
   inside <- narrow(inside, certify_posterior(reference, fun))

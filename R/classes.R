@@ -101,7 +101,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
   # Column k of e [n, K] bounds the change from fh to f* of f_k minus the mean over classes. Each round makes e smaller.
   centred <- class_contrasts(b$K) # row k is class k minus the mean over classes
-  prior <- prior_at(b$model, data$x)
+  prior <- kernel_diagonal(b$model$kernel, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
   for (round in seq_len(rounds)) {
     b$between <- weights_of_class_range(b, e)
@@ -200,7 +200,7 @@ pair_certificate <- function(b, x) {
   at <- function(post) {
     native_softmax_at(c(b$at["L"], post["inverse"]), b$fit$inducing, b$fit$kernel, x, b$fit$control, b$at$beta)
   }
-  prior <- prior_at(b$model, x)
+  prior <- kernel_diagonal(b$model$kernel, x)
   S <- lapply(b[c("between", "lo", "hi")], at)
   own <- at(b$at)
   left <- own$left + b$slack * pmax(b$most, prior)

@@ -2,8 +2,9 @@
 # src/effects.h). Effects are inducing variables without residual prior variance. The effects of the grouping with the
 # most effects are eliminated level by level. Effects of other groupings are dense features, like inducing points.
 #
-# A grouping is list(column, levels, design, root): the column of x with the level (from 1), the number of levels, the
-# columns of its design (0 for an intercept), and a root of the covariance of the effects of a level (lower triangular).
+# A grouping is list(column, levels, design, root, term, codes): the column of x with the level (from 1), the number of
+# levels, the columns of its design (0 for an intercept), a root of the covariance of the effects of a level (lower
+# triangular), the number of its term in the kernel, and the codes of the levels in x unless they are 1, 2, ....
 
 # Returns the compiled kernel without the terms that are groups; if none is left, a constant kernel with variance 0.
 smooth_part <- function(kernel) {
@@ -31,8 +32,8 @@ groupings_of <- function(kernel, codes = lapply(group_columns(kernel), function(
 }), x = NULL) {
   groupings <- Map(function(g, codes) {
     n <- if (length(codes) == 1L) codes else length(codes)
-    list(column = g$level, levels = as.integer(n), design = as.integer(c(if (g$intercept) 0, g$design)),
-         root = g$root, term = g$term, codes = if (length(codes) > 1L) codes)
+    list(column = g$level, levels = as.integer(n), design = g$design, root = g$root, term = g$term,
+         codes = if (length(codes) > 1L) codes)
   }, group_roots(kernel), codes)
   entries <- sum(lengths(lapply(groupings, `[[`, "design")))
   refuse_if(entries > 256, "formula", sprintf("has %d group effects per row", entries),
@@ -49,7 +50,7 @@ numbered <- function(x, groupings) {
   x
 }
 
-# Returns the transposed design matrix of a grouping: a column for each row of x.
+# Returns the transposed design matrix of a grouping or an element of group_roots(): a column for each row of x.
 design_of <- function(g, x) t(cbind(1, x)[, g$design + 1L, drop = FALSE])
 
 effects_of_grouping <- function(g) nrow(g$root) * g$levels
@@ -179,9 +180,8 @@ relearned_variances <- function(factors, data, model, s) {
 # Returns TRUE for each group whose variance is learned, named by the number of its term. `s`: a part of the plan.
 free_groups <- function(kernel, s) {
   table <- kernel_parameters(kernel)
-  free <- !parameter_names(kernel, s$columns) %in% not_learned(s)
-  terms <- which(plain_groups(kernel))
-  stats::setNames(vapply(terms, function(t) free[which(table$term == t & table$leaf == 0L)], NA), terms)
+  variances <- which(table$leaf == 0L & plain_groups(kernel)[table$term])
+  stats::setNames(!parameter_names(kernel, s$columns)[variances] %in% not_learned(s), table$term[variances])
 }
 
 # Returns the derivatives of minus the variational bound by the log variance of each group and by log s2. A group has G
@@ -205,12 +205,12 @@ slopes_of_variances <- function(f) {
 model_of_effects <- function(model, factors) {
   if (is.null(factors$groupings)) return(model)
   roots <- group_roots(model$kernel)
-  terms <- which(plain_groups(model$kernel))
   values <- kernel_values(model$kernel)
   table <- kernel_parameters(model$kernel)
   for (g in factors$groupings) {
     of_term <- table$term == g$term & table$leaf == 0L
-    values[of_term] <- values[of_term] * (g$root[1L] / roots[[match(g$term, terms)]]$root[1L])^2
+    before <- Find(function(term) term$term == g$term, roots)
+    values[of_term] <- values[of_term] * (g$root[1L] / before$root[1L])^2
   }
   model_with(model, list(kernel = set_values(model$kernel, values), noise = factors$noise))
 }
@@ -282,10 +282,10 @@ slopes_of_group <- function(g, result, first, kernel, at) {
   V <- g$root %*% V %*% t(g$root)
   excess <- inverse %*% (tcrossprod(b) + V - g$levels * C) %*% inverse
   B <- inverse %*% (C - V / g$levels) %*% inverse
-  which_root <- match(g$term, which(plain_groups(kernel)))
   values <- kernel$engine$values
   moved <- function(i, step) {
-    tcrossprod(group_roots(set_values(kernel, replace(values, i, values[i] * exp(step))))[[which_root]]$root)
+    roots <- group_roots(set_values(kernel, replace(values, i, values[i] * exp(step))))
+    tcrossprod(Find(function(term) term$term == g$term, roots)$root)
   }
   slopes <- lapply(at, function(i) {
     if (kernel$table$leaf[i] == 0L) C else (moved(i, 1e-4) - moved(i, -1e-4)) / 2e-4

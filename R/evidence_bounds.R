@@ -97,7 +97,7 @@ exact_bracket <- function(fit, factor = 1) {
   d <- rowSums(f$L^2)
   # Without the data, the weights are known only from the diagonal d.
   v <- if (!is.null(fit$data)) model$noise / merged_weights(fit$data) else
-    pmax(d - prior_at(model, fit$x) - 16 * (1 + length(d) / 16) * eps * d, 0)
+    pmax(d - kernel_diagonal(model$kernel, fit$x) - 16 * (1 + length(d) / 16) * eps * d, 0)
   sums <- eps * min(n / 2, 4 * sqrt(n) + 10 + n / 64)
   error <- c(factor = n * (sums + 6 * eps), solution = n * (3 * sums + 8 * eps))
   logs <- log(diag(f$L))
@@ -267,15 +267,15 @@ bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
 # The bound is infinite if p W exceeds 1 / C_u.
 upper_terms <- function(b, v, l, top) {
   at <- b$at
-  x <- b$data$x
-  known <- variances_at(b, b$middle, x)
-  prior <- prior_at(b$model, x)
+  fun <- values_at(b$model$kernel, b$data$x)
+  known <- variances_of(b, b$middle, fun)
+  prior <- fun$prior
   high <- pmin(known$var_upper, prior)
   low <- pmin(pmax(known$var_lower, 0), high)
   p <- 1 / (low * (b$W_lower + v))
   bend <- p * b$W_lower - 1 / high
   if (!all(bend < -1e-12 / high)) return(Inf)
-  e <- distance_at(b, x) + b$slack * pmax(b$most, prior) * weights_norm(at) + b$growth * (b$sites$unit + abs(at$f))
+  e <- distance_of(b, fun) + b$slack * pmax(b$most, prior) * weights_norm(at) + b$growth * (b$sites$unit + abs(at$f))
   each <- lapply(list(e, -e), function(s) {
     log_h <- function(t) p * (l(at$f + t)[1L, ] - top - at$g * t) + bend * t^2 / 2 + t * s / high
     range <- support_of(log_h, function(t) p * (l(at$f + t)[2L, ] - at$g) + bend * t + s / high, sqrt(high))

@@ -224,7 +224,8 @@ rivals <- list(
   })
 
 predict_near <- function(z, model, rows, around, x, count, run) {
-  posterior_values(near_view(near_posterior(rows, z, model, count, count, control = run), around, z, model, run), x)
+  near <- near_posterior(rows, z, model, count, count, control = run)
+  posterior_values(new_posterior("near", model, NULL, around, z = z, near = near, control = run), x)
 }
 
 # Returns a matrix with a row for each held-out row, and a column for each list(learned, start) in `tried`: log density
@@ -343,7 +344,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
     for (i in seq_len(near_trial$steps)) { # one step mostly suffices
       step <- clip_step(predicted(f, data$x)$mean - f, likelihood$unit)
       f <- f + step
-      if (is_small_step(step, near_trial$settled * likelihood$unit)) break
+      if (sqrt(mean(step^2)) < near_trial$settled * likelihood$unit) break
     }
     p <- predicted(f, x(held))
     var <- p$var

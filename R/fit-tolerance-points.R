@@ -338,7 +338,8 @@ tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) 
                 quantile = "Use pfdtc_control(tol_quantile = 0.95), which ignores the worst 5 % of the rows.",
                 if (several) "More points do not help: the mode may not be unique." else
                   "More points change only rounding: increase `noise` or `tol`."),
-         if (is_rough(yard$reference$kernel)) " A rough kernel, such as Matern 1/2 or 3/2, needs many points.",
+         if (has_profile(yard$reference$kernel, rough_profiles))
+           " A rough kernel, such as Matern 1/2 or 3/2, needs many points.",
          if (response_of(yard$reference)$conjugate) " refine() certifies the mean at single rows to any accuracy.")
 }
 

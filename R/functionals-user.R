@@ -246,18 +246,18 @@ response_slopes <- function(fit, new) {
   list(mean = at(0), slope = (at(step) - at(-step)) / (2 * step))
 }
 
-# Returns the rows over which averages are taken by default: at most `most` rows of the data, evenly chosen.
-rows_to_average <- function(fit, most = 200L) {
+# Returns the rows over which averages are taken by default: at most 200 rows of the data, evenly chosen.
+rows_to_average <- function(fit) {
   rows <- kept_variables(fit) %||% stats::model.frame(fit)
-  few <- function(rows) rows[evenly(nrow(rows), most), , drop = FALSE]
-  if (is.null(fit$terms)) return(few(rows)[-1L])
+  rows <- rows[evenly(nrow(rows), 200L), , drop = FALSE]
+  if (is.null(fit$terms)) return(rows[-1L])
   inputs <- fit$frame$required
-  if (all(inputs %in% names(rows))) return(few(rows)[inputs])
+  if (all(inputs %in% names(rows))) return(rows[inputs])
   # If the fit keeps no data, variables that the formula transforms are read from the data of its call.
   data <- tryCatch(eval(fit$call$data, environment(fit$terms)), error = function(e) NULL)
   refuse_if(!is.data.frame(data) || !all(inputs %in% names(data)), "newdata", "is missing",
             hint = sprintf("The fit does not keep all of its variables: %s.", list_quoted(inputs)))
-  as.data.frame(data)[match(row.names(few(rows)), row.names(data)), inputs, drop = FALSE]
+  as.data.frame(data)[match(row.names(rows), row.names(data)), inputs, drop = FALSE]
 }
 
 # ---- terms, derivatives, coefficients -------------------------------------------------------------------------------

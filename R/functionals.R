@@ -85,12 +85,6 @@ sums_at <- function(kernel, x, rows, weights) {
                   function(kernel) sums_at(kernel, x, rows, weights), lengths(rows), weights)
 }
 
-# Returns f(x) computed for blocks of rows of x, which saves memory, and joined by `bind`.
-in_blocks <- function(x, f, size = 2048L, bind = rbind) {
-  blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% size)
-  do.call(bind, unname(lapply(blocks, function(i) f(x[i, , drop = FALSE]))))
-}
-
 # Returns the features L^{-1} k(z, .) of functionals, for inducing points z with Cholesky factor L.
 features_of <- function(fun, z, L) forwardsolve(L, fun$cross(z, seq_len(fun$n)))
 
@@ -101,7 +95,7 @@ level_effects <- function(kernel, term, levels, of, x) {
   level <- rep(levels, each = nrow(of))
   prior <- rep(rowSums((of %*% S) * of), length(levels))
   cross <- function(u, i) {
-    K <- group_design(term, u) %*% S %*% t(of[(i - 1L) %% nrow(of) + 1L, , drop = FALSE])
+    K <- t(design_of(term, u)) %*% S %*% t(of[(i - 1L) %% nrow(of) + 1L, , drop = FALSE])
     K * outer(u[, term$level], level[i], `==`)
   }
   c(new_functionals("effects", cross, prior, prior, x, rep(1L, length(level)), under = NULL),
@@ -152,7 +146,6 @@ interval_average <- function(factor, u, a, b) {
   u <- matrix(u, length(u), length(a))
   a <- matrix(a, nrow(u), ncol(u), byrow = TRUE)
   b <- matrix(b, nrow(u), ncol(u), byrow = TRUE)
-  out <- 0 * u
   w <- b - a
   rule <- gauss_rule(12L)
   part <- function(from, to) { # integral over a piece on one side of u
@@ -160,15 +153,11 @@ interval_average <- function(factor, u, a, b) {
     half * Reduce(`+`, Map(function(w, at) w * factor$value(abs(from + half * (1 + at) - u)), rule$weight, rule$node))
   }
   middle <- pmin(pmax(u, a), b)
-  if (any(w < 1)) out <- (part(a, middle) + part(middle, b)) / w
-  wide <- w >= 1
-  tail <- function(d) factor$tail(abs(d[wide]))
-  inside <- (u >= a & u <= b)[wide]
-  ends <- list(tail(a - u), tail(b - u))
-  out[wide] <- ifelse(inside, 2 * factor$tail(0) - ends[[1L]] - ends[[2L]], abs(ends[[1L]] - ends[[2L]])) / w[wide]
-  held <- w == 0
-  out[held] <- factor$value(abs(a - u)[held])
-  out
+  narrow <- if (any(w < 1)) (part(a, middle) + part(middle, b)) / w else w
+  from_a <- factor$tail(abs(a - u))
+  from_b <- factor$tail(abs(b - u))
+  wide <- ifelse(u >= a & u <= b, 2 * factor$tail(0) - from_a - from_b, abs(from_a - from_b)) / w
+  ifelse(w == 0, factor$value(abs(a - u)), ifelse(w < 1, narrow, wide))
 }
 
 # Returns the prior variance of the average of f over an interval of width w in lengthscales, if f has the kernel k.

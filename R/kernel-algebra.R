@@ -222,12 +222,10 @@ in_units <- function(model, v, power = 1) model$scale^power * v
 # Returns the logs of the hyperparameters, in the order of coef().
 model_theta <- function(model) log(c(kernel_values(model$kernel), model$noise))
 
-prior_at <- function(model, x) kernel_diagonal(model$kernel, x)
-
 # Returns the largest prior variance k(x, x) over the rows of the matrices `...`.
 prior_most <- function(model, ...) {
   if (!varies(model$kernel)) return(total_variance(model$kernel))
-  max(0, vapply(list(...), function(x) if (NROW(x)) max(prior_at(model, x)) else 0, 0))
+  max(0, vapply(list(...), function(x) if (NROW(x)) max(kernel_diagonal(model$kernel, x)) else 0, 0))
 }
 
 # ---- the functions that fit a model ---------------------------------------------------------------------------------

@@ -77,32 +77,29 @@ has_one_factor <- function(kernel) length((if (is.null(kernel$engine)) kernel el
 # values of the parameters in this order, NA if unknown.
 compile_kernel <- function(kernel) {
   if (!is.null(kernel$engine)) return(kernel)
-  parts <- if (is.null(kernel$leaves)) as_sum(kernel) else kernel
+  parts <- as_sum(kernel)
   leaves <- parts$leaves
-  met <- of_term <- of_leaf <- n <- integer() # n has the number of parameters of each kind
-  kind <- character()
-  held <- of_mean <- logical()
-  values <- numeric()
+  kinds <- list() # one element for each kind of parameter of a factor, and one for each variance
+  met <- integer()
   for (t in seq_along(parts$terms)) {
     term <- parts$terms[[t]]
     for (l in c(setdiff(term$leaves, met), 0L)) { # 0 stands for the variance
       leaf <- if (l) leaves[[l]]
       for (what in if (l) factor_parameters[[c(leaf$profile, "se")[1L]]] else "variance") { # no profile: as se
         given <- if (l) leaf[[what]] else term$variance
-        count <- if (l) parameter_count(leaf, what) else 1L
-        of_term <- c(of_term, t)
-        of_leaf <- c(of_leaf, l)
-        kind <- c(kind, what)
-        n <- c(n, count)
-        held <- c(held, what %in% leaf$held)
-        of_mean <- c(of_mean, !l && identical(leaves[[term$leaves[1L]]]$profile, "mean"))
-        values <- c(values, rep_len(if (is.null(given)) NA_real_ else as.double(given), count))
+        n <- if (l) parameter_count(leaf, what) else 1L
+        kinds[[length(kinds) + 1L]] <- list(
+          n = n, values = rep_len(if (is.null(given)) NA_real_ else as.double(given), n), term = t, leaf = l,
+          what = what, held = what %in% leaf$held, mean = !l && is_mean(leaves[[term$leaves[1L]]]))
       }
     }
     met <- c(met, term$leaves)
   }
-  table <- structure(list(term = rep(of_term, n), leaf = rep(of_leaf, n), what = rep(kind, n), at = sequence(n),
-                          held = rep(held, n), mean = rep(of_mean, n)),
+  all <- function(name) unlist(lapply(kinds, `[[`, name))
+  n <- all("n")
+  each <- function(name) rep(all(name), n)
+  table <- structure(list(term = each("term"), leaf = each("leaf"), what = each("what"), at = sequence(n),
+                          held = each("held"), mean = each("mean")),
                      class = "data.frame", row.names = .set_row_names(sum(n)))
   terms <- lapply(parts$terms, `[[`, "leaves")
   tied <- any(table$what == "additive.share") ||
@@ -111,14 +108,14 @@ compile_kernel <- function(kernel) {
   if (!is.null(tie)) leaves <- tie$leaves
   warp <- if (any(lengths(lapply(leaves, `[[`, "warp")))) warp_of(parts)
   list(
-    kernel = if (is.null(kernel$leaves)) kernel else as_kernel(kernel), label = kernel$label, inputs = kernel$inputs,
+    kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs,
     table = table,
     engine = list(factors = lapply(leaves, function(leaf) { # everything but the parameters
       list(profile = leaf$profile, columns = as.integer(leaf$inputs), number = leaf$number,
            isotropic = as.integer(isTRUE(leaf$isotropic)), power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]),
            correlation = leaf$correlation, table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
              if (!is.null(leaf$given)) c(leaf$given))
-    }), values = values,
+    }), values = all("values"),
       terms = lapply(if (is.null(tie)) terms else tie$terms, as.integer), tie = tie[c("M", "weights")],
       rotation = if (any(lengths(lapply(leaves, `[[`, "rotation")))) matrix_of_rotation(rotation_of(parts)),
       warp = if (!is.null(warp)) unlist(lapply(seq_len(max(warp$inputs)), function(column) { # knots and w at the knots
@@ -159,9 +156,6 @@ has_profile <- function(kernel, profiles) {
   any(vapply(as_sum(kernel)$leaves, function(leaf) any(c(leaf$profile, leaf$base) %in% profiles), NA))
 }
 
-# Returns TRUE if the kernel has a Matern factor.
-is_rough <- function(kernel) has_profile(kernel, c("matern12", "matern32", "matern52"))
-
 # Returns TRUE if k(x, x) may differ between rows.
 varies <- function(kernel) {
   any(vapply(as_sum(kernel)$leaves, function(l) {
@@ -170,6 +164,7 @@ varies <- function(kernel) {
 }
 
 varying_profiles <- c("linear", "polynomial", "mean", "group")
+rough_profiles <- c("matern12", "matern32", "matern52")
 
 is_mean <- function(leaf) identical(leaf$profile, "mean")
 is_group <- function(leaf) identical(leaf$profile, "group")
@@ -264,7 +259,8 @@ lengthscale_names <- function(leaf, columns) {
 column_lengthscales <- function(leaf) {
   lengths <- if (is.null(leaf$shared)) leaf$lengthscale else leaf$lengthscale[leaf$shared]
   if (is.null(leaf$rotation)) return(lengths)
-  1 / sqrt(drop(slopes_of_rotation(leaf)^2 %*% rep_len(lengths^-2, length(leaf$inputs)))) # along columns of x
+  slopes <- matrix_of_rotation(leaf$rotation, leaf$inputs) # of the inputs that the factor reads
+  1 / sqrt(drop(slopes^2 %*% rep_len(lengths^-2, length(leaf$inputs)))) # along columns of x
 }
 
 # ---- additive factors -----------------------------------------------------------------------------------------------
@@ -364,17 +360,13 @@ rotated <- function(kernel, x) {
   x
 }
 
-# Returns the matrix B of the rotation for the given columns of x, with 1 on the diagonal for columns not rotated.
+# Returns the matrix B of a rotation for the given columns of x: the derivatives of the inputs that a factor reads
+# (columns) by those of x (rows). Columns that are not rotated, all if `rotation` is NULL, have 1 on the diagonal.
 matrix_of_rotation <- function(rotation, columns = seq_len(max(rotation$inputs))) {
   by <- diag(1, length(columns))
   at <- match(rotation$inputs, columns)
   by[at, at] <- rotation$by
   by
-}
-
-# Returns the derivatives of the inputs that a factor reads (columns) with respect to those of x (rows).
-slopes_of_rotation <- function(leaf) {
-  if (is.null(leaf$rotation)) diag(1, length(leaf$inputs)) else matrix_of_rotation(leaf$rotation, leaf$inputs)
 }
 
 # Factors may also read warped inputs z_j = w_j(x_j): `leaf$warp` is list(inputs, at, to, share). `at` and `to` have a

@@ -146,17 +146,11 @@ new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic 
     refuse_if(check_flag(isotropic, "isotropic") && length(lengthscale) > 1L, "lengthscale",
               sprintf("has %d numbers", length(lengthscale)), hint = "With isotropic = TRUE it is one number.")
   }
-  if (!is.null(variance)) variance <- check_positive(variance, "variance", 1L)
-  if (!is.null(inputs)) inputs <- check_inputs(inputs)
   more <- list(isotropic = if (isotropic) TRUE, ...)
-  structure(c(list(profile = profile, label = label, lengthscale = lengthscale, variance = variance, inputs = inputs),
+  structure(c(list(profile = profile, label = label, lengthscale = lengthscale,
+                   variance = positive_or_null(variance, "variance"), inputs = check_inputs(inputs)),
               more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
 }
-
-# Lists kernels of one factor without parameters, by profile.
-plain_kernels <- Map(function(profile, label) new_kernel(profile, label, NULL, NULL, NULL),
-                     c(se = "se", matern12 = "matern12", matern32 = "matern32", matern52 = "matern52", mean = "mean"),
-                     c("squared exponential", "Matern 1/2", "Matern 3/2", "Matern 5/2", "linear mean"))
 
 check_inputs <- function(inputs) {
   if (is.null(inputs)) return(NULL)
@@ -174,6 +168,11 @@ check_inputs <- function(inputs) {
   if (anyDuplicated(inputs)) abort_input("inputs", sprintf("repeats a column: %s", describe(inputs)))
   inputs
 }
+
+# Lists kernels of one factor without parameters, by profile.
+plain_kernels <- Map(function(profile, label) new_kernel(profile, label, NULL, NULL, NULL),
+                     c(se = "se", matern12 = "matern12", matern32 = "matern32", matern52 = "matern52", mean = "mean"),
+                     c("squared exponential", "Matern 1/2", "Matern 3/2", "Matern 5/2", "linear mean"))
 #' @rdname kernel_algebra
 #' @export
 update.pfdtc_kernel <- function(object, ...) {
@@ -250,7 +249,7 @@ design_parts <- function(design) {
 # Returns for each term of the kernel TRUE if it is a group factor that is not multiplied by another factor.
 plain_groups <- function(kernel) {
   kernel <- as_sum(kernel)
-  vapply(kernel$terms, function(t) length(t$leaves) == 1L && identical(kernel$leaves[[t$leaves]]$profile, "group"), NA)
+  vapply(kernel$terms, function(t) length(t$leaves) == 1L && is_group(kernel$leaves[[t$leaves]]), NA)
 }
 
 has_groups <- function(kernel) any(plain_groups(kernel))
@@ -258,20 +257,13 @@ has_groups <- function(kernel) any(plain_groups(kernel))
 # Returns TRUE if each term of the kernel is a single group or a linear mean, and at least one is a group.
 is_groups_only <- function(kernel) {
   kernel <- as_sum(kernel)
-  profiles <- vapply(kernel$terms, function(t) {
-    paste(unlist(lapply(kernel$leaves[t$leaves], `[[`, "profile")), collapse = "*")
-  }, "")
-  all(profiles %in% c("group", "mean")) && "group" %in% profiles
+  groups <- plain_groups(kernel)
+  means <- vapply(kernel$terms, function(t) length(t$leaves) == 1L && is_mean(kernel$leaves[[t$leaves]]), NA)
+  any(groups) && all(groups | means)
 }
 
-# Returns the group factors of the kernel that are not multiplied by another factor.
-group_leaves <- function(kernel) {
-  kernel <- as_sum(kernel)
-  alone <- lapply(kernel$terms, function(t) if (length(t$leaves) == 1L) kernel$leaves[[t$leaves]])
-  Filter(function(leaf) identical(leaf$profile, "group"), alone)
-}
-
-group_columns <- function(kernel) vapply(group_leaves(kernel), function(leaf) leaf$inputs[1L], 0L)
+# Returns the columns of levels of the kernel's groups.
+group_columns <- function(kernel) vapply(group_roots(kernel), `[[`, 0L, "level")
 
 # Returns TRUE if the kernel has groups, and no other factor reads their columns of levels. Otherwise levels cannot be
 # renumbered, and inducing points have to represent the groups as well.
@@ -287,12 +279,12 @@ has_own_levels <- function(kernel) {
 # Returns the total number of effects of the kernel's groups, for the levels in x.
 count_effects <- function(kernel, x) {
   if (is.null(kernel)) return(0)
-  sum(vapply(group_leaves(kernel), function(leaf) table_rows(leaf) * length(unique(x[, leaf$inputs[1L]])), 0))
+  sum(vapply(group_roots(kernel), function(g) nrow(g$root) * length(unique(x[, g$level])), 0))
 }
 
 # Returns list(term, name, of, effects, level, design, intercept, root) for each term of one factor, a group. `of` names
-# the variable of each column, `effects` the effects. `level` and `design` are columns of x; root root' is the
-# covariance of the effects of a level.
+# the variable of each column, `effects` the effects. `level` and `design` are columns of x, 0 in `design` stands for
+# the intercept. root root' is the covariance of the effects of a level.
 group_roots <- function(kernel) {
   kernel <- as_sum(kernel)
   lapply(which(plain_groups(kernel)), function(t) {
@@ -309,7 +301,7 @@ group_roots <- function(kernel) {
     }
     sd <- sqrt(c(kernel$terms[[t]]$variance, NA)[1L]) * c(1, leaf$scale)[seq_len(p)]
     list(term = t, name = leaf_name(leaf), of = leaf$of, effects = leaf$levels, level = leaf$inputs[1L],
-         design = leaf$inputs[-1L], intercept = leaf$intercept, root = sd * R)
+         design = as.integer(c(if (leaf$intercept) 0, leaf$inputs[-1L])), intercept = leaf$intercept, root = sd * R)
   })
 }
 

@@ -31,10 +31,7 @@ with_columns <- function(kernel, x) {
 
 place_leaf <- function(leaf, x, argument, variables) {
   names <- colnames(x)
-  if (leaf$profile == "constant") {
-    leaf$inputs <- integer()
-    return(leaf)
-  }
+  if (leaf$profile == "constant") return(replace(leaf, "inputs", list(integer())))
   if (leaf$profile == "group") return(place_group(leaf, x, argument, variables))
   of <- leaf$inputs
   inputs <- leaf_columns(leaf, x, argument, variables)
@@ -181,13 +178,13 @@ place_group <- function(leaf, x, argument, variables) {
 }
 
 # Returns the kernel for the columns of x. Stops if one of its parameters has no value.
-complete_kernel <- function(kernel, x, argument = "kernel") {
-  kernel <- place_kernel(kernel, x, argument)
+complete_kernel <- function(kernel, x) {
+  kernel <- place_kernel(kernel, x)
   compiled <- compile_kernel(kernel)
   lacking <- unique(compiled$table$what[is.na(compiled$engine$values)])
   if (length(lacking)) {
     words <- paste(sub("parameters", "correlation", lacking), collapse = " and ")
-    abort_input(argument, sprintf("has no value for %s", words), hint = "Give the kernel with all its parameters.")
+    abort_input("kernel", sprintf("has no value for %s", words), hint = "Give the kernel with all its parameters.")
   }
   kernel
 }

@@ -242,7 +242,8 @@ mean_functionals <- function(fit) {
   prior <- term$variance * rowSums(of_b^2)
   cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
   list(fun = new_functionals("coefficients", cross, prior, prior, x, rep(1L, nrow(of_b)), under = NULL),
-       to = rbind(c(1, -leaf$centre * leaf$rate), cbind(numeric(d), slopes_of_rotation(leaf) %*% diag(leaf$rate, d))),
+       to = rbind(c(1, -leaf$centre * leaf$rate),
+                  cbind(numeric(d), matrix_of_rotation(leaf$rotation, leaf$inputs) %*% diag(leaf$rate, d))),
        names = c("(Intercept)", ifelse(leaf$inputs %in% warp$inputs, sprintf("log(%s)", fit$frame$columns[leaf$inputs]),
                                        fit$frame$columns[leaf$inputs])), pairs = pairs)
 }

@@ -60,7 +60,7 @@ learn_groups <- function(data, s, state) {
 group_sums <- function(kernel, data) {
   terms <- lapply(group_roots(kernel), function(term) {
     level <- data$x[, term$level]
-    list(code = match(level, unique(level)), levels = length(unique(level)), design = group_design(term, data$x))
+    list(code = match(level, unique(level)), levels = length(unique(level)), design = t(design_of(term, data$x)))
   })
   order <- order(-vapply(terms, function(t) t$levels * ncol(t$design), 0))
   n <- length(data$y)
@@ -98,8 +98,6 @@ group_sums <- function(kernel, data) {
   list(order = order, blocks = blocks, pairs = pairs, crossed = crossed, sizes = sizes,
        log_w = sum_of_logs(data$weights), n = n)
 }
-
-group_design <- function(term, x) cbind(rep(1, nrow(x))[seq_len(nrow(x) * term$intercept)], x[, term$design])
 
 # Returns the basis of the linear mean without linearly dependent columns. The attribute `rate` converts slopes to units
 # of the inputs.

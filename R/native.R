@@ -221,15 +221,6 @@ native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter
          doing = "The posterior on inducing points and neighbours")
 }
 
-# Returns list(mean, var_near, var_far) of f at the rows of x_new, given their s nearest rows: the variance is var_near,
-# left by the neighbours, plus var_far, from the inducing points. given$rows, s x n, may have the numbers of other
-# neighbours (0 after the last). For n functionals, `given` also has cross [s, n], features [M, n] and prior [n]. If
-# `keep`, the result has the neighbours' numbers, and r and u of posterior-near.R (u for rows times roots of weights).
-native_near_predict <- function(near, z, data, model, s, x_new, control = NULL, keep = FALSE, given = NULL) {
-  native(ffi_near_predict, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new, given,
-         as.integer(keep), engine_control(16 * nrow(x_new), control), doing = "Prediction from neighbours")
-}
-
 native_near_covariance <- function(near, z, data, model, s, x_new, control = NULL) {
   native(ffi_near_covariance, engine_posterior(near, z, model), engine_rows(data), as.integer(s), x_new,
          engine_control(16 * nrow(x_new), control), doing = "Covariance from neighbours")
@@ -240,25 +231,21 @@ native_norms <- function(posterior, z, data, model, order, t1_rows, t2_rows, con
         as.integer(t2_rows), engine_control(nrow(data$x), control))
 }
 
-native_certify <- function(posterior, z, model, norms, x, crossing = NULL, of = NULL) {
-  .Call(ffi_certify, engine_posterior(posterior, z, model), norms_to_engine(norms), x, of, crossing,
-        engine_control(nrow(x)))
+# Returns f(x) computed for blocks of rows of x, which saves memory, and joined by `bind`.
+in_blocks <- function(x, f, size = 2048L, bind = rbind) {
+  blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% size)
+  do.call(bind, unname(lapply(blocks, function(i) f(x[i, , drop = FALSE]))))
 }
 
-# Returns norms for the engine. Older fits lack `most`, the largest k(x, x) at the rows; 0 replaces it.
-norms_to_engine <- function(norms) {
-  if (is.null(norms$most)) norms$most <- 0
-  norms
-}
+# Joins the lists of several blocks, element by element, without names.
+join_lists <- function(...) Map(function(...) c(..., use.names = FALSE), ...)
 
-# Returns the sums over all rows by crossing_run() (src/norms.h), for 2,048 rows of x_new at a time to limit the memory.
+# Returns the sums over all rows by crossing_run() (src/norms.h).
 native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
   posterior <- engine_posterior(posterior, z, model)
-  parts <- lapply(split(seq_len(nrow(x_new)), (seq_len(nrow(x_new)) - 1L) %/% 2048L), function(i) {
-    .Call(ffi_cross, posterior, engine_rows(data), x_new[i, , drop = FALSE], engine_control(nrow(data$x), control))
-  })
-  list(cross = unlist(lapply(parts, `[[`, "cross")), gain = unlist(lapply(parts, `[[`, "gain")),
-       size = unlist(lapply(parts, `[[`, "size")))
+  in_blocks(x_new, function(x) {
+    .Call(ffi_cross, posterior, engine_rows(data), x, engine_control(nrow(data$x), control))
+  }, bind = join_lists)
 }
 
 # Returns F v, or F'v if `transpose`, for the matrix F that decorrelates rows from their neighbours. `near` is a result

@@ -247,7 +247,10 @@ get_variance.gp_fit <- function(x, component = "all", verbose = TRUE, ...) {
     if (response_of(x)$reads == "classes") of_link[[1L]] else NA_real_
   terms <- groups_of_fit(x)
   S <- lapply(terms, function(g) tcrossprod(g$root))
-  random <- Map(function(g, S) mean(rowSums((group_design(g, rows) %*% S) * group_design(g, rows))), terms, S)
+  random <- Map(function(g, S) {
+    design <- t(design_of(g, rows))
+    mean(rowSums((design %*% S) * design))
+  }, terms, S)
   by <- vapply(terms, `[[`, "", "by")
   each <- function(f) unlist(Map(f, terms, S, by))
   out <- list(

@@ -242,7 +242,10 @@ mean_columns <- function(mean, data, argument = "mean") {
   refuse_if(length(unknown), argument, sprintf("a formula with `%s`", unknown[1L]), "a formula of inputs",
             message = sprintf("`%s` has `%s`, but may use only inputs of the fit: %s.", argument, unknown[1L],
                               list_quoted(unique(names))), hint = "Transform inputs in the formula of the fit.")
-  sort(leaf_columns(list(inputs = labels), data$x, argument, variables))
+  sort(unique(unlist(lapply(labels, function(name) {
+    i <- match(name, vapply(variables, `[[`, "", "name"))
+    if (is.na(i)) match(name, colnames(data$x)) else variables[[i]]$columns
+  }))))
 }
 
 # Returns the names of parameters that are never learned: a period given by the user, the variance of a linear mean.

@@ -52,18 +52,16 @@ cholesky_of <- function(p) {
   if (!is.null(p$factors$L)) return(p$factors$L)
   key <- list(p$x, p$factors$model, p$factors$weights)
   for (one in kept_factors$list) if (identical(one$of, key)) return(one$L)
-  check_exact_memory(nrow(p$x))
+  check_memory(8 * as.double(nrow(p$x))^2, sprintf("the exact posterior of %d rows", nrow(p$x)))
   L <- native_exact(list(x = p$x, y = numeric(nrow(p$x)), weights = p$factors$weights), p$factors$model, p$control)$L
   keep_factor(p$x, p$factors, L)
   L
 }
 
-check_exact_memory <- function(n) check_memory(8 * as.double(n)^2, sprintf("the exact posterior of %d rows", n))
-
 # Returns the exact posterior for the data and hyperparameters of a fit, whatever its own posterior is.
 exact_of_fit <- function(fit) {
   data <- fit$data
-  check_exact_memory(nrow(data$x))
+  check_memory(8 * as.double(nrow(data$x))^2, sprintf("the exact posterior of %d rows", nrow(data$x)))
   model <- model_of(fit)
   new_posterior("exact", model, fit, data, x = data$x, factors = native_exact(data, model, fit$control))
 }
@@ -210,7 +208,7 @@ posterior_paths.exact <- function(p, x, nsim, normal) {
   rest <- residual_paths(p$model, z, 1e-12, all, nsim, normal, p$control)
   f0 <- rest$draws + times_features(kernel, z, rest$L, all, normal(nrow(z), nsim))
   L <- cholesky_of(p)
-  noise <- sqrt(p$model$noise / merged_weights(p$rows)[used]) * normal(n, nsim)
+  noise <- sqrt(rows_noise(p)) * normal(n, nsim)
   gap <- p$rows$y[used] - f0[seq_len(n), , drop = FALSE] - noise
   weights <- solve_t(L, forwardsolve(L, gap))
   f0[-seq_len(n), , drop = FALSE] + in_blocks(x, function(x) native_kernel_matrix(kernel, x, p$x) %*% weights)

@@ -14,8 +14,7 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
   effects <- if (fun$kind %in% c("effects", "terms")) if (near) own$effects else effects_of(own)
   place <- function(term) match(term, vapply(own$groupings, `[[`, 0L, "term"))
   switch(fun$kind, values = if (near && joint) near_grouped_at(p, fun$x, joint = TRUE) else if (near) {
-    both <- in_blocks(fun$x, function(x) do.call(cbind, near_grouped_at(p, x)), 1024L)
-    list(mean = both[, 1L], var = both[, 2L])
+    in_blocks(fun$x, function(x) near_grouped_at(p, x), 1024L, join_lists)
   } else {
     at <- predict_grouped(p, fun$x, joint)
     list(mean = at$mean, var = at$sor_variance + at$unexplained, cov = if (joint) {
@@ -139,7 +138,7 @@ remade_fit <- function(p, rows, model) {
   fit <- p$fit
   p[c("rows", "model")] <- list(rows, model)
   if (inherits(p, "exact")) {
-    used <- rows_used(p)
+    used <- if (is.null(p$chosen)) rows else take_rows(rows, p$chosen)
     p$factors <- fit$factors <- exact_factors(used, model, p$control)
     fit$x <- used$x
     if (!is.null(fit$inducing)) fit$inducing <- used$x
@@ -243,7 +242,8 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
            covariance = array(covariance, c(p, p, g$levels)))
     }, groupings, m + cumsum(n_effects) - n_effects)
   }
-  c(near[c("L", "jitter")], near_counts(neighbours, train_neighbours, rank), list(
+  c(near[c("L", "jitter")], list(
+    neighbours = as.integer(neighbours), train_neighbours = as.integer(train_neighbours), rank = rank,
     groupings = groupings, C = f$C, beta = f$x, effects = effects,
     evidence = -(sums$log_d + logdet(f$C) + sums$yy - sum(v * f$x) + nrow(data$x) * log(2 * pi)) / 2))
 }

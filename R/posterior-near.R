@@ -21,17 +21,9 @@
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
   near <- native_near(z, data, model, train_neighbours, rank, jitter, control = control)
-  c(near[c("L", "C", "beta", "jitter")], near_counts(neighbours, train_neighbours, rank),
-    list(evidence = -near$minus_log))
-}
-
-near_counts <- function(neighbours, train_neighbours, rank) {
-  list(neighbours = as.integer(neighbours), train_neighbours = as.integer(train_neighbours), rank = rank)
-}
-
-# Returns a posterior of class "near" from the result of near_posterior().
-near_view <- function(near, rows, z, model, control = NULL) {
-  new_posterior("near", model, NULL, rows, z = z, near = near, control = control)
+  c(near[c("L", "C", "beta", "jitter")], list(
+    neighbours = as.integer(neighbours), train_neighbours = as.integer(train_neighbours), rank = rank,
+    evidence = -near$minus_log))
 }
 
 posterior_at.near <- function(p, fun, joint = FALSE) {
@@ -44,13 +36,17 @@ posterior_at.near <- function(p, fun, joint = FALSE) {
   list(mean = at$mean, var = at$var_far + at$var_near, cov = at$covariance)
 }
 
-# Predicts at the rows of x, or functionals whose neighbours are `given`. If `keep`, the result also has u and r.
+# Returns list(mean, var_near, var_far) of f at the rows of x given their nearest rows: the variance is var_near, left
+# by the neighbours, plus var_far, from the inducing points. given$rows, s x n, may have the numbers of other neighbours
+# (0 after the last). For n functionals, `given` also has cross [s, n], features [M, n] and prior [n]. If `keep`, the
+# result has the neighbours' numbers, u (for rows times the roots of their weights) and r.
 predict_given <- function(p, x, given = NULL, keep = FALSE) {
   s <- if (is.null(given)) p$near$neighbours else nrow(given$rows)
-  native_near_predict(p$near, p$z, p$rows, p$model, s, x, p$control, keep, given)
+  native(ffi_near_predict, engine_posterior(p$near, p$z, p$model), engine_rows(p$rows), as.integer(s), x, given,
+         as.integer(keep), engine_control(16 * nrow(x), p$control), doing = "Prediction from neighbours")
 }
 
-# Returns `given` of native_near_predict() for functionals: their neighbours and their covariances with f there. Returns
+# Returns `given` of predict_given() for functionals: their neighbours and their covariances with f there. Returns
 # NULL for values, whose neighbours are found during prediction.
 functionals_near <- function(p, fun) {
   if (fun$kind == "values") return(NULL)

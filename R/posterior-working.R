@@ -92,7 +92,9 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
   force(rank)
   found <- mode_of_rows(data, f, sites, "with neighbours", function(rows) {
     c(near_posterior(rows, z, model, neighbours, neighbours, rank, control = run), list(rows = rows))
-  }, function(near) posterior_values(near_view(near, near$rows, z, model, run), data$x)$mean, taken, settled)
+  }, function(near) {
+    posterior_values(new_posterior("near", model, NULL, near$rows, z = z, near = near, control = run), data$x)$mean
+  }, taken, settled)
   c(found$posterior, found["steps"])
 }
 
@@ -102,7 +104,7 @@ mode_of_rows <- function(data, f, sites, what, make, mean_of, taken = Inf, settl
   share <- 1
   for (step in seq_len(near_laplace_steps$most)) {
     posterior <- make(working_rows(data$x, sites, f))
-    rests <- is_small_step(taken, settled)
+    rests <- sqrt(mean(taken^2)) < settled
     if (rests) break
     move <- mean_of(posterior) - f
     moved <- max(abs(move))
@@ -119,8 +121,6 @@ mode_of_rows <- function(data, f, sites, what, make, mean_of, taken = Inf, settl
   }
   list(posterior = posterior, f = f, steps = step)
 }
-
-is_small_step <- function(step, settled) sqrt(mean(step^2)) < settled
 
 clip_step <- function(move, unit) {
   longest <- near_laplace_steps$longest * unit
@@ -139,9 +139,13 @@ working_rows <- function(x, sites, f) {
 # Returns the elements of a non-Gaussian fit that depend on all rows. `start` has the factors of an earlier mode.
 # near(f) computes the posterior with neighbours from f, the mode on inducing points without offset and constant mean.
 laplace_parts <- function(data, sites, learned, z, run, state, start = list(), near = function(f) NULL) {
+  # sum_of_sites identifies the responses of a fit, to recognise its data later.
+  common <- list(inducing = z, m = nrow(z), sum_of_sites = vapply(data$sites[c("y", "size", "offset")], function(v) {
+    if (is.null(v)) 0 else sum((v * cos(seq_along(v)))[is.finite(v)])
+  }, 0))
   # With many rows, effects of groups are treated exactly. With few rows, inducing points represent groups as well.
   if (nrow(data$x) > dense_rows && has_own_levels(learned$kernel) && isTRUE(sites$concave) && sites$variational == 0L) {
-    return(grouped_laplace_parts(data, sites, learned, z, run, state))
+    return(c(grouped_laplace_parts(data, sites, learned, z, run, state), common))
   }
   variational <- sites$variational == 1L
   found <- if (!is.null(start$f)) start else posterior_stage(state, function() {
@@ -174,10 +178,9 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   curvature <- if (is.null(p)) found$W else rowSums(p * (1 - p)) # several classes: the trace of W
   value <- if (!variational) found$evidence - found$penalty + sum(sites$constant) else
     variational_bound(found, sites, prior_most(learned$model, data$x, z))
-  list(evidence = value,
-       factors = found[intersect(c(parts_of_mode, if (sites$skewed) "shift"), names(found))], inducing = z, m = nrow(z),
-       near = near, neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
-       sum_of_sites = sites_sum(data$sites), unexplained = mean(pmax(curvature, 0) * found$left))
+  c(list(evidence = value, factors = found[intersect(c(parts_of_mode, if (sites$skewed) "shift"), names(found))],
+         near = near, neighbours = if (is.null(near)) 0L else near$neighbours, jitter = found$jitter,
+         unexplained = mean(pmax(curvature, 0) * found$left)), common)
 }
 
 # Returns the elements of laplace_parts() for a fit with groups. With whitened coefficients gamma and effects zeta, log
@@ -207,18 +210,10 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
     of_sd <- abs(at(moved)$mean) / sqrt(at(f)$sor_variance + left)
     f$shift <- lapply(moved[c("gamma", "b")], `*`, min(1, most_shift / max(of_sd)))
   }
-  list(evidence = value, factors = f, inducing = z, m = nrow(z), near = NULL, neighbours = 0L, jitter = f$jitter,
-       sum_of_sites = sites_sum(data$sites), unexplained = mean(W * left))
+  list(evidence = value, factors = f, near = NULL, neighbours = 0L, jitter = f$jitter, unexplained = mean(W * left))
 }
 
 parts_of_mode <- c("L", "C", "G", "beta", "inverse", "residual", "jitter", "decrement", "steps")
-
-# Returns sums that identify the responses of a fit, to recognise its data later.
-sites_sum <- function(sites) {
-  vapply(sites[c("y", "size", "offset")], function(v) {
-    if (is.null(v)) 0 else sum((v * cos(seq_along(v)))[is.finite(v)])
-  }, 0)
-}
 
 # Returns the non-Gaussian fit p$fit for other rows or another model, with a search from the old mode. For other rows,
 # inducing points are chosen anew if the old ones left no residual variance.
@@ -277,11 +272,8 @@ posterior_on_points <- function(p) {
   if (inherits(p, "points") && !inherits(p, "grouped") || !is.null(p$chosen)) return(p)
   data <- training_data(p$fit, "fit")
   z <- if (inherits(p, "exact")) p$x else p$z
-  points_posterior(p$model, p$fit, data, z, native_posterior(z, data, p$model, jitter = 1e-12, control = p$control))
-}
-
-points_posterior <- function(model, fit, data, z, factors, norms = NULL) {
-  new_posterior("points", model, fit, data, z = z, factors = factors, jitter = factors$jitter, norms = norms)
+  factors <- native_posterior(z, data, p$model, jitter = 1e-12, control = p$control)
+  new_posterior("points", p$model, p$fit, data, z = z, factors = factors, jitter = factors$jitter)
 }
 
 # Gaussian noise has W = w / s2 and g = W (y - mean). FITC adds the residual prior variance to a row's noise. Laplace
@@ -315,16 +307,18 @@ row_parts.points <- function(p) {
   c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
-# If 1 - leverage is almost 0, rounding decides the formula's result. Such rows, if they are at most 20, are left out
-# one by one, by a new posterior in which the row has almost no weight.
-posterior_without.points <- function(p) {
+# If 1 - leverage is almost 0, rounding decides the formula's result. With inducing points such rows, if they are at
+# most 20, are left out one by one, by a new posterior in which the row has almost no weight.
+posterior_without.exact <- posterior_without.points <- function(p) {
   part <- without_rounded(row_parts(p))
-  out <- without_by_parts(part)
-  data <- p$rows
   rest <- part$rest
+  shift <- if (is.null(part$shift)) 0 else drop(part$shift) / rest
+  out <- list(mean = part$mean - part$g * part$q / rest + shift, var = part$q / rest + part$left,
+              leverage = part$W * part$q)
+  data <- p$rows
   rows <- which(is.nan(rest) | rest <= 1e-8)
-  if (!is.null(p$fit$likelihood) || !length(rows) || length(rows) > 20L || !is.null(data$group)) return(out)
-  for (i in rows) {
+  by_formula <- inherits(p, "exact") || !is.null(p$fit$likelihood) || !is.null(data$group)
+  for (i in if (!by_formula && length(rows) <= 20L) rows) {
     others <- data
     others$weights <- replace(merged_weights(data), i, 1e-12 * min(merged_weights(data)))
     at <- posterior_values(posterior_again(p, rows = others), data$x[i, , drop = FALSE])

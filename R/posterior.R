@@ -4,9 +4,10 @@
 #   exact    all rows, or the subsample `chosen`, by a dense factorisation: x, factors, chosen
 #   points   inducing points: z, factors, sor (SoR variance), fitc (FITC noise), jitter
 #   near     inducing points with nearest neighbours: z, near, rows
-#   mixture  posteriors at several hyperparameters: parts, weights (learn-curvature.R)
+#   mixture  posteriors at several hyperparameters: hyper, weights, points (learn-curvature.R)
 #   classes  K - 1 functions for K classes on inducing points: z, factors, jitter (classes.R)
-# Each also has `model`, `control`, `fit` (the fit that it belongs to) and `rows` (the data, or NULL if not kept).
+# Classes `grouped` and `grouped_near` are points and near with exact effects of groups (posterior-grouped.R). Each
+# class also has `model`, `control`, `fit` (the fit that it belongs to) and `rows` (the data, or NULL if not kept).
 # Laplace and variational posteriors are exact, points or near, with working responses (posterior-working.R). All
 # numbers are in units of the cleaned response, without the constant mean.
 #
@@ -60,14 +61,6 @@ posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
 #
 # shift and s (see the head of this file) are 0 unless the response is binary. posterior-near.R has its own formulas.
 posterior_without <- function(p) UseMethod("posterior_without")
-
-posterior_without.exact <- function(p) without_by_parts(without_rounded(row_parts(p)))
-
-without_by_parts <- function(part) {
-  shift <- if (is.null(part$shift)) 0 else drop(part$shift) / part$rest
-  list(mean = part$mean - part$g * part$q / part$rest + shift, var = part$q / part$rest + part$left,
-       leverage = part$W * part$q)
-}
 
 # Returns list(mean, q, left, g, W, rest, group) for each row of positive weight: the terms of the formula above
 # posterior_without(), rest = 1 - W q, and the row `group` of p$rows$x into which the row was merged.
@@ -129,7 +122,7 @@ evidence_of <- function(class, model, rows, factors, kind = NULL) {
 # N(0, Q + s2 W^{-1}). DTC has the variational bound: SoR's value minus t / (2 s2), where t is the trace of K - Q. FITC
 # adds the diagonal of K - Q to the noise.
 log_evidence <- function(p) {
-  data <- rows_used(p)
+  data <- if (is.null(p$chosen)) p$rows else take_rows(p$rows, p$chosen)
   f <- p$factors
   noise <- p$model$noise
   less <- 0
@@ -150,9 +143,6 @@ log_evidence <- function(p) {
   }
   value + merged_log_density(data$shift, noise) + data$shift$constant - less
 }
-
-# Returns the rows from which a posterior is made: all rows, or the subsample.
-rows_used <- function(p) if (is.null(p$chosen)) p$rows else take_rows(p$rows, p$chosen)
 
 # Returns list(mean_lower, mean_upper, sd_lower, sd_upper), which contain the mean and the sd of the exact GP.
 posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")
@@ -354,8 +344,6 @@ round_bound <- function(v, digits, up) {
 # Rounds the columns of bounds of a data frame outwards.
 round_bounds <- function(x, digits) {
   up <- grepl("(^|_)upper$|^mean_error$", names(x))
-  x[up] <- lapply(x[up], round_bound, digits, TRUE)
-  down <- grepl("(^|_)lower$", names(x))
-  x[down] <- lapply(x[down], round_bound, digits, FALSE)
+  for (i in which(up | grepl("(^|_)lower$", names(x)))) x[[i]] <- round_bound(x[[i]], digits, up[i])
   x
 }

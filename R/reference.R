@@ -148,7 +148,8 @@ reference_of_source <- function(fit, source, m2, call, tell) {
   tell("norms")
   norms <- pass(rows_norms, norms_merge, posterior[c("L", "C", "beta")], z, model, norm_groups(nrow(z)), fit$control)
   rows <- list(n = fit$nobs, scale = fit$scale, shift = log_density_shift(fit$nobs, found$log_w, fit$scale, 0, 0))
-  p <- points_posterior(model, fit, rows, z, posterior, finish_norms(norms, posterior, model))
+  p <- new_posterior("points", model, fit, rows, z = z, factors = posterior, jitter = posterior$jitter,
+                     norms = finish_norms(norms, posterior, model))
   fit_of_posterior(p, call = call,
              source = list(label = source$label, rows = NA, omitted = 0L, sample = sample$n, passes = 3L))
 }
@@ -221,8 +222,9 @@ krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(
          features = features_of(fun, reference$inducing, reference$factors$L), terms = as.integer(fun$terms))
   }
   near <- sort(unique(c(rows)))
+  norms <- reference$norms
   found <- native(ffi_kriging, engine_posterior(reference$factors, reference$inducing, model),
-                  norms_to_engine(reference$norms), engine_rows(data), x[groups$order, , drop = FALSE], of,
+                  replace(norms, "most", norms$most %||% 0), engine_rows(data), x[groups$order, , drop = FALSE], of,
                   as.integer(groups$start), near, matrix(match(rows, near), n_c),
                   engine_control(nrow(data$x), reference$control))
   c(list(fun = fun, order = groups$order, group = rep(seq_len(ncol(rows)), diff(groups$start)), rows = rows,
@@ -251,7 +253,7 @@ kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
     }
     mean <- known + kriged_sums(found, r)
     rr <- kriged_sums(replace(found, "W", 1), r^2)
-    size <- if (fun$kind == "values") prior_at(model, fun$x)[at] else fun$size
+    size <- if (fun$kind == "values") kernel_diagonal(model$kernel, fun$x)[at] else fun$size
     h <- sqrt(kriged_h2(found, (rep_len(sd_lower, fun$n)[at] / model$scale)^2 * (1 - 8 * eps)))
     half <- h * (sqrt(correction$norms$c) + error$residual / sqrt(model$noise)) + sqrt(size) * error$sum +
       sqrt(found$ww) * error$residual + (4 * sqrt(n_c) + n_c / 64) * eps * sqrt(found$ww * rr) + 4 * eps * abs(mean)

@@ -168,7 +168,7 @@ complete_kernel_asked <- function(data, asked) {
     kernel <- with_columns(as_sum(kernel), data$x)
   }
   for (term in group_roots(kernel)) { # the data cannot separate collinear effects
-    design <- group_design(term, data$x)
+    design <- t(design_of(term, data$x))
     refuse_if(qr(design)$rank < ncol(design), "formula",
               sprintf("has a group with the effects %s, which are linearly dependent", list_quoted(term$effects)),
               hint = "Its design must have full rank: leave out a variable that is constant or a sum of others.")

@@ -20,9 +20,10 @@ set_up <- function(profile, d) {
   kernel[c("lengthscale", "variance")] <- list(rep(3, d), 1)
   model <- inside$new_model(inside$complete_kernel(kernel, x), 0.1)
   near <- inside$near_posterior(data, z, model, 40L, 0L)
+  posterior <- inside$new_posterior("near", model, NULL, data, z = z, near = near)
   function(threads) {
     started <- proc.time()
-    inside$native_near_predict(near, z, data, model, near$neighbours, x_new, pfdtc_control(threads = threads))
+    inside$predict_given(replace(posterior, "control", list(pfdtc_control(threads = threads))), x_new)
     spent <- proc.time() - started
     c(wall = spent[["elapsed"]], processor = sum(spent[1:2]) / threads)
   }

@@ -299,11 +299,11 @@ divergence_from_exact <- function(fit, exact, trace_P) {
   H <- crossprod(forwardsolve(cholesky_of(posterior_of(exact)), t(A)))
   Aw <- drop(A %*% alpha)
   Li <- forwardsolve(post$L, diag(m))
-  J <- fit$jitter * Li %*% (prior_at(fit, fit$inducing) * t(Li))
+  J <- fit$jitter * Li %*% (kernel_diagonal(fit$kernel, fit$inducing) * t(Li))
   D <- diag(m) + G / s2
   D_2 <- crossprod(solve(D)) # D^{-2}
   S_mm <- G %*% D_2 %*% G
-  trace_K <- sum(prior_at(fit, x) * weights)
+  trace_K <- sum(kernel_diagonal(fit$kernel, x) * weights)
   A_k_At <- s2 * G - s2^2 * H
   trace_k_K <- s2 * trace_K - s2^2 * n + s2^3 * trace_P
   covariance <- trace_k_K - sum(diag(A_k_At)) + sum(D_2 * A_k_At) + sum((diag(m) - J - H) * S_mm) -

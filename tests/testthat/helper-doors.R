@@ -97,7 +97,7 @@ call_door <- function(name, args) {
   do.call(".Call", c(list(get(paste0("ffi_", sub(" .*", "", name)), asNamespace("pfdtc"))), args), quote = TRUE)
 }
 
-# Returns functionals for native_near_predict(), with two neighbours each; the last one has a single neighbour.
+# Returns functionals for predict_given(), with two neighbours each; the last one has a single neighbour.
 near_given <- function(n, m) {
   list(rows = matrix(replace(rep(1:2, n), 2 * n, 0L), 2L), cross = matrix(0.1, 2L, n), features = matrix(0.1, m, n),
        prior = rep(1, n))

@@ -47,7 +47,8 @@ solve_spd <- function(a, b) if (nrow(a)) solve(a, b, tol = 0) else array(0, dim 
 
 # Returns the mean and both parts of the variance at the rows of x by the engine.
 near_parts <- function(near, data, z, model, x, control = NULL) {
-  native_near_predict(near, z, data, model, near$neighbours, x, control)[c("mean", "var_near", "var_far")]
+  p <- new_posterior("near", model, NULL, data, z = z, near = near, control = control)
+  predict_given(p, x)[c("mean", "var_near", "var_far")]
 }
 
 # Returns the package's posterior on a problem of helper-problems.R, and its parts.

@@ -57,7 +57,7 @@ test_that("norms with effects are above those of dense matrices, and near them",
   # Write the groupings of effect_problem() as terms of a kernel.
   kernel <- place_kernel(kernel_matern(3 / 2, c(0.3, 0.5), 1.3, inputs = 1:2) +
                            kernel_group("g", ~ 1 + a, correlated = FALSE, variance = 0.64, scale = 0.7), p$x)
-  b <- bounds_with_effects(new_bounds(list(), list(x = p$x), p$z, new_model(kernel, 1), FALSE, NULL, 1e-10))
+  b <- new_bounds(list(), list(x = p$x), p$z, kernel, FALSE, NULL, 1e-10, effects = TRUE)
   post <- with_seed(1, weighted_posterior(b, W, TRUE))
   x <- rbind(p$x[1:6, ] + 0.01 * rep(c(1, 1, 0, 0), each = 6), p$x[7:9, ])
   x[1, "g"] <- -3

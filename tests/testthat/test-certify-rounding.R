@@ -29,7 +29,7 @@ tight_problem <- function(x, y, s2, new, w = rep(1, length(x)), jitter = 0) {
 }
 
 tight_certificate <- function(p, new = p$new, crossing = NULL) {
-  native_certify(p$posterior, matrix(0), new_model(p$kernel, p$s2), p$norms, matrix(new), crossing)
+  certify_with(p$posterior, p$norms, matrix(0), new_model(p$kernel, p$s2), values_at(p$kernel, matrix(new)), crossing)
 }
 
 # Expects that `p`, made with errors, has a valid certificate. Without errors the certificate is tight, so that nothing

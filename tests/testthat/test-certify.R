@@ -101,7 +101,7 @@ test_that("certificates are the formulas, up to the allowance for rounding", {
     made <- native_dense(p, 1e-8, n, n)
     data <- list(x = p$x, y = p$y, weights = p$weights)
     norms <- with_seed(1, posterior_norms(made$posterior, p$z, data, new_model(made$kernel, p$noise), tight = TRUE))
-    r <- native_certify(made$posterior, p$z, new_model(made$kernel, p$noise), norms, p$new)
+    r <- certify_with(made$posterior, norms, p$z, new_model(made$kernel, p$noise), values_at(made$kernel, p$new))
     root <- sqrt(pmax(d$left, 0))
     eta <- pmin(e_norm(d$E, d$h), sqrt(norms$lam * colSums(d$h^2)))
     w_E <- bound_w(d$c, e_norm(d$E, cbind(d$v)))
@@ -134,7 +134,9 @@ test_that("what all rows say of new ones is h'e, e'B^-1 e and e'e, for any block
     }
     norms <- with_seed(1, posterior_norms(made$posterior, p$z, list(x = p$x, y = p$y, weights = p$weights),
                                           new_model(made$kernel, p$noise)))
-    certified <- function(...) native_certify(made$posterior, p$z, new_model(made$kernel, p$noise), norms, p$new, ...)
+    certified <- function(...) {
+      certify_with(made$posterior, norms, p$z, new_model(made$kernel, p$noise), values_at(made$kernel, p$new), ...)
+    }
     plain <- certified()
     sharp <- certified(crossing)
     exact <- ref_variance(ref_exact(p$x, p$y, p$kernel, p$noise, p$weights), p$new)

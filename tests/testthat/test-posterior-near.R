@@ -95,7 +95,7 @@ test_that("rows far from the data have more neighbours: dense formula, jointly, 
     cov <- covariance_of(p, got)
     expect_close(cov, expected$cov, 1e-9, label_of(p))
     expect_identical(diag(cov), got$var_near + got$var_far)
-    view <- near_view(got$near, got$data, p$z, new_model(got$kernel, p$noise))
+    view <- new_posterior("near", new_model(got$kernel, p$noise), NULL, got$data, z = p$z, near = got$near)
     far <- c(far, sum(predict_given(view, p$new, keep = TRUE)$rows[4, ] > 0L))
     # Compute values of f by the code for other functionals.
     at <- functionals_near(view, replace(values_at(got$kernel, p$new), "kind", "terms"))

@@ -251,7 +251,7 @@ test_that("beside near rows that were kept, points know of all rows: FITC's sums
   S <- native_neighbours(model$kernel, near$x, 7L, query = x)[, 1]
   x_S <- near$x[S, ]
   L <- t(chol(k(fitc$inducing, fitc$inducing) +
-                diag(some$jitter * prior_at(model, fitc$inducing[1, , drop = FALSE]), 20)))
+                diag(some$jitter * kernel_diagonal(model$kernel, fitc$inducing[1, , drop = FALSE]), 20)))
   a <- forwardsolve(L, k(fitc$inducing, x))
   A <- forwardsolve(L, k(fitc$inducing, x_S))
   u <- solve(k(x_S, x_S) - crossprod(A) + diag(model$noise / near$weights[S]), k(x_S, x) - crossprod(A, a))
