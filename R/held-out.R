@@ -162,7 +162,8 @@ scale_without <- function(fit, r) {
   used <- part$q > 0 # FALSE for rows outside of a subsample
   coefficients <- max(length(mean_functionals(fit)$names), fit$center != 0)
   seen <- all_rows(training_data(fit), as.double(used), 0)
-  sqrt(pmax(sum(part$g * responses_used(p)$y) - seen * r^2, 0) / (sum(used) - coefficients - seen))
+  rest <- sum(used) - coefficients - seen
+  sqrt(pmax(sum(part$g * responses_used(p)$y) - seen * r^2, 0) / replace(rest, rest <= 0, NaN))
 }
 
 # ---- scores ---------------------------------------------------------------------------------------------------------

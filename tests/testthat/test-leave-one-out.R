@@ -289,3 +289,10 @@ test_that("dfbetas() of counts are near refits without the row, and rows of weig
   expect_equal(unname(moved), unname(coef(fit)[1:2] - coef(set(setdiff(1:60, c(7, 9))))[1:2]), tolerance = 0.2)
   expect_identical(rstudent(fit), rstandard(fit))
 })
+
+test_that("rstudent() is NaN without a warning if coefficients are as many as rows, as for lm()", {
+  d <- data.frame(a = c(1, 4, 2, 6), b = c(3, 1, 2, 2), c = c(0, 1, 5, 2), y = c(2, 1, 4, 3))
+  fit <- gp_exact(y ~ a + b + c, d, mean = ~ a + b + c, kernel = kernel_se(c(2, 2, 2), 1), noise = 0.1, hyper = "fixed")
+  expect_no_warning(r <- stats::rstudent(fit))
+  expect_true(all(is.nan(r)))
+})
