@@ -325,7 +325,7 @@ laplace_bracket <- function(b, psi = NULL) {
 }
 
 laplace_evidence_bounds <- function(fit) {
-  if (has_labels(response_of(fit))) return(bracket_of_classes(fit))
+  if (response_of(fit)$kind == "labels") return(bracket_of_classes(fit))
   refuse_if(!response_of(fit)$concave, "fit",
             sprintf("has family %s, which is not log-concave", response_of(fit)$label),
             hint = "With several modes no bounds of the Laplace evidence are known.")

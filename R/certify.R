@@ -57,7 +57,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
   hyper_uncertainty <- check_flag(hyper_uncertainty, "hyper_uncertainty")
   if (hyper_uncertainty) check_posterior(fit, "normal", "fit", "The certified mixture")
-  if (has_labels(response_of(fit))) return(certify_classes(fit, new, effort, m2))
+  if (response_of(fit)$kind == "labels") return(certify_classes(fit, new, effort, m2))
   p <- if (hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   out <- certificate_of(fit, new, effort, reference, m2, test_points, max_seconds, p)
   if (!is.null(fit$transform)) out <- with_transformed(out, fit, noise_law(fit, new)$noise)
@@ -124,8 +124,8 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
 # ordered classes, P(y <= k) decreases with the mean of f; response$bend, if any, bounds its derivative by the variance.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
-  if (likelihood$link %in% c("identity", "latent") && !is_ordered(response)) return(out) # the response is f itself
-  if (is_ordered(response)) {
+  if (likelihood$link %in% c("identity", "latent") && response$kind != "ordered") return(out) # the response is f itself
+  if (response$kind == "ordered") {
     bent <- if (is.null(response$bend)) 0 else response$bend * (out$sd_upper^2 - out$sd_lower^2) / 2
     room <- links$logit$error + bent
     ends <- function(mean, furthest) {

@@ -70,7 +70,7 @@ posterior_certificate.classes <- row_parts.classes <- function(p, ...) refuse_cl
 
 # Returns what the bounds above need: `at`, the mode fh and its factors; bounds g_E on |g|_E and r on |r|; `between`,
 # bounds for Wb; the posteriors `lo` and `hi` with row weights alpha W and beta W, between which W at f* lies.
-class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
+class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   sites <- sites_of_fit(fit, data)
   n <- nrow(data$x)
   m <- nrow(fit$inducing)
@@ -103,7 +103,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data), rounds = 9L) {
   centred <- class_contrasts(b$K) # row k is class k minus the mean over classes
   prior <- kernel_diagonal(b$model$kernel, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
-  for (round in seq_len(rounds)) {
+  for (round in 1:9) {
     b$between <- weights_of_class_range(b, e)
     before <- e
     e <- pmin(e, distance_of_contrasts(b, b$between$S, b$left, prior, centred))
@@ -159,7 +159,7 @@ weights_of_class_range <- function(b, e) {
   least <- min(range$lower)
   S <- if (least > class_points[["narrow"]]) lapply(b$at[c("inverse", "S")], `/`, least) else
     posterior_of_classes(b, range$lower)
-  c(S[c("inverse", "S")], lam = largest_residual(b, range$lower), lam_top = largest_residual(b, range$upper))
+  c(S[c("inverse", "S")], lam = S$lam %||% largest_residual(b, range$lower), lam_top = largest_residual(b, range$upper))
 }
 
 # Returns bounds on |c'(f* - fh)| at rows, a column for each contrast c (row of `gamma`). S bounds the covariances on
@@ -309,18 +309,14 @@ certify_classes <- function(fit, new, effort, m2) {
   mode <- probability_ends(fitted$pairs, list(lower = fitted$mean, upper = fitted$mean))$mode_lower
   error <- pmax(fitted$mean - inside$lower, inside$upper - fitted$mean)
   plain <- lapply(latent_at(fit, new$x)[c("mean", "var")], unname)
-  out <- do.call(rbind, lapply(seq_along(levels), function(k) {
-    at <- function(v) if (k == 1L) numeric(nrow(v)) else v[, fitted$pairs[1L, ] == 1L & fitted$pairs[2L, ] == k]
-    one <- data.frame(mean = at(fitted$mean), mean_error = at(error), mean_lower = at(inside$lower),
-                      mean_upper = at(inside$upper), sd = at(fitted$sd), sd_lower = at(inside$sd_lower),
-                      sd_upper = at(inside$sd_upper), response = fitted$share[, k],
-                      response_lower = inside$share_lower[, k], response_upper = inside$share_upper[, k],
-                      mode = mode[, k], mode_lower = inside$mode_lower[, k], mode_upper = inside$mode_upper[, k])
-    data.frame(row = seq_along(new$index), class = factor(rep(levels[k], length(new$index)), levels), one[new$index, ])
-  }))
-  out <- out[order(out$row, out$class), ]
-  if (!is.null(new$names)) out$row <- new$names[out$row]
-  row.names(out) <- NULL
+  odds <- list(mean = fitted$mean, mean_error = error, mean_lower = inside$lower, mean_upper = inside$upper,
+               sd = fitted$sd, sd_lower = inside$sd_lower, sd_upper = inside$sd_upper)
+  each <- c(lapply(odds, function(v) cbind(0, v[, fitted$pairs[1L, ] == 1L, drop = FALSE])), # classes in their order
+            list(response = fitted$share, response_lower = inside$share_lower, response_upper = inside$share_upper,
+                 mode = mode, mode_lower = inside$mode_lower, mode_upper = inside$mode_upper))
+  n <- length(new$index)
+  out <- data.frame(row = rep(new$names %||% seq_len(n), each = length(levels)), class = factor(rep(levels, n), levels),
+                    lapply(each, function(v) c(t(v[new$index, ]))))
   structure(out, effort = effort, m2 = attr(found, "m2"), t = attr(found, "t"),
             seconds = proc.time()[["elapsed"]] - started, likelihood = fit$likelihood$label,
             moved = max(0, abs(class_moments(plain)$mean - fitted$share)),
@@ -343,17 +339,20 @@ probability_ends <- function(pairs, inside) {
 
 # Returns a function for predict(certified = TRUE) that computes list(lwr, upr), the ends of credible intervals that
 # contain those of the exact GP's Laplace posterior: of log odds if `latent`, else of probabilities.
-certified_class_ends <- function(fit, rows, effort = "reference") {
-  inside <- class_certificate(fit, rows$x, effort)$inside
+certified_class_ends <- function(fit, rows) {
+  inside <- class_certificate(fit, rows$x, "reference")$inside
   at <- function(v) v[rows$index, , drop = FALSE]
   first <- seq_along(fit$center[-1L]) # the first pairs have class 1
   function(latent, level) {
-    if (latent) {
-      of_pairs <- lapply(inside[c("lower", "upper", "sd_upper")], function(v) at(v[, first, drop = FALSE]))
-      return(ends_of_odds(of_pairs[1:2], of_pairs[[3L]], level, identity))
+    of_pairs <- function(v) at(v[, first, drop = FALSE])
+    f <- if (latent) {
+      list(lower = of_pairs(inside$lower), upper = of_pairs(inside$upper), top = of_pairs(inside$sd_upper)^2)
+    } else {
+      list(lower = stats::qlogis(at(inside$mode_lower)), upper = stats::qlogis(at(inside$mode_upper)),
+           top = at(inside$odds_sd)^2)
     }
-    modes <- lapply(inside[c("mode_lower", "mode_upper")], function(v) stats::qlogis(at(v)))
-    ends_of_odds(modes, at(inside$odds_sd), level, stats::plogis)
+    ends <- normal_ends(f, list(noise = 0), level)
+    if (latent) ends else lapply(ends, stats::plogis)
   }
 }
 

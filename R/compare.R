@@ -103,7 +103,7 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
       if (pf && family$dtc && !is.null(fit$data)) out$pf_divergence <- pf_divergence(fit, exact)
     }
   }
-  if (has_labels(response)) { # probabilities of classes have no RMSE
+  if (response$kind == "labels") { # probabilities of classes have no RMSE
     if (!is.null(responses_in(fit, newdata, needed = FALSE))) {
       out$nlpd <- -mean(stats::predict(fit, newdata, type = "density"), na.rm = TRUE)
     }
@@ -115,7 +115,7 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
   mean <- at$mean[rows$index] + rows$offset
   known <- which(!is.na(mean) & !is.na(given$y))
   index <- rows$index[known]
-  each <- score_each(response, take_sites(given[c("y", "size")], known),
+  each <- score_each(response, take_rows_of(given[c("y", "size")], known),
                      c(list(mean = mean[known], var = at$var[index]),
                        if (response$conjugate) lapply(noise_law(fit, rows), `[`, known)))
   out[c("rmse_pred", "nlpd", "coverage")] <- summarise_scores(response, each)[c("rmse", "nlpd", "cover95")]
@@ -128,7 +128,7 @@ certified_errors <- function(fits, newdata, effort) {
   largest <- function(fits) fits[[which.max(vapply(fits, points_of_fit, 1))]]
   references <- vector("list", length(fits))
   # Exact fits need no reference, and a fit of several classes cannot use one.
-  left <- which(effort != "fast" & !vapply(fits, function(fit) is_exact(fit) || has_labels(response_of(fit)), NA))
+  left <- which(effort != "fast" & !vapply(fits, function(fit) is_exact(fit) || response_of(fit)$kind == "labels", NA))
   while (length(left)) {
     group <- left[vapply(fits[left], same_model, NA, fits[[left[1L]]])]
     kept <- Filter(Negate(is.null), lapply(fits[group], `[[`, "reference"))

@@ -39,7 +39,7 @@ cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit"
   used <- which(weights_given(data) > 0)
   response <- response_of(fit)
   # The CRPS is omitted for unordered classes: for two it equals the Brier score, for more it does not exist.
-  shown <- c("n", "rmse", "nlpd", if (!has_classes(response) && !has_labels(response)) "crps",
+  shown <- c("n", "rmse", "nlpd", if (!response$kind %in% c("classes", "labels")) "crps",
              if (response$reads %in% c("classes", "labels", "ordered")) c("brier", "accuracy"), "cover50", "cover95")
   columns <- c("y", if (response$conjugate) c("mean", "sd") else c("size", "mean", "density", "below", "upto"))
   found <- over_folds(fold, used, fit$control, function(out) predict_fold(fit, data, asked, used, out),
@@ -157,8 +157,8 @@ predict_fold <- function(fit, data, asked, used, out) {
     spread <- noise_spread(if (identical(asked$hyper, "fixed")) fit else one, x)
     list(noise = noise_at(one, x) / if (is.null(w)) 1 else w[out], spread = rep_len(spread, nrow(x)))
   }
-  score_each(response_of(one), take_sites(all[c("y", "size")], out),
-             c(list(mean = p$mean + offset, var = p$var), noise), crps = !has_classes(response_of(one)))
+  score_each(response_of(one), take_rows_of(all[c("y", "size")], out),
+             c(list(mean = p$mean + offset, var = p$var), noise), crps = response_of(one)$kind != "classes")
 }
 
 # ---- which rows go together -----------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ groups_by <- function(fit, by, n) {
 rows_of_table <- function(fit, data) {
   response <- response_of(fit)
   w <- weights_given(data)
-  if (any(w > 1) && all(w == round(w)) && (has_labels(response) || is_ordered(response))) equal_rows(data$x)
+  if (any(w > 1) && all(w == round(w)) && response$kind %in% c("labels", "ordered")) equal_rows(data$x)
 }
 
 # Checks that `value` has an element for each row. Elements of rows that na.action dropped are removed.

@@ -190,7 +190,7 @@ evidence_bracket <- function(post, data) {
 # m and C_nn. Integrals are by the trapezoid rule; the difference from half as many nodes is added as their error.
 true_bracket <- function(fit) {
   response <- response_of(fit)
-  refuse_if(has_labels(response) || !response$concave, "fit", sprintf("has family %s", response$full_label),
+  refuse_if(response$kind == "labels" || !response$concave, "fit", sprintf("has family %s", response$full_label),
             hint = "These bounds need a log-concave likelihood with one latent function.")
   refuse_if(!is.null(fit$near), "fit", "uses neighbours",
             hint = "These bounds need inducing points alone: fit with neighbours = 0.")
@@ -304,8 +304,9 @@ support_of <- function(log_h, slope, unit) {
 }
 
 # Integrates h over [low, high] at each row by the trapezoid rule. Returns the integral and its difference from the rule
-# with half as many nodes. The nodes are doubled, up to `most`, until the difference is small.
-rows_integral <- function(h, low, high, nodes = 300L, most = 9600L) {
+# with half as many nodes. The nodes are doubled, up to 9600, until the difference is small.
+rows_integral <- function(h, low, high) {
+  nodes <- 300L
   at <- function(share) h(low + (high - low) * share)
   sums <- function(shares) Reduce(`+`, lapply(shares, at))
   whole <- (at(0) + at(1)) / 2 + sums(seq_len(nodes - 1L) / nodes)
@@ -316,7 +317,7 @@ rows_integral <- function(h, low, high, nodes = 300L, most = 9600L) {
     nodes <- 2L * nodes
     value <- whole * (high - low) / nodes
     error <- abs(value - coarse)
-    if (nodes >= most || all(error <= 1e-10 * (1e-3 + abs(value)))) break
+    if (nodes >= 9600L || all(error <= 1e-10 * (1e-3 + abs(value)))) break
   }
   list(value = value, error = error)
 }

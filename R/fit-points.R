@@ -330,9 +330,9 @@ gain_from_residuals <- function(trial, held, around, f, kernel, run) {
 # neighbours among the rows `around`, by Newton steps from the latent values f at all rows.
 held_out_trial <- function(data, likelihood, center, held, around, run) {
   x <- function(rows) data$x[rows, , drop = FALSE]
-  sites_of <- function(rows) engine_sites(likelihood, take_sites(data$sites, rows), center)
+  sites_of <- function(rows) engine_sites(likelihood, take_rows_of(data$sites, rows), center)
   some <- utils::head(around, near_trial$rows)
-  at <- take_sites(data$sites, held)
+  at <- take_rows_of(data$sites, held)
   score <- function(mean, var, theta = likelihood$theta) {
     log_predictive(replace(likelihood, "theta", list(theta)), at[c("y", "size")], mean + center + at$offset,
                    pmax(var, 0))

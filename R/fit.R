@@ -83,14 +83,14 @@ complete_likelihood <- function(data, asked) {
   refuse_with_likelihood(asked)
   check_own_family(asked$likelihood, data$sites$y)
   response <- response_of(asked)
-  refuse_if(has_labels(response) && !is.null(data$offset), "offset", "is not available for several classes",
+  refuse_if(response$kind == "labels" && !is.null(data$offset), "offset", "is not available for several classes",
             hint = "It would add to all classes alike.")
   asked$noise <- 1
   sites <- data$sites
   asked$likelihood[c("levels", "trials")] <- list(data$levels, response$reads == "classes" && !is.null(sites$size))
   known <- if (has_ends(response)) known_numbers(sites$y, sites$size) else sites$y
   # `unit` scales the priors of f. For ordered classes it is 1, the noise scale of the latent response.
-  asked$likelihood$unit <- if (is.null(response$link$unit) || is_ordered(response)) 1 else
+  asked$likelihood$unit <- if (is.null(response$link$unit) || response$kind == "ordered") 1 else
     response$link$unit(replace(sites, "y", list(known)))
   if (is.function(response$middle)) {
     shapes <- length(as_response(asked$likelihood)$shape)
@@ -101,7 +101,7 @@ complete_likelihood <- function(data, asked) {
   y <- sites$y
   size <- if (is.null(sites$size)) 1 else sites$size
   classes <- response$reads == "classes"
-  one <- if (is_ordered(response)) {
+  one <- if (response$kind == "ordered") {
     if (all(y == y[1L])) sprintf("All responses are \"%s\"", data$levels[y[1L]])
   } else if (all(y == 0) && (classes || response$reads == "counts")) {
     if (classes) "All responses are failures" else "All counts are 0"
@@ -114,7 +114,7 @@ complete_likelihood <- function(data, asked) {
 
 refuse_with_likelihood <- function(s) {
   response <- response_of(s)
-  labels <- has_labels(response)
+  labels <- response$kind == "labels"
   vi <- response$approx == "vi"
   tol <- !is.null(s$tol)
   several <- !response$concave || tol || labels
@@ -153,13 +153,13 @@ construct_laplace <- function(data, learned, z, plan, state, near = NULL, start 
   likelihood <- plan$learn$likelihood
   likelihood$theta <- learned$theta
   sites <- engine_sites(likelihood, data$sites, learned$center)
-  if (has_labels(response_of(plan$learn))) check_size_of_classes(functions_of_f(likelihood), nrow(z), nrow(data$x))
+  if (response_of(plan$learn)$kind == "labels") check_size_of_classes(functions_of_f(likelihood), nrow(z), nrow(data$x))
   parts <- laplace_parts(data, sites, learned, z, plan$run, state, start, function(f) {
     neighbours <- plan$posterior$neighbours
     if (!is.null(near) || neighbours == 0L) return(near)
     run_stage(state, "near", near_laplace(data, z, f, sites, learned$model, neighbours, plan$run), otherwise = NULL)
   })
-  learned$model$center <- if (has_labels(response_of(plan$learn)))
+  learned$model$center <- if (response_of(plan$learn)$kind == "labels")
     stats::setNames(learned$center, likelihood$levels) else learned$center
   new_fit(data, learned, plan, state, c(parts, list(
     m_asked = if (is.null(plan$again$m)) nrow(z) else plan$posterior$m,

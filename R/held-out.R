@@ -224,7 +224,7 @@ score_each <- function(response, y, f, crps = response$conjugate) {
   errors_of_classes <- function(p) {
     data.frame(error = rowSums((replace(0 * p, own, 1) - p)^2), right = max.col(p, "first") == y$y)
   }
-  if (has_labels(response)) {
+  if (response$kind == "labels") {
     p <- class_moments(f)
     return(data.frame(y = y$y, size = 1, mean = p$mean[own], sd = p$sd[own], density = log(p$mean[own]),
                       crps = NA_real_, below = NA_real_, upto = NA_real_, errors_of_classes(p$mean)))
@@ -239,7 +239,7 @@ score_each <- function(response, y, f, crps = response$conjugate) {
   each <- data.frame(y = seen / if (response$reads == "classes") pmax(size, 1) else 1, size = size, mean = m$mean,
                      sd = m$sd, density = response_log_density(response, y, f),
                      crps = if (crps) response_crps(response, y$y, f) else NA_real_, ends)
-  if (!is_ordered(response)) return(each)
+  if (response$kind != "ordered") return(each)
   cbind(each, errors_of_classes(class_shares(response, f$mean, sqrt(pmax(f$var, 0)))))
 }
 
@@ -261,14 +261,14 @@ pit_ends <- function(response, y, f) {
 # the shares of responses in central 50 % and 95 % intervals, or NA for single classes.
 summarise_scores <- function(response, each) {
   p <- each$mean
-  labels <- has_labels(response)
+  labels <- response$kind == "labels"
   trials <- response$reads == "classes"
-  several <- labels || is_ordered(response)
+  several <- labels || response$kind == "ordered"
   brier <- if (several) mean(each$error) else
     sum(each$size * (each$y * (1 - p)^2 + (1 - each$y) * p^2)) / sum(each$size)
   right <- if (several) each$right else (p > 0.5) == (each$y > 0.5)
   inside <- function(level) {
-    if (labels || has_classes(response)) return(NA_real_)
+    if (labels || response$kind == "classes") return(NA_real_)
     mean(each$upto >= (1 - level) / 2 & each$below < (1 + level) / 2)
   }
   data.frame(n = nrow(each),
@@ -317,7 +317,7 @@ response_crps <- function(response, y, f) {
 # computed at some numbers, dense around y and the median, or equally spaced in log(t) if the sd of f is large. Squares
 # between them are interpolated linearly.
 crps_of_counts <- function(response, y, size, mu, s) {
-  out <- if (is_ordered(response)) NA * y else vapply(seq_along(y), function(i) {
+  out <- if (response$kind == "ordered") NA * y else vapply(seq_along(y), function(i) {
     crps_by_masses(response, y[i], size[i], mu[i], max(s[i], 1e-6), response$from %||% 0)
   }, 0)
   rest <- which(is.na(out))

@@ -8,7 +8,7 @@ learn_laplace_stage <- function(data, s, state) {
   start <- laplace_start(data, s)
   center <- start$center
   levels <- s$likelihood$levels
-  kept <- if (has_labels(response_of(s)) && length(levels) > class_points[["learn"]]) {
+  kept <- if (response_of(s)$kind == "labels" && length(levels) > class_points[["learn"]]) {
     sort(order(tabulate(data$sites$y, length(levels)), decreasing = TRUE)[seq_len(class_points[["learn"]])])
   }
   found <- run_stage(state, "learn", if (is.null(kept)) {
@@ -19,7 +19,7 @@ learn_laplace_stage <- function(data, s, state) {
                                       length(kept), length(levels)))
     }
     own <- which(data$sites$y %in% kept)
-    sites <- take_sites(data$sites, own)
+    sites <- take_rows_of(data$sites, own)
     sites$y <- match(sites$y, kept)
     few <- s
     few$likelihood$levels <- levels[kept]
@@ -43,7 +43,7 @@ laplace_start <- function(data, s) {
   kernel <- if (is_open(s$kernel)) with_profile(s$kernel, "matern52", data$x) else s$kernel
   list(kernel = name_lengthscales(with_typical_values(kernel, data$x, s), data$x),
        center = if (isTRUE(s$center)) center_start(s$likelihood, data$sites) else
-         rep_len(as.double(s$center), max(1L, if (has_labels(response)) length(response$levels))),
+         rep_len(as.double(s$center), max(1L, if (response$kind == "labels") length(response$levels))),
        theta = if (response$learned) response$middle * response$unit else s$likelihood$theta, trace = NULL,
        convergence = 0L, message = "nothing to optimise", value = NA_real_)
 }
@@ -184,7 +184,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   moved <- choose_inputs(rows, s, c(now, line = line[1L]), search)
   if (!is.null(moved)) found <- c(found, list(moved), apart_if_likelier(moved, search), with_line(moved))
   # If two classes have warped inputs, rotated inputs are not tried: if likelier, they predict worse (warped-inputs.R).
-  rotation <- if (s$additive && (is.null(moved) || has_labels(response_of(s)))) rotation_by_classes(rows, s)
+  rotation <- if (s$additive && (is.null(moved) || response_of(s)$kind == "labels")) rotation_by_classes(rows, s)
   if (!is.null(rotation)) {
     turned <- search(now, TRUE, with_moved_inputs(now$kernel, rotation, rows$x))
     if (turned$value < now$value) found <- c(found, list(turned, search(turned)), with_line(turned))
@@ -294,7 +294,7 @@ laplace_rows <- function(data, s, most, points) {
     if (most < n) sort(sample.int(n, most)) else seq_len(n)
   if (length(columns)) points <- points + count_effects(s$kernel, data$x[rows, , drop = FALSE])
   points <- min(points, max(10L, laplace_sizes$contrasts %/% functions_of_f(s$likelihood)))
-  list(x = data$x[rows, , drop = FALSE], sites = take_sites(data$sites, rows), points = points)
+  list(x = data$x[rows, , drop = FALSE], sites = take_rows_of(data$sites, rows), points = points)
 }
 
 greedy_points <- function(rows, s, kernel) {

@@ -290,7 +290,7 @@ scores_given <- function(problem, theta, some, rows) {
 # Returns TRUE if the response of each row is one class.
 one_class_a_row <- function(rows, s) {
   response <- response_of(s)
-  has_labels(response) || has_classes(response) && all((rows$sites$size %||% 1) == 1)
+  response$kind == "labels" || response$kind == "classes" && all((rows$sites$size %||% 1) == 1)
 }
 
 # Returns a rotation (kernel-compile.R) to inputs z that are uncorrelated within classes: z_1 = x_1, and z_j is x_j

@@ -123,7 +123,7 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   type <- check_choice(type, c("response", "pearson", "loo", "pit", "deviance"), "type")
   object <- check_any_fit(object, "object")
   response <- response_of(object)
-  labels <- has_labels(response)
+  labels <- response$kind == "labels"
   normal <- response$conjugate
   given <- type %in% c("response", "loo") # other types are on the scale of the transformed response
   refuse_if(labels && type == "pit", "type",
@@ -219,7 +219,7 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
   n <- length(rows$index)
   check_memory(24 * as.double(max(n, nrow(rows$x))) * nsim, sprintf("%.0f draws at %d rows", as.double(nsim), n))
 
-  draws <- from_seed(seed, if (has_labels(response_of(object))) simulate_labels(object, rows, nsim, type) else
+  draws <- from_seed(seed, if (response_of(object)$kind == "labels") simulate_labels(object, rows, nsim, type) else
     draws_at(object, rows, nsim, type, training))
   if (!is.null(rows$names)) row.names(draws) <- make.unique(rows$names)
   draws

@@ -200,11 +200,11 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   rows <- new_rows(fit, as.data.frame(newdata), stats::na.pass)
   rowid <- if (is.null(newdata$rowid)) seq_along(rows$index) else newdata$rowid
   response <- response_of(fit)
-  labels <- has_labels(response)
+  labels <- response$kind == "labels"
   f <- if (labels) contrast_draws(fit, rows$x, draws)[rows$index, , , drop = FALSE] else
     joint_draws(fit, rows$x, draws)[rows$index, , drop = FALSE]
   p <- if (!labels) latent_at(fit, rows$x)
-  if (labels || is_ordered(response) && type != "link") {
+  if (labels || response$kind == "ordered" && type != "link") {
     # Return a row for each class and row of data: all rows for the first class, then all for the next.
     share <- function(f) {
       if (!labels) return(class_shares(response, f[, 1L]))

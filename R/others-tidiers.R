@@ -91,7 +91,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
   check_dots_empty(list(...), names(formals(augment.gp_fit)))
   type <- check_choice(type.predict, c("response", "link"), "type.predict")
   interval <- check_choice(interval, eval(formals(augment.gp_fit)$interval), "interval")
-  labels <- has_labels(response_of(x))
+  labels <- response_of(x)$kind == "labels"
   if (labels && interval != "none") abort_input("interval", "is not available for several classes")
   if (labels && type == "link") abort_input("type.predict", "= \"link\" is not available for several classes")
   p <- if (labels) list(fit = stats::predict(x, newdata, type = "response")) else
@@ -208,7 +208,7 @@ coeftest.gp_fit <- function(x, ...) {
 
 #' @exportS3Method emmeans::emm_basis
 emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
-  refuse_if(has_labels(response_of(object)), "object", "has several classes",
+  refuse_if(response_of(object)$kind == "labels", "object", "has several classes",
             hint = "Average predict(type = \"response\") over the rows of a grid.")
   p <- stats::predict(object, grid, full_cov = TRUE, re = FALSE)
   response <- response_of(object)

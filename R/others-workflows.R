@@ -298,7 +298,7 @@ report_coefficients <- function(fit, about, number) {
     words[at[known]] <- sprintf("group %s: correlation of %s and %s", g$of, b, a)[known]
     value[at[known]] <- number(stats::cov2cor(tcrossprod(g$root))[pairs][known])
   }
-  if (is_ordered(response_of(fit))) {
+  if (response_of(fit)$kind == "ordered") {
     words <- sub("^([(]Intercept[)]|Constant mean)$", "\\1, the negative of the first cut point", words)
   }
   stats::setNames(value, words)

@@ -103,7 +103,7 @@ calibration_figure <- function(fit) {
     d <- shares_table(p[use], data$response[use], unname(sizes_given(data)[use]), 5L)
     return(figure(list(shares_panel(d, "share of successes", band_colour(), lwd = 6, lend = 1)), d))
   }
-  if (!has_labels(response) && !is_ordered(response)) {
+  if (!response$kind %in% c("labels", "ordered")) {
     pit <- unname(stats::naresid(fit$na.action, pit_of(fit, loo_rows(fit))))
     return(figure(list(pit_panel(pit[!is.na(pit)])), data.frame(pit = pit)))
   }
@@ -215,7 +215,7 @@ classes_figure <- function(fit, inputs, at, n, xlim) {
 # Draws the confusion matrix: observed classes in rows, most probable leave-one-out classes in columns. Darker boxes
 # have larger shares of their row. The figure's value is the table of counts.
 confusion_figure <- function(fit) {
-  refuse_if(!has_labels(response_of(fit)) && !is_ordered(response_of(fit)), "which",
+  refuse_if(!response_of(fit)$kind %in% c("labels", "ordered"), "which",
             "= \"confusion\" needs several classes", hint = "Use \"calibration\" or \"checks\".")
   levels <- response_of(fit)$levels
   at <- loo_shares(fit)
@@ -311,7 +311,7 @@ figure_of_fit <- function(fit, ask) {
             hint = if (single) did_you_mean(which, figures_drawn, TRUE))
   which <- unique(which)
   if (which[1L] == "slices" && is.null(ask$inputs) && !length(fit_variables(fit))) which <- "groups"
-  labels <- has_labels(response_of(fit))
+  labels <- response_of(fit)$kind == "labels"
   plain <- !ask$certified && type == "response"
   refuse_if(labels && (which[1L] %in% c("map", "checks", checks_drawn) || which[1L] == "slices" && !plain), "which",
             sprintf("must be %s for several classes",

@@ -125,7 +125,7 @@ slice_label <- function(fit, type) {
   response <- response_of(fit)
   if (link == "identity") return(if (type == "link" && !is.null(fit$transform)) paste("f, transformed", name) else name)
   if (type == "link") return(sprintf("%s of %s", link, name))
-  if (is_ordered(response)) return(paste("number of the class of", name))
+  if (response$kind == "ordered") return(paste("number of the class of", name))
   if (link == "log") return(paste(if (response$discrete) "rate of" else "mean of", name))
   if (!is.null(response$levels)) sprintf("P(%s = %s)", name, response$levels[2L]) else "P(success)"
 }

@@ -9,7 +9,7 @@ say_chances <- function(response, f, ask) {
   colnames(at$mean) <- if (latent) response$levels[-1L] else response$levels
   if (ask$interval == "none") return(list(fit = at$mean, sd = at$sd))
   ends <- if (!is.null(f$bounds)) f$bounds(latent, ask$level) else
-    (if (is_ordered(response)) ordered_ends else class_ends)(response, f, latent, ask$level)
+    (if (response$kind == "ordered") ordered_ends else class_ends)(response, f, latent, ask$level)
   # The averaged probability may be outside of the interval, whose ends are probabilities at quantiles of f.
   list(fit = at$mean, sd = at$sd, lwr = pmin(ends$lwr, at$mean), upr = pmax(ends$upr, at$mean))
 }
@@ -19,7 +19,7 @@ say_chances <- function(response, f, ask) {
 class_chances <- function(response, f, se = FALSE) {
   where_known(f[c("mean", "var")], function(f) {
     f <- lapply(f, unname)
-    if (has_labels(response)) return(class_moments(f))
+    if (response$kind == "labels") return(class_moments(f))
     s <- sqrt(pmax(f$var, 0))
     out <- list(mean = class_shares(response, f$mean, s))
     if (se) {
@@ -48,18 +48,17 @@ ordered_ends <- function(response, f, latent, level) {
 # probabilities, log(p_k / (1 - p_k)) is linearised in f at the mean of f, so that its distribution is normal.
 class_ends <- function(response, f, latent, level) {
   q <- ncol(f$mean)
-  if (latent) {
-    return(ends_of_odds(list(f$mean, f$mean), sqrt(pmax(f$var[, diagonals(q), drop = FALSE], 0)), level, identity))
-  }
+  ends <- function(mean, var) normal_ends(list(lower = mean, upper = mean, top = pmax(var, 0)), list(noise = 0), level)
+  if (latent) return(ends(f$mean, f$var[, diagonals(q), drop = FALSE]))
   each <- lapply(seq_len(q + 1L), function(k) log_odds_of_class(f$mean, k))
-  sd <- vapply(each, function(of_class) {
+  var <- vapply(each, function(of_class) {
     slope <- of_class$slope[, -1L, drop = FALSE]
     along <- 0
     for (i in seq_len(q)) for (j in seq_len(q)) along <- along + slope[, i] * slope[, j] * f$var[, i + q * (j - 1L)]
-    sqrt(pmax(along, 0))
+    along
   }, f$mean[, 1L])
   middle <- matrix(vapply(each, `[[`, f$mean[, 1L], "value"), nrow(f$mean), q + 1L)
-  ends_of_odds(list(middle, middle), sd, level, stats::plogis)
+  lapply(ends(middle, var), stats::plogis)
 }
 
 # Returns the most probable class of each row, or with an interval a logical matrix of sets of classes. A set has the
@@ -68,7 +67,7 @@ class_ends <- function(response, f, latent, level) {
 # "probability" has the probability of each set.
 say_class <- function(fit, response, f, names, ask) {
   levels <- response$levels
-  if (!has_labels(response) && !is_ordered(response)) {
+  if (!response$kind %in% c("labels", "ordered")) {
     # The averaged probability exceeds 1/2 if the mean of f is positive, because links are symmetric.
     best <- f$mean > 0
     return(stats::setNames(if (is.null(levels)) as.integer(best) else
@@ -79,7 +78,7 @@ say_class <- function(fit, response, f, names, ask) {
   known <- which(!is.na(p[, 1L]))
   best[known] <- max.col(p[known, , drop = FALSE], "first")
   if (ask$interval == "none") {
-    return(stats::setNames(factor(levels[best], levels, ordered = is_ordered(response)), names))
+    return(stats::setNames(factor(levels[best], levels, ordered = response$kind == "ordered"), names))
   }
   if (ask$interval == "prediction") {
     inside <- p > 0
@@ -135,10 +134,7 @@ simulate_labels <- function(fit, rows, nsim, type) {
 # ---- times and quantiles --------------------------------------------------------------------------------------------
 
 check_probs <- function(probs) {
-  probs <- check_vector(probs, "probs")
-  bad <- which(!(probs > 0 & probs < 1))[1L]
-  refuse_if(!is.na(bad), "probs", probs[bad], "probabilities between 0 and 1", where = sprintf("element %d", bad))
-  probs
+  read_numbers(probs, "probs", NULL, function(p) p > 0 & p < 1, "probabilities between 0 and 1")
 }
 
 # Returns list(fit, lwr, upr), averaged over f, with a column for each quantile (`probs`) of a response, or for P(y > t)
@@ -153,9 +149,8 @@ say_columns <- function(response, f, ask) {
     return(list(fit = columns(probs, function(p) response_quantile(response, p, f))))
   }
   refuse_if(is.null(ask$times), "times", "is missing", hint = "type = \"survival\" needs times, as in times = c(1, 5).")
-  times <- check_vector(ask$times, "times")
-  bad <- which(times < 0 & response$reads == "times")[1L]
-  refuse_if(!is.na(bad), "times", times[bad], "numbers of at least 0", where = sprintf("element %d", bad))
+  times <- read_numbers(ask$times, "times", NULL, function(t) t >= 0 | response$kind != "times",
+                        "numbers of at least 0")
   f <- c(f[c("mean", "var", "size")], if (ask$interval != "none") normal_ends(f, list(noise = 0), ask$level))
   above <- function(cdf) {
     columns(times, function(t) 1 - where_known(f, function(f) cdf(rep(t, length(f$mean)), f)), digits = 15)

@@ -121,7 +121,7 @@ answer_asked <- function(fit, response, new, ask, na.action) {
   }
   if (ask$type == "density") return(log_densities(fit, response, new, f, rows))
   if (ask$type == "class") return(say_class(fit, response, f, rows$names, ask))
-  say <- if (has_labels(response) || is_ordered(response) && ask$type == "response") say_chances else
+  say <- if (response$kind == "labels" || response$kind == "ordered" && ask$type == "response") say_chances else
     if (ask$type %in% c("survival", "quantile")) say_columns else response_say
   said <- say(response, f, ask)
   if (ask$certified && !is.null(fit$factors$shift)) { # the mean without certificate may differ from the certified mode
@@ -224,7 +224,7 @@ log_densities <- function(fit, response, newdata, f, rows) {
             hint = "Give `newdata`.", message = "The fit has rows of weight 0, whose densities do not exist.")
   check_responses(rows$index, given$y)
   known <- which(!is.na(rowSums(as.matrix(f$mean))) & !is.na(given$y))
-  given <- take_sites(given[intersect(c("y", "size"), names(given))], known)
+  given <- take_rows_of(given[intersect(c("y", "size"), names(given))], known)
   out <- stats::setNames(rep(NA_real_, length(rows$index)), rows$names)
   f <- f[intersect(c("mean", "var", "noise", "spread"), names(f))]
   out[known] <- response_log_density(response, given, take_rows_of(f, known))
@@ -283,10 +283,8 @@ new_trials <- function(fit, newdata) {
 
 # ---- arguments -----------------------------------------------------------------------------------------------------
 
-# This table has the arguments that predict() allows, by type (rows) and kind of response (columns). An entry has
-# letters of predict_intervals, then of predict_arguments. Kinds are "normal" (Gaussian), "transformed" (Gaussian after
-# a transform), "other" (counts, or numbers with another family), "classes" (one of two), "labels" (one of several),
-# "ordered" (one of several in an order), "times", and "own" (a user's likelihood).
+# This table has the arguments that predict() allows, by type (rows) and kind of response (columns, see response_of()).
+# An entry has letters of predict_intervals, then of predict_arguments.
 predict_intervals <- c(none = "n", credible = "c", prediction = "p", conformal = "f")
 predict_arguments <- c(se.fit = "s", certified = "c", full_cov = "v", hyper_uncertainty = "h", newdata = "d")
 allowed <- as.matrix(utils::read.table(header = TRUE, row.names = 1L, text = "
@@ -318,7 +316,7 @@ check_asked <- function(response, ask) {
   other <- !response$conjugate
   types <- eval(formals(predict.gp_fit)$type)
   if (is.null(ask$type) || identical(ask$type, types)) ask$type <- if (other) "latent" else "mean"
-  kind <- response_kind(response)
+  kind <- response$kind
   type <- if (is.character(ask$type) && length(ask$type) == 1L) types[pmatch(ask$type, types)]
   if (identical(type, "link")) type <- "latent"
   of <- sprintf("with %s responses", response$label)
@@ -366,6 +364,6 @@ check_asked <- function(response, ask) {
   }
   refuse(ask$hyper_uncertainty && ask$interval == "conformal", "hyper_uncertainty", interval)
   refuse(other && ask$full_cov && ask$interval == "prediction", "full_cov", interval)
-  if (type == "mean" && other && !is_ordered(response)) ask$type <- "response"
+  if (type == "mean" && other && response$kind != "ordered") ask$type <- "response"
   ask
 }

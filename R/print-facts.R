@@ -24,7 +24,7 @@ fit_fields <- list(
              counts <- tabulate(kind, 4L)
              paste0("; ", paste(counts[counts > 0], known[counts > 0], collapse = ", "))
            },
-           if (has_labels(response) || is_ordered(response)) {
+           if (response$kind %in% c("labels", "ordered")) {
              sprintf("; %d classes: %s", length(levels), list_quoted(levels, "\""))
            } else if (!is.null(levels)) {
              sprintf("; success is \"%s\", failure is \"%s\"", levels[2L], levels[1L])
@@ -38,7 +38,7 @@ fit_fields <- list(
       return(sprintf("%s; mean, kernel and noise are on the %s scale", describe_transform(fit$transform),
                      if (fit$transform$kind == "log") "log" else "transformed"))
     }
-    if (is_ordered(response)) { # shows cut points minus the constant mean or intercept of f
+    if (response$kind == "ordered") { # shows cut points minus the constant mean or intercept of f
       cuts <- cut_points(fit$theta) - if (is.null(fit$linear)) fit$center else fit$linear["(Intercept)", "Estimate"]
       between <- paste(utils::head(response$levels, -1L), utils::tail(response$levels, -1L), sep = "|")
       return(sprintf("%s, cut points minus the %s %s", response$full_label,
@@ -49,8 +49,8 @@ fit_fields <- list(
       values <- if (length(fit$theta)) sprintf("%s = %s", response$shape, format(signif(fit$theta, 4)))
       return(paste(c(fit$likelihood$label, if (length(values)) toString(values)), collapse = "; "))
     }
-    paste(c(response$full_label, paste(shape_words(response), format(signif(response$shown(fit$theta), 4)))),
-          collapse = ", ")
+    shape <- paste(response$shape_label %||% response$shape, format(signif(response$shown(fit$theta), 4)))
+    paste(c(response$full_label, shape), collapse = ", ")
   },
   Source = function(fit, response) {
     if (is.null(fit$source)) return(NULL)
@@ -61,14 +61,14 @@ fit_fields <- list(
   # The coefficients of a linear mean have a table of their own.
   Mean = function(fit, response) {
     if (has_intercept_only(fit$linear)) {
-      return(if (!is_ordered(response)) with_numbers("constant, %s", fit$linear["(Intercept)", "Estimate"]))
+      return(if (response$kind != "ordered") with_numbers("constant, %s", fit$linear["(Intercept)", "Estimate"]))
     }
     sd <- sqrt(term_variances(fit)["linear mean"])
     linear <- if (!is.na(sd)) "linear; prior sd of the coefficients %s, for inputs divided by their sd"
     if ("(Intercept)" %in% rownames(fit$linear)) return(with_numbers(linear %||% "linear", if (!is.na(sd)) sd))
     scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
     level <- if (length(fit$center) > 1L) "constant for each class" else
-      if (fit$center != 0 && !is_ordered(response)) with_numbers(paste0("constant, %s", scale), fit$center)
+      if (fit$center != 0 && response$kind != "ordered") with_numbers(paste0("constant, %s", scale), fit$center)
     if (is.null(linear)) return(level) # `linear` may have no table, as with warped inputs
     with_numbers(paste(c(level, linear), collapse = ", plus "), attr(level, "values"), sd)
   },
@@ -248,7 +248,7 @@ fit_facts <- function(fit) {
              "source")
   fit$linear <- linear_coefficients(fit)
   fields <- lapply(fit_fields, function(text) text(fit, response_of(fit)))
-  if (is_ordered(response_of(fit)) && !is.null(fit$linear)) { # the cut points are relative to the intercept
+  if (response_of(fit)$kind == "ordered" && !is.null(fit$linear)) { # the cut points are relative to the intercept
     fit$linear <- fit$linear[-1L, , drop = FALSE]
   }
   fit$evidence <- largest_evidence(fit)

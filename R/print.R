@@ -19,14 +19,14 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
     out[c("evidence", "df_text")] <- list(as.double(evidence), paste("restricted likelihood;", count_of(
       as.integer(attr(evidence, "df")), "parameter")))
   }
-  if (!has_labels(response_of(fit)) && !has_intercept_only(out$linear)) { # needs one latent function with several terms
+  if (response_of(fit)$kind != "labels" && !has_intercept_only(out$linear)) { # one latent function, several terms
     out["term_shares"] <- list(term_shares(fit))
   }
   out["input_shares"] <- list(input_shares(fit))
   if (!response_of(fit)$conjugate) {
     scores <- function(...) {
       s <- training_scores(fit, ...)
-      of <- if (is_ordered(response_of(fit))) " of the class number" else
+      of <- if (response_of(fit)$kind == "ordered") " of the class number" else
         if (has_ends(response_of(fit))) " of uncensored rows"
       stats::setNames(c(s$nlpd, s$rmse, s$brier),
                       c("negative log predictive density", paste0("RMSE", of), "Brier score"))
@@ -227,7 +227,7 @@ print_parameters <- function(about, digits) {
   of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # printed in the table of groups
   printed <- names(theta) %in% of_lengths | grepl("(^|[.])variance$", names(theta)) | of_groups |
     names(theta) %in% c("noise", "mean", rownames(about$linear), response_of(about)$shape) |
-    is_ordered(response_of(about)) & grepl("^(width[.]|[(]Intercept[)]$)", names(theta)) # part of cut points
+    response_of(about)$kind == "ordered" & grepl("^(width[.]|[(]Intercept[)]$)", names(theta)) # part of cut points
   if (all(printed)) return(invisible())
   cat("\n")
   print_columns(data.frame(Parameter = parameter_words(names(theta)[!printed], about$kernel, about$columns),

@@ -5,18 +5,25 @@
 # trials = TRUE if a row may have several). The likelihood of a Gaussian response is NULL. "Sites" are the responses of
 # the rows of data$x, list(y, size, weight, offset).
 
-# Returns the response of a fit: its row of the table with the fit's link functions, shape parameter and transform.
+# Returns the response of a fit: its row of the table with the fit's link functions, shape parameter and transform. Its
+# `kind` is "normal" or "transformed" (Gaussian), "classes" (two), "labels" (several unordered classes, so that f is a
+# vector), "ordered", "times", "own" (a user's likelihood) or "other" (counts, trials, numbers with other families).
 response_of <- function(fit) as_response(fit$likelihood, fit$transform)
 
 as_response <- function(likelihood, transform = NULL) {
   row <- response_row(likelihood)
   row$transform <- transform
-  if (is.null(likelihood)) return(c(row, list(link = links$identity, unit = 1, trials = FALSE, approx = "none")))
+  if (is.null(likelihood)) {
+    return(c(row, list(kind = if (is.null(transform)) "normal" else "transformed", link = links$identity, unit = 1,
+                       trials = FALSE, approx = "none")))
+  }
   row[c("site", "full_label", "learned", "levels", "approx", "unit")] <-
     likelihood[c("site", "label", "learned", "levels", "approx", "unit")]
   if (is.function(row$shape)) row$shape <- row$shape(likelihood)
   if (!is.null(likelihood$middle)) row$middle <- likelihood$middle
   row$trials <- isTRUE(likelihood$trials)
+  own_kind <- c("labels", "ordered", "times", "own", if (!row$trials) "classes")
+  row$kind <- if (row$reads %in% own_kind) row$reads else "other"
   row$words <- approximation_words[[likelihood$approx]]
   row$likelihood <- likelihood
   row$link_name <- likelihood$link
@@ -25,21 +32,9 @@ as_response <- function(likelihood, transform = NULL) {
   row
 }
 
-# Returns TRUE if each row is a success or a failure, and FALSE for numbers of successes in several trials.
-has_classes <- function(response) response$reads == "classes" && !response$trials
-
-is_ordered <- function(response) response$reads == "ordered"
-
 # Returns the number of latent functions: for several unordered classes one less than their number, else 1.
 functions_of_f <- function(likelihood) {
   if (identical(response_row(likelihood)$reads, "labels")) length(likelihood$levels) - 1L else 1L
-}
-
-# Returns the kind of response, by which predict.R selects how predictions are named and shaped.
-response_kind <- function(response) {
-  if (response$conjugate) return(if (is.null(response$transform)) "normal" else "transformed")
-  if (response$reads %in% c("labels", "ordered", "times", "own")) return(response$reads)
-  if (has_classes(response)) "classes" else "other"
 }
 
 # These words name the approximation: `by` in titles, `learned` in the line about estimation, `evidence` for logLik().
@@ -55,25 +50,21 @@ approximation_words <- list(
 # log p concave in f?) and the `unit` of f.
 engine_sites <- function(likelihood, sites, center) {
   response <- as_response(likelihood)
-  if (has_labels(response)) { # `center` has the constant mean of each class
+  if (response$kind == "labels") { # `center` has the constant mean of each class
     K <- length(response$levels)
     return(list(y = sites$y - 1, weight = sites$weight, center = rep_len(as.double(center), K),
                 contrasts = class_contrasts(K), variational = 0L, constant = 0 * sites$y, concave = TRUE,
                 skewed = TRUE, unit = 1))
   }
+  constant <- if (is.null(response$constant)) 0 else response$constant(sites$y, sites$size, response$theta)
   out <- list(name = response$site, y = as.double(sites$y), size = sites$size, weight = sites$weight,
               offset = sites$offset + center, shape = NULL, variational = as.integer(response$approx == "vi"),
-              constant = log_constant(likelihood, sites), concave = response$concave, unit = likelihood$unit %||% 1,
+              constant = (sites$weight %||% 1) * constant + numeric(length(sites$y)), concave = response$concave,
+              unit = likelihood$unit %||% 1,
               skewed = response$reads %in% c("classes", "ordered") && response$approx == "laplace")
   if (is.null(response$shape) && is.null(likelihood$row)) return(out)
   if (is.null(response$engine)) replace(out, "size", list(rep(response$theta, length(out$y)))) else
     response$engine(out, response$theta)
-}
-
-log_constant <- function(likelihood, sites) {
-  response <- as_response(likelihood)
-  constant <- if (is.null(response$constant)) 0 else response$constant(sites$y, sites$size, response$theta)
-  (sites$weight %||% 1) * constant + numeric(length(sites$y))
 }
 
 # Returns what learning needs from the responses: list(learned, shape, unit, theta_middle, slope, at). `learned` is TRUE
@@ -127,29 +118,28 @@ theta_differences <- function(response, sites, f, h = 1e-3) {
 center_start <- function(likelihood, sites) {
   w <- sites$weight %||% 1
   response <- as_response(likelihood)
-  if (has_labels(response)) {
+  if (response$kind == "labels") {
     log_share <- log(counts_of_classes(sites$y, w, length(response$levels)))
     return(log_share - mean(log_share))
   }
+  if (response$reads == "classes") {
+    share <- (sum(w * sites$y) + 0.5) / (sum(w * (sites$size %||% 1) + 0 * sites$y) + 1)
+    return(response$link$fun(share) - mean(sites$offset))
+  }
   (response$start %||% response$link$start)(sites, w)
-}
-
-# Returns list(lower, upper), the result of the user's `curvature` of gp_family(), which may lack these names.
-stated_curvature <- function(row, lower, upper, y) {
-  ends <- c("lower", "upper")
-  given <- row$curvature(lower, upper, y)
-  if (is.list(given) && length(given) == 2L && is.null(names(given))) names(given) <- ends
-  refuse_if(!is.list(given) || !all(lengths(given[ends]) %in% c(1L, length(y))), "curvature",
-            paste("returns", describe(given)), hint = "It must return list(lower, upper) with a number for each row.")
-  lapply(given[ends], rep_len, length(y))
 }
 
 # Returns list(lower, upper), the range of W (minus the second derivative of log p) for f between f - e and f + e.
 curvature_range <- function(likelihood, sites, f, e) {
   response <- as_response(likelihood)
   row <- likelihood$row
-  if (!is.null(row$curvature)) { # argument `curvature` of gp_family()
-    return(lapply(stated_curvature(row, f - e, f + e, sites$y), `*`, sites$weight %||% 1))
+  if (!is.null(row$curvature)) { # argument `curvature` of gp_family(), whose result may lack these names
+    ends <- c("lower", "upper")
+    given <- row$curvature(f - e, f + e, sites$y)
+    if (is.list(given) && length(given) == 2L && is.null(names(given))) names(given) <- ends
+    refuse_if(!is.list(given) || !all(lengths(given[ends]) %in% c(1L, length(f))), "curvature",
+              paste("returns", describe(given)), hint = "It must return list(lower, upper) with a number for each row.")
+    return(lapply(given[ends], function(end) rep_len(end, length(f)) * (sites$weight %||% 1)))
   }
   if (!is.null(row)) {
     W <- native_likelihood(sites, f)[3L, ]

@@ -14,6 +14,7 @@ new_family <- function(family, link, ...) structure(list(family = family, link =
 # Adds defaults to a row of the table of likelihoods (response-table.R).
 with_defaults <- function(row) {
   defaults <- list(conjugate = FALSE, concave = TRUE, discrete = FALSE, middle = 1, shown = identity,
+                   growth = function(theta) 1,
                    draw = function(mean, size, theta) row$quantile(stats::runif(length(mean)), mean, size, theta))
   c(row, defaults[setdiff(names(defaults), names(row))])
 }
@@ -60,16 +61,21 @@ gumbel_parts <- function(sites) {
 
 # Returns a row of the table of likelihoods for responses y with T(y) = f + scale e. link(mean) returns f. up(y, theta)
 # returns T(y) (for a class its upper cut point), and down(t, theta) the y with T(y) = t. ends(sites, theta) returns
-# list(L, U, scale), with T(y) in [L, U].
-interval_row <- function(noise, name, link, up, down, ends, ...) {
+# list(L, U, scale), with T(y) in [L, U]. By default f starts at the median of known_numbers(), or at 0 without any.
+interval_row <- function(noise, name, link, up, down, ends, start = NULL, ...) {
   e <- noises[[noise]]
   engine <- function(sites, theta) {
     at <- ends(sites, theta)
     utils::modifyList(sites, list(y = at$L, size = at$U, shape = c(1, at$scale)))
   }
   scale <- function(theta) ends(list(y = 1, size = 1), theta)$scale
+  if (is.null(start)) start <- function(sites, w) {
+    at <- ends(sites, 1)
+    known <- known_numbers(at$L, at$U) - sites$offset
+    if (all(is.na(known))) 0 else stats::median(known, na.rm = TRUE)
+  }
   c(list(...), list(
-    name = name, site = noise, engine = engine, parts = e$parts, turns = e$turns, bend = e$bend,
+    name = name, site = noise, engine = engine, start = start, parts = e$parts, turns = e$turns, bend = e$bend,
     cdf = function(y, mean, size, theta) e$cdf((up(y, theta) - link(mean)) / scale(theta)),
     quantile = function(p, mean, size, theta) down(link(mean) + scale(theta) * e$quantile(p), theta),
     limit = function(u, y, size, theta, link) up(y, theta) - scale(theta) * e$quantile(stats::pnorm(-u)),
@@ -84,14 +90,18 @@ cut_points <- function(theta) c(-Inf, 0, cumsum(theta), Inf)
 
 ordinal_row <- function(noise, link) {
   e <- noises[[noise]]
+  cuts <- function(sites, w, K) { # by the shares of the classes
+    counts <- counts_of_classes(sites$y, w, K)
+    e$quantile(cumsum(counts)[-K] / sum(counts))
+  }
   interval_row(
     noise, paste0("ordinal", if (link != "logit") paste0("_", link)), identity, label = "ordered",
     call = sprintf("ordinal(\"%s\")", link), links = link, mean_link = "identity", reads = "ordered", discrete = TRUE,
     shape = function(likelihood) {
       sprintf("width.%s", likelihood$levels[seq_len(max(length(likelihood$levels) - 2L, 0L)) + 1L])
     },
-    middle = function(sites, w, levels) pmax(diff(cuts_of_shares(e, sites, w, length(levels))), 1e-3),
-    start = function(sites, w) -cuts_of_shares(e, sites, w, max(sites$y, 2))[1L] - mean(sites$offset),
+    middle = function(sites, w, levels) pmax(diff(cuts(sites, w, length(levels))), 1e-3),
+    start = function(sites, w) -cuts(sites, w, max(sites$y, 2))[1L] - mean(sites$offset),
     up = function(y, theta) cut_points(theta)[pmin(pmax(y, 0), length(theta) + 2) + 1],
     down = function(t, theta) findInterval(t, cut_points(theta), left.open = TRUE),
     ends = function(sites, theta) {
@@ -102,11 +112,6 @@ ordinal_row <- function(noise, link) {
 
 # Returns the weighted number of rows of each class, plus 1/2 so that none is 0.
 counts_of_classes <- function(y, w, K) vapply(seq_len(K), function(k) sum(w * (y == k)), 0) + 0.5
-
-cuts_of_shares <- function(noise, sites, w, K) {
-  counts <- counts_of_classes(sites$y, w, K)
-  noise$quantile(cumsum(counts)[-K] / sum(counts))
-}
 
 #' @rdname multinomial
 #' @export
@@ -124,10 +129,10 @@ times_row <- function(noise, name, label) {
   ratio <- noises[[noise]]$ratio
   interval_row(
     noise, name, log, label = label, call = paste0(name, "()"), links = "log", reads = "times", shape = "scale",
-    middle = 0.5, up = function(y, theta) log(y), down = function(t, theta) exp(t),
+    shape_label = "scale of the log time", middle = 0.5,
+    up = function(y, theta) log(y), down = function(t, theta) exp(t),
     ends = function(sites, theta) list(L = log(sites$y), U = log(sites$size), scale = theta),
     constant = function(y, size, theta) ifelse(y == size, -log(y), 0),
-    start = function(sites, w) middle_of_ends(log(sites$y), log(sites$size), sites$offset),
     ratio = function(theta) if (is.null(ratio)) c("time ratio" = 1) else stats::setNames(-1 / theta, ratio),
     growth = growth, variance = function(mean, sd, size, theta) {
       if (is.finite(growth(2 * theta))) (mean^2 + sd^2) * (growth(2 * theta) / growth(theta)^2 - 1) else Inf + 0 * mean
@@ -137,29 +142,17 @@ times_row <- function(noise, name, label) {
 # A censored normal response has y = f + s e, where theta is s.
 tobit_row <- interval_row(
   "normal", "tobit", identity, label = "censored normal", call = "tobit()", links = "identity", reads = "censored",
-  shape = "scale", middle = 0.5, up = function(y, theta) y, down = function(t, theta) t,
+  shape = "scale", shape_label = "noise sd", middle = 0.5, up = function(y, theta) y, down = function(t, theta) t,
   ends = function(sites, theta) list(L = sites$y, U = sites$size, scale = theta),
-  start = function(sites, w) middle_of_ends(sites$y, sites$size, sites$offset),
   variance = function(mean, sd, size, theta) theta^2 + 0 * mean)
 
-# Returns the median of known_numbers() minus offsets, or 0 if no end is finite. A known number is the middle of an
-# interval, or its finite end if the other end is infinite.
-middle_of_ends <- function(L, U, offset) {
-  known <- known_numbers(L, U) - offset
-  if (all(is.na(known))) 0 else stats::median(known, na.rm = TRUE)
-}
-
+# Returns the middle of each interval [L, U], its finite end if the other end is infinite, or NA if both are.
 known_numbers <- function(L, U) {
   ifelse(is.finite(L) & is.finite(U), (L + U) / 2, ifelse(is.finite(L), L, ifelse(is.finite(U), U, NA)))
 }
 
 # Returns TRUE for times and censored numbers, which are known to be between sites$y and sites$size.
 has_ends <- function(response) response$reads %in% c("times", "censored")
-
-# Returns the shape parameters in words.
-shape_words <- function(response) {
-  switch(response$reads, times = "scale of the log time", censored = "noise sd", response$shape)
-}
 
 #' Model times until an event, and censored numbers
 #'

@@ -1,4 +1,5 @@
-# Defines the families truncated_poisson() (counts above 0) and multinomial(), and averages that families share.
+# Defines the families tweedie() (numbers of at least 0 whose variance is a power of their mean), truncated_poisson()
+# (counts above 0) and multinomial(), and averages that families share.
 
 log_of_mean <- function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / sum(w + 0 * sites$y))
 
@@ -6,13 +7,13 @@ log_of_mean <- function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / su
 # sqrt(m) u with u ~ N(0, 1), a negative binomial count by m G / theta with G ~ Gamma(theta).
 large_count <- 1e9
 
-# Returns E h(u, i) for u ~ N(0, 1) and each row i, by the trapezoid rule. h() gets vectors of at most
-# `most` elements, or one u for all rows. Steps are halved until no average changes by more than 1e-7. Steps of 0.5
-# suffice for smooth h, but limit_of_f() for nb() with a small theta has a kink in u.
-average_over_u <- function(rows, h, most = 1e5, step = 0.5) {
+# Returns E h(u, i) for u ~ N(0, 1) and each row i, by the trapezoid rule. h() gets vectors of at most 1e5 elements, or
+# one u for all rows. Steps are halved until no average changes by more than 1e-7. Steps of 0.5 suffice for smooth h,
+# but limit_of_f() for nb() with a small theta has a kink in u.
+average_over_u <- function(rows, h, step = 0.5) {
   add <- function(u, rows) {
     out <- 0
-    for (u in split(u, ceiling(seq_along(u) * length(rows) / most))) {
+    for (u in split(u, ceiling(seq_along(u) * length(rows) / 1e5))) {
       each <- h(rep(u, each = length(rows)), rep(rows, length(u)))
       for (k in seq_along(u)) out <- out + stats::dnorm(u[k]) * each[(k - 1) * length(rows) + seq_along(rows)]
     }
@@ -80,9 +81,257 @@ truncated_row <- list(
 #' @export
 truncated_poisson <- function() new_family("truncated_poisson", "log")
 
-# Defines multinomial(), for responses that are one of K unordered classes. A distribution of f at n rows is that of the
-# log odds of classes 2 to K against class 1: list(mean [n, K - 1], var [n, (K - 1)^2]). Each row of var is a covariance
-# matrix, column by column.
+# ---- Tweedie ---------------------------------------------------------------------------------------------------------
+
+# Returns list(phi, p, size, rate, scale) of Tweedie's response: the sum of N gamma variables with shape parameter
+# `size` and this `scale`, N ~ Poisson(rate). The sum has mean e^f and variance phi mean^p, 1 < p < 2, and theta =
+# c(phi, odds), odds = (p - 1) / (2 - p).
+tweedie_parts <- function(theta, mean = 1) {
+  p <- 1 + theta[2L] / (1 + theta[2L])
+  list(phi = theta[1L], p = p, size = (2 - p) / (p - 1), rate = mean^(2 - p) / (theta[1L] * (2 - p)),
+       scale = theta[1L] * (p - 1) * mean^(p - 1))
+}
+
+# Returns list(n, by): row i of n has the indices that sum i over 1, 2, ... uses. Its terms are like a normal density
+# with this `middle` and `sd` times a factor that changes within `width`. If `middle` and `width` are large, a row has
+# only every `by`-th index (trapezoid rule).
+terms_around <- function(middle, sd, width = sd) {
+  far <- middle > 8 * sd + 5
+  by <- ifelse(far, pmax(1, floor(width / 1.5)), 1)
+  from <- ifelse(far, floor(middle - 8 * sd), 1)
+  list(n = from + outer(by, 0:ceiling(max((middle + 8 * sd + 14 - from) / by))), by = by)
+}
+
+# Returns columns: the terms of log p without f, their derivatives in log phi and log theta[2] (Dunn and Smyth 2005).
+tweedie_series <- function(theta, y) {
+  of <- tweedie_parts(theta)
+  a <- of$size
+  p <- of$p
+  out <- matrix(0, length(y), 3L)
+  some <- which(y > 0)
+  if (!length(some)) return(out)
+  log_y <- log(y[some])
+  middle <- exp((2 - p) * log_y) / (of$phi * (2 - p))
+  sum <- terms_around(middle, sqrt(middle / (1 + a)))
+  n <- sum$n
+  each <- n * (a * (log_y - log(p - 1)) - (1 + a) * log(of$phi) - log(2 - p)) - lgamma(n + 1) - lgamma(n * a)
+  value <- log_row_sums(each)
+  share <- exp(each - value)
+  # `slope` has the derivatives of `each` in p, where a = (2 - p) / (p - 1) has the derivative -1 / (p - 1)^2.
+  slope <- n * ((log(p - 1) - log_y + log(of$phi) + digamma(n * a)) / (p - 1)^2 - a / (p - 1) + 1 / (2 - p))
+  out[some, ] <- c(value + log(sum$by) - log_y, -(1 + a) * rowSums(share * n),
+                   rowSums(share * slope) * (p - 1) * (2 - p))
+  out
+}
+
+# Returns P(Y <= y | f), or if `area` its integral from 0 to y, E max(y - Y, 0). Above a rate of 1e12, Y is nearly
+# normal.
+tweedie_given <- function(theta, y, f, area = FALSE) {
+  at <- tweedie_parts(theta, exp(f))
+  few <- pmin(at$rate, 1e12)
+  out <- exp(-few) * if (area) y else 1
+  # Rows with similar numbers of terms share a matrix.
+  for (i in split(seq_along(few), ceiling(2 * log2(pmin(few, 100) + 1)))) {
+    sum <- terms_around(few[i], sqrt(few[i]), sqrt(few[i] / (1 + at$size))) # pgamma() falls within sqrt(n / size)
+    shape <- sum$n * at$size
+    scale <- pmax(at$scale[i], .Machine$double.xmin)
+    upto <- stats::pgamma(y[i] / scale, shape)
+    if (area) upto <- y[i] * upto - shape * scale * stats::pgamma(y[i] / scale, shape + 1)
+    out[i] <- out[i] + sum$by * rowSums(stats::dpois(sum$n, few[i]) * upto)
+  }
+  sd <- sqrt(at$phi * exp((at$p - 2) * f)) # relative to the mean
+  z <- (y * exp(-f) - 1) / sd
+  if (!area) return(ifelse(at$rate > few, stats::pnorm(z), pmin(out, 1)))
+  ifelse(at$rate > few, exp(f) * sd * (z * stats::pnorm(z) + stats::dnorm(z)), out)
+}
+
+# Returns tweedie_given() faster: far from the mean, P is 1 or 0 up to rounding (Chernoff's bound, exp(-deviance / 2)).
+tweedie_near <- function(theta, y, f, area = FALSE) {
+  near <- !tweedie_row$deviance(y, exp(f), 1, theta) > 80
+  near <- near | is.na(near)
+  out <- if (area) pmax(y - exp(f), 0) else as.numeric(exp(f) < y)
+  out[near] <- tweedie_given(theta, y[near], f[near], area)
+  out
+}
+
+# Returns P(Y <= y) averaged over f ~ N(mu, s^2). P(Y <= y | f) falls within about `width` (in sds of f). If s is large
+# or the width small, averages over U as predictive_cdf().
+tweedie_cdf <- function(theta, y, mu, s) {
+  if (!length(mu)) return(mu)
+  y <- rep_len(y, length(mu))
+  s <- rep_len(s, length(mu))
+  if (all(s == 0)) return(tweedie_given(theta, y, mu))
+  width <- sqrt(theta[1L] * pmax(pmin(y, exp(mu + 6 * s)), 1e-300)^(tweedie_parts(theta)$p - 2)) / s
+  wide <- s > 16 | width < 0.004 # there would be too many steps in f
+  out <- mu
+  k <- which(wide)
+  steps <- seq(-6.5, 6.5) # steps of 1 have an error of 3e-9 for smooth functions of u
+  if (length(k)) out[k] <- Reduce(`+`, lapply(steps, function(u) {
+    f <- bisect(function(f) tweedie_near(theta, y[k], f) > stats::pnorm(-u), 0 * k - 700, 0 * k + 700)
+    stats::dnorm(u) * stats::pnorm((f - mu[k]) / s[k])
+  })) / sum(stats::dnorm(steps))
+  k <- which(!wide)
+  out[k] <- average_over_u(k, function(u, i) tweedie_near(theta, y[i], mu[i] + s[i] * u), step = 1)
+  out
+}
+
+# Returns functions v(f) with the derivative slope(f) = sqrt(least^2 + e^(power f) / phi). at(share) returns f between
+# `from` and `to`: v(f) is at this share of its `range`.
+even_map <- function(from, to, least, phi, power) {
+  slope <- function(f) sqrt(least^2 + exp(power * f) / phi)
+  v <- function(f) least * f + 2 / power * (slope(f) - least * log(slope(f) + least))
+  range <- v(to) - v(from)
+  list(v = v, slope = slope, range = range, at = function(share) {
+    bisect(function(f) v(f) - v(from) < share * range, from + 0 * share, to + 0 * share)
+  })
+}
+
+# Returns for each row of f ~ N(mu, s^2) the average of the polynomials in map$v that are 1 at one point f and 0 at the
+# others, in the barycentric form for Chebyshev's points.
+polynomial_weights <- function(map, f, mu, s) {
+  sign <- rep_len(c(1, -1), length(f)) * c(0.5, rep(1, length(f) - 2L), 0.5)
+  at <- map$v(f)
+  u <- seq(-6.5, 6.5, by = min(1, 0.4 / (s * map$slope(mu + 5 * s))))
+  Reduce(`+`, lapply(u, function(u) {
+    gap <- outer(map$v(mu + s * u), at, `-`)
+    each <- rep(sign, each = length(mu)) / ifelse(gap == 0, 1e-300, gap)
+    stats::dnorm(u) * each / rowSums(each)
+  }))
+}
+
+# Returns response_crps() for f ~ N(mu, s^2), or NA where the grids would be large. With F the distribution function of
+# Y, it is the integral of (1 - F(t))^2 over t > 0, plus 2 E max(y - Y, 0) - y. All rows share a matrix of P(Y <= t | f)
+# at points of even_map(): Chebyshev's points of f, and steps of t for the trapezoid rule.
+tweedie_crps <- function(theta, y, mu, s) {
+  of <- tweedie_parts(theta)
+  low <- min(mu) - 2
+  top <- max(mu + 5 * s)
+  past <- top + 1 + log1p(12 * sqrt(of$phi * exp((of$p - 2) * top))) # Y is below e^past
+  map <- even_map(min(mu - 6.5 * s) - 0.1, max(mu + 6.5 * s) + 0.1, 2, of$phi, 2 - of$p)
+  t_map <- even_map(low - 3.2, past, 1, of$phi * (of$p - 1), 2 - of$p)
+  K <- 10 + ceiling(2.5 * map$range)
+  steps <- ceiling(t_map$range / 0.5)
+  if (!isTRUE(K * steps < 1e6 && length(mu) <= 2000)) { # half of the rows need smaller grids
+    if (length(mu) < 2L) return(NA * mu)
+    half <- rank(mu, ties.method = "first") <= length(mu) / 2
+    return(unsplit(lapply(split(seq_along(mu), half), function(i) tweedie_crps(theta, y[i], mu[i], s[i])), half))
+  }
+  angle <- pi * (0:K) / K
+  f <- map$at((1 - cos(angle)) / 2)
+  v <- t_map$at((0:steps) / steps)
+  t <- exp(v - exp(low - v))
+  slope <- t_map$range / steps * t * (1 + exp(low - v)) / t_map$slope(v)
+  P <- matrix(tweedie_near(theta, rep(t, K + 1), rep(f, each = length(t))), length(t))
+  # If the density of f is wide, average by the trapezoid rule in `angle`, else average polynomials.
+  weight <- stats::dnorm(outer(mu, f, `-`) / s) * rep(sin(angle) / map$slope(f), each = length(mu))
+  narrow <- which(s * map$slope(mu - 6.5 * s) < 1)
+  if (length(narrow)) weight[narrow, ] <- polynomial_weights(map, f, mu[narrow], s[narrow])
+  above <- 1 - tcrossprod(weight / rowSums(weight), P)
+  some <- which(y > 0)
+  area <- average_over_u(some, function(u, i) tweedie_near(theta, y[i], mu[i] + s[i] * u, TRUE) / y[i], step = 1)
+  drop(above^2 %*% slope) - replace(y, some, y[some] * (1 - 2 * area))
+}
+
+# Returns the p-quantile of the response, averaged over f ~ N(mu, s^2). It is 0, or the root of tweedie_cdf() in log y
+# by false position (Illinois algorithm), and at most the largest double.
+tweedie_quantile <- function(theta, p, mu, s) {
+  p <- rep_len(p, length(mu))
+  open <- which(p > tweedie_cdf(theta, 0 * mu, mu, s))
+  if (!length(open)) return(0 * mu)
+  beyond <- function(t) tweedie_cdf(theta, exp(t), mu[open], s[open]) - p[open]
+  within <- function(t) pmin(pmax(t, log(.Machine$double.xmin)), log(.Machine$double.xmax))
+  end <- function(sign) {
+    t <- within(mu[open] + sign)
+    for (step in 2^(0:10)) {
+      short <- sign * beyond(t) <= 0
+      if (!any(short)) break
+      t[short] <- within(t[short] + sign * step)
+    }
+    t
+  }
+  a <- end(-1)
+  b <- end(1)
+  at_a <- beyond(a)
+  at_b <- beyond(b)
+  b <- ifelse(at_a >= 0, a, b) # the root is below the smallest double
+  a <- ifelse(at_b < 0, b, a) # the root is above the largest double
+  at_a <- pmin(at_a, -1e-300)
+  at_b <- pmax(at_b, 1e-300)
+  for (i in 1:60) {
+    t <- b - at_b * (b - a) / (at_b - at_a)
+    now <- beyond(t)
+    crossed <- now * at_b < 0
+    at_a <- ifelse(crossed, at_b, at_a / 2)
+    a <- ifelse(crossed, b, a)
+    done <- abs(now) < 1e-12 | abs(t - b) < 1e-12
+    b <- t
+    at_b <- now
+    if (all(done)) break
+  }
+  replace(0 * mu, open, exp(b))
+}
+
+tweedie_row <- list(
+  name = "tweedie", label = "Tweedie", call = "tweedie()", links = "log", reads = "positive", zeros = TRUE,
+  site = "tweedie", shape = function(likelihood) c("phi", if (is.null(likelihood$df)) "p"),
+  shown = function(theta) c(theta[1L], tweedie_parts(c(1, theta[2L]))$p)[seq_along(theta)],
+  shown_slopes = function(theta) { # the derivative of p in log odds is (p - 1) (2 - p)
+    p <- tweedie_parts(c(1, theta[2L]))$p
+    c(1, (p - 1) * (2 - p) / p)
+  },
+  known = function(odds) paste("power", format(tweedie_parts(c(1, odds))$p)),
+  middle = function(sites, w, levels) { # phi by the moments of y for p = 1.5, and odds 1
+    mean <- sum(w * sites$y) / sum(w + 0 * sites$y)
+    c(max(sum(w * (sites$y - mean)^2) / sum(w + 0 * sites$y), 1e-6 * mean^2) / mean^1.5, 1)
+  },
+  constant = function(y, size, theta) tweedie_series(theta, y)[, 1L],
+  theta_slopes = function(theta, y, f) {
+    of <- tweedie_parts(theta)
+    a <- 1 - of$p
+    b <- 2 - of$p
+    u <- ifelse(y > 0, y * exp(a * f), 0) / of$phi
+    w <- exp(b * f) / of$phi
+    g <- u - w
+    W <- b * w - a * u
+    in_p <- -a * b # the derivative of p in log odds
+    series <- tweedie_series(theta, y)
+    list(l = cbind(w / b - u / a + series[, 2L], (u * (1 / a^2 - f / a) - w * (1 / b^2 - f / b)) * in_p + series[, 3L]),
+         g = cbind(-g, -f * g * in_p), W = cbind(-W, (g - f * W) * in_p))
+  },
+  start = log_of_mean,
+  engine = function(sites, theta) {
+    of <- tweedie_parts(theta)
+    replace(sites, c("size", "shape"), list(NULL, c(of$phi, of$p)))
+  },
+  cdf = function(y, mean, size, theta) tweedie_cdf(theta, y, log(mean), 0 * mean),
+  quantile = function(p, mean, size, theta) tweedie_quantile(theta, p, log(mean), 0 * mean),
+  draw = function(mean, size, theta) {
+    of <- tweedie_parts(theta, mean)
+    of$scale * stats::rgamma(length(mean), stats::rpois(length(mean), of$rate) * of$size)
+  },
+  variance = function(mean, sd, size, theta) { # averaged over a log-normal mean
+    of <- tweedie_parts(theta)
+    of$phi * mean^of$p * (1 + sd^2 / mean^2)^(of$p * (of$p - 1) / 2)
+  },
+  deviance = function(y, mean, size, theta) {
+    of <- tweedie_parts(theta)
+    part <- function(power) (y^power - mean^power) / power
+    2 * (ifelse(y > 0, y * part(1 - of$p), 0) - part(2 - of$p)) / of$phi
+  },
+  averaged = list(cdf = function(theta, y, size, mu, s) tweedie_cdf(theta, y, mu, s),
+                  quantile = function(theta, p, size, mu, s) tweedie_quantile(theta, p, mu, s), crps = tweedie_crps),
+  turns = function(sites) list(log(sites$y) + 2 * log((sites$shape[2L] - 1) / (2 - sites$shape[2L]))))
+
+#' @rdname student
+#' @export
+tweedie <- function(p = NULL, phi = NULL) {
+  if (!is.null(p)) p <- check_number(p, "p", "a number between 1 and 2", function(v) v > 1 && v < 2)
+  phi <- positive_or_null(phi, "phi")
+  if (is.null(p) && !is.null(phi)) abort_input("phi", "is given without `p`", hint = "Give both or none.")
+  new_family("tweedie", "log", theta = phi, df = if (!is.null(p)) (p - 1) / (2 - p))
+}
+
+# ---- several classes ------------------------------------------------------------------------------------------------
 
 #' Model responses with several classes, ordered or not
 #'
@@ -116,88 +365,3 @@ truncated_poisson <- function() new_family("truncated_poisson", "log")
 #' predict(fit, data.frame(speed = c(5, 15)), type = "class")
 #' @export
 multinomial <- function() new_family("multinomial", "softmax")
-
-# Returns TRUE if responses are one of several unordered classes, so that f is a vector.
-has_labels <- function(response) response$reads == "labels"
-
-# ---- responses ------------------------------------------------------------------------------------------------------
-
-# Returns list(y, levels): the number of each row's class, and the names of the classes.
-read_labels <- function(response, argument, n, ordered) {
-  refuse_if(ordered && !is.ordered(response), argument,
-            if (is.factor(response)) "a factor without an order" else describe(response), "an ordered factor",
-            hint = sprintf("Make it one with the classes in their order: ordered(%s, levels = c(\"low\", \"high\")).",
-                           argument))
-  refuse_if(is.numeric(response) || length(dim(response)) == 2L || !is.atomic(response), argument, describe(response),
-            "a factor, or text, with the class of each row",
-            hint = if (is.numeric(response)) "factor() makes classes of numbers.")
-  if (!is.factor(response)) response <- factor(response)
-  if (length(response) != n) abort_input(argument, sprintf("has length %d, but there are %d rows", length(response), n))
-  levels <- check_classes(base::levels(response), argument, TRUE)
-  missing <- which(is.na(response))
-  if (length(missing)) abort_input(argument, sprintf("has a missing value at element %d", missing[1L]))
-  list(y = as.double(response), levels = levels)
-}
-
-# Returns the levels of a factor. Stops unless there are two, or at least two if `several`.
-check_classes <- function(levels, argument, several) {
-  K <- length(levels)
-  if (K == 2L || several && K > 2L) return(levels)
-  abort_input(argument,
-              sprintf("has %d level%s (%s), but %s are needed", K, plural_s(K), list_quoted(levels, "\""),
-                      if (several) "at least two" else "two"),
-              hint = if (K > 2L) "Use family = multinomial() for more than two classes.")
-}
-
-# Returns K - 1 orthonormal contrasts of K classes as columns.
-class_contrasts <- function(K) {
-  C <- unname(stats::contr.helmert(K))
-  C / rep(sqrt(colSums(C^2)), each = K)
-}
-
-# ---- log odds -------------------------------------------------------------------------------------------------------
-
-# Returns the `rows` of a vector, a matrix, a data frame, or of each element of a list.
-take_rows_of <- function(v, rows) {
-  if (length(dim(v)) == 2L) return(v[rows, , drop = FALSE])
-  if (is.list(v)) lapply(v, take_rows_of, rows) else v[rows]
-}
-
-# Converts the distribution `at` of contrasts of classes (covariance V) to that of log odds against the first class. Log
-# odds are D times the contrasts plus differences of the constant means `center`. They have the covariance D V D'.
-as_log_odds <- function(at, center) {
-  n <- nrow(at$mean)
-  q <- ncol(at$mean)
-  C <- class_contrasts(q + 1L)
-  D <- C[-1L, , drop = FALSE] - rep(C[1L, ], each = q)
-  half <- aperm(array(matrix(at$var, n * q) %*% t(D), c(n, q, q)), c(1L, 3L, 2L))
-  list(mean = at$mean %*% t(D) + rep(center[-1L] - center[1L], each = n),
-       var = matrix(matrix(half, n * q) %*% t(D), n))
-}
-
-# Returns class probabilities (n x K) from log odds against the first class (n x (K - 1)).
-softmax_of <- function(odds) {
-  odds <- cbind(numeric(nrow(odds)), odds)
-  top <- odds[cbind(seq_len(nrow(odds)), max.col(odds, "first"))]
-  p <- exp(odds - top)
-  p / rowSums(p)
-}
-
-# Returns list(value, slope): log(p_k / (1 - p_k)) of class k, and its derivatives in f of all classes (columns): 1 for
-# class k, and -p_j / (1 - p_k) for class j. The code avoids 1 - p_k, which rounds to 0 if class k is nearly certain.
-log_odds_of_class <- function(odds, k) {
-  f <- cbind(numeric(nrow(odds)), odds)
-  others <- f[, -k, drop = FALSE]
-  share <- softmax_of(others[, -1L, drop = FALSE] - others[, 1L])
-  top <- cbind(seq_len(nrow(f)), max.col(others, "first"))
-  slope <- matrix(1, nrow(f), ncol(f))
-  slope[, -k] <- -share
-  list(value = f[, k] - others[top] + log(share[top]), slope = slope)
-}
-
-# Returns list(lwr, upr), ends of credible intervals for log odds that are normal with this sd and a mean between
-# odds[[1]] and odds[[2]]. show() converts the ends from log odds.
-ends_of_odds <- function(odds, sd, level, show) {
-  half <- stats::qnorm((1 + level) / 2) * sd
-  list(lwr = show(odds[[1L]] - half), upr = show(odds[[2L]] + half))
-}

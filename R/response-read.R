@@ -50,8 +50,8 @@ print.pfdtc_family <- function(x, ...) {
   }
   response <- as_response(as_likelihood(x))
   value <- if (is.null(x$theta)) "learned" else format(response$shown(x$theta), digits = 4)
-  said <- c(response$full_label, if (length(response$shape)) paste0(shape_words(response), ": ", value))
-  cat("Family: ", paste(said, collapse = ", "), "\n", sep = "")
+  shape <- if (length(response$shape)) paste0(response$shape_label %||% response$shape, ": ", value)
+  cat("Family: ", paste(c(response$full_label, shape), collapse = ", "), "\n", sep = "")
   invisible(x)
 }
 
@@ -149,21 +149,20 @@ read_response <- function(likelihood, response, weights, argument, n) {
   refuse_if(size > 1e30 || size > 0 && size < 1e-30, argument, # keeps squares representable
             sprintf("has values of size %.3g, outside the range from 1e-30 to 1e30", size),
             hint = "Divide it by a constant.")
-  if (!is.null(out$weight) && all(out$weight == 1)) out["weight"] <- list(NULL)
   out
 }
 
 # Returns the response of new rows: two classes as 0 and 1, more as a factor. Stops at classes that the fit lacks.
 known_classes <- function(fit, response) {
   levels <- response_of(fit)$levels
-  labels <- has_labels(response_of(fit))
+  labels <- response_of(fit)$kind == "labels"
   if (!is.factor(response) && !is.character(response) && !labels) return(response)
   unknown <- setdiff(unique(as.character(response)), c(levels, NA))
   refuse_if(length(unknown), "newdata",
             sprintf("has the class%s %s, which the fit does not have", if (length(unknown) > 1L) "es" else "",
                     list_quoted(unknown, "\"")),
             hint = sprintf("The fit has the classes %s.", list_quoted(levels, "\"")))
-  ordered <- is_ordered(response_of(fit))
+  ordered <- response_of(fit)$kind == "ordered"
   if (labels || ordered) return(factor(as.character(response), levels, ordered = ordered))
   as.double(as.character(response) == levels[2L])
 }
@@ -202,9 +201,9 @@ read_censored <- function(response, argument, n, likelihood, positive) {
   list(y = L, size = U, response = ifelse(is.na(known), 0, known))
 }
 
-# Checks a numeric response: ok(y) must be TRUE for all elements, else the error names `want`.
-read_numbers <- function(response, argument, n, ok, want) {
-  y <- check_vector(response, argument, n)
+# Returns a numeric vector, such as a response. ok(y) must be TRUE for all elements, else the error names `want`.
+read_numbers <- function(given, argument, n, ok, want) {
+  y <- check_vector(given, argument, n)
   bad <- which(!ok(y))
   if (length(bad)) abort_input(argument, y[bad[1L]], want, where = sprintf("element %d", bad[1L]))
   y
@@ -244,6 +243,33 @@ read_binomial <- function(response, weights, argument, n) {
   list(y = successes, size = weights, weight = NULL)
 }
 
+# Returns list(y, levels): the number of each row's class, and the names of the classes.
+read_labels <- function(response, argument, n, ordered) {
+  refuse_if(ordered && !is.ordered(response), argument,
+            if (is.factor(response)) "a factor without an order" else describe(response), "an ordered factor",
+            hint = sprintf("Make it one with the classes in their order: ordered(%s, levels = c(\"low\", \"high\")).",
+                           argument))
+  refuse_if(is.numeric(response) || length(dim(response)) == 2L || !is.atomic(response), argument, describe(response),
+            "a factor, or text, with the class of each row",
+            hint = if (is.numeric(response)) "factor() makes classes of numbers.")
+  if (!is.factor(response)) response <- factor(response)
+  if (length(response) != n) abort_input(argument, sprintf("has length %d, but there are %d rows", length(response), n))
+  levels <- check_classes(base::levels(response), argument, TRUE)
+  missing <- which(is.na(response))
+  if (length(missing)) abort_input(argument, sprintf("has a missing value at element %d", missing[1L]))
+  list(y = as.double(response), levels = levels)
+}
+
+# Returns the levels of a factor. Stops unless there are two, or at least two if `several`.
+check_classes <- function(levels, argument, several) {
+  K <- length(levels)
+  if (K == 2L || several && K > 2L) return(levels)
+  abort_input(argument,
+              sprintf("has %d level%s (%s), but %s are needed", K, plural_s(K), list_quoted(levels, "\""),
+                      if (several) "at least two" else "two"),
+              hint = if (K > 2L) "Use family = multinomial() for more than two classes.")
+}
+
 # Adds to `data` the offset, and from `read` (read_response()) the levels and the sites of rows of positive weight.
 with_sites <- function(data, read, offset) {
   used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
@@ -256,39 +282,30 @@ with_sites <- function(data, read, offset) {
   data
 }
 
-take_sites <- function(sites, rows) lapply(sites, function(v) if (!is.null(v)) v[rows])
-
-# Chooses the family if the user gives none: Gaussian for numbers, one for classes for factors, text and logicals, and
-# one for times for a survival::Surv() object.
-
-# Returns list(likelihood) as given. If `likelihood` is "by response", the response determines list(family, likelihood).
+# Returns list(likelihood) as given. If `likelihood` is "by response", the response determines list(family, likelihood):
+# NULL (Gaussian) for numbers, and a family for classes for factors, text and logicals. A survival::Surv() object has
+# the family "times": best_of_times() chooses one of three.
 settle_family <- function(likelihood, response, name) {
   if (!identical(likelihood, "by response")) return(list(likelihood = likelihood))
-  family <- family_of_response(response, name)
-  list(family = family, likelihood = as_likelihood(if (identical(family, "times")) weibull() else family))
-}
-
-# Returns the family for a response: NULL for numbers, "times" for a Surv object, whose family best_of_times() chooses.
-family_of_response <- function(response, name) {
-  told <- function(family, call, what) {
-    numbers <- length(levels) > 2L && is.character(response) && !anyNA(suppressWarnings(as.numeric(levels)))
-    tell_classed("family", paste0(sprintf("`%s` %s, so family = %s.", name, what, call), if (numbers)
-      " Its text looks like numbers: as.numeric() makes a numeric response of it."))
-    family
-  }
-  if (inherits(response, "Surv")) return("times")
-  if (!is.factor(response) && !is.character(response) && !is.logical(response)) return(NULL)
-  if (!is.null(dim(response))) return(NULL)
-  levels <- if (is.factor(response)) levels(response) else sort(unique(as.character(response)))
-  if (length(levels) > max(2, length(response) / 2)) return(NULL) # too many for classes: an error follows elsewhere
-  classes <- sprintf("%d classes", length(levels))
-  refuse_if(length(levels) < 2L, name, sprintf("has a single class, %s", list_quoted(levels, "\"")),
+  if (inherits(response, "Surv")) return(list(family = "times", likelihood = as_likelihood(weibull())))
+  has_levels <- is.factor(response) || is.character(response) || is.logical(response)
+  levels <- if (is.factor(response)) levels(response) else if (has_levels) sort(unique(as.character(response)))
+  K <- length(levels)
+  # Too many levels for classes cause an error elsewhere.
+  if (!has_levels || !is.null(dim(response)) || K > max(2, length(response) / 2)) return(list(likelihood = NULL))
+  refuse_if(K < 2L, name, sprintf("has a single class, %s", list_quoted(levels, "\"")),
             hint = "Classes need two different values.")
-  if (length(levels) > 2L) {
-    if (is.ordered(response)) return(told(ordinal(), "ordinal()", paste("has", classes, "in order")))
-    return(told(multinomial(), "multinomial()", paste("has", classes)))
+  found <- if (K == 2L) {
+    list(stats::binomial(), "binomial()", sprintf("two classes, with success \"%s\"", levels[2L]))
+  } else if (is.ordered(response)) {
+    list(ordinal(), "ordinal()", sprintf("%d classes in order", K))
+  } else {
+    list(multinomial(), "multinomial()", sprintf("%d classes", K))
   }
-  told(stats::binomial(), "binomial()", sprintf("has two classes, with success \"%s\"", levels[2L]))
+  numbers <- K > 2L && is.character(response) && !anyNA(suppressWarnings(as.numeric(levels)))
+  tell_classed("family", paste0(sprintf("`%s` has %s, so family = %s.", name, found[[3L]], found[[2L]]), if (numbers)
+    " Its text looks like numbers: as.numeric() makes a numeric response of it."))
+  list(family = found[[1L]], likelihood = as_likelihood(found[[1L]]))
 }
 
 # Fits each family of times by fit_with(family) and returns the fit with the largest log marginal likelihood.
@@ -296,8 +313,7 @@ best_of_times <- function(fit_with) {
   fits <- lapply(list(`weibull()` = weibull(), `loglogistic()` = loglogistic(), `lognormal()` = lognormal()), fit_with)
   evidence <- vapply(fits, `[[`, 0, "evidence")
   best <- which.max(evidence)
-  behind <- max(evidence) - evidence[-best]
-  others <- paste(sprintf("%s is %.1f below", names(fits)[-best], behind), collapse = ", ")
+  others <- paste(sprintf("%s is %.1f below", names(fits)[-best], max(evidence) - evidence[-best]), collapse = ", ")
   text <- sprintf("Family: %s has the largest log marginal likelihood; %s.", names(fits)[best], others)
   tell_classed("family", text)
   fit <- fits[[best]]

@@ -11,8 +11,10 @@
 #   site                 the row of src/responses.c, by default the link's name
 #   shape                the name of the learned shape parameter, NULL if there is none, or a function of the likelihood
 #                        that returns several names
+#   shape_label          words for the shape parameter, if they are not its name
 #   mean_link            the link of the mean, if it is not the family's
 #   middle               the middle of the prior of the shape parameter, in units of f, or a function of the sites
+#   start(sites, w)      the constant f where learning starts, if it is not that of the link or of center_start()
 #   least(sites)         the smallest value of the shape parameter, by default 1e-6 of its unit
 #   constant(y, size, theta)              the terms of log p without f
 #   theta_slopes(theta, y, f)             list(l, g, W): derivatives in the log of the shape parameter, by default
@@ -23,22 +25,25 @@
 #   variance(mean, sd, size, theta)       the variance of y about its mean, averaged if the mean has this sd
 #   deviance(y, mean, size, theta)        twice the difference from the largest log likelihood
 #   best(sites, theta)                    instead of a deviance, the f that makes each response most likely
-#   expected(f, theta)                    E(y | f) if it is not the inverse link; growth(theta) is their ratio
+#   expected(f, theta)                    E(y | f) if it is not the inverse link
+#   growth(theta)                         or the ratio of E(y | f) to the inverse link, by default 1
 #   limit(u, y, size, theta, link)        the f at which y has cdf pnorm(-u); the default searches for it
 #   averaged                              list(cdf, quantile, crps, log_density) if averages over f have their own form
 #   zeros, from          TRUE if positive numbers may be 0; the smallest count, if it is not 0
 #   shown(theta), known(df)               the shape parameters as users see them; words for given ones
+#   shown_slopes(theta)                   the derivatives of log shown(theta) in log theta, by default 1
+#   overdispersed                         how users write a family for counts with a larger variance
 #   ratio(theta)         c(name = power): e^(power f) is a ratio of this name between rows; the default is by the link
 #   turns(sites), parts(sites)            the f where W has extremes; sites whose W have only these, and W as their sum
 #
 # theta is c(shape parameter, given parameter such as df). `mean` is for one trial, y has successes in `size` trials.
-# Unordered classes ("labels") have K - 1 latent functions and none of the functions of a mean, see response-positive.R.
+# Unordered classes ("labels") have K - 1 latent functions and none of the functions of a mean (see below).
 
 # ---- links ----------------------------------------------------------------------------------------------------------
 
 # Each link has fun and its inverse inv. moments(mean, var) returns mean and sd of inv(f) for f ~ N(mean, var); the
 # default is quadrature. `error` is the relative error of moments (absolute if inv is bounded). start(sites, w) returns
-# a constant f to start from. pair(p, rest) returns fun(p), accurate near p = 1, from p and rest = 1 - p.
+# the constant f where learning starts. pair(p, rest) returns fun(p), accurate near p = 1, from p and rest = 1 - p.
 identity_link <- list(
   fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
   moments = function(mean, var) list(mean = mean, sd = sqrt(var)))
@@ -69,7 +74,6 @@ links <- list(
       slope <- average(stats::dlogis, function(mass, z, s) mass * stats::dnorm(z) / s)
       list(mean = mean, sd = sqrt(pmax(mean - slope - mean^2, 0))) # p^2 = p - p (1 - p)
     },
-    start = function(sites, w) stats::qlogis(share_of(sites, w)) - mean(sites$offset),
     pair = function(p, rest) log(p) - log(rest)),
   probit = list(
     fun = stats::qnorm, inv = stats::pnorm, range = c(0, 1), error = 1e-9,
@@ -80,15 +84,10 @@ links <- list(
       })
       list(mean = mean, sd = sqrt(pmax(square - mean^2, 0)))
     },
-    start = function(sites, w) stats::qnorm(share_of(sites, w)) - mean(sites$offset),
     pair = function(p, rest) ifelse(p < 0.5, stats::qnorm(p), -stats::qnorm(rest))),
   above_0 = list( # serves Poisson counts that are not 0
     fun = function(mean) log(rate_of(mean)), inv = function(f) mean_above_0(f), range = c(1, Inf), error = 1e-9),
   softmax = list(inv = function(f) softmax_of(f), range = c(0, 1), error = 1e-5))
-
-share_of <- function(sites, w) {
-  (sum(w * sites$y) + 0.5) / (sum(w * (sites$size %||% 1) + 0 * sites$y) + 1)
-}
 
 # Returns the unit of f for priors: a robust sd of the response, or the sd if most responses are equal.
 spread_of <- function(y) {
@@ -313,4 +312,53 @@ concave_quantile <- function(p, x, average) {
     if (!any(step > 1e-9 * x, na.rm = TRUE)) break
   }
   x
+}
+
+# ---- several unordered classes --------------------------------------------------------------------------------------
+
+# A distribution of f at n rows is that of the log odds of classes 2 to K against class 1: list(mean [n, K - 1], var
+# [n, (K - 1)^2]). Each row of var is a covariance matrix, column by column.
+
+# Returns K - 1 orthonormal contrasts of K classes as columns.
+class_contrasts <- function(K) {
+  C <- unname(stats::contr.helmert(K))
+  C / rep(sqrt(colSums(C^2)), each = K)
+}
+
+# Returns the `rows` of a vector, a matrix, a data frame, or of each element of a list.
+take_rows_of <- function(v, rows) {
+  if (length(dim(v)) == 2L) return(v[rows, , drop = FALSE])
+  if (is.list(v)) lapply(v, take_rows_of, rows) else v[rows]
+}
+
+# Converts the distribution `at` of contrasts of classes (covariance V) to that of log odds against the first class. Log
+# odds are D times the contrasts plus differences of the constant means `center`. They have the covariance D V D'.
+as_log_odds <- function(at, center) {
+  n <- nrow(at$mean)
+  q <- ncol(at$mean)
+  C <- class_contrasts(q + 1L)
+  D <- C[-1L, , drop = FALSE] - rep(C[1L, ], each = q)
+  half <- aperm(array(matrix(at$var, n * q) %*% t(D), c(n, q, q)), c(1L, 3L, 2L))
+  list(mean = at$mean %*% t(D) + rep(center[-1L] - center[1L], each = n),
+       var = matrix(matrix(half, n * q) %*% t(D), n))
+}
+
+# Returns class probabilities (n x K) from log odds against the first class (n x (K - 1)).
+softmax_of <- function(odds) {
+  odds <- cbind(numeric(nrow(odds)), odds)
+  top <- odds[cbind(seq_len(nrow(odds)), max.col(odds, "first"))]
+  p <- exp(odds - top)
+  p / rowSums(p)
+}
+
+# Returns list(value, slope): log(p_k / (1 - p_k)) of class k, and its derivatives in f of all classes (columns): 1 for
+# class k, and -p_j / (1 - p_k) for class j. The code avoids 1 - p_k, which rounds to 0 if class k is nearly certain.
+log_odds_of_class <- function(odds, k) {
+  f <- cbind(numeric(nrow(odds)), odds)
+  others <- f[, -k, drop = FALSE]
+  share <- softmax_of(others[, -1L, drop = FALSE] - others[, 1L])
+  top <- cbind(seq_len(nrow(f)), max.col(others, "first"))
+  slope <- matrix(1, nrow(f), ncol(f))
+  slope[, -k] <- -share
+  list(value = f[, k] - others[top] + log(share[top]), slope = slope)
 }

@@ -43,7 +43,7 @@ log_slope <- function(transform, y) {
 # Returns the cleaned rows with the transformed response, after merging equal rows. `slopes` has log T'(y) minus the log
 # of the unit of T(y), summed over the rows of each distinct input.
 rows_transformed <- function(rows, transform) {
-  y <- if (is.null(transform)) rows$y else transformed(transform, rows$y)
+  y <- transformed(transform, rows$y)
   slope <- if (is.null(transform)) 0 * rows$y else log_slope(transform, rows$y)
   r <- if (is.null(rows$offset)) y else y - rows$offset
   unit <- response_unit(r, rows$w, max(abs(c(y, rows$offset))), TRUE, TRUE, "transform")
@@ -361,7 +361,6 @@ draw_noise <- function(n, noise, spread) {
 # Returns c(tail, gain): the number to add to `spread` that maximises the likelihood of y, and the gain in log
 # likelihood in nats. `f` has the leave-one-out predictive distributions of y.
 likeliest_tail <- function(y, f) {
-  if (isTRUE(all(f$spread == f$spread[1L]))) f$spread <- f$spread[1L] # spares an exponential for each row
   each <- function(tail) sum(noisy_log_density(y, replace(f, "spread", list(f$spread + tail))))
   normal <- each(0)
   if (each(0.1) < normal) return(c(tail = 0, gain = 0))

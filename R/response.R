@@ -18,24 +18,23 @@ where_known <- function(f, answer) {
 # Returns E(y | f): f itself, a probability, a rate, or under a transform T the mean of T^-1(f + e), e ~ N(0, noise).
 response_given <- function(response, f, noise) {
   if (!is.null(response$expected)) return(response$expected(f, response$theta))
-  if (!is.null(response$growth)) return(response$link$inv(f) * response$growth(response$theta))
-  if (is.null(response$transform)) return(response$link$inv(f))
+  if (is.null(response$transform)) return(response$link$inv(f) * response$growth(response$theta))
   where_known(list(mean = f, noise = noise), function(f) moments_back(response$transform, f$mean, f$noise, 0)$mean)
 }
 
 # Returns mean and sd of E(y | f) for f ~ N(mean, var), NA where f is unknown. `noise` is the Gaussian noise variance.
 response_moments <- function(response, mean, var, noise = 0) {
-  found <- where_known(list(mean = mean, var = var, noise = noise), function(f) {
+  where_known(list(mean = mean, var = var, noise = noise), function(f) {
     if (!is.null(response$transform)) return(moments_back(response$transform, f$mean, f$var, f$noise))
-    given <- if (!is.null(response$expected)) function(f) response$expected(f, response$theta) else response$link$inv
-    if (is.null(response$expected) && !is.null(response$link$moments)) return(response$link$moments(f$mean, f$var))
+    if (is.null(response$expected) && !is.null(response$link$moments)) {
+      return(lapply(response$link$moments(f$mean, f$var), `*`, response$growth(response$theta)))
+    }
     s <- sqrt(pmax(f$var, 0))
-    average <- function(power) normal_average(function(f) given(f)^power, f$mean, s)
-    first <- if (is_ordered(response)) drop(class_shares(response, f$mean, s) %*% seq_along(response$levels)) else
+    average <- function(power) normal_average(function(f) response_given(response, f)^power, f$mean, s)
+    first <- if (response$kind == "ordered") drop(class_shares(response, f$mean, s) %*% seq_along(response$levels)) else
       average(1)
     list(mean = first, sd = sqrt(pmax(average(2) - first^2, 0)))
   })
-  if (is.null(response$growth)) found else lapply(found, `*`, response$growth(response$theta))
 }
 
 # Returns mean and sd of a new response with Gaussian noise. `f` is list(mean, var, noise, spread) as in noisy_cdf().
@@ -160,14 +159,15 @@ response_say <- function(response, f, ask) {
   of_y <- ask$interval == "prediction"
   noise <- if (of_y) list(noise = f$noise_new %||% f$noise, spread = f$spread) else list(noise = 0)
   transform <- if (ask$type != "latent") response$transform
+  back <- function(z) untransformed(transform, z)
   ends <- if (ask$interval == "conformal") {
-    lapply(f$conformal, scale$back)
+    lapply(f$conformal, back)
   } else if (of_y && !response$conjugate) {
     lapply(c(lwr = -1, upr = 1), function(side) response_quantile(response, (1 + side * ask$level) / 2, f))
   } else if (ask$interval != "none") {
     z <- normal_ends(f, noise, ask$level)
     if (!ask$certified || is.null(transform)) {
-      lapply(z, if (of_y) scale$back else scale$given)
+      lapply(z, if (of_y) back else scale$given)
     } else { # ends that contain those of the exact GP
       sd <- rep_len(sqrt(f$noise), length(f$mean))
       bounds <- function(z) {
@@ -186,18 +186,16 @@ normal_ends <- function(f, noise, level) {
   list(lwr = f$lower - half, upr = f$upper + half)
 }
 
-# Returns list(shown, given, back, cov) for the quantity that `type` names: `shown` has its mean and sd, `cov` its
-# covariance. given(v) converts ends of a credible interval of f, and back(z) undoes the transform of the response.
+# Returns list(shown, given, cov) for the quantity that `type` names: `shown` has its mean and sd, `cov` its covariance.
+# given(v) converts ends of a credible interval of f.
 response_scale <- function(response, type, f) {
-  transform <- if (type != "latent") response$transform
-  back <- function(z) untransformed(transform, z)
   given <- function(v) response_given(response, v, f$noise)
-  scale <- function(shown, given, cov = f$cov) list(shown = shown, given = given, back = back, cov = cov)
-  if (type == "latent" || response_kind(response) == "normal" && type %in% c("mean", "median")) {
+  scale <- function(shown, given, cov = f$cov) list(shown = shown, given = given, cov = cov)
+  if (type == "latent" || response$kind == "normal" && type %in% c("mean", "median")) {
     return(scale(list(mean = f$mean, sd = sqrt(f$var)), identity))
   }
   if (type == "mean" || !response$conjugate && type == "response") {
-    cov <- if (!is.null(f$cov)) covariance_back(transform, f$mean, f$cov, f$noise)
+    cov <- if (!is.null(f$cov)) covariance_back(response$transform, f$mean, f$cov, f$noise)
     return(scale(response_moments(response, f$mean, f$var, f$noise), given, cov))
   }
   if (!response$conjugate) {
@@ -208,7 +206,9 @@ response_scale <- function(response, type, f) {
     }
     return(scale(list(mean = response_quantile(response, 0.5, f)), median))
   }
-  if (type == "median") scale(list(mean = back(f$mean)), back) else scale(new_moments(response, f), given)
+  if (type != "median") return(scale(new_moments(response, f), given))
+  back <- function(z) untransformed(response$transform, z)
+  scale(list(mean = back(f$mean)), back)
 }
 
 # Returns the p-quantile of a new response, averaged over f. It is NA if f is unknown or there are no trials.
@@ -233,8 +233,8 @@ shares <- function(response, y, f) if (response$reads == "classes") y / f$size e
 draws_as_given <- function(fit, draws, size) {
   response <- response_of(fit)
   levels <- response$levels
-  if (is_ordered(response)) draws[] <- lapply(draws, function(k) factor(levels[k], levels, ordered = TRUE))
-  if (has_classes(response) && !identical(levels, c("FALSE", "TRUE")) && !is.null(levels)) {
+  if (response$kind == "ordered") draws[] <- lapply(draws, function(k) factor(levels[k], levels, ordered = TRUE))
+  if (response$kind == "classes" && !identical(levels, c("FALSE", "TRUE")) && !is.null(levels)) {
     draws[] <- lapply(draws, function(k) factor(levels[k + 1], levels))
   }
   if (!response$trials) return(draws)
@@ -248,7 +248,7 @@ draws_as_given <- function(fit, draws, size) {
 
 # Returns log p(y) of responses given$y (with given$size trials), averaged over f.
 response_log_density <- function(response, given, f) {
-  if (has_labels(response)) return(log(class_moments(f)$mean[cbind(seq_along(given$y), given$y)]))
+  if (response$kind == "labels") return(log(class_moments(f)$mean[cbind(seq_along(given$y), given$y)]))
   if (!response$conjugate) return(log_predictive(response$likelihood, given, f$mean, f$var))
   t <- response$transform
   z <- unname(transformed(t, given$y))

@@ -1,6 +1,9 @@
 # Transcribes non-Gaussian responses: likelihoods, and the exact GP's Laplace posterior by dense matrices. `sites` is
 # list(y, size, weight, offset), where the offset includes the constant mean.
 
+# Returns the terms of log p without f, for each response.
+log_constant <- function(likelihood, sites) engine_sites(likelihood, sites, 0)$constant
+
 ref_site <- function(family, sites, f, theta = NULL) {
   f <- f + sites$offset
   y <- sites$y
@@ -122,7 +125,7 @@ laplace_fit_of <- function(p, m = if (is.null(list(...)$inducing)) nrow(p$x), ..
 expect_doubled_alike <- function(p, fit_of, tolerance) {
   n <- length(p$sites$y)
   rows <- rep(seq_len(n), 2)
-  twice <- replace(p, c("x", "sites"), list(p$x[rows, ], take_sites(p$sites, rows)))
+  twice <- replace(p, c("x", "sites"), list(p$x[rows, ], take_rows_of(p$sites, rows)))
   p$sites$weight <- rep(2, n)
   fits <- lapply(list(p, twice), fit_of, inducing = place_columns(p$x))
   at <- lapply(fits, predict, p$new, se.fit = TRUE)

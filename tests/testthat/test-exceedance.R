@@ -96,7 +96,7 @@ test_that("thresholds of times, classes and a user's family are mean responses, 
                of(t ~ x, own(~ 2 * exp(f))), of(t ~ x, own(~ exp(f) / (1 + exp(f)))))
   new <- data.frame(x = c(0.1, 0.7))
   for (fit in fits) {
-    ordered <- is_ordered(response_of(fit)) # `type` = "response" has the probabilities of the classes
+    ordered <- response_of(fit)$kind == "ordered" # `type` = "response" has the probabilities of the classes
     end <- predict(fit, new, interval = "credible", level = 0.9, type = if (ordered) "latent" else "response")[, "upr"]
     if (ordered) end <- 1 + stats::plogis(end) + stats::plogis(end - coef(fit)[["width.(0.5,1.5]"]])
     expect_equal(exceedance(fit, new, end, certified = FALSE)$prob, c(0.05, 0.05), tolerance = 1e-9)

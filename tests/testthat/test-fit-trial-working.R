@@ -101,16 +101,16 @@ test_that("of the variances that are tried the best is kept, not the last", {
 
 test_that("what predicts the rows held out does not know their responses", {
   data <- classes_of(0.03)
-  own <- list(take_sites = take_sites, working_rows = working_rows)
+  own <- list(take_rows_of = take_rows_of, working_rows = working_rows)
   held <- responses <- NULL
   trial <- function(data) {
     responses <<- NULL
     replaced <- list(
       near_trial = replace(near_trial, "raised", 1L),
       learn_laplace = function(data, s, start, state) start, # on points all rows are learned from
-      take_sites = function(sites, rows) {
+      take_rows_of = function(v, rows) {
         if (length(rows) == 420L) held <<- rows
-        own$take_sites(sites, rows)
+        own$take_rows_of(v, rows)
       },
       working_rows = function(x, sites, f) {
         rows <- own$working_rows(x, sites, f)

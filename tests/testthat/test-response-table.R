@@ -13,14 +13,14 @@ with_theta <- function(family, theta) replace(family, "theta", list(theta))
 # Returns the likelihood with the elements that a fit takes from the data.
 contract_likelihood <- function(family) {
   likelihood <- as_likelihood(family)
-  if (is_ordered(as_response(likelihood))) likelihood[c("levels", "middle")] <- list(letters[1:4], c(1, 1))
+  if (as_response(likelihood)$kind == "ordered") likelihood[c("levels", "middle")] <- list(letters[1:4], c(1, 1))
   likelihood
 }
 
 # Sums or integrates h(y) over all responses.
 over_responses <- function(response, size, h) {
   if (response$reads == "classes") return(sum(h(0:size)))
-  if (is_ordered(response)) return(sum(h(seq_along(response$levels))))
+  if (response$kind == "ordered") return(sum(h(seq_along(response$levels))))
   if (response$discrete) return(sum(h((if (is.null(response$from)) 0 else response$from):3000)))
   if (isTRUE(response$zeros)) { # in log y: the density has a pole at 0
     of_log <- function(t) h(exp(t)) * exp(t)
@@ -174,7 +174,7 @@ test_that("each combination of arguments of predict() works or is refused by nam
                other = do.call(pfdtc, c(list(n ~ x, d, family = poisson()), fixed)),
                classes = do.call(pfdtc, c(list(I(n > 2) ~ x, d, family = binomial()), fixed)))
   for (kind in names(fits)) {
-    expect_identical(response_kind(response_of(fits[[kind]])), kind)
+    expect_identical(response_of(fits[[kind]])$kind, kind)
     cases <- expand.grid(type = eval(formals(predict.gp_fit)$type), interval = names(predict_intervals),
                          se = c(FALSE, TRUE), new = c(FALSE, TRUE), stringsAsFactors = FALSE)
     for (i in seq_len(nrow(cases))) {

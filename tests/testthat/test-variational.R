@@ -35,7 +35,7 @@ variational_of <- function(p, ...) {
 }
 
 # Returns row i repeated n times.
-repeated <- function(sites, i, n) lapply(take_sites(sites, i), function(v) if (!is.null(v)) rep(v, n))
+repeated <- function(sites, i, n) lapply(take_rows_of(sites, i), function(v) if (!is.null(v)) rep(v, n))
 
 scored_classes <- function() {
   with_seed(7, {
@@ -137,7 +137,7 @@ test_that("the bound is below the log evidence, an integral over a few rows, on 
   grid <- as.matrix(expand.grid(nodes, nodes, nodes))
   for (p in variational_problems()) {
     p$x <- p$x[1:3, ]
-    p$sites <- take_sites(p$sites, 1:3)
+    p$sites <- take_rows_of(p$sites, 1:3)
     p$kernel$variance <- 4
     f <- grid %*% chol(ref_kmm(p$x, p$kernel, 0))
     l <- Reduce(`+`, lapply(1:3, function(i) ref_site(p$family, repeated(p$sites, i, nrow(f)), f[, i], p$theta)$l))
@@ -190,7 +190,7 @@ test_that("each step raises the bound, from a bad start too, and none does at th
 test_that("averages are those of another rule, in wide and narrow f", {
   p <- laplace_problem_of("probit", FALSE)
   p$x <- p$x[1:5, ]
-  p$sites <- take_sites(p$sites, 1:5)
+  p$sites <- take_rows_of(p$sites, 1:5)
   for (family in list(binomial(), binomial("probit"), student(ref_student_df, 0.2))) {
     likelihood <- replace(as_likelihood(family), "approx", "vi")
     name <- if (as_response(likelihood)$link_name == "identity") "student" else likelihood$link
