@@ -370,3 +370,24 @@ search_working <- function(job, asked) {
   job$candidates <- found$tried
   fit
 }
+
+# ---- held-out folds -------------------------------------------------------------------------------------------------
+
+# Returns the log density of each response, predicted by fit_to(rows of the other folds), or NA if that is NULL.
+log_density_of_folds <- function(data, asked, fold, fit_to) {
+  rows <- training_inputs(data)
+  x <- rows$x[rows$index, , drop = FALSE]
+  y <- unname(data$response)
+  w <- data$prior_weights
+  out <- rep(NA_real_, length(y))
+  for (held in split(seq_along(y), fold)) {
+    fit <- fit_to(clean_again(data, x[-held, , drop = FALSE], y[-held], w[-held], NULL, asked$center, asked$scale, TRUE,
+                              "y"))
+    if (is.null(fit)) return(NA)
+    at <- x[held, , drop = FALSE]
+    f <- c(latent_at(fit, at), noise_law(fit, list(x = at, index = seq_along(held))))
+    f$noise <- f$noise / (w[held] %||% 1)
+    out[held] <- response_log_density(response_of(fit), list(y = y[held]), f)
+  }
+  out
+}

@@ -7,13 +7,13 @@ log_of_mean <- function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / su
 # sqrt(m) u with u ~ N(0, 1), a negative binomial count by m G / theta with G ~ Gamma(theta).
 large_count <- 1e9
 
-# Returns E h(u, i) for u ~ N(0, 1) and each row i, by the trapezoid rule. h() gets vectors of at most 1e5 elements, or
-# one u for all rows. Steps are halved until no average changes by more than 1e-7. Steps of 0.5 suffice for smooth h,
+# Returns E h(u, i) for u ~ N(0, 1) and each row i, by the trapezoid rule. h() gets vectors of at most `most` elements,
+# or one u for all rows. Steps are halved until no average changes by more than 1e-7. Steps of 0.5 suffice for smooth h,
 # but limit_of_f() for nb() with a small theta has a kink in u.
-average_over_u <- function(rows, h, step = 0.5) {
+average_over_u <- function(rows, h, most = 1e5, step = 0.5) {
   add <- function(u, rows) {
     out <- 0
-    for (u in split(u, ceiling(seq_along(u) * length(rows) / 1e5))) {
+    for (u in split(u, ceiling(seq_along(u) * length(rows) / most))) {
       each <- h(rep(u, each = length(rows)), rep(rows, length(u)))
       for (k in seq_along(u)) out <- out + stats::dnorm(u[k]) * each[(k - 1) * length(rows) + seq_along(rows)]
     }

@@ -177,6 +177,10 @@ most_wider <- 100
 # or if a value occurs in more than `times` rows and more than the share `share`, a message is sent (bench/response.R).
 response_values <- c(share = 0.2, times = 5, values = 10)
 
+# If more than the share `share` of the responses are equal, a linear kernel is compared with the kernel found, by the
+# log density of held-out rows in `folds` folds. It must be higher by `errors` standard errors (bench/common-value.R).
+common_value <- c(share = 0.8, folds = 3, errors = 2)
+
 # Log noise variances have at most this variance: 95 % of them are within log 50 of the median (bench/response.R).
 most_spread <- 4
 
