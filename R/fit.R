@@ -373,20 +373,27 @@ search_working <- function(job, asked) {
 
 # ---- held-out folds -------------------------------------------------------------------------------------------------
 
+# Returns fit_with(data, asked, state), or NULL if it stops with an error of this package or is interrupted.
+unless_it_fails <- function(fit_with, data, asked) {
+  state <- no_state()
+  none <- function(e) NULL
+  fit <- tryCatch(suppressMessages(fit_with(data, asked, state)), pfdtc_error_input = none,
+                  pfdtc_error_numerical = none)
+  if (is.null(state$stopped)) fit
+}
+
 # Returns the log density of each response, predicted by fit_to(rows of the other folds), or NA if that is NULL.
 log_density_of_folds <- function(data, asked, fold, fit_to) {
-  rows <- training_inputs(data)
-  x <- rows$x[rows$index, , drop = FALSE]
-  y <- unname(data$response)
-  w <- data$prior_weights
+  rows <- rows_of_data(data)
+  y <- unname(rows$response)
   out <- rep(NA_real_, length(y))
   for (held in split(seq_along(y), fold)) {
-    fit <- fit_to(clean_again(data, x[-held, , drop = FALSE], y[-held], w[-held], NULL, asked$center, asked$scale, TRUE,
-                              "y"))
+    fit <- fit_to(clean_again(data, rows$x[-held, , drop = FALSE], y[-held], rows$w[-held], NULL, asked$center,
+                              asked$scale, TRUE, "y"))
     if (is.null(fit)) return(NA)
-    at <- x[held, , drop = FALSE]
+    at <- rows$x[held, , drop = FALSE]
     f <- c(latent_at(fit, at), noise_law(fit, list(x = at, index = seq_along(held))))
-    f$noise <- f$noise / (w[held] %||% 1)
+    f$noise <- f$noise / (rows$w[held] %||% 1)
     out[held] <- response_log_density(response_of(fit), list(y = y[held]), f)
   }
   out

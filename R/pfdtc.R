@@ -303,16 +303,13 @@ linear_if_better <- function(fit, data, asked) {
     together <- copies_in(data) %||% seq_along(data$response)
     fold <- sample(rep_len(seq_len(common_value[["folds"]]), max(together)))[together]
     density <- function(asked) {
-      log_density_of_folds(data, asked, fold, function(part) {
-        state <- no_state()
-        fit <- tryCatch(suppressMessages(fit_once(part, asked, state)), pfdtc_error_input = function(e) NULL)
-        if (is.null(state$stopped)) fit
-      })
+      log_density_of_folds(data, asked, fold, function(part) unless_it_fails(fit_once, part, asked))
     }
     density(linear) - density(asked)
   })
   if (!isTRUE(mean(gain) > common_value[["errors"]] * se_of_mean(gain))) return(fit)
-  found <- suppressMessages(fit_once(data, linear, no_state()))
+  found <- unless_it_fails(fit_once, data, linear)
+  if (is.null(found)) return(fit)
   found$asked <- fit$asked # update() and cross_validate() choose again
   found$because["common_value"] <- sprintf(
     "Linear kernel: log density of held-out rows %.2g higher per row than with other kernels.", mean(gain))

@@ -62,3 +62,11 @@ test_that("update() chooses the kernel again, and the seed of random numbers cha
   again <- with_options(list(pfdtc.transform = "auto"), suppressMessages(update(fit, subset = x > 0.02)))
   expect_match(again$because[["common_value"]], "Linear kernel")
 })
+
+test_that("a fit is kept if a fit to a fold fails or is interrupted", {
+  failing <- list(function(...) abort_numerical("no factor"), function(...) abort_input("x", "is wrong"),
+                  function(data, asked, state) state$stopped <- list(3L, "interrupted"))
+  for (fit_with in failing) expect_null(unless_it_fails(fit_with, NULL, NULL))
+  kept <- with_replaced(list(unless_it_fails = function(...) NULL), found(noise_at_few))
+  expect_false("common_value" %in% names(kept$because))
+})
