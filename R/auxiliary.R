@@ -108,7 +108,8 @@ print.pfdtc_aux <- function(x, ...) {
 # Returns TRUE if a fit stores the reference posterior from which `aux` was made.
 aux_keeps_reference <- function(aux) isTRUE(aux_kinds[[aux$kind]]$keeps_reference)
 
-# Returns `aux` with open sizes set, for n rows and m inducing points. `made` is the size of a kept reference.
+# Returns the description `aux` with missing sizes filled in for n rows and m inducing points. `made` is the number of
+# inducing points of a stored reference posterior, or NULL.
 fill_aux <- function(aux, n, m, made = NULL) {
   if (!is.null(aux$start)) aux$start <- fill_aux(aux$start, n, m)
   fill <- aux_kinds[[aux$kind]]$fill
@@ -155,7 +156,7 @@ make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL
   aux
 }
 
-# Returns an element of aux_kinds (below): make() makes the distribution from given or random rows, `what` names it.
+# Returns an element of aux_kinds (below) for a distribution made from given or random rows. print() shows `what`.
 made_from_rows <- function(what, make) {
   list(objective = "pf", make = make, fill = function(how, n, ...) {
     if (is.null(how$rows) && is.null(how$size)) how$size <- min(ceiling(n / 10), 1000)
@@ -266,7 +267,7 @@ sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {
     r <- max(m, which(beyond <= how$tail * beyond[m])[1L])
     solve_t(post$L, axes$vectors[, seq_len(r), drop = FALSE] / rep(sqrt(1 + g[seq_len(r)] / noise), each = nrow(U)))
   }
-  if (!is.null(how$samples)) { # use sample paths: their covariance has the mean W W'
+  if (!is.null(how$samples)) { # use random sample paths, whose covariance has the expectation W W'
     W <- W %*% matrix(stats::rnorm(ncol(W) * how$samples), ncol(W)) / sqrt(how$samples)
   }
   low_rank_auxiliary(U, W, rep(1, ncol(W)), solve_t(post$L, post$beta), 0L, model, "SoR posterior")
@@ -281,7 +282,7 @@ first_points <- function(post, m, noise) {
 }
 
 # Returns the exact posterior given the rows U = x[rows, ], with covariance k(x, x') - b(x)'b(x'). Here b(x) = L^{-1}
-# k(U, x), L L' = k(U, U) + s2 diag(1 / w), s2 is the noise variance and w has the weights.
+# k(U, x), L L' = k(U, U) + s2 diag(1 / w), s2 is the noise variance, and w are the weights of the rows.
 exact_on_rows <- function(data, rows, model) {
   U <- data$x[rows, , drop = FALSE]
   w <- merged_weights(data)[rows]

@@ -13,8 +13,8 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
             hint = "The density ratio of its auxiliary distribution is infinite, or there is none.")
   if (effort == "reference") reference <- find_reference(fit, reference, m2)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
-  # If the jitter of p is too small to cover rounding errors, bound a posterior on the distinct points instead. A larger
-  # jitter and a larger residual prior variance only increase the bounds, so these hold for p too.
+  # If the jitter of the fit's posterior p does not cover rounding errors, bound a posterior on the distinct points
+  # instead. A larger jitter and residual prior variance only increase the bounds, so these bounds hold for p too.
   own <- if (p$jitter >= safe_jitter(nrow(p$z))) {
     replace(p, "norms", list(posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)))
   } else {
@@ -116,7 +116,7 @@ subset_posterior <- function(fit, data) {
 
 # Returns `log_density_ratio`, a bound on the log density ratio of the exact posterior to nu, the posterior given a
 # subset of rows: log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z and Z_nu are the marginal
-# likelihoods of all rows and of the subset. log_eps is the log of the paper's eps (theory vignette) by that ratio.
+# likelihoods of all rows and of the subset. log_eps is the log of eps (theory vignette), computed from that ratio.
 ratio_bound <- function(fit, p, reference) {
   lower <- own_bracket(fit)[["lower"]]
   if (!is.null(reference)) lower <- max(lower, evidence_bracket(reference, NULL)[["lower"]])
@@ -137,9 +137,9 @@ ratio_bound <- function(fit, p, reference) {
   list(log_density_ratio = ratio, log_eps = log_eps, vacuous = vacuous, note = note)
 }
 
-# Estimates the log of the largest density ratio of the exact posterior to nu by importance sampling. Draws of f from nu
-# at the rows outside the subset get the weight prod_n exp(-w_n (y_n - f_n)^2 / (2 s2)) <= 1. The density ratio is
-# weight / (mean weight), at most 1 / (mean weight). `density_ratio_ess` is the effective number of draws.
+# Estimates the log of the largest density ratio of the exact posterior to nu, the posterior given a subset of rows.
+# Draws of f from nu at the other rows get the weight prod_n exp(-w_n (y_n - f_n)^2 / (2 s2)) <= 1. The density ratio
+# is weight / (mean weight), at most 1 / (mean weight). `density_ratio_ess` is the effective number of draws.
 estimate_density_ratio <- function(fit, data, samples) {
   rest <- seq_along(data$y)[-fit$aux_rows]
   n <- length(rest)

@@ -1,9 +1,9 @@
 # Computes the mean of the exact GP, k_x'v at x, by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y, and
 # bounds rounding errors. K is the kernel matrix, s2 the noise variance, W the diagonal matrix of weights.
 
-# Returns the correction of the reference's mean towards the exact mean (correct_residual()), with `steps`, `stalled`
-# and `stopped` of solve_exact(). Returns NULL if there is no goal or no time.
-#   goal     NULL, or a function(near) that returns `ratio` for solve_exact(); near: do neighbours precondition?
+# Returns the correction of the reference posterior's mean towards the exact mean (correct_residual()), with `steps`,
+# `stalled` and `stopped` of solve_exact(). Returns NULL if there is no goal or no time.
+#   goal     NULL, or a function(near) that returns `ratio` for solve_exact(); near is TRUE if neighbours precondition
 #   budget   at most budget$passes passes over all pairs of rows, within budget$left() seconds
 #   from     an earlier correction to improve, or NULL
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
@@ -35,7 +35,7 @@ data_in_scale <- function(fit, other) {
 
 norm2 <- function(v) sqrt(sum(v^2))
 
-# Solves (K + s2 I) v = y by conjugate gradients, for rows multiplied by the roots of their weights. The preconditioner
+# Solves (K + s2 I) v = y by conjugate gradients, where K and y include the roots of the weights. The preconditioner
 # is B^{-1}, B = Q + s2 I, with the reference's approximation Q of K, unless a function `precondition` is given.
 # ratio(s) is the certified error over its goal in the state s = list(v, r, c, w_E). Here r = y - (K + s2 I) v,
 # c = r'B^{-1} r, and w_E >= sqrt(w'(K - Q) w) for w = (K + s2 I)^{-1} r, or NA. The iterations end
@@ -209,7 +209,7 @@ residual_rounding <- function(reference, y, travelled) {
        sum = unit_of_sum * sqrt(K_norm) * size, travelled = travelled)
 }
 
-# Returns the correction of the reference if it was made from these rows, else NULL.
+# Returns the reference's stored result of correct_residual() if it was computed from the rows of `data`, else NULL.
 correction_for <- function(reference, data) {
   correction <- reference$correction
   if (!is.null(correction) && !is.null(data) && identical(correction$made_from, order_of_rows(data))) correction
@@ -240,7 +240,7 @@ corrected_mean <- function(reference, correction, data, fun) {
 # Corrections saved by version 0.1.0 have one bound for both, `rounding`, and no element `error`.
 carried_rounding <- function(correction, model, data, fun, var_upper) {
   most <- prior_most(model, data$x)
-  # `size`: prior sd of each functional (values: the largest, at least that at the data) over the largest at the data.
+  # `size` is the prior sd of each functional, divided by the largest at the data. Values share one number, at least 1.
   size <- if (fun$kind != "values") sqrt(fun$size / max(most, 1e-300)) else if (!varies(model$kernel)) 1 else
     sqrt(max(1, prior_most(model, fun$x) / max(most, 1e-300)))
   error <- correction$error

@@ -20,7 +20,7 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   check_posterior(fit, "certificate", what = "A certificate")
   if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind, TRUE)
   tell <- stage_line("certify", fit$control$progress)
-  kept <- effort == "reference" && !is.null(reference) # use only its bounds: it has far more inducing points
+  kept <- effort == "reference" && !is.null(reference) # then the reference's bounds suffice: it has far more points
   data <- if (effort != "reference" || is.null(reference)) training_data(fit, "fit")
   tell("the fit's own points")
   used <- if (kept) find_laplace_reference(fit, reference)$bounds else laplace_bounds(fit, data, effort == "tight")
@@ -35,9 +35,9 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 
 # ---- bounds ---------------------------------------------------------------------------------------------------------
 
-# Returns the list `b` of bounds for distance_of() and mode_interval(): `at` (the mode at the rows), `g_E`, `r` and
-# `gamma` of bounds_around(), and the posteriors `lo` and `hi` with the smallest and the largest W that a row may have,
-# after up to three narrowings.
+# Returns the list `b` for distance_of() and mode_interval(). It has the mode at the rows (`at`), the bounds `g_E`, `r`
+# and `gamma` of bounds_around(), and two posteriors: `lo` with the smallest W that each row may have, `hi` with the
+# largest. The range of W is narrowed up to three times.
 laplace_bounds <- function(fit, data, tight = FALSE) {
   b <- bounds_at_mode(fit, data, tight)
   if (!b$sites$concave) return(bound_mode_student(b))
@@ -68,7 +68,7 @@ bounds_at_mode <- function(fit, data, tight) {
       list(f = f + sites$offset, g = l[2L, ], W = l[3L, ])
     })))
   }
-  if (!(fit$jitter >= rounding_jitter(nrow(z)))) { # the jitter is below rounding: the user gave the points
+  if (!(fit$jitter >= rounding_jitter(nrow(z)))) { # the jitter does not cover rounding errors: drop equal points
     z <- fit$inducing <- distinct_points(z, fit$kernel)
     fit$factors <- laplace_at(data$x, sites, fit$kernel, z, rounding_jitter(nrow(z)), fit$control)
     fit$jitter <- fit$factors$jitter
@@ -77,8 +77,8 @@ bounds_at_mode <- function(fit, data, tight) {
   bounds_around(new_bounds(fit, data, z, fit$kernel, tight, sites, at$jitter), at)
 }
 
-# Returns the initial list `b` of laplace_bounds(), of class "with_effects" for groups beside inducing points. E is the
-# residual prior covariance under the model `smooth`, which has no groups.
+# Returns the initial list `b` of laplace_bounds(), of class "with_effects" for a fit with groups and inducing points.
+# E is the residual prior covariance under the model `smooth`, which has no groups.
 new_bounds <- function(fit, data, z, kernel, tight, sites, jitter, effects = FALSE) {
   m <- nrow(z)
   n <- nrow(data$x)
@@ -89,7 +89,8 @@ new_bounds <- function(fit, data, z, kernel, tight, sites, jitter, effects = FAL
   structure(b, class = if (effects) "with_effects")
 }
 
-# Returns `b` for a Gaussian likelihood. Its row weights at$W do not depend on f, so `lo` and `hi` are the same.
+# Returns the list `b` of laplace_bounds() for a Gaussian likelihood, whose row weights at$W do not depend on f. So the
+# posteriors `lo` and `hi` are the same.
 gaussian_problem <- function(b, at) {
   b <- bounds_around(b, at)
   W <- pmax(at$W, 0)
@@ -97,8 +98,8 @@ gaussian_problem <- function(b, at) {
   replace(b, c("W_lower", "W_upper", "middle", "lo", "hi"), list(W, W, post, post, post))
 }
 
-# Adds to b the list `at` (with f, g and W at the rows) and bounds that follow from it, rounding included: `g_E` on
-# |g|_E, `r` on |u - A g|, `gamma` = sqrt(g_E^2 + r^2), and `t` on the trace of W E.
+# Adds to b the list `at` (f, and its g and W at the rows) and bounds that follow from `at`, rounding included: `g_E` on
+# |g|_E, `r` on |u - A g|, `gamma` = sqrt(g_E^2 + r^2), and `t` on the trace of W E. Symbols: head of this file.
 bounds_around <- function(b, at) {
   b$at <- at
   W <- pmax(at$W, 0)
@@ -150,9 +151,9 @@ variances_of <- function(b, post, fun) {
 
 # ---- the range of W -------------------------------------------------------------------------------------------------
 
-# Adds the list b$between, given that both modes differ by at most b$e at the rows. `lower` and `upper` bound Wb, and
-# `lo` and `hi` are the posteriors with these row weights. `second` is A diag(d^2 / lower) A' for second_distance(),
-# where d is the largest distance of Wb from W at each row. It is NULL if it cannot be computed.
+# Adds the list b$between, if the modes fh and f* (head of this file) differ by at most b$e at the rows. `lower` and
+# `upper` bound Wb, and `lo` and `hi` are the posteriors with these row weights. `second`, for second_distance(), is
+# A diag(d^2 / lower) A', where d is the largest distance of Wb from W at each row, or NULL if it cannot be computed.
 with_averages <- function(b) {
   whole <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
   range <- average_curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e, whole)
@@ -180,8 +181,8 @@ posteriors_at_ends <- function(b, range) {
 
 # Bounds the mode if W may be negative (Student's t): finds e such that the exact GP has one mode in the box |f - fh| <=
 # e at the rows. With the smallest W in the box, let P = max(W, 0), N = max(-W, 0), and v_n bound the variance at row n
-# with row weights P. The conditions are rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n. The variance in
-# the box is then at most `stretch` = 1 / (1 - rho) times the variance with row weights P.
+# with row weights P. The conditions are rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n (bounds_around()
+# has gamma). The variance in the box is then at most `stretch` = 1 / (1 - rho) times that with row weights P.
 bound_mode_student <- function(b) {
   fun <- values_at(b$model$kernel, b$data$x)
   at_rows <- function(b) (1 + b$growth) * sqrt(pmin(variances_of(b, b$lo, fun)$var_upper, fun$prior)) * b$gamma
@@ -207,8 +208,8 @@ bound_mode_student <- function(b) {
   b
 }
 
-# Returns an upper bound on |f*(x) - fh(x)|, for values f(x) or other functionals. The bound for a weighted sum of
-# values is at most the sum of the bounds for these values, times their absolute weights.
+# Returns an upper bound on |f*(x) - fh(x)| (head of this file), for values f(x) or other functionals. The bound for a
+# weighted sum of values is at most the sum of the bounds for these values, times their absolute weights.
 distance_of <- function(b, fun) {
   if (!is.finite(b$stretch)) return(rep(Inf, fun$n))
   values <- fun$kind == "values"
@@ -232,8 +233,8 @@ distance_of <- function(b, fun) {
   pmin(distance, vapply(seq_len(fun$n), function(i) sum(abs(fun$weights[[i]]) * each[fun$rows[[i]]]), 0))
 }
 
-# Returns the second bound (see top) for values f(x), or Inf. `left` is E(x, x), `top` bounds the sd, `most` the prior
-# variance.
+# Returns the bound `second` of the head of this file for values f(x), or Inf. `left` is E(x, x), `top` bounds the sd
+# of f(x), and `most` its prior variance.
 second_distance <- function(b, between, fun, left, top, most) {
   if (is.null(between$second)) return(Inf)
   E <- sqrt(left + b$slack * most)
@@ -303,7 +304,7 @@ find_laplace_reference <- function(fit, given) {
   given <- check_any_fit(given, "reference")
   if (is.null(given$bounds)) abort_input("reference", "has no bounds", hint = "Make it by reference().")
   check_same_model(given, fit, "reference", "fit")
-  given$bounds$model <- new_model(given$kernel, 1) # version 0.1.0 kept another form
+  given$bounds$model <- new_model(given$kernel, 1) # version 0.1.0 stored the model in another form
   given
 }
 

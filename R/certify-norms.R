@@ -2,8 +2,8 @@
 # and A = L^{-1} k(Z, X), let Q = A'A, E = K - Q (residual prior covariance, trace t), B = Q + s2 I, G = A A',
 # v = B^{-1} y, w = (K + s2 I)^{-1} y, |v|_E^2 = v'E v, beta = (s2 I + G)^{-1} A y. More symbols: theory vignette, end.
 
-# Returns bounds on the norms of rounding errors: `e` of y - A'beta, `row` of A'beta from errors of A, and `v` of v =
-# B^{-1} y. |B^{-1} A'| <= 1 / (2 sqrt(s2)) bounds the part of `v` from errors of beta. Symbols: head of this file.
+# Returns bounds on the norms of rounding errors: `e` for y - A'beta, `row` for the effect of errors of A on A'beta, and
+# `v` for v = B^{-1} y. |B^{-1} A'| <= 1 / (2 sqrt(s2)) bounds the effect of errors of beta. Symbols: head of this file.
 residual_error <- function(p, norms, model) {
   noise <- model$noise
   e <- norms$growth * (sqrt(p$yy) + sqrt(sum(diag(p$G))) * sqrt(sum(p$beta^2)))
@@ -13,7 +13,8 @@ residual_error <- function(p, norms, model) {
   list(e = e, row = row, v = (norms$beta_error / noise + moved) / (2 * sqrt(noise)) + (e + row) / noise)
 }
 
-# Returns an upper bound on |w|_E: |v|_E c / (c + |v|_E^2) with c = y'v, or sqrt(c) / 2 if |v|_E^2 > c.
+# Returns an upper bound on |w|_E: |v|_E c / (c + |v|_E^2), or sqrt(c) / 2 if |v|_E^2 > c. Here c = y'v, and v and w are
+# those of the head of this file.
 bound_w <- function(c, v_E) {
   if (is.na(c) || is.na(v_E)) return(Inf) # numbers overflowed
   if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2
@@ -33,10 +34,11 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
   finish_norms(norms, p, model, inner)
 }
 
-# Returns the sizes of groups for T1 and T2 (see posterior_norms()) for which norms take no longer than the posterior.
+# Returns sizes of groups for T1 and T2 of posterior_norms(). Norms then take no longer to compute than the posterior.
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
-# Returns T1 >= |v|_E, vv = |v|^2, and Psi, lam and spread of T2 (norms.h) for these rows. `size`: rows in a group.
+# Returns T1 >= |v|_E, vv = |v|^2, and Psi, lam and spread of T2 (norms.h) for the rows of `data`. T1 and T2 are sums
+# over groups of size[1] and size[2] rows.
 rows_norms <- function(data, p, z, model, size, control) {
   n <- nrow(data$x)
   size <- pmin(n, size)
@@ -80,7 +82,7 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   value <- function(e) up * (e^2 / noise + beta^2)
   e <- sqrt(p$rss) + error$e
   out$c <- min(value(e) + (2 * out$v_E + kappa_v) * kappa_v, value(e + error$row), up * p$yy / noise)
-  if (!isTRUE(growth * G_norm / noise < 0.25)) out$v_E <- Inf # rounding of G exceeds s2
+  if (!isTRUE(growth * G_norm / noise < 0.25)) out$v_E <- Inf # rounding errors of G may exceed s2 / 4
   out$w_norm <- sqrt(out$c / noise)
   out$w_E <- min(bound_w(out$c, out$v_E) + kappa * out$w_norm, inner$w_E)
   lapply(out, function(v) replace(v, is.nan(v), Inf)) # overflow leaves NaN; each norm is an upper bound
@@ -139,7 +141,7 @@ response_rounding <- function(fit, x) {
 distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 
 # Returns a gp_dtc() fit for the data of `fit`: the DTC posterior on the points z, with its norms. The points must be
-# distinct beyond rounding, as those of distinct_points() are. `inner` is such a fit on a subset of z.
+# distinct beyond rounding, as those of distinct_points() are. `inner` is an earlier result, for a subset of z.
 dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
   model <- model_of(fit)
   jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
@@ -171,8 +173,8 @@ own_posterior <- function(fit) {
 }
 
 # Returns the mean, its error bound, and variances with bounds for functionals, from a posterior with norms and in units
-# of the cleaned response. `crossing` has sums over all rows that give closer bounds on the variance. Older norms lack
-# `most`, the largest k(x, x) at the rows; 0 replaces it.
+# of the cleaned response. `crossing` has sums over all rows that give closer bounds on the variance. Norms of version
+# 0.1.0 lack `most`, the largest k(x, x) at the rows; 0 replaces it.
 certify_with <- function(factors, norms, z, model, fun, crossing = NULL) {
   of <- if (fun$kind != "values") {
     list(cross = numeric(), features = features_of(fun, z, factors$L), prior = as.double(fun$prior), size = fun$size,
@@ -324,7 +326,7 @@ variances_with_effects <- function(b, post, fun) {
        var_upper = pmin(at$sor_variance + room + wide^2, prior - new + slack), new = new)
 }
 
-# Returns a matrix of effects x levels: the sums over the rows of a level of v times a column of the design of group g.
+# Returns a matrix [effects, levels]: each design column of group g times v, summed over the rows of each level.
 sums_by_level <- function(g, x, v) {
   sums <- rowsum(t(design_of(g, x)) * v, x[, g$column])
   all <- matrix(0, nrow(g$root), g$levels)
@@ -341,7 +343,7 @@ mode_with_effects <- function(b, factors, sites) {
   found <- sites(at$mean)
   beta <- factors$gamma[seq_len(nrow(factors$L))]
   parts <- Map(function(g, effects) {
-    s <- svd(g$root) # serves singular roots too
+    s <- svd(g$root) # also works for singular roots
     list(zeta = s$v %*% (crossprod(s$u, effects$b) / ifelse(s$d > 0, s$d, Inf)),
          of_slopes = crossprod(g$root, sums_by_level(g, x, found$g)))
   }, factors$groupings, effects_of(factors))

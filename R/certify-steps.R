@@ -24,7 +24,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   tell <- stage_line("certify", fit$control$progress)
   inside <- unknown_intervals(fun$n)
   steps <- switch(effort, fast = 1L, reference = c(1:6, 4L, 7:8), tight = c(1:6, 4L, 7:9, 5:7))
-  if (!fun$n || is.null(job$data)) steps <- intersect(steps, 3L) # without rows, only the reference is left
+  if (!fun$n || is.null(job$data)) steps <- intersect(steps, 3L) # without training rows, only the reference certifies
   with_fixed_seed(for (i in steps) if (!isTRUE(job$done)) {
     tell(names(narrowings)[i])
     inside <- narrowings[[i]](job, fun, inside)
@@ -48,12 +48,12 @@ narrowings <- list(
   },
 
   # Certifies by inducing points of the smooth part and all effects of groups. If no reference was given, this is the
-  # last step if all intervals are narrower than 1 % of the sd, or for more than 1,000 effects unless effort is "tight".
+  # last step if all intervals are narrower than 1 % of the sd, or, unless effort is "tight", with over 1,000 effects.
   "more points and all effects" = function(job, fun, inside) {
     if (!job$by_effects) return(inside)
     fit <- job$fit
     effects <- count_effects(model_of(fit)$kernel, job$data$x)
-    room <- getOption("pfdtc.max_memory", 2^32) / (16 * effects) # sums of points with effects take half of the memory
+    room <- getOption("pfdtc.max_memory", 2^32) / (16 * effects) # cross products of points and effects take half of it
     m2 <- job$m2 %||% min(4L * max(fit$m, min(200L, fit$nobs)), max(fit$m, floor(room)))
     rows <- reference_rows(job$data, smooth_part(model_of(fit)$kernel), min(m2, nrow(job$data$x)))
     found <- effects_interval(fit, job$data, job$data$x[rows, , drop = FALSE], fun)
@@ -76,11 +76,11 @@ narrowings <- list(
   },
 
   # Certifies wide intervals by the exact posterior, if time and memory allow. Wide intervals are those that were wide
-  # before any passes over all pairs of rows. Otherwise more passes could skip this step and leave wider intervals.
+  # before any passes over all pairs of rows. If passes counted, more of them could lead to wider intervals.
   "exact posterior" = function(job, fun, inside) {
     before <- job$without_passes
     known <- utils::modifyList(inside, as.list(before))
-    # Wide: half the width exceeds 1/10 of the sd and 1/10 of the distance of the middle from the fit's value.
+    # In a wide interval, half the width exceeds 1/10 of the sd and of the distance from its middle to the fit's value.
     rows <- which(Reduce(`|`, lapply(c("mean", if (!is.null(before)) "sd"), function(what) {
       v <- half_and_distance(known, job$at, what)
       !(v$half <= pmax(known$sd_upper, v$distance) / 10) %in% TRUE
@@ -209,7 +209,7 @@ half_and_distance <- function(inside, at, what) {
 # among the rows with the largest E(x, x).
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
-  # An interval is wide if half its width exceeds 1/4 of `far` (above) and, if kriging is in use, 1/20 of sd_upper.
+  # An interval is wide if half its width exceeds 1/4 of half_and_distance()$far and, with kriging, 1/20 of sd_upper.
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
   mean <- half_and_distance(inside, at, "mean")
   sd <- half_and_distance(inside, at, "sd")
@@ -300,7 +300,7 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   kriged <- made$value$kriged
   times <- if (is.null(kriged)) Inf else
     reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
-  # The mean's error is at most `times` sqrt(c) by kriging, `wide` w_E by the reference; c, w_E: see solve_exact().
+  # The mean's error is at most `times` sqrt(c) with kriging and `wide` w_E with the reference (c, w_E: solve_exact()).
   wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
   aim <- 0.9 * goal
   renewed <- FALSE

@@ -119,9 +119,10 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
             weights = about$weights, noise = about$noise)
 }
 
-# Adds the mean response and its bounds to the certificate `out`. It increases with the mean of f. A larger variance of
-# f increases rates and moves probabilities towards 1/2. So ends of the intervals of mean and sd give bounds. For
-# ordered classes, P(y <= k) decreases with the mean of f; response$bend, if any, bounds its derivative by the variance.
+# Adds the mean response and its bounds to the certificate `out`. The mean response increases with the mean of f. A
+# larger variance of f increases rates and moves probabilities towards 1/2. So ends of the intervals of mean and sd give
+# bounds. For ordered classes, P(y <= k) decreases with the mean of f. If response$bend exists, it bounds the derivative
+# of P(y <= k) by the variance.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
   if (likelihood$link %in% c("identity", "latent") && response$kind != "ordered") return(out) # the response is f itself
@@ -150,7 +151,7 @@ with_response <- function(out, likelihood) {
   room <- response$link$error * if (is.finite(top)) 1 else pmax(last, 0)
   out$response <- corner(out$mean, out$sd)
   low <- pmin(corner(out$mean_lower, out$sd_lower), corner(out$mean_lower, out$sd_upper))
-  out$response_lower <- pmax(pmin(low, .Machine$double.xmax) - room, 0) # both may overflow to Inf
+  out$response_lower <- pmax(pmin(low, .Machine$double.xmax) - room, 0) # `low` and `room` may both be Inf
   out$response_upper <- pmin(pmax(corner(out$mean_upper, out$sd_lower), last) + room, top)
   out
 }

@@ -1,6 +1,6 @@
 # Checks the arguments of exported functions: a check returns the cleaned value or raises an error about the argument.
 
-# Raises the error of abort_input() if `wrong` is TRUE. Otherwise the other arguments are not evaluated.
+# Raises the error of abort_input() if `wrong` is TRUE. If it is FALSE, the other arguments are not evaluated.
 refuse_if <- function(wrong, argument, got, want = NULL, hint = NULL, message = NULL, where = "it") {
   if (wrong) abort_input(argument, got, want, hint, message, where)
 }
@@ -63,7 +63,7 @@ check_level <- function(level, argument = "level") {
   check_number(level, argument, "a number between 0 and 1", function(x) is.numeric(x) && x > 0 && x < 1)
 }
 
-# Returns a whole number from `min` to `max`. `max_is` is for the error, such as "the number of rows".
+# Returns a whole number from `min` to `max`. `max_is` describes `max` in the error, as in "the number of rows".
 check_count <- function(m, argument, max = NULL, min = 1, max_is = NULL) {
   whole <- function(v) format(v, scientific = FALSE)
   want <- if (is.null(max)) sprintf("a whole number of at least %s", whole(min)) else
@@ -272,7 +272,7 @@ user_function <- function() {
   if (is.null(name)) "This function" else paste0(sub("[.](gp_fit|default)$", "", name), "()")
 }
 
-# Returns a call shortened for messages. Data and functions that do.call() put into it are replaced by a few words.
+# Returns a call shortened for messages. Data and functions inside the call, put there by do.call(), become a few words.
 shown_call <- function(call) {
   for (i in rev(seq_along(call))) {
     part <- call[[i]]

@@ -12,7 +12,7 @@ posterior_at.classes <- function(p, fun, joint = FALSE) {
   list(mean = at$mean, var = with_rest(at$S, at$left))
 }
 
-# Adds each data row's residual prior variance (`left`) to the diagonal of its covariance matrix. S: a row per matrix.
+# Adds each row's residual prior variance (`left`) to the diagonal of its covariance matrix, which is a row of S.
 with_rest <- function(S, left) {
   diagonal <- diagonals(as.integer(sqrt(ncol(S))))
   S[, diagonal] <- S[, diagonal] + pmax(left, 0)
@@ -68,7 +68,7 @@ posterior_certificate.classes <- row_parts.classes <- function(p, ...) refuse_cl
 #
 # because vup bounds the exact variance with weights Wb, |(c, -h)|_E^2 + |(c, -h)|_Q^2 + h'Wb^{-1}h, where Q = K - E.
 
-# Returns what the bounds above need: `at`, the mode fh and its factors; bounds g_E on |g|_E and r on |r|; `between`,
+# Returns a list for these bounds: `at`, the mode fh and its factors; bounds g_E on |g|_E and r on |r|; `between`,
 # bounds for Wb; the posteriors `lo` and `hi` with row weights alpha W and beta W, between which W at f* lies.
 class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   sites <- sites_of_fit(fit, data)
@@ -84,7 +84,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   b$trace <- w * rowSums(P * (1 - P))
   b$left <- at$left + b$slack * b$most
   b$t <- (1 + b$growth) * sum(b$trace * b$left)
-  # Bound |g|_E by the sum of this norm over groups of 1,000 rows, or over single rows if that is smaller.
+  # Bound |g|_E by the sum of this norm over groups of 1,000 rows, or over single rows if that sum is smaller.
   b$E <- lapply(split(sample.int(n), (seq_len(n) - 1L) %/% 1000L), function(i) {
     x <- data$x[i, , drop = FALSE]
     A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, x))
@@ -119,8 +119,8 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   b
 }
 
-# Returns alpha (`lower`) and beta (`upper`) at rows, if each f_k minus the mean over classes moves by at most e between
-# the modes. They hold for W at the fraction `at` of the way from fh to f*; several fractions: for the mean of their W.
+# Returns alpha (`lower`) and beta (`upper`) as above at rows, if each f_k minus the mean over classes moves by at most
+# e between the modes. They hold for W at the fraction `at` of the way from fh to f*, or for its mean over several `at`.
 range_of_weights <- function(b, e, at = 1) {
   range_at <- function(t) {
     K <- b$K
@@ -261,8 +261,8 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
        share_upper = pmin(p + room + off, (p + room) * ratio, 1))
 }
 
-# Returns list(fitted, inside): the certificate at x by the fit's own inducing points, and its bounds. A certificate by
-# m2 training rows narrows them, unless effort is "fast" or the own points leave no residual prior variance.
+# Returns list(fitted, inside): values and bounds at x, from the fit's own inducing points. A second certificate, on m2
+# training rows as inducing points, narrows the bounds, unless effort is "fast" or no residual prior variance is left.
 class_certificate <- function(fit, x, effort, m2 = NULL) {
   data <- training_data(fit, "fit")
   n <- nrow(data$x)
@@ -311,7 +311,7 @@ certify_classes <- function(fit, new, effort, m2) {
   plain <- lapply(latent_at(fit, new$x)[c("mean", "var")], unname)
   odds <- list(mean = fitted$mean, mean_error = error, mean_lower = inside$lower, mean_upper = inside$upper,
                sd = fitted$sd, sd_lower = inside$sd_lower, sd_upper = inside$sd_upper)
-  each <- c(lapply(odds, function(v) cbind(0, v[, fitted$pairs[1L, ] == 1L, drop = FALSE])), # classes in their order
+  each <- c(lapply(odds, function(v) cbind(0, v[, fitted$pairs[1L, ] == 1L, drop = FALSE])), # 0 for the first class
             list(response = fitted$share, response_lower = inside$share_lower, response_upper = inside$share_upper,
                  mode = mode, mode_lower = inside$mode_lower, mode_upper = inside$mode_upper))
   n <- length(new$index)
@@ -342,7 +342,7 @@ probability_ends <- function(pairs, inside) {
 certified_class_ends <- function(fit, rows) {
   inside <- class_certificate(fit, rows$x, "reference")$inside
   at <- function(v) v[rows$index, , drop = FALSE]
-  first <- seq_along(fit$center[-1L]) # the first pairs have class 1
+  first <- seq_along(fit$center[-1L]) # pairs with the first class stand first
   function(latent, level) {
     of_pairs <- function(v) at(v[, first, drop = FALSE])
     f <- if (latent) {

@@ -178,7 +178,7 @@ fit_labels <- function(call) {
   make.unique(vapply(as.list(call)[-1L], label, ""))
 }
 
-# Returns list(value, df, nobs, lower, upper) of vectors: logLik() of each fit and its attributes. An absent one is NA.
+# Returns vectors with an element for each fit: logLik() (`value`) and its attributes, or NA for an absent attribute.
 likelihoods_of <- function(fits) {
   lls <- lapply(fits, stats::logLik)
   part <- function(what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
@@ -321,9 +321,9 @@ drop1.gp_fit <- function(object, scope, ...) {
 #' @export
 add1.gp_fit <- function(object, scope, ...) table_for_step(NextMethod(), object)
 
-# Returns the table with NA for Df <= 0. It is evaluated here: fits made for it send only messages on progress and time.
-# Adds a line to its heading if the fit has no smooth part. AIC(fit) then uses the restricted likelihood, which other
-# fits lack, while the table compares log marginal likelihoods.
+# Evaluates `table` here, so that the fits made for it send only messages on progress and time, and sets Df <= 0 to NA.
+# If the fit has no smooth part, a line is added to the heading: AIC(fit) uses the restricted likelihood, but the table
+# compares log marginal likelihoods.
 table_for_step <- function(table, fit) {
   table <- withCallingHandlers(table, pfdtc_message = function(m) {
     if (!inherits(m, c("pfdtc_message_progress", "pfdtc_message_slow"))) invokeRestart("muffleMessage")

@@ -38,7 +38,7 @@ cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit"
   fold <- make_folds(fit, data, folds, by)
   used <- which(weights_given(data) > 0)
   response <- response_of(fit)
-  # The CRPS is omitted for unordered classes: for two it equals the Brier score, for more it does not exist.
+  # The CRPS is omitted for unordered classes: for two classes it equals the Brier score, for more it does not exist.
   shown <- c("n", "rmse", "nlpd", if (!response$kind %in% c("classes", "labels")) "crps",
              if (response$reads %in% c("classes", "labels", "ordered")) c("brier", "accuracy"), "cover50", "cover95")
   columns <- c("y", if (response$conjugate) c("mean", "sd") else c("size", "mean", "density", "below", "upto"))
@@ -47,8 +47,9 @@ cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit"
   structure(found, hyper = hyper, by = !is.null(by), method = fit$method)
 }
 
-# Returns the result of cross_validate(). answer(out) returns a data frame of predictions for the rows `out` of a fold,
-# by a fit to the other rows of `used`. The result stores their `columns`. scores(each) returns a row of their scores.
+# Returns the result of cross_validate(). answer(out) returns a data frame of predictions for `out`, the rows of a fold,
+# by a fit to the other rows of `used`. The result stores its `columns`. scores(each) returns a row with scores of
+# such a data frame.
 over_folds <- function(fold, used, control, answer, scores, columns) {
   started <- told <- proc.time()[["elapsed"]]
   line <- stage_line("cross-validation", control$progress, after = 1)
@@ -123,7 +124,7 @@ settings_again <- function(fit, hyper) {
       if (method_traits(fit)$chooses) asked["neighbours"] <- list(fit$neighbours)
       control$maxit <- 0L
     } else {
-      asked["aux"] <- list(NULL) # exact posteriors have none
+      asked["aux"] <- list(NULL) # exact posteriors have no auxiliary distribution
     }
   }
   if (!response_of(fit)$conjugate) {
@@ -221,7 +222,7 @@ groups_by <- function(fit, by, n) {
 }
 
 # Returns a number for each row, equal for rows with equal inputs, for a table of counts of classes (whole weights),
-# else NULL. Leaving out a row of a table alone would leave out a whole class at its inputs.
+# else NULL. If a row of such a table were left out alone, all cases of one class at its inputs would be missing.
 rows_of_table <- function(fit, data) {
   response <- response_of(fit)
   w <- weights_given(data)
@@ -261,8 +262,8 @@ conformal_band <- function(fit, rows, p, level) {
 }
 
 # Returns a row for each row of x: the distances of both ends of the interval from the mean. Each training row i implies
-# such a distance, and the k-th smallest is returned. For row i, kappa is the posterior covariance of f(x_i) and f(x),
-# W the noise precision, l the leverage, mu and mu_(-i) the mean and leave-one-out mean. `total` is the variance at x.
+# such a distance, and the k-th smallest is returned. For row i, kappa is the posterior covariance of f(x_i) and f(x), W
+# the noise precision, l the leverage, mu and mu_(-i) the mean and leave-one-out mean. `total` is var(y) at x.
 #
 # For inducing points (jackknife+), the prediction without row i is
 #   mean - kappa W (y_i - mu) / (1 - l),  variance + kappa^2 W / (1 - l).

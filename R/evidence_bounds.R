@@ -38,8 +38,8 @@ evidence_bounds <- function(fit, true = FALSE) {
   own_bracket(fit, if (is.null(attr(fit$learned, "below"))) 1 else attr(fit$learned, "factor"))
 }
 
-# Returns bounds on the log marginal likelihood of the fit. For an exact posterior, the covariance of the responses is
-# divided by `factor`, by which learn_stage() multiplied it for few rows.
+# Returns bounds on the log marginal likelihood of the fit. For few rows, learn_stage() multiplies the covariance of the
+# responses by `factor`. The bounds of an exact posterior divide the covariance by `factor` again.
 own_bracket <- function(fit, factor = 1) {
   known <- posterior_evidence(posterior_of(fit))
   if (!response_of(fit)$conjugate) {

@@ -68,7 +68,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   out <- exceedance_frame(response_of(fit), at, threshold, noise, of, prob)
   if (draws) out$joint <- joint_regions(fit, new, threshold, out$prob, prob, draws)
   if (!is.null(new$names)) row.names(out) <- make.unique(as.character(new$names))
-  x <- fit$data$x # drawn by the figure, at most 2,000 rows
+  x <- fit$data$x # the figure draws at most 2,000 of these rows
   structure(out, class = c("pfdtc_exceedance", "data.frame"),
             about = list(threshold = threshold, prob = prob, of = of, certified = certified, draws = draws,
                          median = !is.null(fit$transform)),
@@ -78,7 +78,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
 }
 
 # Returns the data frame of probabilities and regions. `at` has mean and sd of f at the rows, with bounds if certified.
-# `noise` is the result of noise_law() for a new response; its elements are 0 for f.
+# `noise` is the result of noise_law() for a new response; for f, which has no noise, its elements are 0.
 exceedance_frame <- function(response, at, threshold, noise, of, prob) {
   bounds <- if (of == "f" || response$conjugate) {
     t <- threshold_of_f(response, threshold)
@@ -172,7 +172,7 @@ response_exceedance <- function(response, mean, sd, threshold) {
   at <- function(mean, sd) {
     1 - predictive_cdf(response, threshold[known], rep(1, length(known)), mean[known], sd[known])
   }
-  room <- apart[known] + 1e-6 # bounds the quadrature error of predictive_cdf() 100 times over
+  room <- apart[known] + 1e-6 # 1e-6 is 100 times the quadrature error of predictive_cdf()
   lower <- ifelse(is.na(mean$lower), NA, 0)
   upper <- lower + 1
   lower[known] <- pmax(pmax(at(mean$lower, sd$lower), at(mean$lower, sd$upper)) - room, 0)
@@ -181,7 +181,7 @@ response_exceedance <- function(response, mean, sd, threshold) {
 }
 
 # Returns a factor of regions. Rows enter the set "above" in decreasing order of the probabilities `p`. The set ends
-# where f would be above the threshold at all its rows in less than the share `prob` of the draws. "below" is alike.
+# before f is above the threshold at all its rows in less than the share `prob` of the draws. "below" is made alike.
 joint_regions <- function(fit, new, threshold, p, prob, draws) {
   n <- length(new$index)
   check_memory(16 * as.double(n) * draws, sprintf("%.0f draws at %d places", as.double(draws), n))

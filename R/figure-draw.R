@@ -10,7 +10,7 @@
 #   shape        the numbers of rows and columns of panels
 #   outer        axis titles that all panels share
 #   foot         text below the figure
-# `titled` is TRUE if a panel has a title, `several` if the figure has outer margins for panels or a legend.
+# It adds `titled`, TRUE if a panel has a title, and `several`, TRUE if outer margins hold several panels or a legend.
 # If `args` has no limits of an axis, the axis contains all layers except ticks and lines with a slope.
 figure <- function(panels, value, keys = NULL, shape = grDevices::n2mfrow(length(panels)), outer = NULL, foot = NULL) {
   panels <- lapply(unname(panels), function(p) {
@@ -306,7 +306,7 @@ ggplot_layer <- function(same) {
             list(na.rm = TRUE, show.legend = FALSE)))
 }
 
-# Returns layers without visible points that make the legend of `keys`, because ggplot2 has legends of layers only.
+# Returns layers without visible points that make the legend of `keys`, because ggplot2 shows legends only for layers.
 ggplot_keys <- function(keys) {
   x <- key <- NULL # avoids a note of R CMD check
   if (is.null(keys)) return(NULL)

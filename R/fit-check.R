@@ -157,7 +157,7 @@ is_good_warp <- function(warp, inputs) {
 check_fit_posterior <- function(fit, d, need) {
   dense <- !is.null(fit$x) || is.null(method_traits(fit)$objective)
   f <- fit$factors
-  if (dense && is.null(fit$x) && is.null(f)) return() # such a fit has uses without a posterior
+  if (dense && is.null(fit$x) && is.null(f)) return() # a fit without a posterior still serves functions that need none
   points <- if (dense) "x" else "inducing"
   m <- NROW(fit[[points]])
   square <- c(m, m)

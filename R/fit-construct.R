@@ -32,7 +32,7 @@ new_fit <- function(data, done, s, state, parts) {
     na.action = data$na_action))
 }
 
-# Returns a fit with the posterior p, `data`, the elements `...`, and further elements (`same`) of p$fit.
+# Returns a fit with the posterior p, `data`, the elements `...`, and those elements of p$fit that `same` names.
 fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
   same <- c("frame", "signature", "nobs", "df", "sd_y", "noise_trend", "noise_tail", "transform", "control", "version",
             "terms", "na.action")
@@ -92,10 +92,10 @@ construct_exact <- function(data, learned, s, state) {
           small_n = if (!some && length(s$learn$free)) small_n_check(p))))
 }
 
-# Learns again how heavy the tails of the noise are, with the final model's posterior p: tails learned earlier, with a
-# Matern 3/2 kernel, may be hidden by its misfit. Returns the data, with the new tails if the leave-one-out log density
-# increases by more than the penalty for a parameter (bench/tails.R). Learns nothing below few_rows rows, where
-# learn_stage() widens intervals instead, and above first_exact_rows rows, where this would be slow.
+# Learns again how heavy the tails of the noise are, with the posterior p of the final model. They were first learned
+# with a Matern 3/2 kernel, whose misfit may have hidden them. Returns the data, with the new tails if the
+# leave-one-out log density increases by more than the penalty for a parameter (bench/tails.R). Learns nothing below
+# few_rows rows, where learn_stage() widens intervals instead, and above first_exact_rows rows, to save time.
 with_final_tail <- function(data, p, learned, state) {
   if (!isTRUE(state$tails) || data$n < few_rows || data$n > first_exact_rows ||
         isTRUE(attr(learned, "little_noise"))) return(data)
@@ -194,14 +194,14 @@ learn_stage <- function(data, s, state) {
     if (is.null(state$so_far)) state$so_far <- start()
     learn <- if (is_groups_only(s$kernel) && is.null(s$likelihood)) learn_groups else learn_evidence
     run_stage(state, "learn", learn(data, s, state), otherwise = {
-      at <- state$so_far$at # learn_evidence() keeps its best theta here
+      at <- state$so_far$at # learn_evidence() stores its best theta in `at`
       c(if (!is.null(at)) at$problem$natural(at$theta), state$so_far)
     })
   } else {
     run_stage(state, "pilot", {
       rows <- optimise_rows(data, s$rows, 200L)
       if (!is.null(rows$rows)) state$rows["learn"] <- rows$n
-      drawn <- sample.int(rows$n, min(200L, rows$n)) # drawn before equal rows are merged
+      drawn <- sample.int(rows$n, min(200L, rows$n)) # row numbers from before equal rows were merged
       z <- rows$x[if (is.null(rows$group)) drawn else unique(rows$group[drawn]), , drop = FALSE]
       pilot <- learn_hyper(rows, z[!duplicated(z), , drop = FALSE], start(), s)
       count_evaluations(state, "pilot", pilot)
@@ -243,7 +243,7 @@ learn_stage <- function(data, s, state) {
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
 }
 
-# Returns hyper_parameters() of the model; those that are not learned keep their values.
+# Returns hyper_parameters() of the model. Hyperparameters that are not learned keep their values.
 free_parameters <- function(model, s) {
   hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 }
@@ -323,7 +323,7 @@ construct_from_source <- function(data, done, s, state) {
   whole <- data$whole
   model <- done$model
   has_near <- s$posterior$neighbours > 0L
-  groupings <- if (has_own_levels(model$kernel)) { # has the levels of all rows
+  groupings <- if (has_own_levels(model$kernel)) { # groupings with the levels of all rows, not only of the sample
     variable <- rep(seq_along(whole$variables), vapply(whole$variables, `[[`, 1L, "width"))
     groupings_of(model$kernel, lapply(group_columns(model$kernel), function(column) {
       length(whole$variables[[variable[column]]]$levels)
@@ -341,7 +341,7 @@ construct_from_source <- function(data, done, s, state) {
   refuse_if(is.null(state$stopped) && sum(value$n) != whole$n, "data",
             sprintf("has %s rows in the first pass and %s in the second", show_count(whole$n),
                     show_count(sum(value$n))), hint = "A source must give the same rows in every pass.")
-  if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, has_near, s$run) # interrupted
+  if (is.null(value)) value <- sums_with_signature(data, done$z, model, start, has_near, s$run) # pass was interrupted
   sample <- data[c("x", "y", "weights", "n", "shift")]
   data$n <- value$n
   data$shift <- log_density_shift(value$n, value$log_w, whole$scale, 0, 0)

@@ -66,7 +66,7 @@ optimise_stage <- function(data, learned, z, s, state) {
     }, otherwise = now)
     if (!is.null(state$stopped) || max(abs(model_theta(before$model) - model_theta(now$model))) < 1e-3) break
   }
-  # The first iterations from the better start and the search that continues from there count as one round.
+  # The first iterations from the better start and the search that continues them count as one round.
   if (s$try_starts && !is.null(now$trace)) now$trace$round <- pmax(now$trace$round - 1L, 1L)
   now
 }
@@ -94,7 +94,8 @@ better_start <- function(data, rows, now, s, state) {
 
 steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
 
-# Returns begin(now) with points greedy in the divergence, or NULL if there are too few or the computation fails.
+# Returns begin(now) from points greedy in the divergence, or NULL if these are fewer than in `now` or cannot be
+# computed.
 second_start <- function(data, now, s, state, begin) {
   tryCatch({
     z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
@@ -104,8 +105,9 @@ second_start <- function(data, now, s, state, begin) {
   }, pfdtc_error_numerical = function(e) NULL)
 }
 
-# Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()).
-# aux_reference() takes its distribution from `reference`, aux_refresh() a new one every `schedule` iterations.
+# Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()). With
+# aux_reference(), `reference` gives the auxiliary distribution; with aux_refresh(), it is made anew every `schedule`
+# iterations.
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
   schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf
@@ -117,7 +119,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
       aux <- NULL
       if (s$objective == "pf") {
         aux <- make_auxiliary(how, rows, now$model, nrow(now$z), s$run, reference)
-        # aux_rows are numbers among all rows, while the search may use a part of the rows.
+        # `rows` may be a part of all rows. Convert row numbers in `rows` to row numbers among all rows.
         now[c("aux_points", "aux_rows")] <- list(aux$U, if (is.null(rows$rows)) aux$rows else rows$rows[aux$rows])
       }
       problem <- first_that_works(function(jitter) {
@@ -207,7 +209,8 @@ look_at_rival <- function(now, plan, state, name, sizes) {
   now
 }
 
-# Each rival predicts f at x from `rows`, as list(mean, var). `one` has the hyperparameters and inducing points.
+# Each function predicts f at x from `rows` by another posterior than that with neighbours, and returns list(mean, var).
+# `one` has the hyperparameters and inducing points.
 rivals <- list(
   points = function(one, rows, x, run) { # inducing points alone
     posterior <- native_posterior(one$start$z, rows, one$learned$model, 1e-12, control = run)
@@ -273,7 +276,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   p <- native_predict(stop_on_status(alone, "The posterior's mode"), now$start$z, now$learned$model, trial$x(held))
   score_alone <- trial$score(p$mean, p$sor_variance + p$unexplained)
 
-  # Use the mode of the other rows, because one that depends on held-out responses would favour neighbours.
+  # Use the mode of the other rows, because a mode that depends on held-out responses would favour neighbours.
   on_points <- numeric(n)
   on_points[around] <- alone$f - sites$offset
   on_points[held] <- p$mean
@@ -353,7 +356,8 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
   list(x = x, sites_of = sites_of, score = score, with_near = with_near)
 }
 
-# Returns the best trial$with_near() of kernels with variances times b = near_trial$by, b^2, ... (1 if not `free`).
+# Returns the best result of trial$with_near() for kernel variances times b, b^2, ..., where b = near_trial$by. If
+# `free` is FALSE, the variances stay as they are.
 raise_variances <- function(trial, kernel, z, f, free) {
   raise <- function(kernel) if (free) scale_kernel(kernel, near_trial$by) else kernel
   best <- tried <- trial$with_near(raise(kernel), z, f)

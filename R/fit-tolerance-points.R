@@ -22,7 +22,7 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
     if (isTRUE(rho[m] * (max(worth, m) / m)^-slope > (1 - plan$goal$tol)^-2)) return(TRUE)
   }
   n <- nrow(data$x)
-  if (n <= 400L) return(FALSE) # with so few rows a search takes no longer
+  if (n <= 400L) return(FALSE) # with so few rows, the search takes no longer than this check
   run_stage(state, "start", {
     model <- learned$model
     x <- data$x[sort(sample.int(n, min(n, 500L))), , drop = FALSE]
@@ -42,7 +42,7 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
 enough_of_tol <- 0.9
 
 # Doubles the number m2 of points of a reference, from 128 on, until enough(yard) is TRUE. yard = make(m2) is a
-# yardstick(). Returns `yard` with `limit`: "none", or what ended growth. Fits of `worth` points need 2 `worth` points.
+# yardstick(). Returns `yard` with `limit`: "none", or what ended growth. 2 `worth` points certify a fit with `worth`.
 grow_reference <- function(n, m, worth, late, make, enough) {
   caps <- c(rows = n, memory = most_reference_points(n), m = 16 * m, worth = max(256, 2 * worth))
   most <- as.integer(min(caps))
@@ -87,8 +87,8 @@ points_yardstick <- function(job, fit, worth) {
   yard
 }
 
-# Finds, up to 5 %, the smallest m for which the first m points of the reference have an error of at most `goal`; all
-# its points have such an error. at(m) returns list(mean, sd) of f by the first m points. Returns list(m, tried, slope):
+# Finds, up to 5 %, the smallest m for which the first m points of the reference have an error of at most `goal`, which
+# all its points have. at(m) returns list(mean, sd) of f by the first m points. Returns list(m, tried, slope):
 # this m, all candidates, and an estimate of -d log(error) / d log(m).
 search_first <- function(yard, goal, tol, at) {
   top <- yard$reference$m
@@ -154,7 +154,7 @@ search_points <- function(job, worth) {
   job$yard <- yard
   least <- max(yard$error_of(yard$reference, data$x))
   within_reach <- least <= enough_of_tol * tol
-  # If tol cannot be certified, move the points of one candidate to within 1.25 times the reference's own error.
+  # If tol cannot be certified, move the points of one candidate until its error is 1.25 times that of the reference.
   goal <- if (within_reach) tol else 1.25 * least
   ref <- yard$reference
   guide <- run_stage(state, "start", if (goal < 1) search_first(yard, goal, tol, function(m) {

@@ -382,7 +382,7 @@ unless_it_fails <- function(fit_with, data, asked) {
   if (is.null(state$stopped)) fit
 }
 
-# Returns the log density of each response, predicted by fit_to(rows of the other folds), or NA if that is NULL.
+# Returns the log density of each response by the fit that fit_to() makes from the other folds, or NA if it makes none.
 log_density_of_folds <- function(data, asked, fold, fit_to) {
   rows <- rows_of_data(data)
   y <- unname(rows$response)

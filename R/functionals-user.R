@@ -63,7 +63,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
             sprintf("has %d numbers, but there are %d rows", ncol(weights), length(new$index)),
             hint = "For several sums give a matrix with a row for each.")
   storage.mode(weights) <- "double"
-  # Divide weights by a power of two, so that their squares do not overflow, and multiply the results by it.
+  # Divide weights by a power of two, so that their squares do not overflow, and multiply the results by that power.
   size <- 2^floor(log2(pmax(apply(abs(weights), 1L, max, 0), 2^-1022)))
   out <- functionals_of_rows(fit, lapply(seq_len(nrow(weights)), function(i) {
     rows <- which(weights[i, ] != 0)
@@ -319,7 +319,7 @@ input_shares <- function(fit) {
     f_c <- f(replace(a, cbind(rep(seq_len(n), length(j)), rep(j, each = n)), b[, j]))
     c(alone = sum(centred(f_b) * (f_c - f_a)) / n / var, total = sum((f_a - f_c)^2) / n / (2 * var))
   }, numeric(2L))
-  # Sampling errors may leave a total below its main effect, or a share outside of 0 to 1.
+  # Sampling errors may make `total` smaller than `alone`, or a share less than 0 or more than 1.
   alone <- pmin(pmax(shares["alone", ], 0), 1)
   data.frame(input = names(inputs), alone = alone, total = pmin(pmax(shares["total", ], alone), 1), row.names = NULL)
 }

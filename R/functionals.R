@@ -102,7 +102,7 @@ level_effects <- function(kernel, term, levels, of, x) {
     list(effects = list(term = term$term, levels = levels, of = of)))
 }
 
-# Returns f at the rows of x without the effects of its groups, as functionals.
+# Returns f without the effects of groups, at the rows of x, as functionals.
 population_at <- function(kernel, x) {
   replace(values_at(smooth_part(kernel), x), c("kind", "under"),
           list("population", function(kernel) population_at(kernel, x)))
@@ -124,7 +124,7 @@ roberts_sequence <- function(n, d) {
 #   prior variance = 2 / w^2 (w (T(0) - T(w)) - M(w)).
 #
 # Intervals shorter than a lengthscale use Gauss-Legendre's rule on both sides of u, which is exact to rounding, because
-# the formulas would cancel. Other kernels use weighted sums over the points of such a rule.
+# digits would cancel in the formulas. Other kernels use weighted sums over the points of such a rule.
 
 # Returns the functions k, T and M (see above) of a Matern factor. With x = c t, k = e^-x k(x), T = e^-x tail(x) / c and
 # M = (first(0) - e^-x first(x)) / c^2, where k(), tail() and first() are polynomials with these coefficients.
@@ -172,7 +172,7 @@ interval_variance <- function(factor, w) {
 # Returns the averages of f over boxes as functionals, with opposite corners in the rows of `lower` and `upper`. Returns
 # NULL if the kernel has no closed form.
 boxes_at <- function(kernel, lower, upper) {
-  # A box of x is no box of rotated inputs, and warped inputs are not uniform in it.
+  # A box of x is not a box of rotated inputs, and warping a uniform input makes it non-uniform.
   if (!is.null(rotation_of(kernel)) || !is.null(warp_of(kernel))) return(NULL)
   parts <- with_own_terms(kernel)
   open <- which(colSums(upper > lower) > 0)

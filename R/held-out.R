@@ -97,7 +97,7 @@ loo_method <- function(answer) {
   }
 }
 
-# Returns the posterior of a fit, or stops if the fit has neighbours: the effects of a row on others are then unknown.
+# Returns the posterior of a fit. Stops if the fit has neighbours, because then a row's effect on others is unknown.
 posterior_of_rows <- function(model) {
   if (is.null(model$near)) return(posterior_of(model))
   abort_input("model", "uses nearest neighbours",
@@ -279,7 +279,7 @@ summarise_scores <- function(response, each) {
 }
 
 # Returns the continuous ranked probability score of each response, the integral of (F(t) - 1{y <= t})^2 over t, where F
-# is the predictive distribution function. f$size has the trials, and successes are divided by it.
+# is the predictive distribution function. Numbers of successes are divided by the numbers of trials, f$size.
 response_crps <- function(response, y, f) {
   if (response$conjugate && is.null(response$transform) && !is_spread(f)) {
     sd <- sqrt(f$var + f$noise)

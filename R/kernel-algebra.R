@@ -148,7 +148,7 @@ parameter_names <- function(kernel, columns) c(kernel_parameter_names(kernel, co
 
 # Returns the names of the kernel's parameters in coef(). With several factors, names begin with the factor's name.
 kernel_parameter_names <- function(kernel, columns = kernel$columns) {
-  force(columns) # a compiled kernel has no columns
+  force(columns) # the default needs the kernel before compilation, which drops `columns`
   kernel <- compile_kernel(kernel)
   table <- kernel$table
   sum <- as_sum(kernel$kernel)

@@ -259,8 +259,8 @@ lengthscale_names <- function(leaf, columns) {
 column_lengthscales <- function(leaf) {
   lengths <- if (is.null(leaf$shared)) leaf$lengthscale else leaf$lengthscale[leaf$shared]
   if (is.null(leaf$rotation)) return(lengths)
-  slopes <- matrix_of_rotation(leaf$rotation, leaf$inputs) # of the inputs that the factor reads
-  1 / sqrt(drop(slopes^2 %*% rep_len(lengths^-2, length(leaf$inputs)))) # along columns of x
+  slopes <- matrix_of_rotation(leaf$rotation, leaf$inputs) # derivatives of the inputs that the factor reads
+  1 / sqrt(drop(slopes^2 %*% rep_len(lengths^-2, length(leaf$inputs)))) # lengthscales along columns of x
 }
 
 # ---- additive factors -----------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ additive_inputs <- function(leaf) {
 }
 
 # Returns the kernel with each additive factor replaced by its terms: list(leaves, terms, M, weights). The matrix M
-# gives logs of engine parameters (see above). `table` is that of compile_kernel(). `weights` has a row for each
+# gives logs of engine parameters (tied parameters, above). `table` is that of compile_kernel(). `weights` has a row for
 # additive factor: the positions in `table` of its share and pairs (0 if absent), and its number of inputs.
 expand_additive <- function(parts, table) {
   place <- function(leaf, what) match(TRUE, table$leaf == leaf & table$what == what, nomatch = 0L)

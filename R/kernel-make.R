@@ -117,7 +117,7 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
       max(abs(given - t(given))) < 1e-12 && max(abs(diag(given) - 1)) < 1e-12
     refuse_if(!ok, "correlation", describe(given), "a symmetric matrix with a row for each level and 1 on its diagonal")
     least <- min(eigen(given, symmetric = TRUE, only.values = TRUE)$values)
-    refuse_if(least < -1e-10 * nrow(given), "correlation", # negative beyond rounding
+    refuse_if(least < -1e-10 * nrow(given), "correlation", # the eigenvalue is negative by more than rounding
               sprintf("is not positive semidefinite: it has the eigenvalue %.3g", least))
     correlation <- "given"
   } else if (is.numeric(correlation) && length(correlation) == 1L && isTRUE(correlation > 0 && correlation < 1)) {
@@ -179,7 +179,7 @@ update.pfdtc_kernel <- function(object, ...) {
   new <- list(...)
   if (!length(new)) return(object)
   single <- has_one_factor(object)
-  if (is.integer(object$inputs) && !is.null(object$columns)) { # from a fit
+  if (is.integer(object$inputs) && !is.null(object$columns)) { # the kernel of a fit
     names <- kernel_parameter_names(object)
     unknown <- setdiff(names(new), names)
     if (!length(unknown)) {
@@ -262,11 +262,11 @@ is_groups_only <- function(kernel) {
   any(groups) && all(groups | means)
 }
 
-# Returns the columns of levels of the kernel's groups.
+# Returns the numbers of the columns of x that have the levels of the kernel's groups.
 group_columns <- function(kernel) vapply(group_roots(kernel), `[[`, 0L, "level")
 
-# Returns TRUE if the kernel has groups, and no other factor reads their columns of levels. Otherwise levels cannot be
-# renumbered, and inducing points have to represent the groups as well.
+# Returns TRUE if the kernel has groups, and no other factor reads their columns of levels. If another factor does,
+# levels cannot be renumbered, and inducing points have to represent the groups as well.
 has_own_levels <- function(kernel) {
   if (!has_groups(kernel)) return(FALSE)
   kernel <- as_sum(kernel)

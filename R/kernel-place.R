@@ -91,7 +91,7 @@ leaf_columns <- function(leaf, x, argument, variables) {
 }
 
 # Returns the name of the input that each column belongs to, or NULL if each input is one column. An R factor has a
-# column of 0 and 1 for each level, and sphere() has three.
+# column of 0 and 1 for each level, and a sphere() has three columns.
 column_groups <- function(inputs, names, variables) {
   groups <- if (is.null(names)) as.character(inputs) else names[inputs]
   for (v in variables) {
@@ -111,7 +111,8 @@ shared_lengthscales <- function(inputs, names, variables, given = NULL) {
   if (length(one)) shared_by(column_groups(inputs, names, one))
 }
 
-# Returns the names of the columns `inputs`. If all columns of a variable are among them, its name replaces theirs.
+# Returns the names of the columns `inputs`. If they include all columns of a variable, its name replaces the names of
+# these columns.
 column_owners <- function(inputs, names, variables) {
   for (v in variables) {
     if (length(v$columns) > 1L && all(v$columns %in% inputs)) {

@@ -118,8 +118,8 @@ has_little_noise <- function(problem, theta) {
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
 }
 
-# Compares two estimates of theta: by the Vecchia likelihood, and by the exact likelihood of some rows, which may take
-# short variation of f for noise. The larger log density of rows given neighbours among all rows wins. Returns
+# Compares two estimates of theta: by the Vecchia likelihood, and by the exact likelihood of some rows. The second may
+# count short variation of f as noise. The larger log density of rows given neighbours among all rows wins. Returns
 # list(theta, exact = c(rows, gain, se)), where `gain` is the lead of the second estimate in nats per row.
 choose_exactly <- function(now, run) {
   thetas <- list(now$theta, learn_exactly(now$problem, run)$theta)
@@ -130,7 +130,7 @@ choose_exactly <- function(now, run) {
 }
 
 # Returns list(now, s, gain), the model and settings. If an R factor has a lengthscale for each level, tries a single
-# one, and keeps it if the leave-one-out log density increases. `gain` is this increase per row; NULL: not tried.
+# lengthscale, and keeps it if the leave-one-out log density increases. `gain` is this increase per row, or NULL.
 choose_shared <- function(now, s) {
   groups <- s$kernel$groups
   pool <- now$problem$pool
@@ -158,7 +158,7 @@ choose_shared <- function(now, s) {
   if (isTRUE(gain > 0)) list(now = moved_to(now, end), s = tied, gain = gain) else list(now = now, s = s, gain = gain)
 }
 
-# Returns list(kernel, noise) of the smoothest kernel within two standard errors of the best; NULL if it is the best.
+# Returns list(kernel, noise) of the smoothest kernel within two standard errors of the best; NULL if that is the best.
 smoother_kernel <- function(tried, best) {
   for (profile in intersect(rev(by_roughness), names(tried))) {
     if (profile == best || !best %in% by_roughness) return(NULL)
@@ -191,7 +191,7 @@ choose_line <- function(now, s, run, line = NULL) {
     if (is.null(line)) line <- search_beside_line(now$problem, now$theta, s)
     problem <- line$problem
     own <- line$run
-    # Compute the exact likelihood only if the Vecchia likelihood does not exclude that the mean helps.
+    # Compute the exact likelihood only if the mean may help according to the Vecchia likelihood.
     hoped <- list(value = now$value + own$value - run$value + mistaken_nats, parameters = sum(problem$free))
     least <- judge(hoped)$score + hoped$value - tried[[best_of(tried)]]$score # the smallest value that would win
     if (isTRUE(least < hoped$value)) model_of_run(problem, learn_exactly(problem, own, least))
@@ -314,8 +314,8 @@ profile_price <- function(profile) {
   season_rule[["nats"]] + season_rule[["more"]] * further
 }
 
-# Returns the model `now`, or a better one of `choice`, a result of choose() for `now` and others on n rows. Adds these
-# to the table now$kernels, with the gain of the best (in nats, on `rows` rows; NULL: all) as an attribute.
+# Returns the model `now`, or a better one of `choice`, a result of choose() for `now` and others on n rows. Adds the
+# others to the table now$kernels, with the gain of the best (in nats, on `rows` rows; NULL: all) as an attribute.
 take_choice <- function(now, choice, n, rows = NULL) {
   first <- choice$tried[[1L]]
   best <- choice$best

@@ -68,7 +68,7 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   table[parm, , drop = FALSE]
 }
 
-# Returns the names that coef() has for parameters of vcov(): "noise" for "log(noise)". Coefficients keep theirs.
+# Returns the names that coef() has for parameters of vcov(): "noise" for "log(noise)". Coefficients keep their names.
 plain_names <- function(names, fit) {
   ifelse(names %in% rownames(linear_coefficients(fit)), names, sub("^log[(](.*)[)]$", "\\1", names))
 }
@@ -196,7 +196,7 @@ mixture_of <- function(fit) {
                 points = points)
 }
 
-# Makes the fit with each of the hyperparameters list(kernel, noise) in `hyper`. Returns the results of of(fit).
+# Makes a fit with each element list(kernel, noise) of `hyper`. Returns the results of of(fit).
 mixture_parts <- function(fit, hyper, of) {
   p <- posterior_of(fit)
   training_data(fit)
@@ -238,7 +238,7 @@ mean_functionals <- function(fit) {
   d <- length(leaf$inputs)
   pairs <- which(upper.tri(diag(1, d + 1L)), arr.ind = TRUE)
   of_b <- with_pairs(d + 1L, pairs)
-  x <- fit_points(fit)[1L, , drop = FALSE] # any row will do
+  x <- fit_points(fit)[1L, , drop = FALSE] # the functionals do not depend on this row
   prior <- term$variance * rowSums(of_b^2)
   cross <- function(u, i) term$variance * tcrossprod(mean_basis(leaf, u), of_b[i, , drop = FALSE])
   list(fun = new_functionals("coefficients", cross, prior, prior, x, rep(1L, nrow(of_b)), under = NULL),

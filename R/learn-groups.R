@@ -37,7 +37,7 @@ learn_groups <- function(data, s, state) {
     found <- restricted_likelihood(sums, group_roots(now$kernel), now$noise, data$shift)
     by <- if (profiled) max(found$square / rows, exp(lower[last]) / now$noise) else 1
     reml <- found$reml + if (profiled) (found$square * (1 - 1 / by) - rows * log(by)) / 2 else 0
-    if (reml > best) { # keeps the best for an interrupt
+    if (reml > best) { # keeps the best parameters, for use after an interrupt
       best <<- reml
       theta[c(which(variances), last)] <- theta[c(which(variances), last)] + log(by)
       state$so_far <- c(model_at(theta), list(pilot = NULL, learned = NULL, kernels = NULL, learned_all = TRUE))
@@ -160,7 +160,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   }
   effects <- seq_len(size - sum(sums$sizes[last - 1:0]))
   K[cbind(effects, effects)] <- K[cbind(effects, effects)] + 1
-  # T has the block L L' for the first term and a block B beside it for later terms. C = L^{-1} B; K becomes K - C'C.
+  # T has the blocks L L' for the first term, K for later terms, and B between them. C = L^{-1} B; K becomes K - C'C.
   pairs <- sums$pairs
   entries <- Map(function(t, root) {
     scaled <- t$sums %*% kronecker(root, first) / noise
@@ -192,7 +192,7 @@ with_root <- function(m, root) {
   }))
 }
 
-# Solves L u = v for each row v of C. The same row of the argument L has the elements of the p x p Cholesky factor.
+# Solves L u = v for each row v of C. The argument L has the p x p Cholesky factor for row i of C as its row i.
 level_solve <- function(L, C) {
   p <- ncol(C)
   for (a in seq_len(p)) {

@@ -28,7 +28,7 @@ learn_laplace_stage <- function(data, s, state) {
     center[kept] <- found$center + mean(center[kept]) - mean(found$center)
     replace(found, "center", list(center))
   }, otherwise = state$so_far) %||% start
-  if (length(found$center) < length(center)) found$center <- start$center # interrupted with fewer classes
+  if (length(found$center) < length(center)) found$center <- start$center # interrupted while learning from some classes
   found$model <- new_model(found$kernel, 1)
   kernel <- compile_kernel(found$kernel)
   scales <- count_learned(kernel, s, data$frame) -
@@ -114,8 +114,8 @@ apart_if_likelier <- function(model, search) {
 
 lowest <- function(found) found[[which.min(vapply(found, `[[`, 0, "value"))]]
 
-# Chooses among smooth kernels by a sample of the rows, unless the user gave a kernel. The searches with the first
-# kernel start at short and at typical lengthscales, those with the others where these ended.
+# Chooses among smooth kernels by a sample of the rows, unless the user gave a kernel. Searches with the first kernel
+# start at short and at typical lengthscales. Searches with another kernel start where these ended.
 choose_smooth <- function(rows, s, start, given, search) {
   few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
   open <- is_open(s$kernel)
@@ -152,7 +152,7 @@ starts_of_scales <- function(model, scales) {
   })
 }
 
-# Returns the results of searches, lowest first, without those whose log parameters are within 0.1 of a lower result's.
+# Returns the results of searches, lowest first. Drops a result with log parameters within 0.1 of those of a lower one.
 distinct_ends <- function(found) {
   found <- found[order(vapply(found, `[[`, 0, "value"))]
   at <- lapply(found, function(one) log(kernel_values(one$kernel)))
@@ -183,7 +183,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   found <- c(smooth, line)
   moved <- choose_inputs(rows, s, c(now, line = line[1L]), search)
   if (!is.null(moved)) found <- c(found, list(moved), apart_if_likelier(moved, search), with_line(moved))
-  # If two classes have warped inputs, rotated inputs are not tried: if likelier, they predict worse (warped-inputs.R).
+  # After warping with two classes, rotation is not tried: even if likelier, it predicts worse (bench/warped-inputs.R).
   rotation <- if (s$additive && (is.null(moved) || response_of(s)$kind == "labels")) rotation_by_classes(rows, s)
   if (!is.null(rotation)) {
     turned <- search(now, TRUE, with_moved_inputs(now$kernel, rotation, rows$x))
@@ -251,7 +251,7 @@ search_laplace <- function(rows, s, now, origin, state, tied) {
   if (!is.null(state$stopped)) return(now)
   now$tied <- tied
   step <- 0.1
-  pairs <- now$steps$pairs # from an earlier search for the same parameters
+  pairs <- now$steps$pairs # L-BFGS steps of an earlier search, used if its parameters were the same
   for_parameters <- list(tied, kernel_parameters(now$kernel)[c("what", "leaf", "held")],
                          lengths(now[c("center", "theta")]))
   if (!identical(now$steps$for_parameters, for_parameters)) pairs <- list()

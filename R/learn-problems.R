@@ -14,7 +14,7 @@
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 3^2),  log noise ~ N(log 0.1, 2^2).
 # If the Vecchia likelihood is the last stage, variances keep a prior sd of 1.5 (half of that for a kernel of one term):
 # with much noise this likelihood hardly changes if variance and lengthscales increase together, the variance by a
-# factor of 100, and the random order of rows would decide (0.01 in NLPD). With `little_noise`, q = log(noise / prior
+# factor of 100. The random order of rows would decide (by 0.01 in NLPD). With `little_noise`, q = log(noise / prior
 # median) has an exponential lower tail: for q < -1 its log density is (q + 1/2) / 4 instead of -q^2 / 8. If the noise
 # is a millionth of the response's variance, this is -2.8 nats, not -16.5.
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
@@ -73,7 +73,7 @@ kernel_to_learn <- function(pool, s, profile) {
   parts <- as_sum(compiled$kernel) # includes the periods of seasons
   made <- list(asked = asked, compiled = compiled, label = label, free = are_learned(compiled, s),
                table = parameter_units(parts, pool$x, 1, compiled$table, pool$spreads))
-  made$by_number <- if (is.null(compiled$engine$tie)) list(kernel = compiled, rows = identity) else # no shared values
+  made$by_number <- if (is.null(compiled$engine$tie)) list(kernel = compiled, rows = identity) else # no tied values
     by_numbers_of_levels(compiled, pool$x)
   if (!is.null(profile)) pool$made[[profile]] <- made
   made
@@ -212,7 +212,7 @@ is_open <- function(kernel) !is.null(open_leaf(kernel))
 with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = kernel_of(profile, leaf$periods)) {
   if (is.null(kernel$leaves)) {
     value <- c("lengthscale", "variance")
-    if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # kernel of one term: keeps its start values
+    if (is.null(chosen$leaves)) chosen[value] <- kernel[value] # a kernel of one term keeps its start values
     chosen <- change_leaves(chosen, function(l) {
       l$warp <- kernel$warp
       if (l$profile == "mean") return(replace(l, c("centre", "rate"), basis_units(rotated(l, x))))
@@ -283,7 +283,7 @@ pool_of_rows <- function(data, s) {
   others <- sample.int(n)
   others <- others[pool$rank[others] > first]
   if (n > many_rows) gc(FALSE)
-  pool$take <- function(count) { # at most a fifth come first in the random order
+  pool$take <- function(count) { # at most a fifth of these rows are early in the random order
     some <- min(length(early), max(1L, count %/% 5L))
     c(early[seq_len(some)], utils::head(others, count - some), if (count > some + length(others))
       early[-seq_len(some)])

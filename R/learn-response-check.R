@@ -170,7 +170,7 @@ warp_to_logs <- function(data) {
     seq(ends[1L], ends[2L], length.out = warp_knots)
   }, numeric(warp_knots))
   warp <- list(inputs = unname(inputs), at = unname(exp(to)), to = unname(to), logs = TRUE)
-  if (all(diff(warp$at) > 0)) warp # increasing also after rounding
+  if (all(diff(warp$at) > 0)) warp # rounding may make knots equal
 }
 
 # ---- transforms and the additive kernel -----------------------------------------------------------------------------
@@ -271,7 +271,7 @@ responses_to_try <- function(data, asked) {
   transforms <- if (!auto) list(asked_transform(asked$transform, data, asked)) else
     c(list(NULL), lapply(kinds, function(kind) replace(new_transform(kind, y), "found", TRUE)))
   open <- open && is.null(asked$noise)
-  uneven <- open && values == "many" # with few values, noise would be smallest at copies
+  uneven <- open && values == "many" # with few values, the learned noise would be smallest at copies of rows
   trends <- if (inherits(asked$noise, "formula")) list(asked_noise_trend(asked$noise, data, asked)) else
     c(list(NULL), if (uneven && length(smooth)) list(noise_trend_of(data, smooth, smooth)))
   list(transforms = transforms, trends = trends, tails = open, plain = if (auto) plain)

@@ -38,7 +38,7 @@ response_stage <- function(data, asked, state) {
   found <- with_log_inputs(data, asked, open, state, find, first)
   chosen <- found$chosen
   out <- data_as_modelled(found$data, chosen, asked)
-  # Count the learned parameters: lambda of a transform, trend of the noise. logLik() has normal noise without tails.
+  # Count the learned parameters: lambda of a transform, trend of the noise. logLik() has no parameter for tails.
   lambda <- identical(chosen$transform$kind, "yeojohnson") && !inherits(asked$transform, "pfdtc_transform")
   out$response_df <- lambda + noise_df(chosen$trend)
   out
@@ -162,8 +162,8 @@ response_candidates <- function(open, from) {
 
 # Returns list(rows, theta, until, size, n, order), from which candidates are learned until the time `until`. With many
 # rows and no groups, `rows` are those of the Vecchia likelihood (learning_sizes[[size]]), those that are predicted, and
-# neighbours of both: in a random sample variation of f between rows looks like noise. `n` is the number of all rows.
-# `order` is list(rank, take), the random order of `rows`, or NULL if `rows` are all rows or there are groups.
+# neighbours of both. In a random sample without neighbours, variation of f would look like noise. `n` is the number of
+# all rows. `order` is list(rank, take), the random order of `rows`, or NULL if `rows` are all rows or there are groups.
 rows_around <- function(data, problem, theta, size) {
   pool <- problem$pool
   taken <- seq_len(pool$n)
@@ -182,7 +182,7 @@ rows_around <- function(data, problem, theta, size) {
 }
 
 # Returns list(x, y, w, offset, group, made) of the rows of positive weight at the distinct inputs numbered `taken`,
-# without copies. y is the response before its transform, `group` numbers distinct inputs, `made` stores the pool later.
+# without copies. y is the response before its transform, `group` numbers distinct inputs. `made` will store a pool.
 rows_for_response <- function(data, taken) {
   inputs <- training_inputs(data)
   used <- of_used_rows(data, seq_along(data$response))
@@ -207,7 +207,7 @@ response_problem <- function(from, transform) {
   given <- list(scale_kernel(from$s$kernel, by), if (!is.null(from$s$noise)) from$s$noise * by)
   s <- replace(from$s, c("kernel", "noise"), given)
   made <- from$rows$made
-  if (is.null(made$pool)) made$pool <- with_fixed_seed(pool_of_rows(data, s)) # the order is always the same
+  if (is.null(made$pool)) made$pool <- with_fixed_seed(pool_of_rows(data, s)) # rows always have the same order
   pool <- pool_of_response(made$pool, data)
   pool[names(from$order)] <- from$order
   pool$until <- from$until
@@ -215,7 +215,7 @@ response_problem <- function(from, transform) {
     list(counted = pool$take(min(learning_sizes[[from$size]][["rows"]], pool$n))))
 }
 
-# Returns the model of a response with constant noise. The search starts at from$theta; lambda is learned too if NA.
+# Returns the model of a response with constant noise. The search starts at from$theta. If lambda is NA, it is learned.
 response_model <- function(from, transform) {
   if (!is.null(from$first) && identical(from$first$transform, transform)) return(from$first)
   theta <- from$theta
@@ -244,7 +244,7 @@ with_uneven_noise <- function(model, trend, from, least = -Inf) {
 
 # Returns the model with heavy tails of the noise, if they increase the log density of responses given their neighbours
 # by more than the penalty for a parameter. Inputs with several responses are left out: means have lighter tails. The
-# merit increases by the gain for rows given earlier rows, like its other parts; the gain given all rows is larger.
+# merit has densities given earlier rows, so it increases by the gain for these; the gain given all rows is larger.
 with_tail <- function(model, from) {
   if (is.null(model) || !from$tails || at_floor(model)) return(model)
   tail_of <- function(held) {

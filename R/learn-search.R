@@ -166,7 +166,7 @@ smooth_runs <- function(problem, s, theta) {
 
 # Returns a list of starts theta, without repeats. Attribute "grid" has their lengthscales, in units of sqrt(d) times
 # the input's spread, and noise, in units of the response's variance. Many optima explain all variation by noise; starts
-# with short lengthscales and little noise avoid them. One input, or two, have shorter ones: series may have many waves.
+# with short lengthscales and little noise avoid them. With d <= 2 some starts are shorter: series may have many waves.
 starts_of <- function(problem, restarts) {
   d <- sum(problem$table$ard)
   short <- if (d == 1L) c(0.01, 0.03) else if (d == 2L) 0.03

@@ -64,7 +64,7 @@ learn_evidence <- function(data, s, state) {
 # Returns the name of the density that the last search maximised.
 estimated_by <- function(model) {
   pool <- model$problem$pool
-  rows <- attr(model$kernels, "gained")$rows %||% # rows that chose a kernel of several terms
+  rows <- attr(model$kernels, "gained")$rows %||% # rows from which a kernel of several terms was chosen
     if (isTRUE(model$exact[["gain"]] > 0)) model$exact[["rows"]] else
       if (model$problem$profile == "mean") min(pool$n, learning_sizes$whole[["rows"]])
   if (pool$few) "log marginal likelihood" else
@@ -72,8 +72,8 @@ estimated_by <- function(model) {
 }
 
 # Improves the chosen model by the Vecchia likelihood on more rows, or by the exact likelihood if rows are few. If the
-# user gave no kernel, tries seasons, a linear mean and an additive kernel, starting at `terms`, one learned before from
-# fewer rows, if any. Calls keep(model) with each improved model. Returns list(model, rival).
+# user gave no kernel, tries seasons, a linear mean and an additive kernel. `terms` is NULL, or an additive kernel
+# learned before from fewer rows, to start from. Calls keep(model) with each improved model. Returns list(model, rival).
 learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
   exact <- problem$pool$few
@@ -232,7 +232,7 @@ may_be_additive <- function(kernel, terms = "single") {
 }
 
 # Returns the model with an additive kernel of this `kind`, "additive" or "pairwise"; for `least` see learn_exactly().
-# With many rows, learns it from some first (`first`, if given, is this result). Returns NULL if it gains little there.
+# With many rows, first learns it from some (`first` may have this result), and returns NULL if the gain there is small.
 learn_additive <- function(kind, from, s, least = -Inf, first = NULL) {
   pool <- from$problem$pool
   profile <- paste0(kind, ":", sub(".*[:+]", "", from$problem$profile))
@@ -285,7 +285,7 @@ scores_given <- function(problem, theta, some, rows) {
 }
 
 # ---- inputs of classes, rotated or warped ----------------------------------------------------------------------------
-# The kernel may read these in place of x (kernel-compile.R). Logs of inputs are in learn-response-check.R.
+# The kernel may read such inputs in place of x (kernel-compile.R). Logs of inputs are in learn-response-check.R.
 
 # Returns TRUE if the response of each row is one class.
 one_class_a_row <- function(rows, s) {
@@ -366,7 +366,7 @@ warp_to_scores <- function(x, inputs, share) {
     at <- unique(stats::quantile(v, seq(0, 1, length.out = score_knots), names = FALSE, type = 1))
     to <- (1 - share) * at + share * scores[match(at, v)]
     last <- length(at)
-    more <- seq_len(warp_knots - last) # if x has few values, the last piece continues
+    more <- seq_len(warp_knots - last) # if x has few values, further knots continue the last piece
     list(at = c(at, at[last] + more * (at[last] - at[last - 1L])),
          to = c(to, to[last] + more * (to[last] - to[last - 1L])))
   })
