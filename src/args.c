@@ -5,7 +5,7 @@
 #include "args.h"
 #include "linalg.h"
 
-/* Returns the place of the element with a name, or -1. */
+/* Returns the index of the element with this name, or -1 if the list has no such element. */
 static R_xlen_t find(SEXP list, const char *name)
 {
     SEXP names = Rf_getAttrib(list, R_NamesSymbol);
@@ -109,8 +109,8 @@ const int *arg_indices(SEXP x, const char *argument, int least, int most)
     return to;
 }
 
-/* Reads a factor of a kernel without its parameters: list(profile, columns from 1, number, isotropic, power,
- * correlation, table). number is NULL, or for each column 2 if it has numbers of levels, else 1. */
+/* Reads a factor of a kernel, except its parameters, from list(profile, columns, number, isotropic, power, correlation,
+ * table). Columns count from 1. `number` is NULL, or has 2 for a column with level numbers and 1 for any other. */
 static struct factor arg_factor(SEXP list)
 {
     struct factor f = {0};
@@ -141,7 +141,7 @@ static struct factor arg_factor(SEXP list)
     return f;
 }
 
-/* Gives a factor its parameters among `values` of the kernel, and fills its table. */
+/* Sets the parameters of a factor, which are some of the kernel's `values`, and fills the factor's table (factor.h). */
 static void give_parameters(struct factor *f, const double *values)
 {
     if (f->at < 0)
@@ -154,7 +154,7 @@ static void give_parameters(struct factor *f, const double *values)
     }
 }
 
-/* Reads list(factors, terms = list(factors from 1, ...), values (theta of kernel_places()), rotation, warp). */
+/* Reads list(factors, terms, values = theta (kernel.h), rotation, warp).  A term has factor numbers, from 1. */
 struct kernel arg_kernel(SEXP list)
 {
     struct kernel k;

@@ -2,8 +2,8 @@
 
 /*
  * Functions for the entry points of .Call: they unpack arguments, allocate memory and pack results.  An unpacker
- * raises an R error with the argument's name if the argument is wrong.  Such an error is a bug of the R code, which
- * has checked what users gave.  Nothing needs to be freed after an error, because R owns all memory.
+ * raises an R error with the argument's name if the argument is wrong.  Such an error is a bug of the R code, because R
+ * checks the arguments that users give.  Nothing needs to be freed after an error, because R owns all memory.
  */
 #include <stddef.h>
 #define R_NO_REMAP
@@ -25,15 +25,15 @@ int arg_integer(SEXP x, const char *argument);
 /* Returns the integer x, which must be at least 0. */
 int arg_count(SEXP x, const char *argument);
 const char *arg_string(SEXP x, const char *argument);
-/* Returns the doubles of the matrix x, and sets its numbers of rows and columns. */
+/* Returns the number of doubles of the matrix x, and sets its numbers of rows and columns. */
 const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns);
 /* Returns the inputs that the kernel's factors read: the n x d matrix x, rotated or warped if the kernel requires it.
  * Sets n and d. Raises an error if x lacks a column that the kernel reads. */
 const double *arg_inputs(const struct kernel *k, SEXP x, const char *name, int *n,
                          int *d);
-/* Returns the doubles of a vector with a given length. */
+/* Returns the number of doubles of a vector with a given length. */
 const double *arg_vector(SEXP x, const char *argument, size_t length);
-/* As arg_vector(), but returns NULL for R's NULL. */
+/* Works like arg_vector(), but returns NULL if x is R's NULL. */
 const double *arg_vector_or_null(SEXP x, const char *argument, size_t length);
 /* Return the element with this name: a number, or a vector with a given length. */
 double list_number(SEXP list, const char *name);
@@ -43,7 +43,7 @@ const double *list_vector(SEXP list, const char *name, size_t length);
  * `least` is 0, the integer 0 stands for "none" and becomes -1. */
 const int *arg_indices(SEXP x, const char *argument, int least, int most);
 
-/* The results of this function and the next live until .Call returns. */
+/* The results of arg_kernel() and arg_lowrank() are valid until .Call returns. */
 struct kernel arg_kernel(SEXP list);
 struct lowrank *arg_lowrank(SEXP list, const struct kernel *kernel);
 
@@ -52,7 +52,7 @@ const struct model *arg_model(SEXP list);
 /* Returns the rows of list(x, y, scale), where y and scale may be NULL.  x must have all columns that
  * the model's kernel reads. */
 struct source *arg_rows(const struct model *model, SEXP list);
-/* As arg_rows(), and checks that y is not NULL. */
+/* Works like arg_rows(), and checks that y is not NULL. */
 struct source *arg_data(const struct model *model, SEXP list);
 /* Returns the rows of the matrix x, without responses and scales. */
 struct source *arg_new_rows(const struct model *model, SEXP x);
@@ -62,7 +62,7 @@ struct inducing arg_points(SEXP list);
 struct posterior *arg_posterior(SEXP list);
 /* Returns the plan of a pass over N rows.  control: list(block, threads: integers; memory: bytes as a double) */
 struct plan arg_plan(SEXP control, int N);
-/* Returns a pass over rows, with inducing points z or, if z is NULL, without. */
+/* Returns a pass (a loop over blocks of rows, pass.h) with inducing points z, which may be NULL. */
 struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP control);
 
 /* Returns a pass over new rows x, with inducing points z. */
@@ -80,10 +80,10 @@ int *alloc_integers(size_t n);
 /* Returns an arena of memory that R frees.  If `scratch` is a vector of doubles, the arena uses it first. */
 struct arena *scratch_arena(SEXP scratch);
 
-/* Creates a named list of results. The arguments, which end with NULL, are the names of elements that may stay NULL:
- * without such an element, R's `$` would match a longer name. The caller protects the list. packed() unprotects it,
- * and returns it without unused places. The functions below set an element; those for arrays return the memory of the
- * array. */
+/* Creates a named list of results. The arguments, which end with NULL, are the names of elements that may stay NULL: if
+ * such an element were absent, R's `$` could return another element whose name begins alike. The caller protects the
+ * list. packed() unprotects it, and returns it without unused places. The functions below set an element. If it is an
+ * array, they return the array's memory. */
 SEXP pack(const char *optional, ...);
 SEXP packed(SEXP list);
 double *pack_matrix(SEXP list, const char *name, int rows, int columns);

@@ -22,7 +22,6 @@ static inline struct rows matrix_rows(int n, const double *X)
     return (struct rows){n, X, n};
 }
 
-/* Returns a view of n rows from row `first` on. */
 static inline struct rows rows_from(struct rows r, int first, int n)
 {
     return (struct rows){n, r.X + first, r.ldx};
@@ -54,13 +53,11 @@ static inline struct rows rows_of(const struct block *b)
     return (struct rows){b->n, b->X, b->ldx};
 }
 
-/* Returns the scale of row i, which is 1 if `scale` is NULL. */
 static inline double scale_of(const double *scale, int i)
 {
     return scale == NULL ? 1.0 : scale[i];
 }
 
-/* Returns the weight of row i, the square of its scale. */
 static inline double weight_of(const double *scale, int i)
 {
     return scale == NULL ? 1.0 : scale[i] * scale[i];

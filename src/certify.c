@@ -13,7 +13,7 @@ size_t certify_size(int M, int n)
     return 3 * (size_t)M * n + (size_t)n;
 }
 
-/* Returns max(x, 0).  NaN, the result of an overflow, stays NaN; then fmin() and fmax() choose another bound. */
+/* Returns max(x, 0). NaN, the result of an overflow, stays NaN; fmin() and fmax() then return their other argument. */
 static double positive(double x)
 {
     return x <= 0.0 ? 0.0 : x;
@@ -25,8 +25,9 @@ static double or_else(double x, double otherwise)
     return isnan(x) ? otherwise : x;
 }
 
-/* Bounds on var_exact - var_SoR (certify.h), from root = sqrt(E(x, x)), ratio = lam / s2, eta or eta_true >= |h_x|_E.
- * Rounding errors are at most kappa, kappa_x in E-norms, and *_error in h_x'e_x, e_x'B^{-1}e_x and its square root. */
+/* Bounds on var_exact - var_SoR, with the symbols of certify.h, root = sqrt(E(x, x)), ratio = lam / s2, and eta or
+ * eta_true >= |h_x|_E. E-norms have rounding errors of at most kappa or kappa_x. The arguments *_error bound the
+ * rounding errors of h_x'e_x, e_x'B^{-1}e_x and its square root. */
 struct left {
     double low, high;
 };
@@ -56,13 +57,13 @@ static struct left with_crossing(const struct crossing *e, double root, double e
     const double high = p2_high - q_low * q_low / (1.0 + ratio);
     known.low = fmax(known.low, low);
     known.high = fmin(known.high, high);
-    if (known.high < known.low) /* rounding may exchange the ends */
+    if (known.high < known.low) /* rounding may put `low` above `high` */
         known.high = known.low;
     return known;
 }
 
-/* Certifies one point from its sums hGh = C_x'G C_x, hPsih = C_x'Psi C_x, CC = |C_x|^2 and crossing, which may be
- * NULL (certify.h). Rounding errors of k(x, x) are proportional to `size`, at least exact_prior. */
+/* Computes the bounds at one point x from hGh = C_x'G C_x, hPsih = C_x'Psi C_x, CC = |C_x|^2 and crossing, which may be
+ * NULL (symbols: certify.h). Rounding errors of k(x, x) are proportional to `size` >= exact_prior. */
 static struct certificate certify_point(const struct norms *s, double s2,
                                         double exact_prior, double size, double mean,
                                         double sor, double unexplained, double hGh,
@@ -76,7 +77,7 @@ static struct certificate certify_point(const struct norms *s, double s2,
     const double prior = exact_prior + 16.0 * DBL_EPSILON * (size - exact_prior);
     const double everything = fabs(mean) + sqrt(prior * s->c); /* |mean_exact|_H^2 <= c */
 
-    if (!(inner < 0.25)) { /* only the prior bounds the result */
+    if (!(inner < 0.25)) { /* rounding is too large: only prior bounds */
         certificate.mean_error =
             or_else(everything * (1.0 + 8.0 * DBL_EPSILON), INFINITY);
         certificate.var_lower = 0.0;
@@ -199,7 +200,7 @@ struct kriging_bounds certify_kriged(const struct norms *s, double s2, int n_c,
     out.var_upper = fmin(out.J, up * x->prior);
     out.var_lower = 0.0;
     out.q = out.J;
-    if (!(inner < 0.25) || !(tau < 0.5 * s2)) /* beyond double precision */
+    if (!(inner < 0.25) || !(tau < 0.5 * s2)) /* rounding is too large */
         return out;
 
     const double h_error =

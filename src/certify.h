@@ -4,21 +4,22 @@
  * Certificates: bounds on the distance between the exact GP and a posterior on inducing points.  The theory vignette
  * has the proofs.  With
  *
- *     E = K - A'A,   B = A'A + s2 I,   |u|_E^2 = u'E u,   v = (y - A'beta) / s2,   w = (K + s2 I)^{-1} y,
+ *     K = k(X, X),   A = L^{-1} k(Z, X),   a = L^{-1} k(Z, x),   G = A A',   |u|_E^2 = u'E u,   E = K - A'A,
+ *     B = A'A + s2 I,   v = (y - A'beta) / s2,   w = (K + s2 I)^{-1} y,
  *     C_x = (s2 I + G)^{-1} a,   h_x = A'C_x,   any eta >= |h_x|_E,   any lam >= |E|_2:
  *
  *     |mean_DTC(x) - mean_exact(x)| <= (sqrt(E(x,x)) + eta) |w|_E
  *     var_SoR + max(0, sqrt(E(x,x)) - eta)^2 / (1 + lam / s2) <= var_exact
  *                                                       <= var_SoR + (sqrt(E(x,x)) + eta)^2
  *
- * With e_x = E(X, x), p = R'(1, -h_x) and E = R R' over (x, X), the exact variance is
+ * With e_x = E(X, x), p = R'(1, -h_x), E = R R' over (x, X) and the rows R_X of R, the exact variance is
  * var_SoR + p'(I + R_X'B^{-1}R_X)^{-1} p.  If h_x'e_x and e_x'B^{-1}e_x are known,
  *
  *     |p|^2 = E(x,x) - 2 h_x'e_x + |h_x|_E^2,
  *     q = |e_x - E h_x|^2 in the norm of B^{-1};  sqrt(q) is within sqrt(lam / s2) eta of |e_x| in that norm,
  *     |p|^4 / (|p|^2 + q) <= var_exact - var_SoR <= |p|^2 - q / (1 + lam / s2)
  *
- * Section 10 of the vignette has the allowances for rounding.  With the largest k(x, x) as k, an E-norm of u has an
+ * Section 10 of the vignette has the allowances for rounding.  Let k be the largest k(x, x). An E-norm of u has an
  * error of at most kappa = sqrt(slack k) |u|, so kappa is added to E-norms in bounds.  An inner product <u, w>_E has
  * an error of at most |u|_E kappa_w + kappa_u (|w|_E + kappa_w).  A sum of n numbers has an error of about sqrt(n) eps
  * of its size; four times that is allowed.  Kernel values may have relative errors of 4 eps, all of one sign.
@@ -66,7 +67,7 @@ struct certificate {
 };
 
 /*
- * Local kriging (local.h).  For any w, with J(w) >= var_exact and h = k_x - (K + s2 I) w,
+ * Local kriging (local.h) predicts f(x) by w'y, with variance J(w) >= var_exact.  For h = k_x - (K + s2 I) w,
  *
  *     var_exact = J - |h|^2 in the norm of (K + s2 I)^{-1},   B <= K + s2 I,
  *     J - q <= var_exact <= J - q / (1 + lam / s2),     q = h'B^{-1}h
@@ -101,14 +102,14 @@ struct kriging_bounds certify_kriged(const struct norms *norms, double s2, int n
 /* Returns the allowance `slack` for E-norms (kappa^2 = slack k |u|^2), for M inducing points and N rows. */
 double certify_slack(int M, int N);
 
-/* Results at new rows, by row.  predicting_sink() gives the same mean, sor_variance and unexplained. */
+/* Results at new rows, one number for each. predicting_sink() computes the same mean, sor_variance and unexplained. */
 struct certified {
     double *mean, *sor_variance, *unexplained, *mean_error, *var_lower, *var_upper;
 };
 
-/* Certifies n linear functionals l(f); results are stored from place `first` on. The bounds above hold with l(k(Z,
- * .)) for k(Z, x) and Var l(f) for k(x, x). A (M x n) = L^{-1} l(k(Z, .)); prior: the variances; size >= prior: the
- * scale of rounding errors, for l(f) = sum c_i f(x_i) it is (sum |c_i| sqrt(k(x_i, x_i)))^2. work: 3 M n */
+/* Certifies n linear functionals l(f), and stores results from place `first` on. The bounds above hold if l(k(Z, .))
+ * replaces k(Z, x) and Var l(f) replaces k(x, x). A (M x n) = L^{-1} l(k(Z, .)); prior: the variances; size >= prior:
+ * the scale of rounding errors, (sum |c_i| sqrt(k(x_i, x_i)))^2 if l(f) = sum c_i f(x_i). work: 3 M n doubles */
 void certify_features(const struct posterior *p, const struct norms *norms, int n,
                       int first, const double *A, const double *prior, const double *size,
                       const struct crossings *crossings, double *work,

@@ -4,7 +4,8 @@
 
 /* ---- R = W_x' - y' of a block --------------------------------------------------------------- */
 
-/* Computes R = W_x' - y' (q x n): the auxiliary functions at the rows, minus y for the mean. work: panel_size() */
+/* Computes R = W_x' - y' (q x n): the values of the q auxiliary functions at the rows; y is subtracted from the last
+ * one, which is the mean. work: panel_size() */
 static void residual_rows(const struct divergence *d, const struct block *b, double *work,
                           double *R)
 {
@@ -20,7 +21,7 @@ static double *kept_rows(const struct divergence *d, int b)
                             : NULL;
 }
 
-/* Returns R of a block: the kept one, else R computed into `work`, which has panel_size() + q n doubles. */
+/* Returns R of a block. If R was not kept, computes it in `work`, which has panel_size() + q n doubles. */
 static const double *find_rows(const struct divergence *d, const struct block *b,
                                double *work)
 {
@@ -50,7 +51,8 @@ static void sums_add(const void *self, const struct visit *v)
         residual_rows(d, b, scratch, kept);
 }
 
-/* Adds the pairs of a block with all blocks to term (I) of divergence.h and, if p = 1, to V (M x M) = A E A'. */
+/* Adds all pairs of a row of this block and any row to term (I) of divergence.h and, if p = 1, to V (M x M) = A E
+ * A'. */
 static void pairs_block(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;
@@ -83,7 +85,7 @@ static void pairs_block(const void *self, const struct visit *v)
         mult_ABt(M, here->n, M, 1.0, AE, v->A, 1.0, v->sums + 1);
 }
 
-/* Adds the pairs of a block with all blocks to the constant C(X) of divergence.h. */
+/* Adds all pairs of a row of this block and any row to the constant C(X) of divergence.h. */
 static void constant_block(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;
@@ -108,7 +110,7 @@ static void constant_block(const void *self, const struct visit *v)
                 aux->sign[j] * out[(size_t)i * aux->q + j] * R[(size_t)i * aux->q + j];
 }
 
-/* ---- the whole -------------------------------------------------------------------------------- */
+/* ---- value and constant ---------------------------------------------------------------------- */
 
 static void open_rows(struct divergence *d)
 {

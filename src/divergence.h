@@ -1,7 +1,8 @@
 #pragma once
 
 /*
- * s2^2 d_pF^2 in the symbols of pf.h, as a sum of terms that are small if the divergence is small (nothing cancels):
+ * The functions below compute s2^2 d_pF^2 as a sum of terms that are small if the pF divergence d_pF is small, so
+ * that no digits cancel.  In the symbols of pf.h:
  *
  *   (I)          = sum_{n, m} (k^(x_n, x_m) + r_n r_m) E_nm,   r = mu^ - y,  E = K - A'A
  *   (II) + (III) = sum_j s_j |D^{-1} A (w_j - A't_j)|^2 + p tr(D^{-1} (A E A' - G J G) D^{-1})

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
- * Grouped effects and a process: y = f(x) + Z b + noise, b ~ N(0, Lam Lam').  Whitened effects are like inducing
+ * The model is y = f(x) + Z b + noise, b ~ N(0, Lam Lam').  Whitened effects Lam^{-1} b are like inducing
  * variables without residual prior variance, so posterior.h holds with A+ = (A; Lam'Z') in the place of A.  Effects
  * of the first grouping (Z_1) are eliminated level by level, because a row has only one level.  Effects of the other
  * groupings (Z_2) are features like A: F = (A; Z_2') has m = M + q_2 rows.  With weights w and rows z of Z,
@@ -79,8 +79,8 @@ struct solving {
 };
 struct sink solving_sink(const struct solving *self);
 
-/* A sink that predicts at new rows.  Unless NULL, features (m x n) = W'F_0 and own (p x n) = U_l z_1.  unexplained
- * is E(x, x) plus the variance of new levels. */
+/* A sink that predicts at new rows. features (m x n) = W'F_0 and own (p x n) = U_l z_1 may be NULL. unexplained is E(x,
+ * x) plus the variance of new levels. */
 struct effect_predicting {
     const struct inducing *z;
     struct solving of; /* without results */

@@ -18,7 +18,7 @@ static enum status factor(struct exact *e)
 {
     const int n = e->pass.rows->N;
     double *K = e->L, *alpha = e->alpha;
-    for (int i = 0; i < n; i++) /* alpha has the diagonal for the check of pivots below */
+    for (int i = 0; i < n; i++) /* alpha keeps the diagonal for the check below */
         alpha[i] = K[(size_t)i * n + i] += noise_of(e, i);
     for (int start = 0; start < n; start += columns_at_a_time) {
         const int left = n - start;
@@ -56,7 +56,7 @@ static void columns_add(const void *self, const struct visit *v)
                 (size_t)m * sizeof(double));
 }
 
-/* Returns a pass over the rows in blocks of few columns. */
+/* Returns a pass over the columns of K in blocks of `columns_of_a_block`. */
 static struct pass over_columns(const struct exact *e)
 {
     return (struct pass){.plan =

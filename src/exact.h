@@ -1,7 +1,7 @@
 #pragma once
 
 /*
- * The exact Gaussian process on n rows with weights W = diag(w):
+ * The exact posterior of f, given n rows with weights W = diag(w) and noise variance s2, has the elements
  *
  *     L L' = K + s2 W^{-1},  alpha = (K + s2 W^{-1})^{-1} y
  *

@@ -237,7 +237,7 @@ static double effects_product(const struct factor *f, const struct rows *x,
     for (int b = 0; b < p; b++) {
         const double xb = effect_of(f, b, x), zb = effect_of(f, b, z);
         const double *row = f->table + (size_t)b * p;
-        for (int a = 0; a < b; a++) /* gives the same bits if x and z are exchanged */
+        for (int a = 0; a < b; a++) /* gives u(z)' S u(x) the same bits */
             sum += row[a] * (effect_of(f, a, x) * zb + xb * effect_of(f, a, z));
         sum += row[b] * (xb * zb);
     }

@@ -1,8 +1,9 @@
 #pragma once
 
 /*
- * A factor of a kernel is a profile (profile.h) of some inputs: a function of one number, its argument.  Arguments are
- * computed for many pairs of rows at a time.  Values and derivatives then follow entry by entry.
+ * A factor of a kernel is a function of one number (its profile, profile.h).  That number is the factor's argument,
+ * which depends on some of the inputs.  Arguments are computed for many pairs of rows at a time, then values and
+ * derivatives entry by entry.
  *
  * A squared distance is a sum of squares of (x_j - z_j) / l_j, never |x|^2 + |z|^2 - 2 x'z.  So equal rows have
  * distance exactly 0, and inputs around 1e8 keep their digits.  Periodic distances are computed from points on a
@@ -16,7 +17,7 @@ struct factor {
     const struct profile *profile;
     int d; /* number of inputs; levels (METRIC_LEVELS); 1 + design columns (METRIC_GROUP) */
     const int *column;  /* columns of the inputs in X [d], from 0 */
-    const int *number;  /* [d] 1 for a column with numbers of levels, else 0; or NULL */
+    const int *number;  /* [d] 1 for a column with level numbers, else 0; or NULL */
     int isotropic;      /* METRIC_SCALED: 1 if all inputs have one lengthscale */
     int power;          /* exponent of a polynomial; METRIC_GROUP: 1 with an intercept */
     enum levels levels; /* METRIC_LEVELS: kind of correlations */
@@ -55,7 +56,7 @@ void factor_on_circle(double x, double period, double *c, double *s);
 /* The number of rows whose points on the circle, or whose levels, are in memory at a time. */
 enum { FACTOR_ARC = 64 };
 
-/* Returns 1 / lengthscale of input j, at most DBL_MAX; or minus this for a column with numbers of levels. */
+/* Returns 1 / lengthscale of input j, at most DBL_MAX; or minus this number for a column with level numbers. */
 double factor_rate(const struct factor *f, int j);
 
 /* Computes S (M x n), the arguments for the rows of Z and the rows of X. */
@@ -63,13 +64,13 @@ void factor_argument(const struct factor *f, struct rows Z, struct rows X, doubl
 /* Computes s [n], the argument for each row with itself. */
 void factor_self_argument(const struct factor *f, struct rows X, double *s);
 
-/* Multiplies n numbers, times exp(-exponent), by the factor with the arguments S. A stationary factor changes
- * `exponent` and `times`, and 1 is returned. Another factor changes only `times`, overwrites S, and 0 is returned. */
+/* Multiplies the n numbers times * exp(-exponent) by the factor's values at the arguments S. For a stationary factor,
+ * changes `exponent` and `times`, and returns 1. For any other, changes `times`, overwrites S, and returns 0. */
 int factor_split(const struct factor *f, size_t n, double *S, double *exponent,
                  double *times);
 
-/* Computes the level of each row [n], from 0, or -1 if no column is 1. */
+/* Computes the level of each row [n], from 0: the place of the factor's column that is 1, or -1 if there is none. */
 void factor_levels(const struct factor *f, struct rows X, int *level);
 
-/* Returns the number of parameters of the argument, which stand before the shape parameters. */
+/* Returns the number of parameters of the argument, which come before the shape parameters. */
 int factor_n_metric(const struct factor *f);

@@ -81,7 +81,7 @@ static SEXP pack_certified(int n, struct certified *to)
     return result;
 }
 
-/* Reads the result of ffi_cross() for n rows; it may be NULL. */
+/* Reads the result of ffi_cross() for n rows. The list may be NULL. */
 static struct crossings arg_crossings(SEXP list, int n)
 {
     if (list == R_NilValue)
@@ -91,7 +91,7 @@ static struct crossings arg_crossings(SEXP list, int n)
                               list_vector(list, "size", (size_t)n)};
 }
 
-/* Reads list(cross, features, prior, size, terms) for n functionals of f and N rows of data; it may be NULL. */
+/* Reads list(cross, features, prior, size, terms) for n functionals of f and N rows of data. The list may be NULL. */
 static struct functionals arg_functionals(SEXP list, int N, int M, int n)
 {
     if (list == R_NilValue)

@@ -44,7 +44,6 @@ static struct effects arg_effects(SEXP list, int columns, int M)
     return e;
 }
 
-/* Reads the sums of ffi_effect_sums(). */
 static struct effect_sums arg_effect_sums(const struct effects *e, SEXP sums)
 {
     return effects_sums(e, arg_vector(sums, "sums", effects_size(e)));
@@ -80,7 +79,6 @@ SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
     return packed(result);
 }
 
-/* Returns a pass over the levels of the first grouping. */
 static struct pass over_levels(const struct effects *e, SEXP control)
 {
     return (struct pass){.plan = arg_plan(control, e->grouping->levels)};
@@ -107,7 +105,7 @@ SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP 
     return packed(result);
 }
 
-/* Reads list(sums, U, gamma, W). */
+/* Reads the posterior of the effects from list(sums, U, gamma, W), see effects.h. */
 static struct solving arg_solving(const struct effects *e, SEXP posterior, double s2)
 {
     const size_t m = (size_t)e->m, p = (size_t)e->grouping->p;
@@ -232,7 +230,7 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
     SEXP result = PROTECT(pack(NULL));
     double *P = pack_matrix(result, "P", k, k);
     copy((size_t)k * k, sums, P);
-    for (int j = 0; j < k; j++) /* the upper triangle has been computed */
+    for (int j = 0; j < k; j++) /* only the upper triangle was computed */
         for (int i = j + 1; i < k; i++)
             P[(size_t)j * k + i] = P[(size_t)i * k + j];
     copy((size_t)k, sums + (size_t)k * k, pack_vector(result, "v", k));
@@ -241,8 +239,7 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
     return packed(result);
 }
 
-/* Reads where the columns of each level begin among `entries` columns.  The last number is where the last level
- * ends. */
+/* Reads the first column of each level, among `entries` columns. The last number is 1 more than the last column. */
 static const int *arg_starts(SEXP x, int entries)
 {
     const int *start = arg_indices(x, "start", 1, entries + 1);

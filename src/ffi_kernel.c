@@ -30,7 +30,7 @@ SEXP ffi_kernel_diagonal(SEXP model_, SEXP x)
     return diagonal;
 }
 
-/* Returns the direction along column `column` of x in the coordinates that the factors read. */
+/* Returns the unit vector of column `column` of x, rotated if the kernel rotates that column. */
 static const double *arg_direction(SEXP column, const struct kernel *k,
                                    const struct source *rows)
 {
@@ -78,14 +78,13 @@ static void interrupt_now_and_then(int m)
         R_CheckUserInterrupt();
 }
 
-/* Adds 1 to row numbers, so that they count from 1. */
 static void from_1(int n, const int *row, int *to)
 {
     for (int i = 0; i < n; i++)
         to[i] = row[i] + 1;
 }
 
-/* Returns list(pivots, t): the rows that select_step() (select.h) chooses, and the sum of E after each. */
+/* Returns list(pivots, t): the rows that select_step() chooses, and the sum of E (select.h) after each choice. */
 SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
 {
     const struct model *model = arg_model(model_);

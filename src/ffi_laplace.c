@@ -5,9 +5,9 @@
 #include "program.h"
 #include "softmax.h"
 
-/* ---- shared by one latent function and K classes --------------------------------------------- */
+/* ---- for one latent function and for K classes ------------------------------------------------ */
 
-/* Returns a pass over x that runs several times.  It keeps K if `want` is 2, for derivatives. */
+/* Returns a pass over x that runs several times. If `want` is 2, it keeps K = k(Z, x) for derivatives. */
 static struct pass fitting_pass(SEXP x, const struct inducing *z, int want, SEXP control)
 {
     struct pass pass = pass_at(x, z, control);
@@ -22,7 +22,7 @@ static enum status factor_points(SEXP result, struct inducing *z, SEXP stop)
                            pack_matrix(result, "L", z->M, z->M));
 }
 
-/* Sets u [n] to the element beta of `start`, or to 0 if that is NULL. */
+/* Sets u [n] to the element beta of `start`, or to 0 if beta is NULL. */
 static void start_at(SEXP start, size_t n, double *u)
 {
     SEXP from = list_get(start, "beta");
@@ -85,7 +85,7 @@ static SEXP pack_laplace(struct laplace *l, int N, int want)
     return result;
 }
 
-/* Returns an estimate of the error of the quadrature in the sum of the averages of l. */
+/* Returns an estimate of the quadrature error in the sum of the expected l (variational posterior), else 0. */
 static double quadrature(const struct laplace *l, int N)
 {
     double sum = 0.0;
@@ -94,7 +94,7 @@ static double quadrature(const struct laplace *l, int N)
     return sum;
 }
 
-/* Moves from `start` to the mode and, if l->variational, from there to the variational posterior.  If `start` has G,
+/* Iterates from `start` to the mode and, if l->variational, from there to the variational posterior.  If `start` has G,
  * `start` is already near the variational posterior, and no mode is computed. */
 static enum status fit(struct laplace *l, SEXP start, SEXP stop)
 {
@@ -198,7 +198,7 @@ SEXP ffi_paths(SEXP posterior, SEXP x, SEXP sites_, SEXP U, SEXP control)
     return value;
 }
 
-/* Returns l, g, W and l3 of each row at f, 4 x length(f). */
+/* Returns, for each row at f, the log density l, its derivatives g and l3 (third), and W = -l'': 4 x length(f). */
 SEXP ffi_sites(SEXP sites_, SEXP f)
 {
     const int N = (int)Rf_xlength(f);
@@ -263,7 +263,6 @@ static void class_evidence(struct softmax *l, int want, SEXP result)
                          pack_vector(result, "constant", l->K));
 }
 
-/* Moves from `start` to the mode. */
 static enum status fit_classes(struct softmax *l, SEXP start, SEXP stop)
 {
     const size_t dim = (size_t)l->z.M * l->q;
@@ -299,8 +298,8 @@ SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
     return packed(result);
 }
 
-/* Returns list(mean, S, left) at the N rows of x: mean has a column for each column of beta, S is N x q^2, left has
- * N. */
+/* Returns list(mean, S, left) of struct softmax_at at the N rows of x. mean has a column for each column of beta, S is
+ * N x q^2, and left has N numbers. */
 SEXP ffi_softmax_at(SEXP points, SEXP L, SEXP beta, SEXP inverse, SEXP x, SEXP control)
 {
     struct inducing z = arg_points(points);

@@ -79,7 +79,7 @@ static struct source arg_queries(const struct model *model, const struct source 
     return queries;
 }
 
-/* Returns the numbers of the s rows of x nearest to each row of `query`, or to each row `query_rows` of x without
+/* Returns the numbers of the s rows of x nearest to each row of `query`, or to each row `query_rows` of x except
  * itself: s x queries, 0 if there are fewer.  With ranks, neighbours are rows of lower rank. */
 SEXP ffi_neighbours(SEXP model_, SEXP x, SEXP s_, SEXP query, SEXP query_rows, SEXP rank,
                     SEXP control)

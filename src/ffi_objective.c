@@ -2,8 +2,8 @@
 #include "linalg.h"
 #include "objective.h"
 
-/* Reads an objective list(name, aux, Wt, share), with NULL for missing parts, its inducing points and the rows, or
- * NULL if none are read. */
+/* Reads an objective, its inducing points, and the rows, or NULL if the caller needs no rows. The objective is
+ * list(name, aux, Wt, share), where missing parts are NULL. */
 static struct evaluation arg_evaluation(SEXP objective, SEXP points, SEXP rows, int want,
                                         SEXP control, SEXP scratch)
 {
@@ -66,7 +66,7 @@ SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP contro
     return packed(result);
 }
 
-/* ---- one step at a time, for rows that are elsewhere ------------------------------------------ */
+/* ---- one step at a time, for rows that are not in memory -------------------------------------- */
 
 /* ffi_sums(), ffi_objective() and ffi_gradient() are the steps of ffi_evaluate() for rows in parts.  This function
  * returns sums over some rows: list(status, G, Ay, AW, AKA, yy, k_sum, t, n, log_weights).  Sums of parts add up, but

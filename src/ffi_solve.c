@@ -8,7 +8,8 @@
  * preconditioner B^{-1} = (A'A + s2 I)^{-1}.
  */
 
-/* Returns K V without scales, where V is N x m; or part `share`, from 0 to shares - 1, of a sum that equals K V. */
+/* Returns K V, where K has no scales and V is N x m. With shares > 1, returns part `share`, counted from 0, of a sum
+ * that is K V. */
 SEXP ffi_kernel_matvecs(SEXP model_, SEXP rows, SEXP V_, SEXP share_, SEXP shares_,
                         SEXP control)
 {
@@ -61,8 +62,8 @@ static const double *response_weights(const struct posterior *p, int whiten, dou
     return weights;
 }
 
-/* Returns list(Ay, beta, yy, rss, v) for another response y, where v = B^{-1} y.  With whiten = 0, Ay is L^{-1} k(Z, X)
- * diag(scale) y, in O(N M): accurate enough for a preconditioner. */
+/* Returns list(Ay, beta, yy, rss, v) for another response y, where v = B^{-1} y. With whiten = 0, Ay is computed as
+ * L^{-1} (k(Z, X) diag(scale) y), which takes O(N M) operations and is accurate enough for a preconditioner. */
 SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);

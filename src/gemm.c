@@ -62,8 +62,8 @@ static int part(int n, int most, int of)
     return (each + of - 1) / of * of;
 }
 
-/* Copies n vectors of k entries, times alpha: between the rows of a matrix and a strip.  In `from` and `to`, vectors
- * are `vector` apart, and entries `entry` apart. */
+/* Copies n vectors of k entries, times alpha, between a matrix and a strip (see pack()). In `from`, vectors are
+ * from_vector apart and entries from_entry apart; in `to`, likewise. */
 INSIDE void move(int n, int k, double alpha, const double *from, ptrdiff_t from_vector,
                  ptrdiff_t from_entry, double *to, ptrdiff_t to_vector,
                  ptrdiff_t to_entry)

@@ -64,7 +64,7 @@ struct sink kernel_matrix_sink(const struct kernel_matrix *self)
     return row_sink(self, matrix_add, 0, 0);
 }
 
-/* Adds the products of V with the kernel matrices of a block with itself and each earlier one. */
+/* Adds the products of V with the kernel matrices of a block with itself and with each earlier block. */
 static void product_add(const void *self, const struct visit *v)
 {
     const struct kernel_matvecs *to = self;

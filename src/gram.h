@@ -1,6 +1,6 @@
 #pragma once
 
-/* Kernel matrices of rows: of pairs of blocks or as a whole, and products with them. */
+/* Kernel matrices of two blocks or of all rows, and products with these matrices. */
 #include "pass.h"
 
 /* Computes K_cb = k(X_c, X_b), with the blocks' scales on both sides. */

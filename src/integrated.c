@@ -4,8 +4,8 @@
 
 /* ---- sums of decorrelated rows ------------------------------------------------------------------ */
 
-/* Computes column and value times sqrt(d_t) of entry a of row t of F: its own row (a = 0) or neighbour a, or returns 0
- * if there is none. */
+/* Computes the column of entry a of row t of F (integrated.h), and its value times sqrt(d_t). Entry 0 is for the row
+ * itself, entry a for neighbour a. Returns 0 if there is no such neighbour, else 1. */
 static int row_at(const struct decorrelated *F, int t, int a, int *row, double *weight)
 {
     const int *near = F->near + (size_t)t * F->s;
@@ -41,7 +41,8 @@ static int effects_of(const struct decorrelated *F, int t, int *column, double *
     return n;
 }
 
-/* Returns the doubles for the values of a row of F Z.  Its columns follow, in as many doubles. */
+/* Returns the number of doubles for the values of a row of F Z. The columns of the values follow, in as many
+ * doubles. */
 static size_t row_size(const struct decorrelated *F)
 {
     return ((size_t)F->s + 1) * most_entries;
@@ -98,7 +99,6 @@ struct sink decorrelated_sink(const struct decorrelated *self, double *sums)
 
 /* ---- the effects integrated out ------------------------------------------------------------------ */
 
-/* Returns sum_k value_k x[column_k]. */
 static double sparse_dot(int n, const int *column, const double *value, const double *x)
 {
     double sum = 0.0;
@@ -153,7 +153,7 @@ enum status integrated_run(struct integrated *g, struct vecchia *whole)
         return status;
     g->F = (struct decorrelated){g->e,          *l->rows, l->s, l->s + 1, -1.0, l->row,
                                  l->neighbours, g->u,     g->d, NULL,     1};
-    g->F.rows.scale = NULL; /* the noise has the weights, so rows have no scales */
+    g->F.rows.scale = NULL; /* the noise variances include the weights of the rows */
     pass_run(&l->pass, decorrelated_sink(&g->F, sums));
     copy(Q * Q, sums, g->H);
     copy(Q, v, g->b);

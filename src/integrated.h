@@ -1,7 +1,7 @@
 #pragma once
 
 /*
- * Grouped effects (effects.h) with rows F y that are decorrelated from their neighbours.  Row t of F has 1 at its own
+ * Grouped effects (effects.h) with decorrelated responses F y in the place of y.  Row t of F has 1 at its own
  * row and -u_t (near.h) at the neighbours, times the roots of the rows' weights, divided by sqrt(d_t), the sd given
  * the neighbours.  Decorrelated rows have the features A+~ and the sums P and v; row t of F A' is r_t / sqrt(d_t):
  *
@@ -21,13 +21,13 @@ struct decorrelated {
     int whiten;              /* 1 if Z Lam (effects.h) replaces Z */
 };
 
-/* Returns the doubles of the sums: P (upper triangle), v, |F y|^2 and sum log d. */
+/* Returns the number of doubles of the sums: P (upper triangle), v, |F y|^2 and sum log d. */
 size_t decorrelated_size(const struct effects *e);
 struct sink decorrelated_sink(const struct decorrelated *self, double *sums);
 
 /*
- * The Vecchia likelihood of f + noise, with the effects integrated out.  u, d, T, r and w are those of likelihood.h (d is
- * its D), for the kernel of f.  P and v are as above, with Z Lam as the only features.  With y~ = F y,
+ * integrated_run() computes the Vecchia likelihood of f + noise, with the effects integrated out.  u, d, T, r and w are
+ * those of likelihood.h (d: D), for the kernel of f.  P and v are as above, but with Z Lam as features.  With y~ = F y,
  *
  *     log p = -(sum log d_i + log det H + |y~|^2 - v'b + n log 2 pi) / 2,   H = I + P,   V = H^{-1},   b = V v.
  *

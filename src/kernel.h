@@ -1,7 +1,7 @@
 #pragma once
 
 /*
- * Covariance functions: sums of products of factors,
+ * A covariance function is a sum of products of factors,
  *
  *     k(x, z) = sum_t variance_t prod_f g_f(x, z),
  *

@@ -39,7 +39,7 @@ static double pull_lengthscale(int M, double rate, const double *x,
     return sum;
 }
 
-/* Returns the sum of pull_lengthscale() for a column with the numbers of levels. */
+/* Returns the sum of pull_lengthscale() for a column with level numbers. */
 static double pull_levels_apart(int M, int n, double rate, const double *x,
                                 const double *restrict z, const double *restrict w)
 {
@@ -58,7 +58,7 @@ static void pull_scaled(const struct factor *f, struct rows Z, struct rows X,
     for (int i = 0; i < n; i += FACTOR_ROWS, w += (size_t)FACTOR_ROWS * M) {
         const int rows = min_int(n - i, FACTOR_ROWS);
         for (int j = 0; j < f->d; j++) {
-            /* below 1e-290 a lengthscale is 0 for the kernel, but u must not be infinite */
+            /* a lengthscale below 1e-290 acts like 0, but must not make u infinite */
             const double *z = rows_column(Z, f->column[j]),
                          *xs = rows_column(X, f->column[j]) + i,
                          rate = fmin(factor_rate(f, j), 1e290);
@@ -225,7 +225,7 @@ static void pull_stationary(const struct factor *f, const double *k, const struc
     factor_pull(f, p->Z, p->X, p->w, p->dZ, p->dtheta);
 }
 
-/* Adds the derivatives by factor i of a term, if not stationary.  p->w is K_bar times the other factors of the term. */
+/* Adds the derivatives by factor i, which is not stationary. p->w is K_bar times the other factors of the term. */
 static void pull_other(const struct kernel *k, const struct term *t, int i,
                        const struct pull *p)
 {

@@ -1,11 +1,12 @@
 #pragma once
 
-/* From derivatives of F in k(Z, X), k(Z, Z) and the k(x, x), these functions compute derivatives of F in Z and in the
- * log parameters of the kernel.  "Pull" means the pullback of reverse-mode differentiation. */
+/* Let F be a function of kernel matrices. From the derivatives of F in k(Z, X), k(Z, Z) and the k(x, x), these
+ * functions compute its derivatives in Z and in the log parameters of the kernel. "Pull" means the pullback of
+ * reverse-mode differentiation. */
 #include "arena.h"
 #include "kernel.h"
 
-/* Returns the doubles of scratch that kernel_pull() needs for M rows of Z. */
+/* Returns the number of doubles of scratch that kernel_pull() needs for M rows of Z. */
 size_t kernel_size(const struct kernel *k, int M);
 
 /* Adjoint of K = k(Z, X), where K comes from kernel_cross(): dF = sum(K_bar * dK).  Adds to dZ (M x columns,

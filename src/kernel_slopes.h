@@ -1,6 +1,6 @@
 #pragma once
 
-/* Derivatives of a kernel in a direction, for derivatives of f.  A direction has a number for each column. */
+/* These functions compute derivatives of a kernel in a direction, a vector with a number for each input column. */
 #include "kernel.h"
 
 /* Computes out (M x n) = sum_j direction_j d k(Z, X) / d x_j. */

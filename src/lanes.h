@@ -1,10 +1,10 @@
 #pragma once
 
 /*
- * Small positive definite systems that are solved side by side, one in each lane of the processor's vectors: number i
- * of system l is x[i * lanes + l].  A symmetric matrix is stored as its lower triangle by rows: entry (a, b) is number
- * a (a + 1) / 2 + b.  S is the set of all rows but the last.  The factor L of T has reciprocals on its diagonal,
- * except that its last entry is D, the Schur complement of T_SS:
+ * These functions solve small positive definite systems side by side, one in each lane of the processor's vectors:
+ * number i of system l is x[i * lanes + l].  A symmetric matrix is stored as its lower triangle by rows: entry (a, b)
+ * is number a (a + 1) / 2 + b.  S is the set of all rows but the last.  The factor L of T has reciprocals on its
+ * diagonal, except that its last entry is D, the Schur complement of T_SS:
  *
  *     (L_S 0; l' 1) (I 0; 0 D) (L_S' l; 0 1) = T,     u = (-L_S^{-T} l; 1),   u'T u = D.
  */

@@ -3,7 +3,6 @@
 #define VECTORS(x)       ((VECTOR *)(x))
 #define CONST_VECTORS(x) ((const VECTOR *)(x))
 
-/* Returns the dot product of x and y. */
 TARGET INSIDE VECTOR NAME(dot)(int n, const VECTOR *x, const VECTOR *y)
 {
     VECTOR even = {0}, odd = {0};
@@ -17,7 +16,6 @@ TARGET INSIDE VECTOR NAME(dot)(int n, const VECTOR *x, const VECTOR *y)
     return even + odd;
 }
 
-/* Computes the dot products of x with four vectors y. */
 TARGET INSIDE void NAME(dots)(int n, const VECTOR *x, const VECTOR *const *y, VECTOR *to)
 {
     VECTOR sums[4];
@@ -57,7 +55,7 @@ TARGET INSIDE void NAME(split)(const struct closed_form *form, VECTOR r2, VECTOR
     *a = ROOT(*a);
     *times += *a * (form->p1 + *a * form->p2);
     *slope = form->c * (form->p1 - 2.0 * form->p2 + form->p2 * *a);
-    if (form->p1 != 1.0) /* the kink at 0 has the slope 0 */
+    if (form->p1 != 1.0) /* this term is infinite at a = 0, and is set to 0 there */
         *slope += UNLESS(form->c * (1.0 - form->p1) / *a, 0.0, *a);
 }
 

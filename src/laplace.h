@@ -2,7 +2,7 @@
 
 /*
  * Laplace's approximation for non-Gaussian likelihoods (responses.h), on whitened inducing points: f_X = A'u, u ~ N(0,
- * I).  With g, W, l3 at the rows,
+ * I).  With the log density l of each row and its derivatives g, -W and l3 in f,
  *
  *     Psi(u) = -sum l + |u|^2 / 2,   r = u - A g,   H = I + A W A',   u <- u - t H^{-1} r,
  *     log Z = -Psi - log det H / 2,   F = log Z - sum log(1 + W_n E_nn) / 2.

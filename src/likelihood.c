@@ -35,14 +35,14 @@ static size_t triangles(const struct term *t)
     return 1 + (size_t)t->n_factors;
 }
 
-/* Returns the doubles of scratch of one lane, for rows, kernel values, u, Q and term_slopes(). */
+/* Returns the number of doubles of scratch of one lane, for rows, kernel values, u, Q and term_slopes(). */
 static size_t lane_size(const struct kernel *k, size_t n)
 {
     return n * ((size_t)kernel_columns(k) + n + 1 + k->n_theta) +
            term_slopes_size(k, (int)n);
 }
 
-/* Returns the doubles of the triangles of all terms, for one lane. */
+/* Returns the number of doubles of the triangles of all terms, for one lane. */
 static size_t values_size(const struct kernel *k, int n)
 {
     size_t size = 0;
@@ -188,7 +188,7 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
     add_terms(&r, T);
     if (!factorise(&r, noise, T))
         return STATUS_EXACT_NOT_PD;
-    w = r.Q + column * p; /* after the q_j: y, which solve() replaces by (w; r) */
+    w = r.Q + column * p; /* y follows the q_j; solve() replaces y by (w; r) */
     fill(column * p, 0.0, r.Q);
     copy(column, y, w);
     if (u != NULL) {
@@ -216,10 +216,10 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
 
 /* ---- the pass over all terms ------------------------------------------------------------------- */
 
-/* Blocks are large enough to pay for a parallel region on a busy machine, and small enough for interrupts. */
+/* A block of this size takes long enough to repay the start of its threads, and is short enough for interrupts. */
 enum { most_rows = 256 };
 
-/* The sums are the arrays of struct vecchia, its value, and how many blocks failed in each of two ways. */
+/* The sums are the arrays of struct vecchia, its value, and how many blocks failed as NOT_PD and as NOT_FINITE. */
 enum { VALUE, NOT_PD, NOT_FINITE, MORE };
 
 /* The rows of the lanes with s neighbours each, as vecchia_add() reads them. */

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
- * The conditional density of a response given other responses.  A Vecchia likelihood is a sum of the logs of such
- * densities.  The term of row i with the s neighbours S is, with
+ * A Vecchia likelihood is a sum of logs of conditional densities: of each response given those of s neighbours S.  The
+ * term of row i is, with
  *
  *     T = k(X, X) + diag(noise) on (S, i),   z = T_SS^{-1} T_Si,   u = (-z; 1),
  *     r = u'y = y_i - z'y_S,   D = u'T u,
@@ -34,7 +34,7 @@ struct vecchia {
 size_t vecchia_size(const struct kernel *k, int q);
 void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia *sum);
 
-/* Returns the doubles of scratch for rows with s neighbours. */
+/* Returns the number of doubles of scratch for rows with s neighbours. */
 size_t vecchia_rows_size(const struct lanes *v, const struct kernel *k, int q, int s);
 
 /* Adds times * l_i of each lane to `sum`, and with `slopes` also the score and the information. X has s + 1 rows, row

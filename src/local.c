@@ -4,7 +4,7 @@
 #include "linalg.h"
 #include "local.h"
 
-/* largest number of kernel values of the rows of a block with the rows in `near` and the new rows */
+/* most kernel values of the rows of a block with the new rows and the rows in `near` */
 enum { most_near = 1 << 22 };
 
 /* ---- weights, a group at a time ------------------------------------------------------------- */
@@ -123,8 +123,8 @@ static void group_add(const void *self, const struct visit *v)
 
 /* ---- h, a block of rows at a time ----------------------------------------------------------- */
 
-/* H (n x g) <- H - (K + s2 I) w for a group, on the rows of a block.  H is k(X_b, x) before, and K_S (n x n_c) is
- * k(X_b, S).  Aw (M x g) += A_b w_b */
+/* For a group and the rows of a block, computes H (n x g) <- H - (K + s2 I) w, where H starts as k(X_b, x) and K_S (n x
+ * n_c) is k(X_b, S). Adds A_b w_b to Aw (M x g). */
 static void subtract_weighted(const struct visit *v, int M, int n_c, int g, double s2,
                               const double *K_S, const int *S, const double *W, double *H,
                               double *Aw)
@@ -222,7 +222,7 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
     }
 }
 
-/* ---- the whole -------------------------------------------------------------------------------- */
+/* ---- all steps -------------------------------------------------------------------------------- */
 
 void local_run(struct local *l, const struct local_bounds *to)
 {

@@ -1,14 +1,14 @@
 #pragma once
 
 /*
- * Local kriging: weights w on a few rows S, which all points x of a group share,
+ * Local kriging predicts f at all points x of a group from the responses of the same few rows S, with weights w:
  *
  *     w = (K_SS + s2 I)^{-1} k(S, x),   J = k(x,x) - 2 w'k(X, x) + w'(K + s2 I) w,
  *     h = k(X, x) - (K + s2 I) w,
  *
  * with the rows' scales in K, k(X, x) and w.  J reads only S.  h is computed on all rows, block by block; certificates
- * need sums of h.  Bounds from J and h hold for any w, so an inexact solve does no harm.  This needs kernel values of
- * all N rows with all rows that are in some S, and 2 N (n_c + M) flops for each x.
+ * need sums of h.  Bounds from J and h hold for any w, so an inexact solve does no harm.  Computing h takes kernel
+ * values of all N rows with all rows that are in some S, and 2 N (n_c + M) flops for each x.
  */
 #include "certify.h"
 #include "pass.h"

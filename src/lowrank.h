@@ -1,7 +1,7 @@
 #pragma once
 
 /*
- * An auxiliary distribution: a Gaussian process with
+ * An auxiliary distribution is a Gaussian process with
  *
  *     covariance  p k(x, x') + sum_j s_j b_j(x) b_j(x'),   mean  mu(x),
  *     [b(x), mu(x)] = W' k(U, x),
@@ -29,7 +29,7 @@ struct panel {
 };
 /* Returns q, or 0 without an auxiliary distribution. */
 int panel_columns(const struct panel *p);
-/* Returns the doubles of scratch for a block of n rows, or 0 if the values are given. */
+/* Returns the number of doubles of scratch for a block of n rows, or 0 if the values are given. */
 size_t panel_size(const struct panel *p, int n);
 /* Returns Wt (q x n) = W' k(U, X_b) diag(scale). */
 const double *panel_rows(const struct panel *p, const struct block *b, double *work);

@@ -3,7 +3,7 @@
 #include "linalg.h"
 
 #define WAVE      4096 /* largest number of targets in a wave */
-#define FEW       64 /* the store holds the neighbours of at least this number of targets */
+#define FEW       64 /* the store has room for the neighbours of at least this many targets */
 #define NEAR_ROWS 256 /* largest number of rows in a block */
 
 /* ---- the store ------------------------------------------------------------------------------ */
@@ -83,7 +83,7 @@ static void fill_store(struct near_field *f)
 
 /* ---- a target with its neighbours ------------------------------------------------------------ */
 
-/* Returns 1 if A of the targets is in the store, as A of neighbours is. */
+/* Returns 1 if the features A of targets are in the store, where those of neighbours always are. */
 static int is_stored(const struct near_field *f)
 {
     return f->rank != NULL && f->s > 0;
@@ -220,7 +220,7 @@ static void field_open(struct near_field *f)
         f->order = (struct tree){.kernel = k, .n = f->rank != NULL ? 0 : n};
         n = store_open(f);
         f->near = arena_ints(arena, (size_t)n * f->s);
-        f->wave.order = f->stored.order = &f->start; /* not NULL: rows are copied */
+        f->wave.order = f->stored.order = &f->start; /* not NULL, so rows are copied */
     }
     f->finding = (struct finding){&f->tree, f->s, f->few, NULL, f->rank, f->near};
     const int share = n / f->plan.threads + (n % f->plan.threads > 0);

@@ -1,7 +1,7 @@
 #pragma once
 
-/* The posterior on inducing points from rows that are each conditioned on earlier neighbours, and predictions at
- * new rows, each conditioned on its nearest neighbours (near_field.h). */
+/* The functions below compute the posterior on inducing points from rows, each conditioned on earlier neighbours. They
+ * predict at new rows, each conditioned on its nearest neighbours (near_field.h). */
 #include "near_field.h"
 
 /* The posterior: C C' = I + sum a~a~', beta = (C C')^{-1} sum a~y~ over the rows, with (near.h) a~ = r / sqrt(d),
@@ -25,9 +25,9 @@ struct near_predicting {
 enum status near_predicting_run(struct near_predicting *p);
 
 /*
- * Predicts as near_predicting does, and the joint covariance of f (n x n).  Given whitened inducing variables v, f(x) -
- * u'y_S - r'v has the covariance W'(K + noise)W - R'R; r is a column of R.  Column x of W is 1 at x, -u at neighbours,
- * times the roots of their weights.  K is the kernel matrix of `points`: the x and their neighbours.
+ * Predicts like near_predicting, and computes the joint covariance of f (n x n).  Given whitened inducing variables v,
+ * f(x) - u'y_S - r'v has the covariance W'(K + noise)W - R'R, where r is a column of R.  Column x of W is 1 at x, -u at
+ * neighbours, times the roots of their weights.  K is the kernel matrix of `points`: the x and their neighbours.
  */
 struct near_joint {
     struct near_predicting at;

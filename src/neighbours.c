@@ -175,7 +175,7 @@ INSIDE int is_open(const struct search *q, size_t node)
     return q->tree->rank == NULL || q->tree->least_rank[node] < q->below;
 }
 
-/* Searches the leaves of a twig, nearest boxes first. */
+/* Searches the leaves of a twig (tree.h), nearest boxes first. */
 CLONES static void search_twig(struct search *q, int level, size_t i)
 {
     const struct tree *t = q->tree;
@@ -236,8 +236,8 @@ int tree_nearest(const struct tree *tree, const double *u, int s, int self, int 
     return q.found;
 }
 
-/* Returns 1 if a row x is far from the data.  The ball around x up to its nearest neighbour is empty; the shell from
- * there to its n-th neighbour has n - 1 rows.  At the shell's density the ball would have at least `missing` rows. */
+/* Returns 1 if a row x is far from the data. The ball around x up to its nearest neighbour is empty. It would have at
+ * least `missing` rows at the density of the shell between the nearest and the n-th neighbour (n - 1 rows). */
 static int is_far(int d, int n, const double *r2)
 {
     const double missing = 10.0, ball = pow(r2[0] / r2[n - 1], 0.5 * d);

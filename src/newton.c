@@ -50,7 +50,7 @@ enum status newton_run(struct newton *t, void *self, double enough, int maxit)
         const double before = t->decrement, by = search(t, self);
         t->steps++;
         status = t->prepare(self);
-        /* near the minimum no step may lower Psi, because of rounding errors in Psi */
+        /* near the minimum, rounding errors can hide that a step lowers Psi */
         if (by == 0.0 || (before < 1e-6 && t->decrement >= 0.5 * before))
             break;
     }

@@ -6,7 +6,7 @@
 
 /* ---- pieces of groups ------------------------------------------------------------------------ */
 
-/* A piece of at most `inner` rows: n rows from start + i on, of a group of n_b rows from `start` on. */
+/* A piece has n rows, at most `inner`, from start + i on. Its group has n_b rows from `start` on. */
 struct piece {
     int start, n_b, i, n;
 };

@@ -147,7 +147,7 @@ static size_t pairing_size(const struct evaluation *e)
     return ((size_t)2 * M + n) * n + source_size(&e->rows, n);
 }
 
-/* Returns A K of a block (M x n_b).  Computes it unless it is kept from an earlier call; if `again`, always. */
+/* Returns A K of a block (M x n_b): the matrix that an earlier call kept or, if `again` or none is kept, a new one. */
 static const double *pairing_AK(const struct evaluation *e, const struct block *here,
                                 int again, double *work)
 {

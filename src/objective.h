@@ -27,7 +27,7 @@ struct objective {
     int with_aux;       /* 1 if it reads sums of an auxiliary distribution's values */
     int with_residuals; /* 1 if its value reads rss = |y - A'beta|^2 */
     int with_theta;     /* 1 if it has a gradient in the hyperparameters */
-    /* Prepares `value`.  Unless `adjoint` is NULL, also computes the adjoints of the sums, which are 0 before. */
+    /* Prepares `value`.  Unless `adjoint` is NULL, also computes the adjoints of the sums, which start at 0. */
     enum status (*factor)(struct summary *s, struct arena *arena,
                           struct adjoint *adjoint);
     /* Returns the value, which reads rss if with_residuals.  Unless NULL, slope gets the derivative in log s2. */

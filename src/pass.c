@@ -20,7 +20,7 @@ static size_t matrix_size(const struct pass *p)
     return p->z == NULL ? 0 : (size_t)p->z->M * p->plan.block;
 }
 
-/* Returns the doubles for K (if sinks read it), A and the scales of FITC. */
+/* Returns the number of doubles for K (if sinks read it), A and the scales of FITC. */
 static size_t made_size(const struct pass *p)
 {
     return (p->wants_K ? 2 : 1) * matrix_size(p) + (p->fitc ? (size_t)p->plan.block : 0);

@@ -64,7 +64,7 @@ static double transfer(const struct inducing *z, const struct stats *s,
 }
 
 /*
- * The part of the adjoints for p = 1:
+ * Computes the part of the adjoints (stats.h) that exists only for p = 1:
  *   Abar += Hs A + E A K,   E = 2 (D^{-2} - I),
  *   Hs   -= 2 (R + R') / s2,  R = D^{-1} Q1,  and  4 D^{-2} G + 2 (D^{-2} G J + J D^{-2} G)
  *   Lbar += tril(2 L^{-T} G D^{-2} G J)

@@ -13,8 +13,8 @@
 #include "stats.h"
 
 /*
- * Computes this value and, unless `adjoint` is NULL, the adjoints.  T (M x q) = L^{-1} [b(Z), mu(Z)];  W0 (M x M) is
- * read only if aux->p.
+ * Computes s2^2 d_pF^2 - C(X) and, unless `adjoint` is NULL, the adjoints.  T (M x q) is L^{-1} [b(Z), mu(Z)].  W0 (M x
+ * M) is read only if aux->p.
  */
 enum status pf_evaluate(const struct inducing *z, const struct stats *s,
                         const struct lowrank *aux, const double *T, const double *W0,

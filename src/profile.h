@@ -10,7 +10,7 @@
  * so a product of several factors needs only one call of exp().  g is 0 only by underflow, so a product k of
  * stationary factors has the derivative k g'/g in the r2 of one factor.  In names, a slope is a derivative.
  *
- * METRIC_SCALED reads a column with the numbers of levels as if it were the 0/1 columns of these levels: different
+ * METRIC_SCALED reads a column with level numbers as if it were the 0/1 columns of these levels: different
  * levels are LEVELS_APART lengthscales apart.  Such a column has the rate -1 / lengthscale; Z has no derivatives in it.
  */
 #define LEVELS_APART 1.4142135623730951

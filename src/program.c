@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include "program.h"
 
-/* Numbers of operations: three that push a value, five on two values, then functions of one value. */
+/* Codes of operations: three that push a value, five on two values, then functions of one value. */
 enum { NUMBER, LATENT, RESPONSE, ADD, SUBTRACT, TIMES, DIVIDE, POWER, NEGATE };
 
 enum { n_operations = NEGATE + 10, deepest = 64, n_programs = 5, head = 2 + n_programs };

@@ -3,9 +3,9 @@
 #include <stddef.h>
 
 /*
- * Functions of f and y as programs for a stack machine, so that all threads can compute a user's likelihood.  An array
+ * Programs for a stack machine compute functions of f and y, so that all threads can use a user's likelihood.  An array
  * `programs` has two numbers that scale `strip` (responses.h), the places of five programs in the array, and the
- * programs.  A program is its length, then its steps: numbers of operations (program.c).  A value follows NUMBER.
+ * programs.  A program is its length, then its steps: codes of operations (program.c).  A value follows NUMBER.
  */
 
 /* Returns 1 if `programs` has five programs that stay within the array and the stack. */

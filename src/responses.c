@@ -120,7 +120,7 @@ static struct site_value tweedie(double f, double v, struct observed o)
     return power(f, v, o.y, 1.0 / o.shape[0], o.shape[1]);
 }
 
-/* Returns w + h - 1 = -dlog h / dlog w, where h = w / (e^w - 1); by a series for small w. */
+/* Returns w + h - 1 = -dlog h / dlog w, where h = w / (e^w - 1). For small w, a series is used. */
 static double h_slope(double w, double h)
 {
     const double w2 = w * w;

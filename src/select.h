@@ -29,9 +29,9 @@ void select_start(struct select_state *s, struct arena *arena);
 int select_step(struct select_state *s, double tolerance);
 
 /*
- * Chooses columns of V greedily (their rows become inducing points), each to reduce tr((I - B B') P) most.  B is an
- * orthonormal basis of the columns chosen so far, and v = (I - B B') times another column.  Each step chooses the
- * largest v'P v / v'v, or the largest v'v if every v'P v is only rounding.
+ * Chooses columns of V greedily, each to reduce tr((I - B B') P) most (R uses the rows of these columns as inducing
+ * points).  B is an orthonormal basis of the columns chosen so far, and v = (I - B B') times another column.  Each step
+ * chooses the largest v'P v / v'v, or the largest v'v if every v'P v is only rounding.
  */
 struct guided_state {
     int r, n, most; /* V is r x n; largest number of pivots */

@@ -23,7 +23,7 @@ struct sink {
         more; /* doubles of scratch: for each row of a block; for each block */
     size_t n_sums;
     double *sums; /* the result [n_sums], also the sums of the first thread */
-    /* 1 if each block has its own sums, added in the order of blocks; then the number of threads does not matter */
+    /* 1 if each block has its own sums, added in the order of blocks; so the number of threads does not change them */
     int by_block;
 };
 

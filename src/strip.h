@@ -1,9 +1,9 @@
 #pragma once
 
 /*
- * Kernel matrices between a strip (at most STRIP_ROWS rows) and many other rows, and their products with vectors, in
- * processor vectors of at most `lanes` doubles.  The kernel is a sum of products of stationary factors, with one
- * exponential for each term.  On a given CPU, the bits of a kernel value do not depend on the strip; k(x, z) =
+ * Kernel matrices between a strip (at most STRIP_ROWS rows) and many other rows, and their products with vectors, are
+ * computed in processor vectors of at most `lanes` doubles.  The kernel is a sum of products of stationary factors,
+ * with one exponential for each term.  On a given CPU, the bits of a kernel value do not depend on the strip; k(x, z) =
  * k(z, x), and k(x, x) is the sum of the terms' variances.
  */
 #include "profile.h"
@@ -29,7 +29,7 @@ struct strip_kernel {
     struct strip_term term[STRIP_MOST_FACTORS];
     struct strip_factor factor[STRIP_MOST_FACTORS];
     int column[STRIP_MOST_INPUTS]; /* columns of the inputs [d] */
-    /* 1 / lengthscale [d]; negative for numbers of levels (profile.h) */
+    /* 1 / lengthscale [d]; negative for level numbers (profile.h) */
     double rate[STRIP_MOST_INPUTS];
 };
 

@@ -341,7 +341,7 @@ static void fill_least_ranks(struct tree *t)
     }
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- building the tree ------------------------------------------------------------------------ */
 
 void tree_build(struct tree *t, const struct source *rows, const int *rank, int queries,
                 struct arena *arena)

@@ -3,7 +3,7 @@
 /*
  * A balanced k-d tree of rows in the coordinates of a kernel, with the bounding box of every node.
  *
- * The tree is an order of the n rows, and the boxes.  Node i of level v has the rows at the positions from
+ * The tree consists of an order of the n rows and of the boxes.  Node i of level v has the rows at the positions from
  * floor(n i / 2^v) to floor(n (i + 1) / 2^v) - 1.  A twig is a node TWIG levels above the leaves.
  *
  * Inputs are centred before they are divided by lengthscales, so values around 1e8 keep their digits.

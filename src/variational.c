@@ -3,7 +3,7 @@
 #include "linalg.h"
 
 /*
- * Steps along the natural gradient, with averages of g and W over f at the rows under q:
+ * laplace_variational() makes steps along the natural gradient, with averages of g and W under q (laplace.h):
  *
  *     H <- (1 - t) H + t (I + A W A'),   u <- u - t H^{-1} r,   r = u - A g,   with the new H.
  *
