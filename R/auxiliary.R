@@ -229,7 +229,7 @@ aux_kinds <- list(
     low_rank_auxiliary(U, W, sign, mean, p, model, how$label)
   }))
 
-# Returns the row numbers in data$x of the rows to use. how$rows numbers the rows before equal rows were merged.
+# Returns the rows of data$x from which the distribution is made. how$rows counts rows before equal rows were merged.
 auxiliary_rows <- function(how, data) {
   n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
   rows <- how$rows
@@ -256,9 +256,9 @@ sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {
   W <- if (is.null(how$tail) || how$tail == 0) {
     sqrt(noise) * solve_t(post$L, t(forwardsolve(post$C, diag(nrow(U)))))
   } else {
-    # Reduce the rank of the covariance by omitting eigenvectors of G. The one with eigenvalue g_j adds w_j = g_j / (1 +
-    # g_j/s2) to the trace of the covariance at the rows. Keep the first m, and more until the omitted ones add at most
-    # `tail` times what all after the first m add.
+    # Reduce the rank of the covariance by omitting eigenvectors of G. The eigenvector of eigenvalue g_j adds w_j = g_j
+    # / (1 + g_j/s2) to the trace of the covariance at the rows. Keep the first m, then more until the omitted w_j sum
+    # to at most `tail` times the sum of all w_j after the first m.
     axes <- eigen(post$G, symmetric = TRUE)
     g <- pmax(axes$values, 0)
     w <- g / (1 + g / noise)

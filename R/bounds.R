@@ -50,7 +50,7 @@ theorem_eps <- function(own, least) {
 }
 
 # Returns the data frame of error_bounds() at the rows `new`. Each bound is that for the DTC posterior `own`, plus the
-# rounding error of the predictions of `own`, plus the distance of these predictions from those of p.
+# rounding error of the predictions of `own`, plus their distance from the predictions of the fit's posterior p.
 theorem_frame <- function(p, own, eps, new) {
   fit <- p$fit
   k <- kernel_diagonal(own$model$kernel, new$x)

@@ -188,8 +188,8 @@ correct_residual <- function(reference, data, state, sharp = TRUE) {
        passes = state$passes + sharp, went = state$went, made_from = order_of_rows(data))
 }
 
-# Returns a bound on the rounding error of K v over |K| |v|, for n rows in blocks of `block` rows. The bound covers
-# kernel values, sums within a block and the sum over blocks.
+# Returns a bound on the rounding error of K v, divided by |K| |v|, for n rows in blocks of `block` rows. The bound
+# covers kernel values, sums within a block and the sum over blocks.
 product_growth <- function(n, block) {
   n_blocks <- n / block
   (16 + 4 * (sqrt(block) + sqrt(n_blocks) + 4) + (block + n_blocks) / 64) * .Machine$double.eps
@@ -280,7 +280,7 @@ precondition_by_near_rows <- function(reference, data) {
   rough || has_many_levels(model, data$x)
 }
 
-# Returns the preconditioner, a function of the vector r. `size` has the number of inducing points and the number of
+# Returns this preconditioner, a function of the vector r. `size` has the number of inducing points and the number of
 # neighbours of each row. With 200 points instead of 800, 1.5 to 2 times as many passes are needed (bench/README.md).
 near_preconditioner <- function(reference, data, size = c(points = 800L, rows = 40L)) {
   model <- model_of(reference)

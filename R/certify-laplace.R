@@ -122,7 +122,7 @@ bounds_around <- function(b, at) {
 
 # ---- properties of a posterior --------------------------------------------------------------------------------------
 
-# Returns the Gaussian posterior on the inducing points with these row weights: list(factors, norms). If `norms` is
+# Returns the Gaussian posterior on the inducing points with the given row weights: list(factors, norms). If `norms` is
 # TRUE, the element `norms` has what variances_of() needs for its bounds: the result of posterior_norms(), or for groups
 # the elements of effect_forms(), the relative rounding error of the factors (`inner`) and the largest weight.
 weighted_posterior <- function(b, weights, norms) {
@@ -143,7 +143,7 @@ weighted_posterior <- function(b, weights, norms) {
 weighted_or_null <- function(b, ...) tryCatch(weighted_posterior(b, ...), pfdtc_error_numerical = function(e) NULL)
 
 # Returns list(sor_variance, unexplained, var_lower, var_upper) for functionals: the SoR variance, the residual prior
-# variance, and bounds on the exact variance. For fits with groups the variance of new levels is omitted.
+# variance, and bounds on the exact variance. For fits with groups, the variance of levels without rows is omitted.
 variances_of <- function(b, post, fun) {
   if (inherits(b, "with_effects")) variances_with_effects(b, post, fun) else
     certify_with(post$factors, post$norms, b$z, b$model, fun)

@@ -47,7 +47,7 @@ rows_norms <- function(data, p, z, model, size, control) {
     list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
 }
 
-# Combines two results of rows_norms(). Psi and `spread` (norms.h) have the factor n, so they are scaled to all rows.
+# Combines two results of rows_norms(). Psi and `spread` (norms.h) grow with n, so they are scaled to all rows.
 norms_merge <- function(a, b) {
   n <- a$n + b$n
   list(T1 = a$T1 + b$T1, Psi = a$Psi * (n / a$n) + b$Psi * (n / b$n), lam = a$lam + b$lam, vv = a$vv + b$vv,
@@ -201,8 +201,8 @@ unknown_intervals <- function(n) {
 
 # Returns the intersection of the intervals `inside` with those of `found` (intervals, or the result of certify_with()).
 # If `rows` is given, `found` has these functionals only. A NaN bound (overflow) is ignored. If two intervals miss each
-# other by no more than rounding, the result is the gap between them. If they are further apart, one must be wrong: the
-# result contains both, with a warning.
+# other by no more than rounding, the result is the gap between them. If two intervals are further apart, one is wrong:
+# the result contains both, with a warning.
 narrow <- function(inside, found, rows = NULL) {
   if (is.null(found$mean_lower)) {
     of_sd <- if (!is.null(found$var_lower)) list(sd_lower = sqrt(found$var_lower), sd_upper = sqrt(found$var_upper))

@@ -103,7 +103,7 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   invisible(x)
 }
 
-# Returns the arguments of fit_as_asked() for the fit's model and other rows. `hyper`: see cross_validate().
+# Returns the arguments of fit_as_asked() for the fit's model and other rows. `hyper` is that of cross_validate().
 settings_again <- function(fit, hyper) {
   held <- hyper == "held"
   refuse_if(is.null(fit$asked) && !held, "fit", "was made by an earlier version, which kept no record of its arguments",

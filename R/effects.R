@@ -177,7 +177,7 @@ relearned_variances <- function(factors, data, model, s) {
   evaluate(found$par)$factors
 }
 
-# Returns TRUE for each group whose variance is learned, named by the number of its term. `s`: a part of the plan.
+# Returns TRUE for each group whose variance is learned, named by the number of its term. `s` is a part of the plan.
 free_groups <- function(kernel, s) {
   table <- kernel_parameters(kernel)
   variances <- which(table$leaf == 0L & plain_groups(kernel)[table$term])

@@ -10,7 +10,7 @@
 #   shape        the numbers of rows and columns of panels
 #   outer        axis titles that all panels share
 #   foot         text below the figure
-# It adds `titled`, TRUE if a panel has a title, and `several`, TRUE if outer margins hold several panels or a legend.
+# figure() adds `titled`, TRUE if a panel has a title, and `several`, TRUE if outer margins hold panels or a legend.
 # If `args` has no limits of an axis, the axis contains all layers except ticks and lines with a slope.
 figure <- function(panels, value, keys = NULL, shape = grDevices::n2mfrow(length(panels)), outer = NULL, foot = NULL) {
   panels <- lapply(unname(panels), function(p) {
@@ -155,7 +155,7 @@ open_panel <- function(p, args, margins) {
   title <- args$xlab
   if (isTRUE(text$upright)) args$xlab <- ""
   do.call(graphics::plot.default, c(list(x = NA, y = NA, type = "n"), args))
-  # Draws an axis with `ticks` if given, else a logarithmic axis with powers of ten, or with R's ticks if it is short.
+  # Draws an axis with `ticks` if given, else a logarithmic axis with powers of ten, or R's ticks for a short range.
   draw_axis <- function(side, ticks) {
     usr <- graphics::par("usr")[2 * side - 1:0]
     powers <- Filter(function(k) k >= usr[1L] - 1e-9 && k <= usr[2L] + 1e-9, floor(usr[1L]):ceiling(usr[2L]))
@@ -182,7 +182,7 @@ open_panel <- function(p, args, margins) {
 # that do not fit side by side are upright and smaller, and are abbreviated if longer than 0.6 of the panel's height. A
 # letter counts as half a line wide, because text has no known width before a panel is open.
 level_text <- function(labels, margins) {
-  labels <- gsub("[[:cntrl:]]", " ", ifelse(is.na(labels), "NA", labels)) # devices have no width of a tab
+  labels <- gsub("[[:cntrl:]]", " ", ifelse(is.na(labels), "NA", labels)) # devices cannot measure a tab
   line <- graphics::par("csi")
   inches <- graphics::par("fin")
   room <- (inches[1L] / line - sum(margins[c(2L, 4L)])) / length(labels)

@@ -210,7 +210,7 @@ learn_stage <- function(data, s, state) {
   }
   if (isTRUE(state$open) && length(s$free) && is_bare(s$kernel) && data$n <= exact_learning_rows) {
     # With few rows, maximum likelihood makes variances too small, as in a linear model (bench/few.R). Multiply kernel
-    # and noise variances by n / (n - p), for p learned hyperparameters (at most n / 2). Below few_rows rows, also
+    # and noise variances by n / (n - p), for p learned hyperparameters (p <= n / 2). Below few_rows rows, also
     # multiply by (t / z)^2, where t and z are the 97.5 % quantiles of Student's t (n - 1 degrees of freedom) and of the
     # normal: 95 % intervals are then as wide as those of Student's t (bench/fewer.R). With few rows predictions also
     # average over the noise variance, whose log has the variance attr(learned, "spread").

@@ -1,7 +1,7 @@
 # Chooses inducing points, moves them, and compares them at held-out rows with neighbours or the exact posterior. `s` is
 # the part `posterior` of the plan.
 
-# Returns list(z, t): the inducing points z and, if they are greedy, the mean residual prior variance t of the rows.
+# Returns list(z, t): the inducing points z and, if chosen greedily, the mean residual prior variance t of the rows.
 points_stage <- function(data, learned, s, state) {
   if (is.matrix(s$inducing)) return(list(z = s$inducing))
   run_stage(state, "start", {
@@ -10,7 +10,7 @@ points_stage <- function(data, learned, s, state) {
   }, otherwise = list(z = choose_points(data$x, min(s$m, nrow(data$x)), NULL, "random")$z))
 }
 
-# Returns mean weight * mean residual prior variance / noise variance; Inf if the inducing points are not greedy.
+# Returns mean weight * mean residual prior variance / noise variance; Inf if inducing points were not chosen greedily.
 unexplained_share <- function(data, learned, start) {
   if (is.null(start$t)) return(Inf)
   mean(data$weights %||% 1) * start$t / learned$model$noise
@@ -71,9 +71,9 @@ optimise_stage <- function(data, learned, z, s, state) {
   now
 }
 
-# Runs a few iterations from two starts: points greedy in the prior variance, and points greedy in the divergence.
-# Returns list(now, steps): the better result, and the limits of the remaining search. Neither start is always better.
-# The second must lower divergence / noise^2 by over 5, because the first start wins in the end if both are close.
+# Runs a few iterations from two starts: points chosen greedily by prior variance, and points chosen greedily by the pF
+# divergence. Returns list(now, steps): the better result, and the limits of the remaining search. The second start must
+# lower divergence / noise^2 by over 5, because the first start wins in the end if both are close.
 better_start <- function(data, rows, now, s, state) {
   left <- seconds_left(s$steps$max_seconds)
   few <- min(5L, s$steps$maxit %/% 20L)
@@ -94,7 +94,7 @@ better_start <- function(data, rows, now, s, state) {
 
 steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
 
-# Returns begin(now) from points greedy in the divergence, or NULL if these are fewer than in `now` or cannot be
+# Returns begin(now) from points chosen greedily by divergence, or NULL if these are fewer than in `now` or cannot be
 # computed.
 second_start <- function(data, now, s, state, begin) {
   tryCatch({
@@ -174,8 +174,9 @@ take_result <- function(now, result) {
 # ---- comparisons on held-out rows -----------------------------------------------------------------------------------
 
 # Compares inducing points alone with inducing points and neighbours, by the log density of held-out rows. Neighbours
-# use few noisy responses, inducing points use all, so points alone may predict a smooth f better. decide() drops
-# neighbours if points gain more than the standard error. A smoother kernel that predicts as well, if any, is tried too.
+# use few noisy responses, inducing points use all, so inducing points alone may predict a smooth f better. decide()
+# drops neighbours if inducing points alone gain more than the standard error. `smoother`, a kernel that predicts as
+# well, is tried too.
 look_at_held_out <- function(now, plan, state) {
   now$data <- merge_all_equal_rows(now$data)
   now$look["trial"] <- list(NULL)
@@ -200,7 +201,7 @@ take_gains <- function(now, tried, gains) {
   now
 }
 
-# Measures the gain of rivals[[name]] over inducing points with neighbours, in log density of held-out rows (nats).
+# Measures how much larger the log density of held-out rows (nats) is by rivals[[name]] than with neighbours.
 look_at_rival <- function(now, plan, state, name, sizes) {
   now$look[name] <- list(NULL)
   gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,

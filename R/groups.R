@@ -146,8 +146,8 @@ groups_of_fit <- function(fit) {
   })
 }
 
-# Returns the posterior of a group's effects: a data frame `mean` with a row for each level and, if asked for, `cov`
-# [effect, effect, level]. The covariance of two effects follows from the variances of both and of their sum.
+# Returns the posterior of a group's effects: a data frame `mean` with a row for each level and, with `covariances`,
+# `cov` [effect, effect, level]. The covariance of two effects follows from the variances of both and of their sum.
 effects_of_levels <- function(fit, term, covariances) {
   p <- length(term$effects)
   pairs <- which(upper.tri(diag(1, p)), arr.ind = TRUE)

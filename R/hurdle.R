@@ -125,7 +125,7 @@ report.gp_hurdle <- function(x, ...) {
                  table = do.call(rbind, unname(table))), class = "pfdtc_report")
 }
 
-# Stops with an error, because these generics work only with a single fit.
+# Stops with an error, because the generics below work only with a single fit.
 #' @rawNamespace
 #' S3method(generics::forecast,gp_hurdle,of_one_part)
 #' S3method(ggplot2::autoplot,gp_hurdle,of_one_part)

@@ -85,7 +85,7 @@ compile_kernel <- function(kernel) {
     term <- parts$terms[[t]]
     for (l in c(setdiff(term$leaves, met), 0L)) { # 0 stands for the variance
       leaf <- if (l) leaves[[l]]
-      for (what in if (l) factor_parameters[[c(leaf$profile, "se")[1L]]] else "variance") { # no profile: as se
+      for (what in if (l) factor_parameters[[c(leaf$profile, "se")[1L]]] else "variance") { # no profile: as for "se"
         given <- if (l) leaf[[what]] else term$variance
         n <- if (l) parameter_count(leaf, what) else 1L
         kinds[[length(kinds) + 1L]] <- list(
@@ -273,7 +273,7 @@ additive_inputs <- function(leaf) {
 
 # Returns the kernel with each additive factor replaced by its terms: list(leaves, terms, M, weights). The matrix M
 # gives logs of engine parameters (tied parameters, above). `table` is that of compile_kernel(). `weights` has a row for
-# additive factor: the positions in `table` of its share and pairs (0 if absent), and its number of inputs.
+# each additive factor: the positions in `table` of its share and pairs (0 if absent), and its number of inputs.
 expand_additive <- function(parts, table) {
   place <- function(leaf, what) match(TRUE, table$leaf == leaf & table$what == what, nomatch = 0L)
   n <- nrow(table)

@@ -112,7 +112,7 @@ means_of_groups <- function(v) unname(vapply(split(v, seq_along(v) %% min(20L, l
 # ---- Gaussian responses: the exact log marginal likelihood of some rows ---------------------------------------------
 
 # Returns TRUE if the exact likelihood is worth computing: there are no groups and enough rows and time, and the noise
-# is so small that the Vecchia likelihood may be far from it. Without noise, distant rows have information too.
+# is so small that the Vecchia likelihood may be inaccurate. Without noise, distant rows have information too.
 has_little_noise <- function(problem, theta) {
   in_time(problem$pool) && is.null(problem$pool$levels) && max(problem$pool$exact) >= first_exact_rows &&
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
@@ -302,7 +302,7 @@ season_profiles <- function(open, rest) {
   stats::setNames(sprintf("season%s:%s", which, rest), names[seq_along(which)])
 }
 
-# Scores a model: the price of its kernel minus log (marginal likelihood times prior).
+# Scores a model: profile_price() of its kernel minus log (marginal likelihood times prior).
 judge_by_price <- function(model) list(score = profile_price(model$problem$profile) - model$value)
 
 # Returns the number of nats of log marginal likelihood that a kernel must gain over a single term of all inputs.

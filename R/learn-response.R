@@ -273,7 +273,7 @@ at_floor <- function(model) {
 # Returns the penalty for a parameter, in nats.
 price_of_response <- function(problem) max(parameter_nats, response_rule[["nats"]] * length(problem$counted))
 
-# Adds the elements `merit` and `parameters` (their number) to a model.
+# Adds to a model its `merit` and the number of its `parameters`.
 model_of_response <- function(model, value) {
   model$value <- value
   model$merit <- value + sum(model$problem$slopes[model$problem$counted])
@@ -282,7 +282,7 @@ model_of_response <- function(model, value) {
 }
 
 # Returns `from`. If Matern 3/2 leaves little noise, sets from$profile to the kernel profile of largest likelihood, and
-# from$first to its model. Otherwise the misfit of Matern 3/2 to a smooth f would decide on the transform. Sets
+# from$first to its model. Without this, the misfit of Matern 3/2 to a smooth f could decide on the transform. Sets
 # from$simulator to a model if the response counts as deterministic: noise is almost 0 and f predicts held-out rows, or
 # explain_noise() explains noise by f. Little noise is not enough: f may follow the outliers of a skewed response.
 with_smoother_profile <- function(from, transform) {
@@ -340,7 +340,7 @@ likeliest_lambda <- function(transform, from, problem, theta) {
 # ---- the choice -----------------------------------------------------------------------------------------------------
 
 # Returns the table of candidates, best first; candidates that were not tried have no merit. `tail` is the variance of
-# the log noise that the inputs do not explain.
+# the log noise variance that the inputs do not explain.
 table_of_responses <- function(choice, labels) {
   of <- function(value, none = NA_real_) {
     vapply(unname(choice$tried[labels]), function(model) if (is.null(model)) none else value(model), none)

@@ -125,8 +125,8 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
   list(model = now, rival = if (!now$problem$little_noise) rival)
 }
 
-# Returns the model of explain_noise(), or one from a search whose prior allows little noise, if its log likelihood
-# without priors is larger by little_noise_rule["nats"].
+# Returns the better of two models: that of explain_noise(), and one from a search whose prior allows little noise. The
+# log likelihood without priors of the second model must be larger by little_noise_rule["nats"].
 compare_little_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   model <- explain_noise(model, s)
@@ -232,7 +232,7 @@ may_be_additive <- function(kernel, terms = "single") {
 }
 
 # Returns the model with an additive kernel of this `kind`, "additive" or "pairwise"; for `least` see learn_exactly().
-# With many rows, first learns it from some (`first` may have this result), and returns NULL if the gain there is small.
+# With many rows, the model is first learned from some of them, or `first` is that model; NULL if its gain is small.
 learn_additive <- function(kind, from, s, least = -Inf, first = NULL) {
   pool <- from$problem$pool
   profile <- paste0(kind, ":", sub(".*[:+]", "", from$problem$profile))
@@ -285,7 +285,7 @@ scores_given <- function(problem, theta, some, rows) {
 }
 
 # ---- inputs of classes, rotated or warped ----------------------------------------------------------------------------
-# The kernel may read such inputs in place of x (kernel-compile.R). Logs of inputs are in learn-response-check.R.
+# The kernel may read rotated or warped inputs in place of x. Logs of inputs are in learn-response-check.R.
 
 # Returns TRUE if the response of each row is one class.
 one_class_a_row <- function(rows, s) {

@@ -112,8 +112,8 @@ native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
          engine_control(nrow(data$x), control), doing = "The sums over the rows")
 }
 
-# Returns the part of the gradient that comes from some rows. A single call also gets `k_sum`, the sum of k(x, x) over
-# all rows, and then adds what does not come from rows, such as the gradient by k(z, z).
+# Returns the part of the gradient that comes from some rows. One of the calls also gets `k_sum`, the sum of k(x, x)
+# over all rows, and adds the part that does not come from rows, such as the gradient by k(z, z).
 native_gradient <- function(name, aux, z, data, model, jitter, adjoint, k_sum = NULL, control = NULL) {
   to <- engine_points(z, model, jitter)
   as_value(.Call(ffi_gradient, engine_objective(name, aux), to, engine_rows(data), adjoint, k_sum,
@@ -267,7 +267,7 @@ native_kernel_cross_matvec <- function(kernel, x, u, x_new, control = NULL) {
   .Call(ffi_kernel_cross_matvec, engine_model(kernel = kernel), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
-# Returns the sums of the posterior that depend on data$y. `whiten` = FALSE: faster, accurate enough to precondition.
+# Returns the sums of the posterior that depend on data$y. `whiten` = FALSE is faster; it suffices for preconditioning.
 native_response <- function(posterior, z, data, model, whiten = TRUE, control = NULL) {
   .Call(ffi_response, engine_posterior(posterior, z, model), engine_rows(data), as.integer(whiten),
         engine_control(nrow(data$x), control))

@@ -227,7 +227,7 @@ best_in_space <- function(space, design) {
   u <- roberts_sequence(min(design_search[["rows"]] * d, design_search[["most"]]), d)
   x <- if (!is.null(design$best)) design$fit$data$x
   known <- fit_variables(design$fit)[names(space)]
-  if (!is.null(x) && !any(vapply(known, is.null, NA))) { # add rows around the three with the best means
+  if (!is.null(x) && !any(vapply(known, is.null, NA))) { # add rows around the three data rows with the best means
     best <- utils::head(order(design$sign * latent_at(design$fit, x, mean_only = TRUE)$mean), 3L)
     centre <- pmin(pmax(matrix(unlist(Map(function(v, one) {
       own <- value_along(one, x[best, , drop = FALSE])
