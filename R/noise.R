@@ -1,13 +1,14 @@
-# Models heteroscedastic noise by a trend in the log of the variance, with features b of the inputs:
+# Models heteroscedastic noise. Its log variance is linear in features b_n of the inputs of row n, which has weight w_n:
 #
 #   var(e_n) = s2 exp(b_n'gamma) / w_n.
 #
-# Linear features are b_nj = (x_nj - centre_j) rate_j. Smooth features are K(x_n, Z) R with K(Z, Z) = (R R')^{-1}. With
-# gamma ~ N(0, v I), their sum is a Gaussian process that has, at the points Z, the Matern 3/2 kernel v K. gamma is
-# learned once, with one kernel of f. Searches for other kernels of f then give rows the weights w_n exp(-b_n'gamma).
+# Linear features are b_nj = (x_nj - centre_j) rate_j. Smooth features are K(x_n, Z) R, where Z are some of the rows, K
+# is the Matern 3/2 correlation and R R' = K(Z, Z)^{-1}. With gamma ~ N(0, v I), the smooth part of b_n'gamma is a
+# Gaussian process, whose kernel at Z is v K. gamma is learned once, with one kernel of the latent function f. Searches
+# for other kernels of f then give rows the weights w_n exp(-b_n'gamma).
 
-# Returns the trend that the noise formula asks for, list(columns, smooth, names, label, centre, rate), or NULL for
-# constant noise. `columns` are the columns of x with linear features, `smooth` those inside of smooth().
+# Returns the trend of the log noise variance that the formula `noise` describes, or NULL for constant noise. In the
+# result, `columns` are the columns of x with linear features, and `smooth` those inside of smooth().
 asked_noise_trend <- function(noise, data, s) {
   parts <- if (inherits(noise, "formula") && length(noise) == 2L) smooth_terms(noise[[2L]])
   smooth <- NULL
@@ -44,8 +45,8 @@ smooth_terms <- function(term) {
   list(all = as.call(c(term[[1L]], all)), smooth = do.call(c, lapply(parts, `[[`, "smooth")))
 }
 
-# Returns the trend with the points Z of its smooth part, chosen from the rows of x: one near the middle, then each
-# farthest from those before. Lengthscales of the log noise are twice those of f, but at least 0.3 sd of the input.
+# Adds the points Z to a smooth noise trend. The first is the row of x nearest to the mean, and each further one is the
+# row farthest from earlier points. Lengthscales of log noise are twice those of f, but at least 0.3 sd of the input.
 place_noise_trend <- function(trend, x, lengthscale) {
   columns <- trend$smooth
   if (!is.numeric(columns)) return(trend)
@@ -70,8 +71,8 @@ place_noise_trend <- function(trend, x, lengthscale) {
   trend
 }
 
-# Returns the Matern 3/2 correlation of rows of x with Z. Squares of large inputs, such as seconds since 1970, would
-# cancel; differences from the first row of Z do not.
+# Returns the Matern 3/2 correlation of rows of x with Z. The first row of Z is subtracted first, because distances
+# computed from squares of large inputs, such as seconds since 1970, would lose all digits.
 smooth_values <- function(smooth, x) {
   scaled <- function(x) (x - rep(smooth$z[1L, ], each = nrow(x))) / rep(smooth$lengthscale, each = nrow(x))
   x <- pmin(pmax(scaled(x), -most_far), most_far)
@@ -80,7 +81,7 @@ smooth_values <- function(smooth, x) {
   (1 + r) * exp(-r)
 }
 
-# This limits scaled inputs so that their products are finite.
+# Scaled inputs are cut at this size, so that their products are finite.
 most_far <- 1e100
 
 # Returns the features b at the rows of x, the linear ones first.
@@ -93,7 +94,7 @@ noise_basis <- function(trend, x) {
   cbind(linear, smooth_values(trend$smooth, x[, trend$smooth$columns, drop = FALSE]) %*% trend$smooth$root)
 }
 
-# Returns 1 for each linear feature, and 2 for each smooth one.
+# Returns the part of the trend to which each feature belongs: 1 (linear) or 2 (smooth).
 noise_parts <- function(trend) {
   rep(1:2, c(length(trend$columns), if (is.null(trend$smooth)) 0L else ncol(trend$smooth$root)))
 }
@@ -113,8 +114,8 @@ noise_factor <- function(trend, x) {
   if (is.null(trend$smooth) || is.null(trend$range)) factor else pmin(pmax(factor, trend$range[1L]), trend$range[2L])
 }
 
-# Returns the posterior variance of the log noise variance at the features B, or 0 without smooth noise; B is not
-# computed then. Fits of older versions have no `level`.
+# Returns the posterior variance of the log noise variance at the features B. Without smooth noise, it is 0 and B is not
+# evaluated. Fits of older versions have no `trend$level`.
 trend_spread <- function(trend, B) {
   if (is.null(trend$smooth)) return(0)
   level <- if (is.null(trend$level)) numeric(ncol(B) + 1L) else trend$level
@@ -124,8 +125,8 @@ trend_spread <- function(trend, B) {
 # Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y.
 noise_at <- function(fit, x) fit$noise * noise_factor(fit$noise_trend, x)
 
-# Returns list(noise, spread) at new rows: the mean of the noise variance, and the variance of its log. `spread` adds
-# the posterior variance of smooth noise to the variance that no input explains (heavy tails, see response-transform.R).
+# Returns list(noise, spread) at new rows: the mean of the noise variance, and the variance of its log. `spread` is the
+# posterior variance of smooth noise plus a variance for heavy tails of the noise (response-transform.R).
 noise_law <- function(fit, rows, noise = fit$noise) {
   each <- function(v) rep_len(v, nrow(rows$x))[rows$index]
   list(noise = each(noise * noise_factor(fit$noise_trend, rows$x)), spread = each(noise_spread(fit, rows$x)))
@@ -145,7 +146,7 @@ noise_spread <- function(fit, x) {
 # variance is uncertain; `noise_tail` then has the name "few" (learn_stage()).
 has_learned_tails <- function(fit) !is.null(fit$noise_tail) && is.null(names(fit$noise_tail))
 
-# Returns the data with weights divided by the trend's factors of the noise variance. given_weights has the user's.
+# Returns the data with weights divided by the trend's factors. data$given_weights keeps the user's weights.
 with_noise_trend <- function(data, trend) {
   factor <- noise_factor(trend, data$x)
   each <- if (is.null(data$group)) factor else factor[data$group]
@@ -197,10 +198,9 @@ interpolation_noise <- function(kernel, data) {
 
 # ---- learning -------------------------------------------------------------------------------------------------------
 
-# Learns the trend and the hyperparameters of one kernel by the Vecchia likelihood.
 
-# Returns the learning problem with gamma ~ N(0, v) as further parameters. `v` has a variance for each coefficient, and
-# `B` the features of the rows.
+# Returns the learning problem with the coefficients gamma ~ N(0, v) of the noise trend as further parameters, for the
+# Vecchia likelihood. `v` has a prior variance for each coefficient, and `B` the features of the rows.
 problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem$pool$x)) {
   pool <- problem$pool
   last <- problem$last
@@ -225,7 +225,7 @@ problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem
                gradient = result$score + c(prior$gradient, -gamma / v),
                information = result$information + diag(c(prior$information, 1 / v)))
     if (!length(twins)) return(at)
-    # Merging (`rows` fewer rows, sum of squares `ss` within them) adds -(rows / 2) log(2 pi noise) - ss / (2 noise).
+    # Merging removed twins$rows rows and left sums of squares `ss`: add -(rows / 2) log(2 pi noise) - ss / (2 noise).
     noise <- exp(theta[[last]]) * factor
     share <- length(rows) / pool$n * pool$share / 2
     own_noise <- last - 1L + seq_len(ncol(basis) + 1L)
@@ -239,15 +239,15 @@ problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem
   wide
 }
 
-# Learns the coefficients gamma of the noise trend, and their prior variance v for each part (linear, smooth), from 0.3
-# on. In each round, MacKay's formula changes v to |gamma|^2 / e, e = q - trace(V) / v, where V is the posterior
+# Learns the coefficients gamma of the noise trend, and a prior variance v for each part (linear, smooth), which starts
+# at 0.3. In each round, MacKay's formula changes v to |gamma|^2 / e, e = q - trace(V) / v, where V is the posterior
 # covariance of the q coefficients. Returns list(theta, value, trend) of the round with the largest Laplace
 # approximation of the log marginal likelihood,
 #
 #   log p(y | theta, gamma) + log prior(theta) - |gamma|^2 / (2 v) - (q / 2) log v - log det(V^{-1}) / 2,
 #
-# or NULL if it cannot be computed. trend$level has the covariance of log s2 with itself and with gamma. The search ends
-# if the value is below `least` and v decreases, because the noise then becomes constant.
+# or NULL if the first search fails. trend$level has the variance of log s2 and its covariances with gamma. The search
+# ends if the value is below `least` and v decreases, because the noise then becomes constant.
 learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   pool <- problem$pool
   trend <- place_noise_trend(trend, pool$x, kernel_lengths(problem$natural(theta)$kernel, ncol(pool$x)))
@@ -289,7 +289,7 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   best
 }
 
-# Returns the information on the parameters other than `own`, when the parameters `free` are unknown as well.
+# Returns the information on the parameters other than `own`, after the parameters `free` are integrated out.
 information_of_rest <- function(information, own, free) {
   S <- information[-own, -own, drop = FALSE]
   if (!length(free)) return(S)

@@ -67,7 +67,7 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
   kernel <- as_kernel(args$model$kernel)
   result <- evaluate_checked(args, NULL)
-  shift <- if (is.null(args$weights)) 0 else sum(log(args$weights)) / 2 # for the density of y, not of sqrt(w) y
+  shift <- if (is.null(args$weights)) 0 else sum(log(args$weights)) / 2 # from the density of sqrt(w) y to that of y
   gradient <- list(z = result$gradient)
   if (kernel$profile %in% kernels_of_before && !isTRUE(kernel$isotropic)) {
     d <- length(kernel$lengthscale)
@@ -78,9 +78,10 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   list(value = result$value - shift, gradient = gradient)
 }
 
-# Two functions for each pF objective. constant() returns C(X), the part of s2^2 d_pF^2 that does not depend on the
-# inducing points z (d_pF: the pF divergence). divergence() returns d_pF of the DTC posterior `p` on z. Under white
-# noise, s2^2 d_pF^2 is the objective minus the minima of its two parts, for the mean and for the covariance.
+# This table has two functions for each pF objective. constant() returns C(X), the part of s2^2 d_pF^2 that does not
+# depend on the inducing points z (d_pF: the pF divergence). divergence() returns d_pF of the DTC posterior `p` on z.
+# Under white noise, s2^2 d_pF^2 is the objective minus the minima of its two parts, for the mean and for the
+# covariance.
 pf_objectives <- list(
   pf = list(constant = function(aux, data, model) {
     native(ffi_pf_constant, engine_model(model), engine_rows(data), aux, engine_control(nrow(data$x)))
@@ -98,8 +99,8 @@ pf_objectives <- list(
                  sqrt(sum(pmax(parts - white_at_exact(data, model, aux$variance), 0))) / noise
                }))
 
-# Returns the minima, reached at Q = K, of both parts of the objective under white noise: s2^2 y'P y for the mean, and
-# v s2 tr(K (I + K/s2)^{-2}) = v s2^3 tr(P - s2 P^2) for the covariance, with P = (K + s2 I)^{-1}, v = `variance`.
+# Returns the minima of both parts of the objective under white noise, where K is the exact kernel matrix: s2^2 y'P y
+# for the mean, v s2 tr(K (I + K/s2)^{-2}) = v s2^3 tr(P - s2 P^2) for the covariance; P = (K + s2 I)^{-1}.
 white_at_exact <- function(data, model, variance) {
   noise <- model$noise
   n <- nrow(data$x)
@@ -164,9 +165,9 @@ objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = 
   native_evaluate(name, aux, z, data, model, jitter, gradient, control, scratch)
 }
 
-# Returns the problem of minimising the objective (VFE, or pF under `aux`) over the inducing points z. The unit of an
-# input is its lengthscale, or its range if that is shorter, so that the points stay near the data. Columns that the
-# kernel does not use stay fixed. If the kernel uses only levels of groups, one coordinate without effect is optimised.
+# Returns the problem of minimising the objective (VFE, or pF under `aux`) over the inducing points z. Each input is
+# divided by its lengthscale, or by its range if that is shorter, so that the points stay near the data. Columns that
+# the kernel does not use stay fixed. If all columns stay fixed, the problem has one coordinate without effect.
 points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
   scratch <- new.env()
   columns <- smooth_inputs(model$kernel)
@@ -188,9 +189,10 @@ points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE
        })
 }
 
-# Returns the problem of minimising -log p(cleaned y) over the free log hyperparameters. If inducing points move too,
-# `points` is their points_problem(), whose coordinates come first. minus_log(model, z) returns list(value, theta,
-# noise, gradient): -log p and its derivatives by the kernel's log parameters, log noise and z; or a `reason`.
+# Returns the problem of minimising -log p(y) over the free log hyperparameters, where y is data$y, centred and scaled.
+# If inducing points move too, `points` is their points_problem(), whose coordinates come first. minus_log(model, z)
+# returns -log p and its derivatives by the kernel's log parameters, log noise and z, as list(value, theta, noise,
+# gradient). If it fails, it returns a `reason`.
 hyper_problem <- function(data, parameters, minus_log, points = NULL) {
   own <- length(points$start) + seq_along(parameters$start)
   z_at <- function(par) if (!is.null(points)) points$natural(par[-own])
@@ -203,14 +205,14 @@ hyper_problem <- function(data, parameters, minus_log, points = NULL) {
     z <- z_at(par)
     result <- minus_log(now, z)
     if (!is.null(result$reason)) return(result)
-    shift <- data$shift # adds the terms of merged equal rows
+    shift <- data$shift # has the terms that merged equal rows add
     slope <- c(result$theta, result$noise + shift$rows / 2 - shift$ss / (2 * now$noise))[parameters$free]
     list(value = result$value - merged_log_density(shift, now$noise), gradient = c(
       if (!is.null(z)) as.vector(result$gradient[, points$columns]) * rep(points$unit, each = nrow(z)), slope))
   })
 }
 
-# Returns the problem of minimising -ELBO over the hyperparameters, at fixed z or together with `points`.
+# Returns the problem of minimising -ELBO over the hyperparameters and, if `points` is given, over the inducing points.
 vfe_hyper_problem <- function(data, z, parameters, jitter, control, points = NULL) {
   scratch <- new.env()
   hyper_problem(data, parameters, function(now, moved) {
@@ -220,11 +222,11 @@ vfe_hyper_problem <- function(data, z, parameters, jitter, control, points = NUL
 
 # ---- rows of a source -----------------------------------------------------------------------------------------------
 
-# Returns the result of native_evaluate() for a source, by a pass for the sums and a pass for the gradient.
+# Returns the result of native_evaluate() for a source, by a pass over rows for the sums and one for the gradient.
 objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gradient = TRUE) {
   refuse_if(isTRUE(aux$p > 0), "optimise_rows", "exceeds the sample that is kept of the source",
             hint = "The objective of this auxiliary distribution has sums over pairs of rows, all in memory.")
-  aux$Wt <- NULL # Wt is for the rows in memory only
+  aux$Wt <- NULL # Wt has a column for each row in memory
   pass <- function(f, merge, ...) {
     asked <- list(name = name, aux = aux, z = z, model = model, jitter = jitter, control = control, ...)
     whole_pass(whole, f, asked, merge)
@@ -281,12 +283,12 @@ choose_points <- function(x, m, kernel, method, memory = greedy_memory, toward =
 # Returns the numbers 1 to n, or `most` of them drawn at random, in increasing order.
 some_of <- function(n, most) if (n > most) sort(sample.int(n, floor(most))) else seq_len(n)
 
-# Chooses m rows of x by pivoted Cholesky. The factor is stored, so a random sample of rows replaces x if the factor
-# would exceed `memory` bytes and x has more than 20 m rows. So points do not depend on pfdtc_control(memory = ).
+# Chooses m rows of x by pivoted Cholesky and stores the factor. If the factor would exceed `memory` bytes and x has
+# more than 20 m rows, a random sample of rows replaces x. pfdtc_control(memory = ) does not change `memory`.
 choose_greedy <- function(x, m, kernel, memory = greedy_memory) {
   looked <- some_of(nrow(x), max(20 * m, memory / (8 * m)))
   pool <- if (length(looked) < nrow(x)) x[looked, , drop = FALSE] else x
-  # Each of m steps adds a rounding error of a few eps * k, so smaller residual variances than 4 m eps * k are rounding.
+  # Each of m steps adds a rounding error of a few eps * k(x, x). Residual variances below that sum are rounding.
   chosen <- native(ffi_select, engine_model(kernel = kernel), pool, as.integer(m), 4 * m * .Machine$double.eps)
   rows <- looked[chosen$pivots]
   list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t, looked = nrow(pool))

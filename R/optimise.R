@@ -1,16 +1,16 @@
 # Minimises objectives by L-BFGS with a strong Wolfe line search (Nocedal and Wright, 2006, algorithms 7.4, 3.5 and
 # 3.6). A problem is list(start = numeric, evaluate = function(par)). evaluate() returns list(value, gradient), or
 # list(value = Inf, reason) if it fails. After a failure the search goes back towards the last good point;
-# optim("L-BFGS-B") would stop. The best point so far survives an interrupt.
+# optim("L-BFGS-B") would stop. After an interrupt, the best point so far is returned.
 #
 # minimise() returns list(par, value, convergence, message, evaluations, iterations, trace, kept, last_step, pairs,
-# stopped). After an interrupt or R's time limit, `stopped` is list(convergence, message), else NULL.
-# `convergence` is 0 (done), 1 (maxit), 2 (time), 3 (no value at the start), 51 (evaluations keep failing) or 52
-# (interrupt). `trace` has evaluation, objective (NA if it failed) and seconds. `kept` has list(evaluation, par) every
-# `keep` iterations. `last_step`, the largest change of a coordinate in the last iteration, can be the `first_step` of
-# another search. After each iteration enough(par, value) may end the search by returning list(convergence, message).
-# `pairs` are the changes of par and gradient that two_loop() reads; a search for a similar problem may start with them.
-# The search ends when the decrease of the objective that the pairs predict is below `least`.
+# stopped). After an interrupt or R's time limit, `stopped` is list(convergence, message), else NULL. `convergence` is 0
+# (done), 1 (maxit), 2 (time), 3 (no value at the start), 51 (evaluations keep failing) or 52 (interrupt). `trace` has
+# evaluation, objective (NA if it failed) and seconds. `kept` has list(evaluation, par) every `keep` iterations.
+# `last_step`, the largest change of a coordinate in the last iteration, can be the `first_step` of another search.
+# After each iteration enough(par, value) may end the search by returning list(convergence, message). `pairs` are the
+# changes of par and gradient that two_loop() reads; a search for a similar problem may start with them. The search ends
+# when the decrease of the objective that the pairs predict is below `least`.
 minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, first_step = 0.1,
                      progress = NULL, enough = NULL, pairs = list(), least = 0) {
   run <- new.env(parent = emptyenv())
@@ -28,7 +28,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
     good <- is.finite(point$value) && all(is.finite(point$gradient))
     if (!good) point <- list(value = Inf, reason = point$reason %||% "it is not a number")
     point$par <- par
-    # An interrupt between the next two lines leaves vectors of unequal length, which are later cut to the shortest.
+    # After an interrupt between the next two lines, the longer vector is cut to the length of the shorter one.
     run$value <- c(run$value, if (good) point$value else NA)
     run$seconds <- c(run$seconds, proc.time()[["elapsed"]] - started)
     if (good && point$value < run$best$value) run$best <- point[c("par", "value")]
@@ -85,7 +85,7 @@ lbfgs <- function(evaluate, start, maxit, reltol, first_step, pairs, least, out_
     search <- line_search(evaluate, point, direction, slope, step)
     new <- search$point
     if (is.null(new)) {
-      if (length(pairs)) { # tries the gradient before giving up
+      if (length(pairs)) { # try the gradient as direction before giving up
         pairs <- list()
         next
       }
@@ -129,8 +129,8 @@ two_loop <- function(g, pairs) {
 }
 
 # Searches along `direction` from the point `from`, where the objective has this `slope`. Returns list(point, blocked).
-# At `point` the value is at most from$value + 1e-4 step slope and, if possible, the slope is at most 0.9 times the
-# first one in size. `point` is NULL if no value is that low. `blocked` is the reason if a failed evaluation ended the
+# At `point` the value is at most from$value + 1e-4 step slope. If possible, its slope is at most 0.9 times `slope` in
+# absolute value. `point` is NULL if no value is that low. `blocked` is the reason if a failed evaluation ended the
 # search. `lo` is the lowest good point, `hi` the other end of the interval that is searched.
 line_search <- function(evaluate, from, direction, slope, step) {
   lo <- list(step = 0, value = from$value, slope = slope)
@@ -185,7 +185,7 @@ why_stopped <- function(e) {
   stopped_by_time
 }
 
-# Calls minimise() with the settings `steps`, and shows progress. Stops if there is no value at the start.
+# Calls minimise() with the settings `steps`, and shows progress. An objective without a value at the start is an error.
 run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = steps$reltol, ...) {
   line <- stage_line(label, steps$progress, after = 2, every = 0.5)
   progress <- if (steps$progress) function(evaluation, iteration, best) {

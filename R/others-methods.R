@@ -221,7 +221,7 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   f <- f + mean
   if (type != "link") {
     f <- if (is.null(response$transform)) response_given(response, f) else
-      t(vapply(seq_len(nrow(f)), function(i) { # a spline through 200 quadratures, not one a draw
+      t(vapply(seq_len(nrow(f)), function(i) { # one spline through 200 quadratures is fast
         ends <- range(f[i, ])
         if (ends[1L] == ends[2L]) return(response_given(response, f[i, ], noise[i]))
         at <- seq(ends[1L], ends[2L], length.out = 200L)
@@ -232,8 +232,8 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   structure(data.frame(rowid, estimate), posterior_draws = f)
 }
 
-# Returns joint draws of the class contrasts (classes.R) at the rows of x, an array n x (K - 1) x draws. `draws` keeps
-# draws of f at inducing points for later calls. joint_draws() adds what f at these points leaves undetermined.
+# Returns joint draws of the K - 1 class contrasts (classes.R) at the rows of x, as an array of rows x (K - 1) x draws.
+# `draws` keeps draws of f at inducing points for later calls. joint_draws() adds the residual of f given these points.
 contrast_draws <- function(fit, x, draws) {
   p <- posterior_of(fit)
   q <- ncol(p$factors$beta)
@@ -257,17 +257,17 @@ contrast_draws <- function(fit, x, draws) {
 
 # ---- joint draws in several batches ---------------------------------------------------------------------------------
 
-# Returns an environment for joint_draws() without rows. `half` is half the number of draws, which are pairs z and -z.
+# Returns an environment for joint_draws(), without rows. `half` is the number of pairs z, -z of normal variables.
 new_draws <- function() {
   half <- ceiling(check_count(getOption("pfdtc.draws", 2000), "pfdtc.draws", min = 2) / 2)
   list2env(list(half = half, x = NULL, R = matrix(0, 0L, 0L), z = NULL), parent = emptyenv())
 }
 
-# Returns draws of f minus its mean at the rows of x, jointly with earlier draws. `draws` keeps earlier rows that
-# determine f at the others up to rounding, the Cholesky factor R of their covariance C = R'R, and z ~ N(0, I) with
-# f = R'z. For new rows, with V = R^{-T} C(kept, x) and z_2 ~ N(0, I),
+# Returns draws of f minus its mean at the rows of x, jointly with earlier draws. `draws` keeps those earlier rows at
+# which f determines f at the other earlier rows up to rounding. It also keeps the Cholesky factor R of their covariance
+# C = R'R, and z ~ N(0, I) with f = R'z. For new rows, with V = R^{-T} C(kept, x) and z_2 ~ N(0, I),
 #   f(x) = V'z + S'z_2,   S'S = C(x, x) - V'V.
-# covariance(x) may be that of another process than f. Rounding errors are relative to `size`, its largest variance.
+# covariance(x) may describe another process than f. Its largest variance is `size`, to which rounding is relative.
 joint_draws <- function(fit, x, draws, size = max(diag(C)), covariance = function(x) {
                           covariance_at(fit, list(x = x, index = seq_len(nrow(x)), names = NULL))
                         }) {

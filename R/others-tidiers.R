@@ -107,7 +107,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
             hint = "Give the training rows.")
   attr(out, "terms") <- attr(out, "na.action") <- NULL
   fit <- fit[rows, , drop = FALSE]
-  if (labels) { # adds the most probable class and all probabilities
+  if (labels) { # .fitted is the most probable class
     out$.fitted <- unname(stats::predict(x, newdata, type = "class"))[rows]
     for (class in colnames(fit)) out[[paste0(".prob_", class)]] <- unname(fit[, class])
     return(out)
@@ -182,7 +182,7 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
   if (is.null(object$terms)) abort_input("object", "is a fit from a matrix", hint = "Fit by formula and data frame.")
   terms <- stats::delete.response(object$terms)
   group <- vapply(object$frame$variables, function(v) v$kind == "group", NA)
-  # Omit groups, and use variables of offsets as inputs: predictions include the offset, emmeans would add it again.
+  # Omit groups. Variables of offsets become inputs, because predictions include the offset, but emmeans would add it.
   offsets <- c(as.list(attr(terms, "variables"))[1L + attr(terms, "offset")], object$frame$offset)
   if (any(group) || length(offsets)) {
     inputs <- vapply(object$frame$variables[!group], `[[`, "", "name")

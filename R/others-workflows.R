@@ -86,7 +86,7 @@ parsnip_types <- list(
     raw = NULL, time = list(type = "median"), linear_pred = list(type = "latent"),
     survival = list(post = "curves", type = "survival", times = quote(eval_time))))
 
-# Each function makes a data frame of parsnip from `results` of predict().
+# Each function converts `results` of predict() into the data frame that parsnip expects.
 parsnip_posts <- list(
   band = function(results, object) {
     data.frame(.pred_lower = unname(results[, "lwr"]), .pred_upper = unname(results[, "upr"]))
@@ -98,7 +98,7 @@ parsnip_posts <- list(
     out <- as.data.frame(matrix(ends, nrow(results)))
     stats::setNames(out, paste0(c(".pred_lower_", ".pred_upper_"), rep(object$lvl, each = 2L)))
   },
-  curves = function(results, object) { # has a data frame of times and survival for each row
+  curves = function(results, object) { # each row gets a data frame of times and survival
     times <- as.numeric(colnames(results))
     list2DF(list(.pred = lapply(seq_len(nrow(results)), function(i) {
       data.frame(.eval_time = times, .pred_survival = unname(results[i, ]))
@@ -129,7 +129,7 @@ register_parsnip <- function(...) {
     }
   }
   dials <- function(fun, range) list(pkg = "dials", fun = fun, range = range)
-  own <- list(pkg = "pfdtc", fun = "gp_reg") # stands for a parameter that dials lacks
+  own <- list(pkg = "pfdtc", fun = "gp_reg") # is a placeholder for parameters that dials lacks
   ours <- list(pfdtc = list(kernel = own, noise = own, inducing_points = dials("num_terms", c(20L, 500L)),
                             neighbors = dials("neighbors", c(0L, 80L))), pfdtc_exact = list(kernel = own, noise = own))
   for (engine in names(ours)) {

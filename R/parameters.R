@@ -1,17 +1,17 @@
-# Represents hyperparameters for the optimiser, as the logs of those that are learned, in the order of coef().
+# Represents the learned hyperparameters for the optimiser: a vector of their logs, in the order of coef().
 
-# Returns the names of the parameters that are not learned; `s` is the part `learn` of the plan.
+# Returns the names of the parameters that are not learned. `s` has the settings of learning, plan$learn.
 not_learned <- function(s) setdiff(s$names, s$free)
 
-# Returns for each parameter of a compiled kernel, and for the noise, TRUE if it is learned.
+# For each parameter of a compiled kernel and for the noise, returns TRUE if it is learned.
 are_learned <- function(kernel, s) {
   free <- !c(kernel$table$held, FALSE)
   fixed <- not_learned(s)
   if (length(fixed)) free & !parameter_names(kernel, s$columns) %in% fixed else free
 }
 
-# Returns the number of learned hyperparameters. The two lengthscales of a factor with two levels count once, because
-# kernels depend on the sum of their 1 / lengthscale^2.
+# Returns the number of learned hyperparameters. The two 0/1 columns of an R factor with two levels have a lengthscale
+# each. These count once, because kernels depend only on the sum of 1 / lengthscale^2.
 count_learned <- function(kernel, s, frame) {
   names <- parameter_names(kernel, s$columns)[are_learned(compile_kernel(kernel), s)]
   twins <- lapply(Filter(function(v) length(v$levels) == 2L && v$width == 2L, placed_variables(frame)), function(v) {
@@ -24,7 +24,7 @@ count_learned <- function(kernel, s, frame) {
 
 # Returns the parameters of kernel and noise for the optimiser, without those in `fixed`. `start` has their logs, `free`
 # their positions among all parameters. at(par) returns list(kernel, noise) in the engine's form, natural(par) in that
-# for users, and too_far(par) a reason not to evaluate par, or NULL. Variances are in units of the cleaned response.
+# for users. too_far(par) returns a reason not to evaluate par, or NULL. Variances are in units of data$y.
 hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   compiled <- compile_kernel(kernel)
   names <- parameter_names(compiled, columns)
@@ -40,7 +40,7 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   too_far <- function(par) {
     all <- replace(start, free, par)
     moved <- abs(all - start)
-    moved[last] <- all[last] - start[last] # for small noise there is the limit below
+    moved[last] <- all[last] - start[last] # a lower limit of the noise follows
     if (any(moved > 16)) sprintf("%s is far outside the range of the data", names[which.max(moved)])
     else if (all[last] < max(all[variances]) - log(1e12)) "the noise is below 1e-12 of the signal"
   }
@@ -59,7 +59,7 @@ check_fixed <- function(fix, names) {
 # Returns kernel_parameters() with columns unit, start (in units of `unit`), middle and sd of the normal prior of the
 # log (in this unit), low and high (limits of the search), ard (TRUE for a lengthscale of inputs) and keep (TRUE if the
 # prior does not weaken with more rows). The unit of a lengthscale is the spread of its input, and that of a period the
-# input's range. The unit of a variance is power / over, where `over` is the mean of k(x, x) for variance 1.
+# input's range. The unit of a variance is `power`, a variance of the response, over the mean of k(x, x) for variance 1.
 parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
                             spreads = spreads_of(x)) {
   if (is.null(kernel$leaves)) kernel <- as_sum(kernel)
@@ -110,7 +110,7 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
   if (is.null(kernel$season)) table else season_priors(table, kernel, x)
 }
 
-# Returns the mean over the rows of k(x, x), for the product of these factors (`leaves`) with variance 1. An unknown
+# Returns the mean of k(x, x) over the rows of x. k is the product of the factors `leaves`, with variance 1. An unknown
 # parameter has the value of its unit.
 prior_of_term <- function(leaves, x) {
   leaves <- lapply(leaves, function(l) {
@@ -200,7 +200,7 @@ with_mean <- function(kernel, mean, data) {
   flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # with groups alone, the mean is an intercept
   if (has_profile(kernel, "mean") || !length(columns) && !flat) return(kernel)
   variables <- placed_variables(data$frame)
-  # Beside groups, the first level of an R factor has no coefficient.
+  # If there are groups, the first level of an R factor has no coefficient.
   first <- lapply(variables, function(v) if (identical(v$kind, "factor")) v$columns[1L])
   if (groups) columns <- setdiff(columns, unlist(first))
   power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)

@@ -187,7 +187,7 @@ likelihood_asked <- function(args, given) {
   if (gaussian || "family" %in% given) as_likelihood(args$family) else "by response"
 }
 
-# Fits cleaned data. data$family is set if the family was chosen by the response.
+# Fits the result of clean_data(). data$family has the family if it was chosen by the response.
 fit_by_family <- function(method, data, call, args) {
   family <- data$family %||% args$family
   kept <- data$kept
@@ -200,8 +200,8 @@ fit_by_family <- function(method, data, call, args) {
   fit
 }
 
-# Fits the rows of a source. If there are at most dense_rows of them, and the posterior may be exact, reads all rows and
-# fits them as a data frame.
+# Fits the rows of a source. If there are at most dense_rows of them and the posterior may be exact, reads all rows and
+# fits them like a data frame.
 source_fit <- function(method, source, call, args, envir) {
   family <- gp_families[[method]]
   refuse_if(is.null(family$objective) || family$fitc, "data",
@@ -241,8 +241,8 @@ formula_arguments <- function(dots, method, given = names(dots)) {
   args
 }
 
-# Fits cleaned data with the checked settings `asked`, and sends warnings. If most responses are equal, compares the fit
-# with a linear kernel.
+# Fits `data` with the checked settings `asked`, and gives warnings. If most responses are equal, the fit is compared
+# with a fit with a linear kernel.
 fit_as_asked <- function(data, asked) {
   if (!is.null(asked$likelihood)) asked <- complete_likelihood(data, asked)
   state <- no_state()
@@ -270,10 +270,10 @@ fit_as_asked <- function(data, asked) {
   fit
 }
 
-# Chooses the response's model and follows the plan. Interrupts end a stage, see run_stage().
+# Chooses transform, noise model and likelihood, then fits by the plan. An interrupt ends only a stage (run_stage()).
 fit_once <- function(data, asked, state) {
   data <- response_stage(data, asked, state)
-  asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # from response_stage()
+  asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # response_stage() may have set it
   fit <- if (!is.null(asked$tol)) fit_to_tolerance(data, asked, state) else
     fit_by_plan(data, asked, state, if (is.null(asked$likelihood)) gaussian_steps else working_steps)
   keeps <- is.null(asked$tol) && !is.null(asked[["aux"]]) && aux_keeps_reference(asked[["aux"]])
@@ -286,7 +286,7 @@ fit_once <- function(data, asked, state) {
 }
 
 # Returns TRUE if most responses are equal, no argument excludes a choice of the model, and time is left. The log
-# marginal likelihood is then no guide: it grows without bound as the noise at the common value decreases.
+# marginal likelihood then cannot choose: it grows without bound as the noise at the common value decreases.
 has_common_value <- function(data, asked, state) {
   y <- data$response
   is.null(state$stopped) && isTRUE(state$open) && is.null(asked$kernel) && !length(data$groups) &&
@@ -294,8 +294,8 @@ has_common_value <- function(data, asked, state) {
     max(tabulate(match(y, unique(y)))) > common_value[["share"]] * length(y)
 }
 
-# Returns `fit`, or a fit with a linear kernel, if this predicts the rows of each fold better from the other folds: by a
-# log density that is higher by more than common_value["errors"] standard errors.
+# Returns `fit`, or a fit with a linear kernel if that predicts held-out rows better. In cross-validation, its log
+# density must be higher by more than common_value["errors"] standard errors.
 linear_if_better <- function(fit, data, asked) {
   asked$control$progress <- FALSE
   linear <- replace(asked, "kernel", list(kernel_linear()))
@@ -310,7 +310,7 @@ linear_if_better <- function(fit, data, asked) {
   if (!isTRUE(mean(gain) > common_value[["errors"]] * se_of_mean(gain))) return(fit)
   found <- unless_it_fails(fit_once, data, linear)
   if (is.null(found)) return(fit)
-  found$asked <- fit$asked # update() and cross_validate() choose again
+  found$asked <- fit$asked # update() and cross_validate() choose the kernel again
   found$because["common_value"] <- sprintf(
     "Linear kernel: log density of held-out rows %.2g higher per row than with other kernels.", mean(gain))
   found

@@ -51,9 +51,9 @@ first_plan <- function(data, asked) {
   c(decide(facts_of(data, asked), asked), list(asked = asked))
 }
 
-# Fits by a plan: makes the measurements that decide() asks for, each of which may change the plan, and then computes
-# the posterior, by the functions in `steps` (fit.R). `now` collects the results: data, learned, start (inducing points)
-# and look (measurements).
+# Fits by a plan. While plan$next_look names a measurement, the function of that name in `steps` (fit.R) makes it, and
+# decide() returns a new plan. Then steps$make() computes the posterior. `now` collects the results: data, learned,
+# start (inducing points) and look (measurements).
 fit_by_plan <- function(data, asked, state, steps) {
   facts <- facts_of(data, asked)
   plan <- decide(facts, asked)
@@ -100,7 +100,7 @@ exact_is_affordable <- function(facts, most = exact_rows) {
 # "exact", "points" or "near", and m is the number of inducing points, or of rows for "exact". `next_look` names the
 # next computation on the data that the plan needs, or is NULL.
 
-# Plans the posterior for Gaussian responses. gp_exact() and gp_subsample() have the exact one, of all or of m rows.
+# Plans the posterior for Gaussian responses. It is exact for gp_exact() (all rows) and gp_subsample() (m rows).
 decide_posterior <- function(facts, asked, look) {
   m <- if (is.matrix(asked$inducing)) nrow(asked$inducing) else if (!is.null(asked[["m"]])) asked$m else
     min(default_points, facts$rows)
@@ -208,7 +208,7 @@ because_points <- function(facts, asked, look) {
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used beside neighbours."
   } else if (!is.null(asked$likelihood) && look$m < facts$n) {
-    sprintf("There are at most %d inducing points for each of the functions of f (%d).", as.integer(look$m),
+    sprintf("Each of the %2$d latent functions has at most %1$d inducing points.", as.integer(look$m),
             functions_of_f(asked$likelihood))
   } else if (!is.null(asked$likelihood)) {
     sprintf("Inducing points give the prior covariance at all rows up to rounding (the default up to %s rows).",
@@ -229,7 +229,7 @@ argument_for_points <- function(asked) {
   if (asked$hyper[1L] %in% c("pilot", "joint")) sprintf("`hyper` = \"%s\"", asked$hyper[1L])
 }
 
-# Returns a text on look$dense, c(gain, se, rows) as in decide().
+# Returns a text on look$dense, the gain of the exact posterior of some rows over neighbours.
 describe_dense <- function(dense) {
   sprintf("changes the log density at %d held-out rows by %+.2g per row relative to neighbours (standard error %.2g)",
           as.integer(dense[["rows"]]), dense[["gain"]], dense[["se"]])

@@ -64,7 +64,7 @@ level_line <- function(y, lty = 2) layer("rule", NULL, y, lty = lty, col = plot_
 
 diagonal <- layer("rule", NULL, 0, slope = 1, col = plot_colours["mean"])
 
-# Returns a panel of the second of two vectors against the first, at most 2,000 points. Its `table` has all points.
+# Returns a panel of the second column of `points` against the first, at most 2,000 rows. Its `table` has all rows.
 scatter_panel <- function(points, title, xlab, ylab, lines) {
   table <- data.frame(points)
   shown <- table[evenly(nrow(table), 2000L), , drop = FALSE]
@@ -118,9 +118,9 @@ calibration_figure <- function(fit) {
          legend_keys(levels, colours, pch = 16))
 }
 
-# Returns a table of at most ten groups of rows with similar probabilities p, of at least `least` rows each if there
-# are as many: mean probability, share y of successes among `size` trials, the sd of this share if the probabilities
-# are right, and number of rows.
+# Returns a table of at most ten groups of rows with similar probabilities p, each of `least` rows or more if there are
+# enough. Columns are mean probability, share y of successes among `size` trials, the sd of this share if the
+# probabilities are right, and number of rows.
 shares_table <- function(p, y, size, least) {
   group <- ceiling(rank(p, ties.method = "average") / length(p) * min(10L, max(1L, length(p) %/% least)))
   each <- function(v) as.vector(tapply(v, group, sum))
@@ -168,8 +168,8 @@ choices_figure <- function(fit) {
     edge <- max(4 * stats::median(d$behind), 1e-3)
     at <- pmin(d$behind, edge)
     half <- 2 * replace(d$se, is.na(d$se), 0)
-    words <- if (what == "response") c("Response", "Vecchia log likelihood below the chosen") else
-      c("Kernel", "log density per row below the chosen")
+    words <- if (what == "response") c("Response", "loss of Vecchia log likelihood") else
+      c("Kernel", "loss of log density per row")
     bars_panel(words[1L], words[2L], at, at - half, at + half,
                ifelse(d$behind > edge, sprintf("%s: %.2g", d$candidate, d$behind), d$candidate),
                ifelse(d$chosen, 16, 1))

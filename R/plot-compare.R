@@ -29,7 +29,7 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
   draw_figure(comparison_figure(s, value, fits, base, !is.null(exact)), list(...))
 }
 
-# Checks that the fits can be compared. Returns the first of `exact` and `fits` with data, which set the axes' ranges.
+# Checks that the fits can be compared. Returns the first of `exact` and `fits` with data; these set the axes' ranges.
 comparison_base <- function(fits, exact) {
   columns <- lengths(lapply(fits, function(fit) fit$frame$columns))
   other <- columns[columns != columns[1L]]
@@ -207,8 +207,8 @@ certified_rows_figure <- function(d, most = 300L) {
 # Returns a function that clips numbers to a range.
 clip_to <- function(range) function(v) pmin(pmax(v, range[1L]), range[2L])
 
-# Returns the exact fit to draw: `exact`, one of `fits`, or a new fit, by default only for at most `most` rows. Returns
-# NULL if there is no such fit or exact = FALSE.
+# Returns the exact fit to draw: `exact`, one of `fits`, or a new fit. By default, a new fit is made only for at most
+# `most` rows. Returns NULL if there is no exact fit or exact = FALSE.
 exact_for_figure <- function(fits, exact, most = 500L) {
   if (!is.null(exact) && !is.logical(exact)) return(check_exact(exact, fits, "plot_certificate"))
   wanted <- !is.null(exact) && check_flag(exact, "exact")

@@ -236,15 +236,15 @@ dependence_figure <- function(d) {
 
 # ---- maps -----------------------------------------------------------------------------------------------------------
 
-# Returns what a map needs: list(map, unknown, rows, outline, title, asp, ticks, foot). `map` is the value of plot(),
-# `unknown` marks cells whose mean is left blank, and `rows` has the inputs of the data. For coordinates, `outline` is
-# the convex hull of the rows, and `asp` the aspect ratio (else NA). `ticks` has variable_ticks() of both axes.
+# Returns a map as list(map, unknown, rows, outline, title, asp, ticks, foot). `map` is the value of plot(), `unknown`
+# marks cells whose mean is left blank, and `rows` has the inputs of the data. For coordinates, `outline` is the convex
+# hull of the rows, and `asp` the aspect ratio (else NA). `ticks` has variable_ticks() of both axes.
 map_table <- function(fit, inputs, at, n, points, type) {
   n <- if (is.null(n)) 100L else check_count(n, "n", min = 2)
   x <- slice_rows(fit)
   all <- fit_variables(fit)
   numeric <- Filter(function(v) is.null(v$values), all)
-  # The default axes are the two variables whose ranges have the most lengthscales. Longitude is horizontal.
+  # The default axes are the two variables with the longest ranges in lengthscales. Longitude is horizontal.
   axes <- if (!is.null(inputs)) choose_variables(all, inputs, x, fit$kernel) else
     if (length(numeric) > 1L) choose_variables(numeric, NULL, x, fit$kernel, most = 2L) else numeric
   if (is.null(inputs) && length(axes) < 2L) axes <- utils::head(numeric, 2L)

@@ -42,7 +42,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
 # frequent levels.
 slice_centre <- function(fit, variables, at) {
   x <- slice_rows(fit)
-  # Merged rows count as often as they occurred.
+  # A row of merged data counts as often as its inputs occur.
   every <- if (is.null(fit$data$group)) seq_len(nrow(x)) else fit$data$group
   centre <- x[1L, , drop = FALSE]
   for (v in variables) {
@@ -100,8 +100,8 @@ variable_ticks <- function(v, lim) {
   list(at = at, labels = trimws(paste0(format(abs(degrees), trim = TRUE), "\u00b0 ", side[sign(degrees) + 2L])))
 }
 
-# Returns the number of points of a curve along the variable v: 12 per shortest lengthscale or period in `values`.
-# A periodic kernel with a lengthscale below 1 (no unit) changes over that fraction of its period.
+# Returns the number of points of a curve along the variable v: 12 for each length of the shortest lengthscale or
+# period. A periodic kernel with a lengthscale below 1 (no unit) changes over that fraction of its period.
 slice_points <- function(fit, v, values, least = 200L, most = 2000L) {
   shortest <- min(Inf, unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) {
     along <- leaf$inputs %in% v$columns

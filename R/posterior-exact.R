@@ -47,7 +47,7 @@ keep_factor <- function(x, factors, L) {
   kept_factors$list <- all[seq_along(all) == 1L | bytes <= most_kept]
 }
 
-# Returns the Cholesky factor of an exact posterior, from a fit of version 0.1.0, kept by the session, or computed anew.
+# Returns the Cholesky factor of an exact posterior: from a fit of version 0.1.0, from the session, or computed anew.
 cholesky_of <- function(p) {
   if (!is.null(p$factors$L)) return(p$factors$L)
   key <- list(p$x, p$factors$model, p$factors$weights)
@@ -66,9 +66,9 @@ exact_of_fit <- function(fit) {
   new_posterior("exact", model, fit, data, x = data$x, factors = native_exact(data, model, fit$control))
 }
 
-# Returns row_parts() for leave-one-out. The merged rows g have the responses y, weights W, B = (K + s2 W^{-1})^{-1} and
-# alpha = B y. The mean of f is y - s2 / W alpha and its variance is q = s2 / W (1 - s2 / W B_gg). For a row with the
-# share p of its merged row's weight, 1 - leverage = (1 - p) + p s2 / W B_gg. Rows outside a subsample have leverage 0.
+# Returns row_parts() for leave-one-out. Merged rows g have responses y and weights W. With B = (K + s2 W^{-1})^{-1} and
+# alpha = B y, the mean of f is y - s2 / W alpha and its variance is q = s2 / W (1 - s2 / W B_gg). For a row with the
+# share p of its merged row's weight, 1 - leverage = (1 - p) + p s2 / W B_gg. Outside a subsample it is 1.
 row_parts.exact <- function(p) {
   apart <- responses_used(p)
   all <- is.null(p$chosen)
@@ -99,13 +99,13 @@ row_parts.exact <- function(p) {
   c(part, list(group = apart$group))
 }
 
-# Returns s2 / W for the rows of an exact posterior.
+# Returns the noise variances s2 / W of the rows of an exact posterior.
 rows_noise <- function(p) p$model$noise / merged_weights(p$rows)[p$chosen %||% seq_len(nrow(p$x))]
 
 squared_moves.exact <- function(p) {
   D <- rows_noise(p)
   check_memory(16 * as.double(length(D))^2, sprintf("the inverse matrix of %d rows", length(D)))
-  H <- diag(1, length(D)) - D * chol2inv(t(cholesky_of(p))) # H = I - s2 W^{-1} B
+  H <- diag(1, length(D)) - D * chol2inv(t(cholesky_of(p))) # H = I - s2 W^{-1} (K + s2 W^{-1})^{-1}
   moves <- colSums(H^2 / D) * D^2
   if (is.null(p$chosen)) moves else replace(numeric(nrow(p$rows$x)), p$chosen, moves)
 }
@@ -124,7 +124,7 @@ covariance_with_rows.exact <- function(p, fun) {
 few_rows <- 50L
 
 # Returns list(fit, linear, mean): mean leave-one-out log densities of the exact posterior, of a linear model in the
-# same columns, and of a constant, which may predict better for few rows. Returns NULL unless 4 to 49 rows all differ.
+# same inputs, and of a constant, which may predict better for few rows. Returns NULL unless 4 to 49 rows differ.
 small_n_check <- function(p) {
   data <- p$rows
   n <- nrow(data$x)
@@ -149,8 +149,8 @@ loo_linear <- function(X, y, w) {
   stats::dnorm(e / (1 - h), sd = sqrt(s2 / (1 - h)), log = TRUE) + log(w) / 2
 }
 
-# Warns if a linear model or a constant predicts n rows better than the fit. The difference in leave-one-out log density
-# per row must exceed what chance explains.
+# Warns if a linear model or a constant predicts n rows better than the fit. The gain in leave-one-out log density per
+# row must exceed 0.05 and 2 / n, because smaller gains may be chance.
 warn_small_n <- function(check, n) {
   if (is.null(check)) return(invisible())
   other <- if (check$linear >= check$mean) "linear" else "mean"
@@ -198,7 +198,7 @@ posterior_paths.points <- function(p, x, nsim, normal) {
   if (p$sor) value else value + residual_paths(p$model, p$z, p$jitter, x, nsim, normal, p$control)$draws
 }
 
-# Draws prior paths by 200 inducing points and residual processes, and corrects them by Matheron's rule (above).
+# Draws prior paths by 200 inducing points and a residual process, and corrects them by the data (Matheron's rule).
 posterior_paths.exact <- function(p, x, nsim, normal) {
   kernel <- p$model$kernel
   used <- p$chosen %||% seq_along(p$rows$y)
@@ -214,8 +214,8 @@ posterior_paths.exact <- function(p, x, nsim, normal) {
   f0[-seq_len(n), , drop = FALSE] + in_blocks(x, function(x) native_kernel_matrix(kernel, x, p$x) %*% weights)
 }
 
-# Draws f(x) = mean + a'delta + e(x) - u'(a'delta + e + noise at the neighbours of x), where a has the features, u the
-# weights of the neighbours, C as in posterior-near.R, delta ~ N(0, (C C')^{-1}), and mean is that of posterior_at().
+# Draws f(x) = mean + a'delta + e(x) - u'(a'delta + e + noise at the neighbours of x). a has the features, u the weights
+# of neighbours, delta ~ N(0, (C C')^{-1}) with C as in posterior-near.R; posterior_at() gives the mean.
 posterior_paths.near <- function(p, x, nsim, normal) {
   data <- p$rows
   n <- nrow(data$x)

@@ -1,5 +1,5 @@
-# Computes posteriors with groups: inducing points, with or without nearest neighbours, approximate the smooth part (the
-# kernel without groups), and effects of groups are exact (effects.R defines groupings, A+, P+ and dense features).
+# Computes posteriors of kernels with groups. Effects of groups are exact. Inducing points, with or without nearest
+# neighbours, approximate the other terms, the "smooth part". effects.R defines groupings, A+, P+ and dense features.
 
 # Predicts f at x. `unexplained` in the result is the residual prior variance plus the variance of new levels' effects.
 predict_grouped <- function(p, x, keep = FALSE) {
@@ -50,8 +50,8 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
   })
 }
 
-# Returns mean and variance of c'b for each column c of `design`. b are the effects of grouping g in the level that
-# `level` gives for the column. `effects` has their posterior mean and covariance.
+# Returns mean and variance of c'b for each column c of `design`. The vector b has the effects of grouping g in the
+# column's `level`. `effects` has the posterior mean and covariance of all effects.
 effect_moments <- function(g, effects, level, design) {
   level[level < 1 | level > g$levels] <- g$levels + 1 # new levels come last
   first <- rep(seq_len(nrow(design)), nrow(design))
@@ -110,7 +110,7 @@ squared_moves.grouped <- function(p) {
   inverse <- solve(g$root)
   own <- matrix(seq_len(d * g$levels), d)
   U <- array(f$U, c(d, d, g$levels))
-  G <- do.call(cbind, lapply(seq_len(g$levels), function(l) { # C T^{-1}
+  G <- do.call(cbind, lapply(seq_len(g$levels), function(l) { # is C T^{-1}
     H[, own[, l], drop = FALSE] %*% crossprod(matrix(U[, , l], d)) %*% t(inverse)
   }))
   square <- tcrossprod(G)

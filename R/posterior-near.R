@@ -17,7 +17,7 @@
 
 # Returns L, C, beta, jitter and numbers of neighbours, which predictions need besides the rows. `neighbours` has the
 # number for a prediction, and perhaps a second one for predictions far from the data (src/neighbours.c). `evidence`
-# estimates the log density of the cleaned responses times the roots of their weights.
+# estimates the log density of data$y times the roots of the weights.
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
   near <- native_near(z, data, model, train_neighbours, rank, jitter, control = control)
@@ -36,10 +36,10 @@ posterior_at.near <- function(p, fun, joint = FALSE) {
   list(mean = at$mean, var = at$var_far + at$var_near, cov = at$covariance)
 }
 
-# Returns list(mean, var_near, var_far) of f at the rows of x given their nearest rows: the variance is var_near, left
-# by the neighbours, plus var_far, from the inducing points. given$rows, s x n, may have the numbers of other neighbours
-# (0 after the last). For n functionals, `given` also has cross [s, n], features [M, n] and prior [n]. If `keep`, the
-# result has the neighbours' numbers, u (for rows times the roots of their weights) and r.
+# Returns list(mean, var_near, var_far) of f at the rows of x given their nearest rows. The variance of f is var_near,
+# given neighbours and inducing points, plus var_far, from uncertainty at inducing points. given$rows, s x n, may have
+# the numbers of other neighbours (0 after the last). For n functionals, `given` also has cross [s, n], features [M, n]
+# and prior [n]. If `keep`, the result has neighbours' numbers, u (for rows times the roots of weights) and r.
 predict_given <- function(p, x, given = NULL, keep = FALSE) {
   s <- if (is.null(given)) p$near$neighbours else nrow(given$rows)
   native(ffi_near_predict, engine_posterior(p$near, p$z, p$model), engine_rows(p$rows), as.integer(s), x, given,
@@ -71,8 +71,8 @@ sums_of_values <- function(p, fun) {
 
 # ---- leave-one-out --------------------------------------------------------------------------------------------------
 #
-# Without a row, the order and the neighbours of the others stay the same. Row j with neighbours p has (symbols as
-# above; ~ marks a residual from neighbours)
+# Without a row, the order and the neighbours of the others stay the same. Row j with neighbours p has the following
+# (symbols as at the head of this file; ~ marks a residual from neighbours).
 #
 #   N = E_pp + s2 W_p^{-1},  u = N^{-1} E_pj,  r = a_j - A_p u,  y~ = y_j - u'y_p,  d = E_jj + s2 / W_j - E_jp u
 #   P = I + sum r r' / d,    P beta = sum r y~ / d.
@@ -102,7 +102,7 @@ posterior_without.near <- function(p) {
   list(mean = out[, 1L], var = out[, 2L], leverage = out[, 3L])
 }
 
-# Returns the posterior p for the kernel without groups. beta = 0 and a very large C remove r from means and variances.
+# Returns the posterior p for the kernel without groups. With beta = 0 and a very large C, features r have no effect.
 smooth_near <- function(p) {
   m <- nrow(p$z)
   p$model <- smooth_model(p$model)
@@ -135,8 +135,8 @@ decorrelated_design <- function(groupings, x, data, rows, u, design) {
   do.call(rbind, parts)
 }
 
-# Returns terms for leaving out any row: `lists` of neighbours in training, features A, U = C^{-1} A, `children` (the
-# rows that have a row as neighbour), `around` (neighbours in predictions), and others.
+# Returns what leaving out any row needs: `lists` of neighbours in training, features A, U = C^{-1} A, `children` (for
+# each row, the rows whose neighbour it is), `around` (neighbours in predictions), and others.
 near_terms <- function(p) {
   near <- p$near
   data <- p$rows
@@ -166,8 +166,8 @@ near_terms <- function(p) {
        order = in_order, batch = max(100, floor(p$control$memory / (8 * m * max(1, s)))))
 }
 
-# Returns list(rows, u, r, left), with a column for each row in j given its neighbours lists[, j]: their numbers, their
-# weights u (for responses without the roots of weights), C^{-1} r, and the residual variance.
+# Returns list(rows, u, r, left) for the rows j, each given the neighbours in a column of `lists`. The elements are
+# numbers of neighbours, their weights u (for responses without the roots of weights), C^{-1} r and residual variances.
 conditionals <- function(terms, j, lists) {
   given <- list(rows = lists[, j, drop = FALSE])
   at <- predict_given(terms$posterior, terms$x[j, , drop = FALSE], given, keep = TRUE)
@@ -196,8 +196,8 @@ neighbours_inverse <- function(terms, p) {
   }
 }
 
-# Returns the terms of the rows of a batch and of rows that have one of them as neighbour: C^{-1} r, y~ and d, and for
-# each neighbour g C^{-1} A_p t (`steps`), u_g, t_g (`diagonal`) and t'y_p (`answer`) of the formulas above.
+# For rows of a batch and rows that have one of them as neighbour, returns C^{-1} r, y~ and d. For each neighbour g it
+# returns C^{-1} A_p t (`steps`), u_g, t_g (`diagonal`) and t'y_p (`answer`). posterior_without() defines symbols.
 batch_lists <- function(terms, batch) {
   members <- unique(c(batch, unlist(terms$children[batch], use.names = FALSE)))
   s <- nrow(terms$lists)
@@ -218,7 +218,7 @@ batch_lists <- function(terms, batch) {
        y = terms$y[members] - colSums(at$u * c(0, terms$y)[at$rows + 1L]), d = at$left + terms$noise / terms$W[members])
 }
 
-# Returns mean, variance and leverage of f when the observation y of weight w is omitted, which was merged into row g.
+# Returns mean, variance and leverage of f without the observation y of weight w, which was merged into row g.
 without_row <- function(terms, lists, around, g, w, y) {
   W <- terms$W[g]
   rest <- W - w

@@ -1,7 +1,7 @@
-# Approximates the posterior of a non-Gaussian likelihood by a normal distribution. Laplace's has its mean at the mode;
-# the variational one (approx = "vi") has the largest lower bound on log p(y). Both equal the posterior of "working
-# rows" with Gaussian noise: where the log likelihood at f has derivatives g and -W, a working row has the response
-# f + g / W and the noise variance 1 / W.
+# Approximates the posterior of a non-Gaussian likelihood by a normal distribution. Laplace's approximation has its mean
+# at the mode; the variational one (approx = "vi") has the largest lower bound on log p(y). Both equal the posterior of
+# "working rows" with Gaussian noise: where the log likelihood at f has derivatives g and -W, a working row has the
+# response f + g / W and the noise variance 1 / W.
 
 # Returns Laplace's approximation on inducing points z, in the engine's form. `sites` has the responses in the engine's
 # form, `start` an earlier approximation. For many rows, the mode is first searched with every eighth row. If log p is
@@ -38,8 +38,8 @@ shift_at_rows <- function(at, z, kernel, x) {
 # Returns the factor, at most 1, by which laplace_parts() multiplied the shift from mode to mean.
 share_of_shift <- function(factors, at) if (any(at$shift != 0)) sqrt(sum(factors$shift^2) / sum(at$shift^2)) else 1
 
-# Maximises the variational bound, starting from the mode `found`, ten steps at a time. At an interrupt, the function
-# returns the result of the last complete ten.
+# Maximises the variational bound from the mode `found`, ten steps at a time. After an interrupt, the function returns
+# the result of the last ten steps that were completed.
 variational_at <- function(x, sites, kernel, z, found, state, control) {
   step <- function(maxit) {
     found <<- laplace_at(x, sites, kernel, z, found$jitter, control, found, want = 1L, maxit = maxit)
@@ -66,19 +66,19 @@ variational_bound <- function(found, sites, most) {
     found$quadrature
 }
 
-# Returns a bound on the rounding errors of f at the rows, with its offset.
+# Returns a bound on the rounding errors of f plus offset at the rows.
 rounding_of_f <- function(at, slack, sites) {
   slack * weights_norm(at) + 4 * .Machine$double.eps * (sites$unit + abs(at$f) + abs(sites$offset))
 }
 
-# Returns |alpha|, where f(x) = k(x, Z) alpha.
+# Returns |alpha|, where the mode is f(x) = k(x, Z) alpha.
 weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 
 # ---- with neighbours ------------------------------------------------------------------------------------------------
 #
-# Each step computes g and W at the current f, and then f as the mean of the posterior with neighbours of the working
-# rows. A fixed point is the mode of a process in which rows that are not neighbours depend on each other only through
-# the inducing points. If all rows are neighbours, the steps are Newton's steps for the exact GP. A step changes f by at
+# Each step computes the working rows at the current f, and then f as the mean of their posterior with neighbours. A
+# fixed point is the mode of a process in which rows that are not neighbours depend on each other only through the
+# inducing points. If all rows are neighbours, the steps are Newton's steps for the exact GP. A step changes f by at
 # most `longest` units of f at a row, because W changes with f. Steps are halved at rows where f alternates. No
 # objective decreases in each step, so a warning reports if the mode was not reached after `most` steps.
 
@@ -249,9 +249,10 @@ posterior_again <- function(p, rows = p$rows, model = p$model) {
   posterior_of(fit)
 }
 
-# Computes posteriors on inducing points by DTC, SoR and FITC.
+# ---- inducing points (DTC, SoR, FITC) -------------------------------------------------------------------------------
 
-# With features a = L^{-1} cross(Z):  mean = a'beta,  var = prior - |a|^2 + s2 |C^{-1} a|^2 (SoR: the last term alone).
+# With features a = L^{-1} cross(Z), the mean is a'beta. The variance is prior - |a|^2 + s2 |C^{-1} a|^2; SoR has only
+# the last term.
 posterior_at.points <- function(p, fun, joint = FALSE) {
   p$factors$beta <- mean_weights(p$factors)
   if (fun$kind == "values") {
@@ -276,8 +277,8 @@ posterior_on_points <- function(p) {
   new_posterior("points", p$model, p$fit, data, z = z, factors = factors, jitter = factors$jitter)
 }
 
-# Gaussian noise has W = w / s2 and g = W (y - mean). FITC adds the residual prior variance to a row's noise. Laplace
-# and variational posteriors have W and g at their mode. With groups, f includes their effects.
+# Returns row_parts(). For Gaussian noise, W = w / s2 and g = W (y - mean). FITC adds the residual prior variance to a
+# row's noise. Laplace and variational posteriors have W and g at their mode. With groups, f includes their effects.
 row_parts.points <- function(p) {
   apart <- responses_used(p)
   x <- p$rows$x
@@ -307,8 +308,8 @@ row_parts.points <- function(p) {
   c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
-# If 1 - leverage is almost 0, rounding decides the formula's result. With inducing points such rows, if they are at
-# most 20, are left out one by one, by a new posterior in which the row has almost no weight.
+# If 1 - leverage is almost 0, rounding errors dominate the formula. If at most 20 rows have this leverage and the
+# posterior has inducing points, each is left out by a new posterior in which it has almost no weight.
 posterior_without.exact <- posterior_without.points <- function(p) {
   part <- without_rounded(row_parts(p))
   rest <- part$rest
@@ -333,7 +334,7 @@ whitened_features <- function(p, x) {
   forwardsolve(p$factors$C, forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$z, x)))
 }
 
-# Computes s2 a_g'P^{-1} (A W A') P^{-1} a_g for each row g, where P = s2 I + A W A' and a_g is column g of A.
+# Computes s2 a_g'P^{-1} (A W A') P^{-1} a_g for each row g, where A has the features a_g of rows, P = s2 I + A W A'.
 squared_moves.points <- function(p) {
   moves <- in_blocks(p$rows$x, function(x) {
     half <- whitened_features(p, x)

@@ -9,7 +9,7 @@
 # Classes `grouped` and `grouped_near` are points and near with exact effects of groups (posterior-grouped.R). Each
 # class also has `model`, `control`, `fit` (the fit that it belongs to) and `rows` (the data, or NULL if not kept).
 # Laplace and variational posteriors are exact, points or near, with working responses (posterior-working.R). All
-# numbers are in units of the cleaned response, without the constant mean.
+# numbers are in units of data$y (the response, centred and scaled), without the constant mean.
 #
 # For binary responses and classes, `factors$shift` is the mean minus the mode of the whitened values, to first order:
 # H^{-1} A s, where H is minus the Hessian of the log posterior, A has the features of the rows, and s is the derivative
@@ -95,8 +95,8 @@ responses_used <- function(p) {
   list(group = if (is.null(data$group)) seq_along(y) else data$group, y = y, w = w[w > 0])
 }
 
-# Returns list(value, lower, upper, is): the log marginal likelihood of y, or its approximation, and bounds on the exact
-# GP's. `is` has the kind of value: "exact", "lower bound", "estimate", or "own model" for SoR, FITC and a subsample.
+# Returns list(value, lower, upper, is): the log marginal likelihood of y, or its approximation, and bounds on that of
+# the exact GP. `is` has the kind of value: "exact", "lower bound", "estimate", or "own model" (SoR, FITC, a subsample).
 posterior_evidence <- function(p) {
   is <- if (p$sor || p$fitc || !is.null(p$chosen)) "own model" else
     if (identical(p$fit$likelihood$approx, "vi")) "lower bound" else
@@ -107,8 +107,8 @@ posterior_evidence <- function(p) {
        upper = if (is == "exact") value else Inf, is = is)
 }
 
-# Returns the largest log marginal likelihood that learning found, for information criteria. It exceeds that of the fit
-# if learn_stage() multiplied the learned variances for few rows.
+# Returns the largest log marginal likelihood that learning found, for information criteria. If learn_stage() multiplied
+# the learned variances for few rows, it exceeds the log marginal likelihood of the fit.
 largest_evidence <- function(fit) fit$evidence + (attr(fit$learned, "below") %||% 0)
 
 # Returns log_evidence() of a posterior of this class that has these rows and factors. `kind` is list(sor, fitc): TRUE
@@ -119,8 +119,8 @@ evidence_of <- function(class, model, rows, factors, kind = NULL) {
 }
 
 # Returns the log marginal likelihood of a posterior, or its approximation. On inducing points, SoR has the model y ~
-# N(0, Q + s2 W^{-1}). DTC has the variational bound: SoR's value minus t / (2 s2), where t is the trace of K - Q. FITC
-# adds the diagonal of K - Q to the noise.
+# N(0, Q + s2 W^{-1}), where Q approximates the kernel matrix K. DTC has the variational bound: SoR's value minus t / (2
+# s2), where t is the trace of K - Q. FITC adds the diagonal of K - Q to the noise.
 log_evidence <- function(p) {
   data <- if (is.null(p$chosen)) p$rows else take_rows(p$rows, p$chosen)
   f <- p$factors
@@ -144,7 +144,7 @@ log_evidence <- function(p) {
   value + merged_log_density(data$shift, noise) + data$shift$constant - less
 }
 
-# Returns list(mean_lower, mean_upper, sd_lower, sd_upper), which contain the mean and the sd of the exact GP.
+# Returns bounds on mean and sd under the exact GP: list(mean_lower, mean_upper, sd_lower, sd_upper).
 posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")
 
 # Returns mean and variance of f at the rows of x, in units of y; with `joint` also the covariance `cov`. The mean
@@ -154,7 +154,7 @@ latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = 
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
   at <- if (re || !has_groups(p$model$kernel)) posterior_values(p, x, joint, mean_only) else
     posterior_at(p, population_at(p$model$kernel, x))
-  if (joint && is.null(at$cov)) { # treats each row with an unknown level as a level of its own
+  if (joint && is.null(at$cov)) { # each row gets a new level of its own
     refuse_if(!has_own_levels(p$model$kernel), "re", "FALSE", "TRUE if `full_cov` is TRUE",
               hint = "The levels of the group are also an input of another term.")
     for (column in group_columns(p$model$kernel)) x[, column] <- -2^50 - seq_len(nrow(x))
@@ -217,7 +217,7 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
             transformed = !is.null(fit$transform))
 }
 
-# Returns a bound on the norm of the user's responses plus the norm of the offset, with weighted squares in both.
+# Returns a bound on |y| + |offset| for the user's responses y, where squares in both norms are weighted.
 response_size <- function(fit) {
   offset <- fit$frame$offset_size %||% if (length(fit$data$offset)) offset_size(fit$data)
   sqrt(fit$signature$sums[["yy"]]) + (offset %||% 0)
@@ -246,7 +246,7 @@ new_rows <- function(fit, newdata, na.action, re = TRUE) {
   list(x = new$x, index = index, offset = new$offset, names = new$row_names)
 }
 
-# Returns the training rows as new_rows() would: merged rows are separate again, and rows of na.exclude are NA.
+# Returns the training rows in the form of new_rows(). Each merged row is separate; rows omitted by na.exclude are NA.
 training_rows <- function(fit) {
   data <- training_data(fit)
   rows <- training_inputs(data)
@@ -264,7 +264,7 @@ posterior_kind <- function(parts) {
 # Returns TRUE for an exact posterior of all rows.
 is_exact <- function(fit) identical(fit$posterior, "exact") && is.null(fit$chosen)
 
-# Returns the data of a fit, or stops with an error that names the argument. By default it recommends `newdata`.
+# Returns the data of a fit, or stops with an error that names `argument`. The default error recommends `newdata`.
 training_data <- function(fit, argument = "newdata") {
   if (!is.null(fit$data)) return(fit$data)
   source <- !is.null(fit$source)
@@ -277,8 +277,8 @@ training_data <- function(fit, argument = "newdata") {
               hint = hint)
 }
 
-# Returns rows that show the range of every input: the data, three rows of minimum, median and maximum, or without these
-# the inducing points.
+# Returns rows that show the range of every input: the data, or if these are not kept, three rows of minimum, median and
+# maximum. If the fit lacks both, returns its inducing points.
 slice_rows <- function(fit) {
   if (!is.null(fit$data)) fit$data$x else fit$frame$outline %||% fit_points(fit)
 }
@@ -289,7 +289,7 @@ fit_points <- function(fit) fit$inducing %||% fit$x
 # Returns the positions of the variances in a q x q covariance matrix that is stored as a row.
 diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
 
-# Returns the whitened weights of the mean of f: those of the mode, plus the shift if there is one.
+# Returns the whitened weights that give the mean of f: those of the mode, plus the shift if there is one.
 mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else factors$beta + factors$shift
 
 # Returns the fit, or stops if it has several classes.

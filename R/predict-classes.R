@@ -1,7 +1,7 @@
 # Predicts several numbers for each row: probabilities of classes, survival at several times, or several quantiles.
 # Predicts at the rows of a source as well, block by block.
 
-# Returns predictions for classes as list(fit, sd, lwr, upr), with a column for each class (log odds: except the first).
+# Returns predictions for classes: list(fit, sd, lwr, upr), with a column for each class. Log odds lack the first class.
 say_chances <- function(response, f, ask) {
   latent <- ask$type == "latent"
   at <- if (latent) list(mean = f$mean, sd = sqrt(pmax(f$var[, diagonals(ncol(f$mean)), drop = FALSE], 0))) else

@@ -69,7 +69,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,
                            type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms",
                                     "derivative", "median", "mean", "survival", "quantile"), wrt = NULL,
-                           times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, ..., # no partial names below
+                           times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, ..., # full names below
                            hyper_uncertainty = FALSE, re = TRUE, na.action = stats::na.pass, file = NULL) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
   refuse_if(identical(sys.function(sys.parent()), stats::termplot), "model", "a Gaussian process",
@@ -129,19 +129,19 @@ answer_asked <- function(fit, response, new, ask, na.action) {
     by <- suppressWarnings(max(abs(said$fit - say(response, latent_asked(fit, rows, plain), plain)$fit), na.rm = TRUE))
     if (by > 5e-4) tell_classed("certified", sprintf(paste(
       "`fit` is the certified prediction, at the mode of f. It differs by up to %s from predict() without `certified`,",
-      "which is about the posterior mean."), show_bound(by, 2)))
+      "which uses the posterior mean."), show_bound(by, 2)))
   }
   if (ask$newdata && ask$type == "mean" && is_cut(response$transform)) message_if_cut(response$transform, said$fit, f)
   in_shape(said, rows$names, ask)
 }
 
-# Sends a message if means that were cut off (see curves_up()) are more than half an sd from the median.
+# Sends a message if means that were cut off (curves_up()) are more than half an sd of y away from the median of y.
 message_if_cut <- function(transform, mean, f) {
   away <- (f$mean - transformed(transform, mean)) / sqrt(f$var + f$noise)
   n <- sum(if (curves_up(transform)) away > 0.5 else away < -0.5, na.rm = TRUE)
   if (n) tell_classed("cut", sprintf(paste(
-    "The prediction of %s is cut off near the outermost training response. type = \"median\" is not cut, and has the",
-    "growth of a trend."), count_of(n, "row")))
+    "The prediction of %s is cut off near the outermost training response. type = \"median\" is not cut off, so",
+    "it can follow a trend."), count_of(n, "row")))
 }
 
 # Predicts at a row source block by block, or at a spatial object, which is returned with predictions.
@@ -181,8 +181,8 @@ in_shape <- function(said, names, ask) {
 # ---- rows -> f ------------------------------------------------------------------------------------------------------
 
 # Returns a list with `mean` and `var` of f at the rows to predict at. If certified, the exact mean is between `lower`
-# and `upper`, and the exact variance at most `top`. `noise` and `spread` are those of noise_law(); noise_new, if there,
-# replaces `noise` in prediction intervals. `size` has the numbers of trials.
+# and `upper`, and the exact variance at most `top`. `noise` and `spread` are those of noise_law(). If there is a
+# `noise_new`, it replaces `noise` in prediction intervals. `size` has the numbers of trials.
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
   if (ask$certified) fit <- at_mode(fit)
@@ -248,7 +248,7 @@ responses_in <- function(fit, newdata, needed = TRUE) {
   in_unit(eval(expression, newdata, environment(fit$terms)), fit$frame$response_unit)
 }
 
-# Stops unless there is a response (or number of trials) for each row. na.omit drops rows of newdata without a response.
+# Stops unless each row has a response (or number of trials). The counts differ if na.omit dropped rows of newdata.
 check_responses <- function(rows, given) {
   if (length(given) == length(rows)) return(given)
   abort_input("newdata", "has missing values in its variables or the response")
@@ -284,7 +284,7 @@ new_trials <- function(fit, newdata) {
 # ---- arguments -----------------------------------------------------------------------------------------------------
 
 # This table has the arguments that predict() allows, by type (rows) and kind of response (columns, see response_of()).
-# An entry has letters of predict_intervals, then of predict_arguments.
+# An entry has letters of allowed intervals (predict_intervals), a slash, and letters of allowed arguments.
 predict_intervals <- c(none = "n", credible = "c", prediction = "p", conformal = "f")
 predict_arguments <- c(se.fit = "s", certified = "c", full_cov = "v", hyper_uncertainty = "h", newdata = "d")
 allowed <- as.matrix(utils::read.table(header = TRUE, row.names = 1L, text = "

@@ -215,7 +215,7 @@ fit_fields <- list(
   "Rows used" = function(fit, response) {
     rows <- fit$looked_at
     if (!length(rows)) return(NULL)
-    text <- c(learn = "kernel and noise", among = "their neighbours", points = "inducing points")
+    text <- c(learn = "kernel and noise", among = "neighbours of these rows", points = "inducing points")
     used <- intersect(names(text), names(rows))
     sprintf("%s of %s rows; the posterior uses all rows",
             paste(text[used], "from", vapply(rows[used], show_count, ""), collapse = ", "), show_count(fit$nobs))

@@ -19,7 +19,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
     out[c("evidence", "df_text")] <- list(as.double(evidence), paste("restricted likelihood;", count_of(
       as.integer(attr(evidence, "df")), "parameter")))
   }
-  if (response_of(fit)$kind != "labels" && !has_intercept_only(out$linear)) { # one latent function, several terms
+  if (response_of(fit)$kind != "labels" && !has_intercept_only(out$linear)) { # if f is one function with several terms
     out["term_shares"] <- list(term_shares(fit))
   }
   out["input_shares"] <- list(input_shares(fit))
@@ -100,7 +100,7 @@ summary_fields <- function(x) {
         switch(x$posterior, exact = NULL, far = "evidence lower bound, ELBO", "Vecchia estimate, not a bound")
   made <- x$evaluations[x$evaluations > 0]
   list(
-    "Variance of terms' means over training rows" = if (!is.null(share)) {
+    "Shares of variance, means of terms at training rows" = if (!is.null(share)) {
       paste(ifelse(is.na(words), names(share), words), show_share(share), collapse = ", ")
     },
     Residuals = if (!is.null(x$residuals)) {
@@ -235,7 +235,7 @@ print_parameters <- function(about, digits) {
 }
 
 rotation_note <- paste("Rotated inputs: an input is replaced by its residual in a regression on the inputs before it,",
-                       "within classes.")
+                       "within each class of the response.")
 
 warp_note <- function(share) {
   half <- isTRUE(share < 1)

@@ -60,9 +60,10 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
   out
 }
 
-# Returns `goal` for exact_mean(): the median error bound at 200 rows is at most `share` times the median distance
-# between the means of fit and reference, or, if neighbours precondition, that of kriging at 32 rows at most a tenth of
-# the median distance between its mean and the fit's. Returns NULL if the goal is met or bounds are infinite.
+# Returns `goal` for exact_mean(). It is met if the median error bound at 200 rows is at most `share` times the median
+# distance between the means of fit and reference. With neighbours as preconditioner, it is also met if the median bound
+# of kriging at 32 rows is at most a tenth of the median distance between the means of kriging and fit. Returns NULL if
+# the goal is met already or bounds are infinite.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
@@ -96,13 +97,13 @@ points_of_fit <- function(fit) {
   m + min(250L, ceiling(sum(effects) / 4)) # levels of groups need points of their own
 }
 
-# Returns the reference, without its correction if the fit keeps no data: the correction can only be used with the data.
+# Returns the reference. If the fit keeps no data, the reference loses its correction, which works only with the data.
 kept_reference <- function(reference, fit) {
   if (is.null(fit$data)) reference$correction <- NULL
   reference
 }
 
-# Checks the reference `given` and returns it with its error norms (certify-norms.R). NULL: computes a reference.
+# Checks the reference `given`, or computes one if it is NULL. Returns it with its error norms (certify-norms.R).
 find_reference <- function(fit, given, m2, max_seconds = 10) {
   if (is.null(given)) {
     hint <- if (!is.null(fit$source))

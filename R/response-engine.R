@@ -180,8 +180,8 @@ average_curvature_range <- function(likelihood, sites, f, e, range) {
   list(lower = sharper("lower", pmax), upper = sharper("upper", pmin))
 }
 
-# Checks concavity and bounds of a user's family for f up to 6 units from 0 and from each response, for units from 0.001
-# to 1e4. Skips f with a density below e^-500 of the largest. W may err by 1e-6 of the largest W of its response.
+# Checks the concavity and bounds that a user's family states, for f up to 6 units from 0 and from each response, for
+# units from 0.001 to 1e4. Skips f with a density below e^-500 of the largest. W may err by 1e-6 of its maximum.
 claims_in_units <- function(likelihood, y) {
   grid <- expand.grid(step = seq(-6, 6, by = 0.25), unit = 10^(-3:4), around = 0:1, y = y)
   grid$f <- grid$unit * grid$step + grid$around * grid$y

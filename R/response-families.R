@@ -8,7 +8,7 @@
 #
 # A log-concave F' makes log p concave in f.
 
-# Returns a family object, such as users give to pfdtc().
+# Returns an object for the argument `family` of pfdtc().
 new_family <- function(family, link, ...) structure(list(family = family, link = link, ...), class = "pfdtc_family")
 
 # Adds defaults to a row of the table of likelihoods (response-table.R).
@@ -61,7 +61,7 @@ gumbel_parts <- function(sites) {
 
 # Returns a row of the table of likelihoods for responses y with T(y) = f + scale e. link(mean) returns f. up(y, theta)
 # returns T(y) (for a class its upper cut point), and down(t, theta) the y with T(y) = t. ends(sites, theta) returns
-# list(L, U, scale), with T(y) in [L, U]. By default f starts at the median of known_numbers(), or at 0 without any.
+# list(L, U, scale), with T(y) in [L, U]. By default f starts at the median of known_numbers(), or 0 if all are NA.
 interval_row <- function(noise, name, link, up, down, ends, start = NULL, ...) {
   e <- noises[[noise]]
   engine <- function(sites, theta) {
@@ -90,7 +90,7 @@ cut_points <- function(theta) c(-Inf, 0, cumsum(theta), Inf)
 
 ordinal_row <- function(noise, link) {
   e <- noises[[noise]]
-  cuts <- function(sites, w, K) { # by the shares of the classes
+  cuts <- function(sites, w, K) { # cut points from the shares of classes
     counts <- counts_of_classes(sites$y, w, K)
     e$quantile(cumsum(counts)[-K] / sum(counts))
   }
@@ -146,7 +146,7 @@ tobit_row <- interval_row(
   ends = function(sites, theta) list(L = sites$y, U = sites$size, scale = theta),
   variance = function(mean, sd, size, theta) theta^2 + 0 * mean)
 
-# Returns the middle of each interval [L, U], its finite end if the other end is infinite, or NA if both are.
+# Returns the middle of each interval [L, U], its finite end if the other is infinite, or NA if both are infinite.
 known_numbers <- function(L, U) {
   ifelse(is.finite(L) & is.finite(U), (L + U) / 2, ifelse(is.finite(L), L, ifelse(is.finite(U), U, NA)))
 }

@@ -3,7 +3,7 @@
 
 log_of_mean <- function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / sum(w + 0 * sites$y))
 
-# Larger counts are approximated, because R's quantile functions are slow or fail: a Poisson count of mean m by m +
+# Counts above this are approximated, because R's quantile functions are slow or fail: a Poisson count of mean m by m +
 # sqrt(m) u with u ~ N(0, 1), a negative binomial count by m G / theta with G ~ Gamma(theta).
 large_count <- 1e9
 
@@ -92,9 +92,9 @@ tweedie_parts <- function(theta, mean = 1) {
        scale = theta[1L] * (p - 1) * mean^(p - 1))
 }
 
-# Returns list(n, by): row i of n has the indices that sum i over 1, 2, ... uses. Its terms are like a normal density
-# with this `middle` and `sd` times a factor that changes within `width`. If `middle` and `width` are large, a row has
-# only every `by`-th index (trapezoid rule).
+# Chooses the terms of infinite sums over 1, 2, ...: row i of the matrix n has the indices that sum i uses. The terms
+# are like a normal density with this `middle` and `sd` times a factor that changes within `width`. If `middle` and
+# `width` are large, a row has only every `by`-th index (trapezoid rule).
 terms_around <- function(middle, sd, width = sd) {
   far <- middle > 8 * sd + 5
   by <- ifelse(far, pmax(1, floor(width / 1.5)), 1)
@@ -102,7 +102,7 @@ terms_around <- function(middle, sd, width = sd) {
   list(n = from + outer(by, 0:ceiling(max((middle + 8 * sd + 14 - from) / by))), by = by)
 }
 
-# Returns columns: the terms of log p without f, their derivatives in log phi and log theta[2] (Dunn and Smyth 2005).
+# Returns three columns: terms of log p without f, and derivatives in log phi and log theta[2] (Dunn and Smyth 2005).
 tweedie_series <- function(theta, y) {
   of <- tweedie_parts(theta)
   a <- of$size
@@ -124,8 +124,8 @@ tweedie_series <- function(theta, y) {
   out
 }
 
-# Returns P(Y <= y | f), or if `area` its integral from 0 to y, E max(y - Y, 0). Above a rate of 1e12, Y is nearly
-# normal.
+# Returns P(Y <= y | f) of Tweedie's response Y, or if `area` its integral from 0 to y, E max(y - Y, 0). If the rate of
+# the Poisson variable exceeds 1e12, Y is nearly normal.
 tweedie_given <- function(theta, y, f, area = FALSE) {
   at <- tweedie_parts(theta, exp(f))
   few <- pmin(at$rate, 1e12)
@@ -211,7 +211,7 @@ tweedie_crps <- function(theta, y, mu, s) {
   t_map <- even_map(low - 3.2, past, 1, of$phi * (of$p - 1), 2 - of$p)
   K <- 10 + ceiling(2.5 * map$range)
   steps <- ceiling(t_map$range / 0.5)
-  if (!isTRUE(K * steps < 1e6 && length(mu) <= 2000)) { # half of the rows need smaller grids
+  if (!isTRUE(K * steps < 1e6 && length(mu) <= 2000)) { # each half of the rows needs smaller grids
     if (length(mu) < 2L) return(NA * mu)
     half <- rank(mu, ties.method = "first") <= length(mu) / 2
     return(unsplit(lapply(split(seq_along(mu), half), function(i) tweedie_crps(theta, y[i], mu[i], s[i])), half))

@@ -270,7 +270,7 @@ check_classes <- function(levels, argument, several) {
               hint = if (K > 2L) "Use family = multinomial() for more than two classes.")
 }
 
-# Adds to `data` the offset, and from `read` (read_response()) the levels and the sites of rows of positive weight.
+# Adds to `data` the offset, and levels and `sites` (responses of positive weight) from `read`, made by read_response().
 with_sites <- function(data, read, offset) {
   used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
   of <- function(v) if (!is.null(v)) unname(v[used])
@@ -282,16 +282,16 @@ with_sites <- function(data, read, offset) {
   data
 }
 
-# Returns list(likelihood) as given. If `likelihood` is "by response", the response determines list(family, likelihood):
-# NULL (Gaussian) for numbers, and a family for classes for factors, text and logicals. A survival::Surv() object has
-# the family "times": best_of_times() chooses one of three.
+# If `likelihood` is not "by response", returns list(likelihood). Otherwise the response determines list(family,
+# likelihood): NULL (Gaussian) for numbers, and a family for classes for factors, text and logicals. A survival::Surv()
+# object has the family "times": best_of_times() fits three families.
 settle_family <- function(likelihood, response, name) {
   if (!identical(likelihood, "by response")) return(list(likelihood = likelihood))
   if (inherits(response, "Surv")) return(list(family = "times", likelihood = as_likelihood(weibull())))
   has_levels <- is.factor(response) || is.character(response) || is.logical(response)
   levels <- if (is.factor(response)) levels(response) else if (has_levels) sort(unique(as.character(response)))
   K <- length(levels)
-  # Too many levels for classes cause an error elsewhere.
+  # Too many levels for classes cause an error in check_response().
   if (!has_levels || !is.null(dim(response)) || K > max(2, length(response) / 2)) return(list(likelihood = NULL))
   refuse_if(K < 2L, name, sprintf("has a single class, %s", list_quoted(levels, "\"")),
             hint = "Classes need two different values.")

@@ -1,5 +1,5 @@
-# Defines the table of responses. A row has all that is particular to one likelihood; no other file compares names.
-# Another part of a row is in src/responses.c: log p and its derivatives in f.
+# Defines the table of responses. A row has everything that is specific to one likelihood; no other file tests a
+# likelihood's name. Another part of a row is in src/responses.c: log p and its derivatives in f.
 #
 #   name, label, call    the family's name, the words for it, and how users write it
 #   links                the inverse links that the engine has, the default first
@@ -134,7 +134,7 @@ binomial_row <- list(
     link$pair(q$p, q$rest)
   },
   turns = function(sites) list(0),
-  # For the probit, W is monotone in f if all trials are successes or all are failures, so these are separate parts.
+  # For the probit, W is monotone in f for successes alone and for failures alone. So these are separate parts.
   parts = function(sites) {
     if (sites$name != "probit") return(list(sites))
     size <- sites$size %||% rep(1, length(sites$y))

@@ -40,8 +40,8 @@ log_slope <- function(transform, y) {
   (transform$lambda - 1) * sign(u) * log1p(abs(u)) - log(transform$unit)
 }
 
-# Returns the cleaned rows with the transformed response, after merging equal rows. `slopes` has log T'(y) minus the log
-# of the unit of T(y), summed over the rows of each distinct input.
+# Returns rows like clean_data(), with the transformed response, after merging equal rows. `slopes` has log T'(y) minus
+# the log of the unit of T(y), summed over the rows of each distinct input.
 rows_transformed <- function(rows, transform) {
   y <- transformed(transform, rows$y)
   slope <- if (is.null(transform)) 0 * rows$y else log_slope(transform, rows$y)
@@ -295,8 +295,8 @@ is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 # Returns the sd of y if the log noise variance has u = sqrt(spread) * step.
 sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
 
-# Returns log p(y) for responses y on the scale of f, with noise as described above. Exponents are relative to the
-# largest one, that of the last step, so that none is positive. Responses beyond 6 sds use far_steps.
+# Returns log p(y) for responses y on the scale of f, with the noise described above spread_steps. Exponents are
+# relative to the largest one, that of the last step, so that none is positive. Responses beyond 6 sds use far_steps.
 noisy_log_density <- function(y, f, steps = spread_steps) {
   if (!is_spread(f)) return(stats::dnorm(y, f$mean, sqrt(f$var + f$noise), log = TRUE))
   half <- pmin((y - f$mean)^2 / 2, .Machine$double.xmax)
@@ -342,7 +342,7 @@ farther_log_density <- function(half, f) {
   replace(out, some, ifelse(top > 20, highest + log(sum), -Inf))
 }
 
-# Returns P(y - mean <= distance), with noise as described above, or its density if `normal` is dnorm.
+# Returns P(y - mean <= distance), or its density if `normal` is dnorm. The noise is described above spread_steps.
 noisy_cdf <- function(distance, f, normal = stats::pnorm, steps = spread_steps) {
   if (!is_spread(f)) return(normal(distance, 0, sqrt(f$var + f$noise)))
   out <- 0

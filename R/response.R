@@ -150,9 +150,10 @@ quantile_given <- function(response, p, size, mu, s) {
 
 # ---- predictions ----------------------------------------------------------------------------------------------------
 
-# Returns predictions list(fit, lwr, upr, sd, cov) of f or of a response. `f` has mean, var and cov of f; noise variance
-# `noise` (`noise_new` for prediction intervals), variance `spread` of its log, trials `size`. `lower` and `upper` bound
-# the mean, and `top` the variance; without a certificate they equal mean and var. `ask` has arguments of predict().
+# Returns predictions list(fit, lwr, upr, sd, cov) of f or of a response. `f` has mean, var and cov of f, the noise
+# variance `noise` (`noise_new` for prediction intervals), variance `spread` of its log and trials `size`. `lower` and
+# `upper` bound the mean, `top` the variance; without certificates they equal mean and var. `ask` has arguments of
+# predict().
 response_say <- function(response, f, ask) {
   if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
   scale <- response_scale(response, ask$type, f)
@@ -288,7 +289,7 @@ back_bounds <- function(transform, lower, upper) {
   most <- .Machine$double.xmax
   low <- pmin(untransformed(transform, lower), most) # an overflow to Inf is no lower bound
   least <- if (transform$kind == "log") .Machine$double.xmin else -most # an underflow to 0 is no upper bound
-  if (transform$kind == "log") low <- replace(low, which(low < least), 0) # such numbers may be rounded up by far
+  if (transform$kind == "log") low <- replace(low, which(low < least), 0) # smaller numbers have fewer digits
   high <- pmax(untransformed(transform, upper), least)
   list(lower = low - rounding_back(transform, low), upper = high + rounding_back(transform, high))
 }
@@ -323,7 +324,7 @@ mean_bounds <- function(transform, mu, tau) {
        upper = ends(Inf, y$upper + rounding_back(transform, y$upper)))
 }
 
-# Returns bounds on M(mu, tau, Inf) - X(mu, other, c) (see above). If `other` is tau, this is the mean of y cut at h(c).
+# Bounds M(mu, tau, Inf) - X(mu, other, c), see mean_cells. If `other` is tau, this is E min(h(mu + tau Z), h(c)).
 mean_below <- function(h, mu, tau, other, c) {
   all <- h$enclose(mu, tau, rep(-Inf, length(mu)))
   if (all(c == Inf)) return(all)
@@ -337,7 +338,7 @@ mean_below <- function(h, mu, tau, other, c) {
   list(lower = all$lower - X$upper, upper = all$upper - X$lower)
 }
 
-# Returns list(value, enclose): h, or g if h is concave, and bounds on E value(mu + tau Z) 1{Z > from} (see above).
+# Returns list(value, enclose): h, or g if h is concave (see mean_cells), and bounds on E value(mu + tau Z) 1{Z > from}.
 convex_back <- function(transform) {
   if (transform$kind == "log") {
     return(list(value = exp, enclose = function(mu, tau, from) {

@@ -115,7 +115,7 @@ clean_data <- function(x, response, name, weights, offset, labels, center, scale
 }
 
 # Returns rows with a response in the units of `fit` (its centre and scale), without rows of weight 0: list(x, y,
-# weights, n, center, scale, shift, offset_squares), the last sum w offset^2. `given` is list(x, response, w, offset).
+# weights, n, center, scale, shift, offset_squares = sum w offset^2). `given` is list(x, response, w, offset).
 cleaned <- function(fit, given) {
   keep <- (given$w %||% TRUE) > 0
   y <- ((given$response - (given$offset %||% 0))[keep] - fit$center) / fit$scale
@@ -130,8 +130,8 @@ clean_again <- function(data, x, response, w, offset, center, scale, merge, name
   out
 }
 
-# Returns the terms that convert the log density of the cleaned y to that of y as given (equal rows merged into groups
-# g, W_g the sums of their weights w_n). The engine computes the density of sqrt(W_g) y_g, so
+# Returns the terms that convert the log density of the centred and scaled y to that of y as given. Equal rows are
+# merged into groups g, and W_g are the sums of their weights w_n. The engine computes the density of sqrt(W_g) y_g, so
 #   log p(y as given) = log p(computed) + constant - (rows/2) log(2 pi s2) - ss/(2 s2),
 #   constant = sum_n log(w_n)/2 - n log(scale).
 # Here `rows` is the number of rows that were merged away, and `ss` their weighted sum of squares about the group means.

@@ -69,7 +69,7 @@ degrees_of <- function(x, middle = 0) {
 
 # ---- variables of a formula -----------------------------------------------------------------------------------------
 
-# Returns "sphere", "time", "factor", "matrix", "logical" or "numeric", or NA for values that cannot be inputs.
+# Returns the kind "sphere", "time", "factor", "matrix", "logical" or "numeric" of an input. Other values have kind NA.
 variable_kind <- function(v) {
   if (inherits(v, "pfdtc_sphere")) return("sphere")
   if (inherits(v, c("Date", "POSIXct"))) return("time")
@@ -79,8 +79,8 @@ variable_kind <- function(v) {
   if (length(dim(v)) == 2L) "matrix" else if (is.logical(v)) "logical" else "numeric"
 }
 
-# Returns fields that the coding of points on the globe, times and time differences has besides those of all variables.
-# Times are days since `origin`, the earliest second in the data, because seconds since 1970 lose digits.
+# Returns fields that only points on the globe, times and time differences have. Times are days since `origin`, the
+# earliest second in the data, because seconds since 1970 lose digits.
 unit_fields <- function(v, name, kind) {
   if (inherits(v, "pfdtc_series_time")) return(list(period = c(cycle = 1)))
   if (inherits(v, "difftime")) return(list(unit = units(v)))
@@ -94,7 +94,7 @@ unit_fields <- function(v, name, kind) {
   list(unit = "km", middle = degrees_of(t(middle))[[1L]], axes = vapply(term, deparse1, ""))
 }
 
-# Returns the times of a ts object. The class marks a frequency above 1, which model.frame() would drop.
+# Returns the times of a ts object. model.frame() would drop the frequency, so a class marks frequencies above 1.
 series_time <- function(x) {
   time <- as.numeric(stats::time(x))
   if (stats::frequency(x) > 1) structure(time, class = "pfdtc_series_time") else time

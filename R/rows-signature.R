@@ -1,5 +1,5 @@
 # Merges equal rows, recognises copies, and computes sums that identify data. Rows with equal inputs are merged into one
-# row with the sum of their weights and the weighted mean of their responses, which does not change posteriors. Rows
+# row with the sum of their weights and the weighted mean of their responses. Merging does not change posteriors. Rows
 # that also have equal responses may be copies.
 
 # Above this number of rows, data are treated in parts, or without copies in memory.
@@ -64,8 +64,8 @@ merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) -
 # Returns the number of each row's group of copies (equal inputs and response), or NULL if there are no copies. `group`
 # has the groups of equal inputs. Rows are copies, as in bootstrap samples, if equal inputs have equal responses more
 # often than by chance: kappa = (agreement - chance) / (1 - chance) > copy_rule["kappa"]. Chance is the probability that
-# two rows drawn from all have equal responses. If it is large and few distinct responses repeat (grades), no rows are
-# copies. If each (x, y) occurs a multiple of k >= 2 times, unlikely by chance, all rows are copies: a repeated table.
+# two random rows have equal responses. If it is large and few distinct responses repeat (grades), no rows are copies.
+# All rows are copies (a repeated table) if each (x, y) occurs a multiple of k >= 2 times, unlikely by chance.
 copies_of <- function(y, group) {
   if (is.null(group) || !anyDuplicated(group)) return(NULL)
   each <- equal_rows(cbind(group, y))
@@ -83,10 +83,10 @@ copies_of <- function(y, group) {
   if ((agreement - chance) / (1 - chance) > copy_rule[["kappa"]]) each
 }
 
-# Returns those elements of v, which has one for each row as given, whose rows have positive weight.
+# Returns the elements of v, which has an element for each given row, for the rows of positive weight.
 of_used_rows <- function(data, v) if (is.null(data$prior_weights)) v else v[data$prior_weights > 0]
 
-# Returns the cleaned response of each used row, before equal rows were merged.
+# Returns the centred and scaled response of each row of positive weight, before equal rows were merged.
 response_of_rows <- function(data) {
   y <- if (is.null(data$offset)) data$response else data$response - data$offset
   unname((of_used_rows(data, y) - data$center) / data$scale)

@@ -64,7 +64,7 @@ check_settings <- function(method, call, args) {
   }
   args[c("family", "approx", "workers", "weights", "offset")] <- NULL
   refuse_if(isTRUE(args$neighbours > 0L) && !args$keep_data && !isTRUE(args$keep_sample), "keep_data", "FALSE",
-            "TRUE where `neighbours` is asked for", hint = "Predictions by nearest neighbours read the rows.")
+            "TRUE with `neighbours`", hint = "Predictions by nearest neighbours read the rows.")
   c(list(method = method, call = if (args$keep_data) call else slim_call(call)), args,
     list(likelihood = likelihood))
 }
@@ -102,9 +102,9 @@ is_fixed <- function(hyper) is.character(hyper) && length(hyper) == 1L && hyper 
 
 # ---- arguments and data ---------------------------------------------------------------------------------------------
 
-# Returns the settings `asked` completed by the data: the kernel with its inputs, kernel and noise in units of the
-# cleaned response, `free` with the names of hyperparameters to learn, and inducing points in the order of the columns.
-# asked$again keeps the arguments as given, to fit other rows.
+# Returns the settings `asked` completed by the data: the kernel with its inputs, kernel and noise in units of data$y
+# (centred and scaled), `free` with the names of hyperparameters to learn, and inducing points in the order of the
+# columns. asked$again keeps the arguments as given, to fit other rows.
 complete_settings <- function(data, asked) {
   asked <- complete_points(data, asked)
   asked$again <- asked[intersect(names(Filter(function(setting) setting$kept, settings)), names(asked))]
@@ -141,7 +141,7 @@ complete_settings <- function(data, asked) {
   asked
 }
 
-# Returns the kernel with inputs, groups and linear mean. A factor without `profile` is to be chosen by the fit.
+# Returns the kernel with inputs, groups and linear mean. The fit will choose the profile of a factor without `profile`.
 complete_kernel_asked <- function(data, asked) {
   refuse_if(is.null(asked$kernel) && asked$hyper == "fixed", "kernel",
             "is missing, and hyper = \"fixed\" learns nothing",

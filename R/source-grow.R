@@ -90,7 +90,7 @@ check_growing <- function(fit) {
 
 # ---- a fit without its data: sums -----------------------------------------------------------------------------------
 
-# Returns `newdata` as cleaned rows for a fit or its fit_recipe().
+# Returns `newdata` as rows with a response in the units of a fit, or of its fit_recipe().
 added_rows <- function(fit, newdata) cleaned(fit, training_rows_from(fit, newdata))
 
 # Returns the factors of the posterior on the inducing points, with the sums over rows from which they were computed.
@@ -127,7 +127,7 @@ with_sums <- function(fit, rows, sign) {
 }
 
 # Returns the fit after adding or removing the sums `new` (of sums_with_signature()). `allowance` accumulates the
-# rounding errors that removed rows leave in the rows' sums of products, relative to the noise variance.
+# rounding errors, relative to the noise variance, that removed rows leave in the sums of products of features.
 with_new_sums <- function(fit, new, sign) {
   model <- model_of(fit)
   p <- posterior_of_fit(fit)

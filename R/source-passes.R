@@ -169,7 +169,7 @@ merge_moments <- function(a, b) {
 # ---- a random sample of rows that come block by block ---------------------------------------------------------------
 
 # Returns a random sample of at most `size` rows from several parts, as list(key, values, r, w, size). Each row has a
-# random key, and the smallest keys win, so that samples of parts can be joined.
+# random key, and rows with the smallest keys are kept, so that samples of parts can be joined.
 smallest_keys <- function(parts, size = parts[[1L]]$size) {
   rows <- bind_blocks(parts)
   if (length(rows$key) > size) rows <- take_rows_of(rows, which(rows$key <= sort(rows$key, partial = size)[size]))

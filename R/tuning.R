@@ -25,8 +25,8 @@ little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behin
 
 # ---- learning hyperparameters ---------------------------------------------------------------------------------------
 
-# If the exact likelihood is maximised, the prior of log kernel variances has this sd, because smooth functions may need
-# hundreds of times the response's variance. Up to smooth_limit_rows rows, searches also start there (bench/smooth.R).
+# The prior of log kernel variances has this sd for the exact likelihood, because smooth functions may need hundreds of
+# times the response's variance. Up to smooth_limit_rows rows, some starts have such variances (bench/smooth.R).
 wide_variance_sd <- 3
 smooth_limit_rows <- 500L
 
