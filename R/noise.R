@@ -185,8 +185,8 @@ noise_df <- function(trend) {
 
 asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && identical(as.double(noise), 0)
 
-# Returns the noise variance of a fit that interpolates (`noise = 0`), in units of the response: the smallest for which
-# kernel matrices of smooth kernels have a Cholesky factor.
+# Returns the noise variance of a fit that interpolates (`noise = 0`), in squared units of the response. It is about the
+# smallest for which kernel matrices of smooth kernels have a Cholesky factor.
 interpolation_noise <- function(kernel, data) {
   power <- response_units(data)$variance
   refuse_if(merge_all_equal_rows(data)$shift$ss > 1e-12 * power * data$n, "noise", "0",

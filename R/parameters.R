@@ -265,7 +265,7 @@ by_numbers_of_levels <- function(kernel, x) {
     for (at in split(seq_along(leaf$inputs), leaf$shared)) {
       columns <- leaf$inputs[at]
       u <- x[, columns, drop = FALSE]
-      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # not the columns of an R factor
+      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # these do not code an R factor
       sets <<- union(sets, list(columns))
       leaf$inputs[at] <- c(ncol(x) + match(list(columns), sets), rep(0L, length(at) - 1L))
       leaf$number[at] <- 2L

@@ -74,7 +74,7 @@ value_along <- function(v, x) {
   max.col(-matrix(distance, nrow(x)), ties.method = "first")
 }
 
-# Returns the rows x, in which the variable v gets the values `value`.
+# Returns x with `value` as the values of the variable v at its rows.
 set_along <- function(v, x, value) {
   if (!is.null(v$axis)) {
     at <- degrees_of(x[, v$columns, drop = FALSE], v$middle)

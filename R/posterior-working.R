@@ -127,7 +127,7 @@ clip_step <- function(move, unit) {
   pmin(pmax(move, -longest), longest)
 }
 
-# Returns the working rows at f. W is at least a small positive number, to avoid division by 0 at uninformative rows.
+# Returns the working rows at f (head of this file). W stays above 0, because uninformative rows would divide by 0.
 working_rows <- function(x, sites, f) {
   l <- native_likelihood(sites, f + sites$offset)
   W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30 / sites$unit^2)
@@ -175,7 +175,7 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   }
   near <- near(found$f - sites$offset)
   p <- found$probability
-  curvature <- if (is.null(p)) found$W else rowSums(p * (1 - p)) # several classes: the trace of W
+  curvature <- if (is.null(p)) found$W else rowSums(p * (1 - p)) # for several classes, it is the trace of W
   value <- if (!variational) found$evidence - found$penalty + sum(sites$constant) else
     variational_bound(found, sites, prior_most(learned$model, data$x, z))
   c(list(evidence = value, factors = found[intersect(c(parts_of_mode, if (sites$skewed) "shift"), names(found))],
@@ -251,8 +251,8 @@ posterior_again <- function(p, rows = p$rows, model = p$model) {
 
 # ---- inducing points (DTC, SoR, FITC) -------------------------------------------------------------------------------
 
-# With features a = L^{-1} cross(Z), the mean is a'beta. The variance is prior - |a|^2 + s2 |C^{-1} a|^2; SoR has only
-# the last term.
+# With features a = L^{-1} cross(Z) and prior variance v, the mean is a'beta and the variance is v - |a|^2 + s2 |C^{-1}
+# a|^2 (SoR: the last term alone).
 posterior_at.points <- function(p, fun, joint = FALSE) {
   p$factors$beta <- mean_weights(p$factors)
   if (fun$kind == "values") {
@@ -277,8 +277,8 @@ posterior_on_points <- function(p) {
   new_posterior("points", p$model, p$fit, data, z = z, factors = factors, jitter = factors$jitter)
 }
 
-# Returns row_parts(). For Gaussian noise, W = w / s2 and g = W (y - mean). FITC adds the residual prior variance to a
-# row's noise. Laplace and variational posteriors have W and g at their mode. With groups, f includes their effects.
+# Returns row_parts(). Gaussian noise has W = w / s2, g = W (y - mean) (see posterior_without()). FITC adds the residual
+# prior variance to it. Laplace and variational posteriors have W and g at the mode. With groups, f includes effects.
 row_parts.points <- function(p) {
   apart <- responses_used(p)
   x <- p$rows$x

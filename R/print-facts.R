@@ -38,7 +38,7 @@ fit_fields <- list(
       return(sprintf("%s; mean, kernel and noise are on the %s scale", describe_transform(fit$transform),
                      if (fit$transform$kind == "log") "log" else "transformed"))
     }
-    if (response$kind == "ordered") { # shows cut points minus the constant mean or intercept of f
+    if (response$kind == "ordered") { # show cut points minus the constant mean or intercept of f
       cuts <- cut_points(fit$theta) - if (is.null(fit$linear)) fit$center else fit$linear["(Intercept)", "Estimate"]
       between <- paste(utils::head(response$levels, -1L), utils::tail(response$levels, -1L), sep = "|")
       return(sprintf("%s, cut points minus the %s %s", response$full_label,

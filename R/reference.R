@@ -89,7 +89,7 @@ share_of_distance <- function(reference, data, fit, share) {
 }
 
 # Returns the number of inducing points of a fit; a reference has four times as many. Fits with neighbours have few
-# points, but their references need as many as without neighbours.
+# inducing points, but their references need as many as without neighbours.
 points_of_fit <- function(fit) {
   m <- if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else
     max(fit$m, min(200L, nrow(fit$data$x)))
@@ -264,7 +264,7 @@ kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
   lapply(out, function(v) replace(numeric(fun$n), at, v))
 }
 
-# Returns an upper bound on |h|^2 in the norm of (K + s2 I)^{-1}: q, or J minus a lower bound on the exact variance.
+# Returns an upper bound on |h|^2 (see kriging_rows()) of each functional: q, or J minus a lower bound on its variance.
 kriged_h2 <- function(found, var_lower = 0) {
   pmin(found$q, pmax(found$J - pmax(found$var_lower, var_lower), 0) + 8 * .Machine$double.eps * found$J)
 }

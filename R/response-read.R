@@ -146,7 +146,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
     out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
   }
   size <- max(abs(out$response), 0)
-  refuse_if(size > 1e30 || size > 0 && size < 1e-30, argument, # keeps squares representable
+  refuse_if(size > 1e30 || size > 0 && size < 1e-30, argument, # so that squares are representable
             sprintf("has values of size %.3g, outside the range from 1e-30 to 1e30", size),
             hint = "Divide it by a constant.")
   out

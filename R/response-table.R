@@ -62,7 +62,7 @@ links <- list(
       top <- max(sites$offset)
       log(sum(w * sites$y) + 0.5) - log(sum(w * exp(sites$offset - top)) + 0.5) - top
     }),
-  latent = c(identity_link, list(start = function(sites, w) 0)), # serves gp_family()
+  latent = c(identity_link, list(start = function(sites, w) 0)), # for gp_family()
   logit = list(
     fun = stats::qlogis, inv = stats::plogis, range = c(0, 1), error = 1e-9,
     moments = function(mu, var) {
@@ -85,7 +85,7 @@ links <- list(
       list(mean = mean, sd = sqrt(pmax(square - mean^2, 0)))
     },
     pair = function(p, rest) ifelse(p < 0.5, stats::qnorm(p), -stats::qnorm(rest))),
-  above_0 = list( # serves Poisson counts that are not 0
+  above_0 = list( # for Poisson counts that are not 0
     fun = function(mean) log(rate_of(mean)), inv = function(f) mean_above_0(f), range = c(1, Inf), error = 1e-9),
   softmax = list(inv = function(f) softmax_of(f), range = c(0, 1), error = 1e-5))
 
@@ -283,7 +283,7 @@ student_grid <- function(df) {
   list(q = exp(grid), log_weight = stats::dgamma(exp(grid), df / 2, df / 2, log = TRUE) + grid + log(step))
 }
 
-# Returns log p(y) for y = f + s t, averaged over f ~ N(mu, v).
+# Returns log p(y) for y = f + s t with Student's t, averaged over f ~ N(mu, v).
 student_predictive <- function(theta, y, mu, v) {
   grid <- student_grid(theta[2L])
   logs <- vapply(seq_along(grid$q), function(i) {
@@ -292,8 +292,8 @@ student_predictive <- function(theta, y, mu, v) {
   log_row_sums(matrix(logs, length(y)))
 }
 
-# Returns P(y - mu <= distance) (normal = pnorm) or the density of y - mu at `distance` (normal = dnorm), where y is
-# f + s t and f ~ N(mu, v).
+# Returns P(y - mu <= distance) (normal = pnorm) or the density of y - mu at `distance` (normal = dnorm), where y is f +
+# s t with Student's t and f ~ N(mu, v).
 student_mixture <- function(theta, distance, v, normal) {
   grid <- student_grid(theta[2L])
   out <- 0 * distance

@@ -1,4 +1,4 @@
-# Reads the rows of a formula: model frame -> columns that code its variables -> clean_rows() (rows-clean.R).
+# Reads the rows of a formula: makes a model frame, codes its variables as columns, and calls clean_rows().
 
 # Returns the cleaned data of a formula method. `call` is its match.call(). As in lm(), subset, weights and offset are
 # evaluated in `data`, then in the formula's environment; other arguments are evaluated in `envir`. Factors with a
@@ -99,7 +99,7 @@ check_formula <- function(call, envir) {
   refuse_if(any(vapply(sides, function(side) is.null(side) || is.character(side), NA)), "formula", deparse1(formula),
             "made of variables, such as y ~ x1 + x2")
   refuse_survival_terms(formula)
-  around <- environment(formula) # in which sphere() may be unknown
+  around <- environment(formula) # sphere() may be unknown there
   if (!is.null(around) && "sphere" %in% all.names(formula) && !exists("sphere", around, mode = "function")) {
     environment(formula) <- list2env(list(sphere = sphere), parent = around)
   }
@@ -183,7 +183,7 @@ rows_of_frame <- function(mf, variables, labels, argument = "data", unit = NULL)
   offset <- tryCatch(stats::model.offset(mf), error = function(e) abort_input("offset", "is not numeric"))
   x <- bind_columns(variables, mf)
   check_finite(x, argument, labels = labels, variables = variable_of_columns(variables)) # na.action may keep NA
-  y <- in_unit(mf[[response]], unit) # not model.response(), which adds names
+  y <- in_unit(mf[[response]], unit) # model.response() would add names
   list(x = x, response = y, name = names(mf)[response],
        w = if (!is.null(w)) check_weights(w, n), offset = if (!is.null(offset)) check_vector(offset, "offset", n))
 }
@@ -280,7 +280,7 @@ frame_to_keep <- function(mf, data, raw = list()) {
   list(names = names(mf), columns = unclass(mf)[names(mf)[!same]], raw = raw)
 }
 
-# Returns those inputs of the cleaned data, and its response, that are among the columns `names` of a model frame.
+# Returns the inputs and the response of `data` that are among the columns `names` of a model frame.
 columns_of_data <- function(data, names) {
   inputs <- training_inputs(data)
   wanted <- intersect(names, colnames(inputs$x))

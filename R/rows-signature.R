@@ -168,12 +168,12 @@ data_signature <- function(data) {
     i <- seq.int(start, min(n, start + many_rows - 1))
     part <- data[c("center", "scale", "shift")]
     part[c("x", "y", "weights", "n")] <- list(data$x[i, , drop = FALSE], data$y[i], data$weights[i], length(i))
-    if (start > 1L) part$shift$ss <- 0 # counts squares of merged rows once
+    if (start > 1L) part$shift$ss <- 0 # counts the squares only once
     now <- signature_sums(part)
     sums <- if (is.null(sums)) now else Map(`+`, sums, now)
     gc(FALSE, full = FALSE) # frees the part's memory
   }
-  sums$sums[["n"]] <- sums$size[["n"]] <- data$n # rows before merging
+  sums$sums[["n"]] <- sums$size[["n"]] <- data$n # n is before merging
   signature_of(sums, data$center)
 }
 
