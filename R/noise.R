@@ -114,8 +114,8 @@ noise_factor <- function(trend, x) {
   if (is.null(trend$smooth) || is.null(trend$range)) factor else pmin(pmax(factor, trend$range[1L]), trend$range[2L])
 }
 
-# Returns the posterior variance of the log noise variance at the features B. Without smooth noise, it is 0 and B is not
-# evaluated. Fits of older versions have no `trend$level`.
+# Returns the posterior variance of the log noise variance at the features B. If the noise is not smooth, returns 0 and
+# does not evaluate B. Fits of older versions have no `trend$level`.
 trend_spread <- function(trend, B) {
   if (is.null(trend$smooth)) return(0)
   level <- if (is.null(trend$level)) numeric(ncol(B) + 1L) else trend$level

@@ -187,7 +187,7 @@ likelihood_asked <- function(args, given) {
   if (gaussian || "family" %in% given) as_likelihood(args$family) else "by response"
 }
 
-# Fits the result of clean_data(). data$family has the family if it was chosen by the response.
+# Fits the result of clean_data(). If the response determined the family, data$family has the family.
 fit_by_family <- function(method, data, call, args) {
   family <- data$family %||% args$family
   kept <- data$kept

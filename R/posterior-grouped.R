@@ -155,8 +155,8 @@ remade_fit <- function(p, rows, model) {
   fit
 }
 
-# Draws f at the rows of x as a sum: dense features times drawn coefficients, the effects of each level, drawn given
-# these coefficients, and a draw of the residual process.
+# Draws f at the rows of x as a sum of three draws: dense features times coefficients, the effects of each level given
+# these coefficients, and the residual process.
 posterior_paths.grouped <- function(p, x, nsim, normal) {
   f <- p$factors
   model <- smooth_model(p$model)

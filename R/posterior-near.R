@@ -46,8 +46,8 @@ predict_given <- function(p, x, given = NULL, keep = FALSE) {
          as.integer(keep), engine_control(16 * nrow(x), p$control), doing = "Prediction from neighbours")
 }
 
-# Returns `given` of predict_given() for functionals: their neighbours and their covariances with f there. Returns
-# NULL for values, whose neighbours are found during prediction.
+# Returns `given` of predict_given() for functionals: their neighbours, and their covariances with f at the neighbours.
+# Returns NULL for values, whose neighbours are found during prediction.
 functionals_near <- function(p, fun) {
   if (fun$kind == "values") return(NULL)
   x <- p$rows$x
@@ -166,8 +166,8 @@ near_terms <- function(p) {
        order = in_order, batch = max(100, floor(p$control$memory / (8 * m * max(1, s)))))
 }
 
-# Returns list(rows, u, r, left) for the rows j, each given the neighbours in a column of `lists`. The elements are
-# numbers of neighbours, their weights u (for responses without the roots of weights), C^{-1} r and residual variances.
+# Returns list(rows, u, r, left) for the rows j given their neighbours lists[, j]: numbers of the neighbours, their
+# weights u (for responses without the roots of weights), residual features C^{-1} r, and residual variances.
 conditionals <- function(terms, j, lists) {
   given <- list(rows = lists[, j, drop = FALSE])
   at <- predict_given(terms$posterior, terms$x[j, , drop = FALSE], given, keep = TRUE)

@@ -203,7 +203,7 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
   zeta <- Map(function(g, effects) sum((chol2inv(t(g$root)) %*% effects$b) * effects$b), f$groupings, effects_of(f))
   squared <- sum(unlist(zeta), f$gamma[seq_len(nrow(f$L))]^2)
   value <- sum(l[1L, ], sites$constant) - (squared + f$logdet + sum(log1p(W * left))) / 2
-  if (isTRUE(sites$skewed)) { # the shift is the posterior mean for responses s / W, s = l''' variance / 2
+  if (isTRUE(sites$skewed)) { # the shift to the mean is the mean for responses s / W, s = l''' variance / 2
     rows <- working_rows(data$x, sites, found$f)
     s <- l[4L, ] * at(f)$sor_variance / 2
     moved <- effect_posterior(z, replace(rows, "y", list(s / rows$weights)), model, jitter, run)
@@ -278,7 +278,8 @@ posterior_on_points <- function(p) {
 }
 
 # Returns row_parts(). Gaussian noise has W = w / s2, g = W (y - mean) (see posterior_without()). FITC adds the residual
-# prior variance to it. Laplace and variational posteriors have W and g at the mode. With groups, f includes effects.
+# prior variance to the noise. Laplace and variational posteriors have W, g at the mode. With groups, f includes
+# effects.
 row_parts.points <- function(p) {
   apart <- responses_used(p)
   x <- p$rows$x
@@ -308,8 +309,8 @@ row_parts.points <- function(p) {
   c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
-# If 1 - leverage is almost 0, rounding errors dominate the formula. If at most 20 rows have this leverage and the
-# posterior has inducing points, each is left out by a new posterior in which it has almost no weight.
+# If 1 - leverage is almost 0, rounding errors dominate the formula. If at most 20 rows have this leverage and p has
+# inducing points, each such row is left out by a new posterior in which the row has almost no weight.
 posterior_without.exact <- posterior_without.points <- function(p) {
   part <- without_rounded(row_parts(p))
   rest <- part$rest

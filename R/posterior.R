@@ -108,7 +108,7 @@ posterior_evidence <- function(p) {
 }
 
 # Returns the largest log marginal likelihood that learning found, for information criteria. If learn_stage() multiplied
-# the learned variances for few rows, it exceeds the log marginal likelihood of the fit.
+# the learned variances for few rows, this maximum exceeds the log marginal likelihood of the fit.
 largest_evidence <- function(fit) fit$evidence + (attr(fit$learned, "below") %||% 0)
 
 # Returns log_evidence() of a posterior of class `class` with these rows and factors. In `kind`, list(sor, fitc), TRUE
@@ -202,9 +202,9 @@ answer_of_functionals <- function(fit, fun, shift, rounding, spread, ask) {
             m2 = attr(inside, "m2"), seconds = proc.time()[["elapsed"]] - started)
 }
 
-# Returns the certificate of functionals as a data frame. For Gaussian noise it adds the effect of rounding of the
-# responses: an error of y with the norm |e| moves the mean by at most |e| sqrt(size / s2) / 2, where `size` is at least
-# the prior variance of the functional.
+# Returns the certificate of functionals as a data frame. For Gaussian noise, intervals include the effect of rounding
+# of the responses: an error of y with the norm |e| moves the mean by at most |e| sqrt(size / s2) / 2, where `size` is
+# at least the prior variance of the functional.
 functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   eps <- 4 * .Machine$double.eps
   of_response <- if (!response_of(fit)$conjugate) 0 else

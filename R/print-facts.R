@@ -191,7 +191,7 @@ fit_fields <- list(
     sprintf("%s; its search was stopped %s", text, stopped)
   },
   Optimisation = function(fit, response) {
-    idle <- c("nothing to optimise", unlist(fit$because)["move"]) # the line `Choices` has this reason
+    idle <- c("nothing to optimise", unlist(fit$because)["move"]) # `because` is in the line `Choices`
     if (!response$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
     maxit <- fit$maxit %||% fit$control$maxit # missing in fits of version 0.1.0
     # The gain in the last 10 % of evaluations shows if a larger `maxit` is worthwhile. The gain is unknown if there

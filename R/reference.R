@@ -103,7 +103,7 @@ kept_reference <- function(reference, fit) {
   reference
 }
 
-# Checks the reference `given`, or computes one if it is NULL. Returns it with its error norms (certify-norms.R).
+# Returns the reference `given`, or a new one if `given` is NULL, after checks and with error norms (certify-norms.R).
 find_reference <- function(fit, given, m2, max_seconds = 10) {
   if (is.null(given)) {
     hint <- if (!is.null(fit$source))
@@ -233,8 +233,8 @@ krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(
 }
 
 # Returns intervals of the exact mean and sd, in units of y, from the result of krige(). `sd_lower` is a lower bound on
-# the exact sd. In the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance (see above). With v and r of `correction`,
-#   |exact mean - (k'v + w'r)| <= |h| |r|  in that norm, plus rounding.
+# the exact sd. For h, J, v and r see kriging_rows(). In the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance and
+#   |exact mean - (k'v + w'r)| <= |h| |r|,  plus rounding.
 kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
   model <- model_of(reference)
   fun <- found$fun

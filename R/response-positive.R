@@ -200,8 +200,8 @@ polynomial_weights <- function(map, f, mu, s) {
 }
 
 # Returns response_crps() for f ~ N(mu, s^2), or NA where the grids would be large. With F the distribution function of
-# Y, it is the integral of (1 - F(t))^2 over t > 0, plus 2 E max(y - Y, 0) - y. All rows share a matrix of P(Y <= t | f)
-# at points of even_map(): Chebyshev's points of f, and steps of t for the trapezoid rule.
+# Y, the CRPS is the integral of (1 - F(t))^2 over t > 0, plus 2 E max(y - Y, 0) - y. All rows share a matrix of P(Y <=
+# t | f) at points of even_map(): Chebyshev's points of f, and steps of t for the trapezoid rule.
 tweedie_crps <- function(theta, y, mu, s) {
   of <- tweedie_parts(theta)
   low <- min(mu) - 2

@@ -103,9 +103,9 @@ normal_average <- function(h, mean, sd) {
   out
 }
 
-# Returns E h(f) for f ~ N(mean, sd^2). If sd > 4, it is the sum of term(t, (mean - t) / sd, sd) over a grid of t. A
-# term is the step of the grid times h(t) times a normal density, or (integration by parts) times the derivative of h
-# times a normal probability.
+# Returns E h(f) for f ~ N(mean, sd^2). If sd > 4, the average is the sum of term(t, (mean - t) / sd, sd) over a grid of
+# t. A term is the step of the grid times h(t) times a normal density, or (integration by parts) times the derivative of
+# h times a normal probability.
 average_of <- function(h, mean, sd, grid, term) {
   wide <- which(sd > 4)
   narrow <- setdiff(seq_along(mean), wide)
@@ -134,7 +134,7 @@ binomial_row <- list(
     link$pair(q$p, q$rest)
   },
   turns = function(sites) list(0),
-  # For the probit, W is monotone in f for successes alone and for failures alone. So these are separate parts.
+  # For the probit, W = -(log p)'' is monotone in f for successes alone and for failures alone: two separate parts.
   parts = function(sites) {
     if (sites$name != "probit") return(list(sites))
     size <- sites$size %||% rep(1, length(sites$y))
@@ -245,7 +245,7 @@ student_row <- list(
       mu + side * concave_quantile(p, x, function(x, normal) student_mixture(theta, x, s^2, normal))
     },
     log_density = function(theta, sites, mu, v) student_predictive(theta, sites$y, mu, v)),
-  # W is largest at f = y and smallest at f = y +- sqrt(3 df) s.
+  # W = -(log p)'' is largest at f = y and smallest at f = y +- sqrt(3 df) s.
   turns = function(sites) {
     away <- sqrt(3 * sites$shape[1L]) * sites$shape[2L]
     list(sites$y, sites$y - away, sites$y + away)

@@ -148,8 +148,8 @@ moments_back <- function(transform, mean, var, noise = 0) {
 }
 
 # Returns list(mean, sd) of a new response, where T(y) is f ~ N(mean, var) plus noise. The mean assumes normal noise. If
-# y is cut (see curves_up()) and the noise has heavy tails (`spread`), the sd averages over them and is multiplied by
-# the root of transform$wider (at least 1): mean squared error of held-out rows over predicted variance.
+# y is cut (see curves_up()) and the noise has heavy tails (`spread`), the sd averages over the tails and is multiplied
+# by the root of transform$wider (at least 1): mean squared error of held-out rows over predicted variance.
 moments_of_response <- function(transform, mean, var, noise, spread) {
   out <- moments_back(transform, mean, var + noise)
   wide <- which(rep_len(spread, length(mean)) > 0)

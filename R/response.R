@@ -187,7 +187,7 @@ normal_ends <- function(f, noise, level) {
 }
 
 # Returns list(shown, given, cov) for the quantity that `type` names: `shown` has its mean and sd, `cov` its covariance.
-# given(v) converts ends of a credible interval of f.
+# given(v) converts ends v of a credible interval of f to this quantity.
 response_scale <- function(response, type, f) {
   given <- function(v) response_given(response, v, f$noise)
   scale <- function(shown, given, cov = f$cov) list(shown = shown, given = given, cov = cov)

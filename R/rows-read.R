@@ -55,8 +55,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
 
 # ---- the model frame ------------------------------------------------------------------------------------------------
 
-# Calls model.frame() as lm() does. Drops levels without rows, except of a factor whose levels a correlation matrix in
-# `kernel` names.
+# Calls model.frame() as lm() does. Drops levels without rows, unless a correlation matrix in `kernel` names the levels
+# of their factor.
 make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   data <- eval(call$data, envir)
   formula <- formula_of_groups(check_formula(call, envir), data, kernel, mean)

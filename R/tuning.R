@@ -75,9 +75,9 @@ most_left <- 0.05
 # a lower penalty, sums of two kernels would win although they predict worse (bench/choice.R, bench/race.md).
 parameter_rows <- 3000L
 
-# In choices by log likelihood, the penalty for a parameter is this many nats; for a transform, noise or tails it is at
-# least this (response_rule). For a linear mean it decreases to 0 with fewer rows, because priors then are stronger
-# (bench/choice.R, bench/small-n.R).
+# In choices by log likelihood, the penalty for a parameter is this many nats. For a transform, noise or tails the
+# penalty is at least this (response_rule). For a linear mean it decreases to 0 with fewer rows, because priors then are
+# stronger (bench/choice.R, bench/small-n.R).
 parameter_nats <- 2
 
 # If a linear mean gains this many nats of log marginal likelihood, the kernel is chosen again, together with the mean
@@ -177,8 +177,8 @@ most_wider <- 100
 # or if a value occurs in more than `times` rows and more than the share `share`, a message is sent (bench/response.R).
 response_values <- c(share = 0.2, times = 5, values = 10)
 
-# If more than the share `share` of the responses are equal, a linear kernel is compared with the kernel found, by the
-# log density of held-out rows in `folds` folds. It must be higher by `errors` standard errors (bench/common-value.R).
+# If more than the share `share` of the responses are equal, a linear kernel replaces the kernel found if the log
+# density of held-out rows (in `folds` folds) is higher by `errors` standard errors (bench/common-value.R).
 common_value <- c(share = 0.8, folds = 3, errors = 2)
 
 # Log noise variances have at most this variance: 95 % of them are within log 50 of the median (bench/response.R).
@@ -321,9 +321,9 @@ slow_silent <- 4e10
 # (bench/methods.R).
 most_moves <- c(asked = 200L, default = 50L)
 
-# The greedy choice takes points from at most so many rows that its factor has this many bytes. A fit uses half of it, a
-# non-Gaussian likelihood a quarter: 400 points chosen from 10,000 of 50,000 rows predict as well as 400 chosen from all
-# (bench/laplace-near.R).
+# The greedy choice takes points from at most so many rows that its factor has this many bytes. A fit uses half of these
+# bytes, a non-Gaussian likelihood a quarter: 400 points chosen from 10,000 of 50,000 rows predict as well as 400 chosen
+# from all (bench/laplace-near.R).
 greedy_memory <- 2^27
 
 # From `least` rows on, the search for the posterior mode first uses every eighth row (`by`), for at most `steps` steps
