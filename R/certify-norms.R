@@ -38,7 +38,7 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
 # Returns T1 >= |v|_E, vv = |v|^2, and Psi, lam and spread of T2 (norms.h) for the rows of `data`. T1 and T2 are sums
-# over groups of size[1] and size[2] rows.
+# over groups of size[1] and size[2] rows. v and E are those of the head of this file.
 rows_norms <- function(data, p, z, model, size, control) {
   n <- nrow(data$x)
   size <- pmin(n, size)

@@ -136,7 +136,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
     now <- take_result(now, result)
     count_evaluations(state, "objective", result)
     left <- left - max(1L, result$iterations)
-    step <- result$last_step # renewing the auxiliary distribution moves the optimum little
+    step <- result$last_step # start from this step again: a new auxiliary distribution moves the optimum little
     if (!is.null(state$stopped) || is.infinite(schedule) || left <= 0L || result$iterations < 2L) return(now)
     if (!is.null(watch) && watch$ended) return(now)
     how <- new_aux("points", z = now$z)
@@ -182,7 +182,7 @@ look_at_held_out <- function(now, plan, state) {
   now$look["trial"] <- list(NULL)
   run_stage(state, "trial", {
     tried <- list(now[c("learned", "start")])
-    if (!is.null(now$learned$smoother)) { # this kernel has its own inducing points
+    if (!is.null(now$learned$smoother)) { # the smoother kernel has its own inducing points
       learned <- replace(now$learned, "model", list(now$learned$smoother))
       learned$kernels$chosen <- learned$kernels$kernel == learned$model$kernel$label
       tried[[2L]] <- list(learned = learned, start = points_stage(now$data, learned, plan$posterior, state))
@@ -297,7 +297,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   if (!isTRUE(mean(gain) < -near_trial$gain)) return(now)
   learned$kernel <- best$kernel
   learned$model <- new_model(best$kernel, 1)
-  if (likelihood$learned) { # theta is too small if learned at a mode that is too smooth
+  if (likelihood$learned) { # the shape parameter theta is too small if learned at a mode that is too smooth
     first <- likelihood$theta[1L]
     logs <- log(first) + c(-1, 1) * log(near_trial$theta)
     at <- function(log) likelihood$theta / first * exp(log)

@@ -54,7 +54,7 @@ recycle <- function(leaf, what, argument) {
   given <- length(leaf[[what]])
   if (given == 1L && n > 0L) leaf[[what]] <- rep(leaf[[what]], n)
   refuse_if(given > 1L && given != n || given == 1L && n == 0L, argument,
-            sprintf("has %d %s%s, but needs %s", given, what, plural_s(given),
+            sprintf("has %d %s%s, but needs %s", given, sub("s$", "", what), plural_s(given),
                     if (n > 1L) sprintf("1 or %d", n) else n))
   leaf
 }
