@@ -109,7 +109,7 @@ used_of <- function(value, names) {
   intersect(codetools::findGlobals(f), names)
 }
 
-# Returns data.frame(from, name, to, uses): the names that files use of one another, if `matters(from, to)` for the files.
+# Returns data.frame(from, name, to, uses): the names that files use of one another where `matters(from, to)`.
 uses_of_files <- function(files, matters) {
   defined <- lapply(stats::setNames(files, stem_of(files)), definitions)
   owner <- rep(names(defined), lengths(defined))
@@ -140,7 +140,8 @@ stem_of <- function(files) sub("[.][rR]$", "", basename(files))
 
 # Checks that posteriors and responses do not use each other: predict.R and leave-one-out combine them.
 is_apart <- function(from, to) {
-  grepl("^posterior-", from) & grepl("^response(-|$)", to) | grepl("^response(-|$)", from) & grepl("^posterior(-|$)", to)
+  grepl("^posterior-", from) & grepl("^response(-|$)", to) |
+    grepl("^response(-|$)", from) & grepl("^posterior(-|$)", to)
 }
 
 check_r_layers <- function(files) {
