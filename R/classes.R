@@ -153,7 +153,7 @@ largest_residual <- function(b, times) {
   (1 + b$growth) * min(sum(by_rows), sum(times * b$trace * b$left))
 }
 
-# Returns bounds for weights Wb: upper bounds on the covariances `inverse` (of L^{-1} f(Z)) and S (of f at the rows),
+# Returns bounds for Wb, the mean W between the modes: upper bounds on `inverse` (head of file) and S, cov(f) at rows,
 # lam = lam(alpha) and lam_top = lam(beta). If alpha >= `least` at all rows, the covariances for weights W, divided by
 # `least`, are such bounds without a new factorisation. These bounds are close if `least` is near 1.
 weights_of_class_range <- function(b, e) {

@@ -236,8 +236,7 @@ smooth_inputs <- function(kernel) {
 #
 #   k = v (F(r) / S + s / (S G) sum_j u_j + 2 p / (S G (G - 1)) sum_{i < j} u_i u_j),   S = 1 + s + p.
 #
-# F is a kernel of the distance r in all G inputs. u_j is the squared exponential of input j with its lengthscale in F
-# divided by c.
+# F depends on the distance r in all G inputs; u_j is squared exponential, with F's lengthscale of input j divided by c.
 # The logs of the engine's parameters are M times (log theta, log w): theta are the kernel's parameters, and w the
 # weights 1 / S, s / (S G) and 2 p / (S G (G - 1)) for each additive factor.
 

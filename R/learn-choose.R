@@ -119,9 +119,8 @@ has_little_noise <- function(problem, theta) {
 }
 
 # Compares two estimates of the log hyperparameters theta: by the Vecchia likelihood, and by the exact likelihood of
-# some rows. The second may count short variation of f as noise. The larger log density of rows given neighbours among
-# all rows wins. Returns list(theta, exact = c(rows, gain, se)). `gain` is the lead of the second estimate in nats per
-# row.
+# some rows. The second may count short variation of f as noise. The larger log density of rows given neighbours wins.
+# Returns list(theta, exact = c(rows, gain, se)), where `gain` is the second estimate's lead in nats per row.
 choose_exactly <- function(now, run) {
   thetas <- list(now$theta, learn_exactly(now$problem, run)$theta)
   scores <- lapply(thetas, conditional_scores, problem = now$problem, size = learning_sizes$exact)
@@ -251,7 +250,7 @@ value_of_some <- function(model) {
   rows <- pool$take(line_rows)
   now <- problem$at(model$theta)
   some <- list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
-  result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # no rounding by number of threads
+  result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # threads change no rounding
   if (!is.null(result$reason)) return(-Inf)
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
   problem$posterior(list(value = -result$value * counted / length(rows)), now$noise, counted / pool$n * pool$share,
