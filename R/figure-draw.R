@@ -220,8 +220,10 @@ draw_keys <- function(keys, outer, cex = 0.8) {
 
 # ---- ggplot2 --------------------------------------------------------------------------------------------------------
 
-# Returns a figure as a ggplot. Each panel is a facet. Axis titles that differ between panels enter the facets' titles.
-ggplot_figure <- function(f) {
+# Returns a figure as a ggplot, or stops if autoplot() has the further arguments `dots`. Each panel is a facet. Axis
+# titles that differ between panels enter the facets' titles.
+ggplot_figure <- function(f, dots = list()) {
+  check_dots_empty(dots, "object")
   panels <- f$panels
   each <- function(what) lapply(panels, function(p) p$args[[what]])
   shared <- function(what) {

@@ -231,7 +231,7 @@ search_plans <- function(job, asked) {
   }
   way <- alternative_posterior(facts_of(data, asked), asked)
   n <- nrow(data$x)
-  # If there is an alternative to inducing points alone, a search among more than `worth` of them takes too long.
+  # With an alternative to inducing points alone, a search among more than `worth` inducing points takes too long.
   worth <- if (way == "none") Inf else as.integer(min(n, max(50, min(1000, n %/% 4))))
   # Choose greedy points z. rho[i] is mean residual prior variance / noise variance for the first i of these points.
   look <- if (way != "none") run_stage(state, "start", {
@@ -382,9 +382,9 @@ unless_it_fails <- function(fit_with, data, asked) {
   if (is.null(state$stopped)) fit
 }
 
-# Returns the log density of each response by the fit that fit_to() makes from the other folds, or NA if it makes none.
+# Returns the log density of each used response by the fit that fit_to() makes of the other folds, or NA if it has none.
 log_density_of_folds <- function(data, asked, fold, fit_to) {
-  rows <- rows_of_data(data)
+  rows <- take_rows_of(rows_of_data(data), of_used_rows(data, seq_along(data$response)))
   y <- unname(rows$response)
   out <- rep(NA_real_, length(y))
   for (held in split(seq_along(y), fold)) {

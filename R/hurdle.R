@@ -174,7 +174,7 @@ cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit"
   y <- eval(fit$formula[[2L]], d, home)
   call <- as.list(fit$call)[-1L]
   call$subset <- NULL
-  of_rows <- intersect(c("weights", "offset"), names(call)) # these may be variables outside the data
+  of_rows <- intersect(c("weights", "offset"), names(call)) # may be variables outside the data
   given <- lapply(call[of_rows], eval, fit$data, home)
   wrong <- of_rows[lengths(given) != nrow(fit$data)][1L]
   refuse_if(!is.na(wrong), wrong, "has a value for each row before `subset`", hint = "Make it a column of `data`.")
@@ -233,7 +233,10 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
     replace(0 * above, some, predictive_quantile(response, within[some], rep(1, length(some)), f$fit[some],
                                                  f$se.fit[some]))
   }
-  fit <- switch(type, zero = 1 - above, median = quantile(0.5), density = {
+  fit <- switch(type, zero = { # 1 - above would lose digits
+    at_f <- stats::predict(object$zero, newdata, se.fit = TRUE)
+    response_moments(response_of(object$zero), -at_f$fit, at_f$se.fit^2)$mean
+  }, median = quantile(0.5), density = {
     some <- which(responses_in(object$positive, newdata) > 0)
     density <- stats::predict(object$zero, newdata, type = "density")
     density[some] <- density[some] + stats::predict(object$positive, newdata[some, , drop = FALSE], type = "density")

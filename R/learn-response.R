@@ -117,7 +117,7 @@ find_response <- function(data, asked, open, first, state) {
   if (has_groups(s$kernel) && !is.null(best$transform) && length(open$transforms) > 1L) {
     tell_classed("transformed", sprintf("The response is %s; effects of groups are on that scale. %s",
                                         sub("^Yeo", "a Yeo", describe_transform(best$transform)),
-                                        "transform = \"none\" keeps the response as given."))
+                                        "transform = \"none\" leaves it as given."))
   }
   if (unchanged) {
     state$asked <- plan$asked
@@ -307,7 +307,7 @@ with_smoother_profile <- function(from, transform) {
 
 # Returns the lambda that maximises the profile likelihood of a linear model of T(y) in the inputs (Box and Cox).
 lambda_of_line <- function(transform, rows) {
-  H <- cbind(1, rows$x)
+  H <- linear_design(rows$x)
   each <- function(lambda) {
     transform$lambda <- lambda
     z <- transformed(transform, rows$y) - if (is.null(rows$offset)) 0 else rows$offset

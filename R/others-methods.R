@@ -221,7 +221,7 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   f <- f + mean
   if (type != "link") {
     f <- if (is.null(response$transform)) response_given(response, f) else
-      t(vapply(seq_len(nrow(f)), function(i) { # interpolates 200 quadratures
+      t(vapply(seq_len(nrow(f)), function(i) { # one spline through 200 quadratures is fast
         ends <- range(f[i, ])
         if (ends[1L] == ends[2L]) return(response_given(response, f[i, ], noise[i]))
         at <- seq(ends[1L], ends[2L], length.out = 200L)

@@ -218,12 +218,17 @@ mean_leaf <- function(x, columns, variance) {
   new_kernel("mean", "linear mean", NULL, variance, columns, centre = u$centre, rate = u$rate)
 }
 
-# Returns centre and rate of each input of a linear function: mean and 1 / spread, or 0 and 1 for columns of 0 and 1.
+# Returns centre and finite rate of each input of a linear function: mean and 1 / spread, or 0 and 1 for 0/1 columns.
 basis_units <- function(x) {
   if (!ncol(x)) return(list(centre = numeric(), rate = numeric()))
   coded <- apply(x, 2L, function(v) all(v %in% c(0, 1)))
   unit <- ifelse(coded, 1, spreads_of(x))
-  list(centre = unname(ifelse(coded, 0, colMeans(x))), rate = 1 / unname(unit))
+  list(centre = unname(ifelse(coded, 0, colMeans(x))), rate = pmin(1 / unname(unit), .Machine$double.xmax))
+}
+
+# Returns the design of a linear model in x. Columns are times powers of 2: lm.fit() fails for subnormal numbers.
+linear_design <- function(x) {
+  cbind(1, x * rep(2^pmin(-floor(log2(apply(abs(x), 2L, max))), 1000), each = nrow(x)))
 }
 
 # Returns the columns of x in which a mean, or log noise, with this formula is linear; none for ~ 1.
@@ -265,7 +270,7 @@ by_numbers_of_levels <- function(kernel, x) {
     for (at in split(seq_along(leaf$inputs), leaf$shared)) {
       columns <- leaf$inputs[at]
       u <- x[, columns, drop = FALSE]
-      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # these do not code an R factor
+      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # not the columns of an R factor
       sets <<- union(sets, list(columns))
       leaf$inputs[at] <- c(ncol(x) + match(list(columns), sets), rep(0L, length(at) - 1L))
       leaf$number[at] <- 2L

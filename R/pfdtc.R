@@ -187,7 +187,7 @@ likelihood_asked <- function(args, given) {
   if (gaussian || "family" %in% given) as_likelihood(args$family) else "by response"
 }
 
-# Fits the result of clean_data(). If the response determined the family, data$family has the family.
+# Fits the result of clean_data(). data$family has the family if it was chosen by the response.
 fit_by_family <- function(method, data, call, args) {
   family <- data$family %||% args$family
   kept <- data$kept
@@ -219,7 +219,7 @@ source_fit <- function(method, source, call, args, envir) {
   few <- whole$seen <= min(dense_rows, size) && args$keep_data && family$chooses && leaves_points_open(args)
   args$keep_data <- few
   if (!few) return(fit_by_family(method, data, call, args))
-  assign(".Random.seed", chance, envir = globalenv()) # restores the state before sampling
+  assign(".Random.seed", chance, envir = globalenv()) # takes back the random numbers of the sample
   at_hand <- call
   at_hand$data <- do.call(rbind, source_pass(source, function(block) list(as.data.frame(block)), c))
   data <- data_from_formula(at_hand, envir, args$center, args$scale, merge = merges_rows(method), kernel = args$kernel)
@@ -273,7 +273,7 @@ fit_as_asked <- function(data, asked) {
 # Chooses transform, noise model and likelihood, then fits by the plan. An interrupt ends only a stage (run_stage()).
 fit_once <- function(data, asked, state) {
   data <- response_stage(data, asked, state)
-  asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # response_stage() may set it
+  asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # response_stage() may have set it
   fit <- if (!is.null(asked$tol)) fit_to_tolerance(data, asked, state) else
     fit_by_plan(data, asked, state, if (is.null(asked$likelihood)) gaussian_steps else working_steps)
   keeps <- is.null(asked$tol) && !is.null(asked[["aux"]]) && aux_keeps_reference(asked[["aux"]])
@@ -288,7 +288,7 @@ fit_once <- function(data, asked, state) {
 # Returns TRUE if most responses are equal, no argument excludes a choice of the model, and time is left. The log
 # marginal likelihood then cannot choose: it grows without bound as the noise at the common value decreases.
 has_common_value <- function(data, asked, state) {
-  y <- data$response
+  y <- of_used_rows(data, data$response)
   is.null(state$stopped) && isTRUE(state$open) && is.null(asked$kernel) && !length(data$groups) &&
     data$n >= few_rows && data$n <= dense_rows && 4 * sum(state$seconds) <= asked$control$max_seconds &&
     max(tabulate(match(y, unique(y)))) > common_value[["share"]] * length(y)
@@ -297,20 +297,22 @@ has_common_value <- function(data, asked, state) {
 # Returns `fit`, or a fit with a linear kernel if that predicts held-out rows better. In cross-validation, its log
 # density must be higher by more than common_value["errors"] standard errors.
 linear_if_better <- function(fit, data, asked) {
+  started <- proc.time()[["elapsed"]]
   asked$control$progress <- FALSE
   linear <- replace(asked, "kernel", list(kernel_linear()))
   gain <- with_fixed_seed({
-    together <- copies_in(data) %||% seq_along(data$response)
+    together <- copies_in(data) %||% seq_along(of_used_rows(data, data$response))
     fold <- sample(rep_len(seq_len(common_value[["folds"]]), max(together)))[together]
     density <- function(asked) {
       log_density_of_folds(data, asked, fold, function(part) unless_it_fails(fit_once, part, asked))
     }
     density(linear) - density(asked)
   })
-  if (!isTRUE(mean(gain) > common_value[["errors"]] * se_of_mean(gain))) return(fit)
-  found <- unless_it_fails(fit_once, data, linear)
-  if (is.null(found)) return(fit)
-  found$asked <- fit$asked # update() and cross_validate() choose the kernel again
+  better <- isTRUE(mean(gain) > common_value[["errors"]] * se_of_mean(gain))
+  found <- if (better) unless_it_fails(fit_once, data, linear)
+  seconds <- c(fit$seconds, comparison = proc.time()[["elapsed"]] - started)
+  if (is.null(found)) return(replace(fit, "seconds", list(seconds)))
+  found[c("seconds", "asked")] <- list(seconds, fit$asked) # update() and cross_validate() choose the kernel again
   found$because["common_value"] <- sprintf(
     "Linear kernel: log density of held-out rows %.2g higher per row than with other kernels.", mean(gain))
   found

@@ -100,7 +100,7 @@ exact_is_affordable <- function(facts, most = exact_rows) {
 # "exact", "points" or "near", and m is the number of inducing points, or of rows for "exact". `next_look` names the
 # next computation on the data that the plan needs, or is NULL.
 
-# Plans the posterior for Gaussian responses. gp_exact() has the exact posterior of all rows, gp_subsample() of m rows.
+# Plans the posterior for Gaussian responses. It is exact for gp_exact() (all rows) and gp_subsample() (m rows).
 decide_posterior <- function(facts, asked, look) {
   m <- if (is.matrix(asked$inducing)) nrow(asked$inducing) else if (!is.null(asked[["m"]])) asked$m else
     min(default_points, facts$rows)

@@ -158,10 +158,7 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
 #' @param x,object A result of `plot_certificate()` or [certify()]. For [certify()], a thick bar shows the certified
 #'   interval of the exact mean at each row. A thin bar extends it by `2 sd_upper` both ways.
 #' @exportS3Method ggplot2::autoplot
-autoplot.pfdtc_certificate <- function(object, ...) {
-  check_dots_empty(list(...), "object")
-  ggplot_figure(certificate_figure(object))
-}
+autoplot.pfdtc_certificate <- function(object, ...) ggplot_figure(certificate_figure(object), list(...))
 
 #' @rdname plot_certificate
 #' @export
@@ -300,7 +297,7 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
       do.call(plain_rows, training_inputs(training_data(base)))
   truth <- if (!is.null(exact)) latent_at(exact, new$x)
   out <- Map(function(fit, label) {
-    # Use each `effort` that the fit allows: all if the fit keeps its rows, only "reference" if it has a reference.
+    # Use each `effort` that the fit allows: all if it keeps its rows, only "reference" if it has a reference.
     own <- reference %||% fit$reference
     efforts <- if (!is.null(fit$data) || is_exact(fit)) asked else if (!is.null(own)) intersect(asked, "reference")
     if (is.null(own) && !is_exact(fit) && any(efforts != "fast")) own <- with_fixed_seed(reference(fit))

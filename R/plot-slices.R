@@ -57,9 +57,9 @@ with_marks <- function(s, base, fit, points, type) {
   s
 }
 
-# Returns points for at most `most` rows of data, without offsets, to draw beside the curves of `s`. With one input, or
-# for classes, the points are the responses. Else a count or positive response is multiplied by curve / prediction, and
-# a number becomes curve plus residual (on the transformed scale). If `terms`, curves are terms of f.
+# Returns points for at most `most` rows of data, without offsets, to draw beside the curves of `s`. Responses stay as
+# they are if there is one input, or if they are classes. Else a count or positive response is multiplied by curve /
+# prediction, and a number becomes curve plus residual (on the transformed scale). If `terms`, curves are terms of f.
 partial_points <- function(fit, s, terms, most = 2000L) {
   data <- fit$data
   rows <- training_inputs(data)
@@ -205,10 +205,7 @@ plot.pfdtc_dependence <- function(x, ...) draw_figure(dependence_figure(x), list
 
 #' @rdname partial_dependence
 #' @exportS3Method ggplot2::autoplot
-autoplot.pfdtc_dependence <- function(object, ...) {
-  check_dots_empty(list(...), "object")
-  ggplot_figure(dependence_figure(object))
-}
+autoplot.pfdtc_dependence <- function(object, ...) ggplot_figure(dependence_figure(object), list(...))
 
 # Returns a figure of the partial dependence `d`: the average with a band of 2 sd, and the certified interval, if any.
 dependence_figure <- function(d) {

@@ -67,8 +67,8 @@ exact_of_fit <- function(fit) {
 }
 
 # Returns row_parts() for leave-one-out. Merged rows g have responses y and weights W. With B = (K + s2 W^{-1})^{-1} and
-# alpha = B y, the mean of f is y - s2 / W alpha and its variance is q = s2 / W (1 - s2 / W B_gg). A row with the share
-# p of a merged weight has 1 - leverage = (1 - p) + p s2 / W B_gg. Rows outside a subsample have leverage 0.
+# alpha = B y, the mean of f is y - s2 / W alpha and its variance is q = s2 / W (1 - s2 / W B_gg). For a row with the
+# share p of its merged row's weight, 1 - leverage = (1 - p) + p s2 / W B_gg. Outside a subsample it is 1.
 row_parts.exact <- function(p) {
   apart <- responses_used(p)
   all <- is.null(p$chosen)
@@ -81,7 +81,7 @@ row_parts.exact <- function(p) {
     line <- stage_line("leave-one-out", p$control$progress)
     line(sprintf("precisions of %d rows", length(y)))
   }
-  # The engine computes the diagonal of B = (K + s2 W^{-1})^{-1} from L^{-1}, some columns at a time.
+  # The engine computes the diagonal of B from L^{-1}, some columns at a time.
   own <- noise / W * native(ffi_exact_precision, cholesky_of(p), engine_control(nrow(p$x), p$control))
   off <- noise / W * p$factors$alpha
   w <- apart$w[seen]
@@ -123,15 +123,15 @@ covariance_with_rows.exact <- function(p, fun) {
 
 few_rows <- 50L
 
-# Returns mean leave-one-out log densities, list(fit, linear, mean): of the exact posterior, and of a linear model and a
-# constant, which may predict few rows better. Returns NULL unless there are 4 to 49 rows with distinct inputs.
+# Returns list(fit, linear, mean): mean leave-one-out log densities of the exact posterior, of a linear model in the
+# same inputs, and of a constant, which may predict better for few rows. Returns NULL unless 4 to 49 rows differ.
 small_n_check <- function(p) {
   data <- p$rows
   n <- nrow(data$x)
   if (data$n >= few_rows || n < 4L || !is.null(data$group)) return(NULL)
   w <- merged_weights(data)
   loo <- posterior_without(p)
-  linear <- cbind(1, data$x)
+  linear <- linear_design(data$x)
   list(fit = mean(stats::dnorm(data$y, loo$mean, sqrt(loo$var + p$model$noise / w), log = TRUE)),
        linear = mean(loo_linear(linear, data$y, w)), mean = mean(loo_linear(linear[, 1L, drop = FALSE], data$y, w)))
 }
@@ -224,7 +224,7 @@ posterior_paths.near <- function(p, x, nsim, normal) {
   all <- rbind(data$x, x)
   drawn <- residual_paths(p$model, p$z, near$jitter, all, nsim, normal, p$control)$draws +
     times_features(p$model$kernel, p$z, near$L, all, delta)
-  # Predictions use weights u for responses times the roots of their weights. So the draws are multiplied by the roots.
+  # Undo the engine's scaling of u by the roots of weights.
   noisy <- sqrt(merged_weights(data)) * drawn[seq_len(n), , drop = FALSE] + sqrt(p$model$noise) * normal(n, nsim)
   said <- predict_given(p, x, keep = TRUE)
   value <- said$mean + drawn[-seq_len(n), , drop = FALSE]

@@ -38,7 +38,7 @@ fit_fields <- list(
       return(sprintf("%s; mean, kernel and noise are on the %s scale", describe_transform(fit$transform),
                      if (fit$transform$kind == "log") "log" else "transformed"))
     }
-    if (response$kind == "ordered") { # show cut points minus the constant mean or intercept of f
+    if (response$kind == "ordered") { # shows cut points minus the constant mean or intercept of f
       cuts <- cut_points(fit$theta) - if (is.null(fit$linear)) fit$center else fit$linear["(Intercept)", "Estimate"]
       between <- paste(utils::head(response$levels, -1L), utils::tail(response$levels, -1L), sep = "|")
       return(sprintf("%s, cut points minus the %s %s", response$full_label,
@@ -191,7 +191,7 @@ fit_fields <- list(
     sprintf("%s; its search was stopped %s", text, stopped)
   },
   Optimisation = function(fit, response) {
-    idle <- c("nothing to optimise", unlist(fit$because)["move"]) # `because` is in the line `Choices`
+    idle <- c("nothing to optimise", unlist(fit$because)["move"]) # the line `Choices` has this reason
     if (!response$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
     maxit <- fit$maxit %||% fit$control$maxit # missing in fits of version 0.1.0
     # The gain in the last 10 % of evaluations shows if a larger `maxit` is worthwhile. The gain is unknown if there

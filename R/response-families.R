@@ -210,8 +210,8 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 
 # ---- a family by the user's expression ------------------------------------------------------------------------------
 
-# Defines a likelihood by a user's expression of log p in f and y. stats::D() gives derivatives. The engine evaluates
-# log p and its derivatives as programs (src/program.h).
+# Defines a likelihood by a user's expression of log p in f and y. stats::D() gives derivatives, and the engine
+# evaluates all as programs (src/program.h).
 
 #' Define a likelihood
 #'
@@ -363,7 +363,7 @@ engine_programs <- function(programs, values) {
 
 # ---- checks --------------------------------------------------------------------------------------------------------
 
-# Stops for a family by gp_family(), because the distribution function of its response is unknown.
+# Stops for a family by gp_family(), which has no distribution function of the response.
 check_distribution <- function(fit, argument = "fit") {
   if (is.null(fit$likelihood$row)) return(invisible())
   abort_input(argument, "has a family by gp_family(), whose distribution function is unknown")

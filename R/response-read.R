@@ -84,7 +84,7 @@ as_likelihood <- function(family, approx = "laplace") {
   }
   if (is.function(family)) family <- tryCatch(family(), error = function(e) family)
   if (inherits(family, "family") && grepl("^negative binomial", family$family, ignore.case = TRUE)) {
-    # Families of mgcv and MASS have theta, or lack it if it is to be learned.
+    # Families of mgcv and MASS give theta, or leave it out to have it learned.
     theta <- if (!isTRUE(family$n.theta > 0)) if (is.null(family$n.theta))
       get0(".Theta", environment(family$variance)) else family$getTheta(TRUE)
     family <- replace(nb(theta), "link", family$link)
@@ -146,7 +146,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
     out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
   }
   size <- max(abs(out$response), 0)
-  refuse_if(size > 1e30 || size > 0 && size < 1e-30, argument, # so that squares are representable
+  refuse_if(size > 1e30 || size > 0 && size < 1e-30, argument, # keeps squares representable
             sprintf("has values of size %.3g, outside the range from 1e-30 to 1e30", size),
             hint = "Divide it by a constant.")
   out

@@ -123,7 +123,7 @@ cleaned <- function(fit, given) {
        scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0), offset_squares = offset_squares(given))
 }
 
-# Returns clean_data() of rows with another response. Formula and groups are those of `data`.
+# Cleans rows with another response. Formula and groups are those of `data`.
 clean_again <- function(data, x, response, w, offset, center, scale, merge, name = "transform", labels = NULL) {
   out <- clean_data(x, response, name, w, offset, labels, center, scale, merge)
   out[c("frame", "terms", "groups")] <- data[c("frame", "terms", "groups")]

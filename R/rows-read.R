@@ -1,4 +1,4 @@
-# Reads the rows of a formula: makes a model frame, codes its variables as columns, and calls clean_rows().
+# Reads the rows of a formula: model frame -> columns that code its variables -> clean_rows() (rows-clean.R).
 
 # Returns the cleaned data of a formula method. `call` is its match.call(). As in lm(), subset, weights and offset are
 # evaluated in `data`, then in the formula's environment; other arguments are evaluated in `envir`. Factors with a
@@ -55,8 +55,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
 
 # ---- the model frame ------------------------------------------------------------------------------------------------
 
-# Calls model.frame() as lm() does. Drops levels without rows, unless a correlation matrix in `kernel` names the levels
-# of their factor.
+# Calls model.frame() as lm() does. Drops levels without rows, except of a factor whose levels a correlation matrix in
+# `kernel` names.
 make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   data <- eval(call$data, envir)
   formula <- formula_of_groups(check_formula(call, envir), data, kernel, mean)
@@ -99,7 +99,7 @@ check_formula <- function(call, envir) {
   refuse_if(any(vapply(sides, function(side) is.null(side) || is.character(side), NA)), "formula", deparse1(formula),
             "made of variables, such as y ~ x1 + x2")
   refuse_survival_terms(formula)
-  around <- environment(formula) # sphere() may be unknown there
+  around <- environment(formula) # in which sphere() may be unknown
   if (!is.null(around) && "sphere" %in% all.names(formula) && !exists("sphere", around, mode = "function")) {
     environment(formula) <- list2env(list(sphere = sphere), parent = around)
   }
@@ -183,7 +183,7 @@ rows_of_frame <- function(mf, variables, labels, argument = "data", unit = NULL)
   offset <- tryCatch(stats::model.offset(mf), error = function(e) abort_input("offset", "is not numeric"))
   x <- bind_columns(variables, mf)
   check_finite(x, argument, labels = labels, variables = variable_of_columns(variables)) # na.action may keep NA
-  y <- in_unit(mf[[response]], unit) # model.response() would add names
+  y <- in_unit(mf[[response]], unit) # not model.response(), which adds names
   list(x = x, response = y, name = names(mf)[response],
        w = if (!is.null(w)) check_weights(w, n), offset = if (!is.null(offset)) check_vector(offset, "offset", n))
 }
@@ -280,7 +280,7 @@ frame_to_keep <- function(mf, data, raw = list()) {
   list(names = names(mf), columns = unclass(mf)[names(mf)[!same]], raw = raw)
 }
 
-# Returns the inputs and the response of `data` that are among the columns `names` of a model frame.
+# Returns those inputs of the cleaned data, and its response, that are among the columns `names` of a model frame.
 columns_of_data <- function(data, names) {
   inputs <- training_inputs(data)
   wanted <- intersect(names, colnames(inputs$x))

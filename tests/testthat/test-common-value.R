@@ -54,6 +54,19 @@ test_that("the comparison is left out if arguments exclude a choice, rows are fe
   expect_equal(compared(some[-1L, ]), 0) # 49 rows
 })
 
+test_that("rows of weight 0 change nothing, and the time of the comparison is counted", {
+  for (d in list(bump, noise_at_few)) { # both outcomes
+    taken <- system.time(fit <- found(d))[["elapsed"]]
+    expect_gt(fit$seconds[["comparison"]], 0)
+    expect_lte(sum(fit$seconds), taken + 0.01) # the clock's steps
+    expect_gt(sum(fit$seconds), taken / 2)
+  }
+  more <- rbind(noise_at_few, data.frame(x = c(0.1, 0.2), y = c(3, 4)))
+  weighted <- found(more, weights = rep(1:0, c(60, 2)))
+  expect_identical(weighted$because[["common_value"]], fit$because[["common_value"]])
+  expect_equal(predict(weighted, noise_at_few), predict(fit, noise_at_few), tolerance = 1e-8) # rounding
+})
+
 test_that("update() chooses the kernel again, and the seed of random numbers changes nothing", {
   fit <- with_seed(1, found(noise_at_few))
   expect_identical(fit$asked$kernel, NULL)

@@ -189,6 +189,7 @@ test_that("print counts the regions, and figures have every place", {
   expect_input_error(plot(got[1:10, ]), "x")
   expect_input_error(plot(exceedance(fit, quakes[1:30, ], 300)), "vary")
   expect_s3_class(from("ggplot2", "autoplot")(got), "ggplot")
+  expect_input_error(from("ggplot2", "autoplot")(got, colour = 1), "colour")
 })
 
 test_that("rows with missing inputs are counted as unknown, also if there are no others", {

@@ -114,3 +114,11 @@ test_that("where logs of inputs are not likelier, a fit is the one without them"
   expect_identical(fit$because, without$because)
   expect_equal(coef(fit), coef(without), tolerance = 1e-6)
 })
+
+test_that("inputs of subnormal size are fitted like others, with a linear mean and a noise trend too", {
+  d <- with_seed(1, data.frame(u = stats::runif(30)))
+  d$y <- sin(6 * d$u) + 0.1 * with_seed(2, stats::rnorm(30))
+  d$x <- 1e-310 * d$u
+  fits <- list(pfdtc(y ~ x, d, transform = "auto"), pfdtc(y ~ x, d, mean = ~ x), pfdtc(y ~ x, d, noise = ~ x))
+  for (fit in fits) expect_gt(stats::cor(predict(fit, d), d$y), 0.95)
+})

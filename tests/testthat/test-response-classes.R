@@ -195,3 +195,21 @@ test_that("the mean is nearer to the true posterior mean than the mode, and so a
     expect_true(all(abs(said(fit) - truth) < c(0.5, 0.9) * abs(said(at_mode(fit)) - truth)))
   }
 })
+
+test_that("average probabilities of many classes are sums over the points of the rule", {
+  for (q in 3:5) {
+    f <- with_seed(q, list(mean = matrix(stats::rnorm(2 * q), 2), var = rbind(
+      c(crossprod(matrix(stats::rnorm(q^2), q))), c(crossprod(matrix(stats::rnorm(q^2), q))))))
+    rule <- normal_rule(q)
+    for (row in 1:2) {
+      L <- t(chol(matrix(f$var[row, ], q)))
+      p <- apply(rule$z, 1L, function(z) {
+        odds <- c(0, f$mean[row, ] + drop(L %*% z))
+        exp(odds) / sum(exp(odds))
+      })
+      expect_equal(class_moments(f)$mean[row, ], drop(p %*% rule$weight), tolerance = 1e-12) # rounding
+      expect_equal(class_moments(f)$sd[row, ], sqrt(drop(p^2 %*% rule$weight) - drop(p %*% rule$weight)^2),
+                   tolerance = 1e-10) # a difference of squares
+    }
+  }
+})
