@@ -114,8 +114,8 @@ noise_factor <- function(trend, x) {
   if (is.null(trend$smooth) || is.null(trend$range)) factor else pmin(pmax(factor, trend$range[1L]), trend$range[2L])
 }
 
-# Returns the posterior variance of the log noise variance at the features B. Without smooth noise, it is 0 and B is not
-# evaluated. Fits of older versions have no `trend$level`.
+# Returns the posterior variance of the log noise variance at the features B. If the noise is not smooth, returns 0 and
+# does not evaluate B. Fits of older versions have no `trend$level`.
 trend_spread <- function(trend, B) {
   if (is.null(trend$smooth)) return(0)
   level <- if (is.null(trend$level)) numeric(ncol(B) + 1L) else trend$level
@@ -185,8 +185,8 @@ noise_df <- function(trend) {
 
 asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && identical(as.double(noise), 0)
 
-# Returns the noise variance of a fit that interpolates (`noise = 0`), in units of the response: the smallest for which
-# kernel matrices of smooth kernels have a Cholesky factor.
+# Returns the noise variance of a fit that interpolates (`noise = 0`), in squared units of the response. It is about the
+# smallest for which kernel matrices of smooth kernels have a Cholesky factor.
 interpolation_noise <- function(kernel, data) {
   power <- response_units(data)$variance
   refuse_if(merge_all_equal_rows(data)$shift$ss > 1e-12 * power * data$n, "noise", "0",

@@ -67,7 +67,7 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
   kernel <- as_kernel(args$model$kernel)
   result <- evaluate_checked(args, NULL)
-  shift <- if (is.null(args$weights)) 0 else sum(log(args$weights)) / 2 # from the density of sqrt(w) y to that of y
+  shift <- if (is.null(args$weights)) 0 else sum(log(args$weights)) / 2 # turns the density of sqrt(w) y into that of y
   gradient <- list(z = result$gradient)
   if (kernel$profile %in% kernels_of_before && !isTRUE(kernel$isotropic)) {
     d <- length(kernel$lengthscale)
@@ -78,10 +78,9 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   list(value = result$value - shift, gradient = gradient)
 }
 
-# This table has two functions for each pF objective. constant() returns C(X), the part of s2^2 d_pF^2 that does not
-# depend on the inducing points z (d_pF: the pF divergence). divergence() returns d_pF of the DTC posterior `p` on z.
-# Under white noise, s2^2 d_pF^2 is the objective minus the minima of its two parts, for the mean and for the
-# covariance.
+# Has two functions for each pF objective. constant() returns C(X), the part of s2^2 d_pF^2 that does not depend on the
+# inducing points z (d_pF: the pF divergence). divergence() returns d_pF of the DTC posterior `p` on z. Under white
+# noise, s2^2 d_pF^2 is the objective minus the minima of its two parts, for mean and covariance.
 pf_objectives <- list(
   pf = list(constant = function(aux, data, model) {
     native(ffi_pf_constant, engine_model(model), engine_rows(data), aux, engine_control(nrow(data$x)))
@@ -189,10 +188,9 @@ points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE
        })
 }
 
-# Returns the problem of minimising -log p(y) over the free log hyperparameters, where y is data$y, centred and scaled.
-# If inducing points move too, `points` is their points_problem(), whose coordinates come first. minus_log(model, z)
-# returns -log p and its derivatives by the kernel's log parameters, log noise and z, as list(value, theta, noise,
-# gradient). If it fails, it returns a `reason`.
+# Returns the problem of minimising -log p(y) over the free log hyperparameters, with y = data$y. If inducing points
+# move too, `points` is their points_problem(), whose coordinates come first. minus_log(model, z) returns a `reason` or
+# list(value, theta, noise, gradient): -log p, its derivatives by the kernel's log parameters, log noise and z.
 hyper_problem <- function(data, parameters, minus_log, points = NULL) {
   own <- length(points$start) + seq_along(parameters$start)
   z_at <- function(par) if (!is.null(points)) points$natural(par[-own])
@@ -222,7 +220,7 @@ vfe_hyper_problem <- function(data, z, parameters, jitter, control, points = NUL
 
 # ---- rows of a source -----------------------------------------------------------------------------------------------
 
-# Returns the result of native_evaluate() for a source, by a pass over rows for the sums and one for the gradient.
+# Returns native_evaluate() for a row source, which is read once for sums over rows and once for the gradient.
 objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gradient = TRUE) {
   refuse_if(isTRUE(aux$p > 0), "optimise_rows", "exceeds the sample that is kept of the source",
             hint = "The objective of this auxiliary distribution has sums over pairs of rows, all in memory.")
@@ -300,7 +298,7 @@ choose_greedy <- function(x, m, kernel, memory = greedy_memory) {
 # v_i'P v_i / v_i'v_i, where v_i is column i of V minus its projection on the columns of rows chosen earlier.
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
-  # Three matrices of points U x rows must fit into `memory` bytes.
+  # Three matrices of size landmarks x rows must fit into `memory` bytes.
   room <- min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100))))
   looked <- some_of(n, room)
   pool <- x[looked, , drop = FALSE]
@@ -310,7 +308,7 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
   post <- native_posterior(u, list(x = pool, y = toward$y[looked], weights = toward$weights[looked]),
                            new_model(kernel, noise), jitter = 0, control = control)
   V <- forwardsolve(post$L, native_kernel_matrix(kernel, u, pool))
-  # For the posterior on U (landmarks), V S V' = s2 G (s2 I + G)^{-1} G and V r = s2 beta.
+  # For S and r of the posterior on U (the landmarks), V S V' = s2 G (s2 I + G)^{-1} G and V r = s2 beta.
   P <- noise * crossprod(forwardsolve(post$C, post$G)) + noise^2 * tcrossprod(post$beta)
   least <- 4 * m * .Machine$double.eps * max(kernel_diagonal(kernel, pool))
   rows <- native(ffi_select_guided, V, P, as.integer(min(m, length(looked))), least)
@@ -334,7 +332,7 @@ choose_kmeans <- function(x, m, kernel) {
   if (m == 1L) {
     centers <- matrix(colMeans(u), 1L)
   } else {
-    # kmeans() may warn that it did not converge; its centres are good enough.
+    # kmeans() may warn that it did not converge. Inducing points need not be its optimal centres.
     centers <- suppressWarnings(stats::kmeans(u, u[start, , drop = FALSE], iter.max = 30, algorithm = "Lloyd"))$centers
     lost <- !is.finite(rowSums(centers)) # an empty cluster gets its start as centre
     centers[lost, ] <- u[start[lost], ]

@@ -150,7 +150,7 @@ line_search <- function(evaluate, from, direction, slope, step) {
     }
     if (!is.null(hi) && abs(hi$step - lo$step) < 1e-10 * max(hi$step, lo$step)) break
     if (!is.null(hi) && -slope * abs(hi$step - lo$step) < rounding(from$value)) break
-    # If a lower value was found before the failure, accept it and go on with a new direction.
+    # If an evaluation failed after a lower value was found, accept the lower value and go on with a new direction.
     if (lo$step > 0 && !is.null(hi$point$reason)) break
     step <- if (is.null(hi)) 4 * lo$step else between(lo, hi)
   }

@@ -1,5 +1,5 @@
-# Defines methods for packages butcher, vetiver, generics (forecasts) and marginaleffects, which are registered when
-# these packages are loaded.
+# Defines methods for packages butcher, vetiver, generics (forecasts) and marginaleffects. The methods are registered
+# when these packages are loaded.
 
 #' @exportS3Method butcher::axe_data
 axe_data.gp_fit <- function(x, verbose = FALSE, ...) {
@@ -184,8 +184,8 @@ print.pfdtc_forecast <- function(x, ...) {
 
 # ---- marginaleffects ------------------------------------------------------------------------------------------------
 
-# marginaleffects predicts more than once in a call. The environment `draws` keeps the call's draws of f, so that equal
-# rows have equal draws.
+# marginaleffects predicts several times in one call. The environment `draws` keeps draws of f for all of these
+# predictions, so that equal rows have equal draws.
 #' @exportS3Method marginaleffects::sanitize_model_specific
 sanitize_model_specific.gp_fit <- function(model, ...) {
   model <- check_any_fit(model, "model")
@@ -221,7 +221,7 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
   f <- f + mean
   if (type != "link") {
     f <- if (is.null(response$transform)) response_given(response, f) else
-      t(vapply(seq_len(nrow(f)), function(i) { # one spline through 200 quadratures is fast
+      t(vapply(seq_len(nrow(f)), function(i) { # interpolates 200 quadratures
         ends <- range(f[i, ])
         if (ends[1L] == ends[2L]) return(response_given(response, f[i, ], noise[i]))
         at <- seq(ends[1L], ends[2L], length.out = 200L)

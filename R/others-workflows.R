@@ -94,7 +94,7 @@ parsnip_posts <- list(
   prob = function(results, object) class_columns(results, object$lvl),
   class_bands = function(results, object) {
     ends <- if (length(dim(results)) == 3L) results[, c("lwr", "upr"), ] else
-      cbind(1 - results[, c("upr", "lwr")], results[, c("lwr", "upr")]) # intervals of both classes
+      cbind(1 - results[, c("upr", "lwr")], results[, c("lwr", "upr")]) # has intervals of both classes
     out <- as.data.frame(matrix(ends, nrow(results)))
     stats::setNames(out, paste0(c(".pred_lower_", ".pred_upper_"), rep(object$lvl, each = 2L)))
   },
@@ -129,7 +129,7 @@ register_parsnip <- function(...) {
     }
   }
   dials <- function(fun, range) list(pkg = "dials", fun = fun, range = range)
-  own <- list(pkg = "pfdtc", fun = "gp_reg") # is a placeholder for parameters that dials lacks
+  own <- list(pkg = "pfdtc", fun = "gp_reg") # marks parameters that dials lacks
   ours <- list(pfdtc = list(kernel = own, noise = own, inducing_points = dials("num_terms", c(20L, 500L)),
                             neighbors = dials("neighbors", c(0L, 80L))), pfdtc_exact = list(kernel = own, noise = own))
   for (engine in names(ours)) {
@@ -282,7 +282,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   structure(list(text = text, table = data.frame(what = names(table), value = unname(table))), class = "pfdtc_report")
 }
 
-# Returns the values of coef() as text, named by words.
+# Returns the values of coef() as text. Their names are words such as "periodic: period".
 report_coefficients <- function(fit, about, number) {
   theta <- stats::coef(fit)
   if (!is.null(fit$noise_trend$smooth)) theta <- theta[names(theta) != "noise"] # the row `Noise` has the noise sd

@@ -185,9 +185,9 @@ dimnames_of <- function(v, names) {
 
 # Adds a linear mean to the kernel as a term,
 #
-#   v (1 + sum_j u_j(x) u_j(z)),   u_j(x) = (x_j - centre_j) rate_j,
+#   v (1 + sum_j u_j(x) u_j(z)),   u_j(x) = (x_j - centre_j) rate_j.
 #
-# which integrates out an intercept and slopes b ~ N(0, v I). v is 10^4 times the mean square of the response. This
+# The term integrates out an intercept and slopes b ~ N(0, v I). v is 10^4 times the mean square of the response. This
 # shrinks coefficients by about 1e-4 of their size and costs four of sixteen digits. v is not learned. The choice of
 # nearest neighbours ignores the term.
 
@@ -226,7 +226,8 @@ basis_units <- function(x) {
   list(centre = unname(ifelse(coded, 0, colMeans(x))), rate = pmin(1 / unname(unit), .Machine$double.xmax))
 }
 
-# Returns the design of a linear model in x. Columns are times powers of 2: lm.fit() fails for subnormal numbers.
+# Returns the design of a linear model in x. Columns are multiplied by powers of 2, because lm.fit() fails for subnormal
+# numbers.
 linear_design <- function(x) {
   cbind(1, x * rep(2^pmin(-floor(log2(apply(abs(x), 2L, max))), 1000), each = nrow(x)))
 }
@@ -270,7 +271,7 @@ by_numbers_of_levels <- function(kernel, x) {
     for (at in split(seq_along(leaf$inputs), leaf$shared)) {
       columns <- leaf$inputs[at]
       u <- x[, columns, drop = FALSE]
-      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # not the columns of an R factor
+      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # these do not code an R factor
       sets <<- union(sets, list(columns))
       leaf$inputs[at] <- c(ncol(x) + match(list(columns), sets), rep(0L, length(at) - 1L))
       leaf$number[at] <- 2L

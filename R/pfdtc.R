@@ -187,7 +187,7 @@ likelihood_asked <- function(args, given) {
   if (gaussian || "family" %in% given) as_likelihood(args$family) else "by response"
 }
 
-# Fits the result of clean_data(). data$family has the family if it was chosen by the response.
+# Fits the result of clean_data(). If the response determined the family, data$family has the family.
 fit_by_family <- function(method, data, call, args) {
   family <- data$family %||% args$family
   kept <- data$kept
@@ -219,7 +219,7 @@ source_fit <- function(method, source, call, args, envir) {
   few <- whole$seen <= min(dense_rows, size) && args$keep_data && family$chooses && leaves_points_open(args)
   args$keep_data <- few
   if (!few) return(fit_by_family(method, data, call, args))
-  assign(".Random.seed", chance, envir = globalenv()) # takes back the random numbers of the sample
+  assign(".Random.seed", chance, envir = globalenv()) # restores the state before sampling
   at_hand <- call
   at_hand$data <- do.call(rbind, source_pass(source, function(block) list(as.data.frame(block)), c))
   data <- data_from_formula(at_hand, envir, args$center, args$scale, merge = merges_rows(method), kernel = args$kernel)
@@ -241,8 +241,8 @@ formula_arguments <- function(dots, method, given = names(dots)) {
   args
 }
 
-# Fits `data` with the checked settings `asked`, and gives warnings. If most responses are equal, the fit is compared
-# with a fit with a linear kernel.
+# Fits `data` with the checked settings `asked`, and raises the fit's warnings. If most responses are equal, the fit is
+# compared with a fit with a linear kernel.
 fit_as_asked <- function(data, asked) {
   if (!is.null(asked$likelihood)) asked <- complete_likelihood(data, asked)
   state <- no_state()
@@ -270,10 +270,10 @@ fit_as_asked <- function(data, asked) {
   fit
 }
 
-# Chooses transform, noise model and likelihood, then fits by the plan. An interrupt ends only a stage (run_stage()).
+# Chooses transform, noise model and likelihood, then fits by the plan. Interrupts end the current stage (run_stage()).
 fit_once <- function(data, asked, state) {
   data <- response_stage(data, asked, state)
-  asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # response_stage() may have set it
+  asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # response_stage() may set it
   fit <- if (!is.null(asked$tol)) fit_to_tolerance(data, asked, state) else
     fit_by_plan(data, asked, state, if (is.null(asked$likelihood)) gaussian_steps else working_steps)
   keeps <- is.null(asked$tol) && !is.null(asked[["aux"]]) && aux_keeps_reference(asked[["aux"]])

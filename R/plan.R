@@ -1,7 +1,7 @@
 # Plans a fit: decide() returns what the fit will do and why, and fit_by_plan() does it. Stages read their part of the
 # plan and never change it.
 
-# Returns the facts about the data for decide(). `n` is the number of rows after merging equal rows, `rows` before it.
+# Returns what decide() reads about the data. `n` is the number of rows after merging equal rows, `rows` before merging.
 facts_of <- function(data, asked) {
   list(n = nrow(data$x), rows = data$n, keep = isTRUE(asked$keep_data), sample = isTRUE(asked$keep_sample),
        source = !is.null(data$whole), effects = count_effects(asked$kernel, data$x),
@@ -100,7 +100,7 @@ exact_is_affordable <- function(facts, most = exact_rows) {
 # "exact", "points" or "near", and m is the number of inducing points, or of rows for "exact". `next_look` names the
 # next computation on the data that the plan needs, or is NULL.
 
-# Plans the posterior for Gaussian responses. It is exact for gp_exact() (all rows) and gp_subsample() (m rows).
+# Plans the posterior for Gaussian responses. gp_exact() has the exact posterior of all rows, gp_subsample() of m rows.
 decide_posterior <- function(facts, asked, look) {
   m <- if (is.matrix(asked$inducing)) nrow(asked$inducing) else if (!is.null(asked[["m"]])) asked$m else
     min(default_points, facts$rows)

@@ -9,8 +9,8 @@ checks_figure <- function(fit, which) {
   if (identical(which, "checks")) which <- if (length(numeric)) checks_drawn else setdiff(checks_drawn, "semivariogram")
   loo <- loo_rows(fit)
   response <- response_of(fit)
-  # Quantile residuals are the normal quantiles of the (randomised) probability integral transform (`pit`), and standard
-  # normal if the model holds (Dunn and Smyth 1996). For normal noise they are residuals divided by their sds.
+  # Quantile residuals are the normal quantiles of the (randomised) probability integral transform `pit`. If the model
+  # holds, they are standard normal (Dunn and Smyth 1996). For normal noise, they are residuals divided by their sds.
   normal_noise <- response$conjugate && !is_spread(loo)
   pit <- pit_of(fit, loo)
   quantiles <- stats::qnorm(pmin(pmax(pit, 1e-15), 1 - 1e-15))
@@ -64,7 +64,7 @@ level_line <- function(y, lty = 2) layer("rule", NULL, y, lty = lty, col = plot_
 
 diagonal <- layer("rule", NULL, 0, slope = 1, col = plot_colours["mean"])
 
-# Returns a panel of the second column of `points` against the first, at most 2,000 rows. Its `table` has all rows.
+# Returns a panel that plots the second column of `points` against the first, at most 2,000 rows. `table` has all rows.
 scatter_panel <- function(points, title, xlab, ylab, lines) {
   table <- data.frame(points)
   shown <- table[evenly(nrow(table), 2000L), , drop = FALSE]
@@ -90,7 +90,7 @@ pit_panel <- function(pit) {
 }
 
 # Returns a figure of observed shares of successes, or of each of several classes, against leave-one-out probabilities.
-# For other non-Gaussian responses it shows the histogram of the PIT.
+# For other non-Gaussian responses, the figure is the histogram of the PIT.
 calibration_figure <- function(fit) {
   response <- response_of(fit)
   refuse_if(response$conjugate, "which", "= \"calibration\" is not available for Gaussian noise",
@@ -150,8 +150,8 @@ bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
                   layer("segment", i, lwr, x1 = i, y1 = upr), layer("dots", i, at, pch = pch)))
 }
 
-# Draws the log density that each candidate loses against the chosen one: in nats for transforms and noise models, in
-# nats per row for kernels. The axis ends at four times the median loss; labels state losses beyond this end.
+# Draws by how much the log density of each candidate is below that of the chosen one: in nats for transforms and noise
+# models, in nats per row for kernels. The axis ends at four times the median; labels state values beyond this end.
 choices_figure <- function(fit) {
   behind <- function(candidate, score, se, chosen) {
     used <- is.finite(score)

@@ -297,7 +297,7 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
       do.call(plain_rows, training_inputs(training_data(base)))
   truth <- if (!is.null(exact)) latent_at(exact, new$x)
   out <- Map(function(fit, label) {
-    # Use each `effort` that the fit allows: all if it keeps its rows, only "reference" if it has a reference.
+    # Use each `effort` that the fit allows: all if the fit keeps its rows, only "reference" if it has a reference.
     own <- reference %||% fit$reference
     efforts <- if (!is.null(fit$data) || is_exact(fit)) asked else if (!is.null(own)) intersect(asked, "reference")
     if (is.null(own) && !is_exact(fit) && any(efforts != "fast")) own <- with_fixed_seed(reference(fit))

@@ -1,7 +1,7 @@
 # Computes predictions along single inputs ("slices"), with the others fixed, and draws them for plot().
 
-# Adds to the result of slice_frame() what plot() draws: the data frames `curves`, `points` and `inducing`, each with a
-# column `input`, and `residuals`, TRUE if the points are partial residuals. If `certified`, the bands contain those of
+# Adds what plot() draws to the result of slice_frame(): the data frames `curves`, `points` and `inducing`, each with a
+# column `input`. `residuals` is TRUE if the points are partial residuals. If `certified`, the bands contain those of
 # the exact GP. If `terms`, each term of the kernel has its own panels.
 slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, xlim = NULL, type = "response",
                    terms = FALSE) {
@@ -57,9 +57,9 @@ with_marks <- function(s, base, fit, points, type) {
   s
 }
 
-# Returns points for at most `most` rows of data, without offsets, to draw beside the curves of `s`. Responses stay as
-# they are if there is one input, or if they are classes. Else a count or positive response is multiplied by curve /
-# prediction, and a number becomes curve plus residual (on the transformed scale). If `terms`, curves are terms of f.
+# Returns points for at most `most` rows of data, without offsets, to draw beside the curves of `s`. With one input, or
+# for classes, the points are the responses. Else a count or positive response is multiplied by curve / prediction, and
+# a number becomes curve plus residual (on the transformed scale). If `terms`, curves are terms of f.
 partial_points <- function(fit, s, terms, most = 2000L) {
   data <- fit$data
   rows <- training_inputs(data)

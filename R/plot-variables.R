@@ -64,8 +64,8 @@ slice_centre <- function(fit, variables, at) {
   replace(centre, which(!is.na(given)), given[!is.na(given)])
 }
 
-# Returns the values of the variable v at the rows of x. For a factor, it returns the number of the level with the
-# nearest code, because inducing points may have values between 0 and 1.
+# Returns the values of the variable v at the rows of x. For a factor, these are the numbers of the levels with the
+# nearest codes, because inducing points may have codes between 0 and 1.
 value_along <- function(v, x) {
   x <- x[, v$columns, drop = FALSE]
   if (!is.null(v$axis)) return(degrees_of(x, v$middle)[, v$axis])
@@ -74,7 +74,7 @@ value_along <- function(v, x) {
   max.col(-matrix(distance, nrow(x)), ties.method = "first")
 }
 
-# Returns the rows x, in which the variable v gets the values `value`.
+# Returns x with `value` as the values of the variable v at its rows.
 set_along <- function(v, x, value) {
   if (!is.null(v$axis)) {
     at <- degrees_of(x[, v$columns, drop = FALSE], v$middle)
@@ -114,7 +114,7 @@ slice_points <- function(fit, v, values, least = 200L, most = 2000L) {
 }
 
 # Returns a data frame with a row for each point of a curve: the input's name, value and label (of a level), `outside`
-# (beyond the range of the data?), and the row x of all inputs.
+# (TRUE beyond the range of the data), and all inputs x.
 grid_frame <- function(input, value, label, x, outside = FALSE) {
   grid <- data.frame(input = input, value = rep_len(value, nrow(x)), label = label, outside = outside)
   grid$x <- unname(x)

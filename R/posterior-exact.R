@@ -67,8 +67,8 @@ exact_of_fit <- function(fit) {
 }
 
 # Returns row_parts() for leave-one-out. Merged rows g have responses y and weights W. With B = (K + s2 W^{-1})^{-1} and
-# alpha = B y, the mean of f is y - s2 / W alpha and its variance is q = s2 / W (1 - s2 / W B_gg). For a row with the
-# share p of its merged row's weight, 1 - leverage = (1 - p) + p s2 / W B_gg. Outside a subsample it is 1.
+# alpha = B y, the mean of f is y - s2 / W alpha and its variance is q = s2 / W (1 - s2 / W B_gg). A row with the share
+# p of a merged weight has 1 - leverage = (1 - p) + p s2 / W B_gg. Rows outside a subsample have leverage 0.
 row_parts.exact <- function(p) {
   apart <- responses_used(p)
   all <- is.null(p$chosen)
@@ -81,7 +81,7 @@ row_parts.exact <- function(p) {
     line <- stage_line("leave-one-out", p$control$progress)
     line(sprintf("precisions of %d rows", length(y)))
   }
-  # The engine computes the diagonal of B from L^{-1}, some columns at a time.
+  # The engine computes the diagonal of B = (K + s2 W^{-1})^{-1} from L^{-1}, some columns at a time.
   own <- noise / W * native(ffi_exact_precision, cholesky_of(p), engine_control(nrow(p$x), p$control))
   off <- noise / W * p$factors$alpha
   w <- apart$w[seen]
@@ -123,8 +123,8 @@ covariance_with_rows.exact <- function(p, fun) {
 
 few_rows <- 50L
 
-# Returns list(fit, linear, mean): mean leave-one-out log densities of the exact posterior, of a linear model in the
-# same inputs, and of a constant, which may predict better for few rows. Returns NULL unless 4 to 49 rows differ.
+# Returns mean leave-one-out log densities, list(fit, linear, mean): of the exact posterior, and of a linear model and a
+# constant, which may predict few rows better. Returns NULL unless there are 4 to 49 rows with distinct inputs.
 small_n_check <- function(p) {
   data <- p$rows
   n <- nrow(data$x)
@@ -167,7 +167,7 @@ warn_small_n <- function(check, n) {
 #   f(x) = f0(x) + k(x, X) (K + s2 W^{-1})^{-1} (y - f0(X) - noise),   f0 and noise drawn from the prior.
 #
 # A draw f0 is a'v + e, with features a of inducing points, v ~ N(0, I) and e ~ GP(0, residual prior covariance). e is
-# drawn row after row in random order, given the nearest earlier rows (Vecchia), which is the only approximation.
+# drawn row after row in random order, given the nearest earlier rows (Vecchia). Nothing else is approximated.
 
 dense_draws <- 2000L
 
@@ -215,7 +215,7 @@ posterior_paths.exact <- function(p, x, nsim, normal) {
 }
 
 # Draws f(x) = mean + a'delta + e(x) - u'(a'delta + e + noise at the neighbours of x). a has the features, u the weights
-# of neighbours, delta ~ N(0, (C C')^{-1}) with C as in posterior-near.R; posterior_at() gives the mean.
+# of neighbours, delta ~ N(0, (C C')^{-1}) with C as in posterior-near.R, and `mean` is that of posterior_at().
 posterior_paths.near <- function(p, x, nsim, normal) {
   data <- p$rows
   n <- nrow(data$x)
@@ -224,7 +224,7 @@ posterior_paths.near <- function(p, x, nsim, normal) {
   all <- rbind(data$x, x)
   drawn <- residual_paths(p$model, p$z, near$jitter, all, nsim, normal, p$control)$draws +
     times_features(p$model$kernel, p$z, near$L, all, delta)
-  # Undo the engine's scaling of u by the roots of weights.
+  # Predictions use weights u for responses times the roots of their weights. So the draws are multiplied by the roots.
   noisy <- sqrt(merged_weights(data)) * drawn[seq_len(n), , drop = FALSE] + sqrt(p$model$noise) * normal(n, nsim)
   said <- predict_given(p, x, keep = TRUE)
   value <- said$mean + drawn[-seq_len(n), , drop = FALSE]

@@ -26,14 +26,14 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
       native_kernel_matrix(kernel, x, x) - crossprod(a) + crossprod(at$features) + within_levels(p, x, at$own) +
         covariance_of_new(own$groupings, x, TRUE)
     })
-  }, sums = sums_of_values(p, fun), effects = { # products of rows of fun$of and the effects of a level
+  }, sums = sums_of_values(p, fun), effects = { # returns products of rows of fun$of and the effects of a level
     asked <- fun$effects
     at <- place(asked$term)
     g <- own$groupings[[at]]
     level <- match(asked$levels, if (is.null(g$codes)) seq_len(g$levels) else g$codes)
     each <- rep(seq_len(nrow(asked$of)), length(level))
     effect_moments(g, effects[[at]], rep(level, each = nrow(asked$of)), t(asked$of)[, each, drop = FALSE])
-  }, terms = { # all rows of the first term, then all rows of the next
+  }, terms = { # returns all rows of the first term, then of the next
     kernels <- kernels_of_terms(p$model$kernel)
     parts <- Map(function(kernel, at) {
       if (is.na(at)) return(smooth_at(p, replace(values_at(kernel, fun$x), "kind", "terms")))
@@ -110,7 +110,7 @@ squared_moves.grouped <- function(p) {
   inverse <- solve(g$root)
   own <- matrix(seq_len(d * g$levels), d)
   U <- array(f$U, c(d, d, g$levels))
-  G <- do.call(cbind, lapply(seq_len(g$levels), function(l) { # is C T^{-1}
+  G <- do.call(cbind, lapply(seq_len(g$levels), function(l) { # G = C T^{-1}
     H[, own[, l], drop = FALSE] %*% crossprod(matrix(U[, , l], d)) %*% t(inverse)
   }))
   square <- tcrossprod(G)
@@ -155,8 +155,8 @@ remade_fit <- function(p, rows, model) {
   fit
 }
 
-# Draws f at the rows of x as a sum: dense features times drawn coefficients, the effects of each level, drawn given
-# these coefficients, and a draw of the residual process.
+# Draws f at the rows of x as a sum of three draws: dense features times coefficients, the effects of each level given
+# these coefficients, and the residual process.
 posterior_paths.grouped <- function(p, x, nsim, normal) {
   f <- p$factors
   model <- smooth_model(p$model)

@@ -10,8 +10,8 @@
 #
 #   d = E_ii + s2 / W_i - e'u,  C C' = I + sum r r' / d,  C C' beta = sum r (y_i - u'y_p) / d.
 #
-# Without neighbours in training this is FITC; with all rows as neighbours it is the exact GP. With N = E + s2 W^{-1},
-# the covariance of f at two rows needs only these rows and their neighbours:
+# Without neighbours in training, the posterior is that of FITC; with all rows as neighbours, it is that of the exact
+# GP. With N = E + s2 W^{-1}, the covariance of f at two rows needs only these rows and their neighbours:
 #
 #   Cov(f(x), f(z)) = r_x'(C C')^{-1} r_z + E(x, z) - u_x'E(S_x, z) - E(x, S_z) u_z + u_x'N(S_x, S_z) u_z.
 
@@ -46,8 +46,8 @@ predict_given <- function(p, x, given = NULL, keep = FALSE) {
          as.integer(keep), engine_control(16 * nrow(x), p$control), doing = "Prediction from neighbours")
 }
 
-# Returns `given` of predict_given() for functionals: their neighbours and their covariances with f there. Returns
-# NULL for values, whose neighbours are found during prediction.
+# Returns `given` of predict_given() for functionals: their neighbours, and their covariances with f at the neighbours.
+# Returns NULL for values, whose neighbours are found during prediction.
 functionals_near <- function(p, fun) {
   if (fun$kind == "values") return(NULL)
   x <- p$rows$x
@@ -135,8 +135,8 @@ decorrelated_design <- function(groupings, x, data, rows, u, design) {
   do.call(rbind, parts)
 }
 
-# Returns what leaving out any row needs: `lists` of neighbours in training, features A, U = C^{-1} A, `children` (for
-# each row, the rows whose neighbour it is), `around` (neighbours in predictions), and others.
+# Returns what leave-one-out reads: `lists` of neighbours in training, features A, U = C^{-1} A, `children` (for each
+# row, the rows whose neighbour it is), `around` (neighbours in predictions), and others.
 near_terms <- function(p) {
   near <- p$near
   data <- p$rows
@@ -150,7 +150,7 @@ near_terms <- function(p) {
   m <- nrow(near$C)
   check_memory(16 * as.double(m) * n, sprintf("leave-one-out of %d rows", n))
   A <- features <- forwardsolve(near$L, native_kernel_matrix(kernel, p$z, data$x))
-  if (!is.null(groupings)) { # joins features of effects and of inducing points
+  if (!is.null(groupings)) { # with groups, effects have features too
     x <- numbered(data$x, groupings)
     Z <- decorrelated_design(groupings, x, x, matrix(0L, 0L, n), NULL, TRUE)
     features <- times_roots(rbind(A, Z), nrow(A), groupings, TRUE, all = TRUE)
@@ -166,8 +166,8 @@ near_terms <- function(p) {
        order = in_order, batch = max(100, floor(p$control$memory / (8 * m * max(1, s)))))
 }
 
-# Returns list(rows, u, r, left) for the rows j, each given the neighbours in a column of `lists`. The elements are
-# numbers of neighbours, their weights u (for responses without the roots of weights), C^{-1} r and residual variances.
+# Returns list(rows, u, r, left) for the rows j given their neighbours lists[, j]: numbers of the neighbours, their
+# weights u (for responses without the roots of weights), residual features C^{-1} r, and residual variances.
 conditionals <- function(terms, j, lists) {
   given <- list(rows = lists[, j, drop = FALSE])
   at <- predict_given(terms$posterior, terms$x[j, , drop = FALSE], given, keep = TRUE)
@@ -180,7 +180,7 @@ conditionals <- function(terms, j, lists) {
   list(rows = given$rows, u = at$u, r = r, left = at$var_near)
 }
 
-# Returns N^{-1}, the inverse of E_pp + s2 W_p^{-1} for the rows p.
+# Returns N^{-1} for the rows p, where N = E_pp + s2 W_p^{-1} with the residual prior covariance E.
 neighbours_inverse <- function(terms, p) {
   if (!length(p)) return(matrix(0, 0L, 0L))
   x <- terms$x[p, , drop = FALSE]
@@ -196,8 +196,8 @@ neighbours_inverse <- function(terms, p) {
   }
 }
 
-# For rows of a batch and rows that have one of them as neighbour, returns C^{-1} r, y~ and d. For each neighbour g it
-# returns C^{-1} A_p t (`steps`), u_g, t_g (`diagonal`) and t'y_p (`answer`). posterior_without() defines symbols.
+# For rows of a batch and rows that have one of them as neighbour, returns C^{-1} r, y~ and d (see posterior_without()).
+# For each neighbour g it returns C^{-1} A_p t (`steps`), u_g, t_g (`diagonal`) and t'y_p (`answer`).
 batch_lists <- function(terms, batch) {
   members <- unique(c(batch, unlist(terms$children[batch], use.names = FALSE)))
   s <- nrow(terms$lists)

@@ -98,8 +98,8 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
   c(found$posterior, found["steps"])
 }
 
-# Iterates to the mode and returns list(posterior, f, steps). make(rows) computes the posterior given working rows, and
-# mean_of(posterior) computes the mean of f at the rows. `taken` and `settled`: see near_laplace().
+# Iterates to the mode and returns list(posterior, f, steps). make(rows) computes the posterior given working rows (head
+# of this file). mean_of(posterior) computes the mean of f at the rows. `taken` and `settled`: see near_laplace().
 mode_of_rows <- function(data, f, sites, what, make, mean_of, taken = Inf, settled = 0) {
   share <- 1
   for (step in seq_len(near_laplace_steps$most)) {
@@ -127,7 +127,7 @@ clip_step <- function(move, unit) {
   pmin(pmax(move, -longest), longest)
 }
 
-# Returns the working rows at f. W is at least a small positive number, to avoid division by 0 at uninformative rows.
+# Returns the working rows at f (head of this file). W stays above 0, because uninformative rows would divide by 0.
 working_rows <- function(x, sites, f) {
   l <- native_likelihood(sites, f + sites$offset)
   W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30 / sites$unit^2)
@@ -151,7 +151,7 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   found <- if (!is.null(start$f)) start else posterior_stage(state, function() {
     few <- max(10L, laplace_sizes$contrasts %/% NCOL(sites$contrasts))
     if (!is.null(sites$contrasts) && is.null(start$beta) && nrow(z) >= 2L * few) {
-      # Start at the mode on the first inducing points. Their features are the first features of all points.
+      # Start from the mode on the first inducing points, because their features are the first features of all points.
       first <- z[seq_len(few), , drop = FALSE]
       beta <- laplace_at(data$x, sites, learned$kernel, first, rounding_jitter(nrow(z)), run)$beta
       start <- list(beta = rbind(beta, matrix(0, nrow(z) - few, ncol(beta))))
@@ -175,7 +175,7 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
   }
   near <- near(found$f - sites$offset)
   p <- found$probability
-  curvature <- if (is.null(p)) found$W else rowSums(p * (1 - p)) # several classes: the trace of W
+  curvature <- if (is.null(p)) found$W else rowSums(p * (1 - p)) # for several classes, it is the trace of W
   value <- if (!variational) found$evidence - found$penalty + sum(sites$constant) else
     variational_bound(found, sites, prior_most(learned$model, data$x, z))
   c(list(evidence = value, factors = found[intersect(c(parts_of_mode, if (sites$skewed) "shift"), names(found))],
@@ -203,7 +203,7 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
   zeta <- Map(function(g, effects) sum((chol2inv(t(g$root)) %*% effects$b) * effects$b), f$groupings, effects_of(f))
   squared <- sum(unlist(zeta), f$gamma[seq_len(nrow(f$L))]^2)
   value <- sum(l[1L, ], sites$constant) - (squared + f$logdet + sum(log1p(W * left))) / 2
-  if (isTRUE(sites$skewed)) { # the shift is the posterior mean for responses s / W, s = l''' variance / 2
+  if (isTRUE(sites$skewed)) { # the shift to the mean is the mean for responses s / W, s = l''' variance / 2
     rows <- working_rows(data$x, sites, found$f)
     s <- l[4L, ] * at(f)$sor_variance / 2
     moved <- effect_posterior(z, replace(rows, "y", list(s / rows$weights)), model, jitter, run)
@@ -251,8 +251,8 @@ posterior_again <- function(p, rows = p$rows, model = p$model) {
 
 # ---- inducing points (DTC, SoR, FITC) -------------------------------------------------------------------------------
 
-# With features a = L^{-1} cross(Z), the mean is a'beta. The variance is prior - |a|^2 + s2 |C^{-1} a|^2; SoR has only
-# the last term.
+# With features a = L^{-1} cross(Z) and prior variance v, the mean is a'beta and the variance is v - |a|^2 + s2 |C^{-1}
+# a|^2 (SoR: the last term alone).
 posterior_at.points <- function(p, fun, joint = FALSE) {
   p$factors$beta <- mean_weights(p$factors)
   if (fun$kind == "values") {
@@ -277,8 +277,9 @@ posterior_on_points <- function(p) {
   new_posterior("points", p$model, p$fit, data, z = z, factors = factors, jitter = factors$jitter)
 }
 
-# Returns row_parts(). For Gaussian noise, W = w / s2 and g = W (y - mean). FITC adds the residual prior variance to a
-# row's noise. Laplace and variational posteriors have W and g at their mode. With groups, f includes their effects.
+# Returns row_parts(). Gaussian noise has W = w / s2, g = W (y - mean) (see posterior_without()). FITC adds the residual
+# prior variance to the noise. Laplace and variational posteriors have W, g at the mode. With groups, f includes
+# effects.
 row_parts.points <- function(p) {
   apart <- responses_used(p)
   x <- p$rows$x
@@ -308,8 +309,8 @@ row_parts.points <- function(p) {
   c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
-# If 1 - leverage is almost 0, rounding errors dominate the formula. If at most 20 rows have this leverage and the
-# posterior has inducing points, each is left out by a new posterior in which it has almost no weight.
+# If 1 - leverage is almost 0, rounding errors dominate the formula. If at most 20 rows have this leverage and p has
+# inducing points, each such row is left out by a new posterior in which the row has almost no weight.
 posterior_without.exact <- posterior_without.points <- function(p) {
   part <- without_rounded(row_parts(p))
   rest <- part$rest

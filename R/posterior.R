@@ -39,7 +39,7 @@ sites_of_fit <- function(fit, data) engine_sites(fit$likelihood, data$sites, fit
 # Returns TRUE if Laplace's approximation on inducing points equals, up to rounding, that of the exact GP.
 is_laplace_limit <- function(fit) identical(fit$likelihood$approx, "laplace") && isTRUE(fit$unexplained < 1e-8)
 
-# Returns list(mean, var) of the functionals `fun`. With `joint`, values also have their covariance matrix `cov`.
+# Returns list(mean, var) of the functionals `fun`. With `joint`, values of f also have their covariance matrix `cov`.
 # Rounding may make a variance slightly negative.
 posterior_at <- function(p, fun, joint = FALSE) {
   if (!fun$n) return(list(mean = numeric(), var = numeric(), cov = if (joint) matrix(0, 0L, 0L)))
@@ -108,11 +108,11 @@ posterior_evidence <- function(p) {
 }
 
 # Returns the largest log marginal likelihood that learning found, for information criteria. If learn_stage() multiplied
-# the learned variances for few rows, it exceeds the log marginal likelihood of the fit.
+# the learned variances for few rows, this maximum exceeds the log marginal likelihood of the fit.
 largest_evidence <- function(fit) fit$evidence + (attr(fit$learned, "below") %||% 0)
 
-# Returns log_evidence() of a posterior of this class that has these rows and factors. `kind` is list(sor, fitc): TRUE
-# for the methods SoR and FITC.
+# Returns log_evidence() of a posterior of class `class` with these rows and factors. In `kind`, list(sor, fitc), TRUE
+# marks the methods SoR and FITC.
 evidence_of <- function(class, model, rows, factors, kind = NULL) {
   log_evidence(new_posterior(class, model, NULL, rows, factors = factors, near = if (class == "near") factors,
                              sor = isTRUE(kind$sor), fitc = isTRUE(kind$fitc)))
@@ -202,9 +202,9 @@ answer_of_functionals <- function(fit, fun, shift, rounding, spread, ask) {
             m2 = attr(inside, "m2"), seconds = proc.time()[["elapsed"]] - started)
 }
 
-# Returns the certificate of functionals as a data frame. For Gaussian noise it adds the effect of rounding of the
-# responses: an error of y with the norm |e| moves the mean by at most |e| sqrt(size / s2) / 2, where `size` is at least
-# the prior variance of the functional.
+# Returns the certificate of functionals as a data frame. For Gaussian noise, intervals include the effect of rounding
+# of the responses: an error of y with the norm |e| moves the mean by at most |e| sqrt(size / s2) / 2, where `size` is
+# at least the prior variance of the functional.
 functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   eps <- 4 * .Machine$double.eps
   of_response <- if (!response_of(fit)$conjugate) 0 else
@@ -289,7 +289,7 @@ fit_points <- function(fit) fit$inducing %||% fit$x
 # Returns the positions of the variances in a q x q covariance matrix that is stored as a row.
 diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
 
-# Returns the whitened weights that give the mean of f: those of the mode, plus the shift if there is one.
+# Returns the whitened weights from which the mean of f follows: those of the mode, plus the shift if there is one.
 mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else factors$beta + factors$shift
 
 # Returns the fit, or stops if it has several classes.
@@ -300,7 +300,7 @@ refuse_classes <- function(fit) {
   fit
 }
 
-# Returns the fit without its shift, so that predictions use the mode.
+# Returns the fit without its shift from mode to mean, so that predictions use the mode.
 at_mode <- function(fit) {
   fit$factors$shift <- NULL
   fit
@@ -317,10 +317,10 @@ rounding_jitter <- function(m) 4 * (m + 8) * .Machine$double.eps
 # equal terms, whose errors have a common sign: n eps / 110 was measured with a BLAS that adds terms one by one.
 rounding_growth <- function(m, n) (4 * (sqrt(m) + sqrt(n) + 4) + n / 64) * .Machine$double.eps
 
-# Bounds the relative rounding error of |v|_E^2 = v'(K - Q) v, like certify_slack() in C.
+# Bounds the relative rounding error of v'(K - Q) v, with K - Q the residual prior covariance (certify_slack() in C).
 rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
 
-# Returns log det C C'.
+# Returns log det C C' of a triangular matrix C.
 logdet <- function(C) 2 * sum(log(diag(C)))
 
 # Returns a jitter for m inducing points of which many may be almost equal. The errors of the factorisation of k(Z, Z)

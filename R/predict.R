@@ -69,7 +69,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,
                            type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms",
                                     "derivative", "median", "mean", "survival", "quantile"), wrt = NULL,
-                           times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, ..., # full names below
+                           times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, ..., # no partial names below
                            hyper_uncertainty = FALSE, re = TRUE, na.action = stats::na.pass, file = NULL) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
   refuse_if(identical(sys.function(sys.parent()), stats::termplot), "model", "a Gaussian process",

@@ -1,4 +1,4 @@
-# States facts of a fit in lines of text, for print(), summary() and report().
+# Describes a fit in lines of text, for print(), summary() and report().
 
 # Each function returns the text to print after its label. NULL or NA omits the line.
 fit_fields <- list(
@@ -38,7 +38,7 @@ fit_fields <- list(
       return(sprintf("%s; mean, kernel and noise are on the %s scale", describe_transform(fit$transform),
                      if (fit$transform$kind == "log") "log" else "transformed"))
     }
-    if (response$kind == "ordered") { # shows cut points minus the constant mean or intercept of f
+    if (response$kind == "ordered") { # show cut points minus the constant mean or intercept of f
       cuts <- cut_points(fit$theta) - if (is.null(fit$linear)) fit$center else fit$linear["(Intercept)", "Estimate"]
       between <- paste(utils::head(response$levels, -1L), utils::tail(response$levels, -1L), sep = "|")
       return(sprintf("%s, cut points minus the %s %s", response$full_label,
@@ -93,7 +93,7 @@ fit_fields <- list(
     range <- if (!is.null(trend$smooth)) trend$range
     variables <- if (length(trend$names) == length(fit$frame$columns)) "all inputs" else
       toString(unique(sub("^(sphere\\(.*\\))[xyz]$", "\\1", trend$names)))
-    more <- if (asks_no_noise(fit$asked$noise)) ", held (noise = 0: interpolation)" else if (!is.null(trend)) {
+    more <- if (asks_no_noise(fit$asked$noise)) ", fixed (noise = 0: interpolation)" else if (!is.null(trend)) {
       if (!is.null(trend$smooth)) paste0(", a smooth function of ", variables) else
         sprintf(" at the mean of %s; the log noise variance is linear in these inputs", variables)
     }
@@ -140,8 +140,8 @@ fit_fields <- list(
     points <- count_of(fit$m, "inducing point")
     if (isTRUE(fit$m < fit$m_asked) && !is.null(fit$asked[["m"]] %||% fit$call$m)) {
       why <- if (fit$inducing_method %in% c("greedy", "divergence")) "they explain the kernel up to rounding" else
-        "the data have no more different rows"
-      points <- sprintf("%s of %d asked for, because %s", points, fit$m_asked, why)
+        "the data have no further distinct rows"
+      points <- sprintf("%s instead of %d, because %s", points, fit$m_asked, why)
     }
     if (is_laplace_limit(fit)) {
       return(sprintf("%s with %s: the same as with all rows, up to rounding", response$words[["by"]], points))
@@ -157,9 +157,9 @@ fit_fields <- list(
     kept <- fit$near$rows$x
     rows <- if (!is.null(kept)) sprintf(", out of %s rows kept in memory (%s)", show_count(nrow(kept)),
                                         show_bytes(8 * length(kept)))
-    far <- if (length(fit$near$neighbours) > 1L) sprintf(", %d for one far from the data", fit$near$neighbours[2L])
+    far <- if (length(fit$near$neighbours) > 1L) sprintf(", %d far from the data", fit$near$neighbours[2L])
     paste0(sprintf("%d nearest rows for each prediction", fit$neighbours), far, rows,
-           if (!response$conjugate) ", as working responses at the mode")
+           if (!response$conjugate) ", by a Gaussian approximation at the mode")
   },
   # `gain` is the mean held-out log density without neighbours minus the one with neighbours.
   Trial = function(fit, response) {
@@ -183,15 +183,15 @@ fit_fields <- list(
                      describe_starts(fit$learned),
                    pilot = "evidence lower bound (ELBO) with fixed random inducing points (`hyper` = \"pilot\")",
                    joint = if (is.null(method_traits(fit)$objective)) "log marginal likelihood" else
-                     "hyperparameters and inducing points in turn", fit$hyper)
+                     "hyperparameters and inducing points, optimised in turn", fit$hyper)
     code <- fit$pilot$convergence
     if (is.null(code) || code == 0L) return(text)
     stopped <- switch(as.character(code), "1" = "at `maxit`", "2" = "at its time limit", "52" = "by an interrupt",
                       paste("with code", code))
-    sprintf("%s; its search was stopped %s", text, stopped)
+    sprintf("%s; the search was stopped %s", text, stopped)
   },
   Optimisation = function(fit, response) {
-    idle <- c("nothing to optimise", unlist(fit$because)["move"]) # the line `Choices` has this reason
+    idle <- c("nothing to optimise", unlist(fit$because)["move"]) # `because` is in the line `Choices`
     if (!response$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
     maxit <- fit$maxit %||% fit$control$maxit # missing in fits of version 0.1.0
     # The gain in the last 10 % of evaluations shows if a larger `maxit` is worthwhile. The gain is unknown if there
@@ -325,8 +325,8 @@ term_words <- function(kernel, columns) {
   stats::setNames(terms, if (has_one_factor(kernel)) "" else term_names(kernel))
 }
 
-# Returns names of coef() in words, such as "periodic: period", which contain the factors and terms of the kernel. Names
-# such as "mean.<class>" are constant means of classes, not parameters of a linear mean.
+# Returns names of coef() in words, such as "periodic: period", with the factors and terms of the kernel. Names such as
+# "mean.<class>" are constant means of classes, not parameters of a linear mean.
 parameter_words <- function(names, kernel, columns) {
   constant <- grepl("^mean($|[.])", names) & !names %in% c("mean.variance", columns)
   one <- if ("(Intercept)" %in% names) "Constant mean, already part of (Intercept)" else "Constant mean"

@@ -1,4 +1,4 @@
-# Prints and summarises fits and certificates, one fact a line with its label first.
+# Prints and summarises fits and certificates, in lines that begin with a label.
 
 #' @export
 print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
@@ -35,7 +35,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
     # Omit leave-one-out for many rows, where it is slow, and for a table of counts, where it leaves out a whole class.
     out$scores_loo <- if (kept && fit$nobs <= dense_rows && is.null(rows_of_table(fit, fit$data))) scores()
     other <- response_of(fit)$overdispersed
-    # excess_scatter() was at most 3.4 in fits of 150 samples of Poisson counts.
+    # excess_scatter() was at most 3.4 in fits of 150 samples of Poisson counts, so 4 is the limit.
     if (!is.null(other) && !is.null(out$scores_loo) && isTRUE(excess_scatter(fit) > 4)) out$better_family <- other
   } else {
     out$residuals <- if (kept) stats::residuals(fit)
@@ -66,7 +66,7 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
     print_columns(table)
     first <- tried$kernel[!tried$chosen & tried$se %in% 0]
     notes <- c(if (any(known) && length(first)) sprintf(
-      "Losses are relative to the selected kernel, standard errors are of the difference from %s.", first[1L]),
+      "Losses are relative to the selected kernel, standard errors are those of differences from %s.", first[1L]),
                if (is.null(rotation_of(x$kernel)) && any(grepl("(rotated)", tried$kernel, fixed = TRUE))) rotation_note,
                if (is.null(warp_of(x$kernel)) && any(grepl("warped inputs)", tried$kernel, fixed = TRUE))) warp_note(1))
     if (length(notes)) cat(wrap(notes, exdent = 2), sep = "\n")
@@ -224,10 +224,10 @@ print_parameters <- function(about, digits) {
         if (length(flat)) paste("Inputs with almost no effect (lengthscale above 100 times the range):", toString(flat))
     if (length(note)) cat(wrap(note, exdent = 2), sep = "\n")
   }
-  of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # printed in the table of groups
+  of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # are printed with groups
   printed <- names(theta) %in% of_lengths | grepl("(^|[.])variance$", names(theta)) | of_groups |
     names(theta) %in% c("noise", "mean", rownames(about$linear), response_of(about)$shape) |
-    response_of(about)$kind == "ordered" & grepl("^(width[.]|[(]Intercept[)]$)", names(theta)) # part of cut points
+    response_of(about)$kind == "ordered" & grepl("^(width[.]|[(]Intercept[)]$)", names(theta)) # shown as cut points
   if (all(printed)) return(invisible())
   cat("\n")
   print_columns(data.frame(Parameter = parameter_words(names(theta)[!printed], about$kernel, about$columns),

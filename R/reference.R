@@ -89,7 +89,7 @@ share_of_distance <- function(reference, data, fit, share) {
 }
 
 # Returns the number of inducing points of a fit; a reference has four times as many. Fits with neighbours have few
-# points, but their references need as many as without neighbours.
+# inducing points, but their references need as many as without neighbours.
 points_of_fit <- function(fit) {
   m <- if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else
     max(fit$m, min(200L, nrow(fit$data$x)))
@@ -103,7 +103,7 @@ kept_reference <- function(reference, fit) {
   reference
 }
 
-# Checks the reference `given`, or computes one if it is NULL. Returns it with its error norms (certify-norms.R).
+# Returns the reference `given`, or a new one if `given` is NULL, after checks and with error norms (certify-norms.R).
 find_reference <- function(fit, given, m2, max_seconds = 10) {
   if (is.null(given)) {
     hint <- if (!is.null(fit$source))
@@ -155,7 +155,7 @@ reference_of_source <- function(fit, source, m2, call, tell) {
              source = list(label = source$label, rows = NA, omitted = 0L, sample = sample$n, passes = 3L))
 }
 
-# Returns the rows of a block, cleaned in the same way (`recipe`) as those of the fit.
+# Returns the rows of a block in the units of the fit. `recipe` is the result of fit_recipe().
 cleaned_rows <- function(recipe, block) cleaned(recipe, fitted_rows(recipe, block))
 
 sampled_rows <- function(rows, size) {
@@ -233,8 +233,8 @@ krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(
 }
 
 # Returns intervals of the exact mean and sd, in units of y, from the result of krige(). `sd_lower` is a lower bound on
-# the exact sd. In the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance (see above). With v and r of `correction`,
-#   |exact mean - (k'v + w'r)| <= |h| |r|  in that norm, plus rounding.
+# the exact sd. For h, J, v and r see kriging_rows(). In the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance and
+#   |exact mean - (k'v + w'r)| <= |h| |r|,  plus rounding.
 kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
   model <- model_of(reference)
   fun <- found$fun
@@ -264,7 +264,7 @@ kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
   lapply(out, function(v) replace(numeric(fun$n), at, v))
 }
 
-# Returns an upper bound on |h|^2 in the norm of (K + s2 I)^{-1}: q, or J minus a lower bound on the exact variance.
+# Returns an upper bound on |h|^2 (see kriging_rows()) of each functional: q, or J minus a lower bound on its variance.
 kriged_h2 <- function(found, var_lower = 0) {
   pmin(found$q, pmax(found$J - pmax(found$var_lower, var_lower), 0) + 8 * .Machine$double.eps * found$J)
 }

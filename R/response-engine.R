@@ -95,8 +95,8 @@ response_to_learn <- function(likelihood, sites) {
     at = function(theta, center) engine_sites(with_theta(theta), sites, center)))
 }
 
-# Returns list(l, g, W) like theta_slopes() of response-table.R: derivatives in log theta of log p, of its slope in f
-# and of W, by differences of four points. Their error is h^4 / 30 = 3.3e-14 times the fifth derivative, plus rounding.
+# Returns list(l, g, W) like theta_slopes() of response-table.R: derivatives in log theta of log p, (log p)' and -(log
+# p)'', by differences of four points. Their error is h^4 / 30 = 3.3e-14 times the fifth derivative, plus rounding.
 theta_differences <- function(response, sites, f, h = 1e-3) {
   theta <- response$theta
   sites$weight <- NULL
@@ -114,7 +114,7 @@ theta_differences <- function(response, sites, f, h = 1e-3) {
   lapply(c(l = 1, g = 2, W = 3), function(k) matrix(column(k), length(f)))
 }
 
-# Returns the constant mean at which learning starts. For several classes it has the centred log of each class's share.
+# Returns the constant mean at which learning starts; for several classes, the centred log of each class's share.
 center_start <- function(likelihood, sites) {
   w <- sites$weight %||% 1
   response <- as_response(likelihood)
@@ -180,8 +180,9 @@ average_curvature_range <- function(likelihood, sites, f, e, range) {
   list(lower = sharper("lower", pmax), upper = sharper("upper", pmin))
 }
 
-# Checks the concavity and bounds that a user's family states, for f up to 6 units from 0 and from each response, for
-# units from 0.001 to 1e4. Skips f with a density below e^-500 of the largest. W may err by 1e-6 of its maximum.
+# Checks the concavity and bounds that a user's family states, for f up to 6 units from 0 and from each response, with
+# units from 0.001 to 1e4. Skips f with a density below e^-500 of the largest. W = -(log p)'' may err by 1e-6 of its
+# maximum.
 claims_in_units <- function(likelihood, y) {
   grid <- expand.grid(step = seq(-6, 6, by = 0.25), unit = 10^(-3:4), around = 0:1, y = y)
   grid$f <- grid$unit * grid$step + grid$around * grid$y
@@ -264,7 +265,8 @@ class_moments <- function(f, step = 0.3, ...) {
   rule <- normal_rule(q, step, ...)
   L <- row_choleskys(f$var, q)
   mean <- square <- matrix(0, n, q + 1L)
-  # Up to three classes, one point of the rule serves all rows; otherwise one product of matrices serves all points.
+  # With up to three classes, each step treats one point of the rule for all rows. With more classes, a product of
+  # matrices treats all points for one row.
   for (s in if (q <= 2L) seq_along(rule$weight)) {
     odds <- f$mean
     for (j in seq_len(q)) odds <- odds + rule$z[s, j] * L[, q * (j - 1L) + seq_len(q), drop = FALSE]

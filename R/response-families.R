@@ -55,7 +55,7 @@ gumbel_parts <- function(sites) {
   s <- sites$shape[2L]
   L <- sites$y
   U <- ifelse(L == sites$size, Inf, sites$size + s * log(-expm1(-(sites$size - L) / s)))
-  above <- replace(sites, "size", list(Inf + 0 * seq_along(U))) # W is the same for an observed response (L = U)
+  above <- replace(sites, "size", list(Inf + 0 * seq_along(U))) # -(log p)'' is the same if L = U (observed)
   list(above, replace(sites, c("y", "size"), list(-Inf + 0 * seq_along(L), U)))
 }
 
@@ -84,7 +84,7 @@ interval_row <- function(noise, name, link, up, down, ends, start = NULL, ...) {
 
 # ---- ordered classes ------------------------------------------------------------------------------------------------
 
-# Returns the ends of the intervals of K classes on the scale of f. The first finite one is 0, because f has a constant
+# Returns the cut points between K classes on the scale of f. The first finite cut point is 0, because f has a constant
 # mean, and theta has the distances to the next ones.
 cut_points <- function(theta) c(-Inf, 0, cumsum(theta), Inf)
 
@@ -210,8 +210,8 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 
 # ---- a family by the user's expression ------------------------------------------------------------------------------
 
-# Defines a likelihood by a user's expression of log p in f and y. stats::D() gives derivatives, and the engine
-# evaluates all as programs (src/program.h).
+# Defines a likelihood by a user's expression of log p in f and y. stats::D() gives derivatives. The engine evaluates
+# log p and its derivatives as programs (src/program.h).
 
 #' Define a likelihood
 #'
@@ -363,7 +363,7 @@ engine_programs <- function(programs, values) {
 
 # ---- checks --------------------------------------------------------------------------------------------------------
 
-# Stops for a family by gp_family(), which has no distribution function of the response.
+# Stops for a family by gp_family(), because the distribution function of its response is unknown.
 check_distribution <- function(fit, argument = "fit") {
   if (is.null(fit$likelihood$row)) return(invisible())
   abort_input(argument, "has a family by gp_family(), whose distribution function is unknown")

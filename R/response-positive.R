@@ -139,7 +139,7 @@ tweedie_given <- function(theta, y, f, area = FALSE) {
     if (area) upto <- y[i] * upto - shape * scale * stats::pgamma(y[i] / scale, shape + 1)
     out[i] <- out[i] + sum$by * rowSums(stats::dpois(sum$n, few[i]) * upto)
   }
-  sd <- sqrt(at$phi * exp((at$p - 2) * f)) # relative to the mean
+  sd <- sqrt(at$phi * exp((at$p - 2) * f)) # sd is relative to the mean
   z <- (y * exp(-f) - 1) / sd
   if (!area) return(ifelse(at$rate > few, stats::pnorm(z), pmin(out, 1)))
   ifelse(at$rate > few, exp(f) * sd * (z * stats::pnorm(z) + stats::dnorm(z)), out)
@@ -162,7 +162,7 @@ tweedie_cdf <- function(theta, y, mu, s) {
   s <- rep_len(s, length(mu))
   if (all(s == 0)) return(tweedie_given(theta, y, mu))
   width <- sqrt(theta[1L] * pmax(pmin(y, exp(mu + 6 * s)), 1e-300)^(tweedie_parts(theta)$p - 2)) / s
-  wide <- s > 16 | width < 0.004 # there would be too many steps in f
+  wide <- s > 16 | width < 0.004 # f would need too many steps
   out <- mu
   k <- which(wide)
   steps <- seq(-6.5, 6.5) # steps of 1 have an error of 3e-9 for smooth functions of u
@@ -175,8 +175,8 @@ tweedie_cdf <- function(theta, y, mu, s) {
   out
 }
 
-# Returns functions v(f) with the derivative slope(f) = sqrt(least^2 + e^(power f) / phi). at(share) returns f between
-# `from` and `to`: v(f) is at this share of its `range`.
+# Returns functions v(f) with the derivative slope(f) = sqrt(least^2 + e^(power f) / phi). at(share) returns the f
+# between `from` and `to` at which v has passed this share of its `range`.
 even_map <- function(from, to, least, phi, power) {
   slope <- function(f) sqrt(least^2 + exp(power * f) / phi)
   v <- function(f) least * f + 2 / power * (slope(f) - least * log(slope(f) + least))
@@ -200,8 +200,8 @@ polynomial_weights <- function(map, f, mu, s) {
 }
 
 # Returns response_crps() for f ~ N(mu, s^2), or NA where the grids would be large. With F the distribution function of
-# Y, it is the integral of (1 - F(t))^2 over t > 0, plus 2 E max(y - Y, 0) - y. All rows share a matrix of P(Y <= t | f)
-# at points of even_map(): Chebyshev's points of f, and steps of t for the trapezoid rule.
+# Y, the CRPS is the integral of (1 - F(t))^2 over t > 0, plus 2 E max(y - Y, 0) - y. All rows share a matrix of P(Y <=
+# t | f) at points of even_map(): Chebyshev's points of f, and steps of t for the trapezoid rule.
 tweedie_crps <- function(theta, y, mu, s) {
   of <- tweedie_parts(theta)
   low <- min(mu) - 2
@@ -309,7 +309,7 @@ tweedie_row <- list(
     of <- tweedie_parts(theta, mean)
     of$scale * stats::rgamma(length(mean), stats::rpois(length(mean), of$rate) * of$size)
   },
-  variance = function(mean, sd, size, theta) { # averaged over a log-normal mean
+  variance = function(mean, sd, size, theta) { # is averaged over a log-normal mean
     of <- tweedie_parts(theta)
     of$phi * mean^of$p * (1 + sd^2 / mean^2)^(of$p * (of$p - 1) / 2)
   },

@@ -84,7 +84,7 @@ as_likelihood <- function(family, approx = "laplace") {
   }
   if (is.function(family)) family <- tryCatch(family(), error = function(e) family)
   if (inherits(family, "family") && grepl("^negative binomial", family$family, ignore.case = TRUE)) {
-    # Families of mgcv and MASS give theta, or leave it out to have it learned.
+    # Families of mgcv and MASS have theta, or lack it if it is to be learned.
     theta <- if (!isTRUE(family$n.theta > 0)) if (is.null(family$n.theta))
       get0(".Theta", environment(family$variance)) else family$getTheta(TRUE)
     family <- replace(nb(theta), "link", family$link)
@@ -146,7 +146,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
     out$response <- if (is.null(out$size)) out$y else ifelse(out$size > 0, out$y / pmax(out$size, 1e-300), 0)
   }
   size <- max(abs(out$response), 0)
-  refuse_if(size > 1e30 || size > 0 && size < 1e-30, argument, # keeps squares representable
+  refuse_if(size > 1e30 || size > 0 && size < 1e-30, argument, # so that squares are representable
             sprintf("has values of size %.3g, outside the range from 1e-30 to 1e30", size),
             hint = "Divide it by a constant.")
   out
@@ -260,7 +260,7 @@ read_labels <- function(response, argument, n, ordered) {
   list(y = as.double(response), levels = levels)
 }
 
-# Returns the levels of a factor. Stops unless there are two, or at least two if `several`.
+# Returns the levels of a factor. Stops unless there are two levels, or at least two if `several`.
 check_classes <- function(levels, argument, several) {
   K <- length(levels)
   if (K == 2L || several && K > 2L) return(levels)
@@ -270,7 +270,7 @@ check_classes <- function(levels, argument, several) {
               hint = if (K > 2L) "Use family = multinomial() for more than two classes.")
 }
 
-# Adds to `data` the offset, and levels and `sites` (responses of positive weight) from `read`, made by read_response().
+# Adds the offset, levels and `sites` (responses of positive weight) to `data`. `read` is made by read_response().
 with_sites <- function(data, read, offset) {
   used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
   of <- function(v) if (!is.null(v)) unname(v[used])
@@ -354,7 +354,7 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
     within <- function(v, range) v >= range$lower - 1e-8 * (1 + abs(v)) & v <= range$upper + 1e-8 * (1 + abs(v))
     within(there[3L, ], range) & (!response$concave | within((now[2L, ] - there[2L, ]) / (t * e), averages))
   }))
-  weight <- function() { # the user's `weight` as if it were the log density
+  weight <- function() { # evaluates the user's `weight` like a log density
     sites$shape[3:6] <- sites$shape[7L]
     native_likelihood(sites, grid$f)[1L, ]
   }

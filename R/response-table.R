@@ -62,7 +62,7 @@ links <- list(
       top <- max(sites$offset)
       log(sum(w * sites$y) + 0.5) - log(sum(w * exp(sites$offset - top)) + 0.5) - top
     }),
-  latent = c(identity_link, list(start = function(sites, w) 0)), # serves gp_family()
+  latent = c(identity_link, list(start = function(sites, w) 0)), # for gp_family()
   logit = list(
     fun = stats::qlogis, inv = stats::plogis, range = c(0, 1), error = 1e-9,
     moments = function(mu, var) {
@@ -85,7 +85,7 @@ links <- list(
       list(mean = mean, sd = sqrt(pmax(square - mean^2, 0)))
     },
     pair = function(p, rest) ifelse(p < 0.5, stats::qnorm(p), -stats::qnorm(rest))),
-  above_0 = list( # serves Poisson counts that are not 0
+  above_0 = list( # for Poisson counts that are not 0
     fun = function(mean) log(rate_of(mean)), inv = function(f) mean_above_0(f), range = c(1, Inf), error = 1e-9),
   softmax = list(inv = function(f) softmax_of(f), range = c(0, 1), error = 1e-5))
 
@@ -103,9 +103,9 @@ normal_average <- function(h, mean, sd) {
   out
 }
 
-# Returns E h(f) for f ~ N(mean, sd^2). If sd > 4, it is the sum of term(t, (mean - t) / sd, sd) over a grid of t. A
-# term is the step of the grid times h(t) times a normal density, or (integration by parts) times the derivative of h
-# times a normal probability.
+# Returns E h(f) for f ~ N(mean, sd^2). If sd > 4, the average is the sum of term(t, (mean - t) / sd, sd) over a grid of
+# t. A term is the step of the grid times h(t) times a normal density, or (integration by parts) times the derivative of
+# h times a normal probability.
 average_of <- function(h, mean, sd, grid, term) {
   wide <- which(sd > 4)
   narrow <- setdiff(seq_along(mean), wide)
@@ -134,7 +134,7 @@ binomial_row <- list(
     link$pair(q$p, q$rest)
   },
   turns = function(sites) list(0),
-  # For the probit, W is monotone in f for successes alone and for failures alone. So these are separate parts.
+  # For the probit, W = -(log p)'' is monotone in f for successes alone and for failures alone: two separate parts.
   parts = function(sites) {
     if (sites$name != "probit") return(list(sites))
     size <- sites$size %||% rep(1, length(sites$y))
@@ -245,7 +245,7 @@ student_row <- list(
       mu + side * concave_quantile(p, x, function(x, normal) student_mixture(theta, x, s^2, normal))
     },
     log_density = function(theta, sites, mu, v) student_predictive(theta, sites$y, mu, v)),
-  # W is largest at f = y and smallest at f = y +- sqrt(3 df) s.
+  # W = -(log p)'' is largest at f = y and smallest at f = y +- sqrt(3 df) s.
   turns = function(sites) {
     away <- sqrt(3 * sites$shape[1L]) * sites$shape[2L]
     list(sites$y, sites$y - away, sites$y + away)
@@ -283,7 +283,7 @@ student_grid <- function(df) {
   list(q = exp(grid), log_weight = stats::dgamma(exp(grid), df / 2, df / 2, log = TRUE) + grid + log(step))
 }
 
-# Returns log p(y) for y = f + s t, averaged over f ~ N(mu, v).
+# Returns log p(y) for y = f + s t with Student's t, averaged over f ~ N(mu, v).
 student_predictive <- function(theta, y, mu, v) {
   grid <- student_grid(theta[2L])
   logs <- vapply(seq_along(grid$q), function(i) {
@@ -292,8 +292,8 @@ student_predictive <- function(theta, y, mu, v) {
   log_row_sums(matrix(logs, length(y)))
 }
 
-# Returns P(y - mu <= distance) (normal = pnorm) or the density of y - mu at `distance` (normal = dnorm), where y is
-# f + s t and f ~ N(mu, v).
+# Returns P(y - mu <= distance) (normal = pnorm) or the density of y - mu at `distance` (normal = dnorm), where y is f +
+# s t with Student's t and f ~ N(mu, v).
 student_mixture <- function(theta, distance, v, normal) {
   grid <- student_grid(theta[2L])
   out <- 0 * distance

@@ -22,7 +22,7 @@ asks_for_transform <- function(transform) {
 # Returns v = log(1 + |u|), given its power transform z = (exp(lambda v) - 1) / lambda.
 log_of_power <- function(z, lambda) if (abs(lambda) < 1e-8) z else log1p(lambda * z) / lambda
 
-# Returns T(y). The log of a response that is not positive, which has the density 0, is -Inf.
+# Returns T(y). Under the log, T(y) of a response that is not positive is -Inf, because its density is 0.
 transformed <- function(transform, y) {
   if (is.null(transform)) return(y)
   if (transform$kind == "log") return(log(pmax(y, 0)))
@@ -148,14 +148,14 @@ moments_back <- function(transform, mean, var, noise = 0) {
 }
 
 # Returns list(mean, sd) of a new response, where T(y) is f ~ N(mean, var) plus noise. The mean assumes normal noise. If
-# y is cut (see curves_up()) and the noise has heavy tails (`spread`), the sd averages over them and is multiplied by
-# the root of transform$wider (at least 1): mean squared error of held-out rows over predicted variance.
+# y is cut (see curves_up()) and the noise has heavy tails (`spread`), the sd averages over the tails. It is multiplied
+# by the root of transform$wider (at least 1), the mean of squared error / predicted variance of held-out rows.
 moments_of_response <- function(transform, mean, var, noise, spread) {
   out <- moments_back(transform, mean, var + noise)
   wide <- which(rep_len(spread, length(mean)) > 0)
   if (!is_cut(transform) || !length(wide)) return(out)
   f <- lapply(list(mean = mean, var = var, noise = noise, spread = spread), function(v) rep_len(v, length(mean))[wide])
-  rule <- gauss_rule(7L, sqrt, 1) # nodes for the normal density
+  rule <- gauss_rule(7L, sqrt, 1) # Gauss-Hermite rule for N(0, 1)
   square <- 0
   for (i in seq_along(rule$node)) {
     at <- hermite_back(transform, f$mean, sd_at_step(f, rule$node[i])^2, 0L, 0)
@@ -292,7 +292,7 @@ far_steps <- seq(-5, 30, by = 0.25) # for responses beyond 6 sds
 
 is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 
-# Returns the sd of y if the log noise variance has u = sqrt(spread) * step.
+# Returns the sd of y if the log noise variance is `step` sds above its mean.
 sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
 
 # Returns log p(y) for responses y on the scale of f, with the noise described above spread_steps. Exponents are

@@ -151,9 +151,8 @@ quantile_given <- function(response, p, size, mu, s) {
 # ---- predictions ----------------------------------------------------------------------------------------------------
 
 # Returns predictions list(fit, lwr, upr, sd, cov) of f or of a response. `f` has mean, var and cov of f, the noise
-# variance `noise` (`noise_new` for prediction intervals), variance `spread` of its log and trials `size`. `lower` and
-# `upper` bound the mean, `top` the variance; without certificates they equal mean and var. `ask` has arguments of
-# predict().
+# variance `noise` (`noise_new` in prediction intervals), variance `spread` of its log and trials `size`. `lower` and
+# `upper` bound the mean, `top` the variance (without a certificate: mean and var). `ask` has arguments of predict().
 response_say <- function(response, f, ask) {
   if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
   scale <- response_scale(response, ask$type, f)
@@ -169,7 +168,7 @@ response_say <- function(response, f, ask) {
     z <- normal_ends(f, noise, ask$level)
     if (!ask$certified || is.null(transform)) {
       lapply(z, if (of_y) back else scale$given)
-    } else { # ends that contain those of the exact GP
+    } else { # these ends contain those of the exact GP
       sd <- rep_len(sqrt(f$noise), length(f$mean))
       bounds <- function(z) {
         if (of_y || ask$type == "median") return(back_bounds(transform, z, z))
@@ -181,14 +180,14 @@ response_say <- function(response, f, ask) {
   c(list(fit = scale$shown$mean, sd = scale$shown$sd, cov = scale$cov), lapply(ends, unname))
 }
 
-# Returns the ends of an interval for f plus noise. It contains the interval for each mean from f$lower to f$upper.
+# Returns ends of an interval for f plus noise that contains the intervals for all means from f$lower to f$upper.
 normal_ends <- function(f, noise, level) {
   half <- noisy_half(level, list(var = f$top, noise = noise$noise, spread = noise$spread))
   list(lwr = f$lower - half, upr = f$upper + half)
 }
 
 # Returns list(shown, given, cov) for the quantity that `type` names: `shown` has its mean and sd, `cov` its covariance.
-# given(v) converts ends of a credible interval of f.
+# given(v) converts ends v of a credible interval of f to this quantity.
 response_scale <- function(response, type, f) {
   given <- function(v) response_given(response, v, f$noise)
   scale <- function(shown, given, cov = f$cov) list(shown = shown, given = given, cov = cov)

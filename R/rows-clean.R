@@ -53,7 +53,7 @@ message_if_constant <- function(x, owner) {
   }
 }
 
-# Sends a message if longitude and latitude are plain numbers but distances in degrees are distorted: the length of a
+# Sends a message if longitude and latitude are plain numbers but degrees distort distances. That is if the length of a
 # degree of longitude varies by more than a factor of 1.5, or longitudes span a quarter of the globe.
 message_if_degrees <- function(x) {
   at <- c(grep("^(lon|long|lng|longitude)$", colnames(x), TRUE)[1L], grep("^(lat|latitude)$", colnames(x), TRUE)[1L])
@@ -123,7 +123,7 @@ cleaned <- function(fit, given) {
        scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0), offset_squares = offset_squares(given))
 }
 
-# Cleans rows with another response. Formula and groups are those of `data`.
+# Returns clean_data() of rows with another response. Formula and groups are those of `data`.
 clean_again <- function(data, x, response, w, offset, center, scale, merge, name = "transform", labels = NULL) {
   out <- clean_data(x, response, name, w, offset, labels, center, scale, merge)
   out[c("frame", "terms", "groups")] <- data[c("frame", "terms", "groups")]
@@ -187,7 +187,7 @@ check_weights <- function(weights, n) {
   weights
 }
 
-# Checks rows that are not cleaned further, and returns list(x, y, weights).
+# Checks the arguments x, y and weights of an exported function, and returns list(x, y, weights).
 check_rows <- function(x, y, weights) {
   x <- check_matrix(x, "x")
   if (!nrow(x)) abort_input("x", "has no rows")
@@ -268,7 +268,7 @@ used_rows <- function(data, most = Inf) {
        offset = if (length(offset) > 1L) offset[taken] else offset, names = NULL)
 }
 
-# Returns the rows of x with these numbers as data. Merged rows keep their mean response, weight and `twins`.
+# Returns the rows with numbers `rows` as data. Merged rows keep their mean response, weight and `twins`.
 take_rows <- function(data, rows) {
   w <- data$weights[rows]
   list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = w, n = length(rows), rows = rows,
@@ -312,8 +312,8 @@ offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, o
 
 offset_squares <- function(rows) sum((rows$w %||% 1) * rows$offset^2)
 
-# Returns what a fit keeps to read newdata. Without keep_data, the workspace replaces the environment of the formula,
-# which may hold the data.
+# Returns what a fit keeps to read newdata. Without keep_data, the workspace becomes the environment of the formula,
+# because the original environment may contain the data.
 make_frame <- function(data, keep_data = TRUE) {
   frame <- data$frame
   if (!keep_data) {

@@ -98,7 +98,7 @@ by_parts <- function(by) {
 
 # ---- columns --------------------------------------------------------------------------------------------------------
 
-# Returns for each input of a model frame its coding as columns: list(name, kind, levels, width, columns), where `width`
+# Returns the coding of each input of a model frame as columns: list(name, kind, levels, width, columns), where `width`
 # is the number of columns and `columns` their names. `apart` marks variables that the smooth part does not use.
 coded_variables <- function(mf, used, grouped) {
   code <- function(name) {
@@ -114,7 +114,7 @@ coded_variables <- function(mf, used, grouped) {
     }
     width <- switch(kind, factor = length(levels), matrix = ncol(v), sphere = 3L, 1L)
     check_memory(8 * NROW(v) * width, sprintf("the %d columns of `%s`", width, name))
-    columns <- switch(kind, factor = paste0(name, levels), matrix = { # as in model.matrix()
+    columns <- switch(kind, factor = paste0(name, levels), matrix = { # as model.matrix() does
       paste0(name, if (!is.null(colnames(v))) colnames(v) else if (width > 1L) seq_len(width) else "")
     }, sphere = paste0(name, c("x", "y", "z")), name)
     c(list(name = name, kind = kind, levels = levels, width = width, columns = columns), unit_fields(v, name, kind))
@@ -261,8 +261,8 @@ has_given_levels <- function(kernel, levels) {
   any(vapply(factors, function(f) is.matrix(f$given) && setequal(rownames(f$given), levels), NA))
 }
 
-# Returns the call after an update from the formula `before`: terms of its formulas `mean` and `noise` are dropped if
-# they use a variable that the new formula no longer has.
+# Returns the call after an update of the formula `before`. Terms of the arguments `mean` and `noise` are dropped if
+# they use a variable that the new formula lacks.
 with_inputs_of <- function(call, before) {
   lost <- setdiff(all.vars(before[[3L]]), all.vars(call$formula[[3L]]))
   for (name in Filter(function(name) is_call_of(call[[name]], "~"), c("mean", "noise"))) {

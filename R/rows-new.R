@@ -164,7 +164,7 @@ training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
          offset = if (!is.null(newdata$offset)) check_vector(newdata$offset, "offset", nrow(x)))
   }
   n <- nrow(rows$x)
-  if (!n && is.logical(rows$response)) rows$response <- numeric() # all were NA
+  if (!n && is.logical(rows$response)) rows$response <- numeric() # all responses were NA
   given <- if (response_of(fit)$conjugate) {
     list(response = check_response(rows$response, rows$name, n, rows$labels), w = rows$w)
   } else {

@@ -1,6 +1,6 @@
-# Reads the rows of a formula: model frame -> columns that code its variables -> clean_rows() (rows-clean.R).
+# Reads the rows of a formula: makes a model frame, codes its variables as columns, and calls clean_rows().
 
-# Returns the cleaned data of a formula method. `call` is its match.call(). As in lm(), subset, weights and offset are
+# Returns clean_data() for a formula method. `call` is its match.call(). As in lm(), subset, weights and offset are
 # evaluated in `data`, then in the formula's environment; other arguments are evaluated in `envir`. Factors with a
 # correlation matrix in `kernel` keep all declared levels.
 data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = TRUE, likelihood = NULL,
@@ -55,8 +55,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
 
 # ---- the model frame ------------------------------------------------------------------------------------------------
 
-# Calls model.frame() as lm() does. Drops levels without rows, except of a factor whose levels a correlation matrix in
-# `kernel` names.
+# Calls model.frame() as lm() does. Drops levels without rows, unless a correlation matrix in `kernel` names the levels
+# of their factor.
 make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   data <- eval(call$data, envir)
   formula <- formula_of_groups(check_formula(call, envir), data, kernel, mean)
@@ -99,7 +99,7 @@ check_formula <- function(call, envir) {
   refuse_if(any(vapply(sides, function(side) is.null(side) || is.character(side), NA)), "formula", deparse1(formula),
             "made of variables, such as y ~ x1 + x2")
   refuse_survival_terms(formula)
-  around <- environment(formula) # in which sphere() may be unknown
+  around <- environment(formula) # sphere() may be unknown there
   if (!is.null(around) && "sphere" %in% all.names(formula) && !exists("sphere", around, mode = "function")) {
     environment(formula) <- list2env(list(sphere = sphere), parent = around)
   }
@@ -183,7 +183,7 @@ rows_of_frame <- function(mf, variables, labels, argument = "data", unit = NULL)
   offset <- tryCatch(stats::model.offset(mf), error = function(e) abort_input("offset", "is not numeric"))
   x <- bind_columns(variables, mf)
   check_finite(x, argument, labels = labels, variables = variable_of_columns(variables)) # na.action may keep NA
-  y <- in_unit(mf[[response]], unit) # not model.response(), which adds names
+  y <- in_unit(mf[[response]], unit) # model.response() would add names
   list(x = x, response = y, name = names(mf)[response],
        w = if (!is.null(w)) check_weights(w, n), offset = if (!is.null(offset)) check_vector(offset, "offset", n))
 }
@@ -212,7 +212,7 @@ add_formula <- function(data, terms, variables, call) {
   data
 }
 
-# Sends a message about - 1 or + 0 in a formula, which changes nothing.
+# Sends a message about - 1 or + 0 in a formula, because they change nothing.
 message_if_no_intercept <- function(formula) {
   if (!attr(stats::terms(formula, allowDotAsName = TRUE), "intercept")) {
     tell_classed("intercept", paste("`- 1` or `+ 0` in a formula changes nothing: the constant mean stays.",
@@ -270,17 +270,17 @@ slim_call <- function(call) {
 
 # ---- the model frame that a fit holds -------------------------------------------------------------------------------
 
-# A fit keeps its model frame, but only the columns that its cleaned data lack.
+# A fit keeps its model frame, but only the columns that fit$data lacks.
 
 # Returns what must be kept to restore a model frame: list(names, columns, raw) with the names of all columns, the
-# columns that differ from the cleaned data, and variables that occur inside of functions, such as x of log(x).
+# columns that differ from `data`, and variables that occur inside of functions, such as x of log(x).
 frame_to_keep <- function(mf, data, raw = list()) {
   known <- columns_of_data(data, names(mf))
   same <- vapply(names(mf), function(name) identical(known[[name]], mf[[name]]), NA)
   list(names = names(mf), columns = unclass(mf)[names(mf)[!same]], raw = raw)
 }
 
-# Returns those inputs of the cleaned data, and its response, that are among the columns `names` of a model frame.
+# Returns the inputs and the response of `data` that are among the columns `names` of a model frame.
 columns_of_data <- function(data, names) {
   inputs <- training_inputs(data)
   wanted <- intersect(names, colnames(inputs$x))

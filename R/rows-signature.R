@@ -51,7 +51,7 @@ merge_equal_rows <- function(x, y, weights, most = 0.9,
        rows = length(y) - length(first), ss = sum(squares), twins = list(rows = twins[, 1L] - 1, ss = twins[, 2L]))
 }
 
-# Merges equal rows however few they are. `group` has the number of each row's group of equal rows.
+# Merges all equal rows, even if they are few. `group` has the number of each row's group of equal rows.
 merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) - 1)) {
   if (!is.null(data$group)) return(data)
   m <- merge_equal_rows(data$x, data$y, data$weights, group = group)
@@ -64,8 +64,8 @@ merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) -
 # Returns the number of each row's group of copies (equal inputs and response), or NULL if there are no copies. `group`
 # has the groups of equal inputs. Rows are copies, as in bootstrap samples, if equal inputs have equal responses more
 # often than by chance: kappa = (agreement - chance) / (1 - chance) > copy_rule["kappa"]. Chance is the probability that
-# two random rows have equal responses. If it is large and few distinct responses repeat (grades), no rows are copies.
-# All rows are copies (a repeated table) if each (x, y) occurs a multiple of k >= 2 times, unlikely by chance.
+# two random rows have equal responses. If chance is large and few distinct responses repeat, no rows are copies
+# (grades). If each (x, y) occurs a multiple of k >= 2 times, unlikely by chance, all are copies: a repeated table.
 copies_of <- function(y, group) {
   if (is.null(group) || !anyDuplicated(group)) return(NULL)
   each <- equal_rows(cbind(group, y))
@@ -78,12 +78,12 @@ copies_of <- function(y, group) {
   if (whole && length(y) / 2 * log(chance) < log(copy_rule[["whole"]])) return(each)
   few <- length(unique(y[!duplicated(each)][times > 1L])) < copy_rule[["responses"]]
   if (few && chance > copy_rule[["chance"]]) return(NULL)
-  agree <- drop(rowsum(times * (times - 1), of)) / (rows * pmax(rows - 1, 1)) # share of pairs that agree
+  agree <- drop(rowsum(times * (times - 1), of)) / (rows * pmax(rows - 1, 1)) # is the share of pairs that agree
   agreement <- sum((rows - 1) * agree) / sum(rows - 1)
   if ((agreement - chance) / (1 - chance) > copy_rule[["kappa"]]) each
 }
 
-# Returns the elements of v, which has an element for each given row, for the rows of positive weight.
+# Returns the elements of v for the rows of positive weight. v has an element for each given row.
 of_used_rows <- function(data, v) if (is.null(data$prior_weights)) v else v[data$prior_weights > 0]
 
 # Returns the centred and scaled response of each row of positive weight, before equal rows were merged.
@@ -168,12 +168,12 @@ data_signature <- function(data) {
     i <- seq.int(start, min(n, start + many_rows - 1))
     part <- data[c("center", "scale", "shift")]
     part[c("x", "y", "weights", "n")] <- list(data$x[i, , drop = FALSE], data$y[i], data$weights[i], length(i))
-    if (start > 1L) part$shift$ss <- 0 # counts squares of merged rows once
+    if (start > 1L) part$shift$ss <- 0 # counts the squares only once
     now <- signature_sums(part)
     sums <- if (is.null(sums)) now else Map(`+`, sums, now)
     gc(FALSE, full = FALSE) # frees the part's memory
   }
-  sums$sums[["n"]] <- sums$size[["n"]] <- data$n # rows before merging
+  sums$sums[["n"]] <- sums$size[["n"]] <- data$n # n is before merging
   signature_of(sums, data$center)
 }
 

@@ -17,7 +17,7 @@ settings <- local({
       check_number(value, "tol", "a number between 0 and 1", function(x) !is.logical(x) && x > 0 && x < 1)
     }),
     kernel = setting(check = function(value, method) check_kernel(value)),
-    noise = setting(check = function(value, method) { # NULL: to be learned
+    noise = setting(check = function(value, method) { # NULL: the noise is learned
       if (identical(value, "auto")) return(NULL)
       if (inherits(value, "formula")) return(value)
       check_number(value, "noise", "a variance (0 interpolates), a formula such as ~ x, or NULL to learn it",

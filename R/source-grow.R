@@ -60,7 +60,7 @@ drop_rows <- function(fit, rows) {
   check_given("rows", "Give numbers of rows, or the rows if the fit keeps none.")
   if (is.null(fit$data)) {
     refuse_if(is.numeric(rows) && is.null(dim(rows)), "rows", describe(rows), "a data frame with the rows to remove",
-              hint = "The fit has no data, in which numbers would find them.")
+              hint = "Row numbers are those of the data, which the fit does not have.")
     refuse_if(is_source(rows), "rows", describe(rows), "a data frame with the rows to remove")
     return(with_sums(fit, added_rows(fit, rows), -1))
   }
@@ -100,7 +100,7 @@ posterior_of_fit <- function(fit) {
   c(fit$factors[setdiff(names(fit$factors), "jitter")], fit["jitter"])
 }
 
-# Returns the fit after adding (`sign` = 1) or removing (`sign` = -1) cleaned rows, from sums alone.
+# Returns the fit after adding (`sign` = 1) or removing (`sign` = -1) `rows` (see cleaned()), by sums over rows.
 with_sums <- function(fit, rows, sign) {
   if (!rows$n) return(fit)
   near <- fit$near

@@ -1,7 +1,7 @@
 # Makes passes over a source of rows, here or on workers. The first pass finds what cleaning needs from all rows (mean
 # and sd of the response, levels of factors) and draws a random sample. Later passes clean the rows block by block.
 
-# Returns a cleaned sample of `size` rows, like data_from_formula(), with the centre and scale of all rows. Its element
+# Returns a sample of `size` rows as data, like data_from_formula(), with the centre and scale of all rows. Its element
 # `whole` has the source, and the coding and units with which later passes read all rows.
 data_from_source <- function(source, call, envir, center, scale, size, kernel = NULL) {
   center <- check_flag(center, "center")
@@ -89,14 +89,14 @@ block_rows <- function(recipe, block, variables = NULL) {
 
 same_kind <- function(a, b) a$kind == b$kind && (a$kind == "factor" || a$width == b$width)
 
-# Returns the rows of a block with positive weights, cleaned with the centre, scale and levels of all rows.
+# Returns the rows of a block with positive weights, converted by the centre, scale and levels of all rows.
 clean_block <- function(whole, block) {
   rows <- block_rows(whole$recipe, block, whole$variables)
   cleaned(whole, list(x = rows$x, response = rows$r, w = rows$w))
 }
 
-# Makes a pass: applies f(rows, ...), with the arguments `more`, to the cleaned rows of each block, joins the values by
-# merge(a, b), and counts the pass.
+# Makes a pass: applies f(rows, ...), with the arguments `more`, to the rows of each block (clean_block()), joins the
+# values by merge(a, b), and counts the pass.
 whole_pass <- function(whole, f, more, merge, so_far = new.env()) {
   whole$passes$n <- whole$passes$n + 1L
   needed <- whole[setdiff(names(whole), c("source", "passes"))] # omits the source, which does not go to workers
@@ -188,7 +188,7 @@ rows_parts <- function(parts) {
   crew <- find_crew()
   id <- next_source()
   passes <- 0L
-  # Send a task for each part, which has its own seed. Values are merged in the order of the parts.
+  # Send a task with its own seed for each part. Values are merged in the order of the parts.
   pass <- function(source, visit, merge, so_far) {
     passes <<- passes + 1L
     seeds <- sample.int(.Machine$integer.max, length(parts))
@@ -225,8 +225,8 @@ next_source <- function() {
   sprintf("%d-%s-%d", Sys.getpid(), format(unclass(Sys.time()), digits = 16), engine$sources)
 }
 
-# Returns a function (kernel, v, control) that computes k(x, x) v on workers, each of which takes a share of the pairs
-# of rows. A worker receives all rows once; later calls send v only.
+# Returns a function (kernel, v, control) that computes k(x, x) v on workers. Each worker takes a share of the pairs of
+# rows, and receives all rows once; later calls send v only.
 products_on_workers <- function(x, crew = find_crew()) {
   id <- next_source()
   sent <- FALSE

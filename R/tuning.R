@@ -34,14 +34,14 @@ smooth_limit_rows <- 500L
 # neighbours (bench/stages.R, bench/race.md).
 learning_sizes <- list(
   population = 1e6,                      # rows that can be neighbours
-  first = 200L,                          # rows that count in every sum
+  first = 200L,                          # rows that are in every sum
   starts = c(rows = 4000L, near = 10L),  # for every start of a search
   finals = c(rows = 5000L, near = 15L),  # for the best starts
   response = c(rows = 2000L, near = 15L), # for every transform and noise trend, if a trend is tried; else `finals`
   kernels = c(rows = 8000L, near = 25L), # for every kernel; with fewer rows chance decides
   few = c(rows = 2000L, near = 20L),     # for every kernel, if the exact likelihood is the last stage
   whole = c(rows = 16000L, near = 30L),  # for the chosen kernel
-  exact = c(rows = 2000L, near = 100L),  # to judge what exact likelihood learned (bench/cliff.R)
+  exact = c(rows = 2000L, near = 100L),  # to compare exact and Vecchia likelihood (bench/cliff.R)
   score = c(rows = 8000L, near = 40L))   # to judge a kernel; all rows can be neighbours
 
 # Up to this number of rows the exact log marginal likelihood is maximised last, in a second or two (bench/stages.R).
@@ -68,16 +68,16 @@ effect_learning <- c(levels = 500, few = 1000, rows = 3)
 dense_effects <- 4000L
 
 # With groups, the noise is learned again from the sums of all rows, if the mean residual prior variance is below this
-# share of the noise variance: the variational bound counts it as noise (bench/groups.R).
+# share of the noise variance. The variational bound counts residual variance as noise (bench/groups.R).
 most_left <- 0.05
 
 # In the choice of a kernel by nats per row, the penalty for a parameter is 2 / min(n, parameter_rows) for n rows. With
 # a lower penalty, sums of two kernels would win although they predict worse (bench/choice.R, bench/race.md).
 parameter_rows <- 3000L
 
-# In other choices, the penalty for a parameter is this many nats of log likelihood; for a transform, noise or tails it
-# is at least this (response_rule). For a linear mean it decreases to 0 with fewer rows, for which priors are stronger
-# (bench/choice.R, bench/small-n.R).
+# In choices by log likelihood, the penalty for a parameter is this many nats. For a transform, noise or tails the
+# penalty is at least this (response_rule). For a linear mean it decreases to 0 with fewer rows, because priors then are
+# stronger (bench/choice.R, bench/small-n.R).
 parameter_nats <- 2
 
 # If a linear mean gains this many nats of log marginal likelihood, the kernel is chosen again, together with the mean
@@ -123,9 +123,9 @@ most_lengthscales <- c(factor = 20, all = 40)
 # If an R factor has at least this many levels, a message suggests the group (1 | g) instead.
 many_levels <- 50L
 
-# A trend with a season must gain `nats` nats of log marginal likelihood, computed from at most `rows` rows, and `more`
-# nats for each further period. Log parameters have normal priors with the sds season_sd. season_variances has their
-# medians for variances (shares of the response's variance), season_noise median and sd for noise (bench/forecasts.R).
+# A kernel with a trend and seasons must gain `nats` nats of log marginal likelihood (at most `rows` rows), and `more`
+# for each further period. Log parameters have normal priors with sds season_sd. season_variances has their medians for
+# variances (shares of the response's variance), season_noise median and sd for noise (bench/forecasts.R).
 season_rule <- c(nats = 10, more = 4, rows = 500)
 season_variances <- c(trend = 0.5, cycle = 0.3, rest = 0.1, mean = 2)
 season_sd <- c(variance = 1.5, cycle = 0.7, length = 1)
@@ -177,8 +177,8 @@ most_wider <- 100
 # or if a value occurs in more than `times` rows and more than the share `share`, a message is sent (bench/response.R).
 response_values <- c(share = 0.2, times = 5, values = 10)
 
-# If more than the share `share` of the responses are equal, a linear kernel is compared with the kernel found, by the
-# log density of held-out rows in `folds` folds. It must be higher by `errors` standard errors (bench/common-value.R).
+# If more than the share `share` of the responses are equal, a linear kernel replaces the kernel found if the log
+# density of held-out rows (in `folds` folds) is higher by `errors` standard errors (bench/common-value.R).
 common_value <- c(share = 0.8, folds = 3, errors = 2)
 
 # Log noise variances have at most this variance: 95 % of them are within log 50 of the median (bench/response.R).
@@ -199,12 +199,12 @@ noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 laplace_sizes <- list(
   points = 120L, rows = 3000L,         # inducing points and rows in the last search
   few_points = 60L, few_rows = 1000L,  # inducing points and rows when starts or kernels are compared
-  rounds = 3L, gain = 1e-3,            # rounds of a search, each with new points; it ends if two steps gain fewer nats
+  rounds = 3L, gain = 1e-3,            # rounds of a search, each with new points; a round ends if two steps gain less
   most = 400L,                         # default number of inducing points of posteriors of many rows
   pivot = 0.1,                         # smallest pivot of the Hessian H for Student's t; log det H must be bounded
   inputs = 10L,                        # number of inputs from which on one lengthscale for all inputs is tried
   contrasts = 240L,                    # for several classes, largest number of inducing points times latent functions
-  levels = 150L,                       # with groups, rows are from at most so many levels
+  levels = 150L,                       # with groups, rows are from at most this many levels
   decrement = 1e-6,                    # for several classes, Newton decrement at which the search for the mode ends
   alike = 0.05,                        # one lengthscale is not tried if log spreads of inputs differ by at most this
   apart = 0.05)                        # nats that separate lengthscales must gain over one common factor for all
@@ -236,8 +236,8 @@ class_points <- c(most = 4000, least = 20, learn = 12, seconds = 60, narrow = 0.
 class_draws <- 1024L
 wide_odds <- 4
 
-# The corrected mean of f is at most this number of posterior sds from its mode. If a class has one row and the prior
-# variance is very large, the true distance is about two sds of Laplace's posterior.
+# The mean of f, corrected for skewness, is at most this number of posterior sds from its mode. If a class has one row
+# and the prior variance is very large, the true distance is about two sds of Laplace's posterior.
 most_shift <- 2
 
 # With a non-Gaussian likelihood, the prior of the kernel's variance has the centre `variance`, and the priors of the
@@ -303,7 +303,7 @@ exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain =
 
 # If the exact posterior wins the trial of exact_trial, but there are too many rows for it, fits of up to `rows` rows
 # use `points` inducing points and `neighbours` neighbours. Fits of more rows use `many` inducing points if few_points
-# of them lose too much in the trial of few_trial (bench/cliff.R).
+# of them lose more than few_trial["gain"] nats per held-out row (bench/cliff.R).
 more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
 
 # With more than more_points["rows"] rows, few_points inducing points (beside neighbours) predict twice as fast as more.
@@ -321,9 +321,9 @@ slow_silent <- 4e10
 # (bench/methods.R).
 most_moves <- c(asked = 200L, default = 50L)
 
-# The greedy choice takes points from at most so many rows that its factor has this many bytes. A fit uses half of it, a
-# non-Gaussian likelihood a quarter: 400 points chosen from 10,000 of 50,000 rows predict as well as 400 chosen from all
-# (bench/laplace-near.R).
+# The greedy choice takes points from at most so many rows that its factor has this many bytes. A fit uses half of these
+# bytes, a non-Gaussian likelihood a quarter: 400 points chosen from 10,000 of 50,000 rows predict as well as 400 chosen
+# from all (bench/laplace-near.R).
 greedy_memory <- 2^27
 
 # From `least` rows on, the search for the posterior mode first uses every eighth row (`by`), for at most `steps` steps
@@ -338,10 +338,10 @@ share_sample <- c(rows = 2000, values = 2e7, near = 10000)
 near_trial <- list(
   rows = 8000L, held = 5000L,  # number of rows for the inducing points beside neighbours; held-out rows
   points = 200L,               # inducing points beside neighbours
-  settled = 1, steps = 3L,     # steps to the mode end below this root mean square (units of f), or after this number
-  largest = 4,                 # working responses are computed at latent values of at most this size (units of f)
+  settled = 1, steps = 3L,     # Newton steps end below this root mean square (units of f), or after this number
+  largest = 4,                 # latent values are cut at this size (units of f) to compute working responses
   raised = 5L, by = 3,         # kernel variances are multiplied by `by` up to `raised` times
-  gain = 0.001, theta = 10,    # nats per row to gain; theta is learned again, within this factor
+  gain = 0.001, theta = 10,    # least gain (nats per row); theta is learned again and changes by at most this factor
   residuals = 0.0007)          # the comparison ends early if residuals predict a smaller gain (nats per row)
 
 # ---- where to measure next ------------------------------------------------------------------------------------------

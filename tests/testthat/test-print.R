@@ -162,11 +162,11 @@ test_that("no number of print() has hundreds of digits, and tables of many input
   expect_length(utils::capture.output(print_columns(table[1:20, ], rank = 20:1)), 21L)
 })
 
-test_that("inducing points that nobody asked for are not said to be asked for", {
+test_that("only the number of inducing points that the user gave is compared with the number used", {
   print_of <- function(fit) paste(trimws(utils::capture.output(print(fit))), collapse = " ")
-  expect_match(print_of(fit_cars(m = 40)), "of 40 asked for", fixed = TRUE)
+  expect_match(print_of(fit_cars(m = 40)), "inducing points instead of 40, because", fixed = TRUE)
   not_asked <- pfdtc(dist ~ speed, cars, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed", keep_data = FALSE)
-  expect_no_match(print_of(not_asked), "asked for", fixed = TRUE)
+  expect_no_match(print_of(not_asked), "instead of", fixed = TRUE)
 })
 
 test_that("summaries of other families and of several classes have the shares of the inputs", {
