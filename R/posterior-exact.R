@@ -81,7 +81,7 @@ row_parts.exact <- function(p) {
     line <- stage_line("leave-one-out", p$control$progress)
     line(sprintf("precisions of %d rows", length(y)))
   }
-  # The engine computes the diagonal of B = (K + s2 W^{-1})^{-1} from L^{-1}, some columns at a time.
+  # The engine computes the diagonal of B (symbols above this function) from L^{-1}, some columns at a time.
   own <- noise / W * native(ffi_exact_precision, cholesky_of(p), engine_control(nrow(p$x), p$control))
   off <- noise / W * p$factors$alpha
   w <- apart$w[seen]
@@ -99,7 +99,7 @@ row_parts.exact <- function(p) {
   c(part, list(group = apart$group))
 }
 
-# Returns the noise variances s2 / W of the rows of an exact posterior.
+# Returns the noise variances s2 / W of the rows of an exact posterior, where W are their weights.
 rows_noise <- function(p) p$model$noise / merged_weights(p$rows)[p$chosen %||% seq_len(nrow(p$x))]
 
 squared_moves.exact <- function(p) {

@@ -127,7 +127,7 @@ clip_step <- function(move, unit) {
   pmin(pmax(move, -longest), longest)
 }
 
-# Returns the working rows at f (head of this file). W stays above 0, because uninformative rows would divide by 0.
+# Returns the working rows at f (head of this file). W is at least slightly positive, because responses divide by W.
 working_rows <- function(x, sites, f) {
   l <- native_likelihood(sites, f + sites$offset)
   W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30 / sites$unit^2)
@@ -184,7 +184,7 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
 }
 
 # Returns the elements of laplace_parts() for a fit with groups. With whitened coefficients gamma and effects zeta, log
-# likelihood l, residual prior variance E and P+ = I + A+ W A+' with the features A+ of factors_of_effects(),
+# likelihood l, W = -l'', residual prior variance E, P+ = I + A+ W A+' and features A+ (factors_of_effects()),
 #   -2 log evidence = -2 l + |gamma|^2 + |zeta|^2 + log det P+ + sum log(1 + W E).
 grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
   model <- new_model(learned$kernel, 1)
@@ -335,7 +335,7 @@ whitened_features <- function(p, x) {
   forwardsolve(p$factors$C, forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$z, x)))
 }
 
-# Computes s2 a_g'P^{-1} (A W A') P^{-1} a_g for each row g, where A has the features a_g of rows, P = s2 I + A W A'.
+# Computes s2 a_g'P^{-1} (A W A') P^{-1} a_g for each row g: A has the features a_g, W the weights, P = s2 I + A W A'.
 squared_moves.points <- function(p) {
   moves <- in_blocks(p$rows$x, function(x) {
     half <- whitened_features(p, x)

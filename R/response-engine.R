@@ -152,9 +152,9 @@ curvature_range <- function(likelihood, sites, f, e) {
   })
 }
 
-# Returns list(lower, upper), bounds at each row on the averages of W between f and f + t, for all |t| <= e. `range` has
-# the bounds on W itself. If W (or each part of it) has one extreme, the averages are bounded by those at t = -e, 0 and
-# e, and by W at its extreme. If W hardly varies, computed averages lose digits, so the result is `range`.
+# Returns list(lower, upper), bounds at each row on the averages of W = -(log p)'' between f and f + t, for all |t| <=
+# e. `range` has bounds on W. If W (or each part of it) has one extreme, the averages are bounded by those at t = -e, 0
+# and e, and by the extreme of W. If W hardly varies, computed averages lose digits, so the result is `range`.
 average_curvature_range <- function(likelihood, sites, f, e, range) {
   response <- as_response(likelihood)
   wide <- is.finite(e) & range$upper > 1.001 * range$lower

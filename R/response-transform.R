@@ -179,8 +179,8 @@ covariance_back <- function(transform, mean, cov, noise) {
   cov
 }
 
-# Returns list(mean, sd, c, between) of y for T(y) ~ N(mean, var). y has one cut for `mean`, another for sd and Hermite
-# coefficients c (see curves_up()). `between` is the difference of the means of y with these two cuts.
+# Returns list(mean, sd, c, between) of y for T(y) ~ N(mean, var). y is cut at one value for `mean`, at another for sd
+# and Hermite coefficients c (see curves_up()). `between` is the difference of the means of y with these two cuts.
 parts_back <- function(transform, mean, var, order) {
   var <- rep_len(var, length(mean))
   part <- hermite_back(transform, mean, var, order, sure_sds)

@@ -173,7 +173,7 @@ data_signature <- function(data) {
     sums <- if (is.null(sums)) now else Map(`+`, sums, now)
     gc(FALSE, full = FALSE) # frees the part's memory
   }
-  sums$sums[["n"]] <- sums$size[["n"]] <- data$n # n is before merging
+  sums$sums[["n"]] <- sums$size[["n"]] <- data$n # counts rows before merging
   signature_of(sums, data$center)
 }
 
