@@ -235,7 +235,7 @@ auxiliary_rows <- function(how, data) {
   rows <- how$rows
   if (is.null(rows)) {
     size <- aux_kinds[[how$kind]]$fill(how, n)$size
-    refuse_if(size > n, "size", describe(size), sprintf("a whole number from 1 to %d, the rows of the data", n))
+    refuse_if(size > n, "size", describe(size), sprintf("a whole number from 1 to %d, the number of rows", n))
     rows <- sample.int(n, size)
   } else {
     refuse_if(max(rows) > n, "rows", max(rows), sprintf("row numbers from 1 to %d", n), where = "the largest")

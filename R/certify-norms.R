@@ -13,8 +13,7 @@ residual_error <- function(p, norms, model) {
   list(e = e, row = row, v = (norms$beta_error / noise + moved) / (2 * sqrt(noise)) + (e + row) / noise)
 }
 
-# Returns an upper bound on |w|_E: |v|_E c / (c + |v|_E^2), or sqrt(c) / 2 if |v|_E^2 > c. Here c = y'v, and v and w are
-# those of the head of this file.
+# Returns an upper bound on |w|_E: |v|_E c / (c + |v|_E^2), or sqrt(c) / 2 if |v|_E^2 > c, with c = y'v (head of file).
 bound_w <- function(c, v_E) {
   if (is.na(c) || is.na(v_E)) return(Inf) # numbers overflowed
   if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2
@@ -38,7 +37,7 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
 # Returns T1 >= |v|_E, vv = |v|^2, and Psi, lam and spread of T2 (norms.h) for the rows of `data`. T1 and T2 are sums
-# over groups of size[1] and size[2] rows.
+# over groups of size[1] and size[2] rows. v and E are those of the head of this file.
 rows_norms <- function(data, p, z, model, size, control) {
   n <- nrow(data$x)
   size <- pmin(n, size)
@@ -290,7 +289,7 @@ effect_forms <- function(b, factors, weights, diagonal = NULL) {
   list(all = all, own = own, lam = lam, spread = spread)
 }
 
-# Returns an upper bound on |h_x|_E for the rows `at` of features_with_effects(): sqrt(f'Psi f) + sqrt(o'Psi_l o).
+# Returns an upper bound on |h_x|_E (above) for rows `at` of features_with_effects(): sqrt(f'Psi f) + sqrt(o'Psi_l o).
 effect_root <- function(b, factors, forms, at) {
   g <- factors$groupings[[1L]]
   d <- nrow(g$root)

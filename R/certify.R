@@ -172,8 +172,8 @@ certificate_frame <- function(fit, new, of_fit, inside) {
 certificate_advice <- function(out, effort, about, conjugate) {
   if (!nrow(out) || conjugate && is.null(about$left)) return(NULL)
   if (!conjugate && any(is.infinite(out$sd_upper))) {
-    return(paste("Nothing is certified: the exact GP may have more than one mode nearby. There are many outliers, or",
-                 "few inducing points."))
+    return(paste("Nothing is certified: the exact GP may have more than one mode nearby. Outliers or few inducing",
+                 "points can cause this."))
   }
   fast <- effort == "fast"
   ratio <- (out$mean_upper - out$mean_lower) / (2 * out$sd_upper)
@@ -184,7 +184,7 @@ certificate_advice <- function(out, effort, about, conjugate) {
   # Estimate how many more products with the kernel matrix refine() needs until the error of the mean is sd / 10.
   passes <- if (conjugate && !fast && is_wide) passes_until(about$went, 0.1 / stats::median(ratio[wide], na.rm = TRUE))
   c(if (is_wide) sprintf(
-    "The bound of the %s exceeds the sd at %s. %s", if (conjugate) "mean" else "mode", share(wide),
+    "The error bound of the %s exceeds the sd at %s. %s", if (conjugate) "mean" else "mode", share(wide),
     if (fast) "Use effort = \"reference\"." else if (!conjugate) "A larger reference (`m2`) narrows it." else
       if (is.null(passes)) "refine() certifies the mean by products with the n x n kernel matrix." else
         sprintf("refine() would need about %d more products with the n x n kernel matrix.", passes)),

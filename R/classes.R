@@ -119,8 +119,9 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   b
 }
 
-# Returns alpha (`lower`) and beta (`upper`) as above at rows, if each f_k minus the mean over classes moves by at most
-# e between the modes. They hold for W at the fraction `at` of the way from fh to f*, or for its mean over several `at`.
+# Returns bounds alpha (`lower`) and beta (`upper`) on the factor by which each row's W changes, if each f_k minus the
+# mean over classes moves by at most e between the modes fh and f*. They hold for W at the fraction `at` of the way from
+# fh to f*, or for the mean of W over several `at`.
 range_of_weights <- function(b, e, at = 1) {
   range_at <- function(t) {
     K <- b$K
@@ -142,7 +143,8 @@ posterior_of_classes <- function(b, times) {
   c(at[c("L", "C", "beta", "inverse", "S", "penalty")], list(times = times, lam = largest_residual(b, times)))
 }
 
-# Returns lam(times), an upper bound on the largest eigenvalue of (times W)^{1/2} E (times W)^{1/2}.
+# Returns lam(times), an upper bound on the largest eigenvalue of (times W)^{1/2} E (times W)^{1/2}, where W are the row
+# weights at fh and E is the residual prior covariance of the rows.
 largest_residual <- function(b, times) {
   by_rows <- vapply(b$E, function(e) {
     d <- sqrt((times * b$w)[e$rows] * b$P[e$rows, , drop = FALSE])
@@ -151,7 +153,7 @@ largest_residual <- function(b, times) {
   (1 + b$growth) * min(sum(by_rows), sum(times * b$trace * b$left))
 }
 
-# Returns bounds for weights Wb: upper bounds on the covariances `inverse` (of L^{-1} f(Z)) and S (of f at the rows),
+# Returns bounds for Wb, the mean W between the modes: upper bounds on `inverse` (head of file) and S, cov(f) at rows,
 # lam = lam(alpha) and lam_top = lam(beta). If alpha >= `least` at all rows, the covariances for weights W, divided by
 # `least`, are such bounds without a new factorisation. These bounds are close if `least` is near 1.
 weights_of_class_range <- function(b, e) {
@@ -162,8 +164,8 @@ weights_of_class_range <- function(b, e) {
   c(S[c("inverse", "S")], lam = S$lam %||% largest_residual(b, range$lower), lam_top = largest_residual(b, range$upper))
 }
 
-# Returns bounds on |c'(f* - fh)| at rows, a column for each contrast c (row of `gamma`). S bounds the covariances on
-# inducing points for weights Wb, `left` is the residual prior variance, `prior` is k(x, x).
+# Returns bounds on |c'(f* - fh)|, for the modes fh and f*, at rows, a column for each contrast c (row of `gamma`). S
+# bounds the covariances on inducing points for weights Wb, `left` is the residual prior variance, `prior` is k(x, x).
 distance_of_contrasts <- function(b, S, left, prior, gamma) {
   size <- rowSums(gamma^2)
   v <- (1 + b$growth) * pmax(S %*% t(squares_of(gamma)), 0)

@@ -218,7 +218,7 @@ compare_criterion <- function(fits, labels, name, penalty) {
   }
   if (length(against)) {
     message <- c(message, sprintf(
-      "%s orders %s wrongly, because it uses lower bounds: by the upper bounds the first fit is certainly better.",
+      "%s orders %s wrongly, because it uses lower bounds. By the upper bounds, the first fit of a pair is better.",
       name, pairs(against)))
   }
   if (length(message)) warn_classed("evidence", paste(message, collapse = "\n"), best = best, worst = worst)

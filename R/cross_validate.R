@@ -47,9 +47,8 @@ cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit"
   structure(found, hyper = hyper, by = !is.null(by), method = fit$method)
 }
 
-# Returns the result of cross_validate(). answer(out) returns a data frame of predictions for `out`, the rows of a fold,
-# by a fit to the other rows of `used`. The result stores its `columns`. scores(each) returns a row with scores of
-# such a data frame.
+# Returns the result of cross_validate(). answer(out) fits to the other rows of `used` and predicts `out`, the rows of a
+# fold, in a data frame, whose `columns` are stored. scores(each) returns a row with scores of such a data frame.
 over_folds <- function(fold, used, control, answer, scores, columns) {
   started <- told <- proc.time()[["elapsed"]]
   line <- stage_line("cross-validation", control$progress, after = 1)
@@ -80,7 +79,7 @@ over_folds <- function(fold, used, control, answer, scores, columns) {
 print.pfdtc_cv <- function(x, digits = 3, ...) {
   all <- attr(x, "overall")
   check_count(digits, "digits")
-  if (is.null(all)) return(NextMethod()) # x is a subset of a result
+  if (is.null(all)) return(NextMethod()) # a subset of a result is printed as a data frame
   cat(sprintf("Cross-validation of %s(): %d rows, %d folds%s\n", attr(x, "method"), all$n, nrow(x),
               if (attr(x, "by")) " of whole groups" else ""))
   cat(if (attr(x, "hyper") == "refit") "The model is estimated again without each fold" else
@@ -271,7 +270,7 @@ conformal_band <- function(fit, rows, p, level) {
 # For an exact posterior (full conformal), a new response mean + sd tau at x has the score |tau|. With h = W kappa / sd,
 # B = W (1 - l), the precision of y_i given the others, and alpha = B (y_i - mu_(-i)), row i has the score
 #   |alpha - h tau| / g,   g = sqrt(B + h^2) > |h|.
-# It exceeds |tau| if tau is between alpha / (g + h) and -alpha / (g - h).
+# This score exceeds |tau| if tau is between alpha / (g + h) and -alpha / (g - h).
 ends_by_row <- function(fit, x, total, loo, used, k) {
   data <- training_data(fit)
   p <- posterior_of(fit)

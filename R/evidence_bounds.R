@@ -195,7 +195,7 @@ true_bracket <- function(fit) {
   refuse_if(!is.null(fit$near), "fit", "uses neighbours",
             hint = "These bounds need inducing points alone: fit with neighbours = 0.")
   refuse_if(!is.null(fit$factors$groupings), "fit", "has groups beside inducing points",
-            hint = "These bounds exist for groups of at most 2,000 rows.")
+            hint = "With groups, these bounds exist for at most 2,000 rows.")
   data <- training_data(fit, "fit")
   sites <- replace(sites_of_fit(fit, data), "variational", 0L)
   mode <- laplace_at(data$x, sites, fit$kernel, fit$inducing, fit$jitter, fit$control,

@@ -181,7 +181,7 @@ response_exceedance <- function(response, mean, sd, threshold) {
 }
 
 # Returns a factor of regions. Rows enter the set "above" in decreasing order of the probabilities `p`. The set ends
-# before f is above the threshold at all its rows in less than the share `prob` of the draws. "below" is made alike.
+# before the share of draws in which f is above the threshold at all its rows is less than `prob`; "below" is likewise.
 joint_regions <- function(fit, new, threshold, p, prob, draws) {
   n <- length(new$index)
   check_memory(16 * as.double(n) * draws, sprintf("%.0f draws at %d places", as.double(draws), n))
@@ -343,7 +343,7 @@ ratios <- function(fit, newdata, than, level = 0.95, certified = FALSE, ...) {
   refuse_if(missing(than), "than", "is missing", hint = "Give a data frame with the rows to compare `newdata` with.")
   n <- nrow(newdata)
   refuse_if(!is.data.frame(than) || !nrow(than) %in% c(1L, n) || !all(names(than) %in% names(newdata)), "than",
-            describe(than), "a data frame like `newdata`, of one row or of as many")
+            describe(than), "a data frame with the variables of `newdata`, and one row or as many rows as `newdata`")
   weights <- cbind(diag(n), if (nrow(than) == 1L) matrix(-1, n, 1) else -diag(n))
   new <- rbind(newdata[names(than)], than)
   found <- linear_functional(fit, weights, new, certified = certified, ...)

@@ -215,7 +215,7 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
     }
   }, fits, names(fits))))
   refuse_if(is.null(trace), "fits", "have no trace",
-            hint = "Hyperparameters were given or held, and inducing points not moved.")
+            hint = "Hyperparameters were given or held, and inducing points were not moved.")
   fit <- factor(trace$fit, unique(trace$fit))
   looks <- series_looks(nlevels(fit))
   first <- stats::ave(trace$round, trace$objective_of, FUN = max) == 1L

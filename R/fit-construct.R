@@ -210,7 +210,7 @@ learn_stage <- function(data, s, state) {
   }
   if (isTRUE(state$open) && length(s$free) && is_bare(s$kernel) && data$n <= exact_learning_rows) {
     # With few rows, maximum likelihood makes variances too small, as in a linear model (bench/few.R). Multiply kernel
-    # and noise variances by n / (n - p), for p learned hyperparameters (p <= n / 2). Below few_rows rows, also
+    # and noise variances by n / (n - p), for p learned hyperparameters (n / 2 at most). Below few_rows rows, also
     # multiply by (t / z)^2, where t and z are the 97.5 % quantiles of Student's t (n - 1 degrees of freedom) and of the
     # normal: 95 % intervals are then as wide as those of Student's t (bench/fewer.R). With few rows predictions also
     # average over the noise variance, whose log has the variance attr(learned, "spread").
@@ -223,7 +223,7 @@ learn_stage <- function(data, s, state) {
       state$because["scale"] <- sprintf(
         paste("Variance inflation: kernel and noise variance are multiplied by %.2f, because %d hyperparameters of",
               "kernel and noise were estimated from %d rows%s."), factor, as.integer(p), as.integer(n),
-        if (student) sprintf("; 95 %% credible intervals are then as wide as Student's t (%d degrees of freedom)",
+        if (student) sprintf("; 95 %% credible intervals are then as wide as with Student's t (%d degrees of freedom)",
                              as.integer(n) - 1L) else "")
     }
     times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
@@ -255,7 +255,7 @@ learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit) {
   # Changing lengthscales may make k(Z, Z) singular, so the jitter is at least 1e-8.
   jitter <- max(s$jitter, 1e-8)
   problem <- vfe_hyper_problem(data, z, parameters, jitter, s$run)
-  # Stop when the objective changes by a share of 1e-6, far below any difference that matters.
+  # Stop when the objective changes by less than a share of 1e-6.
   result <- run_minimise(problem, s$steps, "hyperparameters", maxit = maxit, reltol = max(s$steps$reltol, 1e-6))
   c(problem$natural(result$par), list(evaluations = result$evaluations, stopped = result$stopped),
     list(pilot = result[c("trace", "convergence", "message", "evaluations")]))

@@ -94,8 +94,7 @@ better_start <- function(data, rows, now, s, state) {
 
 steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
 
-# Returns begin(now) from points chosen greedily by divergence, or NULL if these are fewer than in `now` or cannot be
-# computed.
+# Returns begin(now) from points chosen greedily by divergence, or NULL if these are fewer than in `now` or unavailable.
 second_start <- function(data, now, s, state, begin) {
   tryCatch({
     z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
@@ -105,9 +104,8 @@ second_start <- function(data, now, s, state, begin) {
   }, pfdtc_error_numerical = function(e) NULL)
 }
 
-# Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()). With
-# aux_reference(), `reference` gives the auxiliary distribution; with aux_refresh(), it is made anew every `schedule`
-# iterations.
+# Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()).
+# aux_reference() uses `reference` as auxiliary distribution; aux_refresh() makes one anew every `schedule` iterations.
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
   schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf
@@ -136,7 +134,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
     now <- take_result(now, result)
     count_evaluations(state, "objective", result)
     left <- left - max(1L, result$iterations)
-    step <- result$last_step # renewing the auxiliary distribution moves the optimum little
+    step <- result$last_step # start from this step again: a new auxiliary distribution moves the optimum little
     if (!is.null(state$stopped) || is.infinite(schedule) || left <= 0L || result$iterations < 2L) return(now)
     if (!is.null(watch) && watch$ended) return(now)
     how <- new_aux("points", z = now$z)
@@ -174,15 +172,14 @@ take_result <- function(now, result) {
 # ---- comparisons on held-out rows -----------------------------------------------------------------------------------
 
 # Compares inducing points alone with inducing points and neighbours, by the log density of held-out rows. Neighbours
-# use few noisy responses, inducing points use all, so inducing points alone may predict a smooth f better. decide()
-# drops neighbours if inducing points alone gain more than the standard error. `smoother`, a kernel that predicts as
-# well, is tried too.
+# use few noisy responses, inducing points use all, so these alone may predict a smooth f better. decide() drops
+# neighbours if inducing points alone gain more than the standard error. A `smoother` kernel, if any, is tried too.
 look_at_held_out <- function(now, plan, state) {
   now$data <- merge_all_equal_rows(now$data)
   now$look["trial"] <- list(NULL)
   run_stage(state, "trial", {
     tried <- list(now[c("learned", "start")])
-    if (!is.null(now$learned$smoother)) { # this kernel has its own inducing points
+    if (!is.null(now$learned$smoother)) { # the smoother kernel has its own inducing points
       learned <- replace(now$learned, "model", list(now$learned$smoother))
       learned$kernels$chosen <- learned$kernels$kernel == learned$model$kernel$label
       tried[[2L]] <- list(learned = learned, start = points_stage(now$data, learned, plan$posterior, state))
@@ -297,7 +294,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   if (!isTRUE(mean(gain) < -near_trial$gain)) return(now)
   learned$kernel <- best$kernel
   learned$model <- new_model(best$kernel, 1)
-  if (likelihood$learned) { # theta is too small if learned at a mode that is too smooth
+  if (likelihood$learned) { # the shape parameter theta is too small if learned at a mode that is too smooth
     first <- likelihood$theta[1L]
     logs <- log(first) + c(-1, 1) * log(near_trial$theta)
     at <- function(log) likelihood$theta / first * exp(log)

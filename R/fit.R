@@ -231,7 +231,7 @@ search_plans <- function(job, asked) {
   }
   way <- alternative_posterior(facts_of(data, asked), asked)
   n <- nrow(data$x)
-  # With an alternative to inducing points alone, a search among more than `worth` inducing points takes too long.
+  # If there is an alternative to inducing points alone, a search among more than `worth` of them takes too long.
   worth <- if (way == "none") Inf else as.integer(min(n, max(50, min(1000, n %/% 4))))
   # Choose greedy points z. rho[i] is mean residual prior variance / noise variance for the first i of these points.
   look <- if (way != "none") run_stage(state, "start", {

@@ -294,7 +294,7 @@ input_shares <- function(fit) {
   inputs <- split(seq_along(groups), factor(groups, unique(groups)))
   G <- length(inputs)
   if (is.null(x) || nrow(x) < 5L || G < 2L || identical(fit$hyper, "fixed")) return(NULL)
-  each <- if (is.null(fit$near)) nrow(fit_points(fit)) else share_sample[["near"]] # cost of a prediction
+  each <- if (is.null(fit$near)) nrow(fit_points(fit)) else share_sample[["near"]] # kernel values for a prediction
   n <- min(share_sample[["rows"]], ceiling(share_sample[["values"]] / (each * (G + 2))))
   u <- roberts_sequence(n, 2 * G)
   sample_of <- function(shift) {

@@ -173,7 +173,7 @@ training_scores <- function(fit, seen = FALSE) {
   data <- training_data(fit)
   response <- response_of(fit)
   f <- if (seen) latent_at(fit, data$x) else loo_rows(fit)
-  if (seen) f$mean <- f$mean + data$sites$offset # 0 for several classes
+  if (seen) f$mean <- f$mean + data$sites$offset # the offset is 0 for several classes
   used <- which(!is.na(rowSums(as.matrix(f$mean)) + if (seen) 0 else f$noise)) # rows of positive weight
   y <- if (response$conjugate) list(y = unname(given_response(data)[used])) else
     lapply(data$sites[c("y", "size")], function(v) if (seen || is.null(v)) v else unname(all_rows(data, v, NA)[used]))
@@ -352,7 +352,8 @@ crps_of_counts <- function(response, y, size, mu, s) {
 }
 
 # Returns the sum of crps_of_counts() for one response, or NA if more than 2e5 probabilities are needed. The trapezoid
-# rule averages probabilities over f. Its steps are below the sd of f and the likelihood's width in f, 1 / sqrt(W).
+# rule averages probabilities over f. Its steps are below the sd of f, and below 1 / sqrt(W), where -W is the second
+# derivative of the log likelihood by f.
 crps_by_masses <- function(response, y, size, mu, s, least) {
   values <- function(y, f) { # log p and W at all pairs of a count and an f
     sites <- engine_sites(response$likelihood, list(y = y, size = rep(size, length(y)), offset = 0 * y), 0)
@@ -382,7 +383,7 @@ crps_by_halves <- function(cdf, n, y, ends, positive) {
   h <- 0.05
   z <- rep(seq(-4, 4, by = h), each = length(n))
   unit <- pmax(ends[, 2L] - ends[, 1L], abs(y - ends[, 1L]), abs(y - ends[, 2L])) / 8
-  away <- unit * exp(pi / 2 * sinh(z)) # each value of z has the units of all rows
+  away <- unit * exp(pi / 2 * sinh(z)) # z repeats each of its values for all rows, so `unit` is recycled
   slope <- pi / 2 * cosh(z) * away
   at <- function(t) cdf(rep_len(n, length(z)), t)
   above <- (1 - at(pmin(y + away, 1e300)))^2 * slope

@@ -174,7 +174,7 @@ cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit"
   y <- eval(fit$formula[[2L]], d, home)
   call <- as.list(fit$call)[-1L]
   call$subset <- NULL
-  of_rows <- intersect(c("weights", "offset"), names(call)) # may be variables outside the data
+  of_rows <- intersect(c("weights", "offset"), names(call)) # these may be variables outside the data
   given <- lapply(call[of_rows], eval, fit$data, home)
   wrong <- of_rows[lengths(given) != nrow(fit$data)][1L]
   refuse_if(!is.na(wrong), wrong, "has a value for each row before `subset`", hint = "Make it a column of `data`.")

@@ -110,7 +110,7 @@ compile_kernel <- function(kernel) {
   list(
     kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs,
     table = table,
-    engine = list(factors = lapply(leaves, function(leaf) { # everything but the parameters
+    engine = list(factors = lapply(leaves, function(leaf) { # all fields of a factor but its parameters
       list(profile = leaf$profile, columns = as.integer(leaf$inputs), number = leaf$number,
            isotropic = as.integer(isTRUE(leaf$isotropic)), power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]),
            correlation = leaf$correlation, table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
@@ -236,7 +236,7 @@ smooth_inputs <- function(kernel) {
 #
 #   k = v (F(r) / S + s / (S G) sum_j u_j + 2 p / (S G (G - 1)) sum_{i < j} u_i u_j),   S = 1 + s + p.
 #
-# F is a kernel of all G inputs, and u_j is the squared exponential of input j with its lengthscale in F divided by c.
+# F depends on the distance r in all G inputs; u_j is squared exponential, with F's lengthscale of input j divided by c.
 # The logs of the engine's parameters are M times (log theta, log w): theta are the kernel's parameters, and w the
 # weights 1 / S, s / (S G) and 2 p / (S G (G - 1)) for each additive factor.
 
@@ -337,7 +337,7 @@ expand_additive <- function(parts, table) {
 rotation_of <- function(kernel) shared_by_leaves(kernel, "rotation", "rotated")
 
 # Returns the rotation or warp (`what`) of the kernel's factors, or NULL. Stops unless all factors that read one of its
-# inputs have the same rotation or warp. `word` names it in the error.
+# inputs have the same rotation or warp. `word` stands for `what` in the error.
 shared_by_leaves <- function(kernel, what, word) {
   if (!is.null(kernel$engine)) kernel <- kernel$kernel
   leaves <- if (is.null(kernel$leaves)) list(kernel) else kernel$leaves

@@ -54,7 +54,7 @@ recycle <- function(leaf, what, argument) {
   given <- length(leaf[[what]])
   if (given == 1L && n > 0L) leaf[[what]] <- rep(leaf[[what]], n)
   refuse_if(given > 1L && given != n || given == 1L && n == 0L, argument,
-            sprintf("has %d %s%s, but needs %s", given, what, plural_s(given),
+            sprintf("has %d %s%s, but needs %s", given, sub("s$", "", what), plural_s(given),
                     if (n > 1L) sprintf("1 or %d", n) else n))
   leaf
 }
@@ -111,8 +111,7 @@ shared_lengthscales <- function(inputs, names, variables, given = NULL) {
   if (length(one)) shared_by(column_groups(inputs, names, one))
 }
 
-# Returns the names of the columns `inputs`. If they include all columns of a variable, its name replaces the names of
-# these columns.
+# Returns the names of the columns `inputs`. The name of a variable replaces the names of its columns if all are there.
 column_owners <- function(inputs, names, variables) {
   for (v in variables) {
     if (length(v$columns) > 1L && all(v$columns %in% inputs)) {

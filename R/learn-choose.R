@@ -118,9 +118,9 @@ has_little_noise <- function(problem, theta) {
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
 }
 
-# Compares two estimates of theta: by the Vecchia likelihood, and by the exact likelihood of some rows. The second may
-# count short variation of f as noise. The larger log density of rows given neighbours among all rows wins. Returns
-# list(theta, exact = c(rows, gain, se)), where `gain` is the lead of the second estimate in nats per row.
+# Compares two estimates of the log hyperparameters theta: by the Vecchia likelihood, and by the exact likelihood of
+# some rows. The second may count short variation of f as noise. The larger log density of rows given neighbours wins.
+# Returns list(theta, exact = c(rows, gain, se)), where `gain` is the second estimate's lead in nats per row.
 choose_exactly <- function(now, run) {
   thetas <- list(now$theta, learn_exactly(now$problem, run)$theta)
   scores <- lapply(thetas, conditional_scores, problem = now$problem, size = learning_sizes$exact)
@@ -236,7 +236,7 @@ linear_model <- function(problem) {
                    information = (crossprod(share) + diag(c(0, n - q))) / 2)
     problem$posterior(result, noise, n / pool$n * pool$share, theta)
   }
-  start <- ifelse(is.na(problem$given), problem$unit - c(0, log(2)), problem$given) # values from the user stay
+  start <- ifelse(is.na(problem$given), problem$unit - c(0, log(2)), problem$given) # keeps the user's values
   problem$start <- pmin(pmax(start, problem$lower), problem$upper)
   model_of_run(problem, ascend(problem, problem$start, maxit = 50L, enough = 1e-3))
 }
@@ -250,7 +250,7 @@ value_of_some <- function(model) {
   rows <- pool$take(line_rows)
   now <- problem$at(model$theta)
   some <- list(x = pool$x[rows, , drop = FALSE], y = pool$y[rows], weights = pool$weights[rows])
-  result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # same bits for any thread count
+  result <- native_exact_evidence(some, now, replace(problem$run, "threads", 1L)) # threads change no rounding
   if (!is.null(result$reason)) return(-Inf)
   counted <- min(pool$n, learning_sizes$whole[["rows"]])
   problem$posterior(list(value = -result$value * counted / length(rows)), now$noise, counted / pool$n * pool$share,
@@ -314,8 +314,8 @@ profile_price <- function(profile) {
   season_rule[["nats"]] + season_rule[["more"]] * further
 }
 
-# Returns the model `now`, or a better one of `choice`, a result of choose() for `now` and others on n rows. Adds the
-# others to the table now$kernels, with the gain of the best (in nats, on `rows` rows; NULL: all) as an attribute.
+# Returns the model `now`, or a better one of `choice`, a result of choose() for `now` and other models on n rows. Adds
+# the other models to now$kernels, with the gain of the best (in nats, on `rows` rows; NULL: all) as an attribute.
 take_choice <- function(now, choice, n, rows = NULL) {
   first <- choice$tried[[1L]]
   best <- choice$best

@@ -172,11 +172,11 @@ density_of_laplace <- function(fit, data) {
 
 # Returns the mixture of posteriors over uncertain hyperparameters. theta are the p learned log hyperparameters, theta^
 # their estimate, and V = R R' their covariance. The 2 p points theta^ +- sqrt(p) R_j have mean theta^ and covariance V.
-# The weight of each is proportional to its posterior density / exp(-|R^{-1}(theta - theta^)|^2 / 2), the normal
+# The weight of a point is proportional to its posterior density / exp(-|R^{-1}(theta - theta^)|^2 / 2), the normal
 # approximation. The mixture has no parts of negligible weight. Its parts are computed one after the other when they are
 # needed. Its element `points` is list(hyper, weights, apart, gain) for all points: `hyper` has list(kernel, noise) for
-# each. `gain` has the logs of the ratios, or is NULL if the likelihood is not exact. `apart` has these logs without the
-# log marginal likelihood, for callers that compute a better one.
+# each point. `gain` has the logs of these ratios, or is NULL if the likelihood is not exact. `apart` has the same logs
+# without the log marginal likelihood, for callers that compute a better log marginal likelihood.
 mixture_of <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)

@@ -24,7 +24,7 @@ learn_groups <- function(data, s, state) {
   }
   sums <- group_sums(start$kernel, data)
   evaluations <- 0L
-  # If all variances are learned, multiply all by the factor `by` that maximises REML, which has a closed form.
+  # If all variances are learned, multiply all by the factor `by` that maximises REML. A closed form gives `by`.
   variances <- c(compiled$table$leaf == 0L & !compiled$table$mean, FALSE)
   profiled <- all(free[variances]) && free[last]
   if (profiled) free[last] <- FALSE

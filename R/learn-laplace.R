@@ -55,7 +55,7 @@ learn_laplace <- function(data, s, start, state) {
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   given <- !is_open(s$kernel) && !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) ||
     !is.null(s$kernel$variance)
-  # Searches from `model`, or from its constant mean and theta with another `kernel`.
+  # Searches from `model` or, with another `kernel`, from its constant mean and shape parameters (theta).
   search <- function(model, tied = FALSE, kernel = NULL, on = rows, by = s) {
     model$line <- NULL
     if (!is.null(kernel)) model[c("kernel", "value")] <- list(as_kernel(kernel), Inf)
@@ -168,14 +168,14 @@ may_share_unit <- function(x) {
   ncol(x) >= laplace_sizes$inputs && all(coded == coded[1L]) && diff(range(log(spreads_of(x)))) > laplace_sizes$alike
 }
 
-# Returns the best of several kinds of kernels: the smooth ones; the same with a linear mean; of warped or rotated
+# Returns the best of several kinds of kernels: the smooth ones; these with a linear mean; of warped or rotated
 # inputs; with one lengthscale for all inputs; additive; with seasons. With few rows, more parameters have a larger
 # maximum by chance, so occam_penalty() averages the likelihoods over parameters.
 choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   now <- smooth[[1L]]
   if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
   few <- nrow(rows$x) <= laplace_sizes$few_rows
-  with_line <- function(now) { # classes may differ in small differences between correlated inputs
+  with_line <- function(now) { # a linear mean helps if classes differ in small differences between correlated inputs
     line <- now$line %||% search(now, TRUE, kernel_beside_line(now$kernel, rows, s))
     c(list(line), if (isTRUE(line$value < now$value)) apart_if_likelier(line, search))
   }

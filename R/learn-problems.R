@@ -144,9 +144,9 @@ with_likelihood <- function(problem, precision) {
   problem
 }
 
-# Returns the problem of maximising the exact log marginal likelihood of `rows` (NULL: all) plus the log prior. `loo` in
-# a result has leave-one-out log densities: with B = (K + s2 W^{-1})^{-1}, alpha = B y and p = diag(B), the prediction
-# of row i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
+# Returns the problem of maximising the exact log marginal likelihood of `rows` (NULL: all) plus the log prior. Element
+# `loo` of a result has leave-one-out log densities: with B = (K + s2 W^{-1})^{-1}, alpha = B y and p = diag(B), the
+# prediction of row i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
 exact_density <- function(problem, rows = NULL) {
   pool <- problem$pool
   used <- if (is.null(rows)) pool else
@@ -223,7 +223,7 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
       }
       l
     })
-    # A plain factor `chosen` has the inputs of `kernel`, whose columns are known: it needs no place_kernel().
+    # A plain factor `chosen` has the inputs of `kernel`, whose columns are known, so place_kernel() is not called.
     placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
     return(if (placed) chosen else place_kernel(chosen, x))
   }
@@ -343,8 +343,8 @@ some_of_pool <- function(pool, count) {
 # Returns units for the hyperparameters, computed from the cleaned response:
 #
 #   variance  of the response about its mean
-#   signal    the unit of the kernel's variance: the weighted mean square of y or, if a few huge weights make it less
-#             than a tenth of the mean square with weights limited to their median, the latter
+#   signal    the unit of the kernel's variance: the weighted mean square of y. If a few huge weights make this less
+#             than a tenth of the mean square with weights of at most their median, the latter is the unit
 #   floor     the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
 #             (Sheppard). delta is at most the sd of y, and 0 if is_regular(). With a transform T, delta is multiplied
 #             by the median slope of T, because the smallest is almost 0 where T is flat. The floor is at least 1e-6 of

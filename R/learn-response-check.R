@@ -122,8 +122,8 @@ held_out_response <- function(model, from, earlier = FALSE) {
 # ---- transforms and logs of inputs ----------------------------------------------------------------------------------
 
 # Returns list(data, chosen): the data, with data$warp if the kernel reads logs of skewed inputs, and the model of the
-# response that find(data, open) chose. find() is called for the inputs as given and, if the user left the model to the
-# fit, for logs of inputs. The larger merit wins; elements of `state` are then those of the winning search.
+# response that find(data, open) chose. find() is called for the inputs as given and, if no argument fixes the model,
+# for logs of inputs. The larger merit wins; elements of `state` are then those of the winning search.
 with_log_inputs <- function(data, asked, open, state, find, first) {
   kept <- c("begun", "response", "because", "asked", "so_far", "tails")
   values <- function() mget(kept, envir = state, ifnotfound = list(NULL))

@@ -117,7 +117,7 @@ find_response <- function(data, asked, open, first, state) {
   if (has_groups(s$kernel) && !is.null(best$transform) && length(open$transforms) > 1L) {
     tell_classed("transformed", sprintf("The response is %s; effects of groups are on that scale. %s",
                                         sub("^Yeo", "a Yeo", describe_transform(best$transform)),
-                                        "transform = \"none\" leaves it as given."))
+                                        "transform = \"none\" keeps the response as given."))
   }
   if (unchanged) {
     state$asked <- plan$asked

@@ -180,8 +180,8 @@ may_lack_noise <- function(problem, theta, s) {
   prior_share(pool$n, if (is.null(shared)) ncol(pool$x) else max(shared)) > 0.1
 }
 
-because_of_noise <- c(noise = paste("The fit has little noise, as a deterministic simulator does: the log marginal",
-                                   "likelihood without priors or the leave-one-out log density is larger."))
+because_of_noise <- c(noise = paste("The fit has little noise, as for a deterministic simulator: this raises the log",
+                                   "marginal likelihood without priors, or the leave-one-out log density."))
 
 # The following functions add terms of single inputs to the kernel of all inputs (additive kernel, kernel-compile.R), if
 # this increases the log marginal likelihood enough.

@@ -96,7 +96,7 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
   # With neighbours and no reference, bounds would need a pass over all rows and be wide, so they are omitted.
   open <- !is.null(object$near) && is.null(object$reference)
   bounds <- if (!open && evidence$is != "own model") {
-    tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # stops if the fit lacks its data
+    tryCatch(evidence_bounds(object), pfdtc_error_input = function(e) NULL) # evidence_bounds() may need the data
   }
   to_maximum <- largest_evidence(object) - object$evidence
   structure(evidence$value + to_maximum, df = object$df, nobs = stats::nobs(object),
@@ -136,7 +136,7 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   mean <- stats::predict(object, type = if (type == "loo") "loo" else if (!normal) "response" else
     if (given) "mean" else "latent")
   y <- padded(if (given) given_response(data) else data$response)
-  if (is.matrix(mean) && !labels) mean <- drop(mean %*% seq_len(ncol(mean))) # mean of the class number
+  if (is.matrix(mean) && !labels) mean <- drop(mean %*% seq_len(ncol(mean))) # the expected number of the class
   r <- (if (labels) outer(unname(y), seq_len(ncol(mean)), "==") else y) - mean # several classes have an indicator each
   if (given) return(r)
   w <- if (is.null(data$prior_weights)) 1 else padded(data$prior_weights)
@@ -349,7 +349,7 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
 # If it lacks some, this is the formula's environment plus `caller`'s variables of the arguments `new`. For a fit from a
 # matrix it is `caller` plus the fit's x, y, weights and offset.
 frame_of_update <- function(object, call, new, caller) {
-  # `asked` names old arguments. Variables of some may be `columns` of the data.
+  # `asked` names arguments of the fit's call. Variables of some of them may be `columns` of the data.
   by_row <- c("subset", "weights", "offset")
   columns <- if (is.symbol(call$data)) names(get0(as.character(call$data), caller))
   asked <- if (is.null(object$terms)) c("x", "y", "weights", "offset") else

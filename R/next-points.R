@@ -82,7 +82,7 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
   }
   rownames(out) <- NULL
   about <- if (improves) sprintf("expected improvement of the %s of f, in units of f", goal) else
-    if (goal == "fill") "sd of f" else sprintf("1.96 sd of f minus its distance from %s", format(level))
+    if (goal == "fill") "sd of f" else sprintf("1.96 sd of f minus the distance of its mean from %s", format(level))
   structure(out, class = c("pfdtc_points", "data.frame"), about = paste("Next points; criterion:", about))
 }
 

@@ -127,7 +127,7 @@ clip_step <- function(move, unit) {
   pmin(pmax(move, -longest), longest)
 }
 
-# Returns the working rows at f (head of this file). W is at least slightly positive, because responses divide by W.
+# Returns the working rows at f (head of this file). W stays above 0, because uninformative rows would divide by 0.
 working_rows <- function(x, sites, f) {
   l <- native_likelihood(sites, f + sites$offset)
   W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30 / sites$unit^2)

@@ -19,8 +19,12 @@ set_of <- function(name) {
          waveform = { set.seed(3); w <- mlbench::mlbench.waveform(800); list(as.data.frame(w$x), w$classes) },
          vehicle = { d <- from("Vehicle", "mlbench"); list(d[1:18], d$Class) },
          vowel = { d <- from("Vowel", "mlbench"); list(d[2:10], d$Class) },
-         satellite = { d <- from("Satellite", "mlbench"); set.seed(4); d <- d[sample(nrow(d), 1600), ]
-           list(d[1:36], factor(d$classes)) })
+         satellite = {
+           d <- from("Satellite", "mlbench")
+           set.seed(4)
+           d <- d[sample(nrow(d), 1600), ]
+           list(d[1:36], factor(d$classes))
+         })
 }
 methods <- list(
   ours = function(X, y, Xt) {

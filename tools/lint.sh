@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the style of R (lintr, .lintr) and of C (clang-format, .clang-format); `make format` formats C. Also checks that
+# Checks the style of R (tools/lint.R) and of C (clang-format, .clang-format); `make format` formats C. Also checks that
 # the planted faults of tools/mutants.txt apply, and that tools/srr-report.md agrees with the tags in the code.
 . "$(dirname "$0")/env.sh"
 use_own_library
@@ -19,12 +19,10 @@ if ! have clang-format; then
     say "lint: clang-format is absent: C is skipped"
 elif [ -n "$sources" ]; then
     version=$(clang-format --version | grep -oE 'version [0-9]+' | grep -oE '[0-9]+')
-    ugly=0
-    for file in $sources; do
-        changes=$(clang-format "$file" | diff "$file" - | grep -c '^<' || true)
-        [ "$changes" = 0 ] || { say "$file: $changes lines are not laid out as 'make format' does"; ugly=$((ugly + 1)); }
-    done
-    say "lint: $(echo "$sources" | wc -l) files of C, $ugly complaints"
+    changes=$(clang-format --dry-run $sources 2>&1 | grep -E '^[^ ]+:[0-9]+:[0-9]+: ' || true)
+    [ -z "$changes" ] || say "$changes" "These lines are not laid out as 'make format' does."
+    ugly=$(printf %s "$changes" | cut -d: -f1 | sort -u | grep -c . || true)
+    say "lint: $(echo "$sources" | wc -l) files of C, $ugly of them not laid out by clang-format"
     if [ "$version" = $made_by ]; then
         [ $ugly = 0 ] || failed=1
     elif [ $ugly != 0 ]; then

@@ -194,6 +194,8 @@ test_that("what makes no kernel is refused, with the reason", {
   expect_error(kernel_matrix(kernel_categorical(0.5, 1, c("a", "f1")), x), "`f1`|inputs",
                class = "pfdtc_error_input")
   expect_error(kernel_matrix(kernel_categorical(0.5, 1), x), "inputs", class = "pfdtc_error_input")
+  ordered <- update(kernel_categorical("ordered", 1, c("f1", "f2", "f3")), parameters = 1:3)
+  expect_error(kernel_matrix(ordered, x), "has 3 parameters, but needs 1 or 2", class = "pfdtc_error_input")
   expect_error(kernel_matrix(kernel_se(1, 1, "a") + kernel_linear(), x), "variance", class = "pfdtc_error_input")
 })
 
