@@ -1,4 +1,5 @@
-# `make demo` and `make test` install what is missing and say what; the rest expects it to be there.
+# `make demo`, `test`, `setup`, `ci` and `nightly` install missing programs and packages, and name them. The other
+# targets expect these to be installed.
 SHELL = /bin/bash
 
 help:
@@ -8,16 +9,16 @@ help:
 	@echo "make document   help pages and NAMESPACE from the comments in R/"
 	@echo "make site       help pages by task and vignettes as a site in site/ (needs pkgdown)"
 	@echo "make lint       lint of R and C;  make format lays out the C"
-	@echo "make layers     who includes whom"
-	@echo "make strict     the C code as strict C11, warnings being errors"
+	@echo "make layers     check that files of C and R use only files of lower layers"
+	@echo "make strict     compile the C code as strict C11, with warnings as errors"
 	@echo "make ctest      the numerical C without R, under sanitizers and valgrind"
 	@echo "make sanitize   the tests under sanitizers"
-	@echo "make doors      every door of the C code under gctorture and valgrind: some minutes"
-	@echo "make mutants    plants faults that the tests must notice (ONLY=name for some): half an hour"
+	@echo "make doors      call every C entry point under gctorture and valgrind: some minutes"
+	@echo "make mutants    plant faults that the tests must notice (ONLY=name for some): half an hour"
 	@echo "make bench      speed and memory (bench/README.md): some minutes"
 	@echo "make ci         what every commit has to pass: under ten minutes"
 	@echo "make nightly    the rest: OpenBLAS, sanitizers, doors, experiments, threads, planted faults (about ninety minutes)"
-	@echo "make clean      remove what the above leave behind"
+	@echo "make clean      remove what the other targets create"
 
 demo:
 	@bash tools/setup.sh demo

@@ -1,8 +1,9 @@
 # Checks the layers in the tables of CONTRIBUTING.md, and returns status 1 with complaints. In src/, no #include points
-# up or sideways, every file is in the table, and BLAS and R are included only where allowed. In R/, only native.R calls
-# compiled code, no function calls a file of a higher layer, and files of one layer do not call each other in a circle.
-# Posteriors and responses do not call each other, and only response-table.R compares the name of a likelihood. Files
-# have at most 400 lines, C entry points stay small, and no name means two things.   Rscript tools/check-layers.R
+# up or sideways, every file is in the table, and BLAS and R are included only where allowed. In R/, only native.R
+# calls compiled code, no function calls a file of a higher layer, and files of one layer do not call each other in a
+# circle. Posteriors and responses do not call each other, and only response-table.R compares the name of a likelihood.
+# Files have at most 400 lines, C entry points stay small, and the auxiliary distribution is never called `nu`. Run:
+# Rscript tools/check-layers.R
 
 # Returns the files of each layer of `src/` or `R/`, the lowest first, from the table of CONTRIBUTING.md.
 layers_of <- function(folder) {
@@ -32,7 +33,7 @@ place <- function(file) {
 
 includes <- function(file) {
   lines <- readLines(file, warn = FALSE)
-  at <- grep("^\\s*#\\s*include\\s*[<\"]", lines) # a page by name (kinds.h) is of the ground
+  at <- grep("^\\s*#\\s*include\\s*[<\"]", lines) # `#include PAGE` of kinds.h names no file, and is skipped
   header <- sub("^\\s*#\\s*include\\s*[<\"]([^>\"]+)[>\"].*", "\\1", lines[at])
   data.frame(line = at, header, local = grepl("include\\s*\"", lines[at]))
 }
@@ -42,9 +43,9 @@ complaint_local <- function(from, header) {
   if (is.null(to)) return("which is not in the table of layers")
   if (to$stem == from$stem) return(NULL)
   if (from$layer == c_doors && to$layer == c_doors) return(NULL)
-  if (from$layer > c_doors) return(if (to$stem != "ffi") "init.c needs ffi.h alone")
+  if (from$layer > c_doors) return(if (to$stem != "ffi") "init.c may include only ffi.h")
   if (to$layer >= from$layer) {
-    sprintf("which is of layer %s, and layer %s sees those above it alone", names(c_layers)[to$layer],
+    sprintf("which is of layer %s; files of layer %s may include only lower layers", names(c_layers)[to$layer],
             names(c_layers)[from$layer])
   }
 }
@@ -55,7 +56,7 @@ complaint_system <- function(from, header, file) {
   if (basename(file) == "blas_threads.c" && header == "dlfcn.h") return(NULL)
   if (grepl("BLAS|Lapack", header)) return("only linalg.c sees BLAS and LAPACK")
   if (from$layer < c_doors && !header %in% plain_headers) {
-    return(paste("below the doors only", paste(plain_headers, collapse = ", ")))
+    return(paste("below the layer of entry points only", paste(plain_headers, collapse = ", ")))
   }
 }
 
@@ -93,13 +94,13 @@ definitions <- function(file) {
   found
 }
 
-# Returns all names in code. all.names() leaves out those in default arguments.
+# Returns all names in code. all.names() omits those in default arguments.
 names_in <- function(e) {
   if (is.name(e)) as.character(e) else if (is.call(e) || is.pairlist(e)) unlist(lapply(as.list(e), names_in_part))
 }
 names_in_part <- function(part) if (!missing(part)) names_in(part)
 
-# Returns those of `names` that a function or a constant uses, by codetools, which knows local variables but is slow.
+# Returns those of `names` that a function or a constant uses, by codetools, which detects local variables but is slow.
 used_of <- function(value, names) {
   every <- names_in(value)
   names <- intersect(c(every, paste0(every, "<-")), names)
@@ -198,13 +199,13 @@ likelihood_names <- local({
 
 count_lines <- function(files) sum(vapply(files, function(file) length(readLines(file, warn = FALSE)), 0L))
 
-# Checks that a file can be read in one sitting.
+# Checks that a file has at most 400 lines.
 check_size <- function(file) {
   n <- count_lines(file)
   if (n > 400L) sprintf("%s: %d lines, more than 400", file, n)
 }
 
-# Returns the lines of each C entry point between its braces. Entry points unpack, run and pack.
+# Returns the number of lines between the braces of each C entry point. Entry points unpack, run and pack.
 lines_of_doors <- function(files) {
   unlist(lapply(files, function(file) {
     lines <- readLines(file, warn = FALSE)
@@ -221,9 +222,9 @@ check_doors <- function(files) {
   body <- lines_of_doors(files[grepl("^ffi_.*c$", basename(files))])
   lines <- c(count_lines(files[doors]), count_lines(files[!doors]))
   c(sprintf("%s(): %d lines, more than 40", names(body), body)[body > 40L],
-    if (stats::median(body) > 12) sprintf("doors have %g lines in the median, more than 12", stats::median(body)),
+    if (stats::median(body) > 12) sprintf("entry points: %g lines in the median, more than 12", stats::median(body)),
     if (2 * lines[1L] > lines[2L]) {
-      sprintf("doors: %d lines, more than half of the %d of the numerics", lines[1L], lines[2L])
+      sprintf("entry points: %d lines, above half of the %d of numerical C", lines[1L], lines[2L])
     })
 }
 
@@ -246,7 +247,7 @@ check_nu <- function(r_files, c_files) {
 
 check_c_places <- function(files) {
   stems <- sub("^ffi_.*", "ffi_*", sub("[.][ch]$", "", basename(files)))
-  sprintf("%s: in the table of layers, and there is no such file in src/", setdiff(unlist(c_layers), stems))
+  sprintf("%s: in the table of layers, but not a file in src/", setdiff(unlist(c_layers), stems))
 }
 
 sources <- list.files("src", "[.][ch]$", full.names = TRUE)

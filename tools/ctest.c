@@ -39,7 +39,7 @@ void check_array(size_t n, const double *got, const double *want, double toleran
         largest = fmax(largest, fabs(want[i]));
     for (size_t i = 0; i < n; i++) {
         const double error = fabs(got[i] - want[i]);
-        if (!(error <= worst)) { /* a NaN too */
+        if (!(error <= worst)) { /* true for NaN, too */
             worst = error;
             where = i;
         }
@@ -51,7 +51,8 @@ void check_array(size_t n, const double *got, const double *want, double toleran
                want[where]);
 }
 
-/* Replaces the function of the BLAS, which ends the program with status 0, or only prints. */
+/* Replaces the function that the BLAS calls for a wrong argument, which ends the program with status 0 or only
+ * prints. */
 void xerbla_(const char *routine, const int *argument, size_t length);
 void xerbla_(const char *routine, const int *argument, size_t length)
 {

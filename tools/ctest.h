@@ -25,7 +25,7 @@
 /* Checks that |got - want| <= tolerance * (1 + |want|). */
 #define CHECK_NEAR(got, want, tolerance)                                                 \
     check_near(got, want, tolerance, __FILE__, __LINE__, #got)
-/* Checks the same for n numbers, with the largest of their |want|. */
+/* Checks n numbers by the rule of CHECK_NEAR, with the largest |want| of all in place of |want|. */
 #define CHECK_ARRAY(n, got, want, tolerance)                                             \
     check_array(n, got, want, tolerance, __FILE__, __LINE__, #got)
 
@@ -44,7 +44,7 @@ double *array_random(size_t n, double low, double high);
 double *array_copy(size_t n, const double *x);
 double *array_zero(size_t n);
 int *array_int(size_t n);
-extern struct arena arrays; /* makes such arrays */
+extern struct arena arrays; /* an arena that calls array() */
 size_t arrays_taken(void);
 void arrays_release(size_t taken);
 
@@ -54,7 +54,7 @@ double uniform(double low, double high);
 /* Returns df / dx at *x by central differences of fourth order. */
 double slope(double (*f)(const void *context), const void *context, double *x);
 
-/* With PLANT_OVERRUN an array is one double too short, to test that the tools notice. */
+/* With PLANT_OVERRUN one array is one double too short, and AddressSanitizer or valgrind must report it. */
 #ifdef PLANT_OVERRUN
 enum { PLANTED = 1 };
 #else
@@ -88,11 +88,11 @@ struct matrix random_spd(int n);
 extern const char *const kernel_names[];
 extern const int n_kernels;
 
-/* A kernel of one factor on d of the columns: the last column, the one before, and so on. */
+/* A kernel of one factor, which reads the last d columns in reverse order. */
 struct covariance {
     const char *name;
     struct kernel kernel;
-    double *lengthscale; /* [d]; changes here and of the variance change the kernel */
+    double *lengthscale; /* [d]; the kernel reads this array and *variance */
     double *variance;
     int d;
 };
@@ -126,8 +126,8 @@ struct inducing problem_points(const struct problem *p);
 /* Copies rows first, ..., first + n - 1 to new arrays, with a gap after each column of X. */
 struct block block_rows(const struct problem *p, int first, int n);
 
-/* The sums of a first pass over blocks of `block` rows, and an empty block if N is a multiple of `block`.  If p = 1,
- * also A K of each block, and W0 = A K A'. */
+/* The blocks and sums of a first pass, `block` rows at a time; the last block is empty if N is a multiple of `block`.
+ * If p = 1, there are A K of each block and W0 = A K A'. */
 enum { MOST_PIECES = 40 };
 struct piece {
     struct block block;
@@ -145,7 +145,7 @@ struct pieces {
 void pieces_make(const struct problem *p, const struct lowrank *aux, int block,
                  struct pieces *pieces);
 
-/* An objective and, if `gradient`, its derivatives, computed from such pieces. */
+/* The value of an objective and, if `gradient`, its derivatives, computed from struct pieces. */
 struct answer {
     enum status status;
     double value, noise, *dZ, *dtheta;

@@ -199,7 +199,7 @@ static void allowances(const struct setting *s)
     check_norms(s, &norms);
     norms.w_E = INFINITY;
     check_norms(s, &norms);
-    norms.growth = 0.25 * s->p->s2 / norms.G_norm; /* s2 is lost in G */
+    norms.growth = 0.25 * s->p->s2 / norms.G_norm; /* then only the prior bounds hold */
     check_norms(s, &norms);
     norms.growth = NAN;
     const struct certificate *got = certificates(s, &norms, 0);
@@ -207,7 +207,7 @@ static void allowances(const struct setting *s)
         CHECK(got[i].var_lower == 0.0 && got[i].var_upper >= s->point[i].prior);
 }
 
-/* Checks that the exact process is inside the bounds, with exact norms and with larger ones. */
+/* Checks that the exact GP is inside the bounds, with exact norms and with larger ones. */
 static void contains(const struct setting *s)
 {
     struct norms norms = s->exact;

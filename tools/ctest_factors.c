@@ -56,7 +56,8 @@ static void set_factor(struct composite *c, int f, const struct profile *profile
         c->table[f][j] = uniform(0.5, 1.5);
 }
 
-/* Makes g0, g0 g1 or g0 g1 + g0 g2 from profiles of the table; a profile below 0 is absent. */
+/* Makes the kernel g0, g0 g1 or g0 g1 + g0 g2 from numbers of profiles (profile.c). A number below 0 stands for
+ * none. */
 static void composite_new(const int *profiles, struct composite *c)
 {
     int n_factors = 0;

@@ -51,7 +51,8 @@ static double distance2(const struct field_oracle *o, int a, int b)
     return sum;
 }
 
-/* Finds near [s], the nearest rows of x, with ranks only among rows of lower rank.  Returns how many there are. */
+/* Finds near [s], the nearest rows of x. If `rank` is not NULL, they have lower ranks than x. Returns how many there
+ * are. */
 static int nearest_rows(const struct field_oracle *o, int x, const int *rank, int *near)
 {
     int found = 0;
@@ -204,7 +205,7 @@ static void new_rows_of(const struct field_oracle *o, const struct rows_answer *
     }
 }
 
-/* Predicts f at new rows as functionals with given neighbours, the first half of the nearest rows. */
+/* Predicts f at new rows as functionals with given neighbours: the nearest half of their s neighbours. */
 static void given_of(const struct field_oracle *o, const struct rows_answer *rows,
                      const struct near_field *like, const double *C, const double *beta,
                      double *X)

@@ -131,7 +131,7 @@ static struct terms naive_pf(const struct problem *p)
     const int M = p->shape.M, N = p->shape.N, last = p->shape.q - 1;
     const struct dense f = dense_of(p);
     double *sign = array_copy((size_t)p->shape.q, p->sign);
-    sign[last] = 0.0; /* the covariance of nu has no column for the mean */
+    sign[last] = 0.0; /* the covariance has no column for the mean */
     const struct matrix Wxt = scaled_columns(f.Wx, sign),
                         Wmt = scaled_columns(f.Wm, sign),
                         mu_x = matrix_of(N, 1, f.Wx.x + (size_t)last * N),
@@ -145,7 +145,7 @@ static struct terms naive_pf(const struct problem *p)
                         S = times(f.Q, times(I_BQ, I_BQ)), r = plus(mu_x, -1.0, f.y),
                         second = plus(k_xx, 1.0, times(r, transposed(r))),
                         u = plus(mu_x, -1.0, times(Q_, mu_m));
-    const double fit = -inner(second, f.Q), /* (I) - C(X), where C(X) has K for Q */
+    const double fit = -inner(second, f.Q), /* (I) - C(X), where C(X) has K, not Q */
         covariance = inner(k_xx, S) + inner(k_mm, times(times(transposed(Q_), S), Q_)) -
                      2.0 * trace_of(times(k_mx, times(S, Q_))),
                  mean = inner(u, times(S, u));

@@ -106,7 +106,8 @@ static void sums_add(const void *self, const struct visit *v)
     stats_add(z->model->kernel, z->M, 0, &v->block, v->A, NULL, v->work, v->sums);
 }
 
-/* Compares sums with FITC's weights, for rows in reverse order, with sums of rows that have these weights as theirs. */
+/* Compares sums of rows in reverse order, to which the pass gives FITC's weights, with sums of rows given these
+ * weights. */
 static void fitc(const struct problem *p, struct plan plan)
 {
     const int M = p->shape.M, N = p->shape.N;

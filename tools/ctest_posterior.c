@@ -94,9 +94,9 @@ void group_posterior(void)
     for_problems(shapes, N_SHAPES, 0, posterior);
 }
 
-/* ---- the exact process ------------------------------------------------------------- */
+/* ---- the exact GP ------------------------------------------------------------------ */
 
-/* Returns the exact process for the problem's rows, with p->scale as weights. */
+/* Returns the exact GP for the problem's rows, with p->scale as weights. */
 static struct exact exact_of(const struct problem *p, const struct source *rows,
                              const struct model *model)
 {

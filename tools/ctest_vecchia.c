@@ -1,5 +1,5 @@
-/* Tests of likelihood.h: densities of rows given their neighbours, a row in each lane, their derivatives and the expected
- * information. */
+/* Tests of likelihood.h: densities of rows given their neighbours (a row in each lane), their derivatives, and the
+ * expected information. */
 #include <math.h>
 #include "ctest.h"
 #include "linalg.h"
@@ -12,7 +12,7 @@ struct conditioned {
     int s;             /* neighbours, and the row itself after them                */
     double *X, *y, *w; /* (s + 1) x columns, [s + 1], [s + 1]                      */
     double *b;         /* (s + 1) x 2                                              */
-    double gamma;      /* adds gamma b_0 to the log noise                          */
+    double gamma;      /* gamma b_0 is added to the log noise                          */
     double s2;
 };
 

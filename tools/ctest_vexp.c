@@ -5,7 +5,7 @@
 #include "linalg.h"
 #include "strip.h"
 
-/* Returns 1 if long double has more digits than double.  It has not under valgrind; then expl() may err by a unit. */
+/* Returns 1 if long double has more digits than double. Under valgrind it has not, and expl() may err by one unit. */
 static int is_long(void)
 {
     volatile long double x = 1.0L;

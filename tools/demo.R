@@ -28,7 +28,7 @@ scores <- c(
 )
 cat("", scores, sep = "\n")
 
-# Fit the same model on inducing points, as for many rows, with its reference.
+# Fit the same model on 60 inducing points, as pfdtc() does for many rows, and add a reference for certificates.
 few <- pfdtc(depth ~ lat + long + stations, data = train, m = 60, kernel = fit$kernel, noise = fit$noise,
              hyper = "fixed")
 few$reference <- reference(few)
@@ -49,7 +49,7 @@ draw_held_out <- function() {
   points(band[, "fit"], test$depth, pch = 20, cex = 0.7, col = "#2166ac")
 }
 
-# Draw the slab that dives under Fiji: depth over the map for a typical number of stations.
+# Draw the subducting slab under Fiji: depth over the map for a typical number of stations.
 draw_map <- function() {
   grid <- expand.grid(long = seq(min(quakes$long), max(quakes$long), length.out = 160),
                       lat = seq(min(quakes$lat), max(quakes$lat), length.out = 160),
@@ -77,8 +77,8 @@ figures <- list(
        draw_map, 1100, 1000),
   list("held-out.png", "Observed against predicted depth of the held-out earthquakes.",
        draw_held_out, 1000, 800),
-  list("certificate.png", paste("Sixty inducing points in place of all rows, each input along its range: what they",
-                                "say, and where the exact process must lie."),
+  list("certificate.png", paste("A fit on sixty inducing points, along each input: its predictions, and",
+                                "the guaranteed interval for those of the exact GP."),
        function() plot_certificate(few), 1400, 900)
 )
 for (f in figures) figure(f[[1]], f[[3]], f[[4]], f[[5]])

@@ -12,7 +12,7 @@ for (tag in c("srrstats", "srrstatsNA", "srrstatsVerbose")) {
   registerS3method("roxy_tag_parse", paste0("roxy_tag_", tag), function(x) NULL, asNamespace("roxygen2"))
 }
 
-# Documents the sources, without a NAMESPACE or a compiler.
+# Runs roxygen2 on the sources, which needs neither a NAMESPACE nor a compiler.
 document <- function(path) {
   roxygen2::roxygenise(path, load_code = roxygen2::load_source)
 }
@@ -35,7 +35,7 @@ differences <- function(here, made) {
     if (is.null(old)) {
       said <- c(said, paste(file, "is missing"))
     } else if (is.null(new)) {
-      said <- c(said, paste(file, "belongs to nothing in R/"))
+      said <- c(said, paste(file, "has no source in R/"))
     } else if (!identical(old, new)) {
       said <- c(said, paste(file, "is stale"),
                 paste("  here:", head(setdiff(old, new), 3), recycle0 = TRUE),
@@ -45,7 +45,7 @@ differences <- function(here, made) {
   said
 }
 
-# Compare only under the release of roxygen2 that made the tree, because others write some things differently.
+# Count differences only under the release of roxygen2 that made the tree, because other releases write other pages.
 release <- function(version) sub("^([0-9]+[.][0-9]+).*", "\\1", as.character(version))
 
 if (identical(commandArgs(trailingOnly = TRUE), "--check")) {

@@ -23,7 +23,7 @@ same <- vapply(names(doors), function(name) {
   gctorture(FALSE)
   identical(plain, again)
 }, NA)
-cat(sprintf("doors: %d walked, %d other numbers under gctorture%s\n", length(doors), sum(!same),
-            if (torture) "" else " (not asked for)"))
+cat(sprintf("doors: %d entry points called, %d with other results under gctorture%s\n", length(doors), sum(!same),
+            if (torture) "" else " (not run)"))
 if (any(!same)) cat(names(doors)[!same], sep = "\n")
 quit(status = as.integer(any(!same)))

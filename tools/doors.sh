@@ -7,7 +7,7 @@ bash tools/install.sh
 Rscript --vanilla tools/doors.R "$rlib"
 have valgrind || { say "doors: no valgrind: skipped"; exit 77; }
 scratch_folder
-# R itself reads beyond the ends of strings, so only complaints with a frame of the package are counted.
+# R itself reads beyond the ends of strings. Only complaints whose call stack contains the package are counted.
 PFDTC_NO_TORTURE=1 OMP_NUM_THREADS=1 R --vanilla --no-echo --debugger=valgrind \
     --debugger-args="--error-limit=no --num-callers=30 --log-file=$scratch/log" \
     -f tools/doors.R --args "$rlib" || { tail -n 40 "$scratch/log"; exit 1; }

@@ -1,4 +1,4 @@
-# The other scripts source this file. It goes to the checkout, which has a library of packages of its own.
+# The other scripts source this file. It goes to the folder of the checkout, which has its own library of R packages.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 top=$PWD

@@ -12,7 +12,7 @@ if git grep -nE '^(<<<<<<<|>>>>>>>) ' 2>/dev/null; then
     failed=1
 fi
 
-# Releases of clang-format differ in details, so only complaints of this release let the check fail.
+# Releases of clang-format differ in details, so the check fails only by complaints of the release below.
 made_by=14
 sources=$(ls src/*.[ch] tools/*.[ch] 2>/dev/null || true)
 if ! have clang-format; then

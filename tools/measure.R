@@ -2,7 +2,7 @@
 #   Rscript tools/measure.R            reads the sources alone
 #   Rscript tools/measure.R --check    the same; status 1 where a value is above its goal and above `ceiling`
 #   Rscript tools/measure.R --calls    also counts calls of R functions in a default fit (needs the installed package)
-# A goal of NA is none: the number is there to be watched.
+# If the goal is NA, the value is only shown.
 
 arguments <- commandArgs(trailingOnly = TRUE)
 files <- list.files("R", "[.][rR]$", full.names = TRUE)
@@ -29,7 +29,7 @@ functions_of <- function(file) {
   do.call(rbind, rows)
 }
 
-# Counts calls in the parsed code, which reflowed lines leave as they are.
+# Counts calls in the parsed code, so that reflowing lines does not change the count.
 count_calls <- function(e) {
   if (is.call(e) || is.expression(e) || is.pairlist(e)) {
     is.call(e) + sum(vapply(as.list(e), function(part) if (missing(part)) 0 else count_calls(part), 0))
@@ -45,19 +45,19 @@ expressions <- sum(vapply(parsed, count_calls, 0))
 
 # ---- words ----------------------------------------------------------------------------------------------------------
 
-# Counts matches of `pattern` in code, comments and strings left out.
+# Counts matches of `pattern` in code, without comments and strings.
 code_of <- function(lines) gsub("#.*$", "", gsub("\"[^\"]*\"", "\"\"", lines[!grepl("^\\s*#", lines)]))
 count <- function(pattern, except = character()) {
   code <- code_of(unlist(text[setdiff(names(text), except)], use.names = FALSE))
   sum(lengths(regmatches(code, gregexpr(pattern, code, perl = TRUE))))
 }
 
-figures <- grep("plot-", names(text), value = TRUE) # there `s` is a table of points
+figures <- grep("plot-", names(text), value = TRUE) # in these files `s` is a table of points, not settings
 
 # Comments (with help) whose first word has no subject and verb behind it, by STYLE of this project.
 odd_comments <- sum(grepl("^\\s*#'?\\s+(What|Of|Those|None|Nor|Where nothing) ", all_lines[comment]))
 
-# Counts lines of help as R shows them, a named number a page.
+# Returns the number of lines of each help page as R shows it.
 help_lines <- function() {
   pages <- list.files("man", "[.]Rd$", full.names = TRUE)
   stats::setNames(vapply(pages, function(page) {

@@ -85,15 +85,15 @@ base_tree <- function(base) {
   tree
 }
 
-# Installs a tree. R moves a complete build into place.
+# Installs a tree. R CMD INSTALL moves the package into the library only when the build is complete.
 install <- function(tree, folder) {
   dir.create(folder, showWarnings = FALSE, recursive = TRUE)
   run("R", c("CMD", "INSTALL", "--no-docs", "--no-multiarch", "--no-test-load", "--no-byte-compile",
              paste0("--library=", folder), tree), file.path(folder, "log"))
 }
 
-# Installs the base's package with another shared object. In the tree only the edited file is newer than its object; an
-# edited header is newer than all objects.
+# Installs the unedited package with a new shared object. Only the edited file is newer than its object file; if a
+# header was edited, no object files are there.
 relink <- function(tree, folder, base) {
   part <- file.path(folder, "part")
   dir.create(part, showWarnings = FALSE, recursive = TRUE)

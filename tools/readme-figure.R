@@ -1,5 +1,5 @@
-# Draws the figure of README.md, with the package installed:   Rscript tools/readme-figure.R Left is plot() of a fit, a
-# slice along one input; right is the predicted mean over both inputs.
+# Draws the figure of README.md, with the package installed:   Rscript tools/readme-figure.R
+# The left panel is plot() of a fit along one input. The right panel is the predicted mean over both inputs.
 
 library(pfdtc)
 source("vignettes/small_png.R")

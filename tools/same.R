@@ -8,7 +8,7 @@ arguments <- commandArgs(trailingOnly = TRUE)
 
 # ---- the fits -------------------------------------------------------------------------------------------------------
 
-# Has an expression for each kind of fit; `d` is made by make_data().
+# Has an expression for each kind of fit. The data `d` come from make_data().
 fits <- alist(
   exact = pfdtc(y ~ a + b, d),
   matrix = pfdtc(as.matrix(d[c("a", "b")]), d$y, kernel = kernel_se(), m = 20),
@@ -53,7 +53,7 @@ make_data <- function(n, seed) {
              n = stats::rpois(n, exp(f)))
 }
 
-# ---- what each fit is asked -----------------------------------------------------------------------------------------
+# ---- results of each fit --------------------------------------------------------------------------------------------
 
 # Returns the columns of a data frame without its other attributes, which hold times and whole posteriors.
 plain <- function(v) if (is.data.frame(v)) lapply(unclass(v), as.vector) else v
@@ -93,7 +93,7 @@ asked <- function(fit, new) {
   out
 }
 
-# Runs all cases with the package in `library`, writes them to `file`.
+# Runs all cases with the package in `library`, and writes their results to `file`.
 run_cases <- function(library, file, regex) {
   library("pfdtc", lib.loc = library, character.only = TRUE)
   options(pfdtc.threads = 1L, digits = 15)

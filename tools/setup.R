@@ -23,7 +23,7 @@ install <- function(package, lib, offered, everything) {
   if (length(refused) > 0) {
     needs <- ifelse(refused %in% rownames(everything),
                     everything[match(refused, rownames(everything)), "Depends"], "not on CRAN")
-    message(sprintf("setup: %s is absent: R is %s, and it takes %s", package, getRversion(),
+    message(sprintf("setup: %s is not installed: R is %s, and it needs %s", package, getRversion(),
                     paste0(refused, " (", needs, ")", collapse = ", ")))
     return(invisible())
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what a job needs, and prints it:   bash tools/setup.sh demo | test | ci
+# Installs the programs and packages that a job needs, and lists them:   bash tools/setup.sh demo | test | ci
 # Installs packages of Debian or Ubuntu if apt can be used (as root, or by sudo without a password), else packages of
 # CRAN into .Rlib in this checkout. The user's own library is not changed.
 . "$(dirname "$0")/env.sh"
@@ -23,7 +23,7 @@ apt_install() { # installs those of the packages that apt knows; never fails, be
     local known="" p
     if [ $apt_updated = no ]; then
         say "setup: apt-get update"
-        $root apt-get update -qq || say "setup: apt-get update failed; going on with the lists at hand"
+        $root apt-get update -qq || say "setup: apt-get update failed; using the package lists of an earlier update"
         apt_updated=yes
     fi
     for p in "$@"; do

@@ -38,7 +38,7 @@ stage() { # name, command...
     rm -f "$own"
 }
 
-# Prints the sums; its status is 1 if a stage failed.
+# Prints the numbers of passed, failed and skipped tests. The status is 1 if a stage failed.
 finish_stages() {
     local failed
     failed=$(grep ',FAILED,' "$table" | cut -d, -f1 | tr -d '"' | paste -sd, | sed 's/,/, /g')

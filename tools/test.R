@@ -1,7 +1,7 @@
-# Runs the tests against the package installed in LIBRARY:   Rscript tools/test.R LIBRARY [FILTER] It prints "N passed,
-# N failed, N skipped", the slowest tests and files, and appends the three numbers to the file named in PFDTC_COUNTS.
-# Without FILTER the files run in two processes (in one if TESTTHAT_PARALLEL=FALSE). If PFDTC_TEST_STOP=1, the first
-# failure ends the run.
+# Runs the tests against the package installed in LIBRARY:   Rscript tools/test.R LIBRARY [FILTER]
+# Prints "N passed, N failed, N skipped" and the slowest tests and files. Appends the three numbers to the file named
+# in PFDTC_COUNTS. Without FILTER the files run in two processes (in one if TESTTHAT_PARALLEL=FALSE). If
+# PFDTC_TEST_STOP=1, the first failure ends the run.
 
 arguments <- commandArgs(trailingOnly = TRUE)
 filter <- if (length(arguments) > 1 && nzchar(arguments[2])) arguments[2]
