@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of C without R (tools/ctest*.c) under AddressSanitizer and UndefinedBehaviorSanitizer, and under valgrind. Then
-# runs each tool again on a program with one planted overrun, which the tool must find.
+# Runs the tests of C without R (tools/ctest*.c) under AddressSanitizer and UndefinedBehaviorSanitizer, and under
+# valgrind. Then runs each tool again on a program with one planted overrun, which the tool must find.
 . "$(dirname "$0")/env.sh"
 cc=$(r_config CC)
 headers=$(r_config --cppflags | sed 's/-I/-isystem /g')

@@ -1,5 +1,5 @@
-# Transcribes the other approximations as naively as helper-reference.R, and computes distances between processes by
-# brute force on finitely many points.
+# Computes the other approximations (FITC, SoR, ...) by dense matrices, as naively as helper-reference.R, and distances
+# between processes by brute force on finitely many points.
 
 # Returns the FITC posterior, in which row n has the additional noise E_nn = k(x_n, x_n) - Q_nn.
 ref_fitc <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
@@ -14,7 +14,7 @@ ref_fitc <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   )
 }
 
-# Returns the log marginal likelihood of SoR's own model.
+# Returns the log marginal likelihood of the model of SoR, in which f has the covariance q.
 ref_sor_evidence <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   ref_log_normal(y, ref_q(x, x, z, kernel, jitter) + diag(noise / ref_weights(weights, x), nrow(x)))
 }

@@ -116,7 +116,7 @@ kriging_alone <- function(fit, p) {
   })
 }
 
-# Returns TRUE for rows whose intervals miss the exact mean or sd. exact$mean_low has further digits of the mean.
+# Returns TRUE for rows whose intervals miss the exact mean or sd. The exact mean is exact$mean + exact$mean_low.
 violated <- function(certificate, exact) {
   low <- if (is.null(exact$mean_low)) 0 else exact$mean_low
   outside <- (certificate$mean_lower - exact$mean) - low > 0 | (certificate$mean_upper - exact$mean) - low < 0 |

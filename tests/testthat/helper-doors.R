@@ -1,5 +1,5 @@
-# Returns valid arguments for each C entry point. test-native.R checks that each refuses others, and tools/doors.R runs
-# them under valgrind and with garbage collection at every allocation.
+# Returns valid arguments for each C entry point. test-native.R checks that an entry point refuses other arguments.
+# tools/doors.R calls each under valgrind and with garbage collection at every allocation.
 door_examples <- function() {
   p <- problem(n = 20, m = 3, seed = 5)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)

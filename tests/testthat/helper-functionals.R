@@ -95,7 +95,7 @@ attack_functionals <- function(seed, kind = "sums") {
   args <- list(x, y, m = m, kernel = k, noise = noise, hyper = "fixed", center = FALSE,
                scale = sample(c(TRUE, FALSE), 1), weights = w, control = pfdtc_control(maxit = 3))
   if (!is.null(neighbours)) args$neighbours <- neighbours
-  apart <- 0 # certificates that do not meet
+  apart <- 0 # number of warnings that intervals do not overlap
   out <- suppressMessages(tryCatch(withCallingHandlers({
     fit <- do.call(by, args)
     fit$reference <- reference(fit, m2 = sample(m:n, 1))
@@ -114,7 +114,7 @@ attack_functionals <- function(seed, kind = "sums") {
     apart <<- apart + grepl("do not overlap", conditionMessage(w))
     invokeRestart("muffleWarning")
   }), pfdtc_error_numerical = identity, pfdtc_error_input = function(e) {
-    if (kind == "slopes" && grepl("have no slopes", conditionMessage(e))) e else stop(e) # groups beside points
+    if (kind == "slopes" && grepl("have no slopes", conditionMessage(e))) e else stop(e) # a kernel with groups
   }))
   if (inherits(out, "error")) return(c(rows = 0, broken = 0, ratio = NA, kriging = NA))
   k <- kernel_of_model(k, fit, x)

@@ -46,7 +46,7 @@ random_factor <- function(profile) {
       k
     },
     additive = , pairwise = {
-      base <- if (stats::runif(1) < 0.5) kernel_se else kernel_matern # 5/2: differences of slopes are accurate
+      base <- if (stats::runif(1) < 0.5) kernel_se else kernel_matern # Matern 5/2 is smooth enough for differences
       base <- base(lengthscale = if (iso) p() else lengths, variance = p(), inputs = some, isotropic = iso)
       kernel_additive(base, if (profile == "pairwise") p() else FALSE, p(), p())
     },
@@ -62,12 +62,12 @@ random_kernel <- function() {
     k <- tryCatch({
       k <- Reduce(`+`, lapply(seq_len(sample.int(3, 1)), function(i) product()))
       if (stats::runif(1) < 0.3) k * random_factor(sample(all_profiles(), 1)) else k
-    }, pfdtc_error_input = function(e) NULL) # terms that data could not tell apart
+    }, pfdtc_error_input = function(e) NULL) # two of its terms are indistinguishable
     if (!is.null(k)) return(k)
   }
 }
 
-# Returns the kernel that a fit has if it was given this one. Groups alone get a constant with a large variance as well.
+# Returns the kernel that a fit has if this kernel was given. A kernel of groups only gets a constant term as well.
 kernel_of_model <- function(kernel, fit, x) {
   sum <- as_sum(kernel)
   groups <- vapply(sum$leaves, function(leaf) leaf$profile == "group", NA)
@@ -83,7 +83,7 @@ some_kernels <- function(count, seed = 1) {
   })
 }
 
-# Returns g(x, z) of a placed factor, by the formulas of the help page.
+# Returns g(x, z) of a factor that has numbers of columns as inputs, by the formulas of its help page.
 ref_factor <- function(leaf, x, z) {
   u <- x[leaf$inputs]
   v <- z[leaf$inputs]
@@ -160,10 +160,10 @@ expect_slope <- function(got, f, at, info, tolerance = 1e-6) {
   expect_lt(min(off), tolerance * max(1, abs(got)), label = paste(info, "slope off by", format(min(off))))
 }
 
-# ---- kernels that read other inputs than x ---------------------------------------------------------------------------
+# ---- kernels that transform their inputs -----------------------------------------------------------------------------
 
-# Expects that fits$own, whose kernel moves the inputs, answers as fits$hand, the fit to inputs moved by `by_hand`.
-# Evidence and certificates take differences of larger numbers, so that rounding counts more.
+# Expects that fits$own, whose kernel transforms the inputs, gives the results of fits$hand, the fit to inputs that
+# `by_hand` has transformed. Evidence and certificates are differences of larger numbers, so their rounding is larger.
 expect_same_answers <- function(fits, by_hand) {
   both <- function(f, tolerance = 1e-8) {
     expect_equal(f(fits$own, fits$new), f(fits$hand, by_hand(fits$new)), tolerance = tolerance, ignore_attr = TRUE)
@@ -191,7 +191,7 @@ expect_slopes_of_x <- function(fits, h) {
   }
 }
 
-# Expects the gradient in inducing points to be that in points of x, by central differences.
+# Expects that the gradient in inducing points is the gradient in the columns of x, by central differences.
 expect_gradient_of_x <- function(kernel) {
   x <- kernel_rows(30, 6)
   data <- list(x = x, y = sin(x[, 1L]) + x[, 2L])

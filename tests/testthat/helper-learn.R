@@ -1,4 +1,4 @@
-# Transcribes learning densely, and draws data to learn from.
+# Learns hyperparameters with dense matrices, and draws data to learn from.
 
 # Draws f from the prior at random rows of the unit cube, and responses.
 prior_draw <- function(kernel, n, noise = 0.25, seed = 1) {
@@ -28,7 +28,7 @@ dense_kernel <- function(x, profile, lengthscale, variance) {
                     matern52 = (1 + sqrt(5) * r + 5 / 3 * r2) * exp(-sqrt(5) * r))
 }
 
-# Returns K + diag(noise / weights) at logs of coef().
+# Returns K + diag(noise / weights) for u = log(coef()).
 dense_covariance <- function(x, profile, u, weights = 1) {
   d <- ncol(x)
   dense_kernel(x, profile, exp(u[seq_len(d)]), exp(u[d + 1])) + diag(exp(u[d + 2]) / weights, nrow(x))
@@ -98,7 +98,7 @@ positive_rows <- function(n, seed = 1) {
   })
 }
 
-# Returns 40 individuals with three rows each. Their effects are draws of `effect`, and `start` tells them apart.
+# Returns 40 individuals with three rows each. Their effects are draws of `effect`, and `start` differs between them.
 individuals <- function(seed, effect = stats::rnorm) {
   with_seed(seed, {
     start <- stats::rnorm(40, 25, 3)

@@ -45,7 +45,7 @@ ref_near <- function(z, x, y, kernel, noise, weights, jitter, parents, near, new
 
 solve_spd <- function(a, b) if (nrow(a)) solve(a, b, tol = 0) else array(0, dim = dim(as.matrix(b)))
 
-# Returns the mean and both parts of the variance at the rows of x by the engine.
+# Returns the mean and both parts of the variance at the rows of x, computed by the C code.
 near_parts <- function(near, data, z, model, x, control = NULL) {
   p <- new_posterior("near", model, NULL, data, z = z, near = near, control = control)
   predict_given(p, x)[c("mean", "var_near", "var_far")]

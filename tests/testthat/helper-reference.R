@@ -122,8 +122,8 @@ ref_nu_subset <- function(rows, x, y, kernel, noise, weights = NULL) {
 
 ## The pF divergence -------------------------------------------------------------------------------
 
-# Returns the terms of the proposition, r = k, with X, y and nu at X scaled by the square roots of weights. Their sum is
-# s2^2 d_pF^2; `constant` is C(X), the part of (I) that does not depend on Z.
+# Returns terms (I) to (III) of the proposition on d_pF (theory vignette) for r = k, with X, y and nu at X scaled by the
+# square roots of weights. Their sum is s2^2 d_pF^2. `constant` is C(X), the part of (I) that does not depend on Z.
 ref_pf_terms <- function(z, x, y, kernel, noise, nu, weights = NULL, jitter = 0) {
   n <- nrow(x)
   root <- diag(sqrt(ref_weights(weights, x)), n)

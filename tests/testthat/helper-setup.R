@@ -7,7 +7,7 @@ if (nzchar(Sys.getenv("PFDTC_TEST_MEMORY"))) {
 # With problems this small a second thread costs more than it saves; tests of threads ask for two.
 options(pfdtc.threads = 1L)
 
-# Most tests take the response as given. Tests of its choice set this option.
+# Most tests do not search for a transformation of the response. Tests of this search set the option.
 options(pfdtc.transform = "plain")
 
 # Keeps the first and the last case of every loop if PFDTC_TEST_QUICK=1 (sanitizers, valgrind) or in R CMD check on

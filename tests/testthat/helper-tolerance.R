@@ -23,7 +23,7 @@ tol_fit <- function(tol) {
   tol_fits[[key]]
 }
 
-# Returns the two limited errors against the exact GP with the fit's hyperparameters, at the used rows.
+# Returns the two errors that `tol` limits, against the exact GP with the fit's hyperparameters, at the used rows.
 actual_error <- function(fit, d = tol_data(), quantile = 1, ...) {
   exact <- gp_exact(d$x, d$y, kernel = fit$kernel, noise = fit$noise, hyper = "fixed", ...)
   e <- predict(exact, d$x, se.fit = TRUE)

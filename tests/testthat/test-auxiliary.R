@@ -1,4 +1,4 @@
-# Compares every nu with the same process by dense matrices.
+# Compares every auxiliary distribution (nu) with the same process computed by dense matrices.
 
 expect_process <- function(nu, reference, new, tolerance, info) {
   got <- predict(nu, new)
@@ -8,7 +8,7 @@ expect_process <- function(nu, reference, new, tolerance, info) {
   expect_close(as.vector(got$se.fit)^2, ref_variance(reference, new), tolerance, info)
 }
 
-test_that("mean and variance are the reference's for every kernel and kind", {
+test_that("mean and variance are the reference's for every kernel and kind of distribution", {
   for (p in problems()) {
     pairs <- nu_pairs(p)
     for (kind in names(pairs)) {
@@ -34,7 +34,7 @@ test_that("nasty problems give the reference's processes", {
   }
 })
 
-test_that("all rows give the exact posterior, by SoR its mean", {
+test_that("with all rows the distribution is the exact posterior, for SoR its mean", {
   for (p in problems()) {
     exact <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
     rows <- seq_along(p$y)
@@ -47,7 +47,7 @@ test_that("all rows give the exact posterior, by SoR its mean", {
   }
 })
 
-test_that("far from the data: SoR returns zero, subset the prior", {
+test_that("far from the data, SoR's distribution is zero and the subset's is the prior", {
   p <- problem()
   far <- matrix(1e4, 1, 2)
   expect_equal(lapply(predict(package_nu(p, aux_sor(rows = 1:5)), far), as.vector),
@@ -152,7 +152,7 @@ test_that("many sampled paths are the full distribution", {
   expect_close(package_pf(p, nu)$value, full, 0.05)            # the Monte Carlo error is 1 / sqrt(20000) = 0.007
 })
 
-test_that("aux_refresh() starts as what it is told to start from", {
+test_that("aux_refresh() starts as the distribution in its argument `start`", {
   p <- problem()
   nu <- package_nu(p, aux_refresh(every = 5, start = aux_sor(rows = p$rows)))
   plain <- package_nu(p, aux_sor(rows = p$rows))
@@ -168,7 +168,7 @@ test_that("data frames, vectors and names are understood", {
   expect_equal(predict(by_vector, p$new[, 1]), predict(nu, p$new))
 })
 
-test_that("no input is touched", {
+test_that("no argument is modified", {
   p <- problem("matern12", weighted = TRUE)
   copy <- unserialize(serialize(p, NULL))
   for (aux in list(aux_sor(rows = 2:6), aux_subset(rows = 2:6), aux_reference(m2 = 6))) {
@@ -212,7 +212,7 @@ test_that("bad arguments are refused by name", {
   expect_input_error(predict(nu, replace(p$new, 2, NaN)), "newdata")
 })
 
-test_that("white noise has no values at new rows, and says what it is", {
+test_that("white noise has no values at new rows, and print() names it and its variance", {
   p <- problem()
   nu <- package_nu(p, aux_white(0.5))
   expect_input_error(predict(nu, p$new), "object")
@@ -255,7 +255,7 @@ test_that("a distribution that is given by a function is the built-in one of the
   }
 })
 
-test_that("a fit is optimised under a distribution that is given, says so, and has its divergence from it", {
+test_that("a fit is optimised under a custom distribution, prints its name, and has a divergence from it", {
   data <- smooth_data()
   fits <- lapply(list(aux_sor(rows = 1:10), custom_sor(1:10)), function(aux) fit_fixed(data, aux = aux, maxit = 10))
   expect_close(fits[[2L]]$inducing, fits[[1L]]$inducing, 1e-4)
@@ -267,7 +267,7 @@ test_that("a fit is optimised under a distribution that is given, says so, and h
   unlink(file)
 })
 
-test_that("a function that gives something else is told what it must give", {
+test_that("the error about a function with a wrong result names the right form", {
   p <- problem()
   expect_input_error(package_nu(p, aux_custom(function(...) 1)), "make")
   expect_input_error(aux_custom("sor"), "make")

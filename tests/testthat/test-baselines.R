@@ -63,7 +63,7 @@ test_that("SoR and DTC share the mean, and SoR's variance is not above DTC's nor
   }
 })
 
-test_that("FITC is DTC where the points explain the rows, and where they explain nothing", {
+test_that("FITC is DTC if the points are the rows' inputs, and the prior if they are far away", {
   p <- problem("matern32", n = 12, m = 4)
   p$x <- p$z[rep(1:4, 3), ]
   fitc <- predict(fit_by("gp_fitc", p), p$new, se.fit = TRUE)
@@ -159,10 +159,10 @@ test_that("the exact evidence is at a maximum in every hyperparameter", {
   theta <- log(coef(best))
   expect_equal(at(theta), best$evidence, tolerance = 1e-10)
   slope <- central_differences(at, theta, 1e-4)
-  expect_lt(max(abs(slope)), 0.02)      # log evidence a unit of log theta
+  expect_lt(max(abs(slope)), 0.02)      # change of the log evidence per unit of log theta
 })
 
-test_that("joint VFE at the rows is the exact evidence's maximum; fixed ones stay", {
+test_that("joint VFE with the rows as points maximises the exact evidence; fixed values stay", {
   x <- with_seed(2, stats::runif(14, 0, 5))
   y <- sin(x) + with_seed(3, stats::rnorm(14, sd = 0.2))
   control <- pfdtc_control(maxit = 100, progress = FALSE)
@@ -190,7 +190,7 @@ test_that("optimised points lower minus the ELBO, and keep the hyperparameters g
 
 ## Arguments -------------------------------------------------------------------------------------------
 
-test_that("what does not apply is refused by name", {
+test_that("arguments that do not apply are refused by name", {
   same <- list(kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
   call <- function(by, ...) do.call(by, utils::modifyList(c(list(dist ~ speed, quote(cars)), same), list(...)))
   for (method in c("gp_dtc", "gp_sor", "gp_fitc", "gp_subsample")) {
@@ -218,7 +218,7 @@ test_that("a fit's points and hyperparameters are a start", {
   expect_equal(predict(dtc, cars), predict(vfe, cars), tolerance = 1e-8)
 })
 
-test_that("memory is announced, and refused before it is taken", {
+test_that("large memory is announced, and too much is refused before it is allocated", {
   n <- 1e5
   x <- seq_len(n) / n
   fixed <- list(kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")

@@ -201,7 +201,7 @@ test_that("the draws' memory is refused before it is taken", {
   })
 })
 
-test_that("nasty problems: brackets and bounds are valid where it hurts, against quadruple precision", {
+test_that("nasty problems: brackets and bounds are valid for the hardest cases, against quadruple precision", {
   skip_on_cran()
   evidence <- utils::read.csv(test_path("bounds-nasty.csv"))
   truth <- utils::read.csv(test_path("certify-nasty.csv"))
@@ -240,7 +240,7 @@ test_that("nasty problems: brackets and bounds are valid where it hurts, against
   }
 })
 
-test_that("where nothing is left but rounding, brackets and bounds are of its size", {
+test_that("if only rounding errors are left, brackets and bounds are as small as these", {
   evidence <- utils::read.csv(test_path("bounds-nasty.csv"))
   cases <- nasty_certify_problems()
   width <- function(name) {
@@ -297,7 +297,7 @@ test_that("c and y'w are bracketed by the posterior's sums, with or without the 
   }
 })
 
-test_that("a reference whose mean is corrected knows y'w nearly exactly", {
+test_that("a reference whose mean is corrected brackets y'w nearly exactly", {
   p <- problem("matern12", n = 60, m = 6, weighted = TRUE)
   fit <- fit_by("gp_dtc", p)
   fit$reference <- with_seed(1, reference(fit, 12))
@@ -331,7 +331,7 @@ test_that("evidence_bounds() draws no random numbers and gives the same each tim
   expect_input_error(evidence_bounds(slim), "keep_data")
 })
 
-test_that("what the theorem is not about is refused with the reason", {
+test_that("fits that the theorem does not cover are refused with the reason", {
   p <- bounds_problem(3)
   expect_error(error_bounds(bounds_fit(gp_sor, p), p$new), "DTC", class = "pfdtc_error_input")
   expect_error(error_bounds(bounds_fit(gp_dtc, p, keep_data = FALSE), p$new), "data", class = "pfdtc_error_input")
@@ -343,7 +343,7 @@ test_that("what the theorem is not about is refused with the reason", {
   expect_identical(nrow(error_bounds(fit, p$new[0, , drop = FALSE], "fast")), 0L)
 })
 
-test_that("a reference whose rows are merged otherwise serves, and makes no bound too small", {
+test_that("a reference with other merged rows is accepted, and makes no bound too small", {
   x <- matrix(with_seed(1, stats::runif(60, 0, 4)))
   y <- with_seed(2, rep(sin(2 * x[, 1]), 2) + 0.3 * stats::rnorm(120))
   args <- list(x[c(1:60, 1:60), , drop = FALSE], y, kernel = kernel_se(0.7, 1), noise = 0.01, hyper = "fixed",

@@ -60,7 +60,7 @@ test_that("a certificate exists and holds where weights at the ends of their ran
     for (effort in c("fast", "reference")) {
       said <- certify(one$fit, one$new, effort = effort)
       expect_false(anyNA(said[-(1:2)]))
-      room <- 1e-6 * (1 + abs(odds)) # error of the dense mode, condition 1e15
+      room <- 1e-6 * (1 + abs(odds)) # error of the dense mode (condition number 1e15)
       expect_true(all(odds >= said$mean_lower - room & odds <= said$mean_upper + room))
       expect_true(all(sd >= said$sd_lower - 1e-6 * (1 + sd) & sd <= said$sd_upper + 1e-6 * (1 + sd)))
     }
@@ -87,7 +87,7 @@ test_that("averaged probabilities under a large prior variance are those of many
     }, matrix(0, 2, K))
     off <- abs(t(draws[1, , ]) - predict(fit, new, type = "response"))
     error <- 5 * t(draws[2, , ]) + 1e-4 # five standard errors of 40,000 draws
-    expect_true(all(off <= error + if (K > 3) 0.01 else 0)) # the lattice beyond three classes: bench/classes-average.R
+    expect_true(all(off <= error + if (K > 3) 0.01 else 0)) # lattice error: bench/classes-average.R
     said <- certify(fit, new)
     expect_true(all(c(draws[1, , ] - said$response_upper, said$response_lower - draws[1, , ]) <= rep(c(t(error)), 2)))
   }
@@ -206,7 +206,7 @@ test_that("ordered classes have sets, by their probability and conformal", {
   expect_identical(unclass(unname(conformal))[1:24], c(P >= own[ceiling(0.9 * 41)] | col(P) == best))
 })
 
-test_that("the certificate and a certified prediction say how far they are from predict()", {
+test_that("the certificate and a certified prediction say how far their probabilities are from predict()", {
   kernel <- kernel_se(c(2, 1), 20)
   fit <- with_seed(1, pfdtc(Species ~ Petal.Length + Petal.Width, iris, kernel = kernel, hyper = "fixed"))
   said <- certify(fit, iris[c(1, 60), ], effort = "fast")

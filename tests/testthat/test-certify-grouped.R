@@ -184,7 +184,7 @@ test_that("families of few rows, with inducing points of the whole kernel, are c
   }
 })
 
-test_that("the preconditioner with effects is its dense formula, and closes what points leave open", {
+test_that("the preconditioner with effects equals its dense formula, and refine() converges with it", {
   p <- grouped_problem(6)
   w <- rep_len(c(0.5, 1, 3), 90)
   kernel <- kernel_matern(1 / 2, 0.3, 1, inputs = ~ x1 + x2) + kernel_group(~ h, variance = 0.3) +
@@ -199,7 +199,7 @@ test_that("the preconditioner with effects is its dense formula, and closes what
   K <- Q + native_kernel_matrix(model$kernel, x, x) - native_kernel_matrix(smooth, x, x)
   r <- with_seed(1, stats::rnorm(90))
   expect_close(effects_preconditioner(fit$inducing, fit$data, model, fit$control)(r),
-               solve(K * outer(sqrt(w), sqrt(w)) + diag(model$noise, 90), r), 1e-6) # the jitter
+               solve(K * outer(sqrt(w), sqrt(w)) + diag(model$noise, 90), r), 1e-6) # error of the jitter
   exact <- suppressMessages(predict(gp_exact(y ~ x1 + x2, p$d, weights = w, like = fit), p$new))
   with_replaced(list(has_many_levels = function(model, x) TRUE), {
     reference <- suppressMessages(reference(fit, m2 = 20, max_seconds = 0))

@@ -123,14 +123,14 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
   }
 })
 
-test_that("with all rows near, the exact posterior comes out", {
+test_that("with all rows as neighbours, kriging gives the exact posterior", {
   made <- kriging_problem("matern12", TRUE)
   found <- krige(made$ref, made$fit$data, values_at(model_of(made$ref)$kernel, made$p$new), 60L, 16)
   expect_close(found$var_lower, made$var[found$order], 1e-8)
   expect_close(found$var_upper, made$var[found$order], 1e-8)
 })
 
-test_that("rows too near for a factorisation have weights all the same, and valid bounds", {
+test_that("rows so close that K has no Cholesky factor still have weights and valid bounds", {
   p <- problem("se", n = 40, m = 5, noise = 1e-17, lengthscale = c(8, 8))
   fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
   found <- krige(with_seed(1, reference(fit, 12)), fit$data, values_at(model_of(fit)$kernel, p$new), 30L, 16)
@@ -153,7 +153,7 @@ test_that("groups hold every row once, and share the rows that their members are
   }
 })
 
-test_that("certify() takes kriging where it pays, and no time is no harm", {
+test_that("kriging narrows certify()'s intervals, and they are valid without time for more", {
   made <- kriging_problem("matern32", FALSE, n = 120)
   new <- made$p$new
   exact <- list(mean = made$fit$center + made$ref$scale * drop(crossprod(made$k, solve(made$Ky, made$y))),
@@ -198,7 +198,7 @@ test_that("nasty problems: kriging alone is valid on any number of rows, against
   }
 })
 
-test_that("a mean that is not usefully certified is said to be so, with the passes that it would take", {
+test_that("a message says that a mean has no useful certificate, and how many passes would give one", {
   p <- problem("matern12", n = 300, m = 5, noise = 1e-3, lengthscale = c(2, 3))
   fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
   with_options(list(pfdtc.kriging_rows = 8L, pfdtc.max_memory = 1e6), {
@@ -216,7 +216,7 @@ test_that("a mean that is not usefully certified is said to be so, with the pass
   expect_null(attr(certify(fit, p$new[1:3, ], reference = with_seed(1, reference(fit, 300))), "advice"))
 })
 
-test_that("so many passes as are said bring the mean within a tenth of the sd, but for one", {
+test_that("the passes in the message bring the mean within a tenth of the sd, up to one pass", {
   p <- problem("matern52", n = 420, m = 10, noise = 1e-4, lengthscale = c(2, 3))
   fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
   ref <- with_seed(1, reference(fit, 30, max_seconds = 0))

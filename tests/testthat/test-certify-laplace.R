@@ -83,7 +83,7 @@ test_that("kernels without a largest variance have allowances for rounding, and 
   expect_gt(found[["upper"]], evidence_bounds(laplace_fit_of(p))[["lower"]])
 })
 
-test_that("weights over W's range of which H has no factor are done without", {
+test_that("weights in W's range for which H has no Cholesky factor are not used", {
   fails <- function(b, weights, norms) {
     if (any(weights > b$at$W)) abort_numerical("no factor")
     plain(b, weights, norms)
@@ -160,7 +160,7 @@ test_that("a reference that is kept does the same without the rows, and is refus
   }
 })
 
-test_that("what is certified is said", {
+test_that("print() says what is certified", {
   p <- laplace_problem_of("logit")
   said <- utils::capture.output(print(certify(laplace_fit_of(p, m = 4))))
   expect_match(paste(said, collapse = " "), "not for +the true")
@@ -168,7 +168,7 @@ test_that("what is certified is said", {
   expect_error(certify(fit, p$new), class = "pfdtc_error_input")
 })
 
-test_that("a certificate does without the diagnostic beside it where that has no numbers", {
+test_that("a certificate exists even if laplace_check() has no finite result", {
   x <- cbind(a = 1:6 / 3)
   # Between counts of 0 f is so uncertain that the variational average of exp(f) overflows.
   fit <- suppressMessages(pfdtc(x, c(1e9, 0, 0, 0, 0, 0), family = poisson(), kernel = kernel_se(0.2, 1e5),

@@ -1,6 +1,6 @@
-# Tests every rounding allowance in the certificates by errors of the same kind, but of a hundredth and more in size, on
-# problems of one inducing point whose certificates are tight without errors. Without the allowance the certificate is
-# violated.
+# Tests every rounding allowance in the certificates. Errors of the same kind, but of 0.01 or more in size, are put into
+# problems with one inducing point whose certificates are tight without errors. Without the allowance, an exact value
+# would lie outside its interval.
 
 # Returns the posterior and norms without rounding (E, w etc. by dense solves) for k = exp(-r^2 / 2), one inducing point
 # at 0 with `jitter`, rows x with weights w, responses y and noise s2.
@@ -32,8 +32,8 @@ tight_certificate <- function(p, new = p$new, crossing = NULL) {
   certify_with(p$posterior, p$norms, matrix(0), new_model(p$kernel, p$s2), values_at(p$kernel, matrix(new)), crossing)
 }
 
-# Expects that `p`, made with errors, has a valid certificate. Without errors the certificate is tight, so that nothing
-# else allows for them.
+# Expects that `p`, made with errors, has a valid certificate. Without errors the certificate is tight, so only the
+# allowance for rounding can make it valid.
 expect_allowed <- function(p, new = p$new, info = NULL, crossing = NULL) {
   r <- tight_certificate(p, new, crossing)
   eps <- 1e-12
@@ -50,7 +50,7 @@ opposite <- function(s2 = 0.25) {
   tight_problem(c(-d, 0), c(1, -exp(-d^2 / 2) / w), s2, d, c(1, w))
 }
 
-test_that("what is tight without errors is certified, and tightly", {
+test_that("the problem without errors has a valid and tight certificate", {
   p <- opposite()
   r <- tight_certificate(p)
   expect_allowed(p, info = "as it is")
@@ -146,7 +146,7 @@ test_that("kernel values that are wrong by 4 eps", {
   }
 })
 
-test_that("where s2 is lost beside the rounding of G nothing is claimed", {
+test_that("if s2 is below the rounding errors of G, only the prior bounds hold", {
   p <- tight_problem(0.5, 1, 1e-3, 0.3)
   for (inner in c(0.3, 0.9, 2, 1e3)) {
     p$norms$growth <- inner * p$s2 / p$G

@@ -116,7 +116,7 @@ test_that("certificates are the formulas, up to the allowance for rounding", {
   }
 })
 
-test_that("what all rows say of new ones is h'e, e'B^-1 e and e'e, for any blocks and threads, and sharpens the sd", {
+test_that("sums over all rows for new rows are h'e, e'B^-1 e and e'e, for any blocks and threads, and narrow the sd", {
   for (p in problems()) {
     d <- dense_certificate(p, 1e-8)
     made <- native_dense(p, 1e-8, 5, 5)
@@ -148,7 +148,7 @@ test_that("what all rows say of new ones is h'e, e'B^-1 e and e'e, for any block
   }
 })
 
-test_that("rows to certify at beyond what is looked at in one go are each their own", {
+test_that("more new rows than one block has are certified like each row alone", {
   p <- problem("matern32", n = 20, m = 4, weighted = TRUE)
   made <- native_dense(p, 1e-8, 20, 20)
   x <- with_seed(4, matrix(stats::runif(4200, -4, 4), 2100))
@@ -223,7 +223,7 @@ test_that("random problems, fits of every kind: no certificate is violated, more
   }
 })
 
-test_that("beside near rows, too, more effort is never wider: with a reference of fewer points than the fit", {
+test_that("with neighbours, too, more effort is never wider: with a reference of fewer points than the fit", {
   p <- problem("se", n = 60, m = 12)
   fit <- with_seed(1, pfdtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", m = 12,
                             neighbours = 5, control = pfdtc_control(maxit = 0)))
@@ -231,7 +231,7 @@ test_that("beside near rows, too, more effort is never wider: with a reference o
   expect_false(any(is_wider(by("reference"), by("fast"))))
 })
 
-test_that("nasty problems: valid where it hurts, against quadruple precision", {
+test_that("nasty problems: valid for the hardest cases, against quadruple precision", {
   skip_on_cran()
   truth <- utils::read.csv(test_path("certify-nasty.csv"))
   cases <- nasty_certify_problems()
@@ -254,7 +254,7 @@ test_that("nasty problems: valid where it hurts, against quadruple precision", {
   }
 })
 
-test_that("where nothing is left but rounding, certificates are of its size", {
+test_that("if only rounding errors are left, certificates are as narrow as these", {
   cases <- nasty_certify_problems()
   certified <- function(name) {
     p <- cases[[name]]
@@ -283,7 +283,7 @@ test_that("responses that cancel where equal rows are merged leave their roundin
   }
 })
 
-test_that("intervals that do not meet: ends exchanged where that is rounding, else both inside, and said", {
+test_that("disjoint intervals: their ends are exchanged if that is rounding, else both are covered, with a warning", {
   one <- function(lower, upper) list(mean_lower = lower, mean_upper = upper, sd_lower = 0, sd_upper = Inf)
   expect_silent(near <- narrow(one(c(0, 0), c(1, 2)), one(c(1 + 1e-15, 1), c(3, 3))))
   expect_identical(near$mean_lower, c(1, 1))
@@ -315,7 +315,7 @@ test_that("units: certificates follow scale, centre and offset of the response, 
   expect_identical(nrow(none), 0L)
 })
 
-test_that("certify() refuses what it cannot do and says what would do", {
+test_that("certify() refuses fits that it cannot certify and says what to do", {
   p <- problem(n = 30, m = 5)
   args <- list(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
   bare <- do.call(gp_dtc, c(args, keep_data = FALSE))
@@ -339,7 +339,7 @@ test_that("certify() refuses what it cannot do and says what would do", {
   expect_false(any(violated(held, exact)))
 })
 
-test_that("a reference that is not a fit, and a near field that was changed, are refused by name", {
+test_that("a reference that is not a fit, and damaged neighbours, are refused by name", {
   p <- with_seed(1, data.frame(x = stats::runif(60), y = stats::rnorm(60)))
   fit <- pfdtc(y ~ x, p, neighbours = 6, m = 5, kernel = kernel_se(0.2, 1), noise = 0.1, hyper = "fixed")
   for (bad in list(c(a = 1), "x", list(), 3)) for (mixture in c(FALSE, TRUE)) {

@@ -14,7 +14,7 @@ density_of_thirds <- function(d, ...) {
   out
 }
 
-# Evaluates `code` without the comparison.
+# Evaluates `code` without the comparison with a linear kernel.
 without_rule <- function(code) with_replaced(list(common_value = replace(common_value, "share", 1)), code)
 
 noise_at_few <- with_seed(9, data.frame(x = stats::runif(60), y = c(rep(0, 51), stats::rnorm(9))))

@@ -16,7 +16,7 @@ test_that("differences and their brackets contain those of the exact evidence", 
   expect_true(all(is.na(table[1, c("difference", "at_least", "at_most")])))
 })
 
-test_that("it says which is better, and where the brackets cannot tell", {
+test_that("anova() says which fit is better, and where the brackets leave that open", {
   p <- problem(n = 40, m = 4)
   good <- fit_fixed(p, maxit = 0, inducing = p$x[1:35, ])
   alike <- fit_fixed(p, maxit = 0)
@@ -29,7 +29,7 @@ test_that("it says which is better, and where the brackets cannot tell", {
   expect_true(all(nchar(lines) <= 80))
 })
 
-test_that("exact posteriors have no bracket to speak of, near rows none at all", {
+test_that("exact posteriors have brackets of rounding size, fits with neighbours none", {
   p <- problem(n = 40, m = 4)
   one <- gp_exact(p$x, p$y, kernel = kernel_se(c(1, 1), 2), noise = 0.3, hyper = "fixed")
   two <- gp_exact(p$x, p$y, kernel = kernel_se(c(1, 2), 2), noise = 0.3, hyper = "fixed")
@@ -52,7 +52,7 @@ test_that("a found transform and uneven noise are compared by the response as gi
   expect_input_error(anova(given, weighted), "weighted")
 })
 
-test_that("inputs may differ, responses not", {
+test_that("anova() compares fits with different inputs, but not with different responses", {
   one <- fit_mixed(y ~ a)
   both <- fit_mixed(y ~ a + b)
   table <- anova(one, both)

@@ -48,7 +48,7 @@ test_that("every column is what its name says", {
                    data.frame(rmse_mean = 0, rmse_sd = 0, kl = 0, kl_marginal = 0, row.names = 7L))
 })
 
-test_that("what needs an absent argument is NA", {
+test_that("a column that needs an absent argument is NA", {
   p <- problem(n = 15)
   fit <- fit_by("gp_vfe", p)
   alone <- compare_fits(fit, newdata = p$new)
@@ -126,7 +126,7 @@ test_that("formula fits take response and offset from newdata", {
   expect_false(is.na(both$rmse_mean[1]))
 })
 
-test_that("fits without their data are compared as far as they go", {
+test_that("fits without their data are compared by the columns that need no data", {
   p <- problem(n = 15)
   exact <- fit_by("gp_exact", p, keep_data = FALSE)
   full <- compare_fits(sapply(all_methods, fit_by, p, simplify = FALSE), exact, p$new, y = 1:6)
@@ -138,7 +138,7 @@ test_that("fits without their data are compared as far as they go", {
   expect_true(all(is.na(slim$pf_divergence)))
 })
 
-test_that("what cannot be compared is refused by name", {
+test_that("arguments that cannot be compared are refused by name", {
   p <- problem()
   fit <- fit_by("gp_dtc", p)
   expect_input_error(compare_fits(cars, newdata = cars), "fits")
@@ -155,7 +155,7 @@ test_that("what cannot be compared is refused by name", {
   expect_input_error(compare_fits(list(fit), other, p$new), "hyperparameters")
 })
 
-test_that("fits that are not in one list, and rows in the place of `exact`, are told where they go", {
+test_that("fits outside a list, and rows in the place of `exact`, raise errors that name the right argument", {
   p <- problem()
   fit <- fit_by("gp_dtc", p)
   expect_input_error(compare_fits(pF = fit, VFE = fit, newdata = p$new), "list(pF")

@@ -34,7 +34,7 @@ is_inside <- function(p, x, t, level) {
   sum(score[1:n] < score[n + 1]) < ceiling(level * (n + 1))
 }
 
-test_that("of exact posteriors it is full conformal prediction: refits with any response in the row predicted agree", {
+test_that("for exact posteriors the interval is full conformal: refits with any response in the new row agree", {
   p <- conformal_problem(19)
   p$x[19, ] <- p$x[18, ]
   p$weights[5] <- 0
@@ -58,7 +58,7 @@ test_that("of exact posteriors it is full conformal prediction: refits with any 
   }
 })
 
-test_that("full conformal intervals cover what they say with wrong hyperparameters and heavy tails", {
+test_that("full conformal intervals have their nominal coverage with wrong hyperparameters and heavy tails", {
   skip_on_cran()
   draw <- function(n) {
     x <- runif(n, 0, 10)
@@ -77,7 +77,7 @@ test_that("full conformal intervals cover what they say with wrong hyperparamete
   expect_lt(sd(inside) / sqrt(150), 0.015)
 })
 
-test_that("of inducing points it is the jackknife+", {
+test_that("for inducing points the interval is the jackknife+", {
   p <- conformal_problem()
   makers <- list(
     sor = function(w) fit_plain(gp_sor, p, w, inducing = p$z),
@@ -92,7 +92,7 @@ test_that("of inducing points it is the jackknife+", {
   }
 })
 
-test_that("beside near rows, of subsamples and of many rows it is a quantile of scores", {
+test_that("with neighbours, subsamples or many rows the interval is a quantile of scores", {
   p <- conformal_problem()
   near <- fit_plain(pfdtc, p, p$weights, inducing = p$z, neighbours = 6)
   some <- with_seed(1, fit_plain(gp_subsample, p, p$weights, m = 20))
@@ -152,7 +152,7 @@ test_that("coverage is right where that of normal intervals is not: heavy tails"
   expect_lt(width[["conformal"]], width[["prediction"]])
 })
 
-test_that("on real data intervals cover what they say, no wider than normal ones that cover more", {
+test_that("on real data intervals have their nominal coverage, and are no wider than normal ones that cover more", {
   skip_if_not(nzchar(Sys.getenv("PFDTC_DATA")), "PFDTC_DATA is not set")
   for (name in quick(c("abalone", "airfoil", "wine"))) {
     data <- load_dataset(name)
@@ -174,7 +174,7 @@ test_that("on real data intervals cover what they say, no wider than normal ones
   }
 })
 
-test_that("what it cannot be asked together with is said", {
+test_that("arguments that exclude conformal intervals are refused by name", {
   fit <- fit_cars()
   expect_input_error(predict(fit, cars[1:2, ], interval = "conformal", certified = TRUE), "interval")
   expect_input_error(predict(fit, type = "loo", interval = "conformal"), "interval")

@@ -46,7 +46,7 @@ test_that("scores are those of their definitions", {
   expect_identical(c(s$cover50, s$cover95), c(0.5, 0.5))
 })
 
-test_that("a fold a row with everything held is leave-one-out, by every method", {
+test_that("one fold for each row with held hyperparameters is leave-one-out, by every method", {
   p <- problem("matern32", n = 20, d = 2, m = 6, seed = 4)
   kernel <- package_kernel(p$kernel)
   same <- list(p$x, p$y, kernel = kernel, noise = p$noise, hyper = "fixed", center = FALSE, scale = FALSE)
@@ -62,7 +62,7 @@ test_that("a fold a row with everything held is leave-one-out, by every method",
   }
 })
 
-test_that("refits are what the fit was asked for", {
+test_that("refits have the arguments of the fit", {
   data <- small_data(40)
   fit <- with_seed(1, fit_mixed(y ~ a + f, data = data, hyper = "pilot", m = 7, kernel = kernel_matern(5 / 2),
                                 noise = NULL))
@@ -75,7 +75,7 @@ test_that("refits are what the fit was asked for", {
   expect_identical(attr(cv, "hyper"), "refit")
 })
 
-test_that("near rows, subsamples and fits by tolerance have folds too", {
+test_that("fits with neighbours, subsamples and fits to a tolerance have folds, too", {
   p <- problem("matern12", n = 60, d = 2, m = 6, seed = 5)
   same <- list(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed")
   for (fit in list(do.call(pfdtc, c(same, neighbours = 60, list(inducing = p$z))),
@@ -88,7 +88,7 @@ test_that("near rows, subsamples and fits by tolerance have folds too", {
   expect_equal(attr(with_seed(1, cross_validate(by_tol, 3)), "overall")$n, 60)
 })
 
-test_that("folds that last are counted, unless progress was set", {
+test_that("slow folds are counted in messages, unless `progress` was set", {
   skip_if(interactive())
   fit <- function(...) {
     pfdtc(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed", control = list(...))
@@ -132,7 +132,7 @@ test_that("by = a formula finds its variables where the fit's are", {
   expect_input_error(cross_validate(fit, by = ~ nowhere_to_be_found), "by")
 })
 
-test_that("it prints within 80 columns, what was held said, and is a data frame", {
+test_that("the result prints within 80 columns, says what was held, and is a data frame", {
   fit <- fit_cars()
   cv <- with_seed(1, cross_validate(fit, 4, hyper = "held"))
   shown <- utils::capture.output(print(cv))
@@ -146,7 +146,7 @@ test_that("it prints within 80 columns, what was held said, and is a data frame"
   expect_equal(attr(cv, "overall")$nlpd, sum(cv$n * cv$nlpd) / 50)
 })
 
-test_that("what cannot be cross-validated is said", {
+test_that("fits and arguments that cannot be cross-validated are refused with the reason", {
   fit <- fit_cars()
   # Without fold 1 all responses are equal.
   flat <- pfdtc(y ~ x, data.frame(x = 1:12, y = c(3, 1, 4, rep(0, 9))), kernel = kernel_se(2, 1), noise = 0.1,

@@ -20,7 +20,7 @@ many_rows <- function(n = 2100) {
 
 some_rows <- function(n = 60) lapply(many_rows(), function(v) if (is.matrix(v)) v[seq_len(n), ] else v[seq_len(n)])
 
-test_that("few rows have the exact posterior, more inducing points, and near rows where these leave something", {
+test_that("few rows have the exact posterior, more rows points, with neighbours if points leave residual variance", {
   few <- some_rows(300)
   many <- many_rows()
   exact <- rough(few)
@@ -35,7 +35,7 @@ test_that("few rows have the exact posterior, more inducing points, and near row
   near <- rough(many)
   expect_identical(near$posterior, "far + near")
   expect_identical(c(near$neighbours, near$m, near$m_asked), c(40L, 50L, 50L)) # 50 points predict held-out rows as well
-  expect_identical(near$near$neighbours, c(40L, 200L)) # near the data and far from them
+  expect_identical(near$near$neighbours, c(40L, 200L)) # for new rows near the data and far from them
   short <- with_few_exact(pfdtc(many$x, many$y, kernel = kernel_matern(1 / 2, c(0.05, 0.05), 1), noise = 0.01,
                                 hyper = "fixed"))
   expect_identical(c(short$neighbours, short$m), c(40L, 50L)) # the residual is over half of the prior variance
@@ -57,7 +57,7 @@ test_that("few rows have the exact posterior, more inducing points, and near row
   expect_equal(middle$unexplained, unexplained(middle), tolerance = 0.1) # estimated from the first rows
 })
 
-test_that("whoever speaks of inducing points gets them, moved where that changes predictions or was asked for", {
+test_that("arguments about inducing points give them, optimised if that changes predictions or was asked for", {
   few <- some_rows()
   kinds <- function(...) {
     fit <- rough(few, ...)
@@ -82,7 +82,7 @@ near_fit <- function(data = some_rows(), ..., neighbours = 8) {
   with_seed(3, rough(data, m = 12, neighbours = neighbours, ...))
 }
 
-test_that("all rows near: the fit is the exact one in all that it says; more than there are do no harm", {
+test_that("with all rows as neighbours the fit equals the exact one; more neighbours than rows do no harm", {
   data <- some_rows()
   weights <- with_seed(5, stats::runif(60, 0.3, 3))
   twice <- list(x = data$x[c(1:60, 1:20), ], y = c(data$y, data$y[1:20] + 0.1))
@@ -106,7 +106,7 @@ test_that("all rows near: the fit is the exact one in all that it says; more tha
   }
 })
 
-test_that("some rows near: the methods agree with one another, certificates hold", {
+test_that("with some rows as neighbours the methods agree with one another and certificates hold", {
   fit <- near_fit()
   data <- fit$data
   new <- rbind(with_seed(2, matrix(stats::runif(10), 5)), data$x[3, ])
@@ -146,7 +146,7 @@ test_that("some rows near: the methods agree with one another, certificates hold
   expect_equal(certified$mean, unname(p$fit[, "fit"]))
 })
 
-test_that("a far and near fit survives files, needs its rows and says so, and takes factors and missing values", {
+test_that("a fit with neighbours survives files, says that it needs its rows, and takes factors and missing values", {
   fit <- near_fit()
   new <- with_seed(2, matrix(stats::runif(10), 5))
   file <- tempfile()
@@ -184,7 +184,7 @@ test_that("neighbours is a number of rows", {
   expect_identical(predict(none, se.fit = TRUE), predict(plain, se.fit = TRUE))
 })
 
-test_that("seeds reproduce a far and near fit, threads change nothing", {
+test_that("seeds reproduce a fit with neighbours, threads change nothing", {
   ask <- function(...) {
     fit <- near_fit(some_rows(200), ...)
     c(list(as.numeric(logLik(fit))), predict(fit, se.fit = TRUE))

@@ -63,7 +63,7 @@ test_that("units, centre, offset and merged rows change no KL divergence", {
   }
 })
 
-test_that("at Z = X the KL divergence is rounding", {
+test_that("at Z = X the KL divergence is 0 up to rounding", {
   for (p in quick(lapply(profiles, problem))) {
     exact <- fit_by("gp_exact", p)
     for (method in c("gp_dtc", "gp_vfe", "gp_fitc")) {
@@ -114,7 +114,7 @@ test_that("the pF divergence is the proposition's, for every kind of auxiliary d
   }
 })
 
-test_that("under white noise it vanishes at the exact posterior, and is never below zero", {
+test_that("under white noise the divergence vanishes at the exact posterior, and is never below zero", {
   for (p in problems()) {
     at <- function(...) pf_divergence(fit_by("gp_dtc", p, ...), aux_white())
     expect_lt(at(inducing = p$x), 1e-4 * at())
@@ -127,7 +127,7 @@ test_that("under white noise it vanishes at the exact posterior, and is never be
   }
 })
 
-test_that("a jitter that counts is the proposition's too", {
+test_that("a jitter that is not negligible gives the proposition's divergence, too", {
   for (p in problems()) {
     kernel <- complete_kernel(package_kernel(p$kernel), p$x)
     for (aux in list(aux_sor(rows = p$rows), aux_subset(rows = p$rows))) {
@@ -144,7 +144,7 @@ test_that("a jitter that counts is the proposition's too", {
   }
 })
 
-test_that("it is the square root of pf_objective(constant = TRUE), over the noise", {
+test_that("pf_divergence() is the square root of pf_objective(constant = TRUE), over the noise", {
   for (p in problems()) {
     fit <- fit_by("gp_vfe", p)
     for (aux in aux_kinds(p)) {
@@ -187,7 +187,7 @@ test_that("NULL is the distribution that a fit was optimised under", {
   expect_equal(pf_divergence(twice), pf_divergence(twice, aux_subset(rows = c(1, 9, 20))), tolerance = 1e-8)
 })
 
-test_that("it bounds the errors of mean and sd, the Wasserstein distance, and vanishes at Z = X", {
+test_that("the divergence bounds the errors of mean and sd and the Wasserstein distance, and vanishes at Z = X", {
   for (p in problems()) {
     exact <- fit_by("gp_exact", p)
     new <- rbind(p$new, p$x, p$z)
@@ -207,7 +207,7 @@ test_that("it bounds the errors of mean and sd, the Wasserstein distance, and va
   }
 })
 
-test_that("it does not change with the units of y, nor with what centres and scales it", {
+test_that("the divergence does not change with the units, centre and scale of y", {
   p <- problem("matern52", n = 15, m = 4, weighted = TRUE, seed = 5)
   again <- c(1:15, 3, 3, 6)
   p <- utils::modifyList(p, list(x = p$x[again, ], y = c(p$y, 1, 0, -1), weights = p$weights[again]))

@@ -1,4 +1,4 @@
-# The jitter of 1e-10 moves the reference's q by 1e-10 times the condition of the points, about 1e3.
+# The jitter of 1e-10 changes the reference's q by 1e-10 times the condition number of k(Z, Z), about 1e3.
 near_enough <- 1e-6
 
 test_that("means, covariances and the bound are those of dense matrices, for one grouping and for two crossed ones", {
@@ -73,7 +73,7 @@ test_that("slopes of the bound in the variances are those of differences", {
   expect_gradient(value, c(0.1, -0.2, 0.3), slopes_of_variances(at(c(0.1, -0.2, 0.3))))
 })
 
-test_that("a row given all others is predicted as without it", {
+test_that("the leave-one-out prediction of a row equals that of a fit without the row", {
   p <- effect_problem()
   view <- effect_view(p)
   parts <- without_rounded(row_parts(view))
@@ -187,7 +187,7 @@ test_that("rows to learn from have some rows of each of many levels", {
   expect_length(rows_of_levels(x[1:500, ], 2L, 600), 500L)
 })
 
-test_that("a million levels have their effects in a second or two", {
+test_that("a million levels have their effects computed in seconds", {
   n <- 1e6 + 1000
   x <- cbind(a = with_seed(1, stats::runif(n)), g = c(seq_len(1e6), rep(1:10, 100)))
   y <- with_seed(2, stats::rnorm(n))

@@ -38,7 +38,7 @@ test_that("with one inducing point for two rows the bracket contains the true va
   expect_gt(finite, 9)
 })
 
-test_that("more points narrow the bracket to that of the exact process", {
+test_that("more points narrow the bracket to that of the exact GP", {
   d <- with_seed(3, data.frame(a = stats::runif(60), b = stats::runif(60), y = stats::runif(60) < 0.4))
   width <- vapply(c(10, 25, 60), function(m) {
     fit <- pfdtc(y ~ a + b, d, family = binomial(), kernel = kernel_se(0.6, 1), hyper = "fixed", m = m)

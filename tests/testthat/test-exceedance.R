@@ -5,7 +5,7 @@ test_that("bounds contain the probability of the dense exact process, and no dec
   expect_gt(sum(found["open", ]), 20) # some cells must stay undecided
 })
 
-test_that("with few points some places stay open because of the approximation", {
+test_that("with few inducing points some places are undecided because of the approximation", {
   d <- data.frame(x = seq(0, 1, length.out = 60))
   d$y <- with_seed(1, sin(20 * d$x) + stats::rnorm(60, 0, 0.1))
   fit <- gp_dtc(y ~ x, d, m = 5, kernel = kernel_matern(3 / 2, 0.1, 1), noise = 0.01, hyper = "fixed")
@@ -202,7 +202,7 @@ test_that("rows with missing inputs are counted as unknown, also if there are no
   expect_match(none, "prob +prob_lower +prob_upper +region", all = FALSE)
 })
 
-test_that("with many rows passes over all pairs of rows decide what is open by the approximation, and print says so", {
+test_that("with many rows, passes over all pairs of rows decide places that were undecided, and print() says so", {
   d <- with_seed(4, data.frame(a = stats::runif(1500), b = stats::runif(1500)))
   d$y <- with_seed(5, sin(8 * d$a) * cos(6 * d$b) + stats::rnorm(1500, 0, 0.3))
   fit <- pfdtc(y ~ a + b, d, kernel = kernel_matern(3 / 2, 0.1, 0.5), noise = 0.09, hyper = "fixed", m = 50,
@@ -245,7 +245,7 @@ test_that("probabilities of new responses average over an uncertain noise varian
       }, -8, 8, rel.tol = 1e-10)$value
     }))
     expect_true(got$lower[i] <= min(truth) && max(truth) <= got$upper[i])
-    expect_lt(max(abs(c(got$lower[i], got$upper[i]) - range(truth))), 1.1e-6) # the room, and quadrature
+    expect_lt(max(abs(c(got$lower[i], got$upper[i]) - range(truth))), 1.1e-6) # allowance, and quadrature error
   }
   fit <- pfdtc(dist ~ speed, cars, transform = "auto")
   expect_true(noise_spread(fit, fit$data$x)[1] > 0)

@@ -35,7 +35,7 @@ trace_numbers <- function(results) {
   out
 }
 
-test_that("there is a row a fit, with the columns of compare_fits()", {
+test_that("there is a row for each fit, with the columns of compare_fits()", {
   results <- small_experiment()
   expect_s3_class(results, "pfdtc_experiment")
   expect_identical(nrow(results), 2L * (1L + 2L * 5L))
@@ -58,7 +58,7 @@ test_that("there is a row a fit, with the columns of compare_fits()", {
   expect_true(all(fits$evaluations[fits$method %in% c("sor", "subsample")] == 0))
 })
 
-test_that("rows say what compare_fits() says of the same fits", {
+test_that("rows have the numbers of compare_fits() for the same fits", {
   results <- small_experiment(m = 6, reps = 1)
   plan <- experiment_code()$experiment_plan(wavy, 60, 12, 12, "own", "")
   plan[c("seed", "control", "cache")] <- list(1, quick_control, tempfile_folder())
@@ -189,7 +189,7 @@ test_that("an interrupted pilot is no pilot", {
   expect_equal(numbers(small_experiment(file = file)), numbers(small_experiment()))
 })
 
-test_that("results of other data by the same name, or of other rows, are not taken for these", {
+test_that("results of other data by the same name, or of other rows, are not mistaken for the present ones", {
   own <- data.frame(x = cars$speed, y = cars$dist)
   file <- new_file()
   run <- function(d = own, ..., name = "own") {
@@ -218,7 +218,7 @@ test_that("an experiment is printed as medians, and all of it is a data frame", 
   expect_output(print(results[1:3]), "dataset")
 })
 
-test_that("a fit that fails is left out with a warning, and made when run again", {
+test_that("a fit that fails is left out with a warning, and is computed when run again", {
   file <- new_file()
   fit_method <- experiment_code()$fit_method
   fails <- function(method, ...) if (method == "vfe") stop("no luck") else fit_method(method, ...)
@@ -255,7 +255,7 @@ test_that("seeds depend on every part, and the session's random numbers go on as
   })
 })
 
-test_that("data of one's own will do, also with a constant input", {
+test_that("a user's own data can be used, also with a constant input", {
   own <- data.frame(a = cars$speed, b = 1, dist = cars$dist)
   results <- run_experiment(own, c("pf", "default"), m = 3, reps = 1, control = quick_control, name = "cars")
   expect_identical(results$dataset, rep("cars", 3))
@@ -340,7 +340,7 @@ test_that("plain and gzipped files are read alike, from `dir` or PFDTC_DATA", {
   expect_identical(load_dataset("airfoil"), data)
 })
 
-test_that("what is missing is said, with the place it comes from and what to do", {
+test_that("the error about a missing file names its source and what to do", {
   message <- function(code) conditionMessage(tryCatch(code, pfdtc_error_input = identity))
   for (name in setdiff(paper_datasets()$name, "synthetic")) {
     set <- paper_datasets()[paper_datasets()$name == name, ]

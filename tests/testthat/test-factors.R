@@ -56,7 +56,7 @@ test_that("many inputs have no terms of single inputs, fewer have none of pairs"
   expect_identical(tried(61), c(FALSE, FALSE))
 })
 
-test_that("few levels have one lengthscale where leave-one-out says so", {
+test_that("few levels have one lengthscale if leave-one-out scores prefer it", {
   d <- with_levels_of(8, 64)
   other <- d
   other$y <- ifelse(d$g == "1", 4 * sin(9 * d$x), d$x) + with_seed(2, rnorm(64, sd = 0.1)) # one level differs

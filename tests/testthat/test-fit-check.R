@@ -15,7 +15,7 @@ test_that("fits saved by 0.1.0 load and predict what they predicted then", {
   }
 })
 
-test_that("they answer the other questions too, also together with fits of today", {
+test_that("fits saved by 0.1.0 work with the other functions, also together with new fits", {
   for (name in names(fits_of_0.1.0)) {
     fit <- fits_of_0.1.0[[name]]$fit
     expect_output(print(fit), "50 rows", label = name)
@@ -48,7 +48,7 @@ test_that("a fit of 0.1.0 that left its data out predicts, and says why it is no
   expect_input_error(certify(fit, old_newdata(fit), reference = today), "0.1.0")
 })
 
-test_that("every part of a fit that is read without a look is checked at the door, by the name of the argument", {
+test_that("every part of a fit that later code relies on is checked first; errors name the argument", {
   d <- smooth_data(30)
   sparse <- fit_fixed(d, maxit = 2)
   dense <- gp_exact(d$x, d$y, kernel = sparse$kernel, noise = sparse$noise, hyper = "fixed")

@@ -4,7 +4,7 @@ dense_kernel <- function(fit) ref_kernel(fit$kernel$profile, unname(fit$kernel$l
 
 dense_exact <- function(fit, x, y, weights = NULL) ref_exact(x, y - fit$center, dense_kernel(fit), fit$noise, weights)
 
-test_that("Z = X gives the exact posterior and evidence, after the search as before it", {
+test_that("Z = X gives the exact posterior and evidence, before and after optimisation", {
   for (profile in quick(profiles)) {
     data <- problem(profile, n = 20, seed = 6)
     for (weights in list(NULL, rep(c(0.5, 2), 10))) {

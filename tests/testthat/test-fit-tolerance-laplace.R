@@ -5,7 +5,7 @@ tol_laplace <- function(family, tol, seed = 1, n = 60, profile = "se", ...) {
   list(p = p, fit = with_seed(1, laplace_fit_of(p, m = NULL, tol = tol, ...)))
 }
 
-# Returns the two limited errors by dense matrices.
+# Returns the two errors that `tol` limits, by dense matrices.
 laplace_error <- function(p, fit, quantile = 1) {
   exact <- ref_laplace(p$x, p$sites, p$family, p$kernel, p$x, p$theta)
   at <- predict(at_mode(fit), se.fit = TRUE, type = "link")
@@ -14,7 +14,7 @@ laplace_error <- function(p, fit, quantile = 1) {
     sd = reached(abs(sqrt(exact$var) / at$se.fit - 1)))
 }
 
-test_that("mode and sd of a fit that met tol are as near to the exact process's as it says", {
+test_that("mode and sd of a fit that met tol are as close to the exact GP's as the fit says", {
   for (family in quick(c("nb", "logit", "probit", "log"))) {
     for (tol in c(0.3, 0.03)) {
       one <- tol_laplace(family, tol)
@@ -29,7 +29,7 @@ test_that("mode and sd of a fit that met tol are as near to the exact process's 
   expect_true(all(laplace_error(rough$p, rough$fit) <= c(rough$fit$tol$mean, rough$fit$tol$sd) + 1e-7))
 })
 
-test_that("no more points are taken than it needs, and no more is claimed than there is", {
+test_that("a fit has no more points than it needs, and claims no more accuracy than it has", {
   one <- tol_laplace("logit", 0.05)
   tried <- one$fit$tol$tried
   expect_true(one$fit$m %in% tried$m[tried$met])
@@ -43,7 +43,7 @@ test_that("no more points are taken than it needs, and no more is claimed than t
   expect_true(all(laplace_error(most$p, most$fit, 0.5) <= c(most$fit$tol$mean, most$fit$tol$sd) + 1e-7))
 })
 
-test_that("what is out of reach is said by a classed warning, with what would do", {
+test_that("a tolerance out of reach gives a classed warning, with settings that would reach it", {
   p <- laplace_problem_of("logit", profile = "se", n = 60)
   few <- unreached(laplace_fit_of(p, m = 5, tol = 0.01))
   expect_match(few$said, "`m`.*about \\d+ points")

@@ -1,4 +1,4 @@
-# Tests accuracies that would need too many inducing points alone.
+# Tests tolerances that would need too many inducing points if there were no neighbours.
 
 # Returns `n` rows of a function that few inducing points explain badly.
 rough <- function(n, seed = 5) {
@@ -9,7 +9,7 @@ rough <- function(n, seed = 5) {
 }
 short <- kernel_matern(1 / 2, 0.4, 1)
 
-test_that("of few rows the posterior is the exact one where points would be too many, and nothing else was asked for", {
+test_that("few rows that would need too many points have the exact posterior, unless arguments exclude it", {
   d <- rough(200)
   fit <- fit_tol(0.02, d, kernel = short)
   expect_identical(fit$posterior, "exact")
@@ -27,7 +27,7 @@ test_that("of few rows the posterior is the exact one where points would be too 
   expect_match(unreached(fit_tol(1e-14, d, kernel = short))$said, "[Rr]ounding")
 })
 
-test_that("of more rows far and near together meet tol at as many random rows as they say", {
+test_that("with more rows, points with neighbours meet tol at as many random rows as the fit says", {
   # Treat 400 rows as many, and certify at most 300.
   d <- rough(600)
   fit <- with_replaced(list(exact_rows = 400L, certified_rows = 300L), fit_tol(0.1, d, kernel = short))
@@ -47,10 +47,10 @@ test_that("of more rows far and near together meet tol at as many random rows as
   e <- predict(exact, rows, se.fit = TRUE)
   expect_true(all(c$mean_lower <= e$fit & e$fit <= c$mean_upper))
   expect_true(all(c$sd_lower <= e$se.fit & e$se.fit <= c$sd_upper))
-  expect_lte(max(c$mean_upper - c$mean_lower) / 2, fit$sd_y * 0.1 / 4) # the mean is known to a quarter of tol
+  expect_lte(max(c$mean_upper - c$mean_lower) / 2, fit$sd_y * 0.1 / 4) # error of at most tol / 4
 })
 
-test_that("near rows that are given are those, also of few rows and points; 0 is without", {
+test_that("a given number of neighbours is used, also for few rows and points; 0 means none", {
   d <- rough(150)
   fit <- fit_tol(0.3, d, kernel = short, m = 20, neighbours = 25)
   expect_identical(fit$posterior, "far + near")
@@ -66,7 +66,7 @@ test_that("near rows that are given are those, also of few rows and points; 0 is
   expect_identical(alternative_posterior(many, list(hyper = "fixed", neighbours = 0L)), "none")
 })
 
-test_that("neighbours grow until tol is met, and the best is at hand for whoever ends it", {
+test_that("neighbours grow until tol is met, and an interrupt returns the best so far", {
   d <- rough(300)
   data <- gp_dtc(d$x, d$y, m = 20, kernel = short, noise = 0.02, hyper = "fixed")$data
   plan <- tolerance_plan(data, complete_settings(data, list(
@@ -88,7 +88,7 @@ test_that("neighbours grow until tol is met, and the best is at hand for whoever
   expect_identical(job$best[c("mean", "sd")], found[[1L]][c("mean", "sd")])
 })
 
-test_that("a search that lasts tells a line a candidate, unless it was told not to", {
+test_that("a slow search sends a message for each candidate, unless progress = FALSE", {
   ago <- proc.time()[["elapsed"]] - 60
   if (!interactive()) {
     expect_message(tell_progress(pfdtc_control(), ago, "so far"), class = "pfdtc_message_progress", "so far")
@@ -109,7 +109,7 @@ test_that("a search that lasts tells a line a candidate, unless it was told not 
   expect_silent(tell_progress(pfdtc_control(progress = TRUE), ago, "so far"))
 })
 
-test_that("a reference that certifies by near rows, but has too few points to be the fit, is not all that is tried", {
+test_that("if a reference certifies with neighbours, but has too few points for a fit, more points are tried", {
   set.seed(3)
   x <- matrix(runif(600), 300)
   y <- sin(5 * x[, 1]) * cos(4 * x[, 2]) + rnorm(300, sd = 0.1)

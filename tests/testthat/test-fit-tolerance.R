@@ -1,4 +1,4 @@
-test_that("mean and sd of a fit that met tol are as near to the exact GP's as it says", {
+test_that("mean and sd of a fit that met tol are as close to the exact GP's as the fit says", {
   for (tol in quick(c(0.2, 0.05, 0.01, 1e-4))) expect_certified(tol_fit(tol), info = format(tol))
   kernels <- list(kernel_matern(5 / 2, 0.5, 1), kernel_matern(3 / 2, 0.5, 1), kernel_matern(1 / 2, 2, 1))
   d <- tol_data(60)
@@ -6,7 +6,7 @@ test_that("mean and sd of a fit that met tol are as near to the exact GP's as it
   expect_certified(fit_tol(0.02, center = FALSE, scale = FALSE), center = FALSE)
 })
 
-test_that("the error is not only certified but hardly less than that", {
+test_that("the actual error is close to the certified one", {
   fit <- tol_fit(0.05)
   expect_gt(max(actual_error(fit)), 0.9 * max(fit$tol$mean, fit$tol$sd))
 })
@@ -51,7 +51,7 @@ test_that("starts, auxiliary distributions and learned hyperparameters: whatever
   expect_certified(fit_tol(0.05, control = list(optimise_rows = 50)))
 })
 
-test_that("a quantile asks for less than the maximum, and is held", {
+test_that("a quantile limits less than the maximum, and is met", {
   whole <- tol_fit(0.05)
   most <- fit_tol(0.05, control = list(tol_quantile = 0.5))
   expect_lt(most$m, whole$m)
@@ -79,7 +79,7 @@ test_that("the number of points is at most 1.3 times the smallest of a scan, and
   expect_identical(range(fit$tol$tried$m[fit$tol$tried$met])[1], fit$m)
 })
 
-test_that("m is the most that is tried, and too few are told how many would do", {
+test_that("m is the largest number tried, and a warning says how many points would suffice", {
   free <- tol_fit(0.02)
   enough <- fit_tol(0.02, m = 60)
   expect_lte(enough$m, 60)
@@ -96,7 +96,7 @@ test_that("m is the most that is tried, and too few are told how many would do",
   expect_input_error(fit_tol(0.02, m = 500), "`m`")
 })
 
-test_that("what rounding or memory put out of reach is said, with the best fit and what is certified of it", {
+test_that("a warning says that rounding or memory prevents tol, with the best fit and its certified error", {
   tiny <- unreached(fit_tol(1e-14, m = 120, control = list(maxit = 5)))
   expect_match(tiny$said, "rounding")
   expect_false(tiny$fit$tol$met)
@@ -123,7 +123,7 @@ test_that("a reference takes no more than its share of the memory", {
   }
 })
 
-test_that("all pairs of rows are used where the reference alone does not get there", {
+test_that("all pairs of rows are used if the reference alone does not certify tol", {
   d <- with_seed(1, {
     x <- matrix(stats::runif(500))
     list(x = x, y = sin(6 * x[, 1]) + stats::rnorm(500) / 10)
@@ -175,7 +175,7 @@ test_that("tol is a number between 0 and 1, of a response that varies, and choos
   expect_input_error(gp_vfe(d$x, d$y, tol = 0.1), "`tol`")
 })
 
-test_that("the fit carries its reference, by which certify() says the same; also out of a file and without its data", {
+test_that("with the fit's reference certify() gives the same errors, also from a file and without the data", {
   d <- tol_data()
   statistics <- function(c) {
     c(mean = max(c$mean_error) / stats::sd(d$y), sd = max(1 - c$sd_lower / c$sd, c$sd_upper / c$sd - 1))
@@ -201,7 +201,7 @@ test_that("the fit carries its reference, by which certify() says the same; also
   expect_lt(longest(wide$reference[setdiff(names(wide$reference), c("factors", "norms"))]), 1000)
 })
 
-test_that("fits carry a reference where aux_reference() was asked for, on its points, and only there", {
+test_that("only fits with aux_reference() carry a reference, which has its points", {
   d <- tol_data()
   fit <- function(aux, ...) {
     control <- pfdtc_control(maxit = 5, progress = FALSE)
@@ -226,7 +226,7 @@ test_that("fits carry a reference where aux_reference() was asked for, on its po
   expect_no_message(certify(joint, d$x))
 })
 
-test_that("nu on the reference's first points is the one made anew", {
+test_that("the auxiliary distribution on the reference's first points equals a new one", {
   d <- tol_data()
   y <- d$y - mean(d$y)
   rows <- list(x = d$x, y = y)
@@ -244,7 +244,7 @@ test_that("nu on the reference's first points is the one made anew", {
   }
 })
 
-test_that("print() and summary() say what is certified, never less than it is", {
+test_that("print() and summary() say what error is certified, never a smaller one", {
   fit <- tol_fit(0.05)
   for (shown in list(utils::capture.output(print(fit)), utils::capture.output(print(summary(fit))))) {
     text <- paste(trimws(shown), collapse = " ")
@@ -261,7 +261,7 @@ test_that("print() and summary() say what is certified, never less than it is", 
   expect_identical(shown, c("1.8 %", "2 %", "100 %", "0.13 %", "1e-07 %"))
 })
 
-test_that("an interrupt leaves the best so far, with what had been certified of it or nothing", {
+test_that("an interrupt leaves the best so far, with its certified error, if there is one", {
   # Interrupt the `which`-th call of a function of the package.
   interrupted <- function(name, which, learn = FALSE) {
     with_interrupted(name, which, unreached({

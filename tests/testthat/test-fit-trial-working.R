@@ -12,7 +12,7 @@ fit_classes <- function(data, ..., seed = 2) {
   with_seed(seed, pfdtc(y ~ ., data, family = binomial(), ..., control = list(progress = FALSE)))
 }
 
-test_that("near rows are taken where they predict rows held out better, which is told and the same by set.seed()", {
+test_that("neighbours are used if they predict held-out rows better, with a message, reproducibly by set.seed()", {
   data <- classes_of(0.03)
   kernel <- kernel_matern(1 / 2, 0.1, 8)
   fit <- fit_classes(data, kernel = kernel, hyper = "fixed")
@@ -31,7 +31,7 @@ test_that("near rows are taken where they predict rows held out better, which is
   }
 })
 
-test_that("what near rows show is learned where points carry too little", {
+test_that("short lengthscales are learned with neighbours if points alone cannot represent f", {
   data <- classes_of(0.03)
   fit <- fit_classes(data, kernel = kernel_matern(5 / 2))
   expect_identical(fit$neighbours, 40L)
@@ -39,7 +39,7 @@ test_that("what near rows show is learned where points carry too little", {
   expect_lt(mean(-predict(fit, classes_of(0.03, seed = 3), type = "density")), 0.6) # guessing would give log 2 = 0.69
 })
 
-test_that("points alone stay where they predict as well, and where near rows come to no rest", {
+test_that("points alone are kept if they predict as well, and if Newton's method with neighbours does not converge", {
   smooth <- classes_of(1)
   kernel <- kernel_se(1.5, 4)
   fit <- fit_classes(smooth, kernel = kernel, hyper = "fixed")
@@ -56,7 +56,7 @@ test_that("points alone stay where they predict as well, and where near rows com
                                                  neighbours = 0)))
 })
 
-test_that("variances are raised until a near field cannot be computed, or none where the first cannot", {
+test_that("variances are raised until the posterior cannot be computed, or not at all if the first cannot", {
   rough <- classes_of(0.03)
   tried <- numeric()
   most <- 0
@@ -77,7 +77,7 @@ test_that("variances are raised until a near field cannot be computed, or none w
   expect_identical(fit$kernel$variance, tried[1])
 })
 
-test_that("of the variances that are tried the best is kept, not the last", {
+test_that("the best of the variances tried is kept, not the last", {
   rough <- classes_of(0.03)
   tried <- numeric()
   own <- near_posterior
@@ -99,7 +99,7 @@ test_that("of the variances that are tried the best is kept, not the last", {
   expect_identical(several$trial[["gain"]], first$trial[["gain"]])
 })
 
-test_that("what predicts the rows held out does not know their responses", {
+test_that("predictions of held-out rows do not depend on their responses", {
   data <- classes_of(0.03)
   own <- list(take_rows_of = take_rows_of, working_rows = working_rows)
   held <- responses <- NULL
@@ -107,7 +107,7 @@ test_that("what predicts the rows held out does not know their responses", {
     responses <<- NULL
     replaced <- list(
       near_trial = replace(near_trial, "raised", 1L),
-      learn_laplace = function(data, s, start, state) start, # on points all rows are learned from
+      learn_laplace = function(data, s, start, state) start, # without it, all rows would be used
       take_rows_of = function(v, rows) {
         if (length(rows) == 420L) held <<- rows
         own$take_rows_of(v, rows)
@@ -128,7 +128,7 @@ test_that("what predicts the rows held out does not know their responses", {
   expect_equal(responses, first, tolerance = 1e-5) # both modes end within two steps
 })
 
-test_that("theta is learned anew beside near rows", {
+test_that("theta is learned again with neighbours", {
   data <- with_seed(3, {
     x <- matrix(stats::runif(4200), 2100)
     data.frame(x1 = x[, 1], x2 = x[, 2],
@@ -143,7 +143,7 @@ test_that("theta is learned anew beside near rows", {
   expect_lt(abs(log(fit$theta / 4)), log(1.5))
 })
 
-test_that("variances are multiplied, of every term", {
+test_that("scale_kernel() multiplies the variance of every term", {
   kernel <- place_kernel(kernel_se(2, 3, inputs = 1) + kernel_matern(1 / 2, 1, 5, inputs = 2), matrix(0, 2, 2))
   wider <- scale_kernel(kernel, 3)
   expect_equal(kernel_values(wider) / kernel_values(kernel), c(1, 3, 1, 3))

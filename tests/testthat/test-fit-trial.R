@@ -1,6 +1,6 @@
 # Tests the choice by held-out rows between neighbours and points alone.
 
-test_that("of many rows of a smooth function points alone are kept, with a kernel that is smoother, and err less", {
+test_that("for many rows of a smooth function, points alone with a smoother kernel are kept and have smaller errors", {
   n <- 2500
   smooth <- with_seed(3, {
     x <- matrix(stats::runif(3 * n), n)
@@ -23,7 +23,7 @@ test_that("of many rows of a smooth function points alone are kept, with a kerne
   expect_lt(error(fit), 0.9 * error(learn(smooth, neighbours = 40)))
 })
 
-test_that("a fit does as its trial says, and tells it", {
+test_that("a fit has the posterior that its comparison prefers, and reports it", {
   noisy <- with_seed(1, {
     x <- matrix(stats::runif(5000), 2500)
     list(x = x, y = sin(14 * x[, 1]) * cos(14 * x[, 2]) + stats::rnorm(2500))
@@ -39,7 +39,7 @@ test_that("a fit does as its trial says, and tells it", {
   expect_null(learn(noisy, kernel = kernel_matern(3 / 2), neighbours = 10)$trial)
 })
 
-test_that("gains are what the two posteriors of the other rows say of the rows held out", {
+test_that("gains are differences in log density of held-out rows between the two posteriors of the other rows", {
   data <- prior_draw(ref_kernel("matern32", 0.3, 4), 200, noise = 0.04)
   cleaned <- data_from_matrix(data$x, data$y, center = FALSE, scale = FALSE)
   one <- list(learned = list(model = new_model(place_kernel(kernel_matern(3 / 2, 0.3, 4), cleaned$x), 0.04, 0, 1)),
@@ -77,7 +77,7 @@ test_that("gains are what the two posteriors of the other rows say of the rows h
   expect_equal(taken$look$trial, c(gain = 2, se = 1 / sqrt(3), rows = 3))
 })
 
-test_that("the smoothest kernel that scores within two standard errors is tried too, of single ones", {
+test_that("the smoothest kernel that scores within two standard errors is tried, too, if it is a single kernel", {
   judged <- function(...) {
     lapply(list(...), function(shift) {
       list(scores = shift + c(-1, 1) / 100, theta = shift, problem = list(natural = function(theta) theta))
@@ -91,7 +91,7 @@ test_that("the smoothest kernel that scores within two standard errors is tried 
   expect_null(smoother_kernel(judged(matern32 = 0, "matern32+matern32" = 0), two_scales))
 })
 
-test_that("beyond the rows of exact posteriors, held-out rows decide whether they are worth it", {
+test_that("with too many rows for an exact posterior by default, held-out rows decide whether to use it", {
   skip_on_cran()
   few <- list(exact_rows = 200L, exact_trial = replace(exact_trial, "rows", 500))
   smooth <- with_seed(1, matrix(stats::runif(2400), 400))
@@ -115,7 +115,7 @@ test_that("beyond the rows of exact posteriors, held-out rows decide whether the
   expect_gt(many$m, 200)
 })
 
-test_that("beyond that, few inducing points beside neighbours are kept where held-out rows lose nothing by them", {
+test_that("with more rows, few inducing points with neighbours are kept if they predict held-out rows as well", {
   skip_on_cran()
   few <- list(exact_rows = 200L, more_points = replace(more_points, c("rows", "many"), c(300, 300)), few_points = 5L,
               unexplained_rule = replace(unexplained_rule, "short", 0.5))

@@ -135,7 +135,7 @@ test_that("every auxiliary distribution gives a fit no worse than its start, and
     expect_identical(fit$objective, min(fit$trace$objective[rounds == max(rounds)], na.rm = TRUE), info = info)
     expect_true(all(is.finite(unlist(predict(fit, se.fit = TRUE)))), info = info)
   }
-  expect_identical(fit_fixed(aux = aux_sor)$aux, aux_sor())          # the function will do
+  expect_identical(fit_fixed(aux = aux_sor)$aux, aux_sor())          # the function itself is accepted
   expect_identical(fit_learned(maxit = 0)$aux, aux_white())
 })
 
@@ -191,7 +191,7 @@ test_that("inducing points start where `inducing` says", {
   expect_identical(fit_fixed(data, inducing = "random", maxit = 0)$m, 50L)
 })
 
-test_that("by default two starts are tried, the one that is lower after some iterations is gone on with", {
+test_that("by default two starts are tried, and the one with the lower objective after some iterations continues", {
   for (n in c(12, 50)) for (m in c(3, 6, 10)) {
     data <- smooth_data(n)
     kernel <- kernel_se(c(0.9, 1.6), 1.7)
@@ -222,7 +222,7 @@ test_that("by default two starts are tried, the one that is lower after some ite
   expect_named(fit_fixed(m = 6, inducing = "greedy", maxit = 40)$evaluations, "objective")
 })
 
-test_that("the second start neither costs points nor the fit", {
+test_that("a second start on fewer rows keeps all points, and its failure does not stop the fit", {
   data <- smooth_data(50)
   fit <- fit_fixed(data, inducing = NULL, m = 30, aux = NULL, kernel = kernel_matern(1 / 2, c(0.9, 1.6), 1.7),
                    control = pfdtc_control(maxit = 40, optimise_rows = 12, progress = FALSE))
@@ -238,7 +238,7 @@ test_that("the second start neither costs points nor the fit", {
                class = "pfdtc_error_numerical")
 })
 
-test_that("all of the optimisation ends at `max_seconds`, and a stage that ends before its first value loses nothing", {
+test_that("optimisation ends at `max_seconds`, and a stage without a first value keeps the earlier result", {
   slow <- pfdtc_control(maxit = 1000, reltol = 1e-15, max_seconds = 0, progress = FALSE)
   fit <- suppressWarnings(fit_fixed(problem(n = 200, m = 6), inducing = NULL, m = 40, aux = NULL, control = slow))
   expect_lte(sum(fit$evaluations), 10)

@@ -37,7 +37,7 @@ test_that("averages of one factor and their prior variances are those of adaptiv
   }
 })
 
-test_that("mean and sd over a box are those of the dense exact process, inside of their certificate", {
+test_that("mean and sd over a box are those of the dense exact GP, inside their certificate", {
   d <- box_rows(40, 1)
   d$y <- with_seed(2, sin(5 * d$a) + d$b + stats::rnorm(40, 0, 0.2))
   lower <- data.frame(a = c(0, 0.2, 0.5), b = c(-1, 0, 0.5), f = c("u", "v", "v"))
@@ -131,7 +131,7 @@ test_that("other kernels have quadrature, whose error is near the estimate", {
   expect_lt(got$quadrature, 0.1)
 })
 
-test_that("boxes are refused that are crossed, or wide where there is no width", {
+test_that("boxes with exchanged ends, or with a width in a factor or a transformed input, are refused", {
   d <- transform(box_rows(20, 8), y = a)
   fit <- gp_exact(y ~ a + log(b + 2) + f, d, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed")
   corner <- data.frame(a = 0, b = 0, f = "u")

@@ -32,7 +32,7 @@ test_that("a functional has the mean and sd that the joint posterior gives it, w
   expect_s3_class(linear_functional(binary, C, new, certified = TRUE, effort = "fast"), "pfdtc_certificate")
 })
 
-test_that("one weight is a point's certificate; the training rows are there; a missing row makes its functionals NA", {
+test_that("one weight gives the certificate of f there; training rows are the default; missing rows give NA", {
   fit <- some_fits()$far
   fit$reference <- reference(fit)
   new <- kernel_rows(4, 5)
@@ -176,7 +176,7 @@ test_that("terms and their constant sum to the mean, and are the posteriors of i
   }
 })
 
-test_that("summary() has the terms' shares, of a sum alone; intervals of terms are refused", {
+test_that("summary() has shares of the terms only for sums of kernels; intervals of terms are refused", {
   fit <- gp_exact(dist ~ speed, cars, kernel = kernel_linear() + kernel_se(5))
   shares <- summary(fit)$term_shares
   expect_equal(sum(shares), 1)
@@ -216,7 +216,7 @@ test_that("derivatives are the slopes of the mean, with the exact sd, whatever t
   }
 })
 
-test_that("bands of derivatives, certified too", {
+test_that("certified and plain intervals of derivatives contain the exact slopes", {
   fit <- pfdtc(dist ~ speed, cars, m = 4, kernel = kernel_matern(3 / 2, 5, 400), noise = 200, hyper = "fixed")
   fit$reference <- reference(fit)
   exact <- gp_exact(dist ~ speed, cars, kernel = fit$kernel, noise = 200, hyper = "fixed")
@@ -230,7 +230,7 @@ test_that("bands of derivatives, certified too", {
   expect_true(all(is.na(band[3, ])))
 })
 
-test_that("what has no slope is refused with the reason", {
+test_that("derivatives that do not exist are refused with the reason", {
   cars$wet <- rep(c("no", "yes"), 25)
   fit <- gp_exact(dist ~ speed + wet, cars, kernel = kernel_matern(1 / 2, c(1, 1, 1), 400), noise = 200,
                   hyper = "fixed")

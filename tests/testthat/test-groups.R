@@ -83,7 +83,7 @@ test_that("effects, their covariances and population predictions are those of de
   expect_equal(whole$fit, at$fit, tolerance = 1e-12)
 })
 
-test_that("insight and emmeans know groups: terms, variances, means of the population", {
+test_that("insight and emmeans support groups: terms, variances, means of the population", {
   fit <- crossed_fit()
   skip_if_not_installed("insight")
   expect_identical(insight::find_random(fit, flatten = TRUE), c("g", "h"))
@@ -106,7 +106,7 @@ test_that("insight and emmeans know groups: terms, variances, means of the popul
   expect_equal(means$SE, unname(at$se.fit), tolerance = 1e-10)
 })
 
-test_that("answers of a fit include its groups", {
+test_that("methods of a fit include its groups", {
   d <- crossed()
   fit <- crossed_fit()
   expect_output(print(fit), "2 grouping factors")
@@ -158,7 +158,7 @@ test_that("a design without full rank is refused, and the formula is the one giv
   expect_identical(deparse1(formula(crossed_fit())), "y ~ x + (w | g) + (1 | h)")
 })
 
-test_that("a transform that is found for a grouped response is told, as effects are on its scale", {
+test_that("a message names the transform found for a grouped response, because effects are on its scale", {
   d <- crossed()
   d$skewed <- exp(1.5 * d$y)
   fit_of <- function(...) pfdtc(skewed ~ x + (1 | g), d, kernel = kernel_se(), noise = ~ 1, ...)

@@ -75,7 +75,7 @@ test_that("families whose responses can be 0 or negative are refused for the pos
   }
 })
 
-test_that("methods of fits answer for both fits of a hurdle", {
+test_that("methods of fits work for both fits of a hurdle", {
   d <- hurdle_data()
   fit <- gp_hurdle(y ~ x, d, kernel = kernel_se())
   parts <- fit[c("zero", "positive")]

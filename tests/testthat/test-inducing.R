@@ -51,7 +51,7 @@ test_that("scratch memory changes neither inducing points nor predictions of a f
   expect_identical(chosen(0), chosen(1e9))
 })
 
-test_that("on more rows than are looked at, points are rows of x, chosen from those", {
+test_that("if selection uses only some rows, points are chosen from these", {
   p <- problem("matern32", n = 1500, m = 4)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
   # Greedy points: the memory is enough for 20 m rows.
@@ -79,7 +79,7 @@ test_that("on more rows than are looked at, points are rows of x, chosen from th
   expect_true(all(centres > 0.05 & centres < 0.95))
 })
 
-test_that("greedy selection stops when what is left of K is rounding", {
+test_that("greedy selection stops when the residual of K is rounding error", {
   for (profile in profiles) {
     p <- problem(profile, n = 9)
     twice <- p$x[rep(1:9, 3), ]
@@ -87,7 +87,7 @@ test_that("greedy selection stops when what is left of K is rounding", {
     expect_identical(nrow(points), 9L)
     expect_setequal(rows_of(points, p$x), 1:9)
   }
-  # Copies explain one another despite rounding, and no row is explained more than fully.
+  # Copies have residual variance 0 despite rounding, and no residual variance is negative.
   for (seed in 1:20) {
     p <- problem("se", n = 9, seed = seed, lengthscale = c(3, 5))
     kernel <- engine_model(kernel = complete_kernel(package_kernel(p$kernel), p$x))
@@ -114,7 +114,7 @@ test_that("greedy points do not depend on units or on where the origin is", {
   expect_identical(pick(p$x + 1e6, p$kernel), plain)
 })
 
-test_that("random points are distinct rows and the seed's", {
+test_that("random points are distinct rows, reproducible by the seed", {
   p <- problem(n = 30)
   k <- package_kernel(p$kernel)
   draw <- function(seed, m = 8) with_seed(seed, inducing_points(p$x, m, k, "random"))
@@ -129,7 +129,7 @@ test_that("random points are distinct rows and the seed's", {
   expect_gt(chisq.test(counts)$p.value, 1e-4)
 })
 
-test_that("k-means centres lie within the data and are the seed's", {
+test_that("k-means centres lie within the data, reproducible by the seed", {
   p <- problem(n = 60, d = 3)
   k <- package_kernel(p$kernel)
   draw <- function(m, x = p$x) with_seed(4, inducing_points(x, m, k, "kmeans"))
@@ -201,7 +201,7 @@ test_that("points greedy in the divergence each take the most from tr((k^ + r r'
   }
 })
 
-test_that("points greedy in the divergence are different rows, as many as explain k(X, X)", {
+test_that("points greedy in the divergence are different rows, no more than determine k(X, X)", {
   p <- problem(n = 30)
   k <- package_kernel(p$kernel)
   at <- function(x, m, y = p$y) inducing_points(x, m, k, "divergence", y = y, noise = 0.1)

@@ -200,7 +200,7 @@ test_that("an interrupt while hyperparameters are learned by the evidence keeps 
   expect_identical(out$whole$warned, character())
   for (target in targets) {
     for (kind in c("chosen", "given", "points")) {
-      if (kind == "given" && target %in% c("native_vecchia 130", "native_neighbours 9")) next # so many it does not take
+      if (kind == "given" && target %in% c("native_vecchia 130", "native_neighbours 9")) next # it needs fewer calls
       expect_usable(out[[target]][[kind]], paste(target, kind))
       fit <- out[[target]][[kind]]$fit
       expect_identical(fit$posterior, if (kind == "points") "far" else "exact", info = target)
@@ -223,7 +223,7 @@ test_that("an interrupt while hyperparameters are learned by the evidence keeps 
   expect_lt(max(abs(log(coef(last) / coef(out$whole$fit)))), 1)
 })
 
-test_that("an interrupt while classes are learned, or variational steps are taken, keeps what they have come to", {
+test_that("an interrupt while classes are learned, or in variational steps, keeps the best so far", {
   child <- start_child(quote({
     d <- data.frame(x = 1:40 / 8, y = rep(c(0, 1, 0, 1), c(8, 14, 10, 8)))
     fit <- function() {

@@ -57,7 +57,7 @@ test_that("slopes of the Vecchia likelihood in the parameters of the additive ke
   expect_equal(exact, want, tolerance = 1e-6) # central differences of 1e-5
 })
 
-test_that("certificates of a fit with the additive kernel contain the exact process", {
+test_that("certificates of a fit with the additive kernel contain the exact GP", {
   d <- additive_rows(60, 3)
   at <- additive_rows(10, 4)
   x <- as.matrix(d[c("a", "b", "c")])
@@ -122,7 +122,7 @@ test_that("noise that differs does not hide a sum from the choice of the transfo
   expect_lt(sqrt(mean((predict(fit, x[-rows, ]) - f[-rows])^2)), 0.12 * stats::sd(f))
 })
 
-test_that("the search of the additive kernel starts at held values and at given ones, and holds the former", {
+test_that("the search of the additive kernel starts at held and at given values, and does not change the held ones", {
   d <- additive_rows(40)
   data <- data_from_matrix(as.matrix(d[c("a", "b", "c")]), d$y)
   s <- open_settings(data)
@@ -141,7 +141,7 @@ test_that("the search of the additive kernel starts at held values and at given 
   expect_gt(max(abs(found$theta - additive_start(now, found$problem))), 0.1) # other parameters have moved
 })
 
-test_that("with many rows the additive kernel is learned from some first, and ends where all rows would", {
+test_that("with many rows the additive kernel is first learned from some, with the result of learning from all", {
   skip_on_cran()
   with_seed(8, {
     x <- matrix(stats::runif(320 * 5), 320)
@@ -153,7 +153,7 @@ test_that("with many rows the additive kernel is learned from some first, and en
   expect_gt(as.numeric(logLik(fit)), as.numeric(logLik(whole)) - 4) # both maximise a density with priors
 })
 
-test_that("beyond exact learning some rows choose the additive kernel for all, and held-out rows may refuse it", {
+test_that("with too many rows for exact learning, some choose the additive kernel, and held-out rows may reject it", {
   skip_on_cran()
   with_seed(9, {
     x <- matrix(stats::runif(2050 * 4), 2050)
@@ -198,7 +198,7 @@ test_that("the score of rows given others is the dense predictive density", {
   expect_equal(got, unname(means_of_groups(want)), tolerance = 1e-10)
 })
 
-test_that("a transform is not taken for a sum of functions that the additive kernel explains", {
+test_that("no transform is chosen for a sum of functions that the additive kernel can represent", {
   skip_on_cran()
   d <- with_seed(100, { # Rosenbrock's function of ten inputs
     x <- matrix(stats::runif(1000, -5, 10), 100)
@@ -210,7 +210,7 @@ test_that("a transform is not taken for a sum of functions that the additive ker
   expect_null(fit$transform)
   without <- with_replaced(list(with_terms_in_merit = function(tried, from) tried), made())
   expect_false(is.null(without$transform))
-  # The merits differ only by the gains.
+  # The merits differ only by what the additive kernel adds to the merit of a response.
   merit <- function(fit) fit$response$merit[match(c("none", "Yeo-Johnson"), fit$response$candidate)]
   expect_true(all(merit(fit) - merit(without) >= 0))
   expect_gt(max(merit(fit) - merit(without)), additive_nats)
@@ -247,7 +247,7 @@ test_that("the additive kernel can be given to other families, combined and upda
   expect_true(all(predict(poisson, d, type = "response") > 0))
 })
 
-test_that("summary() has what each input explains, near the known shares of Ishigami's function", {
+test_that("summary() has the share of variance of each input, near the known shares of Ishigami's function", {
   skip_on_cran()
   with_seed(1, {
     x <- matrix(stats::runif(900, -pi, pi), 300, dimnames = list(NULL, c("a", "b", "c")))

@@ -74,7 +74,7 @@ test_that("pF has the right gradient where k(z, z) depends on z, its jitter incl
   }
 })
 
-test_that("exact evidence and the likelihood of neighbours have the right slopes, and agree with all rows near", {
+test_that("exact evidence and the Vecchia likelihood have the right slopes, and agree with all rows as neighbours", {
   x <- kernel_rows(15)
   x[15, "a"] <- 0.3
   y <- with_seed(3, stats::rnorm(15))
@@ -114,7 +114,7 @@ test_that("certificates and brackets contain the exact posterior, whatever the k
       fit <- with_seed(seed, pfdtc(x, y, m = p$m, kernel = k, noise = p$noise, hyper = "fixed", center = FALSE,
                                    scale = FALSE, control = pfdtc_control(maxit = 5)))
       bracket <- evidence_bounds(fit)
-      fit$reference <- reference(fit) # one for all efforts
+      fit$reference <- reference(fit) # the same reference for all efforts
       all <- lapply(c("fast", "reference", "tight"), function(effort) certify(fit, new, effort))
     })
     k <- complete_kernel(k, x)
@@ -136,7 +136,7 @@ test_that("certificates and brackets contain the exact posterior, whatever the k
   }
 })
 
-test_that("all rows as inducing points, or as near rows, give the exact posterior", {
+test_that("all rows as inducing points, or as neighbours, give the exact posterior", {
   x <- kernel_rows(20)
   y <- with_seed(3, stats::rnorm(20))
   new <- kernel_rows(7, 4)
@@ -154,7 +154,7 @@ test_that("all rows as inducing points, or as near rows, give the exact posterio
   }
 })
 
-test_that("sums and products are those of the matrices, and a factor outside brackets is one", {
+test_that("sums and products of kernels are those of the matrices, also for a factor outside brackets", {
   x <- kernel_rows(8)
   a <- kernel_se(c(1, 2), 1.5, c("a", "b"))
   b <- kernel_linear(0.7, "c")
@@ -176,7 +176,7 @@ test_that("sums and products are those of the matrices, and a factor outside bra
   expect_identical((0.5 * kernel_se())$variance, 0.5)
 })
 
-test_that("what makes no kernel is refused, with the reason", {
+test_that("expressions that are no kernel are refused, with the reason", {
   expect_error(kernel_se() - kernel_se(), class = "pfdtc_error_input")
   expect_error(-kernel_se(), class = "pfdtc_error_input")
   expect_error(kernel_se() + 1, "kernel_constant", class = "pfdtc_error_input")
@@ -199,7 +199,7 @@ test_that("what makes no kernel is refused, with the reason", {
   expect_error(kernel_matrix(kernel_se(1, 1, "a") + kernel_linear(), x), "variance", class = "pfdtc_error_input")
 })
 
-test_that("inputs are variables of the data: a factor is one name; parameters say where they are", {
+test_that("inputs are variables of the data: a factor has one name; names of parameters have their term", {
   d <- data.frame(u = cars$speed, v = rep_len(c(1, 4, 2, 5), 50), g = factor(rep_len(c("x", "y", "z"), 50)),
                   y = cars$dist)
   k <- kernel_se(inputs = ~ u + v) * kernel_categorical("ordered", inputs = ~ g) + kernel_rq(inputs = "u") +
@@ -234,7 +234,7 @@ test_that("a period that is given is kept, one that is not is learned", {
   expect_gt(as.numeric(logLik(learned)), as.numeric(logLik(given)) - 2)
 })
 
-test_that("inducing points keep to the levels that there are", {
+test_that("inducing points have levels of the data", {
   d <- data.frame(u = rep(cars$speed, 3) + rep(c(0, 0.3, 0.7), each = 50), g = factor(rep(c("p", "q", "r"), each = 50)),
                   y = rep(cars$dist, 3) + rep(c(0, 20, -10), each = 50))
   k <- kernel_se(inputs = ~ u) + kernel_matern(inputs = ~ u) * kernel_categorical(inputs = ~ g)
@@ -246,7 +246,7 @@ test_that("inducing points keep to the levels that there are", {
   expect_true(all(alone$inducing %in% 0:1))
 })
 
-test_that("fits of composites survive a file, and are told apart", {
+test_that("fits of composites survive a file, and can be distinguished", {
   k <- kernel_se() + kernel_linear()
   fit <- pfdtc(dist ~ speed, cars, m = 5, kernel = k)
   file <- tempfile(fileext = ".rds")
@@ -276,7 +276,7 @@ test_that("a correlation that is given is kept, by the names of the levels, and 
   expect_error(other(`dimnames<-`(diag(3), list(1:3, 1:3))), "\"a\"", class = "pfdtc_error_input")
 })
 
-test_that("what no data could tell apart is refused where it is to be learned", {
+test_that("kernels with indistinguishable parameters are refused if these are to be learned", {
   d <- with_seed(1, data.frame(y = stats::rnorm(20), a = stats::runif(20), b = rep(1:5, 4)))
   fit <- function(k, ...) {
     suppressWarnings(gp_exact(y ~ a + b, d, kernel = k, control = pfdtc_control(restarts = 1), ...))
@@ -287,7 +287,7 @@ test_that("what no data could tell apart is refused where it is to be learned", 
   expect_error(fit(kernel_se(1, 1, "a") * kernel_se(1, 1, c("a", "b")), noise = 1, hyper = "fixed"), NA)
 })
 
-test_that("points move along numbers alone, and greedy ones are rows of the data, of all levels", {
+test_that("points move only in numeric inputs, and greedy points are rows of the data with all levels", {
   d <- with_seed(1, data.frame(x = stats::runif(60), f = factor(sample(c("a", "b", "c"), 60, TRUE)), n = rep(1:3, 20)))
   d$y <- sin(6 * d$x) + as.integer(d$f) + 0.1 * with_seed(2, stats::rnorm(60))
   k <- kernel_se(0.3, 1, ~ x) * kernel_categorical(0.3, 1, ~ f) + kernel_white(0.1, ~ n)
@@ -301,7 +301,7 @@ test_that("points move along numbers alone, and greedy ones are rows of the data
   }
 })
 
-test_that("leave-one-out, cross-validation and conformal intervals are there for sums and products", {
+test_that("leave-one-out, cross-validation and conformal intervals exist for sums and products", {
   x <- kernel_rows(40)
   y <- with_seed(3, stats::rnorm(40)) + 2 * x[, 1]
   k <- with_seed(2, random_factor("se") * random_factor("categorical") + random_factor("linear") + random_factor("rq"))
@@ -321,7 +321,7 @@ test_that("leave-one-out, cross-validation and conformal intervals are there for
   }
 })
 
-test_that("kernels of more inputs than vectors take at a time agree with the formula, slopes and information too", {
+test_that("kernels of more inputs than the vectorised code takes agree with the formula, slopes and information too", {
   for (d in c(70L, 515L)) { # 512 inputs fit into strips (strip.h)
     x <- with_seed(d, cbind(matrix(stats::rbinom(18 * (d - 3L), 1, 0.4), 18), matrix(stats::rnorm(54), 18)))
     y <- with_seed(3, stats::rnorm(18))

@@ -42,7 +42,7 @@ test_that("the diagonal is the variance to the bit, the matrix symmetric, nothin
   }
 })
 
-test_that("extreme inputs and lengthscales lose nothing", {
+test_that("extreme inputs and lengthscales cost no digits", {
   x <- problem(n = 8)$x
   z <- problem(m = 3)$z
   far <- 1e8
@@ -104,7 +104,7 @@ test_that("a scalar lengthscale is recycled and `inputs` picks columns", {
   expect_identical(kernel_matrix(by_name, x, z), kernel_matrix(by_index, x, z))
 })
 
-test_that("the scale of inputs and lengthscales is the same thing, the variance a factor", {
+test_that("scaling inputs and lengthscales together changes nothing, and the variance is a factor", {
   x <- wide(6, 2, 7)
   for (profile in profiles) {
     k <- ref_kernel(profile, c(0.8, 1.3), 1)
@@ -162,7 +162,7 @@ test_that("lengthscales at the ends of double precision have their limits, never
   }
 })
 
-test_that("inputs of a kernel, and columns to read, are there", {
+test_that("inputs of a kernel must exist as columns", {
   for (bad in list(list(1), NA_character_, NA, c(1, NA), 0, 1.5)) {
     expect_input_error(kernel_se(1, inputs = bad), "inputs")
   }

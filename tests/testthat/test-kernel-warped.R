@@ -40,7 +40,7 @@ test_that("a warped kernel is the kernel at warped rows, with its slopes and the
     expect_equal(rotated(kernel, x), warped_by_hand(x), tolerance = 1e-14)
     expect_close(kernel_matrix(kernel, x, z), kernel_matrix(plain, warped_by_hand(x), warped_by_hand(z)), 1e-13, name)
     expect_close(kernel_diagonal(kernel, x), kernel_diagonal(plain, warped_by_hand(x)), 1e-13, name)
-    expect_identical(kernel_matrix(kernel, x[3:9, ], z), kernel_matrix(kernel, x, z)[3:9, ]) # whatever rows are beside
+    expect_identical(kernel_matrix(kernel, x[3:9, ], z), kernel_matrix(kernel, x, z)[3:9, ]) # other rows do not matter
     for (column in 1:3) {
       up <- down <- x
       up[, column] <- up[, column] + h
@@ -108,7 +108,7 @@ test_that("the warp moves an input by a share to its normal scores, through quan
     expect_equal(warp_at(warp, 2L, knots)$value, (1 - share) * knots + share * scores[at_knots], tolerance = 1e-12)
     expect_true(all(diff(warp$to) > 0)) # increasing
     expect_equal(warp$at[1:4, 1], 1:4)
-    expect_equal(unique(diff(warp$at[-(1:3), 1])), 1) # the last piece goes on
+    expect_equal(unique(diff(warp$at[-(1:3), 1])), 1) # the last line continues
     expect_equal(diff(warp$to[-(1:3), 1]), rep(warp$to[4, 1] - warp$to[3, 1], warp_knots - 4L), tolerance = 1e-12)
   }
 })
@@ -120,7 +120,7 @@ skewed_rows <- function(n) {
   })
 }
 
-test_that("two classes and skewed inputs: normal scores are chosen, kept in files, and left out where they should be", {
+test_that("two classes with skewed inputs have a warp to normal scores, which predicts better and is kept in files", {
   d <- skewed_rows(120)
   fit <- pfdtc(y ~ ., d)
   expect_match(fit$kernels$kernel[fit$kernels$chosen], "warped inputs)", fixed = TRUE)
@@ -145,7 +145,7 @@ test_that("two classes and skewed inputs: normal scores are chosen, kept in file
   expect_error(predict(damaged, new), class = "pfdtc_error_input")
 })
 
-test_that("three classes on a logarithmic scale have warped inputs, are likelier and predict better than as given", {
+test_that("three classes on a logarithmic scale have warped inputs, which predict better than inputs as given", {
   made <- with_seed(2, {
     d <- data.frame(a = exp(2 * stats::rnorm(300)), b = stats::rnorm(300))
     transform(d, y = cut(log(a) + stats::rnorm(300, sd = 0.5), c(-Inf, -1, 1, Inf), labels = c("low", "mid", "high"),
@@ -171,7 +171,7 @@ test_that("the table of kernels tried has a chosen kernel of warped inputs witho
   expect_identical(fit$kernels$kernel[fit$kernels$chosen], fit$kernel$label)
 })
 
-test_that("inputs are warped for classes with a trial each, kernels without values, and few rows", {
+test_that("inputs are warped only for classes with one trial, open kernels and few rows", {
   x <- as.matrix(kernel_rows(40))
   rows <- list(x = x, sites = list(y = rep(0:1, 20)))
   open <- replace(place_kernel(kernel_se(), x), "profile", list(NULL))

@@ -36,7 +36,7 @@ test_that("sums and products of kernels: mode, certificates and bracket against 
   }
 })
 
-test_that("sums and products are learned: slopes in every parameter are differences'", {
+test_that("sums and products are learned: derivatives in every parameter are central differences", {
   for (kernel in composite_kernels()) {
     p <- laplace_problem_of("logit")
     x <- `colnames<-`(p$x, c("x1", "x2"))
@@ -81,7 +81,7 @@ classes_by_a_line <- function(n) {
   data.frame(a = x + apart, b = x - apart, y = apart > 0)
 }
 
-test_that("a straight line beside a smooth kernel is taken where the evidence asks for it, and not elsewhere", {
+test_that("a linear mean with a smooth kernel is chosen if the evidence prefers it, and only then", {
   d <- with_seed(3, classes_by_a_line(40))
   new <- with_seed(4, classes_by_a_line(500))
   fit <- pfdtc(y ~ ., d, family = binomial())
@@ -111,7 +111,7 @@ spectra <- function(n, unit = 1) {
   data.frame(y = rowSums(x^2) > 1.5, x %*% diag(unit, 20))
 }
 
-test_that("one lengthscale for all inputs is taken where they have a unit in common, and not elsewhere", {
+test_that("one lengthscale for all inputs is chosen if they have a unit in common, and only then", {
   d <- with_seed(18, spectra(120))
   new <- with_seed(19, spectra(500))
   fit <- pfdtc(y ~ ., d, family = binomial())
@@ -126,7 +126,7 @@ test_that("one lengthscale for all inputs is taken where they have a unit in com
   expect_no_match(pfdtc(y ~ ., beside, family = binomial())$kernels$kernel, "isotropic")
 })
 
-test_that("a sum of functions of single inputs gets the additive kernel, unless the rows are few or defaults plain", {
+test_that("a sum of functions of single inputs gets the additive kernel, unless there are few rows or plain = TRUE", {
   sums <- function(n) {
     d <- as.data.frame(matrix(stats::runif(4 * n), n))
     f <- 2 * sin(5 * d$V1) + 1.5 * cos(6 * d$V2) + 3 * (d$V3 - 0.5)^2 + sin(8 * d$V4)
@@ -144,7 +144,7 @@ test_that("a sum of functions of single inputs gets the additive kernel, unless 
   expect_false(any(grepl("of each input", few$kernels$kernel)))
 })
 
-test_that("what is averaged over the parameters is the integral over them", {
+test_that("the Occam penalty is the integral over the parameters", {
   p <- laplace_problem_of("logit", n = 60)
   x <- `colnames<-`(p$x, c("x1", "x2"))
   rows <- list(x = x, sites = p$sites, points = nrow(x))
@@ -168,7 +168,7 @@ test_that("what is averaged over the parameters is the integral over them", {
   }
 })
 
-test_that("later kernels are searched from each distinct end of the first, and tied lengthscales stay without a gain", {
+test_that("later kernels are searched from each distinct optimum; tied lengthscales stay tied without a gain", {
   placed <- function(lengthscale, variance) place_kernel(kernel_se(lengthscale, variance), cbind(a = 1:3, b = 3:1))
   end <- function(lengthscale, value) list(kernel = placed(c(1, lengthscale), 1), value = value)
   found <- distinct_ends(list(end(1.05, 3), end(5, 4), end(1, 2), end(5.2, 5)))
@@ -181,7 +181,7 @@ test_that("later kernels are searched from each distinct end of the first, and t
   expect_identical(gains(NaN), list())
 })
 
-test_that("a search for hyperparameters ends soon, where a hundredth of a nat at most is left", {
+test_that("a search for hyperparameters stops early, if at most 0.01 nats are left to gain", {
   d <- with_seed(6, data.frame(a = sample(4, 40, TRUE), b = sample(4, 40, TRUE))) # rows that are equal: fewer points
   d$y <- with_seed(7, stats::rbinom(40, 1, stats::plogis(d$a - d$b)))
   fit <- pfdtc(y ~ ., d, family = binomial(), kernel = kernel_se())
@@ -196,7 +196,7 @@ test_that("a search for hyperparameters ends soon, where a hundredth of a nat at
   expect_lt(problem$evaluate(problem$start)$value - far$value, 0.01)
 })
 
-test_that("a search that cannot begin is left out, which is told; other errors are not hidden", {
+test_that("a search that cannot begin is skipped with a message; other errors are not hidden", {
   data <- with_seed(5, data.frame(a = stats::rnorm(80), b = stats::rnorm(80)))
   data$y <- with_seed(6, data$a + stats::rnorm(80) > 0)
   own <- laplace_problem

@@ -5,7 +5,7 @@ moved_fits <- function(family, ...) {
   list(p = p, start = laplace_fit_of(p, m = 12), moved = laplace_fit_of(p, m = 12, aux = aux_white(), ...))
 }
 
-test_that("points that are moved have a smaller divergence, and posteriors nearer to the exact process's", {
+test_that("optimised points have a smaller divergence, and posteriors closer to the exact GP's", {
   for (family in quick(c("logit", "probit", "log", "nb"))) {
     of <- moved_fits(family)
     p <- of$p
@@ -36,7 +36,7 @@ test_that("points that are moved have a smaller divergence, and posteriors neare
   }
 })
 
-test_that("points stay unless an auxiliary distribution is given; what keeps them is named", {
+test_that("points are optimised only if an auxiliary distribution is given; arguments that exclude this are named", {
   of <- moved_fits("logit", control = pfdtc_control(maxit = 3))
   expect_output(print(of$moved), "Auxiliary")
   expect_false(any(grepl("Auxiliary", utils::capture.output(print(of$start)))))

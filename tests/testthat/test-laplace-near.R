@@ -2,7 +2,7 @@
 
 near_fit <- function(p, neighbours, m = 4, ...) with_seed(1, laplace_fit_of(p, m = m, neighbours = neighbours, ...))
 
-test_that("with all rows near, mode and sd are the exact process's, few points or many", {
+test_that("with all rows as neighbours, mode and sd are the exact GP's, few points or many", {
   for (p in laplace_problems()) {
     fit <- near_fit(p, nrow(p$x))
     exact <- ref_laplace(p$x, p$sites, p$family, p$kernel, p$x, p$theta)
@@ -13,7 +13,7 @@ test_that("with all rows near, mode and sd are the exact process's, few points o
   }
 })
 
-test_that("f rests where the steps end, and the near field knows more than the points", {
+test_that("f is a fixed point of Newton's method, and neighbours improve on points alone", {
   p <- laplace_problem_of("logit", profile = "matern32", n = 80)
   p$kernel <- ref_kernel("matern32", c(0.5, 0.5), 4)
   exact <- ref_laplace(p$x, p$sites, p$family, p$kernel, p$x)
@@ -29,7 +29,7 @@ test_that("f rests where the steps end, and the near field knows more than the p
   expect_lt(some$near$steps, 20)
 })
 
-test_that("certificates contain the exact process's posterior", {
+test_that("certificates contain the exact GP's posterior", {
   p <- laplace_problem_of("log", plain = FALSE, profile = "matern32")
   fit <- near_fit(p, 5)
   rows <- list(x = rbind(p$x, p$new), index = seq_len(nrow(p$x) + nrow(p$new)), offset = 0, names = NULL)
@@ -47,7 +47,7 @@ test_that("certificates contain the exact process's posterior", {
                tolerance = 1e-6)
 })
 
-test_that("leave-one-out, covariances and draws are of the near field", {
+test_that("leave-one-out, covariances and draws use the neighbours", {
   p <- laplace_problem_of("logit", plain = FALSE)
   whole <- laplace_fit_of(p)
   all <- near_fit(p, nrow(p$x))
@@ -67,7 +67,7 @@ test_that("leave-one-out, covariances and draws are of the near field", {
   expect_identical(predict(again), predict(all))
 })
 
-test_that("rows that say next to nothing stay finite, and what has no near rows says so", {
+test_that("rows with almost no information have finite results, and unsupported arguments are refused", {
   p <- laplace_problem_of("logit")
   p$sites$offset <- 500 * (2 * p$sites$y - 1)
   at <- predict(near_fit(p, nrow(p$x)), se.fit = TRUE)

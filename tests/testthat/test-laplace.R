@@ -10,7 +10,7 @@ engine_mode <- function(p, want = 1L, center = 0, ...) {
                  want = want, ...)
 }
 
-test_that("likelihoods and their derivatives are those written down, and each other's", {
+test_that("likelihoods and their derivatives are their formulas, and consistent with each other", {
   for (p in laplace_problems()) {
     f <- seq(-8, 8, length.out = length(p$sites$y))
     engine <- engine_sites(p$likelihood, p$sites, 0)
@@ -63,7 +63,7 @@ test_that("inducing points may be whole numbers", {
   expect_identical(fit(matrix(c(2L, 9L)))[c("inducing", "factors")], fit(matrix(c(2, 9)))[c("inducing", "factors")])
 })
 
-test_that("with all rows as inducing points it is the exact process's, by pfdtc() too", {
+test_that("with all rows as inducing points the posterior is the exact GP's, also by pfdtc()", {
   for (p in laplace_problems()) {
     fit <- laplace_fit_of(p)
     plain <- ref_laplace(p$x, p$sites, p$family, p$kernel, p$x, p$theta)
@@ -91,7 +91,7 @@ test_that("the evidence of counts and classes has every constant", {
   }
 })
 
-test_that("the gradient of the penalised evidence is what differences say, implicit terms included", {
+test_that("the gradient of the penalised evidence equals central differences, implicit terms included", {
   for (p in laplace_problems()) {
     p$likelihood$learned <- p$family == "nb"
     x <- `colnames<-`(p$x, c("x1", "x2"))
@@ -115,7 +115,7 @@ test_that("the gradient of the penalised evidence is what differences say, impli
   }
 })
 
-test_that("each of Newton's steps lowers minus the log posterior, from wherever they start, and all end at the mode", {
+test_that("each of Newton's steps lowers minus the log posterior, from any start, and all end at the mode", {
   large <- laplace_problem_of("log")
   large$sites$y <- large$sites$y * 1e5 + 1e6 # from f = 0 the first full step would be e^1e6
   student <- laplace_problem_of("student", seed = 9)
@@ -163,7 +163,7 @@ limit_data <- function() {
   })
 }
 
-test_that("limit: a variance of nothing gives the intercept, of every family", {
+test_that("limit: a prior variance near 0 gives the intercept, for every family", {
   d <- limit_data()
   center <- function(formula, family) {
     pfdtc(formula, d, family = family, kernel = kernel_se(1, 1e-10), hyper = "fixed")$center
@@ -177,7 +177,7 @@ test_that("limit: a variance of nothing gives the intercept, of every family", {
   expect_equal(center(r ~ x, student(4, 0.5)), t, tolerance = 5e-3)
 })
 
-test_that("limit: a linear kernel with a vague prior gives the fit and the standard errors of glm(), of every family", {
+test_that("limit: a linear kernel with a vague prior gives fit and standard errors of glm(), for every family", {
   d <- limit_data()
   vague <- kernel_linear(1e4) + kernel_constant(1e4)
   check <- function(formula, family, plain, weights = NULL, se = 1e-3) {
@@ -185,7 +185,7 @@ test_that("limit: a linear kernel with a vague prior gives the fit and the stand
                                                 center = FALSE, weights = weights)))
     ours <- predict(at_mode(fit), type = "link", se.fit = TRUE)
     theirs <- stats::predict(plain, se.fit = TRUE)
-    expect_equal(ours$fit, theirs$fit, tolerance = 1e-3) # the prior's sd of 100 moves some 1e-4
+    expect_equal(ours$fit, theirs$fit, tolerance = 1e-3) # the prior with sd 100 changes f by about 1e-4
     expect_equal(unname(ours$se.fit), unname(theirs$se.fit), tolerance = se)
   }
   check(y ~ x, binomial(), stats::glm(y ~ x, binomial(), d))

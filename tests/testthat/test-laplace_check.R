@@ -1,6 +1,6 @@
 # Compares the diagnostic of Laplace's approximation with integrals and long sums.
 
-test_that("evidence and its lower bound, where the integral over f can be done", {
+test_that("evidence and its lower bound, if the integral over f can be computed", {
   # With a single input value, f is one number.
   for (family in c("logit", "log", "nb", "student")) {
     p <- laplace_problem_of("logit", n = 6)
@@ -30,7 +30,7 @@ test_that("evidence and its lower bound, where the integral over f can be done",
   }
 })
 
-test_that("the elbo is below the evidence by weights, and what inducing points leave lowers it", {
+test_that("the ELBO is below the evidence by importance weights, and residual variance lowers it", {
   for (p in utils::head(laplace_problems(), 4)) {
     whole <- with_seed(1, laplace_check(laplace_fit_of(p), 1000))
     expect_lt(whole$elbo, whole$log_evidence + 5 * whole$se)
@@ -42,7 +42,7 @@ test_that("the elbo is below the evidence by weights, and what inducing points l
   expect_error(laplace_check(pfdtc(dist ~ speed, cars)), class = "pfdtc_error_input")
 })
 
-test_that("the Pareto shape is that of what is drawn from one", {
+test_that("the Pareto shape is that of the distribution drawn from", {
   for (k in c(0.2, 0.6, 1)) {
     u <- (seq_len(20000) - 0.5) / 20000
     expect_equal(pareto_shape(log((u^-k - 1) / k + 1)), k, tolerance = 0.1)

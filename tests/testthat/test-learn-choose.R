@@ -1,12 +1,12 @@
 # Tests choices: kernels judged by rows, and a linear mean judged by the log marginal likelihood.
 
-test_that("the kernel is the one with the best held-out score, and the right one where data tell", {
+test_that("the kernel is the one with the best held-out score, and the true one if the data determine it", {
   for (profile in c("matern12", "se")) {
     data <- prior_draw(ref_kernel(profile, 0.3, 4), 400, noise = 1e-3)
     fit <- learn(data)
     expect_identical(fit$kernel$profile, profile)
     table <- fit$kernels
-    table <- table[!is.na(table$se), ] # lines: test-learn_line.R
+    table <- table[!is.na(table$se), ] # linear means have no standard error
     expect_false(is.unsorted(table$score))
     expect_identical(which(table$chosen), 1L)
     expect_setequal(setdiff(table$kernel, profile_label(two_scales)), vapply(profiles, profile_label, ""))
@@ -60,7 +60,7 @@ test_that("choose() keeps the candidate with the smallest score, and its table h
   expect_identical(table$chosen, c(TRUE, FALSE))
 })
 
-test_that("of many rows kernels are left out where one nearer to Matern 3/2 lost to it", {
+test_that("with many rows, a kernel is skipped if one closer to Matern 3/2 in smoothness has lost to it", {
   pool <- list(few = FALSE, n = 5000, take = function(count) seq_len(count))
   first <- list(composite = TRUE, neighbours = function(...) NULL)
   tried <- function(...) {
@@ -76,7 +76,7 @@ test_that("of many rows kernels are left out where one nearer to Matern 3/2 lost
   expect_identical(tried(matern12 = 1, matern52 = -1, se = -2), c("matern32", "matern12", "matern52", "se"))
 })
 
-test_that("a sum of a long and a short scale is found, and is not where there is one scale", {
+test_that("a sum of a long and a short scale is found, but not if there is only one scale", {
   data <- prior_draw(ref_kernel("matern32", c(1, 1), 4), 400, noise = 0.0025, seed = 3)
   short <- dense_kernel(data$x, "matern32", c(0.05, 0.05), 0.5) + diag(1e-8, 400)
   data$y <- data$y + with_seed(2, drop(crossprod(chol(short), stats::rnorm(400))))
@@ -104,7 +104,7 @@ test_that("a sum of a long and a short scale is found, and is not where there is
   expect_identical(held$df, length(coef(held)) - 1L)
 })
 
-test_that("a kernel whose likelihood cannot be computed is none to choose", {
+test_that("a kernel whose likelihood cannot be computed is not chosen", {
   # The noise is so small that a squared exponential with long lengthscales has no Cholesky factor.
   data <- list(x = matrix(seq(0, 1, length.out = 60)))
   data$y <- sin(3 * data$x[, 1])
@@ -140,7 +140,7 @@ line_problem <- function(data, profile = "mean") {
 
 three_slopes <- function(x) 2 * x[, 1] - x[, 2] + 0.5 * x[, 3]
 
-test_that("the evidence of a line alone is that of its kernel, and the search ends at the largest", {
+test_that("the evidence of a linear mean alone is that of its kernel, and the search ends at the largest", {
   x <- with_seed(1, matrix(stats::rnorm(120), 40))
   y <- with_seed(2, drop(x %*% c(1, -0.5, 0)) + stats::rnorm(40))
   again <- c(seq_len(40), 1:5) # equal rows are merged
@@ -157,7 +157,7 @@ test_that("the evidence of a line alone is that of its kernel, and the search en
   expect_equal(value_of_some(line), line$value, tolerance = 0.05)
 })
 
-test_that("of a linear truth the default is the line, as near to it as lm() and as sure", {
+test_that("for a linear truth the default is a linear mean, with the error and standard errors of lm()", {
   for (n in c(150, 2200)) {
     data <- line_data(n, 3, three_slopes, 0.3)
     fit <- with_few_exact(learn_rows(data))
@@ -166,18 +166,18 @@ test_that("of a linear truth the default is the line, as near to it as lm() and 
     expect_output(print(fit), "f is linear")
     ols <- stats::lm(y ~ ., data$train)
     error <- function(model) sqrt(mean((predict(model, data$test) - data$f)^2))
-    expect_lt(error(fit), 1.05 * error(ols)) # slopes are drawn in by a hundredth
+    expect_lt(error(fit), 1.05 * error(ols)) # slopes are shrunk by one percent
     expect_equal(coef(fit)[1:4], coef(ols), tolerance = 0.05)
     expect_equal(sqrt(diag(vcov(fit)))[1:4], sqrt(diag(stats::vcov(ols))), tolerance = 0.02)
   }
-  # With many rows, d + 1 points explain everything, and the certificate shows it.
+  # With many rows, d + 1 points represent a linear mean exactly, and the certificate shows it.
   expect_identical(c(fit$posterior, fit$m), c("far", "4"))
   certificate <- certify(fit, data$test[1:5, ])
   expect_lt(max(certificate$mean_error), 1e-6)
   expect_lt(max(abs(predict(fit, data$test, hyper_uncertainty = TRUE) - predict(fit, data$test))), 1e-3)
 })
 
-test_that("of pure noise the default predicts as the mean does", {
+test_that("for pure noise the default predicts the mean", {
   for (n in c(500, 2200)) {
     data <- line_data(n, if (n == 500) 10 else 3, function(x) 0 * x[, 1], 1, seed = 2)
     fit <- learn_rows(data)
@@ -187,7 +187,7 @@ test_that("of pure noise the default predicts as the mean does", {
   }
 })
 
-test_that("a line is taken beside a kernel, and the posterior is that of the sum", {
+test_that("a linear mean is added to a kernel, and the posterior is that of the sum", {
   data <- line_data(300, 2, function(x) 4 * x[, 1] - 2 * x[, 2] + 0.4 * sin(12 * x[, 1]), 0.1)
   fit <- learn_rows(data)
   expect_match(fit$kernels$kernel[fit$kernels$chosen], "[+] linear mean$")
@@ -215,7 +215,7 @@ test_that("a line is taken beside a kernel, and the posterior is that of the sum
   expect_identical(predict(readRDS(file), new), predict(fit, new))
 })
 
-test_that("with few rows a linear mean alone must be as likely as the kernel, whose parameters are no price", {
+test_that("with few rows a linear mean alone must have the evidence of the kernel, whose parameters cost nothing", {
   data <- line_data(150, 3, three_slopes, 0.3)$train
   cleaned <- data_from_matrix(as.matrix(data[1:3]), data$y)
   problem <- line_problem(cleaned, "se")
@@ -228,7 +228,7 @@ test_that("with few rows a linear mean alone must be as likely as the kernel, wh
   expect_identical(chosen(-0.5), "mean")
 })
 
-test_that("no line is taken where there is none, or beside what cannot be computed; few rows may take one", {
+test_that("no linear mean is chosen without a trend, or if the kernel's value is -Inf; few rows may choose one", {
   circle <- line_data(300, 2, function(x) 2 * ((x[, 1] - 0.5)^2 + (x[, 2] - 0.5)^2 < 0.16), 0.3)
   fit <- learn_rows(circle)
   expect_false(has_profile(fit$kernel, "mean"))
@@ -246,7 +246,7 @@ test_that("no line is taken where there is none, or beside what cannot be comput
   expect_identical(choose_line(now, open_settings(cleaned), list(value = 1e7))$exact, now$exact)
 })
 
-test_that("the exact evidence of some of many rows is taken where rows given their neighbours are likelier", {
+test_that("the exact evidence of some of many rows is used if rows given their neighbours then have a higher density", {
   problem <- list(pool = list(n = 5000L, take = function(count) seq_len(count), exact = exact_sizes(5000L)))
   with_scores <- function(exact, neighbours) {
     replaced <- list(
@@ -269,7 +269,7 @@ test_that("the exact evidence of some of many rows is taken where rows given the
   expect_null(because_learned(list()))
 })
 
-test_that("of many rows of a rough field, a thinned sample does not have the last word on the noise", {
+test_that("with many rows of a rough function, a thinned sample does not decide the noise", {
   skip_on_cran()
   set.seed(3)
   x <- matrix(stats::runif(2 * 12000), ncol = 2L)
@@ -286,7 +286,7 @@ test_that("of many rows of a rough field, a thinned sample does not have the las
   expect_lt(choose_exactly(list(problem = problem, theta = run$theta), run)$exact[["gain"]], 0)
 })
 
-test_that("the exact evidence competes where noise is little, rows are many and memory allows", {
+test_that("the exact evidence is compared if noise is small, rows are many and memory allows", {
   problem <- list(pool = list(n = 5000L, until = Inf, exact = exact_sizes(5000L)), last = 2L, unit = c(0, log(4)))
   expect_true(has_little_noise(problem, log(c(1, 0.39))))
   expect_false(has_little_noise(problem, log(c(1, 0.41))))
@@ -310,7 +310,7 @@ test_that("estimates from few rows do not depend on the seed, and are at an opti
   expect_identical(before, with_seed(3, stats::runif(1)))
 })
 
-test_that("a kernel that was chosen without a linear mean is chosen again beside one that gains much", {
+test_that("a kernel that was chosen without a linear mean is chosen again with one if the mean gains much", {
   # Time is scaled, so that no season of a year is tried.
   d <- data.frame(y = as.numeric(scale(datasets::co2)), t = as.numeric(scale(stats::time(datasets::co2))))
   d <- d[-with_seed(13, sample(468, 94)), ]
@@ -323,7 +323,7 @@ test_that("a kernel that was chosen without a linear mean is chosen again beside
   expect_lt(score[["squared exponential + linear mean"]], score[["Matern 5/2 + linear mean"]] - 0.03)
 })
 
-test_that("an input that tells individuals apart has a short lengthscale, whichever input it is", {
+test_that("an input that identifies individuals has a short lengthscale, whichever input it is", {
   made <- function(d) with_seed(1, pfdtc(y ~ ., d, transform = "none", noise = ~ 1, control = list(progress = FALSE)))
   for (seed in c(2, 3)) { # without the short start: one smooth kernel, or an additive kernel
     d <- individuals(seed)
@@ -340,7 +340,7 @@ test_that("an input that tells individuals apart has a short lengthscale, whiche
   }
 })
 
-test_that("short starts have one short lengthscale and the mean's own variance, and must gain", {
+test_that("starts with one short lengthscale keep the variance of the mean, and must gain enough", {
   d <- individuals(2)
   cleaned <- data_from_matrix(as.matrix(d[1:3]), d$y)
   problem <- line_problem(cleaned, "matern32+mean")

@@ -59,21 +59,21 @@ test_that("priors are added as learning adds them", {
   expect_close(unname(added), diag(c(1 / 0.7^2, 1 / 0.7^2, 1 / 3^2, 1 / 2^2)), 1e-6) # 40 rows: not faded
 })
 
-test_that("what is held has no variance, and the rest is given it", {
+test_that("held hyperparameters have no variance; the others' is conditional on them", {
   all <- as_learned(gp_exact)
   some <- as_learned(gp_exact, fix = c("noise", "lengthscale.x1"))
   expect_identical(colnames(vcov(some$fit)), c("log(lengthscale.x2)", "log(variance)"))
   expect_close(unname(solve(vcov(some$fit))), unname(solve(vcov(all$fit)))[2:3, 2:3], 1e-6)
 })
 
-test_that("of inducing points it is the ELBO's: with all rows among them the evidence's", {
+test_that("with inducing points vcov() is from the ELBO; with all rows as points, from the evidence", {
   exact <- vcov(as_learned(gp_exact, "joint")$fit)
   rows <- as_learned(gp_exact)$fit$data$x
   vfe <- vcov(as_learned(gp_vfe, "joint", inducing = rows)$fit)
   expect_close(vfe, exact, 1e-4)                      # a jitter of 1e-8 of the variance
 })
 
-test_that("of many rows it is the expected information of rows given their neighbours", {
+test_that("with many rows vcov() is from the expected information of rows given their neighbours", {
   x <- with_seed(1, cbind(a = runif(300, 0, 6), b = runif(300, 0, 6)))
   covariance <- function(theta) {
     v <- exp(theta)
@@ -96,7 +96,7 @@ test_that("of many rows it is the expected information of rows given their neigh
   expect_true(all(abs(sqrt(diag(near) / diag(solve(information))) - 1) < 0.03))
 })
 
-test_that("it is the same each time, and random numbers go on where they were", {
+test_that("vcov() is reproducible and leaves the session's random numbers unchanged", {
   made <- as_learned(gp_exact, n = 100)
   with_seed(5, {
     one <- vcov(made$fit)
@@ -107,7 +107,7 @@ test_that("it is the same each time, and random numbers go on where they were", 
   expect_true(isSymmetric(one))
 })
 
-test_that("an input without effect has the variance of what nothing tells", {
+test_that("an input without effect has a log lengthscale with sd 4", {
   x <- with_seed(1, cbind(a = runif(60), b = runif(60)))
   y <- with_seed(2, sin(6 * x[, 1]) + 0.1 * rnorm(60))
   fit <- gp_exact(x, y, kernel = kernel_se(c(0.3, 1e4), 1), noise = 0.01, hyper = "fixed",
@@ -116,7 +116,7 @@ test_that("an input without effect has the variance of what nothing tells", {
   expect_equal(sqrt(diag(vcov(fit)))[["log(lengthscale.b)"]], 4, tolerance = 1e-3)
 })
 
-test_that("confint() is around the logs, and its names say so", {
+test_that("confint() is for the logs, and its names say so", {
   fit <- as_learned(gp_exact)$fit
   sd <- sqrt(diag(vcov(fit)))
   table <- confint(fit, level = 0.8)
@@ -148,7 +148,7 @@ test_that("intervals cover the hyperparameters that data were drawn with", {
   expect_gt(mean(found), 0.83)
 })
 
-test_that("where nothing was learned, or the data are gone, that is said", {
+test_that("errors say if nothing was learned or the data are missing", {
   expect_input_error(vcov(fit_cars()))
   fit <- as_learned(pfdtc, neighbours = 0, m = 4, keep_data = FALSE)$fit
   expect_input_error(vcov(fit), "keep_data")
@@ -171,7 +171,7 @@ second_differences <- function(value, par, step) {
   each / outer(step, step)
 }
 
-test_that("of counts it is the curvature of the dense Laplace evidence and its priors", {
+test_that("for counts vcov() is from the curvature of the dense Laplace evidence and its priors", {
   d <- counted_data()
   fit <- pfdtc(y ~ x, d, family = poisson(), kernel = kernel_se())
   evidence <- function(par) {
@@ -192,7 +192,7 @@ test_that("of counts it is the curvature of the dense Laplace evidence and its p
   expect_input_error(vcov(update(fit, neighbours = 5)))
 })
 
-test_that("of Student's t it is in the units of the response, and a mixture is of fits at its points", {
+test_that("for Student's t vcov() follows the units of the response, and a mixture consists of fits at its points", {
   d <- counted_data()
   fit <- pfdtc(z ~ x, d, family = student(), kernel = kernel_se())
   large <- pfdtc(1000 * z ~ x, d, family = student(), kernel = kernel_se())
@@ -212,7 +212,7 @@ test_that("of Student's t it is in the units of the response, and a mixture is o
   expect_input_error(predict(fit, new, interval = "credible", certified = TRUE, hyper_uncertainty = TRUE), "certified")
 })
 
-test_that("where there is no evidence right beside the hyperparameters, that is said", {
+test_that("if the evidence cannot be computed next to the hyperparameters, an error says so", {
   data <- data.frame(x = 1:20 / 5, y = 0)
   fit <- suppressMessages(pfdtc(y ~ x, data, family = student()))
   expect_error(vcov(fit), "curvature", class = "pfdtc_error_numerical")
@@ -233,7 +233,7 @@ test_that("a linear mean of counts has its coefficients in coef(), vcov() and co
   expect_equal(rowMeans(confint(fit)), coef(fit)[1:2])
 })
 
-test_that("coef() and vcov() belong together on either scale", {
+test_that("coef() and vcov() agree on either scale", {
   trend <- function(...) {
     pfdtc(dist ~ speed, cars, kernel = kernel_se(), mean = ~ speed, noise = ~ speed, transform = "none", ...)
   }

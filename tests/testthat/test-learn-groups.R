@@ -8,7 +8,7 @@ ref_restricted <- function(y, X, H) {
   c(reml = ml - ncol(X) * log(2 * pi) + c(determinant(A)$modulus), ml = ml)
 }
 
-test_that("the restricted likelihood is its definition: slopes, crossed and nested groups, weights", {
+test_that("the restricted likelihood equals its definition: slopes, crossed and nested groups, weights", {
   d <- with_seed(5, data.frame(y = rnorm(60), x = rnorm(60), g = sample(letters[1:6], 60, TRUE),
                                h = sample(LETTERS[1:4], 60, TRUE), w = runif(60, 0.5, 2)))
   for (f in list(y ~ (x | g) + (1 | h), y ~ (1 | g) + (0 + x | h), y ~ (x || g), y ~ (1 | g / h) + (1 | h))) {
@@ -104,7 +104,7 @@ test_that("an interrupt while variances are learned ends with the best so far", 
   expect_true(all(is.finite(c(predict(smooth), ranef.gp_fit(smooth)$g[[1L]]))))
 })
 
-test_that("a variance on the boundary, collinear means and repeated rows are no trouble", {
+test_that("a variance on the boundary, collinear means and repeated rows are handled", {
   d <- with_seed(2, data.frame(g = rep(letters[1:8], each = 6), x = rnorm(48), y = rnorm(48)))
   d$y <- d$y - ave(d$y, d$g) # groups vary less than chance
   d$x2 <- 2 * d$x
@@ -122,7 +122,7 @@ test_that("a variance on the boundary, collinear means and repeated rows are no 
   }
   best <- value(c(VarCorr.gp_fit(fit)$g), fit$noise)
   for (by in c(0.9, 1.1)) {
-    expect_gt(value(by * c(VarCorr.gp_fit(fit)$g), fit$noise), best - 1e-6) # what the search leaves
+    expect_gt(value(by * c(VarCorr.gp_fit(fit)$g), fit$noise), best - 1e-6) # the search's tolerance
     expect_gt(value(c(VarCorr.gp_fit(fit)$g), by * fit$noise), best)
   }
 })

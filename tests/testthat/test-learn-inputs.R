@@ -1,4 +1,4 @@
-# Logs of skewed inputs: a fit whose kernel reads logs is the fit of the logs themselves.
+# Tests logs of skewed inputs: a fit whose kernel takes logs of inputs equals the fit to the logs themselves.
 
 # Returns rows of a power law of the skewed inputs a and b, and another input c.
 power_law <- function(n, seed = 3) {
@@ -29,7 +29,7 @@ test_that("the warp is the log at its knots, and near it between them", {
   expect_null(warp_to_logs(list(x = x, y = d$y, groups = list("g"))))
 })
 
-test_that("logs of inputs are found where they are likelier, and the fit is that of logs", {
+test_that("logs of inputs are chosen if the evidence prefers them, and the fit is that of logs", {
   d <- power_law(120)
   new <- power_law(300, 4)
   fit <- pfdtc(y ~ ., d, transform = "auto")
@@ -102,7 +102,7 @@ test_that("certificates and slopes of a fit with logs of inputs hold", {
   expect_equal(unname(slope), unname((up - down) / (2 * h)), tolerance = 1e-4)
 })
 
-test_that("where logs of inputs are not likelier, a fit is the one without them", {
+test_that("if the evidence does not prefer logs of inputs, the fit has none", {
   d <- with_seed(1, data.frame(a = exp(1.5 * stats::rnorm(100))))
   d$y <- d$a + with_seed(2, stats::rnorm(100))
   fit <- with_seed(1, pfdtc(y ~ a, d, transform = "auto"))

@@ -1,4 +1,4 @@
-# Tests searches after the first: little noise, and the smooth limit.
+# Tests the searches after the first one: for little noise, and for large lengthscales (the smooth limit).
 
 # Returns Branin's function of two inputs in [0, 1] at the rows of a design.
 branin <- function(x) {
@@ -82,7 +82,7 @@ test_that("rounded and repeated responses, a given noise and no priors keep thei
   expect_false(may(simulator_runs(200)))  # priors have faded: they cost next to nothing
 })
 
-test_that("columns of levels that share a lengthscale count as one input, for which noise keeps what it has", {
+test_that("columns of levels with one lengthscale count as one input, and exclude the search for little noise", {
   # With 228 columns the searches without noise took two thirds of the time of the fit (bench/factors.R).
   made <- noise_problems(simulator_runs(170))
   levels <- cbind(made$model$problem$pool$x, outer(rep_len(1:30, 170), 1:30, "==") + 0)
@@ -97,7 +97,7 @@ test_that("columns of levels that share a lengthscale count as one input, for wh
   expect_false(may(shared_by(c("a", "b", rep("g", 30)))))
 })
 
-test_that("a fit of a simulator has little noise, says so, and vcov() has its prior", {
+test_that("a fit of a simulator has little noise, prints it, and vcov() uses its prior", {
   data <- simulator_runs(40)
   fit <- learn(data, kernel = kernel_se()) # the open kernel ends as an additive one, at the floor of the noise
   expect_lt(fit$noise, 1e-5 * stats::var(data$y))
@@ -116,7 +116,7 @@ test_that("a fit of a simulator has little noise, says so, and vcov() has its pr
   expect_false("noise" %in% names(noisy$because))
 })
 
-test_that("twenty runs of a simulator are not taken for noise, and those with much noise are", {
+test_that("twenty runs of a simulator have little noise, and runs with much noise have much", {
   new <- with_seed(2, matrix(stats::runif(2000), 1000))
   error <- function(fit) sqrt(mean((predict(fit, new, type = "response") - branin(new))^2)) / stats::sd(branin(new))
   fits <- lapply(quick(1:4), function(seed) learn(simulator_runs(20, seed = seed), transform = "auto"))
@@ -132,7 +132,7 @@ test_that("twenty runs of a simulator are not taken for noise, and those with mu
   expect_null(attr(noisy$learned, "little_noise"))
 })
 
-test_that("held noise is taken by the dense leave-one-out density, if the likelihood is within a nat", {
+test_that("held noise is chosen by the dense leave-one-out density, if the likelihood is within a nat", {
   for (case in list(list(20, 0), list(20, 15), list(25, 3), list(40, 3))) {
     made <- noise_problems(simulator_runs(case[[1]], noise = case[[2]]))
     model <- made$model
@@ -175,7 +175,7 @@ test_that("a smooth function of ten inputs is found at the smooth limit, unless 
   expect_equal(coef(held)[["lengthscale.x1"]], 500, tolerance = 1e-12)
 })
 
-test_that("further starts hold what is held", {
+test_that("further starts keep held hyperparameters", {
   made <- noise_problems(simulator_runs(40))
   problem <- replace(made$model$problem, "free", list(c(FALSE, TRUE, TRUE, TRUE)))
   theta <- made$model$theta

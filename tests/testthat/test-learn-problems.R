@@ -74,7 +74,7 @@ test_that("value, score and information are those of the conditional densities, 
   }
 })
 
-test_that("with all earlier rows it is the exact density; blocks and threads change nothing", {
+test_that("with all earlier rows the Vecchia likelihood is the exact density; blocks and threads change nothing", {
   p <- problem("matern52", n = 90, m = 4, weighted = TRUE)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
   all_of <- function(s) native_neighbours(kernel, p$x, s, rows = 1:90, rank = 1:90)
@@ -89,7 +89,7 @@ test_that("with all earlier rows it is the exact density; blocks and threads cha
   }
 })
 
-test_that("beyond the 256 rows that a block has at most, sums are those of the rows' own terms", {
+test_that("with more than the 256 rows of a block, sums are those of parts", {
   p <- problem("matern32", n = 600, m = 4)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
   near <- native_neighbours(kernel, p$x, 8, rows = 1:600, rank = 1:600)
@@ -102,7 +102,7 @@ test_that("beyond the 256 rows that a block has at most, sums are those of the r
   for (threads in 1:2) expect_equal(value(1:600, threads), whole, tolerance = 1e-11)
 })
 
-test_that("what merged rows and the prior add to the likelihood has their slopes", {
+test_that("gradients include the terms of merged rows and of the prior", {
   x <- with_seed(5, matrix(round(stats::runif(60), 1)))
   y <- with_seed(6, stats::rnorm(60))
   data <- data_from_matrix(x, y)
@@ -198,7 +198,7 @@ test_that("inputs far from 0, columns not used, equal rows: the same numbers or 
   expect_identical(huge$value, Inf)
 })
 
-test_that("the likelihood of one row beside its neighbours leaves arguments as they were", {
+test_that("the likelihood of one row given its neighbours leaves arguments as they were", {
   p <- problem("se", n = 15, weighted = TRUE)
   m <- likelihood_case(p)
   before <- rapply(list(p, m), function(v) v + 0L, "numeric", how = "replace")
@@ -239,7 +239,7 @@ test_that("with one lengthscale for all inputs, score and information are sums o
   }
 })
 
-test_that("a factor read by the numbers of its levels has the value and the slopes of its 0/1 columns", {
+test_that("a factor as one column of level numbers has the value and slopes of its 0/1 columns", {
   x <- with_seed(4, cbind(a = stats::runif(61), outer(sample(7L, 61, TRUE), 1:7, "==") + 0, b = stats::rnorm(61)))
   colnames(x)[2:8] <- paste0("g", 1:7)
   groups <- c("a", rep("g", 7L), "b")
@@ -290,7 +290,7 @@ test_that("the information of some rows is that of every fourth of 16, for all l
   expect_true(asked(100L))
 })
 
-test_that("three columns that share a lengthscale are no levels unless each row has one 1 in them", {
+test_that("three columns that share a lengthscale are levels of a factor only if each row has one 1 in them", {
   x <- with_seed(7, matrix(stats::runif(60), 20L))
   sphere <- place_kernel(kernel_se(), x)
   sphere$shared <- shared_by(rep("s", 3L))
@@ -299,7 +299,7 @@ test_that("three columns that share a lengthscale are no levels unless each row 
   expect_identical(by_numbers_of_levels(compile_kernel(sphere), two)$rows(two), two)
 })
 
-test_that("a search ends early only where it will not reach the value that a model needs to be chosen", {
+test_that("a search ends early only if it cannot reach the value at which its model would be chosen", {
   steps <- function(least) {
     count <- 0
     problem <- list(lower = -9, upper = 9, free = TRUE, pool = list(until = Inf), evaluate = function(theta) {

@@ -1,6 +1,6 @@
-# Tests responses that held-out rows refuse, and responses that stay as given.
+# Tests transforms and noise that held-out rows reject, and responses that stay as given.
 
-test_that("one row does not refuse a response by its squared error, two do", {
+test_that("the squared error of one row does not reject a transform, that of two does", {
   made <- list(problem = list(pool = list(n = 20), center = 0, scale = 1))
   first <- c(made, list(held = data.frame(y = 0, f = rep(1, 20), var = 0, size = 0)))
   with_errors <- function(f) replace(first, "held", list(replace(first$held, "f", f)))
@@ -141,7 +141,7 @@ test_that("a transform with larger squared errors is refused, and the table and 
   expect_identical(names(checked_response(list(tried = short), from)$refused), "none, smooth noise")
 })
 
-test_that("individuals that one input tells apart are not taken for a skewed response", {
+test_that("individuals that one input identifies are not mistaken for a skewed response", {
   d <- individuals(6, function(n) 2 * stats::rexp(n)^1.5)
   made <- function() with_seed(1, pfdtc(y ~ ., d, transform = "auto", control = list(progress = FALSE)))
   fit <- made()

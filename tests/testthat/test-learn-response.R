@@ -1,6 +1,6 @@
 # Tests the modelled response: transform and noise, chosen before the kernel.
 
-test_that("where nothing is gained a fit is the one with constant noise and the response as given", {
+test_that("if nothing is gained a fit has constant noise and the response as given", {
   d <- with_seed(4, data.frame(x = stats::runif(150)))
   d$y <- sin(8 * d$x) + with_seed(5, 0.3 * stats::rnorm(150))
   found <- with_seed(1, pfdtc(y ~ x, d, transform = "auto"))
@@ -19,7 +19,7 @@ test_that("where nothing is gained a fit is the one with constant noise and the 
   expect_false(is.unsorted(-table$merit, na.rm = TRUE))
 })
 
-test_that("the log is found for a log-normal response, and a step in the noise by smooth noise", {
+test_that("the log is chosen for a log-normal response, and smooth noise for a step in the noise", {
   d <- positive_rows(150)
   fit <- with_seed(1, pfdtc(y ~ x, d, transform = "auto"))
   expect_identical(fit$transform$kind, "log")
@@ -35,7 +35,7 @@ test_that("the log is found for a log-normal response, and a step in the noise b
   expect_output(print(uneven), "smooth")
 })
 
-test_that("smooth noise is found beside a transform that is given", {
+test_that("smooth noise is chosen also with a given transform", {
   d <- with_seed(2, data.frame(x = stats::runif(200)))
   d$y <- exp(sin(8 * d$x) + with_seed(3, ifelse(d$x > 0.6, 0.6, 0.05) * stats::rnorm(200)))
   fit <- with_seed(1, pfdtc(y ~ x, d, transform = "log"))
@@ -54,7 +54,7 @@ test_that("beyond 800 rows a parameter must gain .0025 nats a row", {
   expect_identical(vapply(c(100, 800, 1600, 2000), price, 0), c(2, 2, 4, 5))
 })
 
-test_that("with many rows, those that count keep their neighbours and their density", {
+test_that("with many rows, the rows that are compared keep their neighbours and their density", {
   d <- with_seed(1, data.frame(a = stats::runif(600), b = stats::runif(600)))
   d$y <- with_seed(2, sin(6 * d$a) + stats::rnorm(600))
   d <- d[c(1:600, 7, 7), ] # equal inputs
@@ -129,7 +129,7 @@ test_that("the evidence of uneven noise is the integral over its coefficients", 
   expect_lt(abs(log(v / (found$trend$gamma^2 / (1 - found$trend$covariance / v)))), 0.5) # near the fixed point
 })
 
-test_that("smooth noise is given up if it is behind constant noise and its variance falls", {
+test_that("smooth noise is abandoned if it has a lower value than constant noise and its variance falls", {
   evaluations <- function(slope, least, x = seq(0, 1, length.out = 60)) {
     y <- sin(6 * x) + exp(slope * (x - 0.5)) * with_seed(9, stats::rnorm(60, sd = 0.3))
     problem <- response_problem(learned_from(response_case(data.frame(x, y), transform = "none"), NULL), NULL)
@@ -220,7 +220,7 @@ test_that("lambda has the information of replicates: rows 1e-7 apart and equal r
   expect_lt(abs(lambda(d) - lambda(apart)), 0.02) # the order of rows differs
 })
 
-test_that("numbers in units of the response keep it as it is", {
+test_that("given values in units of the response exclude a transform", {
   d <- positive_rows(60)
   tried <- function(...) {
     case <- response_case(d)
@@ -288,7 +288,7 @@ test_that("a response with many zeros has a skewed density, as good a mean and h
   expect_equal(mean(new$y >= band[, "lwr"] & new$y <= band[, "upr"]), 0.95, tolerance = 0.04)
 })
 
-test_that("smooth noise has the mean of its variance under what is known of the coefficients", {
+test_that("smooth noise has the mean of its variance over the distribution of its coefficients", {
   d <- with_seed(3, data.frame(x = stats::runif(60)))
   d$y <- with_seed(4, exp(2 * d$x) * stats::rnorm(60))
   case <- response_case(d)
@@ -300,7 +300,7 @@ test_that("smooth noise has the mean of its variance under what is known of the 
   joint <- rbind(trend$level, cbind(trend$level[-1], trend$covariance))
   sd <- sqrt(rowSums((cbind(1, B) %*% joint) * cbind(1, B)))
   expect_gt(min(sd), 0.1)
-  expect_lt(max(sd), 2) # where it is cut
+  expect_lt(max(sd), 2) # the upper limit
   expect_equal(noise_spread(list(noise_trend = trend, noise_tail = 0.3), x), sd^2 + 0.3)
   rows <- c(1, 20, 60)
   expected <- vapply(rows, function(i) {
@@ -309,7 +309,7 @@ test_that("smooth noise has the mean of its variance under what is known of the 
   expect_equal(noise_factor(trend, x)[rows], expected, tolerance = 1e-6)
   trend$range <- c(0.9, 1.1)
   expect_equal(range(noise_factor(trend, x)), c(0.9, 1.1))
-  trend[c("smooth", "gamma", "range")] <- list(NULL, trend$gamma[1L], NULL) # coefficients of linear noise are as told
+  trend[c("smooth", "gamma", "range")] <- list(NULL, trend$gamma[1L], NULL) # linear noise uses its coefficients
   expect_equal(noise_factor(trend, x), exp(drop(noise_basis(trend, x) %*% trend$gamma)))
 })
 
@@ -361,8 +361,8 @@ test_that("the learned lambda is that of the largest log marginal likelihood of 
   for (other in others) expect_lt(as.numeric(logLik(other)), as.numeric(logLik(fit)) + 0.5)
 })
 
-# Rows 1e-7 apart have the tails of single responses, equal rows those of their means.
-test_that("tails are those of responses whose inputs do not repeat", {
+# For rows 1e-7 apart, tails are those of single responses; for equal rows, those of their means.
+test_that("tails are estimated from responses whose inputs do not repeat", {
   d <- with_seed(1, data.frame(x = rep(stats::runif(40), each = 3)))
   d$y <- sin(6 * d$x) + with_seed(5, 0.3 * stats::rt(120, 2))
   d$x[1:57] <- d$x[1:57] + rep(c(0, 0.01, 0.02), 19)

@@ -1,4 +1,4 @@
-# Tests noise = 0, which interpolates.
+# Tests fits with noise = 0, which interpolate the data.
 
 branin <- function(x) {
   u <- 15 * x[, 1] - 5
@@ -11,7 +11,7 @@ simulator <- function(n, f = branin, seed = 1) {
   data.frame(x, y = f(x))
 }
 
-test_that("noise = 0 interpolates: the fit goes through the data, and certificates hold the exact GP", {
+test_that("noise = 0 interpolates: the fit passes through the data, and certificates contain the exact GP", {
   data <- simulator(30)
   fit <- with_seed(1, pfdtc(y ~ ., data, noise = 0, control = list(progress = FALSE)))
   expect_equal(fit$noise, 1e-10 * stats::var(data$y) * 29 / 30, tolerance = 1e-6)
@@ -40,7 +40,7 @@ test_that("noise = 0 is refused where equal inputs have different responses", {
   expect_error(pfdtc(dist ~ speed, cars, noise = 0), "equal inputs", class = "pfdtc_error_input")
 })
 
-test_that("rows of huge weight beside rows of weight 1 leave the noise where the dense likelihood is largest", {
+test_that("with rows of huge weight and rows of weight 1 the noise maximises the dense likelihood", {
   x <- seq(0, 1, length.out = 60)
   for (heavy in c(1e6, 1e9, 1e12)) {
     w <- replace(rep(1, 60), c(10, 30, 50), heavy)
@@ -54,7 +54,7 @@ test_that("rows of huge weight beside rows of weight 1 leave the noise where the
   }
 })
 
-test_that("a pool given another response is the one made from it, and keeps the kernels of its rows", {
+test_that("a pool with another response equals the pool made from it, and keeps the kernels of its rows", {
   x <- with_seed(1, matrix(round(stats::runif(120), 1), 60))
   y <- with_seed(2, stats::rnorm(60))
   w <- with_seed(3, stats::runif(60))
@@ -96,7 +96,7 @@ test_that("equal steps of a response that follow from equal steps of the inputs 
   expect_false(regular(c(3 * (1:20), 3 * (1:20) + 1), rep(1:20, 2)))
 })
 
-test_that("an exact line on a grid has next to no noise, and a rounded response has the noise of rounding", {
+test_that("an exact line on a grid has almost no noise, and a rounded response has the noise of rounding", {
   line <- data.frame(year = 1990:2020, pop = 100 + 5 * (0:30))
   fit <- suppressWarnings(with_seed(1, pfdtc(pop ~ year, line)))
   expect_null(fit$noise_trend)
@@ -110,7 +110,7 @@ test_that("an exact line on a grid has next to no noise, and a rounded response 
   expect_gt(sigma(fit), 0.999 * sqrt(1 / 12))
 })
 
-test_that("noise at its floor has neither sizes nor tails of its own, and sigma() is inside the printed range", {
+test_that("noise at its lower bound is constant and normal, and sigma() is inside the printed range", {
   model <- function(noise) list(problem = list(last = 2L, lower = c(0, log(1e-3))), theta = c(1, log(noise)))
   expect_true(at_floor(model(1.9e-3)))
   expect_false(at_floor(model(2.1e-3)))

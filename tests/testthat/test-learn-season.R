@@ -28,7 +28,7 @@ test_that("periods are those that the data span twice, with more than two values
   expect_identical(periods(1990 + with_seed(1, cumsum(runif(40)))), character())
 })
 
-test_that("the kernel of a season is the sum that it is meant to be", {
+test_that("the kernel of a season is the documented sum", {
   x <- matrix(c(0, 0.3, 1.2, 2.5), dimnames = list(NULL, "t"))
   periods <- list(list(column = 1L, period = 1, name = "year"))
   k <- with_profile(structure(list(profile = NULL, periods = periods, inputs = 1L), class = "pfdtc_kernel"),
@@ -43,7 +43,7 @@ test_that("the kernel of a season is the sum that it is meant to be", {
   expect_equal(native_kernel_matrix(k, x, x), want, tolerance = 1e-12, ignore_attr = TRUE)
 })
 
-test_that("a season is chosen where there is one, its period is held, and forecasts follow it", {
+test_that("a season is chosen if there is one, its period is held, and forecasts follow it", {
   d <- months(90)
   fit <- pfdtc(y ~ time, d[1:66, ])
   expect_match(fit$kernels$kernel[fit$kernels$chosen], "season of a year")
@@ -57,7 +57,7 @@ test_that("a season is chosen where there is one, its period is held, and foreca
   expect_identical(dim(vcov(fit))[1L], length(theta) - 1L)
 })
 
-test_that("no season is chosen, nor looked for, where the time is a plain number", {
+test_that("no season is tried if the time is a plain number", {
   d <- months(60)
   plain <- pfdtc(y ~ t, data.frame(t = 1:60, y = d$y))
   expect_false(any(grepl("season", plain$kernels$kernel)))
@@ -79,7 +79,7 @@ test_that("a season without noise is found along a time and along plain numbers,
   ahead <- list(data.frame(t = 121:144), data.frame(time = 2010 + 0:23 / 12))
   for (i in 1:2) {
     expect_match(fits[[i]]$kernels$kernel[fits[[i]]$kernels$chosen], "season")
-    expect_lt(max(abs(predict(fits[[i]], ahead[[i]]) - wave[121:144])), 0.01) # the noise's floor has sd 0.0007
+    expect_lt(max(abs(predict(fits[[i]], ahead[[i]]) - wave[121:144])), 0.01) # the smallest noise sd is 0.0007
   }
 })
 
@@ -164,7 +164,7 @@ test_that("months, quarters and years of dates are regular, and forecasts contin
   expect_input_error(generics::forecast(fit), "regular")
 })
 
-test_that("a season is a candidate beside groups and beside a given mean", {
+test_that("a season is a candidate with groups and with a given mean", {
   d <- months(80)
   d <- with_seed(5, {
     d <- rbind(cbind(d, g = "a"), cbind(d, g = "b"), cbind(d, g = "c"))

@@ -1,13 +1,13 @@
 # Tests hyperparameters by the log marginal likelihood: which are learned, from which rows, and which are kept.
 
-test_that("the dense evidence that others are held against is that of the formula", {
+test_that("the dense evidence, to which other values are compared, is that of the formula", {
   p <- problem("matern52", n = 20, weighted = TRUE)
   u <- log(c(p$kernel$lengthscale, p$kernel$variance, p$noise))
   expect_equal(dense_evidence(p, "matern52", u, list(center = 0), p$weights),
                ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)$evidence, tolerance = 1e-10)
 })
 
-test_that("hyperparameters that made the data are found again within what chance allows", {
+test_that("hyperparameters that made the data are recovered within sampling error", {
   skip_on_cran()
   for (profile in quick(profiles)) {
     kernel <- ref_kernel(profile, c(0.1, 0.2), 4)
@@ -41,7 +41,7 @@ test_that("hyperparameters that made the data are found again within what chance
   expect_gt(gain, -2)
 })
 
-test_that("priors fade with the rows, but that of the variance only where the exact evidence has the last word", {
+test_that("priors fade with the rows, but that of the variance only if the exact evidence decides", {
   prior <- function(n) {
     data <- data_from_matrix(matrix(seq_len(n)), sin(seq_len(n)))
     s <- learning_settings(place_kernel(kernel_se(), data$x), NULL, colnames(data$x),
@@ -58,7 +58,7 @@ test_that("priors fade with the rows, but that of the variance only where the ex
   expect_equal(prior_share(506, 13), (50 / 506)^2)
 })
 
-test_that("of a few rows an input noise is not learned by heart", {
+test_that("with few rows and many inputs without effect, noise is not interpolated", {
   skip_on_cran()
   for (seed in c(1, 5)) {
     data <- with_seed(seed, list(x = matrix(stats::rnorm(150 * 30), 150), y = stats::rnorm(150)))
@@ -87,7 +87,7 @@ test_that("the exact evidence is within two nats of the best of many exact searc
   }
 })
 
-test_that("waves that noise could explain are found", {
+test_that("waves that could be mistaken for noise are found", {
   sine <- with_seed(1, {
     x <- seq(0, 40, length.out = 300)
     list(x = matrix(x), y = sin(3 * x) + stats::rnorm(300, sd = 0.3))
@@ -105,7 +105,7 @@ test_that("waves that noise could explain are found", {
   }
 })
 
-test_that("two explanations that are as likely are told of, and no data that have one", {
+test_that("two explanations with equal evidence give a warning, data with one explanation do not", {
   wave <- function(size) {
     with_seed(1, {
       x <- stats::runif(60)
@@ -198,7 +198,7 @@ test_that("equal rows are learned from as rows next to each other, and weights a
   }
 })
 
-test_that("what is given is a start, what is fixed is held, a kernel that is given is kept", {
+test_that("given values are starts, fixed values are held, and a given kernel is kept", {
   data <- smooth_data(60)
   fit <- learn(data, kernel = kernel_se(c(0.9, 1.6), 1.7), noise = 0.3,
                control = list(fix = c("noise", "lengthscale.x2"), priors = FALSE))
@@ -230,7 +230,7 @@ test_that("what is given is a start, what is fixed is held, a kernel that is giv
   expect_named(coef(part), c("lengthscale.x1", "variance", "noise"))
 })
 
-test_that("of many rows a lengthscale that stayed short is found, by the likelihood with that one long", {
+test_that("with many rows a lengthscale that stayed too short is found, by the likelihood with a longer one", {
   data <- with_seed(1, {
     x <- matrix(stats::runif(6300), 2100)
     list(x = x, y = sin(6 * x[, 1]) * cos(5 * x[, 2]) + 0.5 * stats::rnorm(2100))
@@ -251,7 +251,7 @@ test_that("of many rows a lengthscale that stayed short is found, by the likelih
   expect_null(lengthened(given, short))
 })
 
-test_that("restarts are as many as asked for, priors can be left out", {
+test_that("`restarts` sets the number of starts, and priors can be omitted", {
   data <- smooth_data(40)
   for (restarts in c(1, 4, 20)) {
     fit <- learn(data, kernel = kernel_se(), control = list(restarts = restarts))
@@ -365,7 +365,7 @@ test_that("every method learns by the evidence, with the same seed the same, and
                tolerance = 1e-4)
 })
 
-test_that("inputs are left alone, and what is not meant for learning is refused", {
+test_that("arguments are not modified, and those that exclude learning are refused", {
   data <- smooth_data(30)
   copy <- unserialize(serialize(data, NULL))
   learn(data)

@@ -8,7 +8,7 @@ scored_data <- function(n = 120) {
   })
 }
 
-test_that("rows are taken out as a Gaussian fit takes them, where it is one", {
+test_that("leave-one-out equals that of a Gaussian fit if the likelihood is Gaussian", {
   d <- scored_data()
   k <- kernel_se(0.7, 1)
   for (m in list(NULL, 6)) {
@@ -27,7 +27,7 @@ test_that("rows are taken out as a Gaussian fit takes them, where it is one", {
   }
 })
 
-test_that("of classes and counts they are near what a fit without the row says", {
+test_that("for classes and counts leave-one-out is close to fits without the row", {
   d <- scored_data(40)
   for (case in list(list(y ~ x, binomial()), list(n ~ x, poisson()), list(n ~ x, nb(2)))) {
     k <- kernel_se(0.7, 1)
@@ -48,7 +48,7 @@ test_that("of classes and counts they are near what a fit without the row says",
   }
 })
 
-test_that("rstandard() is the response less its mean, in the sd of what it may be given the others", {
+test_that("rstandard() is the response less its mean, divided by its predictive sd given the others", {
   d <- scored_data(40)
   d$m <- as.double(rep_len(1:4, 40))
   d$s <- with_seed(2, stats::rbinom(40, d$m, 0.4))
@@ -68,7 +68,7 @@ test_that("rstandard() is the response less its mean, in the sd of what it may b
   }
 })
 
-test_that("leverages and deviances are glm()'s in its limits, padded as na.exclude says", {
+test_that("leverages and deviances are those of glm() in its limits, padded as na.exclude says", {
   d <- scored_data(60)
   d$m <- rep_len(1:4, 60)
   d$s <- with_seed(2, stats::rbinom(60, d$m, stats::plogis(d$x)))
@@ -101,7 +101,7 @@ test_that("leverages and deviances are glm()'s in its limits, padded as na.exclu
   expect_equal(stats::rstandard(holes)[-3], stats::rstandard(whole))
 })
 
-test_that("PIT of counts is uniform where the model holds, and is not where it does not", {
+test_that("PIT of counts is uniform if the model is true, and not otherwise", {
   d <- with_seed(3, data.frame(x = stats::runif(600)))
   d$n <- with_seed(4, stats::rnbinom(600, size = 1, mu = 6))
   k <- kernel_se(1, 0.1)

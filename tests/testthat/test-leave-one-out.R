@@ -56,7 +56,7 @@ test_that("a row of leverage 1 up to rounding has the values of a fit without it
   p <- problem("matern32", n = 24, d = 2, m = 6, seed = 3)
   for (name in c("exact", "vfe", "sor")) {
     p$weights <- if (name == "exact") 10^seq(-2, 14, length.out = 24) else replace(rep(1, 24), 7, 1e13)
-    rows <- if (name == "exact") 1:24 else 7L # beside points, the others lose digits to the heavy row
+    rows <- if (name == "exact") 1:24 else 7L # with points, other rows lose digits because of the heavy row
     maker <- makers(p)[[name]]
     fit <- do.call(fit_by, c(maker[1L], list(p), maker[-1L]))
     expect_lt(min(row_parts(posterior_of(fit))$rest), 1e-8)
@@ -74,7 +74,7 @@ test_that("a row of leverage 1 up to rounding has the values of a fit without it
   expect_identical(without_rounded(c(part, list(sure = c(TRUE, FALSE, TRUE))))$rest, c(1e-13, NaN, 1))
 })
 
-test_that("the posterior is cut into its parts alike where the row has nearly all the leverage", {
+test_that("both ways of leaving out a row agree if the row has nearly all the leverage", {
   p <- loo_problem()
   p$noise <- 1e-5
   used <- p$weights > 0
@@ -86,7 +86,7 @@ test_that("the posterior is cut into its parts alike where the row has nearly al
   expect_close(unname(got$se.fit[used]^2), expected[, 2L], 1e-8)
 })
 
-test_that("of a subsample only its own rows have leverage", {
+test_that("only the rows of a subsample have leverage", {
   p <- problem(n = 30, d = 1, m = 4, seed = 2)
   fit <- with_seed(1, gp_subsample(p$x, p$y, m = 12, kernel = package_kernel(p$kernel), noise = p$noise,
                                    hyper = "fixed", center = FALSE, scale = FALSE))
@@ -113,7 +113,7 @@ without_by_force <- function(fit, weights, y, i) {
   c(p$mean, p$var_near + p$var_far)
 }
 
-test_that("near rows: the row's weight set to 0, order and lists held", {
+test_that("with neighbours, leave-one-out sets the row's weight to 0 and keeps order and neighbours", {
   # The last problem has more points than terms that change.
   for (case in quick(list(c(5, 4, 5), c(7, 9, 5), c(3, 0, 5), c(60, 60, 5), c(2, 2, 30)))) {
     p <- problem("matern32", n = 40, d = 2, m = case[3L], weighted = TRUE, seed = case[1L])
@@ -131,7 +131,7 @@ test_that("near rows: the row's weight set to 0, order and lists held", {
   }
 })
 
-test_that("near rows: one of several equal rows leaves the others", {
+test_that("with neighbours, leaving out one of several equal rows keeps the others", {
   p <- problem("matern12", n = 30, d = 2, m = 5, seed = 4)
   p$x <- rbind(p$x, p$x[c(3, 3, 8), ])
   p$y <- with_seed(1, c(p$y, p$y[c(3, 3, 8)] + rnorm(3)))
@@ -169,7 +169,7 @@ test_that("leverage is the derivative of the fitted value by the row's response"
   }
 })
 
-test_that("Cook's distance is the move of all fitted values", {
+test_that("Cook's distance is the change of all fitted values", {
   p <- loo_problem()
   for (name in c("pfdtc", "exact", "sor", "fitc")) {
     maker <- makers(p)[[name]]
@@ -220,7 +220,7 @@ test_that("rows keep their names, offsets and places", {
   expect_equal(f[, "upr"], latent$fit + qnorm(0.975) * latent$se.fit)
 })
 
-test_that("what leave-one-out cannot be asked is said", {
+test_that("arguments that exclude leave-one-out are refused by name", {
   fit <- fit_cars()
   expect_input_error(predict(fit, cars[1:2, ], type = "loo"), "newdata")
   expect_input_error(predict(fit, type = "loo", full_cov = TRUE), "full_cov")
@@ -244,7 +244,7 @@ test_that("moments of sums are those of the joint values, for every class of pos
   }
 })
 
-test_that("rstudent() and dfbetas() are lm()'s where a linear mean is all, weights included", {
+test_that("rstudent() and dfbetas() are those of lm() for a linear mean alone, weights included", {
   w <- with_seed(1, runif(50, 0.5, 2))
   line <- lm(dist ~ speed, cars, weights = w)
   set <- function(by, ...) {
@@ -258,7 +258,7 @@ test_that("rstudent() and dfbetas() are lm()'s where a linear mean is all, weigh
   }
 })
 
-test_that("dfbetas() are refits without the row; rstudent() has the scale that the other rows give", {
+test_that("dfbetas() are refits without the row; rstudent() uses the scale from the other rows", {
   d <- with_seed(2, data.frame(x = runif(30), z = rnorm(30)))
   d$y <- with_seed(3, 2 * d$x + sin(3 * d$z) + rnorm(30, sd = 0.3))
   fit <- gp_exact(y ~ x + z, d, kernel = kernel_se(0.8, 0.7, ~ z), mean = ~ x, noise = 0.09, hyper = "fixed",

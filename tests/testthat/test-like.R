@@ -1,4 +1,4 @@
-# Tests `like`, which takes the model of a fit, and `plain`, the model of earlier versions, for all functions that fit.
+# Tests `like`, which copies the model of a fit, and `plain`, the model of earlier versions, in all functions that fit.
 uneven_data <- function(n = 80) {
   with_seed(4, {
     d <- data.frame(a = stats::runif(n, 0, 6), b = stats::rnorm(n), w = stats::runif(n, 0.5, 2))
@@ -48,7 +48,7 @@ test_that("every function that fits takes the model, and the fits can be compare
   expect_error(kl_divergence(fit, other), "like", class = "pfdtc_error_input")
 })
 
-test_that("what `like` has is not given beside it, and it is a fit with Gaussian noise", {
+test_that("arguments that `like` contains are refused with it, and `like` must have Gaussian noise", {
   d <- uneven_data(40)
   fit <- pfdtc(y ~ a, d, kernel = kernel_se(1, 1), noise = 0.2, hyper = "fixed", transform = "log")
   for (beside in list(list(kernel = kernel_se()), list(noise = 1), list(transform = "log"), list(hyper = "evidence"),

@@ -90,7 +90,7 @@ test_that("AIC() and BIC() are those of stats, and warn where brackets of the ev
   expect_identical(row.names(spliced), c("fit", "fit.1"))
 })
 
-test_that("logLik() has no bracket where the fit cannot have one", {
+test_that("logLik() has no bracket if the fit has none", {
   p <- problem(n = 20, m = 4)
   expect_null(attr(logLik(fit_by("gp_fitc", p)), "lower"))
   slim <- fit_by("gp_dtc", p, keep_data = FALSE)
@@ -114,7 +114,7 @@ test_that("fitted() and residuals() are those of the training rows, padded as lm
   expect_identical(nobs(fit), nobs(like))
 })
 
-test_that("a fit answers for its formula as a fit of lm() does", {
+test_that("methods for the formula of a fit work as for lm()", {
   data <- small_data(20)
   fit <- fit_mixed(log(g) ~ a + f, data, subset = b > 1.2)
   like <- lm(log(g) ~ a + f, data, subset = b > 1.2)
@@ -138,7 +138,7 @@ test_that("a fit from a matrix has a model frame and no formula", {
   expect_input_error(terms(fit), "formula")
 })
 
-test_that("simulate() keeps the promises of stats::simulate()", {
+test_that("simulate() does what the help page says of stats::simulate()", {
   fit <- fit_cars()
   set.seed(11)
   before <- .Random.seed
@@ -198,7 +198,7 @@ test_that("responses drawn at training rows have the noise of their weights", {
   expect_equal(unname(apply(s[1:3, ], 1, sd)), 2 / sqrt(c(1, 4, 100)), tolerance = 0.06)
 })
 
-test_that("print() and summary() name the method, its choices and what was reached", {
+test_that("print() and summary() name the method, its settings and its results", {
   fit <- fit_mixed()
   expect_output(print(fit), "20 rows, 3 inputs.*6.*SoR")
   expect_output(print(fit), "squared exponential")
@@ -208,7 +208,7 @@ test_that("print() and summary() name the method, its choices and what was reach
   expect_identical(out$value, fit)
   s <- summary(fit)
   expect_equal(s$rmse, sqrt(mean(residuals(fit)^2)))
-  expect_null(s$rmse_loo) # of inducing points it may take long
+  expect_null(s$rmse_loo) # with inducing points it may take long
   expect_equal(s$evidence, as.numeric(logLik(fit)))
   expect_output(print(s), "RMSE.*ELBO")
 
@@ -218,7 +218,7 @@ test_that("print() and summary() name the method, its choices and what was reach
   expect_input_error(residuals(slim), "keep_data")
 })
 
-test_that("summary() of an exact posterior has the error of rows left out, and nothing of an optimiser", {
+test_that("summary() of an exact posterior has the leave-one-out error, and no line about an optimiser", {
   fit <- with_seed(1, pfdtc(y ~ a + b, small_data(), kernel = kernel_se()))
   s <- summary(fit)
   expect_equal(s$rmse_loo, sqrt(mean(residuals(fit, type = "loo")^2)))
@@ -237,7 +237,7 @@ test_that("print() says why there are fewer points than asked for", {
   expect_output(print(random), "\\b19\\b.*\\b40\\b")
 })
 
-test_that("print() says how the optimiser ended and what its last steps brought", {
+test_that("print() says how the optimiser ended and how much its last steps gained", {
   fit <- fit_mixed()
   fit$convergence <- 1L
   fit$maxit <- 30L
@@ -249,7 +249,7 @@ test_that("print() says how the optimiser ended and what its last steps brought"
   expect_output(print(fit), "interrupted")
 })
 
-test_that("summary() names the inputs without effect and what the pilot missed", {
+test_that("summary() names the inputs without effect and an optimisation that stopped early", {
   data <- small_data(20)
   fit <- fit_mixed(y ~ a + b, data, kernel = kernel_se(c(1, 1e4), 2))
   expect_output(print(summary(fit)), "effect.*\\bb\\b")
@@ -272,7 +272,7 @@ test_that("print(pfdtc_control()) shows every setting in a few lines", {
   expect_match(text, "fix = \"noise\", \"variance\"", fixed = TRUE)
 })
 
-test_that("simulate() refuses what it cannot hold before it is taken, and seeds that are none", {
+test_that("simulate() refuses too much memory before allocating it, and invalid seeds", {
   fit <- fit_cars()
   new <- data.frame(speed = 5:10)
   for (nsim in c(1e9, 2^31, 1e15)) {
@@ -285,7 +285,7 @@ test_that("simulate() refuses what it cannot hold before it is taken, and seeds 
   expect_identical(simulate(fit, 1, seed = 3, newdata = new), simulate(fit, 1, seed = 3, newdata = new))
 })
 
-test_that("a subsample's log likelihood is of its rows: criteria count these, and say so beside other fits", {
+test_that("a subsample's log likelihood is for its rows: criteria count these, and warn if compared with other fits", {
   d <- smooth_data(30)
   given <- list(d$x, d$y, kernel = kernel_se(c(0.9, 1.6), 1.7), noise = 0.3, hyper = "fixed")
   some <- with_seed(1, do.call(gp_subsample, c(given, m = 12)))
@@ -299,7 +299,7 @@ test_that("a subsample's log likelihood is of its rows: criteria count these, an
   expect_output(print(some), "30 rows.*12")
 })
 
-test_that("influence() has the leverages, and print() says at which weight the noise is", {
+test_that("influence() has the leverages, and print() says for which weight the noise sd is", {
   fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se(), weights = rep(1:2, 25))
   expect_equal(influence(fit), list(hat = hatvalues(fit), wt.res = residuals(fit, "pearson")))
   expect_output(print(fit), "at weight 1")

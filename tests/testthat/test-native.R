@@ -14,7 +14,7 @@ test_that("block, threads and memory come from a control, or from options", {
   }
 })
 
-test_that("every status has a sentence of its own", {
+test_that("every status has its own sentence", {
   sentences <- vapply(1:4, status_sentence, "")
   expect_true(all(nchar(sentences) > 15))
   expect_identical(anyDuplicated(sentences), 0L)
@@ -41,7 +41,7 @@ test_that("a factorisation that fails is a value for the optimiser and a conditi
   expect_gt(at()$jitter, 0)
 })
 
-test_that("the kernel goes to the engine with its parameters in one vector", {
+test_that("the kernel goes to the C code with its parameters in one vector", {
   x <- matrix(0, 1, 3, dimnames = list(NULL, c("a", "b", "c")))
   kernel <- complete_kernel(kernel_matern(1 / 2, c(2, 3), 1, inputs = c("c", "a")), x)
   engine <- compile_kernel(kernel)$engine
@@ -51,7 +51,7 @@ test_that("the kernel goes to the engine with its parameters in one vector", {
   expect_identical(engine$values, c(2, 3, 1))
 })
 
-test_that("scratch that is handed in gives the same numbers", {
+test_that("reused scratch memory gives the same numbers", {
   p <- problem(n = 50, m = 6, seed = 4)
   model <- new_model(complete_kernel(package_kernel(p$kernel), p$x), p$noise)
   data <- list(x = p$x, y = p$y)
@@ -85,7 +85,7 @@ test_that("forked processes can use a fit of a threaded parent, and fit anew", {
   for (one in again) expect_equal(one, here, tolerance = 1e-9)
 })
 
-test_that("every door refuses what it would read out of bounds", {
+test_that("every C entry point refuses arguments that it would read out of bounds", {
   made <- door_examples()
   doors <- made$doors
   list2env(made[c("p", "good", "ec", "nu")], environment())
@@ -171,7 +171,7 @@ test_that("every door refuses what it would read out of bounds", {
   refused("evaluate", set("evaluate", list(3, "y"), NULL), "no response")
 })
 
-test_that("the BLAS at hand is used for n x n matrices alone; whatever ended the call, all is again as it was", {
+test_that("an optimised BLAS is used only for n x n matrices, and its settings are restored however the call ends", {
   old <- list(engine$optimised_blas, .Call(ffi_blas_threads, 0L))
   on.exit({
     engine$optimised_blas <- old[[1]]
@@ -184,7 +184,7 @@ test_that("the BLAS at hand is used for n x n matrices alone; whatever ended the
   by_engine <- exact(kernel)
   engine$optimised_blas <- TRUE
   .Call(ffi_blas_threads, 2L)
-  threads <- .Call(ffi_blas_threads, 0L) # 0 where it cannot be told
+  threads <- .Call(ffi_blas_threads, 0L) # 0 if it is unknown
   lanes <- function() native_own_products(own_lanes)
   expect_equal(exact(kernel), by_engine, tolerance = 1e-9) # two orders of the same sums, condition 1e4
   expect_identical(c(lanes(), .Call(ffi_blas_threads, 0L)), c(own_lanes, threads))
@@ -234,7 +234,7 @@ test_that("sums of parts of the rows add up: posterior, value and gradient are t
     add <- function(name) Reduce(`+`, lapply(slopes, `[[`, name))
     unit <- max(abs(whole$value), sum(p$y^2)) # rounding, of sums of positive terms
     expect_lt(abs(value(add("rss"))$value - whole$value), 1e-11 * unit, label = case)
-    expect_lt(abs(value()$value - whole$value), 1e-8 * unit, label = case) # this noise takes two digits or so
+    expect_lt(abs(value()$value - whole$value), 1e-8 * unit, label = case) # this noise costs about two digits
     expect_lt(max(abs(add("gradient") - whole$gradient)), 1e-9 * max(abs(whole$gradient)), label = case)
     expect_lt(max(abs(add("theta") - whole$theta)), 1e-9 * max(1, abs(whole$theta)), label = case)
     expect_lt(abs(value(add("rss"))$noise - whole$noise), 1e-9 * unit, label = case)

@@ -1,5 +1,5 @@
-# Finds neighbours by brute force in the coordinates of native_neighbours(): differences divided by the lengthscales,
-# equal distances in the order of rows.
+# Finds neighbours by brute force in the coordinates of native_neighbours(): differences divided by the lengthscales.
+# Rows at equal distances are in the order of their numbers.
 brute_neighbours <- function(x, s, lengthscale, query = NULL, rows = NULL, rank = NULL, inputs = seq_len(ncol(x))) {
   u <- function(a) sweep(sweep(a[, inputs, drop = FALSE], 2, x[1, inputs]), 2, 1 / lengthscale, `*`)
   ux <- u(x)
@@ -61,13 +61,13 @@ test_that("the neighbours are those of brute force: 1 to 20 inputs, clusters, du
     expect_neighbours(matrix(1e9 * sample(0:2, 800, TRUE) + rnorm(800) / 1e3, 400), 9, 1, "tight clusters far apart")
     # Within a cluster, distances are as small as single precision allows.
     tight <- matrix(runif(160), 80)[rep(1:80, 5), ] + rnorm(800) / 1e8
-    expect_neighbours(tight, 3, 1, "nearer to one another than floats tell")
+    expect_neighbours(tight, 3, 1, "closer to each other than single precision resolves")
     expect_neighbours(matrix(rnorm(80), 40), 60, 1, "more than there are")
     expect_neighbours(cbind(rexp(400)^9, rexp(400)^9), 9, 1, "heavy tails")
   })
 })
 
-test_that("columns that the kernel does not read do not count; lengthscales at the ends of the range do no harm", {
+test_that("columns that the kernel does not read do not count; lengthscales at the ends of the double range work", {
   with_seed(2, {
     x <- cbind(rnorm(300), 1e6 * rnorm(300), rnorm(300))
     kernel <- neighbour_kernel(c(2, 0.5), x, inputs = c(3, 1))
@@ -94,7 +94,7 @@ test_that("threads and blocks change nothing", {
   })
 })
 
-test_that("none asked for, none there", {
+test_that("no neighbours requested, and no neighbours available", {
   x <- matrix(1:6 / 2, 3)
   kernel <- neighbour_kernel(1, x)
   expect_identical(native_neighbours(kernel, x, 0, x), matrix(0L, 0, 3))
@@ -102,7 +102,7 @@ test_that("none asked for, none there", {
   expect_identical(native_neighbours(kernel, x, 2, rows = 1:3, rank = 1:3), cbind(c(0L, 0L), c(1L, 0L), c(2L, 1L)))
 })
 
-test_that("rows far from all data have more neighbours: 10 rows would fit into the ball without any", {
+test_that("rows far from all data have more neighbours: the empty ball around them has room for 10 rows", {
   x <- with_seed(1, matrix(stats::runif(800), 400))
   x <- x[(x[, 1] - 0.5)^2 + (x[, 2] - 0.4)^2 > 0.2^2, ]
   query <- with_seed(2, rbind(matrix(stats::runif(400), 200), matrix(stats::rnorm(20, 0.5, 2), 10), x[1:20, ]))

@@ -22,7 +22,7 @@ test_that("expected improvement is that of quadrature, with slopes where it is 0
   expect_equal(exp(log_improvement(c(2, -2, NA), 0)), c(2, 0, NA))
 })
 
-test_that("the row has the largest criterion on a fine grid, for every goal", {
+test_that("the proposed row has the largest criterion on a fine grid, for every goal", {
   fit <- few_runs()
   grid <- data.frame(x = seq(0, 1, length.out = 501))
   p <- predict(fit, grid, se.fit = TRUE, type = "latent")
@@ -44,7 +44,7 @@ test_that("the row has the largest criterion on a fine grid, for every goal", {
   }
 })
 
-test_that("the second row is that of the fit to which the first was added with its mean", {
+test_that("the second row is that of a fit with the first row added, its mean as response", {
   near <- with_seed(2, data.frame(x = stats::runif(60)))
   near$y <- simulator(near$x)
   fits <- list(few_runs(1e-4), few_runs(0.01, c(1, 2, 1, 3)), with_seed(1, pfdtc(
@@ -124,7 +124,7 @@ test_that("factors, logical variables, times and places keep their kinds, within
   expect_equal(as.numeric(got$t), as.numeric(as.Date("2020-04-30")), tolerance = 1e-4)
 })
 
-test_that("a transformed response, other families and fits of matrices have goals as well", {
+test_that("a transformed response, other families and fits of matrices have the same goals", {
   d <- data.frame(x = c(0, 0.3, 0.5, 0.8, 1))
   d$y <- exp(simulator(d$x) * 10)
   fit <- gp_exact(y ~ x, d, kernel = kernel_se(0.3, 1), noise = 1e-6, hyper = "fixed", transform = "log")

@@ -38,7 +38,7 @@ test_that("intervals of a level close to 1 leave out no more than they should", 
   }
 })
 
-test_that("without spread the noise is normal, to the bit, beside rows with spread up to rounding", {
+test_that("without spread the noise is normal to the bit, and up to rounding if other rows have spread", {
   none <- replace(cases, "spread", 0)
   expect_identical(noisy_log_density(1:3, none), stats::dnorm(1:3, none$mean, sqrt(none$var + none$noise), log = TRUE))
   expect_identical(noisy_half(0.9, none), stats::qnorm(0.95) * sqrt(none$var + none$noise))
@@ -61,7 +61,7 @@ test_that("draws of noise have its variance and its log-normal size", {
   expect_identical(with_seed(1, draw_noise(4, 2, 0)), with_seed(1, sqrt(2) * stats::rnorm(4)))
 })
 
-test_that("heavy tails are found, change densities and intervals alone, and are kept", {
+test_that("heavy tails are learned, change only densities and intervals, and are kept by `like`", {
   d <- with_seed(1, data.frame(x = stats::runif(800)))
   d$y <- sin(6 * d$x) + with_seed(2, 0.3 * stats::rt(800, 3))
   new <- d[-(1:300), ]
@@ -101,7 +101,7 @@ test_that("cross-validation by the learned model predicts with its heavy tails a
   expect_gt(trend_spread(fit$noise_trend, noise_basis(fit$noise_trend, as.matrix(d["x"])))[1L], 0)
 })
 
-test_that("normal noise has no tails, and rows that repeat say nothing of them", {
+test_that("normal noise has no tails, and repeated rows have no information about them", {
   tails <- vapply(1:6, function(seed) {
     d <- with_seed(seed, data.frame(x = stats::runif(120)))
     d$y <- sin(6 * d$x) + with_seed(seed + 10, 0.3 * stats::rnorm(120))
@@ -113,7 +113,7 @@ test_that("normal noise has no tails, and rows that repeat say nothing of them",
   expect_lt(likeliest_tail(with_seed(3, stats::rnorm(50)), f)[["gain"]], 1)
 })
 
-test_that("tails that little noise hides are found beside the final kernel, by leave-one-out", {
+test_that("heavy tails of small noise are found by leave-one-out with the final kernel", {
   d <- with_seed(2, data.frame(x = stats::runif(650), z = stats::runif(650)))
   d$y <- 3 * d$x + d$z^2 + with_seed(3, 0.003 * stats::rt(650, 2))
   fit <- with_seed(1, pfdtc(y ~ ., d[1:100, ], transform = "auto"))

@@ -66,7 +66,7 @@ test_that("the order of the inducing points changes the order of the gradient an
   }
 })
 
-test_that("the order of the columns is a matter of names", {
+test_that("the order of the columns changes nothing but their names", {
   p <- problem("matern52", d = 3)
   moved <- utils::modifyList(p, list(x = p$x[, 3:1], z = p$z[, 3:1]))
   moved$kernel$lengthscale <- rev(p$kernel$lengthscale)
@@ -77,7 +77,7 @@ test_that("the order of the columns is a matter of names", {
   expect_same(rev(b$vfe$gradient$log_lengthscale), a$vfe$gradient$log_lengthscale, "lengthscale")
 })
 
-test_that("a second call is the first to the bit, and no input is touched", {
+test_that("a second call gives the same bits, and no argument is modified", {
   for (p in list(problem(), problem("matern12", n = 600, m = 10, d = 3, weighted = TRUE))) {
     copy <- unserialize(serialize(p, NULL))
     nus <- list(package_nu(p, aux_sor(rows = p$rows)), package_nu(p, aux_subset(rows = p$rows)))

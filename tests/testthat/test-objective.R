@@ -2,7 +2,7 @@
 
 kinds <- c("sor", "subset", "reference")
 
-test_that("the pF objective and its gradient are the proposition's, for every nu, kernel, weight", {
+test_that("the pF objective and its gradient are the proposition's, for every auxiliary distribution, kernel, weight", {
   for (p in problems()) {
     pairs <- nu_pairs(p)
     for (kind in kinds) {
@@ -41,7 +41,7 @@ test_that("under white noise the objective is its closed form, for every kernel,
   }
 })
 
-test_that("that closed form is the pF divergence by its definition and the mean's squared error at the rows", {
+test_that("for white noise the closed form is the defined pF divergence plus the mean's squared error at the rows", {
   for (p in problems()) {
     share <- 0.7
     nu <- ref_nu_white(share, p$x, p$y, p$kernel, p$noise, p$weights)
@@ -81,7 +81,7 @@ test_that("every coordinate of the pF gradient is the limit of central differenc
   }
 })
 
-test_that("a large jitter is part of objective and gradient alike", {
+test_that("a large jitter is part of the objective and of its gradient", {
   for (p in problems()) {
     pairs <- nu_pairs(p)
     for (kind in kinds) {
@@ -158,7 +158,7 @@ test_that("one lengthscale for all inputs has the sum of the derivatives or one 
   expect_equal(sum(one$gradient$log_lengthscale), sum(each$gradient$log_lengthscale))
 })
 
-test_that("Z = X leaves no divergence; elsewhere it is positive", {
+test_that("at Z = X the divergence is 0; elsewhere it is positive", {
   for (p in problems()) {
     for (pair in nu_pairs(p)) {
       size <- ref_pf_terms(p$x, p$x, p$y, p$kernel, p$noise, pair$reference, p$weights)$constant
@@ -217,7 +217,7 @@ test_that("a weight of 2 is a row written twice", {
   }
 })
 
-test_that("weights of one are no weights", {
+test_that("weights of one equal no weights", {
   p <- problem("matern52")
   ones <- utils::modifyList(p, list(weights = rep(1, nrow(p$x))))
   nu <- package_nu(p, aux_sor(rows = p$rows))
@@ -299,7 +299,7 @@ test_that("an auxiliary distribution is refused with other data", {
   expect_input_error(package_pf(p, aux_sor()), "`nu`")
 })
 
-test_that("what the optimiser sees has the slope of its value: units of the inputs, merged rows", {
+test_that("the optimiser's objective has the gradient of its value: units of the inputs, merged rows", {
   p <- problem(n = 20, m = 3)
   data <- data_from_matrix(p$x[rep(1:20, 2), ], c(p$y, p$y + 1))
   kernel <- complete_kernel(package_kernel(p$kernel), data$x)

@@ -88,7 +88,7 @@ test_that("misspelt arguments of methods and functions are errors that name the 
   expect_identical(vcov(learned, complete = FALSE), vcov(learned))
 })
 
-test_that("every exported function tells that its first argument is missing, and functions of a fit the second", {
+test_that("errors of exported functions name a missing first argument, and in functions of a fit the second", {
   space <- asNamespace("pfdtc")
   said <- function(code) {
     tryCatch({

@@ -77,7 +77,7 @@ test_that("a failed evaluation is a step too far: the search ends at the minimum
   expect_gt(sum(is.na(found$trace$objective)), 0)
 })
 
-test_that("islands of failed evaluations end at the minimum, or the result says that they did not", {
+test_that("with islands of failed evaluations the search ends at the minimum, or says that it did not converge", {
   with_seed(1, for (i in quick(1:60)) {
     d <- sample(2:5, 1)
     h <- crossprod(matrix(rnorm(d * d), d)) + diag(d) / 10
@@ -92,7 +92,7 @@ test_that("islands of failed evaluations end at the minimum, or the result says 
   })
 })
 
-test_that("a minimum at the edge of what can be evaluated is approached, and reported as the edge", {
+test_that("a minimum at the edge of the valid region is approached, and reported as an edge", {
   falling <- smooth(c(0, 0), function(p) p[2]^2 - p[1], function(p) c(-1, 2 * p[2]))
   found <- minimise(only_inside(falling, function(p) p[1] > 1))
   expect_lt(found$par[1], 1 + 1e-12)
@@ -100,7 +100,7 @@ test_that("a minimum at the edge of what can be evaluated is approached, and rep
   expect_gt(found$par[1], 0.3)
 })
 
-test_that("a start that cannot be evaluated is reported, and an error of the fit", {
+test_that("a start that cannot be evaluated is reported, and gives an error in a fit", {
   p <- list(start = c(1, 2), evaluate = function(par) list(value = Inf, reason = "the matrix is singular"))
   found <- minimise(p)
   expect_identical(found$convergence, 3L)
@@ -113,7 +113,7 @@ test_that("a start that cannot be evaluated is reported, and an error of the fit
                "not a number")
 })
 
-test_that("nothing to optimise, and nothing to gain", {
+test_that("no parameters to optimise, and a start at the minimum", {
   found <- minimise(list(start = numeric(), evaluate = function(par) list(value = 3, gradient = numeric())))
   expect_identical(found[c("par", "value", "convergence", "evaluations")],
                    list(par = numeric(), value = 3, convergence = 0L, evaluations = 1L))
@@ -126,7 +126,7 @@ test_that("nothing to optimise, and nothing to gain", {
   expect_identical(found$convergence, 0L)
 })
 
-test_that("the trace has a row an evaluation, and the best of them is what is returned", {
+test_that("the trace has a row for each evaluation, and the best evaluation is returned", {
   p <- only_inside(rosenbrock(4), function(p) p[1] > 1.05)
   seen <- numeric()
   recorded <- list(start = p$start, evaluate = function(par) {
@@ -144,7 +144,7 @@ test_that("the trace has a row an evaluation, and the best of them is what is re
   expect_identical(p$evaluate(found$par)$value, found$value)
 })
 
-test_that("reltol is measured by what has been lowered since the start, three iterations in a row", {
+test_that("reltol is relative to the decrease since the start, and must hold in three consecutive iterations", {
   for (reltol in c(1e-3, 1e-6)) {
     for (p in list(rosenbrock(6), quadratic(10^(0:5)))) {
       found <- minimise(p, maxit = 1000, reltol = reltol, keep = 1L)
@@ -244,7 +244,7 @@ test_that("the best so far is not the last so far", {
   expect_identical(result$value, min(result$trace$objective))
 })
 
-test_that("a second search is the first to the bit, draws nothing and leaves the problem as it was", {
+test_that("a second search gives the same bits, draws no random numbers and leaves the problem as it was", {
   p <- rosenbrock(5)
   start <- p$start + 0
   set.seed(1)
@@ -280,7 +280,7 @@ test_that("units of a common factor in objective or parameters do not matter", {
   }
 })
 
-test_that("progress is told every evaluation, and shown only after two seconds", {
+test_that("progress is updated at every evaluation, and shown only after two seconds", {
   calls <- list()
   found <- minimise(rosenbrock(3), maxit = 5, progress = function(evaluation, iteration, best) {
     calls[[length(calls) + 1L]] <<- c(evaluation, iteration, best)
@@ -310,7 +310,7 @@ test_that("progress is told every evaluation, and shown only after two seconds",
   })
 })
 
-# ---- stages that a time limit ends; test-interrupt.R tests interrupts
+# ---- stages that a time limit ends (test-interrupt.R tests interrupts) -----------------------------------------------
 
 test_that("R's time limit ends a fit as a whole, with the best so far", {
   data <- smooth_data(1000)                      # its pilot takes some tenths of a second at least
@@ -339,7 +339,7 @@ test_that("steps of an earlier search make the next one shorter, and promised ga
   expect_lt(again$evaluations, plain$evaluations)
   for (least in c(1e-1, 1e-3)) {
     ended <- minimise(other, maxit = 100, reltol = 1e-14, pairs = first$pairs, least = least)
-    expect_lt(ended$value, 2 * least) # the minimum is 0, and pairs of a quadratic promise what is left
+    expect_lt(ended$value, 2 * least) # the minimum is 0; for a quadratic the predicted gain is exact
     expect_lt(ended$evaluations, again$evaluations)
   }
   # At its minimum, a search with pairs needs one evaluation; the first search never ends before its first step.

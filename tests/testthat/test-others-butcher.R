@@ -43,7 +43,7 @@ test_that("a reference goes with the fit, without its rows", {
   expect_true(all(inside$sd_lower <= inside$sd_upper))
 })
 
-test_that("vetiver serves what predict() says", {
+test_that("vetiver serves the results of predict()", {
   skip_if_not_installed("vetiver")
   fit <- pfdtc(y ~ a + f + l, small_data(20), m = 6, kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed",
                neighbours = 0)
@@ -63,7 +63,7 @@ test_that("vetiver serves what predict() says", {
   expect_identical(names(vetiver::vetiver_ptype(fit_fixed())), fit_fixed()$frame$columns)
 })
 
-test_that("of classes and counts, too, with the certificates that a reference gives", {
+test_that("butchered fits of classes and counts predict, and are certified by their reference", {
   fit <- pfdtc(am ~ wt + hp, mtcars, family = binomial(), kernel = kernel_se(c(1, 80), 4), hyper = "fixed", m = 8)
   fit$reference <- reference(fit, 20)
   small <- axe_env.gp_fit(axe_data.gp_fit(axe_fitted.gp_fit(axe_call.gp_fit(fit))))

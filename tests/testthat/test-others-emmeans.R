@@ -1,4 +1,4 @@
-test_that("the reference grid is what predict() says, and contrasts use its covariance", {
+test_that("the reference grid has the results of predict(), and contrasts use its covariance", {
   skip_if_not_installed("emmeans")
   fit <- pfdtc(y ~ a + f + l, small_data(20), kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed")
   grid <- emmeans::ref_grid(fit, at = list(l = c(FALSE, TRUE)))
@@ -34,7 +34,7 @@ test_that("data that cannot be found by the call are given", {
   expect_equal(as.data.frame(emmeans::ref_grid(fit, data = cars))$speed, mean(cars$speed))
 })
 
-test_that("of classes means are of the log odds, and go back by the link", {
+test_that("for classes, means are log odds, and are transformed back by the link", {
   skip_if_not_installed("emmeans")
   d <- transform(mtcars, gear = factor(gear))
   fit <- pfdtc(am ~ wt + gear, d, family = binomial(), kernel = kernel_se(1, 4), hyper = "fixed", m = 8)
@@ -53,7 +53,7 @@ test_that("several classes are refused by name", {
   expect_error(emmeans::emmeans(fit, "Petal.Length"), class = "pfdtc_error_input")
 })
 
-test_that("reference grids have the variables of offsets, beside groups too", {
+test_that("reference grids have the variables of offsets, also with groups", {
   skip_if_not_installed("emmeans")
   d <- transform(small_data(20), o = seq_len(20) / 10, g = gl(4, 5))
   kernel <- kernel_se(1, 1, "a")
@@ -65,7 +65,7 @@ test_that("reference grids have the variables of offsets, beside groups too", {
   }
 })
 
-test_that("emmeans gets the rows that the fit holds, without those that were left out", {
+test_that("emmeans gets the rows of the fit, without those that were left out", {
   skip_if_not_installed("emmeans")
   d <- data.frame(x = 1:12, y = c(NA, sin(2:12)))
   fit <- pfdtc(y ~ x, d, subset = x < 11, kernel = kernel_se(3, 1), noise = 0.1, hyper = "fixed")

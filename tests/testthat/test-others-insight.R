@@ -1,4 +1,4 @@
-test_that("insight finds its way in a fit", {
+test_that("insight finds the parts of a fit", {
   skip_if_not_installed("insight")
   data <- transform(small_data(20), b = exp(a))
   fit <- pfdtc(y ~ log(b) + f, data, kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed")
@@ -39,7 +39,7 @@ test_that("model_performance() has errors at rows seen and unseen", {
   expect_output(print(p), "RMSE")
 })
 
-test_that("of classes and counts insight is told the family, and predictions are probabilities", {
+test_that("for classes and counts insight gets the family, and predictions are probabilities", {
   skip_if_not_installed("insight")
   classes <- pfdtc(am ~ wt + hp, mtcars, family = binomial(), kernel = kernel_se(c(1, 80), 4), hyper = "fixed", m = 8)
   counts <- pfdtc(carb ~ wt, mtcars, family = nb(3), kernel = kernel_se(1, 1), hyper = "fixed", m = 5)
@@ -54,7 +54,7 @@ test_that("of classes and counts insight is told the family, and predictions are
   expect_equal(scores$Brier_loo, mean((mtcars$am - predict(classes, type = "loo"))^2))
 })
 
-test_that("model_parameters() has coef() and confint(), each in the units of its own", {
+test_that("model_parameters() has coef() and confint(), each in its own units", {
   fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
   p <- model_parameters.gp_fit(fit, ci = 0.8)
   expect_equal(stats::setNames(p$Coefficient, p$Parameter), coef(fit))

@@ -17,14 +17,14 @@ test_that("draws of several batches have the joint covariance of all their rows"
   }
 })
 
-test_that("rows that were seen before get the draws that they had", {
+test_that("rows of earlier calls get the same draws", {
   data <- smooth_data(40)
   fit <- fit_fixed(data)
   x <- with_seed(2, matrix(runif(14), 7))
   draws <- new_draws()
   f <- joint_draws(fit, x, draws)
   again <- joint_draws(fit, x[c(5, 2, 2), ], draws)
-  expect_equal(again, f[c(5, 2, 2), ], tolerance = 1e-5)     # what a pivot below n eps leaves has the sd 1e-7
+  expect_equal(again, f[c(5, 2, 2), ], tolerance = 1e-5)     # pivots below n eps leave an sd of 1e-7
   expect_identical(dim(joint_draws(fit, x[0, , drop = FALSE], draws)), c(0L, 2000L))
 })
 
@@ -59,7 +59,7 @@ test_that("classes and times have the predictions of predict(), and draws of the
   }))
 })
 
-test_that("contrasts of classes have the joint covariance of their draws, the rest of few points included", {
+test_that("contrasts of classes have the joint covariance of their draws, residual variances of few points included", {
   fit <- pfdtc(Species ~ Petal.Length, iris, family = multinomial(), kernel = kernel_se(0.8, 3), hyper = "fixed", m = 3)
   x <- matrix(c(1.2, 3, 4.6, 5.1))
   f <- with_seed(3, with_options(list(pfdtc.draws = 20000), contrast_draws(fit, x, new_draws())))
@@ -98,7 +98,7 @@ test_that("predictions() are those of predict(), with its intervals", {
   expect_lt(max(abs(cbind(p$conf.low, p$conf.high) - band[, -1]) / sd), 0.08)
 })
 
-test_that("averages of differences have the sd that the joint covariance says, without a delta method", {
+test_that("averages of differences have the sd of the joint covariance, without a delta method", {
   skip_if_no_marginaleffects()
   fit <- trees_fit()
   new <- trees[seq(1, 31, 3), ]
@@ -112,7 +112,7 @@ test_that("averages of differences have the sd that the joint covariance says, w
   sd <- sqrt(drop(weights %*% p$cov %*% weights))
   expect_equal((out$conf.high - out$conf.low) / (2 * qnorm(0.975)), sd, tolerance = 0.04)
   draws <- marginaleffects::get_draws(out, shape = "PxD")
-  expect_equal(stats::sd(draws), sd, tolerance = 0.02)     # four sds of it, of 20000 pairs
+  expect_equal(stats::sd(draws), sd, tolerance = 0.02)     # four standard errors of 20000 pairs
 })
 
 test_that("slopes() are derivatives, with their own sd", {
@@ -137,7 +137,7 @@ test_that("a fit from a matrix is refused", {
   expect_error(marginaleffects::predictions(fit), class = "pfdtc_error_input")
 })
 
-test_that("of classes predictions are probabilities, with their credible intervals, or f", {
+test_that("for classes predictions are probabilities, with their credible intervals, or f", {
   fit <- pfdtc(am ~ wt, mtcars, family = binomial(), kernel = kernel_se(1, 4), hyper = "fixed", m = 6)
   new <- mtcars[c(1, 9, 30), ]
   p <- with_seed(1, with_options(list(pfdtc.draws = 20000), get_predict.gp_fit(fit, new)))

@@ -25,7 +25,7 @@ test_that("tidy(), glance() and augment() have the columns of broom", {
   expect_input_error(generics::augment(fit, data = small_data(7)), "data")
 })
 
-test_that("intervals of tidy() are confint()'s in the units of the estimates, coefficients' as they are", {
+test_that("intervals of tidy() are confint()'s in the units of the estimates, those of coefficients unchanged", {
   skip_if_not_installed("generics")
   fit <- with_seed(1, pfdtc(dist ~ speed, cars, mean = ~ speed, kernel = kernel_se(), noise = 200,
                             control = pfdtc_control(fix = "noise")))
@@ -45,7 +45,7 @@ test_that("intervals of tidy() are confint()'s in the units of the estimates, co
   expect_true(all(table$conf.low[!held] < table$estimate[!held] & table$estimate[!held] < table$conf.high[!held]))
 })
 
-test_that("augment() lines rows up where na.action took some", {
+test_that("augment() aligns rows if na.action omitted some", {
   skip_if_not_installed("generics")
   data <- small_data(20)
   data$a[3] <- NA
@@ -69,7 +69,7 @@ test_that("autoplot() draws the same curves", {
   expect_error(ggplot2::autoplot(fit, colour = 1), class = "pfdtc_error_input")
 })
 
-test_that("broom's own verbs find them", {
+test_that("broom's functions find the methods", {
   skip_if_not_installed("broom")
   fit <- fit_mixed()
   expect_identical(from("broom", "tidy")(fit), generics::tidy(fit))

@@ -21,7 +21,7 @@ test_that("KL = delta allows an error of sqrt(exp(2 delta) - 1) of the approxima
   expect_lt(sqrt(expm1(10)), 149)
 })
 
-test_that("in the exact posterior's sds it allows sqrt(2 delta), and both errors together no more", {
+test_that("KL = delta allows an error of sqrt(2 delta) exact sds, and errors of mean and sd together no more", {
   for (delta in c(0.01, 1, 5)) {
     expect_equal(kl_normal(sqrt(2 * delta), 1, 0, 1), delta)
     s <- exp(seq(-4, 2, length.out = 601))                  # the approximation's sd; the exact one is 1
@@ -43,7 +43,7 @@ tilt <- function(gp, x0, shift, ratio) {
   )
 }
 
-test_that("processes do it too: a Gaussian process 148 of its own sds from the exact one at KL = 5", {
+test_that("the same holds for processes: at KL = 5 a Gaussian process can be 148 of its sds from the exact one", {
   p <- problem(n = 8, d = 1)
   exact <- ref_exact(p$x, p$y, p$kernel, p$noise)
   x0 <- cbind(0.3)
@@ -124,14 +124,14 @@ test_that("2-Wasserstein bounds mean, sd and variance in one dimension, whatever
   })
 })
 
-test_that("between normals it is both errors and nothing else", {
+test_that("between normals 2-Wasserstein consists of the errors of mean and sd", {
   q <- stats::ppoints(1e5)
   x <- stats::qnorm(q, 1, 2)
   y <- stats::qnorm(q, -0.5, 0.7)
   expect_equal(w2_sample(x, y), w2_normal(1, 2, -0.5, 0.7), tolerance = 1e-4)
 })
 
-test_that("a small KL divergence makes a small Wasserstein distance, not the other way round", {
+test_that("a small KL divergence implies a small Wasserstein distance, but not conversely", {
   for (p in quick(lapply(profiles, problem, d = 1))) {
     exact <- fit_by("gp_exact", p)
     pi <- ref_of(exact, p)

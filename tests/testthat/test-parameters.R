@@ -28,7 +28,7 @@ test_that("free logs go to natural values and back, fixed ones stay to the bit",
   expect_equal(none$natural(numeric())$noise, 0.1)
 })
 
-test_that("values that no data could tell apart are too far, however the noise may fall to 1e-12 of the signal", {
+test_that("values that no data could distinguish are too far; the noise may fall to 1e-12 of the signal", {
   x <- matrix(0, 1, 2, dimnames = list(NULL, c("a", "b")))
   p <- hyper_parameters(place_kernel(kernel_se(c(1, 1), 1), x), 0.1, colnames(x))
   far <- function(...) p$too_far(p$start + c(...))
@@ -86,7 +86,7 @@ test_that("starts are in the units of inputs and response; given values stay", {
   expect_equal(started(x, numeric(5))$kernel$variance, 1)
 })
 
-test_that("what merged rows differ by counts in the starts", {
+test_that("differences between merged rows count in the starts", {
   x <- rep(1:4, each = 5)
   y <- with_seed(1, rnorm(20))
   merged <- data_from_matrix(x, y, center = FALSE, scale = FALSE)
@@ -107,7 +107,7 @@ mean_data <- function(n = 60) {
 }
 mean_kernel <- function() kernel_se(0.8, 0.7, ~ z)
 
-test_that("a linear mean is generalised least squares on the process, up to the ten thousandth that its prior takes", {
+test_that("a linear mean equals generalised least squares up to 1e-4, the effect of its prior", {
   d <- mean_data()
   fits <- list(
     exact = gp_exact(y ~ year + z, d, kernel = mean_kernel(), mean = ~ year, noise = 0.04, hyper = "fixed"),
@@ -120,7 +120,7 @@ test_that("a linear mean is generalised least squares on the process, up to the 
   H <- cbind(1, d$year)
   new <- data.frame(year = c(1955, 2000), z = c(0.3, 0))
   k <- 0.7 * exp(-outer(d$z, new$z, "-")^2 / 0.8^2 / 2)
-  unit <- (d$year - 1960) / 10 # the same line, in units that solve() has digits for
+  unit <- (d$year - 1960) / 10 # the same line, in units for which solve() is accurate
   U <- cbind(1, unit)
   precision <- t(U) %*% solve(K, U)
   line <- solve(precision, t(U) %*% solve(K, d$y))
@@ -143,7 +143,7 @@ test_that("a linear mean is generalised least squares on the process, up to the 
   expect_identical(coef(fits$matrix), coef(fits$exact))
 })
 
-test_that("the coefficients have the covariance of generalised least squares, and of lm() where that is all", {
+test_that("the coefficients have the covariance of generalised least squares, and of lm() if f is only the mean", {
   d <- mean_data()
   fit <- gp_exact(y ~ year + z, d, kernel = mean_kernel(), mean = ~ year + z, noise = 0.04, hyper = "fixed")
   K <- 0.7 * exp(-outer(d$z, d$z, "-")^2 / 0.8^2 / 2) + diag(0.04, 60)
@@ -159,7 +159,7 @@ test_that("the coefficients have the covariance of generalised least squares, an
   expect_equal(unname(confint(alone, "year")), unname(confint.default(plain, "year")), tolerance = 1e-3)
 })
 
-test_that("certificates, terms, files and new data are there for a fit with a mean", {
+test_that("certificates, terms, files and new data work for a fit with a mean", {
   d <- mean_data()
   fit <- pfdtc(y ~ ., d, kernel = kernel_matern(3 / 2, 1, 0.7, "z"), mean = ~ year + site, noise = 0.04,
                hyper = "fixed", m = 12, neighbours = 8)
@@ -183,7 +183,7 @@ test_that("certificates, terms, files and new data are there for a fit with a me
                tolerance = 1e-6)
 })
 
-test_that("kernel and noise are learned beside a mean, which extrapolates", {
+test_that("kernel and noise are learned with a mean, which extrapolates", {
   d <- mean_data(80)
   new <- data.frame(year = c(1940, 1990), z = 0)
   fit <- pfdtc(y ~ year + z, d, mean = ~ year)
@@ -204,7 +204,7 @@ test_that("kernel and noise are learned beside a mean, which extrapolates", {
   expect_s3_class(cv, "data.frame")
 })
 
-test_that("means are refused that the fit knows nothing of", {
+test_that("means with unknown variables or other faults are refused", {
   d <- mean_data()
   fit <- function(mean, ...) gp_exact(y ~ year + z, d, kernel = mean_kernel(), noise = 1, hyper = "fixed", mean = mean)
   expect_error(fit(~ nobody), "year", class = "pfdtc_error_input")
@@ -214,7 +214,7 @@ test_that("means are refused that the fit knows nothing of", {
   expect_identical(coef(fit(~ 1)), coef(gp_exact(y ~ year + z, d, kernel = mean_kernel(), noise = 1, hyper = "fixed")))
 })
 
-test_that("rows so far out that variances are no numbers are refused by name", {
+test_that("rows so far away that variances overflow are refused by name", {
   fit <- pfdtc(dist ~ speed, cars, mean = ~ ., kernel = kernel_se())
   at <- function(speed) data.frame(speed = c(5, NA, speed))
   p <- predict(fit, at(1e100), se.fit = TRUE)
@@ -224,7 +224,7 @@ test_that("rows so far out that variances are no numbers are refused by name", {
   expect_true(is.finite(predict(pfdtc(dist ~ speed, cars, kernel = kernel_se()), at(1e308))[[3L]]))
 })
 
-test_that("df counts one lengthscale for a factor with two levels, and no tails, which logLik() lacks", {
+test_that("df counts one lengthscale for a factor with two levels, and none for heavy tails, which logLik() ignores", {
   d <- with_seed(1, data.frame(x = stats::runif(60), g = factor(rep(c("a", "b"), 30))))
   d$y <- sin(6 * d$x) + (d$g == "b") + 0.1 * with_seed(2, stats::rt(60, 2))
   fit <- with_seed(1, pfdtc(y ~ x + g, d, kernel = kernel_se(), transform = "none", noise = "auto"))

@@ -29,7 +29,7 @@ test_that("weights and noise may be multiplied by a number", {
   }
 })
 
-test_that("a row that is nearly known does not hide the others", {
+test_that("a row of huge weight does not hide the others", {
   data <- bumpy()
   y <- data$f + c(0, 0.1 * with_seed(3, stats::rnorm(119)))
   for (w in c(1e3, 1e9)) {
@@ -42,7 +42,7 @@ test_that("a row that is nearly known does not hide the others", {
   expect_lt(sqrt(mean((fitted(out) - data$f)[-(1:2)]^2)), 0.1)
 })
 
-test_that("steps as wide as the response are no rounding", {
+test_that("steps as large as the response's range are not taken for rounding", {
   data <- bumpy()
   # If one response is unlike all others, its variance counts as noise.
   one <- c(1, rep(0, 119))
@@ -55,7 +55,7 @@ test_that("steps as wide as the response are no rounding", {
   expect_gte(fit$noise, (1 - 1e-12) * mean((step - mean(step))^2) / 12)
 })
 
-test_that("an input far from all others does not hide them", {
+test_that("an input far from all others does not hide the others", {
   data <- bumpy()
   fit <- learn_all(rbind(data$x, 1e6), c(data$y, 1))
   expect_lt(sqrt(mean((fitted(fit)[1:120] - data$f)^2)), 0.1)
@@ -65,7 +65,7 @@ test_that("an input far from all others does not hide them", {
   expect_equal(spreads_of(matrix(c(1:99, 1e9))), 49.5 / 1.349)
 })
 
-test_that("values given as starts lead away from where nothing is", {
+test_that("absurd given values do not keep learning from the optimum", {
   data <- bumpy()
   plain <- learn_all(data$x, data$y, kernel = kernel_se())
   absurd <- learn_all(data$x, data$y, kernel = kernel_se(c(1e-30, 1e-30), 1e-10), noise = 1e10)
@@ -88,7 +88,7 @@ test_that("`max_seconds` ends learning with its best", {
   expect_output(print(ended), "Matern 3/2")
 })
 
-test_that("a mean that is not taken out is no noise", {
+test_that("a mean that is not subtracted is not taken for noise", {
   data <- bumpy()
   for (mean in c(10, 300, 1e4)) {
     fit <- with_seed(1, pfdtc(data$x, data$y + mean, center = FALSE, control = pfdtc_control(progress = FALSE)))
@@ -97,7 +97,7 @@ test_that("a mean that is not taken out is no noise", {
   }
 })
 
-test_that("a few equal rows that contradict each other count as their mean beside near rows", {
+test_that("a few equal rows that contradict each other count as their mean with neighbours", {
   data <- bumpy()
   x <- rbind(data$x, data$x[1:5, ])
   y <- c(data$y, data$y[1:5] + 1)
@@ -115,14 +115,14 @@ test_that("a few equal rows that contradict each other count as their mean besid
                tolerance = 1e-6)
 })
 
-test_that("where the rows' matrix has no factor, the fit has inducing points", {
+test_that("if K + noise has no Cholesky factor, the fit uses inducing points", {
   data <- bumpy()
   fit <- pfdtc(data$x, data$y, kernel = kernel_se(c(0.3, 0.5), 1), noise = 1e-20, hyper = "fixed")
   expect_match(fit$posterior, "far")
   expect_lt(summary(fit)$rmse, 0.2)
 })
 
-test_that("what is certified under `tol` is the posterior with the near rows that were asked for", {
+test_that("with `tol` the certified posterior has the requested neighbours", {
   data <- bumpy(30)
   fit <- suppressWarnings(pfdtc(data$x, data$y, m = 10, neighbours = 5, tol = 0.1),
                           classes = "pfdtc_warning_convergence")

@@ -79,7 +79,7 @@ test_that("inputs around 1e8 keep their digits through pilot, selection, search 
     expect_sane(fit, data$new + at)
     back <- fit_all(list(x = far$x - at, y = data$y))
     expect_equal(log(positive(fit)), log(positive(back)), tolerance = 1e-5)
-    expect_equal(coef(fit)[c("x1", "x2")], coef(back)[c("x1", "x2")], tolerance = 1e-5) # the line's
+    expect_equal(coef(fit)[c("x1", "x2")], coef(back)[c("x1", "x2")], tolerance = 1e-5) # slopes of the linear mean
     expect_equal(fitted(fit), fitted(back), tolerance = 1e-4)
     expect_equal(predict(fit, data$new + at), predict(near, data$new), tolerance = 1e-3)
   }
@@ -88,7 +88,7 @@ test_that("inputs around 1e8 keep their digits through pilot, selection, search 
 # Returns coef() of a fit with a linear mean, for two inputs and a response in these units.
 coef_in <- function(fit, x = c(1, 1), y = 1) coef(fit) * c(y, y / x, x, y^2, y^2)
 
-test_that("units of y and of the inputs are units", {
+test_that("units of y and of the inputs change results only by these units", {
   data <- wavy()
   plain <- fit_all(data)
   for (unit in 2^c(27, -27)) {                   # powers of two change no digit of the scaled response
@@ -113,7 +113,7 @@ test_that("units of y and of the inputs are units", {
   expect_equal(fitted(fit_all(list(x = data$x, y = data$y + 1e8))), fitted(plain) + 1e8, tolerance = 1e-12)
 })
 
-test_that("data without noise: the noise falls until it means nothing, and the rest is learned all the same", {
+test_that("data without noise: the noise falls to its lower bound, and the other hyperparameters are learned", {
   for (seed in 1:3) {
     data <- wavy(40, seed, noise = 0)
     expect_lt(fit_all(data, m = 30, hyper = "pilot", maxit = 50)$noise, 1e-6 * var(data$y))
@@ -134,9 +134,9 @@ test_that("data without noise: the noise falls until it means nothing, and the r
   }
 })
 
-test_that("an input that does not matter gets a lengthscale beyond its range, one that does keeps its own", {
+test_that("an input without effect gets a lengthscale beyond its range, and the other keeps its own", {
   data <- wavy()
-  one <- function(data) fit_all(data, kernel = kernel_se()) # without a line, which has a slope for it
+  one <- function(data) fit_all(data, kernel = kernel_se()) # no linear mean, which would have a slope for it
   plain <- one(data)
   more <- one(list(x = cbind(data$x, with_seed(9, runif(60))), y = data$y))
   expect_sane(more, cbind(data$new, 0.5))

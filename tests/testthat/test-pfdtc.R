@@ -133,7 +133,7 @@ test_that("kernel and noise are positive, of the right length and, where fixed, 
   for (hyper in list("foo", NA, 1, c("pilot", "fixed"), NULL)) expect_input_error(fit6(hyper = hyper), "`hyper`")
 })
 
-test_that("auxiliary distributions and inducing points are refused by name where they do not fit", {
+test_that("auxiliary distributions and inducing points that do not suit the data are refused by name", {
   for (aux in list("sor", 3, TRUE, kernel_se())) expect_input_error(fit6(aux = aux), "`aux`")
   for (aux in list(aux_sor(7), aux_subset(99), aux_refresh(5, aux_sor(7)))) {
     expect_input_error(fit6(aux = aux), "`size`")
@@ -170,7 +170,7 @@ test_that("data may come first if the formula has its name, as with lm()", {
   expect_input_error(mtcars |> pfdtc(formula = mpg ~ wt, wieghts = qsec), "`weights`")
 })
 
-test_that("an impossible noise and an unknown family are refused with what is possible", {
+test_that("an impossible noise and an unknown family raise errors that name what is possible", {
   for (bad in list(-1, "a", c(1, 2), NA, TRUE, Inf)) {
     expect_input_error(fit6(noise = bad), "formula")
     expect_input_error(fit6(noise = bad), "`noise`")
@@ -193,14 +193,14 @@ test_that("flags and unknown arguments are refused, with the nearest known one",
   expect_input_error(pfdtc(y ~ a, small_data(), control = list(maxitt = 5)), "`control` has `maxitt`")
 })
 
-test_that("the start of \"fixed\" is \"fixed\", also beside `like`", {
+test_that("the start of \"fixed\" is \"fixed\", also with `like`", {
   fit <- pfdtc(y ~ a, small_data(), kernel = kernel_se(1, 1), noise = 0.1, hyper = "fix")
   expect_identical(fit$hyper, "fixed")
   expect_identical(pfdtc(y ~ a, small_data(), like = fit, hyper = "fix")$kernel, fit$kernel)
   expect_input_error(pfdtc(y ~ a, small_data(), like = fit, hyper = "evidence"), "hyper")
 })
 
-test_that("constant y and one row are refused where something is to be learned or scaled, and only there", {
+test_that("constant y and one row are refused only if something is to be learned or scaled", {
   expect_input_error(pfdtc(x6, rep(2, 6)), "`y`")
   expect_input_error(pfdtc(x6, rep(2, 6), scale = FALSE), "`y`")
   expect_input_error(fit6(y = rep(2, 6)), "`y`")
@@ -224,7 +224,7 @@ test_that("constant y and one row are refused where something is to be learned o
   expect_equal(predict(fit6(1, 5, scale = FALSE), 1:2), c(5, 5))
 })
 
-test_that("a search that `max_seconds` cuts short says so, and a constant response is refused at once", {
+test_that("a search that `max_seconds` ends gives a warning, and a constant response is refused at once", {
   expect_warning(fit <- pfdtc(dist ~ speed, cars, control = pfdtc_control(max_seconds = 0, progress = FALSE)),
                  "max_seconds", class = "pfdtc_warning_convergence")
   expect_identical(fit$convergence, 2L)

@@ -22,12 +22,12 @@ test_that("the reason for inducing points counts distinct rows if some rows are 
   expect_match(reason(26908), "there are 26,908 rows")
 })
 
-test_that("the plan is that of the table", {
+test_that("plans are those of a table of cases", {
   won <- c(gain = 0.02, se = 0.01, rows = 500)
   lost <- c(gain = 0.01, se = 0.02, rows = 500)
   dense <- c(gain = 0.03, se = 0.01, rows = 500)
   table <- list(
-    # A row has: rows, arguments, measurements; kind, m, neighbours, whether points move, next measurement.
+        # An entry has: rows, arguments, measurements; kind, m, neighbours, whether points move, next measurement.
     list(300, list(), list(), "exact", 300, 0, FALSE, "exact"),
     list(300, list(), list(exact = TRUE), "exact", 300, 0, FALSE, ""),
     list(300, list(), list(exact = FALSE), "points", 200, 0, FALSE, "points"),
@@ -99,7 +99,7 @@ test_that("with four or more classes the reason does not claim that inducing poi
   expect_match(reason(1500, 4), "at most 1333 inducing points")
 })
 
-test_that("the plan of other likelihoods is that of the table", {
+test_that("plans of other likelihoods are those of a table of cases", {
   binary <- as_likelihood(binomial())
   won <- c(gain = -0.02, se = 0.01, rows = 500)
   lost <- c(gain = 0, se = 0.01, rows = 500)
@@ -126,7 +126,7 @@ test_that("the plan of other likelihoods is that of the table", {
   }
 })
 
-test_that("fits do what their plans say, and keep the reasons", {
+test_that("fits follow their plans, and keep the reasons", {
   skip_on_cran()
   n <- 2300
   data <- with_seed(1, data.frame(a = stats::runif(n), b = stats::runif(n)))
@@ -162,7 +162,7 @@ test_that("the table of settings has the arguments of all functions that fit, an
   }
 })
 
-test_that("a setting is checked once, at the door, under its name", {
+test_that("a setting is checked once, at the start, under its name", {
   for (name in c("m", "tol", "hyper", "aux", "neighbours", "inducing", "control", "keep_data")) {
     wrong <- stats::setNames(list(quote(list("wrong"))), name)
     expect_error(do.call(pfdtc, c(list(dist ~ speed, cars), wrong)), class = "pfdtc_error_input")

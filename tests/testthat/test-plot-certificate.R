@@ -21,7 +21,7 @@ expect_inside <- function(shown) {
   expect_true(all(shown$lwr_certified <= shown$lwr_exact & shown$upr_exact <= shown$upr_certified))
 }
 
-test_that("curves are those of predict(), certify() and the exact process", {
+test_that("curves are those of predict(), certify() and the exact GP", {
   fit <- referenced(wave_fit("pfdtc", control = fixed_control()))
   for (effort in c("reference", "fast", "tight")) {
     shown <- draw_nowhere(plot_certificate(fit, effort = effort, n = 31, level = 0.9))
@@ -46,7 +46,7 @@ test_that("curves are those of predict(), certify() and the exact process", {
   expect_equal(at$fit, unname(predict(fit, data.frame(x = c(1, 2, 4)))))
 })
 
-test_that("the exact process is computed for few rows, and left out when asked", {
+test_that("the exact GP is computed for few rows, and not if `exact` excludes it", {
   fit <- referenced(wave_fit())
   found <- plot_certificate(fit, n = 11, plot = FALSE)
   expect_equal(plot_certificate(fit, n = 11, exact = wave_exact, plot = FALSE), found)
@@ -103,7 +103,7 @@ test_that("errors over m are the medians and maxima of certify() and of the actu
   expect_identical(unique(some$effort), c("actual", "tight", "fast"))
 })
 
-test_that("without newdata errors are over the training rows, each as often as it came", {
+test_that("without newdata errors are over the training rows, each as often as it occurs", {
   fits <- lapply(2:3, function(m) {
     gp_vfe(dist ~ speed, cars, m = m, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed",
            control = fixed_control())
@@ -129,13 +129,13 @@ test_that("any fit has its figure: SoR, FITC, subsample, exact", {
   shown <- draw_nowhere(plot_certificate(all))
   expect_identical(unique(shown$method), c("gp_sor", "gp_dtc", "gp_exact"))
   none <- shown[shown$method == "gp_exact" & shown$effort == "actual", ]
-  expect_identical(c(none$median, none$max), c(0, 0, 0, 0))           # drawn though the axis is logarithmic
+  expect_identical(c(none$median, none$max), c(0, 0, 0, 0))           # drawn although the axis is logarithmic
   expect_identical(unique(shown$m[shown$method == "gp_exact"]), 60L)
   alone <- draw_nowhere(plot_certificate(list(wave_exact), effort = "fast"))
   expect_identical(nrow(alone), 4L)
 })
 
-test_that("a fit without its data needs a reference, and leaves out what needs the data", {
+test_that("a fit without its data needs a reference, and its figure lacks the parts that need data", {
   slim <- wave_fit(keep_data = FALSE)
   kept <- with_seed(1, reference(wave_fit()))
   shown <- draw_nowhere(plot_certificate(slim, reference = kept))
@@ -233,7 +233,7 @@ test_that("what cannot be drawn is refused by name", {
 
 # ---- classes and counts ---------------------------------------------------------------------------------------------
 
-test_that("of classes and counts the exact process lies where its Laplace posterior is certified, on both scales", {
+test_that("for classes and counts the certified interval contains the exact GP's Laplace posterior, on both scales", {
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())
   for (family in c("logit", "nb", "student")) {

@@ -7,7 +7,7 @@ cars_fits <- function(...) {
        SoR = do.call(gp_sor, c(list(dist ~ speed, cars, m = 3, ...), cars_given)))
 }
 
-test_that("curves are those of predict(), a panel a fit", {
+test_that("curves are those of predict(), with a panel for each fit", {
   fits <- cars_fits()
   shown <- draw_nowhere(plot_fits(fits, cars_exact, n = 31))
   expect_named(shown, c("panel", "input", "value", "label", "fit", "se.fit", "exact", "se.exact"))
@@ -27,7 +27,7 @@ test_that("curves are those of predict(), a panel a fit", {
   expect_equal(at$fit[1:3], unname(predict(fits$DTC, data.frame(speed = c(3, 12, 20)))))
 })
 
-test_that("without an exact fit, without data, or for one fit alone", {
+test_that("figures exist without an exact fit, without data, and for a single fit", {
   shown <- draw_nowhere(plot_fits(cars_fits()$SoR))
   expect_identical(unique(shown$panel), "inducing points (SoR)")
   expect_true(all(is.na(shown$exact)))

@@ -41,7 +41,7 @@ test_that("lines are medians over the repetitions, bars the range", {
   expect_equal(one$middle[one$method == "vfe"], 1 + vfe$middle)
 })
 
-test_that("plot_kl() leaves out what is infinite, and shows fits or the best of them", {
+test_that("plot_kl() omits infinite values, and shows fits or the best of them", {
   results <- made_up()
   shown <- draw_nowhere(plot_kl(results))
   expect_false("sor" %in% shown$method)
@@ -54,7 +54,7 @@ test_that("plot_kl() leaves out what is infinite, and shows fits or the best of 
   expect_true(all(best$repetition == 1))
 })
 
-test_that("plot_divergence_error() fits the power law that the points have", {
+test_that("plot_divergence_error() estimates the power law of the points", {
   results <- made_up()
   shown <- draw_nowhere(plot_divergence_error(results, "exact"))
   expect_identical(unique(shown$what), c("mean", "sd"))
@@ -68,7 +68,7 @@ test_that("plot_divergence_error() fits the power law that the points have", {
   expect_input_error(plot_divergence_error(results, dataset = "wine"), "results")
 })
 
-test_that("plot_trace() of an experiment: the divergence where known, else above the run's own lowest", {
+test_that("plot_trace() of an experiment shows the divergence or, if unknown, the excess over the run's lowest value", {
   shown <- draw_nowhere(plot_trace(made_up()))
   pf <- shown[shown$objective_of == "pf", ]
   expect_equal(pf$objective, 4 * rep(1:3, each = 3) / c(1, 5, 9))

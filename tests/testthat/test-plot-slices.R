@@ -15,7 +15,7 @@ fixed_fit <- function(formula, family, d = counted_data(), ...) {
   pfdtc(formula, d, family = family, kernel = kernel_se(1, 1), hyper = "fixed", center = FALSE, ...)
 }
 
-test_that("curves are what predict() gives at the same inputs, on both scales", {
+test_that("curves are the results of predict() at the same inputs, on both scales", {
   fit <- fixed_fit(class ~ x, binomial(), m = 4)
   exact <- fixed_fit(class ~ x, binomial())
   for (type in c("response", "link")) {
@@ -40,7 +40,7 @@ test_that("curves are what predict() gives at the same inputs, on both scales", 
   }
 })
 
-test_that("points are shares, rates over exposure, or numbers, and of the link there are none", {
+test_that("points are shares, rates over exposure, or numbers, and there are none on the link scale", {
   d <- counted_data()
   points <- function(fit, type = "response") slices(fit, NULL, NULL, 0.9, 60, type = type)$points
   shares <- points(pfdtc(cbind(hits, trials - hits) ~ x + g, d, family = binomial(), kernel = kernel_se(c(1, 1, 1), 1),
@@ -77,7 +77,7 @@ test_that("censored times are open circles, and the axis has the name of the tim
   expect_s3_class(ggplot2::ggplot_build(drawn), "ggplot_built")
 })
 
-test_that("checks are of normal quantiles of the randomised PIT", {
+test_that("checks use normal quantiles of the randomised PIT", {
   w <- rep(c(1, 0), c(45, 5))
   fit <- pfdtc(n ~ x + offset(log(e)), counted_data(), family = poisson(), kernel = kernel_se(1, 1), hyper = "fixed",
                weights = w)
@@ -89,7 +89,7 @@ test_that("checks are of normal quantiles of the randomised PIT", {
   expect_equal(tables$observed$observed, counted_data()$n[1:45])
 })
 
-test_that("terms and slopes of f on the link's scale", {
+test_that("terms and slopes of f are on the scale of the link", {
   d <- counted_data()
   kernel <- kernel_se(1, 1, inputs = ~ x) + kernel_se(1.5, 0.5, inputs = ~ e)
   fit <- pfdtc(n ~ x + e, d, family = poisson(), kernel = kernel, hyper = "fixed")
@@ -125,7 +125,7 @@ test_that("the prediction band of a fit with groups is that of a new level, and 
   expect_identical(s$of, c("f without group effects", "y of a new level"))
 })
 
-test_that("axes without limits contain what is drawn, but ticks and lines with a slope", {
+test_that("axes without limits contain everything drawn except ticks and lines with a slope", {
   layers <- c(layer("dots", 1:3, c(2, 9, 4)), layer("segment", 0, -1, x1 = 5, y1 = 3), layer("rule", NULL, 12),
               layer("tick", 100), layer("rule", NULL, -50, slope = 1))
   f <- figure(list(list(args = list(), layers = layers)), NULL)
@@ -135,7 +135,7 @@ test_that("axes without limits contain what is drawn, but ticks and lines with a
   expect_identical(logarithmic$xlim, 0:1)
 })
 
-test_that("a legend has another row rather than small letters", {
+test_that("a legend gets another row instead of smaller letters", {
   draw_nowhere({
     one <- legend_keys(rep("mean", 4), 1)
     expect_identical(rows_of_keys(one), 1)

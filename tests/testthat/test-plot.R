@@ -1,4 +1,4 @@
-test_that("curves are what predict() gives at the same inputs", {
+test_that("curves are the results of predict() at the same inputs", {
   fit <- fit_cars()
   curve <- draw_nowhere(plot(fit, n = 21, level = 0.8))
   new <- data.frame(speed = curve$value)
@@ -29,7 +29,7 @@ test_that("slices go through the medians and the most frequent levels, or throug
   through <- draw_nowhere(plot(fit, inputs = "b", at = at, n = 5))
   expect_equal(through$fit, unname(predict(fit, data.frame(b = through$value, at[c("a", "f", "l")],
                                                            row.names = NULL))))
-  # Inputs that `at` lacks stay at their middle, of formulas and matrices.
+  # # Inputs that `at` lacks stay at their middle values, for fits of formulas and of matrices.
   part <- draw_nowhere(plot(fit, inputs = "b", at = list(f = "w"), n = 5))
   expect_equal(part$fit, unname(predict(fit, cbind(middle[c("a", "l")], b = part$value, f = "w"))))
   by_matrix <- pfdtc(cbind(a = data$a, b = data$b), data$y, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed")
@@ -49,7 +49,7 @@ test_that("numbers choose among the checks, and a model of groups alone has the 
   expect_identical(draw_nowhere(plot(rail)), draw_nowhere(plot(rail, which = "groups")))
 })
 
-test_that("medians and partial residuals count merged rows as often as they came", {
+test_that("medians and partial residuals count merged rows as often as they occur", {
   fit <- fit_cars()
   data <- cbind(cars, other = rep(c(1, 1, 1, 2), length.out = 50))
   two <- pfdtc(dist ~ speed + other, data[rep(1:10, c(41, rep(1, 9))), ], m = 5,
@@ -125,7 +125,7 @@ test_that("the error about `which` has every figure, and the nearest name", {
   expect_error(plot(fit, which = "choises"), "Did you mean \"choices\"", class = "pfdtc_error_input")
 })
 
-test_that("plot_trace() draws what the optimiser saw, renewals apart", {
+test_that("plot_trace() draws the optimiser's objective, by rounds if the auxiliary distribution is renewed", {
   fit <- fit_mixed(y ~ a)
   renewed <- fit_mixed(y ~ a, aux = aux_refresh(every = 2, start = aux_sor(rows = 1:4)))
   trace <- draw_nowhere(plot_trace(list(one = fit, renewed), against = "seconds"))
@@ -146,7 +146,7 @@ test_that("xlim extends the curve, and says where the data end", {
   expect_equal(range(curve$value), c(0, 40))
   expect_identical(curve$outside, curve$value < min(cars$speed) | curve$value > max(cars$speed))
   expect_equal(curve$fit, unname(predict(fit, data.frame(speed = curve$value))))
-  expect_true(all(range(cars$speed) %in% curve$value))    # where the lines change
+  expect_true(all(range(cars$speed) %in% curve$value))    # where line types change
   expect_false(any(draw_nowhere(plot(fit))$outside))
   # Pieces meet: each dotted piece begins or ends with the first or last value inside.
   pieces <- pieces_of(curve)
@@ -257,7 +257,7 @@ test_that("the semivariogram is that of all pairs, in lengthscales", {
   expect_equal(c(d$distance[1], d$semivariance[1]), c(mean(distance[nearest]), mean(half[nearest])))
 })
 
-test_that("a map has what predict() gives over two inputs", {
+test_that("a map has the results of predict() over two inputs", {
   data <- small_data(30)
   fit <- fit_mixed(y ~ a + b + f, data)
   map <- draw_nowhere(plot(fit, which = "map", n = 4, at = data[2, ]))
@@ -273,7 +273,7 @@ test_that("a map has what predict() gives over two inputs", {
   })
 })
 
-test_that("terms are drawn as predict(type = \"terms\") has them, a panel for each variable that they read", {
+test_that("terms are those of predict(type = \"terms\"), with a panel for each variable that they read", {
   k <- kernel_se(3, 20, ~ wt) + kernel_matern(3 / 2, c(60, 1), 5, ~ hp + wt) + kernel_categorical(0.5, 4, ~ gear)
   d <- transform(mtcars[c("mpg", "wt", "hp")], gear = factor(mtcars$gear))
   fit <- gp_exact(mpg ~ wt + hp + gear, d, kernel = k, noise = 4, hyper = "fixed")
@@ -314,7 +314,7 @@ test_that("slices have 12 points for each period or shortest lengthscale along t
   expect_identical(size(waves(9, 9), "t"), 200L)
 })
 
-test_that("partial residuals, panels left out and held values are named in the figure", {
+test_that("partial residuals, omitted panels and held values are named in the figure", {
   data <- small_data(30)
   two <- fit_mixed(y ~ a + f, data)
   keys <- function(fit, ...) {

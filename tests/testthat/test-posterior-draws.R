@@ -29,7 +29,7 @@ path_fits <- function(p) {
        some = with_seed(2, fit_by(gp_subsample, m = 9)))
 }
 
-test_that("with all earlier points near, paths have the law of predictions, of every posterior", {
+test_that("with all earlier points as neighbours, paths have the distribution of predictions, for every posterior", {
   p <- problem("matern32", n = 14, d = 2, m = 4, seed = 3, weighted = TRUE)
   x <- rbind(p$new, p$x[3, ], p$x[3, ])              # a training row, twice
   fits <- path_fits(p)
@@ -42,7 +42,7 @@ test_that("with all earlier points near, paths have the law of predictions, of e
   }
 })
 
-test_that("with the 30 nearest they are close to it", {
+test_that("with the 30 nearest points paths are close to this distribution", {
   p <- problem("matern32", n = 60, d = 2, m = 10, seed = 4)
   x <- with_seed(1, cbind(runif(60, -3, 3), runif(60, -3, 3)))
   for (name in c("exact", "far", "near")) {
@@ -54,7 +54,7 @@ test_that("with the 30 nearest they are close to it", {
   }
 })
 
-test_that("simulate() takes paths beyond 2,000 rows", {
+test_that("simulate() uses paths for more than 2,000 rows", {
   fit <- gp_exact(cars$speed, cars$dist, kernel = kernel_matern(3 / 2, 6, 900), noise = 200, hyper = "fixed")
   new <- seq(0, 30, length.out = 3000)
   drawn <- simulate(fit, nsim = 200, seed = 1, newdata = new, type = "latent")
@@ -67,10 +67,10 @@ test_that("simulate() takes paths beyond 2,000 rows", {
   expect_lt(max(abs(stats::cov2cor(sampled) - stats::cov2cor(p$cov))), 0.35) # 4.5 / sqrt(200)
   # Neighbours of a path are close: increments are as small as the kernel implies.
   step <- drawn[2:3000, 1] - drawn[1:2999, 1]
-  expect_lt(stats::sd(step), 0.2)                    # of draws apart from one another 20 and more
+  expect_lt(stats::sd(step), 0.2)                    # independent draws would have 20 or more
 })
 
-test_that("30,000 points of a far + near posterior take paths that a covariance matrix would not fit", {
+test_that("30,000 points with neighbours are drawn as paths, because a covariance matrix would not fit in memory", {
   p <- problem("matern12", n = 400, d = 2, m = 20, seed = 4)
   fit <- with_seed(1, pfdtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed",
                             inducing = p$z, neighbours = 20))

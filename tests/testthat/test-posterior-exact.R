@@ -12,7 +12,7 @@ test_that("the evidence is the dense log density", {
   }
 })
 
-test_that("its slopes are those of the value, by complex steps through the reference and by differences", {
+test_that("derivatives of the evidence agree with complex steps through the reference and with differences", {
   for (p in problems()) {
     d <- length(p$kernel$lengthscale)
     dense <- function(theta) {
@@ -89,7 +89,7 @@ test_that("prediction's variance is the diagonal of its covariance, and is never
   expect_true(all(native_exact_predict(post, tiny$x, k, tiny$x)$variance >= 0))
 })
 
-test_that("one row and one column do, and a singular matrix is a numerical error", {
+test_that("one row and one column suffice, and a singular matrix is a numerical error", {
   k <- engine_ready(kernel_se(1, 2), cbind(0))
   one <- native_exact_evidence(list(x = cbind(0), y = 3), new_model(k, 0.5))
   expect_equal(one$value, -stats::dnorm(3, sd = sqrt(2.5), log = TRUE))
@@ -102,7 +102,7 @@ test_that("one row and one column do, and a singular matrix is a numerical error
   expect_type(failed$reason, "character")
 })
 
-test_that("nasty problems: finite, and the reference's", {
+test_that("nasty problems have the reference's finite results", {
   for (name in names(nasty_problems())) {
     p <- nasty_problems()[[name]]
     fit <- fit_by("gp_exact", p)
@@ -117,7 +117,7 @@ test_that("nasty problems: finite, and the reference's", {
   }
 })
 
-test_that("the factor made in steps is the Cholesky factor, on either side of a step's width", {
+test_that("the factor computed in steps is the Cholesky factor, for sizes on both sides of a step's width", {
   for (n in c(255, 256, 257, 520)) {
     x <- with_seed(n, matrix(stats::runif(2 * n), n))
     kernel <- complete_kernel(kernel_matern(3 / 2, c(0.3, 0.5), 2), x)
@@ -133,7 +133,7 @@ test_that("the factor made in steps is the Cholesky factor, on either side of a 
   expect_error(native_exact(same, new_model(kernel, 1e-30)), class = "pfdtc_error_numerical")
 })
 
-test_that("an interrupt ends a fit that learns nothing, rather than making it again", {
+test_that("an interrupt ends a fit that learns nothing, instead of starting it again", {
   p <- problem(n = 20)
   # Interrupt only the first call, because a second one would succeed.
   got <- tryCatch(with_interrupted("native_exact", 1, {
@@ -176,9 +176,9 @@ test_that("a fit without its Cholesky factor is small and predicts the same to t
   fit <- fit_of()
   heavy <- fit_of(weights = rep(c(1, 4), 200))
   p <- predict(fit, new, se.fit = TRUE)
-  heavier <- predict(heavy, new, se.fit = TRUE) # the same inputs, another factor
+  heavier <- predict(heavy, new, se.fit = TRUE) # the same inputs, another Cholesky factor
   expect_false(identical(p$se.fit, heavier$se.fit))
-  expect_identical(predict(fit, new), p$fit) # means need no factor
+  expect_identical(predict(fit, new), p$fit) # means need no Cholesky factor
   bytes <- serialize(fit, NULL)
   expect_lt(length(serialize(fit$factors, NULL)), 8 * 400 * 2)
   expect_lt(length(bytes), 8 * 400^2 / 2) # some of them are of the test's environment
@@ -206,7 +206,7 @@ test_that("the session keeps the last factors up to a number of bytes", {
   })
 })
 
-test_that("a message offers neighbours where standard deviations of many rows take minutes", {
+test_that("a message offers neighbours if standard deviations of many rows take minutes", {
   fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
   expect_silent(predict(fit, cars, se.fit = TRUE))
   with_replaced(list(slow_prediction = 2 * 50 * nrow(fit$x)^2), {

@@ -24,7 +24,7 @@ test_that("with enough points the posterior is the exact one of the same hyperpa
   a <- suppressMessages(predict(fit, rows$test, se.fit = TRUE, full_cov = TRUE))
   b <- suppressMessages(predict(exact, rows$test, se.fit = TRUE, full_cov = TRUE))
   expect_s3_class(posterior_of(fit), "grouped")
-  expect_lt(fit$unexplained, 1e-5) # that is how far means and variances may be apart, relative to the noise
+  expect_lt(fit$unexplained, 1e-5) # bounds differences of means and variances, relative to the noise
   expect_close(a$fit, b$fit, 1e-4)
   expect_close(a$cov, b$cov, 1e-4)
   expect_equal(fit$evidence, exact$evidence, tolerance = 1e-4)
@@ -35,7 +35,7 @@ test_that("with enough points the posterior is the exact one of the same hyperpa
   expect_close(terms$se.fit, of_exact$se.fit, 1e-4)
 })
 
-test_that("levels that the smooth part reads too are left in the kernel, with its predictions", {
+test_that("levels that are also inputs of the smooth part stay in the kernel, with its predictions", {
   x <- with_seed(1, cbind(a = stats::runif(60), g = rep(0:5, 10)))
   y <- with_seed(2, sin(6 * x[, "a"]) + 0.4 * x[, "g"] + 0.2 * stats::rnorm(60))
   kernel <- kernel_matern(3 / 2, c(0.4, 3), 1) + kernel_group("g", variance = 0.5)
@@ -70,7 +70,7 @@ test_that("certificates contain the exact posterior of random problems", {
   }
 })
 
-test_that("effects have the coverage that their standard deviations promise, and variances are found", {
+test_that("effects have the coverage that their standard deviations imply, and variances are recovered", {
   large <- grouped_rows(6000, 400, 3)
   big <- grouped_fit(large, m = 100, plain = TRUE)
   expect_equal(coef(big)[["noise"]], 0.09, tolerance = 0.06) # 2 sd of an estimate from 6,000 rows
@@ -82,7 +82,7 @@ test_that("effects have the coverage that their standard deviations promise, and
   expect_gt(mean(abs(z) < 1.96), 0.85)
 })
 
-test_that("rows added and taken out, saved fits and other hyperparameters are as computed anew", {
+test_that("adding and removing rows, saved fits and other hyperparameters give the results of new fits", {
   more <- rows$test[-(1:3), ]
   more$g[1:2] <- 41
   added <- suppressMessages(add_rows(fit, more))
@@ -120,11 +120,11 @@ test_that("Cook's distances are those of the exact posterior, also with slopes a
   expect_close(unname(cooks.distance(one)), unname(cooks.distance(exact)), 1e-4)
 })
 
-test_that("what is not there for groups is refused with what to do", {
+test_that("methods that groups lack are refused with what to do", {
   expect_error(pf_divergence(fit), class = "pfdtc_error_input")
 })
 
-test_that("Laplace's approximation with all effects beside inducing points is that of the whole kernel on all rows", {
+test_that("Laplace's approximation with all effects and inducing points is that of the whole kernel on all rows", {
   d <- grouped_rows(300, 20)
   d$train$y <- with_seed(4, stats::rbinom(300, 1, stats::plogis(d$train$f)))
   k <- kernel_matern(5 / 2, c(0.4, 0.4), 1, inputs = ~ x1 + x2) +
@@ -145,7 +145,7 @@ test_that("Laplace's approximation with all effects beside inducing points is th
   expect_close(unname(residuals), unname(rstudent(whole)), 1e-3)
 })
 
-test_that("effects that cannot be eliminated, as weights differ by 1e24, are an error with a class", {
+test_that("effects that cannot be eliminated, because weights differ by a factor of 1e24, are an error with a class", {
   d <- with_seed(2, {
     d <- data.frame(x = stats::runif(150), g = factor(sample(9, 150, TRUE)))
     d$y <- sin(5 * d$x) + stats::rnorm(9)[d$g] + 0.3 * stats::rnorm(150)

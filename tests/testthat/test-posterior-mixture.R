@@ -27,7 +27,7 @@ ref_mixture <- function(p, V) {
   list(mean = mean, cov = cov, noise = sum(w * exp(points[4, ])), weights = w)
 }
 
-test_that("it is the mixture of posteriors at sigma points, weighted by the evidence", {
+test_that("predictions with hyper_uncertainty mix the posteriors at sigma points with weights by the evidence", {
   made <- learned_by_hand()
   expected <- ref_mixture(made$p, unname(vcov(made$fit)))
   got <- predict(made$fit, made$p$new, se.fit = TRUE, full_cov = TRUE, hyper_uncertainty = TRUE)
@@ -40,7 +40,7 @@ test_that("it is the mixture of posteriors at sigma points, weighted by the evid
   expect_equal(unname(of_y$fit[, "upr"]), of_y$fit[, "fit"] + qnorm(0.95) * of_y$se.fit, ignore_attr = TRUE)
 })
 
-test_that("near rows, points and subsamples have their own posteriors at these", {
+test_that("fits with neighbours, points and subsamples have their own posteriors at the sigma points", {
   made <- learned_by_hand()
   expected <- predict(made$fit, made$p$new, se.fit = TRUE, hyper_uncertainty = TRUE)
   x <- made$p$x
@@ -80,7 +80,7 @@ test_that("certificates contain the mixture of dense posteriors, weighted by the
       expect_equal(got$sd, own$se.fit, ignore_attr = TRUE)
       expect_equal(got$mean_error, pmax(got$mean - got$mean_lower, got$mean_upper - got$mean))
       expect_equal(sum(weights$weight), 1)
-      if (name == "exact") { # nothing but rounding is left
+      if (name == "exact") { # only rounding errors are left
         expect_lt(max(got$mean_error, got$sd_upper - got$sd_lower), 1e-8)
       } else {
         if (effort == "reference" && name %in% c("few", "near")) expect_lt(max(got$mean_upper - got$mean_lower), 0.1)
@@ -90,7 +90,7 @@ test_that("certificates contain the mixture of dense posteriors, weighted by the
   }
 })
 
-test_that("the mean's error is at most the weighted errors of the parts, and what the brackets leave", {
+test_that("the mean's error is at most the weighted errors of the parts, plus the effect of brackets on the weights", {
   w <- c(0.5, 0.3, 0.2)
   means <- rbind(c(1, 2, 4), c(0, 0, 0))
   error <- rbind(c(0.1, 0.2, 0.3), c(1, 2, 3))
@@ -148,7 +148,7 @@ test_that("shapes, names, offsets and missing rows are those of predictions", {
   expect_equal(unname(predict(fit, hyper_uncertainty = TRUE)[c(1, 3)]), unname(got$fit[c(1, 3), "fit"]))
 })
 
-test_that("small designs: 95 % intervals of rows that were left out contain nine in ten and more", {
+test_that("small designs: 95 % intervals for left-out rows contain at least nine in ten", {
   skip_on_cran()
   bands <- lapply(seq_len(24), function(i) {
     fit <- with_seed(i, suppressWarnings(pfdtc(yield ~ block + N + P + K, npk[-i, ])))
@@ -163,7 +163,7 @@ test_that("small designs: 95 % intervals of rows that were left out contain nine
   expect_gt(means[2, "width"], means[1, "width"])
 })
 
-test_that("what it cannot be asked together with is said", {
+test_that("arguments that exclude hyper_uncertainty are refused by name", {
   fit <- learned_by_hand()$fit
   expect_input_error(predict(fit, hyper_uncertainty = 2), "hyper_uncertainty")
   expect_input_error(predict(fit, hyper_uncertainty = TRUE, interval = "conformal"), "hyper_uncertainty")

@@ -33,7 +33,7 @@ test_that("the kernel of the tests is that of their dense matrices", {
                  ref_groups(p$groupings, p$x, p$x), 1e-12)
 })
 
-test_that("with all rows as neighbours the posterior is that of the exact process", {
+test_that("with all rows as neighbours the posterior is that of the exact GP", {
   for (weights in c(FALSE, TRUE)) {
     p <- effect_problem(n = 60, weights = weights)
     view <- near_view_of(p, 60L, 59L)
@@ -49,7 +49,7 @@ test_that("with all rows as neighbours the posterior is that of the exact proces
   }
 })
 
-test_that("terms and sums are those of the exact process", {
+test_that("terms and sums are those of the exact GP", {
   p <- effect_problem(n = 60)
   view <- near_view_of(p, 60L, 59L)
   new <- effect_new_rows(p)
@@ -83,7 +83,7 @@ rough_grouped <- function(n, together) {
 }
 rough_kernel <- kernel_matern(3 / 2, 0.1, 1, inputs = ~ a + b) + kernel_group(~ g, variance = 1)
 
-test_that("neighbours and effects together are nearly exact for a rough function, effects too", {
+test_that("neighbours and effects together are nearly exact for a rough function, also for the effects", {
   for (together in c(FALSE, TRUE)) {
     d <- rough_grouped(700, together)
     fit <- suppressMessages(pfdtc(y ~ a + b, d[1:600, ], kernel = rough_kernel, noise = 0.09, hyper = "fixed", m = 60,
@@ -106,7 +106,7 @@ test_that("neighbours and effects together are nearly exact for a rough function
   }
 })
 
-test_that("beside groups a row to predict has 60 neighbours by default, and a training row 40", {
+test_that("with groups a row to predict has 60 neighbours by default, and a training row 40", {
   fit <- with_replaced(list(exact_rows = 100L), suppressMessages(
     pfdtc(y ~ a + b, rough_grouped(300, TRUE), kernel = rough_kernel, noise = 0.09, hyper = "fixed")))
   expect_identical(c(fit$near$neighbours, fit$near$train_neighbours), c(60L, 40L))
@@ -114,7 +114,7 @@ test_that("beside groups a row to predict has 60 neighbours by default, and a tr
   expect_identical(again$near[c("neighbours", "C")], fit$near[c("neighbours", "C")])
 })
 
-test_that("leave-one-out with all rows as neighbours is that of the exact process", {
+test_that("leave-one-out with all rows as neighbours is that of the exact GP", {
   for (weights in c(FALSE, TRUE)) {
     p <- effect_problem(n = 60, weights = weights)
     view <- near_view_of(p, 60L, 59L)
@@ -128,7 +128,7 @@ test_that("leave-one-out with all rows as neighbours is that of the exact proces
   }
 })
 
-test_that("leave-one-out with few neighbours is that of a fit in which the row has next to no weight", {
+test_that("leave-one-out with few neighbours is that of a fit in which the row has almost no weight", {
   p <- effect_problem(n = 60)
   found <- posterior_without(near_view_of(p, 8L, 8L))
   for (i in c(1L, 20L, 57L)) {

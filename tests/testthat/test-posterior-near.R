@@ -11,7 +11,7 @@ test_that("posterior, parts of the variance and evidence are those of the dense 
   }
 })
 
-test_that("so they are for every factor, and for sums of products of them", {
+test_that("the dense formulas hold for every factor, and for sums of products", {
   kernels <- some_kernels(4, 5)
   x <- kernel_rows(18, 3)
   for (name in quick(names(kernels))) {
@@ -29,7 +29,7 @@ test_that("so they are for every factor, and for sums of products of them", {
   }
 })
 
-test_that("a kernel that reads no input has near rows, too", {
+test_that("a kernel without inputs has neighbours, too", {
   x <- matrix(seq(0, 1, length.out = 70))
   p <- list(x = x, y = sin(x[, 1]), z = x[1, , drop = FALSE], noise = 0.2, weights = NULL, new = x,
             kernel = complete_kernel(kernel_constant(2), x))
@@ -40,7 +40,7 @@ test_that("a kernel that reads no input has near rows, too", {
   }
 })
 
-test_that("with all rows near, and all earlier ones in training, it is the exact Gaussian process", {
+test_that("with all rows as neighbours, and all earlier rows in training, the posterior is that of the exact GP", {
   for (p in problems()) {
     n <- nrow(p$x)
     got <- near_case(p, n, n)
@@ -52,7 +52,7 @@ test_that("with all rows near, and all earlier ones in training, it is the exact
   }
 })
 
-test_that("without neighbours it is FITC", {
+test_that("without neighbours the posterior is FITC's", {
   for (p in problems()) {
     got <- near_case(p, 0, 0)
     fit <- fit_by("gp_fitc", p)
@@ -67,7 +67,7 @@ covariance_of <- function(p, got, new = p$new, control = NULL) {
   native_near_covariance(got$near, p$z, got$data, model, got$near$neighbours, new, control)$covariance
 }
 
-test_that("the joint law: dense formula, the variances of predictions, parts of one whole, positive semidefinite", {
+test_that("the joint covariance is the dense formula, has the variances of predictions, and is positive semidefinite", {
   for (p in problems()) {
     p$new <- rbind(p$new, p$x[1:3, , drop = FALSE], p$new[1, , drop = FALSE] + 1e-4)
     got <- near_case(p, 4, 4)
@@ -120,7 +120,7 @@ test_that("one row, no new rows, more neighbours than rows", {
   }
 })
 
-test_that("what cannot be factorised is a condition", {
+test_that("a matrix without Cholesky factor raises a classed error", {
   p <- problem("se", m = 4)
   p$z <- p$z[c(1, 1, 1, 1), ]
   data <- p[c("x", "y", "weights")]
@@ -139,7 +139,7 @@ test_that("what cannot be factorised is a condition", {
 
 test_that("blocks, threads and memory change nothing beyond rounding", {
   skip_on_cran()
-  # There are more rows than a batch takes, and more neighbours than a memory of 0 holds at once.
+  # # There are more rows than a batch has, and more neighbours than a memory of 0 allows at a time.
   for (p in quick(list(problem("matern12", n = 700, d = 2, m = 12, weighted = TRUE),
                        problem("se", n = 4200, d = 3, m = 6)))) {
     p$new <- with_seed(4, rbind(p$new, p$x[sample.int(nrow(p$x), 400), ] + 0.01))
@@ -175,7 +175,7 @@ test_that("arguments come back untouched, calling twice changes nothing", {
   expect_identical(one, two)
 })
 
-test_that("weights are numbers of equal rows, where equal rows were merged", {
+test_that("whole weights equal numbers of merged rows", {
   p <- problem("matern32", n = 12)
   times <- rep(1:3, 4)
   p$weights <- as.numeric(times)
@@ -226,7 +226,7 @@ test_that("nasty cases: little noise, points among the rows, as many points as r
   }
 })
 
-test_that("hundreds of inducing points: more than a product packs at a time", {
+test_that("hundreds of inducing points work, more than a matrix product packs at a time", {
   skip_on_cran()
   p <- problem("matern12", n = 430, d = 3, m = 402, weighted = TRUE)
   got <- near_case(p, 5, 5, pfdtc_control(threads = 2, block = 60))

@@ -44,16 +44,16 @@ test_that("the fit's ELBO is the reference's and below the evidence", {
   }
 })
 
-test_that("residuals of every block are in the evidence", {
+test_that("residuals of all blocks count in the evidence", {
   x <- matrix(seq(0, 9, length.out = 1100))
-  y <- cos(3 * x[, 1]) + seq_along(x) / 500 # the last rows are those that the points explain least
+  y <- cos(3 * x[, 1]) + seq_along(x) / 500 # the last rows have the largest residuals
   kernel <- complete_kernel(kernel_se(1, 2), x)
   z <- x[c(1, 300, 700), , drop = FALSE]
   p <- native_posterior(z, list(x = x, y = y), new_model(kernel, 0.1), 1e-10, control = pfdtc_control(block = 100))
   expect_close(p$rss, sum((y - native_predict(p, z, new_model(kernel, 0.1), x)$mean)^2), 1e-12)
 })
 
-test_that("points explain all of the prior variance at themselves, and rounding leaves none below zero", {
+test_that("the residual prior variance at inducing points is 0, and never negative by rounding", {
   x <- matrix(30 * seq(0, 1, length.out = 40)^1.5)
   model <- new_model(complete_kernel(kernel_se(1, 1), x), 1e-3)
   p <- native_posterior(x, list(x = x, y = sin(x[, 1])), model, 0)
@@ -89,7 +89,7 @@ test_that("block size, threads, memory, order of rows and of Z change nothing be
   expect_equal(show(moved), base, tolerance = 1e-10)
 })
 
-test_that("nasty problems: finite, and the reference's", {
+test_that("nasty problems have the reference's finite results", {
   for (name in names(nasty_problems())) {
     p <- nasty_problems()[[name]]
     if (nrow(p$z) > nrow(p$x)) next                              # m > n is refused by pfdtc()

@@ -1,4 +1,4 @@
-test_that("iris works end to end", {
+test_that("fits of iris predict, print and certify", {
   fit <- pfdtc(Species ~ Petal.Length + Petal.Width, iris, family = multinomial(), kernel = kernel_se())
   new <- iris[c(1, 71, 120), ]
   p <- predict(fit, new, type = "response")
@@ -36,7 +36,7 @@ test_that("leave-one-out probabilities of ordered and unordered classes are padd
   }
 })
 
-test_that("residuals, intervals, sets and draws have the shapes that the help says", {
+test_that("residuals, intervals, sets and draws have the documented shapes", {
   case <- data.frame(x = seq(0, 1, length.out = 60))
   set.seed(2)
   case$y <- factor(sample(c("u", "v", "w"), 60, TRUE))
@@ -69,7 +69,7 @@ test_that("residuals, intervals, sets and draws have the shapes that the help sa
   expect_identical(simulate(fit, 2, seed = 3), simulate(fit, 2, seed = 3))
 })
 
-test_that("what does not exist for several classes is refused by name", {
+test_that("methods that several classes lack is refused by name", {
   fit <- pfdtc(Species ~ Petal.Length, iris, family = multinomial(), kernel = kernel_se(2, 5), hyper = "fixed")
   for (call in expression(rstandard(fit), cooks.distance(fit), predict(fit, type = "terms"), residuals(fit, "pit"),
                           predict(fit, iris[1, ], interval = "prediction"))) {
@@ -84,7 +84,7 @@ test_that("what does not exist for several classes is refused by name", {
   expect_error(predict(fit, data.frame(Petal.Length = 1, Species = "rose"), type = "density"), "rose")
 })
 
-test_that("levels without rows are dropped, and classes that a line parts have a finite fit", {
+test_that("levels without rows are dropped, and classes separated by a line have a finite fit", {
   y <- factor(mtcars$gear, 3:6)
   fit <- pfdtc(cbind(wt = mtcars$wt), y, family = multinomial(), kernel = kernel_se(1, 2), hyper = "fixed")
   expect_identical(colnames(predict(fit, type = "response")), c("3", "4", "5"))
@@ -94,7 +94,7 @@ test_that("levels without rows are dropped, and classes that a line parts have a
   expect_identical(unname(predict(fit, type = "class")), x$y)
 })
 
-test_that("of many classes those with most rows have the hyperparameters, and all have a probability", {
+test_that("with many classes hyperparameters come from those with most rows, and all have a probability", {
   set.seed(4)
   d <- data.frame(x = stats::runif(150, 0, 14))
   d$y <- factor(letters[ceiling(d$x)])
@@ -109,7 +109,7 @@ test_that("of many classes those with most rows have the hyperparameters, and al
   expect_gt(mean(predict(fit, type = "class") == d$y), 0.8)
 })
 
-test_that("a hundred classes have probabilities, and too many points for memory or time are told before", {
+test_that("a hundred classes have probabilities, and a message comes before too many points for memory or time", {
   set.seed(5)
   d <- data.frame(x = stats::runif(100), y = factor(1:100))
   kernel <- kernel_se(0.02, 30)
@@ -126,7 +126,7 @@ test_that("a hundred classes have probabilities, and too many points for memory 
   expect_silent(check_size_of_classes(10L, 100L, 1000L))
 })
 
-test_that("intervals of nearly certain classes are those of their log odds, where 1 - p is 0 in double precision", {
+test_that("intervals of nearly certain classes are those of their log odds, also if 1 - p is 0 in double precision", {
   odds <- rbind(c(-60, -80), c(60, -80), c(-900, -950), c(900, 0), c(0.3, -0.7), c(30, 30))
   var <- matrix(c(900, 400, 400, 1600), nrow(odds), 4, byrow = TRUE)
   ends <- class_ends(NULL, list(mean = odds, var = var), FALSE, 0.9)

@@ -56,7 +56,7 @@ test_that("results have the shapes of predict.lm()", {
   expect_identical(dim(predict(bare, matrix(0, 0, 1), interval = "prediction")), c(0L, 3L))
 })
 
-test_that("bands are decided by interval, se.fit by type, and the mean by neither", {
+test_that("`interval` decides the band, `type` decides se.fit, and neither changes the mean", {
   fit <- fit_cars()
   new <- data.frame(speed = c(5, 10, 30))
   f <- predict(fit, new, se.fit = TRUE, full_cov = TRUE)
@@ -89,7 +89,7 @@ test_that("rows predict the same together, apart and in another order", {
   expect_equal(some$cov, all$cov[order, order], tolerance = 1e-10)
 })
 
-test_that("rows of newdata with missing values predict NA, or what na.action says", {
+test_that("rows of newdata with missing values predict NA, or follow na.action", {
   fit <- fit_mixed()
   new <- small_data(4, seed = 2)
   clean <- predict(fit, new, se.fit = TRUE, full_cov = TRUE)
@@ -106,7 +106,7 @@ test_that("rows of newdata with missing values predict NA, or what na.action say
   expect_true(all(is.na(predict(fit, new[c(2, 4), ]))))
 })
 
-test_that("without newdata: the training rows as given", {
+test_that("without newdata predict() predicts the training rows as given", {
   data <- small_data(20)
   row.names(data) <- paste0("r", 1:20)
   fit <- fit_mixed(data = data)
@@ -132,7 +132,7 @@ test_that("offsets of new rows are added", {
                ignore_attr = TRUE)
 })
 
-test_that("what cannot be answered is refused, by name", {
+test_that("arguments that cannot be combined are refused by name", {
   fit <- fit_cars()
   new <- data.frame(speed = 1:3)
   expect_input_error(predict(fit, new, certified = TRUE), "certified")
@@ -151,7 +151,7 @@ test_that("what cannot be answered is refused, by name", {
   expect_equal(predict(slim, new), predict(fit, new), tolerance = 1e-12)
 })
 
-test_that("a covariance matrix too large for memory is refused before it is taken", {
+test_that("a covariance matrix too large for memory is refused before it is allocated", {
   fit <- fit_cars()
   new <- data.frame(speed = seq(1, 30, length.out = 100))
   with_options(list(pfdtc.max_memory = 8 * 100^2 - 1), {
@@ -192,7 +192,7 @@ test_that("a certified interval contains the exact GP's own, and an interval mus
   expect_error(predict(fit, new, certified = TRUE), "interval", class = "pfdtc_error_input")
 })
 
-test_that("a row whose f is not known predicts NA and changes no other row, whatever the response", {
+test_that("a row whose f is unknown predicts NA and changes no other row, whatever the response", {
   d <- data.frame(x = 1:20 / 5, y = exp(sin(1:20 / 5)), n = rep(0:4, 4), o = factor(rep(1:4, each = 5), ordered = TRUE))
   new <- data.frame(x = c(NA, 0.5, 2, 3))
   with <- function(...) pfdtc(..., data = d, kernel = kernel_se(1, 1), hyper = "fixed")
@@ -210,7 +210,7 @@ test_that("a row whose f is not known predicts NA and changes no other row, what
   }
 })
 
-test_that("no rows, and rows none of which is known, have answers of the usual shape, whatever the response", {
+test_that("no rows, and only rows with missing inputs, have results of the usual shape, whatever the response", {
   d <- data.frame(x = 1:20 / 5, y = exp(sin(1:20 / 5)), n = rep(0:4, 4))
   d$o <- factor(rep(1:3, c(7, 7, 6)), ordered = TRUE)
   d$k <- factor(d$o, ordered = FALSE)

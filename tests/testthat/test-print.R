@@ -1,4 +1,4 @@
-test_that("certificates sum up what they say, print some rows, and stay data frames", {
+test_that("certificates print a summary and some rows, and stay data frames", {
   fit <- fit_cars(m = 4)
   fit$reference <- with_seed(1, reference(fit, m2 = 8))
   x <- with_seed(2, certify(fit))
@@ -64,7 +64,7 @@ test_that("printed bounds hold: they are rounded outwards, by less than a unit o
 
 printed <- function(x) paste(utils::capture.output(print(x)), collapse = "\n")
 
-test_that("what the fit did not do is not printed, and standard errors only where they are defined", {
+test_that("steps that the fit did not take are not printed, and standard errors only where they are defined", {
   fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel_se(c(2, 60), 30), noise = 6, hyper = "fixed")
   text <- printed(summary(fit))
   for (word in c("Certified", "Neighbours", "Optimisation", "Kernels tried", "Posterior")) expect_no_match(text, word)
@@ -76,7 +76,7 @@ test_that("what the fit did not do is not printed, and standard errors only wher
   expect_match(grep("^linear mean", lines, value = TRUE), "log marginal likelihood +1.000$")
 })
 
-test_that("a certificate of a functional is not one of a row", {
+test_that("a certificate of a functional is printed as such", {
   fit <- fit_cars(m = 4)
   one <- linear_functional(fit, c(1, -1), data.frame(speed = c(5, 12)))
   expect_match(printed(one), "^Certificate of 1 weighted sum ")
@@ -97,7 +97,7 @@ test_that("a linear mean of one column has a table of its own", {
   expect_match(printed(trend), sprintf("noise[.]speed +%s", format(signif(summary(trend)$linear[1, 1], 4))))
 })
 
-test_that("composite kernels are in words, with a row for each input and its range", {
+test_that("composite kernels are printed in words, with a row for each input and its range", {
   kernel <- kernel_se(c(2, 60), 30) + kernel_matern(3 / 2, 3, 2, inputs = ~ wt)
   fit <- gp_exact(mpg ~ wt + hp, mtcars, kernel = kernel, noise = 6, hyper = "fixed")
   text <- printed(fit)
@@ -115,7 +115,7 @@ test_that("composite kernels are in words, with a row for each input and its ran
   expect_match(text, "exponential [(]1[)] times periodic [0-9]+ %, squared exponential [(]2[)] [0-9]+ %")
 })
 
-test_that("one start of many that is best alone comes with the distance of the next", {
+test_that("if only one start is best, the difference to the next is printed", {
   learned <- structure(data.frame(evidence = c(-10, -14.5, -30)), same = 2)
   expect_match(describe_starts(learned), fixed = TRUE,
                "3 starts (best value reached by 1; the next best is 4.5 lower)")
@@ -150,7 +150,7 @@ test_that("summary() of several classes has no shares of terms, whatever the ker
   expect_output(print(summary(fit)), "3 classes")
 })
 
-test_that("no number of print() has hundreds of digits, and tables of many inputs are cut", {
+test_that("no number of print() has hundreds of digits, and tables of many inputs are shortened", {
   d <- data.frame(x = 1:40, y = c(rep(0, 39), 1))
   text <- utils::capture.output(print(suppressMessages(pfdtc(y ~ x, d))))
   expect_lt(max(nchar(text)), 120)
@@ -199,7 +199,7 @@ test_that("only factors have columns of levels", {
   expect_match(fixed(mpg ~ factor(cyl) + hp, 4), "2 inputs (4 columns, one for each level of a factor)", fixed = TRUE)
 })
 
-test_that("a certificate without rows has its classes, and no distance", {
+test_that("a certificate without rows prints its classes, and no difference", {
   fit <- pfdtc(Species ~ Petal.Width, iris[c(1:5, 51:55, 101:105), ], family = multinomial(), hyper = "fixed",
                kernel = kernel_se(1, 1))
   said <- utils::capture.output(print(certify(fit, iris[0, ])))
@@ -220,20 +220,20 @@ test_that("cut points of ordered classes are printed relative to the intercept o
   expect_lt(abs(f), 1e-3 * abs(cuts[1]))
 })
 
-test_that("summary() has the value and the parameters of logLik(), with and without groups alone", {
+test_that("summary() has the value and the parameters of logLik(), also for a model of groups only", {
   fits <- list(pfdtc(dist ~ speed, cars, kernel = kernel_se()),
                pfdtc(weight ~ (1 | Chick), ChickWeight[1:100, ], mean = ~ Time))
   for (fit in fits) expect_equal(summary(fit)$evidence, as.double(logLik(fit)))
   expect_output(print(summary(fits[[2L]])), "restricted likelihood; 4 parameters")
 })
 
-test_that("inducing points that no optimisation moves are not said to be optimised", {
+test_that("inducing points that no optimisation moves are not printed as optimised", {
   same <- list(dist ~ speed, cars, m = 4, kernel = kernel_se(10, 500), noise = 200, hyper = "fixed")
   expect_false(any(grepl("optimised", utils::capture.output(print(do.call(gp_sor, same))))))
   expect_output(print(do.call(gp_vfe, same)), "optimised locations")
 })
 
-test_that("the summary of counts names nb() where they scatter too much, and not where they are Poisson", {
+test_that("the summary of counts names nb() if they are overdispersed, and not if they are Poisson", {
   said <- function(formula, d, family = poisson()) {
     fit <- pfdtc(formula, d, family = family, kernel = kernel_se(1, 1), hyper = "fixed")
     any(grepl("nb()", capture.output(print(summary(fit)))[-(1:3)], fixed = TRUE))

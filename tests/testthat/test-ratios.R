@@ -12,7 +12,7 @@ fixed_fit <- function(formula, family, ...) {
   pfdtc(formula, ratio_data(), family = family, kernel = kernel_se(0.7, 1), hyper = "fixed", center = 0.1, ...)
 }
 
-test_that("certificates of sums contain those of the exact process's mode, and are no wider than those of the rows", {
+test_that("certificates of sums contain the sums of the exact GP's mode, and are no wider than those of the rows", {
   new <- data.frame(x = c(0.2, 1, 2, 2.05))
   W <- rbind(far = c(1, -1, 0, 0), near = c(0, 0, 1, -1), average = rep(0.25, 4))
   for (case in list(list(n ~ x, poisson()), list(b ~ x, binomial()), list(t ~ x, weibull(0.5)),

@@ -28,7 +28,7 @@ test_that("a reference is a gp_dtc fit on greedy rows that any fit of the model 
   expect_equal(by_given$mean_error, by_made$mean_error, tolerance = 0.2)      # other groups for the norms
 })
 
-test_that("references of other models, of other kinds and from nothing are refused", {
+test_that("references of other models, of other kinds and without data are refused", {
   made <- reference_problem()
   ref <- reference(made$fit)
   other <- gp_dtc(made$p$x, made$p$y, kernel = made$fit$kernel, noise = 2 * made$fit$noise, hyper = "fixed", m = 5)
@@ -41,7 +41,7 @@ test_that("references of other models, of other kinds and from nothing are refus
   expect_input_error(reference(bare), "keep_data")
 })
 
-test_that("merged rows: as many points as there are different rows", {
+test_that("with merged rows a reference has at most as many points as distinct rows", {
   p <- problem(n = 20, m = 4)
   rows <- rep(1:20, 3)
   fit <- gp_dtc(p$x[rows, ], p$y[rows], kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", m = 10)
@@ -56,7 +56,7 @@ test_that("the intervals shrink with m2, down to the exact posterior", {
                     weights = made$p$weights)
   at <- predict(exact, made$p$new[1:5, ], se.fit = TRUE)
   width <- vapply(c(5, 10, 20, 40, 80), function(m2) {
-    c <- with_options(list(pfdtc.kriging_rows = 0L), # which would be exact on so few rows
+    c <- with_options(list(pfdtc.kriging_rows = 0L), # kriging would be exact for so few rows
                       with_seed(1, certify(made$fit, made$p$new[1:5, ], reference = reference(made$fit, m2),
                                            test_points = 0)))
     expect_false(any(violated(c, list(mean = at$fit, sd = at$se.fit))))
@@ -66,11 +66,11 @@ test_that("the intervals shrink with m2, down to the exact posterior", {
   expect_lt(width[5], 1e-4 * width[1])
 })
 
-test_that("test points leave nothing of themselves unexplained, and the intervals are those of the same GP", {
+test_that("the residual variance at test points is 0, and the intervals are those of the same GP", {
   made <- reference_problem(n = 200, d = 3, lengthscale = rep(0.7, 3))
   new <- rbind(made$p$new, spread_points(30, 3))
   ref <- with_seed(1, reference(made$fit, 30))
-  ref$correction <- NULL                                                     # which leaves no mean to be tightened
+  ref$correction <- NULL                                                     # so that the mean is not corrected
   pivots <- function(ref, x) {
     p <- predict(made$fit, x, se.fit = TRUE)
     r <- certify_posterior(ref, values_at(ref$kernel, x))
@@ -107,7 +107,7 @@ test_that("test points leave nothing of themselves unexplained, and the interval
   expect_length(pivots(all_rows, made$p$x), 0)
 })
 
-test_that("equal points are left out, and a fit's own posterior serves where its jitter is above rounding", {
+test_that("equal points are left out, and a fit's own posterior is used if its jitter exceeds rounding", {
   p <- problem(n = 40, m = 6)
   twice <- p$z[c(1:6, 1:6), ]
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)

@@ -26,7 +26,7 @@ expect_certified <- function(certificate, exact) {
   expect_true(all(certificate$sd_lower[ok] <= exact$se.fit[ok] & exact$se.fit[ok] <= certificate$sd_upper[ok]))
 }
 
-test_that("a reference by passes is that of the rows in memory, and certifies where the exact process is", {
+test_that("a reference by passes is that of the rows in memory, and its certificates contain the exact GP", {
   d <- rows_for_passes()
   new <- d[c(1:20, 7), ]
   exact <- exactly(d, new)
@@ -82,7 +82,7 @@ test_that("norms of parts are those of all rows in the same groups", {
   expect_equal(found[c("n", "spread", "weight")], list(n = 60, spread = 6, weight = max(p$weights)))
 })
 
-test_that("certified predictions go by it", {
+test_that("certified predictions use the reference", {
   d <- rows_for_passes()
   new <- d[1:9, ]
   fit <- passes_fit(in_blocks(d))
@@ -94,7 +94,7 @@ test_that("certified predictions go by it", {
   expect_true(all(band[ok, "lwr"] <= (exact$fit - half)[ok] & (exact$fit + half)[ok] <= band[ok, "upr"]))
 })
 
-test_that("what is not the fit's rows, or cannot be had, is refused by name", {
+test_that("other rows than the fit's, and arguments that need them, are refused by name", {
   d <- rows_for_passes()
   fit <- passes_fit(in_blocks(d))
   refused <- function(expr, text, class = "pfdtc_error_input") expect_error(expr, text, class = class)
@@ -113,7 +113,7 @@ test_that("what is not the fit's rows, or cannot be had, is refused by name", {
   expect_output(print(summary(fit)), "row source")
 })
 
-test_that("refine() takes the rows of a source, and shares of products add up to them", {
+test_that("refine() reads the rows of a source, and parts of products add up", {
   d <- rows_for_passes()
   new <- d[c(1:20, 7), ]
   fit <- passes_fit(in_blocks(d))
@@ -125,7 +125,7 @@ test_that("refine() takes the rows of a source, and shares of products add up to
   expect_true(attr(found, "met"))
   expect_true(all(abs(found$mean - exact$fit)[ok] <= found$mean_error[ok]))
   expect_equal(found$mean, in_memory$mean, tolerance = 1e-6)
-  expect_message(alone <- refine(fit, new, 1e-6, data = d), class = "pfdtc_message_reference") # one is made
+  expect_message(alone <- refine(fit, new, 1e-6, data = d), class = "pfdtc_message_reference") # a reference is computed
   expect_equal(alone$mean, found$mean, tolerance = 1e-6)
   expect_error(refine(fit, new, 0.1), "data", class = "pfdtc_error_input")
   expect_error(refine(fit, new, 0.1, data = in_blocks(d[-1, ], 299)), "data",

@@ -1,4 +1,4 @@
-# Tests the reference itself by independent computations.
+# Tests the dense reference functions of helper-reference.R by independent computations.
 
 # Returns the low-rank form of the auxiliary distributions: k^(x, z) = p k(x, z) + sign b(x)' b(z).
 factor_sor <- function(u, p) {
@@ -72,7 +72,7 @@ adjoint_gradient <- function(p, nu, form, jitter) {
   }, p$z)
 }
 
-test_that("kernels are what their names say", {
+test_that("reference kernels agree with their formulas, those of Matérn kernels by Bessel functions", {
   x <- matrix(c(0, 3))
   k <- function(profile) ref_k(ref_kernel(profile, 2, 5), x)[1, 2]
   bessel <- function(nu, r) {
@@ -84,7 +84,7 @@ test_that("kernels are what their names say", {
   expect_close(k("matern52"), 5 * bessel(5 / 2, 1.5), 1e-14)
 })
 
-test_that("the proposition is the definition of the divergence", {
+test_that("the proposition's divergence is that of its definition", {
   for (p in problems()) {
     for (nu in list(ref_nu_sor(p$x[p$rows, , drop = FALSE], p$x, p$y, p$kernel, p$noise, p$weights),
                     ref_nu_subset(p$rows, p$x, p$y, p$kernel, p$noise, p$weights))) {
@@ -115,7 +115,7 @@ test_that("the proposition's terms add up to the whitened form", {
   }
 })
 
-test_that("nasty problems are still ones that the reference does well", {
+test_that("the reference is still accurate on the nasty problems", {
   for (name in names(nasty_problems())) {
     p <- nasty_problems()[[name]]
     u <- p$x[if (is.null(p$u_rows)) p$rows else p$u_rows, , drop = FALSE]
@@ -230,7 +230,7 @@ test_that("duplicated inducing points with a jitter are one point with a smaller
   }
 })
 
-test_that("pivots leave the trace of what is left of K", {
+test_that("the trace after pivoting is that of K less its low-rank approximation", {
   p <- problem("matern32")
   greedy <- ref_pivots(p$x, 6, p$kernel)
   z <- p$x[greedy$pivots, ]

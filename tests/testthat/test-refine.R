@@ -38,7 +38,7 @@ test_that("products with K and with B^-1 are the dense ones, for any blocks and 
   }
 })
 
-test_that("refine() meets tol, and the exact mean is where it says", {
+test_that("refine() meets tol, and the exact mean is within the error it reports", {
   for (profile in quick(profiles)) {
     for (weighted in c(FALSE, TRUE)) {
       made <- refine_problem(profile, weighted = weighted)
@@ -57,13 +57,13 @@ test_that("refine() meets tol, and the exact mean is where it says", {
   }
 })
 
-test_that("a reference's corrected mean certifies nearly the error itself, and only where it belongs", {
+test_that("a reference's corrected mean certifies little more than the true error, and only for its own rows", {
   made <- refine_problem("matern12", n = 100, m = 8)
   expect_false(is.null(made$ref$correction))
   exact <- predict(made$exact, made$p$new, se.fit = TRUE)
   truth <- list(mean = exact$fit, sd = exact$se.fit)
   certificate <- function(fit, reference, new = made$p$new) {
-    with_options(list(pfdtc.kriging_rows = 0L), # which would be exact on so few rows
+    with_options(list(pfdtc.kriging_rows = 0L), # kriging would be exact on so few rows
                  with_seed(2, certify(fit, new, reference = reference, test_points = 0)))
   }
   plain <- made$ref
@@ -83,7 +83,7 @@ test_that("a reference's corrected mean certifies nearly the error itself, and o
   expect_false(any(violated(certificate(bare, made$ref), truth)))
 })
 
-test_that("a reference in another scale of the response certifies the same process", {
+test_that("a reference in another scale of the response certifies the same GP", {
   p <- problem("matern32", n = 60, m = 5)
   fit <- function(scale, y = 50 * p$y) {
     gp_dtc(p$x, y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z, scale = scale)
@@ -99,7 +99,7 @@ test_that("a reference in another scale of the response certifies the same proce
     own <- with_seed(2, certify(scaled, p$new, reference = reference, test_points = 0))
     expect_equal(own$mean_upper, other$mean_upper, tolerance = 1e-6)
     expect_equal(own$sd_upper, other$sd_upper, tolerance = 1e-6)
-    bare <- reference                          # a correction has its y in it, without one the fit's is read
+    bare <- reference                          # a correction holds y; without one y is read from the fit
     bare$correction <- NULL
     for (asked in list(plain, scaled)) {
       for (by in list(reference, bare)) {
@@ -112,7 +112,7 @@ test_that("a reference in another scale of the response certifies the same proce
   }
 })
 
-test_that("offset, missing values, merged rows, training rows, fits of every kind", {
+test_that("refine() takes an offset, missing values, merged and training rows, and fits of every kind", {
   p <- problem("matern52", n = 30, m = 5)
   rows <- rep(1:30, 2)
   offset <- seq_along(rows) / 10
@@ -135,7 +135,7 @@ test_that("offset, missing values, merged rows, training rows, fits of every kin
   expect_identical(nrow(refine(fit, p$new[0, ], tol = 1e-6)), 0L)
 })
 
-test_that("what is out of reach is said, with what was reached", {
+test_that("refine() warns if tol is out of reach, and returns what it reached", {
   made <- refine_problem("matern12")
   exact <- predict(made$exact, made$p$new)
   made$ref$correction <- NULL
@@ -171,7 +171,7 @@ test_that("an interrupt, or R's time limit, returns what is certified by then", 
   expect_equal(interrupted_at(1, time_limit, "time limit"), plain)
 })
 
-test_that("refine() refuses what it cannot do", {
+test_that("refine() refuses a bad tol, and fits for which it has no method", {
   made <- refine_problem()
   for (bad in list(0, -1, NA, "a", c(1, 2), Inf)) {
     expect_input_error(refine(made$fit, made$p$new, bad, reference = made$ref), "tol")
@@ -187,7 +187,7 @@ test_that("refine() refuses what it cannot do", {
   expect_input_error(refine(1, made$p$new, 0.1), "fit")
 })
 
-test_that("the preconditioner by near rows is its dense formula, and saves steps where much is left unexplained", {
+test_that("the preconditioner by neighbours is its dense formula, and saves steps where much is unexplained", {
   p <- problem("matern12", n = 450, m = 10, noise = 0.01, weighted = TRUE, lengthscale = c(2, 3))
   fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z,
                 weights = p$weights)
@@ -220,7 +220,7 @@ test_that("the preconditioner by near rows is its dense formula, and saves steps
   expect_lt(with_seed(1, steps(near_preconditioner(ref, fit$data))), steps(NULL) / 2)
 })
 
-test_that("a residual carried along is the true one up to its bound, in either way", {
+test_that("an updated residual is the true one up to its bound, with and without a preconditioner", {
   made <- refine_problem("matern32", n = 90, m = 8, weighted = TRUE)
   kernel <- model_of(made$ref)$kernel
   s2 <- made$ref$noise / made$ref$scale^2
@@ -236,7 +236,7 @@ test_that("a residual carried along is the true one up to its bound, in either w
   }
 })
 
-test_that("refine() by near rows and kriging meets tol in few passes", {
+test_that("refine() by neighbours and kriging meets tol in few passes", {
   p <- problem("matern12", n = 450, m = 10, noise = 0.01, lengthscale = c(2, 3))
   fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
   fit$reference <- with_seed(1, reference(fit, 30, max_seconds = 0))
@@ -249,7 +249,7 @@ test_that("refine() by near rows and kriging meets tol in few passes", {
   })
 })
 
-test_that("near noise-free data certify() and refine() go to the exact posterior where rounding stops the others", {
+test_that("for nearly noise-free data certify() and refine() use exact solves where rounding stops iterations", {
   p <- problem("matern52", n = 60, m = 10, noise = 1e-12, seed = 2)
   fit <- gp_dtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", inducing = p$z)
   fit$reference <- with_seed(1, reference(fit, 30))
@@ -265,7 +265,7 @@ test_that("near noise-free data certify() and refine() go to the exact posterior
   expect_gt(max(with_options(list(pfdtc.kriging_rows = 0L), certify(fit, p$new))$mean_error), 1e3 * max(own$mean_error))
 })
 
-test_that("products with K err by no more than is allowed for, which is far below an error for every row", {
+test_that("products with K err by no more than product_growth(), which is far below rounding_growth()", {
   p <- problem("se", n = 2000, m = 2, seed = 11)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
   K <- kernel_matrix(kernel, p$x)
@@ -277,9 +277,9 @@ test_that("products with K err by no more than is allowed for, which is far belo
   expect_lt(product_growth(1e5, 512), rounding_growth(800, 1e5) / 10)
 })
 
-test_that("what rounding in a residual does to the mean is bounded by the exact sd, and renewing it is foreseen", {
+test_that("the effect of a residual's rounding on the mean is bounded by the exact sd, and a new residual has less", {
   made <- refine_problem("se", n = 60)
-  made$fit$noise <- made$fit$noise / 100 # |h_x| is far below sqrt(k) / (2 sqrt(s2)) then
+  made$fit$noise <- made$fit$noise / 100 # then |h_x| is far below sqrt(k) / (2 sqrt(s2))
   reference <- with_seed(1, reference(made$fit, 40))
   data <- data_in_scale(made$fit, reference)
   state <- solve_exact(reference, data, 3L, function(s) Inf)

@@ -1,4 +1,4 @@
-test_that("deviance() and df.residual() are lm()'s sums, with the fit's leverages", {
+test_that("deviance() and df.residual() are the sums of lm(), with the fit's leverages", {
   data <- small_data(25)
   data$w <- seq(0.5, 2, length.out = 25)
   data$w[4] <- 0
@@ -7,7 +7,7 @@ test_that("deviance() and df.residual() are lm()'s sums, with the fit's leverage
   e <- (data$y - fitted(fit))[-9]
   expect_equal(deviance(fit), sum(data$w[-9] * e^2))
   expect_equal(df.residual(fit), 23 - sum(hatvalues(fit), na.rm = TRUE))
-  # A nearly linear kernel takes almost the degrees of freedom of a line.
+  # With a nearly linear kernel the fit has almost the degrees of freedom of a line.
   flat <- gp_exact(cars$speed, cars$dist, kernel = kernel_se(1e4, 1e10), noise = 200, hyper = "fixed")
   line <- lm(dist ~ speed, cars)
   expect_equal(df.residual(flat), df.residual(line), tolerance = 1e-3)
@@ -43,7 +43,7 @@ test_that("family(), case.names() and labels() are those of linear models", {
   expect_identical(case.names(fit_fixed(p)), as.character(1:50))
 })
 
-test_that("update() is R's own", {
+test_that("update() changes the call as R's own method does", {
   fit <- fit_cars()
   expect_identical(fitted(update(fit, m = 5)), fitted(fit_cars(m = 5)))
   expect_identical(update(fit, evaluate = FALSE), fit$call)
@@ -72,7 +72,7 @@ test_that("update() finds the data of fits made inside functions", {
   expect_equal(unname(log_fit$data$response), log(cars$dist[1:30]))
 })
 
-test_that("update() finds weights of the function that made the fit, beside columns of the same data", {
+test_that("update() finds weights of the function that made the fit, and columns of the same data", {
   by <- function(own) {
     of_row <- rep(1:2, 25)
     pfdtc(dist ~ speed, cars, weights = of_row * speed / 10, kernel = own, noise = 200, hyper = "fixed")
@@ -81,7 +81,7 @@ test_that("update() finds weights of the function that made the fit, beside colu
   again <- update(fit, kernel = kernel_se(6, 500))
   expect_identical(weights(again), weights(fit))
   expect_identical(predict(again), predict(by(kernel_se(6, 500))))
-  of_row <- rep(1, 50) # a variable of the caller comes first, as for lm()
+  of_row <- rep(1, 50) # a variable of update()'s caller comes first, as for lm()
   expect_identical(weights(update(fit, kernel = kernel_se(6, 500))), cars$speed / 10)
   expect_identical(nobs(add_rows(fit, data.frame(speed = 1, dist = NA, of_row = 1))), nobs(fit))
 })
@@ -102,7 +102,7 @@ test_that("update() of a fit from a matrix made inside a function has the fit's 
   expect_input_error(update(fit, y ~ .), "formula.")
 })
 
-test_that("what needs the rows says so where they are gone", {
+test_that("methods that need the rows name keep_data if the fit has none", {
   fit <- fit_cars(keep_data = FALSE)
   for (f in list(deviance, df.residual, case.names)) expect_input_error(f(fit), "keep_data")
 })
@@ -111,7 +111,7 @@ test_that("drop1(), add1() and step() drop and add groups, and keep the last ter
   d <- with_seed(4, data.frame(x = stats::runif(60), z = stats::runif(60), g = gl(6, 10)))
   d$y <- with_seed(5, sin(5 * d$x) + as.integer(d$g) + 0.2 * stats::rnorm(60))
   both <- pfdtc(y ~ . + (1 | g), d, plain = TRUE, control = pfdtc_control(restarts = 1))
-  expect_identical(deparse1(formula(both)), "y ~ x + z + (1 | g)") # the dot would be another one without the group
+  expect_identical(deparse1(formula(both)), "y ~ x + z + (1 | g)") # without the group the dot includes g
   expect_identical(labels(both), c("x", "z", "1 | g"))
   expect_identical(colnames(attr(terms(both), "factors")), labels(both))
   without <- function(term) deparse1(update(both, stats::as.formula(paste("~ . -", term)), evaluate = FALSE)$formula)
@@ -125,7 +125,7 @@ test_that("drop1(), add1() and step() drop and add groups, and keep the last ter
   expect_true(all(c("x", "1 | g") %in% labels(step(both, trace = 0))))
   kept <- step(pfdtc(y ~ (1 | g), d), trace = 0)$call # nothing is dropped
   expect_identical(labels(eval(kept)), "1 | g")
-  # For groups alone, AIC() has another likelihood, which the heading says.
+  # For groups alone AIC() uses another likelihood, which the heading says.
   groups <- pfdtc(y ~ (1 | g) + (1 | z), transform(d, z = gl(2, 3, 60)))
   for (table in list(drop1(groups), drop1(eval(kept)), add1(eval(kept), ~ . + x))) {
     expect_match(attr(table, "heading"), "AIC[(][)] has the restricted likelihood", all = FALSE)
@@ -133,7 +133,7 @@ test_that("drop1(), add1() and step() drop and add groups, and keep the last ter
   expect_false(any(grepl("restricted", attr(dropped, "heading"))))
   last <- drop1(fit_cars())
   expect_identical(row.names(last), c("<none>", "speed"))
-  expect_identical(is.na(last$AIC), c(FALSE, TRUE)) # there is no fit without inputs
+  expect_identical(is.na(last$AIC), c(FALSE, TRUE)) # a fit without inputs does not exist
   expect_match(attr(last, "heading"), "a fit needs an input", all = FALSE)
   expect_identical(labels(step(fit_cars(), trace = 0)), "speed")
 })
@@ -155,7 +155,7 @@ test_that("step() drops terms by AIC, also where models have as many hyperparame
   expect_false(any(added$Df == 0, na.rm = TRUE))
 })
 
-test_that("drop1() and add1() are silent about the family, and have no Df where fewer terms have more parameters", {
+test_that("drop1() and add1() do not announce the family, and have no Df where fewer terms have more parameters", {
   d <- data.frame(a = 1:12 / 12, b = c(3, 1, 2), y = factor(rep(c("no", "yes"), c(5, 7))))
   fit <- suppressMessages(with_seed(1, pfdtc(y ~ a + b, d, kernel = kernel_se())))
   expect_message(update(fit, . ~ . - b), class = "pfdtc_message_family")

@@ -5,7 +5,7 @@ test_that("a report has the data, every hyperparameter, evidence and leave-one-o
   expect_true(all(names(coef(fit)) %in% said$table$what))
   variance <- coef(fit)[["variance"]]
   expect_match(value("variance"), format(signif(variance, 4), big.mark = ","), fixed = TRUE)
-  # Sds are in the units of the response, which are named.
+  # Sds are in the units of the response, and the report names these.
   expect_match(value("variance"), sprintf("sd %s", format(signif(sqrt(variance), 4))), fixed = TRUE)
   expect_match(value("Noise"), format(signif(sigma(fit), 4)), fixed = TRUE)
   expect_match(value("Units"), "\\bdist\\b")
@@ -56,7 +56,7 @@ test_that("a fit without its data is reported, and knitr shows text and table", 
   expect_match(shown, said$text, fixed = TRUE)
 })
 
-test_that("of classes and counts: family, certified error, and leave-one-out scores", {
+test_that("a report of classes or counts has the family, the certified error and leave-one-out scores", {
   fit <- pfdtc(am ~ wt + hp, transform(mtcars, am = c("no", "yes")[1 + am]), family = binomial(), m = 6,
                kernel = kernel_se(c(1, 80), 4), hyper = "fixed")
   said <- report(fit, mtcars[1:3, ])
@@ -76,7 +76,7 @@ test_that("of classes and counts: family, certified error, and leave-one-out sco
   expect_match(report(counts)$text, "theta 3.*at least.*RMSE")
 })
 
-test_that("report() works beside a package of that name, whichever is attached first", {
+test_that("report() works with a package named report attached, whichever is attached first", {
   expect_input_error(report(cars), "x")
   folder <- tempfile()
   dir.create(file.path(folder, "report", "R"), recursive = TRUE)
@@ -124,7 +124,7 @@ test_that("a report has correlations of group effects, and no linear mean where 
   expect_no_match(about$text, "lengthscales")
 })
 
-test_that("a report says how coefficients of ordered classes and cut points belong together", {
+test_that("a report says how coefficients of ordered classes and cut points are related", {
   d <- transform(cars, far = cut(dist, c(-Inf, 20, 50, Inf), c("near", "middle", "far"), ordered_result = TRUE))
   fit <- with_seed(1, suppressMessages(pfdtc(far ~ speed, d)))
   table <- report(fit, digits = 4)$table

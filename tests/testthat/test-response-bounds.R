@@ -1,4 +1,4 @@
-# Tests point predictions and their bounds on the response's own scale, for fits that transformed it.
+# Tests point predictions and their bounds on the response's own scale, for fits with a transformed response.
 power <- function(lambda, ends = NULL, centre = 2, unit = 3) {
   structure(list(kind = "yeojohnson", lambda = lambda, centre = centre, unit = unit, ends = ends, found = TRUE),
             class = "pfdtc_transform")
@@ -7,7 +7,7 @@ logged <- function(ends = NULL) {
   structure(list(kind = "log", lambda = 0, ends = ends, found = TRUE), class = "pfdtc_transform")
 }
 
-# Returns E g(y), where y = T^-1(mean + sd t) is cut as described in ?predict.gp_fit.
+# Returns E g(y), where y = T^-1(mean + sd t) is truncated as described in ?predict.gp_fit.
 mean_of_cut <- function(t, mean, sd, g = identity, sure = 1) {
   up <- t$kind == "log" || t$lambda <= 1
   end <- if (is.null(t$ends)) Inf else if (up) (t$ends[2L] - mean) / sd else (mean - t$ends[1L]) / sd
@@ -25,17 +25,17 @@ some_transforms <- list(power(0), power(0.3, c(-2, 1)), power(0.3), power(1, c(-
                         power(2, c(-3, 0.1)), logged(), logged(c(-1, 1)), power(0.3, c(-0.3, 0.5)),
                         logged(c(-0.4, 0.4)))
 
-test_that("mean and sd of a response that is cut are those by quadrature", {
+test_that("mean and sd of a truncated response are those by quadrature", {
   for (t in some_transforms) {
-    for (mean in c(-2, 0.7, 2.5)) { # the last is beyond every upper end
-      for (sd in c(0.05, 0.4, 1.5)) { # the last is above the last two ranges
+    for (mean in c(-2, 0.7, 2.5)) { # the last mean is above every upper end
+      for (sd in c(0.05, 0.4, 1.5)) { # the last sd is wider than the last two ranges
         got <- moments_back(t, mean, sd^2)
         expect_equal(got$mean, mean_of_cut(t, mean, sd), tolerance = 1e-9) # Gauss-Legendre has 24 nodes a piece
         square <- mean_of_cut(t, mean, sd, function(y) (y - got$mean)^2, sure = 0)
         expect_equal(got$sd, sqrt(square), tolerance = 1e-7)
       }
     }
-    several <- c(-2, 0.7, 9) # one variance for all, as plot() gives the noise of residuals
+    several <- c(-2, 0.7, 9) # with one variance for all, as plot() passes for residuals
     expect_identical(moments_back(t, several, 0.1), moments_back(t, several, rep(0.1, 3)))
   }
 })
@@ -49,7 +49,7 @@ test_that("sd and covariance of E(y | f) are those of a dense grid", {
     noise <- c(0.2, 0.1)
     sd <- sqrt(diag(cov) + noise)
     cut <- cut_at(t, mean, sd, 0)
-    given <- function(i, f) { # E(y | f), cut where the row's prediction is cut
+    given <- function(i, f) { # E(y | f), truncated where the row's prediction is
       e <- (mean[i] + outer(f, sqrt(noise[i]) * u, `+`) - mean[i]) / sd[i]
       e[] <- if (curves_up(t)) pmin(e, cut[i]) else pmax(e, cut[i])
       drop(matrix(untransformed(t, mean[i] + sd[i] * e), length(f)) %*% w)
@@ -59,7 +59,7 @@ test_that("sd and covariance of E(y | f) are those of a dense grid", {
     got <- moments_back(t, mean, diag(cov), noise)
     about <- sum(w * g1)
     between <- (about - got$mean[1L])^2 * cov[1, 1] / sd[1L]^2
-    expect_equal(got$sd[1L], sqrt(sum(w * (g1 - about)^2) + between), tolerance = 2e-4) # 20 terms of a series
+    expect_equal(got$sd[1L], sqrt(sum(w * (g1 - about)^2) + between), tolerance = 2e-4) # the error of 20 terms
     # For E(g2 | f1): f2 given f1 is normal, and noise adds to its variance.
     b <- cov[1, 2] / cov[1, 1]
     rest <- sqrt(sd[2L]^2 - b * cov[1, 2])
@@ -76,14 +76,14 @@ test_that("the sd of a new response averages over the size of its noise, about t
   u <- seq(-6, 6, by = 0.1)
   w <- stats::dnorm(u) * 0.1
   for (t in list(power(0.3, c(-2, 1)), power(1.7, c(-0.5, 1)), logged(c(-1, 1)))) {
-    for (mean in c(-0.3, 1.5)) { # the second is beyond an upper end
+    for (mean in c(-0.3, 1.5)) { # the second mean is above an upper end
       for (spread in c(0.5, 3)) {
         got <- moments_of_response(t, mean, 0.04, 0.09, spread)
         expect_identical(got$mean, moments_back(t, mean, 0.13)$mean)
         square <- vapply(sqrt(0.04 + 0.09 * exp(sqrt(spread) * u - spread / 2)), function(sd) {
           mean_of_cut(t, mean, sd, function(y) (y - got$mean)^2, sure = 0)
         }, 0)
-        expect_equal(got$sd, sqrt(sum(w * square)), tolerance = 5e-3) # a rule of seven nodes, across the cut
+        expect_equal(got$sd, sqrt(sum(w * square)), tolerance = 5e-3) # a rule of seven nodes, for a kink
         t$wider <- 4
         expect_equal(moments_of_response(t, mean, 0.04, 0.09, spread)$sd, 2 * got$sd)
         expect_equal(moments_of_response(t, mean, 0.04, 0.09, 0), moments_back(t, mean, 0.13))
@@ -109,7 +109,7 @@ test_that("normal scores of a transformed response with outliers have squares of
   expect_gt(normal(p$se.fit), normal(before$sd))
 })
 
-test_that("bounds of the mean contain it wherever mean and sd are within theirs", {
+test_that("bounds of the response's mean contain it wherever latent mean and sd are within their bounds", {
   cases <- with_seed(3, lapply(1:150, function(i) {
     ends <- if (i %% 2) c(-1, 1) * stats::rexp(1)
     t <- if (i %% 5 == 0) logged(ends) else power(stats::runif(1, 0, 2), ends, stats::rnorm(1), stats::rexp(1))
@@ -123,12 +123,12 @@ test_that("bounds of the mean contain it wherever mean and sd are within theirs"
     inside <- mean_bounds(case$t, list(lower = case$mean[1L], upper = case$mean[2L]),
                           list(lower = case$sd[1L], upper = case$sd[2L]))
     value <- mean_of_cut(case$t, case$at[1L], case$at[2L])
-    rounding <- 1e-9 * (1 + abs(value)) # of integrate()
+    rounding <- 1e-9 * (1 + abs(value)) # the error of integrate()
     expect_gt(value, inside$lower - rounding)
     expect_lt(value, inside$upper + rounding)
     same <- mean_bounds(case$t, list(lower = case$at[1L], upper = case$at[1L]),
                         list(lower = case$at[2L], upper = case$at[2L]))
-    whole <- replace(case$t, "ends", list(NULL)) # the bounds subtract what is cut off from the mean of all
+    whole <- replace(case$t, "ends", list(NULL)) # the bounds subtract the truncated part from the whole mean
     expect_lt(same$upper - same$lower, 1e-3 * (1e-6 + moments_back(whole, case$at[1L], case$at[2L]^2)$sd))
   }
   open <- mean_bounds(power(0.3), list(lower = c(-Inf, NA), upper = c(0, NA)), list(lower = c(1, 1), upper = c(1, 1)))
@@ -139,7 +139,7 @@ test_that("medians that underflow to 0 are below their upper bound", {
   bounds <- back_bounds(logged(), c(-900, -800), c(-880, -799))
   expect_identical(bounds$lower, c(0, 0))
   expect_true(all(bounds$upper > 0))
-  expect_gt(log(exp(-744.6)), -744.5) # the least double, which is no lower bound
+  expect_gt(log(exp(-744.6)), -744.5) # exp() gives the least double, which is no lower bound
   expect_identical(back_bounds(logged(), c(-744.6, NA, -700), c(-744, NA, -699))$lower[1:2], c(0, NA))
 })
 

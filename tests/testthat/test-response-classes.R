@@ -36,7 +36,7 @@ test_that("the engine's mode, evidence and penalty are those of dense matrices, 
   }
 })
 
-test_that("a start from other hyperparameters ends in the same mode, with the factor there, however many steps", {
+test_that("steps from the mode of other hyperparameters end in the same mode, with the factor at that mode", {
   case <- classes_case(40, 4)
   sites <- engine_sites(classes_of(letters[1:4]), list(y = as.double(case$class)), case$b)
   at <- function(scale, ...) {
@@ -45,11 +45,11 @@ test_that("a start from other hyperparameters ends in the same mode, with the fa
   }
   cold <- at(1)
   kept <- c("evidence", "penalty", "theta", "C", "beta")
-  for (scale in c(0.9, 3, 30)) { # near, and so far that its factor has to go
+  for (scale in c(0.9, 3, 30)) { # the last is so far that its factor is computed anew
     expect_equal(at(1, start = at(scale))[kept], cold[kept], tolerance = 1e-8) # the last step is below 1e-9
   }
   start <- at(1.1)
-  start$C <- 3 * start$C # steps that are far too short
+  start$C <- 3 * start$C # so the steps are far too short
   for (most in c(1L, 2L, 40L)) {
     short <- at(1, start = start, maxit = most)
     there <- at(1, start = short["beta"], maxit = 0L)
@@ -87,7 +87,7 @@ test_that("slopes of the penalised evidence are its central differences", {
       step <- 1e-4 * (1:6 == i)
       (value(par + step)$value - value(par - step)$value) / 2e-4
     }, 0)
-    expect_equal(value(par)$slope, differences, tolerance = 1e-6) # squares of the step times third derivatives
+    expect_equal(value(par)$slope, differences, tolerance = 1e-6) # the step squared times third derivatives
   }
 })
 
@@ -130,7 +130,7 @@ test_that("the order of the classes changes nothing", {
   case$y <- factor(case$y, c("c", "a", "b"))
   two <- fixed_classes(case)
   p <- lapply(list(one, two), predict, type = "response")
-  expect_equal(p[[1]], p[[2]][, colnames(p[[1]])], tolerance = 1e-5) # the average's error; the mode has 1e-9
+  expect_equal(p[[1]], p[[2]][, colnames(p[[1]])], tolerance = 1e-5) # averages err by 1e-5, the mode by 1e-9
   odds <- predict(two, type = "latent")
   expect_equal(unname(predict(one, type = "latent")[, "b"]), unname(odds[, "b"] - odds[, "a"]), tolerance = 1e-7)
   expect_equal(one$evidence, two$evidence, tolerance = 1e-10)
@@ -156,7 +156,7 @@ test_that("leave-one-out is the posterior without the row's site", {
   dense <- ref_classes(prior, case$class, numeric(3))
   row <- 7
   own <- row + 40 * (0:2)
-  # The row enters Laplace's posterior as a Gaussian term: remove its curvature and its gradient at the mode.
+  # The row enters Laplace's posterior as a Gaussian term, so remove its curvature and its gradient at the mode.
   W <- dense$W
   W[own, own] <- 0
   to <- c(dense$W %*% c(dense$f)) + c(dense$g)
@@ -183,7 +183,7 @@ test_that("the mean is the mode plus the covariance times the slopes of the log 
   expect_equal(unname(predict(fit, type = "latent")), mean[, -1] - mean[, 1], tolerance = 1e-6)
 })
 
-test_that("the mean is nearer to the true posterior mean than the mode, and so are probabilities", {
+test_that("the mean is nearer to the true posterior mean than the mode, and its probabilities are nearer", {
   # For one row, the posterior is a normal density times a logistic function.
   for (variance in c(1, 9)) {
     f <- seq(-40, 40, by = 0.001)

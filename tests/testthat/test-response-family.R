@@ -1,4 +1,4 @@
-# Tests the family of a response if none is given.
+# Tests which family a response gets if none is given.
 
 fixed <- function(formula, data) pfdtc(formula, data, kernel = kernel_se(1, 1), hyper = "fixed")
 

@@ -21,7 +21,7 @@ test_that("proportional odds are two binary rows for each response", {
   doubled <- pfdtc(s ~ a + b + offset(o), rbind(above, below), family = binomial(), kernel = kernel, hyper = "fixed",
                    center = 0.3, inducing = fit$inducing)
   new <- transform(ordered_data(10, seed = 4), o = 0)
-  # Both modes are exact to the decrement at which Newton's steps end, 1e-9.
+  # Both modes are accurate to 1e-9, the decrement at which Newton's steps end.
   expect_equal(predict(fit, new), predict(doubled, new), tolerance = 1e-7)
   expect_equal(predict(fit, new, se.fit = TRUE)$se.fit, predict(doubled, new, se.fit = TRUE)$se.fit, tolerance = 1e-7)
   # An interval has the probability F(b) (1 - F(a)) (1 - e^(a - b)).
@@ -38,7 +38,7 @@ test_that("two ordered classes are a binary response", {
   expect_equal(predict(fit, type = "response")[, "TRUE"], predict(binary, type = "response"), tolerance = 1e-7)
 })
 
-test_that("probabilities of ordered classes are averages over f, and classes the likeliest", {
+test_that("probabilities of ordered classes are averages over f, and predicted classes are the likeliest", {
   d <- ordered_data()
   for (link in c("logit", "probit", "cloglog")) {
     fit <- pfdtc(y ~ a + b, d, family = ordinal(link), kernel = kernel_se(c(1, 1), 2), hyper = "fixed")
@@ -87,7 +87,7 @@ test_that("widths of classes are learned by the slopes of the log marginal likel
     move <- replace(numeric(2), j, 1e-4)
     (value(at + move)$value - value(at - move)$value) / 2e-4
   }, 0)
-  # The mode is exact to 1e-9, so that these differences are exact to 1e-5.
+  # The mode is accurate to 1e-9, so these differences are accurate to 1e-5.
   expect_equal(value(at)$slope, central, tolerance = 1e-4)
 })
 
@@ -121,7 +121,7 @@ test_that("the curvature of a row of intervals stays inside its range", {
   }
 })
 
-test_that("a bad response of ordered classes is refused with what to do", {
+test_that("a bad response of ordered classes is refused, and the error says what to do", {
   d <- ordered_data(30)
   refused <- function(data) expect_error(pfdtc(y ~ a, data, family = ordinal()), class = "pfdtc_error_input")
   expect_match(conditionMessage(refused(transform(d, y = factor(y, ordered = FALSE)))), "ordered(", fixed = TRUE)

@@ -17,7 +17,7 @@ test_that("the slopes of the log noise are found, and held-out densities gain by
   expect_identical(rownames(table), c("noise.a", "noise.b", "noise.siteu", "noise.sitev"))
   z <- (table[c("noise.a", "noise.b"), 1] - c(0.35, 0)) / table[c("noise.a", "noise.b"), 2]
   expect_lt(max(abs(z)), 3)
-  expect_lt(abs(diff(table[3:4, 1]) + 1), 0.5) # levels share a level, which the prior divides among them
+  expect_lt(abs(diff(table[3:4, 1]) + 1), 0.5) # the prior divides a common effect among the levels
   expect_identical(coef(fit)[rownames(table)], table[, 1])
   set.seed(1)
   plain <- pfdtc(y ~ a + b + site, d[1:500, ], kernel = trend_kernel())
@@ -25,7 +25,7 @@ test_that("the slopes of the log noise are found, and held-out densities gain by
     p <- predict(f, d[501:800, ], se.fit = TRUE, type = "response")
     -mean(stats::dnorm(d$y[501:800], p$fit, p$se.fit, log = TRUE))
   }
-  expect_lt(nlpd(fit), nlpd(plain) - 0.1) # about 0.25
+  expect_lt(nlpd(fit), nlpd(plain) - 0.1) # the difference is about 0.25
   expect_gt(fit$evidence, plain$evidence + 50)
   expect_identical(fit$df, plain$df + 4L)
   inside <- function(f) {
@@ -41,10 +41,10 @@ test_that("the slopes of the log noise are found, and held-out densities gain by
   expect_equal(rowMeans(confint(fit))[["noise.a"]], coef(fit)[["noise.a"]])
 })
 
-test_that("the posterior, its evidence and what is drawn from it have that noise in every row", {
+test_that("the posterior, its evidence and its draws use each row's own noise", {
   d <- trend_data(60)
   d$w <- rep(c(1, 2, 0.5), 20)
-  d[31:45, c("a", "b", "site")] <- d[16:30, c("a", "b", "site")] # equal rows: merged
+  d[31:45, c("a", "b", "site")] <- d[16:30, c("a", "b", "site")] # equal rows, which are merged
   set.seed(1)
   fit <- pfdtc(y ~ a + b + site, d, weights = w, kernel = kernel_se(1, 1, inputs = ~ a), noise = ~ a + site)
   trend <- fit$noise_trend
@@ -52,7 +52,7 @@ test_that("the posterior, its evidence and what is drawn from it have that noise
     u <- cbind((new$a - mean_of$a) / mean_of$sd, new$site == "u", new$site == "v")
     fit$noise * exp(drop(u %*% trend$gamma))
   }
-  rows <- unique(d[c("a", "b", "site")]) # the units are those of the rows as merged
+  rows <- unique(d[c("a", "b", "site")]) # the units are those of the merged rows
   mean_of <- list(a = mean(rows$a), sd = sqrt(mean((rows$a - mean(rows$a))^2)))
   l <- coef(fit)[["lengthscale.a"]]
   k <- function(u, v) coef(fit)[["variance"]] * exp(-outer(u, v, "-")^2 / l^2 / 2)
@@ -74,7 +74,7 @@ test_that("the posterior, its evidence and what is drawn from it have that noise
   expect_equal(unname(apply(draws, 1L, stats::sd)), unname(p$se.fit), tolerance = 0.05) # 4.5 standard errors
 })
 
-test_that("the likelihood's slope in the coefficients is that of its values, equal rows and all", {
+test_that("the likelihood's slope in the coefficients agrees with differences of its values, also with equal rows", {
   d <- trend_data(50)
   d[41:50, 1:3] <- d[31:40, 1:3]
   data <- data_from_formula(quote(pfdtc(formula = y ~ a + b + site, data = d)), environment())
@@ -96,12 +96,12 @@ test_that("the likelihood's slope in the coefficients is that of its values, equ
     (at(theta + h)$value - at(theta - h)$value) / 2e-4
   }, 0)
   expect_equal(got$gradient, numeric, tolerance = 1e-6)
-  # The expected information is close to the mean of minus the curvature: positive definite and symmetric.
+  # The expected information is close to the mean negative curvature, positive definite and symmetric.
   expect_equal(got$information, t(got$information))
   expect_gt(min(eigen(got$information)$values), 0)
 })
 
-test_that("a fit with sizes of noise is certified, saved, cross-validated, extended and drawn from", {
+test_that("a fit with a model of its noise is certified, saved, cross-validated, extended and drawn from", {
   d <- trend_data(120)
   set.seed(1)
   fit <- pfdtc(y ~ a + b, d, kernel = trend_kernel(), noise = ~ a, m = 8, neighbours = 0, center = FALSE, scale = FALSE)
@@ -139,7 +139,7 @@ test_that("smooth noise is finite and constant far away from the data", {
   }
 })
 
-test_that("sizes of noise are refused where they are not learned", {
+test_that("a model of the noise is refused where it cannot be learned", {
   d <- trend_data(40)
   expect_error(pfdtc(y ~ a, d, noise = ~ nobody), "noise.*nobody", class = "pfdtc_error_input")
   expect_error(pfdtc(y ~ a, d, noise = ~ a - 1), "intercept", class = "pfdtc_error_input")
@@ -151,7 +151,7 @@ test_that("sizes of noise are refused where they are not learned", {
   expect_identical(coef(one), coef(with_seed(1, pfdtc(y ~ a, d, kernel = trend_kernel()))))
 })
 
-test_that("the noise sd is at most the largest deviation of a response from their mean, where rows are few too", {
+test_that("the noise sd is at most the largest deviation of a response from their mean, also where rows are few", {
   set.seed(1)
   fit <- pfdtc(depth ~ lat + long, quakes, transform = "none") # an unbounded trend gives the sd 1,321 at row 702
   expect_false(is.null(fit$noise_trend$smooth))

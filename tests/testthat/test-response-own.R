@@ -36,7 +36,7 @@ test_that("parameters are learned as those of the package", {
                       kappa = 1, support = function(y) y > 0)
   own <- fixed(g ~ x, family)
   expect_named(own$theta, NULL)
-  expect_equal(own$theta, fixed(g ~ x, Gamma("log"))$theta, tolerance = 1e-3) # searches end within 1e-5 of the value
+  expect_equal(own$theta, fixed(g ~ x, Gamma("log"))$theta, tolerance = 1e-3) # searches end within 1e-5 of the maximum
   expect_equal(stats::coef(own)[["k"]], own$theta)
   expect_output(print(own), sprintf("; k = %s", format(signif(own$theta, 4))), fixed = TRUE)
   given <- gp_family(~ k * log(k) - lgamma(k) + (k - 1) * log(y) - k * (y * exp(-f) + f), parameters = list(k = 2))
@@ -44,7 +44,7 @@ test_that("parameters are learned as those of the package", {
                tolerance = 1e-10)
 })
 
-test_that("parameters are named, whatever is given for them", {
+test_that("parameters without names are refused, also if they are no numbers", {
   expect_input_error(gp_family(~ -(y - f)^2, function(y, f) 1), "has no names")
 })
 
@@ -55,10 +55,10 @@ test_that("a log density that is not concave takes steps by its weight", {
   ours <- fixed(t ~ x, student(4, 0.3))
   expect_equal(predict(own), predict(ours), tolerance = 1e-6)
   expect_equal(own$evidence, ours$evidence, tolerance = 1e-6)
-  expect_true(all(is.infinite(certify(own, data.frame(x = 1))$mean_upper))) # nothing is stated of its curvature
+  expect_true(all(is.infinite(certify(own, data.frame(x = 1))$mean_upper))) # the family does not state its curvature
 })
 
-test_that("certificates hold what the family states, and say whose statement it is", {
+test_that("certificates by a family's statements contain the exact posterior, and name the family as their source", {
   d <- own_data(40)
   of <- function(family, m) {
     suppressWarnings(pfdtc(n ~ x, d, family = family, kernel = kernel_se(0.5, 1), hyper = "fixed", center = 0.5, m = m))
@@ -80,12 +80,12 @@ test_that("certificates hold what the family states, and say whose statement it 
   expect_false(all(check_family(upper_twice, 0:3)$holds))
   expect_error(check_family(own_poisson(curvature = function(lower, upper, y) exp(upper)), 0:3), "curvature",
                class = "pfdtc_error_input")
-  # Averages of Poisson's curvature are sharper than its range.
+  # Bounds by averages of Poisson's curvature are sharper than those by its range.
   expect_true(all(ours$mean_upper <= sharp$mean_upper + 1e-9))
   expect_true(all(ours$sd_upper <= sharp$sd_upper + 1e-9))
 })
 
-test_that("statements that do not hold are refused, and those of the package hold", {
+test_that("statements that do not hold are refused, and those of the package's families hold", {
   for (family in list(poisson(), Gamma("log"), nb(), student(4, 1), own_poisson(kappa = 1))) {
     found <- check_family(family, y = c(1, 2, 5))
     expect_true(all(found$holds), label = found$claim[!found$holds][1])
@@ -99,7 +99,7 @@ test_that("statements that do not hold are refused, and those of the package hol
   expect_error(check_family(binomial(), y = 1), class = "pfdtc_error_input")
 })
 
-test_that("statements that are 10 % wrong are found out in any unit of f, and those that hold pass", {
+test_that("statements that are 10 % wrong fail in any unit of f, and those that hold pass", {
   for (s in c(0.1, 1, 1000)) for (y in c(0.3, 50.3, 1e6) * s) {
     l <- eval(bquote(~ -(y - f) / .(s) - 2 * log1p(exp(-(y - f) / .(s))))) # Logistic noise has |l'''| <= |l''| / s.
     W <- function(f, y) 2 * stats::dlogis((y - f) / s) / s^2
@@ -111,7 +111,7 @@ test_that("statements that are 10 % wrong are found out in any unit of f, and th
     }
     holds <- function(...) all(check_family(gp_family(l, ...), y)$holds)
     label <- sprintf("s = %g, y = %g", s, y)
-    if (s >= 1) expect_true(holds(kappa = 1 / s), label = label) # a kappa of 10 widens rounding errors of W in tails
+    if (s >= 1) expect_true(holds(kappa = 1 / s), label = label) # a kappa of 10 multiplies rounding of W in tails
     expect_true(holds(curvature = bounds(1, 1)), label = label)
     expect_false(holds(kappa = 0.9 / s), label = label)
     expect_false(holds(curvature = bounds(1.1, 1)), label = label)
@@ -120,7 +120,7 @@ test_that("statements that are 10 % wrong are found out in any unit of f, and th
   }
   none <- gp_family(~ y * f - exp(f), curvature = function(lower, upper, y) list(lower = 0, upper = NULL))
   expect_input_error(check_family(none, 0:1), "returns")
-  wide <- gp_family(~ -log(1 + (y - f)^2 / 1e6)) # is not concave where f is more than 1000 from y
+  wide <- gp_family(~ -log(1 + (y - f)^2 / 1e6)) # not concave where |f - y| > 1000
   expect_false(all(check_family(wide, 0:1)$holds))
   for (l in list(~ log(pnorm((2 * y - 1) * f)), ~ y * f - exp(f), ~ -sqrt(1 + (y - f)^2), ~ -1e6 * (y - f)^2)) {
     expect_true(all(check_family(gp_family(l), y = 0:1)$holds), label = deparse1(l))
@@ -139,7 +139,7 @@ test_that("certify() checks statements at the learned parameters", {
   expect_true(all(certify(of(), d[1:2, ])$sd_lower >= 0))
 })
 
-test_that("expressions that cannot be used are refused with what can", {
+test_that("expressions that cannot be used are refused with a list of what can", {
   refused <- function(...) expect_error(gp_family(...), class = "pfdtc_error_input")
   refused(~ y * g)
   refused(~ y + 1)
@@ -161,7 +161,7 @@ test_that("expressions that cannot be used are refused with what can", {
   expect_output(print(gp_family(~ y * f - exp(f))), "log density")
 })
 
-test_that("the engine refuses programs that leave the array or the stack", {
+test_that("the engine refuses programs that read outside the array or the stack", {
   at <- function(shape) {
     native_likelihood(list(name = "own", y = 1, offset = 0, size = NULL, weight = NULL, shape = shape), 0.5)
   }
@@ -173,7 +173,7 @@ test_that("the engine refuses programs that leave the array or the stack", {
   }
 })
 
-test_that("without a mean there are no scores or figures of it, and errors and reports say so", {
+test_that("a family without a mean has no scores or figures of the mean, and errors and reports say so", {
   fit <- fixed(n ~ x, gp_family(~ y * f - exp(f) - lgamma(y + 1), kappa = 1))
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())

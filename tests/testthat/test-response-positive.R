@@ -1,4 +1,4 @@
-# Compares Tweedie's numbers and counts above 0 with their definitions.
+# Compares Tweedie's density and moments, and those of counts above 0, with their definitions.
 
 amounts <- function(n = 40, seed = 1) {
   with_seed(seed, {
@@ -8,7 +8,7 @@ amounts <- function(n = 40, seed = 1) {
   })
 }
 
-# Sums over the number of gamma variables.
+# Returns Tweedie's density as a sum over the number of gamma variables.
 direct_density <- function(y, mean, p, phi) {
   n <- 1:400
   rate <- mean^(2 - p) / (phi * (2 - p))
@@ -28,7 +28,7 @@ test_that("Tweedie's density is that of a Poisson sum of gamma variables, for fe
     # The sum has 400 terms, and each is rounded.
     expect_equal(log_p, log(direct_density(y, 1.7, p, phi)), tolerance = 1e-8)
   }
-  # With very many terms the sum skips some, and the density is nearly normal.
+  # With very many terms the function skips some, and the density is nearly normal.
   many <- engine_sites(as_likelihood(tweedie(1.5, 1e-4)), list(y = c(0.98, 1.03), offset = numeric(2)), 0)
   log_p <- native_likelihood(many, c(0, 0))[1L, ] + many$constant
   sum_to <- function(y) {
@@ -62,7 +62,7 @@ test_that("predictions of a Tweedie response are averages over f", {
   }
   reached <- vapply(1:3, function(k) vapply(1:3, function(i) averaged(function(m) upto(q[i, k], m), i), 0), numeric(3))
   want <- matrix(c(0.05, 0.5, 0.9), 3, 3, byrow = TRUE)
-  # The trapezoid rule errs by 3e-9, and both searches by as much.
+  # The trapezoid rule errs by 3e-9, and the two searches for the quantile err by as much.
   expect_equal(reached[q > 0], want[q > 0], tolerance = 1e-7)
   expect_true(all(reached[q == 0] >= want[q == 0]))
   expect_true(any(q == 0) && any(q > 0))
@@ -97,13 +97,13 @@ test_that("power and dispersion are learned near those of mgcv::tw()", {
     laplace_at(vi$data$x, sites, vi$kernel, vi$inducing, vi$jitter, NULL, start, maxit = 0L)$evidence
   }
   expect_gt(bound(vi$factors), bound(again$factors))
-  # "log(p)" has the sd of log p: the sd of the log odds of p - 1, times a difference of log p.
+  # The sd of "log(p)" is that of the log odds of p - 1, times the derivative of log p by them.
   p_of <- function(log_odds) log(1 + stats::plogis(log_odds))
   at <- stats::qlogis(coef(fit)[["p"]] - 1)
   learned <- learned_density(fit)
   of_odds <- sqrt(diag(curvature_inverse(learned)))[learned$names == "p"]
   expect_equal(sqrt(stats::vcov(fit)["log(p)", "log(p)"]), of_odds * (p_of(at + 1e-5) - p_of(at - 1e-5)) / 2e-5,
-               tolerance = 1e-6) # differences
+               tolerance = 1e-6) # the error of differences
   skip_if_not_installed("mgcv")
   attachNamespace("mgcv") # tw() calls functions of mgcv by their names
   on.exit(detach("package:mgcv"))
@@ -139,7 +139,7 @@ test_that("the mean of a count above 0 and its rate are inverse, and its moments
   expect_true(all(certified$response_lower <= certified$response & certified$response <= certified$response_upper))
 })
 
-test_that("what is no positive number or count is refused by name", {
+test_that("a response that is no positive number or count is refused by name", {
   d <- amounts(12)
   refused <- function(formula, family, word) {
     expect_error(pfdtc(formula, d, family = family), word, class = "pfdtc_error_input")
@@ -160,7 +160,7 @@ test_that("Tweedie's P(Y <= y) is right for any sd of f", {
     f <- seq(-9 * s, 9 * s, by = h * s)
     # Beyond these ends P(Y <= y | f) is 1 or 0 to 1e-12.
     dense <- sum(stats::dnorm(f / s) * h * tweedie_given(theta, rep(y, length(f)), pmin(pmax(f, -200), 60)))
-    expect_equal(tweedie_cdf(theta, y, 0, s), dense, tolerance = 1e-3) # the dense sum has jumps of h
+    expect_equal(tweedie_cdf(theta, y, 0, s), dense, tolerance = 1e-3) # the dense sum has steps of h sds
   }
   steep <- c(0.05, 1 / 9) # P(Y <= y | f) falls from 1 to 0 within steps of f
   for (s in c(2, 6, 15)) {
@@ -204,15 +204,15 @@ test_that("Tweedie's CRPS on shared grids is the integral at each row", {
     response <- as_response(as_likelihood(tweedie(p, theta[1])))
     f <- list(mean = mu, var = s^2, size = rep(1, 6))
     expect_equal(response_crps(response, y, f), shared, tolerance = 1e-12)
-    response$averaged$crps <- NULL # computes two integrals for each row, with an error of about 1e-8
+    response$averaged$crps <- NULL # then each row needs two integrals, with errors of 1e-8
     expect_equal(shared, response_crps(response, y, f), tolerance = 1e-7)
     # Rows alone have grids of their own, with relative errors below 1e-9.
     expect_equal(mapply(tweedie_crps, y = y, mu = mu, s = s, MoreArgs = list(theta = theta)), shared, tolerance = 1e-8)
-    expect_equal(tweedie_crps(theta, c(y, 5), c(mu, 9), c(s, 30)), c(shared, NA), tolerance = 1e-8) # 30 is too wide
+    expect_equal(tweedie_crps(theta, c(y, 5), c(mu, 9), c(s, 30)), c(shared, NA), tolerance = 1e-8) # sd 30 is too wide
   }
 })
 
-test_that("predictions and draws are numbers where f has a very large sd", {
+test_that("predictions and draws are finite where f has a very large sd", {
   d <- with_seed(2, data.frame(x = 1:30 / 5, n = stats::rpois(30, 2), y = exp(stats::rnorm(30))))
   for (family in list(tweedie(), stats::poisson(), stats::Gamma("log"))) {
     response <- if (family$family %in% c("poisson", "nb", "tweedie")) n ~ x else y ~ x

@@ -1,4 +1,4 @@
-# Tests classes and counts as users give them: reading, refusals, and data that break careless code.
+# Tests how classes and counts are read and refused, and data that break careless code.
 
 small_data <- function(n = 40) {
   with_seed(2, {
@@ -11,7 +11,7 @@ quietly <- function(formula, data, ...) {
   suppressMessages(do.call(pfdtc, list(formula, data, ..., kernel = kernel_se(c(1, 1), 1), hyper = "fixed")))
 }
 
-test_that("classes are read as glm() reads them, however they are given", {
+test_that("classes are read as glm() reads them, as numbers, factors, logical values, text or counts", {
   d <- small_data()
   fit <- quietly(y ~ x + z, d, family = binomial())
   d$f <- factor(d$y, labels = c("no", "yes"))
@@ -29,7 +29,7 @@ test_that("classes are read as glm() reads them, however they are given", {
   expect_output(print(other), "\"yes\"")
 })
 
-test_that("what is no response is refused, by name", {
+test_that("a response that does not fit the family is refused by name", {
   d <- small_data()
   d$three <- factor(rep(c("a", "b", "c"), length.out = 40))
   refused <- function(expr, what) expect_error(expr, what, class = "pfdtc_error_input")
@@ -48,7 +48,7 @@ test_that("what is no response is refused, by name", {
   refused(gp_exact(y ~ x + z, d, family = binomial()), "pfdtc\\(\\)")
 })
 
-test_that("what is for Gaussian noise alone says so", {
+test_that("functions for Gaussian noise alone refuse a fit of classes", {
   d <- small_data()
   fit <- quietly(y ~ x + z, d, family = binomial())
   for (f in list(refine, error_bounds, pf_divergence)) {
@@ -60,7 +60,7 @@ test_that("what is for Gaussian noise alone says so", {
   expect_error(predict(fit, interval = "prediction"), "credible", class = "pfdtc_error_input")
 })
 
-test_that("gaussian() is what it was", {
+test_that("family = gaussian() gives the fit without a family", {
   fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
   same <- pfdtc(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed", family = gaussian())
   expect_identical(predict(fit), predict(same))
@@ -68,7 +68,7 @@ test_that("gaussian() is what it was", {
   expect_error(predict(fit, type = "class"), class = "pfdtc_error_input")
 })
 
-test_that("classes that a line parts, one class alone, and counts all zero have a fit", {
+test_that("linearly separated classes, a single class and counts that are all zero have a fit", {
   d <- small_data()
   d$parted <- as.numeric(d$x > 0)
   d$one <- 1
@@ -86,7 +86,7 @@ test_that("classes that a line parts, one class alone, and counts all zero have 
   expect_true(all(is.finite(unlist(certify(fit)))))
 })
 
-test_that("counts of a million, exposures and weights far apart", {
+test_that("counts of a million, and exposures and weights of very different sizes, have a fit", {
   d <- small_data()
   d$big <- round(1e6 * exp(d$x / 5))
   fit <- pfdtc(big ~ x + z, d, family = poisson(), kernel = kernel_se(c(2, 2), 1), hyper = "fixed")
@@ -102,7 +102,7 @@ test_that("counts of a million, exposures and weights far apart", {
   expect_true(all(is.finite(predict(fit))))
 })
 
-test_that("rows of weight 0 are as if they were not there", {
+test_that("rows of weight 0 do not change the fit", {
   d <- small_data()
   w <- rep(c(1, 0), c(30, 10))
   for (formula in list(y ~ x + z, n ~ x + z, cbind(y, 1 - y) ~ x + z)) {
@@ -114,7 +114,7 @@ test_that("rows of weight 0 are as if they were not there", {
   }
 })
 
-test_that("saturated rows cost nothing: W of next to 0", {
+test_that("saturated rows, with W of almost 0, do no harm", {
   d <- small_data()
   fit <- pfdtc(y ~ x + z, d, family = binomial(), offset = 500 * (2 * y - 1), kernel = kernel_se(c(1, 1), 1),
                hyper = "fixed", center = FALSE)
@@ -124,7 +124,7 @@ test_that("saturated rows cost nothing: W of next to 0", {
   expect_lt(max(certify(fit)$mean_error), 1e-6)
 })
 
-test_that("missing values and new levels are as in any fit", {
+test_that("missing values and new levels are treated as in a Gaussian fit", {
   d <- small_data()
   d$g <- factor(rep(c("a", "b"), 20))
   d$y[3] <- NA
@@ -140,7 +140,7 @@ test_that("missing values and new levels are as in any fit", {
   expect_identical(sum(is.na(predict(fit, d, type = "density"))), 1L)
 })
 
-test_that("averages over f are the integrals", {
+test_that("moments averaged over f are those of numerical integrals", {
   cases <- expand.grid(mu = c(-6, -0.3, 2), v = c(0, 1e-4, 1, 14, 20, 900))
   for (family in list(binomial(), binomial("probit"), poisson())) {
     likelihood <- as_likelihood(family)
@@ -162,7 +162,7 @@ test_that("averages over f are the integrals", {
   }
 })
 
-test_that("a probability or rate is the average over f, its interval what the link makes of f's", {
+test_that("a probability or rate is the average over f, and its interval is that of f through the inverse link", {
   d <- small_data()
   for (case in list(list(y ~ x, binomial()), list(y ~ x, binomial("probit")), list(n ~ x, poisson()),
                     list(n ~ x, nb(2)))) {
@@ -181,32 +181,32 @@ test_that("a probability or rate is the average over f, its interval what the li
   }
 })
 
-test_that("log densities of responses are the integrals, and add up to 1", {
+test_that("log densities of responses are those of integrals over f, and densities add up to 1", {
   for (family in list(binomial(), binomial("probit"), poisson(), nb(1.5))) {
     likelihood <- as_likelihood(family)
     for (size in if (as_response(likelihood)$reads == "classes") c(1, 9) else 400) {
       y <- 0:size
       sites <- list(y = y, size = if (as_response(likelihood)$reads == "classes") rep(size, size + 1))
       p <- exp(log_predictive(likelihood, sites, rep(0.7, size + 1), rep(0.4, size + 1)))
-      expect_equal(sum(p), 1, tolerance = 1e-5) # 1e-6 of the negative binomial is above 400
+      expect_equal(sum(p), 1, tolerance = 1e-5) # 1e-6 of the negative binomial distribution is above 400
     }
   }
   p <- log_predictive(as_likelihood(poisson()), list(y = 1e6), log(1e6), 1e-4) # almost a Poisson count with rate 1e6
   expect_equal(p, stats::dnorm(1e6, 1e6 * exp(5e-5), sqrt(1e6 + 1e12 * 1e-4), log = TRUE), tolerance = 1e-2)
 })
 
-test_that("theta is learned, and is that of glm.nb() where nothing varies", {
+test_that("theta is learned, and agrees with glm.nb() where f is constant", {
   skip_if_not_installed("MASS")
   d <- with_seed(5, data.frame(x = stats::runif(300), y = stats::rnbinom(300, size = 2, mu = 5)))
   fit <- pfdtc(y ~ x, d, family = nb(), kernel = kernel_se(1, 1e-8), hyper = "fixed",
                control = pfdtc_control(priors = FALSE))
   plain <- MASS::glm.nb(y ~ 1, d)
-  expect_equal(fit$theta, plain$theta, tolerance = 0.02) # its prior has an sd of 2 in the log
+  expect_equal(fit$theta, plain$theta, tolerance = 0.02) # the prior of log theta has an sd of 2
   expect_equal(fit$center, unname(stats::coef(plain)), tolerance = 0.01)
   expect_identical(names(coef(fit)), c("lengthscale.x", "variance", "mean", "theta"))
 })
 
-test_that("methods have the shapes they have of any fit", {
+test_that("methods return results of the same shapes for counts as for Gaussian fits", {
   d <- small_data()
   fit <- quietly(n ~ x + z, d, family = poisson())
   p <- predict(fit, d[1:3, ], se.fit = TRUE, type = "response")
@@ -226,7 +226,7 @@ test_that("methods have the shapes they have of any fit", {
   expect_equal(predict(half, d), predict(fit, d))
 })
 
-test_that("the same seed gives the same fit, and an early end the best so far", {
+test_that("the same seed gives the same fit, and a search that ends early returns its best values so far", {
   d <- small_data()
   one <- with_seed(1, pfdtc(y ~ x + z, d, family = binomial(), kernel = kernel_se()))
   two <- with_seed(1, pfdtc(y ~ x + z, d, family = binomial(), kernel = kernel_se()))

@@ -1,4 +1,4 @@
-# Compares scores with their definitions.
+# Compares scores of predictive distributions with their definitions.
 
 test_that("the CRPS is the integral of (F(t) - 1{y <= t})^2", {
   f <- list(mean = c(0.2, 1), var = c(0.3, 0.05))
@@ -24,7 +24,7 @@ test_that("the CRPS is the integral of (F(t) - 1{y <= t})^2", {
       expect_equal(heavy[n], by_definition(cdf, y[n]), tolerance = 1e-5)
     }
   }
-  # Noise with heavy tails may be one number for all rows.
+  # For noise with heavy tails the scale may be one number for all rows.
   one <- list(noise = 0.4, spread = 2)
   tails <- response_crps(as_response(NULL), c(0.4, 3), c(f, one))
   for (n in 1:2) {
@@ -54,12 +54,12 @@ test_that("the CRPS of large counts with a wide mean is that of the log-normal d
     exact <- y * (2 * stats::pnorm(z) - 1) -
       2 * exp(18 + s^2 / 2) * (stats::pnorm(z - s) + stats::pnorm(s / sqrt(2)) - 1)
     found <- response_crps(response, y, list(mean = 18, var = s^2, size = 1))
-    # The sum has numbers at steps of 12 %, and omits a millionth of the distribution.
+    # The sum has terms at numbers 12 % apart, and omits a millionth of the distribution.
     expect_equal(found, exact, tolerance = 5e-3)
   }
 })
 
-test_that("the CRPS of counts with a wide f is the sum over all numbers", {
+test_that("the CRPS of counts with a wide f is the sum over all counts", {
   law <- list(nb = function(t, f) stats::pnbinom(t, size = 2, mu = exp(f)),
               poisson = function(t, f) stats::ppois(t, exp(f)))
   z <- seq(-6.5, 6.5, by = 0.1)
@@ -70,7 +70,7 @@ test_that("the CRPS of counts with a wide f is the sum over all numbers", {
   t <- 0:8000
   for (family in list(nb(2), poisson())) {
     response <- as_response(as_likelihood(family))
-    # The sum of probabilities would take too many numbers for all rows.
+    # This forces the method by the cdf. A sum of probabilities for all rows would have too many terms.
     found <- with_replaced(list(crps_by_masses = function(...) NA_real_),
                            response_crps(response, y, list(mean = mean, var = sd^2, size = rep(1, 3))))
     for (i in 1:3) {
@@ -80,7 +80,7 @@ test_that("the CRPS of counts with a wide f is the sum over all numbers", {
   }
 })
 
-test_that("the CRPS of counts is the plain sum, by probabilities and by the cdf", {
+test_that("the CRPS of counts is the plain sum, with sums of probabilities and with the cdf", {
   mean <- c(-3, 0.5, 1.5, 3)
   sd <- c(0.1, 0.8, 0.05, 0.4)
   z <- seq(-8, 8, by = 0.1)
@@ -100,7 +100,7 @@ test_that("the CRPS of counts is the plain sum, by probabilities and by the cdf"
     for (i in 1:4) {
       upto <- vapply(0:1500, function(t) sum(weight * law[[2]](t, mean[i] + sd[i] * z)), 0)
       plain <- sum((upto - (y[i] <= 0:1500))^2)
-      expect_equal(fast[i], plain, tolerance = 2e-6, label = response$name) # 1e-6 of the distribution is left out
+      expect_equal(fast[i], plain, tolerance = 2e-6, label = response$name) # the sum omits 1e-6 of the distribution
       expect_equal(slow[i], plain, tolerance = 1e-3, label = response$name) # linear between numbers 12 % apart
     }
   }

@@ -1,4 +1,4 @@
-# Tests Student-t noise by dense matrices: the mode, its certificate and learning. Here W may be negative.
+# Compares fits with Student-t noise with dense matrices: the mode, its certificate and learning. W may be negative.
 
 student_problem <- function(seed = 1, n = 40, outliers = 3, profile = "matern52") {
   with_seed(seed, {
@@ -13,7 +13,7 @@ student_problem <- function(seed = 1, n = 40, outliers = 3, profile = "matern52"
   })
 }
 
-# Returns the mode by reweighted least squares from f = 0; W may have either sign.
+# Returns the mode by reweighted least squares from f = 0. W may have either sign.
 dense_student <- function(p, new, k = function(a, b) ref_k(p$kernel, a, b)) {
   n <- nrow(p$x)
   K <- k(p$x, p$x)
@@ -35,7 +35,7 @@ dense_student <- function(p, new, k = function(a, b) ref_k(p$kernel, a, b)) {
        evidence = sum(s$l) - sum(f * alpha) / 2 - as.numeric(determinant(inner)$modulus) / 2)
 }
 
-test_that("the likelihood, its derivatives and the majorant are what they are said to be", {
+test_that("the likelihood, its derivatives and the majorant agree with their formulas and differences", {
   site <- list(name = "student", y = rep(0.3, 7), size = NULL, weight = NULL, offset = numeric(7), shape = c(4, 0.5))
   f <- seq(-4, 4, length.out = 7)
   at <- function(f) native_likelihood(site, f)
@@ -78,7 +78,7 @@ test_that("steps lead to a mode from where minus the log posterior is not convex
   for (start in list(rep(3, nrow(p$z)), rep(c(-5, 5), length.out = nrow(p$z)))) {
     engine <- engine_sites(p$likelihood, p$sites, 0)
     there <- native_laplace(p$z, p$x, engine, kernel, 1e-12, list(beta = start), maxit = 0L)
-    expect_match(status_sentence(there$status), "positive definite") # there is no Laplace posterior
+    expect_match(status_sentence(there$status), "positive definite") # no Laplace posterior exists there
     r <- native_laplace(p$z, p$x, engine, kernel, 1e-12, list(beta = start), maxit = 200L)
     expect_identical(r$status, 0L)
     expect_lt(r$decrement, 1e-8)
@@ -99,10 +99,10 @@ test_that("a step by the majorant is one of reweighted least squares, weights in
   w <- p$sites$weight * (ref_student_df + 1) / (ref_student_df * p$theta^2 + r^2)
   step <- solve(A %*% (w * t(A)) + diag(nrow(A)), A %*% (w * (p$sites$y - p$sites$offset)))
   one <- native_laplace(p$z, p$x, engine, kernel, 1e-12, list(beta = start), want = 1L, maxit = 1L)
-  expect_equal(one$beta, drop(step), tolerance = 1e-8) # two orders of the same sums, k(Z, Z) of condition 1e6 or less
+  expect_equal(one$beta, drop(step), tolerance = 1e-8) # k(Z, Z) has a condition number up to 1e6
 })
 
-test_that("a mode of the exact process lies where the certificate says, or nothing is said", {
+test_that("the mode and sd of the exact GP lie within the certificate, if that is finite", {
   said <- 0
   for (seed in 1:12) {
     p <- student_problem(seed, outliers = seed %% 4, profile = c("se", "matern52", "matern32")[1L + seed %% 3L])
@@ -120,7 +120,7 @@ test_that("a mode of the exact process lies where the certificate says, or nothi
   expect_error(evidence_bounds(fit), class = "pfdtc_error_input")
 })
 
-test_that("curvatures over a range are those of a fine grid", {
+test_that("ranges of curvature agree with the extremes on a fine grid", {
   sites <- list(name = "student", y = numeric(8), size = NULL, weight = 1:8 / 4, offset = numeric(8), shape = c(4, 0.5))
   f <- c(0, 0.3, 0.9, 1.2, 1.7, 2, 4, -3)
   e <- c(0.1, 0.5, 0.2, 1, 0.4, 3, 1, 0)
@@ -130,7 +130,7 @@ test_that("curvatures over a range are those of a fine grid", {
   expect_equal(apply(grid, 1L, min), range$lower, tolerance = 1e-5)
 })
 
-test_that("slopes of what is learned are differences', that of sigma too", {
+test_that("gradients of learned parameters, also that of sigma, agree with differences", {
   p <- student_problem(2)
   p$likelihood$learned <- TRUE
   x <- place_columns(p$x)
@@ -147,7 +147,7 @@ test_that("slopes of what is learned are differences', that of sigma too", {
   expect_equal(problem$evaluate(par)$gradient, differences, tolerance = 1e-5)
 })
 
-test_that("outliers hardly count, scale and unit come out, and with many degrees of freedom it is Gaussian", {
+test_that("outliers hardly matter, the unit does not, and with many degrees of freedom the fit is Gaussian", {
   d <- with_seed(3, data.frame(x = stats::runif(150, 0, 6)))
   clean <- with_seed(4, 50 + 20 * sin(d$x) + 2 * stats::rnorm(150))
   d$y <- clean
@@ -159,7 +159,7 @@ test_that("outliers hardly count, scale and unit come out, and with many degrees
   big <- d
   big$y <- 1e4 * d$y
   again <- pfdtc(y ~ x, big, family = student(4), kernel = kernel_se())
-  expect_equal(predict(again) / 1e4, predict(fit), tolerance = 1e-2) # the optimiser's end, not the model
+  expect_equal(predict(again) / 1e4, predict(fit), tolerance = 1e-2) # the optimiser stops at slightly different values
   expect_equal(unname(predict(fit, d[9:12, ], type = "density")), tolerance = 1e-8,
                student_predictive(c(fit$theta, 4), d$y[9:12], predict(fit, d[9:12, ]), predict(fit, d[9:12, ],
                                                                                             se.fit = TRUE)$se.fit^2))
@@ -173,7 +173,7 @@ test_that("outliers hardly count, scale and unit come out, and with many degrees
   expect_error(predict(fit, type = "class"), class = "pfdtc_error_input")
 })
 
-test_that("averaged densities are the integrals", {
+test_that("averaged densities are those of numerical integrals", {
   for (df in c(1, 4, 50)) {
     found <- student_predictive(c(0.5, df), c(0.2, 6), c(0, 0.5), c(0.3, 2))
     plain <- mapply(function(y, mu, v) {
@@ -184,9 +184,9 @@ test_that("averaged densities are the integrals", {
   }
 })
 
-test_that("learning keeps away from modes that are all but saddles, where Laplace's evidence rises without end", {
-  # Both rows have the same f. At its minimum minus the log posterior has curvature 1 for variance 1, and almost 0 for
-  # 97.
+test_that("learning keeps away from modes that are almost saddles, where Laplace's evidence is unbounded", {
+  # Both rows have the same f. At the mode, minus the log posterior has curvature 1 if the kernel's variance is 1, and
+  # almost 0 if it is 97.
   kernel <- place_kernel(kernel_se(1e4, 1), cbind(x = c(0, 1)))
   sites <- list(y = c(-1, 1) * sqrt(1.0103), size = NULL, weight = NULL, offset = numeric(2))
   rows <- list(x = cbind(x = c(0, 1)), sites = sites)
@@ -199,7 +199,7 @@ test_that("learning keeps away from modes that are all but saddles, where Laplac
   expect_true(is.finite(problem$evaluate(problem$start + c(0, log(80), 0))$value))
 })
 
-test_that("a saddle between responses is left for a mode", {
+test_that("steps leave a saddle between the responses for a mode", {
   data <- data.frame(x = c(1, 1), y = c(-10, 10))
   fit <- pfdtc(y ~ x, data, family = student(1, sigma = 1), kernel = kernel_se(1, 100), hyper = "fixed", center = FALSE,
                control = list(progress = FALSE))
@@ -209,20 +209,20 @@ test_that("a saddle between responses is left for a mode", {
   expect_equal(sum(2 * (data$y - f) / (1 + (data$y - f)^2)), f / 100, tolerance = 1e-6)
 })
 
-test_that("steps do not creep where the posterior is all but flat", {
-  # At 5.13 minus the log posterior just has no minimum: its derivative is 1e-5 there, and its curvature almost 0.
+test_that("steps stay long where the posterior is almost flat", {
+  # Near f = 5.13 minus the log posterior almost has a minimum: its slope is 1e-5 there, and its curvature almost 0.
   sites <- list(y = c(0, 6), size = NULL, weight = c(2.5003, 1), offset = numeric(2))
   one <- matrix(0, 2)
   r <- native_laplace(one[1L, , drop = FALSE], one, engine_sites(as_likelihood(student(1, 1)), sites, 0),
                       place_kernel(kernel_se(1, 100), one), 1e-12, list(beta = 0.6), maxit = 200L)
   expect_identical(r$status, 0L)
-  expect_lt(r$steps, 60) # more than 200 by the majorant alone
+  expect_lt(r$steps, 60) # the majorant alone takes more than 200
   f <- r$f[1L]
   expect_equal(sum(2 * sites$weight * (sites$y - f) / (1 + (sites$y - f)^2)), f / 100, tolerance = 1e-6)
   expect_lt(f, 1)
 })
 
-test_that("responses far from 0 cost neither digits nor steps", {
+test_that("responses far from 0 lose no digits and need no more steps", {
   data <- data.frame(x = 1:30 / 5)
   data$y <- sin(data$x) + with_seed(1, 0.2 * stats::rt(30, 4))
   data$o <- rep(c(-1e8, 1e8), 15)
@@ -242,7 +242,7 @@ test_that("responses far from 0 cost neither digits nor steps", {
     expect_lte(other$factors$steps, near$factors$steps)
     expect_lt(other$factors$decrement, 1e-8)
   }
-  # A search ends where two steps gained fewer than laplace_sizes$gain nats, which rounding may move by a step.
+  # A search ends if two steps gain fewer than laplace_sizes$gain nats; rounding may add or remove a step.
   for (other in list(fit(y ~ x, far), fit(y ~ x + offset(o), moved))) {
     expect_lt(abs(other$evidence - learned$evidence), laplace_sizes$gain)
     expect_equal(other$theta, learned$theta, tolerance = 1e-2)
@@ -257,7 +257,7 @@ test_that("Student's scale is not below the rounding of the responses", {
   expect_gte(fit$theta, 1 / sqrt(12) - 1e-12)
 })
 
-test_that("what is learned does not depend on the unit of the response", {
+test_that("learned parameters do not depend on the unit of the response", {
   d <- with_seed(2, data.frame(x = stats::runif(60)))
   d$y <- sin(6 * d$x) + with_seed(3, 0.1 * stats::rt(60, 3))
   new <- data.frame(x = c(0.1, 0.5, 3))
@@ -294,6 +294,6 @@ test_that("log densities, certificates and modes with neighbours do not depend o
            near = predict(near, new) / unit), certified)
   })
   for (other in results[-1L]) for (i in seq_along(other)) {
-    expect_equal(other[[i]], results[[1L]][[i]], tolerance = 1e-5) # bounds have allowances for rounding
+    expect_equal(other[[i]], results[[1L]][[i]], tolerance = 1e-5) # bounds include allowances for rounding
   }
 })

@@ -1,4 +1,4 @@
-# Compares censored times and numbers with their definition and with survival::survreg().
+# Compares fits of censored times and numbers with their definition and with survival::survreg().
 
 times_data <- function(n = 60, seed = 2) {
   with_seed(seed, {
@@ -31,7 +31,7 @@ test_that("the likelihood of right-, left- and interval-censored times is that o
     z <- function(t) (log(t) - f) / s
     direct <- ifelse(r$kind == 0, 1 - noise$p(z(r$t)), ifelse(r$kind == 1, noise$d(z(r$t)) / (s * r$t), ifelse(
       r$kind == 2, noise$p(z(r$t)), noise$p(z(r$t + 0.7)) - noise$p(z(r$t)))))
-    known <- direct > 1e-12 # differences of probabilities lose digits below
+    known <- direct > 1e-12 # smaller differences of probabilities lose digits
     expect_equal(l[known], log(direct[known]), tolerance = 1e-9)
     expect_true(all(l[!known] < -25))
   }
@@ -71,11 +71,11 @@ test_that("survival, quantiles and medians are averages over f, and survival ban
   }
 })
 
-test_that("Weibull times are Poisson counts of events with the log cumulative hazard as offset", {
+test_that("a Weibull fit with scale 1 is a Poisson fit of the events with the log time as offset", {
   skip_if_not_installed("survival")
   d <- times_data(40)
   kernel <- kernel_se(c(1, 1), 1)
-  # With scale 1, f of the hazard is minus f of the time, and log t is the offset.
+  # With scale 1 the f of the hazard is minus the f of the time, and log t is the offset.
   fit <- pfdtc(survival::Surv(time, seen) ~ a + b, d, family = weibull(1), kernel = kernel, hyper = "fixed",
                center = 0.7)
   counts <- pfdtc(seen ~ a + b + offset(log(time)), d, family = poisson(), kernel = kernel, hyper = "fixed",
@@ -84,7 +84,7 @@ test_that("Weibull times are Poisson counts of events with the log cumulative ha
   expect_equal(fit$evidence, counts$evidence - sum(d$seen * log(d$time)), tolerance = 1e-7)
 })
 
-test_that("a normal response without censoring is a Gaussian fit, and limits are those of each row's Surv", {
+test_that("a normal response without censoring is a Gaussian fit, and each row's limits are those of its Surv object", {
   skip_if_not_installed("survival")
   d <- times_data(40)
   kernel <- kernel_se(c(1, 1), 2)
@@ -102,17 +102,17 @@ test_that("a normal response without censoring is a Gaussian fit, and limits are
   expect_equal(predict(by_limit, d[1:5, ]), predict(by_surv, d[1:5, ]))
 })
 
-test_that("a linear mean with a vague kernel is near survreg()", {
+test_that("a linear mean with a vague kernel is close to survreg()", {
   skip_if_not_installed("survival")
   d <- times_data(200)
   fit <- pfdtc(survival::Surv(time, seen) ~ b, d, family = weibull(), kernel = kernel_se())
   line <- survival::survreg(survival::Surv(time, seen) ~ b, d)
-  # b has no effect, so both have the constant and the scale of a Weibull distribution.
+  # b has no effect, so both fits have a constant and the scale of a Weibull distribution.
   expect_equal(unname(fit$theta), line$scale, tolerance = 0.05)
   expect_equal(mean(predict(fit)), mean(stats::predict(line, type = "lp")), tolerance = 0.05)
 })
 
-test_that("scores and residuals know what is censored", {
+test_that("scores and residuals of censored rows use their limits", {
   skip_if_not_installed("survival")
   d <- times_data()
   fit <- pfdtc(survival::Surv(time, seen) ~ a, d, family = lognormal(), kernel = kernel_se(1, 1), hyper = "fixed")
@@ -130,7 +130,7 @@ test_that("scores and residuals know what is censored", {
   expect_match(paste(utils::capture.output(print(fit)), collapse = " "), "right-censored")
 })
 
-test_that("bad times are refused by name, and times without information have right answers", {
+test_that("bad times are refused by name, and times without information leave the prior", {
   skip_if_not_installed("survival")
   Surv <- survival::Surv
   d <- times_data(30)
@@ -139,7 +139,7 @@ test_that("bad times are refused by name, and times without information have rig
   refused(Surv(time, time + 1, seen) ~ a, weibull())
   refused(I(time - 1.5) ~ a, lognormal())
   refused(Surv(replace(time, 2, Inf), seen) ~ a, weibull())
-  # A reversed interval is missing for survival, which warns: a formula drops the row, a vector is an error.
+  # The survival package makes a reversed interval missing and warns. A formula drops the row, a vector is an error.
   turned <- suppressWarnings(Surv(c(5, d$time[-1]), c(4, d$time[-1] + 1), type = "interval2"))
   by_formula <- pfdtc(turned ~ a, d, family = weibull(0.5), kernel = kernel_se(1, 1), hyper = "fixed")
   expect_identical(stats::nobs(by_formula), 29L)
@@ -153,7 +153,7 @@ test_that("bad times are refused by name, and times without information have rig
   more <- rbind(d, transform(d[1:5, ], time = 0, seen = 0))
   expect_equal(predict(fixed(more), d[1:3, ]), predict(fixed(d), d[1:3, ]), tolerance = 1e-7)
   expect_message(pfdtc(Surv(time, 0 * seen) ~ a, d, family = weibull(), kernel = kernel_se(1, 1), hyper = "fixed"),
-                 "censored")  # Times between 0 and Inf say nothing: the posterior is the prior.
+                 "censored")  # Times between 0 and Inf have no information.
   open <- suppressMessages(pfdtc(Surv(0 * time, Inf + time, type = "interval2") ~ a, d, family = weibull(0.5),
                                  kernel = kernel_se(1, 1), hyper = "fixed"))
   expect_equal(unlist(predict(open, d[1L, ], se.fit = TRUE), use.names = FALSE)[2L], 1, tolerance = 1e-6)

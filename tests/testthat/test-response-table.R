@@ -1,4 +1,4 @@
-# Tests the contract of every row of the table of responses, and predictions for all rows.
+# Tests that every row of the table of responses keeps the table's contract, and predictions for all rows.
 
 contract_cases <- function() {
   list(binomial("logit"), binomial("probit"), poisson(), nb(0.8), nb(30), student(4, 0.5), student(1, 2),
@@ -22,7 +22,7 @@ over_responses <- function(response, size, h) {
   if (response$reads == "classes") return(sum(h(0:size)))
   if (response$kind == "ordered") return(sum(h(seq_along(response$levels))))
   if (response$discrete) return(sum(h((if (is.null(response$from)) 0 else response$from):3000)))
-  if (isTRUE(response$zeros)) { # in log y: the density has a pole at 0
+  if (isTRUE(response$zeros)) { # integrates over log y, as the density has a pole at 0
     of_log <- function(t) h(exp(t)) * exp(t)
     return(h(0) + sum(vapply(list(c(-400, -5), c(-5, 1), c(1, 9)), function(end) {
       stats::integrate(of_log, end[1L], end[2L], rel.tol = 1e-9, subdivisions = 2000L)$value
@@ -32,7 +32,7 @@ over_responses <- function(response, size, h) {
   stats::integrate(h, from, Inf, rel.tol = 1e-9, subdivisions = 2000L)$value
 }
 
-test_that("each row keeps the contract: density, slopes, cdf, quantile, draws, moments, deviance", {
+test_that("each row keeps the contract of density, slopes, cdf, quantile, draws, moments, deviance", {
   central <- function(h, x, e = 1e-5) (h(x + e) - h(x - e)) / (2 * e)
   for (family in contract_cases()) {
     likelihood <- contract_likelihood(family)
@@ -74,7 +74,7 @@ test_that("each row keeps the contract: density, slopes, cdf, quantile, draws, m
       draws <- with_seed(1, response$draw(rep(mean, 4000), rep(size, 4000), response$theta))
       # The tolerance is three standard errors of an empirical cdf at worst, tested at three points for all rows.
       expect_lt(max(abs(vapply(y, function(y) mean(draws <= y), 0) - cdf)), 0.03)
-      if (is.null(response$deviance)) { # log p is largest where the row has it
+      if (is.null(response$deviance)) { # log p is largest at the row's saturated f
         best <- response$best(sites(y), response$theta)
         best <- ifelse(is.finite(best), best, sign(best) * 800)
         at <- function(f) mapply(log_p, y, f)
@@ -91,7 +91,7 @@ test_that("each row keeps the contract: density, slopes, cdf, quantile, draws, m
     }
     expect_false(is.unsorted(response$link$inv(seq(-6, 6, by = 0.1))))
     if (is.null(response$shape)) next
-    # Compare derivatives in the logs of the shape parameters, with the user's f fixed; l includes its constant.
+    # Compare derivatives in the logs of the shape parameters, with the user's f fixed. Here l includes its constant.
     sites <- list(y = c(if (response$reads %in% c("positive", "ordered", "times")) 1 else 0, 2, 4),
                   size = if (has_ends(response)) c(1, 3, Inf) else rep(1, 3), offset = numeric(3))
     at <- function(s) if (response$link_name == "identity") rep(0.4, 3) else s$offset
@@ -125,7 +125,7 @@ test_that("the search for a limit agrees with each row's own formula", {
   }
 })
 
-test_that("the median of a response is the smallest with half of the averaged distribution", {
+test_that("the median of a response is the smallest value at which the averaged cdf is at least one half", {
   d <- with_seed(4, data.frame(x = stats::runif(40, -2, 2)))
   d$n <- with_seed(5, stats::rpois(40, exp(d$x)))
   d$s <- with_seed(6, stats::rbinom(40, 6, stats::plogis(d$x)))

@@ -1,4 +1,4 @@
-# Draws data whose response is transformed before it is modelled.
+# Returns data whose response is to be transformed.
 skewed_data <- function(n = 300, seed = 5) {
   with_seed(seed, {
     d <- data.frame(a = stats::runif(n, 0, 6), b = stats::rnorm(n))
@@ -17,7 +17,7 @@ test_that("transforms, their slopes and inverses agree, over their whole range",
     u <- (y - 2) / 3
     psi <- ifelse(u >= 0, if (lambda < 1e-8) log(1 + abs(u)) else ((1 + abs(u))^lambda - 1) / lambda,
                   if (lambda > 2 - 1e-8) -log(1 + abs(u)) else -((1 + abs(u))^(2 - lambda) - 1) / (2 - lambda))
-    expect_equal(transformed(t, y), psi, tolerance = 1e-7) # of small lambda the plain formula cancels
+    expect_equal(transformed(t, y), psi, tolerance = 1e-7) # for small lambda the plain formula loses digits
     expect_equal(untransformed(t, transformed(t, y)), y, tolerance = 1e-9)
     h <- 1e-4 * (1 + abs(y))
     slope <- (transformed(t, y + h) - transformed(t, y - h)) / (2 * h)
@@ -28,7 +28,7 @@ test_that("transforms, their slopes and inverses agree, over their whole range",
   expect_equal(transformed(flat(1), y), (y - 2) / 3)
 })
 
-test_that("moments of the response are those of the normal distribution sent back", {
+test_that("moments of the response are those of a normal variable after the inverse transform", {
   for (lambda in c(0, 0.2, 1, 1.6, 2)) {
     t <- flat(lambda)
     for (mean in c(-2, 0, 0.7)) {
@@ -48,7 +48,7 @@ test_that("moments of the response are those of the normal distribution sent bac
   expect_equal(moments_back(flat(0.5), c(0, 1), c(0, 0)), list(mean = untransformed(flat(0.5), c(0, 1)), sd = c(0, 0)))
 })
 
-test_that("with the log a fit is that to log(y), brought back", {
+test_that("a fit with transform = \"log\" is the fit to log(y) with its predictions transformed back", {
   d <- skewed_data(80)
   k <- kernel_se(1, 1, inputs = ~ a)
   fit <- pfdtc(y ~ a + b, d, kernel = k, noise = 0.25, hyper = "fixed", transform = "log")
@@ -83,7 +83,7 @@ test_that("with the log a fit is that to log(y), brought back", {
   expect_true(all(certified[, "lwr"] <= exp(f[, "lwr"]) + 1e-9 & certified[, "upr"] >= exp(f[, "upr"]) - 1e-9))
 })
 
-test_that("lambda is learned, as the likelihood of the response has it", {
+test_that("lambda is learned by the likelihood of the untransformed response", {
   d <- with_seed(2, {
     d <- data.frame(a = stats::runif(400, 0, 6))
     d$y <- untransformed(flat(0.4), sin(d$a) + 0.4 * stats::rnorm(400))
@@ -99,7 +99,7 @@ test_that("lambda is learned, as the likelihood of the response has it", {
     as.numeric(with_seed(1, pfdtc(y ~ a, d[1:300, ], kernel = kernel_se(), transform = t))$evidence)
   }
   most <- again(fit$transform$lambda)
-  expect_lt(abs(most - fit$evidence), 0.5) # the search of the rest begins elsewhere, and ends within 0.05 nats
+  expect_lt(abs(most - fit$evidence), 0.5) # this search starts elsewhere, and ends within 0.05 nats
   expect_gt(most + 1, max(again(fit$transform$lambda - 0.15), again(fit$transform$lambda + 0.15)))
   expect_gt(fit$evidence, plain$evidence + 5)
   test <- d[301:400, ]
@@ -113,7 +113,7 @@ test_that("lambda is learned, as the likelihood of the response has it", {
   expect_length(both$noise_trend$gamma, 1L)
 })
 
-test_that("transforms are refused where they make no sense", {
+test_that("transforms are refused where they have no meaning", {
   d <- skewed_data(40)
   d$z <- d$y - 5
   expect_error(pfdtc(z ~ a, d, transform = "log"), "positive", class = "pfdtc_error_input")
@@ -127,7 +127,7 @@ test_that("transforms are refused where they make no sense", {
   expect_error(add_rows(fit, data.frame(a = 1, y = -1)), "positive", class = "pfdtc_error_input")
 })
 
-test_that("rows are added to a fit with a transformed response, and taken away", {
+test_that("rows are added to a fit with a transformed response, and removed from it", {
   d <- skewed_data(60)
   fit_to <- function(rows) {
     pfdtc(y ~ a + b, d[rows, ], kernel = kernel_se(1, 1, inputs = ~ a), noise = 0.25, hyper = "fixed",
@@ -143,7 +143,7 @@ test_that("rows are added to a fit with a transformed response, and taken away",
   expect_equal(less$evidence, fit_to(1:45)$evidence, tolerance = 1e-10)
 })
 
-test_that("a log-transformed response that is not positive has density 0 and probability 0 below", {
+test_that("a response of 0 or less has density 0 and cdf 0 in a fit of its log", {
   fit <- pfdtc(dist ~ speed, cars, transform = "log", kernel = kernel_se(5, 1), noise = 0.3, hyper = "fixed")
   new <- data.frame(speed = 10, dist = c(0, -3, 20, NA))
   density <- expect_silent(predict(fit, new, type = "density"))
@@ -151,6 +151,6 @@ test_that("a log-transformed response that is not positive has density 0 and pro
   f <- c(list(spread = 0.4), lapply(list(mean = 3, var = 0.1, noise = 0.2), rep, 2))
   each <- expect_silent(score_each(response_of(fit), list(y = c(0, -3)), f))
   expect_identical(each$upto, c(0, 0))
-  expect_equal(diff(each$crps), 3, tolerance = 1e-6) # y is above 0: CRPS grows with the distance; tails of 1e-6 are cut
+  expect_equal(diff(each$crps), 3, tolerance = 1e-6) # below 0 the CRPS grows with the distance
   expect_error(add_rows(fit, new[1, ]), "positive responses", class = "pfdtc_error_input")
 })

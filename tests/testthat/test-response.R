@@ -11,14 +11,14 @@ given_f <- function(likelihood, y, size, f) {
          stats::pbinom(y, size, mean))
 }
 
-# Integrates by pieces that are narrow relative to either factor.
+# Integrates over intervals that are short relative to the widths of both factors.
 integrated <- function(f, breaks) {
   breaks <- sort(unique(pmin(pmax(breaks, -38), 38)))
   piece <- function(a, b) stats::integrate(f, a, b, rel.tol = 1e-9, stop.on.error = FALSE)$value
   sum(mapply(piece, breaks[-length(breaks)], breaks[-1L]))
 }
 
-test_that("probabilities are those of an integral, whichever factor is narrow", {
+test_that("probabilities agree with a numerical integral, whichever factor is narrow", {
   for (likelihood in predictive_cases()) {
     for (y in c(0, 3, 1e6)) {
       size <- round(1.3 * y + 2)
@@ -34,7 +34,7 @@ test_that("probabilities are those of an integral, whichever factor is narrow", 
   }
 })
 
-test_that("probabilities of counts that scatter very much are exact to what bounds of exceedances allow", {
+test_that("probabilities of very dispersed counts are exact to the error that bounds of exceedances allow for", {
   for (theta in c(0.01, 0.05, 0.1)) {
     response <- as_response(as_likelihood(nb(theta)))
     z <- seq(-8, 8, by = 1e-3)
@@ -49,7 +49,7 @@ test_that("probabilities of counts that scatter very much are exact to what boun
   }
 })
 
-test_that("quantiles are the least numbers up to which the summed density reaches", {
+test_that("quantiles are the least numbers at which the summed density reaches the probability", {
   mu <- c(-3, 0.2, 2.5)
   s <- c(1.5, 0.4, 0.02)
   for (likelihood in predictive_cases()) {
@@ -64,7 +64,7 @@ test_that("quantiles are the least numbers up to which the summed density reache
       }
     }
   }
-  expect_gt(predictive_quantile(as_response(as_likelihood("poisson")), 0.5, 1, 800, 1), 1e300) # the search must end
+  expect_gt(predictive_quantile(as_response(as_likelihood("poisson")), 0.5, 1, 800, 1), 1e300) # the search ends
 })
 
 test_that("log densities of censored responses are right if the noise is far smaller than the sd of f", {
@@ -74,11 +74,11 @@ test_that("log densities of censored responses are right if the noise is far sma
       y <- rep(if (family$family == "tobit") 0 else 1, nrow(at))
       found <- log_predictive(as_likelihood(family), list(y = y, size = Inf + y), at$mu, at$s^2)
       total <- stats::pnorm(0, at$mu, sqrt(at$s^2 + scale^2), lower.tail = FALSE, log.p = TRUE)
-      expect_lt(max(abs(found - total)), 1e-3) # the step of the rule, where f is far above the limit
+      expect_lt(max(abs(found - total)), 1e-3) # the error is the rule's step, if f is far above the limit
     }
   }
   f <- seq(-60, 100, by = 1e-3)
-  for (mu in c(-20, 0, 12)) { # 20 of 20 trials
+  for (mu in c(-20, 0, 12)) { # 20 successes in 20 trials
     total <- log(sum(stats::pnorm(f)^20 * stats::dnorm(f, mu, 10)) * 1e-3)
     found <- log_predictive(as_likelihood(binomial("probit")), list(y = 20, size = 20), mu, 100)
     expect_equal(found, total, tolerance = 1e-6)
@@ -95,17 +95,17 @@ test_that("the search for a quantile of a positive response ends if f is so wide
   expect_true(all(bounds$response_lower <= bounds$response & bounds$response <= bounds$response_upper))
 })
 
-test_that("of rates beyond whole numbers quantiles go up with the rate, and take no time", {
+test_that("quantiles of counts with rates beyond large_count grow with the rate, and are quick", {
   for (likelihood in list(as_likelihood("poisson"), as_likelihood(nb(1.7)))) {
     for (p in c(0.025, 0.5, 0.975)) for (s in c(0, 0.3, 3)) {
-      mu <- c(21, 24, 100, 340) # rates beyond large_count; beyond them all counts; beyond what R's quantiles know
+      mu <- c(21, 24, 100, 340) # all log rates are beyond log(large_count), the last beyond R's quantiles
       q <- predictive_quantile(as_response(likelihood), p, rep(1, 4), mu, rep(s, 4))
       expect_lt(max(abs(diff(log(q) - mu))), 1e-4) # a Poisson count's own sd is 3e-5 of it at 21
     }
   }
 })
 
-test_that("of Student's t they are those of the convolution", {
+test_that("quantiles with Student-t noise are those of the convolution", {
   for (df in c(1, 4, 50)) {
     likelihood <- as_likelihood(student(df, 0.5))
     for (s in c(0.01, 0.5, 3)) {
@@ -118,7 +118,7 @@ test_that("of Student's t they are those of the convolution", {
   }
 })
 
-test_that("prediction intervals hold new responses as often as they say", {
+test_that("prediction intervals hold new responses as often as their level says", {
   k <- kernel_se(0.7, 1)
   x <- seq(-2, 2, length.out = 25)
   root <- chol(ref_k(k, cbind(x), cbind(x)) + diag(1e-8, 25))
@@ -148,7 +148,7 @@ test_that("prediction intervals hold new responses as often as they say", {
   }
 })
 
-test_that("rows of a fit have intervals with their own trials", {
+test_that("intervals of a fit's rows use each row's number of trials", {
   d <- with_seed(1, data.frame(x = seq(0, 3, length.out = 30), n = rep(c(4, 25), 15)))
   d$s <- with_seed(2, stats::rbinom(30, d$n, stats::plogis(d$x - 1)))
   k <- kernel_se(1, 1)
@@ -190,7 +190,7 @@ test_that("missing values, offsets and leave-one-out are as in other intervals",
   expect_true(is.na(held[4, "upr"]))
 })
 
-test_that("scores of counts tell how many responses are inside their intervals", {
+test_that("scores of counts report the share of responses inside their intervals", {
   d <- with_seed(5, data.frame(x = seq(0, 3, length.out = 40)))
   d$y <- with_seed(6, stats::rnbinom(40, size = 1, mu = 5))
   fits <- lapply(list(poisson(), nb(1)), function(family) {
@@ -217,7 +217,7 @@ test_that("PIT is uniform for counts of many digits", {
   d$y <- with_seed(10, stats::rpois(60, exp(13 + 0.2 * stats::rnorm(60))))
   fit <- pfdtc(y ~ x, d, family = poisson(), kernel = kernel_se(0.01, 0.04), center = 13, hyper = "fixed")
   pit <- with_seed(11, residuals(fit, type = "pit"))
-  expect_equal(unname(pit), stats::pnorm(log(d$y), 13, 0.2), tolerance = 0.005) # the counts' own noise is 2e-3
+  expect_equal(unname(pit), stats::pnorm(log(d$y), 13, 0.2), tolerance = 0.005) # the counts' noise is 2e-3
 })
 
 test_that("simulate() draws with the rows' own trials, and nothing at weight 0", {

@@ -1,4 +1,4 @@
-test_that("the matrix method centres and scales y, leaves x alone and remembers how", {
+test_that("the matrix method centres and scales y, leaves x unchanged and stores the centre and scale", {
   d <- small_data()
   x <- as.matrix(d[c("a", "b")])
   data <- data_from_matrix(x, d$y)
@@ -17,7 +17,7 @@ test_that("the matrix method centres and scales y, leaves x alone and remembers 
   expect_identical(colnames(raw$x), c("x1", "x2"))
 })
 
-test_that("vectors, data frames and one-column matrices will do, also with a constant column", {
+test_that("inputs may be vectors, data frames or one-column matrices, also with a constant column", {
   d <- small_data()
   expect_identical(data_from_matrix(d$a, cbind(d$y))$x, cbind(x1 = d$a))
   data <- data_from_matrix(cbind(d[c("a", "l")], k = 7), d$y)
@@ -68,11 +68,11 @@ test_that("equal rows are merged exactly when that saves a tenth of the rows", {
   expect_null(data_from_matrix(two, y, merge = FALSE)$group)
 })
 
-test_that("rows are equal when every number is, to the last bit; 0 equals -0", {
+test_that("rows are equal if all their numbers are equal to the last bit, and 0 equals -0", {
   x <- rbind(c(0, 1), c(-0, 1), c(0, 1 + 2^-52), c(2^-1074, 1), c(0, 1), c(1e300, -1e300))
   expect_identical(equal_rows(x), c(1L, 1L, 2L, 3L, 1L, 4L))
   expect_null(equal_rows(x, most = 3))
-  for (columns in c(3, 6)) { # every combination there is, and few of them
+  for (columns in c(3, 6)) { # first every combination, then few of them
     x <- matrix(sample(0:2, 100 * columns, TRUE) + 0, 100)
     key <- apply(x, 1, paste, collapse = " ")
     expect_identical(equal_rows(x), match(key, unique(key)))
@@ -81,7 +81,7 @@ test_that("rows are equal when every number is, to the last bit; 0 equals -0", {
 
 test_that("shift turns the log density of the cleaned y into that of y as given", {
   kernel <- ref_kernel("se", c(1, 2), 1.3)
-  noise <- 0.4                                                   # of the scaled y
+  noise <- 0.4                                                   # the noise variance of the scaled y
   log_normal <- function(y, s) {
     -0.5 * (length(y) * log(2 * pi) + determinant(s)$modulus[1] + sum(y * solve(s, y)))
   }
@@ -119,7 +119,7 @@ test_that("merged rows have the posterior of the rows themselves", {
   expect_equal(gp[[2]]$cov(at, at), gp[[1]]$cov(at, at), tolerance = 1e-10)
 })
 
-test_that("inputs come back untouched", {
+test_that("the caller's inputs are not changed", {
   d <- small_data()
   before <- serialize(d, NULL)
   x <- as.matrix(d[c("a", "b")])
@@ -220,7 +220,7 @@ test_that("rows of newdata with missing values follow na.action", {
   expect_identical(omit$row_names, c("1", "3", "4"))
 })
 
-test_that("a response of any size that is not scaled has the fit, and the certificates, of one of moderate size", {
+test_that("a response of any size that is not scaled has the fit and certificates of a response of moderate size", {
   d <- smooth_data(60)
   fitted_at <- function(unit) {
     given <- list(x = d$x, y = unit * d$y, kernel = kernel_se(c(0.9, 1.6), 1.7 * unit^2), noise = 0.3 * unit^2,
@@ -241,13 +241,13 @@ test_that("a response of any size that is not scaled has the fit, and the certif
     list(as.matrix(certificate) / unit, fine$mean / unit, exact$evidence + 60 * log(unit), pf_divergence(fit, exact))
   }
   plain <- fitted_at(1)
-  for (power in c(-450, -266, -140, 140, 266, 450)) { # exact powers: the same digits throughout
+  for (power in c(-450, -266, -140, 140, 266, 450)) { # powers of 2 leave all digits the same
     expect_equal(fitted_at(2^power), plain, tolerance = 1e-10, label = paste("2 to the power of", power))
   }
   expect_identical(data_from_matrix(d$x, d$y, scale = FALSE)$scale, 1)
 })
 
-test_that("variances beyond what can be computed with beside the response are refused", {
+test_that("variances too large or too small relative to the response are refused", {
   d <- smooth_data(20)
   for (unit in c(1e-40, 1e40)) {
     fit_at <- function(variance, noise, scale) {

@@ -7,7 +7,7 @@ read_rows_of <- function(formula, data = grouped_rows(), ...) {
   suppressMessages(data_from_formula(quote(pfdtc(formula = formula, data = data)), environment(), ...))
 }
 
-test_that("bars are split off as lme4 reads them", {
+test_that("terms with bars are split off and read as lme4 reads them", {
   show <- function(formula) {
     split <- split_bars(formula)
     c(if (is.null(split$smooth)) "" else deparse1(split$smooth[[3]]), vapply(split$groups, group_label, ""))
@@ -25,7 +25,7 @@ test_that("bars are split off as lme4 reads them", {
   }
 })
 
-test_that("a bar elsewhere is refused with what would do", {
+test_that("a bar in any other place is refused, and the error says what to write", {
   for (f in list(y ~ x | g, y ~ x * (1 | g), y ~ x:(1 | g), y ~ 1 + x || g)) {
     expect_input_error(read_rows_of(f), "I(")
   }
@@ -33,7 +33,7 @@ test_that("a bar elsewhere is refused with what would do", {
   expect_input_error(read_rows_of(y ~ x + (1 | g + h)), "a/b")
 })
 
-test_that("a group is one column, with the numbers of its levels", {
+test_that("a group is one column of level numbers", {
   d <- grouped_rows()
   data <- read_rows_of(y ~ x + (w | g) + (1 | g:h), d)
   expect_identical(colnames(data$x), c("x", "w", "(g)", "(g:h)"))
@@ -41,7 +41,7 @@ test_that("a group is one column, with the numbers of its levels", {
   expect_identical(levels[data$x[, "(g)"]], as.character(d$g))
   expect_identical(data$frame$variables[[4]]$levels[data$x[, "(g:h)"]], paste(d$g, d$h, sep = ":"))
   expect_identical(vapply(data$frame$variables, function(v) isTRUE(v$apart), NA), c(FALSE, TRUE, TRUE, TRUE))
-  # The smooth part may read a design, too, and a number may be a group, and also an input.
+  # The smooth part may read the design too. A group may be a number, and also an input.
   expect_identical(colnames(read_rows_of(y ~ x + (x | g), d)$x), c("x", "(g)"))
   expect_identical(colnames(read_rows_of(y ~ id + (1 | id), d)$x), c("id", "(id)"))
   expect_message(data_from_formula(quote(pfdtc(formula = y ~ x + (1 | id), data = d)), environment()), "numeric",
@@ -56,7 +56,7 @@ test_that("a group is one column, with the numbers of its levels", {
   expect_identical(colnames(read_rows_of(y ~ (1 | g), d, mean = ~ x + w)$x), c("x", "w", "(g)"))
 })
 
-test_that("new levels have numbers of their own, the same in all calls", {
+test_that("each new level has a number of its own, the same in all calls", {
   v <- read_rows_of(y ~ x + (1 | g))$frame$variables[[2]]
   codes <- function(g) group_codes(v, list(g = g))
   expect_identical(codes(c("b", "a")), c(2, 1))
@@ -87,7 +87,7 @@ test_that("groups that cannot be learned are refused", {
   expect_identical(nrow(read_rows_of(y ~ x + (1 | g), d)$x), nrow(d) - 1L) # as lme4 does
 })
 
-test_that("newdata without the group is told about re = FALSE", {
+test_that("the error for newdata without the group names re = FALSE", {
   fit <- pfdtc(weight ~ Time + (1 | Chick), ChickWeight[1:60, ], plain = TRUE, control = pfdtc_control(restarts = 1))
   expect_error(predict(fit, data.frame(Time = 3)), "re = FALSE", class = "pfdtc_error_input")
   expect_message(predict(fit, data.frame(Time = 3, Chick = "new")), "level with effect 0",

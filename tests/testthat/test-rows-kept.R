@@ -20,15 +20,15 @@ test_that("a fit holds its model frame, and changes of the data by name change n
   expect_identical(generics::augment(fit), augmented)
   expect_equal(model.frame(fit), lm_frame, ignore_attr = TRUE)
   expect_error(model.frame(fit, by = quote(carb)), "its rows have changed", class = "pfdtc_error_input")
-  # columns of the cleaned data are not stored again
+  # A fit does not store columns of the cleaned data twice.
   expect_false(any(c("mpg", "log(wt)", "hp") %in% names(fit$data$kept$columns)))
 })
 
-test_that("a saved fit answers in a session that has no such data", {
+test_that("methods of a saved fit work in a session without its data", {
   fit <- with_seed(1, kept_case())
   averaged <- partial_dependence(fit, "wt")
   dropped <- with_seed(1, drop1(fit))
-  assign("df", stats::df, environment(fit$terms)) # what a new session finds under this name
+  assign("df", stats::df, environment(fit$terms)) # in a new session this name is a function
   expect_identical(partial_dependence(fit, "wt"), averaged)
   expect_identical(with_seed(1, drop1(fit)), dropped)
   again <- with_seed(1, update(fit, . ~ . - hp))
@@ -40,7 +40,7 @@ test_that("a saved fit answers in a session that has no such data", {
   expect_error(model.frame(slim), "does not hold its rows", class = "pfdtc_error_input")
 })
 
-test_that("a saved fit answers in a fresh process", {
+test_that("methods of a saved fit work in a fresh process", {
   skip_on_cran()
   file <- tempfile(fileext = ".rds")
   on.exit(unlink(file))
@@ -59,7 +59,7 @@ test_that("a saved fit answers in a fresh process", {
   expect_identical(said[-1], c("3", "32", "pfdtc"))
 })
 
-test_that("drop1() refits the rows of the whole model where values are missing", {
+test_that("drop1() refits the rows of the full model where values are missing", {
   d <- airquality
   fit <- with_seed(1, pfdtc(Ozone ~ Solar.R + Wind + Temp, d, kernel = kernel_se(), plain = TRUE,
                             control = pfdtc_control(restarts = 1)))

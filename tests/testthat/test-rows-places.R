@@ -20,7 +20,7 @@ test_that("longitudes of any range, the date line and the poles are exact", {
   expect_identical(sphere(c(-170, 0), -90), sphere(c(3, 190), -90))
   expect_identical(sphere(-170, 40), sphere(190, 40))
   expect_identical(sphere(-170, 40), sphere(550, 40))
-  expect_identical(1 / unclass(sphere(-170, -90))[1, 1:2], c(x = Inf, y = Inf)) # no -0, whose bits differ
+  expect_identical(1 / unclass(sphere(-170, -90))[1, 1:2], c(x = Inf, y = Inf)) # a -0 would give -Inf
   at <- globe(50)
   expect_equal(as.matrix(stats::dist(unclass(sphere(at$lon, at$lat)))), earth_radius * chords(at), tolerance = 1e-12,
                ignore_attr = TRUE)
@@ -28,7 +28,7 @@ test_that("longitudes of any range, the date line and the poles are exact", {
   expect_equal(degrees_of(sphere(-179, 1), 170)[[1]], 181)
 })
 
-test_that("sphere() refuses what are no degrees, and takes missing values", {
+test_that("sphere() refuses values that are no degrees, and accepts missing ones", {
   expect_error(sphere(10, 91), class = "pfdtc_error_input", "longitude first")
   expect_error(sphere("a", 1), class = "pfdtc_error_input", "lon")
   expect_error(sphere(1:3, 1:2), class = "pfdtc_error_input", "lat")
@@ -41,16 +41,16 @@ test_that("a formula finds sphere() where the package is not attached", {
   expect_length(predict(fit, globe(3, 2)), 3L)
 })
 
-test_that("kernel matrices on the sphere are positive semidefinite", {
+test_that("kernel matrices for places on the sphere are positive semidefinite", {
   at <- globe(80)
   x <- sphere(c(at$lon, 10, 50), c(at$lat, 90, -90))
   for (k in list(kernel_matern(1 / 2, 3000, 1), kernel_matern(3 / 2, 8000, 1), kernel_se(5000, 1))) {
     values <- eigen(kernel_matrix(k, unclass(x)), TRUE, TRUE)$values
-    expect_gt(min(values), -1e-12 * max(values)) # rounding of 82 rows
+    expect_gt(min(values), -1e-12 * max(values)) # the rounding error for 82 rows
   }
 })
 
-test_that("a place has one lengthscale beside those of other inputs, and predictions are those of the dense formula", {
+test_that("a place has one lengthscale, other inputs have their own, and predictions are those of the dense formula", {
   d <- globe(60)
   new <- globe(7, 2)
   kernel <- kernel_matern(3 / 2, lengthscale = c(4000, 0.5), variance = 2)
@@ -59,8 +59,8 @@ test_that("a place has one lengthscale beside those of other inputs, and predict
   r <- function(a, b) sqrt(3 * ((chords(a, b) * earth_radius / 4000)^2 + (outer(a$depth, b$depth, "-") / 0.5)^2))
   k <- function(a, b) 2 * (1 + r(a, b)) * exp(-r(a, b))
   mean <- k(new, d) %*% solve(k(d, d) + diag(0.1, 60), d$y - fit$center) + fit$center
-  expect_equal(unname(predict(fit, new)), drop(mean), tolerance = 1e-10) # 60 rows, condition 1e3
-  # Only distances matter: rotate all points about the axis, with longitudes in another range.
+  expect_equal(unname(predict(fit, new)), drop(mean), tolerance = 1e-10) # the condition number of 60 rows is 1e3
+  # # Only distances matter, so rotate all points about the axis, with longitudes in another range.
   turned <- function(d) transform(d, lon = (lon + 77.25) %% 360)
   again <- gp_exact(y ~ sphere(lon, lat) + depth, turned(d), kernel = kernel, noise = 0.1, hyper = "fixed")
   expect_equal(predict(again, turned(new)), predict(fit, new), tolerance = 1e-10)
@@ -107,7 +107,7 @@ test_that("the default fit learns one lengthscale for a place, with any response
   fit <- pfdtc(y ~ sphere(lon, lat) + depth, d, kernel = kernel_matern(3 / 2))
   expect_identical(sum(grepl("lengthscale", names(coef(fit)))), 2L)
   new <- globe(100, 5)
-  expect_lt(sqrt(mean((predict(fit, new) - new$y)^2)), 0.3) # the noise has sd 0.1, the function 0.7
+  expect_lt(sqrt(mean((predict(fit, new) - new$y)^2)), 0.3) # the noise has an sd of 0.1, the function of 0.7
   expect_output(print(fit), "sphere[(]lon, lat[)], km.*degrees")
   by_class <- pfdtc(I(y > 0) ~ sphere(lon, lat) + depth, d, family = binomial(), kernel = kernel_se())
   expect_identical(sum(grepl("lengthscale", names(coef(by_class)))), 2L)
@@ -133,7 +133,7 @@ test_that("figures have panels for longitude and latitude, across the date line"
   expect_equal(range(value_along(variables[[2]], slice_rows(small))), range(d$lat), tolerance = 1e-9)
 })
 
-test_that("a message tells that longitude and latitude are plain numbers where that distorts distances", {
+test_that("a message says that longitude and latitude are plain numbers if that distorts distances", {
   d <- globe(30)
   told <- function(d) {
     classes <- NULL
@@ -152,7 +152,7 @@ test_that("a message tells that longitude and latitude are plain numbers where t
 
 # ---- times ----------------------------------------------------------------------------------------------------------
 
-test_that("dates and times are inputs in days, from seconds without a lost digit", {
+test_that("dates and times are inputs in days, and seconds lose no digit", {
   start <- as.POSIXct("2024-03-30 23:00:00.25", tz = "Europe/Berlin")
   time <- start + 0:9 / 8 # eighths of seconds are exact in binary
   d <- data.frame(time, day = as.Date("2024-01-31") + 0:9 * 7, y = sin(0:9))
@@ -197,7 +197,7 @@ test_that("a row source codes places and times as a data frame does", {
   expect_equal(predict(of_source, d[3:7, ]), predict(whole, d[3:7, ]), tolerance = 1e-8)
 })
 
-test_that("missing dates are left out, and given back by na.exclude", {
+test_that("rows with missing dates are omitted, and na.exclude puts NA in their places", {
   d <- data.frame(day = as.Date(c("2024-01-01", NA, "2024-01-03", "2024-01-09")), y = c(1, 2, 1.5, 3))
   fit <- gp_exact(y ~ day, d, kernel = kernel_se(3, 1), noise = 0.1, hyper = "fixed", na.action = na.exclude)
   expect_identical(fit$nobs, 3L)
@@ -205,7 +205,7 @@ test_that("missing dates are left out, and given back by na.exclude", {
   expect_true(is.na(predict(fit, d)[[2]]))
 })
 
-test_that("dates and times of a source are the inputs that they are in a data frame", {
+test_that("dates and times of a source are the same inputs as in a data frame", {
   set.seed(5)
   d <- data.frame(date = as.Date("2020-01-01") + sort(sample(400, 90)), b = runif(90))
   d$time <- as.POSIXct(d$date, tz = "UTC") + 3600

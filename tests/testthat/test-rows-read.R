@@ -14,7 +14,7 @@ test_that("a formula's variables become columns, once each", {
                ignore_attr = TRUE)
 })
 
-test_that("an unknown function of survival times has a hint", {
+test_that("an unknown function of survival times has an error with a hint", {
   expect_error(by_formula(Surv(a, b) ~ g, small_data()), "survival::Surv", fixed = TRUE, class = "pfdtc_error_input")
 })
 
@@ -56,7 +56,7 @@ test_that("subset, weights, offset and na.action work as in lm()", {
   expect_equal(both$offset, (d$b + d$g)[-2])
 })
 
-test_that("what is no sum of variables is refused with the reason", {
+test_that("a formula that is no sum of variables is refused with the reason", {
   d <- small_data()
   d$day <- Sys.Date() + 1:12
   d$z <- complex(real = d$a)
@@ -157,7 +157,7 @@ test_that("newdata that does not fit the formula is refused, naming the variable
   expect_input_error(new_inputs(wide, list(M = cbind(M, M))), "`newdata`")
 })
 
-test_that("a variable that newdata lacks is not taken from where the training rows are", {
+test_that("a variable that newdata lacks is not taken from the environment of the training rows", {
   d <- small_data()
   a <- d$a
   y <- d$y
@@ -170,7 +170,7 @@ test_that("a variable that newdata lacks is not taken from where the training ro
   expect_input_error(new_inputs(dollar, data.frame(a = 1:2)), "`d`")
 })
 
-test_that("variables taken out of the formula again need not be in newdata", {
+test_that("variables that the formula removes again need not be in newdata", {
   d <- small_data()
   fit <- fit_of(by_formula(y ~ . - g - l - f, d))
   expect_identical(new_inputs(fit, d[1:2, c("b", "a")])$x,
@@ -192,7 +192,7 @@ test_that("offsets are evaluated again in newdata, both kinds", {
   expect_input_error(new_inputs(spliced, d), "`offset`")
 })
 
-test_that("a frame without data is small, has no environment and still reads newdata", {
+test_that("a fit's frame without data is small, has no environment and still reads newdata", {
   make <- function() {
     big <- stats::rnorm(1e5)
     by_formula(log(y) ~ log(b) + poly(a, 2), small_data())
@@ -212,7 +212,7 @@ test_that("a frame without data is small, has no environment and still reads new
   expect_identical(environment(slim$formula), globalenv())
 })
 
-test_that("formulas of text or of nothing are refused with what a formula is", {
+test_that("text or nothing for a formula is refused, and the error says what a formula is", {
   for (f in list(NULL ~ speed, dist ~ NULL, dist ~ "speed", "dist" ~ speed)) {
     expect_error(pfdtc(f, cars), "made of variables", class = "pfdtc_error_input")
   }
@@ -234,7 +234,7 @@ test_that("terms of mgcv, spatial objects and columns without a value have error
   expect_input_error(read(y ~ x, points), "as.data.frame()")
 })
 
-test_that("an input with one value is named by a message, and no other input is", {
+test_that("an input with one value is named by a message, and other inputs are not", {
   d <- data.frame(y = c(1, 3, 2, 5, 4), x = 1:5, one = 7, level = "a", two = c(1, 1, 1, 1, 2))
   told <- function(expr) {
     text <- ""
@@ -251,7 +251,7 @@ test_that("an input with one value is named by a message, and no other input is"
   expect_identical(told(data_from_matrix(d[c("x", "two")], d$y)), "")
 })
 
-test_that("a level without rows stays where a correlation matrix defines it", {
+test_that("a level without rows is kept if a correlation matrix defines it", {
   R <- matrix(0.3, 3, 3, dimnames = list(c("a", "b", "c"), c("a", "b", "c")))
   diag(R) <- 1
   R["a", "c"] <- R["c", "a"] <- 0.6
@@ -269,7 +269,7 @@ test_that("a level without rows stays where a correlation matrix defines it", {
   expect_input_error(predict(plain, new), "\"c\"")
 })
 
-test_that("numbers as text are told, and text that is no number is not", {
+test_that("a message names inputs with numbers as text, and no other text", {
   d <- data.frame(y = 1:4 + 0.5, a = c("1", "2.5", "1", "-3e2"), b = c("u", "1", "1", "u"), c = factor(c(1, 2, 1, 2)))
   read <- function(formula) data_from_formula(call("pfdtc", formula = formula, data = quote(d)), environment())
   expect_message(read(y ~ a), "as.numeric", class = "pfdtc_message_text")
@@ -280,7 +280,7 @@ test_that("a subset that is text, an empty subset and a response of several colu
   d <- data.frame(y = 1:4 + 0.5, a = 1:4, row.names = letters[1:4])
   expect_input_error(pfdtc(y ~ a, d, subset = "z"), "subset")
   fixed <- function(...) pfdtc(y ~ a, d, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed", ...)
-  expect_identical(nobs(fixed(subset = c("a", "c"))), 2L) # row names
+  expect_identical(nobs(fixed(subset = c("a", "c"))), 2L) # selects by row names
   expect_error(pfdtc(y ~ a, d, subset = a > 9), "`subset` leave no rows", class = "pfdtc_error_input")
   gaps <- data.frame(y = 1:20, a = replace(1:20, 1:15, NA), b = replace(1:20, 16:20, NA))
   expect_error(pfdtc(y ~ ., gaps), "such as `a` \\(75 %\\)", class = "pfdtc_error_input")
@@ -288,7 +288,7 @@ test_that("a subset that is text, an empty subset and a response of several colu
   expect_error(pfdtc(EuStockMarkets), "pfdtc(EuStockMarkets[, \"DAX\"])", fixed = TRUE, class = "pfdtc_error_input")
 })
 
-test_that("terms of survival's models are refused with the way on", {
+test_that("terms of survival's models are refused with an alternative", {
   skip_if_not_installed("survival")
   lung <- survival::lung
   for (term in c("strata(inst)", "survival::cluster(inst)", "frailty(inst)", "log(frailty(inst))")) {
@@ -298,7 +298,7 @@ test_that("terms of survival's models are refused with the way on", {
   expect_error(pfdtc(time ~ tt(age), lung), "Use `age` as an input", class = "pfdtc_error_input")
 })
 
-test_that("messages and errors of formulas name the way on", {
+test_that("messages and errors of formulas say what to do", {
   given <- function(formula, data = mtcars, ...) {
     pfdtc(formula, data, kernel = kernel_se(2, 30), noise = 5, hyper = "fixed", plain = TRUE, ...)
   }

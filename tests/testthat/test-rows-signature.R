@@ -1,4 +1,4 @@
-# Tests whether two fits have the same data, with and without their rows; then tests copies of rows.
+# Tests whether two fits have the same data, with and without their rows, and how copies of rows are found.
 
 same_model <- pfdtc:::same_model
 
@@ -33,7 +33,7 @@ test_that("a reference of other data with the same linear and quadratic sums is 
   exact_of <- function(o) gp_exact(o$x, o$y, kernel = fit$kernel, noise = fit$noise, hyper = "fixed")
   for (other in list(swapped_inputs(d), flipped_residuals(d))) {
     sums <- function(d) c(colSums(d$x), sum(d$y), crossprod(d$x, d$y), sum(d$y^2))
-    expect_equal(sums(other), sums(d), tolerance = 1e-12) # otherwise the test is void
+    expect_equal(sums(other), sums(d), tolerance = 1e-12) # the precondition of this test
     for (keep in c(TRUE, FALSE)) {
       given <- fit_on(other$x, other$y, keep_data = keep)
       if (keep) given <- reference(given)
@@ -62,14 +62,14 @@ test_that("the order of rows, merging, weights for repeats, scale and blocks mak
     expect_true(same_model(fit, apart))
     expect_true(same_model(fit, fit_on(d$x[o, ], d$y[o], scale = FALSE)))
     expect_true(same_model(fit, fit_on(d$x[o, ], d$y[o], block = 7)))
-    expect_true(same_model(fit, fit_on(unname(d$x[o, ]), d$y[o]))) # names of inputs do not matter
+    expect_true(same_model(fit, fit_on(unname(d$x[o, ]), d$y[o]))) # names of inputs have no effect
     other <- d$y
     other[5] <- other[5] * (1 + 1e-9)
     expect_false(same_model(fit, fit_on(d$x[repeats, ], other[repeats])))
   }
 })
 
-test_that("rounding in the inputs or the response is no other data", {
+test_that("rounding in the inputs or the response does not make other data", {
   d <- signature_rows()
   fit <- fit_on(d$x, d$y)
   eps <- .Machine$double.eps
@@ -78,7 +78,7 @@ test_that("rounding in the inputs or the response is no other data", {
   expect_true(same_model(fit, fit_on(x, d$y * (1 + eps))))
 })
 
-test_that("rows at hand are compared one by one: what sums over 10^4 rows lose in rounding is found", {
+test_that("stored rows are compared one by one, which finds differences that sums over 10^4 rows lose in rounding", {
   d <- with_seed(3, list(x = matrix(stats::runif(2e4), 1e4), y = 1e6 + stats::rnorm(1e4)))
   two <- d
   two$y[1:2] <- d$y[1:2] + c(-1, 1) * 4e-7
@@ -89,7 +89,7 @@ test_that("rows at hand are compared one by one: what sums over 10^4 rows lose i
   expect_true(pfdtc:::same_data(fits[[1]], list(signature = fits[[2]]$signature)))
 })
 
-test_that("functions of a row are fixed, look random, and leave R's random numbers alone", {
+test_that("features of a row are fixed, look random, and do not change R's random numbers", {
   x <- with_seed(4, matrix(stats::rnorm(4e4), 2e4))
   before <- get0(".Random.seed", globalenv(), inherits = FALSE)
   phi <- native(ffi_row_features, x, 3L)
@@ -110,7 +110,7 @@ test_that("functions of a row are fixed, look random, and leave R's random numbe
 
 # ---- copies of rows: bootstrap samples and merged tables. Rows that repeat inputs with other responses are no copies
 
-test_that("copies are recognised, and true repeats, whole numbers and grades are not", {
+test_that("copies are recognised; true repeats, whole numbers and grades are no copies", {
   found <- function(x, y) {
     x <- as.matrix(x)
     copies_of(y, equal_rows(x))
@@ -120,20 +120,20 @@ test_that("copies are recognised, and true repeats, whole numbers and grades are
   y <- with_seed(3, stats::rnorm(150))
   expect_identical(found(x[boot, ], y[boot]), match(boot, unique(boot)))
   few <- c(1:150, 1:2)
-  expect_identical(found(x[few, ], y[few]), few) # two copies of 150 rows already ask for no noise
+  expect_identical(found(x[few, ], y[few]), few) # two copies among 150 rows are enough
   expect_null(found(x, y))
   expect_null(found(cars$speed, cars$dist))
   expect_null(found(as.integer(InsectSprays$spray), InsectSprays$count))
   cells <- with_seed(4, sample(4, 1000, TRUE))
   expect_null(found(cells, with_seed(5, sample(5, 1000, TRUE))))
-  expect_null(found(cells, cells)) # a response that its cell determines has few values
+  expect_null(found(cells, cells)) # the response has few values, given by the cell
   mostly <- with_seed(7, ifelse(stats::runif(1000) < 0.8, 0, sample(9, 1000, TRUE)))
   expect_null(found(cells, mostly)) # two rows agree by chance
   rounded <- with_seed(6, round(10 * rep(1:20, 10) / 20 + stats::rnorm(200)))
   expect_null(found(rep(1:20, 10), rounded))
 })
 
-test_that("copies of rows leave what is learned as it is without them, with a message, and weigh in predictions", {
+test_that("copies of rows do not change learned parameters, have a message, and count as weights in predictions", {
   set.seed(1)
   boston <- MASS::Boston
   i <- sample(506, 150)
@@ -143,7 +143,7 @@ test_that("copies of rows leave what is learned as it is without them, with a me
   expect_no_message(once <- pfdtc(medv ~ ., unique(s), control = list(progress = FALSE)))
   # The noise share is the same as without copies. It was 1.2e-5 with each copy as new information.
   expect_gt(fit$noise / stats::var(s$medv), 0.01)
-  expect_equal(fit$noise, once$noise, tolerance = 0.5) # the response's units differ a little
+  expect_equal(fit$noise, once$noise, tolerance = 0.5) # the sds that scale the response differ a little
   coverage <- function(fit) {
     p <- predict(fit, held, interval = "prediction")
     mean(held$medv >= p[, "lwr"] & held$medv <= p[, "upr"])
@@ -154,7 +154,7 @@ test_that("copies of rows leave what is learned as it is without them, with a me
   density <- function(fit) stats::median(predict(fit, held, type = "density"))
   expect_equal(density(fit), density(once), tolerance = 0.05)
   expect_identical(fit$nobs, 150L)
-  # A copy would be predicted by its twin, so copies share a fold, and leave-one-out has a message.
+  # # A row's copy would predict it, so copies share a fold, and leave-one-out has a message.
   fold <- attr(suppressMessages(cross_validate(fit, folds = 5, hyper = "held")), "predictions")$fold
   copy <- copies_in(fit$data)
   expect_true(all(tapply(fold, copy, function(v) length(unique(v))) == 1L))
@@ -172,17 +172,17 @@ test_that("each (x, y) counts once in learning, with the mean weight of its copi
   expect_equal(data$y, (y - data$center) / data$scale)
   expect_equal(unname(data$x), x)
   expect_equal(data$weights, as.vector(tapply(w, i, mean)))
-  # Rows that repeat a copy's inputs with another response stay.
+  # # Rows that repeat a copy's inputs with another response are kept.
   twin <- without_copies(data_from_matrix(x[c(i, 20), , drop = FALSE], c(y[i], 9)))
   expect_identical(twin$n, 21L)
 })
 
-test_that("families and given working responses never take repeats for copies", {
+test_that("repeats are no copies for families and given working responses", {
   d <- data.frame(x = rep(1:20, 3), y = rep(with_seed(1, stats::rpois(20, 1:20)), 3))
   expect_no_message(pfdtc(y ~ x, d, family = poisson(), control = list(progress = FALSE)))
 })
 
-test_that("a table pasted to itself has copies, whatever its repeats", {
+test_that("a table with all rows twice has copies, also if it has repeats", {
   twice <- cars[rep(1:50, 2), ]
   group <- equal_rows(as.matrix(twice["speed"]))
   expect_identical(max(copies_of(twice$dist, group)), nrow(unique(cars)))

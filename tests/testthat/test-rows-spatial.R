@@ -14,7 +14,7 @@ test_that("without its package, a spatial object has an error that names the pac
                class = "pfdtc_error_input")
 })
 
-test_that("projected places of every class are x + y, and predictions come back in the class", {
+test_that("projected places of every class become x + y, and predictions have the same class", {
   d <- places()
   new <- places(9, 2)
   plain <- given(z ~ dist + x + y, d)
@@ -25,7 +25,7 @@ test_that("projected places of every class are x + y, and predictions come back 
     out <- predict(fit, at, interval = "prediction")
     expect_s4_or_s3(out, class(at)[1L])
     expect_equal(as.matrix(values(out)), want, ignore_attr = TRUE, tolerance = 1e-10)
-    expect_equal(predict(fit, new), predict(plain, new), tolerance = 1e-10) # a data frame does, too
+    expect_equal(predict(fit, new), predict(plain, new), tolerance = 1e-10) # a data frame is accepted too
     with_sd <- predict(fit, at, se.fit = TRUE)
     expect_identical(names(values(with_sd)), c("fit", "se.fit"))
   }
@@ -41,7 +41,7 @@ test_that("projected places of every class are x + y, and predictions come back 
   check(as_terra(d), as_terra(new), terra::as.data.frame)
 })
 
-test_that("geographic places are sphere(lon, lat), in another reference system too", {
+test_that("geographic places become sphere(lon, lat), also in another reference system", {
   skip_if_not_installed("sf")
   d <- with_seed(3, data.frame(lon = runif(25, 160, 200), lat = runif(25, -60, 60), z = rnorm(25)))
   d$lon <- ifelse(d$lon > 180, d$lon - 360, d$lon)
@@ -54,13 +54,13 @@ test_that("geographic places are sphere(lon, lat), in another reference system t
   expect_equal(predict(fit, at[1:3, ], type = "density")$fit, unname(predict(plain, d[1:3, ], type = "density")))
   mercator <- sf::st_transform(at[1:5, ], 3857)
   out <- predict(fit, mercator)
-  expect_equal(out$fit, unname(predict(plain, d[1:5, ])), tolerance = 1e-7) # coordinates in metres, rounded
+  expect_equal(out$fit, unname(predict(plain, d[1:5, ])), tolerance = 1e-7) # coordinates in metres are rounded
   expect_equal(sf::st_crs(out), sf::st_crs(mercator))
   dots <- gp_exact(z ~ ., at, kernel = kernel, noise = 0.1, hyper = "fixed")
   expect_equal(coef(dots), coef(plain))
 })
 
-test_that("rasters give their cells and come back as rasters, with gaps where values are missing", {
+test_that("the rows of a raster are its cells, and predictions are rasters with gaps where values are missing", {
   skip_if_not_installed("terra")
   grid <- terra::rast(nrows = 6, ncols = 8, xmin = 0, xmax = 8, ymin = 0, ymax = 6, crs = "EPSG:32633",
                       nlyrs = 1, names = "z")
@@ -83,7 +83,7 @@ test_that("rasters give their cells and come back as rasters, with gaps where va
   expect_equal(xy$fit, unname(predict(fit, xy)), tolerance = 1e-12)
 })
 
-test_that("polygons stand at their centroids, and coordinates do not take the names of variables", {
+test_that("polygons are represented by their centroids, and coordinates do not take the names of variables", {
   skip_if_not_installed("sf")
   square <- function(x, y) sf::st_polygon(list(cbind(x + c(0, 2, 2, 0, 0), y + c(0, 0, 2, 2, 0))))
   d <- places(12)
@@ -110,7 +110,7 @@ test_that("summary() has nugget, partial sill and practical range of two coordin
                                                 hyper = "fixed"))), "nugget")
 })
 
-test_that("maps have the outline of the data, and degrees with their sides", {
+test_that("maps have the outline of the data, and degrees with compass letters", {
   d <- places(40)
   fit <- gp_exact(z ~ x + y, d, kernel = kernel_se(300, 1), noise = 0.2, hyper = "fixed")
   s <- map_table(fit, NULL, NULL, 4, TRUE, "response")

@@ -1,4 +1,4 @@
-# Tests row sources with groups: the sums by level of blocks add up.
+# Tests that row sources with groups add up the sums by level of their blocks.
 
 source_rows <- function(n = 300) {
   with_seed(3, {
@@ -54,7 +54,7 @@ test_that("variances of groups are learned from all rows of a source", {
   expect_gte(bound(1, 1), max(bound(0.8, 1), bound(1.25, 1), bound(1, 0.9), bound(1, 1.1)))
 })
 
-test_that("what a source with groups cannot do is refused with what to do", {
+test_that("calls that need the rows of a source with groups are refused with an alternative", {
   d <- source_rows()
   expect_error(suppressMessages(pfdtc(y ~ x + (1 | g), in_blocks(d), m = 12, neighbours = 9)), "neighbours",
                class = "pfdtc_error_input")
@@ -65,14 +65,14 @@ test_that("what a source with groups cannot do is refused with what to do", {
   expect_input_error(evidence_bounds(replace(fit, "norms", list(NULL))), "fit")
 })
 
-test_that("model frames and partial dependence of a source need the rows, or refuse in words", {
+test_that("model frames and partial dependence of a source need newdata, or rows that the fit keeps", {
   d <- data.frame(x = seq(0, 1, length.out = 30))
   d$y <- sin(5 * d$x)
   of <- function(...) pfdtc(y ~ x, in_blocks(d), kernel = kernel_se(0.3, 1), noise = 0.01, hyper = "fixed", ...)
   fit <- of(m = 8)
   expect_error(model.frame(fit), "newdata", class = "pfdtc_error_input")
   expect_error(partial_dependence(fit, "x"), "newdata", class = "pfdtc_error_input")
-  kept <- of() # so few rows are kept
+  kept <- of() # a fit of few rows keeps them
   expect_equal(model.frame(kept), model.frame(y ~ x, d), ignore_attr = TRUE)
   expect_identical(nrow(partial_dependence(kept, "x", n = 3, certified = FALSE)), 3L)
 })

@@ -25,7 +25,7 @@ expect_same_fit <- function(a, b, new, tolerance = 1e-9) {
   }
 }
 
-test_that("rows that are added give the fit to all of them, of every kind", {
+test_that("adding rows gives the fit to all rows, for fits of every kind", {
   d <- growing_rows()
   new <- d[c(1:4, 17, 150:160), ]
   for (method in list(pfdtc, gp_dtc, gp_sor, gp_fitc)) for (keep_data in c(TRUE, FALSE)) {
@@ -54,7 +54,7 @@ test_that("rows that are added give the fit to all of them, of every kind", {
   expect_same_fit(more, of(1:157), x[1:3, ])
 })
 
-test_that("rows that are added come last in the order of near rows", {
+test_that("rows that are added come last in the order of the neighbours' rows", {
   d <- growing_rows()
   first <- small_fit(d[1:100, ], neighbours = 6)
   more <- add_rows(first, d[101:160, ])
@@ -72,7 +72,7 @@ test_that("rows that are added come last in the order of near rows", {
   expect_same_fit(more, whole, d[1:9, ])
 })
 
-test_that("a reference is extended with the rows, or left out with a message", {
+test_that("a reference is extended with the added rows, or removed with a message", {
   d <- growing_rows()
   fit <- small_fit(d[1:100, ], control = list(maxit = 0))
   fit$reference <- reference(fit, m2 = 40)
@@ -91,14 +91,14 @@ test_that("a reference is extended with the rows, or left out with a message", {
   expect_null(more$reference)
 })
 
-test_that("rows that are dropped leave the fit to the others", {
+test_that("dropping rows gives the fit to the other rows", {
   d <- growing_rows()
   new <- d[c(1:4, 150:160), ]
   control <- list(maxit = 0)
   complete <- which(complete.cases(d))
   gone <- c(3, 50, 101:120)
   left <- d[complete[-gone], ]
-  left$f[1:3] <- c("a", "b", "c") # levels stay
+  left$f[1:3] <- c("a", "b", "c") # keeps all levels
   d[complete[-gone], ] <- left
   for (method in list(pfdtc, gp_fitc)) {
     whole <- small_fit(d, method = method, control = control)
@@ -118,7 +118,7 @@ test_that("rows that are dropped leave the fit to the others", {
   expect_identical(order(less$near$rank), order(rank))
 })
 
-test_that("what cannot be added or taken away is refused by name", {
+test_that("rows that cannot be added or removed are refused by name", {
   d <- growing_rows()
   fit <- small_fit(d, control = list(maxit = 0), keep_data = FALSE)
   refused <- function(expr, text) expect_error(expr, text, class = "pfdtc_error_input")
@@ -145,7 +145,7 @@ test_that("what cannot be added or taken away is refused by name", {
   refused(drop_rows(strict, transform(d[1:50, ], w = 1e9)), "")
 })
 
-test_that("points are chosen anew where that tells more, and stay otherwise", {
+test_that("points are chosen anew if that reduces the unexplained variance, and stay otherwise", {
   d <- growing_rows()
   fit_of <- function(d, ...) {
     pfdtc(y ~ a + b, d, kernel = kernel_se(c(0.2, 1), 1), noise = 0.04, hyper = "fixed", center = FALSE, scale = FALSE,
@@ -162,11 +162,11 @@ test_that("points are chosen anew where that tells more, and stay otherwise", {
   expect_equal(better$factors$G, fit_of(d, inducing = better$inducing)$factors$G, tolerance = 1e-8)
 })
 
-test_that("a fit of a source beside near rows grows: all of them, or a sample of which the new rows take their share", {
+test_that("a fit of a source with neighbours grows by all new rows, or by their share of its sample", {
   d <- growing_rows()
   new <- d[c(1:4, 150:158), ]
   # All rows are kept as neighbours, so the fit equals that of the same rows in memory, in the same order.
-  for (more in list(d[101:160, ], d[90:110, ])) { # the second has equal rows
+  for (more in list(d[101:160, ], d[90:110, ])) { # some of the second are equal to old rows
     first <- small_fit(in_blocks(d[1:100, ]), neighbours = 6)
     expect_null(first$data)
     in_memory <- small_fit(d[1:100, ], neighbours = 6)
@@ -196,8 +196,8 @@ test_that("a fit of a source beside near rows grows: all of them, or a sample of
   kept <- list(x = matrix(0, 30, 1), y = numeric(30), weights = NULL)
   rows <- list(x = matrix(1:90 + 0, 90, 1), y = 1:90 + 0, weights = NULL, n = 90)
   counts <- table(factor(replicate(400, resampled(kept, rows, 30)$y), 0:90))
-  expect_lt(abs(counts[["0"]] / 400 - 7.5), 0.4) # sd 0.12
-  expect_lt(sum((counts[-1] - 100)^2 / 100), 165) # chi squared with 89 degrees of freedom: once in 1e6
+  expect_lt(abs(counts[["0"]] / 400 - 7.5), 0.4) # the mean has an sd of 0.12
+  expect_lt(sum((counts[-1] - 100)^2 / 100), 165) # chi squared with 89 degrees of freedom exceeds it once in 1e6
 })
 
 test_that("sums of rows on workers are added, and a fit that keeps rows refuses them", {
@@ -213,13 +213,13 @@ test_that("sums of rows on workers are added, and a fit that keeps rows refuses 
 
 # ---- classes and counts ---------------------------------------------------------------------------------------------
 
-test_that("of classes and counts rows more and less give the fit to all of them, on the same points", {
+test_that("adding and dropping rows of classes and counts gives the fit to the resulting rows, on the same points", {
   d <- with_seed(2, data.frame(a = stats::runif(50), b = stats::runif(50), n = sample(2:8, 50, TRUE),
                                w = stats::runif(50)))
   d$s <- with_seed(3, stats::rbinom(50, d$n, stats::plogis(3 * sin(5 * d$a))))
   d$class <- c("no", "yes")[1 + (d$s > 2)]
   some <- d[1:36, ]
-  of <- function(...) { # weights are a column's name
+  of <- function(...) { # weights are the name of a column
     asked <- list(kernel = kernel_matern(3 / 2, 0.3, 2), hyper = "fixed", center = 0.2)
     eval(as.call(c(quote(pfdtc), as.list(substitute(list(...)))[-1L], asked)), parent.frame())
   }
@@ -254,7 +254,7 @@ test_that("of classes and counts rows more and less give the fit to all of them,
   expect_null(drop_rows(of(s ~ a, d, family = poisson(), tol = 0.2), 1:3)$tol)
 })
 
-test_that("beside near rows new ones come last, and all near is the exact process", {
+test_that("new rows come last among neighbours, and with all rows as neighbours the fit is the exact GP", {
   d <- with_seed(2, data.frame(a = stats::runif(50), b = stats::runif(50)))
   d$y <- with_seed(3, stats::rbinom(50, 1, stats::plogis(3 * sin(5 * d$a))))
   k <- kernel_matern(3 / 2, 0.3, 2)

@@ -15,7 +15,7 @@ expect_same_rows <- function(source, d) {
   expect_equal(a_fit(source)$factors[c("G", "beta", "rss")], a_fit(d)$factors[c("G", "beta", "rss")], tolerance = 1e-9)
 }
 
-test_that("CSV files are read in blocks, in every pass anew", {
+test_that("CSV files are read in blocks, anew for each pass", {
   d <- mixed_rows()[c("y", "a", "f", "w")]
   folder <- tempfile()
   dir.create(folder)
@@ -53,7 +53,7 @@ test_that("CSV files are read in blocks, in every pass anew", {
   expect_error(rows_csv(tempdir(check = TRUE)[0]), class = "pfdtc_error_input", "files")
 })
 
-test_that("a query is read in blocks; what fails is said, and the connection can be used afterwards", {
+test_that("a query is read in blocks, a failure is reported, and the connection can be used afterwards", {
   skip_if_not_installed("RSQLite")
   con <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")
   on.exit(DBI::dbDisconnect(con))
@@ -75,10 +75,10 @@ test_that("a query is read in blocks; what fails is said, and the connection can
 
 # Starts a PostgreSQL server in a temporary folder, with a socket there: list(connect(), stop()), or NULL if impossible.
 postgres_server <- function() {
-  folder <- tempfile("pg", tmpdir = dirname(tempdir())) # which the server's user may enter
+  folder <- tempfile("pg", tmpdir = dirname(tempdir())) # a folder that the server's user may enter
   dir.create(folder)
   Sys.chmod(folder, "700")
-  as_root <- identical(Sys.info()[["effective_user"]], "root") # as whom it refuses to run
+  as_root <- identical(Sys.info()[["effective_user"]], "root") # the server refuses to run as root
   if (as_root) system2("chown", c("postgres", folder), stdout = FALSE, stderr = FALSE)
   run <- function(...) {
     what <- c(if (as_root) c("runuser", "-u", "postgres", "--"), ...)
@@ -102,7 +102,7 @@ postgres_server <- function() {
   })
 }
 
-test_that("PostgreSQL's rows come from a cursor, and a failed query leaves the connection usable", {
+test_that("rows of PostgreSQL come from a cursor, and a failed query leaves the connection usable", {
   skip_on_cran()
   skip_if_not_installed("RPostgreSQL")
   skip_if(!all(nzchar(Sys.which(c("initdb", "pg_ctl")))), "PostgreSQL is not installed")
@@ -114,7 +114,7 @@ test_that("PostgreSQL's rows come from a cursor, and a failed query leaves the c
   d <- mixed_rows()[c("y", "a", "f", "w")]
   DBI::dbWriteTable(con, "rows", d, row.names = FALSE)
   expect_same_rows(rows_db(con, "select * from rows", block = 33), d)
-  expect_equal(DBI::dbGetQuery(con, "select count(*) as n from rows")$n, 400) # after a pass all is as it was
+  expect_equal(DBI::dbGetQuery(con, "select count(*) as n from rows")$n, 400) # a pass changes nothing
   source <- rows_db(con, "select y, a, f, w + 10000000000 as big from rows", block = 150)
   expect_equal(all_rows_of(source)$big, d$w + 1e10)
   # Only one block is read at a time.
@@ -128,7 +128,7 @@ test_that("PostgreSQL's rows come from a cursor, and a failed query leaves the c
   expect_equal(nrow(DBI::dbGetQuery(con, "select 1")), 1)
 })
 
-test_that("DuckDB's rows are streamed, and equal to those in memory", {
+test_that("rows of DuckDB are streamed, and equal to those in memory", {
   skip_if_not_installed("duckdb")
   skip_if_not_installed("nanoarrow")
   skip_if_not_installed("DBI", "1.2.0")
@@ -147,7 +147,7 @@ test_that("DuckDB's rows are streamed, and equal to those in memory", {
   parquet <- tempfile(fileext = ".parquet")
   on.exit(unlink(parquet), add = TRUE)
   DBI::dbExecute(con, sprintf("copy rows to '%s' (format parquet)", parquet))
-  expect_same_rows(rows_db(con, sprintf("select * from '%s'", parquet), block = 100), d) # its own reader
+  expect_same_rows(rows_db(con, sprintf("select * from '%s'", parquet), block = 100), d) # DuckDB's own reader
   DBI::dbExecute(con, "drop table rows")
   expect_error(a_fit(source), class = "pfdtc_error_source", "\\b0\\b")
   expect_equal(nrow(DBI::dbGetQuery(con, "select 1")), 1)
@@ -173,7 +173,7 @@ test_that("Parquet files and Arrow streams are sources", {
   expect_error(rows_arrow(1), class = "pfdtc_error_input")
 })
 
-test_that("the name of a table stands for all of its rows", {
+test_that("the name of a table gives all of its rows", {
   skip_if_not_installed("RSQLite")
   con <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")
   on.exit(DBI::dbDisconnect(con))

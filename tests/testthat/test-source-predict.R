@@ -23,7 +23,8 @@ test_that("predictions replace regular files only", {
 
 test_that("a full disk is an error about the file, also for the last rows", {
   skip_on_os("windows")
-  # A process whose files may have 4 blocks of 512 bytes, and which ignores the signal, behaves as with a full disk.
+  # # A process whose files are limited to 4 blocks of 512 bytes, and which ignores the signal, behaves as with a full #
+  # disk.
   script <- tempfile(fileext = ".R")
   on.exit(unlink(script))
   writeLines(c(
@@ -44,7 +45,7 @@ test_that("a full disk is an error about the file, also for the last rows", {
     "cat(told(sizes = c(20, 20)), '\n')",
     "cat(told(sizes = rep(50, 9)), '\n')",
     "cat(told(sizes = 400), '\n')",
-    "cat(told(sizes = 160), '\n')"), script) # cut short within a block, without an error of the connection
+    "cat(told(sizes = 160), '\n')"), script) # ends within a block, without an error
   command <- sprintf("trap '' XFSZ; ulimit -f 4; %s --vanilla %s 2>/dev/null",
                      shQuote(file.path(R.home("bin"), "Rscript")), shQuote(script))
   said <- trimws(system2("sh", c("-c", shQuote(command)), stdout = TRUE))

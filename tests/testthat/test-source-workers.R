@@ -2,7 +2,7 @@ fixed_fit <- function(...) {
   pfdtc(dist ~ speed, cars, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed", ...)
 }
 
-test_that("a worker that has not attached the package predicts, and so does a new session", {
+test_that("a fit predicts on a worker that has not attached the package, and is read by one that has not loaded it", {
   fit <- fixed_fit()
   new <- data.frame(speed = c(5, 15))
   job <- function(fit, new) list(stats::predict(fit, new), "package:pfdtc" %in% search())
@@ -12,7 +12,7 @@ test_that("a worker that has not attached the package predicts, and so does a ne
   expect_identical(parallel::clusterCall(cluster, job, fit, new)[[1]], list(predict(fit, new), FALSE))
   parallel::stopCluster(cluster)
 
-  cluster <- parallel::makePSOCKcluster(1L)     # which has not even loaded it
+  cluster <- parallel::makePSOCKcluster(1L)     # this worker has not even loaded the package
   path <- tempfile(fileext = ".rds")
   saveRDS(reference(fit, m2 = 8), path)
   read <- function(path) nobs(readRDS(path))
@@ -21,7 +21,7 @@ test_that("a worker that has not attached the package predicts, and so does a ne
   unlink(path)
 })
 
-test_that("future sends fits as they are", {
+test_that("future sends fits to workers unchanged", {
   skip_if_not_installed("future")
   fit <- fixed_fit()
   plan <- future::plan(future::multisession, workers = 2)
@@ -46,7 +46,7 @@ on_points <- function(data, ...) {
         control = pfdtc_control(maxit = 0), ...)
 }
 
-# Expects equal fits, whose sums have the same terms in another order.
+# Expects equal fits. Their sums have the same terms in another order.
 expect_same_fit <- function(a, b) {
   of <- c("G", "Ay", "beta", "C", "yy", "t", "k_sum", "rss")
   expect_equal(a$factors[of], b$factors[of], tolerance = 1e-10)
@@ -60,7 +60,7 @@ cut_in <- function(d, n) {
   unname(lapply(split(d, ceiling(seq_len(nrow(d)) * n / nrow(d))), function(part) function() part))
 }
 
-# Returns a part whose first reader dies.
+# Returns a part that kills the first worker that reads it.
 killed_once <- function(rows, flag) {
   force(rows)
   force(flag)
@@ -94,7 +94,7 @@ test_that("a fit of rows on two real workers is that of one process, also when o
   predict(whole, new, file = written)
   expect_equal(utils::read.csv(written)$fit, unname(predict(whole, d)), tolerance = 1e-12)
   unlink(written)
-  # In certificates, groups of the norms are whole parts, or a hundred random rows.
+  # # For certificates, the groups of the norms are whole parts or a hundred random rows.
   first <- reference(on_points(in_blocks(d, c(120, 120))), m2 = 40, data = in_blocks(d, c(120, 120)))
   there <- reference(on_workers, m2 = 40, data = rows_parts(cut_in(d, 2)))
   expect_same_fit(there, first)
@@ -106,7 +106,7 @@ test_that("a fit of rows on two real workers is that of one process, also when o
   asked <- d[4:20, ]
   expect_equal(refine(on_workers, asked, 1e-6, data = rows_parts(cut_in(d, 2))),
                refine(whole, asked, 1e-6, reference = there), tolerance = 1e-6)
-  # Points are moved on all rows, of which the sample has a third.
+  # # Moving the points uses all rows. The sample has a third of them.
   moved <- function(data) {
     old <- options(pfdtc.sample = 80)
     on.exit(options(old))
@@ -116,7 +116,7 @@ test_that("a fit of rows on two real workers is that of one process, also when o
   there <- moved(rows_parts(cut_in(d, 2)))
   expect_equal(there$inducing, moved(d)$inducing, tolerance = 1e-6)
   expect_gt(max(abs(there$inducing - whole$inducing)), 1e-3)
-  # A fit that depends on the workers' random numbers is the same for any order of workers.
+  # # A fit that depends on the workers' random numbers is the same in each run.
   learned <- function() {
     set.seed(1)
     coef(pfdtc(y ~ a, source, m = 4, kernel = kernel_se(), hyper = "pilot"))
@@ -148,7 +148,7 @@ test_that("mirai's daemons are workers as well, and one may be killed", {
   unlink(flag)
 })
 
-test_that("parts are sent once to who keeps them, done again when lost, and named when lost for good", {
+test_that("parts are sent once to the worker that keeps them, again if they are lost, and named if always lost", {
   d <- mixed_parts()
   whole <- on_points(d)
   sent <- new.env()

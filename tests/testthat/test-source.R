@@ -5,14 +5,14 @@ fixed_fit <- function(data, ..., method = pfdtc, control = list(maxit = 0), z_se
          inducing = cbind(runif(20), runif(20), matrix(rbinom(160, 1, 0.3), 20)), control = control, ...)
 }
 
-# Gives rows after the 200th the weight 0.
+# Returns the rows with weight 0 after the 200th.
 first_200 <- function(d) {
   d$w[201:400] <- 0
   d
 }
 
 same_posterior <- function(a, b, new, but = NULL) {
-  # The sums have the same terms in another order.
+  # # The sums have the same terms in another order.
   expect_equal(a$factors[c("G", "Ay", "beta", "C", "yy", "t", "k_sum")],
                b$factors[c("G", "Ay", "beta", "C", "yy", "t", "k_sum")], tolerance = 1e-10)
   expect_equal(a$factors$rss, b$factors$rss, tolerance = 1e-9)
@@ -22,7 +22,7 @@ same_posterior <- function(a, b, new, but = NULL) {
   expect_equal(predict(a, new, se.fit = TRUE), predict(b, new, se.fit = TRUE), tolerance = 1e-8)
 }
 
-test_that("a fit of a source is that of its rows in memory, whatever the blocks", {
+test_that("a fit of a source is that of its rows in memory, for any blocks", {
   d <- mixed_rows()
   new <- d[c(1:5, 17, 399), ]
   whole <- fixed_fit(d)
@@ -43,12 +43,12 @@ test_that("a fit of a source is that of its rows in memory, whatever the blocks"
                  fixed_fit(d, center = FALSE, scale = FALSE), new)
 })
 
-test_that("what is learned from a source is learned from a sample of its rows", {
+test_that("hyperparameters of a source are learned from a sample of its rows", {
   d <- mixed_rows()
   d$y <- sin(5 * d$a) + d$b^2 / 4 + rnorm(400) / 5
   set.seed(1)
   fit <- pfdtc(y ~ a + b, in_blocks(d[c("y", "a", "b")]), kernel = kernel_se(), m = 8)
-  expect_equal(fit$posterior, "far") # `m` was asked for
+  expect_equal(fit$posterior, "far") # because of `m`
   expect_lt(mean((predict(fit, d) - d$y)^2, na.rm = TRUE), 0.7 * var(d$y, na.rm = TRUE))
   set.seed(1)
   again <- pfdtc(y ~ a + b, in_blocks(d[c("y", "a", "b")]), kernel = kernel_se(), m = 8)
@@ -57,7 +57,7 @@ test_that("what is learned from a source is learned from a sample of its rows", 
   expect_equal(dot$frame$columns, "b")
 })
 
-test_that("a sample is as large as asked for, of rows drawn with equal probability, in their order", {
+test_that("a sample has the requested size, of rows drawn with equal probability, in their order", {
   set.seed(3)
   times <- 60
   counts <- numeric(60)
@@ -71,11 +71,11 @@ test_that("a sample is as large as asked for, of rows drawn with equal probabili
     expect_false(is.unsorted(rows$r))
     counts[rows$r] <- counts[rows$r] + 1
   }
-  # The sum is chi squared with 59 degrees of freedom, or smaller. It exceeds 110 once in ten thousand times.
+  # # The sum is at most chi squared with 59 degrees of freedom. It exceeds 110 once in ten thousand times.
   expect_lt(sum((counts - times / 5)^2 / (times / 5)), 110)
 })
 
-test_that("centre and scale of a response in blocks are those of all of it, far from 0 too", {
+test_that("centre and scale of a response in blocks are those of the whole response, also far from 0", {
   set.seed(4)
   for (weighted in c(FALSE, TRUE)) for (shift in c(0, 1e6)) {
     r <- shift + rnorm(500)
@@ -89,7 +89,7 @@ test_that("centre and scale of a response in blocks are those of all of it, far 
   }
 })
 
-test_that("a source that fails says so, and what was learned is in the condition", {
+test_that("a source that fails has an error, which holds the fit to the rows before", {
   d <- mixed_rows()
   sizes <- rep(100, 4)
   e <- expect_error(fixed_fit(in_blocks(d, sizes, fails = 3)), class = "pfdtc_error_source")
@@ -104,7 +104,7 @@ test_that("a source that fails says so, and what was learned is in the condition
   expect_equal(e$fit$nobs, fixed_fit(d)$nobs) # the sample has all rows
 })
 
-test_that("a source that gives other rows in the second pass is refused, and one that cannot begin is closed", {
+test_that("a source that returns other rows in the second pass is refused, and one that cannot start is closed", {
   d <- mixed_rows()
   passes <- new.env()
   source <- in_blocks(d, rep(100, 4), passes = passes)
@@ -119,7 +119,7 @@ test_that("a source that gives other rows in the second pass is refused, and one
   expect_true(closed)
 })
 
-test_that("an interrupt while sums are read ends in the fit of the rows until then, with a warning", {
+test_that("an interrupt while sums are read returns the fit to the rows read so far, with a warning", {
   d <- mixed_rows()
   passes <- new.env()
   source <- in_blocks(d, rep(100, 4), passes = passes)
@@ -135,7 +135,7 @@ test_that("an interrupt while sums are read ends in the fit of the rows until th
   expect_equal(fit$nobs, fixed_fit(first_200(d))$nobs)
 })
 
-test_that("what cannot be had of a source is refused by name", {
+test_that("terms and arguments that a source does not allow are refused by name", {
   d <- mixed_rows()[1:60, c("y", "a", "b", "f", "l")]
   refused <- function(expr, text, class = "pfdtc_error_input") {
     e <- expect_error(expr, class = class)
@@ -170,7 +170,7 @@ test_that("what cannot be had of a source is refused by name", {
   refused(pfdtc(y ~ m, mixed), "`m`")
 })
 
-test_that("predictions at the rows of a source are those of its rows, returned or written", {
+test_that("predictions at the rows of a source are those of the same rows in memory, returned or written", {
   d <- mixed_rows()
   fit <- fixed_fit(d)
   source <- in_blocks(d, c(100, 0, 1, 299))
@@ -195,7 +195,7 @@ test_that("predictions at the rows of a source are those of its rows, returned o
   expect_identical(readLines(file), whole)
   part <- list.files(dirname(file), paste0(basename(file), ".*part"), full.names = TRUE)
   expect_length(part, 1)
-  cat("0.123", file = part, append = TRUE) # a line broken off
+  cat("0.123", file = part, append = TRUE) # an incomplete line
   expect_message(expect_error(predict(fit, in_blocks(d, fails = 3), file = file), class = "pfdtc_error_source"),
                  "268", class = "pfdtc_message_kept")
   unlink(file)
@@ -209,7 +209,7 @@ test_that("predictions at the rows of a source are those of its rows, returned o
   expect_equal(predicted$rows, 400 - 268)
   expect_equal(read.csv(file)$fit, unname(predict(fit, d)), tolerance = 1e-12)
   expect_length(list.files(dirname(file), paste0(basename(file), ".*part")), 0)
-  # An interrupt has the same effect; another request begins anew; a file without a complete line is removed.
+  # # An interrupt has the same effect. Another call starts anew. A file without a complete line is removed.
   at <- 0
   stops <- rows_blocks(function() at <<- 0, function() if ((at <<- at + 1) == 1) d[1:9, ] else interrupt_now(),
                        names(d))
@@ -225,7 +225,7 @@ test_that("predictions at the rows of a source are those of its rows, returned o
   expect_error(predict(fit, source, file = file.path(file, "x")), class = "pfdtc_error_input", "file")
 })
 
-test_that("beside near rows that were kept, points know of all rows: FITC's sums", {
+test_that("a fit of a source with neighbours keeps some rows, and its points use FITC's sums over all rows", {
   d <- mixed_rows()
   whole <- fixed_fit(d, neighbours = 6)
   part <- fixed_fit(in_blocks(d), neighbours = 6) # the sample has all rows
@@ -274,7 +274,7 @@ test_that("beside near rows that were kept, points know of all rows: FITC's sums
   }
 })
 
-test_that("of many rows some are looked at, and print() says how many", {
+test_that("of many rows a sample is used, and print() says how many", {
   data <- list(x = matrix(0, 25000, 1), y = numeric(25000), weights = NULL, n = 25000)
   expect_equal(optimise_rows(data, NULL, 10)$n, 20000)
   expect_identical(optimise_rows(data, NULL, 250), data) # 100 rows for each point
@@ -284,18 +284,18 @@ test_that("of many rows some are looked at, and print() says how many", {
   expect_match(used, "8,000.*50,000.*20,000 of 1,000,000 rows")
 })
 
-test_that("sums of very many rows are those of their parts, and automatic names of rows are not kept", {
+test_that("sums of very many rows are sums of those of their parts, and automatic row names are not kept", {
   n <- many_rows + 3
   d <- data.frame(y = rep(c(1, 2, 4), length.out = n), a = seq_len(n) / n)
   data <- data_from_formula(quote(f(formula = y ~ a, data = d)), environment())
   expect_null(names(data$response))
   whole <- signature_of(signature_sums(data), data$center)
   expect_equal(data_signature(data), whole, tolerance = 1e-12)
-  d$a[n] <- NA # dropped by na.omit
+  d$a[n] <- NA # na.omit drops this row
   expect_equal(data_from_formula(quote(f(formula = y ~ a, data = d)), environment())$n, n - 1)
 })
 
-test_that("points are moved on all rows of a source where more than its sample is asked for, as in memory", {
+test_that("points of a source are moved on all rows, as in memory, if optimise_rows is above its sample", {
   d <- mixed_rows(300, seed = 9)[c("y", "a", "b", "w")]
   d <- d[complete.cases(d), ]
   d <- d[!duplicated(d), ]
@@ -312,7 +312,7 @@ test_that("points are moved on all rows of a source where more than its sample i
     whole <- do.call(moved, c(list(d), case))
     passes <- new.env()
     by_passes <- do.call(moved, c(list(in_blocks(d, c(50, 0, 1, nrow(d) - 51), passes = passes)), case))
-    # The sums have another order, and a few steps of the optimiser enlarge the differences.
+        # The sums are in another order, and a few steps of the optimiser enlarge the differences.
     expect_equal(by_passes$trace$objective, whole$trace$objective, tolerance = 1e-6)
     expect_equal(by_passes$inducing, whole$inducing, tolerance = 1e-4)
     expect_equal(coef(by_passes), coef(whole), tolerance = 1e-5)
@@ -320,7 +320,7 @@ test_that("points are moved on all rows of a source where more than its sample i
     expect_gt(passes$n, 2 + 2 * nrow(by_passes$trace))
     expect_equal(by_passes$source$passes, passes$n)
   }
-  # Compare the derivatives in the hyperparameters, too.
+  # # Compare the derivatives in the hyperparameters too.
   call <- quote(f(formula = y ~ a + b, weights = w))
   part <- data_from_source(in_blocks(d), call, environment(), TRUE, TRUE, 80)
   data <- data_from_formula(quote(f(formula = y ~ a + b, data = d, weights = w)), environment())
@@ -336,7 +336,7 @@ test_that("points are moved on all rows of a source where more than its sample i
   expect_error(moved(in_blocks(d), aux = aux_subset(20)), "optimise_rows", class = "pfdtc_error_input")
 })
 
-test_that("a source that fails while points are moved leaves the best of them in the condition", {
+test_that("a source that fails while points are moved has an error, which holds the fit with the best points", {
   d <- mixed_rows(300, seed = 9)[c("y", "a", "b")]
   d <- d[complete.cases(d), ]
   old <- options(pfdtc.sample = 80)
@@ -353,7 +353,7 @@ test_that("a source that fails while points are moved leaves the best of them in
   }
 })
 
-test_that("so few rows that a data frame of them would be fitted exactly are, and are kept", {
+test_that("a source of few rows has the exact fit of a data frame of them, and its fit keeps them", {
   d <- mixed_rows()
   open_fit <- function(data, ...) {
     pfdtc(y ~ a + b + f + offset(o), data, weights = w, subset = b < 2, kernel = kernel_matern(3 / 2, rep(1, 6), 1),
@@ -381,7 +381,7 @@ test_that("so few rows that a data frame of them would be fitted exactly are, an
   expect_equal(coef(learned), coef(pfdtc(y ~ a, d, kernel = kernel_se())), tolerance = 1e-12)
 })
 
-test_that("a linear mean is there for sources, in units of the sample; a family is refused", {
+test_that("a source can have a linear mean, in units of the sample, but no family", {
   d <- mixed_rows()[1:99, c("y", "a", "b")]
   d <- d[complete.cases(d), ]
   d$y <- d$y + 10 * d$b
@@ -393,7 +393,7 @@ test_that("a linear mean is there for sources, in units of the sample; a family 
   expect_equal(predict(of(in_blocks(d)), new, se.fit = TRUE), predict(of(d), new, se.fit = TRUE), tolerance = 1e-8)
   old <- options(pfdtc.sample = 40)
   on.exit(options(old))
-  # Centre and unit of the mean come from 40 rows, so its vague prior differs.
+  # # The mean's centre and unit come from 40 rows, so its vague prior differs.
   expect_equal(predict(of(in_blocks(d)), new), predict(of(d), new), tolerance = 1e-2)
   expect_gt(diff(predict(of(in_blocks(d)), new))[2], 20) # the slope is 10
   expect_error(pfdtc(I(y > 5) ~ a, in_blocks(d), family = binomial()), "`family`", class = "pfdtc_error_input")

@@ -1,5 +1,5 @@
-# Has tests that rOpenSci's standards for statistical software require and other files lack. tools/srr.R collects the
-# tags.
+# Has the tests that rOpenSci's standards for statistical software require and other files lack. tools/srr.R collects
+# the answers in the tags.
 
 plane <- function(n = 40, noise = 0.1, seed = 1) {
   with_seed(seed, {
@@ -33,7 +33,7 @@ test_that("messages are unique", {
   expect_identical(calls[duplicated(calls)], character())
 })
 
-#' @srrstats {G2.7} Tibbles and data.tables do what data frames do, new rows and matrices of inputs too.
+#' @srrstats {G2.7} Tibbles and data.tables give the same results as data frames, as new rows and as matrices too.
 #' @srrstats {G2.10} Columns are extracted without relying on the class of the table.
 test_that("tibbles and data.tables are data frames", {
   data <- plane()
@@ -65,7 +65,7 @@ test_that("columns with units are numbers, list columns are refused", {
   expect_error(fit_plane(data), "`a`")
 })
 
-# Draws a Gaussian process with known hyperparameters, and noise.
+# Draws a Gaussian process with known hyperparameters and noise.
 drawn <- function(seed, n) {
   with_seed(seed, {
     x <- cbind(x = runif(n, 0, 10))
@@ -74,10 +74,10 @@ drawn <- function(seed, n) {
   })
 }
 
-#' @srrstats {G5.6} Hyperparameters that data were drawn with are recovered,
-#' @srrstats {G5.6a} within 99 % intervals,
-#' @srrstats {G5.6b} for several seeds.
-#' @srrstats {G5.5} Every random number in the tests comes after a seed.
+#' @srrstats {G5.6} Tests recover the hyperparameters that data were drawn with.
+#' @srrstats {G5.6a} The 99 % intervals contain the hyperparameters that data were drawn with.
+#' @srrstats {G5.6b} Hyperparameters are recovered for several seeds.
+#' @srrstats {G5.5} The tests draw every random number after setting a seed.
 test_that("hyperparameters are recovered", {
   truth <- log(c(1.5, 4, 0.25))
   for (seed in quick(1:4)) {
@@ -87,8 +87,8 @@ test_that("hyperparameters are recovered", {
   }
 })
 
-#' @srrstats {G5.7} The error falls, and the intervals narrow, as rows are added.
-test_that("more rows tell more", {
+#' @srrstats {G5.7} Tests show that the error falls, and intervals narrow, as rows are added.
+test_that("the error and the sds fall as rows are added", {
   p <- drawn(5, 320)
   new <- cbind(x = seq(0.5, 9.5, length.out = 50))
   model <- list(kernel = kernel_se(1.5, 4), noise = 0.25, hyper = "fixed")
@@ -101,10 +101,10 @@ test_that("more rows tell more", {
   for (k in 1:2) expect_true(all(at[[k + 1]]$se.fit < at[[k]]$se.fit))
 })
 
-#' @srrstats {G5.9} Neither noise nor chance decides:
-#' @srrstats {G5.9a} Noise of the size of rounding changes nothing that matters,
-#' @srrstats {G5.9b} nor does the seed.
-test_that("neither rounding nor the seed matters", {
+#' @srrstats {G5.9} Tests change the data by rounding errors, and change the seed.
+#' @srrstats {G5.9a} Noise of the size of rounding errors changes no result by more than the optimiser's tolerance.
+#' @srrstats {G5.9b} Another seed changes no result by more than the optimiser's tolerance.
+test_that("neither rounding nor the seed changes a fit by more than the optimiser's tolerance", {
   data <- plane(60)
   learn <- function(data, seed = 1) with_seed(seed, pfdtc(y ~ a + b, data, kernel = kernel_se()))
   fit <- learn(data)
@@ -119,14 +119,14 @@ test_that("neither rounding nor the seed matters", {
 })
 
 #' @srrstats {RE2.4a} Perfectly collinear inputs need no diagnosis: a Gaussian process does not invert their cross
-#'   products. They share the effect, and predictions are as without them.
-#' @srrstats {RE7.0} So it is tested.
-test_that("collinear inputs are borne", {
+#'   products. The inputs share the effect, and predictions are the same as without one of them.
+#' @srrstats {RE7.0} A test fits perfectly collinear inputs.
+test_that("collinear inputs share their effect, and predictions are those without one of them", {
   data <- transform(plane(60), twice = 2 * a)
   one <- pfdtc(y ~ a + b, data, kernel = kernel_se())
   both <- pfdtc(y ~ a + twice + b, data, kernel = kernel_se())
-  # The kernel is exp(-d^2 / 2 (1 / l1^2 + 4 / l2^2)). The likelihood depends on this sum only, and the weak prior on
-  # its parts.
+  # # The kernel is exp(-d^2 / 2 (1 / l1^2 + 4 / l2^2)). The likelihood depends on this sum only, and the weak prior #
+  # depends on both lengthscales.
   kernel <- both$kernel
   share <- sqrt(2 / (1 / kernel$lengthscale[1]^2 + 4 / kernel$lengthscale[2]^2))
   kernel$lengthscale[1:2] <- c(share, 2 * share)
@@ -136,10 +136,9 @@ test_that("collinear inputs are borne", {
   expect_lt(sqrt(mean((fitted(one) - fitted(both))^2)), 0.3 * sigma(one))
 })
 
-#' @srrstats {RE2.4b} A response without noise is a function to be interpolated, which is what a Gaussian process is
-#'   for: the noise learned is next to nothing, and says so.
-#' @srrstats {RE7.1} So it is tested,
-#' @srrstats {RE7.1a} at no more work than with noise, twice over.
+#' @srrstats {RE2.4b} A Gaussian process interpolates a response without noise. The learned noise is then almost 0.
+#' @srrstats {RE7.1} A test fits a response without noise.
+#' @srrstats {RE7.1a} A fit without noise takes fewer than twice the evaluations of a fit with noise.
 test_that("noiseless responses are interpolated", {
   exact <- plane(noise = 0)
   fit <- pfdtc(y ~ a + b, exact, kernel = kernel_se())
@@ -151,10 +150,10 @@ test_that("noiseless responses are interpolated", {
   expect_lt(sum(fit$evaluations), 2 * sum(noisy$evaluations))
 })
 
-#' @srrstats {RE4.14} Standard deviations are there beyond the data,
-#' @srrstats {RE4.15} and grow with the distance from them,
-#' @srrstats {RE7.4} up to that of the prior.
-test_that("uncertainty grows beyond the data", {
+#' @srrstats {RE4.14} Predictions have standard deviations beyond the data too.
+#' @srrstats {RE4.15} Standard deviations grow with the distance from the data.
+#' @srrstats {RE7.4} Tests show that standard deviations grow beyond the data, up to that of the prior.
+test_that("sds grow beyond the data, up to that of the prior", {
   for (kernel in quick(list(kernel_se(6, 900), kernel_matern(1 / 2, 6, 900), kernel_matern(5 / 2, 6, 900)))) {
     fit <- pfdtc(dist ~ speed, cars, kernel = kernel, noise = 200, hyper = "fixed")
     se <- predict(fit, data.frame(speed = c(25, 28, 31, 35, 40, 100)), se.fit = TRUE)$se.fit
@@ -163,7 +162,7 @@ test_that("uncertainty grows beyond the data", {
   }
 })
 
-#' @srrstats {RE7.2} Names of rows come back with fitted values, residuals and predictions.
+#' @srrstats {RE7.2} Fitted values, residuals and predictions have the names of the rows.
 test_that("rows keep their names", {
   fit <- pfdtc(mpg ~ wt, mtcars, kernel = kernel_se(1, 20), noise = 6, hyper = "fixed")
   for (values in list(fitted(fit), residuals(fit), residuals(fit, "loo"), rstandard(fit), hatvalues(fit))) {
@@ -174,7 +173,7 @@ test_that("rows keep their names", {
   expect_identical(variable.names(fit), "wt")
 })
 
-test_that("what is done unasked has a class", {
+test_that("messages and warnings about steps that the user did not request have a class", {
   expect_message(announce_memory(1e8, 3000), class = "pfdtc_message_memory")
   fit <- gp_dtc(dist ~ speed, cars, m = 3, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed")
   expect_message(certify(fit, cars[1:2, ]), class = "pfdtc_message_reference")
@@ -190,139 +189,145 @@ test_that("what is done unasked has a class", {
 #'
 #' @srrstatsVerbose TRUE
 #' @srrstats {G1.0} The literature is in DESCRIPTION, inst/CITATION, the sources of help pages and the theory vignette.
-#' @srrstats {G1.1} `?pfdtc` and README.md say what is new: a first implementation in R of pF-DTC, and certificates that
-#'   no other package has; `vignette("comparison")` says what else there is.
-#' @srrstats {G1.2} NEWS.md and CONTRIBUTING.md: what has changed, what will not change (the public interface), how to
-#'   add.
-#' @srrstats {G1.3} Terms are defined where they are first used: `vignette("pfdtc")`, "How to read the result" in
-#'   README.md, and the table of symbols in `vignette("theory")`.
+#' @srrstats {G1.1} `?pfdtc` and README.md say what is new, which is the first implementation of pF-DTC in R, with
+#'   certificates that no other package has. `vignette("comparison")` compares other packages.
+#' @srrstats {G1.2} NEWS.md and CONTRIBUTING.md say what has changed, what will not change (the public interface), and
+#'   how to contribute.
+#' @srrstats {G1.3} Terms are defined where they are first used, in `vignette("pfdtc")`, in "How to read the result" of
+#'   README.md, and in the table of symbols of `vignette("theory")`.
 #' @srrstats {G1.4} Help pages and NAMESPACE are made by roxygen2 (tools/document.R, checked in CI).
-#' @srrstats {G1.4a} Internal functions have comments in front of them, which say shapes and units.
-#' @srrstats {G1.5} The code of every claim is in the sources: `inst/experiments` (the paper), `bench/`.
-#' @srrstats {G1.6} `bench/peers` and `bench/race.md` compare with other packages, by their code.
+#' @srrstats {G1.4a} Comments in front of internal functions say what they return, with shapes and units.
+#' @srrstats {G1.5} The sources include the code for every claim, in `inst/experiments` (the paper) and `bench/`.
+#' @srrstats {G1.6} `bench/peers` and `bench/race.md` compare the package with others by running their code.
 #' @noRd
 NULL
 
 #' General: input
 #'
-#' @srrstats {G2.0} Lengths of arguments are in their help; `check_count()`, `check_number()`, `check_flag()`,
-#'   `check_choice()`, `check_level()` (checks.R) hold them to it.
-#' @srrstats {G2.0a} Messages of these checks say what length is wanted and what was given.
-#' @srrstats {G2.1} Types likewise.
-#' @srrstats {G2.1a} Help pages say the type of each argument.
-#' @srrstats {G2.2} More than one value where one is wanted is an error of class `pfdtc_error_input`.
-#' @srrstats {G2.3} Character arguments go through `check_choice()`,
-#' @srrstats {G2.3a} which permits the values in the usage alone and lists them,
-#' @srrstats {G2.3b} and is case-sensitive, as `match.arg()` is; `?pfdtc` says so.
-#' @srrstats {G2.4} Conversions are explicit (checks.R, rows-read.R):
-#' @srrstats {G2.4a} counts by `as.integer()`,
-#' @srrstats {G2.4b} inputs and responses by `as.double()`,
-#' @srrstats {G2.4c} levels by `as.character()`,
-#' @srrstats {G2.4d} character variables of a formula become factors, as of `lm()`,
-#' @srrstats {G2.4e} and levels are matched by name, never by code.
-#' @srrstats {G2.5} `?pfdtc`: factors may be ordered or not; the order is not used.
-#' @srrstats {G2.6} One-dimensional inputs come as vectors, matrices of one column or columns of a class of their own
+#' @srrstats {G2.0} Help pages give the lengths of arguments, and `check_count()`, `check_number()`, `check_flag()`,
+#'   `check_choice()` and `check_level()` (checks.R) check them.
+#' @srrstats {G2.0a} Messages of these checks say what length is required and what was given.
+#' @srrstats {G2.1} The same functions check the types of arguments.
+#' @srrstats {G2.1a} Help pages give the type of each argument.
+#' @srrstats {G2.2} More than one value for an argument that needs one is an error of class `pfdtc_error_input`.
+#' @srrstats {G2.3} `check_choice()` checks character arguments.
+#' @srrstats {G2.3a} `check_choice()` permits only the values of the usage, and its error lists them.
+#' @srrstats {G2.3b} `check_choice()` is case-sensitive, as `match.arg()` is.
+#' @srrstats {G2.4} Conversions are explicit (checks.R, rows-read.R).
+#' @srrstats {G2.4a} Counts are converted by `as.integer()`.
+#' @srrstats {G2.4b} Inputs and responses are converted by `as.double()`.
+#' @srrstats {G2.4c} Levels are converted by `as.character()`.
+#' @srrstats {G2.4d} Character variables of a formula become factors, as in `lm()`.
+#' @srrstats {G2.4e} Levels are matched by name, never by their numbers.
+#' @srrstats {G2.5} Inputs may be ordered or unordered factors. Only `kernel_categorical(correlation = "ordered")` uses
+#'   the order of an input.
+#' @srrstats {G2.6} One-dimensional inputs may be vectors, matrices of one column, or columns of a class of their own
 #'   over numbers.
-#' @srrstats {G2.8} `clean_data()` (rows-clean.R) makes one plain list of matrices and vectors, the only thing that the
-#'   rest of the package sees.
-#' @srrstats {G2.9} What would lose information is refused by name (dates, interactions, `a:b`), not converted; columns
-#'   without names are named `x1`, `x2`, ... in `print()`.
-#' @srrstats {G2.13} Missing values are looked for before anything is computed (rows-clean.R, rows-new.R).
-#' @srrstats {G2.14} `na.action` of formulas and of `predict()`:
-#' @srrstats {G2.14a} `na.fail`, and always for matrices,
-#' @srrstats {G2.14b} `na.omit` and `na.exclude`, whose number `print()` says,
-#' @srrstats {G2.14c} or any function that imputes: it is given the model frame.
-#' @srrstats {G2.15} Nothing behind `clean_data()` sees a missing value.
-#' @srrstats {G2.16} `NaN` is missing; `Inf` is an error everywhere, which names the column.
+#' @srrstats {G2.8} `clean_data()` (rows-clean.R) makes one plain list of matrices and vectors. The rest of the package
+#'   uses only this list.
+#' @srrstats {G2.9} A formula that would lose information, such as one with `a:b`, is refused by name. Columns without
+#'   names become `x1`, `x2`, ... in `print()`.
+#' @srrstats {G2.13} Missing values are found before anything is computed (rows-clean.R, rows-new.R).
+#' @srrstats {G2.14} Formulas and `predict()` have `na.action`.
+#' @srrstats {G2.14a} `na.fail` gives an error, and matrices with missing values always do.
+#' @srrstats {G2.14b} `na.omit` and `na.exclude` omit rows, and `print()` says how many.
+#' @srrstats {G2.14c} `na.action` may be any function that imputes values in the model frame.
+#' @srrstats {G2.15} No function after `clean_data()` gets a missing value.
+#' @srrstats {G2.16} `NaN` counts as missing. `Inf` is an error that names the column.
 #' @noRd
 NULL
 
 #' General: algorithms and output
 #'
-#' @srrstats {G3.0} No two computed numbers are compared for equality; rows of inputs are, as given, when equal rows are
-#'   merged (merge.R).
-#' @srrstatsNA {G3.1} No covariance matrix is estimated from columns of data: covariances are the kernel's.
-#' @srrstatsNA {G3.1a} Likewise; which kernel is an argument.
-#' @srrstats {G4.0} `run_experiment()` asks for the name of its file and says that it is a CSV; the trace is beside it,
-#'   `<file>-trace.csv`.
+#' @srrstats {G3.0} Computed numbers are not compared for equality. Given inputs are, when equal rows are merged
+#'   (rows-signature.R).
+#' @srrstatsNA {G3.1} No covariance matrix is estimated from columns of data, as covariances come from the kernel.
+#' @srrstatsNA {G3.1a} The kernel is an argument, and no covariance is estimated from columns.
+#' @srrstats {G4.0} `run_experiment()` requires the name of its file, a CSV. The trace is in `<file>-trace.csv` in the
+#'   same folder.
 #' @noRd
 NULL
 
 #' General: tests
 #'
-#' @srrstats {G5.0} Tests use `cars`, `quakes`, `mtcars`, `npk`, `airquality`, `volcano`, which come with R, and the
-#'   paper's sets where they are at hand.
-#' @srrstats {G5.1} Data that tests make are made in tests/testthat/helper-problems.R; `load_dataset("synthetic")` is
-#'   the paper's.
-#' @srrstats {G5.2} Errors and warnings have classes and are tested by class and argument (helper-expect.R),
-#' @srrstats {G5.2b} each where it is raised.
-#' @srrstats {G5.3} Predictions without missing values are part of `expect_equal()` with dense transcriptions.
-#' @srrstats {G5.4} Every number is compared with a dense transcription of its formula (helper-reference.R),
-#' @srrstats {G5.4a} in R beside the engine in C, and with limits and inequalities,
-#' @srrstats {G5.4b} with seven other packages where methods are theirs, too (bench/peers),
-#' @srrstats {G5.4c} and with the figures and tables of the paper (test-paper-examples.R, `vignette("paper")`).
-#' @srrstats {G5.8} Edges are in test-pfdtc-nasty.R, test-nasty-defaults.R and test-rows-clean.R:
-#' @srrstats {G5.8a} no rows,
-#' @srrstats {G5.8b} types that are not for inputs,
-#' @srrstats {G5.8c} columns of missing or of equal values,
-#' @srrstats {G5.8d} more inputs than rows.
-#' @srrstats {G5.10} `PFDTC_TEST_QUICK`, `PFDTC_TEST_MEMORY`, `PFDTC_DATA` turn parts of the suite on and off;
-#'   `make mutants` plants faults.
-#' @srrstats {G5.11} Large data sets are found by `PFDTC_DATA`; `load_dataset()` says how to get them,
-#' @srrstats {G5.11a} and tests skip where they are not there.
-#' @srrstats {G5.12} CONTRIBUTING.md and bench/README.md say what the longer ones take.
+#' @srrstats {G5.0} Tests use `cars`, `quakes`, `mtcars`, `npk`, `airquality` and `volcano`, which are part of R, and
+#'   the paper's data sets if they are available.
+#' @srrstats {G5.1} tests/testthat/helper-problems.R makes the data of tests, and `load_dataset("synthetic")` the
+#'   paper's.
+#' @srrstats {G5.2} Errors and warnings have classes. Tests check the class and the argument (helper-expect.R).
+#' @srrstats {G5.2b} Each error and warning is tested with the function that raises it.
+#' @srrstats {G5.3} `expect_equal()` with dense transcriptions of the formulas also shows that predictions have no
+#'   missing values.
+#' @srrstats {G5.4} Every number is compared with a dense transcription of its formula (helper-reference.R).
+#' @srrstats {G5.4a} The transcriptions are written in R, the engine in C. Further tests use limits and inequalities.
+#' @srrstats {G5.4b} bench/peers compares results with seven other packages, for the methods that they have.
+#' @srrstats {G5.4c} Tests reproduce the figures and tables of the paper (test-paper-examples.R, `vignette("paper")`).
+#' @srrstats {G5.8} Edge cases are tested in test-pfdtc-nasty.R, test-pfdtc-nasty-defaults.R and test-rows-clean.R.
+#' @srrstats {G5.8a} Tests check that data without rows are refused.
+#' @srrstats {G5.8b} Tests check that inputs of unsupported types are refused.
+#' @srrstats {G5.8c} Tests use columns of missing values and columns of equal values.
+#' @srrstats {G5.8d} Tests use more inputs than rows.
+#' @srrstats {G5.10} `PFDTC_TEST_QUICK`, `PFDTC_TEST_MEMORY` and `PFDTC_DATA` turn parts of the tests on and off. `make
+#'   mutants` tests planted faults.
+#' @srrstats {G5.11} `PFDTC_DATA` is the folder of large data sets, and `load_dataset()` says how to get them.
+#' @srrstats {G5.11a} Tests skip if large data sets are not available.
+#' @srrstats {G5.12} CONTRIBUTING.md and bench/README.md say what the longer tests need.
 #' @noRd
 NULL
 
 #' Regression: input
 #'
-#' @srrstats {RE1.0} All functions that fit have a formula method.
-#' @srrstats {RE1.1} `?pfdtc` says how variables become columns: numeric, logical as 0/1, a 0/1 column a level.
-#' @srrstats {RE1.2} `?pfdtc` says what is taken and what is refused.
-#' @srrstats {RE1.3} Row names and column names go to what methods return; `terms`, `na.action` are kept.
-#' @srrstats {RE1.3a} Other attributes of columns are dropped, as `?pfdtc` says.
-#' @srrstats {RE1.4} Normal noise of one size, and a stationary function, unless a kernel or family says otherwise; what
-#'   to do where they do not hold: `predict(interval = "conformal")`, `plot(which = "checks")`,
-#'   `vignette("troubleshooting")`, and tests (test-conformal.R).
-#' @srrstats {RE2.0} `center` and `scale` of the response are undone in all that is returned and turned off by `FALSE`;
-#'   inputs are not transformed.
-#' @srrstats {RE2.1} `na.action`, with `NA` and `NaN` apart from `Inf`.
-#' @srrstats {RE2.2} Missing responses drop rows of the fit; `predict()` needs inputs alone.
-#' @srrstats {RE2.3} `center`, `scale`, `offset`.
-#' @srrstats {RE2.4} What collinearity would break in a linear model is no trouble here; tests show it.
+#' @srrstats {RE1.0} All functions that make a fit have a formula method.
+#' @srrstats {RE1.1} `vignette("pfdtc")` says how variables become columns: a number or logical value is one, a factor
+#'   has a 0/1 column for each level.
+#' @srrstats {RE1.2} `?pfdtc` says which inputs are accepted, and errors name inputs that are refused.
+#' @srrstats {RE1.3} Results of methods have the names of rows and columns, and a fit has `terms` and `na.action`.
+#' @srrstats {RE1.3a} Other attributes of columns are dropped.
+#' @srrstats {RE1.4} By default the noise is normal and the function is stationary. For other data there are
+#'   `predict(interval = "conformal")`, `plot(which = "checks")`, `vignette("troubleshooting")` and tests
+#'   (test-conformal.R).
+#' @srrstats {RE2.0} All results are in the original units of the response. `center`, `scale` and `transform` turn its
+#'   transformations off, and `plain = TRUE` also those of inputs.
+#' @srrstats {RE2.1} `na.action` treats `NA` and `NaN`. `Inf` is an error.
+#' @srrstats {RE2.2} Rows with missing responses are not used in the fit. `predict()` needs inputs only.
+#' @srrstats {RE2.3} The arguments are `center`, `scale` and `offset`.
+#' @srrstats {RE2.4} Collinear inputs, which a linear model cannot use, are no problem for a Gaussian process, and tests
+#'   show this.
 #' @noRd
 NULL
 
 #' Regression: algorithms and results
 #'
-#' @srrstats {RE3.0} Warnings of class `pfdtc_warning_convergence`.
-#' @srrstats {RE3.1} Suppressed by class; `fit$convergence`, `fit$message`, `fit$trace`, `fit$learned` stay.
-#' @srrstats {RE3.2} `?pfdtc_control` gives the defaults and why.
+#' @srrstats {RE3.0} Warnings have class `pfdtc_warning_convergence`.
+#' @srrstats {RE3.1} Warnings can be suppressed by class. A fit has `convergence`, `message`, `trace` and `learned`.
+#' @srrstats {RE3.2} `?pfdtc_control` gives the defaults.
 #' @srrstats {RE3.3} `pfdtc_control(maxit = , reltol = )`.
-#' @srrstats {RE4.0} A fit of class `c("pfdtc", "gp_fit")`.
-#' @srrstats {RE4.1} `hyper = "fixed"` with `maxit = 0` optimises nothing; `gp_reg()` is a specification without data.
+#' @srrstats {RE4.0} A fit has class `c("pfdtc", "gp_fit")`.
+#' @srrstats {RE4.1} `hyper = "fixed"` with `maxit = 0` optimises nothing. `gp_reg()` makes a specification without
+#'   data.
 #' @srrstats {RE4.2} `coef()`.
-#' @srrstats {RE4.3} `confint()`, of logs.
+#' @srrstats {RE4.3} `confint()` gives intervals of the logs of hyperparameters.
 #' @srrstats {RE4.4} `formula()`, `terms()`.
 #' @srrstats {RE4.5} `nobs()`.
-#' @srrstats {RE4.6} `vcov()`, of logs.
+#' @srrstats {RE4.6} `vcov()` gives covariances of the logs of hyperparameters.
 #' @srrstats {RE4.7} `fit$convergence`, `fit$trace`, `plot_trace()`.
 #' @srrstats {RE4.8} `model.frame()`, `augment()`.
 #' @srrstats {RE4.9} `fitted()`.
-#' @srrstats {RE4.10} `residuals()`: response, Pearson, leave-one-out and probability integral transform; `rstandard()`.
+#' @srrstats {RE4.10} `residuals()` has response, Pearson, leave-one-out and probability integral transform residuals,
+#'   and `rstandard()` standardised ones.
 #' @srrstats {RE4.11} `logLik()`, `AIC()`, `anova()`, `cross_validate()`, `performance::model_performance()`.
 #' @srrstats {RE4.12} `fit$center`, `fit$scale`.
 #' @srrstats {RE4.13} `model.frame()`, `variable.names()`, `labels()`.
-#' @srrstats {RE4.16} New levels of a factor are refused by default, which is said; `kernel_categorical()` learns the
-#'   correlation of known ones.
+#' @srrstats {RE4.16} New levels of a factor are an error by default. `kernel_categorical()` learns the
+#'   correlation of known levels.
 #' @srrstats {RE4.17} `print()`.
 #' @srrstats {RE4.18} `summary()`.
-#' @srrstats {RE5.0} `?pfdtc`, README.md, `bench/README.md`: cost against rows, points and inputs.
+#' @srrstats {RE5.0} `?pfdtc`, README.md and `bench/README.md` give the cost for numbers of rows, points and inputs.
 #' @srrstats {RE6.0} `plot()`.
-#' @srrstatsNA {RE6.1} The method is that of the generic.
-#' @srrstats {RE6.2} The mean with credible and prediction bands.
-#' @srrstats {RE6.3} Beyond the data the mean is dotted and the band paler (test-plot.R).
-#' @srrstatsNA {RE7.0a} Noiseless inputs are the rule for a Gaussian process: nothing is to be rejected.
-#' @srrstats {RE7.3} Accessors are tested in test-methods.R, test-regression.R and test-curvature.R.
+#' @srrstatsNA {RE6.1} `plot()` is a method of the generic function.
+#' @srrstats {RE6.2} `plot()` draws the mean with credible and prediction bands.
+#' @srrstats {RE6.3} Beyond the data `plot()` draws the mean dotted and the band paler (test-plot.R).
+#' @srrstatsNA {RE7.0a} Inputs without noise are usual for a Gaussian process, so none are rejected.
+#' @srrstats {RE7.3} Accessors are tested in test-methods.R, test-regression.R and test-learn-curvature.R.
 #' @noRd
 NULL

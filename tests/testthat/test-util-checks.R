@@ -1,4 +1,4 @@
-test_that("check_matrix() gives back a double matrix, and a double matrix as it is", {
+test_that("check_matrix() returns a double matrix, and a double matrix unchanged", {
   x <- matrix(rnorm(6), 3, dimnames = list(NULL, c("a", "b")))
   expect_identical(check_matrix(x, "x"), x)
   expect_identical(check_matrix(1:3, "x"), matrix(c(1, 2, 3)))
@@ -10,7 +10,7 @@ test_that("check_matrix() gives back a double matrix, and a double matrix as it 
   expect_identical(dim(check_matrix(matrix(0, 0, 2), "x")), c(0L, 2L))
 })
 
-test_that("check_matrix() refuses what is not a number, with the place", {
+test_that("check_matrix() refuses what is not a number, and names the cell", {
   x <- matrix(rnorm(6), 3, dimnames = list(NULL, c("a", "b")))
   for (bad in c(NA, NaN, Inf, -Inf)) {
     y <- x
@@ -31,7 +31,7 @@ test_that("check_matrix() refuses what is not a number, with the place", {
   expect_input_error(check_matrix(matrix(1i), "x"), "complex")
 })
 
-test_that("check_vector() gives back plain doubles of the length wanted", {
+test_that("check_vector() returns plain doubles of the required length", {
   expect_identical(check_vector(c(a = 1L, b = 2L), "y"), c(1, 2))
   expect_identical(check_vector(cbind(1:3), "y", 3), c(1, 2, 3))
   expect_input_error(check_vector(1:3, "y", 4), "`y`")
@@ -43,7 +43,7 @@ test_that("check_vector() gives back plain doubles of the length wanted", {
   }
 })
 
-test_that("check_positive() wants finite numbers above zero", {
+test_that("check_positive() requires finite numbers above zero", {
   expect_identical(check_positive(2L, "noise", 1), 2)
   expect_identical(check_positive(c(1, 2), "lengthscale"), c(1, 2))
   expect_input_error(check_positive(0, "noise", 1), "`noise`")
@@ -53,7 +53,7 @@ test_that("check_positive() wants finite numbers above zero", {
   }
 })
 
-test_that("check_count() wants a whole number within its limits", {
+test_that("check_count() requires a whole number within its limits", {
   expect_identical(check_count(3, "m", 10), 3L)
   expect_identical(check_count(1e10, "m"), 1e10)
   expect_identical(check_count(0, "maxit", min = 0), 0L)
@@ -64,7 +64,7 @@ test_that("check_count() wants a whole number within its limits", {
   }
 })
 
-test_that("check_flag() and check_choice() want one of a few values", {
+test_that("check_flag() and check_choice() require one of a few values", {
   expect_true(check_flag(TRUE, "scale"))
   for (bad in list(NA, 1, "a", c(TRUE, FALSE), NULL)) {
     expect_input_error(check_flag(bad, "scale"), "`scale`")
@@ -100,7 +100,7 @@ test_that("memory above the limit is refused with both numbers", {
   })
 })
 
-test_that("weights whose squares cannot be computed with are refused, also where fits are not made", {
+test_that("weights whose squares overflow or underflow are refused, also by functions that make no fit", {
   d <- smooth_data(12)
   kernel <- kernel_se(1, 1)
   for (w in c(1e300, 1e-300)) for (weights in list(rep(w, 12), c(w, rep(1, 11)))) {
@@ -109,7 +109,7 @@ test_that("weights whose squares cannot be computed with are refused, also where
     expect_input_error(vfe_objective(d$z, d$x, d$y, kernel, 0.1, weights = weights), "weights")
     expect_input_error(auxiliary(d$x, d$y, kernel, 0.1, weights = weights), "weights")
   }
-  for (w in c(1e-55, 1e55)) { # as far as that the same model has the same fit, and its certificates hold
+  for (w in c(1e-55, 1e55)) { # up to here fits agree, and certificates hold
     fit_at <- function(method, ...) {
       method(d$x, d$y, weights = rep(w, 12), kernel = kernel, noise = 0.1 * w, hyper = "fixed", ...)
     }
@@ -145,13 +145,13 @@ test_that("pfdtc_control() refuses bad values by name", {
   expect_s3_class(pfdtc_control(), "pfdtc_control")
 })
 
-test_that("a list does as control; what is no control is refused", {
+test_that("control may be a list, and other values are refused", {
   fit <- function(control) {
     pfdtc(cars$speed, cars$dist, m = 3, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed", control = control)
   }
   expect_identical(fit(list(maxit = 2))$control, pfdtc_control(maxit = 2))
   expect_identical(fit(list())$control, pfdtc_control())
-  expect_identical(fit(list())$maxit, 50L) # what was used
+  expect_identical(fit(list())$maxit, 50L) # the fit stores the value used
   again <- pfdtc(cars$speed, cars$dist, m = 40, control = pfdtc(cars$speed, cars$dist, m = 40)$control)
   expect_false(again$moved)
   expect_input_error(fit(list(maxiter = 2)), "`maxit`")
@@ -162,14 +162,14 @@ test_that("a list does as control; what is no control is refused", {
   }
 })
 
-test_that("options stand in for threads and memory", {
+test_that("options replace the defaults of threads and memory", {
   with_options(list(pfdtc.threads = 3L, pfdtc.memory = 1234), {
     expect_identical(pfdtc_control()$threads, 3L)
     expect_identical(pfdtc_control()$memory, 1234)
   })
 })
 
-test_that("maxit and max_seconds end an optimisation, and the fit says which", {
+test_that("maxit and max_seconds end an optimisation, and the fit says which of them did", {
   none <- given(maxit = 0)
   expect_identical(none$convergence, 1L)
   expect_match(none$message, "maxit")
@@ -183,7 +183,7 @@ test_that("maxit and max_seconds end an optimisation, and the fit says which", {
   expect_match(timed$message, "max_seconds")
 })
 
-test_that("reltol decides how long to go on", {
+test_that("the smaller reltol, the longer the optimisation", {
   loose <- given(reltol = 1e-2)
   tight <- given(reltol = 1e-9, maxit = 1000)
   expect_identical(c(loose$convergence, tight$convergence), c(0L, 0L))
@@ -191,7 +191,7 @@ test_that("reltol decides how long to go on", {
   expect_lte(tight$objective, loose$objective)
 })
 
-test_that("the jitter is as given, by default as small as the factorisation allows", {
+test_that("the jitter is the given one, by default the smallest that the factorisation allows", {
   expect_identical(given(jitter = 1e-3)$jitter, 1e-3)
   expect_identical(given()$jitter, 1e-12)
   x <- seq(0, 1, length.out = 30)
@@ -203,7 +203,7 @@ test_that("the jitter is as given, by default as small as the factorisation allo
   expect_equal(predict(stiff), exact$mean(cbind(x)) + stiff$center, tolerance = 1e-6)
 })
 
-test_that("block, threads and memory change nothing beyond rounding", {
+test_that("block, threads and memory change results by rounding only", {
   data <- problem(n = 600, m = 5, seed = 8)
   z <- data$z
   fit <- function(...) {
@@ -268,7 +268,7 @@ test_that("trace = k keeps the points every k iterations, with the values they h
   expect_identical(fit$z_trace[[6]]$z, fit$inducing)
 })
 
-test_that("optimise_rows learns on some rows, and the posterior is that of all", {
+test_that("with optimise_rows some rows are learned from, and the posterior is that of all rows", {
   data <- problem(n = 60, m = 4, seed = 9)
   for (hyper in c("pilot", "evidence")) {
     fit <- function(rows, seed = 1, ...) {
@@ -286,7 +286,7 @@ test_that("optimise_rows learns on some rows, and the posterior is that of all",
     expect_equal(coef(fit(60)), coef(fit(NULL)))
     expect_equal(coef(fit(1e6)), coef(fit(NULL)))
   }
-  # Test also merged equal rows.
+  # # Test equal rows, which are merged, too.
   twice <- with_seed(1, pfdtc(data$x[c(1:60, 1:60), ], c(data$y, data$y + 0.1), m = 4,
                               control = pfdtc_control(optimise_rows = 25, progress = FALSE)))
   expect_identical(nobs(twice), 120L)

@@ -1,4 +1,4 @@
-test_that("an input error carries its class, the argument and what it got", {
+test_that("an input error has its class, the argument and the value it got", {
   e <- tryCatch(abort_input("m", 0, "a whole number from 1 to 100"), error = identity)
   expect_s3_class(e, c("pfdtc_error_input", "error", "condition"), exact = TRUE)
   expect_identical(e$argument, "m")
@@ -6,7 +6,7 @@ test_that("an input error carries its class, the argument and what it got", {
   expect_identical(conditionMessage(e), "`m` must be a whole number from 1 to 100; it is 0.")
 })
 
-test_that("a string is a description made already; a hint follows as its own sentence", {
+test_that("a string is used as the description, and a hint follows as its own sentence", {
   e <- tryCatch(abort_input("x", "NaN", "finite", hint = "Leave it out.", where = "row 3"), error = identity)
   expect_identical(conditionMessage(e), "`x` must be finite; row 3 is NaN. Leave it out.")
   e <- tryCatch(abort_input("x", "has no rows"), error = identity)
@@ -35,7 +35,7 @@ test_that("values are described in a few words", {
   expect_lte(nchar(got(c(strrep("a", 1000), "b"))), 60)
 })
 
-test_that("numerical errors and convergence warnings have their class and fields", {
+test_that("numerical errors and convergence warnings have their classes and fields", {
   e <- tryCatch(abort_numerical("no factor", jitter = 1e-4), error = identity)
   expect_s3_class(e, c("pfdtc_error_numerical", "error", "condition"), exact = TRUE)
   expect_identical(e$jitter, 1e-4)
@@ -44,7 +44,7 @@ test_that("numerical errors and convergence warnings have their class and fields
   expect_identical(w$evaluations, 3)
 })
 
-test_that("the call is that of the package's outermost function, cut when data are spliced in", {
+test_that("the call is that of the package's outermost function, shortened if it contains data", {
   home <- topenv(environment(user_call))
   door <- function(m, x = NULL) check_count(m, "m")
   environment(door) <- home
@@ -57,13 +57,13 @@ test_that("the call is that of the package's outermost function, cut when data a
   expect_identical(conditionCall(e), quote(door(m = 0, x = `<a numeric vector of length 10000>`)))
 })
 
-test_that("lists of names end in 'and', and long ones in a number", {
+test_that("lists of names have 'and' before the last, and long ones end in a number", {
   expect_identical(list_quoted("a"), "`a`")
   expect_identical(list_quoted(c("a", "b", "c")), "`a`, `b` and `c`")
   expect_identical(list_quoted(letters[1:4], "\"", most = 2), "\"a\", \"b\" and 2 more")
 })
 
-test_that("data spliced into a call by do.call() are not shown, in errors or by print()", {
+test_that("data that do.call() puts into a call are not shown, in errors or by print()", {
   x <- matrix(0.123456, 30, 2)
   kept <- quote(pfdtc(y ~ x[1, ], cars, m = 4, control = list(maxit = -1L), f = function(a) a + 1))
   expect_identical(shown_call(kept), kept)
@@ -79,7 +79,7 @@ test_that("data spliced into a call by do.call() are not shown, in errors or by 
   fit <- do.call(gp_dtc, list(dist ~ speed, cars, m = 3, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed"))
   said <- utils::capture.output(print(fit), print(summary(fit)))
   expect_false(any(grepl("structure(", said, fixed = TRUE)))
-  expect_identical(fit$call$data, cars) # update() needs it
+  expect_identical(fit$call$data, cars) # update() needs the data
 })
 
 test_that("a similar name is suggested; without one, all known names are listed", {

@@ -1,6 +1,6 @@
 # Compares variational inference for classes and counts with dense searches, integrals and limits.
 
-# Returns E h(f), f ~ N(mean, v), by 50 Gauss-Hermite nodes (Golub and Welsch), which is not the engine's rule.
+# Returns E h(f), f ~ N(mean, v), by 50 Gauss-Hermite nodes (Golub and Welsch). The engine uses another rule.
 hermite <- local({
   J <- matrix(0, 50L, 50L)
   J[cbind(1:49, 2:50)] <- J[cbind(2:50, 1:49)] <- sqrt(1:49)
@@ -11,7 +11,7 @@ ref_average <- function(h, mean, v) {
   Reduce(`+`, Map(function(at, weight) weight * h(mean + sqrt(v) * at), hermite$at, hermite$weight))
 }
 
-# Returns the bound for q(u) = N(mean, R R'), f_X = A'u + e, with its derivatives in mean and in R.
+# Returns the bound for q(u) = N(mean, R R'), f_X = A'u + e, with its derivatives with respect to mean and R.
 ref_bound <- function(p, A, mean, R) {
   v <- p$kernel$variance - colSums(A^2) + colSums(crossprod(R, A)^2)
   of <- function(what) {
@@ -48,23 +48,23 @@ variational_fit <- function(p, z = p$x, ...) {
   laplace_fit_of(p, inducing = `colnames<-`(z, c("x1", "x2")), approx = "vi", ...)
 }
 
-test_that("the posterior is where the dense bound has no slope, for all families", {
+test_that("at the posterior the dense bound has slope 0, for all families", {
   for (p in variational_problems()) {
     fit <- variational_fit(p, p$z)
     R <- t(chol(chol2inv(t(fit$factors$C))))
     plain <- ref_bound(p, ref_A(p, p$z, p$x), fit$factors$beta, R)
     label <- paste(p$family, p$kernel$profile)
     bound <- plain$value + sum(log_constant(fit$likelihood, p$sites))
-    # The error of the rule for averages is subtracted: some 1e-7 a row, 1e-5 if sigma is small.
+        # The bound is reduced by the error of the rule for averages: some 1e-7 for each row, 1e-5 if sigma is small.
     expect_equal(fit$evidence, bound, tolerance = 1e-5, label = label)
     expect_lt(fit$evidence, bound + 1e-8)
-    # The search ends at 1e-7; R's derivatives are for a step in units of its sd.
+        # The search ends at 1e-7. The reference's derivatives are for steps in units of the posterior's sd.
     expect_lt(max(abs(plain$mean)), 1e-5, label = label)
     expect_lt(max(abs(plain$R[lower.tri(R, diag = TRUE)])), 1e-5, label = label)
   }
 })
 
-test_that("it is what a search by optim() ends at, all rows being inducing points", {
+test_that("with all rows as inducing points the posterior agrees with a search by optim()", {
   p <- laplace_problem_of("logit", n = 30)
   p$kernel$variance <- 9
   A <- ref_A(p, p$x, p$x)
@@ -80,13 +80,13 @@ test_that("it is what a search by optim() ends at, all rows being inducing point
   fit <- variational_fit(p)
   expect_equal(fit$evidence, -found$value, tolerance = 1e-5)
   f <- predict(fit, se.fit = TRUE, type = "latent")
-  expect_equal(unname(f$fit), drop(crossprod(A, found$par[seq_len(m)])), tolerance = 1e-3) # reltol's root, in sds
+  expect_equal(unname(f$fit), drop(crossprod(A, found$par[seq_len(m)])), tolerance = 1e-3) # the root of reltol
   S <- tcrossprod(replace(matrix(0, m, m), low, found$par[-seq_len(m)]))
   expect_equal(unname(f$se.fit), sqrt(colSums(A * (S %*% A))), tolerance = 1e-3)
 })
 
-# Returns list(bound, exact) for one row, f ~ N(0, v). `exact` is the log of the integral of exp(log_p(f)) by the
-# trapezoid rule, as far from the mode as it has fallen by e^-60.
+# Returns list(bound, exact) for one row with f ~ N(0, v). `exact` is the log of the integral of exp(log_p(f)) by the
+# trapezoid rule, over the interval where the integrand is above e^-60 of its maximum.
 one_row <- function(v, y, family, log_p, ...) {
   fit <- suppressWarnings(suppressMessages(
     pfdtc(cbind(x = 1), y, kernel = kernel_se(1, v), hyper = "fixed", center = FALSE, family = family,
@@ -103,7 +103,7 @@ one_row <- function(v, y, family, log_p, ...) {
        exact = joint(mode) + log(sum(exp(joint(f) - joint(mode))) * (f[2] - f[1])) - log(2 * pi * v) / 2)
 }
 
-test_that("the bound is one to the last digit, with counts and weights in the millions", {
+test_that("the bound is below the exact evidence to the last digit, also for counts and weights in the millions", {
   for (theta in c(1.7, 1e6)) for (v in c(1e-8, 0.01)) {
     log_p <- function(f) 1e6 * stats::dnbinom(1e6, theta, mu = exp(12 + f), log = TRUE)
     of <- one_row(v, 1e6, nb(theta), log_p, weights = 1e6, offset = 12)
@@ -120,8 +120,8 @@ test_that("the bound is one to the last digit, with counts and weights in the mi
   }
 })
 
-test_that("where the mode's normal distribution is far too wide the bound is near the evidence all the same", {
-  for (v in c(1e3, 1e4)) { # averages of e^f begin at 1e35 and at more than there are numbers
+test_that("the bound is near the evidence also where the normal distribution at the mode is far too wide", {
+  for (v in c(1e3, 1e4)) { # at first averages of e^f are above 1e35, or overflow
     of <- one_row(v, 0, stats::poisson(), function(f) -exp(f))
     expect_lt(of$bound, of$exact)
     expect_gt(of$bound, of$exact - 2)
@@ -133,7 +133,7 @@ test_that("where the mode's normal distribution is far too wide the bound is nea
 })
 
 test_that("the bound is below the log evidence, an integral over a few rows, on all points and on one", {
-  nodes <- seq(-6.4, 6.4, by = 0.4) # nodes of whitened f; the rule's error is 1e-7
+  nodes <- seq(-6.4, 6.4, by = 0.4) # nodes for whitened f; the rule errs by 1e-7
   grid <- as.matrix(expand.grid(nodes, nodes, nodes))
   for (p in variational_problems()) {
     p$x <- p$x[1:3, ]
@@ -146,14 +146,14 @@ test_that("the bound is below the log evidence, an integral over a few rows, on 
       fit <- variational_fit(p, p$x[seq_len(m), , drop = FALSE])
       gap <- evidence + sum(log_constant(fit$likelihood, p$sites)) - fit$evidence
       expect_gt(gap, 1e-6, label = paste(p$family, m))
-      if (m == 3) expect_lt(gap, 0.3, label = p$family) # 0.3 holds for these data
+      if (m == 3) expect_lt(gap, 0.3, label = p$family) # 0.3 is valid for these data only
       expect_identical(evidence_bounds(fit), c(lower = fit$evidence, upper = Inf))
       expect_identical(attr(logLik(fit), "lower"), fit$evidence)
     }
   }
 })
 
-test_that("where the likelihood is all but Gaussian so is the posterior, and the bound is the log evidence", {
+test_that("where the likelihood is almost Gaussian so is the posterior, and the bound is almost the log evidence", {
   d <- with_seed(2, data.frame(x = 1:40 / 8))
   d$y <- sin(2 * d$x) + with_seed(3, stats::rnorm(40)) / 4
   k <- kernel_se(0.7, 1)
@@ -165,7 +165,7 @@ test_that("where the likelihood is all but Gaussian so is the posterior, and the
   expect_equal(predict(fit, type = "loo_latent"), predict(gauss, type = "loo_latent"), tolerance = 1e-5)
 })
 
-test_that("each step raises the bound, from a bad start too, and none does at the end", {
+test_that("each step raises the bound, also from a bad start, until no step can", {
   # For these classes a full step repeatedly passes the maximum.
   far <- with_seed(1, {
     p <- list(x = matrix(stats::runif(50, -3, 3), 25), family = "logit", kernel = ref_kernel("se", c(1.5, 2), 100),
@@ -174,7 +174,7 @@ test_that("each step raises the bound, from a bad start too, and none does at th
     c(p, list(z = p$x[1:12, ]))
   })
   for (p in c(variational_problems(), list(far))) {
-    p$sites$y <- if (p$family %in% c("log", "nb")) 50 * p$sites$y else p$sites$y # steps must be shortened
+    p$sites$y <- if (p$family %in% c("log", "nb")) 50 * p$sites$y else p$sites$y # forces shortened steps
     p$kernel$variance <- 100
     bad <- list(beta = rep(2, nrow(p$z)), G = diag(0, nrow(p$z)))
     bounds <- vapply(0:12, function(steps) variational_of(p, start = bad, maxit = steps)$evidence, 0)
@@ -187,7 +187,7 @@ test_that("each step raises the bound, from a bad start too, and none does at th
   }
 })
 
-test_that("averages are those of another rule, in wide and narrow f", {
+test_that("averages over wide and narrow f agree with those of another rule", {
   p <- laplace_problem_of("probit", FALSE)
   p$x <- p$x[1:5, ]
   p$sites <- take_rows_of(p$sites, 1:5)
@@ -196,11 +196,11 @@ test_that("averages are those of another rule, in wide and narrow f", {
     name <- if (as_response(likelihood)$link_name == "identity") "student" else likelihood$link
     for (sd in c(0.01, 1, 30)) {
       p$kernel$variance <- sd^2
-      # Without steps from N(0, I), the variance of f is the prior's.
+            # Without a step from N(0, I) the variance of f is the prior's.
       start <- list(beta = numeric(nrow(p$z)), G = diag(0, nrow(p$z)))
       at <- native_laplace(p$z, p$x, engine_sites(likelihood, p$sites, 0), pfdtc_kernel_of(p$kernel, p$x), 1e-12, start,
                            want = 1L, maxit = 0L)
-      fine <- seq(-9, 9, length.out = 8001) # in sds
+      fine <- seq(-9, 9, length.out = 8001) # in units of the sd
       share <- stats::dnorm(fine) * (fine[2L] - fine[1L])
       of <- function(what) {
         vapply(1:5, function(i) {
@@ -215,7 +215,7 @@ test_that("averages are those of another rule, in wide and narrow f", {
   }
 })
 
-test_that("the bound's slopes in the hyperparameters are those of differences", {
+test_that("the bound's slopes in the hyperparameters agree with differences", {
   for (p in variational_problems()) {
     p$likelihood$approx <- "vi"
     p$likelihood$learned <- p$family %in% c("nb", "student")
@@ -235,14 +235,14 @@ test_that("the bound's slopes in the hyperparameters are those of differences", 
   }
 })
 
-test_that("weights of 2 are doubled rows, shares are pairs, and more points raise the bound", {
+test_that("a weight of 2 is a row twice, and more points raise the bound", {
   p <- laplace_problem_of("logit")
   expect_doubled_alike(p, function(p, ...) laplace_fit_of(p, approx = "vi", ...), 1e-6)
   bounds <- vapply(c(1, 5, 12, 25), function(m) variational_fit(p, p$x[seq_len(m), , drop = FALSE])$evidence, 0)
   expect_true(all(diff(bounds) > 0))
 })
 
-test_that("classes that a line parts, one class, large counts and hardly any variance are fitted", {
+test_that("linearly separated classes, one class, large counts and a tiny prior variance have a fit", {
   d <- data.frame(x = 1:60 / 10)
   k <- kernel_se(1, 100)
   fit_to <- function(y, family, kernel = k) {
@@ -264,7 +264,7 @@ test_that("classes that a line parts, one class, large counts and hardly any var
   expect_equal(flat$evidence, sum(stats::dbinom(d$x > 3, 1, stats::plogis(flat$center), log = TRUE)), tolerance = 1e-6)
 })
 
-test_that("a learned fit has a higher bound than Laplace's hyperparameters have, and says what it is", {
+test_that("a learned fit has a higher bound than Laplace's hyperparameters, and print() names its kind", {
   d <- scored_classes()
   fit <- pfdtc(y ~ x, d, family = binomial(), kernel = kernel_se(), approx = "vi",
                control = pfdtc_control(priors = FALSE))
@@ -278,7 +278,7 @@ test_that("a learned fit has a higher bound than Laplace's hyperparameters have,
   expect_equal(check$elbo, fit$evidence, tolerance = 1e-9)
   expect_identical(check$laplace, NA_real_)
   expect_output(print(check), "variational bound of the log marginal likelihood")
-  # The best normal distribution has a larger bound than Laplace's.
+  # # The best normal distribution has a larger bound than that of Laplace's approximation.
   expect_gt(held$evidence, with_seed(1, laplace_check(by_laplace, 100))$elbo)
   new <- data.frame(x = c(-1, 0, 3))
   f <- predict(fit, new, type = "link", se.fit = TRUE)
@@ -289,7 +289,7 @@ test_that("a learned fit has a higher bound than Laplace's hyperparameters have,
   expect_s3_class(with_seed(1, cross_validate(fit, folds = 3)), "data.frame")
 })
 
-test_that("what is about Laplace's posterior, and Gaussian responses, are refused by name", {
+test_that("functions for Laplace's posterior, and Gaussian responses, are refused by name", {
   d <- scored_classes()
   k <- kernel_se(1, 2)
   fit <- pfdtc(y ~ x, d, family = binomial(), kernel = k, hyper = "fixed", approx = "vi")
