@@ -247,7 +247,7 @@ second_distance <- function(b, between, fun, left, top, most) {
                     list(b$middle$norms$Psi, between$second, b$middle$factors$G), fun$x,
                     engine_control(fun$n, b$fit$control))
     root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
-    eta <- root(1L) + sqrt(b$slack * most * b$W_top) * root(3L) # bounds |h|_E for row weights W
+    eta <- root(1L) + sqrt(b$slack * most * b$W_top) * root(3L) # bounds |h|_E (head of file)
     spread <- root(2L)
   }
   (E + eta + sqrt(between$hi$norms$lam) * spread) * (b$g_E + b$r / 2) + top * b$r

@@ -76,8 +76,8 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   kappa <- sqrt(out$slack * out$most * out$weight) # rounding error of A times a vector of norm 1
   kappa_v <- kappa * sqrt(norms$vv)
   out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
-  # y'v is the minimum over beta of |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives an upper bound. Errors of A
-  # are bounded in two ways, by |v|_E or row by row. y'v never exceeds y'y / s2. The smallest of the three is used.
+  # y'v (head of file) is the minimum over beta of |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives an upper
+  # bound. Errors of A are bounded by |v|_E or row by row. y'v never exceeds y'y / s2. The smallest bound is used.
   value <- function(e) up * (e^2 / noise + beta^2)
   e <- sqrt(p$rss) + error$e
   out$c <- min(value(e) + (2 * out$v_E + kappa_v) * kappa_v, value(e + error$row), up * p$yy / noise)

@@ -147,8 +147,8 @@ effects_of <- function(factors) {
 # ---- variances from finished sums -----------------------------------------------------------------------------------
 
 # Returns the posterior with the noise variance and the variances of groups that maximise the variational bound, without
-# a pass over the rows. Variances that `s`, a part of the plan, fixes do not change. The noise variance does not change
-# if the residual prior variance is large, because the bound would count that variance as noise.
+# a pass over the rows. If `s`, a part of the plan, fixes a variance, it does not change. The noise variance does not
+# change if the residual prior variance is large, because the bound would count that variance as noise.
 relearned_variances <- function(factors, data, model, s) {
   if (is.null(factors$groupings)) return(factors)
   m <- nrow(factors$L)

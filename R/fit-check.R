@@ -116,8 +116,8 @@ part_classes <- list(control = "pfdtc_control", aux = "pfdtc_aux", reference = "
 
 is_one_of <- function(v, known) is.character(v) && length(v) == 1L && v %in% known
 
-# Returns TRUE if all elements of `part` named in `shapes` are plain doubles of the length or c(rows, columns) given
-# there, else the name of the first that is not. A single number must not be NA. Elements in `optional` may be NULL.
+# Returns TRUE if all elements of `part` named in `shapes` are plain doubles of the length or c(rows, columns) given in
+# `shapes`, else the name of the first other element. A single number must not be NA. `optional` elements may be NULL.
 has_shapes <- function(part, shapes, optional = NULL) {
   for (name in names(shapes)) {
     v <- if (is.list(part)) part[[name]]

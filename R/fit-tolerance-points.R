@@ -343,7 +343,7 @@ tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) 
          if (response_of(yard$reference)$conjugate) " refine() certifies the mean at single rows to any accuracy.")
 }
 
-# Returns a text on the certified error of a fit with `tol`, the larger of the two quantiles; NA without `tol`.
+# Returns a text on the certified error of a fit with `tol`, the larger of the errors of mean and sd; NA without `tol`.
 describe_tolerance <- function(fit) {
   tol <- fit$tol
   if (is.null(tol)) return(NA_character_)

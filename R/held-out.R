@@ -205,7 +205,7 @@ pit_of <- function(fit, loo) {
   })
 }
 
-# stats::influence.measures() needs the QR decomposition of an lm(), so only these two measures are returned.
+# stats::influence.measures() needs the QR decomposition of an lm(), so the other measures are left out.
 #' @export
 influence.gp_fit <- function(model, ...) {
   list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))

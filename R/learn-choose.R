@@ -47,12 +47,12 @@ by_roughness <- c("matern12", "matern32", "matern52", "se")
 # This is a sum of two kernels over the same inputs: one may have a long and the other a short lengthscale.
 two_scales <- "matern32+matern32"
 
-# Returns the candidates for the default kernel. `theta` are parameters learned with Matern 3/2. With many rows, scores
-# are taken to have one minimum in the smoothness: Matern 5/2 is tried only if Matern 1/2 is not better than Matern 3/2,
-# and SE only if Matern 5/2 is better. tell(label) reports progress.
+# Returns the candidates for the default kernel. `theta` are parameters learned with Matern 3/2. With many rows, Matern
+# 5/2 is tried only if Matern 1/2 is not better than Matern 3/2, and SE only if Matern 5/2 is better: the score as a
+# function of smoothness is assumed to have one minimum. tell(label) reports progress.
 candidates <- function(pool, s, theta, tell = function(what) NULL) {
   few <- pool$few
-  shared <- NULL # neighbours that kernels share
+  shared <- NULL # the neighbours that all kernels share
   learn <- function(profile, ...) {
     problem <- learning_problem(pool, s, profile)
     tell(problem$label)

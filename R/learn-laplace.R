@@ -168,9 +168,9 @@ may_share_unit <- function(x) {
   ncol(x) >= laplace_sizes$inputs && all(coded == coded[1L]) && diff(range(log(spreads_of(x)))) > laplace_sizes$alike
 }
 
-# Returns the best of several kinds of kernels: the smooth ones; these with a linear mean; of warped or rotated
-# inputs; with one lengthscale for all inputs; additive; with seasons. With few rows, more parameters have a larger
-# maximum by chance, so occam_penalty() averages the likelihoods over parameters.
+# Returns the best of several kinds of kernels: smooth; with a linear mean; of warped or rotated inputs; with one
+# lengthscale for all inputs; additive; seasonal. With few rows, more parameters have a larger maximum by chance, so
+# occam_penalty() averages the likelihoods over parameters.
 choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   now <- smooth[[1L]]
   if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))

@@ -273,7 +273,7 @@ at_floor <- function(model) {
 # Returns the penalty for a parameter, in nats.
 price_of_response <- function(problem) max(parameter_nats, response_rule[["nats"]] * length(problem$counted))
 
-# Adds to a model its `merit` and the number of its `parameters`.
+# Adds to a model its `merit` (head of file) and the number of its `parameters`.
 model_of_response <- function(model, value) {
   model$value <- value
   model$merit <- value + sum(model$problem$slopes[model$problem$counted])
