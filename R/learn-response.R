@@ -200,7 +200,7 @@ rows_for_response <- function(data, taken) {
 
 # ---- one candidate --------------------------------------------------------------------------------------------------
 
-# Returns the learning problem of a candidate. Its element `counted` has the rows whose densities are in the merit.
+# Returns the learning problem of a candidate. Its element `counted` has the rows whose densities its merit adds up.
 response_problem <- function(from, transform) {
   data <- rows_transformed(from$rows, transform)
   by <- (from$scale / data$scale)^2

@@ -223,7 +223,7 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
                        evidence = value * pool$n / length(rows) / pool$share,
                        kept = seq_along(runs) == which.max(value))
   attr(report, "by") <- "Vecchia log likelihood"
-  attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # 2 nats on `rows` are a tie; scaled to all rows
+  attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # a difference of 2 nats on `rows` is a tie
   ends <- list()
   for (run in best_first(runs[value >= max(value) - 30])) {
     new <- all(vapply(ends, function(other) max(abs(run$theta - other)) > 0.3, NA))

@@ -345,8 +345,8 @@ kernel_beside_line <- function(kernel, rows, s) {
   set_values(kernel, value)
 }
 
-# Returns the columns that may be warped: those with three values or more. Returns none if a row has several classes, if
-# kernel values are given, beyond `warp_rows` rows, with groups, and if three columns are a place on a sphere.
+# Returns the columns that may be warped: those with three values or more. Returns none if a row has several classes,
+# kernel values are given, rows exceed `warp_rows`, there are groups, or three columns are a place on a sphere.
 inputs_to_warp <- function(rows, s) {
   x <- rows$x
   leaves <- as_sum(s$kernel)$leaves
