@@ -127,7 +127,7 @@ ratio_bound <- function(fit, p, reference) {
   here <- lower - merged_log_density(data$shift, noise) - data$shift$constant + sum(log(w)) / 2
   ratio <- -subset_posterior(fit, data)$factors$minus_evidence - sum(log(2 * pi * noise / w[-fit$aux_rows])) / 2 - here
   aux <- divergence_aux(NULL, fit, data, model)
-  d2 <- (pf_distance(aux, p) * noise)^2 # squared pF divergence times s2^2
+  d2 <- (pf_distance(aux, p) * noise)^2 # squared pF divergence times noise^2
   rounding <- 4 * rounding_growth(nrow(p$z), nrow(data$x)) * pf_objectives[[aux$objective]]$constant(aux, data, model)
   log_eps <- ratio / 2 + log(d2 + rounding) / 2 - log(noise)
   prior <- log((p$factors$yy + p$factors$k_sum) / noise) / 2

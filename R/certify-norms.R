@@ -254,8 +254,9 @@ features_with_effects <- function(b, factors, x) {
 # Rows are summed in blocks of this many rows, as in the norms without groups.
 effect_block <- 200L
 
-# Returns list(all, own, lam, spread): Psi, a matrix with rows Psi_l, a bound on eigenvalues of W^{1/2} E W^{1/2} for
-# weights W, and the largest n / n_b or n_l / n_lb. With `diagonal`, E is diag(diagonal) and these ratios are 1.
+# Returns list(all, own, lam, spread) in the symbols above: Psi, a matrix with rows Psi_l, a bound on eigenvalues of
+# W^{1/2} E W^{1/2} for weights W, and the largest n / n_b or n_l / n_lb. With `diagonal`, E is diag(diagonal) and these
+# ratios are 1.
 effect_forms <- function(b, factors, weights, diagonal = NULL) {
   g <- factors$groupings[[1L]]
   level <- numbered(b$data$x, factors$groupings)[, g$column]

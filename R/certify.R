@@ -230,7 +230,7 @@ posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, 
 }
 
 # Returns a data frame of the mixture's weights with bounds, and of bounds `least` and `most` on weights before they are
-# normalised. A normalised weight is smallest if its own `least` meets the `most` of all others.
+# normalised. A normalised weight is smallest if its own weight is `least` and all others are `most`.
 weights_between <- function(points, evidence) {
   end <- function(side) if (is.null(points$gain)) vapply(evidence, `[[`, 0, side) + points$apart else points$gain
   ends <- cbind(lower = end("lower"), upper = end("upper"))

@@ -255,7 +255,7 @@ learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit) {
   # Changing lengthscales may make k(Z, Z) singular, so the jitter is at least 1e-8.
   jitter <- max(s$jitter, 1e-8)
   problem <- vfe_hyper_problem(data, z, parameters, jitter, s$run)
-  # Stop when the objective changes by less than a share of 1e-6.
+  # Stop when the relative change of the objective is below 1e-6.
   result <- run_minimise(problem, s$steps, "hyperparameters", maxit = maxit, reltol = max(s$steps$reltol, 1e-6))
   c(problem$natural(result$par), list(evaluations = result$evaluations, stopped = result$stopped),
     list(pilot = result[c("trace", "convergence", "message", "evaluations")]))

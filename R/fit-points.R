@@ -198,8 +198,7 @@ take_gains <- function(now, tried, gains) {
   now
 }
 
-# Measures how much larger the log density of held-out rows (nats) is by rivals[[name]] than by the posterior with
-# neighbours.
+# Measures how much larger the log density of held-out rows (nats) is under rivals[[name]] than with neighbours.
 look_at_rival <- function(now, plan, state, name, sizes) {
   now$look[name] <- list(NULL)
   gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,

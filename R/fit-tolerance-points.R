@@ -110,7 +110,7 @@ search_first <- function(yard, goal, tol, at) {
 
 # Returns the number of points to try next, at most `top`, or NULL if the search ends. `slope` = -d log(error) / d
 # log(m) predicts the m that meets `goal`; 8 % are added to this m, because a further fit would cost more. If candidates
-# are `cheap`, `top` points are known to meet `goal`, and the smallest m is found up to 5 %.
+# are `cheap`, `top` points are known to meet `goal`, and the smallest m is found to within 5 %.
 next_m <- function(tried, slope, top, goal, cheap = FALSE) {
   m <- vapply(tried, `[[`, 1L, "m")
   met <- vapply(tried, function(one) max(one$error), 1) <= goal
@@ -146,7 +146,7 @@ search_points <- function(job, worth) {
   state <- job$state
   s <- plan$posterior
   tol <- job$goal$tol
-  # References and certificates use hyperparameters, data and units of a fit, so make a fit with a single point.
+  # References and certificates use hyperparameters, data and units of a fit, so make a fit with one inducing point.
   carrier <- construct_fit(data, start_now(job$learned, data$x[1L, , drop = FALSE], s$jitter),
                            replace(with_posterior(plan, m = 1L), "keep_data", TRUE), state)
   yard <- run_stage(state, "reference", points_yardstick(job, carrier, worth), otherwise = NULL)

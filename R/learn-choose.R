@@ -175,7 +175,7 @@ smoother_kernel <- function(tried, best) {
 # wins: with few rows priors are strong, and a parameter has no further penalty. `run` is the result of a search by the
 # Vecchia likelihood, and `line` that of search_beside_line(), if it was called before. With many rows only the linear
 # mean alone is tried, because a search for mean and kernel takes as long as one for the kernel. Up to
-# `line_as_kernel` rows the linear mean alone counts as many parameters as the kernel: few functions are linear.
+# `line_as_kernel` rows the linear mean alone is penalised like the kernel, because few functions are linear.
 choose_line <- function(now, s, run, line = NULL) {
   pool <- now$problem$pool
   if (pool$n < least_line_rows) return(now)

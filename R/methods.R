@@ -346,8 +346,8 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
 }
 
 # Returns the environment in which update() evaluates the call: `caller` if it has the variables of all old arguments.
-# If it lacks some, this is the formula's environment plus `caller`'s variables of the arguments `new`. For a fit from a
-# matrix it is `caller` plus the fit's x, y, weights and offset.
+# If `caller` lacks some, the result is the formula's environment plus `caller`'s variables of the arguments `new`. For
+# a fit from a matrix the result is `caller` plus the fit's x, y, weights and offset.
 frame_of_update <- function(object, call, new, caller) {
   # `asked` names arguments of the fit's call. Variables of some of them may be `columns` of the data.
   by_row <- c("subset", "weights", "offset")
