@@ -211,7 +211,7 @@ compare_criterion <- function(fits, labels, name, penalty) {
     bare <- vapply(fits, function(fit) {
       inherits(fit, "gp_fit") && is.null(fit$reference) && !is.null(fit$data) && response_of(fit)$approx != "vi"
     }, NA)
-    sprintf("%s does not show which is better of %s: the bounds of their log marginal likelihoods overlap.%s", name,
+    sprintf("%s does not show which of %s is better: the bounds of their log marginal likelihoods overlap.%s", name,
             pairs(at), if (same_model(fits[[at[1L, 1L]]], fits[[at[1L, 2L]]]))
               sprintf(" Fits %s and %s approximate the same exact GP.", labels[at[1L, 1L]], labels[at[1L, 2L]])
             else if (any(bare)) " A reference narrows them: fit$reference <- reference(fit)." else "")

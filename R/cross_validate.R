@@ -18,8 +18,8 @@
 #'   ranked probability score (`NA` if a row is censored; not for unordered classes). Classes add `brier` and
 #'   `accuracy`. `cover50` and `cover95` are the shares of responses in 50 % and 95 % intervals. `seconds` is the time
 #'   of the fold. Attributes: `overall`, the same scores over all rows; `hyper`; `predictions` with `row`, `fold`, `y`,
-#'   `mean` and `sd` (of a new response). For a non-Gaussian likelihood they have `size` (trials), `density` (log),
-#'   `below` and `upto` (probability of a response below `y`, or at most `y`) instead of `sd`.
+#'   `mean` and `sd` (of a new response). For a non-Gaussian likelihood `predictions` has `size` (trials), `density`
+#'   (log), `below` and `upto` (probability of a response below `y`, or at most `y`) instead of `sd`.
 #' @seealso [leave_one_out] (single rows, no refits), [compare_fits()], `vignette("pfdtc")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_matern(3/2))

@@ -5,8 +5,8 @@
 #' differ only by rounding. A `fit$reference` ([reference()]) narrows the interval. `anova()` compares each fit with the
 #' fit before it; kernels, inputs or likelihoods may differ.
 #' @param fit,object A fit. Without data the interval is wider, or unavailable.
-#' @param true `TRUE` bounds the true log marginal likelihood of a log-concave `family` with one latent function, not
-#'   its approximation. The upper bound can be `Inf`.
+#' @param true `TRUE` bounds the true log marginal likelihood instead of the fit's approximation to it. This needs a
+#'   log-concave `family` with one latent function. The upper bound can be `Inf`.
 #' @param ... For `anova()`, further fits of the same response.
 #' @return `c(lower, upper)` for response and variances as in [logLik()]; infinite if numbers overflow. If
 #'   `true`, the attribute `within` bounds the total variation distance between the fit's and the true posterior of f,

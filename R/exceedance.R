@@ -17,10 +17,10 @@
 #'   * `prob`, the probability, and if `certified` its bounds under the exact GP, `prob_lower` and `prob_upper`;
 #'   * `region`: `"above"` (the probability, or both bounds, at least argument `prob`), `"below"` (at most `1 - prob`)
 #'     or `"undecided"`;
-#'   * `because`, of undecided rows if `certified`: `"data"` if the exact GP leaves it open too, else `"approximation"`;
-#'   * `joint`, with `draws`: `"above"` for a set of rows at all of which f is above the threshold, with probability
-#'     `prob`; `"below"` for a set at all of which f is below. Rows enter a set in the order of their probabilities, as
-#'     long as all of them are above in a share of at least `prob` of the draws; other rows are `"undecided"`.
+#'   * `because`, for undecided rows if `certified`: `"data"` if the exact GP is undecided too, else `"approximation"`;
+#'   * `joint`, with `draws`: `"above"` for a set of rows at which f is jointly above the threshold with probability
+#'     `prob`, `"below"` for a set at which f is below. Rows enter the set above in the order of their probabilities, as
+#'     long as all are above in a share of at least `prob` of the draws. Other rows are `"undecided"`.
 #' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
 #'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, all rows are
 #'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for the

@@ -296,7 +296,7 @@ try_settings <- function(job, setting, try, following, advice) {
     one <- try(setting)
     if (is.null(one)) break
     tell_progress(job$control, job$started, sprintf(
-      "tol = %s: %d inducing points%s: certified error %s of sd(y) (mean), %s of the sd (sd), %.0f s",
+      "tol = %s: %d inducing points%s have certified errors of %s of sd(y) in the mean, %s in the sd (%.0f s)",
       show_asked(job$goal$tol), one$m, and_neighbours(one$neighbours), show_percent(one$mean), show_percent(one$sd),
       proc.time()[["elapsed"]] - job$started))
     tried <- c(tried, list(one))

@@ -3,9 +3,9 @@
 #' Compute leave-one-out predictions, leverage and influence
 #'
 #' There is no function `leave_one_out()`: `predict(fit, type = "loo")`, `rstandard()` and the other functions in the
-#' table return the results. Each training row is predicted as by a fit in which the row has weight 0 (roughly, with
-#' neighbours); the mean that is subtracted from the response includes the row. Hyperparameters and inducing points were
-#' learned with the row, which is optimistic for few rows. [cross_validate()] learns them again.
+#' table return the results. Each training row is predicted as if it had weight 0 in the fit (with neighbours, only
+#' roughly); the mean that centres the response includes the row. Hyperparameters and inducing points were learned with
+#' the row, which is optimistic for few rows. [cross_validate()] learns them again.
 #' @details
 #' | Function | Value for each row |
 #' | --- | --- |

@@ -107,22 +107,31 @@ formula_of_kernel <- function(kernel) paste(gsub("*", " * ", term_names(kernel),
 # Returns the label of a sum of kernels, such as "Matern 3/2 + Matern 3/2".
 sum_label <- function(kernel) paste(vapply(as_sum(kernel)$leaves, `[[`, "", "label"), collapse = " + ")
 
-# Returns the names of a factor's parameters. A group with one effect has no scale and no correlation.
-shown_parameters <- function(leaf) {
-  if (!is_group(leaf) || !is.numeric(leaf$group$design)) factor_parameters[[leaf$profile]]
+# Returns a factor's parameters as text, named by words. Parameters of categorical factors are not correlations
+# themselves: p of exp(-p), gaps between ordered levels, or angles.
+parameter_texts <- function(leaf) {
+  if (is_group(leaf) && is.numeric(leaf$group$design)) return(NULL) # a group with one effect has only its variance
+  parts <- factor_parameters[[leaf$profile]]
+  texts <- vapply(parts, function(what) show_parameter(leaf[[what]]), "")
+  at <- parts == "parameters"
+  kind <- if (any(at)) leaf$correlation %||% (if (leaf$group$correlated) "full" else "given") else ""
+  if (kind == "given") texts[at] <- if (is_group(leaf)) "0" else "given"
+  if (kind == "exchangeable" && !is.null(leaf$parameters)) texts[at] <- show_parameter(exp(-leaf$parameters))
+  if (kind == "ordered" && !is.null(leaf$parameters)) texts[at] <- paste(texts[at], "(correlation exp(-gap))")
+  parts[at] <- switch(kind, ordered = "gaps of levels", full = "correlation angles", "correlation")
+  stats::setNames(texts, parts)
 }
+
+show_parameter <- function(v) if (is.null(v)) "to be learned" else paste(format(v, digits = 4), collapse = ", ")
 
 #' @export
 print.pfdtc_kernel <- function(x, ...) {
-  show <- function(v) if (is.null(v)) "to be learned" else paste(format(v, digits = 4), collapse = ", ")
   if (has_one_factor(x)) {
     cat(sprintf(if (grepl(" + ", x$label, fixed = TRUE)) "kernel: %s\n" else "%s kernel\n", x$label))
-    parts <- shown_parameters(x)
-    parts <- c(sapply(parts, function(what) show(x[[what]])), variance = show(x$variance),
+    parts <- c(parameter_texts(x), variance = show_parameter(x$variance),
                inputs = if (!is.null(x$inputs)) paste0(if (is.numeric(x$inputs)) "column ", toString(x$inputs)),
                "grouping factor" = if (is_group(x)) paste0(if (is.numeric(x$group$by)) "column ", x$of))
-    names(parts)[names(parts) == "parameters"] <- "correlation" # parameters are correlations of levels or effects
-    cat(sprintf("  %-17s%s\n", paste0(names(parts), ":"), parts), sep = "")
+    cat(sprintf("  %-*s%s\n", max(17L, nchar(names(parts)) + 2L), paste0(names(parts), ":"), parts), sep = "")
     return(invisible(x))
   }
   cat("kernel:", formula_of_kernel(x), "\n")
@@ -131,11 +140,10 @@ print.pfdtc_kernel <- function(x, ...) {
   met <- integer()
   for (t in seq_along(x$terms)) {
     term <- x$terms[[t]]
-    cat(sprintf("%s variance %s\n", if (t < last) "|-" else "`-", show(term$variance)))
+    cat(sprintf("%s variance %s\n", if (t < last) "|-" else "`-", show_parameter(term$variance)))
     for (l in term$leaves) {
-      leaf <- x$leaves[[l]]
-      parts <- vapply(shown_parameters(leaf), function(what) paste(what, show(leaf[[what]])), "")
-      if (l %in% met) parts <- "as above"
+      parts <- parameter_texts(x$leaves[[l]])
+      parts <- if (l %in% met) "as above" else paste(names(parts), parts, recycle0 = TRUE)
       cat(sprintf("%s    %s%s\n", if (t < last) "|" else " ", leaves[l],
                   if (length(parts)) paste(":", paste(parts, collapse = "; ")) else ""))
     }

@@ -25,7 +25,8 @@ response_stage <- function(data, asked, state) {
                   mean = "`mean` was given, and its coefficients are in units of the response",
                   tol = , noise = , kernel = , offset = , center = , scale = sprintf("`%s` was given", open$plain))
     if (!is.null(why)) {
-      state$because <- c(response = sprintf("No transform was tried, and the noise is constant, because %s.", why))
+      state$because <- stats::setNames(sprintf("No transform was tried, and the noise is constant, because %s.", why),
+                                       if (identical(open$plain[1L], "mean")) "given_mean" else "response")
     }
     return(data_as_modelled(data, list(transform = first), asked))
   }

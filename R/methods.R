@@ -16,7 +16,7 @@
 #'   ([evidence_bounds()]). With inducing points the value is a lower bound, with neighbours an estimate. For
 #'   [gp_fitc()], [gp_sor()] and [gp_subsample()] it refers to their approximate models. For a model with only groups
 #'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`. With few rows, value and
-#'   bounds are for the variances before `fit$because["scale"]` enlarges them.
+#'   bounds are for kernel and noise before their inflation (`fit$because["scale"]`).
 #' * `AIC()` and `BIC()` return a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`)
 #'   if the bounds of `logLik()` do not show which fit is better.
 #' * `nobs()` returns the number of rows in use, for [gp_subsample()] those drawn. `weights()` is as for [glm()].

@@ -299,7 +299,7 @@ report_coefficients <- function(fit, about, number) {
     value[at[known]] <- number(stats::cov2cor(tcrossprod(g$root))[pairs][known])
   }
   if (response_of(fit)$kind == "ordered") {
-    words <- sub("^([(]Intercept[)]|Constant mean)$", "\\1, the negative of the first cut point", words)
+    words <- sub("^([(]Intercept[)]|Constant mean)$", "\\1 of f, with the first cut point at 0", words)
   }
   stats::setNames(value, words)
 }

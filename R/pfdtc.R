@@ -105,21 +105,21 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'     `response` is a data frame of the transforms and noise models compared: `merit` is the Vecchia log likelihood
 #'     minus a penalty of 2 or more for each of the `parameters`, `chosen` marks the selected row, `refused` is `TRUE`
 #'     if held-out rows are predicted poorly, `tail` is the learned `noise_tail`.
-#'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of the kernels compared: `score` is the
-#'     mean negative log density of held-out scaled responses plus a penalty for parameters, and `se` the standard error
-#'     of its difference from the best (`NA` if log marginal likelihoods were compared).
+#'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of the kernels compared. `score` is minus
+#'     the mean log density of held-out scaled responses (of all, by the log marginal likelihood, if `se` is `NA`) plus a
+#'     penalty for parameters; `se` is the standard error of its difference from the best.
 #'   * Learning: `learned`, a data frame with a row for each start: `lengthscale` and `noise` of the start (scaled), and
 #'     the log marginal likelihood reached (`evidence`). Starts within `attr(learned, "same")` nats of the best count as
 #'     equal. `pilot` is the optimisation of `hyper = "pilot"`. `evidence`: see [logLik()][gp_fit-methods]. `small_n`
 #'     has, below 50 rows, the leave-one-out log densities of the `fit`, a `linear` model and the `mean`.
-#'   * Inducing points: `inducing` is a matrix (all rows, if the posterior is exact), `m` their number, at most
+#'   * Inducing points: `inducing` is a matrix (all rows, if the posterior is exact) of `m` rows, at most
 #'     `m_asked`; `moved` (were they optimised?), `jitter`, `inducing_method`; `unexplained` is the mean prior variance
 #'     that they do not explain, divided by the noise variance (`Inf` if unknown). `factors` has the sums and Cholesky
 #'     factors of the posterior.
 #'   * Neighbours: `neighbours` is their number, `near` has what predictions from neighbours need. `trial` compares
 #'     predictions of held-out rows: `gain` is the mean log density without neighbours minus that with neighbours, `se`
 #'     its standard error.
-#'   * Optimisation: `trace` is a data frame (compare objectives only within one `round`); `convergence` is 0 (done), 1
+#'   * Optimisation: `trace` is a data frame (objectives of one `round` are comparable); `convergence` is 0 (done), 1
 #'     (`maxit`), 2 (time), 51 (failed evaluations) or 52 (interrupt); `message`, `maxit`; `evaluations` and `seconds`
 #'     by stage.
 #'   * Accuracy: `tol` is a list with the certified errors `mean` and `sd`, `met` (was `tol` met?) and `needs` (advice

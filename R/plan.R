@@ -206,7 +206,7 @@ because_points <- function(facts, asked, look) {
         sprintf(", and up to %s if that predicts better", show_count(exact_trial[["rows"]])))
     })
   } else if (isTRUE(asked$neighbours > 0L)) {
-    "Inducing points are used beside neighbours."
+    "Inducing points are used, because `neighbours` was given."
   } else if (!is.null(asked$likelihood) && look$m < facts$n) {
     sprintf("Each of the %2$d latent functions has at most %1$d inducing points.", as.integer(look$m),
             functions_of_f(asked$likelihood))

@@ -168,8 +168,8 @@ choices_figure <- function(fit) {
     edge <- max(4 * stats::median(d$behind), 1e-3)
     at <- pmin(d$behind, edge)
     half <- 2 * replace(d$se, is.na(d$se), 0)
-    words <- if (what == "response") c("Response", "loss of Vecchia log likelihood") else
-      c("Kernel", "loss of log density per row")
+    words <- if (what == "response") c("Response", "Vecchia log likelihood lost (nats)") else
+      c("Kernel", "log density lost per row (nats)")
     bars_panel(words[1L], words[2L], at, at - half, at + half,
                ifelse(d$behind > edge, sprintf("%s: %.2g", d$candidate, d$behind), d$candidate),
                ifelse(d$chosen, 16, 1))
@@ -268,7 +268,7 @@ confusion_figure <- function(fit) {
 #' @param ... Arguments of [plot.default()]; for a map also `useRaster` and `zlim` of [image()].
 #' @return Invisibly, the data of the figure without offsets. Slices have `input`, `value`, `label` (of a level), `fit`,
 #'   `se.fit`, `lwr` and `upr` (credible), `lwr_y` and `upr_y` (prediction), or `class` and `probability`, and `outside`
-#'   (beyond the data?). A map has the inputs, `fit` and `se.fit`; checks a data frame a panel.
+#'   (beyond the data?). A map has the inputs, `fit` and `se.fit`. Checks have a data frame per panel.
 #' @seealso [plot_certificate()], [plot_trace()], [partial_dependence()], [cross_validate()]
 #' @examples
 #' fit <- pfdtc(mpg ~ wt + hp + cyl, mtcars, m = 15)

@@ -35,7 +35,7 @@
 #' | `"mean"`, `"response"` | mean response, averaged over f; for classes their probabilities |
 #' | `"latent"`, `"link"` | f with its offset; for several classes the log odds against the first class |
 #' | `"median"` | median of the response, if it is transformed, a count, a share or a time |
-#' | `"class"` | most probable class; of several, with an interval, the prediction set (logical matrix) |
+#' | `"class"` | most probable class; with an interval and several classes, the prediction set (logical matrix) |
 #' | `"survival"` | matrix of probabilities of a time above each of `times`; with intervals an array |
 #' | `"quantile"` | matrix of quantiles of a new response at `probs` |
 #' | `"density"` | log predictive density of the response in `newdata` |
@@ -44,8 +44,8 @@
 #' | `"derivative"` | derivative of f with respect to `wrt`; not for Matern 1/2 kernels |
 #'
 #' If the noise variance is uncertain (few rows, varying noise, heavy tails), densities and intervals average over it.
-#' With Gaussian noise, `se.fit` is the sd of a new response for `"response"`, and the posterior sd of the mean response
-#' for `"mean"`; with other families the latter for both. With a transform T, only `"latent"`, `"terms"` and
+#' For `"mean"`, `se.fit` is the posterior sd of the mean response; also for `"response"`, except that with Gaussian
+#' noise it is the sd of a new response. With a transform T, only `"latent"`, `"terms"` and
 #' `"derivative"` are on the scale of T(y). If the fit chose T, values of y far beyond the training responses are cut
 #' off in the mean response (`vignette("defaults")`). For non-Gaussian families, prediction intervals are quantiles of a
 #' new response: whole numbers for counts, and shares of successes if `newdata` has numbers of trials. Predictions use

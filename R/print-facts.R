@@ -34,7 +34,7 @@ fit_fields <- list(
   # Name a shape parameter or a transform here, because the title does not.
   Response = function(fit, response) {
     if (is.null(fit$theta) && is.null(fit$likelihood$row)) {
-      if (is.null(fit$transform)) return(grep("`mean` was given", unlist(fit$because)["response"], value = TRUE))
+      if (is.null(fit$transform)) return(NULL)
       return(sprintf("%s; mean, kernel and noise are on the %s scale", describe_transform(fit$transform),
                      if (fit$transform$kind == "log") "log" else "transformed"))
     }
@@ -91,11 +91,11 @@ fit_fields <- list(
     if (!response$conjugate) return(NULL)
     trend <- fit$noise_trend
     range <- if (!is.null(trend$smooth)) trend$range
-    variables <- if (length(trend$names) == length(fit$frame$columns)) "all inputs" else
+    variables <- if (length(trend$names) == length(fit$frame$columns) && length(trend$names) > 1L) "all inputs" else
       toString(unique(sub("^(sphere\\(.*\\))[xyz]$", "\\1", trend$names)))
     more <- if (asks_no_noise(fit$asked$noise)) ", fixed (noise = 0: interpolation)" else if (!is.null(trend)) {
       if (!is.null(trend$smooth)) paste0(", a smooth function of ", variables) else
-        sprintf(" at the mean of %s; the log noise variance is linear in these inputs", variables)
+        sprintf(" at the mean of %1$s; the log noise variance is linear in %1$s", variables)
     }
     weight <- if (!is.null(fit$data) && !is.null(users_weights(fit$data))) " at weight 1"
     with_numbers(paste0(if (is.null(range)) "sd %s" else "sd between %s and %s", weight,
@@ -104,8 +104,8 @@ fit_fields <- list(
   },
   "Noise tails" = function(fit, response) {
     if (has_learned_tails(fit)) {
-      with_numbers(paste("heavy: normal with random variance, sd of the log variance %s; used in predictions, not in",
-                         "the posterior of f or the log marginal likelihood"), sqrt(fit$noise_tail))
+      with_numbers(paste("heavier than normal: the variance is random, and its log has sd %s; used in predictions,",
+                         "not in the posterior of f or the log marginal likelihood"), sqrt(fit$noise_tail))
     }
   },
   "Noise sd" = function(fit, response) {
@@ -245,7 +245,7 @@ fit_fields <- list(
 fit_facts <- function(fit) {
   parts <- c("call", "method", "kernel", "kernels", "noise", "m", "hyper", "center", "scale", "nobs", "df", "evidence",
              "objective", "jitter", "evaluations", "seconds", "convergence", "message", "posterior", "likelihood",
-             "source")
+             "source", "transform")
   fit$linear <- linear_coefficients(fit)
   fields <- lapply(fit_fields, function(text) text(fit, response_of(fit)))
   if (response_of(fit)$kind == "ordered" && !is.null(fit$linear)) { # the cut points are relative to the intercept
@@ -329,9 +329,12 @@ term_words <- function(kernel, columns) {
 # "mean.<class>" are constant means of classes, not parameters of a linear mean.
 parameter_words <- function(names, kernel, columns) {
   constant <- grepl("^mean($|[.])", names) & !names %in% c("mean.variance", columns)
-  one <- if ("(Intercept)" %in% names) "Constant mean, already part of (Intercept)" else "Constant mean"
+  one <- if ("(Intercept)" %in% names) "Constant mean (included in (Intercept))" else "Constant mean"
   names[constant] <- sub("^mean[.]", "Constant mean, ", sub("^mean$", one, names[constant]))
-  names <- sub("^width[.](.*)", "Distance between the cut points of class \\1", names)
+  names <- sub("^width[.](.*)", "Width of class \\1, between its two cut points", names)
+  names <- sub("additive.share", "variance of single inputs / of all inputs together", names, fixed = TRUE)
+  names <- sub("additive.pairs", "variance of pairs of inputs / of all inputs together", names, fixed = TRUE)
+  names <- sub("additive.ratio", "lengthscale of all inputs together / of single inputs", names, fixed = TRUE)
   words <- c(factor_words(kernel, columns), term_words(kernel, columns))
   roots <- group_roots(kernel)
   effects <- stats::setNames(lapply(roots, `[[`, "effects"), vapply(roots, `[[`, "", "name"))

@@ -60,13 +60,14 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
     worse <- sprintf("%.3f", tried$score - tried$score[tried$chosen][1L])
     table <- data.frame("Kernels tried" = tried$kernel,
                         "Compared by" = ifelse(is.na(tried$se), "log marginal likelihood", "held-out rows"),
-                        "Log density lost per row" = worse, check.names = FALSE)
+                        "Loss per row, nats" = worse, check.names = FALSE)
     table[tried$chosen, -1L] <- list(NA, "selected")
     if (any(known)) table[["Standard error"]] <- ifelse(known, sprintf("%.3f", tried$se), NA)
     print_columns(table)
     first <- tried$kernel[!tried$chosen & tried$se %in% 0]
-    notes <- c(if (any(known) && length(first)) sprintf(
-      "Losses are relative to the selected kernel, standard errors are those of differences from %s.", first[1L]),
+    notes <- c(sprintf("Losses of log density, with a penalty for parameters, are relative to the selected kernel%s.",
+                       if (!any(known) || !length(first)) "" else
+                         sprintf(", standard errors are of the difference from %s", first[1L])),
                if (is.null(rotation_of(x$kernel)) && any(grepl("(rotated)", tried$kernel, fixed = TRUE))) rotation_note,
                if (is.null(warp_of(x$kernel)) && any(grepl("warped inputs)", tried$kernel, fixed = TRUE))) warp_note(1))
     if (length(notes)) cat(wrap(notes, exdent = 2), sep = "\n")
@@ -74,7 +75,7 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
   }
   shares <- x$input_shares
   if (!is.null(shares)) {
-    cat("Shares of the variance of the posterior mean of f, for independent inputs (Sobol indices, estimated)\n")
+    cat("Shares of the variance of the posterior mean of f, as if inputs were independent (Sobol indices, estimated)\n")
     table <- data.frame(Input = sub("^[(](.*)[)]$", "\\1 (group)", shares$input),
                         "Main effect" = show_share(shares$alone),
                         "Total, with interactions" = show_share(shares$total), check.names = FALSE)
@@ -100,8 +101,9 @@ summary_fields <- function(x) {
         switch(x$posterior, exact = NULL, far = "evidence lower bound, ELBO", "Vecchia estimate, not a bound")
   made <- x$evaluations[x$evaluations > 0]
   list(
-    "Shares of variance, means of terms at training rows" = if (!is.null(share)) {
-      paste(ifelse(is.na(words), names(share), words), show_share(share), collapse = ", ")
+    "Shares of terms" = if (!is.null(share)) {
+      paste0(paste(ifelse(is.na(words), names(share), words), show_share(share), collapse = ", "),
+             " of the sum of the variances of the terms' posterior means over the training rows")
     },
     Residuals = if (!is.null(x$residuals)) {
       with_numbers("min %s, median %s, max %s", stats::quantile(x$residuals, c(0, 0.5, 1), na.rm = TRUE))
@@ -142,7 +144,8 @@ print_model <- function(about, digits) {
     table <- data.frame(Group = groups$group, Effect = groups$effect, Sd = format_each(groups$sd, digits),
                         Correlation = groups$correlation, Levels = format_each(groups$levels, 7L),
                         share = show_share(groups$share))
-    names(table)[6L] <- paste0("Share of prior variance of ", if (response_of(about)$conjugate) "y" else "f",
+    names(table)[6L] <- paste0("Share of prior variance of ", if (!response_of(about)$conjugate) "f" else
+      if (is.null(about$transform)) "y" else "transformed y",
                                if (anyNA(groups$share)) ", all effects")
     print_columns(table)
   }

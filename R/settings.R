@@ -64,7 +64,7 @@ check_settings <- function(method, call, args) {
   }
   args[c("family", "approx", "workers", "weights", "offset")] <- NULL
   refuse_if(isTRUE(args$neighbours > 0L) && !args$keep_data && !isTRUE(args$keep_sample), "keep_data", "FALSE",
-            "TRUE with `neighbours`", hint = "Predictions by nearest neighbours read the rows.")
+            "TRUE if `neighbours` is above 0", hint = "Predictions by nearest neighbours read the rows.")
   c(list(method = method, call = if (args$keep_data) call else slim_call(call)), args,
     list(likelihood = likelihood))
 }
@@ -254,7 +254,8 @@ check_learnable <- function(kernel, table, data, names, free) {
 
 #' Set options of the computation
 #'
-#' Makes the argument `control` of [pfdtc()]. Only `priors` and `fix` change the model that is sought.
+#' Makes the argument `control` of [pfdtc()]. Only `priors` and `fix` change the model; the others
+#' change how it is computed.
 #' @param maxit maximum number of iterations of each optimisation of inducing points, or of hyperparameters with
 #'   `hyper = "pilot"`. With 0 the inducing points are never moved. Default: 200 if an argument requests moved inducing
 #'   points, otherwise 50.

@@ -1,7 +1,7 @@
 #' Add or remove rows, or replace inducing points
 #'
 #' Updates a fit without learning again: kernel, noise, and centre and scale of `y` stay. `add_rows()` and
-#' `drop_rows()` also keep the inducing points. `update_points()` chooses new ones, such as for new rows far away.
+#' `drop_rows()` also keep the inducing points. `update_points()` replaces them, for example if new rows are far away.
 #'
 #' The posterior equals the posterior of a fit to the present rows with the same inducing points and centre, up to
 #' rounding. A fit with its data computes its posterior again. Without its data, a Gaussian fit with inducing points,

@@ -213,7 +213,7 @@ rows_parts <- function(parts) {
 
 # Returns the source of a data frame that is divided into as many parts as there are workers.
 frame_on_workers <- function(data) {
-  refuse_if(!is.data.frame(data), "data", describe(data), "a data frame, where `workers` is TRUE")
+  refuse_if(!is.data.frame(data), "data", describe(data), "a data frame if `workers` is TRUE")
   n <- max(1L, min(find_crew()$size(), nrow(data)))
   cut <- ceiling(seq_len(nrow(data)) * (n / max(1L, nrow(data))))
   rows_parts(unname(lapply(split(seq_len(nrow(data)), cut), function(i) data[i, , drop = FALSE])))

@@ -30,8 +30,8 @@
 #' @return A row source, of class `pfdtc_source`. It must return the same rows in every pass, in any order.
 #' @details Package `duckdb` holds the whole result of a query in memory unless `nanoarrow` and `DBI` 1.2.0 are
 #'   installed. Parquet data larger than memory need several files. Workers keep their parts until another
-#'   source is used. If a worker fails, another worker repeats its part. If nothing is learned and
-#'   points are given and not moved, a fit by workers equals one in memory up to rounding.
+#'   source is used. If a worker fails, another repeats its part. If nothing is learned and
+#'   inducing points are given and kept, a fit by workers equals one without, up to rounding.
 #' @section Errors: Failures while rows are read have class `pfdtc_error_source`, with the original condition (`parent`)
 #'   and the number of rows read before (`rows`).
 #' @examples

@@ -274,6 +274,13 @@ test_that("the kernel is among the choices, and the table of responses has a leg
   expect_no_match(utils::capture.output(print(kernel_group(3))), "scale|correlation")
   expect_no_match(utils::capture.output(print(kernel_se() + kernel_group(~ g))), "\\bscale|correlation|parameters")
   expect_match(toString(utils::capture.output(print(kernel_group(~ g, ~ 1 + x)))), "scale.*correlation")
+  # Parameters of categorical kernels are printed as what they are.
+  expect_match(toString(utils::capture.output(print(kernel_categorical(0.25)))), "correlation: +0.25")
+  given <- kernel_categorical(matrix(c(1, 0.5, 0.5, 1), 2L))
+  expect_match(toString(utils::capture.output(print(given))), "correlation: +given")
+  gaps <- replace(kernel_categorical("ordered"), "parameters", list(c(0.2, 0.3)))
+  expect_match(toString(utils::capture.output(print(gaps))), "gaps of levels: +0.2, 0.3 [(]correlation exp")
+  expect_match(toString(utils::capture.output(print(kernel_group(~ g, ~ x, correlated = FALSE)))), "correlation: +0")
   expect_output(print(kernel_group(3)), "grouping factor: column 3")
   expect_output(print(kernel_group(~ g)), "grouping factor: g")
 })
@@ -286,11 +293,11 @@ test_that("a factor has one row of lengthscales if they are equal up to rounding
   expect_match(message, "All values of `weights` are missing.", fixed = TRUE)
 })
 
-test_that("the line of the response gives the reason why a given mean excludes transforms", {
+test_that("the choices give the reason why a given mean excludes transforms", {
   fit <- with_seed(1, pfdtc(dist ~ speed, cars, mean = ~ speed, transform = "auto"))
   shown <- paste(trimws(utils::capture.output(fit)), collapse = " ")
-  expect_match(shown, "Response +No transform was tried, .* `mean` was given, and its coefficients are in units of the")
-  expect_identical(sum(names(fit$because) == "response"), 1L)
+  expect_match(shown, "Choices +No transform was tried, .* `mean` was given, and its coefficients are in units of the")
+  expect_identical(sum(names(fit$because) == "given_mean"), 1L)
   # Effects of groups alone are never transformed, whether or not there is a mean.
   teeth <- data.frame(y = c(1.2, 1.9, 3.1, 2.2, 3.3, 3.9), x = c(1, 2, 3, 1, 2, 3), g = gl(2, 3))
   grouped <- suppressWarnings(with_seed(1, pfdtc(y ~ (1 | g), teeth, mean = ~ x, transform = "auto")))

@@ -128,9 +128,9 @@ test_that("a report says how coefficients of ordered classes and cut points are 
   d <- transform(cars, far = cut(dist, c(-Inf, 20, 50, Inf), c("near", "middle", "far"), ordered_result = TRUE))
   fit <- with_seed(1, suppressMessages(pfdtc(far ~ speed, d)))
   table <- report(fit, digits = 4)$table
-  first <- as.numeric(table$value[table$what == "(Intercept), the negative of the first cut point"])
+  first <- as.numeric(table$value[table$what == "(Intercept) of f, with the first cut point at 0"])
   expect_match(table$value[table$what == "Family"], paste0("near|middle ", -first), fixed = TRUE)
-  expect_true("Constant mean, already part of (Intercept)" %in% table$what)
+  expect_true("Constant mean (included in (Intercept))" %in% table$what)
 })
 
 test_that("a report has the transform of the response", {
