@@ -345,6 +345,8 @@ parameter_words <- function(names, kernel, columns) {
     if (length(effects[[f]]) > 1L) what <- sub("^variance$", paste("variance of", first), what)
     names[own] <- paste0(words[[f]], ": ", sub("^scale[.](.*)", paste("sd of \\1 / sd of", first), what))
   }
+  own <- !names %in% columns
+  names[own] <- sub("(^|: )(gap|distance)([.].*|)$", "\\1\\2\\3, correlation exp(-\\2)", names[own])
   names
 }
 

@@ -65,9 +65,8 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
     if (any(known)) table[["Standard error"]] <- ifelse(known, sprintf("%.3f", tried$se), NA)
     print_columns(table)
     first <- tried$kernel[!tried$chosen & tried$se %in% 0]
-    notes <- c(sprintf("Losses of log density, with a penalty for parameters, are relative to the selected kernel%s.",
-                       if (!any(known) || !length(first)) "" else
-                         sprintf(", standard errors are of the difference from %s", first[1L])),
+    notes <- c(paste0("Losses include a penalty for parameters and are relative to the selected kernel", if (any(known) &&
+      length(first)) paste0(", standard errors are of the difference from ", first[1L]), "."),
                if (is.null(rotation_of(x$kernel)) && any(grepl("(rotated)", tried$kernel, fixed = TRUE))) rotation_note,
                if (is.null(warp_of(x$kernel)) && any(grepl("warped inputs)", tried$kernel, fixed = TRUE))) warp_note(1))
     if (length(notes)) cat(wrap(notes, exdent = 2), sep = "\n")
@@ -154,8 +153,6 @@ print_model <- function(about, digits) {
 
 # Returns shares as percentages. A positive share below 0.5 % is "< 1 %".
 show_share <- function(v) ifelse(is.na(v), NA, ifelse(v > 0 & v < 0.005, "< 1 %", sprintf("%.0f %%", 100 * v)))
-
-# ---- tables ---------------------------------------------------------------------------------------------------------
 
 # Prints a line "Label  text" for each element of `fields`. If an element has several texts, each begins a line.
 print_fields <- function(fields, digits = 3L, width = 12L) {
@@ -246,8 +243,6 @@ warp_note <- function(share) {
           if (half) "Half warped" else "Warped", if (half) "the average of itself and " else "")
 }
 
-# ---- groups ---------------------------------------------------------------------------------------------------------
-
 #' @export
 print.pfdtc_varcorr <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   check_count(digits, "digits")
@@ -267,8 +262,6 @@ print.pfdtc_ranef <- function(x, ...) {
   }
   invisible(x)
 }
-
-# ---- certificates ---------------------------------------------------------------------------------------------------
 
 #' @rdname certify
 #' @param x A certificate.
