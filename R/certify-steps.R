@@ -274,7 +274,6 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
 
 rounding_stops <- "rounding errors allow no more"
 
-# Returns half the width of the widest interval of the mean.
 largest_error <- function(inside) max(inside$mean_upper - inside$mean_lower, 0) / 2
 
 # Iterates until half the width of the interval of each mean is at most `goal`, in units of y. Returns list(inside,

@@ -41,7 +41,6 @@ plot_colours <- c(mean = "#0072B2", inducing = "#D55E00", data = "#000000", cert
 
 band_colour <- function(alpha = 0.3) grDevices::adjustcolor(plot_colours["mean"], alpha)
 
-# Returns the colour of n dots: black, more transparent for larger n.
 data_colour <- function(n) grDevices::adjustcolor(plot_colours["data"], max(0.2, min(0.8, 100 / n)))
 
 # Returns n colours and line types, distinct for up to 48 curves.

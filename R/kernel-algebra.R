@@ -93,7 +93,6 @@ leaf_name <- function(leaf) {
   if (length(of)) sprintf("%s(%s)", word, paste(of, collapse = ",")) else word
 }
 
-# Returns the names of factors, with numbers appended to equal names.
 leaf_names <- function(leaves) make.unique(vapply(leaves, leaf_name, ""), sep = "_")
 
 term_names <- function(kernel) {
@@ -108,26 +107,25 @@ formula_of_kernel <- function(kernel) paste(gsub("*", " * ", term_names(kernel),
 sum_label <- function(kernel) paste(vapply(as_sum(kernel)$leaves, `[[`, "", "label"), collapse = " + ")
 
 # Returns a factor's parameters as text, named by words. Those of categorical factors may be gaps or angles.
-parameter_texts <- function(leaf) {
+parameter_texts <- function(leaf, show) {
   if (is_group(leaf) && is.numeric(leaf$group$design)) return(NULL) # a group with one effect has only its variance
   parts <- factor_parameters[[leaf$profile]]
-  texts <- vapply(parts, function(what) show_parameter(leaf[[what]]), "")
+  texts <- vapply(parts, function(what) show(leaf[[what]]), "")
   at <- parts == "parameters"
   kind <- if (any(at)) leaf$correlation %||% (if (leaf$group$correlated) "full" else "given") else ""
   if (kind == "given") texts[at] <- if (is_group(leaf)) "0" else "given"
-  if (kind == "exchangeable" && !is.null(leaf$parameters)) texts[at] <- show_parameter(exp(-leaf$parameters))
+  if (kind == "exchangeable" && !is.null(leaf$parameters)) texts[at] <- show(exp(-leaf$parameters))
   if (kind == "ordered" && !is.null(leaf$parameters)) texts[at] <- paste(texts[at], "(correlation exp(-gap))")
   parts[at] <- switch(kind, ordered = "gaps of levels", full = "correlation angles", "correlation")
   stats::setNames(texts, parts)
 }
 
-show_parameter <- function(v) if (is.null(v)) "to be learned" else paste(format(v, digits = 4), collapse = ", ")
-
 #' @export
 print.pfdtc_kernel <- function(x, ...) {
+  show <- function(v) if (is.null(v)) "to be learned" else paste(format(v, digits = 4), collapse = ", ")
   if (has_one_factor(x)) {
     cat(sprintf(if (grepl(" + ", x$label, fixed = TRUE)) "kernel: %s\n" else "%s kernel\n", x$label))
-    parts <- c(parameter_texts(x), variance = show_parameter(x$variance),
+    parts <- c(parameter_texts(x, show), variance = show(x$variance),
                inputs = if (!is.null(x$inputs)) paste0(if (is.numeric(x$inputs)) "column ", toString(x$inputs)),
                "grouping factor" = if (is_group(x)) paste0(if (is.numeric(x$group$by)) "column ", x$of))
     cat(sprintf("  %-*s%s\n", max(17L, nchar(names(parts)) + 2L), paste0(names(parts), ":"), parts), sep = "")
@@ -139,9 +137,9 @@ print.pfdtc_kernel <- function(x, ...) {
   met <- integer()
   for (t in seq_along(x$terms)) {
     term <- x$terms[[t]]
-    cat(sprintf("%s variance %s\n", if (t < last) "|-" else "`-", show_parameter(term$variance)))
+    cat(sprintf("%s variance %s\n", if (t < last) "|-" else "`-", show(term$variance)))
     for (l in term$leaves) {
-      parts <- parameter_texts(x$leaves[[l]])
+      parts <- parameter_texts(x$leaves[[l]], show)
       parts <- if (l %in% met) "as above" else paste(names(parts), parts, recycle0 = TRUE)
       cat(sprintf("%s    %s%s\n", if (t < last) "|" else " ", leaves[l],
                   if (length(parts)) paste(":", paste(parts, collapse = "; ")) else ""))
@@ -214,7 +212,6 @@ new_model <- function(kernel, noise, center = 0, scale = 1) {
 # Returns the model, in units of the cleaned response, of a fit or of list(kernel, noise, center, scale).
 model_of <- function(fit) new_model(fit$kernel, fit$noise, fit$center, fit$scale)
 
-# Returns the model with kernel and noise of `hyper`, in units of the cleaned response.
 model_with <- function(model, hyper) replace(model, c("kernel", "noise"), hyper[c("kernel", "noise")])
 
 # Returns list(kernel, noise) in units of y, as users see them.
@@ -261,7 +258,6 @@ gp_families <- list(
   gp_subsample = family("the exact posterior of a subsample", NULL, some = TRUE),
   gp_exact = family("the exact posterior", NULL, joint = TRUE))
 
-# Returns the row of gp_families for a fit, or for another list that has the element `method`.
 method_traits <- function(fit) gp_families[[fit$method]]
 
 # Returns TRUE if the method merges equal rows. FITC does not, because it adds noise to each single row; gp_subsample()

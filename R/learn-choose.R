@@ -37,7 +37,6 @@ join_choices <- function(table, later, n) {
 
 se_of_mean <- function(v) stats::sd(v) / sqrt(length(v))
 
-# Returns mean, standard error and number of the differences `gain` between two models at some rows.
 gain_summary <- function(gain) c(gain = mean(gain), se = se_of_mean(gain), rows = length(gain))
 
 # ---- Gaussian responses: kernels, judged by rows given their neighbours ---------------------------------------------

@@ -271,7 +271,6 @@ at_floor <- function(model) {
   model$theta[[last]] <= model$problem$lower[[last]] + log(2)
 }
 
-# Returns the penalty for a parameter, in nats.
 price_of_response <- function(problem) max(parameter_nats, response_rule[["nats"]] * length(problem$counted))
 
 # Adds to a model its `merit` (head of file) and the number of its `parameters`.

@@ -104,7 +104,6 @@ model_of_run <- function(problem, run) {
   list(label = problem$label, problem = problem, theta = run$theta, value = run$value, parameters = sum(problem$free))
 }
 
-# Returns the results of searches, those with the largest `value` first.
 best_first <- function(runs) runs[order(-vapply(runs, `[[`, 0, "value"))]
 
 # Returns the best model that searches from the `starts` find. `size` is as in climb(), `least` as in learn_exactly().

@@ -156,7 +156,6 @@ log_improvement <- function(gap, sd) {
 
 # ---- the search over inputs -----------------------------------------------------------------------------------------
 
-# Returns the names of the variables that `newdata` must have.
 input_names <- function(fit) if (by_formula(fit)) fit$frame$required else fit$frame$columns
 
 # Returns the search space: for each variable list(lower, upper, spec) if it is a number or time, else its levels.

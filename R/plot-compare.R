@@ -201,7 +201,6 @@ certified_rows_figure <- function(d, most = 300L) {
   figure(list(panel), d, keys)
 }
 
-# Returns a function that clips numbers to a range.
 clip_to <- function(range) function(v) pmin(pmax(v, range[1L]), range[2L])
 
 # Returns the exact fit to draw: `exact`, one of `fits`, or a new fit. By default, a new fit is made only for at most
