@@ -29,8 +29,8 @@
 #' @param newdata,... new rows in the form of `x`; not used.
 #' @param constant add \eqn{C(X)} to the value? It does not depend on `z` and takes \eqn{O(n^2)}{O(n^2)} time.
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
-#' @return * `inducing_points()`: a matrix with at most `m` rows and the columns of `x`. `"greedy"` reads at most
-#'   max(20 m, 2^24 / m) random rows. Attribute `t` has the sum of their residual prior variances after each point; the choice
+#' @return * `inducing_points()`: a matrix with at most `m` rows and the columns of `x`. `"greedy"` reads at most max(20
+#'   m, 2^24 / m) random rows. Attribute `t` has the sum of their residual prior variances after each point; the choice
 #'   ends near 0.
 #' * `auxiliary()`: a `pfdtc_auxiliary` object. `predict()` returns `list(fit, se.fit)`, mean and sd of nu in
 #'   units of `y`. For `aux_white()` this is an error, and for `aux_refresh()` nu is made from its `start`.

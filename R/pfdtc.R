@@ -106,8 +106,8 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'     minus a penalty of 2 or more for each of the `parameters`, `chosen` marks the selected row, `refused` is `TRUE`
 #'     if held-out rows are predicted poorly, `tail` is the learned `noise_tail`.
 #'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of the kernels compared. `score` is minus
-#'     the mean log density of held-out scaled responses (of all, by the log marginal likelihood, if `se` is `NA`) plus a
-#'     penalty for parameters; `se` is the standard error of its difference from the best.
+#'     the mean log density of held-out scaled responses (of all, by the log marginal likelihood, if `se` is `NA`) plus
+#'     a penalty for parameters; `se` is the standard error of its difference from the best.
 #'   * Learning: `learned`, a data frame with a row for each start: `lengthscale` and `noise` of the start (scaled), and
 #'     the log marginal likelihood reached (`evidence`). Starts within `attr(learned, "same")` nats of the best count as
 #'     equal. `pilot` is the optimisation of `hyper = "pilot"`. `evidence`: see [logLik()][gp_fit-methods]. `small_n`
