@@ -1,7 +1,7 @@
-# Error against the exact GP on airfoil, pF-DTC with the package's auxiliary distribution and start beside VFE from
-# greedy points, hyperparameters (a pilot's, squared exponential) and number of iterations the same: five random splits
-# (1,103 training rows, standardised), each with its own pilot run.
-#   PFDTC_DATA=<folder> Rscript bench/airfoil.R [splits] [m]       appends nothing, prints a table
+# Compares pF-DTC (with the package's auxiliary distribution and start) and VFE from greedy points by their error
+# against the exact GP on airfoil. Both have the hyperparameters of a pilot (squared exponential kernel) and the same
+# number of iterations. There are five random splits with 1,103 training rows, standardised, each with its own pilot.
+#   PFDTC_DATA=<folder> Rscript bench/airfoil.R [splits] [m]       prints a table
 library(pfdtc)
 args <- as.integer(commandArgs(TRUE))
 splits <- if (length(args) > 0) args[1] else 5L

@@ -1,20 +1,21 @@
-# Variational inference beside Laplace's approximation, by held-out log density (NLPD).
+# Compares variational inference with Laplace's approximation by held-out log density (NLPD).
 #
 #   Rscript bench/approx.R [truth | learned] ...
 #
-# truth: few classes and a large variance of f, kernel and responses drawn from the model and given to it; beside them
-#   what the true posterior predicts, by elliptical slice sampling (Murray, Adams and MacKay 2010), 12 problems.
-# learned: Pima, Sonar (splits of bench/laplace-table.R), quine and 40 rows of Pima, everything learned;
-#   "vi, Laplace's": variational at the hyperparameters that Laplace's approximation learned.
-# To bench/results/approx-<which>.csv.
+# truth: few classes and a large variance of f. Kernel and responses are drawn from the model, and the kernel is given.
+#   Another column has the true posterior's predictions, by elliptical slice sampling (Murray, Adams and MacKay 2010).
+#   There are 12 problems.
+# learned: Pima, Sonar (splits of bench/laplace-table.R), quine and 40 rows of Pima, with everything learned.
+#   "vi, Laplace's" is variational inference at the hyperparameters that Laplace's approximation learned.
+# Writes bench/results/approx-<which>.csv.
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
 seconds_of <- function(expr) {
   time <- system.time(expr)
-  time[["user.self"]] + time[["sys.self"]] # of the processor: the machine is not ours alone
+  time[["user.self"]] + time[["sys.self"]] # processor seconds, because other work shares the machine
 }
 
-# Mean of p at the columns of Kx over draws of f from its posterior given 0/1 responses
+# Returns the mean of p at the columns of Kx over draws of f from its posterior given 0/1 responses.
 slice_sample <- function(K, y, Kx, variance, draws = 6000L, burn = 1000L) {
   n <- nrow(K)
   U <- chol(K + diag(1e-8 * K[1L, 1L], n))
@@ -61,7 +62,7 @@ truth <- function() {
     rows <- seq_len(k$n)
     y <- stats::rbinom(k$n, 1, stats::plogis(f[rows]))
     p <- stats::plogis(f[-rows])
-    # how far q is from the exact predictions, as Kullback and Leibler measure it: nats a new response
+    # Returns the Kullback-Leibler divergence of q from the exact predictions p, in nats for each new response.
     kl <- function(q, p) mean(p * log(p / q) + (1 - p) * log((1 - p) / (1 - q)))
     nlpd <- function(q) -mean(p * log(q) + (1 - p) * log1p(-q))
     exact <- slice_sample(K[rows, rows], y, K[rows, -rows], k$variance)

@@ -1,8 +1,9 @@
-# Are certificates of the rows with one latent function ever broken? Small problems with few points, odd data and
-# weights, beside the exact Laplace posterior (all rows as points).
-# Rscript bench/attacked_rows.R [problems of each] [rows]
-# Last run, 42 problems of each row: 20,244 checks a row, 303,660 in all (the three rows of counts and classes in a run
-# of their own), 0 broken; the bound is 5 to 9 times the error (median by row), with effort "fast" on 4 to 15 points.
+# Are certificates for the likelihoods with one latent function ever violated? Problems are small, with few points, odd
+# data and weights. The exact Laplace posterior has all rows as points.
+#   Rscript bench/attacked_rows.R [problems of each] [rows]
+# Last run, 42 problems of each likelihood: 20,244 checks each, 303,660 in all (the three likelihoods of counts and
+# classes in a run of their own), 0 violated. The bound is 5 to 9 times the error (median by likelihood), with effort
+# "fast" on 4 to 15 points.
 suppressMessages(library(pfdtc))
 args <- commandArgs(TRUE)
 problems <- if (length(args)) as.integer(args[1]) else 20L
@@ -28,7 +29,7 @@ rows <- list(
   nb = list(nb(0.7), function(f) rnbinom(length(f), size = 0.7, mu = exp(f))),
   own = list(gp_family(~ y * f - exp(f), kappa = 1), function(f) rpois(length(f), exp(f))))
 classes <- function(t) factor(findInterval(t, c(0, 0.7, 2.2)) + 1, 1:4, ordered = TRUE)
-censored <- function(t) { # seen, right, left and in intervals
+censored <- function(t) { # observed, or right-, left- or interval-censored
   survival::Surv(pmax(t * runif(length(t), 0.5, 1), 1e-9), t * runif(length(t), 1, 2) + 1e-6,
                  event = sample(c(0:3, 1, 1), length(t), TRUE), type = "interval")
 }
@@ -40,7 +41,7 @@ for (name in if (length(asked)) asked else names(rows)) {
     n <- 60
     variance <- exp(runif(1, -2, if (seed %% 5 == 0) 4 else 1.5))
     x <- runif(n, 0, 3)
-    if (seed %% 3 == 0) x[1:20] <- x[21:40] # duplicates
+    if (seed %% 3 == 0) x[1:20] <- x[21:40] # equal rows
     weights <- if (seed %% 2) rep(1, n) else exp(runif(n, -6, 3))
     f <- sqrt(variance) * sin(3 * x + seed)
     y <- rows[[name]][[2]](f)
@@ -59,7 +60,7 @@ for (name in if (length(asked)) asked else names(rows)) {
       next
     }
     new <- data.frame(x = c(seq(-1, 4, length.out = 40), x[1:20]))
-    # the certificate is about the mode, predictions of classes about the mean
+        # The certificate bounds the mode, but predictions of classes use the mean.
     own <- certify(exact, new, effort = "fast")
     truth <- list(fit = own$mean, se.fit = own$sd)
     room <- 1e-7 * max(1, sqrt(variance))

@@ -1,5 +1,6 @@
-# What do averages of W in place of its range gain? Bounds of the mode on the fit's own points (effort "fast"), over
-# those by the range of W between the modes, for six families and two kernels. Rscript bench/averages.R
+# How much do averages of W over f tighten bounds, compared with the range of W? The ratio is of bounds of the mode on
+# the fit's own points (effort "fast"), by averages over by range, for six families and two kernels.
+#   Rscript bench/averages.R
 # Last run: with 8 of 150 rows as points (bounds of .1 to .7 by the range) Weibull .72 (SE) and .62 (Matern 5/2), gamma
 # .85, Poisson .9, negative binomial, binomial and Tweedie .96 to .99 of the bound; with 16 points 1.00 and .95 or more.
 suppressMessages(library(pfdtc))

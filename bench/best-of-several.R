@@ -1,14 +1,14 @@
-# How far behind the best of seven peers, found after the fact, is the one line pfdtc(y ~ ., data) for two classes, and
-# how far would a method be that knows the probabilities?
+# How far is pfdtc(y ~ ., data) behind the best of seven peers, chosen after the fact, for two classes, and how far
+# would a method be that knows the probabilities?
 #   R_LIBS=LIBRARY Rscript bench/best-of-several.R [split] [first and last set]     prints rows of the table
 #   Rscript bench/best-of-several.R                                                 summarises the stored table
-# bench/classes/sets.csv has the sets and warped-inputs.R their splits. A row a set: negative log densities (of
-# probabilities cut at 1e-4), the best peer, and distances in that density:
-#   behind        of pfdtc from the best peer on all test rows
-#   half          of pfdtc from the peer that is best on one half of the test rows, on the other (mean of 40 halves)
-#   known, often  of the true probabilities from the best peer, in the mean and how often above .02, where the responses
-#                 of the test rows are drawn 200 times from the probabilities of pfdtc; between: the same, but drawn
-#                 from halfway between pfdtc and the mean of all methods; kl: what pfdtc loses there to the truth
+# The sets are in bench/classes/sets.csv, their splits in warped-inputs.R. A row of the table has, for one set, negative
+# log densities (of probabilities clipped at 1e-4), the best peer, and distances in that density:
+#   behind        pfdtc behind the best peer on all test rows
+#   half          pfdtc behind the peer that is best on one half of the test rows, on the other half (mean of 40 halves)
+#   known, often  the true probabilities behind the best peer: the mean, and the share above .02. Responses of the test
+#                 rows are drawn 200 times from the probabilities of pfdtc. `between` is the same with draws from
+#                 probabilities halfway between pfdtc and the mean of all methods, `kl` the loss of pfdtc in these draws
 #   rank, rank_peer  areas under the ROC curve (AUC)
 # 27 November 2026, results/best-of-several.csv, 73 sets, splits 1 and 2:
 #                                        split 1          split 2
@@ -17,11 +17,12 @@
 #   known probabilities                 -.0017 (.0022)   -.0035 (.0027);   behind by .02 in 14 % of draws
 #   known, between                       .0022 (.0020)    .0016 (.0021);   behind by .02 in 17 %
 #   AUC of pfdtc, of the best peer       .799, .812       .795, .810
-# So, if the truth resembles these, a distance of 0 from the best of seven after the fact needs the probabilities
-# themselves, and on one set in seven even they are behind by .02. Each peer is further from the best of the others:
+# So, if the truth resembles these probabilities, only a method that knows them can be level with the best of seven
+# after the fact, and on one set in seven even that method is behind by .02. Each peer is further from the best of the
+# others:
 # ranger .04, lasso, svm and bart .05, lda .10, glm .23, gam .30. The best peer is ranger 34 times in 146, bart 32,
 # svm 28, lasso 22, glm 12, lda 11, gam 7.
-# Is something common to what is lost (same day, no new model built)?
+# Have the losses a common cause (same day, no new model built)?
 #   Calibration: the best factor of the log odds after the fact has the median .93 to .97 on the splits, a mean log of
 #   .04 to .07 (.09); one factor for all sets (.96) would gain .0002. It is 7 where classes are separable (crabs,
 #   chemdiab, wine, iris) and .5 where test rows have outliers (gemsen, baby, biomed); no property of the fits that was

@@ -1,4 +1,4 @@
-# How far is the one line pfdtc(y ~ ., data) from the best of other packages, all with their defaults?
+# How far is pfdtc(y ~ ., data) from the best of other packages, all with their defaults?
 #   R_LIBS=LIBRARY Rscript bench/best-peer.R peers     rows of peers that bench/results/best-peer.csv lacks
 #   Rscript bench/best-peer.R pfdtc [set;set]          rows of pfdtc, again ("lm;gam": rows of these peers)
 #   Rscript bench/best-peer.R                          prints distances to the best peer of each set
@@ -67,7 +67,7 @@ Sys.setenv(SETS_FOLDER = Sys.getenv("SETS_FOLDER", "bench/unseen"), SETS_ROWS = 
 source("bench/sets.R")
 results <- Sys.getenv("RESULTS", "bench/results/best-peer.csv")
 
-# ---- peers: fit(s) -> list(mean, var) or list(mean, density) for s of split_set() ------
+# ---- peers: fit(s) -> list(mean, var) or list(mean, density) for s of split_set() ----------
 # Predictive variances are those of bench/race.md. Without a variance of its own, a peer has its generalised
 # cross-validation (earth), out-of-bag (ranger) or held-out error (cubist).
 
@@ -135,7 +135,7 @@ regressions <- list(
     p <- DiceKriging::predict(fit, data.frame(s$new), type = "UK", checkNames = FALSE)
     list(mean = p$mean, var = p$sd^2)
   })
-classes <- list( # fit(s) -> list(mean = probability of the second class)
+classes <- list( # fit(s) returns list(mean = probability of the second class)
   glm = function(s) {
     list(mean = stats::predict(stats::glm(target ~ ., "binomial", s$train), s$test, type = "response"))
   },

@@ -1,19 +1,19 @@
-# The theorem's bounds and the brackets of the log evidence held against the exact GP in quadruple precision, on random
-# problems: none may be violated.
+# Compares the theorem's bounds and the bounds of the log evidence with the exact GP in quadruple precision, on random
+# problems. No bound may be violated.
 #
 #   Rscript bench/bounds-properties.R [count = 2000] [seed = 1]     count problems
-#   Rscript bench/bounds-properties.R nasty                         tests/testthat/bounds-nasty.csv again
+#   Rscript bench/bounds-properties.R nasty                         writes tests/testthat/bounds-nasty.csv
 #
-# Problems are those of bench/certify-properties.R; every fit gets its bracket, without and with a reference, and with
-# its data left out, and DTC posteriors the theorem's bounds. Status 1 when anything is violated. Three minutes of one
-# core for 2,000. The summary of such a run is in bench/results/bounds-properties.txt.
+# Problems are those of bench/certify-properties.R. Every fit has bounds of its evidence without and with a reference,
+# and without its data, and DTC posteriors have the theorem's bounds. The status is 1 if any bound is violated. 2,000
+# problems take three minutes of one core. bench/results/bounds-properties.txt summarises such a run.
 
 suppressMessages(library(pfdtc))
 self <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
 source(file.path(dirname(self), "quad.R"))
 load_quad(self)
 
-# c(is the exact number above `lower` and below `upper`?, width)
+# Returns c(violated, width) of bounds of the log evidence. `exact` is a sum of two doubles.
 bracket_holds <- function(bracket, exact) {
   c(violated = (bracket[["lower"]] - exact[1L]) - exact[2L] > 0 || (bracket[["upper"]] - exact[1L]) - exact[2L] < 0,
     width = (bracket[["upper"]] - bracket[["lower"]]) / (1 + abs(exact[1L])))
@@ -32,7 +32,7 @@ run_problem <- function(seed) {
     it <- fit
     if (kind == "no data") it["data"] <- list(NULL)
     if (kind == "reference") it$reference <- reference
-    # without data a jitter below rounding is refused
+        # Without data a fit whose jitter is below rounding is refused.
     bracket <- tryCatch(evidence_bounds(it), pfdtc_error_input = function(e) if (kind == "no data") NULL else stop(e))
     if (is.null(bracket)) next
     held <- bracket_holds(bracket, exact)

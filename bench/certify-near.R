@@ -1,19 +1,20 @@
-# Certificates of near-field fits with rough kernels at held-out rows, over passes over all pairs of rows.
+# Tests certificates of fits with neighbours and rough kernels at held-out rows, by passes over all pairs of rows.
 #
 #   PFDTC_DATA=<folder of the CSVs> OPENBLAS_NUM_THREADS=1 bash tools/openblas.sh \
 #     Rscript bench/certify-near.R [set ...] > bench/results/certify-near.csv
 #
-# The data split as in certify-tightness.R, hyperparameters learned by the fit itself, then the same with lengthscales a
-# quarter as long ("short"); 200 points and 40 near rows; a reference of 800 points. A row a set, kernel, lengths and
-# number of passes that the mean's correction was allowed, without the exact posterior (which certify() takes of rows as
-# few as airfoil's), and one of reference() and certify() as they come ("default": passes is how many these took):
+# The data are split as in certify-tightness.R. Hyperparameters are learned by the fit itself; "short" divides its
+# lengthscales by four. There are 200 points, 40 neighbours and a reference of 800 points. Each row of the table has a
+# set, kernel, lengthscales and the number of passes allowed for the mean's correction, without the exact posterior
+# (which certify() would use for sets as small as airfoil). Rows "default" are reference() and certify() with their
+# defaults, and passes is the number that these took:
 #   actual      median error of the mean / exact sd;  mean: median certified error / median error
 #   bound       median half width of the mean's interval / exact sd
 #   sd_lower, sd_upper    the sd's interval / exact sd: medians, and the worst
 #   sd          median certified error of the sd / median error
-#   broken      certificates that do not hold
-# seconds of the processor: of the reference with its passes, and of certify() with it, at `rows` held-out rows. One
-# thread.
+#   broken      number of violated certificates
+# Seconds are processor seconds of one thread: of the reference with its passes, and of certify() with it at `rows`
+# held-out rows.
 
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1)
@@ -72,7 +73,7 @@ certify_over_passes <- function(fit, split, name, kernel, lengths) {
   }
   seconds <- spent(ref <- reference(fit, 800, max_seconds = 0))
   data <- inside("data_in_scale")(fit, ref)
-  old <- options(pfdtc.max_memory = 100 * nrow(split$x)^2) # no room for the exact posterior
+  old <- options(pfdtc.max_memory = 100 * nrow(split$x)^2) # too little memory for the exact posterior
   for (passes in c(1:3, 5, 7)) {
     set.seed(2)
     corrected <- spent({

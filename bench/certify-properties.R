@@ -1,16 +1,16 @@
-# Certificates held against the exact GP in quadruple precision, on random problems: none may be violated.
+# Compares certificates with the exact GP in quadruple precision, on random problems. No certificate may be violated.
 #
 #   Rscript bench/certify-properties.R [count = 100000] [seed = 1] [file]     count rows of newdata for each effort
-#   Rscript bench/certify-properties.R near [count] [seed] [file]             fits with near rows (near-problems.R)
-#   Rscript bench/certify-properties.R nasty                                  tests/testthat/certify-nasty.csv again
+#   Rscript bench/certify-properties.R near [count] [seed] [file]             fits with neighbours (near-problems.R)
+#   Rscript bench/certify-properties.R nasty                                  writes tests/testthat/certify-nasty.csv
 #
-# Problems (kernels, dimensions, N up to 200, weights, jitters, offsets, Z on and off the data, fits of every kind) are
-# made by tests/testthat/helper-certify.R. With near rows: certify() by every effort, the band of predict(certified =
-# TRUE), refine(), and kriging by itself. What is done is kept in `file` (pfdtc-certify-<seed>.csv beside R's temporary
-# folder), a row a problem and effort, and not done again: a run may be ended and gone on with, with another count too.
-# Status 1 when a certificate is violated, or when the largest error / certificate of any effort stays below 0.9: then
-# they have not been tested where they are tight. Needs gcc with __float128; two minutes of one core for 100,000. The
-# summary of such a run is in bench/results/certify-properties.txt.
+# tests/testthat/helper-certify.R makes the problems (kernels, dimensions, N up to 200, weights, jitters, offsets, Z on
+# and off the data, fits of every kind). Fits with neighbours are tested by certify() with every effort, the interval of
+# predict(certified = TRUE), refine(), and kriging alone. `file` (pfdtc-certify-<seed>.csv in the folder of R's
+# temporary folder) has a row for each problem and effort, and these are not computed again: a run can be ended and
+# continued, also with another count. The status is 1 if a certificate is violated, or if the largest ratio of error to
+# certificate stays below 0.9 for any effort, as certificates were then not tested where they are tight. Needs gcc with
+# __float128. 100,000 rows take two minutes of one core. bench/results/certify-properties.txt summarises such a run.
 
 suppressMessages(library(pfdtc))
 self <- sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE))
@@ -21,7 +21,7 @@ breaks <- c(-Inf, 1e-4, 1e-3, 1e-2, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, Inf)
 counted <- c("<= 1e-4", "1e-4..1e-3", "1e-3..0.01", "0.01..0.1", "0.1..0.3", "0.3..0.5", "0.5..0.7", "0.7..0.9",
              "0.9..0.99", "> 0.99")
 
-# One problem: a row an effort, or one that says that the fit itself is refused.
+# Returns a row for each effort of one problem, or one row that says that the fit is refused.
 run_problem <- function(seed, near) {
   p <- if (near) near_problem(seed) else certify_problem(seed)
   about <- data.frame(seed = seed, by = p$by, kernel = name_of(p$kernel), n = nrow(p$x), d = ncol(p$x),
@@ -32,7 +32,8 @@ run_problem <- function(seed, near) {
   if (inherits(fit, "error")) return(refused)
   if (near) p$kernel <- kernel_of_model(p$kernel, fit, p$x)
   exact <- quad(p, fit$center)
-  # so many near rows that kriging on them is not exact, as a rule; and room for the exact posterior, or none
+  # # With these limits kriging on neighbours is usually not exact, and the exact posterior may or may not fit in
+  # memory.
   options(pfdtc.kriging_rows = with_seed(seed, one_of(1L, 3L, 8L, 20L, 60L, 400L)), pfdtc.max_memory = p$memory)
   all <- tryCatch(if (near) near_certificates(fit, p, exact) else
     c(certify_all(fit, p), list(kriging = kriging_alone(fit, p))), pfdtc_error_numerical = identity)
@@ -97,14 +98,14 @@ summarise <- function(all, file) {
   cat("\nworst cases: certify_problem(seed)\n")
   print(utils::head(worst, 12), row.names = FALSE)
   sharp <- each(function(a) if (a$effort[1L] %in% c("band", "refine")) max(a$mean) else min(max(a$mean), max(a$sd)))
-  # beside near rows points are few, and kriging alone is held against |h| |r|, which has a direction to itself
+  # # With neighbours few points remain, and kriging alone has the bound |h| |r|, which is rarely tight.
   least <- if ("band" %in% efforts) ifelse(efforts %in% c("fast", "kriging"), 0.5, 0.9) else 0.9
   good <- sum(all$violated) == 0 && sum(all$wider) == 0 && all(sharp >= least)
   cat(if (good) "\nall hold\n" else "\nFAILED\n")
   quit(status = if (good) 0 else 1)
 }
 
-# What the tests of the nasty problems compare with.
+# Writes the exact numbers for the tests of nasty problems.
 write_nasty <- function() {
   load_quad(self)
   cases <- nasty_certify_problems()

@@ -1,18 +1,19 @@
-# How far certificates are above the actual error at held-out rows, beside other bounds, and what they cost.
+# How far are certificates above the actual error at held-out rows, compared with other bounds, and what do they cost?
 #
 #   PFDTC_DATA=<folder of the CSVs> OPENBLAS_NUM_THREADS=1 bash tools/openblas.sh \
 #     Rscript bench/certify-tightness.R [set ...] [M ...] > vignettes/tightness.csv
 #
-# The data of the paper's Table 1, split as there (seed 1); kernel and noise by VFE on 200 random points; squared
-# exponential and Matern 3/2 kernels; M = 50, 100, 200, 400 greedy points (DTC), then optimised (pfdtc(), 200 steps).
-# A row a set, kernel, M, way of fitting and bound; all about errors at the held-out rows:
+# The data of the paper's Table 1 are split as there (seed 1). VFE on 200 random points learns kernel and noise, for
+# squared exponential and Matern 3/2 kernels. M = 50, 100, 200, 400 greedy points (DTC) are then optimised (pfdtc(), 200
+# steps). Each row of the table has a set, kernel, M, method of fitting and bound, and numbers for errors at the
+# held-out rows:
 #   actual_*        median and maximum error against the exact GP, in sd(y) of the training rows
 #   mean_*, sd_*    the bound's median and maximum over those of the error
-# Bounds: certify() with each effort; `reference, DTC alone`: that without the steps of conjugate gradients, without
-# kriging and without test points; `theorem` and `theorem, sharper`: error_bounds(); `KL`: sqrt(2 var_exact KL) with the
-# KL divergence itself, which favours it; `Burt et al.`: their Proposition 1, which needs 2 KL <= 1/5 and is empty (NA)
-# beyond. seconds: of the bound at all held-out rows, what it needs made included; fit_seconds: of the fit, its share of
-# the pilot's time included. One thread.
+# Bounds: certify() with each effort; `reference, DTC alone`, the same without conjugate gradients, kriging and test
+# points; `theorem` and `theorem, sharper`, by error_bounds(); `KL`, sqrt(2 var_exact KL) with the KL divergence itself,
+# which favours it; `Burt et al.`, their Proposition 1, which needs 2 KL <= 1/5 and is NA otherwise. `seconds` are of
+# the bound at all held-out rows, including all that it needs; `fit_seconds` are of the fit, including its share of the
+# pilot. One thread.
 
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1)

@@ -1,8 +1,8 @@
-# Which rule for the kernel predicts best:
+# Which rule for the choice of the kernel predicts best?
 #   PFDTC_DATA=<folder> Rscript bench/choice.R SET SEED [rows] >> bench/results/choice.csv
-# A fifth of the rows (at most 2,000) held out by SEED, not the race's. A row a kernel: the mean of its held-out scores
-# among the rows learned from, the log likelihood by neighbours where all rows that count have had their say, and NLPD
-# (in sds of the response) and RMSE / sd at the rows held out, if it is the kernel that is kept.
+# SEED holds out a fifth of the rows (at most 2,000); the race uses other seeds. Each row of the table has a kernel, the
+# mean of its held-out scores among the rows learned from, its log likelihood by neighbours after all rows that count
+# are used, and NLPD (in sds of the response) and RMSE / sd at the held-out rows of a fit that keeps this kernel.
 suppressMessages(library(pfdtc))
 inside <- asNamespace("pfdtc")
 arguments <- commandArgs(TRUE)
@@ -27,7 +27,7 @@ s <- inside$first_plan(cleaned, list(method = "pfdtc", hyper = "evidence", mean 
 pool <- inside$learning_rows(cleaned, s)
 first <- inside$learning_problem(pool, s, "matern32")
 theta <- inside$finish_starts(first, inside$run_starts(first, NULL)$thetas)[[1L]]$theta
-two_scales_start <- function(theta) { # as candidates() starts it
+two_scales_start <- function(theta) { # the start of candidates()
   last <- length(theta)
   lengthscales <- theta[seq_len(last - 2L)]
   variance <- theta[last - 1L]

@@ -1,5 +1,6 @@
-# The error of averaged probabilities of several classes: normal_rule() against 400,000 antithetic draws, for log odds
-# with means N(0, 2^2) and covariances of random factors with sds of about `size`. Run: Rscript bench/classes-average.R
+# Measures the error of averaged probabilities of several classes: normal_rule() against 400,000 antithetic draws, for
+# log odds with means N(0, 2^2) and covariances of random factors with sds of about `size`.
+#   Rscript bench/classes-average.R
 #   K   size   largest error   mean error   (standard error of the draws: 5e-4 at most; K = 3 has no other error)
 #   3      1   6.9e-05         2.7e-05
 #   3      8   5.9e-04         2.0e-04

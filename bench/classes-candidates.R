@@ -1,8 +1,9 @@
-# Two classes with few rows: would the models that a default fit compares predict better together, or another of them?
+# Two classes with few rows: would all compared models together, or another of them, predict better than a default fit?
 #   R_LIBS=LIBRARY Rscript bench/classes-candidates.R [split] [first and last set]
-# For each set of bench/classes/sets.csv (splits of warped-inputs.R) the candidates of three searches are kept, with
-# inputs as they are, halfway and all the way to their normal scores: 6 to 32 models. Scores are minus log marginal
-# likelihoods plus penalties. A row a set: the change of held-out NLPD (probabilities cut at 1e-4) from the default by
+# For each set of bench/classes/sets.csv (splits of warped-inputs.R) the script keeps the candidates of three searches,
+# with inputs as they are and warped halfway and all the way to their normal scores, which are 6 to 32 models. Scores
+# are minus log marginal likelihoods plus penalties. Each row of the table has, for one set, the change of held-out NLPD
+# (of probabilities clipped at 1e-4) from the default by
 #   whole      the smallest score of all candidates, in place of the inputs chosen before other terms
 #   evidence, half    probabilities averaged with weights exp(-score), exp(-score / 2)
 #   equal      averaged with equal weights
@@ -11,9 +12,10 @@
 #   hyper      predict(hyper_uncertainty = TRUE)
 #   scaled     log odds of the default times the factor that leave-one-out prefers (its log has a N(0, 0.2^2) prior)
 #   floor      .99 p + .01 times the share of the class
-# Criterion, written before: an average must gain .005 on each split; any other rule 2 standard errors in the mean of
-# both splits, with at most one set worse by .02 for six that are better. 26 November 2026, split 1, 73 sets, 37 to 230
-# rows, mean change (standard error), sets worse and better by .02, worst and best set (results/classes-candidates.csv):
+# The criterion was written before: an average must gain .005 on each split, any other rule 2 standard errors in the
+# mean of both splits, with at most one set worse by .02 for six that are better. 26 November 2026, split 1, 73 sets, 37
+# to 230 rows, mean change (standard error), sets worse and better by .02, worst and best set
+# (results/classes-candidates.csv):
 #   whole     +.0002 (.0005),  1 and  0, +.028, -.016
 #   evidence  -.0009 (.0010),  2 and  3, +.032, -.025
 #   half      -.0018 (.0013),  2 and  5, +.036, -.045
@@ -24,21 +26,21 @@
 #   hyper     +.0033 (.0019),  6 and  2, +.079, -.058
 #   scaled    +.0008 (.0009),  3 and  0, +.035, -.018
 #   floor     +.0001 (.0005),  0 and  1, +.005, -.028
-# Nothing meets it, so split 2 was not run. The best candidate after the fact would gain .013: a search by another
-# criterion has that to win at most. Leave-one-out mends Sonar (-.05) and loses .17 on another set.
+# No rule meets it, so split 2 was not run. The best candidate after the fact would gain .013, which is the most that
+# another criterion can win. Leave-one-out improves Sonar (-.05) and loses .17 on another set.
 suppressMessages(library(pfdtc))
 inside <- asNamespace("pfdtc")
 asked <- as.integer(c(commandArgs(TRUE), c("1", "1", "73")[(length(commandArgs(TRUE)) + 1):4])[1:3])
 seed <- asked[1L]
 between <- NULL
-for (step in parse("bench/warped-inputs.R", keep.source = FALSE)) { # its functions that read and split sets
+for (step in parse("bench/warped-inputs.R", keep.source = FALSE)) { # defines its functions, which read and split sets
   if (is.call(step) && deparse(step[[2]])[1L] %in% c("one_set", "split_set")) eval(step)
 }
 sets <- utils::read.csv("bench/classes/sets.csv")
 quiet <- function(expr) suppressMessages(suppressWarnings(expr))
 put <- function(name, value) utils::assignInNamespace(name, value, "pfdtc")
 own <- mget(c("choose_inputs", "choose_learned", "learn_laplace"), envir = inside)
-state <- new.env() # share: of the scores; found: the candidates; given: the model that a fit takes
+state <- new.env() # share of normal scores, candidates found, model given to a fit
 put("choose_inputs", function(rows, s, now, search) {
   if (is.null(state$share)) return(own$choose_inputs(rows, s, now, search))
   inputs <- inside$inputs_to_warp(rows, s)
@@ -47,7 +49,7 @@ put("choose_inputs", function(rows, s, now, search) {
 })
 put("choose_learned", function(found, price) {
   caller <- parent.frame()
-  if (!is.null(caller$averaged)) { # called by choose_terms(), which skips penalties that cannot matter
+  if (!is.null(caller$averaged)) { # choose_terms() skips penalties that cannot matter
     state$found <- c(state$found, lapply(found, function(one) {
       caller$least <- Inf
       replace(one, "score", one$value + price(one))

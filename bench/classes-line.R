@@ -1,5 +1,6 @@
-# Would a larger prior of the slopes bring iris and crabs to lda()? Held-out negative log density (probabilities cut at
-# 1e-4) of the default fit, of the same fit with 4 and 16 times the variance of the linear mean, and of lda().
+# Would a larger prior variance of the slopes make fits to iris and crabs as good as lda()? The table has the held-out
+# negative log density (of probabilities clipped at 1e-4) of the default fit, of the same fit with 4 and 16 times the
+# variance of the linear mean, and of lda().
 #   Rscript bench/classes-line.R              `rotated` is printed last
 #                      lda  default   x 4   x 16
 #   iris, 2 splits    .076     .105  .113   .136
@@ -16,8 +17,8 @@
 # Means of other kernels: squared exponential .093, .195; kernel_linear() .111, .136; kernel_polynomial(2) .118, .156;
 # averages with lda() .079, .128; qda() .104, .165; nnet::multinom() .132, .315. The linear mean alone as a further
 # candidate is taken by the evidence in 5 of these 10 fits, and no NLPD changes by more than .002: not kept.
-# What does help is what lda() does: inputs in which the classes scatter alike (x R^{-1}, where R'R is the covariance
-# within classes; all inputs, also those of the smooth kernel). Means of five splits, and of the log marginal
+# Inputs in which all classes have the same covariance, as lda() assumes, do help (x R^{-1}, where R'R is the covariance
+# within classes, for all inputs, also those of the smooth kernel). Means of five splits, and of the log marginal
 # likelihood:
 #               default        rotated        by the covariance of all rows
 #   iris        .104 (-17.8)   .092 (-15.4)   .110 (-26.2)

@@ -1,20 +1,21 @@
-# Two classes, ten inputs and more: should one lengthscale for all inputs be tried where numbers stand beside columns of
-# 0 and 1? The kernel is one of raw inputs, so that the input with the largest numbers decides.
+# Two classes, ten inputs and more: should one lengthscale for all inputs be tried if numbers and 0/1 columns are mixed?
+# The kernel uses raw inputs, so the input with the largest numbers decides.
 #   R_LIBS=LIBRARY Rscript bench/classes-unit.R > bench/results/classes-unit.csv
-# For such sets of bench/classes/sets.csv, splits 3 to 6 (warped-inputs.R): held-out negative log density (probabilities
-# cut at 1e-4) and processor seconds of the default fit with that candidate and without it.
-# It was found on splits 1 and 2 by looking at loanapp by hand: a Matern 3/2 with lengthscale 8, where incomes differ by
-# thousands, takes each row for itself. Its sd is 9, its constant mean 7.4, and all predicted probabilities are near
-# .79. Laplace's log marginal likelihood is -16.4, but that of class shares, the best for rows that tell nothing about
-# each other, is -26.0. Without the candidate, splits 1 and 2 change on burn (-.083), loanapp (-.022), wcgs (-.013) and
-# vowel (-.007 twice); no other fit changes.
+# The table has, for such sets of bench/classes/sets.csv, splits 3 to 6 (warped-inputs.R), the held-out negative log
+# density (of probabilities clipped at 1e-4) and processor seconds of the default fit with that candidate and without
+# it.
+# The fault was found on splits 1 and 2 by looking at loanapp: with a Matern 3/2 kernel of lengthscale 8, where incomes
+# differ by thousands, rows have no neighbours. Its sd is 9, its constant mean 7.4, and all predicted probabilities are
+# near .79. Laplace's log marginal likelihood is -16.4, but that of class shares, the best for unrelated rows, is -26.0.
+# Without the candidate, splits 1 and 2 change on burn (-.083), loanapp (-.022), wcgs (-.013) and vowel (-.007 twice);
+# no other fit changes.
 # 27 November 2026, splits 3 to 6, 60 fits to 15 sets: -.0050 in the mean (standard error over sets .0031), better by
 # .02 on 3 (attrition -.086 and -.091, loanapp -.064), worse on none (wcgs +.004), .79 times the seconds. The mean alone
 # is less than 2 standard errors; built because the candidate has no meaning there.
 suppressMessages(library(pfdtc))
 inside <- asNamespace("pfdtc")
 between <- NULL
-for (step in parse("bench/warped-inputs.R", keep.source = FALSE)) { # its functions that read and split sets
+for (step in parse("bench/warped-inputs.R", keep.source = FALSE)) { # defines its functions, which read and split sets
   if (is.call(step) && deparse(step[[2]])[1L] %in% c("one_set", "split_set")) eval(step)
 }
 with_numbers <- function(x) {

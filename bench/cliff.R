@@ -1,7 +1,8 @@
-# Seconds and accuracy of default fits around the sizes at which their method changes:
+# Measures seconds and accuracy of default fits around the sizes at which their method changes:
 #   Rscript bench/cliff.R [SEED] [ROWS, as 1800,2000,...] [SETS, as borehole,...] > bench/results/cliff.csv
-# A line a set and a number of rows: processor seconds of the fit, mean negative log density and root mean square error
-# (in sds of the response) of 1,000 other rows, the kernel, its noise sd, the posterior, and megabytes of the saved fit.
+# Each line has a set and a number of rows: processor seconds of the fit, mean negative log density and root mean square
+# error (in sds of the response) of 1,000 other rows, the kernel, its noise sd, the posterior, and megabytes of the
+# saved fit.
 #
 # results/cliff.csv: seed 101, rows of one draw of 8,000, seconds of a busy machine. Before the exact posterior was also
 # compared where points leave less than half of the noise variance, borehole had far + near and -5.784 at 5,001 rows.
@@ -110,7 +111,7 @@ friedman <- function(n) {
   u <- box(n, 10)
   data.frame(u, y = noisy(10 * sin(pi * u[, 1] * u[, 2]) + 20 * (u[, 3] - .5)^2 + 10 * u[, 4] + 5 * u[, 5], .2))
 }
-waves <- function(n, noise) { # rough in two dimensions: a sum of waves with the spectrum of Matern 3/2
+waves <- function(n, noise) { # a rough sum of waves in two dimensions, with the spectrum of Matern 3/2
   u <- box(n, 2)
   w <- matrix(rnorm(2 * 300), 2) / rep(sqrt(rgamma(300, 1.5, 1.5)), each = 2) / .1
   phase <- runif(300, 0, 2 * pi)

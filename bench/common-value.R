@@ -1,6 +1,6 @@
 # Compares pfdtc() with and without the rule `common_value` (R/tuning.R) on responses of which over 80 % are equal:
 #   Rscript bench/common-value.R
-# From each data set of some CRAN packages one such column is drawn as the response, with all other numeric columns as
+# Draws one such column from each data set of some CRAN packages as the response, with all other numeric columns as
 # inputs, at most 250 training rows and 400 test rows. Prints NLPD of both fits in units of the response's sd.
 
 library(pfdtc)
@@ -30,7 +30,7 @@ for (package in packages[vapply(packages, requireNamespace, NA, quietly = TRUE)]
 }
 cases <- cases[!vapply(cases, is.null, NA)]
 
-# Evaluates `code` with another share in the rule; 1 switches it off.
+# Evaluates `code` with another share in the rule. A share of 1 switches the rule off.
 with_share <- function(share, code) {
   rule <- getFromNamespace("common_value", "pfdtc")
   on.exit(assignInNamespace("common_value", rule, "pfdtc"))

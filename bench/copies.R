@@ -1,5 +1,5 @@
-# What copies of rows do: bootstrap samples of MASS::Boston, NLPD and coverage at rows that were not drawn, and
-# the noise as a share of the variance, as the fit is and with each (x, y) once:
+# What do copies of rows change? Bootstrap samples of MASS::Boston, with NLPD and coverage at rows that were not drawn
+# and the noise as a share of the variance, by the default fit and with each (x, y) once:
 #   Rscript bench/copies.R > bench/results/copies.csv
 # Few copies: of 134 sets (bench/sets.csv, bench/unseen/sets.csv) six have fewer than six repeated responses and kappa
 #   of .74 to 1 (a seventh, AER's CartelStability, has chance .22); others without copies have at most .5, nearly all

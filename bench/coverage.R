@@ -1,6 +1,7 @@
-# What the 95 % intervals of default fits cover, of the rows held out in the race and by seeds.R; from the source tree:
+# Prints the coverage of 95 % intervals of default fits for held-out rows of the race and of seeds.R. From the source
+# tree:
 #   Rscript bench/coverage.R
-# Status 1 where a set's coverage is outside 93 to 97 % by more than two standard errors of it.
+# The status is 1 if a set's coverage is outside 93 to 97 % by more than two of its standard errors.
 read <- function(file) utils::read.csv(file.path("bench", "results", file))
 race <- subset(read("race.csv"), method == "pfdtc")
 few <- c(lynx = 25, co2 = 100, boston = 120, npk = 24, sine8 = 500, sincos2d = 1000)
@@ -10,7 +11,7 @@ seeds <- read("seeds.csv")
 seeds$held <- c(airfoil = 301, abalone = 835, wine = 980, ccpp = 1914, delays10k = 2000, protein = 2000)[seeds$data]
 seeds$set <- paste0(seeds$data, ", split ", seeds$split)
 
-# Splits of a set in the race are counted as one sample; fits by several seeds look at the same rows.
+# Returns the coverage of each set. Splits in the race count as one sample; fits with other seeds have the same rows.
 covers <- function(rows, cover, together) {
   do.call(rbind, lapply(split(rows, factor(rows$set, unique(rows$set))), function(d) {
     held <- if (together) sum(d$held) else d$held[1L]

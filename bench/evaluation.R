@@ -1,4 +1,4 @@
-# One evaluation of the default objective beside one of VFE's, as a ratio: median of seven, one thread.
+# Prints the time of one evaluation of the default objective over that of VFE's, the median of seven, on one thread.
 #   OPENBLAS_NUM_THREADS=1 bash tools/openblas.sh Rscript bench/evaluation.R
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1L)

@@ -1,8 +1,9 @@
-# How near the evidence that pfdtc() learns comes to the best that restarts of exact maximum likelihood find:
+# How close is the evidence that pfdtc() learns to the best that restarts of exact maximum likelihood find?
 #   PFDTC_DATA=<folder> Rscript bench/evidence.R [seeds] [restarts] > bench/results/evidence.csv
-# A row a set and kernel: the best of the restarts, made once (no priors, log parameters, BFGS on the exact evidence
-# from random values and from the best that was learned), how many of the random ones come within two nats of it, and by
-# how much the exact evidence at what is learned stays behind, over the seeds. `ahead`: of the best random restart.
+# Each row of the table has a set and kernel: the best of the restarts, which are run once (no priors, log parameters,
+# BFGS on the exact evidence from random values and from the best learned values), the number of random ones within two
+# nats of it, and the difference of the exact evidence at the learned values, for each seed. `ahead` compares with the
+# best random restart.
 suppressMessages(library(pfdtc))
 inside <- asNamespace("pfdtc")
 counts <- as.integer(c(commandArgs(TRUE), 10, 4)[if (length(commandArgs(TRUE)) == 1L) c(1, 3) else 1:2])
@@ -18,7 +19,7 @@ sets <- list(boston = function() of(MASS::Boston, "medv", 506),
 kernels <- list(kernel_matern(3 / 2), kernel_matern(1 / 2), kernel_matern(5 / 2), kernel_se())
 evidence <- function(fit) as.numeric(logLik(fit))
 
-# Log evidence and logs of the parameters where BFGS ends, in the units of the data less the mean of y, as gp_exact()'s.
+# Returns the log evidence and logs of the parameters where BFGS ends, in units of y less its mean, as in gp_exact().
 maximise <- function(set, kernel, start) {
   y <- set$y - mean(set$y)
   d <- ncol(set$x)

@@ -1,11 +1,11 @@
-# Are the ends of evidence_bounds(true = TRUE) ever broken? Two rows, nine likelihoods, beside quadrature; half of the
-# problems have one inducing point for both.
-# Rscript bench/evidence_true.R [problems of each] [points: only those with one inducing point] [problems to skip]
-# Last run, 556 problems of each row: 10,008 ends, 0 broken; median widths .001 (logit, ordered classes), .002 to .005
-# (Tweedie, probit) and .02 to .03 nats (Poisson, gamma, tobit, weibull, counts above 0).
-# On one inducing point alone, 20 problems of each row: 360 ends, 0 broken. Median widths are .02 (logit, ordered
-# classes) to .1 nats (gamma); the upper end is infinite where the point leaves too much, as in half of the problems of
-# tobit().
+# Are the bounds of evidence_bounds(true = TRUE) ever violated? Problems have two rows and nine likelihoods, and are
+# compared with quadrature. Half of them have one inducing point for both rows.
+#   Rscript bench/evidence_true.R [problems of each] [points: only those with one inducing point] [problems to skip]
+# Last run, 556 problems of each likelihood: 10,008 ends, 0 violated; median widths .001 (logit, ordered classes),
+# .002 to .005 (Tweedie, probit) and .02 to .03 nats (Poisson, gamma, tobit, weibull, counts above 0).
+# With one inducing point, 20 problems of each likelihood: 360 ends, 0 violated. Median widths are .02 (logit, ordered
+# classes) to .1 nats (gamma). The upper end is infinite if the point explains too little, as in half of the problems
+# of tobit().
 suppressMessages(library(pfdtc))
 with_seed <- function(seed, code) {
   set.seed(seed)
@@ -15,7 +15,7 @@ for (name in c("sites_of_fit", "native_likelihood")) assign(name, getFromNamespa
 source("tests/testthat/helper-true-evidence.R")
 args <- commandArgs(TRUE)
 n <- if (length(args)) as.integer(args[1]) else 100L
-by <- if (length(args) > 1 && args[2] == "points") 2L else 1L # odd seeds have one inducing point
+by <- if (length(args) > 1 && args[2] == "points") 2L else 1L # only odd seeds have one inducing point
 skip <- if (length(args) > 2) as.integer(args[3]) else 0L
 families <- list(binomial = binomial(), probit = binomial("probit"), poisson = poisson(),
                  Gamma = replace(Gamma("log"), "theta", 2), ordinal = ordinal(), tobit = tobit(left = 0, scale = 0.5),

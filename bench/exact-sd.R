@@ -1,6 +1,6 @@
-# Standard deviations of many new rows from an exact posterior, and from inducing points with neighbours that have its
-# hyperparameters (`like = fit`): processor seconds of a million predictions on one thread, extrapolated, and the ratio
-# of the two sds.   Rscript bench/exact-sd.R [ROWS = 5000] [CELLS = 2000]
+# Compares standard deviations of many new rows from an exact posterior, and from inducing points with neighbours with
+# the same hyperparameters (`like = fit`): processor seconds of a million predictions on one thread, extrapolated, and
+# the ratio of the two sds.   Rscript bench/exact-sd.R [ROWS = 5000] [CELLS = 2000]
 #
 # Results, 5,000 rows and 1,000 cells. Seconds of a million cells; 1 %, median and 99 % of sd over exact sd; root mean
 # square of (mean - exact mean) / exact sd. The machine was busy: seconds may be a tenth too many.
@@ -11,7 +11,7 @@
 #   six         1141 s  25 s 1.094 1.234 1.383 1.270   41 s 1.055 1.136 1.236  .453   133 s 1.026 1.079 1.157  .346
 #   six_smooth  1049 s  24 s 1.758 2.753 3.979 12.67   39 s 1.388 1.765 2.287 2.673   131 s 1.260 1.512 1.918 1.908
 #
-# So a map has a cheap road, with certify() for its bounds. Six inputs have none: exact sds are worth their time there.
+# So inducing points with neighbours are a cheap method for maps, with bounds by certify(), but not for six inputs.
 library(pfdtc)
 arguments <- c("5000", "2000")
 arguments[seq_along(commandArgs(TRUE))] <- commandArgs(TRUE)
@@ -29,7 +29,7 @@ for (name in names(cases)) {
   new <- matrix(runif(cells * case[[1]]), cells)
   y <- rowSums(sin(3 * x)) + rnorm(n, sd = case[[3]])
   exact <- gp_exact(x, y, kernel = case[[2]], noise = case[[3]]^2, hyper = "fixed", control = control)
-  predict(exact, new[1:2, ], se.fit = TRUE) # makes the Cholesky factor
+  predict(exact, new[1:2, ], se.fit = TRUE) # computes the Cholesky factor
   spent <- function(code) sum(system.time(code)[1:2])
   seconds <- spent(truth <- predict(exact, new, se.fit = TRUE)) * 1e6 / cells
   cat(sprintf("%-10s exact      %6.0f s\n", name, seconds))

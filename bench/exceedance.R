@@ -1,13 +1,13 @@
-# Are places certified as above or below a threshold that are not, under the exact process by dense algebra?
+# Are places certified as above or below a threshold, but not so under the exact GP by dense algebra?
 #   Rscript bench/exceedance.R [problems = 500] [seed = 1]      (200 cells a problem; from the source tree)
-# 500 problems, 100,000 cells: 0 probabilities outside of their bounds, 0 false above or below, 27,226 open by the
-# approximation (with few inducing points and effort = "fast" in a third of them).
+# 500 problems, 100,000 cells: 0 probabilities outside of their bounds, 0 false above or below, 27,226 undecided because
+# of the approximation (with few inducing points and effort = "fast" in a third of them).
 #
-# Many rows: how many of 400 places are open by the approximation, without passes over all pairs of rows and with them?
+# How many of 400 places are undecided for many rows, without and with passes over all pairs of rows?
 #   Rscript bench/exceedance.R many 30000
-# Without a pass all 400 are open. With passes, on one thread:
+# Without a pass all 400 are undecided. With passes, on one thread:
 #
-# rows     passes  processor seconds  above  below  open by the data  open by the approximation
+# rows     passes  processor seconds  above  below  undecided (data)  undecided (approximation)
 # 10,000        3                 10     83    256                61                          0
 # 30,000        4                 31     92    267                40                          1
 # 100,000       7                160     98    276                20                          6

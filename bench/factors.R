@@ -1,12 +1,12 @@
-# Factors: one lengthscale for all levels, one for each level, or the better by leave-one-out (the default up to
-# `most_lengthscales` levels). Held-out log loss of sets with factors from nlme and R, half of the rows held out.
+# Compares one lengthscale for all levels of a factor, one for each level, and the better by leave-one-out (the default
+# up to `most_lengthscales` levels). Held-out log loss of sets with factors from nlme and R, half of the rows held out.
 #   Rscript bench/factors.R
-#   Rscript bench/factors.R evaluations    seconds of an evaluation by 0/1 columns and by numbers of levels
+#   Rscript bench/factors.R evaluations    seconds of an evaluation by 0/1 columns and by level numbers
 #   Rscript bench/factors.R fits           processor seconds and held-out log loss of whole default fits
 library(pfdtc)
 inside <- asNamespace("pfdtc")
 
-# 1,000 rows, numeric inputs and factors whose levels share a lengthscale: value and slopes of the likelihoods.
+# Returns value and slopes of the likelihoods for 1,000 rows, numeric inputs and factors with one lengthscale each.
 seconds_of_evaluations <- function(numeric, factors, levels, n = 1000L) {
   set.seed(1)
   x <- do.call(cbind, c(list(matrix(runif(n * numeric), n)),
@@ -36,7 +36,7 @@ if ("evaluations" %in% commandArgs(TRUE)) {
   quit("no")
 }
 
-# Four numeric inputs and a factor of 46 levels; eight and 11 factors of 20 levels (228 columns).
+# The cases are four numeric inputs and a factor of 46 levels, and eight and 11 factors of 20 levels (228 columns).
 rows_with_factors <- function(n, numeric, factors, levels, seed = 1) {
   set.seed(seed)
   d <- as.data.frame(matrix(runif(n * numeric), n, dimnames = list(NULL, paste0("x", seq_len(numeric)))))
@@ -48,7 +48,7 @@ rows_with_factors <- function(n, numeric, factors, levels, seed = 1) {
 }
 if ("fits" %in% commandArgs(TRUE)) {
   options(pfdtc.threads = 1L)
-  invisible(suppressMessages(pfdtc(y ~ ., rows_with_factors(100L, 4L, 1L, 3L)))) # compiles R code, if it is not yet
+  invisible(suppressMessages(pfdtc(y ~ ., rows_with_factors(100L, 4L, 1L, 3L)))) # lets R compile its code first
   for (case in list(c(506, 4, 1, 46), c(951, 8, 11, 20))) {
     n <- case[1L]
     d <- rows_with_factors(2 * n, case[2L], case[3L], case[4L])

@@ -1,5 +1,5 @@
-# Processor seconds of a fit and of 1,000 predictions at 50,000 rows, for every row of the table with one f, beside
-# mgcv::bam() of tensor products of pairs, by default (discrete = FALSE) and with discrete = TRUE, where mgcv has the
+# Measures processor seconds of a fit and of 1,000 predictions at 50,000 rows, for every likelihood with one f, and of
+# mgcv::bam() with tensor products of pairs, by default (discrete = FALSE) and with discrete = TRUE, if mgcv has the
 # family. rmse: error of f - mean(f). Two inputs, one thread, seconds of pfdtc, bam by default (its error), discrete:
 #   binomial 8.1 (.040), 4.5 (.048), .4    Poisson 5.4 (.012), 6.6 (.020), .3    gamma 3.5 (.013), 5.7 (.021), .4
 #   Tweedie 7.7 (.017), 5.8 (.023), 2.9    negative binomial 4.3 (.019), 7.2 (.025), 1.0
@@ -9,7 +9,7 @@
 # Four inputs, 20,000 rows, the same (bam: te(a, b) + te(c, d), which is the sum that the data have; pfdtc: a kernel of
 # all four): Poisson 6.4 (.048), 20.9 (.037), 1.1    gamma 6.8 (.040), 7.6 (.040), 1.2
 #   ordered classes 8.1 (.079), 16.7 (.063), 1.6. Ratios to bam are .3 to .9.
-# Rscript bench/families_speed.R [rows] [inputs: 2 or 4] [families]
+#   Rscript bench/families_speed.R [rows] [inputs: 2 or 4] [families]
 suppressMessages({
   library(pfdtc)
   library(mgcv)
@@ -43,7 +43,7 @@ peers <- list(poisson = poisson(), gamma = Gamma("log"), tweedie = tw(), binomia
 seconds <- function(code) sum(system.time(code)[c("user.self", "sys.self")])
 smooth <- if (inputs == 4L) "te(a, b, k = 10) + te(c, d, k = 10)" else "te(a, b, k = 10)"
 error <- function(p) sqrt(mean((p - mean(p) - f[1:5000] + mean(f[1:5000]))^2))
-invisible(suppressMessages(pfdtc(poisson ~ a + b, d[1:3000, ], family = poisson()))) # compiles R code
+invisible(suppressMessages(pfdtc(poisson ~ a + b, d[1:3000, ], family = poisson()))) # lets R compile its code first
 for (name in if (length(args) > 2) args[-(1:2)] else names(own)) {
   ours <- seconds(fit <- suppressMessages(pfdtc(stats::reformulate(letters[seq_len(inputs)], as.name(name)), d,
                                                 family = own[[name]])))

@@ -1,4 +1,4 @@
-# Do estimates from few rows depend on the seed?
+# How much do estimates from few rows depend on the seed?
 #   Rscript bench/few-seeds.R [rows]     mtcars, trees, swiss and sets of bench/sets.R, four seeds each
 # Prints the largest range, over the seeds, of a prediction or its sd, in sds of the response, and the range of logLik.
 #

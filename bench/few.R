@@ -1,7 +1,7 @@
-# Are 95 % intervals of few rows wide enough, and what would widen them?
+# Are 95 % intervals of few rows wide enough, and which rule would widen them correctly?
 #   Rscript bench/few.R [rows]        (60 by default: a minute; the tables below have 60 and 120)
-# Each rule multiplies the kernel's variance and the noise by one factor, so that predictions stay and all variances
-# grow. p is the number of learned hyperparameters; z are leave-one-out residuals over their sd.
+# Each rule multiplies the kernel's variance and the noise by one factor, so that means stay and variances grow. p is
+# the number of learned hyperparameters, z are leave-one-out residuals over their sd.
 #
 #   loo    max(1, mean z^2)
 #   df     n / (n - p), at most 4
@@ -73,7 +73,7 @@ rules <- list(
   half = function(fit) rules$loo(fit) * sqrt(rules$df(fit)),
   both = function(fit) rules$loo(fit) * rules$df(fit))
 
-# Returns a row for each rule, or NULL if there is no exact posterior.
+# Returns a row for each rule, or NULL if the fit has no exact posterior.
 score_rules <- function(kind, formula, train, test) {
   set.seed(1)
   fit <- tryCatch(suppressWarnings(suppressMessages(pfdtc(formula, train, control = list(progress = FALSE)))),

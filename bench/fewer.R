@@ -1,4 +1,4 @@
-# Coverage and NLPD of default fits of 3 to 14 rows, on six functions.
+# Measures coverage and NLPD of default fits of 3 to 14 rows, on six functions.
 #   Rscript bench/fewer.R [draws]        (12 by default: half an hour)
 #
 # 26 November 2026, 90 draws for each number of rows, 50 new responses each. p: the learned hyperparameters, 3 to 5. All

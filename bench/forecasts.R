@@ -1,6 +1,6 @@
-# Forecasts of monthly series by default, beside auto.arima() and ets() of the package forecast: RMSE ahead, the share
-# of responses in 95 % intervals, and processor seconds. Priors were set on the first eight series ("own"); the eight of
-# the packages fma and expsmooth ("other") were not looked at.
+# Compares default forecasts of monthly series with auto.arima() and ets() of the package forecast: RMSE, the share of
+# responses in 95 % intervals, and processor seconds. Priors were set on the first eight series ("own"). The eight of
+# the packages fma and expsmooth ("other") were not used for decisions.
 #   Rscript bench/forecasts.R > bench/results/forecasts.csv      (or names of series)
 #
 # RMSE over that of the better of the two others, geometric mean: 0.85 (own) and 1.01 (other). Mean coverage: 0.91 and

@@ -1,7 +1,7 @@
-# Certificates of sums, contrasts, averages and derivatives under random sums of products of all factors, held against
-# the exact process by dense algebra: none may be violated.
+# Compares certificates of sums, contrasts, averages and derivatives under random sums of products of all kernels with
+# the exact GP by dense algebra. No certificate may be violated.
 #   Rscript bench/functionals-properties.R [count = 500] [seed = 1]      (problems of each kind; from the source tree)
-# The reference is solve() in double precision: its own errors, eps times the condition of K + s2 I, are allowed for.
+# The reference is solve() in double precision. Its own errors, eps times the condition number of K + s2 I, are allowed.
 suppressMessages(library(pfdtc))
 args <- as.integer(c(commandArgs(TRUE), "500", "1")[1:2])
 if (length(commandArgs(TRUE)) == 1L) args[2L] <- 1L

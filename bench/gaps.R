@@ -1,5 +1,6 @@
-# Predictions in holes of a grid beside the exact Gaussian process: Matern fields with two discs held out, by 40, 200,
-# or 40 nearest rows and 200 where the row is far from the data (the default of pfdtc()).   Rscript bench/gaps.R
+# Compares predictions in holes of a grid with the exact Gaussian process: Matern fields with two discs held out, by
+# 40 or 200 nearest rows, or 40 and 200 if the row is far from the data (the default of pfdtc()).
+#   Rscript bench/gaps.R
 # Prints the root mean square of (mean - exact mean) / exact sd, and the mean of sd / exact sd, at the held-out cells:
 #
 #                                               40             40, far 200    200

@@ -1,13 +1,13 @@
-# Attacks on certificates of grouped fits: small random problems, each beside the exact posterior of the same
-# hyperparameters. Rscript bench/groups-attack.R [fits of each kind] [kinds]
+# Tests certificates of grouped fits on small random problems against the exact posterior with the same hyperparameters.
+#   Rscript bench/groups-attack.R [fits of each kind] [kinds]
 #
-# What was run is in results/groups-attack.csv.
+# The results are in results/groups-attack.csv.
 library(pfdtc)
 options(pfdtc.threads = 1L, pfdtc.transform = "none")
 asked <- commandArgs(TRUE)
 fits <- if (length(asked)) as.integer(asked[[1L]]) else 20L
 inside <- asNamespace("pfdtc")
-# Sets a constant of the package.
+# Sets an internal constant of the package.
 set_constant <- function(name, value) {
   unlockBinding(name, inside)
   assign(name, value, inside)
@@ -15,12 +15,12 @@ set_constant <- function(name, value) {
 quietly <- function(code) suppressMessages(suppressWarnings(code))
 between <- function(low, high) exp(runif(1, log(low), log(high)))
 
-# A random problem: levels of few or many rows, rows of a level together or not, weights, noise from tiny to large.
+# Returns a random problem: levels of few or many rows, rows of a level together or not, weights, tiny to large noise.
 random_problem <- function(levels = sample(c(2:6, 20:60), 1L)) {
   n <- sample(60:160, 1L)
   d <- data.frame(x1 = runif(n), x2 = runif(n), g = factor(sample(levels, n, TRUE)),
                   h = factor(sample(letters[1:4], n, TRUE)), w = sample(c(0.1, 1, 5), n, TRUE))
-  if (runif(1) < 0.3) d$x1 <- (as.integer(d$g) + runif(n)) / levels # rows of a level together
+  if (runif(1) < 0.3) d$x1 <- (as.integer(d$g) + runif(n)) / levels # rows of a level are close together
   effect <- rnorm(nlevels(d$g)) * between(0.1, 5)
   d$f <- sin(between(1, 20) * d$x1) + d$x2 + effect[d$g]
   d$y <- d$f + rnorm(n) * between(1e-3, 1)
@@ -38,7 +38,7 @@ kernel_of_problem <- function(p, slopes, crossed) {
   if (crossed) k + kernel_group(~ h, variance = 0.5) else k
 }
 
-# Returns c(bounds, broken) of a fit at new rows, beside exact means and sds.
+# Returns c(bounds, violated) of a fit at new rows, by exact means and sds.
 count_broken <- function(fit, new, exact, efforts, slack) {
   colSums(do.call(rbind, lapply(efforts, function(effort) {
     i <- quietly(certify(fit, new, effort = effort))
@@ -83,11 +83,11 @@ dense_laplace <- function(fit, y, new, family) {
        se.fit = sqrt(inside$kernel_diagonal(kernel, z) - colSums(forwardsolve(L, sqrt(W) * of_new)^2)))
 }
 
-# `eliminated`: with all effects beside inducing points, as beyond 2,000 rows.
+# With `eliminated` all effects are solved for beside inducing points, as with more than 2,000 rows.
 laplace <- function(family, slopes = FALSE, crossed = FALSE, eliminated = FALSE, efforts = c("fast", "reference")) {
   function() {
     on.exit(set_constant("dense_rows", few))
-    few <- inside$dense_rows # up to which all rows are inducing points
+    few <- inside$dense_rows # up to this number all rows are inducing points
     if (eliminated) set_constant("dense_rows", 10L)
     p <- random_problem()
     p$d$y <- if (family == "binomial") rbinom(nrow(p$d), 1, plogis(p$d$f)) else rpois(nrow(p$d), exp(pmin(p$d$f, 3)))
@@ -133,4 +133,4 @@ for (kind in names(kinds)) {
 }
 cat(sprintf("# all: %.0f bounds, %d broken\n", total[1L], as.integer(total[2L])))
 
-# The results of 40 fits of each kind are in results/groups-attack.csv: no bound is broken.
+# The results of 40 fits of each kind are in results/groups-attack.csv: no bound is violated.

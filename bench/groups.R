@@ -1,4 +1,5 @@
-# Grouped effects: the goals' numbers, kept in bench/results/groups.csv (a shared core, one thread, processor seconds).
+# Measures whether grouped effects meet their goals, and writes bench/results/groups.csv (a shared core, one thread,
+# processor seconds).
 #   Rscript bench/groups.R [table] [rough] [learn] [subset] [certify] [large] [linear] [binomial]
 #
 # Beside the goals:
@@ -25,7 +26,7 @@ asked <- commandArgs(TRUE)
 wanted <- function(what) !length(asked) || what %in% asked
 group <- y ~ x1 + x2 + (1 | g)
 
-# Writes what was measured beside the goal; an earlier measurement is replaced.
+# Writes a measurement and its goal, and replaces an earlier measurement.
 keep <- function(what, value, goal) {
   file <- "bench/results/groups.csv"
   old <- if (file.exists(file)) read.csv(file)
@@ -33,7 +34,7 @@ keep <- function(what, value, goal) {
   write.csv(rbind(old[!old$what %in% what, ], new), file, row.names = FALSE)
 }
 
-# f(x1, x2) = sin(6 x1) cos(5 x2), levels with sd 1, noise sd 0.3
+# Rows with f(x1, x2) = sin(6 x1) cos(5 x2), levels with sd 1, and noise sd 0.3.
 smooth_rows <- function(n, levels, seed = 1) {
   set.seed(seed)
   d <- data.frame(x1 = runif(n), x2 = runif(n), g = factor(sample(levels, n, TRUE)))
@@ -43,7 +44,7 @@ smooth_rows <- function(n, levels, seed = 1) {
   list(d = d, effect = setNames(effect, levels(d$g)))
 }
 
-# a draw of a Matern 3/2 process; `together`: rows of a level lie close to each other
+# Rows with f drawn from a Matern 3/2 process. With `together` the rows of a level are close to each other.
 rough_rows <- function(n, levels, seed, lengthscale, together = FALSE) {
   set.seed(seed)
   g <- if (together) sample(levels, n, TRUE) else sample(rep_len(seq_len(levels), n))
@@ -57,7 +58,7 @@ rough_rows <- function(n, levels, seed, lengthscale, together = FALSE) {
 quietly <- function(code) suppressMessages(suppressWarnings(code))
 seconds <- function(code) system.time(code)[["user.self"]]
 
-if (wanted("table")) { # goal: error at most .082 in 3 s
+if (wanted("table")) { # the goal is an error of at most .082 in 3 s
   rows <- smooth_rows(6000, 300)
   train <- rows$d[1:5000, ]
   test <- rows$d[5001:6000, ]
@@ -75,12 +76,12 @@ if (wanted("table")) { # goal: error at most .082 in 3 s
 designs <- list("100 levels of 15" = list(100, FALSE), "500 of 3" = list(500, FALSE),
                 "100, rows together" = list(100, TRUE))
 
-# Returns c(rows, sd of rows, effects, sd of effects): errors of the mean in exact sds, and of sd / exact sd - 1.
+# Returns c(rows, sd of rows, effects, sd of effects): errors of the mean in exact sds, and of sd / exact sd less 1.
 rough_errors <- function(design, seed) {
   d <- rough_rows(1800, design[[1]], seed, 0.1, design[[2]])
   train <- droplevels(d[1:1500, ])
   k <- kernel_matern(3 / 2, 0.1, 1, inputs = ~ x1 + x2) + kernel_group(~ g, variance = 1)
-  near <- inside$default_neighbours # training rows have as many
+  near <- inside$default_neighbours # for training rows
   fit <- quietly(pfdtc(group, train, kernel = k, noise = 0.09, hyper = "fixed", m = 100, neighbours = near))
   fit$near$neighbours <- inside$neighbours_with_groups
   exact <- quietly(gp_exact(group, train, like = fit))
@@ -96,13 +97,13 @@ rough_errors <- function(design, seed) {
     rms(((ours$mean - theirs$mean) / sqrt(theirs$var))[of_group]), rms(sqrt(ours$var / theirs$var)[of_group] - 1))
 }
 
-if (wanted("rough")) for (design in names(designs)) { # goal: 0.05 exact sd; sd of effects within 1 %
+if (wanted("rough")) for (design in names(designs)) { # the goals are 0.05 exact sd, and sds of effects within 1 %
   worst <- do.call(pmax, lapply(1:4, function(seed) rough_errors(designs[[design]], seed)))
   said("%s: rows %.3f, %.4f | effects %.3f, %.4f", design, worst[1], worst[2], worst[3], worst[4])
   keep(paste0("rough, ", design, ": mean in exact sd"), worst[1], "0.05")
 }
 
-# Returns the fit whose hyperparameters have no exact stage.
+# Returns a fit whose hyperparameters are learned without the exact stage.
 without_exact_stage <- function(code) {
   unlockBinding("exact_learning_rows", inside)
   old <- inside$exact_learning_rows
@@ -115,7 +116,7 @@ lost_nats <- function(d, fit, best) {
   quietly(gp_exact(group, d, like = best)$evidence - gp_exact(group, d, like = fit)$evidence)
 }
 
-if (wanted("learn")) for (design in c("200 of 2 or 3", "35 of 14", "35, rows together")) { # goal: 0.5 nats
+if (wanted("learn")) for (design in c("200 of 2 or 3", "35 of 14", "35, rows together")) { # the goal is 0.5 nats
   levels <- if (startsWith(design, "200")) 200 else 35
   lost <- vapply(1:3, function(seed) {
     d <- rough_rows(500, levels, seed, 0.2, grepl("together", design))
@@ -126,7 +127,7 @@ if (wanted("learn")) for (design in c("200 of 2 or 3", "35 of 14", "35, rows tog
   keep(paste0("learned, ", design, ": most nats lost of 3 seeds"), max(lost), "0.5")
 }
 
-if (wanted("subset")) for (levels in c(320, 40)) { # learned from 400 of 1,600 rows, as many levels as there are
+if (wanted("subset")) for (levels in c(320, 40)) { # learns from 400 of 1,600 rows
   lost <- vapply(1:4, function(seed) {
     d <- rough_rows(1600, levels, seed, 0.3)
     k <- kernel_matern(3 / 2, inputs = ~ x1 + x2)
@@ -141,7 +142,7 @@ if (wanted("subset")) for (levels in c(320, 40)) { # learned from 400 of 1,600 r
   said("%d levels, 400 of 1,600 rows: lost %s nats", levels, paste(sprintf("%.1f", lost), collapse = " "))
 }
 
-if (wanted("certify")) { # goal: none broken
+if (wanted("certify")) { # the goal is no violation
   broken <- total <- 0
   for (seed in 1:40) {
     set.seed(seed)
@@ -161,7 +162,7 @@ if (wanted("certify")) { # goal: none broken
   said("certificates: %d of %d broken", broken, total)
 }
 
-if (wanted("linear") && requireNamespace("lme4") && requireNamespace("nlme")) { # goal: 1e-4, three times lme4's time
+if (wanted("linear") && requireNamespace("lme4") && requireNamespace("nlme")) { # goals: 1e-4 and 3 times lme4's time
   beside_lme4 <- function(name, data, groups, mean, whole) {
     theirs <- seconds(ref <- lme4::lmer(whole, data))
     ours <- seconds(fit <- quietly(pfdtc(groups, data, mean = mean)))
@@ -191,7 +192,7 @@ if (wanted("linear") && requireNamespace("lme4") && requireNamespace("nlme")) { 
   beside_lme4("InstEval", lme4::InstEval, y ~ (1 | s) + (1 | d), ~ 1, y ~ (1 | s) + (1 | d))
 }
 
-if (wanted("binomial") && requireNamespace("lme4")) { # goal: 1e-4 of the same criterion
+if (wanted("binomial") && requireNamespace("lme4")) { # the goal is 1e-4 of the same criterion
   beside_glmer <- function(name, data, formula, constants) {
     theirs <- seconds(ref <- lme4::glmer(formula, data, family = binomial))
     ours <- seconds(fit <- quietly(pfdtc(formula, data, family = binomial(), control = pfdtc_control(priors = FALSE))))
@@ -216,14 +217,14 @@ if (wanted("binomial") && requireNamespace("lme4")) { # goal: 1e-4 of the same c
   beside_glmer("5,000 binary rows", rows, y ~ (1 | g), seq(-0.9, -0.1, by = 0.02))
 }
 
-if ("large" %in% asked) { # goal: a minute, 1 GB, coverage of effects .94 to .96
+if ("large" %in% asked) { # the goals are a minute, 1 GB, coverage .94 to .96
   rows <- smooth_rows(1e6, 1e5)
   took <- seconds(fit <- quietly(pfdtc(group, rows$d, plain = TRUE)))
   e <- inside$effects_of(fit$factors)[[1]]
   of <- Filter(function(v) v$kind == "group", fit$frame$variables)[[1]]$levels
   z <- drop(e$b) * fit$scale - rows$effect[of]
   sd <- sqrt(drop(e$covariance)) * fit$scale
-  z <- z - mean(z) # the constant mean has a part of the effects
+  z <- z - mean(z) # part of the effects is in the constant mean
   said("1e6 rows, %d levels, m %d: %.0f s, error of effects %.4f, coverage %.3f, group sd %.4f, noise sd %.4f, %s",
        length(of), fit$m, took, sqrt(mean(z^2)), mean(abs(z) < 1.96 * sd), sqrt(coef(fit)[["group(g).variance"]]),
        sqrt(fit$noise), grep("VmHWM", readLines("/proc/self/status"), value = TRUE))

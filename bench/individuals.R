@@ -1,5 +1,5 @@
-# Individuals with several rows each, which one numeric input tells apart, such as a baseline measured once. Is that
-# found (short_run() in R/learn-search.R), and do sets from CRAN change?
+# Do default fits find individuals with several rows each, if one numeric input tells them apart, such as a baseline
+# measured once (short_run() in R/learn-search.R), and do sets from CRAN change?
 #   Rscript bench/individuals.R                 sixteen synthetic sets
 #   Rscript bench/sets.R '' ''                  NLPD of the sets, for two versions of the package
 #

@@ -1,8 +1,9 @@
-# What intervals of responses cover, and how wide they are:   PFDTC_DATA=<folder of the CSVs> Rscript bench/intervals.R
+# What is the coverage of intervals of responses, and how wide are they?
+#   PFDTC_DATA=<folder of the CSVs> Rscript bench/intervals.R
 #
-# 1. On the six data sets of the paper, at held-out rows: normal ones and conformal ones.
-# 2. On small sets, each row by a fit to the others: hyperparameters taken as known, as uncertain, and lm()'s.
-# The numbers of bench/results/intervals.txt are in ?predict.gp_fit.
+# 1. On the six data sets of the paper, at held-out rows: normal and conformal intervals.
+# 2. On small sets, each row by a fit to the others: hyperparameters taken as known or as uncertain, and those of lm().
+# ?predict.gp_fit has the numbers of bench/results/intervals.txt.
 
 suppressMessages(library(pfdtc))
 

@@ -1,5 +1,5 @@
-# What a kernel of several factors costs beside one of them: values, and an evaluation of the ELBO with its gradient, as
-# ratios on the processor's clock, the least of some rounds.
+# Compares the cost of a kernel of several factors with that of one of them: values, and an evaluation of the ELBO with
+# its gradient, as ratios of processor times, the least of some rounds.
 #   Rscript bench/kernel-cost.R [rounds = 7]
 suppressMessages(library(pfdtc))
 rounds <- as.integer(c(commandArgs(TRUE), "7")[1L])
@@ -8,7 +8,7 @@ n <- 4000L
 x <- matrix(stats::runif(4 * n), n)
 y <- sin(4 * x[, 1]) + stats::rnorm(n, sd = 0.1)
 z <- x[1:200, ]
-some <- x[1:500, ] # values that stay in memory at hand
+some <- x[1:500, ] # few enough for the processor's cache
 a <- kernel_se(rep(0.5, 2), 1, 1:2)
 b <- kernel_matern(3 / 2, rep(0.5, 2), 1, 3:4)
 kernels <- list(one = kernel_se(rep(0.5, 4), 1), "product of two" = a * b,

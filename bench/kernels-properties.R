@@ -1,8 +1,8 @@
-# Certificates and brackets of random sums of products of all factors against the exact process by dense algebra: none
-# may be violated.   Rscript bench/kernels-properties.R [count = 1000] [seed = 1]      (from the source tree)
-# A problem takes 0.7 s of a processor: 1000 take 12 minutes, and a short run of 50 takes 35 s. A line is printed after
-# every 25 problems.
-# The reference is solve() in double precision: its own errors, eps times the condition of K + s2 I, are allowed for.
+# Compares certificates and evidence bounds of random sums of products of all kernels with the exact GP by dense
+# algebra. No bound may be violated.   Rscript bench/kernels-properties.R [count = 1000] [seed = 1]   (source tree)
+# A problem takes 0.7 s of a processor, 1000 take 12 minutes, and a short run of 50 takes 35 s. Every 25 problems the
+# script prints a line.
+# The reference is solve() in double precision. Its own errors, eps times the condition number of K + s2 I, are allowed.
 suppressMessages(library(pfdtc))
 args <- c(commandArgs(TRUE), "1000", "1")[1:2]
 if (length(commandArgs(TRUE)) == 1L) args[2L] <- "1"

@@ -1,7 +1,7 @@
-# What composed kernels gain on real data, beside the best single kernel (pfdtc() as it comes) and what one would take
-# otherwise: held-out RMSE, NLPD and coverage of 95 % intervals, log evidence (of the same rows alone comparable).
+# What do composed kernels gain on real data, compared with the best single kernel (pfdtc() by default) and with other
+# common methods? Held-out RMSE, NLPD and coverage of 95 % intervals, and log evidence (comparable for equal rows only).
 #   PFDTC_DATA=<folder> Rscript bench/kernels.R [set ...]       (results/kernels.csv: rows of a set are renewed)
-# Sets that need a package (mgcv, ggplot2, GpGp) or a data set that is not there are left out.
+# Sets are skipped if their package (mgcv, ggplot2, GpGp) or file is not available.
 suppressMessages(library(pfdtc))
 file <- "bench/results/kernels.csv"
 score <- function(p, y) {
@@ -21,7 +21,7 @@ ours <- function(set, label, formula, train, test, ..., uncertain = FALSE) {
 other <- function(set, model, p, y, began) {
   cbind(set, model, score(p, y), log_evidence = NA, seconds = round(proc.time()[["elapsed"]] - began, 1))
 }
-# Of a Gaussian model with the variance of a new response
+# Returns scores of a Gaussian model with the variance of a new response.
 of_gam <- function(set, model, fit, test, y, began) {
   p <- stats::predict(fit, test, se.fit = TRUE)
   sigma2 <- if (is.null(fit$sig2)) stats::sigma(fit)^2 else fit$sig2
@@ -33,7 +33,7 @@ of_gam <- function(set, model, fit, test, y, began) {
 season <- function() kernel_periodic(period = 1) * kernel_matern(3 / 2)
 series <- function(set, v, from) {
   d <- data.frame(t = as.numeric(stats::time(v)), y = as.numeric(v))
-  d$t <- d$t - d$t[1L] # straight lines are about 0
+  d$t <- d$t - d$t[1L] # linear kernels are centred at 0
   train <- d[seq_len(from), ]
   test <- d[-seq_len(from), ]
   kernels <- list(
@@ -90,7 +90,7 @@ diamonds <- function() {
         of_gam("diamonds", "mgcv::gam", g, test, test$price, began))
 }
 
-# Each row predicted by a fit to the 23 others.
+# Predicts each row by a fit to the 23 others.
 npk <- function() {
   factor_kernel <- function(name) kernel_categorical(inputs = name)
   kernel <- factor_kernel("block") + factor_kernel("N") + factor_kernel("P") + factor_kernel("K")
@@ -152,7 +152,7 @@ delays10k <- function() {
   both <- vapply(crossed, function(v) sprintf("ti(%s)", paste(v, collapse = ", ")), "")
   g2 <- mgcv::bam(stats::reformulate(c(smooth, both), "y"), data = train)
   rbind(ours("delays10k", "default", y ~ ., train, test),
-        # what is said by one input or two at a time, near rows do not tell: learned at points
+                # Neighbours do not determine additive terms of one or two inputs, so these are learned at points.
         ours("delays10k", "additive, 300 points", y ~ ., train, test, kernel = additive, hyper = "pilot", m = 300),
         ours("delays10k", "additive + six pairs, 300 points", y ~ ., train, test, kernel = additive + pairs,
              hyper = "pilot", m = 300),

@@ -1,6 +1,6 @@
-# Accuracy on Pima beside glm() and mgcv over splits that share their 532 rows: differences with standard errors over
-# the splits and over the rows (each row's differences added up over the splits that it is held out in: other rows are
-# what a difference would have to hold for).
+# Compares the accuracy on Pima with glm() and mgcv over splits that share their 532 rows. Differences have standard
+# errors over the splits and over the rows. For the latter each row's differences are summed over the splits that hold
+# it out, because a difference should be valid for other rows.
 #
 #   Rscript bench/laplace-accuracy.R [splits] > bench/results/laplace-accuracy.txt
 #

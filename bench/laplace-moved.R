@@ -1,6 +1,6 @@
-# What moving inducing points is worth to classes and counts: root mean squared distance of mode and sd from those of
-# the exact process's Laplace posterior at 500 new inputs, of m greedy points, of those moved by the pF divergence of
-# the Gaussian responses at the mode (aux = aux_white()), and of 2 m greedy ones. 1,500 rows.
+# How much do moved inducing points gain for classes and counts? Prints the root mean squared distance of mode and sd
+# from those of the exact GP's Laplace posterior at 500 new inputs, for m greedy points, for these points moved by the
+# pF divergence of the Gaussian responses at the mode (aux = aux_white()), and for 2 m greedy points. 1,500 rows.
 #
 #   Rscript bench/laplace-moved.R > bench/results/laplace-moved.txt
 suppressMessages(library(pfdtc))

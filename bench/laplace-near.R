@@ -1,10 +1,10 @@
-# What near rows are worth to classes: winds of the jason3 satellite (package GpGp) above their median or not, 8,000
-# rows to learn from and 4,000 to score, a Matern 3/2 kernel as points alone learn it and with its lengthscales
-# shortened; and what a fit is as it comes.
+# How much do neighbours gain for classes? The responses are winds of the jason3 satellite (package GpGp) above their
+# median or not, 8,000 rows to learn from and 4,000 to score, with a Matern 3/2 kernel as learned at points alone, the
+# same with shortened lengthscales, and the default fit.
 #
 #   Rscript bench/laplace-near.R
 #
-# Held-out log density, accuracy and the processor's seconds of the posterior and the predictions.
+# Prints the held-out log density, accuracy and processor seconds of the posterior and the predictions.
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
 e <- new.env()

@@ -1,20 +1,21 @@
-# Certificates of fits with classes and counts held against the exact process's Laplace posterior, by dense matrices, on
-# random and adversarial problems, and variational bounds against integrals: none may be violated.
+# Compares certificates of fits with classes and counts with the exact GP's Laplace posterior by dense matrices, on
+# random and adversarial problems, and variational bounds with integrals. No bound may be violated.
 #
 #   Rscript bench/laplace-properties.R [checks = 100000] [seed = 1]
 #
 # A check is one bound at one row (mode from below and above, sd from below and above, probability or rate, the ends of
-# the certified interval), one end of the evidence's bracket, or one error that `tol` claims. Problems: logit, probit,
-# Poisson, negative binomial, Student's t with outliers; sizes, weights from 1e-4 to 1e2, offsets, of hundreds as well:
-# rows that are saturated on either side; classes parted by a line, one class alone, counts all 0 or of millions, equal
-# rows, prior variances up to 1e3; SE, Matern and rational quadratic kernels, two sums and a product. Fits: the mode,
-# u that are not the mode at all, near rows (one, five, all), points by `tol`; certified by their own points, by a
-# reference, and by one that is kept, without the rows. Of Student's t the mode held against is the one that descent
-# from the middle of the certified intervals leads to, and what is not certified (infinite) is no check; elsewhere it
-# counts as violated, but for rates and the evidence of counts, whose ends may be beyond the largest number: they are
-# counted. Of each third problem one or two rows: their variational bound against the log evidence by the trapezoid
-# rule, and the scores of their folds are to be finite. Tolerance: 1e-8 max(1, prior sd), what the dense oracle itself
-# is good for. Status 1 on any violation, or when no certificate was within 1.5 of the actual error.
+# the certified interval), one end of the bounds of the evidence, or one error bound by `tol`. Problems have logit,
+# probit, Poisson, negative binomial or Student's t responses with outliers, sizes, weights from 1e-4 to 1e2, and
+# offsets up to hundreds (so rows are saturated on either side). They have linearly separated classes, a single class,
+# counts that are all 0 or in the millions, equal rows, prior variances up to 1e3, and SE, Matern and rational quadratic
+# kernels, two sums and a product. Fits are at the mode or at u that is no mode, with neighbours (one, five, all) or
+# points by `tol`. They are certified by their own points, by a reference, and by a kept reference without the rows. For
+# Student's t the reference is the mode that descent from the middle of the certified intervals reaches, and an infinite
+# certificate is no check. For other families it is a violation, except for rates and the evidence of counts, whose
+# bounds may overflow; these are counted. Every third problem also compares the variational bound of one or two rows
+# with the log evidence by the trapezoid rule, and checks that scores of folds are finite. The tolerance is 1e-8 max(1,
+# prior sd), the accuracy of the dense reference. The status is 1 after any violation, or if no certificate was within
+# 1.5 times the actual error.
 
 suppressMessages(library(pfdtc))
 args <- commandArgs(TRUE)
@@ -68,7 +69,7 @@ make_problem <- function() {
   f <- drop(t(chol(covariance(p, p$x, p$x) + diag(1e-6 * p$variance, p$n))) %*% rnorm(p$n))
   f <- f + if (is.null(p$offset)) 0 else p$offset
   f <- if (count) pmin(f, 8) else f
-  if (count && runif(1) < 0.2) { # millions, of the mean or of exposures
+  if (count && runif(1) < 0.2) { # makes means or exposures of millions
     f <- pmin(f, 2) + log(1e6)
     if (runif(1) < 0.5) p$offset <- (if (is.null(p$offset)) numeric(p$n) else p$offset) + log(1e6)
   }
@@ -93,7 +94,7 @@ site <- function(p, f) {
   y <- p$y
   m <- if (is.null(p$size)) rep(1, p$n) else p$size
   w <- if (is.null(p$weight)) 1 else p$weight
-  # phi / Phi - x at -x: 1 / (x + 2 / (x + 3 / ...)), beyond what differences of logs can tell
+  # # Returns phi / Phi - x at -x as 1 / (x + 2 / (x + 3 / ...)), because a difference of logs loses all digits here.
   beyond <- function(x) Reduce(function(rest, k) k / (x + rest), 200:1, numeric(length(x)))
   mills <- function(z) ifelse(z < -10, beyond(-z) - z, exp(dnorm(z, log = TRUE) - pnorm(z, log.p = TRUE)))
   W1 <- function(z) mills(z) * ifelse(z < -10, beyond(-z), mills(z) + z)
@@ -111,7 +112,7 @@ site <- function(p, f) {
   lapply(out, `*`, w)
 }
 
-# Of Student's t, by reweighted least squares from `f`; W may be negative. NULL where they end at no mode.
+# Returns the mode for Student's t by reweighted least squares from `f`, or NULL if these do not converge. W may be < 0.
 exact_student <- function(p, f) {
   n <- p$n
   w <- if (is.null(p$weight)) rep(1, n) else p$weight
@@ -162,7 +163,7 @@ exact_laplace <- function(p) {
     best <- v
     if (moved < 1e-12 * max(1, abs(f)) || t < 1e-10) break
   }
-  # beyond what the value's digits can tell
+  # # These steps go beyond the precision of the objective's value.
   for (i in 1:5) {
     s <- site(p, f)
     alpha <- s[[2L]] + s[[3L]] * solve(diag(n) + K %*% diag(s[[3L]], n), f - drop(K %*% s[[2L]]))
@@ -214,15 +215,15 @@ fit_problem <- function(p, ...) {
   fit
 }
 
-# Predictions and certificates are of f without its offset.
+# Returns the fit without its offset, so that predictions and certificates are of f alone.
 without_offset <- function(fit) {
   fit$data["offset"] <- fit$frame["offset"] <- NULL
   fit
 }
 
-# Of rows `some` alone, by variational inference: is the bound below the log evidence, and are the folds' scores finite?
-# The integral by the trapezoid rule around the variational mean in its own sds, over a wider and finer grid too: NA
-# where the two differ.
+# Returns for the rows `some` alone whether the variational bound is below the log evidence, and whether the scores of
+# the folds are finite. The trapezoid rule around the variational mean, in units of its sds, is also used on a wider and
+# finer grid, and the result is NA if the two integrals differ.
 variational_holds <- function(p, some) {
   n <- length(some)
   p$x <- p$x[some, , drop = FALSE]
@@ -256,7 +257,7 @@ ratios <- NULL
 said <- c(0, 0)
 bounds <- c(0, 0)
 open <- 0
-# Ends that are no number do not hold; those that are infinite only where `may_be_open`.
+# Counts violations. An end that is no number is one, and so is an infinite end unless `may_be_open`.
 count <- function(what, truth, lower, upper, room, may_be_open = FALSE) {
   wrong <- sum(!((truth >= lower - room) %in% TRUE), !((truth <= upper + room) %in% TRUE))
   infinite <- sum(is.infinite(c(lower, upper)))
@@ -275,11 +276,11 @@ while (checks < wanted) {
   student <- p$family == "student"
   counts <- p$family %in% c("log", "nb")
   fit <- tryCatch(suppressMessages(suppressWarnings(fit_problem(p))), pfdtc_error_numerical = function(e) NULL)
-  if (is.null(fit)) next # of many outliers: no mode where steps end
+  if (is.null(fit)) next # with many outliers steps may not reach a mode
   plain <- without_offset(fit)
   exact <- tryCatch(if (student) exact_student(p, unname(predict(plain, p$x))) else exact_laplace(p),
                     error = function(e) NULL)
-  if (is.null(exact)) next # the oracle's own factorisation fails
+  if (is.null(exact)) next # the dense reference has no factorisation
   x <- rbind(p$x[sample.int(p$n, min(p$n, 12L)), , drop = FALSE], p$new)
   tol <- 1e-8 * max(1, sqrt(diag(covariance(p, x, x))))
   truth <- exact$at(x)
@@ -297,7 +298,7 @@ while (checks < wanted) {
       suppressWarnings(certify(if (effort == "kept") kept else plain, x, sub("kept", "reference", effort), m2 = m2))
     }
     c <- tryCatch(certified(x), pfdtc_error_numerical = function(e) if (student && p$off) NULL else stop(e))
-    if (is.null(c)) next # there is no Laplace posterior around any u where W is negative
+    if (is.null(c)) next # without a Laplace posterior, as W is negative
     if (student) {
       said <- said + c(all(is.finite(c$mean_error)), 1)
       if (!all(is.finite(c$mean_error))) next

@@ -1,23 +1,23 @@
-# Classes and counts beside other packages: held-out log density, Brier score and accuracy over splits, and seconds.
+# Compares classes and counts with other packages: held-out log density, Brier score and accuracy over splits, seconds.
 #
 #   PFDTC_DATA=<folder> Rscript bench/laplace-table.R [set[:splits] ...]
 #
-# Appends to bench/results/laplace-table.csv; a split that is there is not run again. Sets: pima, sonar, spam (log
+# Appends to bench/results/laplace-table.csv; a split in this file is not run again. Sets: pima, sonar, spam (log
 # inputs), quine, mack, quakes (counts of earthquakes in cells of 2 degrees), late (flights more than 15 minutes late:
-# the first 70,000 of the file, of which 50,000 at random are learned from and the others scored; no other set is
-# thinned), and of few rows crabs (by species), biopsy, birthwt and kyphosis. What is not installed is left out, as are
-# gplite and kernlab beyond 2,000 rows, whose cube they take. At the end the differences from pfdtc, as bench/README.md
-# has them.
+# the first 70,000 of the file, of which 50,000 random ones are learned from and the others scored; all other sets are
+# complete), and with few rows crabs (by species), biopsy, birthwt and kyphosis. Packages that are not installed are
+# skipped, and so are gplite and kernlab for more than 2,000 rows, because of their cubic cost. At the end the script
+# prints differences from pfdtc, the numbers of bench/README.md.
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
 has <- function(p) requireNamespace(p, quietly = TRUE)
 of_class <- function(p, y) {
-  p <- pmin(pmax(as.numeric(p), 1e-6), 1 - 1e-6) # forests say 0 and 1
+  p <- pmin(pmax(as.numeric(p), 1e-6), 1 - 1e-6) # forests predict 0 and 1
   c(nlpd = -mean(log(ifelse(y, p, 1 - p))), brier = mean((p - y)^2), accuracy = mean((p > 0.5) == y))
 }
 of_count <- function(density) c(nlpd = -mean(density), brier = NA, accuracy = NA)
 
-# gplite at its defaults (one lengthscale) on inputs in sds: list(fit, new = the other rows' inputs)
+# Returns list(fit, new = the other rows' inputs) of gplite with its defaults (one lengthscale) on inputs in sds.
 gplite_fit <- function(formula, train, test, y, likelihood, approximation) {
   frame <- stats::model.matrix(stats::delete.response(stats::terms(formula, data = train)), rbind(train, test))
   x <- scale(frame[, colnames(frame) != "(Intercept)", drop = FALSE])
@@ -80,8 +80,8 @@ counts <- function(formula, smooth, offset = NULL) {
       fit <- mgcv::gam(smooth, mgcv::nb(), train, method = "REML")
       nb_score(predict(fit, test, type = "response"), fit$family$getTheta(TRUE))
     }
-    if (has("gplite") && is.null(attr(terms(formula), "offset"))) { # which it has none of, nor a negative binomial
-      # its EP of counts fails (quine) or does not come to an end (quakes)
+    if (has("gplite") && is.null(attr(terms(formula), "offset"))) { # gplite has no offsets and no negative binomial
+            # Its expectation propagation for counts fails (quine) or does not end (quakes).
       methods[["gplite, Laplace"]] <- function() {
         gp <- gplite_fit(formula, train, test, train[[all.vars(formula)[1L]]], gplite::lik_poisson(),
                          gplite::approx_laplace())
@@ -160,7 +160,7 @@ sets <- list(
 
 file <- "bench/results/laplace-table.csv"
 asked <- commandArgs(TRUE)
-if (!length(asked)) { # 25 splits tell chance from worth, where they are seconds
+if (!length(asked)) { # 25 splits for sets that take seconds
   asked <- c("pima:25", "sonar:25", paste0(c("crabs", "biopsy", "birthwt", "kyphosis"), ":10"),
              paste0(c("quine", "mack", "quakes", "spam", "late"), ":5"))
 }
@@ -177,7 +177,7 @@ for (one in strsplit(asked, ":")) {
       set.seed(split)
       time <- system.time(score <- tryCatch(suppressWarnings(suppressMessages(methods[[method]]())),
                                             error = function(e) rep(NA_real_, 3)))
-      seconds <- time[["user.self"]] + time[["sys.self"]] # of the processors: the machine is not ours alone
+      seconds <- time[["user.self"]] + time[["sys.self"]] # processor seconds, because other work shares the machine
       row <- data.frame(set = one[1L], split, method, t(signif(unname(score), 5)), seconds = round(seconds, 2))
       names(row)[4:6] <- c("nlpd", "brier", "accuracy")
       utils::write.table(row, file, sep = ",", row.names = FALSE, col.names = !file.exists(file),
@@ -186,7 +186,7 @@ for (one in strsplit(asked, ":")) {
   }
 }
 
-# Over the splits: means of the method's NLPD and accuracy less pfdtc's, their standard errors, and median seconds.
+# Prints means over the splits of a method's NLPD and accuracy less those of pfdtc, standard errors, median seconds.
 all <- utils::read.csv(file)
 own <- all[all$method == "pfdtc", ]
 others <- merge(all[all$method != "pfdtc", ], own, by = c("set", "split"), suffixes = c("", ".own"))

@@ -1,12 +1,12 @@
-# How much more than the actual distance of the mode certify() says with its default reference, against the exact
-# process's Laplace posterior (all rows as points): medians over 200 new rows, of the mode and of the sd (what is open
-# of it over the actual distance).
+# How many times the actual distance of the mode is the error of certify() with its default reference? The distance is
+# from the exact GP's Laplace posterior (all rows as points). Prints medians over 200 new rows, of the mode and of the
+# sd (the certified over the actual distance).
 #
 #   Rscript bench/laplace-tightness.R > bench/results/laplace-tightness.txt
 #
-# A line has the ratio, certified and actual of the mode, the same of the sd, and the sd of f. First 1,500 rows of every
-# family, 100 of them inducing points, the kernel given; then fits as they come, of 2,500 rows: what is learned, points
-# or near rows by the trial.
+# A line has the ratio, certified and actual distance of the mode, the same of the sd, and the sd of f. First come 1,500
+# rows of every family with 100 inducing points and a given kernel, then default fits to 2,500 rows, with points or
+# neighbours as the trial chooses.
 suppressMessages(library(pfdtc))
 responses <- list(
   "binomial" = list(binomial(), function(f) rbinom(length(f), 1, plogis(f))),
@@ -27,7 +27,7 @@ report <- function(what, fit, data, new, family, ...) {
   exact <- predict(whole, new, se.fit = TRUE)
   said <- certify(fit, new)
   sd <- pmax(said$sd_upper - said$sd, said$sd - said$sd_lower)
-  compared <- function(certified, actual) { # ratios of what is rounding say nothing
+  compared <- function(certified, actual) { # ratios of rounding errors have no meaning
     ratio <- if (median(actual) < 1e-9) "    -" else sprintf("%5.2f", median(certified / actual))
     sprintf("%s (%.1e, %.1e)", ratio, median(certified), median(actual))
   }

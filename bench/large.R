@@ -1,11 +1,11 @@
-# Many rows: what the default fit of 1e5, 1e6 and 1e7 rows takes, whether the rows that are looked at are enough, and
-# rows that come from a database.
+# Many rows: what does the default fit of 1e5, 1e6 and 1e7 rows cost, are the rows that it uses enough, and what do rows
+# from a database cost?
 #
-#   Rscript bench/large.R [case ...]            writes bench/results/large.csv, a line a case, as each is done
+#   Rscript bench/large.R [case ...]            writes bench/results/large.csv, one line after each case
 #
-# Each case runs in a process of its own. Seconds are the processors' (two threads), which a busy machine changes less
-# than the clock; `memory` is the peak in MB beyond what the process held with its data; `rmse` that of the mean beside
-# the true function, whose noise has sd 0.5, at 4,000 new rows. Sources are tables of SQLite and DuckDB in a temporary
+# Each case runs in a process of its own. Seconds are processor seconds (two threads), which other work changes less
+# than wall time. `memory` is the peak in MB beyond the process with its data. `rmse` is that of the mean against the
+# true function, whose noise has sd 0.5, at 4,000 new rows. Sources are tables of SQLite and DuckDB in a temporary
 # folder.
 
 make_rows <- function(n, seed = 1) {
@@ -21,7 +21,7 @@ held <- function(what) {
   as.numeric(gsub("[^0-9]", "", status)) / 1024
 }
 
-# Neighbours are looked for among fewer rows while learning.
+# Limits the rows among which learning searches for neighbours.
 learn_among <- function(rows) {
   sizes <- get("learning_sizes", asNamespace("pfdtc"))
   sizes$population <- rows
@@ -33,7 +33,7 @@ moved <- function(data, rows) {
         hyper = "fixed", aux = aux_white(), control = pfdtc_control(maxit = 40, optimise_rows = rows))
 }
 
-# Points and hyperparameters given: what is left is the rows.
+# Fits with given points and hyperparameters, so that only the cost of the rows is left.
 given <- function(data) {
   pfdtc(y ~ ., data, kernel = kernel_matern(5 / 2, c(0.8, 2, 3, 3, 1, 4, 40, 40), 4), noise = 0.25, hyper = "fixed",
         inducing = as.matrix(make_rows(100, 5)[-1]), neighbours = 0, control = pfdtc_control(maxit = 0))
@@ -48,7 +48,7 @@ database_of <- function(n) {
   con
 }
 
-# Pages that DuckDB keeps of its file would count as memory.
+# The memory limit keeps pages of DuckDB's file out of the measured memory.
 duckdb_of <- function(n) {
   file <- tempfile(fileext = ".duckdb")
   con <- DBI::dbConnect(duckdb::duckdb(), file)
@@ -89,7 +89,7 @@ child <- function(case) {
   task <- cases[[case]]()
   set.seed(7)
   gc()
-  writeLines("5", "/proc/self/clear_refs") # the peak begins anew
+  writeLines("5", "/proc/self/clear_refs") # resets the peak
   before <- held("VmRSS")
   started <- proc.time()
   fit <- task$fit(task$data)

@@ -1,5 +1,5 @@
-# A million levels of one or two rows each, from a data frame to certificates: seconds of the processor, memory, and how
-# near effects are to their truth. Rscript bench/many-levels.R [levels]
+# Fits a million levels of one or two rows each, from a data frame to certificates: processor seconds, memory, and the
+# error of effects.   Rscript bench/many-levels.R [levels]
 library(pfdtc)
 options(pfdtc.threads = 1L)
 asked <- commandArgs(TRUE)
@@ -28,7 +28,7 @@ cat(sprintf("# coverage of f at 95 %%: %.3f; largest half width of the mean %.1e
             max((inside$mean_upper - inside$mean_lower) / 2 / inside$sd_upper),
             max((inside$sd_upper - inside$sd_lower) / 2 / inside$sd_upper)))
 
-# On a busy machine, one thread. 1,000,000 levels, 1,500,000 rows (certificates were not waited for):
+# One thread of a busy machine. 1,000,000 levels, 1,500,000 rows (certificates were not computed):
 # fit, hyperparameters held               7.4 s of the processor,   537 MB at most so far
 # 1,000 predictions                       0.2 s of the processor,   537 MB at most so far
 # 100,000 levels, 150,000 rows:

@@ -1,11 +1,12 @@
-# Peak memory: posterior at fixed inducing points and prediction of 1,000 rows, at N = 1e4 and 1e6, d = 8, M = 100.
+# Measures peak memory of the posterior at fixed inducing points and of predicting 1,000 rows, at N = 1e4 and 1e6, for
+# 8 inputs and M = 100.
 #
 #   bash tools/openblas.sh Rscript bench/memory.R
 #
-# Each size runs in a child process of its own that reports VmHWM (the most memory it ever held, Linux) after each
-# stage. What the bigger one takes beyond the smaller should be the data, one copy of them, and less than 150 MB.
-# Three cases: pfdtc() with maxit = 0 (which still evaluates its objective, in the scratch that `memory` allows),
-# gp_dtc() (the posterior alone), and gp_dtc() without keeping the data.
+# Each size runs in a child process that reports VmHWM (the most memory it ever held, Linux) after each stage. The
+# larger size should need, beyond the smaller, the data, one copy of them, and less than 150 MB. The three cases are
+# pfdtc() with maxit = 0 (which still evaluates its objective, in the scratch that `memory` allows), gp_dtc() (the
+# posterior alone), and gp_dtc() without keeping the data.
 
 cases <- c("pfdtc", "gp_dtc", "gp_dtc, keep_data = FALSE")
 

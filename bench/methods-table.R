@@ -1,5 +1,5 @@
-# What bench/methods.csv says: medians over the repetitions of each method's error and time beside VFE's from the greedy
-# start, at the same set, M and repetition.
+# Summarises bench/methods.csv: medians over the repetitions of each method's error and time over those of VFE from the
+# greedy start, for the same set, M and repetition.
 #
 #   Rscript bench/methods-table.R [csv]
 
@@ -23,7 +23,7 @@ main <- function(args) {
   show(d, "evaluations", "evaluations", "%.0f")
 }
 
-# A table of medians: a row a set and M, a column a method.
+# Prints a table of medians with a row for each set and M, and a column for each method.
 show <- function(d, value, title, format, labels = levels(d$label)) {
   d <- d[d$label %in% labels, ]
   cells <- stats::aggregate(d[[value]], list(label = d$label, m = d$m, set = d$set), stats::median)

@@ -1,15 +1,15 @@
-# Method x set x M: how near is each posterior to the exact GP's?
+# How close is each method's posterior to that of the exact GP, by set and M?
 #
 #   PFDTC_DATA=<folder of the CSVs> Rscript bench/methods.R [set ...] [repetitions]
 #
-# Appends a row a fit to bench/results/methods.csv and skips what is there. Repetitions are the outermost loop and cheap
-# sets come first, so that a table in the making already covers every set. bench/methods-table.R reads it.
+# Appends a row for each fit to bench/results/methods.csv and skips rows that exist. The outermost loop is over
+# repetitions and cheap sets come first, so that an unfinished table already has every set. bench/methods-table.R reads
+# it.
 #
 # A repetition draws its own split (sizes of the paper's Table 1), standardises inputs and response by the training
 # rows, and learns kernel and noise by the package's pilot (VFE at 200 random rows). These are then fixed for every
-# method. Truth is the exact GP by a dense Cholesky factor. Every method gets the same start and at most 60
-# iterations. One thread; seconds are those of the processor (user and system), which other load on the machine hardly
-# moves.
+# method. The truth is the exact GP by a dense Cholesky factor. Every method has the same start and at most 60
+# iterations. Seconds are processor seconds (user and system) of one thread, on which other work has little effect.
 
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
@@ -22,7 +22,7 @@ sets <- list(
   ccpp = list(train = 7568, test = 2000, m = c(50, 100, 200)),
   delays10k = list(train = 8000, test = 2000, m = c(50, 100, 200)))
 
-# name -> auxiliary distribution for m points; VFE has none
+# Each method is a function from the number of points to the auxiliary distribution, and NULL for VFE.
 methods <- list(
   vfe = function(m) NULL,
   sor = function(m) aux_sor(),
@@ -64,7 +64,7 @@ run_repetition <- function(set, repetition, file) {
   say("%s %d: pilot %.0f s, %d evaluations, noise %.3g", set, repetition, pilot$seconds, pilot$evaluations, pilot$noise)
   truth <- exact_gp(split, pilot)
   for (i in seq_len(nrow(left))) {
-    set.seed(seed) # the same random start and the same rows for every method
+    set.seed(seed) # gives every method the same start and rows
     result <- run_method(left[i, ], split, pilot, truth)
     row <- c(list(set = set, rep = repetition), left[i, ], result, seed = seed, pilot_seconds = pilot$seconds,
              pilot_evaluations = pilot$evaluations)
@@ -90,7 +90,7 @@ draw_split <- function(set) {
   list(x = bare(u), y = as.vector(scale(all$y[train])), test = bare(by_train(x[test, , drop = FALSE])))
 }
 
-# A smooth function of one input, with noise.
+# Returns a smooth function of one input, with noise.
 synthetic <- function(n) {
   x <- stats::runif(n, 0, 10)
   data.frame(x = x, y = sin(3 * pi * x / 4) + 0.3 * x + stats::rnorm(n, sd = 0.3))
@@ -113,7 +113,7 @@ run_pilot <- function(split) {
 
 cpu <- function() sum(proc.time()[c("user.self", "sys.self")])
 
-# mean and sd of f at the test rows
+# Returns mean and sd of f at the test rows.
 exact_gp <- function(split, pilot) {
   K <- kernel_matrix(pilot$kernel, split$x)
   diag(K) <- diag(K) + pilot$noise

@@ -1,13 +1,13 @@
-# Random problems for certificates of fits with near rows, what breaks careless ones among them: kernels of every
-# profile, their sums and products; weights over four decades, offsets, equal rows (merged), twins 1e-9 apart, clusters;
-# noise from 1e-14 to 10 of the signal; responses and inputs of sizes 1e-8 to 1e8; new rows that are rows, near twins of
-# rows, and so far away that no row says anything. See certify-properties.R.
+# Makes random problems for certificates of fits with neighbours, including cases that break careless ones: kernels of
+# every profile, their sums and products; weights over four decades, offsets, equal rows (merged), twins 1e-9 apart,
+# clusters; noise from 1e-14 to 10 times the signal; responses and inputs of sizes 1e-8 to 1e8; new rows that are
+# training rows, close twins of training rows, or far from all rows. certify-properties.R uses them.
 
 near_problem <- function(seed) c(with_seed(seed, draw_near_problem(seed)), seed = seed, by = "pfdtc")
 
 draw_near_problem <- function(seed) {
   kind <- sample.int(3, 1)
-  # more than 400 rows: passes are preconditioned by near rows
+  # # With more than 400 rows passes are preconditioned by neighbours.
   n <- if (with_probability(0.04)) sample(401:450, 1) else ceiling(between(3, 220))
   d <- if (kind == 3) 6L else sample.int(4, 1)
   x <- if (kind == 3) kernel_rows(n, seed) else switch(
@@ -21,7 +21,7 @@ draw_near_problem <- function(seed) {
     twins <- sample.int(n, ceiling(n / 3), TRUE)
     x[sample.int(n, length(twins)), numeric] <- x[twins, numeric] + one_of(0, 1e-12, 1e-9, 1e-6)
   }
-  # of composed kernels with products of the inputs these keep their size
+  # # Inputs of composed kernels with products keep their size.
   unit <- if (kind == 3) 1 else 10^stats::runif(1, -8, 8)
   y_unit <- 10^stats::runif(1, -8, 8)
   lengths <- function() unit * between(0.05, 5) * exp(stats::rnorm(d, sd = 0.5))
@@ -68,7 +68,7 @@ name_of <- function(kernel) {
   paste(vapply(as_sum(kernel)$leaves, `[[`, "", "profile"), collapse = " ")
 }
 
-# A certificate by every way that there is; those that say less than certify() does are filled up by what is exact.
+# Returns certificates by every method. Those that bound less than certify() does are completed with exact numbers.
 near_certificates <- function(fit, p, exact) {
   with_seed(p$seed, {
     fit$reference <- reference(fit, p$m2, max_seconds = Inf)
@@ -81,7 +81,7 @@ near_certificates <- function(fit, p, exact) {
     }
     z <- stats::qnorm(0.975)
     band <- predict(fit, p$new, interval = "credible", certified = TRUE)
-    slip <- 4 * .Machine$double.eps * (abs(exact$mean) + z * exact$sd) # of this sum itself
+    slip <- 4 * .Machine$double.eps * (abs(exact$mean) + z * exact$sd) # the rounding error of this sum
     all$band <- known(band[, "fit"], band[, "lwr"] + z * exact$sd - slip, band[, "upr"] - z * exact$sd + slip)
     refined <- suppressWarnings(refine(fit, p$new, tol = 10^-stats::runif(1, 1, 12), maxit = sample(0:8, 1)))
     all$refine <- known(refined$mean, refined$mean - refined$mean_error, refined$mean + refined$mean_error)

@@ -1,8 +1,7 @@
-# Rows a second that a fit with near rows predicts:   bash tools/openblas.sh Rscript bench/near.R [rounds]
-# Also without tools/openblas.sh: nothing in it calls the BLAS at this M. 20,000 normal rows of 3 or 8 inputs, 200
-# inducing points, 40 neighbours, mean and sd at 20,000 new rows; the best of some rounds of every case, taken in turn,
-# by the wall clock and, of what the process has had of the processors, by their clock a thread: on a machine with other
-# work the first says little.
+# Measures rows a second that a fit with neighbours predicts:   bash tools/openblas.sh Rscript bench/near.R [rounds]
+# Also runs without tools/openblas.sh, as nothing calls the BLAS at this M. 20,000 normal rows of 3 or 8 inputs, 200
+# inducing points, 40 neighbours, mean and sd at 20,000 new rows. The times are the best of some rounds, with cases in
+# turn: wall time, which other work disturbs, and the processor time of the process, divided by its threads.
 library(pfdtc)
 inside <- asNamespace("pfdtc")
 n <- 20000

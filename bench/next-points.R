@@ -1,4 +1,4 @@
-# How far from the minimum does a loop of next_points() end? Branin (10 + 15 runs) and Hartmann 6 (60 + 40 runs),
+# How far from the minimum does a loop with next_points() end? Branin (10 + 15 runs) and Hartmann 6 (60 + 40 runs),
 # without noise: a random Latin hypercube, then a new fit for each proposal by expected improvement. Beside it
 # DiceOptim's defaults (EGO.nsteps(), km() with Matern 5/2 and a constant) from the same designs.
 #   Rscript bench/next-points.R > bench/results/next-points.csv
@@ -21,7 +21,7 @@ hartmann <- function(u) {
   -colSums(c(1, 1.2, 3, 3.2) * exp(-apply(u, 1L, function(x) rowSums(A * (rep(x, each = 4) - P)^2))))
 }
 hypercube <- function(n, d) (apply(matrix(0, n, d), 2L, function(v) sample(n)) - matrix(stats::runif(n * d), n)) / n
-# Both return the responses after the first design.
+# by_pfdtc() and by_diceoptim() return the responses after the first design.
 by_pfdtc <- function(f, design, more) {
   for (i in seq_len(more)) {
     fit <- suppressWarnings(suppressMessages(pfdtc(y ~ ., design, noise = 0)))

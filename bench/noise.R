@@ -1,8 +1,8 @@
-# What noise of more than one size and a transformed response are worth: held-out NLPD of the response (in its sds), the
-# difference to the default by pairs with its standard error, RMSE / sd, coverage of 50 and 95 % intervals; hetGP beside
-# them on 1,000 of the rows.
+# How much do uneven noise and a transformed response gain? Prints held-out NLPD of the response (in its sds), the
+# paired difference from the default with its standard error, RMSE / sd, and coverage of 50 and 95 % intervals, also for
+# hetGP on 1,000 of the rows.
 #   PFDTC_DATA=<folder> Rscript bench/noise.R [set ...] > bench/results/noise.csv
-# A fifth of the rows (at most 2,000) held out by seeds that are not the race's, at most 6,000 to learn from.
+# Seeds hold out a fifth of the rows (at most 2,000), and at most 6,000 are learned from. The race uses other seeds.
 suppressMessages(library(pfdtc))
 control <- pfdtc_control(threads = 1, progress = FALSE)
 sets <- if (length(commandArgs(TRUE))) commandArgs(TRUE) else c("airfoil", "delays10k", "protein")
@@ -33,7 +33,7 @@ peer <- function(set, split, train, test) {
   x <- as.matrix(train[names(train) != "y"])
   scaled <- function(v) scale(as.matrix(v[names(v) != "y"]), colMeans(x), apply(x, 2L, stats::sd))
   began <- processor()
-  utils::capture.output( # it prints
+  utils::capture.output( # hides what hetGP prints
     fit <- hetGP::mleHetGP(scaled(train), (train$y - mean(train$y)) / stats::sd(train$y), covtype = "Matern3_2",
                            settings = list(checkHom = FALSE), maxit = 50))
   seconds <- processor() - began

@@ -1,4 +1,5 @@
-# Zinc along the Meuse (sp::meuse, 155 rows), ten folds: NLPD less log(sd of zinc), beside kriging by gstat.
+# Compares default fits with kriging by gstat for zinc along the Meuse (sp::meuse, 155 rows), ten folds: NLPD less
+# log(sd of zinc).
 #   Rscript bench/places.R
 #
 # universal kriging of log(zinc) on sqrt(dist), exponential variogram   0.420
@@ -10,7 +11,7 @@
 # the same with kernel_matern(3/2) of all inputs                        0.417
 # the same, Matern 3/2 of x, y (isotropic) + Matern 3/2 of dist         0.360   with smooth noise asked for: 0.348
 #
-# So the log is found, and beside dist smooth noise. Over the folds of five seeds, set.seed(1:5), the default has 0.376,
+# So the default finds the log, and with dist smooth noise. Over the folds of five seeds, set.seed(1:5), it has 0.376,
 # 0.504, 0.401, 0.386 and 0.488, universal kriging 0.420, 0.495, 0.428, 0.448 and 0.444: the difference is -0.016 on
 # average, and its sd over the seeds is 0.043. The standard error over the 155 rows is 0.04 to 0.07.
 #
@@ -21,9 +22,10 @@
 # 0.026 (mlbench::Glass) and 0.027 (AER::Journals). Where tails are chosen and smooth noise is within 20 nats (25 fits),
 # smooth noise would have changed it by -0.025 on average and by -0.008 in the median, so a margin for it gains little.
 #
-# Is a kernel of the place plus one of the other inputs a candidate? Tried by the log marginal likelihood, at a price of
-# 2 nats a parameter, on 20 spatial tables (two splits, at most 300 rows): meuse (five), jura (two), MASS::npr1,
-# sm::trawl and mackerel, caret::Sacramento, modeldata::ames, spData::baltimore, boston and elect80, gstat::walker and
+# Would a kernel of the place plus one of the other inputs be a good candidate? It was tried by the log marginal
+# likelihood, at a price of 2 nats a parameter, on 20 spatial tables (two splits, at most 300 rows): meuse (five), jura
+# (two), MASS::npr1, sm::trawl and mackerel, caret::Sacramento, modeldata::ames, spData::baltimore, boston and elect80,
+# gstat::walker and
 # fulmar, fields' rain and temperatures, quakes. It was taken in 15 of 34 fits that ended. Their held-out NLPD changed
 # by 0.006 on average: -0.10 and -0.05 (ames), -0.05 and 0.04 (mackerel), -0.04, -0.03 (meuse), 0.10 (jura's Cd), 0.01
 # and 0.24 (baltimore), 0.02 (Sacramento), less than 0.02 elsewhere. Leave-one-out does not sort these out either (11

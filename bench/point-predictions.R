@@ -1,7 +1,7 @@
-# Which point prediction should a fit with a transformed response give? Its median, its mean, or the mean of y cut at
-# the outermost training response (q = -Inf), or q sds of T(y) from its mean where that is further out
+# Which point prediction should a fit with a transformed response return? Its median, its mean, or the mean of y
+# truncated at the outermost training response (q = -Inf), or q sds of T(y) from its mean if that is further out
 # (R/response-transform.R).
-#   Rscript bench/point-predictions.R         RMSE over that of the response as given, if evidence prefers T by 2 nats
+#   Rscript bench/point-predictions.R     RMSE over that of the untransformed response, if T gains 2 nats of evidence
 #
 # 102 pairs of a set and a transform (most on sets of bench/sets.R at 400 rows), before the additive kernel was tried:
 #                        none median  mean  q=0  q=.5   q=1 q=1.5   q=2

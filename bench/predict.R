@@ -1,8 +1,8 @@
-# Mean and sd of 1e6 new rows of 8 inputs from 200 inducing points alone, on one thread, beside what dgemm takes for as
-# many operations: 2 n m^2, two triangular solves a row.
+# Measures mean and sd of 1e6 new rows of 8 inputs from 200 inducing points alone, on one thread, against the time of
+# dgemm for the same number of operations, 2 n m^2 (two triangular solves for each row).
 #   OPENBLAS_NUM_THREADS=1 bash tools/openblas.sh Rscript bench/predict.R [rounds = 3]
-# Seconds of the processor, the least of some rounds. dgemm is timed on 2000 x 2000, where it is at its best, and
-# on what it would be given here (200 x 200 times 200 x 20,000).
+# Seconds are processor seconds, the least of some rounds. dgemm is timed on 2000 x 2000, where it is fastest, and on
+# the shape that it would have here (200 x 200 times 200 x 20,000).
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
 rounds <- as.integer(c(commandArgs(TRUE), "3")[1L])

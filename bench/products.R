@@ -1,5 +1,5 @@
-# Products and solves of our own beside those of the BLAS at hand: VFE with its gradient, and the exact posterior, one
-# thread, in milliseconds, the least of several turns about.
+# Compares the package's own products and solves with those of the installed BLAS: VFE with its gradient, and the exact
+# posterior, one thread, in milliseconds, the least of several alternating runs.
 #   OPENBLAS_NUM_THREADS=1 bash tools/openblas.sh Rscript bench/products.R
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1L)

@@ -1,5 +1,5 @@
-# The exact GP in quadruple precision (exact-quad.c), for the property runs beside it. `self`: the script that sources
-# this. Needs gcc with __float128 and libquadmath. Random problems come from the tests' helpers.
+# Computes the exact GP in quadruple precision (exact-quad.c) for the scripts that test properties. `self` is the script
+# that sources this file. Needs gcc with __float128 and libquadmath. Helpers of the tests make the random problems.
 
 tests <- file.path(dirname(self), "..", "tests", "testthat")
 for (name in c("complete_kernel", "factor_parameters", "as_sum", "place_group", "table_rows", "parameter_count")) {
@@ -24,7 +24,7 @@ load_quad <- function(self) {
 quad_profiles <- c("se", "matern12", "matern32", "matern52", "rq", "periodic", "linear", "mean", "polynomial",
                    "constant", "white", "exchangeable", "ordered", "full", "group", "additive")
 
-# A kernel as exact-quad.c has it; `kernel` of the package or one of helper-reference.R.
+# Returns a kernel in the format of exact-quad.c. `kernel` is one of the package or of helper-reference.R.
 quad_kernel <- function(kernel, x) {
   kernel <- complete_kernel(package_kernel(kernel), x)
   factor <- function(leaf) {
@@ -67,7 +67,7 @@ quad_result <- function(r, names) {
   r[names]
 }
 
-# list(mean, mean_low, sd): the mean is mean + mean_low; `center` of the fit, as certificates mean it
+# Returns list(mean, mean_low, sd). The mean is mean + mean_low, for the fit's `center`, as in certificates.
 quad <- function(p, center) {
   m <- nrow(p$new)
   r <- do.call(.C, c("exact_quad", quad_arguments(p, center), list(
@@ -75,7 +75,7 @@ quad <- function(p, center) {
   quad_result(r, c("mean", "mean_low", "sd"))
 }
 
-# c(the log evidence of y as given, the digits that a double has no room for)
+# Returns the log evidence of y as a sum of two doubles.
 quad_evidence <- function(p, center) {
   r <- do.call(.C, c("evidence_quad", quad_arguments(p, center), list(evidence = double(2), status = integer(1))))
   quad_result(r, "evidence")$evidence

@@ -1,9 +1,8 @@
-# What an exact mean at 1,000 rows costs: refine() to 1e-3 sd(y) of normal rows with 8 inputs, squared exponential
-# kernel, two threads; and how near its products with all pairs of rows come to the exponentials alone (the same with
-# one input), beside those of the C library that R's exp() calls.
+# Measures the cost of an exact mean at 1,000 rows: refine() to 1e-3 sd(y) for normal rows with 8 inputs, squared
+# exponential kernel, two threads. Also compares its products with all pairs of rows with their exponentials alone (also
+# with one input), and these with exp() of R's C library.
 #   Rscript bench/refine.R [rows]
-# The wall clock, and what the process has had of the processors a thread: on a machine with other work the first says
-# little.
+# Prints wall time and the processor time divided by the threads, because wall time has no meaning if other work runs.
 suppressMessages(library(pfdtc))
 inside <- asNamespace("pfdtc")
 n <- as.integer(c(commandArgs(TRUE), 1e5)[1])
@@ -32,7 +31,7 @@ cat(sprintf("%d rows: %d iterations, met: %s, largest certified error %.2g sd(y)
             sqrt(mean((refined$mean - f[new])^2))))
 print(round(cost, 1))
 
-# Kernel values a second and thread; each serves two entries of K.
+# Returns kernel values for each second and thread. Each value is two entries of K.
 rate <- function(d, profile, columns = 1) {
   some <- 8192
   u <- matrix(rnorm(some * d), ncol = d)

@@ -1,4 +1,4 @@
-# What choosing the response (transform and noise) changes on held-out rows, and how often constant noise stays.
+# How does the choice of the response (transform and noise) change held-out rows, and how often is constant noise kept?
 #   Rscript bench/response.R sets      the sets of bench/sets.R, at most 500 training rows, one split
 #   Rscript bench/response.R constant  60 synthetic sets with constant normal noise
 #   Rscript bench/response.R uneven    a step and a bump in the noise
@@ -129,7 +129,7 @@ if (identical(what, "constant")) {
   print(table(do.call(rbind, Map(one, rep(c(50, 200, 600), each = 20), rep(1:20, 3)))[c("n", "candidate")]))
 }
 
-if (identical(what, "uneven")) { # f is sin(8 x)
+if (identical(what, "uneven")) { # with f = sin(8 x)
   noises <- list(step = function(x) ifelse(x > 0.6, 0.6, 0.05), bump = function(x) 0.05 + 0.2 * dnorm(x, 0.5, 0.1))
   for (name in names(noises)) {
     set.seed(3)

@@ -1,10 +1,10 @@
-# Ordered classes, times and positive numbers beside the packages that users have: mean negative log density of held-out
-# rows (lower is better), two splits of two thirds. Rscript bench/responses.R
-# Last run (Surv without family; survreg: the best of the three by its likelihood):
+# Compares ordered classes, times and positive numbers with common packages: mean negative log density of held-out rows
+# (lower is better), two splits of two thirds.   Rscript bench/responses.R
+# Last run (Surv without a family; survreg() with the likeliest of its three distributions):
 #   housing pfdtc 1.040, polr 1.043; Boston in fifths pfdtc .763, polr .887
 #   veteran pfdtc 5.206, survreg 5.157; lung pfdtc 5.061, survreg 5.063
-#   veteran in eight splits: pfdtc is .011 (standard error .031) behind; of the three noises by themselves Weibull is
-#   .029 ahead, log-logistic .014 and log-normal .004 behind. Two splits of 46 test rows do not tell them apart.
+#   veteran in eight splits: pfdtc is .011 (standard error .031) behind. Of the three distributions Weibull is .029
+#   ahead, log-logistic .014 and log-normal .004 behind, differences that two splits of 46 test rows do not show.
 #   airquality gamma 4.161, log transform 4.117, glm 4.188; Boston gamma 2.583, log transform 2.488, glm 2.812
 suppressMessages(library(pfdtc))
 splits <- 2

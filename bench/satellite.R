@@ -1,6 +1,6 @@
 # The competition of Heaton et al. (2019), "A Case Study Competition Among Methods for Analyzing Large Spatial Data",
 # JABES 24, 398-425: 105,569 cells of land surface temperature to learn from, 42,740 held out under clouds.
-# Prints MAE, RMSE, CRPS, interval score (of 95 % intervals) and coverage at the cells held out, and seconds.
+# Prints MAE, RMSE, CRPS, interval score (of 95 % intervals) and coverage at the held-out cells, and seconds.
 #   PFDTC_DATA=folder Rscript bench/satellite.R [ARGUMENTS OF pfdtc(), such as "m = 200, neighbours = 100"]
 #
 # Default: MAE 1.206, RMSE 1.573, CRPS 0.841, interval score 6.52, coverage 0.948. Processor seconds 24.8 on one thread
@@ -47,7 +47,7 @@ seconds <- c(
   fit = system.time(fit <- do.call(pfdtc, c(list(y ~ lon + lat, train), more)))[["elapsed"]],
   predict = system.time(p <- predict(fit, test, se.fit = TRUE, type = "response"))[["elapsed"]])
 
-# For a normal distribution with mean m and standard deviation s.
+# Returns the mean CRPS of normal distributions with means m and standard deviations s.
 crps <- function(y, m, s) {
   z <- (y - m) / s
   mean(s * (z * (2 * stats::pnorm(z) - 1) + 2 * stats::dnorm(z) - 1 / sqrt(pi)))

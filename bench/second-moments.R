@@ -1,5 +1,5 @@
-# Is the sd that predict(type = "response") reports the root of E(y - mean)^2? A normal density, by which bench/race.md
-# scores all packages, wants that sd.
+# Is the sd of predict(type = "response") the root of E(y - mean)^2? A normal density, by which bench/race.md scores all
+# packages, needs that sd.
 #   Rscript bench/second-moments.R [split]       sets of bench/sets.R, at most 300 training rows
 # Prints mean z^2 and the NLPD of a normal density (units of the training sd) for each kind of response.
 #

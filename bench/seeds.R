@@ -1,7 +1,7 @@
-# How far predictions of default fits depend on the seed, and what their 95 % intervals cover:
+# How much do predictions of default fits depend on the seed, and what is the coverage of their 95 % intervals?
 #   PFDTC_DATA=<folder> Rscript bench/seeds.R [SET ...] > bench/results/seeds.csv
-# A fifth of the rows (at most 2,000) held out by seeds that are not the race's, five fits each. NLPD in sds of the
-# response; the kernel that was chosen.
+# Seeds hold out a fifth of the rows (at most 2,000), with five fits each. The race uses other seeds. NLPD in sds of the
+# response, and the chosen kernel.
 suppressMessages(library(pfdtc))
 sets <- commandArgs(TRUE)
 if (!length(sets)) sets <- c("airfoil", "abalone", "wine", "ccpp", "delays10k", "protein")

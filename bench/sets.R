@@ -1,19 +1,19 @@
-# Data sets of CRAN packages on which defaults are decided; none of them is in bench/race.md.
+# Reads data sets of CRAN packages that decide about defaults. None of them is in bench/race.md.
 #   source("bench/sets.R"); sets(); train_and_test("ethanol", seed = 1); held_out_scores(fit, test)
 #   Rscript bench/sets.R 'transform = "none"' ''      compares two lists of arguments of pfdtc() on all sets
 #   SETS="MASS::cats;sm::trawl" SEEDS=2 Rscript bench/sets.R ...   on some sets, with other splits
 
 # The sets (package::set) and their models. SETS_FOLDER=bench/further has 148 further sets, bench/zeros 14 with many
-# zeros or few values, bench/unseen those that decide nothing; several folders are separated by colons. A set
-# with a second formula has the response after a colon (wooldridge::bwght:cigs). Rows with missing values are left out.
+# zeros or few values, and bench/unseen sets that decide nothing. Colons separate several folders. A set with a second
+# formula has the response after a colon (wooldridge::bwght:cigs). Rows with missing values are omitted.
 set_folders <- strsplit(Sys.getenv("SETS_FOLDER", "bench"), ":")[[1]]
 sets_table <- do.call(rbind, lapply(file.path(set_folders, "sets.csv"), utils::read.csv))
 set_formulas <- stats::setNames(sets_table$formula, sets_table$set)
 
-# At most 1,500 training rows a set: `SETS_ROWS` changes that.
+# `SETS_ROWS` is the largest number of training rows of a set, by default 1,500.
 most_rows <- as.integer(Sys.getenv("SETS_ROWS", "1500"))
 
-# Returns the names of the sets, or of those `asked` for, that can be loaded; names the others.
+# Returns the names of the sets, or of those `asked` for, that can be loaded, and a message names the others.
 sets <- function(asked = strsplit(Sys.getenv("SETS"), ";")[[1]]) {
   all <- if (length(asked)) intersect(asked, names(set_formulas)) else names(set_formulas)
   loads <- vapply(all, function(name) !inherits(try(suppressWarnings(one_set(name)), silent = TRUE), "try-error"), NA)
@@ -21,7 +21,7 @@ sets <- function(asked = strsplit(Sys.getenv("SETS"), ";")[[1]]) {
   all[loads]
 }
 
-# Returns list(formula, data), with the response and the inputs alone.
+# Returns list(formula, data) with the response and the inputs only.
 one_set <- function(name) {
   place <- new.env()
   what <- strsplit(sub("([^:]):[^:]+$", "\\1", name), "::")[[1]]
@@ -37,7 +37,7 @@ one_set <- function(name) {
   list(formula = stats::as.formula(paste(names(frame)[1], "~ .")), data = as.data.frame(frame))
 }
 
-# Returns list(formula, train, test): a quarter of the rows is held out, levels that were not seen are not tested.
+# Returns list(formula, train, test). A quarter of the rows is held out, less those with levels not in `train`.
 train_and_test <- function(name, seed = 1) {
   set <- one_set(name)
   set.seed(seed)
@@ -53,7 +53,7 @@ train_and_test <- function(name, seed = 1) {
   list(formula = set$formula, train = train, test = test)
 }
 
-# Returns NLPD on the response's own scale in units of the training sd, RMSE over it, and coverage of 95 % intervals.
+# Returns NLPD on the response's own scale in units of the training sd, RMSE over that sd, coverage of 95 % intervals.
 held_out_scores <- function(fit, test, sd_of_training, response = names(test)[1]) {
   y <- test[[response]]
   density <- stats::predict(fit, test, type = "density")
@@ -64,7 +64,7 @@ held_out_scores <- function(fit, test, sd_of_training, response = names(test)[1]
     coverage = mean(y >= band[, "lwr"] & y <= band[, "upr"]))
 }
 
-# Fits a set with a list of arguments; errors are told and scored NA.
+# Returns the scores of a fit with a list of arguments. An error has a message and scores NA.
 score_one <- function(name, arguments, seed = 1) {
   s <- train_and_test(name, seed)
   set.seed(seed)

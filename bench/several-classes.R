@@ -1,5 +1,5 @@
-# Several classes: held-out negative log density (probabilities cut at 1e-4) of the default fit on splits 1 and 2 of 21
-# sets. Two thirds of each class, 64 to 221 rows, to learn; the others to predict.
+# Measures the held-out negative log density (of probabilities clipped at 1e-4) of default fits to several classes, on
+# splits 1 and 2 of 21 sets. Two thirds of each class, 64 to 221 rows, are learned from, the others are predicted.
 #   R_LIBS=LIBRARY Rscript bench/several-classes.R OUT.csv      one row for each set and split
 #   Rscript bench/several-classes.R OLD.csv NEW.csv             compares two versions
 # 27 November 2026, moved inputs of several classes (R/learn.R; before, only those of two). Criterion: a mean
@@ -33,7 +33,7 @@ some <- function(d, n, seed = 7) {
   set.seed(seed)
   d[sample(nrow(d), min(n, nrow(d))), ]
 }
-# Each returns list(inputs, classes).
+# Each function returns list(inputs, classes).
 sets <- list(
   glass = function() with(list(d = from("Glass", "mlbench")), list(d[1:9], d$Type)),
   diabetes = function() with(list(d = from("diabetes", "mclust")), list(d[-1], d[[1]])),

@@ -1,4 +1,4 @@
-# Deterministic simulators with and without the rule for little noise (learn.R), and with `noise = 0`:
+# Compares fits to deterministic simulators with and without the rule for little noise (learn.R), and with `noise = 0`:
 #   Rscript bench/simulators.R bench/results/simulators.csv [simulators] [real]      (four minutes)
 # Simulators have noise of sd 0, 0.05 and 0.3 times that of f, in maximin designs and in the best of 300 Latin
 # hypercubes. Real sets come with R, 80 and 200 rows, two splits; there a rule for simulators must change nothing for
@@ -26,7 +26,7 @@ may_lack_noise <- house$may_lack_noise
 assignInNamespace("may_lack_noise", ns = "pfdtc", value = function(...) now$rule && may_lack_noise(...))
 now <- new.env()
 
-# Returns the fit, TRUE if the rule changed it, and seconds of the processor; NULL if there is no fit.
+# Returns the fit, TRUE if the rule changed it, and processor seconds, or NULL if there is no fit.
 fitted_by <- function(rule, ...) {
   now$rule <- rule
   set.seed(1)
@@ -39,7 +39,7 @@ fitted_by <- function(rule, ...) {
 
 # ---- simulators -----------------------------------------------------------------------------------------------------
 
-# Returns a Latin hypercube whose columns are swapped while that keeps the rows further apart.
+# Returns a Latin hypercube. Its columns are permuted as long as that moves rows further apart.
 maximin <- function(n, d, seed) {
   set.seed(seed)
   x <- sapply(seq_len(d), function(j) (sample(n) - 0.5) / n)
@@ -90,7 +90,7 @@ hartmann <- function(x) {
   -rowSums(sapply(1:4, function(i) c(1, 1.2, 3, 3.2)[i] * exp(-colSums(A[i, ] * (t(x) - P[i, ])^2))))
 }
 
-# f, inputs, runs and draws
+# Each simulator has f and the numbers of inputs, runs and draws.
 simulators <- list(branin20 = list(branin, 2, 20, 10), branin40 = list(branin, 2, 40, 10),
                    borehole80 = list(borehole, 8, 80, 2), borehole300 = list(borehole, 8, 300, 2),
                    piston70 = list(piston, 7, 70, 2), hartmann60 = list(hartmann, 6, 60, 2))
@@ -128,7 +128,7 @@ measure_simulator <- function(name, design, noise) {
 # ---- real sets ------------------------------------------------------------------------------------------------------
 
 series <- function(v) data.frame(t = seq_along(v), y = as.numeric(unlist(v)))
-of <- function(data, ...) na.omit(as.data.frame(data)[c(...)]) # the response last
+of <- function(data, ...) na.omit(as.data.frame(data)[c(...)]) # the response is the last column
 
 real_sets <- list(
   CO2 = of(CO2, "conc", "Type", "Treatment", "uptake"), DNase = of(DNase, "conc", "density"),
@@ -213,7 +213,7 @@ measure_real <- function(name, d, rows) {
   cbind(data = name, rows = min(rows, few), design = "real", noise = NA, out)
 }
 
-# ---- what is asked for ----------------------------------------------------------------------------------------------
+# ---- requested sets ------------------------------------------------------------------------------------------------
 
 arguments <- commandArgs(TRUE)
 file <- arguments[1L]

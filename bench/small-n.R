@@ -1,14 +1,14 @@
-# Few rows: pfdtc() as it comes beside a linear model and the mean alone, by cross-validation, on a dozen sets of 15
-# to 60 rows that come with R, and on samples of larger ones. The priors of learning by the evidence are chosen by
-# this table.
+# Compares default fits with a linear model and the mean by cross-validation, on a dozen sets of 15 to 60 rows that come
+# with R, and on samples of larger ones. The priors of learning by the evidence are chosen by this table.
 #
 #   Rscript bench/small-n.R [seed]
 #   PFDTC_DATA=<folder of the CSVs> Rscript bench/small-n.R [seed]       adds samples of airfoil and wine
 #
-# Response and numeric inputs are standardised by all rows. Leave-one-out up to 24 rows, else 12 folds. A row a set:
-# mean negative log predictive density of a new response (nlpd) and RMSE in sd(y); how many folds' fits warned that a
-# linear model or the mean does better (warned); seconds of all folds. Densities: of lm() and the mean normal, with the
-# estimation error of the coefficients in the variance.
+# Response and numeric inputs are standardised by all rows. Cross-validation is leave-one-out up to 24 rows, else in 12
+# folds. Each row of the table has, for one set, the mean negative log predictive density of a new response (nlpd), RMSE
+# in sd(y), the number of folds whose fits warned that a linear model or the mean is better (warned), and seconds of all
+# folds. Densities of lm() and the mean are normal, and their variances include the estimation error of the
+# coefficients.
 #
 # A linear mean, alone or beside the kernel, where prior_share() is 1 (at most 50 rows, or 15 an input), taken if the
 # log posterior density is larger. Change of NLPD of the fits that take one, and how many are better and worse:
@@ -80,7 +80,7 @@ small_sets <- function() {
   lapply(sets, standardised)
 }
 
-# A column that is constant says nothing.
+# Returns the data with standardised numbers and without constant columns.
 standardised <- function(d) {
   numbers <- vapply(d, is.numeric, NA)
   d[numbers] <- lapply(d[numbers], function(v) if (stats::sd(v) > 0) as.vector(scale(v)))
@@ -99,7 +99,7 @@ by_pfdtc <- function(train, test) {
 
 by_lm <- function(formula) {
   function(train, test) {
-    p <- suppressWarnings(predict(stats::lm(formula, train), test, se.fit = TRUE)) # rank-deficient: npk
+    p <- suppressWarnings(predict(stats::lm(formula, train), test, se.fit = TRUE)) # npk is rank-deficient
     list(mean = p$fit, sd = sqrt(p$se.fit^2 + p$residual.scale^2), warned = FALSE)
   }
 }

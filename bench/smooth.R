@@ -1,4 +1,4 @@
-# Does the search find the smooth limit, lengthscales far beyond the data with a large variance?
+# Does the search find the smooth limit, with lengthscales far beyond the data and a large variance?
 #   Rscript bench/smooth.R
 # Griewank's function of ten inputs, 100 rows, noise 0.05 sd, kernel_se(): log marginal likelihood and RMSE / sd of f
 # on 2,000 rows, with the starts of the grid alone (restarts = 11) and by default, 23 November 2026:

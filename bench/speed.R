@@ -1,12 +1,12 @@
-# How fast is one objective with its gradient, beside the same process's dgemm?
+# How fast is an evaluation of the objective with its gradient, relative to dgemm in the same process?
 #
 #   OPENBLAS_NUM_THREADS=1 bash tools/openblas.sh Rscript bench/speed.R [rounds]
 #
-# N = 8000 rows, d = 8, an auxiliary distribution of rank 100, M = 100 and 400. Counted are the 4 N M^2 + 4 N M r flops
-# of the algebra (r = 0 for VFE), whatever else an evaluation does. A round times dgemm on 2000 x 2000 and then every
-# case; a fraction is that of a case's rate to the dgemm rate of its round (median over rounds), or of best to best.
-# What runs on one thread is timed by the processor's clock, which leaves out the time that other processes take. With
-# two threads only the wall clock means anything, on an idle machine; the yardstick still is dgemm on one thread.
+# N = 8000 rows, d = 8, an auxiliary distribution of rank 100, M = 100 and 400. Only the 4 N M^2 + 4 N M r flops of the
+# algebra count (r = 0 for VFE), although an evaluation has other work. A round times dgemm on 2000 x 2000 and then
+# every case. A fraction is a case's rate over the dgemm rate of its round (median over rounds), or the ratio of the
+# best rates. One thread is timed by the processor's clock, which excludes other processes. For two threads only wall
+# time has a meaning, on an idle machine, still relative to dgemm on one thread.
 
 suppressMessages(library(pfdtc))
 internal <- asNamespace("pfdtc")
@@ -18,7 +18,7 @@ noise <- 0.1
 cpu <- function() sum(proc.time()[c("user.self", "sys.self")])
 wall <- function() as.numeric(Sys.time())
 
-# seconds of one call, as a mean over as many as fill `least` seconds
+# Returns seconds of one call, the mean over as many calls as fill `least` seconds.
 seconds <- function(f, clock, least = 0.4) {
   calls <- 0
   started <- clock()
@@ -38,7 +38,7 @@ make_data <- function() {
 
 kernels <- list(se = kernel_se(rep(3, d), 1), matern52 = kernel_matern(5 / 2, rep(3, d), 1))
 
-# The function of one vector that the optimiser calls. `from`: where the package's functions are found.
+# Returns the function of one vector that the optimiser calls. `from` is the environment of the package's functions.
 make_problem <- function(case, data, from = internal) {
   kernel <- internal$complete_kernel(kernels[[case$kernel]], data$x)
   model <- internal$new_model(kernel, noise)
@@ -85,7 +85,7 @@ run_rounds <- function(cases, data, rounds) {
                    best = sprintf("%.2f", apply(rates, 2L, max) / apply(yardstick, 2L, max))), row.names = FALSE)
 }
 
-# What R adds around .Call: to evaluations as the optimiser calls them, and to an optimisation (L-BFGS included).
+# Returns what R adds to .Call: for evaluations as the optimiser calls them, and for an optimisation (with L-BFGS).
 overhead <- function(case, data) {
   inside <- 0
   count <- 0

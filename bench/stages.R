@@ -1,7 +1,8 @@
-# What each second of a default fit buys:   PFDTC_DATA=<folder> Rscript bench/stages.R [SEED] > bench/results/stages.csv
-# A fifth of the rows (at most 2,000) are held out. After each stage of learning, processor seconds so far and the mean
-# negative log density of the rows held out (response in training sds), of the posterior that pfdtc() then takes; and
-# for the last stage of the inducing points alone, which the near rows are to be held against.
+# What does each second of a default fit gain?
+#   PFDTC_DATA=<folder> Rscript bench/stages.R [SEED] > bench/results/stages.csv
+# A fifth of the rows (at most 2,000) are held out. The table has, after each stage of learning, processor seconds so
+# far and the mean negative log density of the held-out rows (response in training sds) for the posterior that pfdtc()
+# then computes. For the last stage it also has those of inducing points alone, for comparison with neighbours.
 library(pfdtc)
 inside <- asNamespace("pfdtc")
 seed <- as.integer(c(commandArgs(TRUE), 101)[1])

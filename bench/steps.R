@@ -1,9 +1,9 @@
-# What each step of a default fit costs and changes, on the sets of bench/sets.R and bench/further.
+# What does each step of a default fit cost, and what does it change, on the sets of bench/sets.R and bench/further?
 #   SETS_FOLDER=bench:bench/further R_LIBS=LIBRARY Rscript bench/steps.R FILE          default fits
 #   STEP=shared SETS="MASS::crabs;AER::Journals" ... Rscript bench/steps.R FILE         without one step, on some sets
-# Adds a row a set to FILE: held-out NLPD, RMSE and coverage, log marginal likelihood, kernel, response, processor
-# seconds of the fit and of its steps (a step includes the steps that it calls), and the steps that had an effect.
-# Results are in bench/RESULTS.md, "Steps of a default fit".
+# Adds a row for each set to FILE: held-out NLPD, RMSE and coverage, log marginal likelihood, kernel, response,
+# processor seconds of the fit and of its steps (a step includes the steps that it calls), and the steps that had an
+# effect. Results are in bench/RESULTS.md, "Steps of a default fit".
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
 inside <- asNamespace("pfdtc")
@@ -14,12 +14,12 @@ put <- function(name, value) {
 }
 cpu <- function() sum(proc.time()[1:2])
 
-# ---- one step less --------------------------------------------------------------------------------------------------
+# ---- omit one step --------------------------------------------------------------------------------------------------
 
 same <- function(first, ...) first
 none <- function(...) NULL
 old <- mget(c("responses_to_try", "candidates", "linear_model", "may_be_additive", "finish_starts"), inside)
-# Returns the models of the response that are tried, without transforms of this `kind`.
+# Returns a function for the models of the response that are tried, without transforms of this `kind`.
 transforms_but <- function(kind) {
   function(...) {
     open <- old$responses_to_try(...)

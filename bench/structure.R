@@ -1,4 +1,4 @@
-# The additive kernel beside one kernel of all inputs: what the default fit takes, its error and its seconds.
+# Compares the additive kernel with one kernel of all inputs: the choice of the default fit, its error and its seconds.
 #   Rscript bench/structure.R analytic [rows = 100,400] [draws = 1,2,3]     functions of ten inputs, noise sd .05
 #   Rscript bench/structure.R large [rows = 20000]                          eight functions: default, bam(), without
 #   Rscript bench/structure.R sets [rows = 400] [seed = 1]                  sets of bench/sets.R: with and without
@@ -75,7 +75,7 @@ analytic <- function(name, n, draw) {
               sqrt(mean((predict(fit, test) - test$y)^2)) / sd(test$y), seconds, fit$kernel$label))
 }
 
-# The additive kernel never (`limit` 1e9), and wherever it is tried (-1e6).
+# Returns the fit with the additive kernel never chosen (`limit` 1e9), or always (-1e6).
 with_limit <- function(limit, d) {
   inside <- asNamespace("pfdtc")
   before <- mget(c("additive_nats", "pair_nats"), inside)

@@ -1,7 +1,7 @@
-# Are heavy tails of the noise found again beside the final kernel (with_final_tail() in R/fit-construct.R)?
+# Does a new search for heavy tails beside the final kernel (with_final_tail() in R/fit-construct.R) improve fits?
 #   Rscript bench/tails.R [seed]        on bench/sets.R; SETS_FOLDER=bench/further for the others
-# Prints for each fit whose tails are not those found beside Matern 3/2, with the response: both variances of the log
-# noise, and NLPD and coverage of held-out rows with the old ones and the new ones.
+# Prints for each fit whose tails differ from those found beside Matern 3/2, with the response: both variances of the
+# log noise, and NLPD and coverage of held-out rows with the old and the new tails.
 #
 # 26 November 2026, bench/sets.csv and bench/further/sets.csv, at most 300 rows to learn from. Split 1, 221 sets: 13
 # change, NLPD better by .02 on 7, worse on 1, -.0028 a set with changes clipped at .25. Electricity1970 -.050,

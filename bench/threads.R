@@ -1,8 +1,8 @@
-# With nothing set in the environment beside the best setting by hand of the two variables that tell thread pools their
-# size: milliseconds of one VFE objective with gradient (N = 8,000, d = 8), each run in a process of its own, settings
-# taking turns; the median over rounds of the runs' medians.
+# Compares runs with no variable set with the best manual setting of the two variables for the sizes of thread pools:
+# milliseconds of one VFE objective with gradient (N = 8,000, d = 8). Each run is a process of its own, settings take
+# turns, and numbers are medians over rounds of the runs' medians.
 #   bash tools/openblas.sh Rscript bench/threads.R [rounds]
-# "quick" for the rounds: two rounds of two threads, M = 100 and 400, alone.
+# "quick" for the rounds runs two rounds of two threads with M = 100 and 400 only.
 arguments <- commandArgs(trailingOnly = TRUE)
 quick <- identical(arguments, "quick")
 rounds <- if (quick) 2L else if (length(arguments)) as.integer(arguments) else 5L

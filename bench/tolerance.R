@@ -1,11 +1,11 @@
-# How near the number of inducing points that `tol` chooses is to the smallest that meets it, and what choosing costs.
+# How close is the number of inducing points that `tol` chooses to the smallest that meets it, and what does it cost?
 #
 #   PFDTC_DATA=<folder of the CSVs> OPENBLAS_NUM_THREADS=1 bash tools/openblas.sh Rscript bench/tolerance.R [set ...]
 #
-# Hyperparameters of a squared exponential kernel by the pilot. The scan fits at given m, hyperparameters fixed as
-# learned, points moved for at most 200 iterations, everything else at its default, at steps of 5 % from below half of
-# what was chosen upwards, until three in a row meet tol; certified by the same reference. Errors are the maxima over
-# the training inputs: of the mean in sd(y), of the sd relative to itself.
+# The pilot learns hyperparameters of a squared exponential kernel. The scan then fits at given m with these
+# hyperparameters, moves points for at most 200 iterations, and has defaults otherwise. It goes up in steps of 5 % from
+# below half of the chosen number, until three in a row meet tol by the same reference. Errors are the maxima over the
+# training inputs: of the mean in sd(y), of the sd relative to itself.
 
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1)

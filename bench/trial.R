@@ -1,8 +1,8 @@
-# Up to which residual prior variance held-out rows are worth asking (R/fit-points.R, `unexplained_rule` in
-# R/tuning.R): what the comparison says without a limit.
+# Up to which residual prior variance is a comparison on held-out rows worth its time (R/fit-points.R,
+# `unexplained_rule` in R/tuning.R)? Prints the result of the comparison without a limit.
 #   PFDTC_DATA=<folder> Rscript bench/trial.R > bench/results/trial.csv
-# Smooth and rough functions, and splits that are not the race's. `gain` of points alone in log density at rows held out
-# of the fit, its standard error; NLPD (in sds of the response) and seconds of the fit as it is then.
+# Smooth and rough functions, and splits that the race does not use. `gain` of points alone in log density at rows held
+# out of the fit, with its standard error; NLPD (in sds of the response) and seconds of the resulting fit.
 suppressMessages(library(pfdtc))
 utils::assignInNamespace("unexplained_rule", replace(pfdtc:::unexplained_rule, "trial", Inf), "pfdtc")
 

@@ -1,5 +1,5 @@
-# Two classes: held-out negative log density (probabilities cut at 1e-4) of binomial() about the mode, about the mean
-# and by approx = "vi", and of glm() and a random forest. Two thirds of the rows, at most 500, to learn.
+# Measures the held-out negative log density (of probabilities clipped at 1e-4) of binomial() by the mode, by the mean
+# and by approx = "vi", of glm() and of a random forest. Two thirds of the rows, at most 500, are learned from.
 #   Rscript bench/two-classes.R [set,set]
 # Means of splits 1 and 2:
 #   set (rows, inputs)      mode   mean   vi     glm    forest

@@ -1,5 +1,5 @@
-# Milliseconds of the processor that one evaluation takes (value and gradient; VFE's and the default objective) in two
-# installed versions, by turns in processes of their own, on one thread: the least of all, and new over old.
+# Compares two installed versions by the milliseconds of processor time of one evaluation (value and gradient, of VFE's
+# and the default objective), in alternating processes on one thread: the least of all, and new over old.
 #   Rscript bench/versions.R LIBRARY_OLD LIBRARY_NEW
 arguments <- commandArgs(trailingOnly = TRUE)
 cases <- data.frame(n = c(7568, 1103, 3177), m = c(200, 200, 100), d = c(8, 5, 8))
@@ -30,7 +30,7 @@ if (identical(arguments[1L], "here")) {
     scan(text = utils::tail(out, 1L), quiet = TRUE)
   }
   old <- new <- NULL
-  for (i in seq_len(5L)) { # each goes first by turns
+  for (i in seq_len(5L)) { # alternates which goes first
     if (i %% 2L) old <- cbind(old, ask(arguments[1L]))
     new <- cbind(new, ask(arguments[2L]))
     if (!i %% 2L) old <- cbind(old, ask(arguments[1L]))

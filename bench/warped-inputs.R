@@ -1,5 +1,5 @@
-# Two classes with few rows: do inputs moved to their normal scores predict better, if the log marginal likelihood
-# chooses? Held-out negative log density of the default fit with and without (probabilities cut at 1e-4).
+# Two classes with few rows: do inputs warped to their normal scores predict better, if the log marginal likelihood
+# chooses? Held-out negative log density (of probabilities clipped at 1e-4) of the default fit with and without them.
 #   R_LIBS=LIBRARY Rscript bench/warped-inputs.R [split] [least and most rows]
 # 73 sets of two classes (bench/classes/sets.csv; none of best-peer.R), 37 to 230 rows, at most 1,000 to predict. The
 # criterion was set before: the mean gains .004 in both halves (odd and even sets) and one set in ten loses .02 at most.
@@ -39,8 +39,7 @@ seed <- c(asked, 1L)[1]
 between <- asked[-1]
 sets <- utils::read.csv("bench/classes/sets.csv")
 
-# Returns a data frame with the response y, a factor, and the inputs of the formula; rows with missing values are left
-# out.
+# Returns a data frame with the response y, a factor, and the inputs of the formula, without rows with missing values.
 one_set <- function(set, formula) {
   place <- new.env()
   what <- strsplit(set, "::")[[1]]
@@ -54,9 +53,9 @@ one_set <- function(set, formula) {
   data.frame(y = factor(as.character(frame[[1]])), x)
 }
 
-# Returns list(train, test) of a row of `sets`: 70 % of the rows, at most 80, 130, 180, 230 or the rows asked for, and
-# the others; NULL if there are fewer than asked for. Inputs that do not vary and levels that are not in `train` are
-# left out.
+# Returns list(train, test) of a row of `sets`: 70 % of the rows, at most 80, 130, 180, 230 or the requested number, and
+# the others. Returns NULL if there are fewer rows than requested. Constant inputs, and rows with levels that are not in
+# `train`, are omitted.
 split_set <- function(row) {
   d <- one_set(row$set, row$formula)
   set.seed(if (length(between)) 1000 * seed + row$number else 100 * seed + row$number)

@@ -1,7 +1,7 @@
-# A fit by two worker processes beside that of one process, and products with all pairs of rows by shares. RESULTS.md
-# has the times of single passes, measured with functions of an earlier version.
+# Compares a fit by two worker processes with that of one process, and products with all pairs of rows by shares.
+# RESULTS.md has the times of single passes, measured with functions of an earlier version.
 #   Rscript bench/workers.R [rows]
-# Seconds are those that workers have had of the processors: on a machine with other work the wall clock says little.
+# Seconds are processor seconds of the workers, because wall time has no meaning if other work runs.
 suppressMessages(library(pfdtc))
 inside <- asNamespace("pfdtc")
 n <- as.integer(c(commandArgs(TRUE), 4e5)[1])
@@ -35,7 +35,7 @@ cat(sprintf("%d rows: largest relative difference of the weights from one proces
 
 model <- inside$model_of(one)
 
-# a product with all pairs of some of the rows, by shares
+# Computes a product with all pairs of some of the rows, by shares.
 some <- as.matrix(part(1)()[seq_len(min(n / 2, 3e4)), seq_len(d)])
 products <- inside$products_on_workers(some)
 v <- rnorm(nrow(some))

@@ -1,8 +1,8 @@
-# One function a peer and model: the task in the peer's own parameters, its predictions in ours.
+# Functions for each peer and model: they translate a task into the peer's own parameters, and its predictions back.
 #
-# Each takes a task (dense.R) and returns list(mean, sd, log_lik), sd that of f, log_lik NULL where the peer has none;
-# and, where it applies, list(scale, jitter, note): `scale`, what the peer multiplied variance and noise by; `jitter`,
-# what it added to the definitions.
+# Each function takes a task (dense.R) and returns list(mean, sd, log_lik), with the sd of f and log_lik NULL if the
+# peer has none. If needed the list also has `scale`, the factor by which the peer multiplied variance and noise;
+# `jitter`, what it added to the definitions; and `note`.
 
 scaled <- function(x, task) sweep(x, 2L, task$lengthscale, "/")
 quietly <- function(expr) {
@@ -10,7 +10,7 @@ quietly <- function(expr) {
   value
 }
 
-# k = exp(-sigma r2) or exp(-sigma r), variance 1; LU instead of Cholesky. Laplace's r2 is rounded to 9 decimals.
+# k = exp(-sigma r2) or exp(-sigma r), variance 1, with LU factors. For the Laplace kernel r2 is rounded to 9 decimals.
 kernlab_exact <- function(task) {
   kernel <- switch(task$profile, se = kernlab::rbfdot(sigma = 0.5), matern12 = kernlab::laplacedot(sigma = 1))
   unit <- sqrt(task$variance)
@@ -24,8 +24,8 @@ kernlab_exact <- function(task) {
                     if (task$profile == "matern12") "; r2 rounded to 9 decimals", sep = ""))
 }
 
-# Kernels are products over the inputs: Matern agrees with ours for one input. Known noise as noise.var: a nugget would
-# belong to f.
+# Kernels are products over the inputs, so Matern kernels agree with ours for one input. The known noise is noise.var,
+# because a nugget would be part of f.
 dicekriging_exact <- function(task) {
   type <- c(se = "gauss", matern12 = "exp", matern32 = "matern3_2", matern52 = "matern5_2")[[task$profile]]
   fit <- DiceKriging::km(~1, design = data.frame(task$x), response = task$y, covtype = type, coef.trend = task$mean,
@@ -39,7 +39,7 @@ dicekriging_exact <- function(task) {
        log_lik = drop(DiceKriging::logLikFun(c(task$lengthscale, task$variance), fit)))
 }
 
-# beta = log10 of 1 / (2 l^2) or 1 / l^2; the nugget is relative to the variance; mean_dist = TRUE is f.
+# beta is log10 of 1 / (2 l^2) or 1 / l^2. The nugget is relative to the variance. mean_dist = TRUE predicts f.
 gaupro_exact <- function(task) {
   type <- c(se = "Gaussian", matern12 = "Exponential", matern32 = "Matern32", matern52 = "Matern52")[[task$profile]]
   beta <- -2 * log10(task$lengthscale) - if (task$profile == "se") log10(2) else 0
@@ -54,8 +54,8 @@ gaupro_exact <- function(task) {
        note = "nugget relative to the variance, at least 1e-8")
 }
 
-# theta = 2 l^2 (Gaussian) or l (Matern, a product over the inputs); the variance is the peer's own estimate; eps is
-# added to the correlation of each distinct site.
+# theta is 2 l^2 (Gaussian) or l (Matern, a product over the inputs). The peer estimates the variance itself, and adds
+# eps to the correlation of each distinct site.
 hetgp_exact <- function(task) {
   type <- c(se = "Gaussian", matern32 = "Matern3_2", matern52 = "Matern5_2")[[task$profile]]
   theta <- if (task$profile == "se") 2 * task$lengthscale^2 else task$lengthscale
@@ -66,8 +66,9 @@ hetgp_exact <- function(task) {
        jitter = list(site = fit$eps * fit$nu_hat), note = "variance estimated by the peer and taken over; eps 1.5e-8")
 }
 
-# d = 2 l^2. Variance integrated out: prediction is Student's t with squared scale phi / n (...), llik lacks constants
-# and is turned into the normal one at variance phi / n; nonug = TRUE leaves a nugget of 1.5e-8 in the prediction.
+# d is 2 l^2. The variance is integrated out, so predictions are Student's t with squared scale phi / n (...). llik
+# lacks constants, and is converted to the normal one at variance phi / n. nonug = TRUE keeps a nugget of 1.5e-8 in
+# the sd.
 lagp_exact <- function(task) {
   n <- nrow(task$x)
   g <- task$noise / task$variance
@@ -83,7 +84,7 @@ lagp_exact <- function(task) {
        jitter = list(predicted = nugget * variance), note = "scale of the t distribution; nugget 1.5e-8 in the sd of f")
 }
 
-# beta = 1 / (2 l^2), covariance inverted by solve().
+# beta is 1 / (2 l^2), and solve() inverts the covariance.
 mlegp_exact <- function(task) {
   fit <- quietly(mlegp::createGP(unname(task$x), matrix(task$y), 1 / (2 * task$lengthscale^2), rep(2, ncol(task$x)),
                                  task$mean, task$variance, task$noise))
@@ -92,7 +93,7 @@ mlegp_exact <- function(task) {
        note = "createGP() at the given parameters; explicit inverse")
 }
 
-# magn, sigma are standard deviations. Jitter 1e-6, absolute, unless given: on K or on k(Z, Z) and the diagonal of K.
+# magn and sigma are sds. The jitter of K, or of k(Z, Z) and the diagonal of K, is 1e-6, absolute, unless given.
 gplite_fit <- function(task, method, jitter) {
   cf <- switch(task$profile, se = gplite::cf_sexp, matern32 = gplite::cf_matern32, matern52 = gplite::cf_matern52)
   gp <- gplite::gp_init(cf(lscale = 1, magn = sqrt(task$variance)), gplite::lik_gaussian(sqrt(task$noise)), method)
@@ -114,7 +115,7 @@ gplite_fitc_given <- function(task) {
 
 all_profiles <- c("se", "matern12", "matern32", "matern52")
 
-# peer, model of ours, profiles it shares with us (`one`: those that agree for one input only), function
+# Each adapter has the peer, our model, profiles that both have (`one`: those that agree for one input), the function.
 adapters <- list(
   list(peer = "kernlab", what = "exact", run = kernlab_exact, profiles = c("se", "matern12")),
   list(peer = "DiceKriging", what = "exact", run = dicekriging_exact, profiles = "se", one = all_profiles),

@@ -1,5 +1,5 @@
-# The exact GP and its approximations as naively as their definitions read: every matrix N x N, nothing of the package.
-# Written for the comparison with other packages, so it also knows what those add to the definitions:
+# Implements the exact GP and its approximations as directly as their definitions: every matrix is N x N, and no
+# function of the package is used. For comparison with other packages it also adds what those add to the definitions:
 #
 #   jitter = list(noise =, site =, points =, digits =, ulps =)
 #     noise    added to the noise variance
@@ -39,7 +39,7 @@ dense_kernel <- function(task, x, z, jitter) {
   k
 }
 
-# y ~ N(mean, C), f(new) given y: the rule for a Gaussian vector. `cross` is cov(f(new), f(X)), `prior` var f(new).
+# Returns the posterior for y ~ N(mean, C). `cross` is cov(f(new), f(X)), `prior` is var f(new).
 dense_posterior <- function(task, C, cross, prior) {
   r <- task$y - task$mean
   half <- forwardsolve(t(chol(C)), cbind(r, t(cross)))
@@ -56,7 +56,7 @@ dense_exact <- function(task, jitter = no_jitter) {
   dense_posterior(task, C, dense_kernel(task, task$new, task$x, jitter), task$variance)
 }
 
-# Q = A'A with A = L^{-1} k(Z, .), L L' = k(Z, Z) + jitter
+# Returns Q = A'A in parts, with A = L^{-1} k(Z, .) and L L' = k(Z, Z) + jitter.
 dense_nystrom <- function(task, jitter) {
   L <- t(chol(dense_kernel(task, task$z, task$z, jitter) + diag(jitter$points, nrow(task$z))))
   A <- forwardsolve(L, dense_kernel(task, task$z, task$x, jitter))
@@ -64,14 +64,14 @@ dense_nystrom <- function(task, jitter) {
   list(train = crossprod(A), cross = crossprod(a, A), new = colSums(a^2))
 }
 
-# FITC: the diagonal of K in the training covariance; a new row is one more with its own diagonal.
+# FITC has the diagonal of K in the training covariance, and a new row is a further row with its own diagonal.
 dense_fitc <- function(task, jitter = no_jitter) {
   Q <- dense_nystrom(task, jitter)
   lambda <- task$variance - diag(Q$train) + task$noise + jitter$noise
   dense_posterior(task, Q$train + diag(lambda), Q$cross, task$variance)
 }
 
-# DTC: the training covariance without k(x, x) - Q(x, x), with which a new row differs; SoR: nowhere.
+# DTC has no k(x, x) - Q(x, x) in the training covariance, but a new row has it. In SoR no row has it.
 dense_dtc <- function(task, jitter = no_jitter, prior = task$variance) {
   Q <- dense_nystrom(task, jitter)
   dense_posterior(task, Q$train + diag(task$noise + jitter$noise, nrow(task$x)), Q$cross, prior)
@@ -79,7 +79,7 @@ dense_dtc <- function(task, jitter = no_jitter, prior = task$variance) {
 
 dense_sor <- function(task, jitter = no_jitter) dense_dtc(task, jitter, dense_nystrom(task, jitter)$new)
 
-# VFE: DTC's posterior; the evidence bound is log N(y | 0, Q + s2 I) - tr(K - Q) / (2 s2).
+# VFE has DTC's posterior, and its bound of the evidence is log N(y | 0, Q + s2 I) - tr(K - Q) / (2 s2).
 dense_vfe <- function(task, jitter = no_jitter) {
   result <- dense_dtc(task, jitter)
   left <- sum(task$variance - diag(dense_nystrom(task, jitter)$train))

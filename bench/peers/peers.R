@@ -2,12 +2,13 @@
 #
 #   PFDTC_DATA=<folder of the CSVs> R_LIBS=<library of install.sh> Rscript bench/peers/peers.R
 #
-# Runs what is installed and writes bench/peers/results.csv, a row a comparison. Data: 300 rows of airfoil, 100 others
-# to predict at, or R's own quakes where there is no PFDTC_DATA; all inputs, and the first alone, whose many repeated
-# values pfdtc merges. Hyperparameters are learned by gp_exact() and rounded to three digits, noise at least 0.01 of the
-# variance; and once more noise 1e-6 of it, where rounding and jitters show. Differences are the largest over the rows,
-# in units of sd(y); of the log evidence, absolute. A row "its own jitter" compares the peer with the dense
-# transcription (dense.R) with that jitter in it, so that what is left is rounding or something unexplained.
+# Runs the peers that are installed and writes bench/peers/results.csv, with a row for each comparison. The data are 300
+# rows of airfoil and 100 others to predict at, or R's quakes without PFDTC_DATA, with all inputs and with the first
+# alone, whose many repeated values pfdtc merges. Hyperparameters are learned by gp_exact() and rounded to three digits,
+# with noise at least 0.01 of the variance. A second comparison has noise 1e-6 of the variance, where rounding and
+# jitters show. Differences of predictions are the largest over the rows in units of sd(y), those of the log evidence
+# are absolute. A row "its own jitter" compares the peer with the dense transcription (dense.R) with the same jitter, so
+# that the rest is rounding or unexplained.
 
 suppressMessages(library(pfdtc))
 here <- file.path("bench", "peers")
@@ -45,7 +46,7 @@ make_task <- function(data, inputs, profile, noise_ratio = NULL, n = 300, n_new 
   task
 }
 
-# What the package says: list(mean, sd, log_lik) and the task with the points it ended with.
+# Returns list(mean, sd, log_lik) of the package, and the task with the final inducing points.
 ours <- function(task, what) {
   fit_by <- switch(what, exact = gp_exact, FITC = gp_fitc, DTC = gp_dtc, SoR = gp_sor, VFE = gp_vfe, pFDTC = pfdtc)
   args <- list(task$x, task$y, kernel = profile_kernel(task$profile, task$lengthscale, task$variance),
@@ -60,7 +61,7 @@ ours <- function(task, what) {
        jitter = if (is.null(fit$jitter)) 0 else fit$jitter * task$variance)
 }
 
-# The `elbo` of DTC and pF-DTC is VFE's: a bound on the exact evidence, not the evidence of a model of their own.
+# For DTC and pF-DTC the `elbo` is VFE's bound of the exact evidence, not the evidence of a model of their own.
 dense_models <- list(exact = dense_exact, FITC = dense_fitc, SoR = dense_sor, DTC = dense_vfe, VFE = dense_vfe,
                      pFDTC = dense_vfe)
 
@@ -98,7 +99,7 @@ run_adapter <- function(adapter, task) {
                           "peer against the dense transcription with the peer's jitter"))
 }
 
-# The package against the transcription, the package's own jitter in it.
+# Compares the package with the transcription, which has the package's jitter.
 run_dense <- function(task, what) {
   we <- ours(task, what)
   jitter <- utils::modifyList(no_jitter, list(points = we$jitter))
@@ -106,7 +107,8 @@ run_dense <- function(task, what) {
              if (what %in% c("VFE", "pFDTC")) "at the points that the fit ended with" else "")
 }
 
-# What rounding alone can do: the transcription against itself with every entry of K off by at most 1 ulp or so.
+# Returns the effect of rounding alone: the transcription against itself with entries of K changed by at most about 1
+# ulp.
 run_rounding <- function(task) {
   set.seed(2)
   off <- dense_exact(task, utils::modifyList(no_jitter, list(ulps = 1)))
@@ -114,7 +116,7 @@ run_rounding <- function(task) {
              "entries of k times 1 + u, |u| <= 2.2e-16: what cannot be asked for")
 }
 
-# ---- all of them -----------------------------------------------------------------------------------------------------
+# ---- all comparisons -------------------------------------------------------------------------------------------------
 
 main <- function() {
   data <- read_data()
@@ -138,7 +140,7 @@ main <- function() {
     for (what in names(dense_models)) add(run_dense(task, what), paste("dense R", what))
     for (adapter in adapters) {
       if (!(case$profile %in% if (case$one) c(adapter$one, adapter$profiles) else adapter$profiles)) next
-      if (adapter$peer == "kernlab" && task$noise < 1e-3 * task$variance) next # refused by gausspr()
+      if (adapter$peer == "kernlab" && task$noise < 1e-3 * task$variance) next # gausspr() refuses it
       if (!suppressMessages(requireNamespace(adapter$peer, quietly = TRUE))) next
       add(run_adapter(adapter, task), paste(adapter$peer, adapter$what, case$profile))
     }
@@ -153,4 +155,4 @@ main <- function() {
   if (length(absent)) cat("not installed:", toString(absent), "\n")
 }
 
-if (!exists("running")) main() # precise.R takes the functions alone
+if (!exists("running")) main() # precise.R uses the functions only

@@ -1,29 +1,30 @@
-# Where two implementations differ, which is right? The exact GP and FITC to 60 digits, for the worst cases.
+# If two implementations differ, which is right? Computes the exact GP and FITC to 60 digits for the worst cases.
 #
 #   PFDTC_DATA=<folder of the CSVs> R_LIBS=<library with Rmpfr> Rscript bench/peers/precise.R
 #
-# Writes bench/peers/precise.csv: largest error of mean and sd in units of sd(y), and of the log evidence. `lemma` is
-# FITC by the inversion lemma on k(Z, Z) + k(Z, X) D^{-1} k(X, Z), `inverse` the exact GP by an explicit inverse, both
-# in double precision: what a peer's algorithm costs, apart from its jitter (gplite here is given ours). Minutes.
+# Writes bench/peers/precise.csv: the largest error of mean and sd in units of sd(y), and of the log evidence. `lemma`
+# is FITC by the inversion lemma on k(Z, Z) + k(Z, X) D^{-1} k(X, Z), `inverse` is the exact GP by an explicit inverse,
+# both in double precision. They show the errors of a peer's algorithm apart from its jitter (gplite has our jitter
+# here). Takes minutes.
 
 suppressMessages(library(Rmpfr))
-running <- FALSE # of peers.R only its functions
+running <- FALSE # so that peers.R only defines its functions
 source(file.path("bench", "peers", "peers.R"))
 bits <- 200
 
-# outer(u, v, op), which is slow for many digits
+# Returns outer(u, v, op) for many digits. outer() itself is slow there.
 table_of <- function(u, v, op = `*`) {
   mpfr2array(op(rep(u, length(v)), rep(v, each = length(u))), c(length(u), length(v)))
 }
 
-# sums over columns of products, for matrices of many digits: t(a) %*% b one row of a at a time
+# Returns t(a) %*% b for matrices of many digits, one row of a at a time.
 cross <- function(a, b) {
   total <- mpfrArray(0, bits, c(ncol(a), ncol(b)))
   for (i in seq_len(nrow(a))) total <- total + table_of(a[i, ], b[i, ])
   total
 }
 
-# cbind() of matrices of many digits
+# Returns cbind(a, b) for matrices of many digits.
 beside <- function(a, b) {
   n <- nrow(b)
   both <- mpfrArray(0, bits, c(n, length(a) / n + ncol(b)))
@@ -33,7 +34,7 @@ beside <- function(a, b) {
   both
 }
 
-# U'U = C and white = U^{-T} b, by elimination of (C, b) a row at a time
+# Returns white = U^{-T} b for U'U = C, and log det C, by elimination of (C, b) one row at a time.
 eliminate <- function(C, b) {
   n <- nrow(C)
   w <- beside(C, b)
@@ -80,8 +81,8 @@ mp_exact <- function(task) {
   mp_result(task, e$white[, 1L, drop = FALSE], e$white[, -1L, drop = FALSE], task$variance, e$logdet)
 }
 
-# B = A D^{-1} A' + I, D = s2 + k(x, x) - Q(x, x):  mean = a'B^{-1} A D^{-1} y,  var = k - a'a + a'B^{-1} a
-# (SoR: D = s2, var = a'B^{-1} a)
+# Returns FITC's posterior: B = A D^{-1} A' + I with D = s2 + k(x, x) - Q(x, x), mean = a'B^{-1} A D^{-1} y and variance
+# k - a'a + a'B^{-1} a. For SoR D = s2 and the variance is a'B^{-1} a.
 mp_sparse <- function(task, what, points) {
   K <- mp_kernel(task, task$z, task$z)
   for (i in seq_len(nrow(K))) K[i, i] <- K[i, i] + points
@@ -103,7 +104,7 @@ mp_sparse <- function(task, what, points) {
        log_lik = asNumeric(-(n * log(2 * Const("pi", bits)) + e$logdet + sum(log(D)) + sum(r^2 / D) - sum(c_y^2)) / 2))
 }
 
-# in double precision
+# Returns the exact GP by an explicit inverse in double precision.
 inverse_exact <- function(task) {
   C <- dense_kernel(task, task$x, task$x, no_jitter) + diag(task$noise, nrow(task$x))
   inverse <- chol2inv(chol(C))
@@ -137,7 +138,7 @@ precise_row <- function(who, task, what, got, truth) {
              error_logLik = row$diff_logLik, logLik = row$logLik)
 }
 
-# few rows to predict at: every digit costs
+# Returns a task with few rows to predict at, because computation with many digits is slow.
 small_task <- function(data, ...) {
   task <- make_task(data, ..., n_new = 30)
   task$data <- data$name
