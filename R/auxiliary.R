@@ -80,7 +80,7 @@ new_aux <- function(kind, size = NULL, rows = NULL, ...) {
 }
 
 check_aux <- function(aux, argument = "aux") {
-  if (is.function(aux)) aux <- aux()
+  if (is.function(aux)) aux <- tryCatch(aux(), simpleError = function(e) aux)
   refuse_if(!inherits(aux, "pfdtc_aux"), argument, describe(aux),
             "an auxiliary distribution, such as aux_white() or aux_sor()")
   aux

@@ -133,13 +133,10 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   values <- check_count(n, "n", min = 2)
   refuse_if(ask$certified && of_mean, "certified", "is not available for means of a transformed response",
             hint = "Use type = \"link\" for certified averages of f.")
-  rows <- if (missing(newdata)) {
-    rows_to_average(fit)
-  } else {
-    good <- is.data.frame(newdata) || is.matrix(newdata) || (is.list(newdata) && !is.object(newdata))
-    if (!good) abort_input("newdata", describe(newdata), "a data frame")
-    as.data.frame(newdata)
-  }
+  rows <- if (missing(newdata)) rows_to_average(fit) else newdata
+  good <- is.data.frame(rows) || is.matrix(rows) || (is.list(rows) && !is.object(rows))
+  if (good) rows <- as.data.frame(rows)
+  refuse_if(!good || !nrow(rows), "newdata", describe(newdata), "a data frame with rows")
   check_given("variable", sprintf("Give %s.", list_quoted(names(rows), "\"", last = "or")))
   if (is.numeric(variable) && length(variable) == 1L && is.null(fit$terms)) variable <- names(rows)[variable]
   refuse_if(!is.character(variable) || length(variable) != 1L || !variable %in% names(rows), "variable",
@@ -148,8 +145,8 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   if (is.null(at)) at <- if (is.factor(v)) factor(levels(v), levels(v), ordered = is.ordered(v)) else
     if (!is.numeric(v) && !inherits(v, c("Date", "POSIXct")) || length(unique(v)) <= values) sort(unique(v)) else
       seq(min(v, na.rm = TRUE), max(v, na.rm = TRUE), length.out = values)
-  refuse_if(!is.atomic(at) || !length(at) || (is.object(at) && !is.factor(at) && !is_time(at)), "at", describe(at),
-            "values of the variable")
+  refuse_if(!is.atomic(at) || anyNA(at) || !length(at) || (is.object(at) && !is.factor(at) && !is_time(at)), "at",
+            describe(at), "values of the variable")
   n <- nrow(rows)
   weights <- if (is.null(weights)) rep(1, n) else check_positive(weights, "weights", n)
   moved <- rows[rep(seq_len(n), length(at)), , drop = FALSE]

@@ -40,16 +40,19 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
             "a formula with a response")
   if (!is.data.frame(data)) abort_input("data", describe(data), "a data frame")
   name <- deparse1(formula[[2L]])
-  y <- eval(formula[[2L]], data, environment(formula))
+  found <- function(what, argument, home) {
+    tryCatch(eval(what, data, home), error = function(e) {
+      abort_input(argument, sprintf("cannot be used with the data: %s", sub("[.]$", "", conditionMessage(e))))
+    })
+  }
+  y <- found(formula[[2L]], "formula", environment(formula))
   if (!is.numeric(y)) abort_input(name, describe(y), "numbers of at least 0")
   bad <- which(y < 0)
   refuse_if(length(bad), name, as.double(y[bad[1L]]), "numbers of at least 0", where = sprintf("element %d", bad[1L]))
   home <- parent.frame()
   call <- without_dots(match.call(), home)
   rows <- stats::setNames(seq_len(nrow(data)), row.names(data))
-  if (!is.null(call$subset)) rows <- tryCatch(rows[eval(call$subset, data, home)], error = function(e) {
-    abort_input("subset", sprintf("cannot be used with the data: %s", sub("[.]$", "", conditionMessage(e))))
-  })
+  if (!is.null(call$subset)) rows <- found(call("[", rows, call$subset), "subset", home)
   rows <- unname(rows[!is.na(rows)])
   above <- rows[which(y[rows] > 0)]
   y <- y[rows]
@@ -224,7 +227,9 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
   interval <- check_choice(interval, c("none", "prediction"), "interval")
   refuse_if(interval != "none" && !type %in% c("response", "median"), "interval",
             sprintf("is not available with type = \"%s\"", type))
-  above <- stats::predict(object$zero, newdata, type = "response")
+  at <- stats::predict(object$zero, newdata, se.fit = TRUE)
+  chance <- function(f) response_moments(response_of(object$zero), f, at$se.fit^2)$mean
+  above <- chance(at$fit)
   f <- lapply(stats::predict(object$positive, newdata, se.fit = TRUE), unname)
   response <- response_of(object$positive)
   quantile <- function(p) { # 0, or a quantile of the positive part
@@ -233,10 +238,7 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
     replace(0 * above, some, predictive_quantile(response, within[some], rep(1, length(some)), f$fit[some],
                                                  f$se.fit[some]))
   }
-  fit <- switch(type, zero = { # 1 - above would lose digits
-    at_f <- stats::predict(object$zero, newdata, se.fit = TRUE)
-    response_moments(response_of(object$zero), -at_f$fit, at_f$se.fit^2)$mean
-  }, median = quantile(0.5), density = {
+  fit <- switch(type, zero = chance(-at$fit), median = quantile(0.5), density = {
     some <- which(responses_in(object$positive, newdata) > 0)
     density <- stats::predict(object$zero, newdata, type = "density")
     density[some] <- density[some] + stats::predict(object$positive, newdata[some, , drop = FALSE], type = "density")

@@ -152,20 +152,20 @@ new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic 
               more[!vapply(more, is.null, NA)]), class = "pfdtc_kernel")
 }
 
-check_inputs <- function(inputs) {
+check_inputs <- function(inputs, argument = "inputs") {
   if (is.null(inputs)) return(NULL)
   if (inherits(inputs, "formula")) {
-    if (length(inputs) != 2L) abort_input("inputs", describe(inputs), "a one-sided formula, such as ~ a + b")
+    if (length(inputs) != 2L) abort_input(argument, describe(inputs), "a one-sided formula, such as ~ a + b")
     inputs <- attr(stats::terms(inputs), "term.labels")
   }
-  refuse_if(!length(inputs), "inputs", describe(inputs), "names or positions of at least one column")
+  refuse_if(!length(inputs), argument, describe(inputs), "names or positions of at least one column")
   if (!is.character(inputs)) {
-    if (!is.numeric(inputs)) abort_input("inputs", describe(inputs), "names or positions")
-    for (i in inputs) check_count(i, "inputs")
+    if (!is.numeric(inputs)) abort_input(argument, describe(inputs), "names or positions")
+    for (i in inputs) check_count(i, argument)
     inputs <- as.integer(inputs)
   }
-  if (anyNA(inputs)) abort_input("inputs", "has missing values", hint = "Give names or positions of columns.")
-  if (anyDuplicated(inputs)) abort_input("inputs", sprintf("repeats a column: %s", describe(inputs)))
+  if (anyNA(inputs)) abort_input(argument, "has missing values", hint = "Give names or positions of columns.")
+  if (anyDuplicated(inputs)) abort_input(argument, sprintf("repeats a column: %s", describe(inputs)))
   inputs
 }
 
@@ -219,7 +219,7 @@ kernel_group <- function(by, design = ~1, correlated = TRUE, variance = NULL, sc
             "a one-sided formula, such as ~ 1 + x")
   if (!is.null(scale)) scale <- check_positive(scale, "scale")
   leaf <- new_kernel("group", "group", NULL, variance, NULL, scale = scale)
-  group <- list(by = if (column) check_inputs(by) else by[[2L]], design = design[[2L]],
+  group <- list(by = if (column) check_inputs(by, "by") else by[[2L]], design = design[[2L]],
                 correlated = check_flag(correlated, "correlated"))
   if (column && length(group$by) != 1L) abort_input("by", describe(by), "one column")
   leaf$of <- group_label(group)
@@ -309,7 +309,7 @@ group_roots <- function(kernel) {
 
 #' @export
 kernel_additive <- function(kernel = kernel_matern(3 / 2), pairs = FALSE, share = NULL, ratio = NULL) {
-  if (is.function(kernel)) kernel <- kernel()
+  if (is.function(kernel)) kernel <- tryCatch(kernel(), simpleError = function(e) kernel)
   refuse_if(!inherits(kernel, "pfdtc_kernel") || !isTRUE(kernel$profile %in% kernels_of_before), "kernel",
             if (inherits(kernel, "pfdtc_kernel")) "another kernel" else describe(kernel),
             "kernel_se() or kernel_matern()")

@@ -16,7 +16,7 @@ place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {
 }
 
 check_kernel <- function(kernel, argument = "kernel") {
-  if (is.function(kernel)) kernel <- kernel()
+  if (is.function(kernel)) kernel <- tryCatch(kernel(), simpleError = function(e) kernel)
   if (inherits(kernel, "pfdtc_kernel")) return(kernel)
   abort_input(argument, describe(kernel), "a kernel, such as kernel_se() or kernel_matern()")
 }

@@ -38,7 +38,7 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
   fit <- refuse_classes(check_any_fit(fit, "fit"))
   goal <- check_choice(goal, c("minimum", "maximum", "level", "fill"), "goal")
   n <- check_count(n, "n", max = 10000)
-  refuse_if(!identical(goal == "level", is_finite_number(level)), "level", describe(level),
+  refuse_if(if (goal == "level") !is_finite_number(level) else !is.null(level), "level", describe(level),
             if (goal == "level") "a number" else "NULL without goal = \"level\"",
             message = if (is.null(level)) "`level` is missing. Give a number on the scale of the response.")
   refuse_if(!is.null(candidates) && length(c(lower, upper)), "candidates",

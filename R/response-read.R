@@ -327,7 +327,7 @@ check_family <- function(family, y, f = seq(-6, 6, by = 0.25)) {
   check_given("family", "Give a family, such as poisson().")
   likelihood <- as_likelihood(family)
   response <- as_response(likelihood)
-  check_given("y", "Give some responses to check at, as in y = 0:5.")
+  refuse_if(missing(y) || !length(y), "y", "is missing or empty", hint = "Give responses to check at, as in y = 0:5.")
   refuse_if(response$conjugate || !response$reads %in% c("numbers", "counts", "positive", "own"), "family",
             describe(family), "poisson(), nb(), Gamma(\"log\"), tweedie(), student() or a result of gp_family()")
   failures_of(likelihood, check_vector(y, "y"), check_vector(f, "f"))

@@ -3,6 +3,7 @@
 odd_values <- list(
   "a named number" = c(a = 1), "a negative number" = -1, "NA" = NA, "a large number" = 1e300, "text" = "nonsense",
   "two texts" = c("a", "b"), "an empty list" = list(), "a list" = list(a = 1, b = "x"), "a function" = function(...) 1,
+  "a covariance function" = function(x, z) exp(-(x - z)^2),
   "an object" = structure(1, class = "odd"), "an object of a list" = structure(list(), class = "odd"),
   "a factor" = factor("a"), "a date" = as.Date("2020-01-01"), "a complex number" = 1i, "no number" = numeric(),
   "a formula" = ~ x, "a matrix" = matrix(1:4, 2), "a data frame" = data.frame(a = 1:2), "a name" = quote(x))
@@ -109,4 +110,19 @@ test_that("errors of exported functions name a missing first argument, and in fu
   expect_input_error(exceedance(fit), "`threshold` is missing")
   expect_input_error(add_rows(fit), "`newdata` is missing")
   expect_input_error(check_family(poisson()), "`y` is missing")
+})
+
+test_that("an argument that would be ignored, or give NA without a reason, is refused by its name", {
+  d <- data.frame(x = 1:9 / 9, y = sin(1:9))
+  fit <- gp_exact(y ~ x, d, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed")
+  expect_input_error(next_points(fit, level = "a"), "level")
+  expect_input_error(next_points(fit, goal = "fill", level = NA), "level")
+  expect_input_error(partial_dependence(fit, "x", at = c(1, NaN)), "at")
+  expect_input_error(partial_dependence(fit, "x", newdata = d[0L, ]), "newdata")
+  expect_input_error(kernel_group(2.5), "by")
+  expect_input_error(check_family(poisson(), y = numeric()), "y")
+  expect_input_error(gp_hurdle(nosuch ~ x, d), "formula")
+  expect_input_error(gp_hurdle(abs(y) ~ x, d, subset = nosuch > 1), "subset")
+  expect_input_error(gp_exact(y ~ x, d, kernel = function(x, z) exp(-(x - z)^2)), "kernel")
+  expect_input_error(gp_vfe(y ~ x, d, kernel = kernel_group), "by") # the constructor's own error
 })
