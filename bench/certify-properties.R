@@ -32,7 +32,7 @@ run_problem <- function(seed, near) {
   if (inherits(fit, "error")) return(refused)
   if (near) p$kernel <- kernel_of_model(p$kernel, fit, p$x)
   exact <- quad(p, fit$center)
-  # # With these limits kriging on neighbours is usually not exact, and the exact posterior may or may not fit in
+  # With these limits kriging on neighbours is usually not exact, and the exact posterior may or may not fit in
   # memory.
   options(pfdtc.kriging_rows = with_seed(seed, one_of(1L, 3L, 8L, 20L, 60L, 400L)), pfdtc.max_memory = p$memory)
   all <- tryCatch(if (near) near_certificates(fit, p, exact) else
@@ -98,7 +98,7 @@ summarise <- function(all, file) {
   cat("\nworst cases: certify_problem(seed)\n")
   print(utils::head(worst, 12), row.names = FALSE)
   sharp <- each(function(a) if (a$effort[1L] %in% c("band", "refine")) max(a$mean) else min(max(a$mean), max(a$sd)))
-  # # With neighbours few points remain, and kriging alone has the bound |h| |r|, which is rarely tight.
+  # With neighbours few points remain, and kriging alone has the bound |h| |r|, which is rarely tight.
   least <- if ("band" %in% efforts) ifelse(efforts %in% c("fast", "kriging"), 0.5, 0.9) else 0.9
   good <- sum(all$violated) == 0 && sum(all$wider) == 0 && all(sharp >= least)
   cat(if (good) "\nall hold\n" else "\nFAILED\n")

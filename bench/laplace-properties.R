@@ -94,7 +94,7 @@ site <- function(p, f) {
   y <- p$y
   m <- if (is.null(p$size)) rep(1, p$n) else p$size
   w <- if (is.null(p$weight)) 1 else p$weight
-  # # Returns phi / Phi - x at -x as 1 / (x + 2 / (x + 3 / ...)), because a difference of logs loses all digits here.
+  # Returns phi / Phi - x at -x as 1 / (x + 2 / (x + 3 / ...)), because a difference of logs loses all digits here.
   beyond <- function(x) Reduce(function(rest, k) k / (x + rest), 200:1, numeric(length(x)))
   mills <- function(z) ifelse(z < -10, beyond(-z) - z, exp(dnorm(z, log = TRUE) - pnorm(z, log.p = TRUE)))
   W1 <- function(z) mills(z) * ifelse(z < -10, beyond(-z), mills(z) + z)
@@ -163,7 +163,7 @@ exact_laplace <- function(p) {
     best <- v
     if (moved < 1e-12 * max(1, abs(f)) || t < 1e-10) break
   }
-  # # These steps go beyond the precision of the objective's value.
+  # These steps go beyond the precision of the objective's value.
   for (i in 1:5) {
     s <- site(p, f)
     alpha <- s[[2L]] + s[[3L]] * solve(diag(n) + K %*% diag(s[[3L]], n), f - drop(K %*% s[[2L]]))

@@ -7,7 +7,7 @@ near_problem <- function(seed) c(with_seed(seed, draw_near_problem(seed)), seed 
 
 draw_near_problem <- function(seed) {
   kind <- sample.int(3, 1)
-  # # With more than 400 rows passes are preconditioned by neighbours.
+  # With more than 400 rows passes are preconditioned by neighbours.
   n <- if (with_probability(0.04)) sample(401:450, 1) else ceiling(between(3, 220))
   d <- if (kind == 3) 6L else sample.int(4, 1)
   x <- if (kind == 3) kernel_rows(n, seed) else switch(
@@ -21,7 +21,7 @@ draw_near_problem <- function(seed) {
     twins <- sample.int(n, ceiling(n / 3), TRUE)
     x[sample.int(n, length(twins)), numeric] <- x[twins, numeric] + one_of(0, 1e-12, 1e-9, 1e-6)
   }
-  # # Inputs of composed kernels with products keep their size.
+  # Inputs of composed kernels with products keep their size.
   unit <- if (kind == 3) 1 else 10^stats::runif(1, -8, 8)
   y_unit <- 10^stats::runif(1, -8, 8)
   lengths <- function() unit * between(0.05, 5) * exp(stats::rnorm(d, sd = 0.5))

@@ -95,7 +95,8 @@ struct kriging_bounds {
     double var_lower, var_upper; /* bounds on var_exact */
 };
 
-/* n_c: number of weights w of a point, plus the terms of a functional; sum_w: sum of the weights of all rows */
+/* Returns bounds from the sums of a point.  n_c is the number of weights w of the point, plus the terms of a
+ * functional, and sum_w is the sum of the weights of all rows. */
 struct kriging_bounds certify_kriged(const struct norms *norms, double s2, int n_c,
                                      double sum_w, const struct kriged *x);
 

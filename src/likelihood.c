@@ -188,7 +188,7 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
     add_terms(&r, T);
     if (!factorise(&r, noise, T))
         return STATUS_EXACT_NOT_PD;
-    w = r.Q + column * p; /* y follows the q_j; solve() replaces y by (w; r) */
+    w = r.Q + column * p; /* y is stored after the q_j; solve() replaces y by (w; r) */
     fill(column * p, 0.0, r.Q);
     copy(column, y, w);
     if (u != NULL) {

@@ -48,5 +48,5 @@ void pass_run(struct pass *p, struct sink sink);
 
 /* Returns block b of the rows, for sinks that read two blocks.  scratch: source_size(rows, plan.block). */
 struct block pass_block(const struct pass *p, int b, double *scratch);
-/* Returns A of a block: the kept A, or A computed in the argument A (M x n). */
+/* Returns the kept A of a block or, if none is kept, computes it in the argument A (M x n) and returns that. */
 const double *pass_A(const struct pass *p, const struct block *block, double *A);

@@ -9,7 +9,7 @@ static const double TWO_PI = 6.28318530717958647692;
 
 struct conditioned {
     struct covariance c;
-    int s;             /* neighbours, and the row itself after them                */
+    int s;             /* number of neighbours; row s is the row itself            */
     double *X, *y, *w; /* (s + 1) x columns, [s + 1], [s + 1]                      */
     double *b;         /* (s + 1) x 2                                              */
     double gamma;      /* gamma b_0 is added to the log noise                          */

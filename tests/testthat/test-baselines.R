@@ -264,7 +264,7 @@ test_that("fits without their data predict the same, and survive saveRDS()", {
   }
 })
 
-test_that("print(), summary() and the rest answer for every method", {
+test_that("print(), summary() and other methods work for every method of fitting", {
   titles <- c(pfdtc = "pF-DTC", gp_vfe = "VFE", gp_dtc = "DTC", gp_sor = "SoR", gp_fitc = "FITC",
               gp_subsample = "subsample", gp_exact = "exact posterior")
   fits <- fits_of_cars()
@@ -289,7 +289,7 @@ test_that("print(), summary() and the rest answer for every method", {
   expect_output(print(learned("gp_vfe", m = 4, hyper = "joint")), "inducing points")
 })
 
-test_that("a variable of every kind, with and without the data", {
+test_that("figures and summaries work for variables of every kind, with and without the data", {
   data <- small_data(20)
   for (method in c("gp_exact", "gp_subsample", "gp_vfe")) {
     for (keep in c(TRUE, FALSE)) {

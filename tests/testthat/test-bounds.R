@@ -20,7 +20,7 @@ bounds_fit <- function(method, p, ...) {
   do.call(method, args)
 }
 
-test_that("lower <= exact log evidence <= upper, for fits of every kind, and a reference makes it no wider", {
+test_that("lower <= exact log evidence <= upper for fits of every kind, and a reference does not widen these bounds", {
   gaps <- NULL
   for (seed in quick(1:20)) {
     p <- bounds_problem(seed)

@@ -11,7 +11,7 @@ certified_case <- function(K, m, seed, w = NULL, variance = 2) {
   list(fit = fit, new = new, dense = dense, at = at)
 }
 
-test_that("the exact mode, sd, probabilities and evidence lie inside, on own points and by a reference", {
+test_that("certificates contain the exact mode, sd, probabilities and evidence, on own points and by a reference", {
   for (K in c(2, 4)) {
     for (m in c(3, 8, 20)) {
       one <- certified_case(K, m, seed = K + m, w = if (m == 8) stats::runif(40, 0.1, 5))

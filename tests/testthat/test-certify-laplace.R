@@ -23,7 +23,7 @@ expect_inside <- function(p, fit, effort, ...) {
   invisible(c)
 }
 
-test_that("the exact mode, sd, probability and evidence lie inside, on own points and by a reference", {
+test_that("certificates contain the exact mode, sd, probability and evidence, on own points and by a reference", {
   for (p in laplace_problems()) {
     fit <- laplace_fit_of(p, m = 6)
     fast <- expect_inside(p, fit, "fast")

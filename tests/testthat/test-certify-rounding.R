@@ -57,7 +57,7 @@ test_that("the problem without errors has a valid and tight certificate", {
   expect_lt(r$mean_error, 1.005 * abs(r$mean - p$mean))
 })
 
-test_that("errors of the factor of s2 I + G: h, by either bound of its norm, and the SoR variance", {
+test_that("certificates allow for errors of the factor of s2 I + G in h, by both bounds of its norm, and in the SoR sd", {
   g <- 0.06
   for (by_groups in c(TRUE, FALSE)) {
     for (sign in c(1, -1)) {
@@ -81,7 +81,7 @@ test_that("errors of the factor of s2 I + G: h, by either bound of its norm, and
   }
 })
 
-test_that("errors of beta, and of the feature at the new row", {
+test_that("certificates allow for errors of beta and of the feature at the new row", {
   p <- tight_problem(0, 1, 0.25, 0.7)
   for (sign in c(1, -1)) {
     moved <- p
@@ -101,7 +101,7 @@ test_that("errors of beta, and of the feature at the new row", {
   expect_allowed(p, new = 0, info = "feature of 1")
 })
 
-test_that("errors of the rows, which G, beta and h inherit", {
+test_that("certificates allow for errors of the rows, which change G, beta and h", {
   r <- 1e-3
   as_computed <- function(p, A) {
     G <- sum(A^2)

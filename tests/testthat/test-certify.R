@@ -231,7 +231,7 @@ test_that("with neighbours, too, more effort is never wider: with a reference of
   expect_false(any(is_wider(by("reference"), by("fast"))))
 })
 
-test_that("nasty problems: valid for the hardest cases, against quadruple precision", {
+test_that("certificates of the nasty problems contain the exact GP in quadruple precision", {
   skip_on_cran()
   truth <- utils::read.csv(test_path("certify-nasty.csv"))
   cases <- nasty_certify_problems()

@@ -83,7 +83,7 @@ test_that("effects, their covariances and population predictions are those of de
   expect_equal(whole$fit, at$fit, tolerance = 1e-12)
 })
 
-test_that("insight and emmeans support groups: terms, variances, means of the population", {
+test_that("insight and emmeans report terms, variances and population means of grouped fits", {
   fit <- crossed_fit()
   skip_if_not_installed("insight")
   expect_identical(insight::find_random(fit, flatten = TRUE), c("g", "h"))

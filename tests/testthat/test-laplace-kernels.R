@@ -7,7 +7,7 @@ composite_kernels <- function() {
                                             rate = c(1, 0.7)))
 }
 
-test_that("sums and products of kernels: mode, certificates and bracket against dense matrices", {
+test_that("sums and products of kernels have the mode, certificates and evidence bounds of dense matrices", {
   for (i in 1:5) {
     p <- laplace_problem_of(c("logit", "log", "nb", "probit", "logit")[i], plain = i < 3)
     colnames(p$x) <- colnames(p$new) <- c("x1", "x2")

@@ -295,7 +295,7 @@ test_that("set.seed() reproduces what is learned to the bit, and threads change 
   expect_identical(before, with_seed(5, stats::runif(1))) # no random numbers are used
 })
 
-test_that("few rows, many inputs, constant inputs, factors: sane, and no worse than the mean", {
+test_that("fits to few rows, many inputs, constant inputs or factors are finite, and no worse than the mean", {
   blocks <- with_seed(1, pfdtc(yield ~ block + N + P + K, npk))
   expect_identical(blocks$posterior, "exact")
   expect_true(all(is.finite(coef(blocks)) & coef(blocks) > 0))

@@ -111,7 +111,7 @@ test_that("PIT of counts is uniform if the model is true, and not otherwise", {
   expect_lt(p(set(poisson())), 1e-6)
 })
 
-test_that("calibration: shares against probabilities, and the figure's table", {
+test_that("the calibration figure has a table of shares and predicted probabilities", {
   d <- scored_data(400)
   fit <- pfdtc(y ~ x, d, family = binomial(), kernel = kernel_se(1.5, 4), hyper = "fixed")
   grDevices::pdf(NULL)
@@ -127,7 +127,7 @@ test_that("calibration: shares against probabilities, and the figure's table", {
   expect_error(plot(pfdtc(dist ~ speed, cars, m = 5), which = "calibration"), class = "pfdtc_error_input")
 })
 
-test_that("cross_validate() refits or holds, with sizes, offsets and weights", {
+test_that("cross_validate() learns again or holds hyperparameters, with sizes, offsets and weights", {
   d <- scored_data(60)
   fit <- pfdtc(y ~ x, d, family = binomial(), kernel = kernel_se(1, 2), hyper = "fixed")
   cv <- with_seed(1, cross_validate(fit, 3, hyper = "held"))

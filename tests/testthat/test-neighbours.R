@@ -94,7 +94,7 @@ test_that("threads and blocks change nothing", {
   })
 })
 
-test_that("no neighbours requested, and no neighbours available", {
+test_that("neighbours may be none, because none are requested or available", {
   x <- matrix(1:6 / 2, 3)
   kernel <- neighbour_kernel(1, x)
   expect_identical(native_neighbours(kernel, x, 0, x), matrix(0L, 0, 3))

@@ -113,7 +113,7 @@ test_that("a start that cannot be evaluated is reported, and gives an error in a
                "not a number")
 })
 
-test_that("no parameters to optimise, and a start at the minimum", {
+test_that("minimise() returns at once without parameters, and at a minimum or a kink", {
   found <- minimise(list(start = numeric(), evaluate = function(par) list(value = 3, gradient = numeric())))
   expect_identical(found[c("par", "value", "convergence", "evaluations")],
                    list(par = numeric(), value = 3, convergence = 0L, evaluations = 1L))

@@ -25,7 +25,7 @@ fit_all <- function(data, ..., m = 12, seed = 1, maxit = 30) {
   with_seed(seed, pfdtc(data$x, data$y, m = m, control = pfdtc_control(maxit = maxit, progress = FALSE), ...))
 }
 
-test_that("M = 1, M = N, N = 2 and N = 3", {
+test_that("fits with M = 1, M = N, N = 2 and N = 3 have finite predictions", {
   data <- wavy(30)
   for (hyper in c("evidence", "pilot")) {
     for (m in c(1, 30)) expect_sane(fit_all(data, m = m, hyper = hyper), data$new)
@@ -35,7 +35,7 @@ test_that("M = 1, M = N, N = 2 and N = 3", {
   expect_true(fit_all(data)$moved)
 })
 
-test_that("repeated rows, and nothing but repeated rows", {
+test_that("fits to repeated rows, and to one repeated row, have finite predictions", {
   data <- wavy(20)
   rows <- rep(1:20, 3)
   expect_sane(fit_all(list(x = data$x[rows, ], y = data$y[rows] + rep(c(-0.1, 0, 0.1), each = 20))), data$new)
@@ -149,7 +149,7 @@ test_that("an input without effect gets a lengthscale beyond its range, and the 
   expect_equal(noise$noise, var(y), tolerance = 0.2)
 })
 
-test_that("straight lines, steps, outliers, two values and wild weights", {
+test_that("fits to straight lines, steps, outliers, two values and extreme weights have finite predictions", {
   data <- wavy()
   x <- data$x
   cases <- list(

@@ -39,7 +39,7 @@ test_that("figures exist without an exact fit, without data, and for a single fi
   expect_silent(draw_nowhere(plot_fits(cars_fits(), cars_exact, newdata = data.frame(speed = 10))))
 })
 
-test_that("several inputs: a slice along one, or errors row by row", {
+test_that("plot_fits() of several inputs draws a slice along one input, or errors row by row", {
   data <- small_data(20)
   given <- list(kernel = kernel_se(1.3, 2), noise = 0.4, hyper = "fixed")
   exact <- do.call(gp_exact, c(list(y ~ a + f + l, data), given))

@@ -29,7 +29,7 @@ test_that("slices go through the medians and the most frequent levels, or throug
   through <- draw_nowhere(plot(fit, inputs = "b", at = at, n = 5))
   expect_equal(through$fit, unname(predict(fit, data.frame(b = through$value, at[c("a", "f", "l")],
                                                            row.names = NULL))))
-  # # Inputs that `at` lacks stay at their middle values, for fits of formulas and of matrices.
+  # Inputs that `at` lacks stay at their middle values, for fits of formulas and of matrices.
   part <- draw_nowhere(plot(fit, inputs = "b", at = list(f = "w"), n = 5))
   expect_equal(part$fit, unname(predict(fit, cbind(middle[c("a", "l")], b = part$value, f = "w"))))
   by_matrix <- pfdtc(cbind(a = data$a, b = data$b), data$y, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed")

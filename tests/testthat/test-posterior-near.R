@@ -104,7 +104,7 @@ test_that("rows far from the data have more neighbours: dense formula, jointly, 
   expect_true(all(far >= 1L)) # in every problem some row has more than three neighbours
 })
 
-test_that("one row, no new rows, more neighbours than rows", {
+test_that("one row, no new rows and more neighbours than rows give the exact posterior", {
   for (p in list(problem(n = 1, m = 1), problem(n = 2, m = 3, d = 1, weighted = TRUE))) {
     n <- nrow(p$x)
     exact <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
@@ -139,7 +139,7 @@ test_that("a matrix without Cholesky factor raises a classed error", {
 
 test_that("blocks, threads and memory change nothing beyond rounding", {
   skip_on_cran()
-  # # There are more rows than a batch has, and more neighbours than a memory of 0 allows at a time.
+  # There are more rows than a batch has, and more neighbours than a memory of 0 allows at a time.
   for (p in quick(list(problem("matern12", n = 700, d = 2, m = 12, weighted = TRUE),
                        problem("se", n = 4200, d = 3, m = 6)))) {
     p$new <- with_seed(4, rbind(p$new, p$x[sample.int(nrow(p$x), 400), ] + 0.01))
@@ -194,7 +194,7 @@ test_that("a new row equal to a training row with little noise is that row", {
   expect_lt(max(got$var_near + got$var_far), 1.01e-9)
 })
 
-test_that("nasty cases: little noise, points among the rows, as many points as rows, rows 1e-9 apart", {
+test_that("posteriors are accurate with little noise, points among the rows or as many as rows, and rows 1e-9 apart", {
   skip_on_cran()
   for (profile in quick(profiles)) {
     for (noise in 10^-c(2, 6, 10)) {

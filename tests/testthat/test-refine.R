@@ -271,7 +271,7 @@ test_that("products with K err by no more than product_growth(), which is far be
   K <- kernel_matrix(kernel, p$x)
   for (block in c(16, 512)) {
     Kv <- with_options(list(pfdtc.block = block), native_kernel_matvecs(kernel, p$x, NULL, rep(1, 2000)))
-    error <- sqrt(sum((Kv - rowSums(K))^2)) # of long doubles; |K|_2 is at most the largest of them
+    error <- sqrt(sum((Kv - rowSums(K))^2)) # |K|_2 is at most the largest row sum
     expect_lte(error, product_growth(2000, block) * max(rowSums(K)) * sqrt(2000))
   }
   expect_lt(product_growth(1e5, 512), rounding_growth(800, 1e5) / 10)

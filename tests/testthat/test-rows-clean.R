@@ -27,7 +27,7 @@ test_that("inputs may be vectors, data frames or one-column matrices, also with 
   expect_identical(colnames(data_from_matrix(twice, d$y)$x), c("q", "q.1"))
 })
 
-test_that("weights are precisions: weighted centre and sd, 0 drops the row", {
+test_that("weights are precisions, which weight the centre and sd, and a weight of 0 drops the row", {
   d <- small_data()
   w <- c(0, d$g[-1])
   x <- as.matrix(d[c("a", "b")])

@@ -60,7 +60,7 @@ test_that("a place has one lengthscale, other inputs have their own, and predict
   k <- function(a, b) 2 * (1 + r(a, b)) * exp(-r(a, b))
   mean <- k(new, d) %*% solve(k(d, d) + diag(0.1, 60), d$y - fit$center) + fit$center
   expect_equal(unname(predict(fit, new)), drop(mean), tolerance = 1e-10) # the condition number of 60 rows is 1e3
-  # # Only distances matter, so rotate all points about the axis, with longitudes in another range.
+  # Only distances matter, so rotate all points about the axis, with longitudes in another range.
   turned <- function(d) transform(d, lon = (lon + 77.25) %% 360)
   again <- gp_exact(y ~ sphere(lon, lat) + depth, turned(d), kernel = kernel, noise = 0.1, hyper = "fixed")
   expect_equal(predict(again, turned(new)), predict(fit, new), tolerance = 1e-10)

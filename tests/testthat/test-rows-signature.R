@@ -154,7 +154,7 @@ test_that("copies of rows do not change learned parameters, have a message, and 
   density <- function(fit) stats::median(predict(fit, held, type = "density"))
   expect_equal(density(fit), density(once), tolerance = 0.05)
   expect_identical(fit$nobs, 150L)
-  # # A row's copy would predict it, so copies share a fold, and leave-one-out has a message.
+  # A row's copy would predict it, so copies share a fold, and leave-one-out has a message.
   fold <- attr(suppressMessages(cross_validate(fit, folds = 5, hyper = "held")), "predictions")$fold
   copy <- copies_in(fit$data)
   expect_true(all(tapply(fold, copy, function(v) length(unique(v))) == 1L))
@@ -172,7 +172,7 @@ test_that("each (x, y) counts once in learning, with the mean weight of its copi
   expect_equal(data$y, (y - data$center) / data$scale)
   expect_equal(unname(data$x), x)
   expect_equal(data$weights, as.vector(tapply(w, i, mean)))
-  # # Rows that repeat a copy's inputs with another response are kept.
+  # Rows that repeat a copy's inputs with another response are kept.
   twin <- without_copies(data_from_matrix(x[c(i, 20), , drop = FALSE], c(y[i], 9)))
   expect_identical(twin$n, 21L)
 })

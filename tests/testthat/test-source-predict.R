@@ -23,7 +23,7 @@ test_that("predictions replace regular files only", {
 
 test_that("a full disk is an error about the file, also for the last rows", {
   skip_on_os("windows")
-  # # A process whose files are limited to 4 blocks of 512 bytes, and which ignores the signal, behaves as with a full #
+  # A process whose files are limited to 4 blocks of 512 bytes, and which ignores the signal, behaves as with a full
   # disk.
   script <- tempfile(fileext = ".R")
   on.exit(unlink(script))

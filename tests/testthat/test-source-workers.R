@@ -94,7 +94,7 @@ test_that("a fit of rows on two real workers is that of one process, also when o
   predict(whole, new, file = written)
   expect_equal(utils::read.csv(written)$fit, unname(predict(whole, d)), tolerance = 1e-12)
   unlink(written)
-  # # For certificates, the groups of the norms are whole parts or a hundred random rows.
+  # For certificates, the groups of the norms are whole parts or a hundred random rows.
   first <- reference(on_points(in_blocks(d, c(120, 120))), m2 = 40, data = in_blocks(d, c(120, 120)))
   there <- reference(on_workers, m2 = 40, data = rows_parts(cut_in(d, 2)))
   expect_same_fit(there, first)
@@ -106,7 +106,7 @@ test_that("a fit of rows on two real workers is that of one process, also when o
   asked <- d[4:20, ]
   expect_equal(refine(on_workers, asked, 1e-6, data = rows_parts(cut_in(d, 2))),
                refine(whole, asked, 1e-6, reference = there), tolerance = 1e-6)
-  # # Moving the points uses all rows. The sample has a third of them.
+  # Moving the points uses all rows. The sample has a third of them.
   moved <- function(data) {
     old <- options(pfdtc.sample = 80)
     on.exit(options(old))
@@ -116,7 +116,7 @@ test_that("a fit of rows on two real workers is that of one process, also when o
   there <- moved(rows_parts(cut_in(d, 2)))
   expect_equal(there$inducing, moved(d)$inducing, tolerance = 1e-6)
   expect_gt(max(abs(there$inducing - whole$inducing)), 1e-3)
-  # # A fit that depends on the workers' random numbers is the same in each run.
+  # A fit that depends on the workers' random numbers is the same in each run.
   learned <- function() {
     set.seed(1)
     coef(pfdtc(y ~ a, source, m = 4, kernel = kernel_se(), hyper = "pilot"))

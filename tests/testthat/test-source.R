@@ -12,7 +12,7 @@ first_200 <- function(d) {
 }
 
 same_posterior <- function(a, b, new, but = NULL) {
-  # # The sums have the same terms in another order.
+  # The sums have the same terms in another order.
   expect_equal(a$factors[c("G", "Ay", "beta", "C", "yy", "t", "k_sum")],
                b$factors[c("G", "Ay", "beta", "C", "yy", "t", "k_sum")], tolerance = 1e-10)
   expect_equal(a$factors$rss, b$factors$rss, tolerance = 1e-9)
@@ -71,7 +71,7 @@ test_that("a sample has the requested size, of rows drawn with equal probability
     expect_false(is.unsorted(rows$r))
     counts[rows$r] <- counts[rows$r] + 1
   }
-  # # The sum is at most chi squared with 59 degrees of freedom. It exceeds 110 once in ten thousand times.
+  # The sum is at most chi squared with 59 degrees of freedom. It exceeds 110 once in ten thousand times.
   expect_lt(sum((counts - times / 5)^2 / (times / 5)), 110)
 })
 
@@ -209,7 +209,7 @@ test_that("predictions at the rows of a source are those of the same rows in mem
   expect_equal(predicted$rows, 400 - 268)
   expect_equal(read.csv(file)$fit, unname(predict(fit, d)), tolerance = 1e-12)
   expect_length(list.files(dirname(file), paste0(basename(file), ".*part")), 0)
-  # # An interrupt has the same effect. Another call starts anew. A file without a complete line is removed.
+  # An interrupt has the same effect. Another call starts anew. A file without a complete line is removed.
   at <- 0
   stops <- rows_blocks(function() at <<- 0, function() if ((at <<- at + 1) == 1) d[1:9, ] else interrupt_now(),
                        names(d))
@@ -320,7 +320,7 @@ test_that("points of a source are moved on all rows, as in memory, if optimise_r
     expect_gt(passes$n, 2 + 2 * nrow(by_passes$trace))
     expect_equal(by_passes$source$passes, passes$n)
   }
-  # # Compare the derivatives in the hyperparameters too.
+  # Compare the derivatives in the hyperparameters too.
   call <- quote(f(formula = y ~ a + b, weights = w))
   part <- data_from_source(in_blocks(d), call, environment(), TRUE, TRUE, 80)
   data <- data_from_formula(quote(f(formula = y ~ a + b, data = d, weights = w)), environment())
@@ -393,7 +393,7 @@ test_that("a source can have a linear mean, in units of the sample, but no famil
   expect_equal(predict(of(in_blocks(d)), new, se.fit = TRUE), predict(of(d), new, se.fit = TRUE), tolerance = 1e-8)
   old <- options(pfdtc.sample = 40)
   on.exit(options(old))
-  # # The mean's centre and unit come from 40 rows, so its vague prior differs.
+  # The mean's centre and unit come from 40 rows, so its vague prior differs.
   expect_equal(predict(of(in_blocks(d)), new), predict(of(d), new), tolerance = 1e-2)
   expect_gt(diff(predict(of(in_blocks(d)), new))[2], 20) # the slope is 10
   expect_error(pfdtc(I(y > 5) ~ a, in_blocks(d), family = binomial()), "`family`", class = "pfdtc_error_input")

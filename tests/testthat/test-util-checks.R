@@ -286,7 +286,7 @@ test_that("with optimise_rows some rows are learned from, and the posterior is t
     expect_equal(coef(fit(60)), coef(fit(NULL)))
     expect_equal(coef(fit(1e6)), coef(fit(NULL)))
   }
-  # # Test equal rows, which are merged, too.
+  # Test equal rows, which are merged, too.
   twice <- with_seed(1, pfdtc(data$x[c(1:60, 1:60), ], c(data$y, data$y + 0.1), m = 4,
                               control = pfdtc_control(optimise_rows = 25, progress = FALSE)))
   expect_identical(nobs(twice), 120L)

@@ -278,7 +278,7 @@ test_that("a learned fit has a higher bound than Laplace's hyperparameters, and 
   expect_equal(check$elbo, fit$evidence, tolerance = 1e-9)
   expect_identical(check$laplace, NA_real_)
   expect_output(print(check), "variational bound of the log marginal likelihood")
-  # # The best normal distribution has a larger bound than that of Laplace's approximation.
+  # The best normal distribution has a larger bound than that of Laplace's approximation.
   expect_gt(held$evidence, with_seed(1, laplace_check(by_laplace, 100))$elbo)
   new <- data.frame(x = c(-1, 0, 3))
   f <- predict(fit, new, type = "link", se.fit = TRUE)
