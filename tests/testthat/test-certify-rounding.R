@@ -57,7 +57,7 @@ test_that("the problem without errors has a valid and tight certificate", {
   expect_lt(r$mean_error, 1.005 * abs(r$mean - p$mean))
 })
 
-test_that("certificates allow for errors of the factor of s2 I + G in h, by both bounds of its norm, and in the SoR sd", {
+test_that("certificates allow for errors of the factor of s2 I + G in h, by both bounds of its norm, and the SoR sd", {
   g <- 0.06
   for (by_groups in c(TRUE, FALSE)) {
     for (sign in c(1, -1)) {

@@ -5,7 +5,7 @@ columns <- c("method", "m", "objective", "rmse_mean", "rmse_sd", "kl", "kl_margi
 
 rms <- function(e) sqrt(mean(e^2))
 
-test_that("every column is what its name says", {
+test_that("every column of compare_fits() agrees with its definition", {
   p <- problem("matern52", n = 25, m = 5, weighted = TRUE, seed = 3)
   new <- with_seed(4, spread_points(40, 2))
   y <- sin(new[, 1]) + 0.3 * rowSums(new) + with_seed(5, stats::rnorm(40, sd = 0.5))

@@ -57,7 +57,7 @@ test_that("few rows have the exact posterior, more rows points, with neighbours 
   expect_equal(middle$unexplained, unexplained(middle), tolerance = 0.1) # estimated from the first rows
 })
 
-test_that("arguments about inducing points give them, optimised if that changes predictions or was asked for", {
+test_that("arguments about inducing points give inducing points, which are optimised if useful or requested", {
   few <- some_rows()
   kinds <- function(...) {
     fit <- rough(few, ...)
@@ -184,7 +184,7 @@ test_that("neighbours is a number of rows", {
   expect_identical(predict(none, se.fit = TRUE), predict(plain, se.fit = TRUE))
 })
 
-test_that("seeds reproduce a fit with neighbours, threads change nothing", {
+test_that("a seed reproduces a fit with neighbours, and threads do not change it", {
   ask <- function(...) {
     fit <- near_fit(some_rows(200), ...)
     c(list(as.numeric(logLik(fit))), predict(fit, se.fit = TRUE))

@@ -208,7 +208,7 @@ test_that("results of other data by the same name, or of other rows, are not mis
   expect_input_error(run(), "file")
 })
 
-test_that("an experiment is printed as medians, and all of it is a data frame", {
+test_that("an experiment is a data frame of all fits, and print() shows medians", {
   results <- small_experiment(m = 5, methods = c("sor", "vfe"))
   shown <- utils::capture.output(print(results))
   expect_match(shown[1], "4 fits")
@@ -240,7 +240,7 @@ test_that("two workers give the same numbers", {
   expect_identical(Sys.getenv(c("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), NA), environment)
 })
 
-test_that("seeds depend on every part, and the session's random numbers go on as before", {
+test_that("seeds depend on every part, and the session's random numbers continue unchanged", {
   seeds <- c(experiment_code()$derived_seed(1, "a", 1, 2, "pf"), experiment_code()$derived_seed(2, "a", 1, 2, "pf"),
              experiment_code()$derived_seed(1, "b", 1, 2, "pf"), experiment_code()$derived_seed(1, "a", 2, 2, "pf"),
              experiment_code()$derived_seed(1, "a", 1, 3, "pf"), experiment_code()$derived_seed(1, "a", 1, 2, "vfe"))

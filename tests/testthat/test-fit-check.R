@@ -3,7 +3,7 @@
 fits_of_0.1.0 <- readRDS("fits-0.1.0.rds")
 old_newdata <- function(fit) if (fit$frame$method == "formula") data.frame(speed = c(5, 12.5, 30)) else c(5, 12.5, 30)
 
-test_that("fits saved by 0.1.0 load and predict what they predicted then", {
+test_that("fits that version 0.1.0 saved have the same predictions", {
   expect_setequal(names(fits_of_0.1.0), c("pfdtc", "gp_exact", "gp_fitc"))
   for (name in names(fits_of_0.1.0)) {
     old <- fits_of_0.1.0[[name]]
@@ -40,7 +40,7 @@ test_that("fits saved by 0.1.0 work with the other functions, also together with
   expect_silent(plot(fits_of_0.1.0$pfdtc$fit))
 })
 
-test_that("a fit of 0.1.0 that left its data out predicts, and says why it is not compared with a reference of today", {
+test_that("a fit of version 0.1.0 without its data predicts, and the error about a new reference says why", {
   fit <- fits_of_0.1.0$pfdtc$fit
   today <- reference(fit)
   fit["data"] <- list(NULL)

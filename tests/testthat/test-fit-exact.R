@@ -33,7 +33,7 @@ test_that("the ELBO is below the exact evidence, and comes closer with more poin
   expect_lte(learned$evidence, dense_exact(learned, data$x, data$y)$evidence)
 })
 
-test_that("repeated rows are the rows themselves: merged, with all distinct rows as points, the fit is exact", {
+test_that("repeated rows are merged, and with all distinct rows as points the fit is exact", {
   data <- smooth_data(20)
   rows <- c(1:20, 4:9, 4, 4)
   x <- data$x[rows, ]

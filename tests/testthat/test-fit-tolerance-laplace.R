@@ -66,7 +66,7 @@ test_that("a tolerance out of reach gives a classed warning, with settings that 
   expect_match(open$said, "mode")
 })
 
-test_that("time ends the search with the best so far; refusals are by name", {
+test_that("a time limit returns the best fit so far, and bad arguments are refused by name", {
   p <- laplace_problem_of("logit", n = 40)
   large <- laplace_problem_of("logit", n = 140, profile = "matern32")
   early <- with_seed(1, unreached(laplace_fit_of(large, m = NULL, tol = 1e-3,
@@ -79,7 +79,7 @@ test_that("time ends the search with the best so far; refusals are by name", {
   expect_error(laplace_fit_of(p, m = NULL, tol = 0.1, inducing = p$z), "inducing", class = "pfdtc_error_input")
 })
 
-test_that("the fit carries its reference, says what is certified, and is cross-validated as it was asked for", {
+test_that("a fit with `tol` has its reference, prints its certified error, and is cross-validated", {
   p <- laplace_problem_of("log", profile = "se", n = 40)
   fit <- laplace_fit_of(p, m = NULL, tol = 0.05)
   expect_output(print(fit), "meets `tol` = 5 %")

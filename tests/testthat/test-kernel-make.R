@@ -28,7 +28,7 @@ test_that("small covariances keep their relative accuracy", {
   }
 })
 
-test_that("the diagonal is the variance to the bit, the matrix symmetric, nothing negative", {
+test_that("kernel matrices are symmetric and not negative, with the variance on their diagonal to the bit", {
   x <- rbind(wide(20, 3, 3), 1e8 + wide(5, 3, 4))
   x <- x[c(1:25, 1:5, 21:25), ]
   for (profile in profiles) {

@@ -89,7 +89,7 @@ test_that("with a family the constant is integrated out, where glmer() maximises
   expect_gt(found, 1.04 * attr(lme4::VarCorr(theirs)$herd, "stddev"))
 })
 
-test_that("an interrupt while variances are learned ends with the best so far", {
+test_that("an interrupt while variances are learned returns the fit with the best so far", {
   d <- with_seed(2, data.frame(g = rep(letters[1:8], each = 6), x = stats::runif(48)))
   d$y <- with_seed(3, rep(stats::rnorm(8), each = 6) + sin(4 * d$x) + stats::rnorm(48, sd = 0.3))
   fit <- function(formula) suppressWarnings(suppressMessages(pfdtc(formula, d)))

@@ -1,4 +1,4 @@
-test_that("a butchered fit predicts to the bit what it did, and is small", {
+test_that("a butchered fit has the same predictions to the bit, and is small", {
   skip_if_not_installed("butcher")
   hidden <- local({
     heavy <- runif(1e5)
@@ -32,7 +32,7 @@ test_that("rows that predictions need stay", {
   expect_null(butcher::butcher(exact)$data)
 })
 
-test_that("a reference goes with the fit, without its rows", {
+test_that("a butchered fit keeps its reference, without the rows", {
   skip_if_not_installed("butcher")
   fit <- fit_cars()
   fit$reference <- reference(fit, m2 = 10)

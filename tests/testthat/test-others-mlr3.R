@@ -1,6 +1,6 @@
 task_of <- function(data = small_data(30), ...) mlr3::as_task_regr(data, target = "y", ...)
 
-test_that("a learner predicts what pfdtc() does, factors included", {
+test_that("a learner has the predictions of pfdtc(), also with factors", {
   skip_if_not_installed("mlr3")
   data <- small_data(30)[c("y", "a", "f")]
   names(data)[2] <- "a b"

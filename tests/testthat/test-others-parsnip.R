@@ -2,7 +2,7 @@ fit_spec <- function(spec, data = small_data(20), formula = y ~ a + f) {
   parsnip::fit(parsnip::set_engine(spec, spec$engine, hyper = "fixed"), formula, data)
 }
 
-test_that("a fitted specification predicts what its engine does", {
+test_that("a fitted specification has the predictions of its engine", {
   skip_if_not_installed("parsnip")
   data <- small_data(20)
   new <- small_data(4, seed = 3)
@@ -117,7 +117,7 @@ test_that("a workflow fits and predicts", {
   expect_equal(predict(parsnip::fit(flow, data), data)$.pred, unname(predict(own, data)))
 })
 
-test_that("a recipe in a workflow prepares what the engine fits", {
+test_that("the engine fits the rows that a recipe in a workflow prepares", {
   skip_if_not_installed("workflows")
   skip_if_not_installed("recipes")
   data <- small_data(20)

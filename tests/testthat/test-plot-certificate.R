@@ -202,7 +202,7 @@ test_that("autoplot() draws the same", {
   expect_input_error(ggplot2::autoplot(shown[1:3]), "object")
 })
 
-test_that("what cannot be drawn is refused by name", {
+test_that("arguments that cannot be drawn are refused by name", {
   draw_nowhere({
     fit <- referenced(wave_fit())
     expect_input_error(plot_certificate(), "fits")

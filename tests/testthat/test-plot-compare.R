@@ -64,7 +64,7 @@ test_that("par() and the random numbers are as before", {
   expect_graphics_kept(plot_fits(fits, cars_exact))
 })
 
-test_that("what cannot be drawn is refused by name", {
+test_that("arguments that cannot be drawn are refused by name", {
   draw_nowhere({
     fits <- cars_fits()
     expect_input_error(plot_fits(cars), "fits")

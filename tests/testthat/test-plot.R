@@ -87,7 +87,7 @@ test_that("any fit can be plotted", {
   expect_identical(unique(draw_nowhere(plot(wide, inputs = 10:11, n = 5))$input), c("z10", "z11"))
 })
 
-test_that("what cannot be plotted is refused, by name", {
+test_that("arguments that cannot be plotted are refused by name", {
   fit <- fit_mixed(y ~ a + f)
   draw_nowhere({
     expect_input_error(plot(fit, inputs = "q"), "inputs")

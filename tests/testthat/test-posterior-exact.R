@@ -52,7 +52,7 @@ test_that("the factor is that of K + s2 / w, and alpha solves it", {
   }
 })
 
-test_that("block size and threads change nothing beyond rounding, inputs come back untouched", {
+test_that("block size and threads change nothing beyond rounding, and inputs are not changed", {
   p <- problem("matern52", n = 37, weighted = TRUE)
   k <- exact_kernel(p)
   copies <- list(p$x + 0, p$y + 0, p$weights + 0)

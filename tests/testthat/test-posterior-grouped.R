@@ -120,7 +120,7 @@ test_that("Cook's distances are those of the exact posterior, also with slopes a
   expect_close(unname(cooks.distance(one)), unname(cooks.distance(exact)), 1e-4)
 })
 
-test_that("methods that groups lack are refused with what to do", {
+test_that("methods that do not support groups are refused", {
   expect_error(pf_divergence(fit), class = "pfdtc_error_input")
 })
 

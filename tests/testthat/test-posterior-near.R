@@ -166,7 +166,7 @@ test_that("blocks, threads and memory change nothing beyond rounding", {
   }
 })
 
-test_that("arguments come back untouched, calling twice changes nothing", {
+test_that("a call does not change its arguments, and a second call gives the same result", {
   p <- problem("matern52", weighted = TRUE)
   before <- rapply(p, function(v) v + 0, "numeric", how = "replace")
   one <- near_case(p, 4, 4)

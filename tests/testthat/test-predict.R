@@ -172,7 +172,7 @@ test_that("variances are never negative", {
   expect_true(all(is.finite(p$se.fit)) && all(p$se.fit >= 0))
 })
 
-test_that("a certified interval contains the exact GP's own, and an interval must be asked for", {
+test_that("a certified interval contains that of the exact GP, and certified = TRUE requires an interval", {
   set.seed(5)
   x <- matrix(runif(80), 40)
   y <- sin(5 * x[, 1]) + x[, 2] + rnorm(40, sd = 0.1)

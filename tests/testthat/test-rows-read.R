@@ -348,7 +348,7 @@ test_that("time differences are numbers in the unit of the fit", {
   expect_equal(predict(add_rows(of_hours, minutes[1:3, ])), predict(add_rows(plain, d[1:3, ])))
 })
 
-test_that("a response that is an array of one dimension is a vector", {
+test_that("a response that is an array of one dimension is read as a vector", {
   d <- data.frame(x = as.double(1:20))
   d$y <- array(sin(d$x), 20L)
   plain <- transform(d, y = as.vector(y))

@@ -181,7 +181,7 @@ test_that("parts are sent once to the worker that keeps them, again if they are 
                "3 of 3.*gone", class = "pfdtc_error_source")
 })
 
-test_that("what goes wrong in a part says where, and the rest of the rows is not lost", {
+test_that("an error in a part names the part, and its condition holds the fit to the other parts", {
   skip_if_not_installed("future")
   d <- mixed_parts()
   parts <- cut_in(d, 3)
@@ -227,7 +227,7 @@ test_that("parts have different random numbers", {
   expect_lt(sum(duplicated(drawn)), 15)
 })
 
-test_that("a part of a dead worker goes to another one", {
+test_that("another worker takes the part of a dead worker", {
   d <- mixed_parts()
   whole <- on_points(d)
   source <- with_replaced(list(find_crew = function() fake_crew(3)), rows_parts(cut_in(d, 3)))
