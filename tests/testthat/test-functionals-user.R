@@ -180,7 +180,7 @@ test_that("summary() has shares of the terms only for sums of kernels; intervals
   fit <- gp_exact(dist ~ speed, cars, kernel = kernel_linear() + kernel_se(5))
   shares <- summary(fit)$term_shares
   expect_equal(sum(shares), 1)
-  expect_output(print(summary(fit)), "at training rows +linear [0-9]+ %, squared exponential\\s+[0-9]+ %")
+  expect_output(print(summary(fit)), "Shares of terms +linear [0-9]+ %, squared exponential\\s+[0-9]+ %")
   expect_null(summary(gp_exact(dist ~ speed, cars, kernel = kernel_se()))$term_shares)
   expect_error(predict(fit, type = "terms", interval = "credible"), "terms", class = "pfdtc_error_input")
   expect_identical(colnames(predict(gp_exact(dist ~ speed, cars, kernel = kernel_se()), type = "terms")), "se(speed)")
