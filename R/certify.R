@@ -9,8 +9,8 @@
 #' @param fit A fit of any kind, except with `approx = "vi"`.
 #' @param newdata Rows to predict at. Default: the training rows.
 #' @param effort `"fast"` uses the inducing points of the fit. `"reference"`, the default, adds a [reference()] and, as
-#'   far as `max_seconds` allows, the exact posterior and kriging on nearest neighbours. `"tight"` adds passes over all
-#'   pairs of rows, in \eqn{O(n^2 m_2)} time with \eqn{m_2} = `m2`.
+#'   far as `max_seconds` allows, the exact posterior and kriging on nearest neighbours. `"tight"` adds products with
+#'   the n x n kernel matrix, in \eqn{O(n^2 m_2)} time with \eqn{m_2} = `m2`.
 #' @param reference A [reference()] or a [gp_dtc()] fit of the same data and hyperparameters. Default: a new reference.
 #' @param m2 Number of inducing points of a new reference, as in [reference()].
 #' @param test_points Number of rows of `newdata` that may join the inducing points in this call. Default: `m2 / 4`.

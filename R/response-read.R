@@ -17,7 +17,7 @@ nb <- function(theta = NULL) new_family("nb", "log", theta = positive_or_null(th
 #' @param df degrees of freedom, at least 1; not learned. 4 is common, 1 gives the Cauchy distribution.
 #' @param sigma the scale \eqn{s}, in units of the response. Default: learned.
 #' @param theta the positive number in the variance of `nb()`. Default: learned.
-#' @param p,phi the power, between 1 and 2, and the dispersion (needs `p`). Default: learned.
+#' @param p,phi the power, between 1 and 2, and the dispersion. `phi` requires `p`. Default: learned.
 #' @return An object of class `pfdtc_family`.
 #' @details With Student's t the posterior may have several modes. Laplace's approximation uses the mode that is reached
 #'   from \eqn{f = 0} by steps that each increase the posterior density. [certify()] proves that the posterior of the

@@ -1,5 +1,5 @@
 # Should the default kernel use logs of skewed inputs? Held-out NLPD, RMSE and coverage of default fits without and with
-# them; `gain` is the gain of log marginal likelihood before its price (log_inputs, R/tuning.R).
+# them; `gain` is the gain of log marginal likelihood before the penalty is subtracted (log_inputs, R/tuning.R).
 #   SETS_FOLDER=bench:bench/further SETS_ROWS=300 R_LIBS=LIBRARY Rscript bench/log-inputs.R SPLIT FILE
 # 27 November 2026, 91 and 88 development sets (splits 1 and 2) of at most 200 rows with a skewed input without negative
 # values. Change of NLPD in the mean (standard error), sets better and worse by .02, RMSE in the geometric mean:

@@ -6,7 +6,7 @@
 #include "neighbours.h"
 #include "pass.h"
 
-/* Checks C += alpha A'A for columns in different places. */
+/* Checks C += alpha A'A for columns of A that are stored apart. */
 static void columns_of(int lanes, int m, int n)
 {
     const size_t k = (size_t)m;

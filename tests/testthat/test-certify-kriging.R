@@ -267,7 +267,7 @@ test_that("more passes never widen what is certified, though bounds may rise on 
 })
 
 test_that("the errors of A enlarge q by 1 / (1 - tau / s2), tau = slack k max w", {
-  # Set growth to 0, so that numbers have no rounding allowance of their own.
+  # With growth 0 the bounds allow for no rounding errors but those of A, which `slack` bounds.
   x <- matrix(c(0, 1, 2))
   fit <- gp_dtc(x, c(1, 2, 0), kernel = kernel_se(1, 1), noise = 0.5, hyper = "fixed", inducing = x)
   ref <- reference(fit, 3)

@@ -85,7 +85,7 @@ test_that("the mean marginal KL divergence is that of the normals at each row", 
     expect_close(kl_divergence(fit, exact, new), mean(each), 1e-7, method)
     expect_close(kl_divergence(fit_by(method, p, keep_data = FALSE), exact, new), mean(each), 1e-7, method)
   }
-  # Far from the rows SoR has variance 0, and the exact posterior has not.
+  # Far from the rows the variance of SoR is 0, but the variance of the exact posterior is positive.
   expect_gt(kl_divergence(fit_by("gp_sor", p), exact, p$new), 10)
 })
 
