@@ -12,7 +12,7 @@ struct conditioned {
     int s;             /* number of neighbours; row s is the row itself            */
     double *X, *y, *w; /* (s + 1) x columns, [s + 1], [s + 1]                      */
     double *b;         /* (s + 1) x 2                                              */
-    double gamma;      /* gamma b_0 is added to the log noise                          */
+    double gamma;      /* gamma b_0 is added to the log noise                      */
     double s2;
 };
 

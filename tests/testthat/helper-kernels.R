@@ -83,7 +83,7 @@ some_kernels <- function(count, seed = 1) {
   })
 }
 
-# Returns g(x, z) of a factor that has numbers of columns as inputs, by the formulas of its help page.
+# Returns g(x, z) of a factor by the formulas of its help page. Its inputs must be column numbers.
 ref_factor <- function(leaf, x, z) {
   u <- x[leaf$inputs]
   v <- z[leaf$inputs]

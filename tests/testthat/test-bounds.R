@@ -201,7 +201,7 @@ test_that("the draws' memory is refused before it is taken", {
   })
 })
 
-test_that("nasty problems: brackets and bounds are valid for the hardest cases, against quadruple precision", {
+test_that("bounds of errors and evidence hold for the nasty problems, by the exact GP in quadruple precision", {
   skip_on_cran()
   evidence <- utils::read.csv(test_path("bounds-nasty.csv"))
   truth <- utils::read.csv(test_path("certify-nasty.csv"))

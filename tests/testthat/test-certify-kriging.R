@@ -179,7 +179,7 @@ test_that("kriging narrows certify()'s intervals, and they are valid without tim
   expect_null(with_seed(1, reference(made$fit, 12, max_seconds = 0))$correction)
 })
 
-test_that("nasty problems: kriging alone is valid on any number of rows, against quadruple precision", {
+test_that("kriging alone has valid certificates for the nasty problems, by the exact GP in quadruple precision", {
   skip_on_cran()
   truth <- utils::read.csv(test_path("certify-nasty.csv"))
   cases <- nasty_certify_problems()

@@ -183,7 +183,7 @@ dense_exact <- function(p, center) {
        sd = sqrt(pmax(p$kernel$variance - colSums(Kx * refined(Kx)), 0)))
 }
 
-test_that("random problems, fits of every kind: no certificate is violated, more effort is never wider", {
+test_that("no certificate of random problems and fits of every kind is violated, and more effort never widens one", {
   n_new <- 12
   seeds <- quick(seq_len(170))
   best <- list()
@@ -223,7 +223,7 @@ test_that("random problems, fits of every kind: no certificate is violated, more
   }
 })
 
-test_that("with neighbours, too, more effort is never wider: with a reference of fewer points than the fit", {
+test_that("more effort never widens certificates of fits with neighbours, also if the reference has fewer points", {
   p <- problem("se", n = 60, m = 12)
   fit <- with_seed(1, pfdtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed", m = 12,
                             neighbours = 5, control = pfdtc_control(maxit = 0)))
@@ -283,7 +283,7 @@ test_that("responses that cancel where equal rows are merged leave their roundin
   }
 })
 
-test_that("disjoint intervals: their ends are exchanged if that is rounding, else both are covered, with a warning", {
+test_that("ends of disjoint intervals are exchanged if rounding explains them, else both are covered, with a warning", {
   one <- function(lower, upper) list(mean_lower = lower, mean_upper = upper, sd_lower = 0, sd_upper = Inf)
   expect_silent(near <- narrow(one(c(0, 0), c(1, 2)), one(c(1 + 1e-15, 1), c(3, 3))))
   expect_identical(near$mean_lower, c(1, 1))
@@ -294,7 +294,7 @@ test_that("disjoint intervals: their ends are exchanged if that is rounding, els
   expect_identical(far$mean_upper, c(3, 2))
 })
 
-test_that("units: certificates follow scale, centre and offset of the response, and rows without values", {
+test_that("certificates follow scale, centre and offset of the response, and give rows without values NA", {
   p <- problem(n = 30, m = 5)
   fit <- function(y, variance, noise, ...) {
     gp_dtc(p$x, y, kernel = kernel_se(p$kernel$lengthscale, variance), noise = noise, hyper = "fixed",

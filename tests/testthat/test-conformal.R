@@ -34,7 +34,7 @@ is_inside <- function(p, x, t, level) {
   sum(score[1:n] < score[n + 1]) < ceiling(level * (n + 1))
 }
 
-test_that("for exact posteriors the interval is full conformal: refits with any response in the new row agree", {
+test_that("intervals of exact posteriors are full conformal, and agree with refits with any response in the new row", {
   p <- conformal_problem(19)
   p$x[19, ] <- p$x[18, ]
   p$weights[5] <- 0
@@ -131,7 +131,7 @@ test_that("a level that so few rows cannot give is infinite", {
   expect_true(all(is.finite(predict(fit, cars[1:2, ], interval = "conformal", level = 18 / 19))))
 })
 
-test_that("coverage is right where that of normal intervals is not: heavy tails", {
+test_that("conformal intervals have the right coverage with heavy tails, where normal intervals do not", {
   draw <- function(n) {
     x <- runif(n, 0, 10)
     data.frame(x, y = sin(x) + 0.3 * rt(n, 2))
@@ -181,7 +181,7 @@ test_that("arguments that exclude conformal intervals are refused by name", {
   expect_input_error(predict(fit_cars(keep_data = FALSE), cars[1:2, ], interval = "conformal"), "keep_data")
 })
 
-test_that("rows of weight 0 and merged rows are told apart: cars, whose speeds repeat, by refits", {
+test_that("rows of weight 0 differ from merged rows, by refits to cars, whose speeds repeat", {
   d <- rbind(cars[c(1:12, 20:24), ], cars[20, ])
   w <- rep(c(1, 2, 0.5), 6)
   w[c(2, 7, 15)] <- 0 # within and before groups of equal speeds

@@ -14,7 +14,7 @@ test_that("with few inducing points some places are undecided because of the app
   expect_true(all(got$prob_lower <= got$prob_upper))
 })
 
-test_that("the threshold is on the scale of the response as given: transforms, smooth noise, offsets", {
+test_that("the threshold is on the scale of the response also with transforms, smooth noise and offsets", {
   d <- with_seed(2, data.frame(x = stats::runif(60)))
   d$y <- with_seed(3, exp(sin(6 * d$x) + stats::rnorm(60, 0, 0.2)))
   new <- data.frame(x = c(0.1, 0.5, NA, 0.9))

@@ -37,7 +37,7 @@ test_that("the formula method does the same", {
   expect_lte(max(abs(p$fit - predict(exact, frame))), fixed$tol$mean * stats::sd(d$y - 5 * d$x[, 2]))
 })
 
-test_that("starts, auxiliary distributions and learned hyperparameters: whatever is chosen is certified", {
+test_that("fits with any start, auxiliary distribution and learned hyperparameters meet their certified tolerance", {
   for (start in quick(c("random", "kmeans"))) expect_certified(fit_tol(0.05, inducing = start), info = start)
   for (aux in quick(list(aux_sor(), aux_subset(20), aux_refresh(5), aux_reference(samples = 20)))) {
     expect_certified(fit_tol(0.05, aux = aux), info = format(aux))

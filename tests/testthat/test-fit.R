@@ -150,7 +150,8 @@ test_that("aux_refresh() renews its distribution every few iterations, and the t
   once <- fit_fixed(aux = aux_sor(rows = 1:10), maxit = 5)
   expect_identical(trace$objective[trace$round == 1], once$trace$objective)
   expect_null(once$trace$round)
-  # The second round begins with nu on the points of the first, in the units of the cleaned response.
+  # The second round begins with an auxiliary distribution on the points of the first round, in the units of the cleaned
+  # response.
   d <- fit$data
   kernel <- kernel_se(c(0.9, 1.6), 1.7 / fit$scale^2)
   noise <- 0.3 / fit$scale^2
@@ -248,7 +249,7 @@ test_that("optimisation ends at `max_seconds`, and a stage without a first value
   expect_identical(nrow(take_result(now, none)$trace), 2L)
 })
 
-test_that("a fit as `inducing` is the start: its points, kernel and noise", {
+test_that("a fit as `inducing` gives the start of points, kernel and noise", {
   data <- smooth_data()
   first <- fit_learned(data)
   again <- pfdtc(data$x, data$y, hyper = "fixed", inducing = first, control = pfdtc_control(maxit = 0))

@@ -12,7 +12,7 @@ fixed_hurdle <- function(formula, d, ...) {
   gp_hurdle(formula, d, ..., kernel = kernel_se(0.9, 1), hyper = "fixed")
 }
 
-test_that("a hurdle is a fit of zeros and one of the rest: mean, zeros, density and quantiles are of the mixture", {
+test_that("a hurdle has mean, zeros, density and quantiles of the mixture of a fit of zeros and one of the rest", {
   d <- hurdle_data()
   fit <- fixed_hurdle(y ~ x, d)
   zero <- pfdtc(as.numeric(y > 0) ~ x, d, family = binomial(), kernel = kernel_se(0.9, 1), hyper = "fixed")

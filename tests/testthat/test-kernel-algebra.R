@@ -199,7 +199,7 @@ test_that("expressions that are no kernel are refused, with the reason", {
   expect_error(kernel_matrix(kernel_se(1, 1, "a") + kernel_linear(), x), "variance", class = "pfdtc_error_input")
 })
 
-test_that("inputs are variables of the data: a factor has one name; names of parameters have their term", {
+test_that("inputs are variables of the data, so a factor has one name, and names of parameters contain their term", {
   d <- data.frame(u = cars$speed, v = rep_len(c(1, 4, 2, 5), 50), g = factor(rep_len(c("x", "y", "z"), 50)),
                   y = cars$dist)
   k <- kernel_se(inputs = ~ u + v) * kernel_categorical("ordered", inputs = ~ g) + kernel_rq(inputs = "u") +

@@ -63,7 +63,7 @@ test_that("extreme inputs and lengthscales cost no digits", {
   }
 })
 
-test_that("a period costs no digits far from 0: seconds since 1970, of a day", {
+test_that("a periodic kernel loses no digits far from 0, as for seconds since 1970 with a period of a day", {
   seconds <- c(0, 1, 3600, 50000, 86399)
   days <- c(0, 1, 20000, 2^36, 4)
   at <- as.matrix(seconds + 86400 * days) # exact

@@ -36,7 +36,7 @@ test_that("sums and products of kernels have the mode, certificates and evidence
   }
 })
 
-test_that("sums and products are learned: derivatives in every parameter are central differences", {
+test_that("sums and products are learned by derivatives in every parameter, which agree with central differences", {
   for (kernel in composite_kernels()) {
     p <- laplace_problem_of("logit")
     x <- `colnames<-`(p$x, c("x1", "x2"))

@@ -163,7 +163,7 @@ limit_data <- function() {
   })
 }
 
-test_that("limit: a prior variance near 0 gives the intercept, for every family", {
+test_that("a prior variance near 0 leaves the intercept, for every family", {
   d <- limit_data()
   center <- function(formula, family) {
     pfdtc(formula, d, family = family, kernel = kernel_se(1, 1e-10), hyper = "fixed")$center
@@ -177,7 +177,7 @@ test_that("limit: a prior variance near 0 gives the intercept, for every family"
   expect_equal(center(r ~ x, student(4, 0.5)), t, tolerance = 5e-3)
 })
 
-test_that("limit: a linear kernel with a vague prior gives fit and standard errors of glm(), for every family", {
+test_that("a linear kernel with a vague prior gives the fit and standard errors of glm(), for every family", {
   d <- limit_data()
   vague <- kernel_linear(1e4) + kernel_constant(1e4)
   check <- function(formula, family, plain, weights = NULL, se = 1e-3) {

@@ -218,7 +218,7 @@ test_that("if the evidence cannot be computed next to the hyperparameters, an er
   expect_error(vcov(fit), "curvature", class = "pfdtc_error_numerical")
 })
 
-test_that("a linear mean of counts has its coefficients in coef(), vcov() and confint(): glm()'s if it is alone", {
+test_that("coef(), vcov() and confint() have the linear mean of counts, which is that of glm() if it is alone", {
   d <- counted_data(40)
   names(d)[1] <- "log(x)" # an input whose name looks like that of a logarithm
   kernel <- gp_exact(d["log(x)"], d$y, kernel = kernel_se(1, 1e-8), mean = ~ ., noise = 1,

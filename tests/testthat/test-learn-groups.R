@@ -8,7 +8,7 @@ ref_restricted <- function(y, X, H) {
   c(reml = ml - ncol(X) * log(2 * pi) + c(determinant(A)$modulus), ml = ml)
 }
 
-test_that("the restricted likelihood equals its definition: slopes, crossed and nested groups, weights", {
+test_that("the restricted likelihood equals its definition with slopes, crossed and nested groups and weights", {
   d <- with_seed(5, data.frame(y = rnorm(60), x = rnorm(60), g = sample(letters[1:6], 60, TRUE),
                                h = sample(LETTERS[1:4], 60, TRUE), w = runif(60, 0.5, 2)))
   for (f in list(y ~ (x | g) + (1 | h), y ~ (1 | g) + (0 + x | h), y ~ (x || g), y ~ (1 | g / h) + (1 | h))) {

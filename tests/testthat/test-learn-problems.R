@@ -141,7 +141,7 @@ test_that("with all earlier rows score and information are those of the exact ev
   }
 })
 
-test_that("no neighbours, one row, no rows, many neighbours; rows may count several times", {
+test_that("the Vecchia likelihood allows no neighbours, one row, no rows, many neighbours and rows that count twice", {
   p <- problem("matern32", n = 30, d = 1, weighted = TRUE)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
   value <- function(rows, near, ...) native_vecchia(p, new_model(kernel, p$noise), rows, near, ...)
@@ -162,7 +162,7 @@ test_that("no neighbours, one row, no rows, many neighbours; rows may count seve
   }
 })
 
-test_that("inputs far from 0, columns not used, equal rows: the same numbers or a status, never NaN", {
+test_that("inputs far from 0, unused columns and equal rows give the same numbers or a status, never NaN", {
   p <- problem("matern12", n = 20, d = 2)
   m <- likelihood_case(p)
   plain <- native_vecchia(list(x = p$x, y = p$y), new_model(m$kernel, p$noise), m$rows, m$neighbours, m$times)

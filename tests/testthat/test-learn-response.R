@@ -208,7 +208,7 @@ test_that("smooth features have the kernel's values as their products at Z", {
   expect_equal(tcrossprod(features), smooth_values(smooth, smooth$z), tolerance = 1e-4) # small eigenvalues are left out
 })
 
-test_that("lambda has the information of replicates: rows 1e-7 apart and equal rows have the same", {
+test_that("lambda has the same information from rows 1e-7 apart as from equal rows", {
   d <- with_seed(6, data.frame(x = rep(seq(0, 1, length.out = 40), 3)))
   d$y <- with_seed(7, (1.5 + sin(5 * d$x) / 2 + 0.15 * stats::rnorm(120))^3)
   apart <- d

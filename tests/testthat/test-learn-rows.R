@@ -11,7 +11,7 @@ simulator <- function(n, f = branin, seed = 1) {
   data.frame(x, y = f(x))
 }
 
-test_that("noise = 0 interpolates: the fit passes through the data, and certificates contain the exact GP", {
+test_that("with noise = 0 the fit passes through the data, and certificates contain the exact GP", {
   data <- simulator(30)
   fit <- with_seed(1, pfdtc(y ~ ., data, noise = 0, control = list(progress = FALSE)))
   expect_equal(fit$noise, 1e-10 * stats::var(data$y) * 29 / 30, tolerance = 1e-6)

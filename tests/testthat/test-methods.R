@@ -285,7 +285,7 @@ test_that("simulate() refuses too much memory before allocating it, and invalid 
   expect_identical(simulate(fit, 1, seed = 3, newdata = new), simulate(fit, 1, seed = 3, newdata = new))
 })
 
-test_that("a subsample's log likelihood is for its rows: criteria count these, and warn if compared with other fits", {
+test_that("the log likelihood of a subsample is for its rows, so criteria count these, and comparisons warn", {
   d <- smooth_data(30)
   given <- list(d$x, d$y, kernel = kernel_se(c(0.9, 1.6), 1.7), noise = 0.3, hyper = "fixed")
   some <- with_seed(1, do.call(gp_subsample, c(given, m = 12)))

@@ -212,7 +212,7 @@ test_that("vectors of every width give the same numbers to rounding", {
   for (lanes in c(1L, 2L, 4L, 8L)) expect_equal(evaluate(lanes), wanted, tolerance = 1e-8, info = lanes)
 })
 
-test_that("sums of parts of the rows add up: posterior, value and gradient are those of all rows at once", {
+test_that("sums of parts of the rows add up to the posterior, value and gradient of all rows", {
   for (case in c("vfe", "white", "pf")) for (weighted in c(FALSE, TRUE)) {
     p <- problem("matern52", n = 60, m = 6, weighted = weighted, seed = 3)
     kernel <- complete_kernel(package_kernel(p$kernel), p$x)

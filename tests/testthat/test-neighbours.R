@@ -38,7 +38,7 @@ expect_neighbours <- function(x, s, lengthscale, info, n_query = 30) {
                    shape(brute_neighbours(x, s, lengthscale, rows = rows, rank = rank), length(rows)), info = info)
 }
 
-test_that("the neighbours are those of brute force: 1 to 20 inputs, clusters, duplicates, ties, far from 0", {
+test_that("neighbours agree with brute force for 1 to 20 inputs, clusters, duplicates, ties and rows far from 0", {
   with_seed(1, {
     for (d in quick(c(1, 2, 3, 8, 20))) {
       for (n in c(1, 63, 65, 600, 2300)) {                # a leaf, leaves of a twig, twigs
@@ -102,7 +102,7 @@ test_that("neighbours may be none, because none are requested or available", {
   expect_identical(native_neighbours(kernel, x, 2, rows = 1:3, rank = 1:3), cbind(c(0L, 0L), c(1L, 0L), c(2L, 1L)))
 })
 
-test_that("rows far from all data have more neighbours: the empty ball around them has room for 10 rows", {
+test_that("rows far from all data, with an empty ball around them that has room for 10 rows, have more neighbours", {
   x <- with_seed(1, matrix(stats::runif(800), 400))
   x <- x[(x[, 1] - 0.5)^2 + (x[, 2] - 0.4)^2 > 0.2^2, ]
   query <- with_seed(2, rbind(matrix(stats::runif(400), 200), matrix(stats::rnorm(20, 0.5, 2), 10), x[1:20, ]))

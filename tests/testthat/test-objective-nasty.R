@@ -30,7 +30,7 @@ test_that("nasty problems give the reference's numbers", {
   }
 })
 
-test_that("duplicated inducing points: a jitter makes them one point with a smaller jitter", {
+test_that("duplicated inducing points with a jitter are one point with a smaller jitter", {
   for (p in quick(lapply(profiles, problem))) {
     twice <- rbind(p$z, p$z[2, ])
     jitter <- 1e-8

@@ -226,7 +226,7 @@ test_that("weights of one equal no weights", {
   expect_equal(package_vfe(ones), package_vfe(p), tolerance = 1e-14)
 })
 
-test_that("units of inputs and response are units: the value scales with the fourth power of y", {
+test_that("units of inputs and response do not matter, but the value scales with the fourth power of y", {
   p <- problem("matern32")
   big <- utils::modifyList(p, list(
     x = p$x * 10, z = p$z * 10, y = p$y * 3, noise = p$noise * 9,
@@ -299,7 +299,7 @@ test_that("an auxiliary distribution is refused with other data", {
   expect_input_error(package_pf(p, aux_sor()), "`nu`")
 })
 
-test_that("the optimiser's objective has the gradient of its value: units of the inputs, merged rows", {
+test_that("the optimiser's objective has the gradient of its value, in any units of the inputs and with merged rows", {
   p <- problem(n = 20, m = 3)
   data <- data_from_matrix(p$x[rep(1:20, 2), ], c(p$y, p$y + 1))
   kernel <- complete_kernel(package_kernel(p$kernel), data$x)

@@ -55,7 +55,7 @@ test_that("a logistic regression has the coefficients of glm()", {
   expect_equal(unname(found$par), unname(stats::coef(stats::glm(am ~ wt + hp, binomial, mtcars))), tolerance = 1e-5)
 })
 
-test_that("a failed evaluation is a step too far: the search ends at the minimum inside", {
+test_that("a failed evaluation shortens the step, and the search ends at the minimum inside the valid region", {
   bowl <- quadratic(c(200, 2))
   log_barrier <- smooth(c(9, 0.01), function(p) sum(p - log(p)), function(p) 1 - 1 / p)
   failures <- list(

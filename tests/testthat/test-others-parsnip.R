@@ -17,7 +17,7 @@ test_that("a fitted specification has the predictions of its engine", {
   }
 })
 
-test_that("two classes: probabilities, intervals of these and classes are the engine's", {
+test_that("probabilities, their intervals and classes of two classes are those of the engine", {
   skip_if_not_installed("parsnip")
   data <- transform(small_data(40), z = factor(ifelse(a + b > 0, "yes", "no")))
   new <- small_data(5, seed = 3)
@@ -131,7 +131,7 @@ test_that("the engine fits the rows that a recipe in a workflow prepares", {
   expect_equal(predict(flow, data)$.pred, unname(predict(own, z)))
 })
 
-test_that("points, neighbours, kernel and noise are tuned: scores are those of fits to the folds' rows", {
+test_that("points, neighbours, kernel and noise are tuned by scores of fits to the folds' rows", {
   skip_if_not_installed("tune")
   skip_if_not_installed("rsample")
   data <- small_data(30)

@@ -43,7 +43,7 @@ tilt <- function(gp, x0, shift, ratio) {
   )
 }
 
-test_that("the same holds for processes: at KL = 5 a Gaussian process can be 148 of its sds from the exact one", {
+test_that("a Gaussian process with KL divergence 5 can be 148 of its sds from the exact one", {
   p <- problem(n = 8, d = 1)
   exact <- ref_exact(p$x, p$y, p$kernel, p$noise)
   x0 <- cbind(0.3)

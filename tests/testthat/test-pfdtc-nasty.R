@@ -113,7 +113,7 @@ test_that("units of y and of the inputs change results only by these units", {
   expect_equal(fitted(fit_all(list(x = data$x, y = data$y + 1e8))), fitted(plain) + 1e8, tolerance = 1e-12)
 })
 
-test_that("data without noise: the noise falls to its lower bound, and the other hyperparameters are learned", {
+test_that("for data without noise the noise falls to its lower bound, and the other hyperparameters are learned", {
   for (seed in 1:3) {
     data <- wavy(40, seed, noise = 0)
     expect_lt(fit_all(data, m = 30, hyper = "pilot", maxit = 50)$noise, 1e-6 * var(data$y))

@@ -61,7 +61,7 @@ test_that("the exact GP is computed for few rows, and not if `exact` excludes it
   expect_inside(asked)
 })
 
-test_that("several inputs: slices as plot() draws them, levels and single values too", {
+test_that("certificates of several inputs are drawn on the slices of plot(), with levels and single values", {
   data <- small_data(20)
   fit <- referenced(fit_mixed(y ~ a + f + l, data))
   shown <- draw_nowhere(plot_certificate(fit, n = 7))
@@ -117,7 +117,7 @@ test_that("without newdata errors are over the training rows, each as often as i
   }
 })
 
-test_that("any fit has its figure: SoR, FITC, subsample, exact", {
+test_that("certificates of SoR, FITC, a subsample and the exact posterior have figures", {
   for (by in c("gp_sor", "gp_fitc", "gp_subsample")) {
     shown <- draw_nowhere(plot_certificate(referenced(with_seed(2, wave_fit(by, m = 9))), n = 21))
     expect_inside(shown)

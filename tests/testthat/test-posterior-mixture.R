@@ -148,7 +148,7 @@ test_that("shapes, names, offsets and missing rows are those of predictions", {
   expect_equal(unname(predict(fit, hyper_uncertainty = TRUE)[c(1, 3)]), unname(got$fit[c(1, 3), "fit"]))
 })
 
-test_that("small designs: 95 % intervals for left-out rows contain at least nine in ten", {
+test_that("95 % intervals for left-out rows of small designs contain at least nine in ten", {
   skip_on_cran()
   bands <- lapply(seq_len(24), function(i) {
     fit <- with_seed(i, suppressWarnings(pfdtc(yield ~ block + N + P + K, npk[-i, ])))

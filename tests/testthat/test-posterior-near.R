@@ -85,7 +85,7 @@ test_that("the joint covariance is the dense formula, has the variances of predi
   }
 })
 
-test_that("rows far from the data have more neighbours: dense formula, jointly, in draws and for functionals", {
+test_that("rows far from the data have more neighbours, in predictions, draws and functionals", {
   far <- integer()
   for (p in problems()) {
     p$new <- rbind(p$new, p$new[1:2, , drop = FALSE] + 2 * diff(range(p$x)))

@@ -38,7 +38,7 @@ test_that("certificates print a summary and some rows, and stay data frames", {
                 "50 rows.*\"reference\"")
 })
 
-test_that("printed bounds hold: they are rounded outwards, by less than a unit of the last digit", {
+test_that("printed bounds are rounded outwards, by less than a unit of the last digit", {
   v <- c(with_seed(1, exp(stats::rnorm(200, 0, 9))), 1, 9.996, 9.994, 1e-300, 0.1 + 0.2, 123456789)
   v <- c(v, -v, 0)
   for (digits in 1:8) {

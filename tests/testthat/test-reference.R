@@ -162,7 +162,7 @@ test_that("DTC, SoR, subset and sparse forms agree with one another", {
   }
 })
 
-test_that("the theorem holds: d_pF at the exact posterior bounds the errors of mean and sd", {
+test_that("d_pF at the exact posterior bounds the errors of mean and sd, as the theorem says", {
   for (p in problems()) {
     exact <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
     dtc <- ref_dtc(p$z, p$x, p$y, p$kernel, p$noise, p$weights)

@@ -172,7 +172,7 @@ test_that("names of the rows are kept with the response", {
   expect_identical(names(by_formula(dist ~ speed, cars[3:9, ])$response), as.character(3:9))
 })
 
-test_that("new rows for a matrix fit: by name where both sides have names, else by position", {
+test_that("new rows for a matrix fit are matched by name if both sides have names, else by position", {
   d <- small_data()
   x <- as.matrix(d[c("a", "b")])
   named <- fit_of(data_from_matrix(x, d$y))
