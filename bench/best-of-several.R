@@ -26,17 +26,17 @@
 #   Calibration: the best factor of the log odds after the fact has the median .93 to .97 on the splits, a mean log of
 #   .04 to .07 (.09); one factor for all sets (.96) would gain .0002. It is 7 where classes are separable (crabs,
 #   chemdiab, wine, iris) and .5 where test rows have outliers (gemsen, baby, biomed); no property of the fits that was
-#   looked at (rows, inputs, variances, mean entropy) tells which.
+#   looked at (rows, inputs, variances, mean entropy) shows which.
 #   Priors are near their optimum. Change of the mean over both splits (se), sets better and worse by .02: sd of log
 #   variances 2.5 for 1.5: +.0039 (.0018), 2 and 9; .8: +.0032 (.0016), 5 and 12; of the kernel alone .8: +.0009
 #   (.0007), 0 and 2; of the linear mean alone 2.5: +.0016 (.0008), 0 and 4; both of these +.0014 (.0010), 0 and 4; sd
 #   of log lengthscales .5 for .7: +.0010 (.0006), 0 and 2; their centre log 5 for log 3: +.0010 (.0007), 1 and 3;
 #   log 2: -.0006 (.0005), 3 and 0; log 1.3: -.0009 (.0011), 8 and 3.
 #   Inputs left out: the half or quarter whose permutation changes f most, if the log marginal likelihood gains 2 nats,
-#   +.0033 (.0021), 7 and 11 of 108 fits; 4 nats +.0021. The gain in likelihood does not tell the gain on test rows
+#   +.0033 (.0021), 7 and 11 of 108 fits; 4 nats +.0021. The gain in likelihood does not predict the gain on test rows
 #   (rank correlations 0 and -.14). The best of the three after the fact would gain .007.
-#   Expectation propagation's log marginal likelihood as the judge among six kernels (a dense transcription, up to 180
-#   rows): .16 nats above Laplace's in the mean; it changes 2 of 89 choices, NLPD by -.00005. A judge that knew the
+#   Expectation propagation's log marginal likelihood as the criterion for six kernels (a dense transcription, up to 180
+#   rows): .16 nats above Laplace's in the mean; it changes 2 of 89 choices, NLPD by -.00005. A criterion that knew the
 #   test rows would gain .017.
 #   Label noise: leave-one-out densities with eps + (1 - 2 eps) p gain less than a nat in each of 146 fits.
 suppressMessages(library(pfdtc))

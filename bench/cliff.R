@@ -35,7 +35,7 @@
 # Hartmann at 6,000 rows, points / neighbours: 200 / 40 -.900, 200 / 100 -1.114, 800 / 40 -1.121, 800 / 100 -1.258
 # (3.1 s), 1,600 / 40 -1.253 (6.1 s), exact -1.708 (3.5 s).
 #
-# Hartmann, transforms. With next to no noise the response used to stay as given, where Matern 3/2 had noise below .001
+# Hartmann, transforms. With almost no noise the response used to stay as given, where Matern 3/2 had noise below .001
 # and held-out squared errors below .05 of the variance: at 2,000 and 3,000 rows, not at 2,001. Now such a response is
 # transformed if that lowers held-out squared errors to .6 (Yeo-Johnson, if they are below .005, to .4), by the best of
 # three profiles. Rows, NLPD and RMSE before, and now, seed 101:
@@ -72,7 +72,7 @@
 #   borehole  5,000 rows   .257   .164   .215     waves         30,000 rows   -.009  -.007  -.001
 #   borehole 30,000 rows   .309   .272   .224     two scales     5,000 rows    .001   .000  -.004
 # "short scales" and "two scales": waves of lengthscale .3 and, a tenth of the variance, .01 and .05. With 40 neighbours
-# borehole is refused (-.099, -.233). So 100 neighbours judge.
+# borehole is refused (-.099, -.233). So the comparison uses 100 neighbours.
 #
 # Hartmann at 17,000 and 40,000 rows, other hyperparameters, 40 neighbours: NLPD with 50, 200 and 400 points -2.240,
 # -2.344, -2.428 (1.8, 2.0, 4.0 s) and -2.541, -2.592, -2.646 (3.0, 4.3, 6.1 s). Borehole, 50 and 200: -1.559, -1.753

@@ -21,7 +21,7 @@
 #
 # The worst loss of df and both is .15 to .20. On 55 sets with 120 rows (first split): hyper_uncertainty = TRUE has
 # NLPD .806 for .826 and coverage .939 for .931, 22 better and 4 worse; loo .818 and .933. Leave-one-out does not see
-# lengthscales that were learned by heart: with 20 inputs and 60 rows mean z^2 is .97 and intervals cover .76; there
+# overfitted lengthscales: with 20 inputs and 60 rows mean z^2 is .97 and intervals cover .76; there
 # hyper_uncertainty has .89.
 #
 # Firmer priors, first 17 draws: sd of log lengthscales .49, .35, .21 for .7 has NLPD .579, .641, .704 for .583, and

@@ -6,7 +6,7 @@
 # RMSE over that of the better of the two others, geometric mean: 0.85 (own) and 1.01 (other). Mean coverage: 0.91 and
 # 0.92, of auto.arima() 0.79 and 0.82, of ets() 0.91 and 0.93. co2, 60 months: 0.62 (0.97, 1.71); AirPassengers, 24
 # months: 27 (74, 73), where the mean, which is cut at the largest response, has 43. Behind both: nottem, ldeaths, pigs,
-# writing and enplanements (fewer flights after September 2001). UKDriverDeaths has a new law in these months.
+# writing and enplanements (fewer flights after September 2001). UKDriverDeaths has a change of law in these months.
 # A price of 2 or 5 nats for a season in place of 10 changes the forecast of pigs alone, of five series.
 #
 # Priors of the season (tuning.R) were set on these series, RMSE over the better other, geometric mean of the first six:

@@ -24,7 +24,7 @@
 # terms of the noise, less two nats a parameter of the response: the simpler one ends higher by 2 nats on 8, by 5 on 5,
 # by 10 on 2. Taking it there changes NLPD by +.017 in the mean (3 better by .02, 3 worse), +.011 (3, 1), -.012 (1, 0).
 # The worst is OECDGas, +.121 for 5.8 nats. So the choice stays. What a linear mean beside the kernel gains (eight steps
-# of Vecchia's likelihood, .04 s) tells which these are (OECDGas, Auto), but with a margin of 15 nats changes none. With
+# of Vecchia's likelihood, .04 s) shows which these are (OECDGas, Auto), but with a margin of 15 nats changes none. With
 # the short start 221 of these fits were run again: none changes. Processor seconds 1.02 to 1.13 times as many, beside
 # other work. Since then only inputs with repeated values are tried, and starts are compared by ten neighbours in place
 # of 30: the first of the sixteen sets -1.43 -> -1.39, the others and dietox as before; quakes and Boston take as long
@@ -33,7 +33,7 @@
 # A linear mean is not tried beside an additive kernel. Would it be the better choice? Of 231 development fits of at
 # most 300 rows three choose an additive kernel: concrete, Diamond, Wong. Without it, two splits each of concrete and
 # Diamond choose another kernel, in three of four cases with a linear mean: 16 to 43 nats less likely and NLPD worse by
-# .13 to .28. So the order of choices is not at fault there. Wong depends on the seed: its additive kernel (17 nats
+# .13 to .28. So the order of choices is not the cause there. Wong depends on the seed: its additive kernel (17 nats
 # likelier, NLPD 1.36 for 1.45) is not tried where 150 rows, on which the response was chosen, see no gain.
 suppressPackageStartupMessages(library(pfdtc))
 options(pfdtc.threads = 1L)

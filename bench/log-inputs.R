@@ -13,7 +13,7 @@
 # first two and the last (1.01) hold; not the third (a quarter), nor the fourth: Labour has RMSE 4.0 times as large and
 # NLPD -.04 (two rows beyond all training responses, whose mean is cut), races2000 1.6 and +.34. Best: Electricity1970
 # -.95, msleep -.58, gavote -.55. Where logs lose (concrete +.10, Hitters +.14), smooth noise or another kernel is
-# chosen with them. Whole fits to logs in the data, compared by evidence: half the way to normal scores is level
+# chosen with them. Whole fits to logs in the data, compared by evidence: a warp halfway to normal scores is equal
 # on split 1 (-.038, 16 and 1, with 2 nats), not on split 2 (-.010, 15 and 5); RMSE .988 and .992, worst 2.6.
 # The same day, 201 rows and more, SETS_ROWS=300: 27 sets on each split, 2 nats. Split 1: -.0299 (.0105), 10 better and
 # 2 worse, RMSE .954, coverage .929 -> .936. Split 2: -.0155 (.0076), 8 better and 2 worse, RMSE .973, coverage .935 ->
@@ -37,7 +37,7 @@
 # gains .034 and .044. The criterion (below -2 standard errors) fails on both splits: not built. On split 1
 # quantreg::engel gains .11 (RMSE .65 times as large), UN98 and Glass lose .18 and .22.
 # bench/zeros, 14 sets, 300 rows, two splits: logs, taken on 4 of 28, gain .013 (.011); the fixed order of rows beside
-# the mean of three random orders -.010 (.009), three better and two worse by .02. Neither is at fault for zeros.
+# the mean of three random orders -.010 (.009), three better and two worse by .02. Neither is the cause for zeros.
 library(pfdtc)
 source("bench/sets.R")
 asked <- commandArgs(TRUE)

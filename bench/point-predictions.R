@@ -9,11 +9,11 @@
 #   worst over none      1.00  1.73   1.65 1.59  1.59  1.59  1.59  1.59
 #   worst over the best   3.3  1.27   5.07 2.19  2.19  2.19  2.19  3.17
 # The mean explodes on gamma, counts, mammals and spikes with the log (.97 for .82, .98 for .74, .49 for .32, .54 for
-# .33); cut with q = 1 it is .79, .82, .21, .35. Where it extrapolates rightly (extra, few) a cut costs 5 to 15 %.
+# .33); cut with q = 1 it is .79, .82, .21, .35. Where it extrapolates correctly (extra, few) a cut costs 5 to 15 %.
 # With the additive kernel the log is far worse on plm::RiceFarms, 4.7 with q = 1, and 1.5 on MASS::mammals.
 # 43 default fits of at most 300 rows with a transform: q = -Inf is .92 times q = 1 in the geometric mean, worst 1.08.
 # RMSE as given, q = 1, q = -Inf: RiceFarms .72, 2.63, .52; cpus .69, 1.84, .39; CHFLS 1.14, 1.60, .99; Davis
-# 2.09, 1.68, 1.43. Also tried there: the inverse goes on as its tangent beyond the responses (cpus 1.08, mammals .66
+# 2.09, 1.68, 1.43. Also tried there: the inverse continues as its tangent beyond the responses (cpus 1.08, mammals .66
 # for .29), and the mean over f alone.
 # q = -2, the mean cut 2 sds before its middle where that is beyond all responses: the same as q = -Inf
 # on mammals, cpus, RiceFarms (.72; q = -1 .52, q = 0 1.75), CHFLS, Davis and Electricity1970. Branin's function, 40

@@ -35,7 +35,7 @@
 #                                                                                   -.075 | 28, 1
 #     merit larger by 2, 4, 8 nats more                                   -.070 | 25, 1   -.055 | 20, 1   -.017 | 10, 1
 #   At 420 to 800 rows (11 fits with smooth noise): -.077, better on 9, worse on 1 (concrete, first split, .10; on the
-#   second and third -.29 and -.08). Two scales are no rival to it there: they gain as much beside smooth noise.
+#   second and third -.29 and -.08). Kernels of two scales do not replace it: they gain as much beside smooth noise.
 #   Leave-one-out RMSE is no guard for RMSE. Its ratio to that of plain = TRUE, beside the held-out ratio: mammals 1.14
 #   and 1.49, .93 and 2.19; baltimore .99 and 1.25; but Electricity1970 1.81 and .45, GlaucomaM 1.11 and .66, RiceFarms
 #   1.07 and .73, imports85 1.07 and .63.
@@ -47,9 +47,9 @@
 #   RMSE, geometric mean     .997  1.005  1.005   .996   .996   .997   .999  1.003
 #   RMSE above 1.15             4      5      5      4      4      4      4      4
 # Left above 1.15: MASS's mammals (6.4, 1.4: held-out elephants), cpus (1.44; .73 on the other split), USAirlines. Rows
-#   given their neighbours see none of these (ratios .3 to .9), nor plm's RiceFarms at 500 rows (.5): there the log has
+#   given their neighbours show none of these (ratios .3 to .9), nor plm's RiceFarms at 500 rows (.5): there the log has
 #   RMSE .83 to 1.0 with four seeds, the response as given .44, or .9 where its kernel is additive.
-# Without the row that speaks most against a candidate, the limit 1.2 (the rule now): three splits of the sets at 300
+# Without the row that counts most against a candidate, the limit 1.2 (the rule now): three splits of the sets at 300
 #   rows. Squared errors refused the best candidate in six fits, by one row each. Ratio with and without that row, then
 #   held-out RMSE and NLPD as refused, and as taken:
 #     hormone, log, 25 nats       1.68, 1.02   2.35, 1.835   2.41, 1.708
@@ -84,7 +84,7 @@
 #   gains 2 nats. Another response ends more than 2 nats higher on 21 sets; held-out errors refuse two of these.
 #   Taking the 19 others changes NLPD by -.0003 a set (8 better by .02, 5 worse); four end more than 8 nats higher:
 #   -.030, +.020, +.033, +.085. With a price of kernel parameters too, +.002 a set. Constant noise where smooth noise
-#   was chosen (39 sets): +.065, worse on 25 by .02. So nothing is built. It would mend dietox (bench/unseen): smooth
+#   was chosen (39 sets): +.065, worse on 25 by .02. So nothing is built. It would improve dietox (bench/unseen): smooth
 #   noise ends at -836 nats, constant noise and the additive kernel at -805, with Yeo-Johnson at -802; NLPD -.48,
 #   -.94, -.92. The search of the response has one lengthscale for each level of a factor and no terms of single
 #   inputs, so it does not find the short lengthscale of one input that smooth noise stands for.

@@ -19,7 +19,7 @@
 # .013 and .009 a row (standard error .008); beside a kernel of two scales, which gains 211 and 281 nats, -.024 and
 # .010 (.007). On the ten development sets of more than 2,000 rows that chose smooth noise, constant noise of the same
 # transform is worse on all (own density by .003 to .363), and smooth noise gains one to twelve standard errors
-# at fresh rows on those that have some. So no rule of these sets leaves it out for power plant, and nothing is built.
+# at fresh rows on those that have some. So no rule by these sets excludes it for power plant, and nothing is built.
 suppressPackageStartupMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
 Sys.setenv(SETS_ROWS = Sys.getenv("SETS_ROWS", "300"))

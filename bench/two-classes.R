@@ -15,7 +15,7 @@
 #   twonorm (400, 20)       .077   .075   .074   .300   .265
 #   spirals (267, 2)        .179   .160   .160   .671   .251
 #   ringnorm (333, 10)      .248   .246   .251   .719   .396
-# What else was tried, by evidence where that says which (300 rows; mean change of NLPD):
+# Other rules that were tried, mostly by evidence (300 rows; mean change of NLPD):
 #   normal scores of the inputs, 21 sets: -.007 on one split, +.001 on another (12 sets); Yeo-Johnson -.002: not kept
 #   log odds times a factor, 21 sets: best at 1 (.9 +.0005, 1.1 +.0017), so nothing is left to shrink
 #   candidates averaged by their evidence: nothing
