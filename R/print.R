@@ -66,7 +66,7 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
     print_columns(table)
     first <- tried$kernel[!tried$chosen & tried$se %in% 0]
     notes <- c(paste0("Losses include a penalty for parameters and are relative to the selected kernel.",
-                      if (any(known) && length(first)) sprintf(" Standard errors: difference from %s.", first[1L])),
+                      if (any(known) && length(first)) sprintf(" Standard errors are relative to %s.", first[1L])),
                if (is.null(rotation_of(x$kernel)) && any(grepl("(rotated)", tried$kernel, fixed = TRUE))) rotation_note,
                if (is.null(warp_of(x$kernel)) && any(grepl("warped inputs)", tried$kernel, fixed = TRUE))) warp_note(1))
     if (length(notes)) cat(wrap(notes, exdent = 2), sep = "\n")

@@ -49,6 +49,6 @@ struct integrated {
     struct decorrelated F; /* set by integrated_run() */
 };
 
-/* Computes the value and, if l.slopes is not 0, the score. The caller sets l (without u, d, given), e and the arrays.
+/* Computes log p above and, if l.slopes is not 0, its score. The caller sets l (without u, d, given), e and the arrays.
  * `whole` gets the score in the parameters of the kernel and of the noise. */
 enum status integrated_run(struct integrated *g, struct vecchia *whole);

@@ -179,7 +179,7 @@ int field_condition(const struct near_field *f, const struct visit *v,
 
 /* ---- waves ---------------------------------------------------------------------------------- */
 
-/* Allocates the store.  Returns the number of targets in a wave. */
+/* Allocates the store of features and inputs.  Returns how many targets are computed together (a wave). */
 static int store_open(struct near_field *f)
 {
     struct arena *arena = f->plan.arena;
