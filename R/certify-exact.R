@@ -195,8 +195,8 @@ product_growth <- function(n, block) {
   (16 + 4 * (sqrt(block) + sqrt(n_blocks) + 4) + (block + n_blocks) / 64) * .Machine$double.eps
 }
 
-# Returns bounds on rounding errors: `residual` for r = y - (K + s2 W^{-1}) v (W: weights), as each step of the
-# iteration adds an error to r, and `sum` for k_x'v / sqrt(k(x, x)). `travelled` is c(v, r): the sum of the norms of all vectors that were
+# Returns bounds on rounding errors: `residual` for r = y - (K + s2 W^{-1}) v (W: weights), as each step adds an error
+# to r, and `sum` for k_x'v / sqrt(k(x, x)). `travelled` is c(v, r): the sum of the norms of all vectors that were
 # multiplied by K, and the sum of the norms of all vectors that were added to r.
 residual_rounding <- function(reference, y, travelled) {
   eps <- .Machine$double.eps
