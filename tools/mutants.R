@@ -149,7 +149,7 @@ stopped_by <- function(folder, tests, seconds) {
   on.exit(setwd(old))
   filter <- sprintf("^(%s)$", paste(tests, collapse = "|"))
   status <- run("Rscript", c("--vanilla", "tools/test.R", dirname(log), filter), log, seconds,
-                c("PFDTC_TEST_STOP=1", "PFDTC_COUNTS="))
+                c("PFDTC_TEST_STOP=1", "PFDTC_TEST_ALL=1", "PFDTC_COUNTS="))
   if (status == 0) return(NULL)
   if (status == 124) return(sprintf("no end within %.0f s", seconds))
   lines <- readLines(log, warn = FALSE)

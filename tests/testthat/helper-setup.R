@@ -18,6 +18,9 @@ quick <- function(cases) {
   cases[c(1, length(cases))]
 }
 
+# Keeps the first `few` cases, or every case if PFDTC_TEST_ALL=1 (nightly). For loops over seeds of random problems.
+some_of <- function(cases, few) if (nzchar(Sys.getenv("PFDTC_TEST_ALL"))) cases else utils::head(cases, few)
+
 # Evaluates `code` under the given options, then restores the session's options.
 with_options <- function(new, code) {
   old <- options(new)

@@ -185,10 +185,10 @@ test_that("kriging alone has valid certificates for the nasty problems, by the e
   cases <- nasty_certify_problems()
   for (name in quick(names(cases))) {
     exact <- truth[truth$case == name, ]
-    for (rows in c(1L, 9L, 40L)) {
-      for (seed in 1:3) {
-        p <- utils::modifyList(cases[[name]], list(seed = seed))
-        fit <- suppressWarnings(certify_fit(p))
+    for (seed in some_of(1:3, 1)) {
+      p <- utils::modifyList(cases[[name]], list(seed = seed))
+      fit <- suppressWarnings(certify_fit(p))
+      for (rows in c(1L, 9L, 40L)) {
         alone <- with_options(list(pfdtc.kriging_rows = rows), kriging_alone(fit, p))
         info <- paste(name, rows, seed)
         expect_true(all(is.finite(as.matrix(alone))), info = info)

@@ -185,7 +185,7 @@ dense_exact <- function(p, center) {
 
 test_that("no certificate of random problems and fits of every kind is violated, and more effort never widens one", {
   n_new <- 12
-  seeds <- quick(seq_len(170))
+  seeds <- quick(some_of(seq_len(170), 60))
   best <- list()
   held <- 0
   for (seed in seeds) {
@@ -218,7 +218,7 @@ test_that("no certificate of random problems and fits of every kind is violated,
     held <- held + n_new
   }
   if (length(seeds) > 2) {
-    expect_gte(held, 2000)
+    expect_gte(held, if (length(seeds) == 170) 2000 else 700)
     for (effort in names(best)) expect_gte(best[[effort]], 0.9)               # some tested certificates must be tight
   }
 })

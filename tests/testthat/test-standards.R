@@ -267,8 +267,8 @@ NULL
 #' @srrstats {G5.8b} Tests check that inputs of unsupported types are refused.
 #' @srrstats {G5.8c} Tests use columns of missing values and columns of equal values.
 #' @srrstats {G5.8d} Tests use more inputs than rows.
-#' @srrstats {G5.10} `PFDTC_TEST_QUICK`, `PFDTC_TEST_MEMORY` and `PFDTC_DATA` turn parts of the tests on and off. `make
-#'   mutants` tests planted faults.
+#' @srrstats {G5.10} `PFDTC_TEST_QUICK`, `PFDTC_TEST_ALL`, `PFDTC_TEST_MEMORY` and `PFDTC_DATA` turn parts of the tests
+#'   on and off. `make mutants` tests planted faults.
 #' @srrstats {G5.11} `PFDTC_DATA` is the folder of large data sets, and `load_dataset()` says how to get them.
 #' @srrstats {G5.11a} Tests skip if large data sets are not available.
 #' @srrstats {G5.12} CONTRIBUTING.md and bench/README.md say what the longer tests need.
