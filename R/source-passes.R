@@ -350,6 +350,7 @@ value_of_task <- function(crew, flight, where) {
   if (inherits(result, "error") || is.null(result$error)) return(result)
   e <- result$error
   text <- paste(conditionMessage(e), where)
+  if (grepl("not f(ou|i)nd", text)) text <- paste(text, "Objects of the global environment do not exist on workers.")
   if (!any(startsWith(class(e), "pfdtc_error"))) abort_source(text, parent = e, rows = 0)
   e$message <- text
   stop(e)

@@ -265,3 +265,14 @@ test_that("a worker of a cluster that is dead for good is left out", {
   fit <- suppressMessages(on_points(source))
   expect_same_fit(fit, on_points(d))
 })
+
+test_that("the error that a worker did not find an object says which objects workers lack", {
+  message_for <- function(error) {
+    crew <- list(value = function(flight) list(error = error))
+    conditionMessage(tryCatch(value_of_task(crew, NULL, "(On a worker.)"), error = identity))
+  }
+  lost <- tryCatch(no_such_object, error = identity) # R's own words
+  expect_match(message_for(lost), "(On a worker.) Objects of the global environment do not exist", fixed = TRUE)
+  expect_match(message_for(tryCatch(no_such_function(), error = identity)), "global environment")
+  expect_false(grepl("global environment", message_for(simpleError("no connection"))))
+})
