@@ -31,7 +31,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   if (samples > 0L) about <- c(about, estimate_density_ratio(fit, data, samples))
   attributes(out) <- c(attributes(out), about)
   structure(out, class = c("pfdtc_table", "data.frame"), legend = paste(
-    "Bounds on the absolute errors of the mean, sd and variance of f against the exact GP. All hold; those with",
+    "Bounds on the absolute errors of the mean, sd and variance of f against the exact GP. All are valid; those with",
     "`sharp` in their name are smaller."))
 }
 

@@ -359,7 +359,7 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
     native_likelihood(sites, grid$f)[1L, ]
   }
   claims <- list(
-    "log density and slopes are finite" = finite,
+    "log density and derivatives are finite" = finite,
     "first derivative is correct" = near(now[2L, ], slope[1L, ], abs(now[1L, ]) * 1e-4),
     "second derivative is correct" = near(W, -slope[2L, ], 0),
     "third derivative is correct" = near(now[4L, ], -slope[3L, ], 0),

@@ -369,8 +369,8 @@ find_crew <- function() {
       value
     }))
   }
-  refuse_if(!requireNamespace("future", quietly = TRUE), "workers", "needs the package future or mirai",
-            hint = "Install one of them.")
+  refuse_if(!requireNamespace("future", quietly = TRUE), "workers", "not available",
+            message = "Workers need the package future or mirai.", hint = "Install one of them.")
   # Clusters of future count a dead worker as free and would send it the next task. So later tasks use a cluster `alive`
   # without that worker.
   alive <- NULL
