@@ -246,7 +246,7 @@ hermite_back <- function(transform, mean, var, order, sure) {
 }
 
 # Returns nodes and weights of Gauss's quadrature rule for the uniform weight on (-1, 1), or for a weight with another
-# `total` and three-term `recursion`, from the eigenvalues of the recursion's matrix (Golub and Welsch 1969).
+# `total` and three-term `recursion`, from the eigenvalues and eigenvectors of its matrix (Golub and Welsch 1969).
 gauss_rule <- function(n, recursion = function(k) k / sqrt(4 * k^2 - 1), total = 2) {
   k <- seq_len(n - 1L)
   J <- matrix(0, n, n)

@@ -11,7 +11,7 @@ static double along(const struct factor *f, int j, const double *direction)
     return smooth ? direction[f->column[j]] : 0.0;
 }
 
-/* Returns 1 if the factor has a derivative in the direction. */
+/* Returns 1 if the direction has a component other than 0 along an input in which the factor is smooth. */
 static int has_slope(const struct factor *f, const double *direction)
 {
     for (int j = 0; j < f->d; j++)

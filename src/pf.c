@@ -160,7 +160,7 @@ enum status pf_evaluate(const struct inducing *z, const struct stats *s,
     scale_columns(M, q, aux->sign, R);
 
     double *Hs = adjoint->H, *AbarAt = S1;
-    copy(Mq, T, B); /* H = -2 Y (T + X / s2)' */
+    copy(Mq, T, B); /* H = P + P', P = -2 Y (T + X / s2)' */
     add_scaled(Mq, 1.0 / s2, X, B);
     mult_ABt(M, q, M, -2.0, Y, B, 0.0, Hs);
     add_transpose(M, Hs);

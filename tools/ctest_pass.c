@@ -1,5 +1,5 @@
-/* Checks that results of passes do not depend on blocks, threads, memory and the order of rows, and equal those from
- * the pieces of ctest_problem.c. */
+/* Checks that results of passes do not depend on blocks, threads, memory and the order of rows, and equal those
+ * computed from struct pieces (ctest.h), whose blocks and sums ctest_problem.c makes. */
 #include <math.h>
 #include "ctest.h"
 #include "divergence.h"

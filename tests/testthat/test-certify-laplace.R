@@ -104,7 +104,8 @@ test_that("curvatures over a range are those of a fine grid", {
     range <- curvature_range(p$likelihood, sites, f, e)
     grid <- vapply(seq(-1, 1, length.out = 401), function(t) native_likelihood(sites, f + t * e)[3L, ], f)
     expect_true(all(apply(grid, 1L, min) >= range$lower) && all(apply(grid, 1L, max) <= range$upper))
-    # The range is as narrow as possible, except for the probit's sum of two ends.
+    # The range is as narrow as possible, except for the probit, whose W is a sum of two parts (successes, failures).
+    # The bound adds their extremes, which need not be at the same f.
     if (p$family != "probit") expect_equal(apply(grid, 1L, max), range$upper, tolerance = 1e-3)
     # Averages between f and any other value are in a narrower range.
     averages <- average_curvature_range(p$likelihood, sites, f, e, range)

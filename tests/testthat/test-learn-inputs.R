@@ -41,7 +41,7 @@ test_that("logs of inputs are chosen if the evidence prefers them, and the fit i
   nlpd <- function(fit, new) -mean(predict(fit, new, type = "density"))
   expect_null(warp_of(pfdtc(y ~ ., d, plain = TRUE)$kernel))
   expect_lt(nlpd(fit, new), nlpd(pfdtc(y ~ ., d, transform = "log"), new) - 0.05) # a given transform: inputs as given
-  # By hand: the warped inputs as data, whose fit has the same responses to choose from and the same kernels.
+  # By hand: a fit to the warped inputs as data, which chooses among the same transforms and kernels.
   inputs <- c("a", "b", "c")
   by_hand <- function(d) replace(d, inputs, as.data.frame(rotated(fit$kernel, as.matrix(d[inputs]))))
   hand <- pfdtc(y ~ ., by_hand(d), transform = "auto")

@@ -37,7 +37,7 @@ test_that("block size, threads and memory change nothing beyond rounding", {
 test_that("many rows on several threads give the same numbers", {
   p <- problem("matern52", n = 701, m = 20, n_aux = 40, d = 3)
   plain <- with_options(list(pfdtc.threads = 1), everything(p))
-  for (block in quick(c(64, 100, 512))) { # 11, 8 and 2 blocks: the last chunk is not full
+  for (block in quick(c(64, 100, 512))) { # 11, 8 and 2 blocks, the last of them not full
     now <- list(pfdtc.block = block, pfdtc.threads = 2)
     expect_same(with_options(now, everything(p)), plain, deparse(now))
   }

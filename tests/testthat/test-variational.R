@@ -166,7 +166,7 @@ test_that("where the likelihood is almost Gaussian so is the posterior, and the 
 })
 
 test_that("each step raises the bound, also from a bad start, until no step can", {
-  # For these classes a full step repeatedly passes the maximum.
+  # With the responses of `far`, full steps overshoot the maximum repeatedly.
   far <- with_seed(1, {
     p <- list(x = matrix(stats::runif(50, -3, 3), 25), family = "logit", kernel = ref_kernel("se", c(1.5, 2), 100),
               likelihood = as_likelihood(stats::binomial()))
