@@ -46,7 +46,7 @@ norm2 <- function(v) sqrt(sum(v^2))
 #   * if the residual is no larger than its rounding error (`stalled`).
 #
 # A step may increase sqrt(c), which bounds the error. So the function returns the v with the smallest bound, with
-# `error`: residual_rounding(), `passes`: the number of products with K, and `went`: sqrt(c) after each pass.
+# `error`: residual_rounding(), `passes`: the number of products with K, and `went`: sqrt(c) before and after each step.
 solve_exact <- function(reference, data, most, ratio, from = NULL, keep = FALSE, precondition = NULL,
                         in_time = function() TRUE) {
   enough <- function(s) isTRUE(ratio(s) <= 1)
@@ -76,7 +76,8 @@ solve_exact <- function(reference, data, most, ratio, from = NULL, keep = FALSE,
     bound <- sqrt(c) + error$residual / sqrt(system$noise)
     if (is.null(best) || bound < best$bound) best <- list(v = now$v, r = now$r, error = error, bound = bound)
     s <- list(v = now$v, r = now$r, c = c, w_E = NA)
-    tell(passes_ahead(went, ratio(replace(s, "w_E", sqrt(c) / 2)), proc.time()[["elapsed"]] - began))
+    tell(passes_ahead(went, ratio(replace(s, "w_E", sqrt(c) / 2)), proc.time()[["elapsed"]] - began,
+                      sum(system$passes(), from$passes)))
     found <- enough(s)
     if (found || !in_time()) break
     if (!is.null(precondition)) {
@@ -147,10 +148,10 @@ stop_by <- function(expr, keep = TRUE) {
 }
 
 # Returns a line of progress: passes so far, certified error over its goal (`ratio`), and seconds left. `went` has the
-# error bound after each pass, and `seconds` is the time so far.
-passes_ahead <- function(went, ratio, seconds) {
+# error (without rounding) before the first step of conjugate gradients and after each step, in `seconds` so far.
+passes_ahead <- function(went, ratio, seconds, passes) {
   steps <- length(went) - 1L
-  said <- sprintf("%d passes over all pairs of rows", steps)
+  said <- sprintf("%d pass%s over all pairs of rows", passes, if (passes == 1L) "" else "es")
   if (!is.finite(ratio) || ratio <= 1) return(said)
   left <- if (steps > 0L) passes_until(went, 1 / ratio)
   sprintf("%s, certified error %s times its goal%s", said, format(ratio, digits = 2),
@@ -158,7 +159,7 @@ passes_ahead <- function(went, ratio, seconds) {
 }
 
 # Estimates after how many more passes the error bound is `share` times as large, at the rate of the last five bounds.
-# `went` has the bound after each pass so far. Returns NULL if these bounds hardly decrease.
+# `went` has the bound before the first pass and after each. Returns NULL if these bounds hardly decrease.
 passes_until <- function(went, share) {
   went <- utils::tail(went, 5L)
   rate <- if (length(went) < 2L) 0.5 else (went[length(went)] / went[1L])^(1 / (length(went) - 1))

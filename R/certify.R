@@ -363,7 +363,7 @@ laplace_check_lines <- function(x) {
     if (reliable) {
       c(sprintf("at the training rows, the true mean of f differs from the %s by at most about %s sd",
                 if (variational) "fit's mean" else "mode", number(x$shift)),
-        sprintf("the true sd of f is about %s to %s times that of the fit", number(x$sd_ratio[1L]),
-                number(x$sd_ratio[2L])))
+        paste("the true sd of f is", if (max(abs(x$sd_ratio - 1)) < 0.01) "within about 1 % of that of the fit" else
+          sprintf("about %s to %s times that of the fit", number(x$sd_ratio[1L]), number(x$sd_ratio[2L]))))
     })
 }

@@ -14,14 +14,14 @@
 #' @param pf Should `pf_divergence` be computed? Default: `TRUE` if `exact` has at most 2,000 rows.
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`, `FALSE` certifies nothing. Fits of the same model
 #'   share one reference.
-#' @param ... For `plot_fits()`, arguments of [plot.default()].
+#' @param ... Arguments of [plot.default()], only for `plot_fits()`.
 #' @return `compare_fits()`: a data frame of class `pfdtc_comparison`. Values that do not exist are `NA`.
 #'   * Fits: `method`, `m` (number of inducing points, or of rows of a subsample), `objective` (the minimised value,
 #'     comparable only within a method), `seconds` and `evaluations`.
 #'   * Errors relative to the exact GP: `rmse_mean` and `rmse_sd` (RMSE of mean and sd, in units of f), `kl`
 #'     ([kl_divergence()] between the processes), `kl_marginal` (mean divergence between the marginal distributions at
-#'     `newdata`), `pf_divergence`, and `certified_mean_error` (largest `mean_error` of [certify()], at least
-#'     `rmse_mean`).
+#'     `newdata`), `pf_divergence`, and `certified_mean_error` (largest `mean_error` of [certify()], never
+#'     below `rmse_mean`).
 #'   * Scores of predictions of `y`: `rmse_pred`, `nlpd` and `coverage` (of 95 % intervals).
 #'
 #'   `plot_fits()` returns, invisibly, the data of the figure: `panel`, `input`, `value`, `label` (level of a factor),

@@ -63,7 +63,7 @@ over_folds <- function(fold, used, control, answer, scores, columns) {
     })
     now <- proc.time()[["elapsed"]]
     told <<- tell_progress(control, told,
-                           sprintf("Cross-validation: %d of %d folds, %.0f s", i, length(ids), now - started))
+                           sprintf("Cross-validation: %d of %d folds, after %.0f s", i, length(ids), now - started))
     list(fold = ids[i], predictions = data.frame(row = out, fold = ids[i], p), seconds = now - began)
   })
   row <- function(part) data.frame(fold = part$fold, scores(part$predictions), seconds = part$seconds)
@@ -182,8 +182,8 @@ make_folds <- function(fit, data, folds, by) {
   if (!is.null(same)) {
     names <- if (by_formula(fit)) vapply(fit$frame$variables, `[[`, "", "name") else fit$frame$columns
     tell_classed("equal_inputs", sprintf(paste(
-      "%d of %d rows have the inputs of another row, and weights are counts. If only one of these rows is left out,",
-      "its class gets too small a probability. To leave them out together, use by = ~ %s."),
+      "%d of %d rows repeat the inputs of an earlier row, and weights are counts. If only one of equal rows is left",
+      "out, its class gets too small a probability. To leave them out together, use by = ~ %s."),
       length(same) - max(same), length(same), paste(names, collapse = " + ")))
   }
   group <- together %||% seq_len(n)

@@ -71,7 +71,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   x <- fit$data$x # the figure draws at most 2,000 of these rows
   structure(out, class = c("pfdtc_exceedance", "data.frame"),
             about = list(threshold = threshold, prob = prob, of = of, certified = certified, draws = draws,
-                         median = !is.null(fit$transform)),
+                         median = !is.null(fit$transform), ordered = response_of(fit)$kind == "ordered"),
             figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]),
                           data = if (!is.null(x)) numeric_inputs(fit, x[evenly(nrow(x), 2000L), , drop = FALSE]),
                           variables = fit_variables(fit)))
@@ -209,7 +209,8 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
   if (!is.null(about) && "region" %in% names(x)) {
     count <- function(what, where) sum(x[[where]] == what, na.rm = TRUE)
     cat(wrap(sprintf("Probability that %s exceeds %s, at %d row%s", if (about$of != "f") "a new response" else
-      if (isTRUE(about$median)) "the median response" else "the mean response",
+      if (isTRUE(about$median)) "the median response" else
+        if (isTRUE(about$ordered)) "the mean class number" else "the mean response",
                      if (length(about$threshold) == 1L) format(about$threshold) else "thresholds", nrow(x),
                      plural_s(nrow(x))), exdent = 2), sep = "\n")
     print_fields(c(

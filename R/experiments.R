@@ -33,8 +33,8 @@
 #' @return `run_experiment()`: invisibly, a data frame of class `pfdtc_experiment` with a row for each fit; errors are
 #'   in sds of the training response. Columns are `dataset`, `m`, `repetition`, `method`, the columns of
 #'   [compare_fits()] except `pf_divergence`, `points` (inducing points in use), `divergence` and `divergence_exact` (pF
-#'   divergence under nu of the fit and under the exact posterior), maxima and medians of errors, `outside` (number of
-#'   wrong certificates, expected to be 0), `cpu` (processor seconds) and settings. Attribute: `trace`.
+#'   divergence under the auxiliary distribution of the fit and under the exact posterior), maxima and medians of
+#'   errors, `outside` (wrong certificates, expected: 0), `cpu` (processor seconds) and settings. Attribute: `trace`.
 #'
 #'   `paper_datasets()`: a data frame with a row for each data set: `name`; `n_train`, `n_test`; `d`, the number of
 #'   inputs; `n_aux`, the rows of the auxiliary distribution (K in the paper); `paper`, whether Table 1 has the data

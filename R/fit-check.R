@@ -255,7 +255,8 @@ check_same_model <- function(a, b, argument, other, more = NULL) {
               hyperparameters = !close(model_theta(a), model_theta(b)))
   if (any(differ)) {
     what <- names(differ)[differ]
-    abort_input(argument, sprintf("is of another model than `%s`: they differ in %s", other, list_quoted(what, "")),
+    shown <- if (identical(a$transform, b$transform)) what else sub("^data$", "data (as transformed)", what)
+    abort_input(argument, sprintf("is of another model than `%s`: they differ in %s", other, list_quoted(shown, "")),
                 hint = paste(c(if ("likelihood" %in% what && !conjugate[2L]) {
                   paste0("Fit `", argument, "` to these data with family = family(f), center = coef(f)[[\"mean\"]], ",
                          "kernel = f$kernel, hyper = \"fixed\", and the same numbers of trials and offset, where f is ",

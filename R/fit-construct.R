@@ -216,15 +216,17 @@ learn_stage <- function(data, s, state) {
     # average over the noise variance, whose log has the variance attr(learned, "spread").
     n <- without_copies(data)$n
     p <- count_learned(found$kernel, s, data$frame) + noise_df(data$noise_trend)
-    student <- n < few_rows
-    factor <- n / (n - min(p, n / 2)) *
-      if (student) (stats::qt(0.975, n - 1) / stats::qnorm(0.975))^2 else 1
+    growth <- n / (n - min(p, n / 2))
+    widening <- if (n < few_rows) (stats::qt(0.975, n - 1) / stats::qnorm(0.975))^2 else 1
+    factor <- growth * widening
     if (factor >= 1.005) { # a smaller factor would be printed as 1.00
+      estimated <- sprintf(if (is_mean(found$kernel)) "%s of coefficients and noise" else "%s of kernel and noise",
+                           count_of(as.integer(p), if (is_mean(found$kernel)) "variance" else "hyperparameter"))
       state$because["scale"] <- sprintf(
-        paste("Variance inflation: kernel and noise variance are multiplied by %.2f, because %d hyperparameters of",
-              "kernel and noise were estimated from %d rows%s."), factor, as.integer(p), as.integer(n),
-        if (student) sprintf("; 95 %% credible intervals are then as wide as with Student's t (%d degrees of freedom)",
-                             as.integer(n) - 1L) else "")
+        "Variance inflation: kernel and noise variance are multiplied by %.2f%s for %s estimated from %d rows%s.",
+        factor, if (widening > 1) sprintf(": by %.2f", growth) else "", estimated, as.integer(n), if (widening > 1)
+          sprintf(", and by %.2f so that 95 %% credible intervals are as wide as with Student's t (%s of freedom)",
+                  widening, count_of(as.integer(n) - 1L, "degree")) else "")
     }
     times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
     found$kernel <- as_kernel(set_values(found$kernel, times * kernel_values(found$kernel)))
@@ -272,9 +274,7 @@ exact_problem <- function(data, parameters, control) {
 as_start <- function(p) p[intersect(c("jitter", "L", "C", "beta", "groupings"), names(p))]
 
 # Returns the sums over rows from which the posterior p was made, and the residual sum of squares of p.
-sums_of <- function(p) {
-  c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = p$log_weights %||% 0))
-}
+sums_of <- function(p) c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = p$log_weights %||% 0))
 
 # Returns the posterior, like native_posterior(), from sums over the rows. With A = L^{-1} k(Z, X) and G = A A', the
 # posterior `start` has coefficients b and the residual sum of squares sums$rss. If b changes by s, this sum becomes

@@ -354,9 +354,7 @@ rotated <- function(kernel, x) {
   rotation <- rotation_of(kernel)
   if (!is.null(rotation)) x[, rotation$inputs] <- x[, rotation$inputs, drop = FALSE] %*% rotation$by
   warp <- warp_of(kernel)
-  for (k in seq_along(warp$inputs)) {
-    x[, warp$inputs[k]] <- warp_at(warp, k, x[, warp$inputs[k]])$value
-  }
+  for (k in seq_along(warp$inputs)) x[, warp$inputs[k]] <- warp_at(warp, k, x[, warp$inputs[k]])$value
   x
 }
 

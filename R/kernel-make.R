@@ -41,7 +41,7 @@
 #'   large `alpha` the kernel is almost squared exponential.
 #' @param correlation `"exchangeable"` (default), `"ordered"` or `"full"`; or a number between 0 and 1, the start of an
 #'   exchangeable correlation; or a fixed correlation matrix of the levels.
-#' @param kernel `kernel_se()` or `kernel_matern()`, the kernel F of all inputs in Details.
+#' @param kernel `kernel_se()` or `kernel_matern()` of all inputs, whose correlation is F in Details.
 #' @param pairs `TRUE` adds a term for each pair of inputs. A positive number also starts the search for p in Details.
 #' @param share positive number s, see Details.
 #' @param ratio positive number: lengthscales of F divided by lengthscales of single inputs, see Details.

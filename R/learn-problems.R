@@ -54,7 +54,8 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
                   by_number = function(theta) at(theta, made$by_number$kernel), pool = pool, free = free, given = given,
                   natural = function(theta) list(kernel = as_kernel(at(theta)$kernel), noise = exp(theta[[last]])),
                   middle = middle, absurd = absurd & free, unit = unit, last = last, table = table, profile = profile,
-                  label = made$label, composite = composite, run = s$run, little_noise = little_noise)
+                  label = made$label, composite = composite, run = s$run, little_noise = little_noise,
+                  plus_prior = if (s$priors) " plus log prior density") # names what is maximised
   with_likelihood(problem, precision)
 }
 

@@ -30,9 +30,7 @@ response_stage <- function(data, asked, state) {
     }
     return(data_as_modelled(data, list(transform = first), asked))
   }
-  if (lambda_is_open) {
-    first$lambda <- lambda_of_line(first, rows_for_response(data, seq_along(data$y)))
-  }
+  if (lambda_is_open) first$lambda <- lambda_of_line(first, rows_for_response(data, seq_along(data$y)))
   find <- function(data, open, otherwise = NULL) {
     run_stage(state, "response", find_response(data, asked, open, first, state), otherwise = otherwise)
   }
@@ -387,6 +385,6 @@ because_response <- function(choice, open, price) {
     }
   }, tails = if (!is.null(choice$best$tail)) {
     sprintf("Heavy-tailed noise: %s.", gain_over("normal noise", choice$best$tail_gain - price, price,
-                                                 "predictive log density of the rows"))
+                                                 "log density of responses given their neighbours"))
   })
 }

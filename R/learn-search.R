@@ -221,7 +221,7 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
   report <- data.frame(start = seq_along(runs), lengthscale = grid$lengthscale, noise = grid$noise,
                        evidence = value * pool$n / length(rows) / pool$share,
                        kept = seq_along(runs) == which.max(value))
-  attr(report, "by") <- "Vecchia log likelihood"
+  attr(report, "by") <- paste0("Vecchia log likelihood", problem$plus_prior)
   attr(report, "same") <- 2 * pool$n / length(rows) / pool$share # a difference of 2 nats on `rows` is a tie
   ends <- list()
   for (run in best_first(runs[value >= max(value) - 30])) {

@@ -61,14 +61,14 @@ learn_evidence <- function(data, s, state) {
     list(pilot = NULL, learned = begun$report, kernels = now$kernels, smoother = smoother, exact = now$exact))
 }
 
-# Returns the name of the density that the last search maximised.
+# Returns the name of what the last search maximised.
 estimated_by <- function(model) {
   pool <- model$problem$pool
   rows <- attr(model$kernels, "gained")$rows %||% # rows from which a kernel of several terms was chosen
     if (isTRUE(model$exact[["gain"]] > 0)) model$exact[["rows"]] else
       if (model$problem$profile == "mean") min(pool$n, learning_sizes$whole[["rows"]])
-  if (pool$few) "log marginal likelihood" else
-    if (is.null(rows)) "Vecchia log likelihood" else sprintf("log marginal likelihood of %d rows", as.integer(rows))
+  paste0(if (pool$few) "log marginal likelihood" else if (is.null(rows)) "Vecchia log likelihood" else
+    sprintf("log marginal likelihood of %d rows", as.integer(rows)), model$problem$plus_prior)
 }
 
 # Improves the chosen model by the Vecchia likelihood on more rows, or by the exact likelihood if rows are few. If the

@@ -105,9 +105,7 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
 }
 
 # Returns TRUE if logLik() is the likelihood of a linear mixed model: groups only, Gaussian noise, data in the fit.
-has_own_likelihood <- function(fit) {
-  is_groups_only(fit$kernel) && response_of(fit)$conjugate && !is.null(fit$data)
-}
+has_own_likelihood <- function(fit) is_groups_only(fit$kernel) && response_of(fit)$conjugate && !is.null(fit$data)
 
 #' @export
 fitted.gp_fit <- function(object, ...) {

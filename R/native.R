@@ -145,9 +145,7 @@ as_value <- function(result, to = NULL) {
     tables <- matrix(to$kernel$warp, 2L * warp_knots)
     own <- seq_len(warp_knots)
     warp <- list(at = tables[own, , drop = FALSE], to = tables[-own, , drop = FALSE])
-    for (j in seq_len(ncol(tables))) {
-      result$gradient[, j] <- result$gradient[, j] * warp_at(warp, j, to$z[, j])$slope
-    }
+    for (j in seq_len(ncol(tables))) result$gradient[, j] <- result$gradient[, j] * warp_at(warp, j, to$z[, j])$slope
   }
   J <- to$kernel$slopes
   if (is.null(J)) return(result)

@@ -39,9 +39,7 @@ smooth_terms <- function(term) {
   if (!is.call(term)) return(list(all = term, smooth = list()))
   parts <- lapply(as.list(term)[-1L], smooth_terms)
   all <- lapply(parts, `[[`, "all")
-  if (identical(term[[1L]], quote(smooth)) && length(all)) {
-    return(list(all = sum_of_terms(all), smooth = all))
-  }
+  if (identical(term[[1L]], quote(smooth)) && length(all)) return(list(all = sum_of_terms(all), smooth = all))
   list(all = as.call(c(term[[1L]], all)), smooth = do.call(c, lapply(parts, `[[`, "smooth")))
 }
 

@@ -122,9 +122,7 @@ two_loop <- function(g, pairs) {
     g <- g - alpha[i] * pairs[[i]]$y
   }
   g <- g * (sum(pairs[[n]]$s * pairs[[n]]$y) / sum(pairs[[n]]$y^2))
-  for (i in seq_len(n)) {
-    g <- g + (alpha[i] - pairs[[i]]$rho * sum(pairs[[i]]$y * g)) * pairs[[i]]$s
-  }
+  for (i in seq_len(n)) g <- g + (alpha[i] - pairs[[i]]$rho * sum(pairs[[i]]$y * g)) * pairs[[i]]$s
   g
 }
 

@@ -6,11 +6,11 @@
 #' These are methods of `tidy()`, `glance()` and `augment()` (packages generics, broom) and of `autoplot()` (ggplot2).
 #' @param x,object A fit.
 #' @param data,newdata The training rows, or `newdata` to predict at instead.
-#' @param se_fit,interval Add `.se.fit`, the sd of f? Interval to add as `.lower` and `.upper`, see [predict.gp_fit()].
+#' @param se_fit,interval Add `.se.fit`, sd of `.fitted`? Interval for `.lower` and `.upper`, see [predict.gp_fit()].
 #' @param conf.int Add the ends of [confint()] as `conf.low` and `conf.high`?
 #' @param conf.level,type.predict Probability of the intervals; scale of `.fitted`.
 #' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As in [plot.gp_fit()].
-#' @param effects `NULL`, or for groups some of `"fixed"`, `"ran_pars"` (sds, correlations), `"ran_vals"` (levels).
+#' @param effects `NULL`: hyperparameters. For groups some of `"fixed"`, `"ran_pars"` (sds), `"ran_vals"` (effects).
 #' @param ... Not used.
 #' @return `tidy()`: a row for each hyperparameter; `std.error` is for coefficients and group effects, else `NA`.
 #'   `glance()`: one row with `method`, `nobs`, `m`, `df`, `sigma`, `evidence` (log marginal likelihood), `AIC`, `BIC`,
@@ -133,8 +133,8 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 #'   posterior draws of f instead of the delta method. Estimates are posterior means if they are linear in f, and
 #'   otherwise medians of draws. The time grows with the cube of the rows in a call.
 #' * insight, performance, parameters: `model_parameters()` returns the hyperparameters in the units of `coef()`.
-#'   `model_performance()` returns `AIC`, `BIC` and scores on training rows and by leave-one-out: `R2`, `RMSE` and
-#'   `Sigma`, or for a non-Gaussian likelihood `NLPD`, `RMSE` and `Brier`.
+#'   `model_performance()` returns `AIC`, `BIC`, `R2`, `RMSE` and `Sigma`, for non-Gaussian likelihoods `NLPD`, `RMSE`
+#'   and `Brier`. Names with `_loo` are by leave-one-out.
 #' * butcher: `butcher(fit)` removes parts that prediction does not need. Predictions stay identical. `axe_data()`
 #'   removes the training rows, except that a fit with neighbours keeps them and an exact posterior keeps its inputs.
 #'   `axe_env()` removes the environments of formulas; their functions must then be in the workspace.

@@ -228,9 +228,7 @@ basis_units <- function(x) {
 
 # Returns the design of a linear model in x. Columns are multiplied by powers of 2, because lm.fit() fails for subnormal
 # numbers.
-linear_design <- function(x) {
-  cbind(1, x * rep(2^pmin(-floor(log2(apply(abs(x), 2L, max))), 1000), each = nrow(x)))
-}
+linear_design <- function(x) cbind(1, x * rep(2^pmin(-floor(log2(apply(abs(x), 2L, max))), 1000), each = nrow(x)))
 
 # Returns the columns of x in which a mean, or log noise, with this formula is linear; none for ~ 1.
 mean_columns <- function(mean, data, argument = "mean") {

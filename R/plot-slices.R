@@ -92,9 +92,7 @@ partial_points <- function(fit, s, terms, most = 2000L) {
 }
 
 # Returns the inducing points to draw, or NULL if the posterior is exact.
-drawn_points <- function(fit) {
-  if (!is.null(fit) && !is_exact(fit) && !is_laplace_limit(fit)) fit$inducing
-}
+drawn_points <- function(fit) if (!is.null(fit) && !is_exact(fit) && !is_laplace_limit(fit)) fit$inducing
 
 rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
 
@@ -112,10 +110,11 @@ on_scale <- function(fit, p, type, noise = 0) {
   found
 }
 
-# Returns the name of the response, or of the time in a survival::Surv() object.
+# Returns the name of the response, of a time series, or of the time in a survival::Surv() object.
 response_name <- function(fit) {
   if (is.null(fit$terms)) return("y")
   left <- fit$terms[[2L]]
+  if (identical(left, quote(y)) && is.language(series <- attr(fit$call$data, "series"))) left <- series
   deparse1(if (response_of(fit)$reads == "times" && is.call(left) && length(left) > 1L) left[[2L]] else left)
 }
 

@@ -279,9 +279,7 @@ training_data <- function(fit, argument = "newdata") {
 
 # Returns rows that show the range of every input: the data, or if these are not kept, three rows of minimum, median and
 # maximum. If the fit lacks both, returns its inducing points.
-slice_rows <- function(fit) {
-  if (!is.null(fit$data)) fit$data$x else fit$frame$outline %||% fit_points(fit)
-}
+slice_rows <- function(fit) if (!is.null(fit$data)) fit$data$x else fit$frame$outline %||% fit_points(fit)
 
 # Returns the inducing points, or the rows of an exact posterior.
 fit_points <- function(fit) fit$inducing %||% fit$x

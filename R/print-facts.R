@@ -12,7 +12,7 @@ fit_fields <- list(
     paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted),
            if (inputs) paste0(", ", count_of(if (variables) variables else inputs, "input")),
            if (variables && variables != inputs) {
-             paste0(" (", count_of(inputs, "column"), if ("factor" %in% kinds) ", one for each level of a factor", ")")
+             paste0(" (", count_of(inputs, "column"), if ("factor" %in% kinds) ": a factor has one for each level", ")")
            },
            if (groups) paste0(", ", count_of(groups, "grouping factor")),
            if (has_ends(response) && !is.null(fit$data)) {
@@ -288,8 +288,9 @@ fit_title <- function(fit) {
 # Returns the name of a fit's posterior, such as "exact posterior". For list(method) it is the name of the method.
 posterior_title <- function(fit) {
   family <- method_traits(fit)
-  if (isTRUE(family$chooses) && identical(fit$posterior, "exact")) return("exact posterior")
-  if (isTRUE(family$chooses) && identical(fit$posterior, "far + near")) return("inducing points with neighbours")
+  pf <- is.null(fit$inducing) || has_moved_points(fit) || fit$inducing_method == "divergence" # pF was minimised
+  if (isTRUE(family$chooses)) family$title <- switch(fit$posterior %||% "far", exact = "exact posterior",
+    "far + near" = "inducing points with neighbours", if (pf) family$title else gp_families$gp_dtc$title)
   if (is.null(family$title)) fit$method else sub("^the ", "", family$title)
 }
 
@@ -388,8 +389,7 @@ input_table <- function(fit) {
     if (is.null(v$unit)) next
     at <- v$columns[1L]
     if (v$kind == "sphere") {
-      away <- sqrt(rowSums((t(t(x[, v$columns]) - colMeans(x[, v$columns])))^2))
-      table$range[at] <- min(2 * max(away), 2 * earth_radius)
+      table$range[at] <- 2 * min(sqrt(max(rowSums((t(t(x[, v$columns]) - colMeans(x[, v$columns])))^2))), earth_radius)
       table$name[v$columns] <- c(v$name, NA, NA)
     }
     table$unit[at] <- v$unit

@@ -220,9 +220,11 @@ print_parameters <- function(about, digits) {
     note <- if (!is.null(rotation_of(about$kernel))) rotation_note else
       if (isTRUE(warp$logs))
         paste("Lengthscales and ranges are of logs of these inputs:", toString(about$columns[warp$inputs])) else
-        if (!is.null(warp)) paste(warp_note(warp$share), "Lengthscales and ranges are of the replaced inputs.") else
+        if (!is.null(warp)) c(warp_note(warp$share, "; its lengthscale and range are on this scale"),
+                              if (length(warp$inputs) < length(about$columns))
+                                "Inputs with at most two values, such as columns of factors, are not warped.") else
         if (length(flat)) paste("Inputs with almost no effect (lengthscale above 100 times the range):", toString(flat))
-    if (length(note)) cat(wrap(note, exdent = 2), sep = "\n")
+    if (length(note)) cat(wrap(paste(note, collapse = " "), exdent = 2), sep = "\n")
   }
   of_groups <- !is.null(about$groups) & grepl("(^|[.])(scale|angle)[.]", names(theta)) # are printed with groups
   printed <- names(theta) %in% of_lengths | grepl("(^|[.])variance$", names(theta)) | of_groups |
@@ -235,12 +237,11 @@ print_parameters <- function(about, digits) {
 }
 
 rotation_note <- paste("Rotated inputs: an input is replaced by its residual in a regression on the inputs before it,",
-                       "within each class of the response.")
+                       "whose coefficients are pooled over the classes.")
 
-warp_note <- function(share) {
-  half <- isTRUE(share < 1)
-  sprintf("%s inputs: an input is replaced by %sits normal score with the input's mean and sd.",
-          if (half) "Half warped" else "Warped", if (half) "the average of itself and " else "")
+warp_note <- function(share, more = "") {
+  half <- if (isTRUE(share < 1)) c(" half", "the average of itself and ") else c("", "")
+  sprintf("A%s warped input is replaced by %sits mean plus its sd times its normal score%s.", half[1L], half[2L], more)
 }
 
 #' @export
@@ -333,8 +334,8 @@ certificate_fields <- function(x) {
        Classes = if ("class" %in% names(x)) c(
          "f is relative to the first class, whose f is 0",
          "`response` is the probability averaged over f, `mode` the probability at the mode of f"),
-       Scales = if (transformed) paste0("`mean` and `sd` are of the transformed response",
-                                        if ("fit_lower" %in% names(x)) ", `median` and `fit` of the response"),
+       Scales = if (transformed) paste0("`mean` and `sd` are of f, on the scale of the transformed response",
+                                        if ("fit_lower" %in% names(x)) "; `median` and `fit` are of the response"),
        Posterior = if (!is.null(attr(x, "likelihood"))) {
          c("The bounds hold for Laplace's approximation at the mode, not for the true posterior.",
            if (nrow(x) && (is.numeric(attr(x, "moved")) || isTRUE(attr(x, "moved")))) {

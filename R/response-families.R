@@ -217,8 +217,7 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 #'
 #' `gp_family()` makes a likelihood for the argument `family` of [pfdtc()]. The log density l of a response is an
 #' expression in the latent value `f`, the response `y` and parameters; [stats::D()] computes its derivatives.
-#' `check_family()` checks the stated properties of a log density at some responses and a grid of `f`. The properties
-#' are derivatives, concavity, and bounds on the second derivative, which certificates use.
+#' `check_family()` checks derivatives, concavity and bounds on derivatives (`kappa`, `curvature`) on a grid of `f`.
 #' @param log_density a formula such as `~ y * f - exp(f)`, or a one-line function of `f`, `y` and parameters.
 #' @param parameters a named list of positive numbers. `NA` are learned.
 #' @param concave is the log density concave in `f` for every `y`?
@@ -229,10 +228,10 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 #' @param expected a formula in `f` and `y`: a positive weight for the mode search if the log density is not concave.
 #' @param mean a formula in `f` for the mean response (else `NA`).
 #' @param support a function of `y` that returns `TRUE` for possible responses.
-#' @param family [poisson()], [nb()], `Gamma("log")`, [tweedie()], [student()] or from `gp_family()`. Learned parameters
-#'   are set to 1.
-#' @param y,f responses and values of `f` to check at. Concavity and bounds are also checked around 0 and `y` in units
-#'   0.001 to 10,000.
+#' @param family [poisson()], [nb()], `Gamma("log")`, [tweedie()], [student()] or from `gp_family()`. Parameters to
+#'   learn are 1 here.
+#' @param y,f responses and values of `f` to check at. For `gp_family()`, concavity and bounds are also checked
+#'   within 6 u of 0 and `y`, u = 0.001, 0.01, ..., 10,000.
 #' @return `gp_family()`: an object of class `pfdtc_family`. `check_family()`: a data frame with the columns `claim`,
 #'   `holds`, and `f` and `y` of the first failure.
 #' @details A fit checks the stated properties at up to 40 responses on grids of `f`, and raises an error if one fails.

@@ -264,9 +264,7 @@ response_rows <- lapply(
        "log-logistic"), lognormal = times_row("normal", "lognormal", "log-normal"), tobit = tobit_row), with_defaults)
 
 # Returns the row of the table for a likelihood; NULL stands for Gaussian responses.
-response_row <- function(likelihood) {
-  likelihood$row %||% response_rows[[likelihood$name %||% "gaussian"]]
-}
+response_row <- function(likelihood) likelihood$row %||% response_rows[[likelihood$name %||% "gaussian"]]
 
 # Returns list(p, rest): the p-quantile of Beta(a, b), and 1 minus this quantile without loss of digits.
 beta_quantiles <- function(p, a, b) {

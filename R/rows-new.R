@@ -140,7 +140,7 @@ check_new_variables <- function(mf, variables) {
               message = sprintf("Variable `%s` of `newdata` %s.", spec$name, wrong),
               hint = if (length(unknown)) paste0(
                 "The fit has the levels ", list_quoted(spec$levels, "\"", most = 10L),
-                ". Rows with NA instead predict NA",
+                ". If the level is replaced by NA, the row's prediction is NA",
                 if (length(spec$levels) > 5L) sprintf("; a fit with (1 | %s) predicts new levels", spec$name), "."))
   }
   mf

@@ -273,7 +273,7 @@ check_learnable <- function(kernel, table, data, names, free) {
 #' @param fix names of hyperparameters that keep their given values: `"noise"`, `"variance"`, `"lengthscale.<column>"`.
 #' @param tol_quantile quantile of the errors at the training inputs that `tol` limits: 1 is the maximum.
 #' @param trace store the inducing points every `trace` iterations in `fit$z_trace`; 0 stores none.
-#' @param progress show the progress of long fits? `FALSE` also silences messages of class `pfdtc_message_progress`.
+#' @param progress show progress of long fits? A given `FALSE` also silences messages of class `pfdtc_message_progress`.
 #' @param max_seconds,... seconds after which an optimisation, or a search with `tol`, ends with the best result so far.
 #'   `...` is not used.
 #' @return A list of class `pfdtc_control`. A plain list of some of these arguments is also a valid `control`.

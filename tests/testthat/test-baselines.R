@@ -284,6 +284,10 @@ test_that("print(), summary() and other methods work for every method of fitting
     }
   }
   expect_output(print(fits$gp_subsample), "5 random rows")
+  # With `maxit` = 0 the points are not moved, and the pF divergence is not minimised.
+  unmoved <- pfdtc(dist ~ speed, cars, m = 5, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed",
+                   control = pfdtc_control(maxit = 0))
+  expect_output(print(unmoved), "inducing points (DTC)", fixed = TRUE)
   joint <- learned("gp_exact", hyper = "joint")
   expect_output(print(joint), "log marginal likelihood")
   expect_output(print(learned("gp_vfe", m = 4, hyper = "joint")), "inducing points")

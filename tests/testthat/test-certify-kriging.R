@@ -213,6 +213,19 @@ test_that("a message says that a mean has no useful certificate, and how many pa
   expect_identical(passes_until(c(9, 3), 0.1 / 1), 3L)
   expect_identical(passes_until(c(100, 90, 16, 8, 4, 2, 1), 0.1 / 10), 7L)    # only the last five passes count
   expect_null(passes_until(c(8, 8, 8), 0.1 / 10))
+  # The residual at the start costs a pass, unless an earlier correction has it.
+  expect_match(passes_ahead(c(4, 2), 0.5, 1, 2L), "^2 passes over all pairs of rows$")
+  expect_match(passes_ahead(4, 0.5, 1, 1L), "^1 pass over all pairs of rows$")
+  told <- NULL
+  count <- function(went, ratio, seconds, passes) told <<- c(told, passes)
+  made <- with_replaced(list(passes_ahead = count, stage_line = function(...) identity),
+                        solve_exact(none, data_in_scale(fit, none), 3, function(s) Inf))
+  expect_identical(told[1:3], 1:3)
+  told <- NULL
+  again <- list(v = made$v, residual = made$residual, error = made$error, passes = made$passes)
+  with_replaced(list(passes_ahead = count, stage_line = function(...) identity),
+                solve_exact(none, data_in_scale(fit, none), 1, function(s) Inf, from = again))
+  expect_identical(told[1L], made$passes)
   expect_null(attr(certify(fit, p$new[1:3, ], reference = with_seed(1, reference(fit, 300))), "advice"))
 })
 

@@ -216,7 +216,7 @@ test_that("an interrupt while hyperparameters are learned by the evidence keeps 
   expect_gt(out[["native_vecchia 30"]]$chosen$fit$evidence, out$learn$chosen$fit$evidence + 10)
   # The starts end and the kernel is chosen before the exact log marginal likelihood is used.
   last <- out[["native_exact_evidence 2"]]$chosen$fit
-  expect_identical(attr(last$learned, "by"), "Vecchia log likelihood")
+  expect_identical(attr(last$learned, "by"), "Vecchia log likelihood plus log prior density")
   expect_identical(last$learned, `attr<-`(out$whole$fit$learned, "by", attr(last$learned, "by")))
   whole <- out$whole$fit$kernels
   expect_identical(as.list(last$kernels), as.list(whole[!is.na(whole$se), ])) # lines come after

@@ -145,7 +145,8 @@ test_that("the variances of few rows have the factor n / (n - p) and quantiles o
   scaled <- c("variance", "noise")
   expect_equal(coef(fit)[scaled], factor * coef(plain)[scaled])
   expect_equal(fitted(fit), fitted(plain))
-  expect_match(fit$because[["scale"]], "multiplied by 2.33, .* Student's t")
+  expect_match(fit$because[["scale"]],
+               "by 2.33: by 1.60 for 3 hyperparameters of kernel .*, and by 1.46 so .* [(]7 degrees")
   expect_false("scale" %in% names(plain$because))
   expect_false("scale" %in% names(pfdtc(y ~ x, d, transform = "auto", noise = 0.1)$because))
 })

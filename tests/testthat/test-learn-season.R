@@ -213,6 +213,6 @@ test_that("a season is a candidate for counts, with its period held and its own 
 
 test_that("a fit of a series prints its name, and update() changes its arguments", {
   fit <- pfdtc(ldeaths, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed", transform = "none")
-  expect_match(paste(capture.output(print(fit)), collapse = "\n"), "data = ldeaths", fixed = TRUE)
+  expect_match(paste(capture.output(print(fit)), collapse = "\n"), "pfdtc(ldeaths, ", fixed = TRUE)
   expect_equal(update(fit, noise = 0.2)$noise, 0.2)
 })

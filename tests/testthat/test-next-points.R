@@ -131,6 +131,7 @@ test_that("a transformed response, other families and fits of matrices have the 
   got <- next_points(fit, goal = "level", level = 1.5)
   p <- predict(fit, got, type = "latent", se.fit = TRUE)
   expect_equal(got$criterion, unname(stats::qnorm(0.975) * p$se.fit - abs(p$fit - log(1.5))), tolerance = 1e-6)
+  expect_match(attr(got, "about"), "from 0.4054651, which is f at level 1.5 of the response", fixed = TRUE)
   x <- cbind(a = d$x, b = rev(d$x)^2)
   fit <- pfdtc(x, c(0, 1, 1, 0, 1), family = binomial(), kernel = kernel_se(0.5, 1), hyper = "fixed")
   got <- next_points(fit, 4, "level", level = 0.5)

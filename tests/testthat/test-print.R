@@ -17,7 +17,7 @@ test_that("certificates print a summary and some rows, and stay data frames", {
   expect_false(grepl("transformed", text))
   logs <- gp_exact(dist ~ speed, cars, transform = "log", kernel = kernel_se(5, 1), noise = ~ 1)
   said_logs <- paste(utils::capture.output(print(certify(logs, cars[1:2, ]))), collapse = " ")
-  expect_match(said_logs, "sd of the\\s+transformed response.*`median` and `fit`\\s+of the response")
+  expect_match(said_logs, "sd of the\\s+transformed response.*`median` and `fit`\\s+are of the response")
   ratio <- list(min(x$sd_lower / x$sd), max(x$sd_upper / x$sd))
   expect_match(text, sprintf("%s to %s times `sd`", show_bound(ratio[[1]], 3, up = FALSE), show_bound(ratio[[2]], 4)),
                fixed = TRUE)
@@ -130,8 +130,9 @@ test_that("the line about estimation names the likelihood that was maximised las
     fit <- with_seed(1, pfdtc(y ~ x, d[seq_len(rows), ], kernel = kernel_matern(3 / 2), transform = "none", ...))
     describe_starts(fit$learned)
   }
-  expect_match(line(200), "^log marginal likelihood, ")
-  expect_match(line(2100), "^Vecchia log likelihood, ")
+  expect_match(line(200), "^log marginal likelihood plus log prior density, ")
+  expect_match(line(200, control = pfdtc_control(priors = FALSE)), "^log marginal likelihood, ")
+  expect_match(line(2100), "^Vecchia log likelihood plus log prior density, ")
   model <- list(problem = list(pool = list(few = FALSE, n = 9000L), profile = "matern32"), kernels = NULL,
                 exact = c(rows = 2000, gain = 0.1, se = 0.01))
   expect_identical(estimated_by(model), "log marginal likelihood of 2000 rows") # little noise, see choose_exactly()
@@ -190,13 +191,22 @@ test_that("a call is printed as R writes it, and data in it are described", {
   expect_output(print(fit), "data = <a data frame with 50 rows", fixed = TRUE)
 })
 
+test_that("the call of a time series can be run again, and report() names the series", {
+  fit <- pfdtc(lh, kernel = kernel_se(2, 0.2), noise = 0.1, hyper = "fixed")
+  shown <- deparse_shown(fit$call)
+  expect_match(shown, "^pfdtc[(]lh, kernel")
+  expect_equal(fitted(eval(str2lang(shown))), fitted(fit))
+  expect_equal(coef(update(fit, noise = 0.2))[["noise"]], 0.2)
+  expect_match(report(fit)$text, "fitted to lh by", fixed = TRUE)
+})
+
 test_that("only factors have columns of levels", {
   fixed <- function(formula, k) {
     fit <- pfdtc(formula, mtcars, kernel = kernel_se(rep(1, k), 30), noise = 9, hyper = "fixed")
     paste(utils::capture.output(print(fit)), collapse = "\n")
   }
   expect_match(fixed(mpg ~ poly(wt, 2) + hp, 3), "2 inputs (3 columns)", fixed = TRUE)
-  expect_match(fixed(mpg ~ factor(cyl) + hp, 4), "2 inputs (4 columns, one for each level of a factor)", fixed = TRUE)
+  expect_match(fixed(mpg ~ factor(cyl) + hp, 4), "2 inputs (4 columns: a factor has one for each level)", fixed = TRUE)
 })
 
 test_that("a certificate without rows prints its classes, and no difference", {

@@ -99,7 +99,8 @@ test_that("lambda is learned by the likelihood of the untransformed response", {
     as.numeric(with_seed(1, pfdtc(y ~ a, d[1:300, ], kernel = kernel_se(), transform = t))$evidence)
   }
   most <- again(fit$transform$lambda)
-  expect_lt(abs(most - fit$evidence), 0.5) # this search starts elsewhere, and ends within 0.05 nats
+  # This search starts elsewhere; its evidence differs by 0.0005. Even 0.5 is little beside the gain of 5 tested below.
+  expect_lt(abs(most - fit$evidence), 0.5)
   expect_gt(most + 1, max(again(fit$transform$lambda - 0.15), again(fit$transform$lambda + 0.15)))
   expect_gt(fit$evidence, plain$evidence + 5)
   test <- d[301:400, ]

@@ -144,7 +144,7 @@ test_that("newdata that does not fit the formula is refused, naming the variable
   fit <- fit_of(by_formula(y ~ a + f + l, d))
   expect_input_error(new_inputs(fit, d[c("a", "f")]), "`l`")
   expect_input_error(new_inputs(fit, transform(d, f = "z")), "level \"z\"")
-  expect_input_error(new_inputs(fit, transform(d, f = "z")), "Rows with NA instead predict NA")
+  expect_input_error(new_inputs(fit, transform(d, f = "z")), "replaced by NA, the row's prediction is NA")
   expect_input_error(new_inputs(fit, transform(d, f = "unused")), "`f`")
   expect_input_error(new_inputs(fit, transform(d, f = 1)), "`f`")
   expect_input_error(new_inputs(fit, transform(d, a = f)), "`a`")
