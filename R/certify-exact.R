@@ -3,7 +3,7 @@
 
 # Returns the correction of the reference posterior's mean towards the exact mean (correct_residual()), with `steps`,
 # `stalled` and `stopped` of solve_exact(). Returns NULL if there is no goal or no time.
-#   goal     NULL, or a function of precondition_by_near_rows() that returns `ratio` for solve_exact()
+#   goal     NULL, or a function that returns `ratio` for solve_exact(), given the value of precondition_by_near_rows()
 #   budget   at most budget$passes passes over all pairs of rows, within budget$left() seconds
 #   from     an earlier correction to improve, or NULL
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {

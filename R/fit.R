@@ -182,8 +182,7 @@ check_size_of_classes <- function(q, m, n) {
 
 # ---- fits with a certified accuracy ---------------------------------------------------------------------------------
 
-# Searches for a fit with the certified accuracy `tol`: inducing points alone first, then neighbours or the exact
-# posterior.
+# Searches for a fit with certified accuracy `tol`: by inducing points, then by neighbours or the exact posterior.
 #
 # A fit meets `tol` if two errors, each as its quantile `tol_quantile` (1: the maximum) over the training inputs, are at
 # most tol: the certified error of the mean, divided by sd(y), and |exact sd / sd - 1|. For a non-Gaussian likelihood

@@ -372,8 +372,7 @@ matrix_of_rotation <- function(rotation, columns = seq_len(max(rotation$inputs))
 
 warp_of <- function(kernel) shared_by_leaves(kernel, "warp", "warped")
 
-# Returns list(value, slope): w_j and its slope at the values x, for the k-th warped input. At a knot, `slope` is the
-# slope on the left.
+# Returns list(value, slope): w_j and its slope (at knots, on the left) at the values x, for the k-th warped input.
 warp_at <- function(warp, k, x) {
   at <- warp$at[, k]
   i <- findInterval(x, at, all.inside = TRUE, left.open = TRUE)

@@ -156,8 +156,7 @@ smooth_columns <- function(x, variables) {
   setdiff(seq_len(ncol(x)), unlist(lapply(Filter(function(v) isTRUE(v$apart), variables), `[[`, "columns")))
 }
 
-# Gives a group the column numbers of its levels and design. In a design with an intercept, the first column of an R
-# factor is left out.
+# Gives a group the column numbers of its levels and design. A design with intercept omits an R factor's first column.
 place_group <- function(leaf, x, argument, variables) {
   if (!is.null(leaf$inputs)) return(leaf)
   columns <- function(name) leaf_columns(list(inputs = name, profile = "group"), x, argument, variables)

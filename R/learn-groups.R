@@ -99,8 +99,7 @@ group_sums <- function(kernel, data) {
        log_w = sum_of_logs(data$weights), n = n)
 }
 
-# Returns the basis of the linear mean without linearly dependent columns. The attribute `rate` converts slopes to units
-# of the inputs.
+# Returns the linear mean's basis without dependent columns. Attribute `rate` converts slopes to units of the inputs.
 flat_basis <- function(kernel, x) {
   leaf <- Find(is_mean, as_sum(kernel)$leaves)
   if (is.null(leaf)) return(matrix(0, nrow(x), 0L))

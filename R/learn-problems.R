@@ -1,5 +1,4 @@
-# Defines the log posterior densities of hyperparameters that learning maximises. A problem is a list of functions and
-# numbers:
+# Defines the log posterior densities of hyperparameters that learning maximises. A problem is a list:
 #
 #   list(start, lower, upper, natural(theta), evaluate(theta) -> list(value, gradient, information), prior(theta))
 #

@@ -37,14 +37,13 @@ response_stage <- function(data, asked, state) {
   found <- with_log_inputs(data, asked, open, state, find, first)
   chosen <- found$chosen
   out <- data_as_modelled(found$data, chosen, asked)
-  # Count the learned parameters: lambda of a transform, trend of the noise. logLik() has no parameter for tails.
+  # Count lambda of a transform and the noise trend, but not the variance of the tails: logLik() is of normal noise.
   lambda <- identical(chosen$transform$kind, "yeojohnson") && !inherits(asked$transform, "pfdtc_transform")
   out$response_df <- lambda + noise_df(chosen$trend)
   out
 }
 
-# Returns the data with the response model list(transform, trend, tail). data$given_response is the response before its
-# transform.
+# Returns the data with the response model list(transform, trend, tail). data$given_response is not transformed.
 data_as_modelled <- function(data, model, asked) {
   transform <- model$transform
   if (!is.null(transform)) {

@@ -374,8 +374,7 @@ warp_to_scores <- function(x, inputs, share) {
        share = share)
 }
 
-# Returns the kernel with its inputs moved by the rotation or warp `move`. Lengthscales relative to the spreads of the
-# inputs do not change.
+# Returns the kernel with inputs moved by the rotation or warp `move`. Lengthscales relative to input spreads are kept.
 with_moved_inputs <- function(kernel, move, x) {
   turned <- !is.null(move$by)
   word <- if (turned) "rotated" else paste0(if (move$share < 1) "half ", "warped inputs")

@@ -174,8 +174,7 @@ stopped_by_interrupt <- list(convergence = 52L, message = "interrupted")
 
 stopped_by_time <- list(convergence = 2L, message = "R's time limit was reached")
 
-# Returns why a search ended, if the condition e is an interrupt, R's time limit, or an error from a row source. Raises
-# other errors again.
+# Returns why a search ended, if condition e is an interrupt, R's time limit or a row source's error, or raises e again.
 why_stopped <- function(e) {
   if (inherits(e, "interrupt")) return(stopped_by_interrupt)
   if (inherits(e, "pfdtc_error_source")) return(list(convergence = 52L, message = "the row source failed", error = e))

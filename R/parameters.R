@@ -226,8 +226,7 @@ basis_units <- function(x) {
   list(centre = unname(ifelse(coded, 0, colMeans(x))), rate = pmin(1 / unname(unit), .Machine$double.xmax))
 }
 
-# Returns the design of a linear model in x. Columns are multiplied by powers of 2, because lm.fit() fails for subnormal
-# numbers.
+# Returns the design of a linear model in x. Powers of 2 scale its columns: lm.fit() fails for subnormal numbers.
 linear_design <- function(x) cbind(1, x * rep(2^pmin(-floor(log2(apply(abs(x), 2L, max))), 1000), each = nrow(x)))
 
 # Returns the columns of x in which a mean, or log noise, with this formula is linear; none for ~ 1.

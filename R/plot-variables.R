@@ -38,8 +38,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   all[sort(utils::head(order(-relevance), min(most, max(1L, sum(relevance > 0)))))]
 }
 
-# Returns the row of inputs at which variables without a panel are fixed: their values in `at`, or else medians and most
-# frequent levels.
+# Returns the inputs at which variables without a panel are fixed: values in `at`, or medians and most frequent levels.
 slice_centre <- function(fit, variables, at) {
   x <- slice_rows(fit)
   # A row of merged data counts as often as its inputs occur.

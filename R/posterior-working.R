@@ -277,9 +277,9 @@ posterior_on_points <- function(p) {
   new_posterior("points", p$model, p$fit, data, z = z, factors = factors, jitter = factors$jitter)
 }
 
-# Returns row_parts(). Gaussian noise has W = w / s2, g = W (y - mean) (see posterior_without()). FITC adds the residual
-# prior variance to the noise. Laplace and variational posteriors have W, g at the mode. With groups, f includes
-# effects.
+# Returns row_parts() (posterior.R) for posteriors on inducing points. Gaussian noise has W = w / s2, g = W (y - mean)
+# (see posterior_without()). FITC adds the residual prior variance to the noise. Laplace and variational posteriors have
+# W, g at the mode. With groups, f includes effects.
 row_parts.points <- function(p) {
   apart <- responses_used(p)
   x <- p$rows$x

@@ -175,8 +175,7 @@ sampled_rows <- function(rows, size) {
 # neither kriging nor the exact posterior.
 kriging_rows <- function() getOption("pfdtc.kriging_rows", 400L)
 
-# Divides the rows of x into groups of at most `most` close rows. Returns list(order, start): group i begins at
-# order[start[i] + 1].
+# Divides x into groups of at most `most` close rows. Returns list(order, start): group i begins at order[start[i] + 1].
 near_groups <- function(kernel, x, most) {
   u <- sweep(rotated(kernel, x), 2L, kernel_lengths(kernel, ncol(x)), "/")
   cut <- function(rows) {

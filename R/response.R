@@ -256,8 +256,8 @@ response_log_density <- function(response, given, f) {
   if (is.null(t)) out else ifelse(is.finite(z), out + log_slope(t, unname(given$y)), -Inf)
 }
 
-# Returns half the width of the central interval with probability `level` of a new response. Above 99.99 % it uses
-# far_steps: with spread_steps the probability outside would be 3 % too large at 1e-6, or 30 % at 1e-7.
+# Returns half the width of the central interval with probability `level` of a new response. Levels above 99.99 % need
+# far_steps: spread_steps make the probability outside up to 3 % too large at level 1 - 1e-6, and 18 % at 1 - 1e-7.
 noisy_half <- function(level, f) {
   p <- (1 + level) / 2
   if (!is_spread(f)) return(stats::qnorm(p) * sqrt(f$var + f$noise))

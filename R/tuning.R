@@ -108,8 +108,9 @@ additive_nats <- 15
 additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150, classes = 300)
 pair_nats <- 8
 
-# The additive kernel is tried up to `single` inputs, with pairs of inputs up to `pairs`. Noise trends are tried up to
-# `noise` learned hyperparameters. Time grows with the square of the number of parameters (bench/factors.R).
+# The additive kernel is tried if there are at most `single` inputs, and with terms for pairs of inputs if there are at
+# most `pairs` inputs. Noise trends are tried if the kernel and noise have at most `noise` learned hyperparameters. Time
+# grows with the square of the number of parameters (bench/factors.R).
 searched_inputs <- c(single = 60, pairs = 15, noise = 60)
 
 # With more than this number of parameters, the Fisher information is computed from a quarter of the rows, because the

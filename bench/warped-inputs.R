@@ -53,9 +53,10 @@ one_set <- function(set, formula) {
   data.frame(y = factor(as.character(frame[[1]])), x)
 }
 
-# Returns list(train, test) of a row of `sets`: 70 % of the rows, at most 80, 130, 180, 230 or the requested number, and
-# the others. Returns NULL if there are fewer rows than requested. Constant inputs, and rows with levels that are not in
-# `train`, are omitted.
+# Returns list(train, test) of a row of `sets`. `train` has 70 % of the rows, at most 80, 130, 180 or 230 by turns, or
+# at most the requested number. `test` has the other rows, at most 1,000, or 2,000 if numbers are requested. Returns
+# NULL if `train` has fewer rows than requested. Inputs that are constant in `train` are omitted, and so are rows of
+# `test` with levels that `train` lacks.
 split_set <- function(row) {
   d <- one_set(row$set, row$formula)
   set.seed(if (length(between)) 1000 * seed + row$number else 100 * seed + row$number)

@@ -116,7 +116,7 @@ void certify_features(const struct posterior *p, const struct norms *norms, int 
                       const struct crossings *crossings, double *work,
                       const struct certified *to);
 
-/* A sink that certifies f at new rows.  certify_size() returns the doubles of its scratch. */
+/* A sink that certifies f at new rows.  certify_size() counts the doubles of its scratch. */
 size_t certify_size(int M, int n);
 struct certifying {
     const struct posterior *posterior;

@@ -29,7 +29,8 @@ static double jitter_of_points(const struct inducing *z, double *root)
     return z->jitter * most;
 }
 
-/* Computes Q = D^{-1} (V - G J G) D^{-1} with G J G = jitter B'B,  B = diag(root) L^{-T} G.  V is overwritten. */
+/* Computes Q = D^{-1} (V - G J G) D^{-1}.  J = jitter L^{-1} diag(root)^2 L^{-T} as in pf.h, so G J G = jitter B'B for
+ * B = diag(root) L^{-T} G.  V is overwritten. */
 static void without_jitter(const struct inducing *z, const struct stats *s, double jitter,
                            const double *root, const double *C, double *V, double *B,
                            double *Q)

@@ -8,7 +8,7 @@
  *     s2^2 d_pF^2 - C(X) = sum_j s_j (-|A r_j|^2 + |D^{-1}(A w_j - G t_j)|^2)
  *                          + p (-tr W0 + tr(D^{-1} V D^{-1}))
  *
- *     W0 = A K A',  V = W0 - G^2 - G J G,  J = jitter L^{-1} L^{-T}
+ *     W0 = A K A',  V = W0 - G^2 - G J G,  J = L^{-1} diag(jitter k(z, z)) L^{-T}
  */
 #include "stats.h"
 

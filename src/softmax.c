@@ -11,7 +11,7 @@ static size_t blocks_size(const struct softmax *l)
     return (size_t)l->z.M * l->z.M * pair_of(l->q, 0);
 }
 
-/* The sums over rows are A g (M x q) and sum l (softmax_rows.h). */
+/* The sums over rows are A g (M x q) and the log likelihood, sum l in softmax_rows.h. */
 static void value_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;

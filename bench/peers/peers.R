@@ -7,8 +7,8 @@
 # alone, whose many repeated values pfdtc merges. Hyperparameters are learned by gp_exact() and rounded to three digits,
 # with noise at least 0.01 of the variance. A second comparison has noise 1e-6 of the variance, where rounding and
 # jitters show. Differences of predictions are the largest over the rows in units of sd(y), those of the log evidence
-# are absolute. A row "its own jitter" compares the peer with the dense transcription (dense.R) with the same jitter, so
-# that the rest is rounding or unexplained.
+# are absolute. A row "its own jitter" compares the peer with dense.R, which computes the definitions with N x N
+# matrices and adds the peer's jitter. The differences that remain are rounding or unexplained.
 
 suppressMessages(library(pfdtc))
 here <- file.path("bench", "peers")

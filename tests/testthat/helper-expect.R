@@ -1,5 +1,5 @@
-# Expects that the largest error, relative to the largest expected number, is at most `tolerance`. Only rounding should
-# differ, so the reason for a tolerance is a condition number.
+# Expects that the largest error, relative to the largest expected number, is at most `tolerance`. The two should
+# differ only by rounding, so a larger tolerance must be justified by a condition number.
 expect_close <- function(object, expected, tolerance = 1e-8, info = NULL) {
   same_shape <- identical(dim(object), dim(expected)) && length(object) == length(expected)
   scale <- max(abs(expected), 0)

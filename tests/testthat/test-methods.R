@@ -72,7 +72,8 @@ test_that("AIC() and BIC() are those of stats, and warn where brackets of the ev
   expect_lt(few$evidence, worse$evidence)
   expect_warning(AIC(few, worse), "few.*worse", class = "pfdtc_warning_evidence")
 
-  # A reference narrows the bracket, so that the fits can be ordered. A value without a bracket counts as exact.
+  # A value without a bracket counts as exact. The bracket of `coarse` contains it. With a reference the bracket is
+  # above it, but AIC(), which uses lower bounds, orders the two wrongly and warns.
   lm_fit <- lm(p$y ~ p$x)
   middle <- mean(evidence_bounds(coarse)) - coarse$df # its AIC is inside the bracket of coarse's
   half_way <- structure(list(), class = "half_way")

@@ -51,7 +51,7 @@ test_that("each row keeps the contract of density, slopes, cdf, quantile, draws,
       mean <- response$link$inv(f)
       y <- response$quantile(c(0.1, 0.4, 0.9), mean, size, response$theta)
       expect_equal(over_responses(response, size, function(y) exp(log_p(y, f))), 1, tolerance = 1e-6)
-      # Differences with this step are accurate to 1e-9, relative to values of some hundreds.
+      # Rounding changes central() (step 1e-5) by a few 1e-9 if the values of h are some hundreds.
       expect_equal(central(function(f) site(y, f)[1L, ], f), site(y, f)[2L, ], tolerance = 1e-6)
       expect_equal(-central(function(f) site(y, f)[2L, ], f), site(y, f)[3L, ], tolerance = 1e-6)
       expect_equal(-central(function(f) site(y, f)[3L, ], f), site(y, f)[4L, ], tolerance = 1e-6)
