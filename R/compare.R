@@ -7,8 +7,8 @@
 #' exact GP and in red for the fit, and the inducing points. With several inputs a panel shows a slice along one input.
 #' With `newdata` it shows the errors of the mean at the rows of `newdata`.
 #' @param fits A fit, or a list of fits whose names become `method`.
-#' @param exact A fit of the same model by `gp_exact(..., like = fit)`, or a Laplace fit whose posterior is that of all
-#'   rows up to rounding (as `print()` shows).
+#' @param exact A fit of the same model by `gp_exact(..., like = fit)`, or a Laplace fit whose line `Posterior` in
+#'   `print()` ends with "the same as with all rows, up to rounding".
 #' @param newdata Rows to compare at. `plot_fits()` draws at most 300 of them.
 #' @param y Responses. Default: the responses in `newdata`.
 #' @param pf Should `pf_divergence` be computed? Default: `TRUE` if `exact` has at most 2,000 rows.
@@ -283,8 +283,9 @@ anova_heading <- function(fits, table) {
             if (!response_of(fit)$conjugate) {
               sprintf("%s, %s", fit$likelihood$label, response_of(fit)$words[["by"]])
             } else {
-              switch(fit$posterior, exact = "exact posterior", far = "inducing points",
-                     "inducing points with neighbours")
+              paste0(if (!is.null(fit$transform)) paste(transform_label(fit$transform), "transform, "),
+                     switch(fit$posterior, exact = "exact posterior", far = "inducing points",
+                            "inducing points with neighbours"))
             })
   }, "")
   verdicts <- vapply(seq_along(names)[-1L], function(i) {
@@ -297,8 +298,8 @@ anova_heading <- function(fits, table) {
   }, "")
   lines <- function(text) paste0(paste(strwrap(text, width = 78L, exdent = 4L), collapse = "\n"), "\n")
   columns <- if (!all(is.na(table$lower))) paste(
-    "`lower` and `upper` bound the exact log marginal likelihood. `difference` is logLik minus the logLik of the row",
-    "above; `at_least` and `at_most` bound the exact difference.")
+    "`lower` and `upper` bound the log marginal likelihood of the exact GP (Laplace fits: Laplace's approximation to",
+    "it). `difference` is logLik minus that of the row above; `at_least` and `at_most` bound the exact difference.")
   c("Log marginal likelihood of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
     lines(verdicts), if (!is.null(columns)) lines(columns))
 }

@@ -82,7 +82,7 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   if (is.null(all)) return(NextMethod()) # a subset of a result is printed as a data frame
   cat(sprintf("Cross-validation of %s(): %d rows, %d folds%s\n", attr(x, "method"), all$n, nrow(x),
               if (attr(x, "by")) " of whole groups" else ""))
-  cat(if (attr(x, "hyper") == "refit") "The model is estimated again without each fold" else
+  cat(if (attr(x, "hyper") == "refit") "For each fold, the model is estimated again from the other rows" else
     "The model of the fit is kept in all folds", "\n", sep = "")
   table <- rbind(data.frame(lapply(x, identity)), all)
   table$fold <- c(as.character(x$fold), "all rows")
@@ -190,14 +190,15 @@ make_folds <- function(fit, data, folds, by) {
   size <- tabulate(group)
   if (length(size) < 2L) abort_input("by", "has a single group", hint = "Cross-validation needs at least two.")
   if (data$n < 2L) abort_input("fit", "has a single row", hint = "Cross-validation needs at least two.")
-  folds <- min(check_count(folds, "folds", min = 2), length(size))
+  if (check_count(folds, "folds", min = 2) > length(size)) tell_classed("folds", sprintf(
+    "`folds` is %.0f, but only %d folds of separate rows or groups can be made.", folds, length(size)))
+  folds <- min(folds, length(size))
   order <- sample.int(length(size))
   if (is.null(together)) return(order(order) %% folds + 1L)
   fold_of <- integer(length(size))
   rows <- numeric(folds)
   for (g in order) {
-    least <- which.min(rows)
-    fold_of[g] <- least
+    fold_of[g] <- least <- which.min(rows)
     rows[least] <- rows[least] + size[g]
   }
   fold_of[group]

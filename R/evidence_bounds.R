@@ -1,25 +1,25 @@
 #' Bound the log marginal likelihood, and compare fits by it
 #'
-#' `evidence_bounds()` returns bounds on the log marginal likelihood (evidence) of the exact Gaussian process. The lower
-#' bound is the ELBO, the upper bound a tighter form of the bound of Titsias (2014). For an exact posterior the two
-#' differ only by rounding. A `fit$reference` ([reference()]) narrows the interval. `anova()` compares each fit with the
-#' fit before it; kernels, inputs or likelihoods may differ.
+#' `evidence_bounds()` bounds the log marginal likelihood (evidence) of the exact Gaussian process. The lower bound is
+#' the ELBO, the upper bound tightens that of Titsias (2014). For an exact posterior the two differ only by rounding. A
+#' `fit$reference` ([reference()]) narrows the interval. `anova()` compares each fit with the fit before it; kernels,
+#' inputs or likelihoods may differ.
 #' @param fit,object A fit. Without data the interval is wider, or unavailable.
 #' @param true `TRUE` bounds the true log marginal likelihood instead of the fit's approximation to it. This needs a
 #'   log-concave `family` with one latent function. The upper bound can be `Inf`.
 #' @param ... For `anova()`, further fits of the same response.
-#' @return `c(lower, upper)` for response and variances as in [logLik()]; infinite if numbers overflow. If
-#'   `true`, the attribute `within` bounds the total variation distance between the fit's and the true posterior of f,
-#'   and so the error of every probability. `anova()`: a data frame with a row for each fit: `df` (hyperparameters),
-#'   `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. The heading states the result.
+#' @return `c(lower, upper)` as in [logLik()] for the response as given and, with few rows, variances before inflation
+#'   (infinite on overflow). If `true`, attribute `within` bounds the total variation distance of the fitted from the
+#'   true posterior, and so errors of probabilities. `anova()`: a data frame, one row per fit: `df` (hyperparameters),
+#'   `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. Its heading has the result.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
-#'   variational lower bound and `Inf`. [logLik()] has the bounds as attributes, except for fits without bounds in
-#'   `anova()`, whose value can lie outside.
+#'   variational lower bound and `Inf`. The bounds are attributes of [logLik()], except for fits with neighbours and no
+#'   reference, [gp_sor()], [gp_fitc()] and [gp_subsample()]. Their `logLik()` is not that of the exact GP and can lie
+#'   outside the bounds; in `anova()` they have `NA`.
 #'
-#' `difference` is the difference of two values of `logLik()`, which are lower bounds with inducing points. The exact
-#' difference lies between `at_least` and `at_most`. If both have the same sign, the order of the fits is certain. In
-#' `anova()`, fits with neighbours, [gp_sor()], [gp_fitc()] and [gp_subsample()] have no bounds (`NA`). There are no
-#' p-values: twice a difference is not chi-squared, because hyperparameters have priors and bounded ranges. In natural
+#' `difference` is that of two values of `logLik()`, lower bounds with inducing points. The exact difference lies
+#' between `at_least` and `at_most`. If both have the same sign, the order of the fits is certain. Twice a difference is
+#' not chi-squared, because hyperparameters have priors and bounded ranges, so there are no p-values. In natural
 #' logarithms, a difference of 1 is small, one of 5 is large. A hyperparameter without effect adds about 0.5.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
 #'   `at_least <= exact difference <= at_most`.

@@ -56,7 +56,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   threshold <- as.double(threshold)
   if (of == "response") check_distribution(fit)
   refuse_if(draws && of == "response", "draws", "cannot be combined with of = \"response\"",
-            hint = "Joint sets are available for f only.")
+            hint = "Joint draws (`draws` > 0) need of = \"f\".")
   if (certified) {
     fit <- at_mode(fit)
     at <- if (missing(newdata)) certify(fit, ...) else certify(fit, newdata, ...)
@@ -104,8 +104,7 @@ exceedance_frame <- function(response, at, threshold, noise, of, prob) {
 region_levels <- c("above", "below", "undecided")
 
 # Returns list(lower, upper), the f at which the mean response equals the threshold, minus and plus its rounding error.
-# If the mean response never equals the threshold, the interval is beyond every f, at more than 1e307 or less than
-# -1e307.
+# If the mean response never equals the threshold, the interval is beyond every f: above 1e307 or below -1e307.
 threshold_of_f <- function(response, threshold) {
   if (!is.null(response$expected) && !is.na(response$expected(0, response$theta))) {
     given <- function(f) response$expected(f, response$theta)
@@ -221,7 +220,8 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
                 count("approximation", "because"))
       }),
       Unknown = if (anyNA(x$region)) sprintf("%d (missing inputs)", sum(is.na(x$region))),
-      Bounds = if (about$certified) "certified: they contain the probability under the exact GP (see ?certify)",
+      Bounds = if (about$certified) paste0("certified: they contain the probability under the exact GP",
+                                            ", for a family in Laplace's approximation (see ?certify)"),
       Advice = if (any(x$because %in% "approximation")) "a larger `max_seconds` narrows the bounds",
       Joint = if (about$draws > 0) {
         sprintf("a set of %s above and a set of %d below, each jointly with probability at least %s (from %.0f draws)",

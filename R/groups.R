@@ -27,8 +27,8 @@
 #'   * `VarCorr()`: a list with a covariance matrix for each grouping factor, with attributes `stddev` and
 #'     `correlation`. The attribute `sc` of the list is the noise sd. `as.data.frame()` has columns `grp`, `var1`,
 #'     `var2`, `vcov` and `sdcor`.
-#'   * `fixef()`: the coefficients of the linear mean, or the constant mean as `(Intercept)`. If the kernel has only
-#'     grouped terms, `predict()` is the sum of `fixef()` and the effects of a row's levels.
+#'   * `fixef()`: the coefficients of the linear mean, or the constant mean as `(Intercept)`. With grouped terms
+#'     only, `predict()` is this mean plus the sum of the effects of the row's levels, each multiplied by its variable.
 #' @details The product `kernel_group(~ g) * kernel_se(inputs = ~ x)` models a separate curve for each level. Terms of
 #'   the formula and terms of `kernel` are added. A grouping factor that only `kernel` names is taken from `data`.
 #'

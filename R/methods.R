@@ -15,8 +15,8 @@
 #'   number of all learned parameters, some of which `coef()` omits), and bounds `lower` and `upper` if known
 #'   ([evidence_bounds()]). With inducing points the value is a lower bound, with neighbours an estimate. For
 #'   [gp_fitc()], [gp_sor()] and [gp_subsample()] it refers to their approximate models. For a model with only groups
-#'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`. With few rows, value and
-#'   bounds are for kernel and noise before their inflation (`fit$because["scale"]`).
+#'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`. With few rows, [pfdtc()]
+#'   inflates the learned variances (`fit$because["scale"]`); value and bounds are for those before inflation.
 #' * `AIC()` and `BIC()` return a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`)
 #'   if the bounds of `logLik()` do not show which fit is better.
 #' * `nobs()` returns the number of rows in use, for [gp_subsample()] those drawn. `weights()` is as for [glm()].

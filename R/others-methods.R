@@ -194,10 +194,10 @@ sanitize_model_specific.gp_fit <- function(model, ...) {
 }
 
 #' @exportS3Method marginaleffects::get_predict
-get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
+get_predict.gp_fit <- function(model, newdata = NULL, type = "response", ...) {
   fit <- check_any_fit(model, "model")
   draws <- attr(model, "draws") %||% new_draws()
-  rows <- new_rows(fit, as.data.frame(newdata), stats::na.pass)
+  rows <- if (is.null(newdata)) training_rows(fit) else new_rows(fit, as.data.frame(newdata), stats::na.pass)
   rowid <- if (is.null(newdata$rowid)) seq_along(rows$index) else newdata$rowid
   response <- response_of(fit)
   labels <- response$kind == "labels"
@@ -211,7 +211,7 @@ get_predict.gp_fit <- function(model, newdata, type = "response", ...) {
       softmax_of(as_log_odds(list(mean = f, var = matrix(0, nrow(f), ncol(f)^2)), fit$center)$mean)
     }
     if (!labels) f <- array(f + p$mean[rows$index], c(nrow(f), 1L, ncol(f))) + rows$offset
-    shown <- stats::predict(fit, as.data.frame(newdata), type = "response")
+    shown <- stats::predict(fit, if (!is.null(newdata)) as.data.frame(newdata), type = "response")
     each <- apply(f, 3L, function(v) share(matrix(v, nrow(f))))
     group <- factor(rep(response$levels, each = nrow(f)), response$levels)
     return(structure(data.frame(rowid = rep(rowid, ncol(shown)), group, estimate = c(shown)), posterior_draws = each))

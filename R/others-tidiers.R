@@ -145,11 +145,11 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 #' @usage
 #' get_predicted.gp_fit(x, data = NULL, predict = "expectation", ci = NULL, verbose = TRUE, ...)
 #' model_parameters.gp_fit(model, ci = 0.95, ...)
-#' get_predict.gp_fit(model, newdata, type = "response", ...)
+#' get_predict.gp_fit(model, newdata = NULL, type = "response", ...)
 #' @param x,model A fit.
 #' @param data,newdata Rows to predict at. Default: the training rows.
-#' @param predict `"expectation"` (mean response), `"prediction"` (intervals of a new response) or, for other
-#'   likelihoods, `"link"` (f).
+#' @param predict `"expectation"` (mean response), `"prediction"` (intervals of a new response) or, for a
+#'   non-Gaussian family, `"link"` (f).
 #' @param type For a non-Gaussian likelihood, `"response"` or `"link"`.
 #' @param ci Probability of the intervals, or `NULL`.
 #' @param verbose,... Arguments that the packages pass on.

@@ -245,7 +245,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
       if (fit$transform$kind == "log") sprintf("in units of log(%s)", name) else "in units of the transformed response"
   inputs <- about$inputs
   notes <- c(sprintf("%s in %s", inputs$name, inputs$unit)[nzchar(inputs$unit)],
-             if (any(nzchar(inputs$factor))) "levels of factors are 0 or 1")
+             if (any(nzchar(inputs$factor))) "each level of a factor is a column of 0 and 1")
   notes <- if (length(notes)) sprintf(" (%s)", paste(notes, collapse = "; "))
   evidence <- stats::logLik(fit)
   ends <- sprintf("%.1f", c(floor(10 * attr(evidence, "lower")), ceiling(10 * attr(evidence, "upper"))) / 10)
@@ -313,11 +313,11 @@ report_certificate <- function(fit, newdata, digits) {
   most <- function(v) show_bound(max(v, na.rm = TRUE), digits)
   conjugate <- response_of(fit)$conjugate
   off <- pmax(certified$response_upper - certified$response, certified$response - certified$response_lower)
-  sprintf("posterior %s within %s (%s sd of %s) of the exact GP at %d rows%s", if (conjugate) "mean" else "mode of f",
+  sprintf("posterior %s within %s (%s %s) of the exact GP at %d rows%s", if (conjugate) "mean" else "mode of f",
           most(certified$mean_error), most(certified$mean_error / if (conjugate) fit$sd_y else certified$sd),
-          if (conjugate) "the response" else "f", nrow(certified), if (conjugate || !length(off)) "" else
-            sprintf(", %s within %s", if (response_of(fit)$reads %in% c("classes", "ordered", "labels"))
-              "probabilities" else "rates", most(off)))
+          if (!conjugate) "posterior sd of f" else if (is.null(fit$transform)) "sd of the response" else
+            "sd of the transformed response", nrow(certified) %/% max(1L, nlevels(certified$class)),
+          if (conjugate || !length(off)) "" else sprintf(", `response` of certify() within %s", most(off)))
 }
 
 report_loo <- function(fit, number) {

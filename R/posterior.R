@@ -15,8 +15,7 @@
 # H^{-1} A s, where H is minus the Hessian of the log posterior, A has the features of the rows, and s is the derivative
 # of -log det H / 2 by f. Certificates and posteriors with neighbours are about the mode.
 
-# Returns the posterior of a fit, made of the fit's own elements. If the fit is of a row source, its neighbours are from
-# a sample of rows.
+# Returns the posterior of a fit, made of its elements. The neighbours in a fit of a row source are from sampled rows.
 posterior_of <- function(fit) {
   near <- fit$near
   class <- if (!is.null(fit$x)) "exact" else if (!is.null(near$groupings)) c("grouped_near", "near") else
@@ -293,8 +292,8 @@ mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else 
 # Returns the fit, or stops if it has several classes.
 refuse_classes <- function(fit) {
   refuse_if(length(fit$center) > 1L, "model", "a fit of several classes",
-            message = sprintf("%s is not available for fits of several classes.", user_function()),
-            hint = "Use predict(), certify(), residuals() or hatvalues().")
+            message = paste(user_function(), "needs a fit with one latent function, but this fit has several classes."),
+            hint = "predict(), certify(), residuals() and hatvalues() accept it.")
   fit
 }
 

@@ -338,9 +338,9 @@ check_asked <- function(response, ask) {
   interval <- sprintf("interval = \"%s\"", ask$interval)
   if (!ask$interval %in% row$intervals) {
     abort_input("interval", sprintf("= \"%s\" is not available %s", ask$interval, beside), hint = paste0(
-      "Use ", list_quoted(row$intervals, "\"", last = "or"),
+      "Use ", list_quoted(row$intervals, "\"", last = "or"), ".",
       if (response$reads %in% c("classes", "ordered", "labels") && type != "response")
-        ", or type = \"response\" for probabilities", "."))
+        " interval = \"credible\" with type = \"response\" gives intervals for probabilities."))
   }
   for (flag in names(predict_arguments)) {
     if (ask[[flag]] && !flag %in% row$with) {

@@ -254,7 +254,7 @@ fit_facts <- function(fit) {
   fit$evidence <- largest_evidence(fit)
   inputs <- input_table(fit)
   # Count the learned hyperparameters that coef() omits.
-  of <- c(noise = noise_df(fit$noise_trend), transform = identical(fit$transform$kind, "yeojohnson"))
+  of <- c("varying noise" = noise_df(fit$noise_trend), transform = identical(fit$transform$kind, "yeojohnson"))
   of <- of[of > 0 & !fit$hyper %in% "fixed"]
   df_text <- count_of(as.integer(fit$df), "hyperparameter")
   if (length(of) && sum(of) <= fit$df) {

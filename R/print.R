@@ -64,9 +64,9 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
     table[tried$chosen, -1L] <- list(NA, "selected")
     if (any(known)) table[["Standard error"]] <- ifelse(known, sprintf("%.3f", tried$se), NA)
     print_columns(table)
-    first <- tried$kernel[!tried$chosen & tried$se %in% 0]
+    first <- utils::head(tried$kernel[!tried$chosen & tried$se %in% 0], 1L)
     notes <- c(paste0("Losses include a penalty for parameters and are relative to the selected kernel.",
-                      if (any(known) && length(first)) sprintf(" Standard errors are relative to %s.", first[1L])),
+                      if (any(known)) sprintf(" The standard errors are of the difference in loss from %s.", first)),
                if (is.null(rotation_of(x$kernel)) && any(grepl("(rotated)", tried$kernel, fixed = TRUE))) rotation_note,
                if (is.null(warp_of(x$kernel)) && any(grepl("warped inputs)", tried$kernel, fixed = TRUE))) warp_note(1))
     if (length(notes)) cat(wrap(notes, exdent = 2), sep = "\n")
@@ -102,7 +102,7 @@ summary_fields <- function(x) {
   list(
     "Shares of terms" = if (!is.null(share)) {
       paste0(paste(ifelse(is.na(words), names(share), words), show_share(share), collapse = ", "),
-             " of the sum of the variances of the terms' posterior means over the training rows")
+             "; variance of each term's posterior mean over the training rows, in % of the sum of these variances")
     },
     Residuals = if (!is.null(x$residuals)) {
       with_numbers("min %s, median %s, max %s", stats::quantile(x$residuals, c(0, 0.5, 1), na.rm = TRUE))
@@ -215,7 +215,7 @@ print_parameters <- function(about, digits) {
     table[equal, c(1L, ncol(table))] <- list(paste(shown$factor, "(factor)")[equal], NA)
     kept <- !(equal & duplicated(shown$factor))
     print_columns(table[kept, ], (shortest / range)[kept], ": coef(fit)")
-    flat <- shown$name[range < shortest / 100]
+    flat <- shown$name[range > 0 & range < shortest / 100]
     warp <- warp_of(about$kernel)
     note <- if (!is.null(rotation_of(about$kernel))) rotation_note else
       if (isTRUE(warp$logs))
@@ -330,7 +330,7 @@ certificate_fields <- function(x) {
            sprintf("the exact sd is %s to %s times `sd`", show_bound(ends[1L], 3, up = FALSE),
                    show_bound(ends[2L], if (ends[2L] < 1) 3 else 4))
        },
-       Bounds = if (outside) "`mean_lower` and `mean_upper` bound the exact mean; the fit's `mean` may lie outside",
+       Bounds = c("rounded outwards", if (outside) "they contain the exact mean; the fit's `mean` may lie outside"),
        Classes = if ("class" %in% names(x)) c(
          "f is relative to the first class, whose f is 0",
          "`response` is the probability averaged over f, `mode` the probability at the mode of f"),
@@ -339,8 +339,9 @@ certificate_fields <- function(x) {
        Posterior = if (!is.null(attr(x, "likelihood"))) {
          c("The bounds hold for Laplace's approximation at the mode, not for the true posterior.",
            if (nrow(x) && (is.numeric(attr(x, "moved")) || isTRUE(attr(x, "moved")))) {
-             paste0("predict() uses the posterior mean of f; its probabilities differ from `response`",
-                    if (is.numeric(attr(x, "moved"))) paste(" by up to", number(attr(x, "moved"))), ".")
+             paste0("predict() adds a first-order correction from the mode to the mean of f; ",
+                    if (!is.numeric(attr(x, "moved"))) "its results differ from `mean` and `response`." else
+                      sprintf("its probabilities differ from `response` by up to %s.", number(attr(x, "moved"))))
            })
        },
        Claims = attr(x, "claims"),

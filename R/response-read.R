@@ -247,16 +247,15 @@ read_binomial <- function(response, weights, argument, n) {
 read_labels <- function(response, argument, n, ordered) {
   refuse_if(ordered && !is.ordered(response), argument,
             if (is.factor(response)) "a factor without an order" else describe(response), "an ordered factor",
-            hint = sprintf("Make it one with the classes in their order: ordered(%s, levels = c(\"low\", \"high\")).",
-                           argument))
+            hint = sprintf(if (is.numeric(response)) "For numbers use cut(%s, breaks, ordered_result = TRUE)." else
+              "Make it one with the classes in their order: ordered(%s, levels = c(\"low\", \"high\")).", argument))
   refuse_if(is.numeric(response) || length(dim(response)) == 2L || !is.atomic(response), argument, describe(response),
             "a factor, or text, with the class of each row",
             hint = if (is.numeric(response)) "factor() makes classes of numbers.")
   if (!is.factor(response)) response <- factor(response)
   if (length(response) != n) abort_input(argument, sprintf("has length %d, but there are %d rows", length(response), n))
   levels <- check_classes(base::levels(response), argument, TRUE)
-  missing <- which(is.na(response))
-  if (length(missing)) abort_input(argument, sprintf("has a missing value at element %d", missing[1L]))
+  if (anyNA(response)) abort_input(argument, sprintf("has a missing value at element %d", which(is.na(response))[1L]))
   list(y = as.double(response), levels = levels)
 }
 
@@ -317,8 +316,8 @@ best_of_times <- function(fit_with) {
   text <- sprintf("Family: %s has the largest log marginal likelihood; %s.", names(fits)[best], others)
   tell_classed("family", text)
   fit <- fits[[best]]
-  fit$because <- c(family = text, fit$because)
-  fit
+  fit$seconds <- c(fit$seconds, families = sum(unlist(lapply(fits[-best], `[[`, "seconds"))))
+  replace(fit, "because", list(c(family = text, fit$because)))
 }
 
 #' @rdname gp_family

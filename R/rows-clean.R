@@ -164,7 +164,7 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
     sprintf("Fit each response by itself: %s[, %s]. Successes and failures need family = binomial().", argument,
             show_values(c(colnames(y), 1L)[1L]))
   }
-  if (!is.null(reason)) abort_input(argument, describe(y), "a numeric vector, one response", hint = reason)
+  if (!is.null(reason)) abort_input(argument, describe(y), "a single response, a numeric vector", hint = reason)
   check_vector(y, argument, n, labels)
 }
 

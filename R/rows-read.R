@@ -168,7 +168,7 @@ hint_for_frame <- function(text, data) {
   }
   name <- name_in("^object '(.*)' not found$")
   if (is.na(name)) return(NULL)
-  if (is.null(data)) return("There is no `data` argument.")
+  if (is.null(data)) return("`data` is not given.")
   if (name %in% names(data)) {
     return(sprintf("Its column is out of reach through another function. Give the values, `data$%s`.", name))
   }

@@ -45,6 +45,7 @@ test_that("a found transform and uneven noise are compared by the response as gi
   given <- pfdtc(dist ~ speed, cars, kernel = kernel_se(), noise = ~ 1, transform = "none")
   logs <- pfdtc(dist ~ speed, cars, kernel = kernel_se(), noise = ~ speed, transform = "log")
   table <- anova(given, logs)
+  expect_match(attr(table, "heading"), "log transform", fixed = TRUE, all = FALSE)
   expect_equal(table$difference[2], as.numeric(logLik(logs)) - as.numeric(logLik(given)))
   fewer <- pfdtc(dist ~ speed, cars[-1, ], kernel = kernel_se(), noise = ~ 1, transform = "log")
   expect_input_error(anova(given, fewer), "fewer")

@@ -153,6 +153,7 @@ test_that("fits and arguments that cannot be cross-validated are refused with th
                 hyper = "fixed")
   expect_error(cross_validate(flat, rep(1:2, c(3, 9))), "without fold 1", class = "pfdtc_error_input")
   expect_input_error(cross_validate(fit, 1), "folds")
+  expect_message(cross_validate(fit, 51, hyper = "held"), "only 50", class = "pfdtc_message_folds")
   expect_input_error(cross_validate(fit, 1:49), "folds")
   expect_input_error(cross_validate(fit, rep(1, 50)), "folds")
   expect_input_error(cross_validate(fit, rep(1:2, 25), by = 1:50), "by")

@@ -45,6 +45,7 @@ test_that("classes and times have the predictions of predict(), and draws of the
     fit <- sanitize_model_specific.gp_fit(fit)
     p <- get_predict.gp_fit(fit, new)
     expect_equal(p$estimate, unname(c(predict(fit, new, type = "response"))))
+    expect_equal(get_predict.gp_fit(fit)$estimate, unname(c(predict(fit, type = "response"))))
     draws <- attr(p, "posterior_draws")
     K <- if (is.null(p$group)) 1 else 3
     expect_identical(p$rowid, rep(4:6, K))

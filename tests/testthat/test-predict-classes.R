@@ -12,7 +12,7 @@ test_that("fits of iris predict, print and certify", {
   said <- function(fit, new) paste(capture.output(print(certify(fit, new, effort = "fast"))), collapse = " ")
   of_classes <- said(fit, new)
   expect_match(of_classes, "at the mode")
-  expect_match(of_classes, "posterior mean of f; its +probabilities differ")
+  expect_match(of_classes, "mean +of f; its +probabilities differ +from `response` +by up to")
   counts <- said(pfdtc(dist ~ speed, cars, family = poisson(), kernel = kernel_se(9, 1), hyper = "fixed"), cars[1:2, ])
   expect_match(counts, "at the mode")
   for (text in c(of_classes, counts)) expect_no_match(text, "times the sd") # f is in other units than the response
@@ -75,6 +75,9 @@ test_that("methods that several classes lack is refused by name", {
                           predict(fit, iris[1, ], interval = "prediction"))) {
     expect_error(eval(call), class = "pfdtc_error_input")
   }
+  # The hint names settings that work.
+  expect_error(predict(fit, iris[1, ], interval = "prediction"), "type = \"response\" gives intervals", fixed = TRUE)
+  expect_true(all(is.finite(predict(fit, iris[1, ], interval = "credible", type = "response"))))
   bad <- function(...) expect_error(pfdtc(...), class = "pfdtc_error_input")
   bad(Sepal.Width ~ Petal.Length, iris, family = multinomial())
   bad(factor(rep("a", 150)) ~ Petal.Length, iris, family = multinomial())

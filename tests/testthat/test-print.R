@@ -316,6 +316,12 @@ test_that("the choices give the reason why a given mean excludes transforms", {
   expect_no_match(paste(utils::capture.output(found), collapse = " "), "was tried")
 })
 
+test_that("a constant input is not listed as an input with almost no effect", {
+  fit <- pfdtc(dist ~ speed + one, transform(cars, one = 1), kernel = kernel_se(c(5, 1), 1), noise = 200,
+               hyper = "fixed")
+  expect_no_match(utils::capture.output(fit), "almost no effect")
+})
+
 test_that("the table of inputs cuts long names, so that its lines fit", {
   long <- stats::setNames(cars, c(strrep("speed", 20), "dist"))
   fit <- pfdtc(dist ~ ., long, kernel = kernel_se(5, 1), noise = 200, hyper = "fixed")

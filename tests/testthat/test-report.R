@@ -61,6 +61,9 @@ test_that("a report of classes or counts has the family, the certified error and
                kernel = kernel_se(c(1, 80), 4), hyper = "fixed")
   said <- report(fit, mtcars[1:3, ])
   value <- function(what) said$table$value[said$table$what == what]
+  # The certificate of several classes has a row for each row of data and class.
+  several <- pfdtc(Species ~ Petal.Length, iris, family = multinomial(), kernel = kernel_se(2, 5), hyper = "fixed")
+  expect_match(report(several, iris[1:5, ])$text, "of the exact GP at 5 rows", fixed = TRUE)
   expect_match(value("Family"), "logit")
   expect_match(value("Success"), "\"yes\"", fixed = TRUE)
   certified <- certify(fit, mtcars[1:3, ])

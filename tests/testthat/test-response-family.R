@@ -44,6 +44,8 @@ test_that("a Surv response without a family has that of the largest log marginal
   d$t <- with_seed(3, exp(d$x + 0.3 * stats::rnorm(40)))
   y <- survival::Surv(d$t, rep(c(1, 1, 1, 0), 10))
   expect_message(fit <- fixed(y ~ x, d), "lognormal|loglogistic|weibull", class = "pfdtc_message_family")
+  made <- suppressMessages(best_of_times(function(family) list(evidence = 1, seconds = c(learn = 2, posterior = 1))))
+  expect_equal(sum(made$seconds), 9) # of all three families
   evidence <- vapply(list(weibull(), loglogistic(), lognormal()), function(family) {
     pfdtc(y ~ x, d, family = family, kernel = kernel_se(1, 1), hyper = "fixed")$evidence
   }, 0)

@@ -125,7 +125,7 @@ test_that("a bad response of ordered classes is refused, and the error says what
   d <- ordered_data(30)
   refused <- function(data) expect_error(pfdtc(y ~ a, data, family = ordinal()), class = "pfdtc_error_input")
   expect_match(conditionMessage(refused(transform(d, y = factor(y, ordered = FALSE)))), "ordered(", fixed = TRUE)
-  refused(transform(d, y = as.integer(y)))
+  expect_match(conditionMessage(refused(transform(d, y = as.integer(y)))), "cut(", fixed = TRUE)
   refused(transform(d, y = as.character(y)))
   refused(transform(d, y = ordered(rep("low", 30))))
   refused(transform(d, y = replace(y, 3, NA), a = replace(a, 1:30, NA)))
