@@ -102,8 +102,8 @@ test_that("a slow search sends a message for each candidate, unless progress = F
     })))
     tried <- fit$tol$tried
     expect_length(heard, nrow(tried))
-    expect_match(heard[1], sprintf("10 %%: %d .*%s of sd.*%s of the sd", tried$m[1], show_percent(tried$mean[1]),
-                                   show_percent(tried$sd[1])))
+    expect_match(heard[1], sprintf("10 %%: %d inducing points .*%s of sd.*%s in the sd", tried$m[1],
+                                   show_percent(tried$mean[1]), show_percent(tried$sd[1])))
   }
   expect_silent(tell_progress(pfdtc_control(progress = FALSE), ago, "so far"))
   expect_silent(tell_progress(pfdtc_control(progress = TRUE), ago, "so far"))
