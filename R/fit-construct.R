@@ -220,8 +220,8 @@ learn_stage <- function(data, s, state) {
     widening <- if (n < few_rows) (stats::qt(0.975, n - 1) / stats::qnorm(0.975))^2 else 1
     factor <- growth * widening
     if (factor >= 1.005) { # a smaller factor would be printed as 1.00
-      estimated <- sprintf(if (is_mean(found$kernel)) "%s of coefficients and noise" else "%s of kernel and noise",
-                           count_of(as.integer(p), if (is_mean(found$kernel)) "variance" else "hyperparameter"))
+      of <- if (is_mean(found$kernel)) c("variance", "coefficients") else c("hyperparameter", "kernel")
+      estimated <- sprintf("%s of %s and noise", count_of(as.integer(p), of[1L]), of[2L])
       state$because["scale"] <- sprintf(
         "Variance inflation: kernel and noise variance are multiplied by %.2f%s for %s estimated from %d rows%s.",
         factor, if (widening > 1) sprintf(": by %.2f", growth) else "", estimated, as.integer(n), if (widening > 1)
