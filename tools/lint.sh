@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the style of R (tools/lint.R) and of C (clang-format, .clang-format); `make format` formats C. Also checks that
+# Checks the style of R (lintr, .lintr) and of C (clang-format, .clang-format); `make format` formats C. Also checks that
 # the planted faults of tools/mutants.txt apply, and that tools/srr-report.md agrees with the tags in the code.
 . "$(dirname "$0")/env.sh"
 use_own_library

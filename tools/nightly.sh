@@ -21,7 +21,7 @@ trap 'exit 1' INT TERM
 # On two cores, planted faults run at the same time as the other stages, because they have their own libraries.
 beside=$(mktemp)
 [ "${1:-}" = quick ] || stage "planted faults" bash tools/mutants.sh run >"$beside" 2>&1 &
-stage lintr Rscript --vanilla tools/lint.R --lintr
+stage lint Rscript --vanilla tools/lint.R --all
 stage doors bash tools/doors.sh
 stage "tests, sanitizers" bash tools/sanitize.sh
 stage "threads, ratio" bash tools/openblas.sh Rscript --vanilla bench/threads.R quick
