@@ -279,7 +279,7 @@ shown_call <- function(call) {
     if (missing(part) || is.null(part) || is.symbol(part)) next
     if (is.call(part)) {
       if (!identical(part[[1L]], quote(`function`))) call[[i]] <- shown_call(part)
-    } else if (is.language(series <- attr(part, "series"))) { # by pfdtc.ts()
+    } else if (is.language(series <- attr(part, "series"))) { # pfdtc.ts() sets formula and data
       call[[i]] <- series
       if (deparse1(call[[i - 1L]]) == "y ~ time") call <- `names<-`(call, replace(names(call), i, ""))[1L - i]
     } else if (is.function(part)) {

@@ -265,21 +265,25 @@ class_moments <- function(f, step = 0.3, ...) {
   rule <- normal_rule(q, step, ...)
   L <- row_choleskys(f$var, q)
   mean <- square <- matrix(0, n, q + 1L)
-  # With up to three classes, each step treats one point of the rule for all rows. With more classes, a product of
-  # matrices treats all points for one row.
-  for (s in if (q <= 2L) seq_along(rule$weight)) {
-    odds <- f$mean
-    for (j in seq_len(q)) odds <- odds + rule$z[s, j] * L[, q * (j - 1L) + seq_len(q), drop = FALSE]
-    p <- softmax_of(odds)
-    mean <- mean + rule$weight[s] * p
-    square <- square + rule$weight[s] * p^2
-  }
-  for (row in if (q > 2L) seq_len(n) else which(widest_odds(f$var, q) > wide_odds)) {
-    if (q > 2L) p <- softmax_of(tcrossprod(rule$z, matrix(L[row, ], q)) + rep(f$mean[row, ], each = nrow(rule$z)))
-    at <- if (q > 2L) list(mean = rule$weight %*% p, square = rule$weight %*% p^2) else
-      wide_moments(f$mean[row, ], matrix(f$var[row, ], q), step)
-    mean[row, ] <- at$mean
-    square[row, ] <- at$square
+  if (q > 2L) { # a product of matrices evaluates all points of the rule for a row
+    for (row in seq_len(n)) {
+      p <- softmax_of(tcrossprod(rule$z, matrix(L[row, ], q)) + rep(f$mean[row, ], each = nrow(rule$z)))
+      mean[row, ] <- rule$weight %*% p
+      square[row, ] <- rule$weight %*% p^2
+    }
+  } else {
+    for (s in seq_along(rule$weight)) {
+      odds <- f$mean
+      for (j in seq_len(q)) odds <- odds + rule$z[s, j] * L[, q * (j - 1L) + seq_len(q), drop = FALSE]
+      p <- softmax_of(odds)
+      mean <- mean + rule$weight[s] * p
+      square <- square + rule$weight[s] * p^2
+    }
+    for (row in which(widest_odds(f$var, q) > wide_odds)) {
+      at <- wide_moments(f$mean[row, ], matrix(f$var[row, ], q), step)
+      mean[row, ] <- at$mean
+      square[row, ] <- at$square
+    }
   }
   list(mean = mean, sd = sqrt(pmax(square - mean^2, 0)))
 }

@@ -55,11 +55,15 @@ test_that("the comparison is left out if arguments exclude a choice, rows are fe
 })
 
 test_that("rows of weight 0 change nothing, and the time of the comparison is counted", {
+  densities <- log_density_of_folds
+  slow <- function(...) {
+    Sys.sleep(0.1)
+    densities(...)
+  }
   for (d in list(bump, noise_at_few)) { # both outcomes
-    taken <- system.time(fit <- found(d))[["elapsed"]]
-    expect_gt(fit$seconds[["comparison"]], 0)
-    expect_lte(sum(fit$seconds), taken + 0.01) # the clock's steps
-    expect_gt(sum(fit$seconds), taken / 2)
+    taken <- system.time(fit <- with_replaced(list(log_density_of_folds = slow), found(d)))[["elapsed"]]
+    expect_gt(fit$seconds[["comparison"]], 0.19) # two kernels; steps of the clock are shorter than 0.01
+    expect_lte(sum(fit$seconds), taken + 0.01)
   }
   more <- rbind(noise_at_few, data.frame(x = c(0.1, 0.2), y = c(3, 4)))
   weighted <- found(more, weights = rep(1:0, c(60, 2)))
