@@ -141,7 +141,8 @@ static struct factor arg_factor(SEXP list)
     return f;
 }
 
-/* Sets the parameters of a factor, which are some of the kernel's `values`, and fills the factor's table (factor.h). */
+/* Sets the parameters of a factor, which are some of the kernel's `values`. Fills the factor's table (factor.h) if the
+ * table depends on the parameters. */
 static void give_parameters(struct factor *f, const double *values)
 {
     if (f->at < 0)
@@ -154,7 +155,8 @@ static void give_parameters(struct factor *f, const double *values)
     }
 }
 
-/* Reads list(factors, terms, values = theta (kernel.h), rotation, warp).  A term has factor numbers, from 1. */
+/* Reads list(factors, terms, values = theta (kernel.h), rotation, warp). A term is a vector of numbers of factors, from
+ * 1. */
 struct kernel arg_kernel(SEXP list)
 {
     struct kernel k;

@@ -25,17 +25,17 @@ int arg_integer(SEXP x, const char *argument);
 /* Returns the integer x, which must be at least 0. */
 int arg_count(SEXP x, const char *argument);
 const char *arg_string(SEXP x, const char *argument);
-/* Returns the number of doubles of the matrix x, and sets its numbers of rows and columns. */
+/* Returns the doubles of the matrix x, and sets its numbers of rows and columns. */
 const double *arg_matrix(SEXP x, const char *argument, int *rows, int *columns);
 /* Returns the inputs that the kernel's factors read: the n x d matrix x, rotated or warped if the kernel requires it.
  * Sets n and d. Raises an error if x lacks a column that the kernel reads. */
 const double *arg_inputs(const struct kernel *k, SEXP x, const char *name, int *n,
                          int *d);
-/* Returns the number of doubles of a vector with a given length. */
+/* Returns the doubles of the vector x, which must have the given length. */
 const double *arg_vector(SEXP x, const char *argument, size_t length);
 /* Works like arg_vector(), but returns NULL if x is R's NULL. */
 const double *arg_vector_or_null(SEXP x, const char *argument, size_t length);
-/* Return the element with this name: a number, or a vector with a given length. */
+/* Return the element with this name: a number, or the doubles of a vector that must have the given length. */
 double list_number(SEXP list, const char *name);
 const double *list_vector(SEXP list, const char *name, size_t length);
 
@@ -62,10 +62,10 @@ struct inducing arg_points(SEXP list);
 struct posterior *arg_posterior(SEXP list);
 /* Returns the plan of a pass over N rows.  control: list(block, threads: integers; memory: bytes as a double) */
 struct plan arg_plan(SEXP control, int N);
-/* Returns a pass (a loop over blocks of rows, pass.h) with inducing points z, which may be NULL. */
+/* Returns a loop over blocks of rows (pass.h) with inducing points z, which may be NULL. */
 struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP control);
 
-/* Returns a pass over new rows x, with inducing points z. */
+/* Returns a loop over the rows of the matrix x (pass.h), with inducing points z. */
 struct pass pass_at(SEXP x, const struct inducing *z, SEXP control);
 
 /* Returns the sums (stats.h) in a result of ffi_sums(), or in several results that R has added up. */
@@ -95,5 +95,5 @@ void pack_status(SEXP list, enum status status);
 enum status pack_value(SEXP list, enum status status, const char *name, const double *x);
 /* Creates the elements L and C (M x M) and beta [M] of a posterior. */
 void pack_factors(SEXP list, int M, double **L, double **C, double **beta);
-/* Sets G, Ay, yy, k_sum, t (at least 0) and log_weights. */
+/* Sets the elements G, Ay, yy, k_sum, t and log_weights to the sums s (stats.h). A negative t becomes 0. */
 void pack_sums(SEXP list, const struct stats *s);

@@ -26,8 +26,9 @@ static double or_else(double x, double otherwise)
 }
 
 /* Bounds on var_exact - var_SoR, with the symbols of certify.h, root = sqrt(E(x, x)), ratio = lam / s2, and eta or
- * eta_true >= |h_x|_E. E-norms have rounding errors of at most kappa or kappa_x. The arguments *_error bound the
- * rounding errors of h_x'e_x, e_x'B^{-1}e_x and its square root. */
+ * eta_true >= |h_x|_E. The root has a rounding error of at most kappa_x, root and eta together one of at most kappa.
+ * cross_error, gain_error and norm_error bound the rounding errors of h_x'e_x, e_x'B^{-1}e_x and the square root of the
+ * latter. */
 struct left {
     double low, high;
 };

@@ -32,7 +32,7 @@ struct norms {
     /* Largest k(x, x) of the rows and the inducing points.  Rounding errors at x are bounded with the larger of
      * this number and k(x, x). */
     double most;
-    double spread;     /* N divided by the rows of the smallest group of Psi */
+    double spread;     /* N divided by the rows of the smallest group of Psi (norms.h) */
     double slack;      /* allowance for E-norms, relative to k: see above */
     double growth;     /* rounding errors of sums over rows, relative to their size */
     double c;          /* >= y'B^{-1}y */
@@ -73,9 +73,10 @@ struct certificate {
  *     J - q <= var_exact <= J - q / (1 + lam / s2),     q = h'B^{-1}h
  *     var_SoR + max(0, p2 - y)^2 / (p2 + z) <= var_exact,
  *     p2 = J - J_Q,  J_Q = |a - A w|^2 + s2 |w|^2,  d2 = J_Q - var_SoR,
- *     y = (h_x - w)'h - d2,  z = q - d2 - 2 y
+ *     y = (h_x - w)'h - d2, z = q - d2 - 2 y (y and z are numbers here)
  *
- * Allowances for rounding, with tau = slack k max w_n and units = (4 + 2 sqrt(n_c) + n_c / 64) eps:
+ * Allowances for rounding, with the row weights w_n, the rows S with an entry in w, tau = slack k max w_n, and units =
+ * (4 + 2 sqrt(n_c) + n_c / 64) eps, where n_c is an argument of certify_kriged():
  *
  *     (1 - tau / s2) B is below K + s2 I,
  *     var_exact has an error of at most slack k + tau |w_exact|^2,  s2 |w_exact|^2 <= J,
@@ -103,7 +104,7 @@ struct kriging_bounds certify_kriged(const struct norms *norms, double s2, int n
 /* Returns the allowance `slack` for E-norms (kappa^2 = slack k |u|^2), for M inducing points and N rows. */
 double certify_slack(int M, int N);
 
-/* Results at new rows, one number for each. predicting_sink() computes the same mean, sor_variance and unexplained. */
+/* Results at new rows, one number for each. The first three are those of predicting_sink(). */
 struct certified {
     double *mean, *sor_variance, *unexplained, *mean_error, *var_lower, *var_upper;
 };

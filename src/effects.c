@@ -101,7 +101,8 @@ size_t eliminate_size(const struct effects *e)
     return (size_t)e->m * e->m + (size_t)e->m + 2;
 }
 
-/* Computes the Cholesky factor K of T_l in T (p x p; NaN if there is none), and U = K^{-1} Lam' (effects.h). */
+/* Computes in T (p x p) the Cholesky factor K of T_l, and U = K^{-1} Lam' (effects.h). If there is no factor, T[0] is
+ * NaN. */
 static void factor_level(int p, const double *n, const double *root, double s2, double *T,
                          double *U)
 {

@@ -32,7 +32,7 @@ struct effects {
     int M, n, q, m; /* numbers of inducing points, groupings, columns of Z, features F */
     const struct grouping *grouping; /* [n], the eliminated one first */
 };
-/* The largest number of entries of a row of Z. */
+/* The largest allowed number of entries of a row of Z in the columns of its levels. */
 enum { most_entries = 256 };
 
 /* Computes the entries of row x in Z and their columns (-1 if the data lack the level). Returns how many there are. */

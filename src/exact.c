@@ -7,7 +7,6 @@
 
 enum { columns_at_a_time = 256, columns_of_a_block = 96 };
 
-/* Returns the noise variance of row i. */
 static double noise_of(const struct exact *e, int i)
 {
     return e->weights == NULL ? e->model->s2 : e->model->s2 / e->weights[i];
@@ -56,7 +55,6 @@ static void columns_add(const void *self, const struct visit *v)
                 (size_t)m * sizeof(double));
 }
 
-/* Returns a pass over the columns of K in blocks of `columns_of_a_block`. */
 static struct pass over_columns(const struct exact *e)
 {
     return (struct pass){.plan =
@@ -77,7 +75,7 @@ enum status exact_run(struct exact *e, double *value)
 }
 
 /*
- * Adds a block of columns to the derivatives of the minus log density: dtheta, then noise. With B = (K + s2
+ * Adds a block of columns to the derivatives of minus the log density: dtheta, then noise. With B = (K + s2
  * W^{-1})^{-1} and K_bar = (B - alpha alpha') / 2,
  *
  *     dtheta = sum_ij K_bar_ij dK_ij / dtheta,   noise = sum_i K_bar_ii s2 / w_i.

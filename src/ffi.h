@@ -18,7 +18,6 @@ struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP noise
 /* Reads the largest number of neighbours of a row near the data (few) and far from the data (most), each at most n.
  * s has both numbers, or one for both. */
 void arg_neighbours(SEXP s, int n, int *few, int *most);
-/* Sets the elements score and information of the result. */
 void pack_vecchia(SEXP result, const struct vecchia *whole);
 
 /* The entry points of each file: names without ffi_, and numbers of arguments.  The comment above each function

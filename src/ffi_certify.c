@@ -5,8 +5,8 @@
 #include "local.h"
 #include "norms.h"
 
-/* Returns list(T1, kappa, Psi, lam, vv, spread), bounds on |v|_E, |h_x|_E and |E|_2 (norms.h), from groups of
- * t1_rows and t2_rows rows in the given order.  With 0 rows a bound is infinite. */
+/* Returns list(T1, kappa, Psi, lam, vv, spread), bounds on |v|_E, |h_x|_E and |E|_2 (norms.h), from groups of t1_rows
+ * and t2_rows rows in the given order. If t1_rows is 0, T1 is infinite; if t2_rows is 0, lam is. */
 SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows,
                SEXP control)
 {
@@ -69,7 +69,7 @@ static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior 
     return s;
 }
 
-/* Creates a result with n certificates, whose memory is `to`. */
+/* Creates the result for n certificates, and sets the pointers of `to` to its arrays. */
 static SEXP pack_certified(int n, struct certified *to)
 {
     SEXP result = PROTECT(pack(NULL));

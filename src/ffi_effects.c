@@ -160,7 +160,6 @@ SEXP ffi_effect_predict(SEXP points_, SEXP effects, SEXP posterior, SEXP x, SEXP
 
 /* ---- the Vecchia likelihood with the effects integrated out ----------------------------------- */
 
-/* Checks that every row has a level of each grouping. */
 static void check_levels(const struct effects *e, const struct source *rows)
 {
     int column[most_entries];

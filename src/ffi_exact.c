@@ -2,9 +2,9 @@
 #include "ffi.h"
 #include "linalg.h"
 
-/* Returns list(status, alpha, value, noise, ...) for the exact GP, where value is minus the log marginal likelihood.
- * weights replace the scales of the rows.  Without slopes the list has L.  With slopes it has theta and noise, the
- * derivatives in the log kernel parameters and in log s2, and precision, the diagonal of (K + noise)^{-1}. */
+/* Returns list(status, alpha, value, ...) for the exact GP, where value is minus the log marginal likelihood. weights
+ * replace the scales of the rows. Without slopes the list has L. With slopes it has theta and noise, the derivatives in
+ * the log kernel parameters and in log s2, and precision, the diagonal of (K + noise)^{-1}. */
 SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP slopes_, SEXP control)
 {
     struct exact e = {.model = arg_model(model)};
@@ -25,7 +25,7 @@ SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP slopes_, SEXP control)
     return packed(result);
 }
 
-/* Returns the diagonal of (L L')^{-1} for the factor of an exact posterior. */
+/* Returns the diagonal of (L L')^{-1} for the Cholesky factor L of an exact posterior. */
 SEXP ffi_exact_precision(SEXP L_, SEXP control)
 {
     int n, columns;

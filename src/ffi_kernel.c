@@ -141,7 +141,7 @@ SEXP ffi_status(SEXP status)
     return Rf_mkString(status_sentence((enum status)arg_integer(status, "status")));
 }
 
-/* Calls linalg_own(), and returns the earlier choice. */
+/* Chooses how dense algebra is computed, by linalg_own() (linalg.h), and returns the earlier choice. */
 SEXP ffi_linalg_own(SEXP lanes)
 {
     return Rf_ScalarInteger(linalg_own(arg_count(lanes, "lanes")));

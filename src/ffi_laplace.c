@@ -85,7 +85,8 @@ static SEXP pack_laplace(struct laplace *l, int N, int want)
     return result;
 }
 
-/* Returns an estimate of the quadrature error in the sum of the expected l (variational posterior), else 0. */
+/* Returns an estimate of the quadrature error in the sum of expected log densities of a variational posterior. Returns
+ * 0 for Laplace's approximation. */
 static double quadrature(const struct laplace *l, int N)
 {
     double sum = 0.0;
@@ -94,8 +95,8 @@ static double quadrature(const struct laplace *l, int N)
     return sum;
 }
 
-/* Iterates from `start` to the mode and, if l->variational, from there to the variational posterior.  If `start` has G,
- * `start` is already near the variational posterior, and no mode is computed. */
+/* Iterates from `start` to the mode and, if l->variational, from there to the variational posterior. If l->variational
+ * and `start` has G, then `start` is already near the variational posterior, and no mode is computed. */
 static enum status fit(struct laplace *l, SEXP start, SEXP stop)
 {
     const size_t M = (size_t)l->z.M;
@@ -198,7 +199,8 @@ SEXP ffi_paths(SEXP posterior, SEXP x, SEXP sites_, SEXP U, SEXP control)
     return value;
 }
 
-/* Returns, for each row at f, the log density l, its derivatives g and l3 (third), and W = -l'': 4 x length(f). */
+/* Returns for each row i the log density l at f[i], its first derivative g, W = -l'' and its third derivative l3: 4 x
+ * length(f). */
 SEXP ffi_sites(SEXP sites_, SEXP f)
 {
     const int N = (int)Rf_xlength(f);
@@ -277,10 +279,10 @@ static enum status fit_classes(struct softmax *l, SEXP start, SEXP stop)
     return softmax_mode(l, list_number(stop, "enough"), maxit);
 }
 
-/* Computes Laplace's approximation for K classes, see softmax_rows.h.  sites is list(y, weight, center [K], contrasts
- * [K x q]), where y counts classes from 0.  Returns list(status, jitter, L, C, beta, residual, evidence, penalty,
- * decrement, steps, probability, left, S, inverse, slopes, shift, theta, constant [K]): the elements from left to
- * shift if want > 0, theta and constant if want > 1. */
+/* Computes Laplace's approximation for K classes, see softmax_rows.h. sites is list(y, weight, center [K], contrasts [K
+ * x q]), where y counts classes from 0. Returns list(status, jitter, L, C, beta, residual, evidence, decrement, steps,
+ * probability, left, penalty, S, inverse, slopes, shift, theta, constant [K]): the elements from left to shift if want
+ * > 0, theta and constant if want > 1. */
 SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
                  SEXP control)
 {
@@ -298,8 +300,8 @@ SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
     return packed(result);
 }
 
-/* Returns list(mean, S, left) of struct softmax_at at the N rows of x. mean has a column for each column of beta, S is
- * N x q^2, and left has N numbers. */
+/* Returns list(mean, S, left) of struct softmax_at (softmax_rows.h) at the N rows of x. mean has a column for each
+ * column of beta, S is N x q^2, and left has N numbers. */
 SEXP ffi_softmax_at(SEXP points, SEXP L, SEXP beta, SEXP inverse, SEXP x, SEXP control)
 {
     struct inducing z = arg_points(points);

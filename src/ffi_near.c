@@ -1,7 +1,8 @@
 #include "ffi.h"
 #include "near_posterior.h"
 
-/* Returns a near_field with inducing points and rows.  The caller sets the targets and results. */
+/* Returns a near_field with inducing points and rows, whose targets are the rows unless the caller replaces them. The
+ * caller sets the results. */
 static struct near_field arg_field(struct inducing z, SEXP rows, SEXP s)
 {
     struct near_field f = {.z = z, .rows = *arg_data(z.model, rows)};

@@ -31,7 +31,6 @@ void inducing_whiten(const struct inducing *z, int n, const double *scale,
 /* Computes A = L^{-1} k(Z, X_b) diag(scale) for a block. */
 void inducing_features(const struct inducing *z, const struct block *b, double *A);
 
-/* Computes the residual prior variances left [n], E_nn = k(x_n, x_n) - |a_n|^2, at least 0.  A (M x n) has no
- * scales. */
+/* Computes the residual prior variances left [n], E_nn = k(x_n, x_n) - |a_n|^2, at least 0. A (M x n) has no scales. */
 void inducing_unexplained(const struct inducing *z, const struct block *b,
                           const double *A, double *left);

@@ -27,7 +27,7 @@ struct kernel {
     int n_factors, n_terms;
     const struct factor *factor; /* [n_factors] */
     const struct term *term;     /* [n_terms] */
-    int n_theta; /* log parameters: those of each term's new factors, then its variance */
+    int n_theta; /* number of log parameters; a term's factors come before its variance */
     int n_rotated; /* The factors read z = x B in place of the first n_rotated columns of x. */
     const double *rotation; /* B (n_rotated x n_rotated) */
     int n_warped; /* Without rotation: the factors read w_j(x_j) in the first n_warped columns. */

@@ -156,7 +156,8 @@ static void factor_pull(const struct factor *f, struct rows Z, struct rows X,
 
 /* ---- from derivatives in a kernel matrix ------------------------------------------------------ */
 
-/* Returns the number of rows of X that are processed at a time: few if no kernel value is evaluated again. */
+/* Returns the number of rows of X that are processed at a time: few for a single factor, whose values are all in K, and
+ * more if kernel values are computed again. */
 static int rows_at_a_time(const struct kernel *k)
 {
     return kernel_is_single(k) ? FACTOR_ROWS : KERNEL_WIDE;
@@ -225,7 +226,7 @@ static void pull_stationary(const struct factor *f, const double *k, const struc
     factor_pull(f, p->Z, p->X, p->w, p->dZ, p->dtheta);
 }
 
-/* Adds the derivatives by factor i, which is not stationary. p->w is K_bar times the other factors of the term. */
+/* Adds the derivatives by factor i, which is not stationary. p->w becomes K_bar times the other factors of the term. */
 static void pull_other(const struct kernel *k, const struct term *t, int i,
                        const struct pull *p)
 {

@@ -24,7 +24,7 @@ TARGET INSIDE double NAME(total)(VECTOR v)
 }
 
 #ifdef EXP_Q
-/* Returns times * exp(-a), or 0 if exp(-a) is denormal. */
+/* Returns times * exp(-a), or 0 if a >= 708, where exp(-a) is hardly above the smallest normal double. */
 TARGET INSIDE VECTOR NAME(value)(VECTOR a, VECTOR times)
 {
     const VECTOR k = (TO_INTEGER - a * LOG2_E) - TO_INTEGER;

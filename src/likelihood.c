@@ -25,7 +25,7 @@ struct lane_rows {
     int n;
     const double *X;
     double *values; /* for each term its triangle, then S of each factor (lanes.h) */
-    double *u, *Q;  /* [n], n x n_theta                                                */
+    double *u, *Q;  /* [n]; n x (p + 1): q_j of each parameter (likelihood.h), then y */
     double *work;   /* scratch of one lane */
 };
 

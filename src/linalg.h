@@ -89,7 +89,6 @@ double trace(int n, const double *A);
 void scale_columns(int m, int n, const double *s, double *A);
 /* Multiplies row i of A (m x n) by s[i].  NULL stands for ones. */
 void scale_rows(int m, int n, const double *s, double *A);
-/* x *= by */
 void scale_by(size_t n, double by, double *x);
 /* left [n] = max(left - squared norms of the columns of A (m x n), 0) */
 void subtract_squares(int m, int n, const double *A, double *left);

@@ -4,7 +4,7 @@
 #include "linalg.h"
 #include "local.h"
 
-/* most kernel values of the rows of a block with the new rows and the rows in `near` */
+/* The largest number of kernel values between the rows of a block and the rows in `near` or the new rows. */
 enum { most_near = 1 << 22 };
 
 /* ---- weights, a group at a time ------------------------------------------------------------- */
@@ -65,7 +65,6 @@ static void group_kernels(const struct local *l, int i, struct group s)
                                          l->S[(size_t)n_c * i + r]];
 }
 
-/* Computes the prior variances of g new rows or functionals. */
 static void prior_variances(const struct local *l, int at, int g, double *prior)
 {
     if (l->of.cross == NULL)

@@ -1,19 +1,19 @@
 #pragma once
 
 /*
- * Local kriging predicts f at all points x of a group from the responses of the same few rows S, with weights w:
+ * Local kriging predicts f at all points x of a group from the responses of the same n_c rows S, with weights w:
  *
  *     w = (K_SS + s2 I)^{-1} k(S, x),   J = k(x,x) - 2 w'k(X, x) + w'(K + s2 I) w,
  *     h = k(X, x) - (K + s2 I) w,
  *
- * with the rows' scales in K, k(X, x) and w.  J reads only S.  h is computed on all rows, block by block; certificates
- * need sums of h.  Bounds from J and h hold for any w, so an inexact solve does no harm.  Computing h takes kernel
- * values of all N rows with all rows that are in some S, and 2 N (n_c + M) flops for each x.
+ * with the rows' scales in K, k(X, x) and w. J needs only the rows S. h is computed on all rows, block by block;
+ * certificates need sums of h. Bounds from J and h hold for any w, so an inexact solve does no harm. Computing h takes
+ * kernel values of all N rows with all rows that are in some S, and 2 N (n_c + M) flops for each x.
  */
 #include "certify.h"
 #include "pass.h"
 
-struct kriging { /* sums of one x, as computed; w1: sum over S of scale |w| */
+struct kriging { /* of one x: J, w'h, |w|^2, sum over S of scale |w|, as computed */
     double J, wh, ww, w1;
 };
 

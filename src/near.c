@@ -86,7 +86,7 @@ CLONES enum status near_condition(const struct near *p, double *work, double *u,
         /* ( N .; e' . ) -> ( L .; w' . ),   w = L^{-1} e */
         if (chol_corner(n, n, s, E) == 0)
             break;
-        /* fails only for NaN or infinity: noise of s times the largest variance always suffices */
+        /* noise above the largest variance outweighs all rounding errors, so this happens only for NaN or infinity */
         if (!(noise <= most))
             return STATUS_NOT_FINITE;
         noise = fmax(10.0 * noise, 1e-15 * most);

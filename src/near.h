@@ -7,9 +7,10 @@
  *     N = E_SS + s2 I,   e = E(S, x),   u = N^{-1} e
  *     r = a - A_S u,     mean = u'y_S,  left = E(x, x) - e'u
  *
- * Given whitened inducing variables v, f(x) has the mean r'v + u'y_S and the variance `left`.  A linear functional of
- * f may take the place of f(x): then a are its features, `cross` are its covariances with f at S, e = cross - A_S'a,
- * and E(x, x) = prior - |a|^2. No BLAS is called here, so several threads may condition rows, whatever the BLAS does.
+ * Given whitened inducing variables v, f(x) has the mean r'v + u'y_S and the variance `left`. A linear functional of f
+ * may take the place of f(x): then a are its features, `cross` are its covariances with f at S, e = cross - A_S'a, and
+ * E(x, x) = prior - |a|^2. No BLAS is called here, so several threads may condition rows even if the BLAS is not safe
+ * for threads.
  */
 #include "inducing.h"
 
@@ -24,7 +25,7 @@ struct near {
     double prior;        /* prior variance of the functional, if cross is given */
 };
 
-/* Return the doubles of scratch for s neighbours, and the doubles of X, scale and y. */
+/* Return the number of doubles of scratch for s neighbours, and that of X, scale and y. */
 size_t near_size(int s);
 size_t near_rows_size(int s, int columns);
 

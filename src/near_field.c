@@ -206,7 +206,6 @@ static void open_pass(struct pass *p, const struct plan *plan, const struct sour
     pass_open(p);
 }
 
-/* Sets the fields of f that near_field.h lists as set by field_run(). */
 static void field_open(struct near_field *f)
 {
     struct arena *arena = f->plan.arena;

@@ -60,7 +60,7 @@ struct field_scratch {
     struct near near;
 };
 struct field_scratch field_scratch(const struct near_field *f, int n, double *work);
-/* Computes R (M x n, columns r), `mean` and `left` by near_condition() for each target of a block.  Returns the number
- * of failures. */
+/* Computes R (M x n, columns r), `mean` and `left` by near_condition() for each target of a block. Returns the number
+ * of targets for which it failed. */
 int field_condition(const struct near_field *f, const struct visit *v,
                     struct field_scratch *r);

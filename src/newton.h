@@ -21,7 +21,7 @@ void newton_open(struct newton *t, int n, struct arena *arena);
 /* Computes the step and the decrement from r and C. */
 enum status newton_step(struct newton *t);
 
-/* Minimises Psi from u, until the decrement is below `enough`, after maxit steps, or when no step lowers Psi in
+/* Minimises Psi from u. Stops if the decrement is below `enough`, after maxit steps, or if steps no longer lower Psi in
  * double precision. Results are for the last u. */
 enum status newton_run(struct newton *t, void *self, double enough, int maxit);
 

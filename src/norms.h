@@ -1,7 +1,8 @@
 #pragma once
 
 /*
- * Bounds on norms (symbols: certify.h) in linear time.  The N rows, in a random order, are cut into groups b of n_b:
+ * norms_run() computes bounds on norms (symbols: certify.h) in time linear in N. The N rows, in a random order, are cut
+ * into groups b of n_b:
  *
  *     T1   |v|_E     <= sum_b sqrt(v_b'E_bb v_b)
  *     T2   |h_x|_E^2 <= C_x'Psi C_x,   Psi = sum_b (N / n_b) A_b E_bb A_b'
@@ -26,7 +27,8 @@ struct row_groups {
     /* for each piece: v'K v, sum w k(x, x) v^2, and the largest row sum of |E| */
     double *vKv, *vv, *largest;
     double *Psi;
-    /* Further results.  Without groups T1 and lam are infinite.  spread: largest N / n_b of T2 */
+    /* Further results. Without groups T1 and lam are infinite. kappa: sum of the kappa_b; vv_sum: |v|^2; spread:
+     * largest N / n_b of T2 */
     double T1, kappa, lam, vv_sum, spread;
 };
 

@@ -60,7 +60,6 @@ enum status evaluation_run(struct evaluation *e, double *value, double *slope);
 enum status evaluation_begin(struct evaluation *e);
 /* Computes summary.stats and W0 from the rows. */
 enum status evaluation_sums(struct evaluation *e);
-/* Calls the objective's factor(). */
 enum status evaluation_factor(struct evaluation *e);
 /* Computes the part of the gradient that is a sum over rows, from the adjoint: dZ, dtheta and rss. Without a gradient
  * it computes rss alone. */

@@ -12,7 +12,7 @@ static int takes(int operation)
     return operation <= RESPONSE ? 0 : operation <= POWER ? 2 : 1;
 }
 
-/* Returns 1 if the program is valid.  The array ends `available` numbers after its start. */
+/* Returns 1 if the program is valid. `available` numbers of the array are left from the program's start on. */
 static int valid_program(const double *program, size_t available)
 {
     int depth = 0;

@@ -162,9 +162,8 @@ static double student_majorant(double f, struct observed o)
 }
 
 /*
- * Censored and interval responses: y = f + s e is known to be in [L, U], and s = shape[1].  With a = (L - f) / s, b =
- * (U - f) / s and the distribution function F of e, l = log(F(b) - F(a)).  If L = U, y is known, and l = log(F'(a) /
- * s).
+ * Censored and interval responses: y = f + s e is known to be in [L, U], and s = shape[1]. With a = (L - f) / s, b = (U
+ * - f) / s and the distribution function F of e, l = log(F(b) - F(a)). If L = U, y is known, and l = log(F'(a) / s).
  *
  * in_f() turns derivatives in -f / s into derivatives in f.
  */

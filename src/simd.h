@@ -37,7 +37,6 @@
 #define LINED
 #endif
 
-/* Inlines a function into its caller. */
 #if defined(__GNUC__)
 #define INSIDE static inline __attribute__((always_inline))
 #else

@@ -82,8 +82,8 @@ static enum status factor_here(struct softmax *l)
                                                                   : newton_step(&l->mode);
 }
 
-/* A step with the factor of an earlier H costs a tenth of a Newton step. Such steps are made as long as each halves the
- * decrement and leaves it above `near`. All other steps are Newton steps. */
+/* A step with the factor of an earlier H is much cheaper than a Newton step, which computes H and its factor. Such
+ * steps are made as long as each halves the decrement and leaves it above `near`. All other steps are Newton steps. */
 static enum status prepare(void *self)
 {
     struct softmax *l = self;

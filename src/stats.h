@@ -4,7 +4,7 @@
  * Posteriors and objectives are computed from these sums over row blocks.  With A = L^{-1} k(Z, X) diag(scale),
  * scale = square roots of the row weights, and W_x = values of an auxiliary distribution (lowrank.h):
  *
- *     G = A A',  Ay = A y,  AW = A W_x,  yy = y'y,  k_sum = sum k(x,x) w,  t = k_sum - |A|^2
+ *     G = A A',  Ay = A y,  AW = A W_x,  yy = y'y,  k_sum = sum k(x,x) w,  t = k_sum - tr G
  *
  * y and W_x have the same scale as A.
  */

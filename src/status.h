@@ -10,5 +10,4 @@ enum status {
     STATUS_NOT_FINITE    /* a sum over the rows is NaN or infinite */
 };
 
-/* Returns a sentence that describes the outcome. */
 const char *status_sentence(enum status status);

@@ -22,8 +22,8 @@ struct strip_term {
     int n_factors; /* at least one */
 };
 
-/* k = sum over terms of variance times factors.  A term is 0 if its exponential is denormal.  The factors and inputs
- * follow the order of the terms. */
+/* k = sum over terms of variance times factors. A term is 0 if the sum of its exponents is at least 708, where exp() is
+ * hardly above the smallest normal double. The factors and inputs follow the order of the terms. */
 struct strip_kernel {
     int n_terms, n_factors, d; /* d: inputs of all factors */
     struct strip_term term[STRIP_MOST_FACTORS];
@@ -42,7 +42,7 @@ void strip_values(int lanes, const struct strip_kernel *k, struct rows Z, struct
 void strip_products(int lanes, int M, int n, const double *K, int m, int ldp,
                     const double *p_z, const double *p_x, double *out_z, double *out_x);
 
-/* Computes out = times exp(-exponent), or 0 if exp(-exponent) is denormal.  The arrays are read and written up to
- * the next multiple of 8 numbers. */
+/* Computes out = times exp(-exponent), or 0 if exponent >= 708. The arrays are read and written up to the next multiple
+ * of 8 numbers. */
 void strip_finish(int lanes, int n, const double *exponent, const double *times,
                   double *out);

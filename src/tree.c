@@ -3,7 +3,7 @@
 #include "linalg.h"
 
 #define FEW 16 /* up to this number of queries, rows are not sorted */
-/* number of rows of a node that are compared to find the coordinate with the largest range */
+/* of a node with more rows than this, 64 to 127 rows are compared to find the coordinate with the largest range */
 #define SAMPLE 64
 #define FAR    1e150 /* bound on coordinates, which keeps squared distances finite */
 
@@ -14,7 +14,8 @@ static int is_mean(const struct kernel *k, const struct term *t)
     return t->n_factors == 1 && factor_is_mean(kernel_factor(k, t, 0));
 }
 
-/* Returns a term's variance parameter, divided by the sum over all terms without linear means. */
+/* Returns a term's variance parameter, divided by the sum of those of all terms except linear means; 1 for a single
+ * term. */
 static double share_of(const struct kernel *k, const struct term *t)
 {
     double sum = 0.0;

@@ -59,7 +59,6 @@ void tree_build(struct tree *tree, const struct source *rows, const int *rank,
 /* Computes the coordinates u [d] of a row x. */
 void tree_coordinates(const struct tree *tree, struct rows x, double *u);
 
-/* Returns the level of the twigs. */
 int tree_twigs(const struct tree *tree);
 
 /* Returns the first position of node i of a level; it ends where node i + 1 begins. */

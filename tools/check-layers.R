@@ -1,9 +1,9 @@
-# Checks the layers in the tables of CONTRIBUTING.md, and returns status 1 with complaints. In src/, no #include points
-# up or sideways, every file is in the table, and BLAS and R are included only where allowed. In R/, only native.R
-# calls compiled code, no function calls a file of a higher layer, and files of one layer do not call each other in a
-# circle. Posteriors and responses do not call each other, and only response-table.R compares the name of a likelihood.
-# Files have at most 400 lines, C entry points stay small, and the auxiliary distribution is never called `nu`. Run:
-# Rscript tools/check-layers.R
+# Checks the layers in the tables of CONTRIBUTING.md, and returns status 1 with complaints. In src/, no file includes a
+# header of a higher layer or of another file of its own layer, every file is in the table, and headers of BLAS and R
+# are included only where allowed. In R/, only native.R calls compiled code, no function calls a file of a higher layer,
+# and files of one layer do not call each other in a circle. Posteriors and responses do not call each other, and only
+# response-table.R compares the name of a likelihood. Files have at most 400 lines, C entry points stay small, and the
+# auxiliary distribution is never called `nu`. Run: Rscript tools/check-layers.R
 
 # Returns the files of each layer of `src/` or `R/`, the lowest first, from the table of CONTRIBUTING.md.
 layers_of <- function(folder) {
@@ -139,7 +139,7 @@ in_circles <- function(files, edges) {
 
 stem_of <- function(files) sub("[.][rR]$", "", basename(files))
 
-# Checks that posteriors and responses do not use each other: predict.R and leave-one-out combine them.
+# Returns TRUE for a posterior and a response, which must not use each other: predict.R and leave-one-out combine them.
 is_apart <- function(from, to) {
   grepl("^posterior-", from) & grepl("^response(-|$)", to) |
     grepl("^response(-|$)", from) & grepl("^posterior(-|$)", to)

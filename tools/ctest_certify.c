@@ -1,4 +1,4 @@
-/* Compares certificates with the formulas of certify.h, and with the exact process. */
+/* Compares certificates with the formulas of certify.h, and with the exact GP. */
 #include <float.h>
 #include <math.h>
 #include "certify.h"
@@ -191,7 +191,7 @@ static void allowances(const struct setting *s)
     check_norms(s, &norms);
     norms.w_norm = 1e12;
     check_norms(s, &norms);
-    norms.lam *= 100.0; /* eta comes first from Psi, then from lam */
+    norms.lam *= 100.0; /* here eta comes from Psi, and after the next change from lam */
     check_norms(s, &norms);
     norms.Psi_norm = 1e9;
     check_norms(s, &norms);

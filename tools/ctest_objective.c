@@ -1,5 +1,5 @@
-/* Compares the objectives with the terms of the proposition (theory vignette, sections 3 and 4), and their gradients
- * with differences. */
+/* Compares the objectives with Propositions 1, 2 and 2b of the theory vignette, and their gradients with
+ * differences. */
 #include <math.h>
 #include "ctest.h"
 #include "kernel_pull.h"
@@ -125,7 +125,7 @@ struct terms {
     double fit, transfer;
 };
 
-/* Returns (I) - C(X) and (II) + (III) of the proposition, by definition. */
+/* Returns (I) - C(X) and (II) + (III) of Proposition 2, by definition. */
 static struct terms naive_pf(const struct problem *p)
 {
     const int M = p->shape.M, N = p->shape.N, last = p->shape.q - 1;

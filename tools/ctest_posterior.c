@@ -207,7 +207,7 @@ static void likelihood(const char *name, double y, double size)
             for (double t = -6.0; t <= 6.0; t += 0.5)
                 CHECK(sites_at(&sites, i, f + t).l >=
                       at.l + at.g * t - 0.5 * w * t * t - 1e-12);
-            /* at the other f with the same |y - f| it is an equality, so w is the smallest */
+            /* at the other f with the same |y - f| both sides are equal, so no smaller w would do */
             const double t = 2.0 * (y - f);
             CHECK_NEAR(sites_at(&sites, i, f + t).l, at.l + at.g * t - 0.5 * w * t * t,
                        1e-12);

@@ -54,7 +54,7 @@ count <- function(pattern, except = character()) {
 
 figures <- grep("plot-", names(text), value = TRUE) # in these files `s` is a table of points, not settings
 
-# Comments (with help) whose first word has no subject and verb behind it, by STYLE of this project.
+# Counts comments and lines of help that begin with one of these words, after which there is mostly no subject and verb.
 odd_comments <- sum(grepl("^\\s*#'?\\s+(What|Of|Those|None|Nor|Where nothing) ", all_lines[comment]))
 
 # Returns the number of lines of each help page as R shows it.

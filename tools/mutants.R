@@ -184,7 +184,7 @@ run_mutants <- function(mutants, own) {
     if (!is.null(by)) stop("the tests fail without a fault: ", by)
     writeLines(format(proc.time()[["elapsed"]] - begun), kept)
   }
-  seconds <- if (own) 120 else 120 + 4 * as.numeric(readLines(kept)) # some faults never end
+  seconds <- if (own) 120 else 120 + 4 * as.numeric(readLines(kept)) # with some faults the tests never end
   wrong <- 0L
   for (m in mutants) {
     since <- proc.time()[["elapsed"]]
