@@ -106,7 +106,7 @@ formula_of_kernel <- function(kernel) paste(gsub("*", " * ", term_names(kernel),
 # Returns the label of a sum of kernels, such as "Matern 3/2 + Matern 3/2".
 sum_label <- function(kernel) paste(vapply(as_sum(kernel)$leaves, `[[`, "", "label"), collapse = " + ")
 
-# Returns a factor's parameters as text, named by words. Those of categorical factors may be gaps or angles.
+# Returns the parameters of a factor as text, named by kind: a categorical factor has correlations, gaps or angles.
 parameter_texts <- function(leaf, show) {
   if (is_group(leaf) && is.numeric(leaf$group$design)) return(NULL) # a group with one effect has only its variance
   parts <- factor_parameters[[leaf$profile]]

@@ -175,7 +175,7 @@ mean_basis <- function(leaf, x) {
   cbind(1, t((t(rotated(leaf, x)[, leaf$inputs, drop = FALSE]) - leaf$centre) * leaf$rate))
 }
 
-# Returns TRUE if the kernel has one factor and no parameter given by the user.
+# Returns TRUE if the kernel has one factor and none of its parameters has a value.
 is_bare <- function(kernel) {
   kernel <- as_sum(kernel)
   leaf <- kernel$leaves[[1L]]
@@ -199,8 +199,8 @@ total_variance <- function(kernel) {
 }
 
 # Returns a lengthscale l for each of d columns of x; Inf if no factor has one. For several factors, 1 / l^2 is summed
-# over the factors of each term, and then averaged over the terms, weighted by their variances. The curvature of k at
-# distance 0 follows the same rule.
+# over the factors of each term, and then averaged over the terms but the linear mean, weighted by their variances. The
+# curvature of k at distance 0 follows the same rule.
 kernel_lengths <- function(kernel, d) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
@@ -272,7 +272,7 @@ additive_inputs <- function(leaf) {
 }
 
 # Returns the kernel with each additive factor replaced by its terms: list(leaves, terms, M, weights). The matrix M
-# gives logs of engine parameters (tied parameters, above). `table` is that of compile_kernel(). `weights` has a row for
+# gives logs of engine parameters (tied parameters, above). `table` is made by compile_kernel(). `weights` has a row for
 # each additive factor: the positions in `table` of its share and pairs (0 if absent), and its number of inputs.
 expand_additive <- function(parts, table) {
   place <- function(leaf, what) match(TRUE, table$leaf == leaf & table$what == what, nomatch = 0L)

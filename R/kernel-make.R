@@ -282,9 +282,9 @@ count_effects <- function(kernel, x) {
   sum(vapply(group_roots(kernel), function(g) nrow(g$root) * length(unique(x[, g$level])), 0))
 }
 
-# Returns list(term, name, of, effects, level, design, intercept, root) for each term that is a group alone. `of` names
-# the variable of each column, `effects` the effects. `level` and `design` are columns of x, 0 in `design` stands for
-# the intercept. root root' is the covariance of the effects of a level.
+# Returns list(term, name, of, effects, level, design, intercept, root) for each term that is a group alone. `of` is the
+# label of the group, such as "1 + x | g", and `effects` has the names of the effects. `level` and `design` are columns
+# of x; 0 in `design` stands for the intercept. root root' is the covariance of the effects of a level.
 group_roots <- function(kernel) {
   kernel <- as_sum(kernel)
   lapply(which(plain_groups(kernel)), function(t) {

@@ -213,7 +213,7 @@ check_same_columns <- function(z, x, argument, other = "`x`") {
 # cycle and change (periodic and slow factor of a period), rest, mean, or "beside" for other terms of the kernel.
 
 # Returns list(column, period, name) for each possible period of each input that is a time, a ts, years in steps of
-# months or quarters, or along which y repeats exactly. The data must span two periods, each with more than two values.
+# months or quarters, or along which y repeats exactly. The data must span two periods of at least 2.5 steps each.
 time_periods <- function(x, variables, y = NULL) {
   out <- list()
   for (v in variables) {
@@ -250,9 +250,9 @@ in_decimal_years <- function(value) {
   }, NA))
 }
 
-# Returns the table of parameter_units() with priors for the parameters of a seasonal kernel, set by bench/forecasts.R.
-# These priors do not weaken with more rows (`keep`), because a series has few periods. The kernel for the rest has the
-# usual priors if it has other inputs than the time.
+# Returns `table`, a result of parameter_units(), with the priors for a seasonal kernel, set by bench/forecasts.R. These
+# priors do not weaken with more rows (`keep`), because a series has few periods. The kernel for the rest has the usual
+# priors if it has other inputs than the time.
 season_priors <- function(table, kernel, x) {
   leaves <- kernel$leaves
   span <- diff(range(x[, leaves[[1L]]$inputs]))

@@ -43,7 +43,7 @@ gain_summary <- function(gain) c(gain = mean(gain), se = se_of_mean(gain), rows 
 
 by_roughness <- c("matern12", "matern32", "matern52", "se")
 
-# This is a sum of two kernels over the same inputs: one may have a long and the other a short lengthscale.
+# Two Matern 3/2 kernels of the same inputs are added: one may have long and the other short lengthscales.
 two_scales <- "matern32+matern32"
 
 # Returns the candidates for the default kernel. `theta` are parameters learned with Matern 3/2. With many rows, Matern
@@ -169,7 +169,7 @@ smoother_kernel <- function(tried, best) {
 
 # ---- Gaussian responses: a linear mean, judged by the log marginal likelihood ---------------------------------------
 
-# Returns `now`, or the model with a linear mean, alone or beside the kernel. The largest
+# Returns `now`, or a model with a linear mean, alone or beside the kernel. The largest
 #   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters
 # wins: with few rows priors are strong, and a parameter has no further penalty. `run` is the result of a search by the
 # Vecchia likelihood, and `line` that of search_beside_line(), if it was called before. With many rows only the linear

@@ -102,8 +102,8 @@ learned_density <- function(fit) {
   density_of_minus(problem, free, exact)
 }
 
-# Returns the density that learn_evidence() maximises, for the rows by which the kernel was chosen. With few rows,
-# learn_stage() multiplies the variances at the maximum by a factor, and natural() multiplies by the same factor.
+# Returns the density that learn_evidence() maximises, or that of the rows from which an additive kernel was chosen.
+# With few rows, learn_stage() multiplies the variances at the maximum by a factor, and natural() multiplies by it too.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
   gained <- attr(fit$kernels, "gained")
@@ -172,11 +172,11 @@ density_of_laplace <- function(fit, data) {
 
 # Returns the mixture of posteriors over uncertain hyperparameters. theta are the p learned log hyperparameters, theta^
 # their estimate, and V = R R' their covariance. The 2 p points theta^ +- sqrt(p) R_j have mean theta^ and covariance V.
-# The weight of a point is proportional to its posterior density / exp(-|R^{-1}(theta - theta^)|^2 / 2), the normal
-# approximation. The mixture has no parts of negligible weight. Its parts are computed one after the other when they are
-# needed. Its element `points` is list(hyper, weights, apart, gain) for all points: `hyper` has list(kernel, noise) for
-# each point. `gain` has the logs of these ratios, or is NULL if the likelihood is not exact. `apart` has the same logs
-# without the log marginal likelihood, for callers that compute a better log marginal likelihood.
+# The weight of a point is proportional to the ratio of its posterior density to exp(-|R^{-1}(theta - theta^)|^2 / 2),
+# the normal approximation. The mixture has no parts of negligible weight. Its parts are computed one after the other
+# when they are needed. Its element `points` is list(hyper, weights, apart, gain) for all points: `hyper` has
+# list(kernel, noise) for each point. `gain` has the logs of the ratios, or is NULL if the likelihood is not exact.
+# `apart` has these logs without the log marginal likelihood, for callers that compute a better log marginal likelihood.
 mixture_of <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)
@@ -225,8 +225,8 @@ mixture_of_parts <- function(each, w, index = NULL) {
        cov = if (!is.null(index)) sum_of(function(one) one$cov + outer(off(one), off(one))))
 }
 
-# Returns list(fun, to, names, pairs) for the coefficients of a linear mean, or NULL without one. Warped inputs have no
-# coefficients unless they are logs.
+# Returns list(fun, to, names, pairs) for the coefficients of a linear mean. Returns NULL without a linear mean, or if
+# inputs are warped other than to their logs.
 # The functionals `fun` are the linear mean at the centre of the inputs, its slopes per spread of an input, and the sums
 # of all `pairs` of these. The matrix `to` converts that mean and the slopes to coefficients in units of the inputs.
 mean_functionals <- function(fit) {

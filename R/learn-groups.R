@@ -24,7 +24,7 @@ learn_groups <- function(data, s, state) {
   }
   sums <- group_sums(start$kernel, data)
   evaluations <- 0L
-  # If all variances are learned, multiply all by the factor `by` that maximises REML. A closed form gives `by`.
+  # If noise and variances of all groups are learned, multiply them by the factor `by` that maximises REML.
   variances <- c(compiled$table$leaf == 0L & !compiled$table$mean, FALSE)
   profiled <- all(free[variances]) && free[last]
   if (profiled) free[last] <- FALSE

@@ -1,5 +1,5 @@
-# Learns with a non-Gaussian likelihood: hyperparameters, constant mean and shape parameters maximise the Laplace log
-# marginal likelihood times priors. L-BFGS alternates with a new choice of inducing points. Smooth kernels are compared
+# Learns with a non-Gaussian likelihood: hyperparameters, constant mean and shape parameters maximise log (Laplace
+# marginal likelihood times prior). L-BFGS alternates with a new choice of inducing points. Smooth kernels are compared
 # on few rows, then the best of them with kernels of several terms on more rows.
 
 # Returns list(model, center, theta, learned, kernels, trace, ...). With many classes, learns from the rows of the
@@ -55,7 +55,7 @@ learn_laplace <- function(data, s, start, state) {
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   given <- !is_open(s$kernel) && !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) ||
     !is.null(s$kernel$variance)
-  # Searches from `model` or, with another `kernel`, from its constant mean and shape parameters (theta).
+  # Searches from the parameters of `model`, or from `kernel` and the constant mean and shape parameters of `model`.
   search <- function(model, tied = FALSE, kernel = NULL, on = rows, by = s) {
     model$line <- NULL
     if (!is.null(kernel)) model[c("kernel", "value")] <- list(as_kernel(kernel), Inf)
@@ -92,7 +92,7 @@ learn_laplace <- function(data, s, start, state) {
   best
 }
 
-# Chooses among learned models by their scores: minus log marginal likelihood, plus penalties.
+# Chooses among learned models by their `scores`: minus log (marginal likelihood times prior), plus penalties.
 choose_learned <- function(found, scores) {
   candidates <- Map(function(one, score) {
     model <- c(one, list(parameters = nrow(kernel_parameters(one$kernel)), penalised = score))
@@ -251,7 +251,7 @@ search_laplace <- function(rows, s, now, origin, state, tied) {
   if (!is.null(state$stopped)) return(now)
   now$tied <- tied
   step <- 0.1
-  pairs <- now$steps$pairs # L-BFGS steps of an earlier search, used if its parameters were the same
+  pairs <- now$steps$pairs # L-BFGS steps of an earlier search, used if it had the same parameters
   for_parameters <- list(tied, kernel_parameters(now$kernel)[c("what", "leaf", "held")],
                          lengths(now[c("center", "theta")]))
   if (!identical(now$steps$for_parameters, for_parameters)) pairs <- list()
@@ -301,7 +301,7 @@ greedy_points <- function(rows, s, kernel) {
   choose_greedy(rows$x, min(rows$points, nrow(rows$x), s$most), kernel)$z
 }
 
-# Returns the problem of minimise(): minus log (Laplace marginal likelihood, or variational bound, times prior), at
+# Returns a problem for minimise(): minus log (Laplace marginal likelihood, or variational bound, times prior), at
 # inducing points z. Its parameters are the free logs of the kernel's parameters relative to those of `now` (for
 # lengthscales one factor if `tied`), the constant mean less that of `now` in units of f, and log theta. `origin` has
 # the centres of the priors.
@@ -309,8 +309,8 @@ greedy_points <- function(rows, s, kernel) {
 # Priors do not weaken with more rows: without them separable classes have no maximum, and classes have little
 # information on lengthscales. The d lengthscales l of a factor have one prior for their common size, one for ratios:
 #   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log(l / spread) - this mean ~ N(0, 0.7^2),
-#   log variance ~ N(log 2, 1.5^2),  constant mean ~ N(start, 3^2),  log theta ~ N(0, 2^2)
-# With Student's t, f is in units of the response's spread, and log sigma ~ N(log(spread / 2), 2^2).
+#   log variance ~ N(log 2, 1.5^2),  constant mean ~ N(start, 3^2),  log theta ~ N(log middle, 2^2)
+# The response (response-table.R) has the `middle` of theta. With Student's t, f and theta are in units of the spread.
 laplace_problem <- function(rows, z, s, now, origin, tied) {
   response <- response_to_learn(s$likelihood, rows$sites)
   unit <- response$unit

@@ -28,7 +28,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   given <- log(c(compiled$engine$values, if (is.null(s$noise)) NA else s$noise))
   lower <- c(unit[-last] + log(table$low), log(pool$floor * pool$weight))
   upper <- pmax(unit + log(c(table$high, 10)), lower)
-  # Start at the user's values, which may be outside the bounds.
+  # Extend the bounds to the user's values, at which searches start.
   free <- made$free
   absurd <- !is.na(given) & (given < lower | given > upper)
   lower <- pmin(lower, given, na.rm = TRUE)
@@ -59,8 +59,8 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
 }
 
 # Returns list(asked, compiled, table, free, by_number, label) for a profile. `compiled` is the kernel with the user's
-# values, `table` is parameter_units() for responses of mean square 1, `free` marks the learned parameters, and
-# `by_number` is by_numbers_of_levels(). pool$made keeps this list for other problems.
+# values, `free` marks the learned parameters. `table` is made by parameter_units() for responses of mean square 1,
+# `by_number` by by_numbers_of_levels(). pool$made keeps this list for other problems.
 kernel_to_learn <- function(pool, s, profile) {
   made <- if (!is.null(profile)) pool$made[[profile]]
   asked <- s[c("kernel", "names", "free")]
@@ -79,8 +79,8 @@ kernel_to_learn <- function(pool, s, profile) {
   made
 }
 
-# Adds functions to a problem. neighbours() finds the `near` nearest neighbours of each row. vecchia() returns the log
-# density of `rows` given their neighbours plus the log prior; if `slopes` is 2, a quarter of the rows estimates the
+# Adds functions to a problem. neighbours() finds the `near` nearest neighbours of each of `rows`. vecchia() returns the
+# log density of `rows` given their neighbours plus the log prior; if `slopes` is 2, a quarter of the rows estimates the
 # information. With a `basis` of the log noise, vecchia() returns the log likelihood and its derivatives by the
 # coefficients of the basis. input(n) returns rows and control in the engine's form for sums over n rows.
 with_likelihood <- function(problem, precision) {

@@ -123,7 +123,8 @@ held_out_response <- function(model, from, earlier = FALSE) {
 
 # Returns list(data, chosen): the data, with data$warp if the kernel reads logs of skewed inputs, and the model of the
 # response that find(data, open) chose. find() is called for the inputs as given and, if no argument fixes the model,
-# for logs of inputs. The larger merit wins; elements of `state` are then those of the winning search.
+# for logs of inputs. Logs win if they gain more merit than their penalty. `state` then keeps elements of the winning
+# search.
 with_log_inputs <- function(data, asked, open, state, find, first) {
   kept <- c("begun", "response", "because", "asked", "so_far", "tails")
   values <- function() mget(kept, envir = state, ifnotfound = list(NULL))
@@ -245,8 +246,8 @@ with_short_lengthscale <- function(tried, from) {
 # ---- the arguments of the user --------------------------------------------------------------------------------------
 
 # Returns list(transforms, trends, tails, plain): transforms (NULL: none), trends of the noise (NULL: constant), and
-# TRUE if the noise may have heavy tails. `plain` is NULL, or for the transform "auto" names an argument that excludes
-# transforms and noise trends: one with numbers in units of y, or one of the paper's method.
+# TRUE if the noise may have heavy tails. `plain` is NULL, or for the transform "auto" the name in `given` (below) of a
+# reason to try neither transforms nor noise trends.
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
   smooth <- smooth_columns(data$x, placed_variables(data$frame))
@@ -277,8 +278,8 @@ responses_to_try <- function(data, asked) {
   list(transforms = transforms, trends = trends, tails = open, plain = if (auto) plain)
 }
 
-# Returns "two" if the responses have two values, "few" if they have few, else "many". With `tell`, a message suggests
-# other families for two or few values, and for a value in many rows, at which the density of a model is unbounded.
+# Returns "two" if over four responses have two values, "few" if they have few, else "many". With `tell`, a message
+# suggests families for few values, and for a value of many rows, where a density is unbounded.
 values_of_response <- function(y, tell) {
   distinct <- unique(y)
   times <- tabulate(match(y, distinct))

@@ -167,7 +167,7 @@ little_noise_model <- function(model, s, profile, held = NULL) {
 }
 
 # Returns TRUE if the noise may be above 0 only because of its prior: rows are few, the learned noise is small, and
-# neither rounding nor different responses at equal inputs show noise. Returns FALSE if there are fewer than three rows
+# neither rounding nor different responses at equal inputs show noise. Returns FALSE for at most 15 rows or three rows
 # for each parameter, because lengthscales can then explain any data without noise.
 may_lack_noise <- function(problem, theta, s) {
   pool <- problem$pool

@@ -38,8 +38,8 @@ engine_control <- function(n, control = NULL, used = 0) {
                   block = getOption("pfdtc.block"))
     control <- Map(function(name, value) control_checks[[name]](value, paste0("pfdtc.", name)), names(asked), asked)
   }
-  # For fewer than some hundred rows, starting threads takes longer than the pass. A forked process that used libgomp
-  # after its parent did would hang.
+  # For fewer than 512 rows, starting threads takes longer than the pass. A forked process that used libgomp after its
+  # parent did would hang.
   threads <- max(1, min(control$threads, n %/% 256))
   if (!is.null(control$block)) threads <- control$threads
   if (!identical(engine$pid, Sys.getpid())) threads <- 1
@@ -188,7 +188,7 @@ native_exact <- function(data, model, control = NULL) {
   c(result[c("L", "alpha")], list(minus_evidence = result$value))
 }
 
-# Returns minus the exact log marginal likelihood and its derivatives. `at` is engine_input(), made once for many calls.
+# Returns minus the exact log marginal likelihood and its derivatives. Many calls can share `at`.
 native_exact_evidence <- function(data, model, control = NULL, at = engine_input(data, nrow(data$x), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
   result <- with_dense_products(.Call(ffi_exact, to, at$rows, data$weights, 1L, at$control), at$control)
@@ -271,10 +271,10 @@ native_response <- function(posterior, z, data, model, whiten = TRUE, control = 
         engine_control(nrow(data$x), control))
 }
 
-# Returns the Vecchia log likelihood of y (not times the roots of weights), with terms multiplied by `times`, and its
-# derivatives by the logs of kernel parameters and noise, and by the coefficients of `basis`, a trend of the log noise
-# variance that data$weights already contain. `at` is engine_input(), made once. Without slopes it returns `residual`,
-# y minus its mean given the neighbours, and its `variance`. `slopes` = 2: a quarter of the terms gives the information.
+# Returns the Vecchia log likelihood of y, not of y times the roots of weights. Its terms are multiplied by `times`.
+# Also returns its derivatives by the logs of kernel parameters and noise, and by the coefficients of `basis`, a trend
+# of the log noise variance that data$weights already contain. Without slopes it returns `residual`, y minus its mean
+# given the neighbours, and its `variance`. With `slopes` = 2, a quarter of the terms gives the information.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L), at = engine_input(data, length(rows), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine

@@ -220,7 +220,7 @@ vfe_hyper_problem <- function(data, z, parameters, jitter, control, points = NUL
 
 # ---- rows of a source -----------------------------------------------------------------------------------------------
 
-# Returns native_evaluate() for a row source, which is read once for sums over rows and once for the gradient.
+# Does as native_evaluate(), but reads the row source `whole`, once for sums over rows and once for the gradient.
 objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gradient = TRUE) {
   refuse_if(isTRUE(aux$p > 0), "optimise_rows", "exceeds the sample that is kept of the source",
             hint = "The objective of this auxiliary distribution has sums over pairs of rows, all in memory.")
@@ -267,8 +267,8 @@ inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans
 
 point_methods <- c("greedy", "random", "kmeans", "divergence")
 
-# Returns a list with m points z. For "greedy" it also has `t`, the sum of the residual prior variances of the searched
-# rows after each point, and `looked`, the number of these rows. For "divergence", `toward` is list(y, weights, noise).
+# Returns a list with up to m points z. For "greedy" it also has `t`, the sum of the residual prior variances of the
+# searched rows after each point, and `looked`, their number. For "divergence", `toward` is list(y, weights, noise).
 choose_points <- function(x, m, kernel, method, memory = greedy_memory, toward = NULL,
                           control = NULL) {
   switch(method,

@@ -4,13 +4,13 @@
 # optim("L-BFGS-B") would stop. After an interrupt, the best point so far is returned.
 #
 # minimise() returns list(par, value, convergence, message, evaluations, iterations, trace, kept, last_step, pairs,
-# stopped). After an interrupt or R's time limit, `stopped` is list(convergence, message), else NULL. `convergence` is 0
-# (done), 1 (maxit), 2 (time), 3 (no value at the start), 51 (evaluations keep failing) or 52 (interrupt). `trace` has
-# evaluation, objective (NA if it failed) and seconds. `kept` has list(evaluation, par) every `keep` iterations.
-# `last_step`, the largest change of a coordinate in the last iteration, can be the `first_step` of another search.
-# After each iteration enough(par, value) may end the search by returning list(convergence, message). `pairs` are the
-# changes of par and gradient that two_loop() reads; a search for a similar problem may start with them. The search ends
-# when the decrease of the objective that the pairs predict is below `least`.
+# stopped). After an interrupt, R's time limit or a row source's error, `stopped` is list(convergence, message), else
+# NULL. `convergence` is 0 (done), 1 (maxit), 2 (time), 3 (no value at the start), 51 (evaluations keep failing) or 52
+# (interrupt or row source). `trace` has evaluation, objective (NA if it failed) and seconds. `kept` has
+# list(evaluation, par) every `keep` iterations. `last_step`, the largest change of a coordinate in the last iteration,
+# can be the `first_step` of another search. After each iteration enough(par, value) may end the search by returning
+# list(convergence, message). `pairs` are the changes of par and gradient that two_loop() reads; a similar search may
+# start with them. The search ends when the decrease of the objective that the pairs predict is below `least`.
 minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, first_step = 0.1,
                      progress = NULL, enough = NULL, pairs = list(), least = 0) {
   run <- new.env(parent = emptyenv())

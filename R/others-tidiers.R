@@ -44,7 +44,7 @@ tidy.gp_fit <- function(x, conf.int = FALSE, conf.level = 0.95, effects = NULL, 
   out
 }
 
-# Returns tidy() of a fit with groups, in the form of package broom.mixed.
+# Returns the table of tidy() for a fit with groups, in the form of package broom.mixed.
 tidy_effects <- function(x, effects, conf.int, level) {
   kinds <- c("fixed", "ran_pars", "ran_vals")
   refuse_if(!is.character(effects) || !length(effects) || !all(effects %in% kinds), "effects", describe(effects),

@@ -24,7 +24,7 @@ count_learned <- function(kernel, s, frame) {
 
 # Returns the parameters of kernel and noise for the optimiser, without those in `fixed`. `start` has their logs, `free`
 # their positions among all parameters. at(par) returns list(kernel, noise) in the engine's form, natural(par) in that
-# for users. too_far(par) returns a reason not to evaluate par, or NULL. Variances are in units of data$y.
+# for users. too_far(par) returns a reason not to evaluate par, or NULL. Variances are in squared units of data$y.
 hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   compiled <- compile_kernel(kernel)
   names <- parameter_names(compiled, columns)
@@ -56,9 +56,9 @@ check_fixed <- function(fix, names) {
   fix
 }
 
-# Returns kernel_parameters() with columns unit, start (in units of `unit`), middle and sd of the normal prior of the
-# log (in this unit), low and high (limits of the search), ard (TRUE for a lengthscale of inputs) and keep (TRUE if the
-# prior does not weaken with more rows). The unit of a lengthscale is the spread of its input, and that of a period the
+# Adds columns to the table of kernel_parameters(): unit, start (in units of `unit`), middle and sd of the normal prior
+# of the log (in this unit), low and high (limits of the search), ard (TRUE for a lengthscale of inputs), keep (TRUE if
+# the prior does not weaken with more rows). The unit of a lengthscale is its input's spread, that of a period the
 # input's range. The unit of a variance is `power`, a variance of the response, over the mean of k(x, x) for variance 1.
 parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
                             spreads = spreads_of(x)) {

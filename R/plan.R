@@ -83,7 +83,7 @@ announce_memory <- function(bytes, n) {
 # Returns the plan with the settings `...` in its part `posterior`.
 with_posterior <- function(plan, ...) replace(plan, "posterior", list(utils::modifyList(plan$posterior, list(...))))
 
-# Returns why the arguments of the user require moved inducing points, or NULL if they do not.
+# Returns why the user's arguments, or the function that fits, require moved inducing points, or NULL if they do not.
 reason_to_move <- function(asked) {
   given <- c(maxit = !is.null(asked$control$maxit), aux = !is.null(asked[["aux"]]), tol = !is.null(asked$tol))
   if (any(given)) return(sprintf("`%s` was given", names(given)[given][1L]))

@@ -66,7 +66,7 @@ exact_of_fit <- function(fit) {
   new_posterior("exact", model, fit, data, x = data$x, factors = native_exact(data, model, fit$control))
 }
 
-# Returns row_parts() for leave-one-out. Merged rows g have responses y and weights W. With B = (K + s2 W^{-1})^{-1} and
+# Returns the list that row_parts() describes. Merged rows g have responses y, weights W. With B = (K + s2 W^{-1})^{-1},
 # alpha = B y, the mean of f is y - s2 / W alpha and its variance is q = s2 / W (1 - s2 / W B_gg). A row with the share
 # p of a merged weight has 1 - leverage = (1 - p) + p s2 / W B_gg. Rows outside a subsample have leverage 0.
 row_parts.exact <- function(p) {
@@ -161,8 +161,8 @@ warn_small_n <- function(check, n) {
     "it."), if (other == "linear") "A linear model" else "The mean of the response", n, ahead), check)
 }
 
-# Draws f jointly at rows. Up to `dense_draws` rows, draws use the covariance matrix. For more rows a draw from the
-# prior, at the training rows X and at x, is corrected by the data (Matheron's rule):
+# Draws f jointly at rows. Up to `dense_draws` rows, draws use the covariance matrix. For more rows, a draw from the
+# prior of an exact posterior, at its rows X and at x, is corrected by the data (Matheron's rule):
 #
 #   f(x) = f0(x) + k(x, X) (K + s2 W^{-1})^{-1} (y - f0(X) - noise),   f0 and noise drawn from the prior.
 #

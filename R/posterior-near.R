@@ -46,8 +46,8 @@ predict_given <- function(p, x, given = NULL, keep = FALSE) {
          as.integer(keep), engine_control(16 * nrow(x), p$control), doing = "Prediction from neighbours")
 }
 
-# Returns `given` of predict_given() for functionals: their neighbours, and their covariances with f at the neighbours.
-# Returns NULL for values, whose neighbours are found during prediction.
+# Returns the argument `given` of predict_given() for functionals: their neighbours, and their covariances with f at the
+# neighbours. Returns NULL for values, whose neighbours are found during prediction.
 functionals_near <- function(p, fun) {
   if (fun$kind == "values") return(NULL)
   x <- p$rows$x

@@ -1,7 +1,7 @@
 # Approximates the posterior of a non-Gaussian likelihood by a normal distribution. Laplace's approximation has its mean
 # at the mode; the variational one (approx = "vi") has the largest lower bound on log p(y). Both equal the posterior of
-# "working rows" with Gaussian noise: where the log likelihood at f has derivatives g and -W, a working row has the
-# response f + g / W and the noise variance 1 / W.
+# "working rows" with Gaussian noise: where the log likelihood at f has derivatives g and -W (for "vi", averaged over
+# f), a working row has the response f + g / W and the noise variance 1 / W.
 
 # Returns Laplace's approximation on inducing points z, in the engine's form. `sites` has the responses in the engine's
 # form, `start` an earlier approximation. For many rows, the mode is first searched with every eighth row. If log p is
@@ -183,8 +183,8 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
          unexplained = mean(pmax(curvature, 0) * found$left)), common)
 }
 
-# Returns the elements of laplace_parts() for a fit with groups. With whitened coefficients gamma and effects zeta, log
-# likelihood l, W = -l'', residual prior variance E, P+ = I + A+ W A+' and features A+ (factors_of_effects()),
+# Returns a list like that of laplace_parts(), for a fit with groups. With whitened coefficients gamma and effects zeta,
+# log likelihood l, W = -l'', residual prior variance E, P+ = I + A+ W A+' and features A+ (factors_of_effects()),
 #   -2 log evidence = -2 l + |gamma|^2 + |zeta|^2 + log det P+ + sum log(1 + W E).
 grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
   model <- new_model(learned$kernel, 1)
@@ -277,9 +277,9 @@ posterior_on_points <- function(p) {
   new_posterior("points", p$model, p$fit, data, z = z, factors = factors, jitter = factors$jitter)
 }
 
-# Returns row_parts() (posterior.R) for posteriors on inducing points. Gaussian noise has W = w / s2, g = W (y - mean)
-# (see posterior_without()). FITC adds the residual prior variance to the noise. Laplace and variational posteriors have
-# W, g at the mode. With groups, f includes effects.
+# Returns the list that row_parts() (posterior.R) describes. Gaussian noise has W = w / s2, g = W (y - mean). FITC adds
+# the residual prior variance to the noise. Laplace's and the variational posterior have g and W of their working rows.
+# With groups, f includes effects.
 row_parts.points <- function(p) {
   apart <- responses_used(p)
   x <- p$rows$x

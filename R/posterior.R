@@ -110,8 +110,7 @@ posterior_evidence <- function(p) {
 # the learned variances for few rows, this maximum exceeds the log marginal likelihood of the fit.
 largest_evidence <- function(fit) fit$evidence + (attr(fit$learned, "below") %||% 0)
 
-# Returns log_evidence() of a posterior of class `class` with these rows and factors. In `kind`, list(sor, fitc), TRUE
-# marks the methods SoR and FITC.
+# Returns the log_evidence() of a new posterior of class `class`. In `kind`, list(sor, fitc), TRUE marks SoR and FITC.
 evidence_of <- function(class, model, rows, factors, kind = NULL) {
   log_evidence(new_posterior(class, model, NULL, rows, factors = factors, near = if (class == "near") factors,
                              sor = isTRUE(kind$sor), fitc = isTRUE(kind$fitc)))
@@ -245,7 +244,7 @@ new_rows <- function(fit, newdata, na.action, re = TRUE) {
   list(x = new$x, index = index, offset = new$offset, names = new$row_names)
 }
 
-# Returns the training rows in the form of new_rows(). Each merged row is separate; rows omitted by na.exclude are NA.
+# Returns the training rows as new_rows() does. Each merged row is separate; rows omitted by na.exclude are NA.
 training_rows <- function(fit) {
   data <- training_data(fit)
   rows <- training_inputs(data)

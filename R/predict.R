@@ -69,7 +69,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                            interval = c("none", "credible", "prediction", "conformal"), level = 0.95,
                            type = c("latent", "response", "loo", "loo_latent", "link", "class", "density", "terms",
                                     "derivative", "median", "mean", "survival", "quantile"), wrt = NULL,
-                           times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, ..., # no partial names below
+                           times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, ..., # later names in full
                            hyper_uncertainty = FALSE, re = TRUE, na.action = stats::na.pass, file = NULL) {
   check_dots_empty(list(...), names(formals(predict.gp_fit)))
   refuse_if(identical(sys.function(sys.parent()), stats::termplot), "model", "a Gaussian process",
@@ -181,7 +181,7 @@ in_shape <- function(said, names, ask) {
 # ---- rows -> f ------------------------------------------------------------------------------------------------------
 
 # Returns a list with `mean` and `var` of f at the rows to predict at. If certified, the exact mean is between `lower`
-# and `upper`, and the exact variance at most `top`. `noise` and `spread` are those of noise_law(). If there is a
+# and `upper`, and the exact variance at most `top`. `noise` and `spread` are made by noise_law(). If there is a
 # `noise_new`, it replaces `noise` in prediction intervals. `size` has the numbers of trials.
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
@@ -212,7 +212,7 @@ latent_asked <- function(fit, rows, ask) {
   f
 }
 
-# Returns for each row the log density of its response, averaged over f.
+# Returns the log density of each row's response. The density is an average over f.
 log_densities <- function(fit, response, newdata, f, rows) {
   given <- if (response$conjugate) {
     list(y = if (is.null(newdata)) stats::napredict(fit$na.action, given_response(training_data(fit))) else
@@ -254,7 +254,7 @@ check_responses <- function(rows, given) {
   abort_input("newdata", "has missing values in its variables or the response")
 }
 
-# Returns the responses of new rows with numbers of trials and offset, in the form of the data's `sites`.
+# Returns list(y, size) as in the data's `sites`: responses and numbers of trials of new rows, NA if they are unknown.
 new_sites <- function(fit, newdata) {
   response <- responses_in(fit, newdata)
   known <- stats::complete.cases(response)

@@ -60,10 +60,10 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
   out
 }
 
-# Returns `goal` for exact_mean(). It is met if the median error bound at 200 rows is at most `share` times the median
-# distance between the means of fit and reference. With neighbours as preconditioner, it is also met if the median bound
-# of kriging at 32 rows is at most a tenth of the median distance between the means of kriging and fit. Returns NULL if
-# the goal is met already or bounds are infinite.
+# Returns the argument `goal` of exact_mean(). It is met if the median error bound at 200 rows is at most `share` times
+# the median distance between the means of fit and reference. With neighbours as preconditioner, it is also met if the
+# median bound of kriging at 32 rows is at most a tenth of the median distance between the means of kriging and fit.
+# Returns NULL if the goal is met already or bounds are infinite.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]

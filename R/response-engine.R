@@ -69,7 +69,7 @@ engine_sites <- function(likelihood, sites, center) {
 
 # Returns what learning needs from the responses: list(learned, shape, unit, theta_middle, slope, at). `learned` is TRUE
 # if theta is learned, `shape` has its names, `unit` is the unit of f, theta_middle the middle of its prior. at(theta,
-# center) returns engine_sites() for theta. slope(theta, engine, e) returns the derivative by log theta of Laplace's log
+# center) calls engine_sites() for theta. slope(theta, engine, e) returns the derivative by log theta of Laplace's log
 # marginal likelihood or the variational bound, from results of at() (`engine`) and the engine (e).
 response_to_learn <- function(likelihood, sites) {
   with_theta <- function(theta) replace(likelihood, "theta", list(theta))

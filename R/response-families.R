@@ -21,7 +21,7 @@ with_defaults <- function(row) {
 
 # Each entry is a distribution of the noise e. Besides its cdf, quantile and variance it has growth(s) = E e^(s e);
 # best(L, U, s), the f that makes [L, U] most likely; `ratio`, the name of e^(-f / s), which multiplies hazard or odds;
-# parts(sites) and turns(sites) as in response-table.R; `bend`, half of the largest |F''|, if F is not symmetric.
+# parts(sites) and turns(sites) as in response-table.R; `bend`, a bound on |F''| / 2, if F is not symmetric.
 noises <- list(
   logistic = list(
     cdf = stats::plogis, quantile = stats::qlogis, variance = pi^2 / 3, ratio = "odds ratio",

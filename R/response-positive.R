@@ -155,7 +155,7 @@ tweedie_near <- function(theta, y, f, area = FALSE) {
 }
 
 # Returns P(Y <= y) averaged over f ~ N(mu, s^2). P(Y <= y | f) falls within about `width` (in sds of f). If s is large
-# or the width small, averages over U as predictive_cdf().
+# or the width small, uses the second average of predictive_cdf().
 tweedie_cdf <- function(theta, y, mu, s) {
   if (!length(mu)) return(mu)
   y <- rep_len(y, length(mu))
@@ -199,9 +199,9 @@ polynomial_weights <- function(map, f, mu, s) {
   }))
 }
 
-# Returns response_crps() for f ~ N(mu, s^2), or NA where the grids would be large. With F the distribution function of
-# Y, the CRPS is the integral of (1 - F(t))^2 over t > 0, plus 2 E max(y - Y, 0) - y. All rows share a matrix of P(Y <=
-# t | f) at points of even_map(): Chebyshev's points of f, and steps of t for the trapezoid rule.
+# Returns the CRPS of y for f ~ N(mu, s^2), or NA where the grids would be large. With F the distribution function of Y,
+# the CRPS is the integral of (1 - F(t))^2 over t > 0, plus 2 E max(y - Y, 0) - y. All rows share a matrix of P(Y <= t |
+# f) at points of even_map(): Chebyshev's points of f, and steps of t for the trapezoid rule.
 tweedie_crps <- function(theta, y, mu, s) {
   of <- tweedie_parts(theta)
   low <- min(mu) - 2
@@ -232,8 +232,8 @@ tweedie_crps <- function(theta, y, mu, s) {
   drop(above^2 %*% slope) - replace(y, some, y[some] * (1 - 2 * area))
 }
 
-# Returns the p-quantile of the response, averaged over f ~ N(mu, s^2). It is 0, or the root of tweedie_cdf() in log y
-# by false position (Illinois algorithm), and at most the largest double.
+# Returns the p-quantile of the response, averaged over f ~ N(mu, s^2). It is 0, or the root of tweedie_cdf() - p in log
+# y by false position (Illinois algorithm), and at most the largest double.
 tweedie_quantile <- function(theta, p, mu, s) {
   p <- rep_len(p, length(mu))
   open <- which(p > tweedie_cdf(theta, 0 * mu, mu, s))

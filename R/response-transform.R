@@ -316,8 +316,8 @@ noisy_log_density <- function(y, f, steps = spread_steps) {
                          farther_log_density(half[far], at)))
 }
 
-# Returns noisy_log_density() by a sum around the integrand's maximum, which is beyond far_steps for some small spreads.
-# Returns -Inf if the maximum is at a step of at most 20, well within far_steps. `half` is (y - mean)^2 / 2.
+# Computes noisy_log_density() by a sum around the integrand's maximum, which is beyond far_steps for some small
+# spreads. Returns -Inf if the maximum is at a step of at most 20, well within far_steps. `half` is (y - mean)^2 / 2.
 farther_log_density <- function(half, f) {
   out <- rep(-Inf, length(half))
   some <- which(f$spread > 0 & f$noise > 0)

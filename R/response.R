@@ -246,7 +246,7 @@ draws_as_given <- function(fit, draws, size) {
   draws
 }
 
-# Returns log p(y) of responses given$y (with given$size trials), averaged over f.
+# Returns log p(y) of responses given$y (with given$size trials), where p(y) is the average of p(y | f) over f.
 response_log_density <- function(response, given, f) {
   if (response$kind == "labels") return(log(class_moments(f)$mean[cbind(seq_along(given$y), given$y)]))
   if (!response$conjugate) return(log_predictive(response$likelihood, given, f$mean, f$var))

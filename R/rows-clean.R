@@ -70,8 +70,8 @@ message_if_degrees <- function(x) {
     111.2 * width[2L], names[1L], names[2L]))
 }
 
-# Returns clean_data() for a Gaussian likelihood (NULL). For others the result also has `sites` (response-engine.R), and
-# its `y` is for figures only. `rows` are names for the rows in messages, by default their numbers.
+# Returns the list of clean_data(). For a `likelihood` (NULL: Gaussian) it also has `sites` (response-engine.R), and its
+# `y` is for figures only. `rows` are names for the rows in messages, by default their numbers.
 clean_rows <- function(x, response, name, weights, offset, labels, center, scale, merge, likelihood, rows = NULL) {
   if (is.null(likelihood)) {
     return(clean_data(x, check_response(response, name, nrow(x), rows), name, weights, offset, labels,
@@ -123,7 +123,7 @@ cleaned <- function(fit, given) {
        scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0), offset_squares = offset_squares(given))
 }
 
-# Returns clean_data() of rows with another response. Formula and groups are those of `data`.
+# Cleans rows with another response by clean_data(). Formula and groups are those of `data`.
 clean_again <- function(data, x, response, w, offset, center, scale, merge, name = "transform", labels = NULL) {
   out <- clean_data(x, response, name, w, offset, labels, center, scale, merge)
   out[c("frame", "terms", "groups")] <- data[c("frame", "terms", "groups")]

@@ -181,7 +181,7 @@ training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
   given
 }
 
-# Returns rows_of_frame() of a data frame for a fit's formula, and also `labels` (row names), `variables` and `frame`.
+# Returns the list of rows_of_frame() for new data of a formula, with `labels` (row names), `variables` and `frame`.
 formula_rows_again <- function(fit, newdata, asked) {
   refuse_if(!is.data.frame(newdata), "newdata", describe(newdata),
             "a data frame with the variables of the formula and the response")

@@ -52,7 +52,7 @@ sphere <- function(lon, lat) {
 # This is the mean radius of the Earth in km.
 earth_radius <- 6371.0088
 
-# Returns coordinates x as a result of sphere(). Adding 0 turns -0 into 0, so that equal points have equal bits.
+# Gives coordinates x the class of points by sphere(). Adding 0 turns -0 into 0, so that equal points have equal bits.
 on_sphere <- function(x) structure(x + 0, class = "pfdtc_sphere")
 
 #' @export

@@ -1,8 +1,8 @@
 # Reads the rows of a formula: makes a model frame, codes its variables as columns, and calls clean_rows().
 
-# Returns clean_data() for a formula method. `call` is its match.call(). As in lm(), subset, weights and offset are
-# evaluated in `data`, then in the formula's environment; other arguments are evaluated in `envir`. Factors with a
-# correlation matrix in `kernel` keep all declared levels.
+# Returns the list of clean_data() for a formula method. `call` is its match.call(). As in lm(), subset, weights and
+# offset are evaluated in `data`, then in the formula's environment; other arguments are evaluated in `envir`. Factors
+# with a correlation matrix in `kernel` keep all declared levels.
 data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = TRUE, likelihood = NULL,
                               kernel = NULL, mean = NULL) {
   mf <- make_model_frame(call, envir, kernel, mean)

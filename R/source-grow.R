@@ -90,7 +90,7 @@ check_growing <- function(fit) {
 
 # ---- a fit without its data: sums -----------------------------------------------------------------------------------
 
-# Returns `newdata` as rows with a response in the units of a fit, or of its fit_recipe().
+# Returns `newdata` as rows with a response in the units of `fit`, a fit or a result of fit_recipe().
 added_rows <- function(fit, newdata) cleaned(fit, training_rows_from(fit, newdata))
 
 # Returns the factors of the posterior on the inducing points, with the sums over rows from which they were computed.

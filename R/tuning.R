@@ -3,8 +3,9 @@
 # ---- copies of rows, and weights ------------------------------------------------------------------------------------
 
 # Equal rows (inputs and response) are copies if Cohen's kappa of responses at equal inputs exceeds `kappa`. If two
-# random rows have equal responses with a probability above `chance`, at least `responses` values must also be repeated.
-# If all rows occur k times, they are copies if chance would do this with a probability below `whole` (bench/copies.R).
+# random rows have equal responses with a probability above `chance`, the equal rows must also have `responses`
+# different responses. If all rows occur k times, they are copies if chance does so with probability below `whole`
+# (bench/copies.R).
 copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1, whole = 1e-3)
 
 # A few rows have extreme weights if replacing weights above the median by the median reduces the weighted sum of
@@ -124,9 +125,9 @@ most_lengthscales <- c(factor = 20, all = 40)
 # If an R factor has at least this many levels, a message suggests the group (1 | g) instead.
 many_levels <- 50L
 
-# A kernel with a trend and seasons must gain `nats` nats of log marginal likelihood (at most `rows` rows), and `more`
-# for each further period. Log parameters have normal priors with sds season_sd. season_variances has their medians for
-# variances (shares of the response's variance), season_noise median and sd for noise (bench/forecasts.R).
+# A kernel with a trend and seasons must gain `nats` nats of log marginal likelihood, and `more` for each further
+# period, on at most `rows` rows. Log parameters have normal priors with sds season_sd. season_variances has their
+# medians for variances (shares of the response's variance), season_noise median and sd for noise (bench/forecasts.R).
 season_rule <- c(nats = 10, more = 4, rows = 500)
 season_variances <- c(trend = 0.5, cycle = 0.3, rest = 0.1, mean = 2)
 season_sd <- c(variance = 1.5, cycle = 0.7, length = 1)
@@ -298,8 +299,8 @@ unexplained_rule <- c(enough = 0.005, trial = 0.5, short = 5, left = 0.5)
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 
 # With more than exact_rows and up to `rows` rows, the exact posterior (Cholesky factor: 9 s of one thread, 512 MB) is
-# used if it gains more than `gain` nats per row over neighbours, in the log density of `held` held-out rows. The trial
-# uses posteriors of `posterior` other rows, and neighbours among `among` rows (bench/cliff.R).
+# used if its gain over neighbours, in log density per held-out row, exceeds `gain` nats and its standard error. The
+# trial uses posteriors of `posterior` rows, neighbours among `among` rows, and `held` other rows (bench/cliff.R).
 exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
 # If the exact posterior wins the trial of exact_trial, but there are too many rows for it, fits of up to `rows` rows
