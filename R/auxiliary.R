@@ -105,11 +105,11 @@ print.pfdtc_aux <- function(x, ...) {
 
 # ---- properties of a description ---------------------------------------------------------------------------------
 
-# Returns TRUE if a fit stores the reference posterior from which `aux` was made.
+# Returns TRUE if the fit keeps the reference posterior from which the distribution described by `aux` was made.
 aux_keeps_reference <- function(aux) isTRUE(aux_kinds[[aux$kind]]$keeps_reference)
 
-# Returns the description `aux` with missing sizes filled in for n rows and m inducing points. `made` is the number of
-# inducing points of a stored reference posterior, or NULL.
+# Returns the description `aux` with its number of rows or points filled in, for a fit with n rows and m inducing
+# points. `made` is the number of inducing points of a stored reference posterior, or NULL.
 fill_aux <- function(aux, n, m, made = NULL) {
   if (!is.null(aux$start)) aux$start <- fill_aux(aux$start, n, m)
   fill <- aux_kinds[[aux$kind]]$fill
@@ -144,11 +144,11 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
 # ---- the kinds ------------------------------------------------------------------------------------------------------
 
 # Makes the auxiliary distribution that `how`, such as aux_sor(), describes. `m` is the number of inducing points of the
-# fit. aux_reference() uses `reference`, a posterior under the same model, or computes one if it is NULL.
+# fit. aux_reference() uses the points of `reference`, a fit of the same model, or chooses points if it is NULL.
 make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL) {
   aux <- aux_kinds[[how$kind]]$make(how, data, model, m, control, reference)
   aux$made_from <- fingerprint(data)
-  # Store b(x) = W'k(U, x) at the rows if this matrix takes at most half of the memory allowed for scratch.
+  # Store b(x) of low_rank_auxiliary() at the rows, if this matrix takes at most half of the memory allowed for scratch.
   memory <- if (is.null(control)) getOption("pfdtc.memory", 2^27) else control$memory
   kept <- !is.null(aux$W) && 8 * ncol(aux$W) * as.double(nrow(data$x)) <= memory / 2
   rows <- engine_rows(data)
@@ -156,7 +156,7 @@ make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL
   aux
 }
 
-# Returns an element of aux_kinds (below) for a distribution made from given or random rows. print() shows `what`.
+# Returns an element of aux_kinds (below): make() uses given or random rows, and print() shows `what`.
 made_from_rows <- function(what, make) {
   list(objective = "pf", make = make, fill = function(how, n, ...) {
     if (is.null(how$rows) && is.null(how$size)) how$size <- min(ceiling(n / 10), 1000)
@@ -229,7 +229,7 @@ aux_kinds <- list(
     low_rank_auxiliary(U, W, sign, mean, p, model, how$label)
   }))
 
-# Returns the rows of data$x from which the distribution is made. how$rows counts rows before equal rows were merged.
+# Returns row numbers in data$x to make the distribution from. how$rows counts rows before equal rows were merged.
 auxiliary_rows <- function(how, data) {
   n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
   rows <- how$rows
@@ -262,18 +262,18 @@ sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {
     axes <- eigen(post$G, symmetric = TRUE)
     g <- pmax(axes$values, 0)
     w <- g / (1 + g / noise)
-    beyond <- rev(cumsum(rev(w))) - w # trace that the eigenvectors after each one add
+    beyond <- rev(cumsum(rev(w))) - w # sum of the w_j after each one
     m <- min(m, length(w))
     r <- max(m, which(beyond <= how$tail * beyond[m])[1L])
     solve_t(post$L, axes$vectors[, seq_len(r), drop = FALSE] / rep(sqrt(1 + g[seq_len(r)] / noise), each = nrow(U)))
   }
-  if (!is.null(how$samples)) { # use random sample paths, whose covariance has the expectation W W'
+  if (!is.null(how$samples)) { # makes W random, with the same expectation of W W'
     W <- W %*% matrix(stats::rnorm(ncol(W) * how$samples), ncol(W)) / sqrt(how$samples)
   }
   low_rank_auxiliary(U, W, rep(1, ncol(W)), solve_t(post$L, post$beta), 0L, model, "SoR posterior")
 }
 
-# Returns L, G, C and beta of the DTC posterior on the first m inducing points of `post` (symbols: sor_on_points()).
+# Returns L, G, C (see sor_on_points()) and beta = (s2 I + G)^{-1} A y of the DTC posterior on m points of `post`.
 first_points <- function(post, m, noise) {
   i <- seq_len(m)
   G <- post$G[i, i, drop = FALSE]
@@ -299,8 +299,8 @@ exact_on_rows <- function(data, rows, model) {
 
 solve_t <- function(L, b) backsolve(L, b, upper.tri = FALSE, transpose = TRUE)
 
-# Returns the auxiliary distribution with mean mean'k(U, x) and covariance p k(x, x') + sum_j sign_j b_j(x) b_j(x'),
-# where b(x) = W'k(U, x). The C code reads `mean` as the last column of W.
+# Returns the auxiliary distribution with mean a'k(U, x), where a is the argument `mean`, and covariance p k(x, x') +
+# sum_j sign_j b_j(x) b_j(x'), where b(x) = W'k(U, x). The C code reads a as the last column of W.
 low_rank_auxiliary <- function(U, W, sign, mean, p, model, label) {
   W <- cbind(W, mean, deparse.level = 0)
   dimnames(W) <- NULL

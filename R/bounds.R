@@ -13,8 +13,8 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
             hint = "The density ratio of its auxiliary distribution is infinite, or there is none.")
   if (effort == "reference") reference <- find_reference(fit, reference, m2)
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
-  # If the jitter of the fit's posterior p does not cover rounding errors, bound a posterior on the distinct points
-  # instead. A larger jitter and residual prior variance only increase the bounds, so these bounds hold for p too.
+  # If the jitter of the fit's posterior p is too small to cover rounding errors, `own` is a posterior on the distinct
+  # points of p. A larger jitter and residual prior variance only increase `eps`, which thus holds for p too.
   own <- if (p$jitter >= safe_jitter(nrow(p$z))) {
     replace(p, "norms", list(posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)))
   } else {
@@ -50,7 +50,7 @@ theorem_eps <- function(own, least) {
 }
 
 # Returns the data frame of error_bounds() at the rows `new`. Each bound is that for the DTC posterior `own`, plus the
-# rounding error of the predictions of `own`, plus their distance from the predictions of the fit's posterior p.
+# rounding error of its predictions, plus their distance from the predictions of the fit's posterior p.
 theorem_frame <- function(p, own, eps, new) {
   fit <- p$fit
   k <- kernel_diagonal(own$model$kernel, new$x)
@@ -115,8 +115,8 @@ subset_posterior <- function(fit, data) {
 }
 
 # Returns `log_density_ratio`, a bound on the log density ratio of the exact posterior to nu, the posterior given a
-# subset of rows: log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z and Z_nu are the marginal
-# likelihoods of all rows and of the subset. log_eps is the log of eps (theory vignette), computed from that ratio.
+# subset of rows: log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z and Z_nu are marginal
+# likelihoods of all rows and of the subset. `log_eps` is half this bound plus the log of the pF divergence under nu.
 ratio_bound <- function(fit, p, reference) {
   lower <- own_bracket(fit)[["lower"]]
   if (!is.null(reference)) lower <- max(lower, evidence_bracket(reference, NULL)[["lower"]])
@@ -227,7 +227,7 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
     bound <- (m * (1 + log(noise)) - noise * sum(forwardsolve(C, diag(m))^2) - sum(fit$factors$beta^2)) / 2 -
       sum(log(diag(C)))
   }
-  if (length(rest)) { # subtract -sum E log N(y_n; f_n, s2 / w_n) over the rows that `bound` omits, in units of y
+  if (length(rest)) { # add the sum of E log N(y_n; f_n, s2 / w_n) over the rows that `bound` omits, in units of y
     p <- posterior_values(posterior_of(fit), data$x[rest, , drop = FALSE])
     w <- merged_weights(data)[rest]
     bound <- bound - (sum(log(2 * pi * noise / w) / 2 + w * ((data$y[rest] - p$mean)^2 + p$var) / (2 * noise)) +

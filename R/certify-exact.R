@@ -1,4 +1,4 @@
-# Computes the mean of the exact GP, k_x'v at x, by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y, and
+# Computes the mean of the exact GP, k(X, x)'v at x, by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y, and
 # bounds rounding errors. K is the kernel matrix, s2 the noise variance, W the diagonal matrix of weights.
 
 # Returns the correction of the reference posterior's mean towards the exact mean (correct_residual()), with `steps`,
@@ -35,18 +35,19 @@ data_in_scale <- function(fit, other) {
 
 norm2 <- function(v) sqrt(sum(v^2))
 
-# Solves (K + s2 I) v = y by conjugate gradients, where K and y include the roots of the weights. The preconditioner
-# is B^{-1}, B = Q + s2 I, with the reference's approximation Q of K, unless a function `precondition` is given.
-# ratio(s) is the certified error over its goal in the state s = list(v, r, c, w_E). Here r = y - (K + s2 I) v,
-# c = r'B^{-1} r, and w_E >= sqrt(w'(K - Q) w) for w = (K + s2 I)^{-1} r, or NA. The iterations end
+# Solves (K + s2 I) v = y by conjugate gradients, where K and y include the roots of the weights. The preconditioner is
+# B^{-1}, B = Q + s2 I, with the reference's approximation Q of K, unless a function `precondition` is given. ratio(s)
+# is the certified error over its goal in the state s = list(v, r, c, w_E). Here r = y - (K + s2 I) v, c = r'B^{-1} r,
+# and w_E >= sqrt(w'(K - Q) w) for w = (K + s2 I)^{-1} r, or NA. The iterations end
 #
 #   * if ratio(s) <= 1, or after `most` steps;
 #   * if in_time() is FALSE before another pass over all pairs of rows;
 #   * if `keep` is TRUE, at an interrupt or R's time limit (`stopped` is then "interrupted" or "R's time limit");
-#   * if the residual is no larger than its rounding error (`stalled`).
+#   * if the residual may be nothing but rounding error (`stalled`).
 #
-# A step may increase sqrt(c), which bounds the error. So the function returns the v with the smallest bound, with
-# `error`: residual_rounding(), `passes`: the number of products with K, and `went`: sqrt(c) before and after each step.
+# A step may increase sqrt(c), which bounds the error. So the function returns the v that met ratio(s) <= 1, or else the
+# v with the smallest bound. `error` is the result of residual_rounding() for this v, `passes` the number of products
+# with K so far, and `went` has sqrt(c) before the first step and after each step.
 solve_exact <- function(reference, data, most, ratio, from = NULL, keep = FALSE, precondition = NULL,
                         in_time = function() TRUE) {
   enough <- function(s) isTRUE(ratio(s) <= 1)
@@ -241,7 +242,7 @@ corrected_mean <- function(reference, correction, data, fun) {
 # Corrections saved by version 0.1.0 have one bound for both, `rounding`, and no element `error`.
 carried_rounding <- function(correction, model, data, fun, var_upper) {
   most <- prior_most(model, data$x)
-  # `size` is the prior sd of each functional, divided by the largest at the data. Values share one number, at least 1.
+  # `size` is the prior sd of each functional over the largest prior sd of f at the data. Values share one, at least 1.
   size <- if (fun$kind != "values") sqrt(fun$size / max(most, 1e-300)) else if (!varies(model$kernel)) 1 else
     sqrt(max(1, prior_most(model, fun$x) / max(most, 1e-300)))
   error <- correction$error
@@ -273,16 +274,17 @@ least_quadratic <- function(post, data) {
 # their nearest earlier rows, so that F'F approximates (K - A'A + s2 I)^{-1}. The preconditioner
 #   F'(I - (F A') P^{-1} (F A')') F,   P = I + A F'F A',   is positive definite and approximates (K + s2 I)^{-1}.
 
-# Returns TRUE if near_preconditioner() needs fewer steps than the preconditioner by the reference's inducing points:
-# for groups with many levels, and for rough kernels with a large residual prior variance.
+# Returns TRUE if near_preconditioner() should need fewer steps than the preconditioner by the reference's inducing
+# points: for groups with many levels, and for rough kernels with a large residual prior variance at over 400 rows.
 precondition_by_near_rows <- function(reference, data) {
   model <- model_of(reference)
   rough <- has_profile(model$kernel, rough_profiles) && reference$nobs > 400 && reference$norms$t > 100 * model$noise
   rough || has_many_levels(model, data$x)
 }
 
-# Returns this preconditioner, a function of the vector r. `size` has the number of inducing points and the number of
-# neighbours of each row. With 200 points instead of 800, 1.5 to 2 times as many passes are needed (bench/README.md).
+# Returns the preconditioner as a function of r, or effects_preconditioner() for groups with many levels. `size` has the
+# number of inducing points, and of neighbours of each row. With 200 points instead of 800, 1.5 to 2 times as many
+# passes are needed (bench/README.md).
 near_preconditioner <- function(reference, data, size = c(points = 800L, rows = 40L)) {
   model <- model_of(reference)
   control <- reference$control
@@ -302,8 +304,8 @@ near_preconditioner <- function(reference, data, size = c(points = 800L, rows = 
 
 # ---- the exact posterior --------------------------------------------------------------------------------------------
 
-# Returns exact_interval() for the functionals, or NULL if the exact posterior would take more than `seconds` or more
-# than 1/16 of the option pfdtc.max_memory, or if its Cholesky factorisation fails.
+# Returns the result of exact_interval() for the functionals. Returns NULL if the exact posterior would take more than
+# `seconds` or 1/16 of the option pfdtc.max_memory, or if its Cholesky factorisation fails.
 exact_if_cheap <- function(fit, fun, seconds) {
   n <- as.double(nrow(fit$data$x))
   # Factorisations and triangular solves take three times as long per flop as products.
@@ -348,7 +350,7 @@ exact_interval <- function(p, fun) {
 }
 
 # Estimates the seconds for `flops` operations of matrix products and for `kernel_values` evaluations of the kernel.
-# Measures both speeds once in a session, which takes some milliseconds.
+# Both speeds are measured once in a session for each kind of kernel, which takes some milliseconds.
 seconds_for <- function(fit, flops, kernel_values = 0) {
   kernel <- fit$kernel
   threads <- engine_control(65536L, fit$control)$threads

@@ -60,7 +60,7 @@ laplace_bounds <- function(fit, data, tight = FALSE) {
 bounds_at_mode <- function(fit, data, tight) {
   z <- fit$inducing
   sites <- sites_of_fit(fit, data)
-  if (fit$likelihood$learned) check_own_family(fit$likelihood, sites$y) # theta may differ from that of the last check
+  if (fit$likelihood$learned) check_own_family(fit$likelihood, sites$y) # the parameters may have changed since a check
   if (!is.null(fit$factors$groupings)) {
     b <- new_bounds(fit, data, z, fit$kernel, tight, sites, fit$jitter, effects = TRUE)
     return(bounds_around(b, mode_with_effects(b, fit$factors, function(f) {
@@ -233,8 +233,8 @@ distance_of <- function(b, fun) {
   pmin(distance, vapply(seq_len(fun$n), function(i) sum(abs(fun$weights[[i]]) * each[fun$rows[[i]]]), 0))
 }
 
-# Returns the bound `second` of the head of this file for values f(x), or Inf. `left` is E(x, x), `top` bounds the sd
-# of f(x), and `most` its prior variance.
+# Returns the bound `second` of the head of this file for values f(x), or Inf. `left` is E(x, x), `top` bounds the sd of
+# f(x), and `most` its prior variance from above.
 second_distance <- function(b, between, fun, left, top, most) {
   if (is.null(between$second)) return(Inf)
   E <- sqrt(left + b$slack * most)

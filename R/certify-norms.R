@@ -19,10 +19,10 @@ bound_w <- function(c, v_E) {
   if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2
 }
 
-# Returns the norms of the DTC posterior p. T1, a bound on |v|_E, and T2, bounds that do not depend on the response, are
-# sums over groups of rows. Larger groups give smaller bounds: m rows if `fast`, all if `tight`, else norm_groups().
-# `same` has norms for another response on these points, with the same T2. `inner` has norms on a subset of the points,
-# and its bound on |w|_E holds here too. T1 is omitted with `inner`, or if `sharp` is FALSE.
+# Returns bounds on norms for the DTC posterior p. They use T1, a bound on |v|_E, and T2, bounds that do not depend on
+# the response. Both are sums over groups of rows. Larger groups give smaller bounds: m rows if `fast`, all if `tight`,
+# else norm_groups(). `same` has norms for another response and the same points, so the same T2. `inner` has norms on
+# some of the points; its bound on |w|_E holds here too. T1 is omitted with `inner`, or if `sharp` is FALSE.
 posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
                             same = NULL, sharp = TRUE) {
   n <- nrow(data$x)
@@ -33,7 +33,7 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
   finish_norms(norms, p, model, inner)
 }
 
-# Returns sizes of groups for T1 and T2 of posterior_norms(). Norms then take no longer to compute than the posterior.
+# Returns the numbers of rows in a group for T1 and T2. The norms then take no longer to compute than the posterior.
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
 # Returns T1 >= |v|_E, vv = |v|^2, and Psi, lam and spread of T2 (norms.h) for the rows of `data`. T1 and T2 are sums
@@ -77,7 +77,7 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   kappa_v <- kappa * sqrt(norms$vv)
   out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
   # y'v (head of file) is the minimum over beta of |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives an upper
-  # bound. Errors of A are bounded by |v|_E or row by row. y'v never exceeds y'y / s2. The smallest bound is used.
+  # bound. The effect of errors of A is bounded by |v|_E or row by row, and y'v by y'y / s2. The smallest bound is used.
   value <- function(e) up * (e^2 / noise + beta^2)
   e <- sqrt(p$rss) + error$e
   out$c <- min(value(e) + (2 * out$v_E + kappa_v) * kappa_v, value(e + error$row), up * p$yy / noise)
@@ -90,7 +90,7 @@ finish_norms <- function(norms, p, model, inner = NULL) {
 # Returns norms without a pass over the rows, from the posterior's sums: |v|_E <= sqrt(t) |v| replaces T1.
 norms_of_sums <- function(p, model, n) {
   most <- total_variance(model$kernel)
-  # The weights sum to k_sum / most, an upper bound on the largest weight.
+  # If k(x, x) does not vary, the weights sum to k_sum / most, which is at least the largest weight.
   finish_norms(list(n = n, weight = p$k_sum / most, most = most, vv = p$rss / model$noise^2, T1 = Inf, lam = Inf),
                p, model)
 }
@@ -151,8 +151,8 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
                                  norms = norms), call = call)
 }
 
-# Returns a fit whose DTC posterior, with norms, has the inducing points of `fit`. The DTC or SoR posterior of `fit` is
-# used if its jitter covers rounding errors without changing results. Otherwise the posterior is computed anew.
+# Returns a fit with a DTC posterior and its norms, on the inducing points of `fit` or the rows of an exact fit. A DTC
+# or SoR posterior of `fit` is used if its jitter covers rounding errors and is at most 1e-10, else one is made anew.
 own_posterior <- function(fit) {
   p <- posterior_of(fit)
   near <- inherits(p, "near")
@@ -239,9 +239,9 @@ intersect_brackets <- function(a, b) {
 }
 
 # Certifies fits with groups. The effects of levels are inducing variables, so E is the residual prior covariance of the
-# smooth part, the kernel without groups. Row n of weight w_n has features f_n of inducing points and o_n of its level
-# (effects.h). Its weight in the posterior mean at x is h_n = w_n (f_n'f_x + [same level] o_n'o_x). A block b has n_b of
-# the n rows, and n_lb of the n_l rows of level l. With the columns w_n f_n of F and w_n o_n of O,
+# smooth part, the kernel without groups. Row i of weight w_i has features f_i of inducing points and o_i of its level
+# (effects.h). Its coefficient in the posterior mean at x is h_i = w_i (f_i'f_x + [same level] o_i'o_x). A block b has
+# n_b of the n rows, and n_lb of the n_l rows of level l. With the columns w_i f_i of F and w_i o_i of O,
 #
 #   |h_x|_E <= sqrt(f_x'Psi f_x) + sqrt(o_x'Psi_l o_x),
 #   Psi = sum_b (n / n_b) F_b E_bb F_b',  Psi_l = sum_b (n_l / n_lb) O_lb E_lb O_lb'.
@@ -290,7 +290,7 @@ effect_forms <- function(b, factors, weights, diagonal = NULL) {
   list(all = all, own = own, lam = lam, spread = spread)
 }
 
-# Returns an upper bound on |h_x|_E (above) for rows `at` of features_with_effects(): sqrt(f'Psi f) + sqrt(o'Psi_l o).
+# Returns a bound on |h_x|_E (above), sqrt(f'Psi f) + sqrt(o'Psi_l o). `at` is a result of features_with_effects().
 effect_root <- function(b, factors, forms, at) {
   g <- factors$groupings[[1L]]
   d <- nrow(g$root)
@@ -305,8 +305,8 @@ effect_root <- function(b, factors, forms, at) {
     sqrt(pmax(by_level, 0) + rounding * rowSums(abs(own)) * rowSums(o^2))
 }
 
-# Returns variances_of() for fits with groups. The bounds on the variance omit `new`, the prior variance of effects of
-# levels without rows. `eta` bounds |h_x|_E.
+# Returns the list that variances_of() returns, for fits with groups. Its bounds on the variance omit `new`, the prior
+# variance of effects of levels without rows. `eta` bounds |h_x|_E.
 variances_with_effects <- function(b, post, fun) {
   x <- fun$x
   norms <- post$norms

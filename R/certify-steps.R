@@ -7,8 +7,8 @@
 #           mean, left() (the seconds left), and `most`, the largest number of functionals in a costly step
 #   far     the distance of an interval's middle from the fit's value or, if larger, the median of these distances
 
-# Returns intervals of functionals, with the attributes of certify(). Every call uses the same random numbers, so that
-# a larger `effort` begins with the same intervals as a smaller one and only narrows them.
+# Returns intervals of functionals, with attributes that certify() reads. Every call uses the same random numbers, so
+# that a larger `effort` begins with the same intervals as a smaller one and only narrows them.
 #' @export
 posterior_certificate.posterior <- function(p, fun, effort = "reference", reference = p$fit$reference, m2 = NULL,
                                             test_points = NULL, max_seconds = 10, ...) {
@@ -75,8 +75,8 @@ narrowings <- list(
     narrow(inside, found)
   },
 
-  # Certifies wide intervals by the exact posterior, if time and memory allow. Wide intervals are those that were wide
-  # before any passes over all pairs of rows. If passes counted, more of them could lead to wider intervals.
+  # Certifies wide intervals by the exact posterior, if time and memory allow. Wide are those that were wide before any
+  # passes over all pairs of rows: if an interval narrowed by passes were skipped, more passes could leave it wider.
   "exact posterior" = function(job, fun, inside) {
     before <- job$without_passes
     known <- utils::modifyList(inside, as.list(before))
@@ -277,9 +277,9 @@ rounding_stops <- "rounding errors allow no more"
 largest_error <- function(inside) max(inside$mean_upper - inside$mean_lower, 0) / 2
 
 # Iterates until half the width of the interval of each mean is at most `goal`, in units of y. Returns list(inside,
-# iterations, why, correction), where `why` is the reason for stopping. For rough kernels and groups with many levels,
-# intervals come from kriging as well as from the reference. If `keep` is TRUE, the solution so far is returned at an
-# interrupt or R's time limit. `...` are arguments of krige().
+# iterations, why, correction): `inside` has the intervals, `why` the reason for stopping. For rough kernels and groups
+# with many levels, intervals come from kriging as well as from the reference. If `keep` is TRUE, the solution so far is
+# returned at an interrupt or R's time limit. `...` are arguments of krige().
 iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf, keep = TRUE, ...) {
   inside <- unknown_intervals(fun$n)
   iterations <- 0L

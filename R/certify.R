@@ -120,9 +120,9 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
 }
 
 # Adds the mean response and its bounds to the certificate `out`. The mean response increases with the mean of f. A
-# larger variance of f increases rates and moves probabilities towards 1/2. So ends of the intervals of mean and sd give
-# bounds. For ordered classes, P(y <= k) decreases with the mean of f. If response$bend exists, it bounds the derivative
-# of P(y <= k) by the variance.
+# larger variance of f increases means with a log link, and moves probabilities towards 1/2. So ends of the intervals of
+# mean and sd give bounds. For ordered classes, P(y <= k) decreases with the mean of f, and response$bend, if it exists,
+# bounds the derivative of P(y <= k) by the variance of f.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
   if (likelihood$link %in% c("identity", "latent") && response$kind != "ordered") return(out) # the response is f itself
@@ -181,7 +181,7 @@ certificate_advice <- function(out, effort, about, conjugate) {
   vague <- conjugate & out$sd_upper > 2 * out$sd_lower
   share <- function(v) sprintf("%.0f %% of the rows", 100 * mean(v, na.rm = TRUE))
   is_wide <- any(wide, na.rm = TRUE)
-  # Estimate how many more products with the kernel matrix refine() needs until the error of the mean is sd / 10.
+  # Estimate how many more products with the kernel matrix refine() needs for a median error of 1/10 sd at these rows.
   passes <- if (conjugate && !fast && is_wide) passes_until(about$went, 0.1 / stats::median(ratio[wide], na.rm = TRUE))
   c(if (is_wide) sprintf(
     "The error bound of the %s exceeds the sd at %s. %s", if (conjugate) "mean" else "mode", share(wide),
@@ -315,7 +315,7 @@ laplace_check <- function(fit, draws = 2000) {
   U <- at$beta + backsolve(at$C, z, upper.tri = FALSE, transpose = TRUE)
   l <- native(ffi_paths, engine_posterior(at, fit$inducing, kernel = fit$kernel), data$x, sites, t(U),
               engine_control(nrow(data$x), fit$control))
-  # Compute log importance weights log p(y, u) - log q(u) of draws u from q, Laplace's approximation (without 2 pi).
+  # Compute log importance weights log p(y, u) - log q(u) of draws u from q, the fit's posterior (without 2 pi).
   logs <- sum(sites$constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
   weights <- exp(logs - max(logs))
   weights <- weights / sum(weights)

@@ -63,7 +63,7 @@ check_level <- function(level, argument = "level") {
   check_number(level, argument, "a number between 0 and 1", function(x) is.numeric(x) && x > 0 && x < 1)
 }
 
-# Returns a whole number from `min` to `max`. `max_is` describes `max` in the error, as in "the number of rows".
+# Returns m, or stops unless it is a whole number from `min` to `max`. `max_is` describes `max` in the error.
 check_count <- function(m, argument, max = NULL, min = 1, max_is = NULL) {
   whole <- function(v) format(v, scientific = FALSE)
   want <- if (is.null(max)) sprintf("a whole number of at least %s", whole(min)) else
@@ -125,8 +125,8 @@ check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables
   })
 }
 
-# Returns TRUE for numbers to compute with. It is FALSE for dates, times and factors, although R stores them as numbers,
-# and for integer64, whose bits are not those of a double.
+# Returns TRUE for numbers and logical values. It is FALSE for dates, times and factors, although R stores them as
+# numbers, and for integer64, whose bits are not those of a double.
 is_plain_numeric <- function(x) (is.numeric(x) && !inherits(x, "integer64")) || is.logical(x)
 
 is_finite_number <- function(v) is.numeric(v) && !is.object(v) && length(v) == 1L && is.finite(v)
@@ -279,7 +279,7 @@ shown_call <- function(call) {
     if (missing(part) || is.null(part) || is.symbol(part)) next
     if (is.call(part)) {
       if (!identical(part[[1L]], quote(`function`))) call[[i]] <- shown_call(part)
-    } else if (is.language(series <- attr(part, "series"))) { # pfdtc.ts() sets formula and data
+    } else if (is.language(series <- attr(part, "series"))) { # pfdtc.ts() made formula and data from it
       call[[i]] <- series
       if (deparse1(call[[i - 1L]]) == "y ~ time") call <- `names<-`(call, replace(names(call), i, ""))[1L - i]
     } else if (is.function(part)) {

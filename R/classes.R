@@ -154,8 +154,8 @@ largest_residual <- function(b, times) {
 }
 
 # Returns bounds for Wb, the mean W between the modes: upper bounds on `inverse` (head of file) and S, cov(f) at rows,
-# lam = lam(alpha) and lam_top = lam(beta). If alpha >= `least` at all rows, the covariances for weights W, divided by
-# `least`, are such bounds without a new factorisation. These bounds are close if `least` is near 1.
+# lam = lam(alpha) and lam_top = lam(beta). `least` is the smallest alpha of all rows. If it is near 1, the covariances
+# for weights W, divided by `least`, are close bounds that need no new factorisation.
 weights_of_class_range <- function(b, e) {
   range <- range_of_weights(b, e, (1:16) / 16)
   least <- min(range$lower)
@@ -164,8 +164,8 @@ weights_of_class_range <- function(b, e) {
   c(S[c("inverse", "S")], lam = S$lam %||% largest_residual(b, range$lower), lam_top = largest_residual(b, range$upper))
 }
 
-# Returns bounds on |c'(f* - fh)|, for the modes fh and f*, at rows, a column for each contrast c (row of `gamma`). S
-# bounds the covariances on inducing points for weights Wb, `left` is the residual prior variance, `prior` is k(x, x).
+# Returns bounds on |c'(f* - fh)|, for the modes fh and f*, in a column for each contrast c (row of `gamma`). S bounds
+# the covariances on inducing points for weights Wb, `left` is the residual prior variance, `prior` is k(x, x).
 distance_of_contrasts <- function(b, S, left, prior, gamma) {
   size <- rowSums(gamma^2)
   v <- (1 + b$growth) * pmax(S %*% t(squares_of(gamma)), 0)

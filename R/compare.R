@@ -147,7 +147,7 @@ certified_errors <- function(fits, newdata, effort) {
 
 # ---- information criteria ------------------------------------------------------------------------------------------
 
-# Returns a function for AIC(): it returns alone(object, k) for one fit, and a data frame for several fits.
+# Returns a method of AIC(): for one fit the method returns alone(object, k), for several fits a data frame.
 aic_method <- function(alone) {
   function(object, ..., k = 2) {
     if (missing(...)) return(alone(object, k))

@@ -39,7 +39,7 @@ evidence_bounds <- function(fit, true = FALSE) {
 }
 
 # Returns bounds on the log marginal likelihood of the fit. For few rows, learn_stage() multiplies the covariance of the
-# responses by `factor`. The bounds of an exact posterior divide the covariance by `factor` again.
+# responses by `factor`. The bounds of an exact posterior are then for the covariance before that.
 own_bracket <- function(fit, factor = 1) {
   known <- posterior_evidence(posterior_of(fit))
   if (!response_of(fit)$conjugate) {
@@ -163,7 +163,7 @@ evidence_bracket <- function(post, data) {
   t_low <- (1 - growth) * max(sqrt(p$t) - sqrt(norms$slack * p$k_sum), 0)^2
   g_max <- (sqrt((1 + growth) * min(G_norm, max(rowSums(abs(p$G))))) + sqrt(norms$slack * p$k_sum))^2
 
-  # log N(y; 0, Q + s2 I) is SoR's evidence, or the ELBO plus t / (2 s2). `constant` is its part without y and Q.
+  # log N(y; 0, Q + s2 I) is SoR's evidence, or the ELBO plus t / (2 s2). `constant` is log N without terms in y and Q.
   c_term <- p$rss / noise + sum(p$beta^2)
   density <- if (method_traits(post)$sor) post$evidence else post$evidence + p$t / (2 * noise)
   constant <- density + (logdet + c_term) / 2

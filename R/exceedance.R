@@ -103,8 +103,8 @@ exceedance_frame <- function(response, at, threshold, noise, of, prob) {
 
 region_levels <- c("above", "below", "undecided")
 
-# Returns list(lower, upper), the f at which the mean response equals the threshold, minus and plus its rounding error.
-# If the mean response never equals the threshold, the interval is beyond every f: above 1e307 or below -1e307.
+# Returns list(lower, upper), the f at which the mean response (with a transform, the median) is the threshold, minus
+# and plus its rounding error. If there is no such f, both ends are above 1e307 or both below -1e307.
 threshold_of_f <- function(response, threshold) {
   if (!is.null(response$expected) && !is.na(response$expected(0, response$theta))) {
     given <- function(f) response$expected(f, response$theta)
@@ -157,9 +157,9 @@ noisy_exceedance <- function(mean, sd, t, law) {
   list(lower = pmax(out$lower - room, 0), upper = pmin(out$upper + room, 1))
 }
 
-# Bounds P(y > threshold) for a new response of one trial, which increases with the mean of f. P(y <= threshold | f)
-# decreases in f from 1 to 0. So its averages over f with the smallest and the largest sd differ by at most the largest
-# difference of two normal distribution functions,
+# Bounds P(y > threshold) for a new response of one trial. The probability increases with the mean of f. P(y <=
+# threshold | f) decreases in f from 1 to 0. So its averages over f with the smallest and the largest sd differ by at
+# most the largest difference of two normal distribution functions,
 #
 #   max_t |Phi(t / low) - Phi(t / high)|  at  (t / low)^2 = 2 log(r) / (1 - 1 / r^2),  r = high / low.
 response_exceedance <- function(response, mean, sd, threshold) {

@@ -10,8 +10,8 @@
 #   shape        the numbers of rows and columns of panels
 #   outer        axis titles that all panels share
 #   foot         text below the figure
-# figure() adds `titled`, TRUE if a panel has a title, and `several`, TRUE if outer margins hold panels or a legend.
-# If `args` has no limits of an axis, the axis contains all layers except ticks and lines with a slope.
+# figure() adds `titled`, TRUE if a panel has a title, and `several`, TRUE if the outer margins are in use: for several
+# panels, or a legend above a title. An axis without limits in `args` contains all layers but ticks and sloping lines.
 figure <- function(panels, value, keys = NULL, shape = grDevices::n2mfrow(length(panels)), outer = NULL, foot = NULL) {
   panels <- lapply(unname(panels), function(p) {
     shown <- Filter(function(l) l$verb != "tick" && is.null(l$slope), p$layers)

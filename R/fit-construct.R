@@ -93,9 +93,9 @@ construct_exact <- function(data, learned, s, state) {
 }
 
 # Learns again how heavy the tails of the noise are, with the posterior p of the final model. They were first learned
-# with a Matern 3/2 kernel, whose misfit may have hidden them. Returns the data, with the new tails if the
-# leave-one-out log density increases by more than the penalty for a parameter (bench/tails.R). Learns nothing below
-# few_rows rows, where learn_stage() widens intervals instead, and above first_exact_rows rows, to save time.
+# with a preliminary kernel, mostly Matern 3/2, whose misfit may have hidden them. Returns the data, with the new tails
+# if the leave-one-out log density increases by more than the penalty for a parameter (bench/tails.R). Learns nothing
+# below few_rows rows, where learn_stage() widens intervals instead, and above first_exact_rows rows, to save time.
 with_final_tail <- function(data, p, learned, state) {
   if (!isTRUE(state$tails) || data$n < few_rows || data$n > first_exact_rows ||
         isTRUE(attr(learned, "little_noise"))) return(data)
@@ -178,7 +178,7 @@ construct_near <- function(data, done, s, state) {
 
 near_training_rows <- 1e5
 
-# The following functions learn hyperparameters. `s` is the part `learn` of the plan.
+# learn_stage(), free_parameters() and learn_hyper() learn hyperparameters. Their `s` is the part `learn` of the plan.
 
 # Learns the hyperparameters. Returns a list of the `model` and of elements that may be NULL: the trace of a search
 # (`pilot`), a report on the learned values (`learned`), the table of kernels tried (`kernels`), a comparison of exact
@@ -245,7 +245,7 @@ learn_stage <- function(data, s, state) {
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
 }
 
-# Returns hyper_parameters() of the model. Hyperparameters that are not learned keep their values.
+# Returns the list that hyper_parameters() makes of the model. Hyperparameters that are not learned keep their values.
 free_parameters <- function(model, s) {
   hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 }
@@ -257,7 +257,7 @@ learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit) {
   # Changing lengthscales may make k(Z, Z) singular, so the jitter is at least 1e-8.
   jitter <- max(s$jitter, 1e-8)
   problem <- vfe_hyper_problem(data, z, parameters, jitter, s$run)
-  # Stop when the relative change of the objective is below 1e-6.
+  # Stop when the relative change of the objective is below 1e-6, or below `reltol` if that is larger.
   result <- run_minimise(problem, s$steps, "hyperparameters", maxit = maxit, reltol = max(s$steps$reltol, 1e-6))
   c(problem$natural(result$par), list(evaluations = result$evaluations, stopped = result$stopped),
     list(pilot = result[c("trace", "convergence", "message", "evaluations")]))

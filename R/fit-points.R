@@ -73,7 +73,7 @@ optimise_stage <- function(data, learned, z, s, state) {
 
 # Runs a few iterations from two starts: points chosen greedily by prior variance, and points chosen greedily by the pF
 # divergence. Returns list(now, steps): the better result, and the limits of the remaining search. The second start must
-# lower divergence / noise^2 by over 5, because the first start wins in the end if both are close.
+# lower the squared pF divergence by over 5, because the first start wins in the end if both are close.
 better_start <- function(data, rows, now, s, state) {
   left <- seconds_left(s$steps$max_seconds)
   few <- min(5L, s$steps$maxit %/% 20L)
@@ -94,7 +94,7 @@ better_start <- function(data, rows, now, s, state) {
 
 steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
 
-# Returns begin(now) from points chosen greedily by divergence, or NULL if these are fewer than in `now` or unavailable.
+# Returns the result of begin() from points chosen greedily by divergence, or NULL if they fail or are fewer than now$z.
 second_start <- function(data, now, s, state, begin) {
   tryCatch({
     z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
@@ -105,7 +105,8 @@ second_start <- function(data, now, s, state, begin) {
 }
 
 # Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()).
-# aux_reference() uses `reference` as auxiliary distribution; aux_refresh() makes one anew every `schedule` iterations.
+# aux_reference() uses the points of `reference`. aux_refresh() makes a new auxiliary distribution every `schedule`
+# iterations.
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
   schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf
@@ -172,7 +173,7 @@ take_result <- function(now, result) {
 # ---- comparisons on held-out rows -----------------------------------------------------------------------------------
 
 # Compares inducing points alone with inducing points and neighbours, by the log density of held-out rows. Neighbours
-# use few noisy responses, inducing points use all, so these alone may predict a smooth f better. decide() drops
+# use few noisy responses, inducing points all, so inducing points alone may predict a smooth f better. decide() drops
 # neighbours if inducing points alone gain more than the standard error. A `smoother` kernel, if any, is tried too.
 look_at_held_out <- function(now, plan, state) {
   now$data <- merge_all_equal_rows(now$data)
@@ -198,7 +199,7 @@ take_gains <- function(now, tried, gains) {
   now
 }
 
-# Measures how much larger the log density of held-out rows (nats) is under rivals[[name]] than with neighbours.
+# Measures by how many nats rivals[[name]] has a larger log density of held-out rows than the posterior with neighbours.
 look_at_rival <- function(now, plan, state, name, sizes) {
   now$look[name] <- list(NULL)
   gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,

@@ -42,7 +42,7 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
 enough_of_tol <- 0.9
 
 # Doubles the number m2 of points of a reference, from 128 on, until enough(yard) is TRUE. yard = make(m2) is a
-# yardstick(). Returns `yard` with `limit`: "none", or what ended growth. m2 is at most twice `worth`, or 256.
+# yardstick(). Returns `yard` with `limit`: "none", or what ended growth. Each of `caps` is a largest m2.
 grow_reference <- function(n, m, worth, late, make, enough) {
   caps <- c(rows = n, memory = most_reference_points(n), m = 16 * m, worth = max(256, 2 * worth))
   most <- as.integer(min(caps))

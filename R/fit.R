@@ -269,8 +269,8 @@ tolerance_plan <- function(data, asked) {
   with_posterior(plan, rho = NULL)
 }
 
-# Returns the alternative to inducing points alone, "exact", "near" or "none". It is "none" if an argument requires
-# inducing points, and "near" if the user gives a number of neighbours.
+# Returns the alternative to inducing points alone. It is "exact" if no argument requires inducing points and the exact
+# posterior is affordable. It is "near" if `neighbours` is positive, or nothing is given that excludes it, else "none".
 alternative_posterior <- function(facts, asked) {
   open <- facts$keep && leaves_points_open(asked)
   if (open && exact_is_affordable(facts)) return("exact")
@@ -314,8 +314,8 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
   })
 }
 
-# Returns a yardstick() with bounds on the exact GP at `rows`, by a reference and by kriging on neighbours. First makes
-# the error of the reference's mean at 64 of the rows at most tol / 8 sds of y, by passes over all pairs of rows.
+# Returns a yardstick() with bounds on the exact GP at `rows`, by a reference and by kriging on neighbours. First, at
+# most 50 passes over all pairs of rows reduce the error of the reference's mean at 64 of the rows to tol / 8 sds of y.
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
@@ -326,7 +326,7 @@ near_yardstick <- function(fit, data, rows, goal, left) {
   yardstick(inside, rows, data$sd_y, goal$quantile, reference)
 }
 
-# Finds a fit that meets `tol` for a non-Gaussian likelihood. Its inducing points are the first points of a reference.
+# Searches for a fit that meets `tol`, for a non-Gaussian likelihood. Its inducing points are the first of a reference.
 search_working <- function(job, asked) {
   refuse_if(!is.null(asked$inducing) && !identical(asked$inducing, "greedy"), "inducing", describe(asked$inducing),
             sprintf("NULL or \"greedy\" where `tol` is given with family %s", response_of(asked)$label),
@@ -372,7 +372,7 @@ search_working <- function(job, asked) {
 
 # ---- held-out folds -------------------------------------------------------------------------------------------------
 
-# Returns fit_with(data, asked, state), or NULL if it stops with an error of this package or is interrupted.
+# Returns the result of fit_with(), or NULL if it stops with an error of this package or is interrupted.
 unless_it_fails <- function(fit_with, data, asked) {
   state <- no_state()
   none <- function(e) NULL

@@ -126,8 +126,8 @@ roberts_sequence <- function(n, d) {
 # Intervals shorter than a lengthscale use Gauss-Legendre's rule on both sides of u, which is exact to rounding, because
 # digits would cancel in the formulas. Other kernels use weighted sums over the points of such a rule.
 
-# Returns the functions k, T and M (see above) of a Matern factor. With x = c t, k = e^-x k(x), T = e^-x tail(x) / c and
-# M = (first(0) - e^-x first(x)) / c^2, where k(), tail() and first() are polynomials with these coefficients.
+# Returns k (`value`), T (`tail`) and M (`first`), see above, of a Matern factor. With x = c t and polynomials k(),
+# tail() and first(), k = e^-x k(x), T = e^-x tail(x) / c and M = (first(0) - e^-x first(x)) / c^2.
 matern_box <- function(c, k, tail, first) {
   poly <- function(p, x) Reduce(function(sum, a) sum * x + a, rev(p), 0 * x)
   list(value = function(t) exp(-c * t) * poly(k, c * t), tail = function(t) exp(-c * t) * poly(tail, c * t) / c,

@@ -172,7 +172,7 @@ effects_of_levels <- function(fit, term, covariances) {
 }
 
 # Returns the table of groups in summary(), with a row for each effect, or NULL. `share` is the group's share of the
-# prior variance of a response (without the linear mean), averaged over at most 2,000 training rows.
+# prior variance of a Gaussian response or of f, without the linear mean, averaged over at most 2,000 training rows.
 group_table <- function(fit) {
   if (!length(group_roots(fit$kernel))) return(NULL)
   x <- if (is.null(fit$data)) fit_points(fit) else fit$data$x

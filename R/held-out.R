@@ -205,7 +205,7 @@ pit_of <- function(fit, loo) {
   })
 }
 
-# stats::influence.measures() needs the QR decomposition of an lm(), so the other measures are left out.
+# The other elements that influence() has for lm() are left out: influence.measures(), which reads them, needs an lm().
 #' @export
 influence.gp_fit <- function(model, ...) {
   list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))
@@ -302,7 +302,7 @@ response_crps <- function(response, y, f) {
     if (!response$conjugate) return(predictive_cdf(response, t, f$size[n], f$mean[n], sd[n]))
     noisy_cdf(transformed(response$transform, t) - f$mean[n], take_rows_of(noisy, n))
   }
-  # Find ends such that each tail of the distribution beyond them has the probability 1e-6.
+  # Find ends such that each tail of the distribution beyond them has the probability 1e-6 (with heavy tails, more).
   ends <- vapply(c(1e-6, 1 - 1e-6), function(p) {
     if (response$conjugate) return(untransformed(response$transform, f$mean + sd * stats::qnorm(p)))
     predictive_quantile(response, p, f$size, f$mean, sd)
