@@ -109,8 +109,8 @@ const int *arg_indices(SEXP x, const char *argument, int least, int most)
     return to;
 }
 
-/* Reads a factor of a kernel, except its parameters, from list(profile, columns, number, isotropic, power, correlation,
- * table). Columns count from 1. `number` is NULL, or has 2 for a column with level numbers and 1 for any other. */
+/* Reads a factor, except its parameters, from list(profile, columns, number, isotropic, power, correlation, table).
+ * Columns count from 1. `number` is NULL, or has 2 for a column with level numbers and 1 for any other. */
 static struct factor arg_factor(SEXP list)
 {
     struct factor f = {0};
@@ -141,8 +141,7 @@ static struct factor arg_factor(SEXP list)
     return f;
 }
 
-/* Sets the parameters of a factor, which are some of the kernel's `values`. Fills the factor's table (factor.h) if the
- * table depends on the parameters. */
+/* Sets a factor's parameters, some of the kernel's `values`, and fills a table that depends on them (factor.h). */
 static void give_parameters(struct factor *f, const double *values)
 {
     if (f->at < 0)
@@ -155,8 +154,7 @@ static void give_parameters(struct factor *f, const double *values)
     }
 }
 
-/* Reads list(factors, terms, values = theta (kernel.h), rotation, warp). A term is a vector of numbers of factors, from
- * 1. */
+/* Reads list(factors, terms, values = theta (kernel.h), rotation, warp). A term has the numbers of factors, from 1. */
 struct kernel arg_kernel(SEXP list)
 {
     struct kernel k;

@@ -156,8 +156,7 @@ static void factor_pull(const struct factor *f, struct rows Z, struct rows X,
 
 /* ---- from derivatives in a kernel matrix ------------------------------------------------------ */
 
-/* Returns the number of rows of X that are processed at a time: few for a single factor, whose values are all in K, and
- * more if kernel values are computed again. */
+/* Returns the number of rows of X that are processed at a time: few for a single factor, whose values are all in K. */
 static int rows_at_a_time(const struct kernel *k)
 {
     return kernel_is_single(k) ? FACTOR_ROWS : KERNEL_WIDE;
