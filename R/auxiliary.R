@@ -262,12 +262,12 @@ sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {
     axes <- eigen(post$G, symmetric = TRUE)
     g <- pmax(axes$values, 0)
     w <- g / (1 + g / noise)
-    beyond <- rev(cumsum(rev(w))) - w # sum of the w_j after each one
+    beyond <- rev(cumsum(rev(w))) - w # for each eigenvector, the sum of w_j over the later ones
     m <- min(m, length(w))
     r <- max(m, which(beyond <= how$tail * beyond[m])[1L])
     solve_t(post$L, axes$vectors[, seq_len(r), drop = FALSE] / rep(sqrt(1 + g[seq_len(r)] / noise), each = nrow(U)))
   }
-  if (!is.null(how$samples)) { # makes W random, with the same expectation of W W'
+  if (!is.null(how$samples)) { # random sample paths: W becomes random, with the same expectation of W W'
     W <- W %*% matrix(stats::rnorm(ncol(W) * how$samples), ncol(W)) / sqrt(how$samples)
   }
   low_rank_auxiliary(U, W, rep(1, ncol(W)), solve_t(post$L, post$beta), 0L, model, "SoR posterior")

@@ -138,8 +138,8 @@ ratio_bound <- function(fit, p, reference) {
 }
 
 # Estimates the log of the largest density ratio of the exact posterior to nu, the posterior given a subset of rows.
-# Draws of f from nu at the other rows get the weight prod_n exp(-w_n (y_n - f_n)^2 / (2 s2)) <= 1. The density ratio
-# is weight / (mean weight), at most 1 / (mean weight). `density_ratio_ess` is the effective number of draws.
+# Draws of f from nu at the rows outside the subset get the weight prod_n exp(-w_n (y_n - f_n)^2 / (2 s2)) <= 1. Density
+# ratios are weight / (mean weight), at most 1 / (mean weight). `density_ratio_ess` is the effective number of draws.
 estimate_density_ratio <- function(fit, data, samples) {
   rest <- seq_along(data$y)[-fit$aux_rows]
   n <- length(rest)
@@ -233,7 +233,7 @@ kl_divergence <- function(fit, exact, newdata = NULL) {
     bound <- bound - (sum(log(2 * pi * noise / w) / 2 + w * ((data$y[rest] - p$mean)^2 + p$var) / (2 * noise)) +
                         length(rest) * log(data$scale))
   }
-  max(exact$evidence - bound, 0) # rounding may make it negative
+  max(exact$evidence - bound, 0) # rounding may make the difference negative
 }
 
 # Returns the mean over the rows of KL(a || b), for normal distributions a and b (lists of mean and var).

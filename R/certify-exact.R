@@ -1,5 +1,5 @@
-# Computes the mean of the exact GP, k(X, x)'v at x, by preconditioned conjugate gradients on (K + s2 W^{-1}) v = y, and
-# bounds rounding errors. K is the kernel matrix, s2 the noise variance, W the diagonal matrix of weights.
+# Computes the mean k_x'v of the exact GP at x, k_x = k(X, x), by preconditioned conjugate gradients on (K + s2 W^{-1})
+# v = y, and bounds rounding errors. K is the kernel matrix, s2 the noise variance, W the diagonal matrix of weights.
 
 # Returns the correction of the reference posterior's mean towards the exact mean (correct_residual()), with `steps`,
 # `stalled` and `stopped` of solve_exact(). Returns NULL if there is no goal or no time.

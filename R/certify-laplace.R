@@ -10,9 +10,9 @@
 #
 #   crude   |f* - fh| <= sqrt(k(x, x) (|g|_E^2 + |r|^2)),
 #   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup >= the posterior variance of f(x), vS the SoR variance,
-#   second  a bound by E(x, x) and the norm of h in E, smaller if W varies little between the modes.
+#   second  a bound by E(x, x) and |h|_E, which is smaller if W varies little between the modes.
 #
-# The crude bound at the rows gives a range of f, hence of W. This range gives the other bounds, and a narrower range.
+# The crude bound at the rows gives a range of f, hence of W. With this range, the other bounds give a narrower range.
 
 # Returns intervals for the mode and the sd of functionals in the exact GP's Laplace posterior. If a reference has to be
 # computed, `m2` is the number of its inducing points.
@@ -20,7 +20,7 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   check_posterior(fit, "certificate", what = "A certificate")
   if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind, TRUE)
   tell <- stage_line("certify", fit$control$progress)
-  kept <- effort == "reference" && !is.null(reference) # then the reference's bounds suffice: it has far more points
+  kept <- effort == "reference" && !is.null(reference) # the reference mostly has more points: use its bounds alone
   data <- if (effort != "reference" || is.null(reference)) training_data(fit, "fit")
   tell("the fit's own points")
   used <- if (kept) find_laplace_reference(fit, reference)$bounds else laplace_bounds(fit, data, effort == "tight")
@@ -234,7 +234,7 @@ distance_of <- function(b, fun) {
 }
 
 # Returns the bound `second` of the head of this file for values f(x), or Inf. `left` is E(x, x), `top` bounds the sd of
-# f(x), and `most` its prior variance from above.
+# f(x), and `most` bounds its prior variance.
 second_distance <- function(b, between, fun, left, top, most) {
   if (is.null(between$second)) return(Inf)
   E <- sqrt(left + b$slack * most)

@@ -73,7 +73,7 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   out$lam <- min(out$t, up * (sqrt(norms$lam) + of_rows)^2)
 
   error <- residual_error(p, out, model)
-  kappa <- sqrt(out$slack * out$most * out$weight) # rounding error of A times a vector of norm 1
+  kappa <- sqrt(out$slack * out$most * out$weight) # bounds |dA u| for |u| = 1, with dA the rounding error of A
   kappa_v <- kappa * sqrt(norms$vv)
   out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
   # y'v (head of file) is the minimum over beta of |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives an upper
@@ -87,7 +87,7 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   lapply(out, function(v) replace(v, is.nan(v), Inf)) # overflow leaves NaN; each norm is an upper bound
 }
 
-# Returns norms without a pass over the rows, from the posterior's sums: |v|_E <= sqrt(t) |v| replaces T1.
+# Returns the norms of finish_norms() from the posterior's sums, without a pass: |v|_E <= sqrt(t) |v| replaces T1.
 norms_of_sums <- function(p, model, n) {
   most <- total_variance(model$kernel)
   # If k(x, x) does not vary, the weights sum to k_sum / most, which is at least the largest weight.

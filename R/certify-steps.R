@@ -53,7 +53,7 @@ narrowings <- list(
     if (!job$by_effects) return(inside)
     fit <- job$fit
     effects <- count_effects(model_of(fit)$kernel, job$data$x)
-    room <- getOption("pfdtc.max_memory", 2^32) / (16 * effects) # cross products of points and effects take half of it
+    room <- getOption("pfdtc.max_memory", 2^32) / (16 * effects) # products of points and effects take half the memory
     m2 <- job$m2 %||% min(4L * max(fit$m, min(200L, fit$nobs)), max(fit$m, floor(room)))
     rows <- reference_rows(job$data, smooth_part(model_of(fit)$kernel), min(m2, nrow(job$data$x)))
     found <- effects_interval(fit, job$data, job$data$x[rows, , drop = FALSE], fun)
@@ -121,7 +121,7 @@ narrowings <- list(
       weights <- krige(job$reference, job$data, some_functionals(fun, part))
       found <- kriged_interval(weights, job$reference, job$correction, job$data, inside$sd_lower[part])
       inside <- narrow(inside, found, part)
-      if (!values && isTRUE(job$left() < began - job$left())) break # the last group took longer than what is left
+      if (!values && isTRUE(job$left() < began - job$left())) break # the last part took longer than the time left
     }
     inside
   },

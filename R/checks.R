@@ -193,8 +193,8 @@ control_checks <- local({
        }, trace = count(0), progress = check_flag, max_seconds = check_at_least_0)
 })
 
-# Stops if `...` is not empty. `dots_names` is a list of the arguments in it, or their names. `known` are the names of
-# all arguments of the function, for the error.
+# Stops if `...` is not empty. `dots_names` is a list of the arguments in `...`, or their names. `known` are the names
+# of all arguments of the function, for the error.
 check_dots_empty <- function(dots_names, known) {
   if (is.list(dots_names)) dots_names <- names(dots_names) %||% rep("", length(dots_names))
   if (!length(dots_names)) return(invisible(NULL))
@@ -305,7 +305,7 @@ without_dots <- function(call, caller) {
   call
 }
 
-# Returns the name of a function of this package or of base R, given the function itself.
+# Returns the name of `f` if it is a function of this package or of base R, else <a function>.
 name_of_function <- function(f) {
   for (space in list(topenv(environment(user_call)), baseenv())) {
     for (name in ls(space)) if (identical(get0(name, space, mode = "function"), f)) return(as.name(name))
@@ -341,7 +341,7 @@ show_values <- function(x) {
   vapply(x, function(v) format(v, digits = 7), "", USE.NAMES = FALSE)
 }
 
-# Returns names in quotes, as in `a`, `b` and `c`. After `most` names it adds only the number of the others.
+# Returns names in quotes, as in `a`, `b` and `c`. After `most` names, only the number of the others follows.
 list_quoted <- function(x, quote = "`", most = 5L, last = "and") {
   shown <- paste0(quote, utils::head(x, most), quote)
   if (length(x) > most) shown <- c(shown, sprintf("%d more", length(x) - most))

@@ -263,8 +263,8 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
        share_upper = pmin(p + room + off, (p + room) * ratio, 1))
 }
 
-# Returns list(fitted, inside): values and bounds at x, from the fit's own inducing points. A second certificate, on m2
-# training rows as inducing points, narrows the bounds, unless effort is "fast" or no residual prior variance is left.
+# Returns list(fitted, inside): pair_certificate() at x for the fit's own inducing points, and its bounds. Those of a
+# second certificate, on m2 training rows, narrow them, unless effort is "fast" or no residual prior variance is left.
 class_certificate <- function(fit, x, effort, m2 = NULL) {
   data <- training_data(fit, "fit")
   n <- nrow(data$x)

@@ -48,8 +48,7 @@ cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit"
 }
 
 # Returns the result of cross_validate(). answer(out) fits to the rows of `used` not in `out`, a fold, and returns a
-# data frame of predictions for `out`, whose `columns` are stored. scores(each) returns a row of scores of such a data
-# frame.
+# data frame of predictions for `out`, whose `columns` are stored. scores(each) returns a row of scores of such a frame.
 over_folds <- function(fold, used, control, answer, scores, columns) {
   started <- told <- proc.time()[["elapsed"]]
   line <- stage_line("cross-validation", control$progress, after = 1)

@@ -39,7 +39,7 @@ evidence_bounds <- function(fit, true = FALSE) {
 }
 
 # Returns bounds on the log marginal likelihood of the fit. For few rows, learn_stage() multiplies the covariance of the
-# responses by `factor`. The bounds of an exact posterior are then for the covariance before that.
+# responses by `factor`. The bounds of an exact posterior are then for the covariance before this multiplication.
 own_bracket <- function(fit, factor = 1) {
   known <- posterior_evidence(posterior_of(fit))
   if (!response_of(fit)$conjugate) {

@@ -71,9 +71,9 @@ optimise_stage <- function(data, learned, z, s, state) {
   now
 }
 
-# Runs a few iterations from two starts: points chosen greedily by prior variance, and points chosen greedily by the pF
-# divergence. Returns list(now, steps): the better result, and the limits of the remaining search. The second start must
-# lower the squared pF divergence by over 5, because the first start wins in the end if both are close.
+# Runs a few iterations from two starts: points chosen greedily by residual prior variance, or by the pF divergence.
+# Returns list(now, steps): the better result, and the limits of the remaining search. The second start must lower the
+# squared pF divergence by over 5, because the first start wins in the end if both are close.
 better_start <- function(data, rows, now, s, state) {
   left <- seconds_left(s$steps$max_seconds)
   few <- min(5L, s$steps$maxit %/% 20L)
@@ -105,8 +105,7 @@ second_start <- function(data, now, s, state, begin) {
 }
 
 # Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()).
-# aux_reference() uses the points of `reference`. aux_refresh() makes a new auxiliary distribution every `schedule`
-# iterations.
+# aux_reference() uses the points of `reference`. aux_refresh() renews its distribution every `schedule` iterations.
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
   schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf
@@ -142,7 +141,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
   }
 }
 
-# Returns the optimisation problem make(jitter). Increases the jitter until the objective has a value at the start.
+# Returns the problem make(jitter). Increases the jitter, to about 1e-5, until the objective has a value at the start.
 first_that_works <- function(make, jitter) {
   repeat {
     problem <- make(jitter)
@@ -199,7 +198,7 @@ take_gains <- function(now, tried, gains) {
   now
 }
 
-# Measures by how many nats rivals[[name]] has a larger log density of held-out rows than the posterior with neighbours.
+# Measures by how many nats per row the log density of held-out rows is larger under rivals[[name]] than under the plan.
 look_at_rival <- function(now, plan, state, name, sizes) {
   now$look[name] <- list(NULL)
   gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
@@ -208,8 +207,8 @@ look_at_rival <- function(now, plan, state, name, sizes) {
   now
 }
 
-# Each function predicts f at x from `rows` by another posterior than that with neighbours, and returns list(mean, var).
-# `one` has the hyperparameters and inducing points.
+# Each function predicts f at x from `rows` by another posterior than the planned one with neighbours, and returns
+# list(mean, var). `one` has the hyperparameters and inducing points.
 rivals <- list(
   points = function(one, rows, x, run) { # inducing points alone
     posterior <- native_posterior(one$start$z, rows, one$learned$model, 1e-12, control = run)
@@ -255,8 +254,8 @@ held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_r
 # Few inducing points cannot represent short lengthscales. So the Vecchia likelihood learns lengthscales from working
 # responses f + g / W with noise 1 / W, where f is the mode on inducing points, and g and -W are the first two
 # derivatives of the log likelihood by f. This mode is too smooth, so the learned kernel variance is too small (as in
-# penalised quasi-likelihood: Breslow and Clayton 1993). The variance is multiplied by 3, 9, ... until the log density
-# of held-out rows is below the best one by more than the standard error of the difference.
+# penalised quasi-likelihood: Breslow and Clayton 1993). The variance is multiplied by 3 up to five times, until the log
+# density of held-out rows is below the best one by more than the standard error of the difference.
 
 # Evaluates `expr`, which makes a fit with neighbours; returns `otherwise` if it fails or the mode does not converge.
 fallback_if_not_converged <- function(expr, otherwise) {

@@ -11,8 +11,8 @@
 # Returns TRUE if `worth` inducing points alone are unlikely to meet tol. At a training row, the exact variance of f is
 # at most the noise variance, and the variance by inducing points at least the residual prior variance. So tol is missed
 # if rho = residual prior variance / noise variance exceeds (1 - tol)^-2. A power law extrapolates rho to `worth`
-# points. Then sds by greedy points are compared with sds by neighbours, which have errors of about 1 %. If the quantile
-# of the relative difference exceeds 1.6 tol, moving the points would not be enough.
+# points. Then sds by greedily chosen points are compared with sds by neighbours, whose errors are about 1 %. If the
+# `tol_quantile` of the relative difference exceeds 1.6 tol, moving the points would not be enough.
 points_fall_short <- function(data, learned, look, plan, worth, state) {
   if (is.null(look) || plan$posterior$inducing != "greedy") return(FALSE)
   rho <- look$rho
@@ -42,7 +42,7 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
 enough_of_tol <- 0.9
 
 # Doubles the number m2 of points of a reference, from 128 on, until enough(yard) is TRUE. yard = make(m2) is a
-# yardstick(). Returns `yard` with `limit`: "none", or what ended growth. Each of `caps` is a largest m2.
+# yardstick(). Returns `yard` with `limit`: "none", or what ended growth. `caps` are upper limits of m2.
 grow_reference <- function(n, m, worth, late, make, enough) {
   caps <- c(rows = n, memory = most_reference_points(n), m = 16 * m, worth = max(256, 2 * worth))
   most <- as.integer(min(caps))
@@ -154,7 +154,7 @@ search_points <- function(job, worth) {
   job$yard <- yard
   least <- max(yard$error_of(yard$reference, data$x))
   within_reach <- least <= enough_of_tol * tol
-  # If tol cannot be certified, move the points of one candidate until its error is 1.25 times that of the reference.
+  # If tol cannot be certified, move just as many points as have 1.25 times the reference's error before they move.
   goal <- if (within_reach) tol else 1.25 * least
   ref <- yard$reference
   guide <- run_stage(state, "start", if (goal < 1) search_first(yard, goal, tol, function(m) {
@@ -182,7 +182,7 @@ search_points <- function(job, worth) {
 
 too_few <- function(m, more) sprintf("Increase `m` from %d: about %d points would meet `tol`.", m, as.integer(more))
 
-# Moves m inducing points by the objective on `rows` until they meet tol. Returns a new_candidate() with the best
+# Moves m inducing points by the objective on `rows`, until the fit meets tol. Returns a new_candidate() with the best
 # points, or NULL after an interrupt. Every few iterations the error at all rows is certified, with the points put into
 # `carrier`, a fit of the same model. Errors decrease about like iterations^(-1/2). The search ends early if tol cannot
 # be met at this rate, unless no larger m remains (`last`). `expected` is the predicted error after all iterations.
@@ -289,7 +289,7 @@ tell_progress <- function(control, since, text, after = 5) {
 
 # Tries settings: numbers of inducing points or of neighbours. try(setting) returns a candidate, following(tried) the
 # next setting; NULL from either ends the search. advice(best, tried) returns a sentence in case no candidate meets tol.
-# job$best becomes the candidate with the fewest inducing points that meets tol or, without one, the smallest error.
+# job$best becomes the candidate with the fewest inducing points that meets tol or, if none does, with the least error.
 try_settings <- function(job, setting, try, following, advice) {
   tried <- list()
   while (!is.null(setting)) {

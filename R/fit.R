@@ -38,10 +38,10 @@ gaussian_steps <- list(
 
 # These stages fit a non-Gaussian likelihood by Laplace's approximation on inducing points.
 #
-#   learn_laplace()      learns kernel, constant mean and shape theta by the log marginal likelihood with priors
-#   working_points()     chooses inducing points, which move if the user gives an auxiliary distribution
-#   construct_laplace()  finds the posterior mode from all rows; with approx = "vi" it maximises the variational bound;
-#                        then it makes the fit
+#   learn_laplace_stage()  learns kernel, constant mean and shape theta by the log marginal likelihood with priors
+#   working_points()       chooses inducing points, which move if the user gives an auxiliary distribution
+#   construct_laplace()    finds the posterior mode from all rows, or with approx = "vi" the largest variational bound,
+#                          and makes the fit
 #
 # The result is a DTC posterior with noise 1, row weights W and responses f + g / W, where f is the mode, and g and -W
 # are the first two derivatives of the log likelihood by f. predict() treats it like any other DTC posterior.
@@ -269,8 +269,8 @@ tolerance_plan <- function(data, asked) {
   with_posterior(plan, rho = NULL)
 }
 
-# Returns the alternative to inducing points alone. It is "exact" if no argument requires inducing points and the exact
-# posterior is affordable. It is "near" if `neighbours` is positive, or nothing is given that excludes it, else "none".
+# Returns the alternative to inducing points alone: "exact" if this is affordable and no argument requires inducing
+# points, else "near" if `neighbours` is positive, or not given while no argument requires inducing points, else "none".
 alternative_posterior <- function(facts, asked) {
   open <- facts$keep && leaves_points_open(asked)
   if (open && exact_is_affordable(facts)) return("exact")
@@ -381,7 +381,7 @@ unless_it_fails <- function(fit_with, data, asked) {
   if (is.null(state$stopped)) fit
 }
 
-# Returns the log density of each used response by the fit that fit_to() makes of the other folds, or NA if it has none.
+# Returns the log density of each used response, given the other folds to which fit_to() fits, or NA if a fit fails.
 log_density_of_folds <- function(data, asked, fold, fit_to) {
   rows <- take_rows_of(rows_of_data(data), of_used_rows(data, seq_along(data$response)))
   y <- unname(rows$response)

@@ -17,7 +17,6 @@ new_functionals <- function(kind, cross, prior, size, x, rows, under, terms = re
        x = x, rows = rows, weights = weights, under = under)
 }
 
-# Returns the functionals with the numbers i.
 some_functionals <- function(fun, i) {
   cross <- fun$cross
   fun$cross <- function(u, j) cross(u, i[j])

@@ -216,7 +216,7 @@ influence.gp_fit <- function(model, ...) {
 # Scores responses y = list(y, size) under predictions with f ~ N(f$mean, f$var). A Gaussian likelihood has the noise
 # variance f$noise, whose log has the variance f$spread. Returns a row for each response: y (a share of `size` trials),
 # mean and sd of its predictive distribution, log density, CRPS, P(< y) as `below` and P(<= y) as `upto`. The CRPS of a
-# non-Gaussian likelihood takes up to 5 ms a row, and is NA unless `crps` is TRUE. For unordered classes `mean` is the
+# non-Gaussian likelihood takes milliseconds a row, and is NA unless `crps` is TRUE. For unordered classes `mean` is the
 # probability of the observed class. For several classes, `error` is the sum of squared differences between the
 # probabilities and 1 (observed class) or 0 (others); `right` is TRUE if the observed class is the likeliest.
 score_each <- function(response, y, f, crps = response$conjugate) {
