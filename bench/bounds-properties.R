@@ -32,7 +32,7 @@ run_problem <- function(seed) {
     it <- fit
     if (kind == "no data") it["data"] <- list(NULL)
     if (kind == "reference") it$reference <- reference
-        # Without data a fit whose jitter is below rounding is refused.
+    # Without data a fit whose jitter is below rounding is refused.
     bracket <- tryCatch(evidence_bounds(it), pfdtc_error_input = function(e) if (kind == "no data") NULL else stop(e))
     if (is.null(bracket)) next
     held <- bracket_holds(bracket, exact)

@@ -152,7 +152,7 @@ delays10k <- function() {
   both <- vapply(crossed, function(v) sprintf("ti(%s)", paste(v, collapse = ", ")), "")
   g2 <- mgcv::bam(stats::reformulate(c(smooth, both), "y"), data = train)
   rbind(ours("delays10k", "default", y ~ ., train, test),
-                # Neighbours do not determine additive terms of one or two inputs, so these are learned at points.
+        # Neighbours do not determine additive terms of one or two inputs, so these are learned at points.
         ours("delays10k", "additive, 300 points", y ~ ., train, test, kernel = additive, hyper = "pilot", m = 300),
         ours("delays10k", "additive + six pairs, 300 points", y ~ ., train, test, kernel = additive + pairs,
              hyper = "pilot", m = 300),

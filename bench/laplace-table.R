@@ -81,7 +81,7 @@ counts <- function(formula, smooth, offset = NULL) {
       nb_score(predict(fit, test, type = "response"), fit$family$getTheta(TRUE))
     }
     if (has("gplite") && is.null(attr(terms(formula), "offset"))) { # gplite has no offsets and no negative binomial
-            # Its expectation propagation for counts fails (quine) or does not end (quakes).
+      # Its expectation propagation for counts fails (quine) or does not end (quakes).
       methods[["gplite, Laplace"]] <- function() {
         gp <- gplite_fit(formula, train, test, train[[all.vars(formula)[1L]]], gplite::lik_poisson(),
                          gplite::approx_laplace())

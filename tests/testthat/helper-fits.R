@@ -40,7 +40,7 @@ fit_learned <- function(data = smooth_data(), ..., m = 6, hyper = "pilot", seed 
   with_seed(seed, pfdtc(data$x, data$y, m = m, hyper = hyper, control = control, ...))
 }
 
-# Returns data with two inputs, one of which has waves.
+# Returns data whose response is a wave in the first input and linear in the second.
 wavy <- function(n = 60, seed = 1, noise = 0.1) {
   with_seed(seed, {
     x <- matrix(runif(2 * n), n)

@@ -20,7 +20,7 @@ wavy_line <- function(n = 60) {
   })
 }
 
-# Returns k(X, X) by the profile: ref_k() at the speed that a search needs.
+# Returns k(X, X) as ref_k() does, but fast enough for a search.
 dense_kernel <- function(x, profile, lengthscale, variance) {
   r2 <- Reduce(`+`, lapply(seq_len(ncol(x)), function(j) outer(x[, j], x[, j], "-")^2 / lengthscale[j]^2))
   r <- sqrt(r2)

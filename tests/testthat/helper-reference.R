@@ -122,8 +122,8 @@ ref_nu_subset <- function(rows, x, y, kernel, noise, weights = NULL) {
 
 ## The pF divergence -------------------------------------------------------------------------------
 
-# Returns terms (I) to (III) of the proposition on d_pF (theory vignette) for r = k, with X, y and nu at X scaled by the
-# square roots of weights. Their sum is s2^2 d_pF^2. `constant` is C(X), the part of (I) that does not depend on Z.
+# Returns terms (I) to (III) of Proposition 2 (theory vignette) for r = k, with X, y and nu at X scaled by the square
+# roots of weights. Their sum is s2^2 d_pF^2. `constant` is C(X), the part of (I) that does not depend on Z.
 ref_pf_terms <- function(z, x, y, kernel, noise, nu, weights = NULL, jitter = 0) {
   n <- nrow(x)
   root <- diag(sqrt(ref_weights(weights, x)), n)
@@ -157,10 +157,10 @@ ref_pf <- function(z, x, y, kernel, noise, nu, weights = NULL, jitter = 0, const
   terms$I + terms$IIa + terms$IIb + terms$III - if (constant) 0 else terms$constant
 }
 
-# Returns d_pF^2 by its definition, without the proposition (jitter 0). On the index set P = (X, Z) with f_X = Hx f and
-# H f = Kxm Kmm^{-1} f_Z, the log density of the posterior relative to the DTC posterior has the gradient g(f) = (Hx' W
-# (y - Hx f) - H' W (y - H f)) / s2, and d_pF^2 is E_nu |S g(f)|^2 in the RKHS norm on P, S the covariance of the DTC
-# posterior: S = K c,  c = I - H' (H K H' + s2 / W)^{-1} H K.
+# Returns d_pF^2 by its definition, without Proposition 2 (jitter 0). On the index set P = (X, Z) with f_X = Hx f and H
+# f = Kxm Kmm^{-1} f_Z, the log density of the posterior relative to the DTC posterior has the gradient g(f) = (Hx' W (y
+# - Hx f) - H' W (y - H f)) / s2, and d_pF^2 is E_nu |S g(f)|^2 in the RKHS norm on P, S the covariance of the DTC
+# posterior: S = K c, c = I - H' (H K H' + s2 / W)^{-1} H K.
 ref_pf_definition <- function(z, x, y, kernel, noise, nu, weights = NULL) {
   n <- nrow(x)
   w <- diag(ref_weights(weights, x), n)

@@ -79,7 +79,8 @@ test_that("the theorem's bounds hold as printed and sharper, and eps is above d_
   }
 })
 
-# Fits a problem whose exact posterior given `rows` is the auxiliary distribution. The next function has exact values.
+# Fits a problem with the exact posterior given `rows` as the auxiliary distribution. exact_ratio() returns the largest
+# log density ratio.
 subset_fit <- function(p, rows, m = 3, ...) {
   pfdtc(p$x, p$y, m = m, kernel = p$kernel, noise = p$noise, hyper = "fixed", aux = aux_subset(rows = rows),
         weights = p$weights, control = pfdtc_control(maxit = 3), ...)

@@ -40,7 +40,7 @@ test_that("covariances for weights between the modes are at least those for the 
   fit <- certified_case(3, 40, seed = 2)$fit
   data <- training_data(fit, "fit")
   b <- with_fixed_seed(class_bounds(fit, data))
-  for (move in c(0.1, 0.4, 3)) { # the last leaves less than half of the weights
+  for (move in c(0.1, 0.4, 3)) { # with a move of 3, weights fall to less than half
     e <- matrix(move, nrow(data$x), 3)
     between <- weights_of_class_range(b, e)
     least <- posterior_of_classes(b, range_of_weights(b, e, (1:16) / 16)$lower)

@@ -111,8 +111,8 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
         one <- kriged_interval(krige(made$ref, made$fit$data, fun), made$ref, correction, made$fit$data)
         total <- sum(exact - made$fit$center)
         expect_true(one$mean_lower <= total + tolerance && total - tolerance <= one$mean_upper, info = info)
-        # With all rows h is 0, so that k'v + w'r is the exact mean, up to rounding in the weights: 1e-16 times the
-        # condition of K + s2 I, below 1e9 here.
+        # With all rows h is 0, so the middle of the interval is the exact mean, up to rounding in the weights: 1e-16
+        # times the condition of K + s2 I, below 1e9 here.
         middle <- with_options(list(pfdtc.kriging_rows = 1000L), {
           one <- kriged_interval(krige(made$ref, made$fit$data, fun), made$ref, correction, made$fit$data)
           (one$mean_lower + one$mean_upper) / 2

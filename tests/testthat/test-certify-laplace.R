@@ -51,7 +51,7 @@ test_that("with a point for every row the intervals close, with few points they 
   expect_gt(min(few$mean_error), 1e-3)
 })
 
-test_that("far from the data the exact process is the prior", {
+test_that("far from the data the exact GP is the prior", {
   p <- laplace_problem_of("log")
   c <- certify(laplace_fit_of(p, m = 6), matrix(1e3, 1, 2))
   expect_lte(c$mean_lower, 0)
@@ -117,14 +117,14 @@ test_that("curvatures over a range are those of a fine grid", {
     }, f[known])
     room <- 1e-9 * (1 + abs(between)) # rounding in g, divided by t e
     expect_true(all(between >= averages$lower[known] - room & between <= averages$upper[known] + room))
-    if (p$family == "log") { # (e^e - 1) / e times W
+    if (p$family == "log") { # (exp(e) - 1) / e times W
       o <- e[e == 2]
       expect_equal(averages$upper[e == 2] / native_likelihood(sites, f)[3L, e == 2], expm1(o) / o, tolerance = 1e-7)
     }
   }
 })
 
-test_that("predict(certified = TRUE) contains the exact process's interval, on both scales", {
+test_that("predict(certified = TRUE) contains the exact GP's interval, on both scales", {
   p <- laplace_problem_of("logit", profile = "matern32")
   fit <- laplace_fit_of(p, m = 5)
   exact <- ref_laplace(p$x, p$sites, p$family, p$kernel, p$new)
@@ -171,7 +171,7 @@ test_that("print() says what is certified", {
 
 test_that("a certificate exists even if laplace_check() has no finite result", {
   x <- cbind(a = 1:6 / 3)
-  # Between counts of 0 f is so uncertain that the variational average of exp(f) overflows.
+  # Where counts are 0, f is so uncertain that the variational average of exp(f) overflows.
   fit <- suppressMessages(pfdtc(x, c(1e9, 0, 0, 0, 0, 0), family = poisson(), kernel = kernel_se(0.2, 1e5),
                                 hyper = "fixed"))
   expect_error(laplace_check(fit), class = "pfdtc_error_numerical")

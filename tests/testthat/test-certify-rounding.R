@@ -42,8 +42,9 @@ expect_allowed <- function(p, new = p$new, info = NULL, crossing = NULL) {
   expect_gte(r$var_upper, p$var - eps, label = paste("upper end of the variance,", info))
 }
 
-# Returns a row next to the inducing point, certified on the other side: e is within 0.3 % of -sqrt(E E), and h has the
-# other sign. A second row, at the point itself, makes the posterior mean 0.
+# Returns a problem with a row next to the inducing point and a new row on its other side. E between these two rows is
+# within 0.3 % of minus the root of the product of their variances E, and h has the opposite sign. A second row, at the
+# inducing point itself, makes the posterior mean 0.
 opposite <- function(s2 = 0.25) {
   d <- 0.05
   w <- 1e-4
@@ -116,7 +117,7 @@ test_that("certificates allow for errors of the rows, which change G, beta and h
   for (s2 in c(0.01, 0.25, 4)) {
     expect_allowed(as_computed(tight_problem(0, 1, s2, 0), 1 - r), info = paste("row below", s2))
     expect_allowed(as_computed(tight_problem(sqrt(-2 * log(1 - r)), 1, s2, 0), 1), info = paste("row above", s2))
-    # Responses cancel, so that beta is only the error; |w|_E is as in posterior_norms().
+    # Responses cancel, so that beta consists of errors only; |w|_E is as in posterior_norms().
     p <- tight_problem(c(0, 0), c(1, -1), s2, 0)
     wrong <- as_computed(p, c(1, 1 - r))
     made <- c(wrong$posterior, list(Ay = wrong$posterior$beta * (s2 + wrong$posterior$G[1]), yy = 2, k_sum = 2,
@@ -130,7 +131,7 @@ test_that("certificates allow for errors of the rows, which change G, beta and h
   }
 })
 
-test_that("kernel values that are wrong by 4 eps", {
+test_that("certificates allow for kernel values that are wrong by 4 eps", {
   y <- 1e10
   for (s2 in c(1e-3, 0.1)) {
     p <- tight_problem(0, y, s2, 0)
@@ -156,7 +157,7 @@ test_that("if s2 is below the rounding errors of G, only the prior bounds hold",
   }
 })
 
-test_that("errors of the crossing's sums", {
+test_that("certificates allow for errors of the sums h'e, e'B^-1 e and e'e", {
   p <- tight_problem(0.845, 1, 50, 2.146)
   g <- 0.2
   h <- p$A * p$a / (p$s2 + p$G)
@@ -226,7 +227,7 @@ test_that("norms of a posterior whose rows err are above those of the rows thems
   }
 })
 
-test_that("errors of products with K and of sums over k in a corrected mean", {
+test_that("corrected means allow for errors of products with K and of sums over k(X, x)", {
   # With one row at the only point there is no residual variance, and |h| = sqrt(k) / (2 sqrt(s2)) is reached.
   p <- tight_problem(0, 1, 1, 0)
   factors <- c(p$posterior, list(Ay = 1, yy = 1, k_sum = 1, t = 0, rss = 0.25))

@@ -160,7 +160,7 @@ test_that("more new rows than one block has are certified like each row alone", 
   of_exact <- certify(exact, x)
   last <- certify(exact, x[2040:2100, ])
   for (what in names(last)) expect_equal(of_exact[[what]][2040:2100], last[[what]], tolerance = 1e-12)
-  # Intervals are sharpened at 2,000 of the rows only; all are valid beyond the error of the dense solve.
+  # Intervals are sharpened at 2,000 of the rows only; all contain the exact values, up to the error of the dense solve.
   fit <- fit_by("gp_dtc", p)
   certified <- with_seed(5, certify(fit, x, reference = reference(fit, 8), test_points = 0))
   room <- 1e-10 * sqrt(p$kernel$variance)
@@ -212,7 +212,7 @@ test_that("no certificate of random problems and fits of every kind is violated,
       }
       before <- certificate
       ratio <- tightness(certificate, exact)
-      # Use rows whose error is above the error of the dense solve.
+      # Use only rows whose error is more than a million times the tolerance.
       best[[effort]] <- max(0, best[[effort]], ratio[abs(certificate$mean - exact$mean) > 1e6 * tolerance$mean, "mean"])
     }
     held <- held + n_new

@@ -170,7 +170,7 @@ test_that("fits outside a list, and rows in the place of `exact`, raise errors t
   expect_input_error(pf_divergence(), "fit")
 })
 
-test_that("classes and counts are compared by densities, and with the exact process's Laplace posterior", {
+test_that("classes and counts are compared by densities, and with the exact GP's Laplace posterior", {
   d <- transform(mtcars, manual = c("no", "yes")[1 + am])
   of <- function(formula, ...) pfdtc(formula, d, kernel = kernel_se(c(1, 80), 2), hyper = "fixed", center = 0.5, ...)
   few <- of(manual ~ wt + hp, family = binomial(), m = 4)

@@ -50,7 +50,7 @@ test_that("intervals of exact posteriors are full conformal, and agree with refi
     for (i in seq_len(nrow(new))) {
       step <- 1e-6 * (band[i, "upr"] - band[i, "lwr"])
       near <- band[i, c("lwr", "lwr", "upr", "upr")] + step * c(-1, 1, -1, 1)
-      # Test near the ends and elsewhere, so that there are no other ends.
+      # Test near the ends and elsewhere, to show that there are no other ends.
       for (t in c(near, seq(band[i, "lwr"] - 3, band[i, "upr"] + 3, length.out = 7))) {
         expect_identical(is_inside(p, new[i, , drop = FALSE], t, level), t > band[i, "lwr"] && t < band[i, "upr"])
       }

@@ -180,7 +180,7 @@ test_that("a non-Gaussian likelihood prints its scores, and the CRPS of counts i
   expect_s3_class(cv, "pfdtc_cv")
   expect_match(utils::capture.output(print(cv))[1], "30 rows, 3 folds")
   p <- attr(cv, "predictions")
-  # Compute the distribution of the first row of a fold by the sum over all counts, for a fit without the fold.
+  # Compute the CRPS of each row of a fold by a sum over counts up to 200, for a fit without the fold.
   one <- pfdtc(n ~ x, d[rep(1:3, 10) != 1, ], family = poisson(), kernel = kernel_se(0.7, 1), hyper = "fixed")
   rows <- which(rep(1:3, 10) == 1)
   at <- predict(one, d[rows, ], se.fit = TRUE)

@@ -34,7 +34,8 @@ test_that("few rows have the exact posterior, more rows points, with neighbours 
 
   near <- rough(many)
   expect_identical(near$posterior, "far + near")
-  expect_identical(c(near$neighbours, near$m, near$m_asked), c(40L, 50L, 50L)) # 50 points predict held-out rows as well
+  # 50 points predict held-out rows as well as more points do.
+  expect_identical(c(near$neighbours, near$m, near$m_asked), c(40L, 50L, 50L))
   expect_identical(near$near$neighbours, c(40L, 200L)) # for new rows near the data and far from them
   short <- with_few_exact(pfdtc(many$x, many$y, kernel = kernel_matern(1 / 2, c(0.05, 0.05), 1), noise = 0.01,
                                 hyper = "fixed"))

@@ -95,7 +95,7 @@ aux_kinds <- function(p) {
   list(aux_sor(rows = p$rows), aux_subset(rows = p$rows), aux_reference(m2 = 6), aux_white(0.6))
 }
 
-test_that("the pF divergence is the proposition's, for every kind of auxiliary distribution", {
+test_that("the pF divergence is that of Proposition 2, for every kind of auxiliary distribution", {
   for (p in problems()) {
     fit <- fit_by("gp_dtc", p)
     dense <- function(nu) {
@@ -119,7 +119,7 @@ test_that("under white noise the divergence vanishes at the exact posterior, and
     at <- function(...) pf_divergence(fit_by("gp_dtc", p, ...), aux_white())
     expect_lt(at(inducing = p$x), 1e-4 * at())
   }
-  for (seed in 1:20) { # for such a mean y'(...)y cancels
+  for (seed in 1:20) { # with such responses, c - y'(K + s2 I)^-1 y cancels (objective.c)
     p <- problem(n = 30, m = 6, seed = seed, noise = 1e-7)
     p$y <- 1e3 * p$y
     fit <- fit_by("gp_dtc", p, inducing = p$x[1:25, ])
@@ -127,7 +127,7 @@ test_that("under white noise the divergence vanishes at the exact posterior, and
   }
 })
 
-test_that("a jitter that is not negligible gives the proposition's divergence, too", {
+test_that("a jitter that is not negligible gives the divergence of Proposition 2, too", {
   for (p in problems()) {
     kernel <- complete_kernel(package_kernel(p$kernel), p$x)
     for (aux in list(aux_sor(rows = p$rows), aux_subset(rows = p$rows))) {
@@ -181,7 +181,7 @@ test_that("NULL is the distribution that a fit was optimised under", {
     sor <- fit_by("gp_sor", utils::modifyList(p, list(z = unname(renewed$aux_points))))
     expect_close(pf_divergence(renewed), pf_divergence(renewed, sor), 1e-6)
   }
-  # Equal rows with different responses are too few to be merged.
+  # Two equal rows with different responses are too few to be merged.
   p$x[5, ] <- p$x[9, ]
   twice <- fit_by("pfdtc", p, aux = aux_subset(rows = c(1, 9, 20)), control = control)
   expect_equal(pf_divergence(twice), pf_divergence(twice, aux_subset(rows = c(1, 9, 20))), tolerance = 1e-8)

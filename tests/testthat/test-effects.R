@@ -191,7 +191,8 @@ test_that("a million levels have their effects computed in seconds", {
   n <- 1e6 + 1000
   x <- cbind(a = with_seed(1, stats::runif(n)), g = c(seq_len(1e6), rep(1:10, 100)))
   y <- with_seed(2, stats::rnorm(n))
-  # Almost nothing is smooth, so a level with n_l rows has the mean tau sum(y) / (tau n_l + s2).
+  # The smooth part has almost no variance, so a level with n_l rows and variance tau has the mean tau sum(y) / (tau n_l
+  # + s2).
   kernel <- place_kernel(kernel_se(0.5, 1e-12, inputs = 1L) + kernel_group("g", variance = 2), x)
   f <- effect_posterior(cbind(c(0.2, 0.8), 1), list(x = x, y = y, weights = NULL), new_model(kernel, 0.5), 1e-10)
   precision <- 2 * tabulate(x[, "g"]) + 0.5

@@ -1,4 +1,4 @@
-test_that("bounds contain the probability of the dense exact process, and no decision contradicts it", {
+test_that("bounds contain the probability of the dense exact GP, and no decision contradicts it", {
   found <- vapply(1:15, attack_exceedance, numeric(5))
   expect_gt(sum(found["cells", ]), 1000)
   expect_identical(rowSums(found)[c("outside", "wrong", "because")], c(outside = 0, wrong = 0, because = 0))

@@ -51,7 +51,7 @@ test_that("there is a row for each fit, with the columns of compare_fits()", {
   expect_identical(is.na(fits$divergence), fits$method != "pf")
   expect_identical(is.na(fits$divergence_exact), fits$method %in% c("sor", "subsample"))
   expect_true(all(fits$outside == 0))
-  # The file of results has six digits.
+  # The file of results keeps six digits of a number.
   expect_true(all(fits$certified_mean_error >= fits$max_mean * (1 - 1e-5)))
   expect_true(all(fits$certified_sd_error >= fits$max_sd * (1 - 1e-5)))
   expect_true(all(fits$certified_median >= fits$median_mean * (1 - 1e-5)))

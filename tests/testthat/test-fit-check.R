@@ -9,7 +9,7 @@ test_that("fits that version 0.1.0 saved have the same predictions", {
     old <- fits_of_0.1.0[[name]]
     expect_identical(as.character(old$fit$version), "0.1.0")
     p <- predict(old$fit, old_newdata(old$fit), se.fit = TRUE)
-    # Other machines and BLAS round means from k(Z, Z) with a jitter of 1e-12 by this much.
+    # Other machines and BLAS libraries round differently: with a jitter of 1e-12 in k(Z, Z), means differ by this much.
     expect_equal(unname(p$fit), unname(old$predicted$fit), tolerance = 1e-9, label = name)
     expect_equal(unname(p$se.fit), unname(old$predicted$se.fit), tolerance = 1e-7, label = name)
   }

@@ -107,7 +107,7 @@ test_that("predictions of held-out rows do not depend on their responses", {
     responses <<- NULL
     replaced <- list(
       near_trial = replace(near_trial, "raised", 1L),
-      learn_laplace = function(data, s, start, state) start, # without it, all rows would be used
+      learn_laplace = function(data, s, start, state) start, # learning would use all rows
       take_rows_of = function(v, rows) {
         if (length(rows) == 420L) held <<- rows
         own$take_rows_of(v, rows)
@@ -125,7 +125,7 @@ test_that("predictions of held-out rows do not depend on their responses", {
   data$y[held] <- !data$y[held]
   expect_gt(max(abs(predict(trial(data)) - predict(fit))), 0.1)
   expect_gt(length(first), 2) # several steps follow learning
-  expect_equal(responses, first, tolerance = 1e-5) # both modes end within two steps
+  expect_equal(responses, first, tolerance = 1e-5) # f at the end of the two searches differs by their tolerance
 })
 
 test_that("theta is learned again with neighbours", {

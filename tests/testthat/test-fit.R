@@ -62,7 +62,7 @@ test_that("the rows that are optimised on have their own responses and weights",
   expect_identical(part$n, 20L)
   expect_identical(part$rows, sort(unique(part$rows)))
   expect_identical(optimise_rows(data, 50), data)
-  # So the noise learned on a part of the rows is right for these: a tenth of the signal.
+  # The noise variance learned from a part of the rows is within a factor of 2 of the true 0.01.
   x <- matrix(seq(0, 6, length.out = 400))
   y <- with_seed(2, sin(x[, 1]) + stats::rnorm(400, sd = 0.1))
   fit <- with_seed(3, pfdtc(x, y, m = 10, hyper = "pilot",

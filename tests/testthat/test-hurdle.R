@@ -168,7 +168,7 @@ test_that("one seed gives independent draws of both parts and leaves R's generat
 test_that("certificates of a hurdle contain the mean and the zeros of the exact one", {
   d <- hurdle_data()
   new <- data.frame(x = seq(-0.5, 5, length.out = 20))
-  known <- replace(stats::Gamma("log"), "theta", 2) # a shape that is learned is another one with few points
+  known <- replace(stats::Gamma("log"), "theta", 2) # a learned shape would differ between few points and all
   for (y in c("y", "z")) {
     formula <- stats::reformulate("x", y)
     family <- if (y == "z") known

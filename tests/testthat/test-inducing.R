@@ -15,7 +15,7 @@ test_that("greedy points are the pivots of the dense pivoted Cholesky", {
   }
 })
 
-test_that("panels do not change the pivots", {
+test_that("blocks, memory and threads do not change the pivots", {
   p <- problem("matern12", n = 300, d = 2)
   k <- package_kernel(p$kernel)
   points <- inducing_points(p$x, 150, k, "greedy")
@@ -97,7 +97,7 @@ test_that("greedy selection stops when the residual of K is rounding error", {
   }
   one <- inducing_points(matrix(2, 10, 3), 5, kernel_se(lengthscale = 1, variance = 1), "greedy")
   expect_identical(rows_of(one, matrix(2, 1, 3)), 1L)
-  # The kernel is so wide that ten points explain everything.
+  # The lengthscale is so long that fewer than 20 points represent f up to rounding.
   x <- matrix(seq(0, 1, length.out = 200))
   wide <- inducing_points(x, 100, kernel_se(lengthscale = 1, variance = 3), "greedy")
   expect_lt(nrow(wide), 20)
@@ -186,7 +186,7 @@ test_that("points greedy in the divergence each take the most from tr((k^ + r r'
     n <- nrow(p$x)
     chosen <- rows_of(inducing_points(p$x, 5, package_kernel(p$kernel), "divergence", y = p$y, noise = p$noise,
                                       weights = p$weights), p$x)
-    # With so few rows all are landmarks, so the posterior is the exact one.
+    # With so few rows, the choice is guided by the exact posterior of all rows.
     exact <- ref_exact(p$x, p$y, p$kernel, p$noise, p$weights)
     r <- p$y - exact$mean(p$x)
     omega <- outer(w, w) * (exact$cov(p$x, p$x) + outer(r, r))

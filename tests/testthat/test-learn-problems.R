@@ -210,7 +210,7 @@ test_that("the likelihood of one row given its neighbours leaves arguments as th
 test_that("in expectation the score is 0 at the truth and its variance the information, whatever the neighbours", {
   p <- problem("matern32", n = 12, d = 1, noise = 0.5)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
-  near <- matrix(c(order(p$x)[c(1, 4, 12)], 0L)) # not the nearest of the seventh
+  near <- matrix(c(order(p$x)[c(1, 4, 12)], 0L)) # not those nearest to the seventh row
   row <- order(p$x)[7]
   at <- function(y) native_vecchia(list(x = p$x, y = y), new_model(kernel, p$noise), row, near)
   R <- chol(ref_k(p$kernel, p$x) + diag(p$noise, 12))

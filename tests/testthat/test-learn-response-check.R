@@ -75,7 +75,7 @@ test_that("a deterministic response that stays as given has the structure of a f
   fits <- list(with_seed(1, pfdtc(y ~ ., d, transform = "auto")),
                with_seed(1, pfdtc(y ~ ., d, transform = "none", noise = ~ 1)))
   expect_null(fits[[1L]]$transform)
-  expect_match(fits[[1L]]$kernel$label, "of each input") # its gain counts beside the profile of the choice
+  expect_match(fits[[1L]]$kernel$label, "of each input") # chosen in both fits
   expect_identical(fits[[1L]]$kernel$label, fits[[2L]]$kernel$label)
 })
 
@@ -137,7 +137,7 @@ test_that("a transform with larger squared errors is refused, and the table and 
   short <- tried["none"]
   short[["none, smooth noise"]] <- replace(tried$none, c("label", "score"), list("none, smooth noise", -1))
   expect_identical(checked_response(list(tried = short), from)$best$label, "none, smooth noise")
-  short[[2L]]$theta[1L] <- log(1e-4) # f is the mean of the response between rows
+  short[[2L]]$theta[1L] <- log(1e-4) # f falls to the mean between rows
   expect_identical(names(checked_response(list(tried = short), from)$refused), "none, smooth noise")
 })
 

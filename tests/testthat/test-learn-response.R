@@ -124,7 +124,7 @@ test_that("the evidence of uneven noise is the integral over its coefficients", 
   })
   v <- found$trend$v
   exact <- log(stats::integrate(density, -6, 6, rel.tol = 1e-8)$value)
-  # The expected information replaces the curvature, whose random difference changes terms above 1 by less than 0.4.
+  # The estimate has the expected information, the integral the actual curvature: results differ by less than 0.4.
   expect_lt(abs(found$value - problem$prior(theta)$value - exact), 0.4)
   expect_gt(abs(log(v) + log(1 / found$trend$covariance)) / 2, 1)
   expect_lt(abs(log(v / (found$trend$gamma^2 / (1 - found$trend$covariance / v)))), 0.5) # near the fixed point
@@ -203,7 +203,7 @@ test_that("smooth features have the kernel's values as their products at Z", {
   z <- smooth$z / rep(smooth$lengthscale, each = nrow(smooth$z))
   r <- sqrt(3) * as.matrix(stats::dist(rbind(u, z)))[1:60, -(1:60)]
   expect_equal(smooth_values(smooth, x), (1 + r) * exp(-r), ignore_attr = TRUE, tolerance = 1e-7)
-  shifted <- replace(smooth, "z", list(smooth$z + 2^40)) # of which binary numbers keep 12 digits behind the point
+  shifted <- replace(smooth, "z", list(smooth$z + 2^40)) # doubles of this size keep 12 binary digits behind the point
   expect_equal(smooth_values(shifted, x + 2^40), smooth_values(smooth, x), tolerance = 1e-3)
   features <- smooth_values(smooth, smooth$z) %*% smooth$root
   expect_equal(tcrossprod(features), smooth_values(smooth, smooth$z), tolerance = 1e-4) # small eigenvalues are left out

@@ -114,7 +114,7 @@ without_by_force <- function(fit, weights, y, i) {
 }
 
 test_that("with neighbours, leave-one-out sets the row's weight to 0 and keeps order and neighbours", {
-  # The last problem has more points than terms that change.
+  # The last problem has 30 inducing points and two neighbours.
   for (case in quick(list(c(5, 4, 5), c(7, 9, 5), c(3, 0, 5), c(60, 60, 5), c(2, 2, 30)))) {
     p <- problem("matern32", n = 40, d = 2, m = case[3L], weighted = TRUE, seed = case[1L])
     p$y <- p$y + 3
@@ -157,8 +157,8 @@ test_that("leverage is the derivative of the fitted value by the row's response"
   for (name in names(cases)) {
     maker <- cases[[name]]
     make <- function(q) with_seed(1, do.call(fit_by, c(maker[1L], list(q), maker[-1L])))
-    at <- c(1, 2, 5, 25, 28)                      # alone, and of several
-    moved <- vapply(at, function(i) {             # fitted values are linear in y: no step size
+    at <- c(1, 2, 5, 25, 28)                      # single rows, then rows that have equal ones
+    moved <- vapply(at, function(i) {             # fitted values are linear in y, so any step gives the derivative
       q <- p
       q$y[i] <- q$y[i] + 1
       fitted(make(q))[[i]] - fitted(make(p))[[i]]

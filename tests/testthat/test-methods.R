@@ -243,7 +243,7 @@ test_that("print() says how the optimiser ended and how much its last steps gain
   fit$convergence <- 1L
   fit$maxit <- 30L
   fit$trace <- data.frame(evaluation = 1:40, objective = c(50, NA, 49:12), seconds = 0)
-  expect_output(print(fit), "`maxit`")     # 4 of 38
+  expect_output(print(fit), "`maxit`")     # the last tenth: 4 of 38 finite values
   fit$trace$round <- 1:40
   expect_output(print(fit), "`maxit`")
   fit$convergence <- 52L

@@ -25,7 +25,7 @@ test_that("block size, threads and memory change nothing beyond rounding", {
         expect_same(with_options(now, everything(p)), plain, deparse(now))
       }
     }
-    # Make nu under one setting and use it under another.
+    # Make the auxiliary distribution nu with one memory setting, and use it with another.
     kept <- package_nu(p, aux_sor(rows = p$rows))
     bare <- with_options(list(pfdtc.memory = 0), package_nu(p, aux_sor(rows = p$rows)))
     expect_same(package_pf(p, bare), package_pf(p, kept), "nu without memory")

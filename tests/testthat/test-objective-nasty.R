@@ -80,8 +80,8 @@ test_that("an almost constant kernel is a constant kernel", {
 })
 
 # N = 12, M = 5, Kmm of condition 3e3, 9e5 and 2e8 at lengthscales 1, 2 and 4, and numbers that are exact in binary. The
-# expected values are the proposition's terms and the ELBO in 80-digit arithmetic, with gradients by central differences
-# with step 1e-25.
+# expected values are the terms of Proposition 2 and the ELBO in 80-digit arithmetic, with gradients by central
+# differences with step 1e-25.
 precise_problem <- function(lengthscale, noise) {
   list(x = matrix((0:11) / 4), y = (7 * (0:11)) %% 5 / 4 - 1 / 2, z = matrix((1:5) / 2),
        kernel = ref_kernel("se", lengthscale, 1), noise = noise, rows = c(1, 4, 7, 10))
@@ -166,8 +166,9 @@ test_that("where solve() has eight digits or none, numbers are those of 80-digit
   for (v in precise_values) {
     p <- precise_problem(v$lengthscale, v$noise)
     info <- paste("lengthscale", v$lengthscale, "noise", v$noise, "jitter", v$jitter)
-    # The whitened form multiplies rounding of 2e-16 by the root of the condition of Kmm (1e3 to 1e4), and the gradient
-    # by the whole, relative to the value's terms (Z has little effect at lengthscale 4).
+    # Rounding of 2e-16 is multiplied by the root of the condition of Kmm (1e3 to 1e4) in the value, and by the
+    # condition in the gradient. Errors of the gradient are relative to the terms of the value (Z has little effect at
+    # lengthscale 4).
     for (kind in c("sor", "subset")) {
       aux <- if (kind == "sor") aux_sor(rows = p$rows) else aux_subset(rows = p$rows)
       got <- package_pf(p, package_nu(p, aux), jitter = v$jitter)

@@ -2,7 +2,7 @@
 
 kinds <- c("sor", "subset", "reference")
 
-test_that("the pF objective and its gradient are the proposition's, for every auxiliary distribution, kernel, weight", {
+test_that("the pF objective and its gradient are those of Proposition 2, for every auxiliary, kernel and weight", {
   for (p in problems()) {
     pairs <- nu_pairs(p)
     for (kind in kinds) {
@@ -47,7 +47,7 @@ test_that("for white noise the closed form is the defined pF divergence plus the
     nu <- ref_nu_white(share, p$x, p$y, p$kernel, p$noise, p$weights)
     off <- drop(ref_dtc(p$z, p$x, p$y, p$kernel, p$noise, p$weights)$mean(p$x) - nu$mean(p$x))
     w <- ref_weights(p$weights, p$x)
-    # Compute the second part at Q = K.
+    # Compute the covariance part at Q = K, its least value.
     K <- outer(sqrt(w), sqrt(w)) * ref_k(p$kernel, p$x)
     inverse <- solve(diag(nrow(K)) + K / p$noise)
     least <- share * p$noise * trace_of(K %*% inverse %*% inverse)
@@ -149,7 +149,7 @@ test_that("inputs that the kernel does not use have no derivative", {
   expect_close(as.vector(got$log_lengthscale), ref$log_lengthscale)
 })
 
-test_that("one lengthscale for all inputs has the sum of the derivatives or one each", {
+test_that("one lengthscale for all inputs has the sum of the derivatives of a lengthscale for each", {
   p <- problem(d = 3, lengthscale = rep(1.2, 3))
   each <- package_vfe(p)
   p$kernel$lengthscale <- 1.2

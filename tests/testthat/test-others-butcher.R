@@ -49,7 +49,7 @@ test_that("vetiver serves the results of predict()", {
                neighbours = 0)
   v <- vetiver::vetiver_model(fit, "mixed")
   expect_identical(names(v$prototype), c("a", "f", "l"))
-  expect_identical(levels(v$prototype$f), levels(droplevels(small_data(20)$f)))     # what the fit has seen
+  expect_identical(levels(v$prototype$f), levels(droplevels(small_data(20)$f)))     # the levels that the fit has seen
   expect_identical(v$metadata$required_pkgs, "pfdtc")
   new <- small_data(3, seed = 4)[c("a", "f", "l")]
   sent <- transform(new, f = as.character(f))     # as JSON has it

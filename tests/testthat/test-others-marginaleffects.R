@@ -127,7 +127,7 @@ test_that("slopes() are derivatives, with their own sd", {
   both <- rbind(transform(new, Girth = Girth + h), transform(new, Girth = Girth - h))
   p <- predict(fit, both, full_cov = TRUE)
   D <- cbind(diag(2), -diag(2)) / (2 * h)
-  expect_equal(out$estimate, drop(D %*% p$fit), tolerance = 1e-3)     # a one-sided step there
+  expect_equal(out$estimate, drop(D %*% p$fit), tolerance = 1e-3)     # marginaleffects uses a one-sided step
   half <- (out$conf.high - out$conf.low) / (2 * qnorm(0.975))
   expect_equal(half, sqrt(diag(D %*% p$cov %*% t(D))), tolerance = 0.04)
 })

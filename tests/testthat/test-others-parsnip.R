@@ -91,7 +91,8 @@ test_that("arguments reach the engine by its own names", {
   spec <- gp_reg(kernel = kernel_se(1.3, 2), noise = 0.4, inducing_points = 5, neighbors = 0)
   expect_identical(fit_spec(spec, data)$fit$m, 5L)
   expect_identical(fit_spec(update(spec, inducing_points = 4), data)$fit$m, 4L)
-  some <- lapply(c(3, 6), function(m) fit_spec(update(spec, inducing_points = m), data)$fit$m) # found where written
+  # The value of m is found where the call was written.
+  some <- lapply(c(3, 6), function(m) fit_spec(update(spec, inducing_points = m), data)$fit$m)
   expect_identical(some, list(3L, 6L))
   exact <- fit_spec(gp_reg(engine = "pfdtc_exact", kernel = kernel_se(1.3, 2), noise = 0.4), data)
   expect_s3_class(exact$fit, "gp_exact")

@@ -91,7 +91,7 @@ test_that("with any rows pF is the Wasserstein distance of posteriors that diffe
     d <- fisher_example(p$x, p$kernel, p$noise, delta, points)
     a <- ref_exact(p$x, p$y, p$kernel, p$noise)
     b <- ref_exact(p$x, p$y + delta, p$kernel, p$noise)
-    # The root of a difference is exact to the root of its rounding.
+    # The square root of a difference has the square root of its rounding error.
     expect_equal(d[["pf"]], ref_wasserstein(a, b, points, p$kernel), tolerance = 1e-6)
     # Along an eigenvector of K with eigenvalue l, plain Fisher is 1 + l / s2 times the preconditioned one.
     e <- eigen(ref_k(p$kernel, p$x), symmetric = TRUE)

@@ -59,7 +59,7 @@ test_that("an input far from all others does not hide the others", {
   data <- bumpy()
   fit <- learn_all(rbind(data$x, 1e6), c(data$y, 1))
   expect_lt(sqrt(mean((fitted(fit)[1:120] - data$f)^2)), 0.1)
-  # Columns with few values other than one have no middle half, so that their sd is used.
+  # In columns where nearly all values are equal the interquartile range is 0, so the sd is used.
   sparse <- c(rep(0, 99), 5)
   expect_equal(spreads_of(matrix(sparse)), sqrt(mean((sparse - mean(sparse))^2)))
   expect_equal(spreads_of(matrix(c(1:99, 1e9))), 49.5 / 1.349)

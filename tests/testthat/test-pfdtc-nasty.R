@@ -20,7 +20,7 @@ expect_sane <- function(fit, new = NULL, info = NULL) {
   expect_output(print(summary(fit)), "Log marginal likelihood +-?[0-9]")
 }
 
-# Learns everything in a hundred milliseconds.
+# Learns everything with few inducing points and iterations, in about 0.1 s.
 fit_all <- function(data, ..., m = 12, seed = 1, maxit = 30) {
   with_seed(seed, pfdtc(data$x, data$y, m = m, control = pfdtc_control(maxit = maxit, progress = FALSE), ...))
 }
@@ -46,7 +46,8 @@ test_that("fits to repeated rows, and to one repeated row, have finite predictio
     expect_sane(one, c(3, 4))
     expect_identical(one$m, 1L)
     expect_equal(predict(one, 3), mean(y), tolerance = 1e-6)
-    # f takes a degree of freedom, and the prior of the noise a twentieth: less than its standard error of 13 %.
+    # sigma() differs from the sd, because f takes a degree of freedom and the noise has a prior: by less than 5 %,
+    # while its standard error is 13 %.
     expect_equal(sigma(one), sqrt(mean((y - mean(y))^2)), tolerance = if (hyper == "pilot") 1e-3 else 0.05)
   }
   expect_sane(pfdtc(c(1, 1), c(1, 2)), 1:2)

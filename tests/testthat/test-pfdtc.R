@@ -9,7 +9,7 @@ fit6 <- function(x = x6, y = y6, ..., kernel = kernel_se(2, 3), noise = 1, hyper
 
 test_that("the formula method gives the numbers of the matrix method", {
   data <- small_data(30)
-  # The noise is given, because the information of these 30 rows on it would count twice.
+  # The noise is given and fixed, so that only the other hyperparameters are learned.
   args <- list(m = 6, noise = 1, control = pfdtc_control(fix = "noise", maxit = 5, progress = FALSE))
   w <- rep(c(1, 2, 0.5), 10)
   o <- seq(0, 3, length.out = 30)

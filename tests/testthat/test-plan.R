@@ -27,7 +27,7 @@ test_that("plans are those of a table of cases", {
   lost <- c(gain = 0.01, se = 0.02, rows = 500)
   dense <- c(gain = 0.03, se = 0.01, rows = 500)
   table <- list(
-        # An entry has: rows, arguments, measurements; kind, m, neighbours, whether points move, next measurement.
+    # An entry has: rows, arguments, measurements; kind, m, neighbours, whether points move, next measurement.
     list(300, list(), list(), "exact", 300, 0, FALSE, "exact"),
     list(300, list(), list(exact = TRUE), "exact", 300, 0, FALSE, ""),
     list(300, list(), list(exact = FALSE), "points", 200, 0, FALSE, "points"),

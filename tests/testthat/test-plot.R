@@ -310,7 +310,7 @@ test_that("slices have 12 points for each period or shortest lengthscale along t
   expect_gte(size(waves(1), "t"), 12 * 44)
   expect_identical(size(waves(1), "u"), 200L)
   expect_identical(size(waves(0.01), "t"), 2000L)
-  expect_gte(size(waves(9, 1 / 9), "t"), 12 * 44) # 9 periods of the data in one of the kernel
+  expect_gte(size(waves(9, 1 / 9), "t"), 12 * 44) # a lengthscale of 1 / 9 of the period
   expect_identical(size(waves(9, 9), "t"), 200L)
 })
 

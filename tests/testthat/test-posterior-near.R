@@ -139,7 +139,7 @@ test_that("a matrix without Cholesky factor raises a classed error", {
 
 test_that("blocks, threads and memory change nothing beyond rounding", {
   skip_on_cran()
-  # There are more rows than a batch has, and more neighbours than a memory of 0 allows at a time.
+  # There are more rows than a wave has (near_field.h), and more neighbours than a memory of 0 allows at a time.
   for (p in quick(list(problem("matern12", n = 700, d = 2, m = 12, weighted = TRUE),
                        problem("se", n = 4200, d = 3, m = 6)))) {
     p$new <- with_seed(4, rbind(p$new, p$x[sample.int(nrow(p$x), 400), ] + 0.01))
@@ -212,7 +212,8 @@ test_that("posteriors are accurate with little noise, points among the rows or a
           expected <- ref_near_case(p, s, s, got)
           variance <- p$kernel$variance
           info <- paste(name, profile, noise, s)
-          # Kernel values have rounding errors, times weights of (noise's sd)/noise on equal rows that differ by noise.
+          # Rounding errors of kernel values are multiplied by weights of 1 / sqrt(noise), because equal rows have
+          # responses that differ by noise.
           expect_lt(max(abs(got$mean - expected$mean)),
                     1e-9 * sqrt(variance) + 4 * .Machine$double.eps * variance * 40 / sqrt(noise), label = info)
           expect_lt(max(abs(got$var_near + got$var_far - expected$var)), 1e-9 * variance, label = info)
@@ -261,7 +262,7 @@ test_that("slopes and terms given neighbours are those of the dense formulas; va
                    replace(values, "kind", "slopes"))) {
     expected <- vapply(seq_len(fun$n), function(i) dense(fun, i), c(mean = 0, var = 0))
     got <- posterior_at(p, fun)
-    # e - A_S'a cancels if the points explain most of f.
+    # In e = cross - A_S'a (near.h) digits cancel if the inducing points explain most of f.
     expect_close(got$mean, unname(expected["mean", ]), 1e-9)
     expect_close(got$var, unname(expected["var", ]), 1e-9)
   }

@@ -69,7 +69,7 @@ test_that("residuals, intervals, sets and draws have the documented shapes", {
   expect_identical(simulate(fit, 2, seed = 3), simulate(fit, 2, seed = 3))
 })
 
-test_that("methods that several classes lack is refused by name", {
+test_that("methods that fits of several classes lack are refused by name", {
   fit <- pfdtc(Species ~ Petal.Length, iris, family = multinomial(), kernel = kernel_se(2, 5), hyper = "fixed")
   for (call in expression(rstandard(fit), cooks.distance(fit), predict(fit, type = "terms"), residuals(fit, "pit"),
                           predict(fit, iris[1, ], interval = "prediction"))) {

@@ -35,8 +35,8 @@ whitened_pf <- function(p, nu, form, jitter) {
   value + form$p * (trace_of(solve(d, t(solve(d, v)))) - trace_of(w0))
 }
 
-# Returns the gradient by the adjoints of the theory vignette, for low-rank nu without p: dF = sum(bar * dK), with dK by
-# a complex step through the reference's kernels.
+# Returns the gradient by the adjoints of the theory vignette, for low-rank nu with p = 0: dF = sum(bar * dK), with dK
+# by a complex step through the reference's kernels.
 adjoint_gradient <- function(p, nu, form, jitter) {
   s2 <- p$noise
   root <- sqrt(ref_weights(p$weights, p$x))
@@ -84,7 +84,7 @@ test_that("reference kernels agree with their formulas, those of Matérn kernels
   expect_close(k("matern52"), 5 * bessel(5 / 2, 1.5), 1e-14)
 })
 
-test_that("the proposition's divergence is that of its definition", {
+test_that("the divergence of Proposition 2 is that of its definition", {
   for (p in problems()) {
     for (nu in list(ref_nu_sor(p$x[p$rows, , drop = FALSE], p$x, p$y, p$kernel, p$noise, p$weights),
                     ref_nu_subset(p$rows, p$x, p$y, p$kernel, p$noise, p$weights))) {
@@ -97,7 +97,7 @@ test_that("the proposition's divergence is that of its definition", {
   }
 })
 
-test_that("the proposition's terms add up to the whitened form", {
+test_that("the terms of Proposition 2 add up to the whitened form", {
   for (p in problems()) {
     u <- p$x[p$rows, , drop = FALSE]
     nu_sor <- ref_nu_sor(u, p$x, p$y, p$kernel, p$noise, p$weights)
@@ -205,7 +205,7 @@ test_that("the complex step is the limit of central differences", {
   }
 })
 
-test_that("the vignette's adjoints are the derivative of the proposition", {
+test_that("the vignette's adjoints are the derivative of the divergence in Proposition 2", {
   for (p in problems()) {
     u <- p$x[p$rows, , drop = FALSE]
     nu <- ref_nu_sor(u, p$x, p$y, p$kernel, p$noise, p$weights)

@@ -112,7 +112,7 @@ test_that("the curvature of a row of intervals stays inside its range", {
     # Differences over 1e-5 lose digits.
     some <- abs(r$t * r$e) > 1e-3
     expect_true(all((between >= averages$lower - 1e-9 & between <= averages$upper + 1e-9)[some]), label = noise)
-    # An end is reached inside the interval, so for normal noise the range is as narrow as possible.
+    # For normal noise the range is as narrow as possible: a grid reaches its upper end.
     few <- 1:200
     grid <- vapply(seq(-1, 1, by = 0.01), function(t) {
       native_likelihood(lapply(sites, function(v) if (length(v) == n) v[few] else v), r$f[few] + t * r$e[few])[3L, ]

@@ -186,7 +186,7 @@ test_that("Tweedie's P(Y <= y) is right for any sd of f", {
   }
   # Rates with and without the normal approximation agree.
   theta <- c(1, 1)
-  f <- 2 * log(5e11 * c(0.9999, 1.0001)) # rate 1e12 at most, or more
+  f <- 2 * log(5e11 * c(0.9999, 1.0001)) # the rate is below 1e12, then above
   z <- c(-2, 0, 1.5)
   for (each in f) {
     y <- exp(each) * (1 + z * sqrt(exp(-each / 2)))

@@ -74,7 +74,7 @@ test_that("log densities of censored responses are right if the noise is far sma
       y <- rep(if (family$family == "tobit") 0 else 1, nrow(at))
       found <- log_predictive(as_likelihood(family), list(y = y, size = Inf + y), at$mu, at$s^2)
       total <- stats::pnorm(0, at$mu, sqrt(at$s^2 + scale^2), lower.tail = FALSE, log.p = TRUE)
-      expect_lt(max(abs(found - total)), 1e-3) # the error is the rule's step, if f is far above the limit
+      expect_lt(max(abs(found - total)), 1e-3) # if f is far above the limit, the rule's step causes this error
     }
   }
   f <- seq(-60, 100, by = 1e-3)

@@ -70,7 +70,7 @@ test_that("each new level has a number of its own, the same in all calls", {
   with_replaced(list(name_number = function(text) -5), {
     expect_identical(codes(c("new", "b", "other", "new", "third")), c(-5, 2, -6, -5, -7))
   })
-  expect_lt(max(abs(codes(c(strrep("z", 200), NA)))), 2^53 - 2^41) # numbered() adds 2^40 exactly
+  expect_lt(max(abs(codes(c(strrep("z", 200), NA)))), 2^53 - 2^41) # so that numbered() can add 2^40 without rounding
 })
 
 test_that("groups that cannot be learned are refused", {

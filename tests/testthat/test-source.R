@@ -274,7 +274,7 @@ test_that("a fit of a source with neighbours keeps some rows, and its points use
   }
 })
 
-test_that("of many rows a sample is used, and print() says how many", {
+test_that("if rows are many a sample is used, and print() says how many", {
   data <- list(x = matrix(0, 25000, 1), y = numeric(25000), weights = NULL, n = 25000)
   expect_equal(optimise_rows(data, NULL, 10)$n, 20000)
   expect_identical(optimise_rows(data, NULL, 250), data) # 100 rows for each point
@@ -312,7 +312,7 @@ test_that("points of a source are moved on all rows, as in memory, if optimise_r
     whole <- do.call(moved, c(list(d), case))
     passes <- new.env()
     by_passes <- do.call(moved, c(list(in_blocks(d, c(50, 0, 1, nrow(d) - 51), passes = passes)), case))
-        # The sums are in another order, and a few steps of the optimiser enlarge the differences.
+    # The sums are in another order, and a few steps of the optimiser enlarge the differences.
     expect_equal(by_passes$trace$objective, whole$trace$objective, tolerance = 1e-6)
     expect_equal(by_passes$inducing, whole$inducing, tolerance = 1e-4)
     expect_equal(coef(by_passes), coef(whole), tolerance = 1e-5)

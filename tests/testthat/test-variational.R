@@ -55,10 +55,10 @@ test_that("at the posterior the dense bound has slope 0, for all families", {
     plain <- ref_bound(p, ref_A(p, p$z, p$x), fit$factors$beta, R)
     label <- paste(p$family, p$kernel$profile)
     bound <- plain$value + sum(log_constant(fit$likelihood, p$sites))
-        # The bound is reduced by the error of the rule for averages: some 1e-7 for each row, 1e-5 if sigma is small.
+    # The bound is reduced by the error of the rule for averages: some 1e-7 for each row, 1e-5 if sigma is small.
     expect_equal(fit$evidence, bound, tolerance = 1e-5, label = label)
     expect_lt(fit$evidence, bound + 1e-8)
-        # The search ends at 1e-7. The reference's derivatives are for steps in units of the posterior's sd.
+    # The search ends at 1e-7. The reference's derivatives are for steps in units of the posterior's sd.
     expect_lt(max(abs(plain$mean)), 1e-5, label = label)
     expect_lt(max(abs(plain$R[lower.tri(R, diag = TRUE)])), 1e-5, label = label)
   }
@@ -196,7 +196,7 @@ test_that("averages over wide and narrow f agree with those of another rule", {
     name <- if (as_response(likelihood)$link_name == "identity") "student" else likelihood$link
     for (sd in c(0.01, 1, 30)) {
       p$kernel$variance <- sd^2
-            # Without a step from N(0, I) the variance of f is the prior's.
+      # Without a step from N(0, I) the variance of f is the prior's.
       start <- list(beta = numeric(nrow(p$z)), G = diag(0, nrow(p$z)))
       at <- native_laplace(p$z, p$x, engine_sites(likelihood, p$sites, 0), pfdtc_kernel_of(p$kernel, p$x), 1e-12, start,
                            want = 1L, maxit = 0L)
