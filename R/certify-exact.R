@@ -148,8 +148,8 @@ stop_by <- function(expr, keep = TRUE) {
            error = function(e) if (is_time_limit(e)) list(stopped = "R's time limit") else stop(e))
 }
 
-# Returns a line of progress: passes so far, certified error over its goal (`ratio`), and seconds left. `went` has the
-# error (without rounding) before the first step of conjugate gradients and after each step, in `seconds` so far.
+# Returns the text of a progress line: passes so far, certified error over its goal (`ratio`), and seconds left. `went`
+# has the error (without rounding) before the first step of conjugate gradients and after each, in `seconds` so far.
 passes_ahead <- function(went, ratio, seconds, passes) {
   steps <- length(went) - 1L
   said <- sprintf("%d pass%s over all pairs of rows", passes, if (passes == 1L) "" else "es")
@@ -197,8 +197,8 @@ product_growth <- function(n, block) {
   (16 + 4 * (sqrt(block) + sqrt(n_blocks) + 4) + (block + n_blocks) / 64) * .Machine$double.eps
 }
 
-# Returns bounds on rounding errors: `residual` for r = y - (K + s2 W^{-1}) v (W: weights), as each step adds an error
-# to r, and `sum` for k_x'v / sqrt(k(x, x)). `travelled` is c(v, r): the sum of the norms of all vectors that were
+# Returns bounds on rounding errors: `residual` for r = y - (K + s2 W^{-1}) v (W: weights), to which each step adds an
+# error, and `sum` for k_x'v / sqrt(k(x, x)). `travelled` is c(v, r): the sum of the norms of all vectors that were
 # multiplied by K, and the sum of the norms of all vectors that were added to r.
 residual_rounding <- function(reference, y, travelled) {
   eps <- .Machine$double.eps
@@ -308,7 +308,7 @@ near_preconditioner <- function(reference, data, size = c(points = 800L, rows = 
 # `seconds` or 1/16 of the option pfdtc.max_memory, or if its Cholesky factorisation fails.
 exact_if_cheap <- function(fit, fun, seconds) {
   n <- as.double(nrow(fit$data$x))
-  # Factorisations and triangular solves take three times as long per flop as products.
+  # Factorisations and triangular solves are taken to be three times as slow per flop as products.
   cheap <- 16 * n^2 <= getOption("pfdtc.max_memory", 2^32) / 16 &&
     seconds_for(fit, 3 * (n^3 / 3 + 3 * n^2 * fun$n)) <= seconds
   exact <- if (cheap) tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)

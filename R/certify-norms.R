@@ -33,7 +33,7 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
   finish_norms(norms, p, model, inner)
 }
 
-# Returns the numbers of rows in a group for T1 and T2. The norms then take no longer to compute than the posterior.
+# Returns the numbers of rows in a group for T1 and T2. The norms then cost O(n m^2), like the posterior.
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
 # Returns T1 >= |v|_E, vv = |v|^2, and Psi, lam and spread of T2 (norms.h) for the rows of `data`. T1 and T2 are sums
@@ -54,7 +54,7 @@ norms_merge <- function(a, b) {
        most = max(a$most, b$most))
 }
 
-# Returns the norms of the posterior p from the sums `norms` of rows_norms() over all rows, with bounds on rounding.
+# Returns bounds on norms of the posterior p, such as |v|_E and |w|_E, from the `norms` of rows_norms() for all rows.
 finish_norms <- function(norms, p, model, inner = NULL) {
   noise <- model$noise
   m <- nrow(p$G)

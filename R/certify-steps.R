@@ -75,8 +75,8 @@ narrowings <- list(
     narrow(inside, found)
   },
 
-  # Certifies wide intervals by the exact posterior, if time and memory allow. Wide are those that were wide before any
-  # passes over all pairs of rows: if an interval narrowed by passes were skipped, more passes could leave it wider.
+  # Certifies wide intervals by the exact posterior, if time and memory allow. An interval counts as wide if it was so
+  # before any passes over all pairs of rows. Otherwise, more passes could exempt an interval and leave it wider.
   "exact posterior" = function(job, fun, inside) {
     before <- job$without_passes
     known <- utils::modifyList(inside, as.list(before))
@@ -250,12 +250,12 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
     reference <- find_reference(fit, reference, NULL)
     found <- iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit)
     # If rounding errors stopped the iterations (almost no noise), a Cholesky factorisation of K + s2 I has smaller
-    # errors. The factorisation is used if it takes at most 30 s.
+    # ones. It is used if it takes at most 30 s.
     open <- found$why == rounding_stops && largest_error(found$inside) > goal
     exact <- if (open) exact_if_cheap(fit, fun, 30)
     if (!is.null(exact)) found$inside <- narrow(found$inside, exact)
   }
-  # `mean` is the middle of each interval, and `mean_error` half its width.
+  # The column `mean` has the middle of each interval, and `mean_error` half its width.
   inside <- found$inside
   unknown <- is.infinite(inside$mean_lower) | is.infinite(inside$mean_upper)
   middle <- ifelse(unknown, 0, (inside$mean_lower + inside$mean_upper) / 2)

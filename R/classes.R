@@ -120,8 +120,8 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
 }
 
 # Returns bounds alpha (`lower`) and beta (`upper`) on the factor by which each row's W changes, if each f_k minus the
-# mean over classes moves by at most e between the modes fh and f*. They hold for W at the fraction `at` of the way from
-# fh to f*, or for the mean of W over several `at`.
+# mean over classes moves by at most e between the modes fh and f*. The bounds hold for W at the fraction `at` of the
+# way from fh to f*, or for the mean of W over several `at`.
 range_of_weights <- function(b, e, at = 1) {
   range_at <- function(t) {
     K <- b$K

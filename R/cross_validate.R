@@ -241,8 +241,8 @@ of_rows <- function(fit, value, n, argument) {
 }
 
 # Returns list(lwr, upr), conformal intervals for new responses. Leave-one-out residuals in sds determine their width.
-# `p` is list(mean, var) of f at rows$x, in units of y. If there are many rows and the posterior is not exact, leaving
-# out a training row is assumed not to change the prediction at a new row.
+# `p` is list(mean, var) of f at rows$x, in units of y. Unless the posterior is exact, leaving out one of over 1,000
+# rows, or any row beside neighbours or a subsample, is assumed not to change the prediction at a new row.
 conformal_band <- function(fit, rows, p, level) {
   loo <- loo_rows(fit)
   score <- abs(standardised(loo))

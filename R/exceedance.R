@@ -171,7 +171,7 @@ response_exceedance <- function(response, mean, sd, threshold) {
   at <- function(mean, sd) {
     1 - predictive_cdf(response, threshold[known], rep(1, length(known)), mean[known], sd[known])
   }
-  room <- apart[known] + 1e-6 # 1e-6 is 100 times the quadrature error of predictive_cdf()
+  room <- apart[known] + 1e-6 # 1e-6 is far above the quadrature error of predictive_cdf()
   lower <- ifelse(is.na(mean$lower), NA, 0)
   upper <- lower + 1
   lower[known] <- pmax(pmax(at(mean$lower, sd$lower), at(mean$lower, sd$upper)) - room, 0)

@@ -54,7 +54,7 @@ empty_trace <- data.frame(evaluation = integer(), objective = numeric(), seconds
 # ---- the posterior of all rows --------------------------------------------------------------------------------------
 
 # Returns a fit with the exact posterior of all rows, or for gp_subsample() of a random subset. In a fit by pfdtc(), all
-# rows count as inducing points (elements inducing, m).
+# rows count as inducing points (elements `inducing` and `m`).
 construct_exact <- function(data, learned, s, state) {
   some <- isTRUE(s$posterior$some)
   m <- s$posterior$m

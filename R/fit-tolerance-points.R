@@ -87,9 +87,9 @@ points_yardstick <- function(job, fit, worth) {
   yard
 }
 
-# Finds, up to 5 %, the smallest m for which the first m points of the reference have an error of at most `goal`, which
-# all its points have. at(m) returns list(mean, sd) of f by the first m points. Returns list(m, tried, slope):
-# this m, all candidates, and an estimate of -d log(error) / d log(m).
+# Finds, to within 5 %, the smallest m for which the first m points of the reference have an error of at most `goal`.
+# All its points have such an error. at(m) returns list(mean, sd) of f by the first m points. Returns list(m, tried,
+# slope): this m, all candidates, and an estimate of -d log(error) / d log(m).
 search_first <- function(yard, goal, tol, at) {
   top <- yard$reference$m
   tried <- list()
@@ -154,7 +154,7 @@ search_points <- function(job, worth) {
   job$yard <- yard
   least <- max(yard$error_of(yard$reference, data$x))
   within_reach <- least <= enough_of_tol * tol
-  # If tol cannot be certified, move just as many points as have 1.25 times the reference's error before they move.
+  # If tol cannot be certified, use as many points as give 1.25 times the reference's error before they are moved.
   goal <- if (within_reach) tol else 1.25 * least
   ref <- yard$reference
   guide <- run_stage(state, "start", if (goal < 1) search_first(yard, goal, tol, function(m) {
@@ -242,7 +242,7 @@ reached_by <- function(v, q) stats::quantile(replace(v, is.na(v), Inf), q, names
 #
 #   error(mean, sd)  the two quantiles for a posterior with this mean and sd of f
 #   error_of(fit, x, center)  both quantiles for a fit; x are the distinct rows, `center` is subtracted from its mean
-#   floor            the two quantiles for the middle of the bounds: no posterior can have smaller certified errors
+#   floor            the two quantiles for the middle of the bounds: with `unit`, no posterior has smaller errors
 #   reference, effort, m2, rows  the origin of the bounds; `rows` is the number of training inputs
 #
 # Errors of the mean are divided by `unit`, or by the posterior's sd if `unit` is NULL.
@@ -325,7 +325,7 @@ show_percent <- function(v) {
 }
 
 # Returns a sentence on why tol was not met and what could help: time, better bounds, or `suggestion`. `least` is the
-# smallest error that the bounds could certify, or NULL if that is at most tol. `limit` is that of grow_reference().
+# smallest error that the bounds could certify, or NULL if that is at most tol. `limit` is what limits the bounds.
 tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) {
   if (is.null(least)) return(if (late) "The search ended at `max_seconds`: increase it." else suggestion)
   if (!is.finite(least)) return("No certificate exists: the exact GP may have another mode near this one.")

@@ -184,9 +184,9 @@ check_size_of_classes <- function(q, m, n) {
 
 # Searches for a fit with certified accuracy `tol`: by inducing points, then by neighbours or the exact posterior.
 #
-# A fit meets `tol` if two errors, each as its quantile `tol_quantile` (1: the maximum) over the training inputs, are at
-# most tol: the certified error of the mean, divided by sd(y), and |exact sd / sd - 1|. For a non-Gaussian likelihood
-# the first is the certified error of the mode, divided by the sd of f at the row.
+# A fit meets `tol` if two errors are at most tol, at the share `tol_quantile` (1: all) of the training inputs: the
+# certified error of the mean, divided by sd(y), and |exact sd / sd - 1|. For a non-Gaussian likelihood, the first is
+# the certified error of the mode, divided by the sd of f at the row.
 #
 # Candidates (new_candidate()) are tried one after the other. A yardstick(), bounds on the exact GP, gives their errors.
 # `job` is an environment with data, learned, plan, goal, control, state, late() (TRUE when time is over), all
@@ -230,7 +230,7 @@ search_plans <- function(job, asked) {
   }
   way <- alternative_posterior(facts_of(data, asked), asked)
   n <- nrow(data$x)
-  # If there is an alternative to inducing points alone, a search among more than `worth` of them takes too long.
+  # If there is an alternative to inducing points alone, it is faster than a search among more than `worth` of them.
   worth <- if (way == "none") Inf else as.integer(min(n, max(50, min(1000, n %/% 4))))
   # Choose greedy points z. rho[i] is mean residual prior variance / noise variance for the first i of these points.
   look <- if (way != "none") run_stage(state, "start", {
@@ -326,7 +326,7 @@ near_yardstick <- function(fit, data, rows, goal, left) {
   yardstick(inside, rows, data$sd_y, goal$quantile, reference)
 }
 
-# Searches for a fit that meets `tol`, for a non-Gaussian likelihood. Its inducing points are the first of a reference.
+# Searches for a non-Gaussian fit that meets `tol`. Its inducing points are the first points of a reference.
 search_working <- function(job, asked) {
   refuse_if(!is.null(asked$inducing) && !identical(asked$inducing, "greedy"), "inducing", describe(asked$inducing),
             sprintf("NULL or \"greedy\" where `tol` is given with family %s", response_of(asked)$label),

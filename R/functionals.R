@@ -215,8 +215,8 @@ box_factor <- function(l, parts, lower, upper, open) {
        prior = kernel_diagonal(parts, middle))
 }
 
-# Returns list(x, rows, weights), points and weights of a quadrature rule for each box. Gauss-Legendre's rule has `each`
-# points along an input. If it needed more than `most` points, quasi-random points are used.
+# Returns list(x, rows, weights), points and weights of a quadrature rule for each box. Gauss-Legendre's rule has 3 to
+# `each` points along an input. If it needs more than `most` points in all, quasi-random points are used.
 points_in_boxes <- function(lower, upper, each = 5L, most = 140L * each) {
   parts <- lapply(seq_len(nrow(lower)), function(i) {
     open <- which(upper[i, ] > lower[i, ])

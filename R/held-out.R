@@ -181,8 +181,8 @@ training_scores <- function(fit, seen = FALSE) {
   summarise_scores(response, score_each(response, y, f))
 }
 
-# Returns the mean squared leave-one-out Pearson residual of Poisson counts minus 1, divided by its standard error. The
-# square of a count's residual has variance 2 + 1 / mean.
+# Returns the mean square of the leave-one-out Pearson residuals of Poisson counts, minus 1, divided by its standard
+# error. The square of a count's residual has variance 2 + 1 / mean.
 excess_scatter <- function(fit) {
   loo <- loo_rows(fit)
   known <- !is.na(loo$mean) # rows of weight 0 have no prediction
