@@ -242,7 +242,7 @@ corrected_mean <- function(reference, correction, data, fun) {
 # Corrections saved by version 0.1.0 have one bound for both, `rounding`, and no element `error`.
 carried_rounding <- function(correction, model, data, fun, var_upper) {
   most <- prior_most(model, data$x)
-  # `size` is the prior sd of each functional over the largest prior sd of f at the data. Values share one, at least 1.
+  # `size` is the prior sd of each functional over the largest prior sd of f at the data (for values, one number >= 1).
   size <- if (fun$kind != "values") sqrt(fun$size / max(most, 1e-300)) else if (!varies(model$kernel)) 1 else
     sqrt(max(1, prior_most(model, fun$x) / max(most, 1e-300)))
   error <- correction$error

@@ -306,9 +306,9 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   replace(now, c("learned", "start", "near", "mode"), list(learned, list(z = z), near, NULL))
 }
 
-# Estimates the gain in log density of each held-out row if neighbours correct f. Let g and -W be derivatives of the log
-# likelihood by f. Where f lacks structure, g has equal signs at neighbours. With h = sum(g) / (sum(W) + mean(W)) and
-# sums over neighbours, f + c h gains c g h - c^2 W h^2 / 2. c and the number of neighbours maximise the mean gain.
+# Estimates the gain in log density of each held-out row if neighbours correct f. g and -W are the first two derivatives
+# of the log likelihood by f. Where f lacks structure, g has equal signs at neighbours. With h = sum(g) / (sum(W) +
+# mean(W)) over neighbours, f + c h gains c g h - c^2 W h^2 / 2. c and the number of neighbours maximise the mean gain.
 gain_from_residuals <- function(trial, held, around, f, kernel, run) {
   slopes <- function(rows) {
     sites <- trial$sites_of(rows)

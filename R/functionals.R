@@ -122,11 +122,11 @@ roberts_sequence <- function(n, d) {
 #   average at u = (2 T(0) - T(u - a) - T(b - u)) / w inside,  |T(|a - u|) - T(|b - u|)| / w outside,
 #   prior variance = 2 / w^2 (w (T(0) - T(w)) - M(w)).
 #
-# Intervals shorter than a lengthscale use Gauss-Legendre's rule on both sides of u, which is exact to rounding, because
-# digits would cancel in the formulas. Other kernels use weighted sums over the points of such a rule.
+# For intervals shorter than a lengthscale, digits would cancel in the formulas. Such intervals use Gauss-Legendre's
+# rule on both sides of u, which is exact to rounding. Other kernels use weighted sums over the points of such a rule.
 
 # Returns k (`value`), T (`tail`) and M (`first`), see above, of a Matern factor. With x = c t and polynomials k(),
-# tail() and first(), k = e^-x k(x), T = e^-x tail(x) / c and M = (first(0) - e^-x first(x)) / c^2.
+# tail() and first(), these three functions of t are e^-x k(x), e^-x tail(x) / c and (first(0) - e^-x first(x)) / c^2.
 matern_box <- function(c, k, tail, first) {
   poly <- function(p, x) Reduce(function(sum, a) sum * x + a, rev(p), 0 * x)
   list(value = function(t) exp(-c * t) * poly(k, c * t), tail = function(t) exp(-c * t) * poly(tail, c * t) / c,
