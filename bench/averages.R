@@ -1,8 +1,10 @@
-# How much do averages of W over f tighten bounds, compared with the range of W? The ratio is of bounds of the mode on
-# the fit's own points (effort "fast"), by averages over by range, for six families and two kernels.
+# How much do averages of W = -d^2 log p(y | f) / df^2 over f tighten bounds of the mode, compared with the range of W?
+# The ratio is the bound by averages over the bound by the range, both on the fit's own points (effort "fast"), for six
+# families and two kernels.
 #   Rscript bench/averages.R
-# Last run: with 8 of 150 rows as points (bounds of .1 to .7 by the range) Weibull .72 (SE) and .62 (Matern 5/2), gamma
-# .85, Poisson .9, negative binomial, binomial and Tweedie .96 to .99 of the bound; with 16 points 1.00 and .95 or more.
+# Last run, ratios with 8 of 150 rows as inducing points (bounds of .1 to .7 by the range): Weibull .72 (SE) and .62
+# (Matern 5/2), gamma .85, Poisson .9, negative binomial, binomial and Tweedie .96 to .99. With 16 points: Weibull 1.00
+# and .95 or more.
 suppressMessages(library(pfdtc))
 options(warn = -1)
 ranges <- getFromNamespace("average_curvature_range", "pfdtc")

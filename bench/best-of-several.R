@@ -10,6 +10,7 @@
 #                 rows are drawn 200 times from the probabilities of pfdtc. `between` is the same with draws from
 #                 probabilities halfway between pfdtc and the mean of all methods, `kl` the loss of pfdtc in these draws
 #   rank, rank_peer  areas under the ROC curve (AUC)
+#
 # 27 November 2026, results/best-of-several.csv, 73 sets, splits 1 and 2:
 #                                        split 1          split 2
 #   behind the best, mean (se)           .0115 (.0034)    .0186 (.0033);   by .02 on 23 and 30 sets, worst .116
@@ -18,27 +19,38 @@
 #   known, between                       .0022 (.0020)    .0016 (.0021);   behind by .02 in 17 %
 #   AUC of pfdtc, of the best peer       .799, .812       .795, .810
 # So, if the truth resembles these probabilities, only a method that knows them can be level with the best of seven
-# after the fact, and on one set in seven even that method is behind by .02. Each peer is further from the best of the
-# others:
-# ranger .04, lasso, svm and bart .05, lda .10, glm .23, gam .30. The best peer is ranger 34 times in 146, bart 32,
-# svm 28, lasso 22, glm 12, lda 11, gam 7.
-# Have the losses a common cause (same day, no new model built)?
-#   Calibration: the best factor of the log odds after the fact has the median .93 to .97 on the splits, a mean log of
-#   .04 to .07 (.09); one factor for all sets (.96) would gain .0002. It is 7 where classes are separable (crabs,
-#   chemdiab, wine, iris) and .5 where test rows have outliers (gemsen, baby, biomed); no property of the fits that was
-#   looked at (rows, inputs, variances, mean entropy) shows which.
-#   Priors are near their optimum. Change of the mean over both splits (se), sets better and worse by .02: sd of log
-#   variances 2.5 for 1.5: +.0039 (.0018), 2 and 9; .8: +.0032 (.0016), 5 and 12; of the kernel alone .8: +.0009
-#   (.0007), 0 and 2; of the linear mean alone 2.5: +.0016 (.0008), 0 and 4; both of these +.0014 (.0010), 0 and 4; sd
-#   of log lengthscales .5 for .7: +.0010 (.0006), 0 and 2; their centre log 5 for log 3: +.0010 (.0007), 1 and 3;
-#   log 2: -.0006 (.0005), 3 and 0; log 1.3: -.0009 (.0011), 8 and 3.
-#   Inputs left out: the half or quarter whose permutation changes f most, if the log marginal likelihood gains 2 nats,
-#   +.0033 (.0021), 7 and 11 of 108 fits; 4 nats +.0021. The gain in likelihood does not predict the gain on test rows
-#   (rank correlations 0 and -.14). The best of the three after the fact would gain .007.
+# after the fact, and on one set in seven even that method is behind by .02.
+#
+# Each peer is further from the best of the others: ranger .04, lasso, svm and bart .05, lda .10, glm .23, gam .30. Of
+# the 146 splits the best peer is ranger in 34, bart in 32, svm in 28, lasso in 22, glm in 12, lda in 11, gam in 7.
+#
+# Do the losses of pfdtc have a common cause? The same day; no new model was built:
+#   Calibration: log odds were multiplied by the factor that is best on the test rows. Its median is .93 to .97 on the
+#   splits, its mean log .04 to .07 (.09); one factor for all sets (.96) would gain .0002. It is 7 where classes are
+#   separable (crabs, chemdiab, wine, iris) and .5 where test rows have outliers (gemsen, baby, biomed); no property of
+#   the fits that was looked at (rows, inputs, variances, mean entropy) shows which.
+#
+#   Priors are near their optimum. Change of the mean over both splits (se), numbers of sets better and worse by .02:
+#     sd of log variances 2.5 for 1.5             +.0039 (.0018), 2 and 9
+#       .8 for 1.5                                +.0032 (.0016), 5 and 12
+#       .8, of the kernel alone                   +.0009 (.0007), 0 and 2
+#       2.5, of the linear mean alone             +.0016 (.0008), 0 and 4
+#       both of these                             +.0014 (.0010), 0 and 4
+#     sd of log lengthscales .5 for .7            +.0010 (.0006), 0 and 2
+#     centre of log lengthscales log 5 for log 3  +.0010 (.0007), 1 and 3
+#       log 2                                     -.0006 (.0005), 3 and 0
+#       log 1.3                                   -.0009 (.0011), 8 and 3
+#
+#   Inputs left out: a fit keeps the half or quarter of the inputs whose permutation changes f most, if the log marginal
+#   likelihood gains 2 nats: +.0033 (.0021), 7 better and 11 worse of 108 fits; 4 nats: +.0021. The gain in likelihood
+#   does not predict the gain on test rows (rank correlations 0 and -.14). The best of the three after the fact would
+#   gain .007.
+#
 #   Expectation propagation's log marginal likelihood as the criterion for six kernels (a dense transcription, up to 180
-#   rows): .16 nats above Laplace's in the mean; it changes 2 of 89 choices, NLPD by -.00005. A criterion that knew the
+#   rows): .16 nats above Laplace's in the mean. It changes 2 of 89 choices, NLPD by -.00005. A criterion that knew the
 #   test rows would gain .017.
-#   Label noise: leave-one-out densities with eps + (1 - 2 eps) p gain less than a nat in each of 146 fits.
+#
+#   Label noise: leave-one-out densities with eps + (1 - 2 eps) p in place of p gain less than a nat in all 146 fits.
 suppressMessages(library(pfdtc))
 arguments <- as.integer(commandArgs(TRUE))
 results <- "bench/results/best-of-several.csv"

@@ -1,9 +1,9 @@
 # Compares multinomial() with other packages for several classes: held-out negative log density (of probabilities
-# clipped at 1e-4), accuracy and CPU seconds. bench/results/classes-table.csv has a run on one busy core. CPU seconds
-# of multinomial() without and with steps by earlier factors (split 1, one run each, the same NLPD on seven sets):
-# vehicle 9.6 and 7.8, vowel 27 and 19, satellite 16 and 12, waveform 6.0 and 5.0. 26 November 2026, beside eight
-# other processes: vehicle has 7.5 before and 4.9 after the change that models that cannot be chosen are not averaged
-# and that one lengthscale is not tried twice if inputs vary alike; 5.3 and 5.6 on splits 1 and 2, the same NLPD.
+# clipped at 1e-4), accuracy and CPU seconds. bench/results/classes-table.csv has a run on one busy core. CPU seconds of
+# multinomial() without and with steps by earlier factors (split 1, one run each, the same NLPD on seven sets): vehicle
+# 9.6 and 7.8, vowel 27 and 19, satellite 16 and 12, waveform 6.0 and 5.0. 26 November 2026, beside eight other
+# processes: vehicle has 7.5 before and 4.9 after two changes: models that cannot be chosen are not averaged, and one
+# lengthscale is not tried twice if inputs vary alike. On splits 1 and 2 it has 5.3 and 5.6, the same NLPD.
 #   Rscript bench/classes-table.R OUT.csv [set,set] [method,method] [splits]
 library(pfdtc)
 args <- commandArgs(TRUE)

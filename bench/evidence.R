@@ -2,8 +2,8 @@
 #   PFDTC_DATA=<folder> Rscript bench/evidence.R [seeds] [restarts] > bench/results/evidence.csv
 # Each row of the table has a set and kernel: the best of the restarts, which are run once (no priors, log parameters,
 # BFGS on the exact evidence from random values and from the best learned values), the number of random ones within two
-# nats of it, and the difference of the exact evidence at the learned values, for each seed. `ahead` compares with the
-# best random restart.
+# nats of it, and the difference of the exact evidence at the learned values, for each seed. `ahead` is the difference
+# from the best random restart.
 suppressMessages(library(pfdtc))
 inside <- asNamespace("pfdtc")
 counts <- as.integer(c(commandArgs(TRUE), 10, 4)[if (length(commandArgs(TRUE)) == 1L) c(1, 3) else 1:2])

@@ -1,4 +1,4 @@
-# Are places certified as above or below a threshold, but not so under the exact GP by dense algebra?
+# Is any place certified as above or below a threshold that is not above or below it by dense algebra of the exact GP?
 #   Rscript bench/exceedance.R [problems = 500] [seed = 1]      (200 cells a problem; from the source tree)
 # 500 problems, 100,000 cells: 0 probabilities outside of their bounds, 0 false above or below, 27,226 undecided because
 # of the approximation (with few inducing points and effort = "fast" in a third of them).

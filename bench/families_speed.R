@@ -1,6 +1,7 @@
 # Measures processor seconds of a fit and of 1,000 predictions at 50,000 rows, for every likelihood with one f, and of
 # mgcv::bam() with tensor products of pairs, by default (discrete = FALSE) and with discrete = TRUE, if mgcv has the
-# family. rmse: error of f - mean(f). Two inputs, one thread, seconds of pfdtc, bam by default (its error), discrete:
+# family. In brackets: RMSE of f - mean(f). Two inputs, one thread, seconds of pfdtc (RMSE), bam by default (RMSE),
+# discrete:
 #   binomial 8.1 (.040), 4.5 (.048), .4    Poisson 5.4 (.012), 6.6 (.020), .3    gamma 3.5 (.013), 5.7 (.021), .4
 #   Tweedie 7.7 (.017), 5.8 (.023), 2.9    negative binomial 4.3 (.019), 7.2 (.025), 1.0
 #   ordered classes 8.7 (.053), 13.1, 3.2 and, as mgcv lacks them, Weibull 6.1 (.013) and zero-truncated 6.3: three rows

@@ -2,14 +2,19 @@
 #   Rscript bench/few-seeds.R [rows]     mtcars, trees, swiss and sets of bench/sets.R, four seeds each
 # Prints the largest range, over the seeds, of a prediction or its sd, in sds of the response, and the range of logLik.
 #
-# 24 data sets of at most 60 rows (every fourth of bench/sets.R, mtcars, cars, trees, swiss). Range above .001 on 13 of
-# 24 before, at worst .23 (nlme::Milk), .014 for mpg ~ wt; other models on 5. With the chosen model climbed until a step
-# promises 1e-7 nats: above .001 on 7, at worst .10, where the response or the kernel differ. With the order of rows
-# fixed too: 0 on all. 148 fits each of at most 60, 100, 300 rows, NLPD against before: trimmed .001, .000, .000; better
-# by .02 on 6, 7, 4, worse on 11, 3, 5 (before, other seeds of mlbench::Servo moved it by as much: -.34 to .02);
+# 24 data sets of at most 60 rows (every fourth of bench/sets.R, mtcars, cars, trees, swiss), number of sets with a
+# range above .001, and the largest range:
+#   before                                                            13 (other models on 5), .23 (nlme::Milk; mpg ~ wt
+#     .014)
+#   the chosen model is climbed until a step promises 1e-7 nats        7, .10, where the response or the kernel differ
+#   the order of rows is fixed, too                                    0
+# 148 fits each of at most 60, 100, 300 rows, the last line against the first: trimmed mean of NLPD .001, .000, .000;
+# better by .02 on 6, 7, 4, worse on 11, 3, 5 (before, other seeds of mlbench::Servo moved it by as much: -.34 to .02);
 # coverage the same to .001; processor seconds 31.1 for 32.0, 39.6 for 42.7, 72.9 for 74.0.
+#
 # Kernels of up to 400 rows chosen by the exact log marginal likelihood, before a linear mean is tried: co2 loses .07 on
 # each of six splits, seeds differ as before. Left out.
+#
 # The kernel chosen again beside a linear mean that gains 10 nats: co2, six splits, NLPD -.037 in the mean of the three
 # that change (Matern 5/2 to squared exponential, 17 to 22 nats), the other three the same.
 suppressPackageStartupMessages(library(pfdtc))

@@ -1,7 +1,7 @@
 # Are 95 % intervals of few rows wide enough, and which rule would widen them correctly?
 #   Rscript bench/few.R [rows]        (60 by default: a minute; the tables below have 60 and 120)
-# Each rule multiplies the kernel's variance and the noise by one factor, so that means stay and variances grow. p is
-# the number of learned hyperparameters, z are leave-one-out residuals over their sd.
+# Each rule multiplies the kernel's variance and the noise by one factor, so that means stay and variances grow. n is
+# the number of rows, p the number of learned hyperparameters, z are leave-one-out residuals over their sd.
 #
 #   loo    max(1, mean z^2)
 #   df     n / (n - p), at most 4
@@ -9,8 +9,9 @@
 #   both   max(1, mean z^2) n / (n - p)
 #
 # 23 November 2026, sets of bench/sets.R (third split, at most 40 inputs) and draws of a sum of linear effects, a wave
-# and an interaction of 5, 10, 20, 50 inputs with noise of .1 and .5 sd. Means of NLPD and coverage; worst: largest loss
-# of NLPD; better, worse: by more than .01.
+# and an interaction of 5, 10, 20, 50 inputs with noise of .1 and .5 sd. Means of NLPD and coverage over the sets or
+# draws, whose number is in brackets. For `half`: the largest loss of NLPD, and how many are better and worse by more
+# than .01:
 #
 #                 NLPD                              coverage                       half
 #   rows          none  loo   df    half  both      none  loo   df    half  both   worst better worse
@@ -19,16 +20,16 @@
 #   draws 60      .811  .810  .791  .767  .792      .900  .901  .962  .943  .963   .04    7      2   (of 16)
 #   draws 120     .356  .356  .368  .357  .368      .929  .929  .950  .941  .951   .07    5      2   (of 16)
 #
-# The worst loss of df and both is .15 to .20. On 55 sets with 120 rows (first split): hyper_uncertainty = TRUE has
-# NLPD .806 for .826 and coverage .939 for .931, 22 better and 4 worse; loo .818 and .933. Leave-one-out does not see
-# overfitted lengthscales: with 20 inputs and 60 rows mean z^2 is .97 and intervals cover .76; there
-# hyper_uncertainty has .89.
+# The worst losses of `df` and `both` are .15 to .20. On 55 sets with 120 rows (first split) hyper_uncertainty = TRUE
+# has NLPD .806 for .826 and coverage .939 for .931, 22 better and 4 worse; `loo` has .818 and .933. Leave-one-out does
+# not see overfitted lengthscales: with 20 inputs and 60 rows mean z^2 is .97 and intervals cover .76; there
+# hyper_uncertainty has .89. No rule reaches .95 on sets, where the responses are not normal.
 #
-# Firmer priors, first 17 draws: sd of log lengthscales .49, .35, .21 for .7 has NLPD .579, .641, .704 for .583, and
-# worst losses of .46 to .80; sd 1 for 2 of the log noise .523, but .002 worse on 7 sets. Noise of .1 and .5 is near the
-# prior's centre, so that this is no evidence. No rule reaches .95 on sets: there the responses are not normal.
+# Firmer priors, first 17 draws. An sd of log lengthscales of .49, .35, .21 in place of .7 has NLPD .579, .641, .704 for
+# .583, and worst losses of .46 to .80. An sd of the log noise of 1 in place of 2 has .523, but is .002 worse on 7 sets.
+# The draws' noise of .1 and .5 is near the prior's centre, so their result is no evidence for this prior.
 #
-# Again after heavy tails and uncertain smooth noise came (both widen the far intervals): default fits, third split, at
+# Again after heavy tails and uncertain smooth noise came, which both widen intervals: default fits, third split, at
 # most 500 test rows. trim: mean change of NLPD without the outer tenths.
 #
 #                 100 rows, 67 sets                          250 rows, 22 sets
@@ -39,8 +40,8 @@
 #   half   .646  -.005   .015   16     2    .935      .789  -.003   .001    3     0    .941
 #
 # So `df` is in the package (with_unbiased_scale(): p at most n / 2, up to 2,000 rows, if transform = "auto" and the
-# kernel is the fit's), and fits here have it. Branin, borehole, Hartmann, Friedman, 20 to 150 rows, two draws: NLPD
-# within .01 or better in 11 of 12, .057 worse in one (Branin 40, cover 1.00), coverage .937 to .951.
+# kernel is the fit's), and all fits below have it. Branin, borehole, Hartmann, Friedman, 20 to 150 rows, two draws:
+# NLPD is worse by at most .01 in 11 of 12, by .057 in one (Branin, 40 rows, coverage 1.00); coverage .937 to .951.
 #
 # 26 November 2026: predictions that average over an uncertain noise variance (uncertain_noise in R/tuning.R). The log
 # noise has the variance c / (n - p) if no heavy tails were found; 2 / (n - p) is that of the log of a sample variance.
@@ -52,11 +53,14 @@
 #   45, 1            -.008 (.002) | 18, 1      -.011 (.003) | 31, 3       -.014 (.003) | 40, 5       -.015 | 49, 10
 #   45, 2            -.010 (.002) | 16, 0      -.014 (.003) | 32, 1
 #   100, 3                                     -.005 (.002) | 12, 2       -.006 (.002) | 17, 4       -.007 | 23, 7
-# Coverage with c = 4 is .934, .945, .942, .936, .938; .932, .944, .941, .935, .937 before. c = 4 is in the package. The
-# variance .25 whatever n has 51 better and 17 worse at 45 rows. Without (t / z)^2 in the scale c = 4 has -.008, 30 and
-# 13, and coverage .935.
-# Other rules at 45 rows, split 1 (235 sets): hyper_uncertainty = TRUE -.013 (.004), 58 and 36, coverage .954; with the
-# root of the scale's factor -.013 (.003), 55 and 17, coverage .944, RMSE 1 % less; without the factor -.001, 54 and 39.
+# Coverage of the five lines with c = 4: .934, .945, .942, .936, .938; without it .932, .944, .941, .935, .937. c = 4 is
+# in the package. A variance of .25 for any n has 51 better and 17 worse at 45 rows. Without (t / z)^2 in the scale, c =
+# 4 has -.008, 30 better and 13 worse, and coverage .935.
+#
+# Other rules at 45 rows, split 1 (235 sets):
+#   hyper_uncertainty = TRUE             -.013 (.004), 58 better and 36 worse, coverage .954
+#   with the root of the scale's factor  -.013 (.003), 55 and 17, coverage .944, RMSE 1 % less
+#   without the factor                   -.001, 54 and 39
 # Stopped after 29 sets: a linear mean beside the kernel that needs two nats less (-.008, 3 and 2), and a linear mean
 # alone that needs two nats more (-.006, 2 and 1).
 suppressPackageStartupMessages(library(pfdtc))

@@ -7,7 +7,7 @@ options(pfdtc.threads = 1L, pfdtc.transform = "none")
 asked <- commandArgs(TRUE)
 fits <- if (length(asked)) as.integer(asked[[1L]]) else 20L
 inside <- asNamespace("pfdtc")
-# Sets an internal constant of the package.
+# Replaces an internal object of the package's namespace.
 set_constant <- function(name, value) {
   unlockBinding(name, inside)
   assign(name, value, inside)

@@ -4,12 +4,14 @@
 #
 # Beside the goals:
 #   table    bam(te + re) has the error 0.0791; with m 200 ours is 0.0781
-#   rough    RMSE of the mean in exact sd, and of sd / exact sd - 1, at rows | for effects, the largest of four seeds;
-#            m 100, 60 neighbours for a row to predict, the default beside groups, and 40 in training:
-#            100 levels of 15: .017, .0003 | .011, .0002; 500 of 3: .015, .0003 | .014, .0003;
-#            100, rows together: .035, .0015 | .025, .0012 (with 40: .060; with m 50, which short lengthscales have
-#            by default: .045, and .073 with 40). Other choices among the nearest 160 rows, that spread further, are
-#            worse than the nearest
+#   rough    RMSE of the mean in exact sd, and of sd / exact sd - 1, at rows | for effects, the largest of four seeds; m
+#            100, 60 neighbours for a row to predict (the default beside groups) and 40 in training:
+#              100 levels of 15 rows             .017, .0003 | .011, .0002
+#              500 levels of 3 rows              .015, .0003 | .014, .0003
+#              100 levels, their rows together   .035, .0015 | .025, .0012
+#            In the last line, the first number is .060 with 40 neighbours, .045 with m 50 (the default if lengthscales
+#            are short), and .073 with both. Other choices among the nearest 160 rows, that spread further, are worse
+#            than the nearest
 #   subset   nats lost by 400 of 1,600 rows, four seeds: 320 levels: 1.0 8.3 5.8 1.5 (with all levels: 2.1 17.0 .9 4.0);
 #            40 levels: 1.7 .8 2.8 .8
 #   certify  0 of 16,000 bounds broken (bench/groups-attack.R has more). Seconds are linear in the rows, with effort
@@ -34,7 +36,8 @@ keep <- function(what, value, goal) {
   write.csv(rbind(old[!old$what %in% what, ], new), file, row.names = FALSE)
 }
 
-# Rows with f(x1, x2) = sin(6 x1) cos(5 x2), levels with sd 1, and noise sd 0.3.
+# Returns list(d, effect): rows d with sin(6 x1) cos(5 x2) plus effects of levels (sd 1) plus noise (sd 0.3), and
+# effects.
 smooth_rows <- function(n, levels, seed = 1) {
   set.seed(seed)
   d <- data.frame(x1 = runif(n), x2 = runif(n), g = factor(sample(levels, n, TRUE)))
@@ -44,7 +47,8 @@ smooth_rows <- function(n, levels, seed = 1) {
   list(d = d, effect = setNames(effect, levels(d$g)))
 }
 
-# Rows with f drawn from a Matern 3/2 process. With `together` the rows of a level are close to each other.
+# Returns rows with a draw from a Matern 3/2 process plus effects of levels (sd 1) plus noise (sd 0.3). With `together`
+# the rows of a level are close to each other.
 rough_rows <- function(n, levels, seed, lengthscale, together = FALSE) {
   set.seed(seed)
   g <- if (together) sample(levels, n, TRUE) else sample(rep_len(seq_len(levels), n))

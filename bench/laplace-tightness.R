@@ -1,6 +1,6 @@
-# How many times the actual distance of the mode is the error of certify() with its default reference? The distance is
-# from the exact GP's Laplace posterior (all rows as points). Prints medians over 200 new rows, of the mode and of the
-# sd (the certified over the actual distance).
+# How many times as large as the actual errors are the errors that certify() bounds, with its default reference? Actual
+# errors are distances from the exact GP's Laplace posterior (all rows as points). Prints medians over 200 new rows, for
+# the mode and for the sd.
 #
 #   Rscript bench/laplace-tightness.R > bench/results/laplace-tightness.txt
 #

@@ -4,7 +4,8 @@
 #   Rscript bench/next-points.R > bench/results/next-points.csv
 #   Rscript bench/next-points.R branin|hartmann pfdtc|DiceOptim first_seed last_seed      (rows without a header)
 # Median above the minimum: Branin, 11 designs, 0.0063 (largest 0.031), DiceOptim 0.022 (largest 5.1); Hartmann 6, 5
-# designs, 4.5e-07, DiceOptim 5.3e-04. In local minima of Hartmann 6 end one (0.12) and, of DiceOptim, two (0.87, 0.93).
+# designs, 4.5e-07, DiceOptim 5.3e-04. One design of Hartmann 6 ends in a local minimum (0.12), two by DiceOptim (0.87,
+# 0.93).
 suppressMessages(library(pfdtc))
 cases <- list(branin = list(d = 2L, first = 10L, more = 15L, least = 0.3978873577, seeds = 1:11),
               hartmann = list(d = 6L, first = 60L, more = 40L, least = -3.322368, seeds = 1:5))

@@ -1,6 +1,7 @@
 # Compares ordered classes, times and positive numbers with common packages: mean negative log density of held-out rows
-# (lower is better), two splits of two thirds.   Rscript bench/responses.R
-# Last run (Surv without a family; survreg() with the likeliest of its three distributions):
+# (lower is better), two splits of two thirds.
+#   Rscript bench/responses.R
+# Last run (for a Surv response no family is named; survreg() has the likeliest of its three distributions):
 #   housing pfdtc 1.040, polr 1.043; Boston in fifths pfdtc .763, polr .887
 #   veteran pfdtc 5.206, survreg 5.157; lung pfdtc 5.061, survreg 5.063
 #   veteran in eight splits: pfdtc is .011 (standard error .031) behind. Of the three distributions Weibull is .029

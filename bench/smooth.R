@@ -8,10 +8,10 @@
 #   2       -573.7  .945    -561.8  .119
 #   3       -572.6  .922    -557.9  .133
 #
-# With sd 1.5 for log variances: .164, .161, .177. Starts that first climb by the Vecchia likelihood of 30 neighbours
-# do not find it: after 8 steps RMSE is .8 to 1. On the 74 sets of bench/sets.R with at most 120 rows, mean NLPD:
-# .7369 with sd 1.5, .7344 with sd 3, .7345 with sd 3 and the starts; 3 better by more than .01 (cpus .154, Servo .044,
-# RiceFarms .016), 5 worse, by .021 at most.
+# With a prior sd of 1.5 for log variances RMSE is .164, .161, .177. Starts that first climb by the Vecchia likelihood
+# of 30 neighbours do not find it: after 8 steps RMSE is .8 to 1. On the 74 sets of bench/sets.R with at most 120 rows,
+# mean NLPD: .7369 with sd 1.5, .7344 with sd 3, .7345 with sd 3 and the starts; 3 better by more than .01 (cpus .154,
+# Servo .044, RiceFarms .016), 5 worse, by .021 at most.
 library(pfdtc)
 options(pfdtc.threads = 1L)
 

@@ -1,5 +1,5 @@
-# Up to which residual prior variance is a comparison on held-out rows worth its time (R/fit-points.R,
-# `unexplained_rule` in R/tuning.R)? Prints the result of the comparison without a limit.
+# Up to which residual prior variance is a comparison of inducing points with neighbours on held-out rows worth its time
+# (R/fit-points.R, `unexplained_rule` in R/tuning.R)? Prints the result of the comparison without a limit.
 #   PFDTC_DATA=<folder> Rscript bench/trial.R > bench/results/trial.csv
 # Smooth and rough functions, and splits that the race does not use. `gain` of points alone in log density at rows held
 # out of the fit, with its standard error; NLPD (in sds of the response) and seconds of the resulting fit.

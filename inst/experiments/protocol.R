@@ -11,7 +11,7 @@ check_methods <- function(methods) {
   unique(methods)
 }
 
-# Returns the numbers of inducing points, in the order in which they run.
+# Has the numbers of inducing points of the paper's sets, in the order in which they run.
 paper_points <- list(synthetic = c(21, 10, 30, 46), airfoil = c(200, 100, 50, 25), abalone = c(100, 50, 200, 25),
                      wine = c(100, 50, 200, 25), ccpp = c(100, 50, 200, 25), delays10k = c(100, 50, 200, 25))
 
@@ -280,7 +280,7 @@ trace_of_inverse <- function(exact) {
 }
 
 # Returns d_pF with nu the exact posterior, from its Cholesky factor, in O(N^2 M). With P = (K + s2 I)^{-1}, w = P y and
-# H = A P A', the terms (I) to (III) of the proposition have
+# H = A P A', terms (I) to (III) of Proposition 2 (theory vignette) have
 #
 #   k^_XX = s2 I - s2^2 P,  L^{-1} k^_mX = s2 A P,  L^{-1} k^_mm L^{-T} = I - J - H,  mu^_X - y = -s2 w,
 #
@@ -318,7 +318,7 @@ draw_synthetic <- function(n) {
   data.frame(x = x, y = sin(12 * x) + 0.66 * cos(25 * x) + 3 + stats::rnorm(n, sd = 0.1))
 }
 
-# Returns one of the data sets of paper_datasets(): the synthetic one is drawn, others are read from their file in `dir`.
+# Returns one of the data sets of paper_datasets(): the synthetic one is drawn, others are read from files in `dir`.
 read_dataset <- function(name, dir) {
   sets <- paper_datasets()
   set <- sets[sets$name == check_choice(name, sets$name, "name"), ]
