@@ -240,8 +240,9 @@ intersect_brackets <- function(a, b) {
 
 # Certifies fits with groups. The effects of levels are inducing variables, so E is the residual prior covariance of the
 # smooth part, the kernel without groups. Row i of weight w_i has features f_i of inducing points and o_i of its level
-# (effects.h). Its coefficient in the posterior mean at x is h_i = w_i (f_i'f_x + [same level] o_i'o_x). A block b has
-# n_b of the n rows, and n_lb of the n_l rows of level l. With the columns w_i f_i of F and w_i o_i of O,
+# (effects.h). Its coefficient in the posterior mean at x is h_i = w_i (f_i'f_x + o_i'o_x), with o_i'o_x = 0 if levels
+# differ. A block b has n_b of the n rows, n_lb of the n_l rows of level l. With the columns w_i f_i of F and w_i o_i of
+# O,
 #
 #   |h_x|_E <= sqrt(f_x'Psi f_x) + sqrt(o_x'Psi_l o_x),
 #   Psi = sum_b (n / n_b) F_b E_bb F_b',  Psi_l = sum_b (n_l / n_lb) O_lb E_lb O_lb'.

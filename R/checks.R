@@ -229,7 +229,7 @@ abort_numerical <- function(message, ..., class = NULL) {
   stop(classed(c(class, "pfdtc_error_numerical", "error"), message, ...))
 }
 
-# Raises an error about a row source. The condition's field `rows` is the number of rows read before the error.
+# Raises an error about a row source. Its fields: `parent`, the cause; `rows`, the rows read before (0 in a worker).
 abort_source <- function(message, ...) stop(classed(c("pfdtc_error_source", "error"), message, ...))
 
 warn_convergence <- function(message, ...) warn_classed("convergence", message, ...)

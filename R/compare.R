@@ -274,7 +274,7 @@ same_response <- function(a, b) {
 }
 
 # Returns the heading of anova(): the model of each fit, and for each pair of consecutive fits which one has the higher
-# log marginal likelihood according to its bounds.
+# log marginal likelihood, if the bounds show it.
 anova_heading <- function(fits, table) {
   names <- row.names(table)
   models <- vapply(fits, function(fit) {

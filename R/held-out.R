@@ -168,7 +168,7 @@ scale_without <- function(fit, r) {
 
 # ---- scores ---------------------------------------------------------------------------------------------------------
 
-# Returns the scores of leave-one-out predictions of the training rows, or of ordinary predictions if `seen` is TRUE.
+# Returns scores of leave-one-out predictions of the training rows, or of ordinary ones if `seen` (non-Gaussian fits).
 training_scores <- function(fit, seen = FALSE) {
   data <- training_data(fit)
   response <- response_of(fit)
