@@ -60,7 +60,7 @@ for (name in if (length(asked)) asked else names(rows)) {
       next
     }
     new <- data.frame(x = c(seq(-1, 4, length.out = 40), x[1:20]))
-    # The certificate bounds the mode, but predictions of classes use the mean.
+    # Compare with the exact mode, which certificates bound: predict() uses the mean for classes.
     own <- certify(exact, new, effort = "fast")
     truth <- list(fit = own$mean, se.fit = own$sd)
     room <- 1e-7 * max(1, sqrt(variance))

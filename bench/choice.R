@@ -1,9 +1,9 @@
 # Which rule for the choice of the kernel predicts best?
 #   PFDTC_DATA=<folder> Rscript bench/choice.R SET SEED [rows] >> bench/results/choice.csv
 # SEED holds out a fifth of the rows (at most 2,000). Hyperparameters are learned from the others with seed SEED + 1;
-# the race uses other seeds. Each row of the table has a kernel; the mean of -log p(y_i | nearest other rows) over some
-# rows learned from; the largest log (likelihood times prior), with the Vecchia likelihood of at most 16,000 rows, or
-# the exact one if rows are few; and NLPD (in sds of the response) and RMSE / sd at the held-out rows of a fit that
+# bench/race.md uses other seeds. Each row of the table has a kernel; the mean of -log p(y_i | nearest other rows) over
+# some rows learned from; the largest log (likelihood times prior), with the Vecchia likelihood of at most 16,000 rows,
+# or the exact one if rows are few; and NLPD (in sds of the response) and RMSE / sd at the held-out rows of a fit that
 # keeps this kernel.
 suppressMessages(library(pfdtc))
 inside <- asNamespace("pfdtc")

@@ -1,6 +1,7 @@
 # Compares standard deviations of many new rows from an exact posterior, and from inducing points with neighbours with
 # the same hyperparameters (`like = fit`): processor seconds of a million predictions on one thread, extrapolated, and
-# the ratio of the two sds.   Rscript bench/exact-sd.R [ROWS = 5000] [CELLS = 2000]
+# the ratio of the two sds.
+#   Rscript bench/exact-sd.R [ROWS = 5000] [CELLS = 2000]
 #
 # Results, 5,000 rows and 1,000 cells. Seconds of a million cells; 1 %, median and 99 % of sd over exact sd; root mean
 # square of (mean - exact mean) / exact sd. The machine was busy: seconds may be a tenth too many.

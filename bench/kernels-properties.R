@@ -1,7 +1,7 @@
 # Compares certificates and evidence bounds of random sums of products of all kernels with the exact GP by dense
-# algebra. No bound may be violated.   Rscript bench/kernels-properties.R [count = 1000] [seed = 1]   (source tree)
-# A problem takes 0.7 s of a processor, 1000 take 12 minutes, and a short run of 50 takes 35 s. Every 25 problems the
-# script prints a line.
+# algebra. No bound may be violated.
+#   Rscript bench/kernels-properties.R [count = 1000] [seed = 1]      (from the source tree)
+# 1,000 problems take 12 minutes of a processor, 50 take 35 s. Every 25 problems the script prints a line.
 # The reference is solve() in double precision. Its own errors, eps times the condition number of K + s2 I, are allowed.
 suppressMessages(library(pfdtc))
 args <- c(commandArgs(TRUE), "1000", "1")[1:2]

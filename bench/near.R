@@ -1,4 +1,5 @@
-# Measures rows a second that a fit with neighbours predicts:   bash tools/openblas.sh Rscript bench/near.R [rounds]
+# Measures rows a second that a fit with neighbours predicts.
+#   bash tools/openblas.sh Rscript bench/near.R [rounds]
 # Also runs without tools/openblas.sh, as nothing calls the BLAS at this M. 20,000 normal rows of 3 or 8 inputs, 200
 # inducing points, 40 neighbours, mean and sd at 20,000 new rows. The times are the best of some rounds, with cases in
 # turn: wall time, which other work disturbs, and the processor time of the process, divided by its threads.

@@ -2,7 +2,8 @@
 # paired difference from the default with its standard error, RMSE / sd, and coverage of 50 and 95 % intervals, also for
 # hetGP on 1,000 of the rows.
 #   PFDTC_DATA=<folder> Rscript bench/noise.R [set ...] > bench/results/noise.csv
-# Seeds hold out a fifth of the rows (at most 2,000), and at most 6,000 are learned from. The race uses other seeds.
+# Seeds hold out a fifth of the rows (at most 2,000), and at most 6,000 are learned from. bench/race.md uses other
+# seeds.
 suppressMessages(library(pfdtc))
 control <- pfdtc_control(threads = 1, progress = FALSE)
 sets <- if (length(commandArgs(TRUE))) commandArgs(TRUE) else c("airfoil", "delays10k", "protein")

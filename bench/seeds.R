@@ -1,7 +1,7 @@
 # How much do predictions of default fits depend on the seed, and what is the coverage of their 95 % intervals?
 #   PFDTC_DATA=<folder> Rscript bench/seeds.R [SET ...] > bench/results/seeds.csv
-# Seeds hold out a fifth of the rows (at most 2,000), with five fits each. The race uses other seeds. NLPD in sds of the
-# response, and the chosen kernel.
+# Two seeds hold out a fifth of the rows each (at most 2,000), with five fits by other seeds; bench/race.md has other
+# seeds. A row has the kernel that a fit chose, NLPD and RMSE (in sds of the response), coverage and seconds.
 suppressMessages(library(pfdtc))
 sets <- commandArgs(TRUE)
 if (!length(sets)) sets <- c("airfoil", "abalone", "wine", "ccpp", "delays10k", "protein")

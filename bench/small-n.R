@@ -39,10 +39,8 @@
 #   priors that do not fade                                       0
 #   a sum of Matern 1/2, squared exponential and linear mean      0
 #   log-normal uncertainty of the noise, sd .2 or sqrt(2 / (n - p))  -.002
-#   a mixture of four kernels, two with a linear mean, and the mean alone, weighted by exp(log marginal likelihood
-#     averaged
-#     over parameters): -.015, 46 better and 18 worse; RMSE the same. Each prediction and certificate would be of seven
-#       fits
+#   a mixture of four kernels, two with a linear mean, and the mean alone, weights exp(log marginal likelihood averaged
+#     over parameters): -.015, 46 better and 18 worse; RMSE the same. Each prediction would be of seven fits
 #
 # 26 November, the mixture again with few parts, 120 sets of bench/sets.csv and bench/further/sets.csv with fewer than
 # 200 rows to learn from. Densities are averaged with weights exp(log marginal likelihood times prior); the parts are

@@ -13,7 +13,7 @@
 #include "linalg.h"
 #include "simd.h"
 
-/* Width of the vectors for products by gemm.h, or 0 for the BLAS. It is set when the package is loaded. */
+/* Number of doubles in the vectors for products by gemm.h, or 0 for the BLAS. It is set when the package is loaded. */
 static int own = 0;
 static const double one = 1.0, minus = -1.0;
 

@@ -225,7 +225,8 @@ static void field_open(struct near_field *f)
     const int share = n / f->plan.threads + (n % f->plan.threads > 0);
     struct plan wave = plan_for(
         &f->plan, n, min_int(f->plan.block, min_int(NEAR_ROWS, share > 1 ? share : 1)));
-    wave.threads = f->plan.threads; /* a pass to fill the store may have more blocks */
+    /* plan_for() left at most a thread for each block, but filling the store may take more blocks */
+    wave.threads = f->plan.threads;
     f->most = n;
     if (f->s > 0) {
         open_pass(&f->find, &wave, &f->wave, NULL);

@@ -1,9 +1,9 @@
 # Transcribes the mathematics as naively as possible: kernels by a double loop, every matrix dense, every inverse by
 # solve(), nothing shared with the package. Symbols are those of the theory vignette.
 #
-# A kernel here is a plain list(profile, lengthscale, variance, inputs). Everything also works on
-# complex arguments and never conjugates, so that ref_derivative() can differentiate by a complex
-# step: f'(x) = Im f(x + i h) / h without cancellation, hence to rounding for a tiny h.
+# A kernel here is a plain list(profile, lengthscale, variance, inputs). Everything also works on complex arguments and
+# never conjugates, so that ref_derivative() can differentiate by a complex step: f'(x) = Im f(x + i h) / h without
+# cancellation, hence to rounding for a tiny h.
 
 ref_kernel <- function(profile, lengthscale, variance = 1, inputs = NULL) {
   list(profile = profile, lengthscale = lengthscale, variance = variance, inputs = inputs)

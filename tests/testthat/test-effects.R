@@ -99,7 +99,7 @@ test_that("paths are linear in normals whose products are the covariance", {
   view <- effect_view(p)
   new <- effect_new_rows(p)
   # The k-th path has a 1 as its k-th normal number and zeros elsewhere.
-  total <- 60 + 5 + 24 + 2 + 1 + 8 # features, levels, two new levels of g and h, residuals
+  total <- 60 + 5 + 24 + 2 + 1 + 8 # features; effects of h and g; effects of a new level of g and of h; residuals
   at <- 0
   unit <- function(rows, n) {
     out <- matrix(0, rows, n)

@@ -28,7 +28,7 @@ test_that("few rows that would need too many points have the exact posterior, un
 })
 
 test_that("with more rows, points with neighbours meet tol at as many random rows as the fit says", {
-  # Treat 400 rows as many, and certify at most 300.
+  # Treat more than 400 rows as many, and certify 300 of them.
   d <- rough(600)
   fit <- with_replaced(list(exact_rows = 400L, certified_rows = 300L), fit_tol(0.1, d, kernel = short))
   expect_identical(fit$posterior, "far + near")

@@ -190,7 +190,7 @@ test_that("a linear kernel with a vague prior gives the fit and standard errors 
   }
   check(y ~ x, binomial(), stats::glm(y ~ x, binomial(), d))
   check(n ~ x, poisson(), stats::glm(n ~ x, poisson(), d))
-  weighted <- suppressWarnings(stats::glm(y ~ x, binomial(), d, weights = w)) # not whole
+  weighted <- suppressWarnings(stats::glm(y ~ x, binomial(), d, weights = w)) # counts are not whole
   check(y ~ x, binomial(), weighted, weights = quote(w))
   # glm() uses the expected information if the link is not canonical.
   probit <- stats::glm(cbind(hits, size - hits) ~ x, binomial("probit"), d)

@@ -43,7 +43,7 @@ test_that("the prior that allows little noise falls exponentially, with its slop
     expect_true(all(prior$information > 0))
   }
   expect_close(slow$prior(replace(centre, 4, slow$unit[[4]] + log(1e-6)))$value, -2.753, 1e-3)
-  # The search without the rule keeps its normal prior.
+  # The search without the rule for little noise keeps its normal prior.
   expect_close(made$model$problem$prior(replace(centre, 4, slow$unit[[4]] + log(1e-6)))$value, -log(1e-5)^2 / 8, 1e-12)
 })
 
@@ -103,7 +103,8 @@ test_that("a fit of a simulator has little noise, prints it, and vcov() uses its
   expect_lt(fit$noise, 1e-5 * stats::var(data$y))
   expect_match(fit$because[["noise"]], "little noise")
   new <- with_seed(2, matrix(stats::runif(2000), 1000))
-  # RMSE over sd is .0063 without the rule and .0056 with it, in the mean of ten designs (bench/simulators.R).
+  # RMSE over sd is .0063 without the rule for little noise and .0056 with it, in the mean of ten designs
+  # (bench/simulators.R).
   expect_lt(sqrt(mean((predict(fit, new) - branin(new))^2)) / stats::sd(branin(new)), 0.0075)
   # The curvature of the prior of the noise, 1/4, is 0 in its tail.
   other <- fit
@@ -126,7 +127,8 @@ test_that("twenty runs of a simulator have little noise, and runs with much nois
     expect_identical(fit$kernels$kernel[fit$kernels$chosen], fit$kernel$label)
     expect_true(all(is.finite(vcov(fit))))
   }
-  # The mean error is .16, and .28 without the rule. For ten maximin designs it is .09, and .20 (bench/simulators.R).
+  # The mean error is .16, and .28 without the rule for little noise; for ten maximin designs .09 and .20
+  # (bench/simulators.R).
   expect_lt(mean(vapply(fits, error, 0)), 0.2)
   noisy <- learn(simulator_runs(20, noise = 15), transform = "auto")
   expect_null(attr(noisy$learned, "little_noise"))

@@ -137,7 +137,7 @@ test_that("heavy tails of small noise are found by leave-one-out with the final 
   new <- d[-(1:100), ]
   normal <- replace(fit, "noise_tail", list(NULL))
   expect_gt(mean(predict(fit, new, type = "density") - predict(normal, new, type = "density")), 0.1)
-  few <- with_seed(1, pfdtc(y ~ ., d[1:40, ], transform = "auto")) # its intervals are wider already
+  few <- with_seed(1, pfdtc(y ~ ., d[1:40, ], transform = "auto")) # no search: intervals are wide
   expect_identical(has_learned_tails(few), few$response$tail[few$response$chosen] > 0)
 })
 
@@ -174,7 +174,7 @@ test_that("log densities of responses many sds away are those of a dense sum", {
     u <- seq(-9, 40, by = 0.005)
     sd <- sqrt(0.1 + 0.9 * exp(sqrt(spread) * u - spread / 2))
     dense <- vapply(y, function(y) log(sum(0.005 * stats::dnorm(u) * stats::dnorm(y, 0, sd))), 0)
-    expect_equal(noisy_log_density(y, f), dense, tolerance = 1e-4) # the steps of u are 0.25
+    expect_equal(noisy_log_density(y, f), dense, tolerance = 1e-4) # far_steps are 0.25 apart
     single <- replace(f, c("var", "spread"), list(0.1, spread)) # numbers for all rows
     expect_equal(noisy_log_density(y, single), dense, tolerance = 1e-4)
   }

@@ -107,7 +107,7 @@ test_that("power and dispersion are learned near those of mgcv::tw()", {
   skip_if_not_installed("mgcv")
   attachNamespace("mgcv") # tw() calls functions of mgcv by their names
   on.exit(detach("package:mgcv"))
-  # A spline has other degrees of freedom, so the two differ by up to a third of a standard error.
+  # A spline has other degrees of freedom, so estimates differ by up to a third of a standard error.
   theirs <- mgcv::gam(y ~ s(x), data = d, family = mgcv::tw(), method = "REML")
   their_p <- theirs$family$getTheta(TRUE)
   se <- sqrt(diag(stats::vcov(fit))[c("log(p)", "log(phi)")])
@@ -168,7 +168,8 @@ test_that("Tweedie's P(Y <= y) is right for any sd of f", {
     given <- tweedie_given(steep, rep(300, length(f)), pmin(pmax(f, -200), 20))
     expect_equal(tweedie_cdf(steep, 300, 0, s), sum(stats::dnorm(f / s) * 0.002 / s * given), tolerance = 1e-4)
   }
-  # Each row has a grid of its own, and no rows share errors. The dense sum has steps of 0.003 sds.
+  # Each row has a grid of its own, so rows together have the numbers of each alone. The dense sum has steps of 0.003
+  # sds.
   y <- c(0, 1e-3, 0.5, 3, 40, 2e4)
   s <- c(0.4, 1, 3, 2, 0.1, 2)
   for (theta in list(c(2.4, 1), c(0.3, 4), c(30, 1 / 4))) {

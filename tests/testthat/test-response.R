@@ -100,7 +100,7 @@ test_that("quantiles of counts with rates beyond large_count grow with the rate,
     for (p in c(0.025, 0.5, 0.975)) for (s in c(0, 0.3, 3)) {
       mu <- c(21, 24, 100, 340) # all log rates are beyond log(large_count), the last beyond R's quantiles
       q <- predictive_quantile(as_response(likelihood), p, rep(1, 4), mu, rep(s, 4))
-      expect_lt(max(abs(diff(log(q) - mu))), 1e-4) # a Poisson count's own sd is 3e-5 of it at 21
+      expect_lt(max(abs(diff(log(q) - mu))), 1e-4) # at 21 the sd of a Poisson count is 3e-5 of its mean
     }
   }
 })

@@ -62,7 +62,7 @@ test_that("rows that are added come last in the order of the neighbours' rows", 
   expect_identical(sort(more$near$rank), seq_len(nrow(data$x)))
   old <- seq_len(nrow(first$data$x))
   expect_identical(data$x[old, ], first$data$x)
-  expect_identical(more$near$rank[old], first$near$rank) # new rows follow in the order
+  expect_identical(more$near$rank[old], first$near$rank) # new rows come after the old ones
   set.seed(1)
   whole <- small_fit(d, neighbours = 6)
   by_rank <- near_posterior(whole$data, whole$inducing, model_of(whole), 6, 6, more$near$rank, whole$jitter)
