@@ -238,7 +238,7 @@ prior_most <- function(model, ...) {
 #
 #   title       the name in print() and in figures
 #   objective   the objective of the inducing points: "pf", "vfe", "none" (points do not move) or NULL (no points)
-#   joint       TRUE if hyperparameters can be learned together with the points
+#   joint       TRUE if hyper = "joint" is allowed: hyperparameters by the exact likelihood, or together with the points
 #   chooses     TRUE if the function chooses the kind of its posterior
 #   dtc         TRUE for a DTC posterior, which the paper's error bound and the pF divergence need
 #   reference   TRUE if the fit can be a reference for certificates
@@ -260,8 +260,8 @@ gp_families <- list(
 
 method_traits <- function(fit) gp_families[[fit$method]]
 
-# Returns TRUE if the method merges equal rows. FITC does not, because it adds noise to each single row; gp_subsample()
-# does not, because it draws from all rows.
+# Returns TRUE if the method merges equal rows. FITC does not, because it adds a noise variance to each row by itself;
+# gp_subsample() does not, because it draws from all rows.
 merges_rows <- function(method) !gp_families[[method]]$some && !gp_families[[method]]$fitc
 
 check_dtc <- function(fit, hint) {

@@ -174,7 +174,7 @@ place_group <- function(leaf, x, argument, variables) {
   recycle(leaf, "scale", argument)
 }
 
-# Returns the kernel for the columns of x. Stops if one of its parameters has no value.
+# Returns the kernel with its inputs as column numbers of x. Stops if one of its parameters has no value.
 complete_kernel <- function(kernel, x) {
   kernel <- place_kernel(kernel, x)
   compiled <- compile_kernel(kernel)

@@ -94,7 +94,7 @@ learned_density <- function(fit) {
   if (fit$hyper == "evidence") {
     return(c(list(names = free, unit = 1), with_fixed_seed(density_of_evidence(fit, data, s))))
   }
-  # The functions other than pfdtc() maximise the exact log marginal likelihood or the ELBO, without priors.
+  # With hyper = "pilot" or "joint", the exact log marginal likelihood or the ELBO was maximised, without priors.
   parameters <- free_parameters(model, s)
   exact <- !is.null(fit$x)
   problem <- if (exact) exact_problem(data, parameters, s$run) else

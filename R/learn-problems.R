@@ -253,7 +253,7 @@ parts_of_season <- function(profile, periods) {
 
 # ---- rows to learn from ---------------------------------------------------------------------------------------------
 
-# The "pool" has the rows that hyperparameters are learned from, in a random order, and units derived from them.
+# The "pool" has the rows that hyperparameters are learned from, their random order `rank`, and units derived from them.
 
 # Returns the pool. Equal rows are always merged; otherwise the information on the noise would depend on which of them
 # are in a sample. A pool of up to exact_learning_rows rows always has the same random order, so that the seed has no

@@ -3,7 +3,7 @@
 
 engine <- new.env(parent = emptyenv())
 
-# Makes the engine use its own matrix products, because the BLAS that comes with R is six times slower.
+# Makes the engine use its own matrix products: R's own BLAS takes four to six times as long (bench/README.md).
 start_engine <- function() {
   engine$pid <- Sys.getpid()
   engine$optimised_blas <- grepl("openblas|mkl|blis|accelerate|veclib|armpl|flexiblas|atlas|essl",
@@ -284,8 +284,8 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
 }
 
 # Computes the Laplace or variational approximation on points z. `sites` is the result of engine_sites(), `start` the
-# result of an earlier call. `want` is 0 for the mode, 1 also for the log marginal likelihood with priors, 2 also for
-# its gradient.
+# result of an earlier call. The result has the log marginal likelihood without the terms of the residual prior variance
+# (`penalty`), which `want` = 1 adds to the result; `want` = 2 also adds the gradient.
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
                            control = NULL) {

@@ -160,7 +160,7 @@ with_noise_trend <- function(data, trend) {
   data
 }
 
-# Returns the mean factor of the noise variance at the training rows. Older fits have only the range of the factors.
+# Returns the mean factor of smooth noise at the training rows, else 1. Older fits have only the range of the factors.
 mean_noise_factor <- function(trend) if (is.null(trend$smooth)) 1 else trend$mean %||% sqrt(prod(trend$range))
 
 # Returns the coefficients of a linear trend, per unit of each input, with their sds. Returns NULL for smooth noise.

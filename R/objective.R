@@ -189,8 +189,8 @@ points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE
 }
 
 # Returns the problem of minimising -log p(y) over the free log hyperparameters, with y = data$y. If inducing points
-# move too, `points` is their points_problem(), whose coordinates come first. minus_log(model, z) returns a `reason` or
-# list(value, theta, noise, gradient): -log p, its derivatives by the kernel's log parameters, log noise and z.
+# move too, `points` is made by points_problem(), and its coordinates come first. minus_log(model, z) returns a `reason`
+# or list(value, theta, noise, gradient): -log p, its derivatives by the kernel's log parameters, log noise and z.
 hyper_problem <- function(data, parameters, minus_log, points = NULL) {
   own <- length(points$start) + seq_along(parameters$start)
   z_at <- function(par) if (!is.null(points)) points$natural(par[-own])
@@ -220,7 +220,7 @@ vfe_hyper_problem <- function(data, z, parameters, jitter, control, points = NUL
 
 # ---- rows of a source -----------------------------------------------------------------------------------------------
 
-# Does as native_evaluate(), but reads the row source `whole`, once for sums over rows and once for the gradient.
+# Evaluates the objective like native_evaluate(), but by two passes over a row source: for sums, then for the gradient.
 objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gradient = TRUE) {
   refuse_if(isTRUE(aux$p > 0), "optimise_rows", "exceeds the sample that is kept of the source",
             hint = "The objective of this auxiliary distribution has sums over pairs of rows, all in memory.")
@@ -281,8 +281,8 @@ choose_points <- function(x, m, kernel, method, memory = greedy_memory, toward =
 # Returns the numbers 1 to n, or `most` of them drawn at random, in increasing order.
 some_of <- function(n, most) if (n > most) sort(sample.int(n, floor(most))) else seq_len(n)
 
-# Chooses m rows of x by pivoted Cholesky and stores the factor. If the factor would exceed `memory` bytes and x has
-# more than 20 m rows, a random sample of rows replaces x. pfdtc_control(memory = ) does not change `memory`.
+# Chooses m rows of x by pivoted Cholesky, with the factor in memory. If the factor would exceed `memory` bytes and x
+# has more than 20 m rows, a random sample of rows replaces x. pfdtc_control(memory = ) does not change `memory`.
 choose_greedy <- function(x, m, kernel, memory = greedy_memory) {
   looked <- some_of(nrow(x), max(20 * m, memory / (8 * m)))
   pool <- if (length(looked) < nrow(x)) x[looked, , drop = FALSE] else x

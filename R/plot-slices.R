@@ -234,7 +234,7 @@ dependence_figure <- function(d) {
 
 # Returns a map as list(map, unknown, rows, outline, title, asp, ticks, foot). `map` is the value of plot(), `unknown`
 # marks cells whose mean is left blank, and `rows` has the inputs of the data. For coordinates, `outline` is the convex
-# hull of the rows, and `asp` the aspect ratio (else NA). `ticks` has variable_ticks() of both axes.
+# hull of the rows, and `asp` the aspect ratio (else NA). `ticks` has those of both axes (variable_ticks()).
 map_table <- function(fit, inputs, at, n, points, type) {
   n <- if (is.null(n)) 100L else check_count(n, "n", min = 2)
   x <- slice_rows(fit)

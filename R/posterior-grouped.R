@@ -210,8 +210,8 @@ add_drawn_effects <- function(value, f, gamma, x, normal) {
 #
 # There are at most `dense_effects` effects, because the matrix C+ is dense.
 
-# Returns the result of near_posterior() for a kernel with groups. Five steps of expectation-maximisation, without a
-# further pass over the rows, learn the variances of the groups that `free` marks.
+# Returns a list like that of near_posterior(), for a kernel with groups. Five steps of expectation-maximisation,
+# without a further pass over the rows, learn the variances of the groups that `free` marks.
 near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours, rank, jitter = 1e-12, control = NULL,
                                    free = NULL) {
   groupings <- groupings_of(model$kernel, x = data$x)

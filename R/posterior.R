@@ -11,9 +11,9 @@
 # Laplace and variational posteriors are exact, points or near, with working responses (posterior-working.R). All
 # numbers are in units of data$y (the response, centred and scaled), without the constant mean.
 #
-# For binary responses and classes, `factors$shift` is the mean minus the mode of the whitened values, to first order:
-# H^{-1} A s, where H is minus the Hessian of the log posterior, A has the features of the rows, and s is the derivative
-# of -log det H / 2 by f. Certificates and posteriors with neighbours are about the mode.
+# For binomial and ordered responses and classes, `factors$shift` is the mean minus the mode of the whitened values, to
+# first order: H^{-1} A s, where H is minus the Hessian of the log posterior, A has the features of the rows, and s is
+# the derivative of -log det H / 2 by f. Certificates and posteriors with neighbours are about the mode.
 
 # Returns the posterior of a fit, made of its elements. The neighbours in a fit of a row source are from sampled rows.
 posterior_of <- function(fit) {
@@ -58,7 +58,7 @@ posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
 #
 #   mean_(-n) = mean - (g q - shift + q s) / (1 - W q),  var_(-n) = q / (1 - W q) + left,  leverage W q.
 #
-# shift and s (see the head of this file) are 0 unless the response is binary. posterior-near.R has its own formulas.
+# shift and s (head of this file) are 0 unless the response is binomial or ordered. posterior-near.R has other formulas.
 posterior_without <- function(p) UseMethod("posterior_without")
 
 # Returns list(mean, q, left, g, W, rest, group) for each row of positive weight: the terms of the formula above

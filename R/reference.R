@@ -88,8 +88,8 @@ share_of_distance <- function(reference, data, fit, share) {
   }
 }
 
-# Returns the number of inducing points of a fit; a reference has four times as many. Fits with neighbours have few
-# inducing points, but their references need as many as without neighbours.
+# Returns the number of points of which a reference has four times as many: the inducing points of the fit. Fits with
+# neighbours count as having at least 200, because their few inducing points do not suffice for a reference.
 points_of_fit <- function(fit) {
   m <- if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else
     max(fit$m, min(200L, nrow(fit$data$x)))
@@ -189,7 +189,7 @@ near_groups <- function(kernel, x, most) {
   list(order = unlist(groups), start = c(0L, cumsum(lengths(groups))))
 }
 
-# Returns a matrix with a column for each group: n_c rows of the data near its members.
+# Returns a matrix with a column for each group: the numbers of n_c rows of the data near its members.
 shared_rows <- function(kernel, data, x, groups, n_c, control) {
   n <- nrow(data$x)
   if (n_c == n) return(matrix(seq_len(n), n, length(groups$start) - 1L))

@@ -145,7 +145,7 @@ tweedie_given <- function(theta, y, f, area = FALSE) {
   ifelse(at$rate > few, exp(f) * sd * (z * stats::pnorm(z) + stats::dnorm(z)), out)
 }
 
-# Returns tweedie_given() faster: far from the mean, P is 1 or 0 up to rounding (Chernoff's bound, exp(-deviance / 2)).
+# Computes tweedie_given() faster: far from the mean, P is 1 or 0 up to rounding (Chernoff's bound, exp(-deviance / 2)).
 tweedie_near <- function(theta, y, f, area = FALSE) {
   near <- !tweedie_row$deviance(y, exp(f), 1, theta) > 80
   near <- near | is.na(near)

@@ -34,7 +34,7 @@
 #   shown_slopes(theta)                   the derivatives of log shown(theta) in log theta, by default 1
 #   overdispersed                         how users write a family for counts with a larger variance
 #   ratio(theta)         c(name = power): e^(power f) is a ratio of this name between rows; the default is by the link
-#   turns(sites), parts(sites)            where W = -(log p)'' has extremes in f; sites with only these, whose W add to W
+#   turns(sites), parts(sites)            where W = -(log p)'' has extremes in f; sites with only these; their W sum to W
 #
 # theta is c(shape parameter, given parameter such as df). `mean` is for one trial, y has successes in `size` trials.
 # Unordered classes ("labels") have K - 1 latent functions and none of the functions of a mean (see below).
@@ -96,7 +96,7 @@ spread_of <- function(y) {
   if (isTRUE(spread > 0)) spread else 1
 }
 
-# Returns E h(f) for f ~ N(mean, sd^2) by the trapezoid rule. Its error is negligible if h is analytic.
+# Returns E h(f) for f ~ N(mean, sd^2) by the trapezoid rule, accurately if h is smooth over steps of sd / 10.
 normal_average <- function(h, mean, sd) {
   out <- 0 * mean
   for (z in seq(-9, 9, by = 0.1)) out <- out + 0.1 * stats::dnorm(z) * h(mean + sd * z)

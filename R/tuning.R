@@ -336,7 +336,7 @@ mode_rows <- c(least = 16000, by = 8, steps = 5)
 # values. A prediction from neighbours counts as `near` kernel values (bench/structure.R).
 share_sample <- c(rows = 2000, values = 2e7, near = 10000)
 
-# With a non-Gaussian likelihood, neighbours are compared with inducing points alone (bench/laplace-near.R).
+# These constants are for non-Gaussian fits: neighbours against inducing points alone (bench/laplace-near.R).
 near_trial <- list(
   rows = 8000L, held = 5000L,  # number of rows for the inducing points beside neighbours; held-out rows
   points = 200L,               # inducing points beside neighbours
