@@ -15,7 +15,7 @@
 # with much noise this likelihood hardly changes if variance and lengthscales increase together, the variance by a
 # factor of 100. The random order of rows would decide (by 0.01 in NLPD). With `little_noise`, q = log(noise / prior
 # median) has an exponential lower tail: for q < -1 its log density is (q + 1/2) / 4 instead of -q^2 / 8. If the noise
-# is a millionth of the response's variance, this is -2.8 nats, not -16.5.
+# is a millionth of the response's variance, this is -2.8 nats, not -16.6.
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   made <- kernel_to_learn(pool, s, profile)
   compiled <- made$compiled

@@ -124,7 +124,7 @@ covariance_with_rows.exact <- function(p, fun) {
 few_rows <- 50L
 
 # Returns mean leave-one-out log densities, list(fit, linear, mean): of the exact posterior, and of a linear model and a
-# constant, which may predict few rows better. Returns NULL unless there are 4 to 49 rows with distinct inputs.
+# constant, which may predict few rows better. Returns NULL unless there are 4 to 49 rows, none of them merged.
 small_n_check <- function(p) {
   data <- p$rows
   n <- nrow(data$x)

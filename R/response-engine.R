@@ -330,7 +330,7 @@ wide_moments <- function(mean, S, step) {
 }
 
 # Returns the averages of p = plogis(f) and of its square over f ~ N(mean, sd^2). For sd > 4, integration by parts gives
-# sums with the derivative p (1 - p) in steps of 1 (error 3e-9), and p^2 = p - p (1 - p).
+# sums with the derivative p (1 - p) in steps of 1 (error 2e-7), and p^2 = p - p (1 - p).
 logistic_moments <- function(mean, sd) {
   if (sd <= 4) {
     return(list(mean = normal_average(stats::plogis, mean, sd),

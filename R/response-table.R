@@ -34,7 +34,7 @@
 #   shown_slopes(theta)                   the derivatives of log shown(theta) in log theta, by default 1
 #   overdispersed                         how users write a family for counts with a larger variance
 #   ratio(theta)         c(name = power): e^(power f) is a ratio of this name between rows; the default is by the link
-#   turns(sites), parts(sites)            where W = -(log p)'' has extremes in f; sites with only these; their W sum to W
+#   turns(sites), parts(sites)            where W = -(log p)'' has extremes in f; sites with only these and the sum W
 #
 # theta is c(shape parameter, given parameter such as df). `mean` is for one trial, y has successes in `size` trials.
 # Unordered classes ("labels") have K - 1 latent functions and none of the functions of a mean (see below).

@@ -48,9 +48,10 @@ learning_sizes <- list(
 # Up to this number of rows the exact log marginal likelihood is maximised last, in a second or two (bench/stages.R).
 exact_learning_rows <- 2000L
 
-# The exact likelihood is first maximised for first_exact_rows of the rows, in an eighth of the time, then for all. A
-# search ends when a step predicts a gain below `few` nats (above `rows` rows: `many`) (bench/cliff.R). Up to `last`
-# rows the search for the chosen model continues until the predicted gain is below `sure` nats (bench/few-seeds.R).
+# With over 1.5 first_exact_rows rows, the exact likelihood is first maximised for first_exact_rows of them, then for
+# all. A search ends when a step predicts a gain below `few` nats (above `rows` rows: `many`) (bench/cliff.R). Up to
+# `last` rows the search for the chosen model continues until the predicted gain is below `sure` nats
+# (bench/few-seeds.R).
 first_exact_rows <- 1000L
 # A search for a model that must gain more to be chosen ends if `hopeless` times the predicted gain is too small.
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000, last = 200, sure = 1e-7, hopeless = 20)
@@ -65,7 +66,7 @@ exact_noise <- 0.1
 effect_learning <- c(levels = 500, few = 1000, rows = 3)
 
 # With neighbours, the effects of groups and the inducing points have one dense covariance matrix. It has at most this
-# number of rows; its factorisation then takes half a minute (bench/groups.R).
+# number of rows; its factorisations then take half a minute (bench/groups.R).
 dense_effects <- 4000L
 
 # With groups, the noise is learned again from the sums of all rows, if the mean residual prior variance is below this
