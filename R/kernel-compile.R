@@ -290,7 +290,7 @@ expand_additive <- function(parts, table) {
     }
     inputs <- additive_inputs(leaf)
     G <- length(inputs)
-    one <- function(profile, at, ratio) { # a factor of the inputs `at`
+    one <- function(profile, at, ratio) { # makes a factor of leaf$inputs[at]
       own <- if (isTRUE(leaf$isotropic)) 1L else if (is.null(leaf$shared)) at else unname(leaf$shared)[at]
       list(profile = profile, inputs = leaf$inputs[at], number = leaf$number[at], isotropic = leaf$isotropic,
            of = unique(leaf$groups[at]), from = place(l, "lengthscale") - 1L + own,

@@ -304,7 +304,7 @@ season_profiles <- function(open, rest) {
 # Scores a model: profile_price() of its kernel minus log (marginal likelihood times prior).
 judge_by_price <- function(model) list(score = profile_price(model$problem$profile) - model$value)
 
-# Returns the number of nats of log marginal likelihood that a kernel must gain over a single term of all inputs.
+# Returns how many nats of log marginal likelihood a seasonal or additive kernel must gain, or 0 for other kernels.
 profile_price <- function(profile) {
   if (!is_season(profile)) {
     return(switch(sub(":.*", "", profile), additive = additive_nats, pairwise = additive_nats + pair_nats, 0))

@@ -180,7 +180,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
        square = R[size]^2 + shift$ss / noise)
 }
 
-# Returns root' times the effects of each level. A row of m has one effect of a level; levels vary fastest.
+# Multiplies the effects of each level by root'. Row (a - 1) levels + l of m has effect a of level l.
 with_root <- function(m, root) {
   p <- nrow(root)
   if (p < 2L) return(m * if (p) c(root) else 1)

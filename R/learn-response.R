@@ -37,7 +37,7 @@ response_stage <- function(data, asked, state) {
   found <- with_log_inputs(data, asked, open, state, find, first)
   chosen <- found$chosen
   out <- data_as_modelled(found$data, chosen, asked)
-  # Count lambda of a transform and the noise trend, but not the variance of the tails: logLik() is of normal noise.
+  # Count lambda of a transform and the noise trend, but not the variance of the tails: logLik() assumes normal noise.
   lambda <- identical(chosen$transform$kind, "yeojohnson") && !inherits(asked$transform, "pfdtc_transform")
   out$response_df <- lambda + noise_df(chosen$trend)
   out

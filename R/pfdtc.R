@@ -285,8 +285,8 @@ fit_once <- function(data, asked, state) {
   fit
 }
 
-# Returns TRUE if most responses are equal, no argument excludes a choice of the model, and time is left. The log
-# marginal likelihood then cannot choose: it grows without bound as the noise at the common value decreases.
+# Returns TRUE for 50 to 2,000 rows without groups if most responses are equal, no argument excludes a choice of the
+# model, and time is left. The marginal likelihood then cannot choose: it is unbounded as the noise at that value falls.
 has_common_value <- function(data, asked, state) {
   y <- of_used_rows(data, data$response)
   is.null(state$stopped) && isTRUE(state$open) && is.null(asked$kernel) && !length(data$groups) &&

@@ -161,8 +161,8 @@ warn_small_n <- function(check, n) {
     "it."), if (other == "linear") "A linear model" else "The mean of the response", n, ahead), check)
 }
 
-# Draws f jointly at rows. Up to `dense_draws` rows, draws use the covariance matrix. For more rows, a draw from the
-# prior of an exact posterior, at its rows X and at x, is corrected by the data (Matheron's rule):
+# Draws f jointly at rows. Up to `dense_draws` rows, or with a non-Gaussian likelihood, draws use the covariance matrix.
+# Else a draw from the prior of an exact posterior, at its rows X and at x, is corrected by the data (Matheron's rule):
 #
 #   f(x) = f0(x) + k(x, X) (K + s2 W^{-1})^{-1} (y - f0(X) - noise),   f0 and noise drawn from the prior.
 #

@@ -309,8 +309,8 @@ row_parts.points <- function(p) {
   c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
-# If 1 - leverage is almost 0, rounding errors dominate the formula. If at most 20 rows have this leverage and p has
-# inducing points, each such row is left out by a new posterior in which the row has almost no weight.
+# If 1 - leverage is almost 0, rounding errors dominate the formula. With inducing points, Gaussian noise, no merged
+# rows and at most 20 such rows, each is left out by a new posterior in which it has almost no weight.
 posterior_without.exact <- posterior_without.points <- function(p) {
   part <- without_rounded(row_parts(p))
   rest <- part$rest

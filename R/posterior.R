@@ -125,7 +125,7 @@ log_evidence <- function(p) {
   noise <- p$model$noise
   less <- 0
   if (inherits(p, "exact")) {
-    # Change the density from that of sqrt(w) y to that of y, because the factorisation used weights as noise.
+    # Change the density of y, whose noise has the weights, to that of sqrt(w) y, to which shift$constant belongs.
     value <- -f$minus_evidence - if (is.null(data$weights)) 0 else sum(log(data$weights)) / 2
   } else if (inherits(p, "near")) {
     value <- p$near$evidence

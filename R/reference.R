@@ -88,8 +88,8 @@ share_of_distance <- function(reference, data, fit, share) {
   }
 }
 
-# Returns the number of points of which a reference has four times as many: the inducing points of the fit. Fits with
-# neighbours count as having at least 200, because their few inducing points do not suffice for a reference.
+# Returns m, the number of inducing points of the fit; its reference has 4 m by default. With neighbours, m is at least
+# 200, because the few inducing points of such a fit do not suffice for a reference.
 points_of_fit <- function(fit) {
   m <- if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else
     max(fit$m, min(200L, nrow(fit$data$x)))
