@@ -54,7 +54,7 @@ learn_groups <- function(data, s, state) {
 # the mean, then y; the last two count as groups with one level. The elements are
 #   blocks   for each level of the first term (p effects) a row: the p^2 sums of products of its design columns
 #   crossed  crossed[[j]][[k]] has sums of products of the designs of later terms j and k; levels vary fastest
-#   pairs    list(of_term, order, start, column). of_term has sums_of_pairs() of the first and each later term. `order`
+#   pairs    list(of_term, order, start, column). of_term: sums_of_pairs() of the first and a later term. `order`
 #            sorts these by level of the first term; level l begins at start[l]. `column` has the later term's effect
 #   order, sizes, log_w, n  the order of the groups, the numbers of effects of the terms, sum of log weights, rows
 group_sums <- function(kernel, data) {

@@ -78,8 +78,8 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   list(value = result$value - shift, gradient = gradient)
 }
 
-# Has two functions for each pF objective. constant() returns C(X), the part of s2^2 d_pF^2 that does not depend on the
-# inducing points z (d_pF: the pF divergence). divergence() returns d_pF of the DTC posterior `p` on z. Under white
+# Lists two functions for each pF objective. constant() returns C(X), the part of s2^2 d_pF^2 that does not depend on
+# the inducing points z (d_pF: the pF divergence). divergence() returns d_pF of the DTC posterior `p` on z. Under white
 # noise, s2^2 d_pF^2 is the objective minus the minima of its two parts, for mean and covariance.
 pf_objectives <- list(
   pf = list(constant = function(aux, data, model) {

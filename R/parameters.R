@@ -164,7 +164,7 @@ with_typical_values <- function(kernel, x, s, typical = function(units) units$st
   as_kernel(set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value)))
 }
 
-# Returns the spread of each column: its sd, or the sd computed from quartiles if that is less than a tenth of the sd.
+# Returns the spread of each column (1 if constant): its sd, or that computed from quartiles if below a tenth of the sd.
 spreads_of <- function(x) {
   vapply(seq_len(ncol(x)), function(j) {
     v <- x[, j]

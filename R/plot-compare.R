@@ -29,7 +29,7 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
   draw_figure(comparison_figure(s, value, fits, base, !is.null(exact)), list(...))
 }
 
-# Checks that the fits can be compared. Returns the first of `exact` and `fits` with data; these set the axes' ranges.
+# Checks that the fits can be compared. Returns the first of `exact` and `fits` with data, which set the axes' ranges.
 comparison_base <- function(fits, exact) {
   columns <- lengths(lapply(fits, function(fit) fit$frame$columns))
   other <- columns[columns != columns[1L]]

@@ -285,7 +285,7 @@ fit_title <- function(fit) {
           response$words[["by"]])
 }
 
-# Returns the name of a fit's posterior, such as "exact posterior". For list(method) it is the name of the method.
+# Returns the name of a fit's posterior, such as "exact posterior". For a mere list(method), returns the method's name.
 posterior_title <- function(fit) {
   family <- method_traits(fit)
   pf <- is.null(fit$inducing) || has_moved_points(fit) || fit$inducing_method == "divergence" # pF was minimised

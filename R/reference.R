@@ -232,7 +232,7 @@ krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(
 }
 
 # Returns intervals of the exact mean and sd, in units of y, from the result of krige(). `sd_lower` is a lower bound on
-# the exact sd. For h, J, v and r see kriging_rows(). In the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance and
+# the exact sd. With h, J, v, r as above kriging_rows() and the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance and
 #   |exact mean - (k'v + w'r)| <= |h| |r|,  plus rounding.
 kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
   model <- model_of(reference)

@@ -323,7 +323,7 @@ mean_bounds <- function(transform, mu, tau) {
        upper = ends(Inf, y$upper + rounding_back(transform, y$upper)))
 }
 
-# Bounds M(mu, tau, Inf) - X(mu, other, c), see mean_cells. If `other` is tau, this is E min(h(mu + tau Z), h(c)).
+# Bounds M(mu, tau, Inf) - X(mu, other, c) (above mean_cells). If `other` is tau, this is E min(h(mu + tau Z), h(c)).
 mean_below <- function(h, mu, tau, other, c) {
   all <- h$enclose(mu, tau, rep(-Inf, length(mu)))
   if (all(c == Inf)) return(all)
