@@ -367,7 +367,7 @@ matrix_of_rotation <- function(rotation, columns = seq_len(max(rotation$inputs))
   by
 }
 
-# Factors may also read warped inputs z_j = w_j(x_j): `leaf$warp` is list(inputs, at, to, share). `at` and `to` have a
+# Factors may also read warped inputs z_j = w_j(x_j): `leaf$warp` is list(inputs, at, to, ...). `at` and `to` have a
 # column for each input j: warp_knots increasing knots, and w_j at the knots. Between and beyond knots w_j is linear.
 
 warp_of <- function(kernel) shared_by_leaves(kernel, "warp", "warped")

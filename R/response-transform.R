@@ -91,8 +91,8 @@ response_unit <- function(r, w, size, center, scale, name, known = NULL) {
                 message = sprintf("The square of `%s` (size %.3g) is beyond double precision.", name, size))
   }
   middle <- if (center) mean_r else 0
-  # Without scaling the unit is 1, or a power of 2 (exact in products) if the largest response is above 2^33 or below
-  # 2^-32, so that its powers are representable.
+  # Without scaling the unit is 1, or a power of 2 (exact in products) if the largest |r - centre| is above 2^33 or
+  # below 2^-32, so that its powers are representable.
   size <- max(abs(known$range - middle))
   power <- if (size > 0) floor(log2(size)) else 0
   list(center = middle, scale = if (scale) sd_r else if (abs(power) <= 32) 1 else 2^power, sd = sd_r)

@@ -167,8 +167,8 @@ little_response <- c(look = 0.02, noise = 1e-3, left = 0.05, error = 0.6, kink =
 # A transform has the penalty of this many parameters (bench/response.R).
 transform_parameters <- 2L
 
-# If the fit chose the transform, mean responses are computed from responses cut at the outermost training response or,
-# if that is further out, where T(y) is this number of sds inside its mean (bench/point-predictions.R).
+# If the fit chose the transform T, y is cut to compute its mean: at the outermost training response or, if further out,
+# where T(y) is this number of sds before its mean (curves_up(), bench/point-predictions.R).
 sure_sds <- 1
 
 # If the fit chose a transform and heavy tails, the variance of a new response is multiplied by the mean over held-out
@@ -337,7 +337,7 @@ mode_rows <- c(least = 16000, by = 8, steps = 5)
 # values. A prediction from neighbours counts as `near` kernel values (bench/structure.R).
 share_sample <- c(rows = 2000, values = 2e7, near = 10000)
 
-# These constants are for non-Gaussian fits: neighbours against inducing points alone (bench/laplace-near.R).
+# These constants rule the trial of neighbours with a non-Gaussian likelihood (bench/laplace-near.R).
 near_trial <- list(
   rows = 8000L, held = 5000L,  # number of rows for the inducing points beside neighbours; held-out rows
   points = 200L,               # inducing points beside neighbours
