@@ -296,8 +296,8 @@ posterior_title <- function(fit) {
 
 fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else response_of(fit)$link_name
 
-# Returns the factors of a kernel in words, such as "Matern 3/2 in year"; the elements have their names in coef().
-# Inputs are omitted if a factor has all of them. Factors with equal words are numbered.
+# Returns the factors of a kernel in words, such as "Matern 3/2 in year", with their names in coef() as names. Inputs
+# are omitted if a factor has all of them. Factors with equal words are numbered.
 factor_words <- function(kernel, columns) {
   words <- vapply(as_sum(kernel)$leaves, function(leaf) {
     of <- if (is.null(leaf$of)) columns[leaf$inputs] else leaf$of
@@ -319,7 +319,7 @@ term_variances <- function(fit) {
   structure(variance, names = words[match(term, names(words))], term = term)
 }
 
-# Returns a kernel's terms in words, such as "Matern 3/2 times periodic"; the elements have their names in coef().
+# Returns a kernel's terms in words, such as "Matern 3/2 times periodic", with their names in coef() as names.
 term_words <- function(kernel, columns) {
   words <- factor_words(kernel, columns)
   terms <- vapply(as_sum(kernel)$terms, function(t) paste(words[t$leaves], collapse = " times "), "")

@@ -40,8 +40,8 @@ log_slope <- function(transform, y) {
   (transform$lambda - 1) * sign(u) * log1p(abs(u)) - log(transform$unit)
 }
 
-# Returns rows like clean_data(), with the transformed response, after merging equal rows. `slopes` has log T'(y) minus
-# the log of the unit of T(y), summed over the rows of each distinct input.
+# Returns a list like that of clean_data(), with the transformed response and with equal rows merged. `slopes` has log
+# T'(y) minus the log of the unit of T(y), summed over the rows of each distinct input.
 rows_transformed <- function(rows, transform) {
   y <- transformed(transform, rows$y)
   slope <- if (is.null(transform)) 0 * rows$y else log_slope(transform, rows$y)
