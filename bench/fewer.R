@@ -1,8 +1,8 @@
 # Measures coverage and NLPD of default fits of 3 to 14 rows, on six functions.
 #   Rscript bench/fewer.R [draws]        (12 by default: half an hour)
 #
-# 26 November 2026, 90 draws for each number of rows, 50 new responses each. p: the learned hyperparameters, 3 to 5. All
-# rules multiply the kernel's variance and the noise by a factor, so that means stay:
+# 26 November 2026, 90 draws for each number of rows, 50 new responses each. p is the number of learned hyperparameters,
+# 3 to 5. All rules multiply the kernel's variance and the noise by a factor, so that means stay:
 #
 #   none     1, as before
 #   df       n / (n - p), p at most n / 2

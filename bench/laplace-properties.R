@@ -163,7 +163,7 @@ exact_laplace <- function(p) {
     best <- v
     if (moved < 1e-12 * max(1, abs(f)) || t < 1e-10) break
   }
-  # These steps go beyond the precision of the objective's value.
+  # Take Newton steps without a check of the value, whose rounding errors hide the last improvements.
   for (i in 1:5) {
     s <- site(p, f)
     alpha <- s[[2L]] + s[[3L]] * solve(diag(n) + K %*% diag(s[[3L]], n), f - drop(K %*% s[[2L]]))

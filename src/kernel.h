@@ -49,7 +49,7 @@ const double *kernel_inputs(const struct kernel *k, int n, int columns, const do
 /* Computes K (M x n) = k(Z, X) for the M rows of Z and the n rows of X. */
 void kernel_cross(const struct kernel *k, struct rows Z, struct rows X, double *K);
 
-/* Computes diagonal[i] = k(x_i, x_i), bit for bit as kernel_cross() does. */
+/* Computes diagonal[i] = k(x_i, x_i), bit for bit as kernel_cross() if x_i has a level of each categorical factor. */
 void kernel_diagonal(const struct kernel *k, struct rows X, double *diagonal);
 
 /* Sets out (M x n) to a term without its factor `skip` (-1: with all factors), or adds the term to out if `add`. */

@@ -39,7 +39,8 @@ dicekriging_exact <- function(task) {
        log_lik = drop(DiceKriging::logLikFun(c(task$lengthscale, task$variance), fit)))
 }
 
-# beta is log10 of 1 / (2 l^2) or 1 / l^2. The nugget is relative to the variance. mean_dist = TRUE predicts f.
+# beta is log10 of 1 / (2 l^2) or 1 / l^2 for the lengthscale l. The nugget is relative to the variance. mean_dist =
+# TRUE predicts f.
 gaupro_exact <- function(task) {
   type <- c(se = "Gaussian", matern12 = "Exponential", matern32 = "Matern32", matern52 = "Matern52")[[task$profile]]
   beta <- -2 * log10(task$lengthscale) - if (task$profile == "se") log10(2) else 0
@@ -66,9 +67,9 @@ hetgp_exact <- function(task) {
        jitter = list(site = fit$eps * fit$nu_hat), note = "variance estimated by the peer and taken over; eps 1.5e-8")
 }
 
-# d is 2 l^2. The variance is integrated out, so predictions are Student's t with squared scale phi / n (...). llik
-# lacks constants, and is converted to the normal one at variance phi / n. nonug = TRUE keeps a nugget of 1.5e-8 in
-# the sd.
+# d is 2 l^2. laGP integrates the variance out, so predictions are Student's t: phi / n stands for the variance in their
+# squared scale. llik lacks constants, and is converted to the normal log likelihood at variance phi / n. nonug = TRUE
+# leaves a nugget of 1.5e-8 in the sd.
 lagp_exact <- function(task) {
   n <- nrow(task$x)
   g <- task$noise / task$variance

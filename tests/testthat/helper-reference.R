@@ -81,8 +81,8 @@ ref_q <- function(a, b, z, kernel, jitter = 0) {
   ref_k(kernel, a, z) %*% solve(ref_kmm(z, kernel, jitter), ref_k(kernel, z, b))
 }
 
-# Returns the DTC posterior, the exact one with q for k(x, X) and k(X, X), or the SoR posterior, with q also for k(x,
-# x).
+# Returns the DTC posterior, which is the exact one with q in place of k(x, X) and k(X, X), or the SoR posterior, where
+# q also replaces k(x, x).
 ref_dtc <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0, sor = FALSE) {
   q <- function(a, b) ref_q(a, b, z, kernel, jitter)
   inverse <- solve(q(x, x) + diag(noise / ref_weights(weights, x), nrow(x)))

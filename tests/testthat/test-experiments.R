@@ -149,7 +149,7 @@ test_that("a file cut off in the middle of a line is completed", {
   again <- small_experiment(file = file, trace = 8, reps = 1)
   expect_equal(numbers(again), numbers(whole))
   expect_equal(trace_numbers(again), trace_numbers(whole))
-  # Test the same line with its end.
+  # Test the same cut line, followed by a newline.
   cat(c(lines[1:8], substr(lines[9], 1, 40), ""), file = file, sep = "\n")
   expect_equal(numbers(small_experiment(file = file, trace = 8, reps = 1)), numbers(whole))
   expect_identical(length(readLines(file)), length(lines))

@@ -238,7 +238,7 @@ test_that("cross-validation of a hurdle takes variables outside the data, and sa
   d$w <- rep(1:2, 30)
   fold <- rep(1:3, 20)
   within <- cross_validate(gp_hurdle(y ~ x, d, weights = w, kernel = kernel_se(0.9, 1), hyper = "fixed"), fold)
-  predictions <- function(out, call) { # names of variables in cross_validate()
+  predictions <- function(out, call) { # cross_validate() has such variables, too
     one <- gp_hurdle(y ~ x, d, weights = out, subset = x > 2, kernel = call, hyper = "fixed")
     expect_error(cross_validate(one, 2), "weights", class = "pfdtc_error_input")
     attr(cross_validate(gp_hurdle(y ~ x, d, weights = out, kernel = call, hyper = "fixed"), fold), "predictions")

@@ -155,7 +155,7 @@ test_that("individuals that one input identifies are not mistaken for a skewed r
 test_that("the gain of a short lengthscale must exceed the lead of smooth noise, and its own gain, by additive_nats", {
   d <- with_seed(1, data.frame(a = rep(stats::runif(20), 2), b = stats::runif(40), y = stats::rnorm(40)))
   case <- response_case(d)
-  # b has no value twice, and the fewer than ten values of c are found from any start.
+  # b has no value twice. c has fewer than ten values, and a search finds those from any start.
   expect_identical(identifying_columns(list(x = cbind(a = d$a, b = d$b, c = rep(1:8, 5)), n = 40L)), c(a = 1L))
   from <- learned_from(case, log(c(0.3, 0.3, 1, 0.5)))
   none <- c(response_model(from, NULL), list(label = "none", score = 110))

@@ -5,7 +5,7 @@ test_that("if nothing is gained a fit has constant noise and the response as giv
   d$y <- sin(8 * d$x) + with_seed(5, 0.3 * stats::rnorm(150))
   found <- with_seed(1, pfdtc(y ~ x, d, transform = "auto"))
   plain <- with_seed(1, pfdtc(y ~ x, d, transform = "none", noise = ~ 1))
-  # One lengthscale, variance and noise were learned from 150 rows.
+  # Three hyperparameters (lengthscale, variance, noise) were learned from 150 rows, so variances have this factor.
   expect_equal(coef(found), coef(plain) * ifelse(grepl("lengthscale", names(coef(plain))), 1, 150 / 147))
   expect_match(found$because[["scale"]],
                "multiplied by 1.02 for 3 hyperparameters of kernel and noise estimated from 150 rows.")

@@ -121,7 +121,7 @@ test_that("for data without noise the noise falls to its lower bound, and the ot
     fit <- fit_all(data, m = 30, maxit = 50)
     expect_sane(fit, data$new)
     expect_lt(fit$noise, 1.1e-6 * var(data$y)) # its floor is a millionth of the mean square
-    # The function is smooth on 40 points of the unit square.
+    # The function is so smooth that 40 points of the unit square determine it.
     expect_equal(predict(fit, data$new), sin(6 * data$new[, 1]) + data$new[, 2], tolerance = 0.01)
     # The order of the pilot's points does not change the optimum.
     pilot <- function(seed) fit_all(data, m = 30, hyper = "pilot", maxit = 50, seed = seed)
