@@ -115,7 +115,7 @@ subset_posterior <- function(fit, data) {
 }
 
 # Returns `log_density_ratio`, a bound on the log density ratio of the exact posterior to nu, the posterior given a
-# subset of rows: log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z and Z_nu are marginal
+# subset of rows. It is log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z and Z_nu are marginal
 # likelihoods of all rows and of the subset. `log_eps` is half this bound plus the log of the pF divergence under nu.
 ratio_bound <- function(fit, p, reference) {
   lower <- own_bracket(fit)[["lower"]]

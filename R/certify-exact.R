@@ -274,8 +274,8 @@ least_quadratic <- function(post, data) {
 # their nearest earlier rows, so that F'F approximates (K - A'A + s2 I)^{-1}. The preconditioner
 #   F'(I - (F A') P^{-1} (F A')') F,   P = I + A F'F A',   is positive definite and approximates (K + s2 I)^{-1}.
 
-# Returns TRUE if near_preconditioner() should need fewer steps than the preconditioner by the reference's inducing
-# points: for groups with many levels, and for rough kernels with a large residual prior variance at over 400 rows.
+# Returns TRUE if near_preconditioner() should need fewer steps than a preconditioner by the reference's points: for
+# groups with many levels and, at over 400 rows, for rough kernels with a large residual prior variance.
 precondition_by_near_rows <- function(reference, data) {
   model <- model_of(reference)
   rough <- has_profile(model$kernel, rough_profiles) && reference$nobs > 400 && reference$norms$t > 100 * model$noise

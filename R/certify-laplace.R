@@ -123,8 +123,8 @@ bounds_around <- function(b, at) {
 # ---- properties of a posterior --------------------------------------------------------------------------------------
 
 # Returns the Gaussian posterior on the inducing points with the given row weights: list(factors, norms). If `norms` is
-# TRUE, the element `norms` has what variances_of() needs for its bounds: the result of posterior_norms(), or for groups
-# the elements of effect_forms(), the relative rounding error of the factors (`inner`) and the largest weight.
+# TRUE, the element `norms` has what variances_of() needs for its bounds: the result of posterior_norms(). For groups it
+# has the elements of effect_forms(), the relative rounding error of the factors (`inner`) and the largest weight.
 weighted_posterior <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
   if (!inherits(b, "with_effects")) {

@@ -126,8 +126,8 @@ narrowings <- list(
     inside
   },
 
-  # Narrows intervals of the sd of values f(x) by sums over all n rows (4 n m2 flops a value for m2 points), if half the
-  # width exceeds 1/20 of `far` (head of this file) and, where kriging is in use, 1/200 of the sd.
+  # Narrows intervals of the sd of values f(x) by sums over all n rows (4 n m2 flops a value for m2 points). Half the
+  # width of these intervals exceeds 1/20 of `far` (head of this file) and, where kriging is in use, 1/200 of the sd.
   "sd by all rows" = function(job, fun, inside) {
     if (fun$kind != "values") return(inside)
     sd <- half_and_distance(inside, job$at, "sd")
@@ -204,7 +204,7 @@ half_and_distance <- function(inside, at, what) {
   list(half = (upper - lower) / 2, distance = distance, far = pmax(distance, stats::median(distance)))
 }
 
-# Returns the numbers of at most `most` rows of x that become inducing points of the reference: rows with wide intervals
+# Returns the numbers of at most `most` rows of x that become inducing points of the reference. Their intervals are wide
 # because their residual prior variance E(x, x), `unexplained`, is large. A pivoted Cholesky factorisation of E chooses
 # among the rows with the largest E(x, x).
 test_pivots <- function(reference, unexplained, x, at, inside, most) {

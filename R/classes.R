@@ -119,7 +119,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   b
 }
 
-# Returns bounds alpha (`lower`) and beta (`upper`) on the factor by which each row's W changes, if each f_k minus the
+# Returns bounds alpha (`lower`) and beta (`upper`) on the factor by which each row's W changes. Here each f_k minus the
 # mean over classes moves by at most e between the modes fh and f*. The bounds hold for W at the fraction `at` of the
 # way from fh to f*, or for the mean of W over several `at`.
 range_of_weights <- function(b, e, at = 1) {
@@ -300,8 +300,8 @@ class_certificate <- function(fit, x, effort, m2 = NULL) {
             m2 = if (length(used) > 1L) nrow(fit$inducing))
 }
 
-# Returns the data frame of certify() for several classes, with a row for each new row and class: the log odds against
-# the first class, and the probability averaged over f and at the mode, each with bounds.
+# Returns the data frame of certify() for several classes, with a row for each new row and class. It has the log odds
+# against the first class, and the probability averaged over f and at the mode, each with bounds.
 certify_classes <- function(fit, new, effort, m2) {
   started <- proc.time()[["elapsed"]]
   found <- class_certificate(fit, new$x, effort, m2)
@@ -339,8 +339,8 @@ probability_ends <- function(pairs, inside) {
        mode_upper = pmin(at(each(inside$lower, inside$upper)) * (1 + room), 1))
 }
 
-# Returns a function for predict(certified = TRUE) that computes list(lwr, upr), the ends of credible intervals that
-# contain those of the exact GP's Laplace posterior: of log odds if `latent`, else of probabilities.
+# Returns a function for predict(certified = TRUE), which computes ends list(lwr, upr) of credible intervals. The
+# intervals contain those of the exact GP's Laplace posterior, of log odds if `latent`, else of probabilities.
 certified_class_ends <- function(fit, rows) {
   inside <- class_certificate(fit, rows$x, "reference")$inside
   at <- function(v) v[rows$index, , drop = FALSE]

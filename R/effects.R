@@ -94,7 +94,7 @@ factors_of_effects <- function(sums, m, columns, groupings, noise, control = NUL
 }
 
 # Returns a block of `sums` (layout: src/stats.c): products of the dense features (points, effects of later groupings)
-# with the design of the first grouping, or if `other` with the designs of the later groupings, summed over the rows.
+# with the design of the first grouping, summed over the rows. With `other`, the designs are those of later groupings.
 effect_sums <- function(sums, m, groupings, other = FALSE) {
   q <- vapply(groupings, effects_of_grouping, 0)
   k <- m + sum(q[-1L])

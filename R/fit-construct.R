@@ -212,7 +212,7 @@ learn_stage <- function(data, s, state) {
     # With few rows, maximum likelihood makes variances too small, as in a linear model (bench/few.R). Multiply kernel
     # and noise variances by n / (n - p), for p learned hyperparameters (n / 2 at most). Below few_rows rows, also
     # multiply by (t / z)^2, where t and z are the 97.5 % quantiles of Student's t (n - 1 degrees of freedom) and of the
-    # normal: 95 % intervals are then as wide as those of Student's t (bench/fewer.R). With few rows predictions also
+    # normal. Then 95 % intervals are as wide as those of Student's t (bench/fewer.R). With few rows predictions also
     # average over the noise variance, whose log has the variance attr(learned, "spread").
     n <- without_copies(data)$n
     p <- count_learned(found$kernel, s, data$frame) + noise_df(data$noise_trend)

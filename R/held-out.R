@@ -153,9 +153,9 @@ dfbetas.gp_fit <- loo_method(function(model) {
   out
 })
 
-# Returns, for each row, the factor by which the sds of kernel and noise would change if estimated from the other rows:
-# the root of (y'K^{-1} y - r^2) / (n - p - 1), as in rstudent() of lm(). K includes the noise, y'K^{-1} y = sum(g y)
-# with g = K^{-1} y, r is the row's standardised residual, and p the number of coefficients of the mean.
+# Returns, for each row, the factor by which the sds of kernel and noise would change if estimated from the other rows.
+# It is the root of (y'K^{-1} y - r^2) / (n - p - 1), as in rstudent() of lm(). K includes the noise, y'K^{-1} y = sum(g
+# y) with g = K^{-1} y, r is the row's standardised residual, and p the number of coefficients of the mean.
 scale_without <- function(fit, r) {
   p <- posterior_of_rows(fit)
   part <- row_parts(p)
