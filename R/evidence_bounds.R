@@ -233,8 +233,8 @@ largest_eigenvalue <- function(K) {
   max(drop(K %*% x) / x) * (1 + 1e-12 * nrow(K))
 }
 
-# Returns c(lower, upper), bounds on log Z (see true_bracket()) by the q whose mean and W are in b$at. In the lower
-# bound, q's whitened mean is moved by `moved`. `v` is that of true_bracket().
+# Returns c(lower, upper), bounds on log Z by q (symbols: true_bracket()). The mean of q and its W are in b$at. In the
+# lower bound, q's whitened mean is moved by `moved`. `v` is that of true_bracket().
 bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
   at <- b$at
   A <- rows_on_points(b)

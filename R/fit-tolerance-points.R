@@ -182,7 +182,7 @@ search_points <- function(job, worth) {
 
 too_few <- function(m, more) sprintf("Increase `m` from %d: about %d points would meet `tol`.", m, as.integer(more))
 
-# Moves m inducing points by the objective on `rows`, until the fit meets tol. Returns a new_candidate() with the best
+# Moves m inducing points to minimise the objective on `rows`, until tol is met. Returns a new_candidate() with the best
 # points, or NULL after an interrupt. Every few iterations the error at all rows is certified, with the points put into
 # `carrier`, a fit of the same model. Errors decrease about like iterations^(-1/2). The search ends early if tol cannot
 # be met at this rate, unless no larger m remains (`last`). `expected` is the predicted error after all iterations.

@@ -4,7 +4,7 @@
 #   kind          "values", "terms", "slopes", "sums", "boxes", "coefficients", "effects" or "population"
 #   cross(u, i)   nrow(u) x |i|: the covariances of functionals i with f at the rows of u
 #   prior         [n] their prior variances
-#   size          [n] the scale of rounding errors, at least the variance; for sum c_i f(x_i) it is
+#   size          [n] the scale of rounding errors, at least the variance; for sum c_i f(x_i) it is about
 #                 (sum |c_i| sqrt(k(x_i, x_i)))^2
 #   terms         [n] numbers of summands in an entry of `cross`
 #   x, rows       for each functional the rows of `x` on which it depends: one row, several for "sums", and the points

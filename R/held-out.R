@@ -376,8 +376,8 @@ crps_by_masses <- function(response, y, size, mu, s, least) {
   sum((cumsum(drop(mass %*% weight) / sum(weight)) - (y <= t))^2)
 }
 
-# Returns the CRPS of response_crps(), the sum of integrals below and above y, by the trapezoid rule in z. In them, t =
-# y -+ unit exp(pi / 2 sinh(z)), or below a positive y, t = y / (1 + exp(pi sinh(z))). `unit` is an eighth of the range
+# Returns the CRPS of response_crps(), the sum of integrals over t below and above y, by the trapezoid rule in z. There
+# t = y -+ unit exp(pi / 2 sinh(z)); below a positive y, t = y / (1 + exp(pi sinh(z))). `unit` is an eighth of the range
 # of y and `ends`. The rule converges exponentially (Takahasi and Mori 1974). `n` has the row numbers.
 crps_by_halves <- function(cdf, n, y, ends, positive) {
   h <- 0.05
