@@ -27,7 +27,6 @@ parameter_count <- function(leaf, what) {
 
 # ---- forms ----------------------------------------------------------------------------------------------------------
 
-# Returns the kernel as a sum of products.
 as_sum <- function(kernel) {
   if (!is.null(kernel$engine)) kernel <- as_kernel(kernel)
   if (!is.null(kernel$leaves)) return(kernel)

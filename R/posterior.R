@@ -259,7 +259,6 @@ posterior_kind <- function(parts) {
   if (!is.null(parts$x)) "exact" else if (is.null(parts$near)) "far" else "far + near"
 }
 
-# Returns TRUE for an exact posterior of all rows.
 is_exact <- function(fit) identical(fit$posterior, "exact") && is.null(fit$chosen)
 
 # Returns the data of a fit, or stops with an error that names `argument`. The default error recommends `newdata`.

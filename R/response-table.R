@@ -2,7 +2,7 @@
 # likelihood's name. Another part of a row is in src/responses.c: log p and its derivatives in f.
 #
 #   name, label, call    the family's name, the words for it, and how users write it
-#   links                the inverse links that the engine has, the default first
+#   links                the names of its links (table `links` below), the default first
 #   reads                "numbers", "positive", "counts", "classes" (two of them), "labels" (several), "ordered",
 #                        "times" or "censored" (known up to an interval): how responses are read (response-read.R)
 #   conjugate            TRUE for Gaussian noise, so that the posterior of f is normal
@@ -34,16 +34,18 @@
 #   shown_slopes(theta)                   the derivatives of log shown(theta) in log theta, by default 1
 #   overdispersed                         how users write a family for counts with a larger variance
 #   ratio(theta)         c(name = power): e^(power f) is a ratio of this name between rows; the default is by the link
-#   turns(sites), parts(sites)            where W = -(log p)'' has extremes in f; sites with only these and the sum W
+#   turns(sites), parts(sites)            the f where W = -(log p)'' has extremes; a list of sites whose W have no other
+#                                         extremes and sum to W
 #
 # theta is c(shape parameter, given parameter such as df). `mean` is for one trial, y has successes in `size` trials.
 # Unordered classes ("labels") have K - 1 latent functions and none of the functions of a mean (see below).
 
 # ---- links ----------------------------------------------------------------------------------------------------------
 
-# Each link has fun and its inverse inv. moments(mean, var) returns mean and sd of inv(f) for f ~ N(mean, var); the
-# default is quadrature. `error` is the relative error of moments (absolute if inv is bounded). start(sites, w) returns
-# the constant f where learning starts. pair(p, rest) returns fun(p), accurate near p = 1, from p and rest = 1 - p.
+# Each link has fun and its inverse inv, with values in `range`. moments(mean, var) returns mean and sd of inv(f) for f
+# ~ N(mean, var); the default is quadrature. `error` is the relative error of moments (absolute if inv is bounded).
+# start(sites, w) returns the constant f where learning starts, unit(sites) the unit of f (default 1). pair(p, rest)
+# returns fun(p), accurate near p = 1, from p and rest = 1 - p.
 identity_link <- list(
   fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
   moments = function(mean, var) list(mean = mean, sd = sqrt(var)))
