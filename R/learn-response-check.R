@@ -279,7 +279,7 @@ responses_to_try <- function(data, asked) {
 }
 
 # Returns "two" if over four responses have two values, "few" if they have few, else "many". With `tell`, a message
-# suggests families for few values, and for a value of many rows, where a density is unbounded.
+# suggests families for few values, and if many rows have one value, at which a density is unbounded.
 values_of_response <- function(y, tell) {
   distinct <- unique(y)
   times <- tabulate(match(y, distinct))

@@ -254,19 +254,19 @@ most_sd <- 4
 
 # ---- the plan of a fit ---------------------------------------------------------------------------------------------
 
-# Up to this number of rows the default posterior is exact. Its Cholesky factor takes 2 s of one thread (n^3 / 3
-# operations at 2e10 a second), and 200 MB while it is used (bench/cliff.R).
+# Up to this number of rows the default posterior of Gaussian fits is exact. Its Cholesky factor takes 2 s of one thread
+# (n^3 / 3 operations at 2e10 a second), and 200 MB while it is used (bench/cliff.R).
 exact_rows <- 5000L
 
 # A session keeps the last Cholesky factor of an exact posterior, and others up to this number of bytes: one of 5,000
 # rows, or eight of 2,000 (bench/cliff.R).
 most_kept <- 2^28
 
-# Up to this number of rows, non-Gaussian fits have all rows as inducing points, a row source is fitted exactly, and
-# summary() computes leave-one-out (bench/stages.R).
+# Up to this number of rows, non-Gaussian fits have all rows as inducing points (with several classes: class_points), a
+# row source is fitted exactly, and summary() computes leave-one-out (bench/stages.R).
 dense_rows <- 2000L
 
-# Fits have at most this number of inducing points by default (bench/methods.R).
+# This is the default number of inducing points of Gaussian fits (more after a trial: more_points) (bench/methods.R).
 default_points <- 200L
 
 # With neighbours and short lengthscales, fits have this number of inducing points. On four data sets 50 points predict
