@@ -155,7 +155,7 @@ stop_on_failure <- function(result, jitter) {
 # ---- problems of the optimiser: functions of one vector ---------------------------------------------------------
 # evaluate() of a problem returns list(value, gradient, reason). If it fails, value is Inf and `reason` is a sentence.
 
-# Returns the objective over all rows: VFE if `aux` is NULL, else pF under the auxiliary distribution `aux`.
+# Evaluates the objective over all rows: VFE if `aux` is NULL, else pF under the auxiliary distribution `aux`.
 objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = NULL, gradient = TRUE) {
   name <- if (is.null(aux)) "vfe" else aux$objective
   if (!is.null(data$by_passes)) {
