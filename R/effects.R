@@ -186,7 +186,7 @@ free_groups <- function(kernel, s) {
 
 # Returns the derivatives of minus the variational bound by the log variance of each group and by log s2. A group has G
 # levels, and C is the prior covariance of the p effects of a level, b_l their posterior mean at level l. For s2, q is
-# the number of rows of A+ (P+, A+: factors_of_effects()), e are the residuals and t is the residual prior variance.
+# the number of rows of A+ (P+, A+: factors_of_effects()), e has the residuals, t sums residual prior variances.
 #   (G p - tr(C^{-1} S)) / 2,  S = sum_l (b_l b_l' + Cov(b_l)),      (n - q + tr P+^{-1} - |e|^2 / s2 - t / s2) / 2.
 slopes_of_variances <- function(f) {
   parts <- mapply(function(g, effects) {
@@ -217,7 +217,7 @@ model_of_effects <- function(model, factors) {
 
 # ---- learning with groups -------------------------------------------------------------------------------------------
 
-# The following functions learn with groups, by the Vecchia likelihood of the smooth part with all effects integrated
+# The functions below learn with groups, by the Vecchia likelihood of the smooth part with all effects integrated
 # out (src/integrated.h). Without integration, responses of neighbours would differ by the effects of their levels.
 
 # Returns the numbers of at most `most` rows to learn from, out of a random sample of the levels. At most
