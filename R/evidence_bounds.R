@@ -8,10 +8,10 @@
 #' @param true `TRUE` bounds the true log marginal likelihood instead of the fit's approximation to it. This needs a
 #'   log-concave `family` with one latent function. The upper bound can be `Inf`.
 #' @param ... For `anova()`, further fits of the same response.
-#' @return `c(lower, upper)` as in [logLik()] for the response as given and, with few rows, variances before inflation
-#'   (infinite on overflow). If `true`, attribute `within` bounds the total variation distance of the fitted from the
-#'   true posterior, and so errors of probabilities. `anova()`: a data frame, one row per fit: `df` (hyperparameters),
-#'   `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. Its heading has the result.
+#' @return `c(lower, upper)` as in [logLik()]: for the response as given and, with few rows, variances before inflation.
+#'   An end that overflows is infinite. If `true`, attribute `within` bounds the total variation distance of the fitted
+#'   from the true posterior, and so errors of probabilities. `anova()`: a data frame, one row per fit: `df` (number of
+#'   hyperparameters), `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. Heading: the result.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
 #'   variational lower bound and `Inf`. The bounds are attributes of [logLik()], except for fits with neighbours and no
 #'   reference, [gp_sor()], [gp_fitc()] and [gp_subsample()]. Their `logLik()` is not that of the exact GP and can lie

@@ -3,7 +3,7 @@
 #' Find where f exceeds a threshold, with certified probabilities
 #'
 #' Returns for each row the probability that f, or a new response, is above a threshold. Certified bounds contain the
-#' probability under the exact GP. Hence no row is classified as "above" or "below" because of the approximation.
+#' probability under the exact GP. Hence no row is "above" or "below" by an error of the approximation.
 #' @param fit A fit. With `approx = "vi"` it needs `certified = FALSE`.
 #' @param newdata Rows at which f is compared with the threshold. Default: the training rows.
 #' @param threshold A number, or a number for each row, on the scale of the response, also with a transform. With a
@@ -71,7 +71,8 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   x <- fit$data$x # the figure draws at most 2,000 of these rows
   structure(out, class = c("pfdtc_exceedance", "data.frame"),
             about = list(threshold = threshold, prob = prob, of = of, certified = certified, draws = draws,
-                         median = !is.null(fit$transform), ordered = response_of(fit)$kind == "ordered"),
+                         median = !is.null(fit$transform), ordered = response_of(fit)$kind == "ordered",
+                         laplace = !response_of(fit)$conjugate),
             figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]),
                           data = if (!is.null(x)) numeric_inputs(fit, x[evenly(nrow(x), 2000L), , drop = FALSE]),
                           variables = fit_variables(fit)))
@@ -220,8 +221,8 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
                 count("approximation", "because"))
       }),
       Unknown = if (anyNA(x$region)) sprintf("%d (missing inputs)", sum(is.na(x$region))),
-      Bounds = if (about$certified) paste0("certified: they contain the probability under the exact GP",
-                                            ", for a family in Laplace's approximation (see ?certify)"),
+      Bounds = if (about$certified) paste0("certified: they contain the probability under ", if (isTRUE(about$laplace))
+        "Laplace's approximation without inducing points" else "the exact GP"),
       Advice = if (any(x$because %in% "approximation")) "a larger `max_seconds` narrows the bounds",
       Joint = if (about$draws > 0) {
         sprintf("a set of %s above and a set of %d below, each jointly with probability at least %s (from %.0f draws)",

@@ -262,11 +262,11 @@ check_same_model <- function(a, b, argument, other, more = NULL) {
                          "kernel = f$kernel, hyper = \"fixed\", and the same numbers of trials and offset, where f is ",
                          if (other == "fits") "in " else "", "`", other, "`.")
                 } else if (!"data" %in% what) {
-                  "Pass like = fit."
+                  "Make one with like = <the other>."
                 } else if (old_signature(a) != old_signature(b)) {
                   "pfdtc 0.1.0 kept too little information on dropped data. Fit again."
                 } else {
-                  "Data, weights, offset, `center` and `transform` must agree: pass like = fit."
+                  "Data, weights, offset, `center` and `transform` must agree: make one with like = <the other>."
                 }, more), collapse = " "))
   }
 }

@@ -223,9 +223,9 @@ learn_stage <- function(data, s, state) {
       of <- if (is_mean(found$kernel)) c("variance", "coefficients") else c("hyperparameter", "kernel")
       estimated <- sprintf("%s of %s and noise", count_of(as.integer(p), of[1L]), of[2L])
       state$because["scale"] <- sprintf(
-        "Variance inflation: kernel and noise variance are multiplied by %.2f%s for %s estimated from %d rows%s.",
-        factor, if (widening > 1) sprintf(": by %.2f", growth) else "", estimated, as.integer(n), if (widening > 1)
-          sprintf(", and by %.2f so that 95 %% credible intervals are as wide as with Student's t (%s of freedom)",
+        "Variance inflation: variances of kernel and noise include a factor of %.2f%s for %s estimated from %d rows%s.",
+        factor, if (widening > 1) sprintf(": %.2f", growth) else "", estimated, as.integer(n), if (widening > 1)
+          sprintf(", times %.2f so that 95 %% credible intervals are as wide as with Student's t (%s of freedom)",
                   widening, count_of(as.integer(n) - 1L, "degree")) else "")
     }
     times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)

@@ -259,7 +259,7 @@ simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$d
 
 #' @export
 print.gp_hurdle <- function(x, ...) {
-  cat("Hurdle model of two fits, estimated log marginal likelihood ", format(x$evidence, digits = 5), "\n", sep = "")
+  cat(sprintf("Hurdle model of two fits, log marginal likelihood %s (sum of both)\n", format(x$evidence, digits = 5)))
   cat(wrap(paste("Call:", deparse_shown(x$zero$call)), exdent = 6), sep = "\n")
   cat("\nFit `zero`: probability of a response above 0\n")
   print(replace(x$zero, "call", list(NULL)), ...)

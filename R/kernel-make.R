@@ -2,7 +2,7 @@
 #'
 #' These functions make single kernels for the argument `kernel` of [pfdtc()]. Sums, products and multiples of
 #' kernels are kernels too, see [kernel_algebra]. The kernels of x and z are, with \eqn{r^2 = \sum_j (x_j - z_j)^2 /
-#' l_j^2}{r2 = sum_j ((x_j - z_j) / l_j)^2},
+#' l_j^2}{r2 = r^2 = sum_j ((x_j - z_j) / l_j)^2},
 #' \tabular{ll}{
 #' `kernel_se()` \tab variance exp(-r2 / 2) \cr
 #' `kernel_matern()` \tab variance exp(-r) (`nu = 1/2`), (1 + a) exp(-a), a = sqrt(3) r (`3/2`),

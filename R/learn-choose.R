@@ -340,7 +340,8 @@ because_kernel <- function(kernels) {
       "The kernel %s was selected from %d kernels by %s.", kernels$kernel[kernels$chosen], nrow(kernels),
       if (all(is.na(kernels$se))) "log marginal likelihood" else "the log density of held-out rows")))
   }
-  terms <- if (gained$what == "season") "A trend and a season raise" else "A term for each input raises"
+  terms <- if (gained$what != "season") "A term for each input raises" else
+    "A trend (squared exponential) and a season (periodic times Matern 5/2) raise"
   c(kernel = paste0(sprintf("%s the log marginal likelihood by %.0f above the best other kernel", terms, gained$nats),
                     if (!is.null(gained$rows)) sprintf(" on %d rows", as.integer(gained$rows)),
                     if (!is.null(gained$parameters)) sprintf(" (%+d parameters)", as.integer(gained$parameters)), "."))

@@ -296,7 +296,8 @@ values_of_response <- function(y, tell) {
     whole <- all(y >= 0 & y == round(y))
     advice <- c(if (whole && stats::var(y) > mean(y) / 20) "for counts use `family = poisson()` or `nb()`",
                 if (whole && length(distinct) <= 6L) "for classes make the response a factor() or ordered()")
-    if (!length(advice)) advice <- "densities near that value mean little"
+    if (!length(advice)) advice <- c("a density cannot describe a repeated value",
+                                     if (min(y) == 0 && distinct[which.max(times)] == 0) "compare gp_hurdle()")
     tell_classed("few_values", sprintf("%.0f %% of the responses are %s: %s.", 100 * max(times) / length(y),
                                        format(distinct[which.max(times)], digits = 4), paste(advice, collapse = "; ")))
   }

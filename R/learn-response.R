@@ -22,7 +22,7 @@ response_stage <- function(data, asked, state) {
   if (choices == 1L && is.null(open$trends[[1L]]) && !lambda_is_open) {
     why <- switch(c(open$plain, "")[1L], groups = "there is no smooth part", data = "rows come from a source",
                   m = sprintf("%s was given", argument_for_points(asked)),
-                  mean = "`mean` was given, and its coefficients are in units of the response",
+                  mean = "the coefficients of the given `mean` are in units of the response",
                   tol = , noise = , kernel = , offset = , center = , scale = sprintf("`%s` was given", open$plain))
     if (!is.null(why)) {
       state$because <- stats::setNames(sprintf("No transform was tried, and the noise is constant, because %s.", why),
@@ -354,7 +354,8 @@ table_of_responses <- function(choice, labels) {
 # Returns a sentence for the transform and one for the noise, if there was a choice.
 because_response <- function(choice, open, price) {
   gain_over <- function(plain, nats, penalty, what = "Vecchia log likelihood") {
-    sprintf("%s %s higher than with %s, after a penalty of %s", what, show_nats(nats), plain, show_nats(penalty))
+    sprintf("%s %s higher than with %s, after a penalty of %s for more parameters", what, show_nats(nats), plain,
+            show_nats(penalty))
   }
   # Returns a text: the gain of the best model over models without `what`, after the penalty for `parameters`.
   gain <- function(what, plain, parameters) {

@@ -31,7 +31,7 @@
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
 #' @return * `inducing_points()`: a matrix with at most `m` rows and the columns of `x`. `"greedy"` reads at most max(20
 #'   m, 2^24 / m) random rows. Attribute `t` has the sum of their residual prior variances after each point; the choice
-#'   ends near 0.
+#'   ends when this sum is almost 0.
 #' * `auxiliary()`: a `pfdtc_auxiliary` object. `predict()` returns `list(fit, se.fit)`, mean and sd of nu in
 #'   units of `y`. For `aux_white()` this is an error, and for `aux_refresh()` nu is made from its `start`.
 #' * `pf_objective()`: `list(value, gradient)`. The value is in the fourth power of the units of `y`. The gradient is

@@ -18,7 +18,7 @@
 #' @param y response: numbers, classes or `survival::Surv()`.
 #' @param m maximum number of inducing points. Default: all rows if the posterior is exact, else 50 to 800, see
 #'   `vignette("defaults")`.
-#' @param tol largest error: of the mean of f, in sds of the (transformed) response; of the sd of f, as a share of it.
+#' @param tol largest error of the mean of f in sds of the (transformed) response, and relative error of the sd of f.
 #' @param kernel a kernel, see [kernel_se()]. Parameters that are `NULL` are learned. Given values start the search.
 #'   Default: the best of several kernels.
 #' @param noise noise variance, in squared units of `y`, from which the search starts; 0 interpolates. A formula models
@@ -35,7 +35,7 @@
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; or `fit$transform` of another fit.
 #'   `"auto"` takes the transform with the largest log marginal likelihood.
 #' @param like a Gaussian fit: its kernel, noise, transform and mean are used, and nothing is learned.
-#' @param plain `TRUE` uses response and inputs as given, constant noise, one kernel of all inputs, maybe a linear mean.
+#' @param plain `TRUE`: response and inputs as given, constant noise, one kernel of all inputs; linear mean if likelier.
 #' @param workers `TRUE` fits on the workers of [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
 #' @param weights,offset `weights` divide `noise`; `offset` is added to f.

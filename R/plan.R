@@ -261,7 +261,7 @@ because_moved <- function(asked, move, near, alone) {
   }
   if (identical(asked$traits$objective, "none")) "Inducing points are not moved." else
     sprintf("Locations of inducing points are optimised, because %s.",
-            reason_to_move(asked) %||% "fixed ones would predict noticeably differently")
+            reason_to_move(asked) %||% "fixed ones leave a residual prior variance above 0.5 % of the noise variance")
 }
 
 # ---- parts of the plan ----------------------------------------------------------------------------------------------

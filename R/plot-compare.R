@@ -1,5 +1,5 @@
 #' @rdname compare_fits
-#' @param input The input of the horizontal axis. Default: the input whose range has the most lengthscales.
+#' @param input The input of the horizontal axis. Default: that of largest range divided by lengthscale.
 #' @param at,n,points As in [plot.gp_fit()].
 #' @export
 plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NULL, n = 200, points = TRUE, ...) {

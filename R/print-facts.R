@@ -9,7 +9,8 @@ fit_fields <- list(
     inputs <- length(fit$frame$columns) - groups
     variables <- length(kinds) - groups
     levels <- response$levels
-    paste0(count_of(fit$nobs, "row"), if (omitted) sprintf(" (%d more omitted by na.action)", omitted),
+    paste0(count_of(fit$nobs, "row"), if (is_weighted(fit)) " with weights",
+           if (omitted) sprintf(" (%d more omitted by na.action)", omitted),
            if (inputs) paste0(", ", count_of(if (variables) variables else inputs, "input")),
            if (variables && variables != inputs) {
              paste0(" (", count_of(inputs, "column"), if ("factor" %in% kinds) ": a factor has one for each level", ")")
@@ -22,7 +23,7 @@ fit_fields <- list(
                         "interval-censored")
              kind <- ifelse(L == U, 1L, ifelse(is.infinite(U), 2L, ifelse(L == (if (min(L) < 0) -Inf else 0), 3L, 4L)))
              counts <- tabulate(kind, 4L)
-             paste0("; ", paste(counts[counts > 0], known[counts > 0], collapse = ", "))
+             if (any(L != U)) paste0("; ", paste(counts[counts > 0], known[counts > 0], collapse = ", "))
            },
            if (response$kind %in% c("labels", "ordered")) {
              sprintf("; %d classes: %s", length(levels), list_quoted(levels, "\""))
@@ -333,9 +334,9 @@ parameter_words <- function(names, kernel, columns) {
   one <- if ("(Intercept)" %in% names) "Constant mean (included in (Intercept))" else "Constant mean"
   names[constant] <- sub("^mean[.]", "Constant mean, ", sub("^mean$", one, names[constant]))
   names <- sub("^width[.](.*)", "Width of class \\1, between its two cut points", names)
-  names <- sub("additive.share", "variance of single inputs / of all inputs together", names, fixed = TRUE)
-  names <- sub("additive.pairs", "variance of pairs of inputs / of all inputs together", names, fixed = TRUE)
-  names <- sub("additive.ratio", "lengthscale of all inputs together / of single inputs", names, fixed = TRUE)
+  names <- sub("additive.share", "variance ratio, single inputs to all inputs together", names, fixed = TRUE)
+  names <- sub("additive.pairs", "variance ratio, pairs of inputs to all inputs together", names, fixed = TRUE)
+  names <- sub("additive.ratio", "lengthscale ratio, all inputs together (shown) to single inputs", names, fixed = TRUE)
   words <- c(factor_words(kernel, columns), term_words(kernel, columns))
   roots <- group_roots(kernel)
   effects <- stats::setNames(lapply(roots, `[[`, "effects"), vapply(roots, `[[`, "", "name"))

@@ -29,7 +29,8 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
       of <- if (response_of(fit)$kind == "ordered") " of the class number" else
         if (has_ends(response_of(fit))) " of uncensored rows"
       stats::setNames(c(s$nlpd, s$rmse, s$brier),
-                      c("negative log predictive density", paste0("RMSE", of), "Brier score"))
+                      c(paste0(if (is_weighted(fit)) "without weights: ", "negative log predictive density"),
+                        paste0("RMSE", of), "Brier score"))
     }
     out$scores <- if (kept) scores(seen = TRUE)
     # Omit leave-one-out for many rows, where it is slow, and for a table of counts, where it leaves out a whole class.
@@ -143,9 +144,8 @@ print_model <- function(about, digits) {
     table <- data.frame(Group = groups$group, Effect = groups$effect, Sd = format_each(groups$sd, digits),
                         Correlation = groups$correlation, Levels = format_each(groups$levels, 7L),
                         share = show_share(groups$share))
-    names(table)[6L] <- paste0("Share of prior variance of ", if (!response_of(about)$conjugate) "f" else
-      if (is.null(about$transform)) "y" else "transformed y",
-                               if (anyNA(groups$share)) ", all effects")
+    names(table)[6L] <- paste0("Group's share of prior variance of ", if (!response_of(about)$conjugate) "f" else
+      if (is.null(about$transform)) "y" else "transformed y")
     print_columns(table)
   }
   print_parameters(about, digits)
@@ -330,10 +330,10 @@ certificate_fields <- function(x) {
            sprintf("the exact sd is %s to %s times `sd`", show_bound(ends[1L], 3, up = FALSE),
                    show_bound(ends[2L], if (ends[2L] < 1) 3 else 4))
        },
-       Bounds = c("rounded outwards", if (outside) "they contain the exact mean; the fit's `mean` may lie outside"),
+       Bounds = c("rounded outwards", if (outside) "they contain the exact value; the fit's `mean` may lie outside"),
        Classes = if ("class" %in% names(x)) c(
          "f is relative to the first class, whose f is 0",
-         "`response` is the probability averaged over f, `mode` the probability at the mode of f"),
+         "`response` is the probability averaged over the posterior of f, `mode` the probability at the mode of f"),
        Scales = if (transformed) paste0("`mean` and `sd` are of f, on the scale of the transformed response",
                                         if ("fit_lower" %in% names(x)) "; `median` and `fit` are of the response"),
        Posterior = if (!is.null(attr(x, "likelihood"))) {

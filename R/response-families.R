@@ -129,7 +129,7 @@ times_row <- function(noise, name, label) {
   ratio <- noises[[noise]]$ratio
   interval_row(
     noise, name, log, label = label, call = paste0(name, "()"), links = "log", reads = "times", shape = "scale",
-    shape_label = "scale of the log time", middle = 0.5,
+    shape_label = "scale of the log response", middle = 0.5,
     up = function(y, theta) log(y), down = function(t, theta) exp(t),
     ends = function(sites, theta) list(L = log(sites$y), U = log(sites$size), scale = theta),
     constant = function(y, size, theta) ifelse(y == size, -log(y), 0),

@@ -16,7 +16,7 @@
 #' rows_arrow(open)
 #' rows_blocks(rewind, next_block, columns = NULL)
 #' rows_parts(parts)
-#' @param con a connection made by `DBI::dbConnect()`, which stays open and is not used while rows are read.
+#' @param con a connection made by `DBI::dbConnect()`. Keep it open, and do not use it while rows are read.
 #' @param query name of a table, or a query that always gives the same rows.
 #' @param block number of rows in a block. Default: 20,000.
 #' @param files names of files, or of one folder with `.csv`, `.csv.gz` or `.parquet` files.

@@ -110,7 +110,7 @@ test_that("methods of a fit include its groups", {
   d <- crossed()
   fit <- crossed_fit()
   expect_output(print(fit), "2 grouping factors")
-  expect_output(print(summary(fit)), "Share of prior variance")
+  expect_output(print(summary(fit)), "Group's share of prior variance")
   expect_output(print(VarCorr.gp_fit(fit)), "Residual")
   expect_output(print(ranef.gp_fit(fit)), "$g", fixed = TRUE)
   table <- group_table(fit)

@@ -306,7 +306,7 @@ test_that("a factor has one row of lengthscales if they are equal up to rounding
 test_that("the choices give the reason why a given mean excludes transforms", {
   fit <- with_seed(1, pfdtc(dist ~ speed, cars, mean = ~ speed, transform = "auto"))
   shown <- paste(trimws(utils::capture.output(fit)), collapse = " ")
-  expect_match(shown, "Choices +No transform was tried, .* `mean` was given, and its coefficients are in units of the")
+  expect_match(shown, "Choices +No transform was tried, .* because the coefficients of the given `mean` are in units")
   expect_identical(sum(names(fit$because) == "given_mean"), 1L)
   # Effects of groups alone are never transformed, whether or not there is a mean.
   teeth <- data.frame(y = c(1.2, 1.9, 3.1, 2.2, 3.3, 3.9), x = c(1, 2, 3, 1, 2, 3), g = gl(2, 3))
@@ -326,4 +326,19 @@ test_that("the table of inputs cuts long names, so that its lines fit", {
   long <- stats::setNames(cars, c(strrep("speed", 20), "dist"))
   fit <- pfdtc(dist ~ ., long, kernel = kernel_se(5, 1), noise = 200, hyper = "fixed")
   expect_match(utils::capture.output(fit), "^speed[sped]*[.]{3} +[0-9]", all = FALSE)
+})
+
+test_that("tied lengthscales, weights and the shares of censored responses are printed only where they exist", {
+  shown <- function(fit) paste(utils::capture.output(print(fit)), collapse = "\n")
+  tied <- pfdtc(case ~ age + parity, infert[1:80, ], family = binomial(), weights = rep(1:2, 40))
+  lengths <- stats::coef(tied)[1:2] / apply(as.matrix(infert[1:80, c("age", "parity")]), 2, stats::sd)
+  expect_equal(lengths[[1]], lengths[[2]])
+  expect_match(shown(tied), "80 rows with weights, 2 inputs.*Lengthscales: one learned number times the spread")
+  own <- pfdtc(case ~ age + parity, infert[1:80, ], family = binomial(), kernel = kernel_se(c(5, 2), 1),
+               hyper = "fixed")
+  expect_no_match(shown(own), "with weights|one learned number")
+  above <- c(4, 1, 2, 6, 3, 5, 2, 1)
+  time <- function(family) pfdtc(above ~ seq_along(above), family = family, kernel = kernel_se(2, 1), hyper = "fixed")
+  expect_match(shown(time(tobit(right = 5))), "6 observed, 2 right-censored")
+  expect_no_match(shown(time(lognormal())), "events|observed")
 })
