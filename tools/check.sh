@@ -1,18 +1,36 @@
 #!/usr/bin/env bash
 # Runs R CMD check --no-manual on the built tarball. Fails on an error or a warning, and prints the notes.
 #   bash tools/check.sh [OPTION OF R CMD check, such as --no-tests]
+#   bash tools/check.sh once [OPTION...]    checks the package that tools/install.sh installed, and builds the vignettes
+#                                           with it. Without `once` the package is installed two more times.
 . "$(dirname "$0")/env.sh"
 use_own_library
+once=no
+if [ "${1:-}" = once ]; then
+    once=yes
+    shift
+    bash tools/install.sh
+fi
 scratch_folder
 built="" checked="--no-build-vignettes" # R CMD build has just built them; the check only runs their code
 if ! have pandoc || ! Rscript --vanilla -e 'stopifnot(requireNamespace("rmarkdown"))' 2>/dev/null; then
     say "check: no pandoc or no rmarkdown: the vignettes are left out"
     built="--no-build-vignettes" checked="--ignore-vignettes"
+elif [ $once = yes ]; then
+    cp -R vignettes DESCRIPTION "$scratch"
+    (cd "$scratch" && Rscript --vanilla -e 'tools::buildVignettes(dir = ".", quiet = TRUE)' >vignettes.log 2>&1) ||
+        { cat "$scratch/vignettes.log"; say "check: a vignette failed"; exit 1; }
+    checked="--ignore-vignettes"
 fi
 export _R_CHECK_FORCE_SUGGESTS_=false _R_CHECK_SYSTEM_CLOCK_=false _R_CHECK_CRAN_INCOMING_=false
 export PFDTC_TEST_QUICK=${PFDTC_TEST_QUICK-1} OMP_THREAD_LIMIT=2
 cd "$scratch"
-R CMD build $built "$top" >build.log 2>&1 || { cat build.log; exit 1; }
+if [ $once = yes ]; then
+    cp "$rlib.built"/pfdtc_*.tar.gz .
+    checked="$checked --install=check:$rlib.built/install.log --library=$rlib"
+else
+    R CMD build $built "$top" >build.log 2>&1 || { cat build.log; exit 1; }
+fi
 ls -l pfdtc_*.tar.gz | awk '{ print "check: " $NF ", " $5 " bytes" }'
 R CMD check --no-manual $checked "$@" pfdtc_*.tar.gz >check.log 2>&1 || true
 
