@@ -1,6 +1,8 @@
 # Lints R: names by the rule below, the rest by lintr with .lintr if lintr is installed.
-#   Rscript tools/lint.R          lintr reads the files that the last 200 commits changed; all, if .lintr is among them
-#   Rscript tools/lint.R --all    lintr reads all files
+#   Rscript tools/lint.R          lintr reads the files that differ from those in tools/linted.txt
+#   Rscript tools/lint.R --all    lintr reads the other files too, and tools/linted.txt is written
+# tools/linted.txt has the hash of .lintr, then the hashes of the files in which lintr found nothing. Reading all files
+# takes two minutes or more. .Rlib, which git ignores, has a list of the same kind for one checkout.
 
 # Parts of names between underscores or dots are lower case, or a matrix of the paper with its suffix (A, Kmm, At, L2):
 # predict_posterior, W_x, add_A_At, predict.pfdtc. R's own names may be used.
@@ -42,19 +44,16 @@ vignettes <- list.files("vignettes", "[.]Rmd$", full.names = TRUE)
 said <- c(unlist(lapply(files, lint_names)),
           unlist(lapply(list.files("R", "[.]R$", full.names = TRUE), lint_examples)))
 if (requireNamespace("lintr", quietly = TRUE)) {
-  # CI ran on the earlier commits too, so older files have been linted. In a clone without this history all files are.
-  # The hashes of files without complaints are in .Rlib, which git ignores and CI lacks.
-  git <- function(...) {
-    tryCatch(suppressWarnings(system2("git", c(...), stdout = TRUE, stderr = FALSE)),
-             error = function(e) structure(character(), status = 1L)) # git is absent
-  }
-  recent <- git("diff", "--name-only", "HEAD~200")
-  all <- "--all" %in% commandArgs(TRUE) || ".lintr" %in% recent || !is.null(attr(recent, "status"))
-  recent <- c(recent, git("ls-files", "--others", "--exclude-standard"))
+  rule <- unname(tools::md5sum(".lintr"))
   sums <- unname(tools::md5sum(c(files, vignettes)))
-  clean <- file.path(".Rlib", paste0("clean-", tools::md5sum(".lintr")))
-  known <- if (file.exists(clean)) readLines(clean)
-  due <- !sums %in% known & (all | c(files, vignettes) %in% recent)
+  read_clean <- function(path) {
+    lines <- if (file.exists(path)) readLines(path)
+    if (identical(lines[1], rule)) lines[-1]
+  }
+  write_clean <- function(path, sums) writeLines(c(rule, sort(unique(sums))), path)
+  all <- "--all" %in% commandArgs(TRUE)
+  known <- read_clean(".Rlib/linted.txt")
+  due <- !sums %in% c(known, if (!all) read_clean("tools/linted.txt"))
   found <- unlist(lapply(c(files, vignettes)[due], function(file) {
     lapply(lintr::lint(file), function(l) {
       sprintf("%s:%d:%d: %s", file, l$line_number, l$column_number, l$message)
@@ -62,7 +61,8 @@ if (requireNamespace("lintr", quietly = TRUE)) {
   }))
   said <- c(said, found)
   complained <- c(files, vignettes) %in% sub(":.*", "", found)
-  if (dir.exists(".Rlib")) writeLines(unique(c(known, sums[due & !complained])), clean)
+  if (dir.exists(".Rlib")) write_clean(".Rlib/linted.txt", c(known, sums[due & !complained]))
+  if (all) write_clean("tools/linted.txt", sums[!complained])
 } else {
   cat("lint: lintr is absent: R is checked for names alone\n")
 }

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Runs what .ci/run leaves out: other BLAS and memory settings, sanitizers, valgrind, experiments, planted faults.
-# It takes about ninety minutes on two cores. The table of its stages, bench/results/nightly.csv, is committed.
+# It takes about ninety minutes on two cores. The table of its stages, bench/results/nightly.csv, is committed, and so is
+# tools/linted.txt, which the lint of all files writes.
 #   bash tools/nightly.sh            all stages
 #   bash tools/nightly.sh quick      without the planted faults
 deadline=20000
 . "$(dirname "$0")/stages.sh" || exit 1
 stage setup bash tools/setup.sh ci
 . tools/env.sh && set +eu && use_own_library
-export PFDTC_TEST_ALL=1 # every seed of the random problems, of which CI runs some
+export PFDTC_TEST_ALL=1 # every case of loops of which CI runs some
 
 # Writes the table of the finished stages, even if the run ends early.
 write_table() {
