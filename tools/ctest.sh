@@ -18,7 +18,7 @@ build() { # PROGRAM, options of the compiler: builds PROGRAM, and PROGRAM-plante
     cp "$program.planted.o"/*.o "$program.o"
     $cc "$@" "$program.o"/*.o -o "$program-planted" -llapack -lblas -lm -fopenmp
 }
-build "$scratch/sanitized" -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+build "$scratch/sanitized" -O0 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 build "$scratch/plain" -O1
 
 export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1      # valgrind finds leaks

@@ -162,11 +162,23 @@ void group_linalg(void)
 
 /* ---- Cholesky and triangular solves ------------------------------------------------ */
 
-static void factor_and_solve(int m, int n)
+/* A matrix with its inverse by naive loops, which cost more than all other steps of a test. */
+struct spd {
+    struct matrix S, inverse;
+    double log_det;
+};
+
+static struct spd spd_new(int m)
 {
-    double log_det = 0.0;
-    const struct matrix S = random_spd(m), inv = inverse(S, &log_det),
-                        B = random_matrix(m, n), Bt = transposed(B);
+    struct spd s = {.S = random_spd(m)};
+    s.inverse = inverse(s.S, &s.log_det);
+    return s;
+}
+
+static void factor_and_solve(struct spd spd, int n)
+{
+    const int m = spd.S.rows;
+    const struct matrix S = spd.S, B = random_matrix(m, n), Bt = transposed(B);
     struct matrix L = matrix_of(m, m, S.x);
     for (int j = 1; j < m; j++) /* only the lower triangle is read */
         for (int i = 0; i < j; i++)
@@ -176,7 +188,7 @@ static void factor_and_solve(int m, int n)
     for (int j = 1; j < m; j++)
         for (int i = 0; i < j; i++)
             CHECK(at(L, i, j) == 0.0);
-    CHECK_NEAR(chol_logdet(m, L.x), log_det, 1e-13);
+    CHECK_NEAR(chol_logdet(m, L.x), spd.log_det, 1e-13);
 
     struct matrix X = matrix_of(m, n, B.x);
     solve_lower(m, n, L.x, X.x);
@@ -197,7 +209,7 @@ static void factor_and_solve(int m, int n)
     check_matrix(times(X, L), Bt, 1e-13);
     X = matrix_of(m, n, B.x);
     solve_chol(m, n, L.x, X.x);
-    check_matrix(X, times(inv, B), 1e-12);
+    check_matrix(X, times(spd.inverse, B), 1e-12);
 }
 
 /* F(S) = sum(Lbar * L) for the Cholesky factor L of S */
@@ -234,13 +246,13 @@ static void adjoint_of_factor(int n)
         }
 }
 
-static void factors(void)
+static void factors(struct spd large)
 {
     static const int extents[] = {0, 1, 2, 5, 9};
-    factor_and_solve(220, 19); /* more rows than are factorised or packed at a time */
+    factor_and_solve(large, 19);
     for (int i = 0; i < 5; i++) {
         for (int n = 0; n < 4; n++)
-            factor_and_solve(extents[i], n);
+            factor_and_solve(spd_new(extents[i]), n);
         adjoint_of_factor(extents[i]);
     }
     for (int bad = 0; bad < 3; bad++) { /* negative, NaN, infinite */
@@ -255,8 +267,10 @@ static void factors(void)
 
 void group_chol(void)
 {
+    const struct spd large =
+        spd_new(220); /* more rows than are factorised or packed at a time */
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         linalg_own(ways[i]);
-        factors();
+        factors(large);
     }
 }
