@@ -21,6 +21,12 @@ quick <- function(cases) {
 # Keeps the first `few` cases, or every case if PFDTC_TEST_ALL=1 (nightly). For loops over seeds of random problems.
 some_of <- function(cases, few) if (nzchar(Sys.getenv("PFDTC_TEST_ALL"))) cases else utils::head(cases, few)
 
+# Returns every case if PFDTC_TEST_ALL=1 (nightly), else every `of`-th, beginning with case `i`. For an inner loop whose
+# cases then take turns, so that CI runs each of them in some turn `i` of the outer loop.
+in_turn <- function(cases, i, of) {
+  if (nzchar(Sys.getenv("PFDTC_TEST_ALL"))) cases else cases[(seq_along(cases) - i) %% of == 0]
+}
+
 # Evaluates `code` under the given options, then restores the session's options.
 with_options <- function(new, code) {
   old <- options(new)

@@ -154,7 +154,7 @@ test_that("conformal intervals have the right coverage with heavy tails, where n
 
 test_that("on real data intervals have their nominal coverage, and are no wider than normal ones that cover more", {
   skip_if_not(nzchar(Sys.getenv("PFDTC_DATA")), "PFDTC_DATA is not set")
-  for (name in quick(c("abalone", "airfoil", "wine"))) {
+  for (name in quick(some_of(c("airfoil", "abalone", "wine"), 1))) {
     data <- load_dataset(name)
     rows <- with_seed(4, sample.int(nrow(data)))
     train <- rows[seq_len(600)]

@@ -12,6 +12,15 @@ small_experiment <- function(m = c(5, 8), methods = c("pf", "vfe", "sor", "subsa
   run_experiment(wavy, methods, m, reps, file = file, train = 60, test = 12, n_aux = 12, control = control, ...)
 }
 
+# Returns small_experiment(), which is run once for all tests.
+whole_experiment <- local({
+  whole <- NULL
+  function() {
+    if (is.null(whole)) whole <<- small_experiment()
+    whole
+  }
+})
+
 new_file <- function(end = ".csv") file.path(tempfile_folder(), paste0("results", end))
 
 tempfile_folder <- function() {
@@ -36,7 +45,7 @@ trace_numbers <- function(results) {
 }
 
 test_that("there is a row for each fit, with the columns of compare_fits()", {
-  results <- small_experiment()
+  results <- whole_experiment()
   expect_s3_class(results, "pfdtc_experiment")
   expect_identical(nrow(results), 2L * (1L + 2L * 5L))
   expect_true(all(c("method", "m", "objective", "rmse_mean", "rmse_sd", "kl", "kl_marginal", "rmse_pred", "nlpd",
@@ -164,7 +173,7 @@ test_that("an interrupt loses no more than the cell under way, and no interrupte
   expect_identical(interrupted, "interrupt")
   kept <- read_experiment(file)
   expect_true(nrow(kept) %in% c(6, 12)) # whole cells
-  expect_equal(numbers(small_experiment(file = file)), numbers(small_experiment()))
+  expect_equal(numbers(small_experiment(file = file)), numbers(whole_experiment()))
 })
 
 test_that("an interrupted pilot is no pilot", {
@@ -186,7 +195,7 @@ test_that("an interrupted pilot is no pilot", {
     interrupt = function(i) "interrupt")
   expect_identical(interrupted, "interrupt")
   expect_false(file.exists(file))
-  expect_equal(numbers(small_experiment(file = file)), numbers(small_experiment()))
+  expect_equal(numbers(small_experiment(file = file)), numbers(whole_experiment()))
 })
 
 test_that("results of other data by the same name, or of other rows, are not mistaken for the present ones", {

@@ -8,8 +8,11 @@ classes_of <- function(lengthscale, seed = 1, n = 2100) {
   })
 }
 
+# The exact likelihood of 500 rows instead of 2,000 learns the kernel in half of the time.
 fit_classes <- function(data, ..., seed = 2) {
-  with_seed(seed, pfdtc(y ~ ., data, family = binomial(), ..., control = list(progress = FALSE)))
+  with_replaced(list(exact_learning_rows = 500L), {
+    with_seed(seed, pfdtc(y ~ ., data, family = binomial(), ..., control = list(progress = FALSE)))
+  })
 }
 
 test_that("neighbours are used if they predict held-out rows better, with a message, reproducibly by set.seed()", {

@@ -2,10 +2,12 @@
 
 test_that("nasty problems give the reference's numbers", {
   skip_on_cran()
+  turn <- 0
   for (name in names(nasty_problems())) {
     p <- nasty_problems()[[name]]
     for (pair in nu_pairs(p)) {
-      for (jitter in c(0, 1e-6)) {
+      turn <- turn + 1
+      for (jitter in in_turn(c(0, 1e-6), turn, 2)) {
         ref <- function(z) {
           ref_pf(z, p$x, p$y, p$kernel, p$noise, pair$reference, p$weights, jitter)
         }

@@ -3,11 +3,13 @@
 kinds <- c("sor", "subset", "reference")
 
 test_that("the pF objective and its gradient are those of Proposition 2, for every auxiliary, kernel and weight", {
+  turn <- 0
   for (p in problems()) {
     pairs <- nu_pairs(p)
     for (kind in kinds) {
       nu <- pairs[[kind]]$nu
-      for (jitter in c(0, 1e-6)) {
+      turn <- turn + 1
+      for (jitter in in_turn(c(0, 1e-6), turn, 2)) {
         ref_nu <- pairs[[kind]]$reference
         ref <- function(z, constant = FALSE) {
           ref_pf(z, p$x, p$y, p$kernel, p$noise, ref_nu, p$weights, jitter, constant)
@@ -26,10 +28,12 @@ test_that("the pF objective and its gradient are those of Proposition 2, for eve
 
 test_that("under white noise the objective is its closed form, for every kernel, weight and jitter", {
   skip_on_cran()
+  turn <- 0
   for (p in problems()) {
     for (share in c(1, 0.3)) {
       nu <- package_nu(p, aux_white(share))
-      for (jitter in c(0, 1e-6, 0.1)) {
+      turn <- turn + 1
+      for (jitter in in_turn(c(0, 1e-6, 0.1), turn, 3)) {
         ref <- function(z) ref_white(z, p$x, p$y, p$kernel, p$noise, share, p$weights, jitter)
         got <- package_pf(p, nu, jitter = jitter)
         info <- paste(label_of(p), "jitter", jitter)
@@ -71,9 +75,10 @@ test_that("nasty problems have a white-noise objective, or an error that says wh
 
 test_that("every coordinate of the pF gradient is the limit of central differences", {
   skip_on_cran()
-  for (p in problems()) {
+  for (i in seq_along(problems())) {
+    p <- problems()[[i]]
     pairs <- nu_pairs(p)
-    for (kind in kinds) {
+    for (kind in in_turn(kinds, i, 3)) {
       value <- function(z) package_pf(p, pairs[[kind]]$nu, z)$value
       gradient <- package_pf(p, pairs[[kind]]$nu)$gradient
       expect_gradient(value, p$z, gradient, info = paste(kind, label_of(p)))
@@ -82,9 +87,10 @@ test_that("every coordinate of the pF gradient is the limit of central differenc
 })
 
 test_that("a large jitter is part of the objective and of its gradient", {
-  for (p in problems()) {
+  for (i in seq_along(problems())) {
+    p <- problems()[[i]]
     pairs <- nu_pairs(p)
-    for (kind in kinds) {
+    for (kind in in_turn(kinds, i, 3)) {
       ref <- function(z) {
         ref_pf(z, p$x, p$y, p$kernel, p$noise, pairs[[kind]]$reference, p$weights, 0.1)
       }

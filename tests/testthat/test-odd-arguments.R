@@ -41,13 +41,15 @@ small_fits <- function() {
 test_that("odd arguments of functions of a fit have errors with a class", {
   fits <- small_fits()
   new <- data.frame(speed = c(5, 11))
-  for (fit in fits) {
-    expect_identical(raw_errors(list(
+  for (i in seq_along(fits)) {
+    fit <- fits[[i]]
+    values <- in_turn(odd_values, i, 3) # CI calls each function with each odd argument for one of the fits
+    expect_identical(raw_errors(values = values, list(
       predict.gp_fit = list(object = fit, newdata = new, type = "response", interval = "credible", level = 0.9,
                             se.fit = FALSE, full_cov = FALSE, certified = FALSE),
       certify = list(fit = fit, newdata = new, effort = "fast", reference = NULL, max_seconds = 1)
     )), character())
-    expect_identical(raw_errors(list(
+    expect_identical(raw_errors(values = values, list(
       partial_dependence = list(fit = fit, variable = "speed", at = NULL, newdata = cars[1:4, ]),
       linear_functional = list(fit = fit, weights = c(1, -1), newdata = new),
       exceedance = list(fit = fit, newdata = new, threshold = 40, prob = 0.9, draws = 2),

@@ -192,7 +192,7 @@ test_that("each combination of arguments of predict() works or is refused by nam
         expect_true(all(is.finite(numbers)), label = paste(kind, type, interval))
         if (interval != "none") expect_identical(colnames(if (se) p$fit else p), c("fit", "lwr", "upr"))
       } else {
-        expect_error(do.call(predict, args), class = "pfdtc_error_input")
+        expect_input_error(do.call(predict, args))
       }
     }
     if (kind %in% c("classes", "labels", "ordered")) {
