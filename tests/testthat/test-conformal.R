@@ -65,16 +65,17 @@ test_that("full conformal intervals have their nominal coverage with wrong hyper
     data.frame(x, y = sin(x) + 0.3 * rt(n, 2))
   }
   n <- 19
-  inside <- with_seed(1, replicate(150, {
+  fits <- length(some_of(1:150, 50))
+  inside <- with_seed(1, replicate(fits, {
     fit <- gp_exact(y ~ x, draw(n), kernel = kernel_se(3, 0.1), noise = 0.01, hyper = "fixed", center = FALSE,
                     scale = FALSE)
     new <- draw(20)
     band <- predict(fit, new, interval = "conformal", level = 0.8)
     mean(band[, "lwr"] <= new$y & new$y <= band[, "upr"])
   }))
-  # The expected share is exactly k / (n + 1) = 0.8. Allow three standard errors of 150 draws.
-  expect_lt(abs(mean(inside) - 0.8), 3 * sd(inside) / sqrt(150))
-  expect_lt(sd(inside) / sqrt(150), 0.015)
+  # The expected share is exactly k / (n + 1) = 0.8. Allow three standard errors.
+  expect_lt(abs(mean(inside) - 0.8), 3 * sd(inside) / sqrt(fits))
+  expect_lt(sd(inside), 0.18) # so the standard error of all 150 fits is 0.015
 })
 
 test_that("for inducing points the interval is the jackknife+", {

@@ -156,19 +156,21 @@ test_that("with many rows the additive kernel is first learned from some, with t
 test_that("with too many rows for exact learning, some choose the additive kernel, and held-out rows may reject it", {
   skip_on_cran()
   with_seed(9, {
-    x <- matrix(stats::runif(2050 * 4), 2050)
-    y <- sin(6 * x[, 1]) + cos(5 * x[, 2]) + x[, 3]^2 + exp(x[, 4]) + stats::rnorm(2050) / 5
+    x <- matrix(stats::runif(1050 * 4), 1050)
+    y <- sin(6 * x[, 1]) + cos(5 * x[, 2]) + x[, 3]^2 + exp(x[, 4]) + stats::rnorm(1050) / 5
   })
   f <- sin(6 * x[, 1]) + cos(5 * x[, 2]) + x[, 3]^2 + exp(x[, 4])
+  # Half of the limits is as good a test in half of the time.
+  limits <- list(exact_learning_rows = 1000L, additive_rows = replace(pfdtc:::additive_rows, "beyond", 400))
   made <- function() {
-    with_seed(1, pfdtc(x, y, noise = ~ 1, m = 50, neighbours = 0,
-                       control = list(progress = FALSE, restarts = 1)))
+    with_replaced(limits, with_seed(1, pfdtc(x, y, noise = ~ 1, m = 50, neighbours = 0,
+                                             control = list(progress = FALSE, restarts = 1))))
   }
   fit <- made()
   expect_true(is_additive(fit$kernel))
-  expect_match(fit$because[["kernel"]], "800 rows")
+  expect_match(fit$because[["kernel"]], "400 rows")
   expect_match(fit$kernels$kernel[fit$kernels$chosen], "of each input")
-  # Other values of the kernel's parameters are weighted by the exact density of 800 rows, not by the Vecchia
+  # Other values of the kernel's parameters are weighted by the exact density of 400 rows, not by the Vecchia
   # likelihood.
   apart <- predict(fit, x[1:50, ], hyper_uncertainty = TRUE) - predict(fit, x[1:50, ])
   expect_lt(max(abs(apart)), 0.1) # half the sd of the noise

@@ -59,7 +59,8 @@ two_fits <- function(name, family, ...) {
 }
 
 test_that("predictions, leave-one-out, draws, evidence and certificates are those of rotated inputs", {
-  for (case in list(c("line", "two"), c("se", "three"), c("matern", "two", 12), c("line", "three", 12))) {
+  cases <- list(c("line", "two"), c("matern", "two", 12), c("se", "three"), c("line", "three", 12))
+  for (case in some_of(cases, 3)) {
     m <- if (length(case) > 2L) as.integer(case[3L])
     fits <- if (is.null(m)) two_fits(case[1L], case[2L]) else two_fits(case[1L], case[2L], m = m)
     expect_same_answers(fits, turned)
