@@ -187,8 +187,8 @@ estimate_density_ratio <- function(fit, data, samples) {
 #'   `var_bound` (squared units). Attributes: `eps`, the bound on the pF divergence, with its parts `eps_mean` (for the
 #'   sharp bounds on the mean) and `eps_cov` (on the sd); `w2`, a bound on the 2-Wasserstein distance. A fit with
 #'   [aux_subset()] also has the paper's bound on the pF divergence by a density ratio: `log_eps`, its log;
-#'   `log_density_ratio`, which grows with the number of rows outside the subset; `vacuous` (is the bound at least
-#'   that of the prior?); `note`, the result in words; with `samples`, `density_ratio_estimate` (a log) and its
+#'   `log_density_ratio`, which grows with the number of rows outside the subset; `vacuous` (would the prior have
+#'   a smaller bound?); `note`, the result in words; with `samples`, `density_ratio_estimate` (a log) and its
 #'   effective sample size `density_ratio_ess`.
 #' @section Invariants: The exact posterior has divergence 0, up to rounding. At every point, with mean~ and sd~ of the
 #'   fit, \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{(mean~ - mean)^2 + (sd~ -

@@ -361,9 +361,9 @@ laplace_check_lines <- function(x) {
             if (variational) "variational bound of the" else "Laplace",
             number((if (variational) x$elbo else x$laplace) - x$log_evidence), number(x$se)),
     if (reliable) {
-      c(sprintf("at the training rows, the true mean of f differs from the %s by at most about %s sd",
+      c(sprintf("at the training rows, the true mean of f differs from the %s by at most about %s posterior sd",
                 if (variational) "fit's mean" else "mode", number(x$shift)),
         paste("the true sd of f is", if (max(abs(x$sd_ratio - 1)) < 0.01) "within about 1 % of that of the fit" else
-          sprintf("about %s to %s times that of the fit", number(x$sd_ratio[1L]), number(x$sd_ratio[2L]))))
+          sprintf("about %.3g to %.3g times that of the fit", x$sd_ratio[1L], x$sd_ratio[2L])))
     })
 }

@@ -168,7 +168,7 @@ reason_not_numeric <- function(x) {
   if (is_dates_as_text(x)) {
     "Its values look like dates. as.numeric(as.Date(<text>)) counts days; as.Date() has a `format` for other dates."
   } else if (is.factor(x) || is.character(x)) {
-    "The formula method codes factors and character variables."
+    "Only inputs of a formula may be factors. as.numeric(as.character(<factor>)) returns the numbers of a factor."
   }
 }
 

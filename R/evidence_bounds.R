@@ -17,10 +17,10 @@
 #'   reference, [gp_sor()], [gp_fitc()] and [gp_subsample()]. Their `logLik()` is not that of the exact GP and can lie
 #'   outside the bounds; in `anova()` they have `NA`.
 #'
-#' `difference` is that of two values of `logLik()`, lower bounds with inducing points. The exact difference lies
+#' `difference` is that of two values of `logLik()`, which are lower bounds with inducing points. The exact one lies
 #' between `at_least` and `at_most`. If both have the same sign, the order of the fits is certain. Twice a difference is
 #' not chi-squared, because hyperparameters have priors and bounded ranges, so there are no p-values. In natural
-#' logarithms, a difference of 1 is small, one of 5 is large. A hyperparameter without effect adds about 0.5.
+#' logarithms, a difference of 1 is small, of 5 large. A hyperparameter without effect raises `logLik()` by 0.5.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
 #'   `at_least <= exact difference <= at_most`.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop). Chen,

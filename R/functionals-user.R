@@ -19,7 +19,7 @@
 #' @param level Probability of the credible interval of a ratio.
 #' @param ... For `ratios()` further arguments of `linear_functional()`; otherwise not used.
 #' @return A data frame with a row for each sum: `mean` (with constant mean and offsets) and `sd`, and if `certified`
-#'   the columns of [certify()]. They are in units of f (of the transformed response or its link), and agree with
+#'   the columns of [certify()]. They are in units of f (the scale of transform or link), and agree with
 #'   `predict(fit, newdata, type = "link", full_cov = TRUE)`. A sum that needs a missing value is `NA`. `ratios()`: a
 #'   data frame with columns `ratio`, `lwr` and `upr`. If `certified`, the interval from `lwr_certified` to
 #'   `upr_certified` contains the interval of the exact GP. The attribute `of` names the kind of ratio.
@@ -60,7 +60,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
             message = if (is.null(weights)) "`weights` is missing. Give a weight for each row, such as 1 / n.")
   if (is.null(dim(weights))) weights <- t(unname(weights))
   refuse_if(ncol(weights) != length(new$index), "weights",
-            sprintf("has %d numbers, but there are %d rows", ncol(weights), length(new$index)),
+            sprintf("has %d numbers for %s", ncol(weights), count_of(length(new$index), "row")),
             hint = "For several sums give a matrix with a row for each.")
   storage.mode(weights) <- "double"
   # Divide weights by a power of two, so that their squares do not overflow, and multiply the results by that power.

@@ -31,7 +31,7 @@
 #' \method{dfbetas}{gp_fit}(model, ...)
 #' @param model,... a fit with its data; `...` is not used.
 #' @return A named vector with an element for each row, in the order of the data; `dfbetas()` returns a matrix with a
-#'   row for each. After `na.exclude`, omitted rows have `NA`.
+#'   row for each row. After `na.exclude`, omitted rows have `NA`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' sqrt(mean(residuals(fit, type = "loo")^2)) # prediction error, in units of dist

@@ -12,8 +12,8 @@
 #' @param object,kernel a kernel, for `kernel_matrix()` with all parameters.
 #' @param x inputs: a numeric matrix or data frame with a row for each point, or a vector for one column.
 #' @param z a second set of points with the same columns. Default: `x`.
-#' @param ... for `update()`, new parameters, named as arguments of the constructor for one factor, and as in `coef()`
-#'   for the kernel of a fit with several factors.
+#' @param ... for `update()`, new parameters. A kernel of one factor has the names of its constructor's arguments, a
+#'   fitted kernel of several factors has the names of `coef()`.
 #' @return A kernel, of class `pfdtc_kernel`. A kernel of several factors has the elements `leaves` (the factors) and
 #'   `terms` (each with a `variance` and the positions of its factors). `kernel_matrix()`: the matrix of \eqn{k(x_i,
 #'   z_j)}, in squared units of the response.

@@ -7,7 +7,7 @@
 #' maximised, including the priors.
 #'
 #' The log density is the exact log marginal likelihood up to 2,000 rows, else the Vecchia likelihood of 16,000 rows,
-#' scaled to all rows. For an additive kernel chosen on 800 rows it is exact, of these rows. For `hyper = "pilot"` and
+#' scaled to all rows. For an additive kernel chosen on 800 rows it is exact for these rows. For `hyper = "pilot"` and
 #' `"joint"` it is the ELBO. For a non-Gaussian likelihood it is Laplace's approximation or the variational bound, from
 #' at most 3,000 rows. Coefficients of a linear `mean` and of a formula for `noise` are not on the log scale, and their
 #' covariances with hyperparameters are 0. Combinations of log hyperparameters that the data do not determine have sd 4.

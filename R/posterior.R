@@ -265,7 +265,8 @@ is_exact <- function(fit) identical(fit$posterior, "exact") && is.null(fit$chose
 training_data <- function(fit, argument = "newdata") {
   if (!is.null(fit$data)) return(fit$data)
   source <- !is.null(fit$source)
-  hint <- if (argument == "newdata") "Give `newdata` if possible, or fit with `keep_data = TRUE`." else if (source)
+  keep <- if (source) "fit a data frame." else "fit with `keep_data = TRUE`."
+  hint <- if (argument == "newdata") paste("Give `newdata` if possible, or", keep) else if (source)
     "reference() and refine() take the source as `data`." else "Fit with `keep_data = TRUE`."
   abort_input(argument, "a fit without its data", message = sprintf(
     "%s the training rows, but %s.",

@@ -331,11 +331,11 @@ certificate_fields <- function(x) {
                    show_bound(ends[2L], if (ends[2L] < 1) 3 else 4))
        },
        Bounds = c("rounded outwards", if (outside) "they contain the exact value; the fit's `mean` may lie outside"),
-       Classes = if ("class" %in% names(x)) c(
-         "f is relative to the first class, whose f is 0",
-         "`response` is the probability averaged over the posterior of f, `mode` the probability at the mode of f"),
+       Classes = if ("class" %in% names(x)) "f is relative to the first class, whose f is 0",
        Scales = if (transformed) paste0("`mean` and `sd` are of f, on the scale of the transformed response",
-                                        if ("fit_lower" %in% names(x)) "; `median` and `fit` are of the response"),
+                                        if ("fit_lower" %in% names(x)) "; `median` and `fit` are of the response") else
+         if ("response" %in% names(x)) paste0("`response` (mean or probability) is averaged over the posterior of f",
+                                              if ("mode" %in% names(x)) "; `mode` is the probability at the mode of f"),
        Posterior = if (!is.null(attr(x, "likelihood"))) {
          c("The bounds hold for Laplace's approximation at the mode, not for the true posterior.",
            if (nrow(x) && (is.numeric(attr(x, "moved")) || isTRUE(attr(x, "moved")))) {
