@@ -134,8 +134,7 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
   refuse_if(is.null(object$W), "object", "is white noise, which has no values at new rows",
             hint = "Its mean is that of gp_exact().")
   x <- check_same_columns(check_matrix(newdata, "newdata"), object$U, "newdata")
-  Wt <- native(ffi_lowrank_rows, engine_model(object$model), object, engine_rows(list(x = x)),
-               engine_control(nrow(x)))
+  Wt <- native(ffi_lowrank_rows, engine_model(object$model), object, engine_rows(list(x = x)), engine_control(nrow(x)))
   q <- nrow(Wt)
   variance <- object$p * kernel_diagonal(object$model$kernel, x) + colSums(object$sign[-q] * Wt[-q, , drop = FALSE]^2)
   list(fit = Wt[q, ], se.fit = sqrt(pmax(variance, 0)))

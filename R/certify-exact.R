@@ -338,8 +338,7 @@ exact_interval <- function(p, fun) {
     mean[rows] <- drop(crossprod(K, alpha))
     u <- forwardsolve(L, K)
     var[rows] <- pmax(fun$prior[rows] - colSums(u^2), 0)
-    h[rows] <- if (do_solve) sqrt(colSums((root * solve_t(L, u))^2)) else
-      sqrt(2 * ratio * (var[rows] + 1e-8 * min(v)))
+    h[rows] <- if (do_solve) sqrt(colSums((root * solve_t(L, u))^2)) else sqrt(2 * ratio * (var[rows] + 1e-8 * min(v)))
   }
   weight <- sqrt(sum((root * alpha)^2)) # |D^{1/2} alpha|
   mean_error <- growth * weight * (n * h + sqrt(n * k))

@@ -136,8 +136,7 @@ weighted_posterior <- function(b, weights, norms) {
   size <- sum(weights * kernel_diagonal(b$model$kernel, data$x))
   factors$G <- matrix(size) # bounds the norm of G
   inner <- max(1e3, 1 + size) * b$growth
-  list(factors = factors,
-       norms = if (norms) c(effect_forms(b, factors, weights), inner = inner, weight = max(weights)))
+  list(factors = factors, norms = if (norms) c(effect_forms(b, factors, weights), inner = inner, weight = max(weights)))
 }
 
 weighted_or_null <- function(b, ...) tryCatch(weighted_posterior(b, ...), pfdtc_error_numerical = function(e) NULL)
@@ -283,8 +282,7 @@ laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   found <- if (grouped) grouped_laplace_parts(data, sites, fit["kernel"], z, fit$control, no_state()) else
     laplace_at(data$x, sites, fit$kernel, z, rounding_jitter(nrow(z)), fit$control)
   fit[c("inducing", "m", "jitter")] <- list(z, nrow(z), found$jitter)
-  fit$factors <- if (grouped) found$factors else
-    found[intersect(parts_of_mode, names(found))]
+  fit$factors <- if (grouped) found$factors else found[intersect(parts_of_mode, names(found))]
   bounds <- laplace_bounds(fit, data, tight)
   fit$unexplained <- mean(bounds$left)
   if (sites$concave) bounds$bracket <- laplace_bracket(bounds)

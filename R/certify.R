@@ -330,8 +330,7 @@ laplace_check <- function(fit, draws = 2000) {
                  log_evidence = max(logs) + log(mean(exp(logs - max(logs)))),
                  se = sqrt(max(sum(weights^2) - 1 / draws, 0)), elbo = elbo, draws = draws,
                  shift = max(abs(crossprod(A, mean - at$beta)) / plain),
-                 sd_ratio = range(sqrt(colSums(crossprod(spread, A)^2) + left) / plain)),
-            class = "pfdtc_laplace_check")
+                 sd_ratio = range(sqrt(colSums(crossprod(spread, A)^2) + left) / plain)), class = "pfdtc_laplace_check")
 }
 
 # Returns the shape k of the generalised Pareto distribution fitted to the largest importance weights, by the estimator

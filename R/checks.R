@@ -32,7 +32,7 @@ check_matrix <- function(x, argument, allow_na = FALSE) {
 # Returns a vector, or a matrix of one column, as doubles without names. `n` is the required length, and `labels` are
 # names of the elements for messages.
 check_vector <- function(y, argument, n = NULL, labels = NULL) {
-  if (!is.null(dim(y)) && length(y) == dim(y)[1L]) dim(y) <- NULL
+  if (!is.null(dim(y)) && prod(dim(y)) == dim(y)[1L]) dim(y) <- NULL
   refuse_if(!is_plain_numeric(y) || is.logical(y) || !is.null(dim(y)), argument, describe(y), "a numeric vector",
             hint = reason_not_numeric(y))
   refuse_if(!is.null(n) && length(y) != n, argument,
@@ -281,7 +281,9 @@ shown_call <- function(call) {
       if (!identical(part[[1L]], quote(`function`))) call[[i]] <- shown_call(part)
     } else if (is.language(series <- attr(part, "series"))) { # pfdtc.ts() made formula and data from it
       call[[i]] <- series
-      if (deparse1(call[[i - 1L]]) == "y ~ time") call <- `names<-`(call, replace(names(call), i, ""))[1L - i]
+      if (isTRUE(all.equal(call$formula, attr(part, "formula")))) {
+        call <- `names<-`(call, replace(names(call), i, ""))[names(call) != "formula"]
+      }
     } else if (is.function(part)) {
       call[[i]] <- name_of_function(part)
     } else if (!is.atomic(part) || length(part) > 5L || !is.null(dim(part)) || is.object(part)) {

@@ -197,8 +197,7 @@ slopes_of_variances <- function(f) {
   own <- seq_len(nrow(f$L))
   trace <- Reduce(`+`, parts[2L, ]) + sum(f$W[own, ]^2)
   rss <- f$quad - Reduce(`+`, parts[3L, ]) - sum(f$gamma[own]^2)
-  c((parts[1L, ] - parts[2L, ] - parts[3L, ]) / 2,
-    (f$n - length(own) - length(f$b) + trace - rss - f$t / f$noise) / 2)
+  c((parts[1L, ] - parts[2L, ] - parts[3L, ]) / 2, (f$n - length(own) - length(f$b) + trace - rss - f$t / f$noise) / 2)
 }
 
 # Returns the model with the noise and group variances that relearned_variances() found.

@@ -282,8 +282,7 @@ exceedance_figure <- function(x) {
     panel <- exceedance_map(inputs[vary], data, shown, axes)
     keys <- rbind(regions, mark_keys(list(points = data)))
   }
-  figure(list(panel), x, keys,
-         foot = if (length(vary) == 2L) sprintf("Regions by %s.", label))
+  figure(list(panel), x, keys, foot = if (length(vary) == 2L) sprintf("Regions by %s.", label))
 }
 
 # Returns the panel along one input: the probability, its certified bounds, and a strip that shows the regions.

@@ -49,9 +49,6 @@ series_looks <- function(n) {
              lty = rep(seq_len(6L), each = 8L, length.out = n))
 }
 
-# Returns where zeros are drawn on a logarithmic axis: 4 % of its length below lim[1], the smallest positive value.
-axis_foot <- function(lim) lim[1L] * (lim[1L] / lim[2L])^0.04
-
 positive <- function(v) replace(v, !(v > 0), NA)
 
 # Returns layers of data as dots, which are smaller for more than 200 rows. `points` has `at`, `y` and perhaps `pch`.

@@ -6,8 +6,7 @@ new_gp <- function(method, model, parts, about) {
   units <- model_units(model)
   structure(class = c(method, "gp_fit"), home = methods_home, c(
     about["call"], list(method = method, kernel = units$kernel, noise = units$noise), parts,
-    list(posterior = posterior_kind(parts), center = model$center, scale = model$scale),
-    about[names(about) != "call"]))
+    list(posterior = posterior_kind(parts), center = model$center, scale = model$scale), about[names(about) != "call"]))
 }
 
 # Makes the fit object from the data, the results of the stages (`done`), the plan `s`, and `parts` as in new_gp().
@@ -370,8 +369,7 @@ near_of_sums <- function(sample, posterior, data, done, s) {
   if (sample$n == data$n) {
     sample <- merge_all_equal_rows(c(sample, list(group = NULL)))
     train <- min(s$posterior$neighbours, nrow(sample$x) - 1L)
-    near <- near_posterior(sample, done$z, model, s$posterior$neighbours, train, jitter = done$jitter,
-                           control = s$run)
+    near <- near_posterior(sample, done$z, model, s$posterior$neighbours, train, jitter = done$jitter, control = s$run)
     sample$shift$constant <- data$shift$constant
     evidence <- evidence_of("near", model, sample, near)
   } else {

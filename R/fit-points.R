@@ -88,8 +88,7 @@ better_start <- function(data, rows, now, s, state) {
   lost <- max(0L, nrow(if (take_second) first$trace else second$trace))
   state$evaluations["objective"] <- state$evaluations[["objective"]] - lost
   state$evaluations["other start"] <- lost
-  list(now = if (take_second) second else first,
-       steps = steps_left(s$steps, s$steps$maxit - 2L * few, max(0, left())))
+  list(now = if (take_second) second else first, steps = steps_left(s$steps, s$steps$maxit - 2L * few, max(0, left())))
 }
 
 steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))

@@ -143,8 +143,7 @@ working_points <- function(data, learned, s, state) {
   if (is.matrix(s$inducing)) return(s$inducing)
   if (nrow(data$x) > dense_rows) learned$kernel <- smooth_part(learned$kernel)
   run_stage(state, "start", choose_points(data$x, s$m, learned$kernel, s$inducing, greedy_memory / 4,
-                                          control = s$run)$z,
-            otherwise = choose_points(data$x, s$m, NULL, "random")$z)
+                                          control = s$run)$z, otherwise = choose_points(data$x, s$m, NULL, "random")$z)
 }
 
 # Makes the fit at the posterior mode. `near` is the posterior with neighbours and `start` the mode on the inducing

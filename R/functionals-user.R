@@ -316,8 +316,8 @@ input_shares <- function(fit) {
     f_c <- f(replace(a, cbind(rep(seq_len(n), length(j)), rep(j, each = n)), b[, j]))
     c(alone = sum(centred(f_b) * (f_c - f_a)) / n / var, total = sum((f_a - f_c)^2) / n / (2 * var))
   }, numeric(2L))
-  # Sampling errors may make `total` smaller than `alone`, or a share less than 0 or more than 1.
-  alone <- pmin(pmax(shares["alone", ], 0), 1)
+  # Sampling errors may make `total` smaller than `alone`, or shares less than 0 or, added up, more than 1.
+  alone <- pmax(shares["alone", ], 0) / max(1, sum(pmax(shares["alone", ], 0)))
   data.frame(input = names(inputs), alone = alone, total = pmin(pmax(shares["total", ], alone), 1), row.names = NULL)
 }
 

@@ -183,8 +183,7 @@ cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit"
   refuse_if(!is.na(wrong), wrong, "has a value for each row before `subset`", hint = "Make it a column of `data`.")
   kept <- setdiff(seq_len(nrow(fit$data)), zero$na.action)
   found <- over_folds(fold, seq_along(fold), zero$control, function(out) {
-    call[c("formula", "data", of_rows)] <- c(list(fit$formula, d[-out, , drop = FALSE]),
-                                             lapply(given, `[`, kept[-out]))
+    call[c("formula", "data", of_rows)] <- c(list(fit$formula, d[-out, , drop = FALSE]), lapply(given, `[`, kept[-out]))
     one <- suppressMessages(eval(as.call(c(gp_hurdle, call)), home))
     predicted <- function(...) suppressMessages(stats::predict(one, d[out, , drop = FALSE], ...))
     inside <- function(level) {

@@ -176,8 +176,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   flat <- length(effects) + seq_len(sums$sizes[last - 1L])
   ml <- -(sums$n * log(2 * pi * noise) - sums$log_w + 2 * sum(log(L[, diagonal])) + sum(logs[effects]) +
             R[size]^2) / 2 + merged_log_density(shift, noise)
-  list(reml = ml + (length(flat) * log(2 * pi) - sum(logs[flat])) / 2, ml = ml,
-       square = R[size]^2 + shift$ss / noise)
+  list(reml = ml + (length(flat) * log(2 * pi) - sum(logs[flat])) / 2, ml = ml, square = R[size]^2 + shift$ss / noise)
 }
 
 # Multiplies the effects of each level by root'. Row (a - 1) levels + l of m has effect a of level l.
@@ -185,9 +184,8 @@ with_root <- function(m, root) {
   p <- nrow(root)
   if (p < 2L) return(m * if (p) c(root) else 1)
   levels <- nrow(m) / p
-  of <- function(a) m[(a - 1L) * levels + seq_len(levels), , drop = FALSE]
   do.call(rbind, lapply(seq_len(p), function(a) {
-    Reduce(`+`, lapply(a:p, function(b) root[b, a] * of(b)))
+    Reduce(`+`, lapply(a:p, function(b) root[b, a] * m[(b - 1L) * levels + seq_len(levels), , drop = FALSE]))
   }))
 }
 

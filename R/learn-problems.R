@@ -197,8 +197,7 @@ profile_label <- function(profile, periods = NULL, kernel = kernel_of(profile, p
   seasons <- vapply(parts$periods, function(p) {
     if (p$name == "cycle") sprintf("season of period %.3g", p$period) else paste("season of a", p$name)
   }, "")
-  paste(c("trend", seasons, sum_label(kernel_of(parts$rest)),
-          if (parts$mean) "linear mean"), collapse = " + ")
+  paste(c("trend", seasons, sum_label(kernel_of(parts$rest)), if (parts$mean) "linear mean"), collapse = " + ")
 }
 
 # Returns the factor of a kernel whose profile is still to be chosen, or NULL.

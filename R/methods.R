@@ -329,6 +329,8 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
     }
     call$formula <- stats::update(stats::formula(object), change)
     call <- with_inputs_of(call, stats::formula(object))
+  } else if (!inherits(tryCatch(eval(call$formula, parent.frame()), error = identity), c("formula", "NULL"))) {
+    call$formula <- stats::formula(object) # the name of the formula has another meaning here
   }
   known <- names(extras) %in% names(call)
   for (name in names(extras)[known]) call[[name]] <- extras[[name]] # NULL removes the argument

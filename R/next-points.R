@@ -204,7 +204,13 @@ bounds_given <- function(given, argument, specs, default) {
             hint = sprintf("Numeric inputs are %s.", list_quoted(names)))
   refuse_if(!length(given) %in% c(0L, 1L, length(own)) || !all(good), argument, describe(given),
             sprintf("a number for each of %s", list_quoted(names)))
-  if (length(given)) out[own] <- mapply(numbers_of, specs[own], rep_len(given, length(own)))
+  if (length(given)) out[own] <- mapply(function(spec, v, name) { # a variable inside a function has no `spec`
+    time <- identical(spec$kind, "time")
+    ok <- if (time) inherits(v, c("Date", "POSIXt")) else is.numeric(v) || inherits(v, "difftime") && length(spec$unit)
+    refuse_if(!is.null(spec) && !ok, argument, describe(v),
+              sprintf("a %s for `%s`", if (time) "date or time" else "number", name))
+    numbers_of(spec, v)
+  }, specs[own], rep_len(given, length(own)), own)
   lacking <- names[!is.finite(out)]
   refuse_if(length(lacking), argument, sprintf("lacks %s", list_quoted(lacking)),
             hint = paste("The range of a variable in the offset or inside a function is unknown. To hold such a",
@@ -226,6 +232,7 @@ rows_in_space <- function(space, u) {
 best_in_space <- function(space, design) {
   d <- length(space)
   u <- roberts_sequence(min(design_search[["rows"]] * d, design_search[["most"]]), d)
+  if (d <= design_search[["corners"]]) u <- rbind(u, as.matrix(expand.grid(rep(list(0:1), d))))
   x <- if (!is.null(design$best)) design$fit$data$x
   known <- fit_variables(design$fit)[names(space)]
   if (!is.null(x) && !any(vapply(known, is.null, NA))) { # add rows around the three data rows with the best means

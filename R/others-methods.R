@@ -102,7 +102,7 @@ pfdtc.ts <- function(x, ...) {
             hint = sprintf("Fit each by itself: pfdtc(%s[, %s]).", clip(deparse1(substitute(x))),
                            show_values(c(colnames(x), 1L)[1L])))
   data <- list2DF(list(time = series_time(x), y = as.numeric(x)))
-  attr(data, "series") <- substitute(x) # print() shows it in the call
+  attributes(data)[c("series", "formula")] <- list(substitute(x), y ~ time) # print() shows the series instead of both
   call <- as.list(match.call())
   call <- as.call(c(call[1L], list(formula = y ~ time, data = data), call[!names(call) %in% c("", "x")]))
   formula_fit("pfdtc", call, environment(), ...names(), list(...))

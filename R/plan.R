@@ -30,8 +30,7 @@ decide <- function(facts, asked, look = list()) {
   learn <- learning_settings(asked$kernel, asked$noise, asked$columns, asked$free, control, asked$hyper, asked[["m"]],
                              asked$likelihood, asked[["center"]], !isTRUE(asked$plain), asked$names)
   objective <- asked$traits$objective
-  chosen <- if (is.null(asked$likelihood)) decide_posterior(facts, asked, look) else
-    decide_working(facts, asked, look)
+  chosen <- if (is.null(asked$likelihood)) decide_posterior(facts, asked, look) else decide_working(facts, asked, look)
   aux <- asked[["aux"]]
   if (is.null(aux) && identical(objective, "pf") && chosen$posterior$kind != "exact") aux <- aux_white()
   inducing <- if (is.null(asked$inducing)) "greedy" else asked$inducing

@@ -146,8 +146,7 @@ bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
   i <- seq_along(at)
   list(args = list(main = title, xlab = if (is.null(labels)) "level" else "", ylab = ylab),
        levels = labels,
-       layers = c(level_line(0),
-                  layer("segment", i, lwr, x1 = i, y1 = upr), layer("dots", i, at, pch = pch)))
+       layers = c(level_line(0), layer("segment", i, lwr, x1 = i, y1 = upr), layer("dots", i, at, pch = pch)))
 }
 
 # Draws by how much the log density of each candidate is below that of the chosen one: in nats for transforms and noise
@@ -328,6 +327,5 @@ figure_of_fit <- function(fit, ask) {
     },
     map = map_figure(map_table(fit, ask$inputs, ask$at, n, ask$points, type)),
     calibration = calibration_figure(fit), confusion = confusion_figure(fit), choices = choices_figure(fit),
-    groups = groups_figure(fit, ask$level),
-    checks_figure(fit, which))
+    groups = groups_figure(fit, ask$level), checks_figure(fit, which))
 }

@@ -343,10 +343,10 @@ certified_errors_figure <- function(data, log) {
       y <- replace(here[[over]], !is.finite(here[[over]]), NA)
       zero <- which(log & y == 0)
       y[zero] <- NA
-      c(layer("dots", here$m[zero], rep(axis_foot(ylim), length(zero)), pch = 6, col = look$col, xpd = NA),
+      foot <- ylim[1L] * (ylim[1L] / ylim[2L])^0.04 # draws zeros 4 % of the logarithmic axis below its end
+      c(layer("dots", here$m[zero], rep(foot, length(zero)), pch = 6, col = look$col, xpd = NA),
         layer("line", here$m, y, col = look$line, lty = if (over == "max") look$dashes else "solid", lwd = look$lwd,
-              lend = "butt"),
-        layer("dots", here$m, y, col = look$col, pch = look$pch, cex = look$cex))
+              lend = "butt"), layer("dots", here$m, y, col = look$col, pch = look$pch, cex = look$cex))
     }
     layers <- lapply(split(looks, seq_len(nrow(looks))), function(look) c(draw("max", look), draw("median", look)))
     title <- if (nrow(cases) > 2L) paste0(posterior_title(list(method = method)), ": ", what) else

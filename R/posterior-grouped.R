@@ -176,8 +176,7 @@ drawn_levels <- function(f, gamma, normal) {
   r <- utils::tail(f$sums, length(f$b))[seq_len(q)]
   U <- array(f$U, c(p, p, g$levels))
   H <- effect_sums(f$sums, nrow(f$L), f$groupings)
-  times_blocks(aperm(U, c(2L, 1L, 3L)),
-               times_blocks(U, (r - crossprod(H, gamma)) / f$noise) + normal(q, ncol(gamma)))
+  times_blocks(aperm(U, c(2L, 1L, 3L)), times_blocks(U, (r - crossprod(H, gamma)) / f$noise) + normal(q, ncol(gamma)))
 }
 
 # Adds the effects at the rows of x to the draws `value` of the smooth part. `gamma` has drawn coefficients of the dense

@@ -250,8 +250,7 @@ training_rows <- function(fit) {
   rows <- training_inputs(data)
   offset <- data$offset %||% numeric(length(rows$index))
   index <- stats::napredict(fit$na.action, stats::setNames(rows$index, names(data$response)))
-  list(x = rows$x, index = unname(index), offset = stats::napredict(fit$na.action, offset),
-       names = names(index))
+  list(x = rows$x, index = unname(index), offset = stats::napredict(fit$na.action, offset), names = names(index))
 }
 
 # Returns the kind of posterior: "exact", "far" (inducing points alone), or "far + near" (with neighbours).
@@ -271,8 +270,7 @@ training_data <- function(fit, argument = "newdata") {
   abort_input(argument, "a fit without its data", message = sprintf(
     "%s the training rows, but %s.",
     if (argument == "newdata") "This call needs" else sprintf("`%s` must have", argument),
-    if (source) "a fit of a row source keeps none" else "the fit was made with `keep_data = FALSE`"),
-              hint = hint)
+    if (source) "a fit of a row source keeps none" else "the fit was made with `keep_data = FALSE`"), hint = hint)
 }
 
 # Returns rows that show the range of every input: the data, or if these are not kept, three rows of minimum, median and

@@ -209,8 +209,7 @@ predict_source <- function(source, predict_block, file, request = NULL) {
     seen <<- seen + nrow(block)
     if (length(left)) write_rows(predict_block(block[left, , drop = FALSE]))
   }
-  if (read_elsewhere(source)) write_rows(predict_source(source, predict_block, NULL)) else
-    source_pass(source, visit, c)
+  if (read_elsewhere(source)) write_rows(predict_source(source, predict_block, NULL)) else source_pass(source, visit, c)
   flush(con)
   written <- rows_written(part)
   if (written < wanted) full(written)

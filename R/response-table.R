@@ -127,7 +127,10 @@ binomial_row <- list(
   reads = "classes", discrete = TRUE,
   constant = function(y, size, theta) if (is.null(size)) 0 else lchoose(size, y),
   cdf = function(y, mean, size, theta) stats::pbinom(y, size, mean),
-  quantile = function(p, mean, size, theta) stats::qbinom(p, size, mean),
+  quantile = function(p, mean, size, theta) { # qbinom() of R 4.2 fails for many trials and means near 1
+    less <- stats::qbinom(p, size, mean)
+    less + (size - stats::qbinom(p, size, 1 - mean, lower.tail = FALSE) - less) * (mean > 0.5)
+  },
   draw = function(mean, size, theta) stats::rbinom(length(mean), size, mean),
   variance = function(mean, sd, size, theta) (mean * (1 - mean) - sd^2) / size,
   deviance = function(y, mean, size, theta) stats::binomial()$dev.resids(y, mean, size),
@@ -339,8 +342,7 @@ as_log_odds <- function(at, center) {
   C <- class_contrasts(q + 1L)
   D <- C[-1L, , drop = FALSE] - rep(C[1L, ], each = q)
   half <- aperm(array(matrix(at$var, n * q) %*% t(D), c(n, q, q)), c(1L, 3L, 2L))
-  list(mean = at$mean %*% t(D) + rep(center[-1L] - center[1L], each = n),
-       var = matrix(matrix(half, n * q) %*% t(D), n))
+  list(mean = at$mean %*% t(D) + rep(center[-1L] - center[1L], each = n), var = matrix(matrix(half, n * q) %*% t(D), n))
 }
 
 # Returns class probabilities (n x K) from log odds against the first class (n x (K - 1)).

@@ -312,8 +312,7 @@ noisy_log_density <- function(y, f, steps = spread_steps) {
   far <- if (length(steps) < length(far_steps)) which(half > 18 * (f$var + f$noise))
   if (!length(far)) return(out)
   at <- lapply(f[c("mean", "var", "noise", "spread")], function(v) rep_len(v, length(half))[far])
-  replace(out, far, pmax(noisy_log_density(y[far], at, far_steps),
-                         farther_log_density(half[far], at)))
+  replace(out, far, pmax(noisy_log_density(y[far], at, far_steps), farther_log_density(half[far], at)))
 }
 
 # Computes noisy_log_density() by a sum around the integrand's maximum, which is beyond far_steps for some small

@@ -128,10 +128,11 @@ predictive_cdf <- function(response, y, size, mu, s) {
 predictive_quantile <- function(response, p, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$quantile(response$theta, p, size, mu, s))
   p <- rep_len(p, length(mu))
-  given <- function(p) quantile_given(response, p, size, mu, s)
+  low <- quantile_given(response, p / 2, size, mu, s)
+  high <- quantile_given(response, (1 + p) / 2, size, mu, s)
   whole <- response$discrete
-  low <- given(p / 2) - if (whole) 1 else 0
-  high <- given((1 + p) / 2)
+  if (whole) low <- floor(low) - 1 # quantiles of large counts are approximations
+  if (whole) high <- ceiling(high)
   least <- if (whole) 1 else .Machine$double.xmin # smaller quantiles are 0
   while (length(open <- which(high - low > pmax(least, 1e-12 * pmax(abs(low), abs(high)))))) {
     middle <- low[open] + (high[open] - low[open]) / 2

@@ -35,8 +35,7 @@ data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE,
   settled <- settle_family(likelihood, y, "y")
   data <- clean_rows(x, y, "y", weights = if (!is.null(weights)) check_weights(weights, n),
                      offset = if (!is.null(offset)) check_vector(offset, "offset", n),
-                     labels = labels, center = center, scale = scale, merge = merge,
-                     likelihood = settled$likelihood)
+                     labels = labels, center = center, scale = scale, merge = merge, likelihood = settled$likelihood)
   data$family <- settled$family
   data$frame <- list(method = "matrix", columns = colnames(x), named = named)
   data

@@ -72,7 +72,7 @@ degrees_of <- function(x, middle = 0) {
 # Returns the kind "sphere", "time", "factor", "matrix", "logical" or "numeric" of an input. Other values have kind NA.
 variable_kind <- function(v) {
   if (inherits(v, "pfdtc_sphere")) return("sphere")
-  if (inherits(v, c("Date", "POSIXct"))) return("time")
+  if (inherits(v, c("Date", "POSIXt"))) return("time")
   if (is.factor(v) || (is.character(v) && is.null(dim(v)))) return("factor")
   if (inherits(v, "difftime")) return("numeric")
   if (!is_plain_numeric(v) || is.data.frame(v) || length(dim(v)) > 2L) return(NA_character_)

@@ -191,8 +191,7 @@ signature_sums <- function(data) {
 }
 
 signature_of <- function(parts, center) {
-  list(sums = c(parts$sums, center = center),
-       size = c(parts$size, center = parts$size[["y"]] / parts$size[["w"]]))
+  list(sums = c(parts$sums, center = center), size = c(parts$size, center = parts$size[["y"]] / parts$size[["w"]]))
 }
 
 # Returns TRUE if two fits have the same data, by their sums, and row by row if both hold their rows.

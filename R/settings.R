@@ -65,8 +65,7 @@ check_settings <- function(method, call, args) {
   args[c("family", "approx", "workers", "weights", "offset")] <- NULL
   refuse_if(isTRUE(args$neighbours > 0L) && !args$keep_data && !isTRUE(args$keep_sample), "keep_data", "FALSE",
             "TRUE if `neighbours` is above 0", hint = "Predictions by nearest neighbours read the rows.")
-  c(list(method = method, call = if (args$keep_data) call else slim_call(call)), args,
-    list(likelihood = likelihood))
+  c(list(method = method, call = if (args$keep_data) call else slim_call(call)), args, list(likelihood = likelihood))
 }
 
 # Returns the arguments. If `like` is a fit, its kernel, noise, transform, center and scale replace those of the

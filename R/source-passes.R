@@ -27,6 +27,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   })
   check_levels(variables, m$n)
   attr(survey$terms, "grouped") <- recipe$grouped
+  environment(survey$terms) <- environment(check_formula(call, envir)) # not a worker's copy of it
   sample <- survey$sample
   values <- structure(sample$values, class = "data.frame", row.names = seq_along(sample$r)) # columns may be matrices
   data <- clean_data(bind_columns(variables, values), sample$r, survey$name, if (survey$weighted) sample$w, NULL,
@@ -58,7 +59,7 @@ source_recipe <- function(call, envir, source, kernel = NULL) {
               hint = sprintf("Its columns are %s.", list_quoted(source$columns, most = 20L)))
   }
   if ("na.action" %in% names(call)) given["na.action"] <- list(eval(call$na.action, envir))
-  list(formula = formula, given = given, grouped = grouped)
+  list(formula = with_global_objects(formula, given, source$columns), given = given, grouped = grouped)
 }
 
 # Returns list(mf, inputs, x, r, w, name, largest, offset_squares) for the rows of a block that na.action and subset

@@ -97,6 +97,20 @@ source_pass <- function(source, visit, merge, so_far = new.env()) {
   source$pass(source, visit, merge, so_far)
 }
 
+# Returns a formula whose environment has the functions and single values of the global environment that the formula,
+# the arguments `given` and these functions use, because workers lack that environment. `columns` are names of data.
+with_global_objects <- function(formula, given, columns) {
+  own <- new.env(parent = environment(formula))
+  names <- unlist(lapply(c(formula, given), all.names))
+  while (length(names <- setdiff(names, c(columns, ls(own))))) {
+    found <- Filter(function(v) is.function(v) || length(v) == 1L, mget(names, globalenv(), ifnotfound = list(NULL)))
+    users <- Filter(function(v) identical(environment(v), globalenv()), Filter(is.function, found))
+    names <- unlist(lapply(users, function(f) all.names(body(f))))
+    list2env(replace(found, names(users), lapply(users, `environment<-`, own)), own)
+  }
+  `environment<-`(formula, own)
+}
+
 # Returns the argument `visit` of source_pass(): a function that reads rows = read(from, block) and returns f(rows, ...)
 # with the arguments `more`, or NULL for a block without rows.
 visit_rows <- function(read, from, f = list, more = list()) {

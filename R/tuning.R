@@ -350,6 +350,7 @@ near_trial <- list(
 # ---- where to measure next ------------------------------------------------------------------------------------------
 
 # With d inputs, next_points() evaluates its criterion at `rows` d rows (at most `most`), and at `cloud` d rows near the
-# best data. L-BFGS starts from the best `starts` of them (bench/next-points.R). Without noise, a row
-# that differs from a measured one by at most `next_to` of the range in each input counts as measured.
-design_search <- c(rows = 250, most = 2000, cloud = 50, starts = 4, next_to = 1e-4)
+# best data, and with up to `corners` inputs at the corners. L-BFGS starts from the best `starts` of them
+# (bench/next-points.R). Without noise, a row that differs from a measured one by at most `next_to` of the range in each
+# input counts as measured.
+design_search <- c(rows = 250, most = 2000, cloud = 50, starts = 4, next_to = 1e-4, corners = 6)

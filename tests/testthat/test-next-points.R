@@ -124,6 +124,33 @@ test_that("factors, logical variables, times and places keep their kinds, within
   expect_equal(as.numeric(got$t), as.numeric(as.Date("2020-04-30")), tolerance = 1e-4)
 })
 
+test_that("the largest sd within bounds is found in a corner", {
+  runs <- with_seed(12, {
+    d <- as.data.frame(matrix(stats::runif(45), 15))
+    list(d = transform(d, y = sin(4 * V1) + 0.05 * stats::rnorm(15)), l = stats::runif(1, 0.3, 1))
+  })
+  fit <- gp_exact(y ~ ., runs$d, kernel = kernel_se(rep(runs$l, 3), 1), noise = 0.01, hyper = "fixed")
+  corners <- stats::setNames(expand.grid(rep(list(0:1), 3)), c("V1", "V2", "V3"))
+  best <- next_points(fit, 1, "fill", candidates = corners)$criterion
+  expect_gte(next_points(fit, 1, "fill", lower = 0, upper = 1)$criterion, best * (1 - 1e-6))
+})
+
+test_that("a bound is a number, or a time, as its input is", {
+  d <- data.frame(x = c(1, 3, 4, 6), t = as.POSIXct("2024-01-01", tz = "UTC") + 86400 * 0:3,
+                  wait = as.difftime(c(1, 2, 4, 5), units = "mins"), y = c(1, 3, 2, 4))
+  fit <- gp_exact(y ~ x + t + wait, d, kernel = kernel_se(c(1, 1, 1), 1), noise = 0.1, hyper = "fixed")
+  held <- function(...) next_points(fit, 1, "fill", lower = list(...), upper = list(...))
+  expect_input_error(held(x = as.Date("2024-01-01")), "lower")
+  expect_input_error(held(x = d$wait[1]), "lower")
+  expect_input_error(held(wait = as.Date("2024-01-01")), "lower")
+  expect_input_error(held(t = 19723), "lower")
+  noon <- as.POSIXct("2024-01-02 12:00", tz = "UTC")
+  expect_equal(held(t = noon)$t, noon)
+  expect_equal(held(t = as.POSIXlt(noon))$t, noon)
+  expect_equal(held(t = as.Date("2024-01-02"))$t, noon - 43200)
+  expect_equal(as.numeric(held(wait = as.difftime(180, units = "secs"))$wait), 3)
+})
+
 test_that("a transformed response, other families and fits of matrices have the same goals", {
   d <- data.frame(x = c(0, 0.3, 0.5, 0.8, 1))
   d$y <- exp(simulator(d$x) * 10)

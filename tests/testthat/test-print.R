@@ -183,6 +183,13 @@ test_that("summaries of other families and of several classes have the shares of
   expect_output(print(summary(classes)), "with interactions")
 })
 
+test_that("main effects do not add up to more than all", {
+  d <- with_seed(5, as.data.frame(matrix(stats::rexp(36)^2, 12)))
+  d$y <- d$V1 + 3 * (d$V2 > 1) - d$V3
+  shares <- input_shares(gp_exact(y ~ ., d, kernel = kernel_linear())) # f is linear, so all variance is main effects
+  expect_equal(sum(shares$alone), 1, tolerance = 1e-12)
+})
+
 test_that("a call is printed as R writes it, and data in it are described", {
   d <- stats::setNames(cars, c("the speed", "dist"))
   fit <- pfdtc(dist ~ `the speed`, d, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
@@ -198,6 +205,10 @@ test_that("the call of a time series can be run again, and report() names the se
   expect_equal(fitted(eval(str2lang(shown))), fitted(fit))
   expect_equal(coef(update(fit, noise = 0.2))[["noise"]], 0.2)
   expect_match(report(fit)$text, "fitted to lh by", fixed = TRUE)
+  # Data with an attribute of this name are no series.
+  d <- structure(data.frame(y = 1:9, time = 1:9), series = quote(z))
+  fit <- do.call(pfdtc, list(y ~ time, d, kernel = kernel_se(2, 9), noise = 1, hyper = "fixed"))
+  expect_match(deparse_shown(fit$call), "y ~ time, data", fixed = TRUE)
 })
 
 test_that("only factors have columns of levels", {

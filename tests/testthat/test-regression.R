@@ -86,6 +86,17 @@ test_that("update() finds weights of the function that made the fit, and columns
   expect_identical(nobs(add_rows(fit, data.frame(speed = 1, dist = NA, of_row = 1))), nobs(fit))
 })
 
+test_that("update() has the formula of the fit where the formula's name means something else, or nothing", {
+  fit_by <- function(model) pfdtc(model, cars, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed")
+  fit <- fit_by(dist ~ speed)
+  expect_identical(predict(update(fit, noise = 300)), predict(update(fit, dist ~ ., noise = 300)))
+  fits <- lapply(list(dist ~ speed, log(dist) ~ speed), pfdtc, data = cars, kernel = kernel_se(6, 900), noise = 200,
+                 hyper = "fixed") # in lapply() the formula is X[[i]]
+  expect_identical(lapply(lapply(fits, update, noise = 300), formula), lapply(fits, formula))
+  model <- sqrt(dist) ~ speed # a formula under the same name comes first, as for lm()
+  expect_equal(formula(update(fit, noise = 300)), model)
+})
+
 test_that("update() of a fit from a matrix made inside a function has the fit's own rows", {
   make <- function() {
     inputs <- cbind(speed = cars$speed)

@@ -48,6 +48,14 @@ test_that("a response that does not fit the family is refused by name", {
   refused(gp_exact(y ~ x + z, d, family = binomial()), "pfdtc\\(\\)")
 })
 
+test_that("a survival response is refused by families of other responses", {
+  skip_if_not_installed("survival")
+  d <- data.frame(x = 1:5, t = c(2, 1, 4, 3, 6))
+  for (family in list(poisson(), Gamma("log"), student(), tweedie(), gaussian())) {
+    expect_error(pfdtc(survival::Surv(t) ~ x, d, family = family), "Surv", class = "pfdtc_error_input")
+  }
+})
+
 test_that("functions for Gaussian noise alone refuse a fit of classes", {
   d <- small_data()
   fit <- quietly(y ~ x + z, d, family = binomial())

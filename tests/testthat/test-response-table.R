@@ -155,6 +155,32 @@ test_that("the median of a response is the smallest value at which the averaged 
   expect_error(predict(classes, new, type = "median"), "type", class = "pfdtc_error_input")
 })
 
+test_that("quantiles of many trials, and of counts whose mean is uncertain, are the smallest with enough probability", {
+  binomial_response <- as_response(as_likelihood(binomial()))
+  for (size in c(1, 30, 1e4, 1e6)) {
+    for (f in c(-12, -2, 0.5, 6, 10, 13)) {
+      p <- c(1e-13, 1e-9, 5e-4, 0.025, 0.3, 0.975, 1 - 1e-9)
+      mean <- stats::plogis(f)
+      y <- binomial_response$quantile(p, mean, size, NULL)
+      expect_true(all(stats::pbinom(y, size, mean) >= p * (1 - 1e-9)))
+      expect_true(all(y == 0 | stats::pbinom(y - 1, size, mean) < p * (1 + 1e-9)))
+    }
+  }
+  for (theta in c(1e-3, 0.1, 10)) {
+    response <- as_response(as_likelihood(nb(theta)))
+    p <- c(1e-9, 0.3, 0.9, 0.95, 0.975, 0.99, 0.9999)
+    for (f in list(c(10, 10), c(22, 0.1), c(30, 3))) {
+      y <- vapply(p, predictive_quantile, 0, response = response, size = 1, mu = f[1], s = f[2])
+      expect_identical(y, round(y))
+      expect_false(is.unsorted(y))
+      small <- y < 1e6 # larger counts are approximated
+      upto <- function(y) predictive_cdf(response, y, 1 + 0 * y, rep(f[1], length(y)), rep(f[2], length(y)))
+      expect_true(all(upto(y[small]) >= p[small]))
+      expect_true(all(y[small] == 0 | upto(y[small] - 1) < p[small]))
+    }
+  }
+})
+
 test_that("log densities have each row's own offset", {
   d <- with_seed(4, data.frame(x = stats::runif(30, -2, 2), e = stats::runif(30, 0.5, 3)))
   d$n <- with_seed(5, stats::rpois(30, d$e * exp(d$x)))

@@ -130,6 +130,33 @@ test_that("a fit of rows on two real workers is that of one process, also when o
   unlink(flag)
 })
 
+test_that("workers have the functions and numbers of the global environment that a formula uses", {
+  cluster <- parallel::makePSOCKcluster(1L)
+  on.exit(parallel::stopCluster(cluster))
+  crew <- list(name = "parallel", size = function() 1, landed = function(flight) TRUE, value = identity,
+               start = function(f, args) do.call(parallel::clusterCall, c(list(cluster, f), args))[[1L]])
+  own <- list(scaled_here = function(v) v * factor_of(2), factor_of = function(k) k + shift_here, shift_here = 1)
+  own[1:2] <- lapply(own[1:2], `environment<-`, globalenv())
+  list2env(own, globalenv())
+  on.exit(rm(list = names(own), envir = globalenv()), add = TRUE)
+  d <- mixed_parts()
+  at_global <- function(formula) `environment<-`(formula, globalenv())
+  fit_to <- function(formula, ...) {
+    pfdtc(at_global(formula), d, kernel = kernel_se(0.5, 1), noise = 0.04, hyper = "fixed",
+          inducing = cbind(seq(0, 3, 0.5)), m = 7, neighbours = 0, control = pfdtc_control(maxit = 0), ...)
+  }
+  on_crew <- function(code) with_replaced(list(find_crew = function() crew), code)
+  there <- on_crew(fit_to(y ~ scaled_here(a), workers = TRUE))
+  here <- fit_to(y ~ scaled_here(a))
+  expect_equal(coef(there), coef(here), tolerance = 1e-10)
+  expect_equal(predict(there, d[1:9, ]), predict(here, d[1:9, ]), tolerance = 1e-9)
+  expect_identical(environment(formula(there)), globalenv())
+  more <- data.frame(a = c(0.2, 0.7), y = c(3, 4))
+  here <- add_rows(here, more)
+  there <- on_crew(add_rows(there, rows_parts(list(more))))
+  expect_equal(predict(there, d[1:9, ]), predict(here, d[1:9, ]), tolerance = 1e-8)
+})
+
 test_that("mirai's daemons are workers as well, and one may be killed", {
   skip_on_cran()
   skip_if_not_installed("mirai")
