@@ -14,9 +14,9 @@ choose <- function(candidates, judge) {
   best <- tried[[best_of(tried)]]
   se <- function(one) if (is.null(one$scores)) NA_real_ else se_of_mean(one$scores - best$scores)
   label <- vapply(tried, `[[`, "", "label")
-  table <- data.frame(kernel = label, score = vapply(tried, `[[`, 0, "score"), se = vapply(tried, se, 0),
-                      parameters = vapply(tried, `[[`, 0L, "parameters"), chosen = label == best$label)
-  table <- table[order(table$score), ] # models with equal labels share a row
+  table <- list(kernel = label, score = vapply(tried, `[[`, 0, "score"), se = vapply(tried, se, 0),
+                parameters = vapply(tried, `[[`, 0L, "parameters"), chosen = label == best$label)
+  table <- list2DF(lapply(table, unname))[order(table$score), ] # models with equal labels share a row
   list(table = `rownames<-`(table[!duplicated(table$kernel), ], NULL), tried = tried, best = best)
 }
 

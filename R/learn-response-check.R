@@ -114,9 +114,9 @@ held_out_response <- function(model, from, earlier = FALSE) {
   if (!length(at$residual)) at[c("residual", "variance")] <- NA_real_ # a factorisation failed
   count <- tabulate(from$rows$group)
   y <- drop(rowsum(from$rows$y, from$rows$group, reorder = FALSE) / count)[rows]
-  data.frame(y, z = pool$y[rows], f = pool$y[rows] - at$residual, var = pmax(at$variance - noise, 0), noise,
-             size = now$noise * factor[rows], single = count[rows] == 1,
-             spread = noise_spread(list(noise_trend = model$trend), pool$x[rows, , drop = FALSE]))
+  list2DF(list(y = unname(y), z = pool$y[rows], f = pool$y[rows] - at$residual, var = pmax(at$variance - noise, 0),
+               noise = noise, size = now$noise * factor[rows], single = count[rows] == 1,
+               spread = noise_spread(list(noise_trend = model$trend), pool$x[rows, , drop = FALSE]) + 0 * rows))
 }
 
 # ---- transforms and logs of inputs ----------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ with_terms_in_merit <- function(tried, from) {
     for (label in labels) {
       some <- some_of_pool(tried[[label]]$problem$pool, min(pool$n, additive_rows[["merit"]]))
       one <- best_from(learning_problem(some, from$s, from$profile), list(tried[[label]]$theta))
-      wide <- learn_additive("additive", one, from$s, first = Find(function(one) !is.null(one$theta), terms))
+      wide <- learn_additive("additive", one, from$s, first = Find(function(m) !is.null(m$theta), terms), n = pool$n)
       gain <- max(0, wide$value - one$value, na.rm = TRUE) * pool$n / some$n
       terms[[label]] <<- c(wide, list(gain = gain))
     }

@@ -35,14 +35,13 @@ ascend <- function(problem, theta, maxit, enough, information = NULL, least = -I
   lambda <- 1e-3
   converged <- FALSE
   iteration <- 0L
-  until <- problem$pool$until
-  while (iteration < maxit && proc.time()[["elapsed"]] < until) {
+  while (iteration < maxit && in_time(problem$pool)) {
     at_bound <- (theta <= problem$lower & point$gradient < 0) | (theta >= problem$upper & point$gradient > 0)
     free <- which(problem$free & !at_bound)
     step <- numeric(length(theta))
     H <- information[free, free, drop = FALSE]
     g <- point$gradient[free]
-    scale <- pmax(diag(H), 1e-8 * max(diag(H), 1e-300))
+    scale <- pmax.int(diag(H), 1e-8 * max(diag(H), 1e-300))
     damping <- if (length(free)) lambda else Inf
     while (damping <= 1e8) {
       uphill <- tryCatch(solve(H + diag(damping * scale, length(scale)), g), error = function(e) {
@@ -53,7 +52,7 @@ ascend <- function(problem, theta, maxit, enough, information = NULL, least = -I
     }
     step[free] <- if (damping <= 1e8) uphill else g / scale
     step <- step * min(1, 2 / max(abs(step)))
-    new_theta <- pmin(pmax(theta + step, problem$lower), problem$upper)
+    new_theta <- pmin.int(pmax.int(theta + step, problem$lower), problem$upper)
     step <- new_theta - theta
     promised <- sum(point$gradient * step) - sum(step * (information %*% step)) / 2
     converged <- !length(free) || !(promised > enough)
@@ -107,9 +106,9 @@ model_of_run <- function(problem, run) {
 best_first <- function(runs) runs[order(-vapply(runs, `[[`, 0, "value"))]
 
 # Returns the best model that searches from the `starts` find. `size` is as in climb(), `least` as in learn_exactly().
-best_from <- function(problem, starts, size = "few", least = -Inf) {
+best_from <- function(problem, starts, size = "few", least = -Inf, enough = 0.1) {
   best <- best_first(lapply(starts, function(theta) {
-    learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 8L), least)
+    learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 8L, enough), least)
   }))[[1L]]
   c(model_of_run(problem, best), best["loo"])
 }

@@ -77,7 +77,8 @@ estimated_by <- function(model) {
 learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
   exact <- problem$pool$few
-  run <- climb(problem, now$theta, "whole", if (exact) c(8L, 6L, 6L) else c(5L, 3L))
+  few <- problem$pool$n <= exact_enough[["last"]] # the Vecchia likelihood gives only the information at the start
+  run <- climb(problem, now$theta, "whole", if (!exact) c(5L, 3L) else if (few) 0L else c(8L, 6L, 6L))
   now[c("theta", "value")] <- run[c("theta", "value")]
   keep(now)
   if (exact) {
@@ -108,9 +109,8 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
       short <- isTRUE(line$short)
       if (short) now <- choose_line(now, s, run, line)
       if (alone && s$additive) now <- if (exact) choose_additive(now, s, terms) else choose_additive_on_some(now, s)
-      kernel <- now$problem$natural(now$theta)$kernel
       # An additive kernel almost contains a linear mean, so no linear mean is tried beside it.
-      if (alone && !short && !is_additive(kernel)) now <- choose_line(now, s, run, line)
+      if (alone && !short && !is_additive(now$problem$natural(now$theta)$kernel)) now <- choose_line(now, s, run, line)
     }
     if (now$problem$profile != problem$profile) rival <- NULL
     keep(now)
@@ -233,12 +233,13 @@ may_be_additive <- function(kernel, terms = "single") {
 
 # Returns the model with an additive kernel of this `kind`, "additive" or "pairwise"; for `least` see learn_exactly().
 # With many rows, the model is first learned from some of them, or `first` is that model; NULL if its gain is small.
-learn_additive <- function(kind, from, s, least = -Inf, first = NULL) {
+# `n` is the number of rows that the kernel is for; searches for few rows take few steps by the Vecchia likelihood.
+learn_additive <- function(kind, from, s, least = -Inf, first = NULL, n = from$problem$pool$n) {
   pool <- from$problem$pool
-  profile <- paste0(kind, ":", sub(".*[:+]", "", from$problem$profile))
   search <- function(pool, first, least) {
-    wide <- learning_problem(pool, s, profile)
-    best_from(wide, list(if (is.null(first)) additive_start(from, wide) else first$theta), least = least)
+    wide <- learning_problem(pool, s, paste0(kind, ":", sub(".*[:+]", "", from$problem$profile)))
+    best_from(wide, list(if (is.null(first)) additive_start(from, wide) else first$theta), least = least,
+              enough = if (n <= exact_enough[["last"]]) exact_enough[["additive"]] else 0.1)
   }
   if (!is.null(first) || pool$n <= additive_rows[["all"]]) return(search(pool, first, least))
   some <- some_of_pool(pool, additive_rows[["some"]])

@@ -50,11 +50,12 @@ exact_learning_rows <- 2000L
 
 # With over 1.5 first_exact_rows rows, the exact likelihood is first maximised for first_exact_rows of them, then for
 # all. A search ends when a step predicts a gain below `few` nats (above `rows` rows: `many`) (bench/cliff.R). Up to
-# `last` rows the search for the chosen model continues until the predicted gain is below `sure` nats
-# (bench/few-seeds.R).
+# `last` rows the search for the chosen model takes no steps by the Vecchia likelihood, and continues until the
+# predicted gain is below `sure` nats. The Vecchia likelihood's search for the additive kernel ends below `additive`
+# nats there (bench/few-seeds.R, bench/RESULTS.md).
 first_exact_rows <- 1000L
 # A search for a model that must gain more to be chosen ends if `hopeless` times the predicted gain is too small.
-exact_enough <- c(few = 0.05, many = 0.25, rows = 1000, last = 200, sure = 1e-7, hopeless = 20)
+exact_enough <- c(few = 0.05, many = 0.25, rows = 1000, last = 200, sure = 1e-7, additive = 1, hopeless = 20)
 
 # With more than exact_learning_rows rows, hyperparameters are also learned by the exact likelihood of some of the rows,
 # if the noise is at most this share of the response's variance. The log density of rows given neighbours decides
