@@ -17,7 +17,7 @@
 
 # Returns L, C, beta, jitter and numbers of neighbours, which predictions need besides the rows. `neighbours` has the
 # number for a prediction, and perhaps a second one for predictions far from the data (src/neighbours.c). `evidence`
-# estimates the log density of data$y times the roots of the weights.
+# estimates the log density of the scaled responses sqrt(w) y.
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
   near <- native_near(z, data, model, train_neighbours, rank, jitter, control = control)

@@ -325,8 +325,8 @@ as_data_frame <- function(columns, response) {
   structure(columns, row.names = labels, class = "data.frame")
 }
 
-# Returns what a fit keeps of its model frame after the rows of `added`, list(mf, raw), were added. Returns NULL if the
-# fit did not keep its model frame or `added` has other columns.
+# `added` is list(mf, raw). Returns what a fit keeps of its model frame after the rows of `added` were added. Returns
+# NULL if the fit did not keep its model frame or `added` has other columns.
 kept_with_rows <- function(fit, added, data) {
   old <- kept_frame(fit)
   if (is.null(old) || !identical(names(old), names(added$mf))) return(NULL)

@@ -176,7 +176,8 @@ void group_select(void)
 
 /* ---- guided ------------------------------------------------------------------------ */
 
-/* Checks that each pivot has the largest v'P v / v'v, computed anew for every column. */
+/* Checks that each pivot has the largest v'P v / v'v; v is a column of V without its
+ * projection on the earlier pivots. */
 static void guided(int r, int n, int most, int twins)
 {
     const int distinct = n - twins;

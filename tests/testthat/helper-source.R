@@ -33,8 +33,8 @@ mixed_rows <- function(n = 400, seed = 1) {
   d
 }
 
-# Returns a crew of fake workers, which run in this process. fails(what, i) is TRUE if worker i dies at "start" or
-# "value". `sent` records in order what the workers get.
+# Returns a crew of fake workers, which run in this process. fails(what, i) is TRUE if the worker that has part i dies
+# at "start" or "value". `sent` records in order what the workers get.
 fake_crew <- function(size, fails = function(what, i) FALSE, sent = new.env()) {
   sent$parts <- list()
   list(name = "test", size = function() size, start = function(f, args) {

@@ -1,4 +1,5 @@
-# The jitter of 1e-10 changes the reference's q by 1e-10 times the condition number of k(Z, Z), about 1e3.
+# The package adds a jitter of 1e-10 to k(Z, Z), the reference does not. So q(x, z) = k(x, Z) k(Z, Z)^{-1} k(Z, z)
+# differs by about 1e-10 times the condition number of k(Z, Z) (1e3), relative to q.
 near_enough <- 1e-6
 
 test_that("means, covariances and the bound are those of dense matrices, for one grouping and for two crossed ones", {

@@ -1,4 +1,4 @@
-# Compares a fit with the dense transcription, in the units of the data.
+# Compares a fit with the formulas computed by dense matrices (helper-reference.R), in the units of the data.
 
 dense_kernel <- function(fit) ref_kernel(fit$kernel$profile, unname(fit$kernel$lengthscale), fit$kernel$variance)
 

@@ -38,7 +38,8 @@ test_that("duplicated inducing points with a jitter are one point with a smaller
     jitter <- 1e-8
     split <- c(jitter, jitter / 2, jitter, jitter)
     for (pair in nu_pairs(p)) {
-      # The tolerance is the rounding error of Kmm with condition 1e8. The reference has no such error.
+      # The tolerance allows for rounding errors with a Kmm of condition 1e8 (two equal points). The reference has each
+      # point once, so its Kmm is well conditioned.
       expect_close(
         package_pf(p, pair$nu, twice, jitter = jitter)$value,
         ref_pf(p$z, p$x, p$y, p$kernel, p$noise, pair$reference, jitter = split), 1e-7

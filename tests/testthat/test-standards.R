@@ -1,5 +1,5 @@
-# Has the tests that rOpenSci's standards for statistical software require and other files lack. tools/srr.R collects
-# the answers in the tags.
+# Has the tests that rOpenSci's standards for statistical software require and other files lack. The tags @srrstats say
+# how each standard is met; tools/srr.R collects them.
 
 plane <- function(n = 40, noise = 0.1, seed = 1) {
   with_seed(seed, {
