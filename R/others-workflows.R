@@ -259,8 +259,9 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     },
     Transform = if (!is.null(fit$transform)) fact$Response,
     Data = fact$Data, Method = about$title, unlist(fact[c("Mean", "Kernel", "Noise", "Noise tails", "Noise sd")]),
-    Units = paste0("sds are ", scale, if (any(grepl("lengthscale", names(stats::coef(fit)), fixed = TRUE)))
-      paste0(", lengthscales in units of their inputs", notes)),
+    Units = paste0("sds of the kernel ", if (response$conjugate) "and the noise ", "are ", scale,
+                   if (any(grepl("lengthscale", names(stats::coef(fit)), fixed = TRUE)))
+                     paste0(", lengthscales in units of their inputs", notes)),
     report_coefficients(fit, about, number),
     unlist(fact[c("Estimation", "Posterior", "Neighbours")]),
     "Certified error" = report_certificate(fit, newdata, digits),
@@ -275,7 +276,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   told <- c(table[before], Posterior = made_of, if (!is_exact(fit)) table["Certified error"],
             table[c("Log marginal likelihood", "Leave-one-out", "Time")])
   told <- told[!is.na(told)]
-  own <- c(Family = "Likelihood:", Units = "Here", "Certified error" = "Certified:", Time = "The fit took")[names(told)]
+  own <- c(Family = "Likelihood:", "Certified error" = "Certified:", Time = "The fit took")[names(told)]
   text <- paste(c(
     sprintf("A Gaussian process was fitted to %s by %s. Data: %s.", name, table["Software"], table["Data"]),
     sprintf("%s %s.", ifelse(is.na(own), paste0(names(told), ":"), own), told)), collapse = " ")

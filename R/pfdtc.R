@@ -1,8 +1,8 @@
 #' Gaussian process regression for few and for many rows
 #'
-#' Fits a Gaussian process: learns its hyperparameters, chooses its kernel and computes its posterior. Up to 5,000 rows
-#' (2,000 if not Gaussian) the posterior is exact; for more rows it uses inducing points and nearest neighbours.
-#' [certify()] gives guaranteed bounds on the distance to the exact posterior.
+#' Learns the hyperparameters of a Gaussian process, chooses its kernel and computes its posterior. For Gaussian
+#' responses the posterior is exact up to 5,000 rows, or 8,000 if that predicts better. Otherwise it uses inducing
+#' points, with neighbours if needed. [certify()] guarantees bounds on the approximation error.
 #' @usage
 #' pfdtc(x, ...)
 #'
@@ -56,10 +56,10 @@
 #'
 #' The exact posterior costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, inducing points \eqn{O(n m^2)}{O(n
 #' m^2)} time. [set.seed()] reproduces a fit on one machine. An interrupt returns the best fit so far, with a warning.
-#' @section Errors and invariants: Errors have class `pfdtc_error_input` or `pfdtc_error_numerical`. Warnings have class
-#'   `pfdtc_warning_convergence`, or `pfdtc_warning_small` if a linear model predicts better. With all rows as inducing
-#'   points the posterior is exact. The order of the rows can decide which of several equally likely models is chosen.
-#'   With given noise, a row of weight 2 counts as two rows.
+#' @section Errors and invariants: Errors have class `pfdtc_error_input`, `pfdtc_error_numerical` or, if a row
+#'   source fails, `pfdtc_error_source`. Warnings have class `pfdtc_warning_convergence`, or `pfdtc_warning_small` if a
+#'   linear model predicts better. With all rows as inducing points the posterior is exact. Row order can decide
+#'   between equally likely models. With given noise, a row of weight 2 counts as two rows.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS,
 #'   \url{https://proceedings.mlr.press/v89/huggins19a.html}; Vecchia (1988), JRSS B 50.
 #' @seealso [predict.gp_fit()], [certify()], [pfdtc_fit]; `vignette("pfdtc")`, `vignette("defaults")`,

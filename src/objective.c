@@ -56,9 +56,10 @@ static double vfe_value(const struct summary *summary, double rss, double *slope
 
 /*
  * The pF objective if the auxiliary distribution is white noise around the mean of the exact posterior: independent
- * values with variance u / w_n at row n, u = share * s2, and variance 0 at Z.  The mean's error, measured in the RKHS
- * norm of the posterior covariance, is s2^2 (c - y'(K + s2 I)^{-1} y), of which only c depends on Z (theory vignette,
- * Proposition 2b).  With D = I + G / s2, N = I - D^{-1} = (s2 I + G)^{-1} G and t = tr E:
+ * values with variance u / w_n at row n, u = share * s2, and variance 0 at Z.  The squared error of the mean, in the
+ * RKHS norm of the posterior covariance, is c - y'(K + s2 I)^{-1} y with c = y'(s2 I + A'A)^{-1} y (theory vignette,
+ * Proposition 2b).  Only c depends on Z, and the objective counts it s2^2 times.  With D = I + G / s2,
+ * N = I - D^{-1} = (s2 I + G)^{-1} G and t = tr E:
  *
  *     value = s2^2 c + u (t + tr(G D^{-2}))
  *     Abar = -2 u N (4 I - 5 N + 2 N^2) A - 2 s2 beta (y - A'beta)', its derivative in A (posterior.h)
