@@ -88,9 +88,9 @@ finish_norms <- function(norms, p, model, inner = NULL) {
 }
 
 # Returns the norms of finish_norms() from the posterior's sums, without a pass: |v|_E <= sqrt(t) |v| replaces T1.
-norms_of_sums <- function(p, model, n) {
-  most <- total_variance(model$kernel)
-  # If k(x, x) does not vary, the weights sum to k_sum / most, which is at least the largest weight.
+norms_of_sums <- function(p, z, model, n) {
+  most <- prior_most(model, z)
+  # Bounds need most * weight >= w_i k(x_i, x_i) for each row i, and the sum of w_i k(x_i, x_i) is k_sum.
   finish_norms(list(n = n, weight = p$k_sum / most, most = most, vv = p$rss / model$noise^2, T1 = Inf, lam = Inf),
                p, model)
 }

@@ -146,7 +146,7 @@ evidence_bracket <- function(post, data) {
   model <- model_of(post)
   noise <- model$noise
   m <- nrow(p$G)
-  norms <- post$norms %||% norms_of_sums(p, model, post$nobs)
+  norms <- post$norms %||% norms_of_sums(p, post$inducing, model, post$nobs)
   growth <- norms$growth
   q <- quadratic_bracket(p, norms, model)
   if (is.infinite(q$upper)) return(c(lower = -Inf, upper = Inf)) # numbers overflowed

@@ -1,8 +1,8 @@
 # Lints R: names by the rule below, the rest by lintr with .lintr if lintr is installed.
-#   Rscript tools/lint.R          lintr reads the files that differ from those in tools/linted.txt
-#   Rscript tools/lint.R --all    lintr reads the other files too, and tools/linted.txt is written
-# tools/linted.txt has the hash of .lintr, then the hashes of the files in which lintr found nothing. Reading all files
-# takes two minutes or more. .Rlib, which git ignores, has a list of the same kind for one checkout.
+#   Rscript tools/lint.R          lintr reads the files that changed since the commit in tools/linted.txt
+#   Rscript tools/lint.R --all    lintr reads all files; without complaints it writes the commit into tools/linted.txt
+# Reading all files takes two minutes or more. In .Rlib, which git ignores, linted.txt has the hash of .lintr and the
+# hashes of the files in which lintr found nothing; it does not read these files again in this checkout.
 
 # Parts of names between underscores or dots are lower case, or a matrix of the paper with its suffix (A, Kmm, At, L2):
 # predict_posterior, W_x, add_A_At, predict.pfdtc. R's own names may be used.
@@ -44,16 +44,19 @@ vignettes <- list.files("vignettes", "[.]Rmd$", full.names = TRUE)
 said <- c(unlist(lapply(files, lint_names)),
           unlist(lapply(list.files("R", "[.]R$", full.names = TRUE), lint_examples)))
 if (requireNamespace("lintr", quietly = TRUE)) {
+  git <- function(...) system2("git", c(...), stdout = TRUE, stderr = FALSE)
+  since <- "tools/linted.txt"
+  # Without git, or if the commit is unknown, the status is not 0, and lintr reads all files.
+  changed <- suppressWarnings(tryCatch(git("diff", "--name-only", readLines(since)),
+                                       error = function(e) structure(character(), status = 1L)))
+  all <- "--all" %in% commandArgs(TRUE) || !is.null(attr(changed, "status")) || ".lintr" %in% changed
+  changed <- c(changed, if (!all) git("ls-files", "--others", "--exclude-standard"))
   rule <- unname(tools::md5sum(".lintr"))
   sums <- unname(tools::md5sum(c(files, vignettes)))
-  read_clean <- function(path) {
-    lines <- if (file.exists(path)) readLines(path)
-    if (identical(lines[1], rule)) lines[-1]
-  }
-  write_clean <- function(path, sums) writeLines(c(rule, sort(unique(sums))), path)
-  all <- "--all" %in% commandArgs(TRUE)
-  known <- read_clean(".Rlib/linted.txt")
-  due <- !sums %in% c(known, if (!all) read_clean("tools/linted.txt"))
+  cache <- ".Rlib/linted.txt"
+  known <- if (file.exists(cache)) readLines(cache)
+  known <- if (identical(known[1], rule)) known[-1]
+  due <- (all | c(files, vignettes) %in% changed) & !sums %in% known
   found <- unlist(lapply(c(files, vignettes)[due], function(file) {
     lapply(lintr::lint(file), function(l) {
       sprintf("%s:%d:%d: %s", file, l$line_number, l$column_number, l$message)
@@ -61,8 +64,10 @@ if (requireNamespace("lintr", quietly = TRUE)) {
   }))
   said <- c(said, found)
   complained <- c(files, vignettes) %in% sub(":.*", "", found)
-  if (dir.exists(".Rlib")) write_clean(".Rlib/linted.txt", c(known, sums[due & !complained]))
-  if (all) write_clean("tools/linted.txt", sums[!complained])
+  if (dir.exists(".Rlib")) writeLines(c(rule, sort(unique(c(known, sums[due & !complained])))), cache)
+  if ("--all" %in% commandArgs(TRUE) && !length(said) && !length(git("status", "--porcelain"))) {
+    writeLines(git("rev-parse", "HEAD"), since)
+  }
 } else {
   cat("lint: lintr is absent: R is checked for names alone\n")
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs what .ci/run leaves out: other BLAS and memory settings, sanitizers, valgrind, experiments, planted faults.
-# It takes about ninety minutes on two cores. The table of its stages, bench/results/nightly.csv, is committed, and so is
-# tools/linted.txt, which the lint of all files writes.
+# It takes about ninety minutes on two cores. The table of its stages, bench/results/nightly.csv, is committed. So is
+# tools/linted.txt, the commit in which lint of all files found nothing.
 #   bash tools/nightly.sh            all stages
 #   bash tools/nightly.sh quick      without the planted faults
 deadline=20000

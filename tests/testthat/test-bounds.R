@@ -282,7 +282,7 @@ test_that("c and y'w are bracketed by the posterior's sums, with or without the 
     E <- K - Q
     v <- solve(Q + diag(p$noise, length(y)), y)
     q <- quadratic_bracket(post, norms, model)
-    loose <- quadratic_bracket(post, norms_of_sums(post, model, length(y)), model)
+    loose <- quadratic_bracket(post, norms_of_sums(post, p$z, model, length(y)), model)
     near <- 1e-6 * c
     expect_true(c <= q$upper + near && q$upper <= c + near, info = label_of(p))
     expect_true(q$lower <= c + near && c - near <= q$lower, info = label_of(p))
@@ -296,6 +296,16 @@ test_that("c and y'w are bracketed by the posterior's sums, with or without the 
     V <- max(sum(v * (E %*% v)), 0)
     expect_equal(theorem_eps(own, 0)$eps_mean^2, min(c - q$least, c * V / (c + V)), tolerance = 1e-4)
   }
+})
+
+test_that("rounding bounds from sums allow for a prior variance that grows with the input", {
+  x <- matrix(c(-3, 0, 4))
+  kernel <- complete_kernel(kernel_polynomial(1, 0.5, 1), x)
+  model <- new_model(kernel, 0.1)
+  post <- native_posterior(x, list(x = x, y = c(1, 2, 3)), model, 1e-10)
+  most <- norms_of_sums(post, x, model, 3L)$most
+  expect_equal(most, max(diag(native_kernel_matrix(kernel, x, x))))
+  expect_gt(most, total_variance(kernel))
 })
 
 test_that("a reference whose mean is corrected brackets y'w nearly exactly", {
