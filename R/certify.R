@@ -284,12 +284,12 @@ bounds_of_mixture <- function(inside, weights) {
 #'   [multinomial()].
 #' @param draws Number of draws; time is linear in draws and rows.
 #' @return A list of class `pfdtc_laplace_check`: `laplace`, Laplace's log marginal likelihood (`NA` with
-#'   `approx = "vi"`); `log_evidence`, the estimate of the true log marginal likelihood by importance sampling, with
-#'   standard error `se`; `elbo`, a lower bound on the true log marginal likelihood of the exact GP; `khat`, the shape
-#'   of the generalised Pareto distribution of the largest weights (estimates are reliable below 0.7); `ess`, the
-#'   effective sample size divided by `draws`; `shift`, the largest difference between true and approximate posterior
-#'   mean of f at the rows, in posterior sds; `sd_ratio`, the smallest and largest ratio of true to approximate
-#'   posterior sd; `draws`.
+#'   `approx = "vi"`); `log_evidence`, an estimate, by importance sampling, of the log marginal likelihood of the model
+#'   with the fit's inducing points, with standard error `se`; `elbo`, a lower bound on the true log marginal likelihood
+#'   of the exact GP; `khat`, the shape of the generalised Pareto distribution of the largest weights (reliable below
+#'   0.7); `ess`, the effective sample size divided by `draws`; `shift`, the largest difference between true and
+#'   approximate posterior mean of f at the rows, in posterior sds; `sd_ratio`, the range of ratios of true to
+#'   approximate posterior sd; `draws`.
 #' @source Vehtari, Simpson, Gelman, Yao and Gabry (2024), JMLR 25; Hensman, Matthews and Ghahramani (2015), AISTATS,
 #'   for `elbo`; Zhang and Stephens (2009), Technometrics 51, for `khat`.
 #' @seealso [evidence_bounds()], [certify()]

@@ -12,9 +12,9 @@
 #' @param candidates Rows to choose from, instead of bounds.
 #' @param level,... For `goal = "level"`, a number on the scale of the response as given. `...` is not used.
 #' @return A data frame with `n` rows: the inputs, factors included, and `criterion`. For a minimum it is the expected
-#'   improvement \eqn{E max(b - f, 0)}, where b is the smallest posterior mean at the training rows. For a maximum it is
-#'   the same with -f. For a level l it is the straddle criterion \eqn{1.96 sd - |mean - l|}. For `"fill"` it is the
-#'   posterior sd.
+#'   improvement \eqn{E max(b - f, 0)}, where b is the smallest posterior mean at the training rows and the rows already
+#'   proposed. For a maximum it is the same with -f. For a level l it is the straddle criterion \eqn{1.96 sd - |mean -
+#'   l|}. For `"fill"` it is the posterior sd.
 #' @details The criterion is computed on the scale of f: the link scale of a `family`, or the scale of the transformed
 #'   response. Within bounds the search compares several hundred rows and continues from the best by L-BFGS; it draws no
 #'   random numbers. For `n` above 1, rows already proposed are added as by [add_rows()], with the predicted means as

@@ -26,7 +26,7 @@
 #' @param weights positive numbers: the noise variance of a row is `noise / weights`. Default: 1.
 #' @param aux the kind of auxiliary distribution, such as `aux_sor()`.
 #' @param nu,object a result of `auxiliary()`, for `pf_objective()` with the same data, kernel and noise.
-#' @param newdata,... new rows in the form of `x`; not used.
+#' @param newdata,... new rows in the form of `x`. `...` is not used.
 #' @param constant add \eqn{C(X)} to the value? It does not depend on `z` and takes \eqn{O(n^2)}{O(n^2)} time.
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
 #' @return * `inducing_points()`: a matrix with at most `m` rows and the columns of `x`. `"greedy"` reads at most max(20

@@ -3,8 +3,8 @@
 #' Fit Gaussian processes with parsnip and mlr3
 #'
 #' `gp_reg()` makes a model specification for parsnip's `fit()`, workflows, recipes and `tune`. `mlr3_learner()` makes
-#' an mlr3 learner that fits by [pfdtc()]. `mlr3::lrn("regr.pfdtc")` and `mlr3::lrn("classif.pfdtc")` make the same
-#' learner.
+#' an mlr3 learner that fits by [pfdtc()]. `mlr3::lrn("regr.pfdtc")` and `mlr3::lrn("classif.pfdtc")` make
+#' learners of its two types.
 #'
 #' Prediction types of `gp_reg()` are `"numeric"`, `"conf_int"` (credible), `"pred_int"` and `"raw"`. For classes they
 #' are `"class"`, `"prob"`, `"conf_int"` and `"raw"`, for censored times `"time"` (the median), `"survival"`,
@@ -17,13 +17,13 @@
 #' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
 #' @param kernel,inducing_points,neighbors,noise Arguments `kernel`, `m`, `neighbours` and `noise` of [pfdtc()].
 #' @param object,parameters,fresh A specification, arguments to change, and whether to reset all others, as in
-#'   `parsnip::set_args()`.
+#'   parsnip's `update()`.
 #' @param ... For `mlr3_learner()`, arguments of [pfdtc()]: `m`, `tol`, `kernel`, `noise`, `hyper`, `neighbours`,
 #'   `inducing`, `aux`, `mean`, `control`.
 #' @param type `"regr"` for numbers or `"classif"` for classes.
 #' @return A specification of class `c("gp_reg", "model_spec")`, or an R6 object of class `LearnerRegr` or
-#'   `LearnerClassif` with the fit in `$model` after training. If the package is not installed, the error has class
-#'   `pfdtc_error_input`.
+#'   `LearnerClassif` with the fit in `$model` after training. If parsnip or mlr3 is not installed, the error
+#'   has class `pfdtc_error_input`.
 #' @seealso [pfdtc()], [gp_exact()]
 #' @examples
 #' if (requireNamespace("parsnip", quietly = TRUE)) {

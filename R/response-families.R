@@ -168,8 +168,8 @@ has_ends <- function(response) response$reads %in% c("times", "censored")
 #'
 #' `predict()` has `type = "median"`, `"survival"` at `times`, `"quantile"` at `probs` and `"response"`. The latter is
 #' the mean time, which is infinite for `loglogistic()` with a scale of 1 or more. All types average over the posterior
-#' of f. For `tobit()`, without `"survival"`, they predict the uncensored number. If the limits differ between rows,
-#' use a `Surv` response.
+#' of f. `tobit()` has all of these types except `"survival"`; they predict the uncensored number. If the limits
+#' differ between rows, use a `Surv` response.
 #' @param scale the scale \eqn{s}; for `tobit()` the noise sd, in units of the response. Default: learned.
 #' @param left,right limits, `left` below `right`. A response at or beyond a limit is censored at the limit.
 #' @return An object of class `pfdtc_family`.

@@ -341,8 +341,8 @@ tweedie <- function(p = NULL, phi = NULL) {
 #' e}, where \eqn{e} is noise.
 #'
 #' The K functions of `multinomial()` share one kernel, and each has its own constant mean. `predict(type = "latent")`
-#' returns the differences from the first function, which are the log odds against the first class. A factor with three
-#' or more levels gets `multinomial()` by default. With two classes the model equals [binomial()] with twice the kernel
+#' returns f_k - f_1, the log odds against the first class. By default an unordered factor with three or more levels has
+#' `multinomial()`, an ordered one `ordinal()`. With two classes the model equals [binomial()] with twice the kernel
 #' variance. Levels without rows are dropped. Probabilities are averaged over the posterior of f.
 #'
 #' The first cut point of `ordinal()` is 0, because \eqn{f} has a constant mean. The widths of the classes between the
