@@ -188,8 +188,8 @@ make_folds <- function(fit, data, folds, by) {
   }
   group <- together %||% seq_len(n)
   size <- tabulate(group)
-  if (length(size) < 2L) abort_input("by", "has a single group", hint = "Cross-validation needs at least two.")
-  if (data$n < 2L) abort_input("fit", "has a single row", hint = "Cross-validation needs at least two.")
+  wrong <- if (is.null(by)) c("fit", "has a single row, or copies of one row") else c("by", "has a single group")
+  refuse_if(length(size) < 2L, wrong[1L], wrong[2L], hint = "Cross-validation needs at least two.")
   if (check_count(folds, "folds", min = 2) > length(size)) tell_classed("folds", sprintf(
     "`folds` is %.0f, but only %d folds of separate rows or groups can be made.", folds, length(size)))
   folds <- min(folds, length(size))

@@ -196,6 +196,7 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
 # Returns the boxes as list(lower, upper, offset, names). Inputs that the argument `upper` lacks are constant in a box.
 read_boxes <- function(fit, lower, upper) {
   as_rows <- function(v, argument) {
+    if (!by_formula(fit) && is.numeric(v) && is.null(names(v))) v <- rows_by_matrix(fit$frame, v)$x
     if (is.data.frame(v) || is.matrix(v)) return(as.data.frame(v))
     rows <- if (is.list(v) || is.numeric(v) || is_time(v)) tryCatch(as.data.frame(as.list(v)), error = function(e) NULL)
     if (is.null(rows)) abort_input(argument, describe(v), "a data frame, or a named vector for one box")
@@ -214,18 +215,14 @@ read_boxes <- function(fit, lower, upper) {
   lower <- at[[1L]]$x
   upper <- at[[2L]]$x
   own <- colnames(lower)[colSums(lower != upper) > 0]
-  plain <- if (by_formula(fit)) {
-    vapply(Filter(function(v) v$kind %in% c("numeric", "time"), fit$frame$variables), `[[`, "", "name")
-  } else {
-    own
-  }
-  if (!all(own %in% intersect(plain, c(names(given))))) {
-    others <- list_quoted(setdiff(own, plain))
-    abort_input("upper", others, "those of `lower`",
-                message = sprintf("`lower` and `upper` must have the same values of %s.", others),
+  others <- if (by_formula(fit)) setdiff(own, intersect(names(given), vapply(
+    Filter(function(v) v$kind %in% c("numeric", "time"), fit$frame$variables), `[[`, "", "name")))
+  if (length(others)) {
+    abort_input("upper", list_quoted(others), "those of `lower`",
+                message = sprintf("`lower` and `upper` must have the same values of %s.", list_quoted(others)),
                 hint = "A box has widths only along numeric inputs, not along factors or functions of inputs.")
   }
-  if (any(lower > upper)) abort_input("upper", "is below `lower`")
+  if (any(lower > upper)) abort_input("upper", "is below `lower`", hint = "Exchange the two ends.")
   offset <- rep_len(at[[1L]]$offset, nrow(lower))
   if (any(offset != at[[2L]]$offset)) abort_input("upper", "has another offset than `lower`")
   list(lower = lower, upper = upper, offset = offset, names = at[[1L]]$names)

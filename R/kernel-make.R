@@ -178,6 +178,7 @@ plain_kernels <- Map(function(profile, label) new_kernel(profile, label, NULL, N
 update.pfdtc_kernel <- function(object, ...) {
   new <- list(...)
   if (!length(new)) return(object)
+  refuse_if(!all(nzchar(names(new) %||% "")), "...", "has a value without the name of a parameter")
   single <- has_one_factor(object)
   if (is.integer(object$inputs) && !is.null(object$columns)) { # the kernel of a fit
     names <- kernel_parameter_names(object)

@@ -134,10 +134,11 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
   months <- if (v$kind == "time" && v$date) months_of(times_of(v, time))
   counted <- months$number %||% time
   start <- min(counted)
-  step <- min(diff(sort(unique(counted))))
+  step <- min(diff(sort(unique(counted))), Inf)
   at <- round((counted - start) / step) + 1
-  irregular <- max(abs(counted - start - (at - 1) * step)) > 0.2 * step || anyDuplicated(at)
-  refuse_if(irregular, "object", "has irregular times", hint = "A forecast needs regular steps.")
+  irregular <- is.infinite(step) || max(abs(counted - start - (at - 1) * step)) > 0.2 * step || anyDuplicated(at)
+  refuse_if(irregular, "object", if (is.finite(step)) "has irregular times" else "has a single time",
+            hint = "A forecast needs regular steps.")
   count <- max(at)
   step <- (max(counted) - start) / (count - 1)
   seasonal <- if (is.null(months)) !is.null(v$period) || in_decimal_years(sort(time)) else

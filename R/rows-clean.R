@@ -24,7 +24,7 @@ data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE,
   labels <- row_labels(x, y)
   x <- check_matrix(x, "x")
   n <- nrow(x)
-  refuse_if(!n || !ncol(x), "x", sprintf("has %d rows and %d columns", n, ncol(x)),
+  refuse_if(!n || !ncol(x), "x", sprintf("has %s and %s", count_of(n, "row"), count_of(ncol(x), "column")),
             hint = "It needs at least one of each.")
   given <- colnames(x)
   named <- !is.null(given) && !anyNA(given) && all(nzchar(given))

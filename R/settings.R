@@ -180,7 +180,7 @@ complete_points <- function(data, asked) {
   if (inherits(asked$inducing, "gp_fit")) {
     old <- asked$inducing
     refuse_if(ncol(old$inducing) != ncol(data$x), "inducing",
-              sprintf("is a fit with %d inputs, but the data have %d", ncol(old$inducing), ncol(data$x)))
+              sprintf("is a fit with %s, but the data have %d", count_of(ncol(old$inducing), "input"), ncol(data$x)))
     if (is.null(asked$kernel) || is_bare(asked$kernel)) asked$kernel <- old$kernel
     if (is.null(asked$noise)) asked$noise <- old$noise
     asked$inducing <- old$inducing

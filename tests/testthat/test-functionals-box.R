@@ -136,7 +136,8 @@ test_that("boxes with exchanged ends, or with a width in a factor or a transform
   fit <- gp_exact(y ~ a + log(b + 2) + f, d, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed")
   corner <- data.frame(a = 0, b = 0, f = "u")
   expect_input_error(linear_functional(fit, lower = corner, upper = data.frame(a = -1)), "upper")
-  expect_input_error(linear_functional(fit, lower = corner, upper = data.frame(b = 1)), "functions")
+  expect_input_error(linear_functional(fit, lower = corner, upper = data.frame(b = 1)),
+                     "the same values of `log(b + 2)`")
   expect_input_error(linear_functional(fit, lower = corner, upper = data.frame(f = "v")), "factors")
   expect_input_error(linear_functional(fit, lower = corner, upper = data.frame(z = 1)), "upper")
   expect_input_error(linear_functional(fit, 1, corner, lower = corner), "lower")
@@ -146,6 +147,19 @@ test_that("boxes with exchanged ends, or with a width in a factor or a transform
   }
   expect_equal(linear_functional(fit, lower = corner, upper = data.frame(a = 1))$mean,
                mean(predict(fit, data.frame(a = (1:500 - 0.5) / 500, b = 0, f = "u"))), tolerance = 1e-5)
+})
+
+test_that("boxes of a fit of a matrix may be matrices or vectors without names, as in predict()", {
+  d <- box_rows(20, 8)
+  boxes <- function(x, lower, upper) {
+    fit <- gp_exact(as.matrix(x), d$a, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed")
+    linear_functional(fit, lower = lower, upper = upper)[1:2]
+  }
+  named <- boxes(d[c("a", "b")], data.frame(a = 0:1, b = 0), data.frame(a = 1:2, b = 1))
+  plain <- unname(as.matrix(d[c("a", "b")]))
+  expect_identical(boxes(plain, cbind(0:1, 0), cbind(1:2, 1)), named)
+  expect_identical(boxes(plain, c(0, 0), c(1, 1)), named[1, ])
+  expect_input_error(boxes(plain, cbind(0, 0), cbind(1, -1)), "`upper` is below `lower`")
 })
 
 test_that("averages with random slopes are closed forms; the stated error of a rule bounds the true one", {

@@ -216,6 +216,8 @@ test_that("inputs are variables of the data, so a factor has one name, and names
   again <- gp_exact(y ~ u + v + g, d, kernel = moved, noise = fit$noise, hyper = "fixed")
   expect_identical(unname(coef(again)[c("rq(u).alpha", "se(g).variance")]), c(3, 7))
   expect_error(update(fit$kernel, wrong = 1), "parameters are", class = "pfdtc_error_input")
+  expect_input_error(update(fit$kernel, 2), "a value without the name")
+  expect_input_error(update(kernel_se(1, 1), variance = 2, 3), "a value without the name")
   held <- suppressWarnings(gp_exact(y ~ u + v + g, d, kernel = moved, control = pfdtc_control(fix = "rq(u).alpha")))
   expect_equal(coef(held)[["rq(u).alpha"]], 3)
   expect_identical(attr(logLik(held), "df"), 10L)

@@ -168,4 +168,5 @@ test_that("inputs of a kernel must exist as columns", {
   }
   expect_input_error(kernel_matrix(kernel_se(1, 1), matrix(0, 3, 0)), "x")
   expect_input_error(inducing_points(matrix(0, 0, 2), 1, kernel_se(1, 1)), "x")
+  expect_input_error(pfdtc(matrix(0, 0, 1), numeric()), "`x` has 0 rows and 1 column.")
 })

@@ -142,6 +142,9 @@ test_that("a ts is fitted along its time, and forecast() is predict() at the tim
   if (!isNamespaceLoaded("forecast")) expect_output(print(ahead), "03 04:00:00 UTC .*03 05:00:00 UTC .*06:00:00")
   expect_error(generics::forecast(pfdtc(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")),
                class = "pfdtc_error_input", "regular")
+  d$time <- 1
+  once <- suppressMessages(pfdtc(y ~ time, d, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed"))
+  expect_no_warning(expect_input_error(generics::forecast(once), "a single time"))
   expect_error(pfdtc(cbind(y, y)), class = "pfdtc_error_input", "2 series")
 })
 
