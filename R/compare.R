@@ -75,7 +75,7 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
   blocks <- Filter(length, blocks)
   if (!length(blocks)) print_columns(table)
   for (title in names(blocks)) {
-    note <- if ("objective" %in% blocks[[title]]) " (an objective is comparable only within a method)"
+    note <- if ("objective" %in% blocks[[title]]) " (`method`: name or function; compare objectives within a function)"
     cat(title, note, "\n", sep = "")
     print_columns(table[c(intersect("method", kept), blocks[[title]])])
     if (title != names(blocks)[length(blocks)]) cat("\n")

@@ -281,7 +281,7 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
   how <- c(sprintf("effort \"%s\"", attr(x, "effort")),
            if (!is.null(m2)) sprintf("reference posterior with %.0f inducing points", m2),
            if (isTRUE(passes > 0)) sprintf("%.0f product%s with the n x n kernel matrix", passes, plural_s(passes)),
-           if (isTRUE(seconds >= 0.1)) sprintf("%.1f s", seconds))
+           if (isTRUE(seconds >= 0.1)) sprintf("computed in %.1f s", seconds))
   of <- if (is.null(x$class)) count_of(nrow(x), attr(x, "of") %||% "row") else
     sprintf("%s and %d classes", count_of(length(unique(x$row)), "row"), nlevels(x$class))
   cat(wrap(sprintf("Certificate%s of %s (%s)", plural_s(nrow(x)), of, toString(how)), exdent = 2), sep = "\n")
