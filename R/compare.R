@@ -67,7 +67,7 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
     if (is.numeric(v)) format_each(v, digits) else as.character(v)
   }), optional = TRUE)
   blocks <- list(
-    "Distance from the exact GP (errors in units of f)" =
+    "Distance from the exact GP of the fit's own model (errors in units of its f)" =
       c("rmse_mean", "rmse_sd", "kl", "kl_marginal", "pf_divergence", "certified_mean_error"),
     "Prediction of y (nlpd: mean negative log density per row; coverage of 95 % intervals)" =
       c("rmse_pred", "nlpd", "coverage"))

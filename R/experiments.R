@@ -142,8 +142,8 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 #' @param kl `"process"`: divergence between the processes, which is infinite for SoR. `"marginal"`: mean divergence
 #'   between the marginal distributions at the test rows.
 #' @param best Should only the repetition with the smallest error be shown?
-#' @param divergence pF divergence under the auxiliary distribution of the fit (`"own"`, for `method = "pf"`) or under
-#'   the `"exact"` posterior.
+#' @param divergence pF divergence under the auxiliary distribution of the fit (`"own"`, only with `method = "pf"`) or
+#'   under the `"exact"` posterior.
 #' @param datasets,methods,method,dataset,m Data sets, methods and number of inducing points to show. Default: all; for
 #'   `plot_divergence_error()` the first data set and number.
 #' @param figure Which figure `autoplot()` draws with ggplot2.

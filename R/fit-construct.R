@@ -222,8 +222,8 @@ learn_stage <- function(data, s, state) {
       of <- if (is_mean(found$kernel)) c("variance", "coefficients") else c("hyperparameter", "kernel")
       estimated <- sprintf("%s of %s and noise", count_of(as.integer(p), of[1L]), of[2L])
       state$because["scale"] <- sprintf(
-        "Variance inflation: variances of kernel and noise include a factor of %.2f%s for %s estimated from %d rows%s.",
-        factor, if (widening > 1) sprintf(": %.2f", growth) else "", estimated, as.integer(n), if (widening > 1)
+        "Variance inflation: variances of %s and noise include a factor of %.2f%s for %s estimated from %d rows%s.",
+        of[2L], factor, if (widening > 1) sprintf(": %.2f", growth) else "", estimated, as.integer(n), if (widening > 1)
           sprintf(", times %.2f so that 95 %% credible intervals are as wide as with Student's t (%s of freedom)",
                   widening, count_of(as.integer(n) - 1L, "degree")) else "")
     }

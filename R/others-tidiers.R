@@ -134,7 +134,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 #'   otherwise medians of draws. The time grows with the cube of the rows in a call.
 #' * insight, performance, parameters: `model_parameters()` returns the hyperparameters in the units of `coef()`.
 #'   `model_performance()` returns `AIC`, `BIC`, `R2`, `RMSE` and `Sigma`, for non-Gaussian likelihoods `NLPD`, `RMSE`
-#'   and `Brier`. Names with `_loo` are by leave-one-out.
+#'   and `Brier`. Columns `*_loo` are leave-one-out scores.
 #' * butcher: `butcher(fit)` removes parts that prediction does not need. Predictions stay identical. `axe_data()`
 #'   removes the training rows, except that a fit with neighbours keeps them and an exact posterior keeps its inputs.
 #'   `axe_env()` removes the environments of formulas; their functions must then be in the workspace.

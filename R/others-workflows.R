@@ -260,8 +260,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     Transform = if (!is.null(fit$transform)) fact$Response,
     Data = fact$Data, Method = about$title, unlist(fact[c("Mean", "Kernel", "Noise", "Noise tails", "Noise sd")]),
     Units = paste0("sds of the kernel ", if (response$conjugate) "and the noise ", "are ", scale,
-                   if (any(grepl("lengthscale", names(stats::coef(fit)), fixed = TRUE)))
-                     paste0(", lengthscales in units of their inputs", notes)),
+      if (any(grepl("lengthscale", names(stats::coef(fit))))) paste0(", lengthscales in units of their inputs", notes)),
     report_coefficients(fit, about, number),
     unlist(fact[c("Estimation", "Posterior", "Neighbours")]),
     "Certified error" = report_certificate(fit, newdata, digits),

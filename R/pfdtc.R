@@ -23,8 +23,8 @@
 #'   Default: the best of several kernels.
 #' @param noise noise variance, in squared units of `y`, from which the search starts; 0 interpolates. A formula models
 #'   its log: `~ 1`, `~ x1` (linear), `~ smooth(x1)`. Default: constant or smooth, by log marginal likelihood.
-#' @param hyper `"evidence"` learns as in Details, `"fixed"` learns nothing. `"pilot"` maximises the paper's lower bound
-#'   (ELBO) with 200 random inducing points; `"joint"` then optimises inducing points and hyperparameters in turn.
+#' @param hyper `"evidence"` learns as in Details, `"fixed"` learns nothing. `"pilot"` maximises the ELBO of Titsias
+#'   (2009) with 200 random inducing points; `"joint"` then optimises inducing points and hyperparameters in turn.
 #' @param aux auxiliary distribution of the pF-DTC objective, see [aux_sor()]. If given, inducing points are moved.
 #' @param neighbours number of nearest neighbours. Default: 0, or at least 40 if inducing points do not suffice.
 #' @param family [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
@@ -39,7 +39,7 @@
 #' @param workers `TRUE` fits on the workers of [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
 #' @param weights,offset `weights` divide `noise`; `offset` is added to f.
-#' @param center,scale centre `y` at its mean, scale it by its sd?
+#' @param center,scale centre the response at its mean, scale it by its sd?
 #' @param control options of the computation, see [pfdtc_control()].
 #' @param keep_data keep the rows in the fit? Some methods need them.
 #' @param formula,data,subset,na.action as in [lm()]. Inputs may be factors. `(1 | g)` is a group ([kernel_group()]).
@@ -341,7 +341,7 @@ linear_if_better <- function(fit, data, asked) {
 #'   like = NULL, inducing = NULL, weights = NULL, offset = NULL, center = TRUE,
 #'   scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...)
 #' \method{gp_vfe}{formula}(formula, data, ..., subset, weights, na.action, offset)
-#' @param x,y,kernel,noise,mean,transform,like,inducing,weights,offset as in [pfdtc()]; `y` are numbers.
+#' @param x,y,kernel,noise,mean,transform,like,inducing,weights,offset as in [pfdtc()]; `y` must be numeric.
 #' @param center,scale,control,keep_data,formula,data,... as in [pfdtc()].
 #' @param subset,na.action as in [lm()].
 #' @param m maximum number of inducing points, or number of rows for `gp_subsample()`. Default: `min(200, n)`.

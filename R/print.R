@@ -236,8 +236,8 @@ print_parameters <- function(about, digits) {
                            Value = show(theta[!printed]), row.names = NULL))
 }
 
-rotation_note <- paste("Rotated inputs: an input is replaced by its residual in a regression on the inputs before it,",
-                       "whose coefficients are pooled over the classes.")
+rotation_note <- paste("Rotated inputs: an input is replaced by its residual in a regression, within",
+                       "classes and with the same coefficients for all classes, on the inputs before it.")
 
 warp_note <- function(share, more = "") {
   half <- if (isTRUE(share < 1)) c(" half", "the average of itself and ") else c("", "")
@@ -333,7 +333,7 @@ certificate_fields <- function(x) {
        Bounds = c("rounded outwards", if (outside) "they contain the exact value; the fit's `mean` may lie outside"),
        Classes = if ("class" %in% names(x)) "f is relative to the first class, whose f is 0",
        Scales = if (transformed) paste0("`mean` and `sd` are of f, on the scale of the transformed response",
-                                        if ("fit_lower" %in% names(x)) "; `median` and `fit` are of the response") else
+                                        if ("fit_lower" %in% names(x)) "; `median` and `fit` (mean) are of y") else
          if ("response" %in% names(x)) paste0("`response` (mean or probability) is averaged over the posterior of f",
                                               if ("mode" %in% names(x)) "; `mode` is the probability at the mode of f"),
        Posterior = if (!is.null(attr(x, "likelihood"))) {

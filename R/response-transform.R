@@ -55,8 +55,8 @@ rows_transformed <- function(rows, transform) {
 }
 
 # This hint is for the error about a single row, which has no sd to learn from.
-one_row_hint <- paste("A model of one row must be given in full: kernel = kernel_se(lengthscale = 1, variance = 1),",
-                      "hyper = \"fixed\" and, for a Gaussian response, noise = 1 and scale = FALSE.")
+one_row_hint <- paste("Give all parameters of the model, for example kernel = kernel_se(lengthscale = 1, variance",
+                      "= 1), hyper = \"fixed\" and, for a Gaussian response, noise = 1 and scale = FALSE.")
 
 # Returns centre, scale and sd of the response r. The sd is sqrt(sum w (r - mean)^2 / sum w * n/(n - 1)), which is
 # unchanged if all weights are multiplied by a number. `size` is the largest absolute number from which r was computed:

@@ -40,7 +40,8 @@ formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
 one_sided <- function(term) stats::as.formula(call("~", term), globalenv())
 
 # Splits a formula into list(smooth, groups, bars): the formula without grouped terms, list(by, design, correlated) for
-# each grouped term, and these terms as given. (1 | a / b) is (1 | a) + (1 | b:a). Other bars stop with an error.
+# each grouped term, and these terms as given. (1 | a / b) is (1 | a) + (1 | b:a). A bar outside
+# a term (x | g) or (x || g) is an error, and so are two bars in one term.
 split_bars <- function(formula) {
   groups <- bars <- list()
   add <- function(bar) {

@@ -2,9 +2,9 @@
 #
 #   Rscript bench/approx.R [truth | learned] ...
 #
-# truth: few classes and a large variance of f. Kernel and responses are drawn from the model, and the kernel is given.
-#   Another column has the true posterior's predictions, by elliptical slice sampling (Murray, Adams and MacKay 2010).
-#   There are 12 problems.
+# truth: 30 to 100 responses of 0 or 1, and a large variance of f. Kernel and responses are drawn from the model, and
+#   the kernel is given. Another column has the true posterior's predictions, by elliptical slice sampling (Murray,
+#   Adams and MacKay 2010). There are 12 problems.
 # learned: Pima, Sonar (splits of bench/laplace-table.R), quine and 40 rows of Pima, with everything learned.
 #   "vi, Laplace's" is variational inference at the hyperparameters that Laplace's approximation learned.
 # Writes bench/results/approx-<which>.csv.

@@ -64,7 +64,7 @@ held_out_scores <- function(fit, test, sd_of_training, response = names(test)[1]
     coverage = mean(y >= band[, "lwr"] & y <= band[, "upr"]))
 }
 
-# Returns the scores of a fit with a list of arguments. An error has a message and scores NA.
+# Returns the scores of a fit with a list of arguments. If the fit fails, prints the error and returns NA scores.
 score_one <- function(name, arguments, seed = 1) {
   s <- train_and_test(name, seed)
   set.seed(seed)

@@ -1,4 +1,5 @@
-/* Compares the DTC posterior and the exact posterior with dense algebra, and likelihoods with differences. */
+/* Compares the DTC posterior and the exact posterior with dense algebra, and derivatives of log likelihoods with finite
+ * differences. */
 #include <math.h>
 #include "ctest.h"
 #include "exact.h"

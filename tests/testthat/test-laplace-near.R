@@ -1,4 +1,5 @@
-# Compares classes and counts with all rows as neighbours with the exact GP's Laplace posterior by dense matrices.
+# Compares fits of classes and counts whose neighbours are all rows to the Laplace posterior of the exact GP,
+# computed by dense matrices.
 
 near_fit <- function(p, neighbours, m = 4, ...) with_seed(1, laplace_fit_of(p, m = m, neighbours = neighbours, ...))
 

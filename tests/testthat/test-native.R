@@ -96,7 +96,7 @@ test_that("every C entry point refuses arguments that it would read out of bound
     }, error = conditionMessage)
     expect_match(said, "internal: ", info = paste(name, what))
   }
-  # Each argument, and each element of rows, models and posteriors, is a path into the list.
+  # Returns the path of each argument in `args`, or of its elements if it is rows, a model or a posterior.
   leaves <- function(args) {
     parts <- function(i) {
       parts <- names(args[[i]])
