@@ -293,8 +293,8 @@ anova_heading <- function(fits, table) {
     if (is.na(table$at_least[i])) return(paste0(both, ": there are no bounds, only a difference of estimates"))
     less <- table$at_most[i] < 0
     if (!less && table$at_least[i] <= 0) return(paste0(both, ": the bounds overlap, so either may be better"))
-    sprintf("%s has a higher log marginal likelihood than %s, by at least %.1f", names[i - less], names[i - !less],
-            floor(10 * max(table$at_least[i], -table$at_most[i])) / 10)
+    sprintf("%s has a higher log marginal likelihood than %s, by at least %.2f", names[i - less], names[i - !less],
+            floor(100 * max(table$at_least[i], -table$at_most[i])) / 100)
   }, "")
   lines <- function(text) paste0(paste(strwrap(text, width = 78L, exdent = 4L), collapse = "\n"), "\n")
   columns <- if (!all(is.na(table$lower))) paste(

@@ -219,7 +219,8 @@ learn_stage <- function(data, s, state) {
     widening <- if (n < few_rows) (stats::qt(0.975, n - 1) / stats::qnorm(0.975))^2 else 1
     factor <- growth * widening
     if (factor >= 1.005) { # a smaller factor would be printed as 1.00
-      of <- if (is_mean(found$kernel)) c("variance", "coefficients") else c("hyperparameter", "kernel")
+      of <- if (is_mean(found$kernel)) c("variance", "coefficients") else
+        c(if (is.null(data$noise_trend$smooth)) "hyperparameter" else "effective parameter", "kernel") # noise_df()
       estimated <- sprintf("%s of %s and noise", count_of(as.integer(p), of[1L]), of[2L])
       state$because["scale"] <- sprintf(
         "Variance inflation: variances of %s and noise include a factor of %.2f%s for %s estimated from %d rows%s.",

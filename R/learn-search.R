@@ -35,7 +35,7 @@ ascend <- function(problem, theta, maxit, enough, information = NULL, least = -I
   lambda <- 1e-3
   converged <- FALSE
   iteration <- 0L
-  while (iteration < maxit && in_time(problem$pool)) {
+  while (iteration < maxit && proc.time()[["elapsed"]] < problem$pool$until) {
     at_bound <- (theta <= problem$lower & point$gradient < 0) | (theta >= problem$upper & point$gradient > 0)
     free <- which(problem$free & !at_bound)
     step <- numeric(length(theta))

@@ -171,7 +171,7 @@ spreads_of <- function(x) {
     range <- max(v) - min(v)
     if (!(range > 0) || !is.finite(range)) return(1)
     sd <- range * sqrt(mean(((v - mean(v)) / range)^2))
-    if (2 * sum(abs(v - stats::median(v)) < 0.2 * sd) < length(v)) return(sd) # quantile() takes much longer
+    if (2 * sum(abs(v - stats::median(v)) < 0.2 * sd) < length(v)) return(sd) # so 10 * middle > sd; quantile() is slow
     middle <- diff(stats::quantile(v, c(0.25, 0.75), names = FALSE)) / 1.349
     if (middle > 0 && 10 * middle < sd) middle else sd
   }, 0)

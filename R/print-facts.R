@@ -254,13 +254,13 @@ fit_facts <- function(fit) {
   }
   fit$evidence <- largest_evidence(fit)
   inputs <- input_table(fit)
-  # Count the learned hyperparameters that coef() omits.
+  # Count the learned hyperparameters that coef() omits. Coefficients of smooth noise have an effective number.
   of <- c("varying noise" = noise_df(fit$noise_trend), transform = identical(fit$transform$kind, "yeojohnson"))
   of <- of[of > 0 & !fit$hyper %in% "fixed"]
-  df_text <- count_of(as.integer(fit$df), "hyperparameter")
-  if (length(of) && sum(of) <= fit$df) {
-    df_text <- sprintf("%s, of which %s", df_text, toString(sprintf("%d for the %s", as.integer(of), names(of))))
-  }
+  df_text <- paste0(
+    count_of(as.integer(fit$df), if (is.null(fit$noise_trend$smooth)) "hyperparameter" else "effective parameter"),
+    if (length(of) && sum(of) <= fit$df)
+      sprintf(", of which %s", toString(sprintf("%d for the %s", as.integer(of), names(of)))))
   c(unclass(fit)[intersect(parts, names(fit))], list(
     title = fit_title(fit), coefficients = stats::coef(fit), sigma = stats::sigma(fit), columns = fit$frame$columns,
     inputs = inputs, range = stats::setNames(inputs$range, inputs$name), linear = fit$linear,

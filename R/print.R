@@ -29,9 +29,9 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
       of <- if (response_of(fit)$kind == "ordered") " of the class number" else
         if (has_ends(response_of(fit))) " of uncensored rows"
       stats::setNames(c(s$nlpd, s$rmse, s$brier),
-                      c(paste0(if (is_weighted(fit)) "without weights: ", "negative log predictive density"),
-                        paste0("RMSE", of), "Brier score"))
+                      c("negative log predictive density", paste0("RMSE", of), "Brier score"))
     }
+    out$weighted <- is_weighted(fit)
     out$scores <- if (kept) scores(seen = TRUE)
     # Omit leave-one-out for many rows, where it is slow, and for a table of counts, where it leaves out a whole class.
     out$scores_loo <- if (kept && fit$nobs <= dense_rows && is.null(rows_of_table(fit, fit$data))) scores()
@@ -90,7 +90,7 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
 summary_fields <- function(x) {
   scores <- function(s) {
     s <- s[!is.na(s)]
-    if (length(s)) with_numbers(paste(names(s), "%s", collapse = ", "), s)
+    if (length(s)) with_numbers(paste0(if (x$weighted) "without weights: ", paste(names(s), "%s", collapse = ", ")), s)
   }
   share <- x$term_shares
   words <- if (!is.null(share)) term_words(with_own_terms(x$kernel), x$columns)[names(share)]

@@ -252,8 +252,8 @@ data_of_rows <- function(data, rows, fit) {
 # Returns the small part of a fit that workers need to read rows by fitted_rows() or added_rows().
 fit_recipe <- function(fit) {
   call <- as.list(fit$call)[intersect(c("weights", "offset", "subset"), names(fit$call))]
-  c(fit[c("frame", "center", "scale")], list(
-    terms = with_global_objects(fit$terms, call, fit$frame$required), call = call))
+  terms <- if (!is.null(fit$terms)) with_global_objects(fit$terms, call, fit$frame$required)
+  c(fit[c("frame", "center", "scale")], list(terms = terms, call = call))
 }
 
 # Returns the rows of a block that the fit used, with response, weights and offset.

@@ -81,7 +81,8 @@ errors_figure <- function(d, xlab, ylab, level = NULL) {
                      pch = look$pch, cex = 0.8))
       }
       at <- here$m * shift[i]
-      c(layer("segment", at, pmax(here$low, axis_foot(ylim)), x1 = at, y1 = here$high, col = look$col),
+      foot <- ylim[1L] * (ylim[1L] / ylim[2L])^0.04 # draws zeros 4 % of the logarithmic axis below its end
+      c(layer("segment", at, pmax(here$low, foot), x1 = at, y1 = here$high, col = look$col),
         layer("line", at, positive(here$middle), col = look$col, lty = look$lty, lwd = 1.5),
         layer("dots", at, positive(here$middle), col = look$col, pch = look$pch))
     })

@@ -124,6 +124,7 @@ test_that("noise at its lower bound is constant and normal, and sigma() is insid
   d$y <- sin(8 * d$x) + with_seed(3, ifelse(d$x > 0.6, 0.6, 0.05) * stats::rnorm(80))
   fit <- with_seed(1, pfdtc(y ~ x, d, noise = ~ smooth(x)))
   expect_equal(sigma(fit)^2, mean(noise_at(fit, fit$data$x)))
+  expect_output(print(summary(fit)), "effective parameters, of which [0-9]+ for the\\s+varying noise")
 })
 
 test_that("the variances of few rows count copies once", {
@@ -146,7 +147,7 @@ test_that("the variances of few rows have the factor n / (n - p) and quantiles o
   expect_equal(coef(fit)[scaled], factor * coef(plain)[scaled])
   expect_equal(fitted(fit), fitted(plain))
   expect_match(fit$because[["scale"]],
-               "by 2.33: by 1.60 for 3 hyperparameters of kernel .*, and by 1.46 so .* [(]7 degrees")
+               "factor of 2.33: 1.60 for 3 hyperparameters of kernel .*, times 1.46 so .* [(]7 degrees")
   expect_false("scale" %in% names(plain$because))
   expect_false("scale" %in% names(pfdtc(y ~ x, d, transform = "auto", noise = 0.1)$because))
 })
