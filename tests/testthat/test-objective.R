@@ -75,8 +75,9 @@ test_that("nasty problems have a white-noise objective, or an error that says wh
 
 test_that("every coordinate of the pF gradient is the limit of central differences", {
   skip_on_cran()
-  for (i in seq_along(problems())) {
-    p <- problems()[[i]]
+  all <- problems()
+  for (i in seq_along(all)) {
+    p <- all[[i]]
     pairs <- nu_pairs(p)
     for (kind in in_turn(kinds, i, 3)) {
       value <- function(z) package_pf(p, pairs[[kind]]$nu, z)$value
@@ -87,8 +88,9 @@ test_that("every coordinate of the pF gradient is the limit of central differenc
 })
 
 test_that("a large jitter is part of the objective and of its gradient", {
-  for (i in seq_along(problems())) {
-    p <- problems()[[i]]
+  all <- problems()
+  for (i in seq_along(all)) {
+    p <- all[[i]]
     pairs <- nu_pairs(p)
     for (kind in in_turn(kinds, i, 3)) {
       ref <- function(z) {
