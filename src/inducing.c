@@ -20,7 +20,7 @@ enum status inducing_ladder(struct inducing *z, double most, double *L)
     enum status status = inducing_factor(z, L);
     while (status != STATUS_OK) {
         const double next = z->jitter > 0.0 ? 10.0 * z->jitter : 1e-15;
-        if (next > most)
+        if (next > most * (1.0 + 1e-9)) /* `next` is rounded */
             return status;
         z->jitter = next;
         status = inducing_factor(z, L);

@@ -263,7 +263,8 @@ static struct site_value interval_gumbel(double f, struct observed o)
         v.l += a - log(s);
         v.g += 1.0;
     } else if (!isinf(U)) {
-        const double w = isinf(L) ? exp((U - f) / s) : A * expm1((U - L) / s);
+        /* for a wide interval A is negligible beside e^b; it may underflow while e^(b - a) overflows */
+        const double w = (U - L) / s > 40.0 ? exp((U - f) / s) : A * expm1((U - L) / s);
         if (w < 700.0) {
             const double h = w > 0.0 ? w / expm1(w) : 1.0, k = h_slope(w, h);
             v.l += log(-expm1(-w));

@@ -43,6 +43,10 @@ static void ladder(const char *name)
     CHECK(z.jitter >= 1e-15 && z.jitter <= 1e-10);
     below.jitter = z.jitter / 10.0;
     CHECK(z.jitter < 2e-15 || inducing_factor(&below, L) == STATUS_KMM_NOT_PD);
+    const double most =
+        pow(10.0, round(log10(z.jitter))); /* z.jitter is a rounded product */
+    z.jitter = 0.0;
+    CHECK(inducing_ladder(&z, most, L) == STATUS_OK);
     for (double start = 1e-24; start < 5e-23; start *= 10.0) { /* from several jitters */
         z.jitter = start;
         CHECK(inducing_ladder(&z, 1e-6, L) == STATUS_OK);

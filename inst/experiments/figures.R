@@ -43,7 +43,7 @@ rmse_figure <- function(results, what = c("mean", "sd", "prediction"), datasets 
   exact <- results[results$method == "exact" & results$dataset %in% picked$datasets, ]
   errors_figure(over_repetitions(picked, if (prediction) "rmse_pred" else paste0("rmse_", what)), "inducing points",
                 paste("RMSE of the", if (prediction) what else paste("posterior", what)),
-                if (prediction) tapply(exact$rmse_pred, exact$dataset, stats::median))
+                if (prediction && nrow(exact)) tapply(exact$rmse_pred, exact$dataset, stats::median))
 }
 
 kl_figure <- function(results, against = c("m", "error"), kl = c("process", "marginal"), best = FALSE, datasets = NULL,
@@ -88,7 +88,7 @@ errors_figure <- function(d, xlab, ylab, level = NULL) {
     })
     list(args = list(main = set, log = "xy", xlim = logarithmic(if (lines) d$m else d$error) * range(shift),
                      ylim = ylim), ticks = if (lines) list(at = unique(d$m)),
-         layers = c(if (!is.null(level)) layer("rule", NULL, level[[set]], lty = 3, col = "grey40", lwd = 1.5),
+         layers = c(if (set %in% names(level)) layer("rule", NULL, level[[set]], lty = 3, col = "grey40", lwd = 1.5),
                     unlist(layers, FALSE)))
   })
   keys <- legend_keys(looks$label, looks$col, if (lines) looks$lty else NA, 1.5, looks$pch)

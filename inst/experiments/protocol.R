@@ -123,6 +123,10 @@ repetition_rows <- function(plan, repetition) {
   center <- colMeans(u[train, , drop = FALSE])
   unit <- apply(u[train, , drop = FALSE], 2L, stats::sd)
   unit[!(unit > 0)] <- 1
+  if (!(stats::sd(y[train]) > 0)) {
+    abort_input("dataset", sprintf("one whose response is constant in the training rows of repetition %g", repetition),
+                "a data frame whose response has more values", hint = "Or give another `seed`.")
+  }
   u <- (u - rep(center, each = nrow(u))) / rep(unit, each = nrow(u))
   y <- (y - mean(y[train])) / stats::sd(y[train])
   list(x = u[train, , drop = FALSE], y = y[train], test = u[-train, , drop = FALSE], y_test = y[-train])

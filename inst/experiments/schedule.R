@@ -171,7 +171,7 @@ write_results <- function(d, path) {
 # Writes a line for each data set: rows, n_aux and a check sum that distinguishes data sets. Results of the paper's sets
 # may have no such line.
 check_data <- function(path, plan, saved) {
-  known <- if (file.exists(path)) utils::read.csv(path) else NULL
+  known <- if (file.exists(path)) utils::read.csv(path, colClasses = c(dataset = "character"), na.strings = character())
   mine <- data.frame(dataset = plan$name, train = plan$train, test = plan$test, n_aux = plan$n_aux,
                      sum = if (is.null(plan$data)) 0 else signif(table_sum(plan$data), 12))
   old <- known[known$dataset == plan$name, ]
@@ -257,6 +257,7 @@ read_results <- function(path, columns, argument = "file") {
   fields <- nchar(gsub("[^,]", "", lines)) + 1L
   lines <- lines[fields == length(columns)]
   out <- utils::read.csv(text = lines, colClasses = vapply(empty_table(columns), class, ""))
+  out$dataset[is.na(out$dataset)] <- "NA" # the name of a data set
   out[!duplicated(cbind(cell_key(out), if ("evaluation" %in% columns) out$evaluation)), , drop = FALSE]
 }
 

@@ -217,6 +217,25 @@ test_that("results of other data by the same name, or of other rows, are not mis
   expect_input_error(run(), "file")
 })
 
+test_that("the name of a data set may look like a number, a logical or a missing value", {
+  for (name in c("007", "T", "NA")) {
+    file <- new_file()
+    run <- function() {
+      run_experiment(cars, "sor", m = 3, reps = 1, file = file, name = name, certify = FALSE, control = quick_control)
+    }
+    first <- run()
+    expect_identical(first$dataset, c(name, name))
+    expect_equal(numbers(run()), numbers(first), label = name) # resumed
+  }
+})
+
+test_that("a response that is constant in the training rows is refused by name", {
+  d <- data.frame(x = 1:40, y = rep(0:1, c(39, 1)))
+  run <- function(seed) run_experiment(d, "sor", m = 3, reps = 1, seed = seed, name = "own", certify = FALSE)
+  expect_input_error(run(19000), "dataset") # the row with the response 1 is a test row
+  expect_equal(nrow(run(1000)), 2)
+})
+
 test_that("an experiment is a data frame of all fits, and print() shows medians", {
   results <- small_experiment(m = 5, methods = c("sor", "vfe"))
   shown <- utils::capture.output(print(results))

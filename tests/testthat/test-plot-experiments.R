@@ -39,6 +39,10 @@ test_that("lines are medians over the repetitions, bars the range", {
   one <- draw_nowhere(plot_rmse(results, "prediction", datasets = "airfoil", methods = c("vfe", "pf")))
   expect_identical(unique(one[c("dataset", "method")])$method, c("vfe", "pf"))
   expect_equal(one$middle[one$method == "vfe"], 1 + vfe$middle)
+  for (lacking in list("airfoil", c("airfoil", "synthetic"))) { # sets without rows of the exact process
+    some <- results[!(results$method == "exact" & results$dataset %in% lacking), ]
+    expect_equal(draw_nowhere(plot_rmse(some, "prediction", datasets = "airfoil", methods = c("vfe", "pf"))), one)
+  }
 })
 
 test_that("plot_kl() omits infinite values, and shows fits or the best of them", {

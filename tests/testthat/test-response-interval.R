@@ -121,6 +121,16 @@ test_that("the curvature of a row of intervals stays inside its range", {
   }
 })
 
+test_that("a lower end that is very far below f changes nothing", {
+  for (noise in names(noises)) {
+    sites <- list(name = noise, y = c(-20, -Inf), size = c(1.01, 1.01), weight = NULL, offset = c(0, 0),
+                  shape = c(1, 0.02))
+    at <- native_likelihood(sites, c(1, 1)) # e^((U - L) / s) overflows
+    expect_equal(at[, 1L], at[, 2L], tolerance = 1e-14, label = noise) # two formulas for normal noise
+    expect_true(all(is.finite(at)) && at[1L, 1L] < -0.1, label = noise)
+  }
+})
+
 test_that("a bad response of ordered classes is refused, and the error says what to do", {
   d <- ordered_data(30)
   refused <- function(data) expect_error(pfdtc(y ~ a, data, family = ordinal()), class = "pfdtc_error_input")
