@@ -148,7 +148,12 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
     latent <- stats::predict(object, se.fit = TRUE)
     return(r * sqrt(w / variance_of_class(response, latent$fit, latent$se.fit)))
   }
-  if (type == "pearson") return(r * sqrt(w / response$variance(mean, 0, size, response$theta)))
+  if (type == "pearson") {
+    variance <- response$variance(mean, 0, size, response$theta)
+    if (!any(is.finite(variance))) warn_classed("undefined", paste(
+      "Pearson residuals are NA, because the response has no finite variance. Use type = \"deviance\" or \"pit\"."))
+    return(r * sqrt(w / replace(variance, !is.finite(variance), NA)))
+  }
   deviance <- if (!is.null(response$deviance)) {
     w * response$deviance(padded(data$response), mean, size, response$theta)
   } else { # 2 (largest log likelihood - log likelihood)

@@ -164,12 +164,12 @@ tweedie_cdf <- function(theta, y, mu, s) {
   width <- sqrt(theta[1L] * pmax(pmin(y, exp(mu + 6 * s)), 1e-300)^(tweedie_parts(theta)$p - 2)) / s
   wide <- s > 16 | width < 0.004 # f would need too many steps
   out <- mu
-  k <- which(wide)
   steps <- seq(-6.5, 6.5) # steps of 1 suffice, because pnorm() below changes slowly in u
-  if (length(k)) out[k] <- Reduce(`+`, lapply(steps, function(u) {
-    f <- bisect(function(f) tweedie_near(theta, y[k], f) > stats::pnorm(-u), 0 * k - 700, 0 * k + 700)
-    stats::dnorm(u) * stats::pnorm((f - mu[k]) / s[k])
-  })) / sum(stats::dnorm(steps))
+  for (k in split(which(wide), ceiling(seq_len(sum(wide)) / 500))) {
+    u <- rep(steps, each = length(k))
+    f <- bisect(function(f) tweedie_near(theta, rep(y[k], 14), f) > stats::pnorm(-u), 0 * u - 700, 0 * u + 700)
+    out[k] <- rowSums(matrix(stats::dnorm(u) * stats::pnorm((f - mu[k]) / s[k]), length(k))) / sum(stats::dnorm(steps))
+  }
   k <- which(!wide)
   out[k] <- average_over_u(k, function(u, i) tweedie_near(theta, y[i], mu[i] + s[i] * u), step = 1)
   out

@@ -133,15 +133,15 @@ predictive_quantile <- function(response, p, size, mu, s) {
   whole <- response$discrete
   if (whole) low <- floor(low) - 1 # quantiles of large counts are approximations
   if (whole) high <- ceiling(high)
-  least <- if (whole) 1 else .Machine$double.xmin # smaller quantiles are 0
-  while (length(open <- which(high - low > pmax(least, 1e-12 * pmax(abs(low), abs(high)))))) {
+  far <- function() pmax(abs(low), abs(high)) # quantiles up to the smallest normal double are 0
+  while (length(open <- which(far() > .Machine$double.xmin & high - low > pmax(as.numeric(whole), 1e-12 * far())))) {
     middle <- low[open] + (high[open] - low[open]) / 2
     if (whole) middle <- floor(middle)
     above <- predictive_cdf(response, middle, size[open], mu[open], s[open]) >= p[open]
     high[open[above]] <- middle[above]
     low[open[!above]] <- middle[!above]
   }
-  if (whole) high else replace(high, which(low == 0 & high <= least), 0)
+  replace(high, which(far() <= .Machine$double.xmin), 0)
 }
 
 quantile_given <- function(response, p, size, mu, s) {

@@ -126,6 +126,13 @@ test_that("scores and residuals of censored rows use their limits", {
   for (type in c("response", "pearson", "loo", "pit", "deviance")) {
     expect_true(all(is.finite(stats::residuals(fit, type))), label = type)
   }
+  # A log-logistic time has no finite variance if its scale is at least 1/2, and no finite mean if it is at least 1.
+  for (scale in c(0.7, 5)) {
+    heavy <- update(fit, family = loglogistic(scale))
+    expect_warning(r <- residuals(heavy, "pearson"), "no finite variance", class = "pfdtc_warning_undefined")
+    expect_true(all(is.na(r)))
+    expect_true(all(is.finite(residuals(heavy, "deviance"))))
+  }
   expect_identical(dim(stats::simulate(fit, 2, seed = 1)), c(60L, 2L))
   expect_match(paste(utils::capture.output(print(fit)), collapse = " "), "right-censored")
 })
