@@ -260,13 +260,14 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   unknown <- is.infinite(inside$mean_lower) | is.infinite(inside$mean_upper)
   middle <- ifelse(unknown, 0, (inside$mean_lower + inside$mean_upper) / 2)
   out <- certificate_frame(fit, new, list(mean = middle, sd = inside$sd_upper), inside)[c("mean", "mean_error")]
+  class(out) <- c("pfdtc_table", "data.frame")
   worst <- max(out$mean_error, 0, na.rm = TRUE)
   attr(out, "iterations") <- found$iterations
   attr(out, "met") <- worst <= goal
   if (worst > goal) {
     warn_convergence(sprintf(
       "`tol` = %s was not met at %d of %d rows. The largest certified error is %s sd(y) after %d iterations (%s).",
-      format(tol), sum(out$mean_error > goal, na.rm = TRUE), nrow(out), format(worst / fit$sd_y, digits = 3),
+      format(tol), sum(out$mean_error > goal, na.rm = TRUE), nrow(out), show_bound(worst / fit$sd_y, 3),
       found$iterations, found$why))
   }
   out

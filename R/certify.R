@@ -77,11 +77,12 @@ certify_hurdle <- function(fit, newdata, ...) {
             sprintf("is a hurdle with family %s, whose mean has no certificate", response_of(fit$positive)$label),
             hint = "Use certify(fit$zero) and certify(fit$positive).")
   widen <- 8 * .Machine$double.eps # allows for rounding of the products below
-  data.frame(response = above$response * rest$response,
-             response_lower = above$response_lower * rest$response_lower * (1 - widen),
-             response_upper = above$response_upper * rest$response_upper * (1 + widen), zero = 1 - above$response,
-             zero_lower = 1 - above$response_upper - widen, zero_upper = 1 - above$response_lower + widen,
-             row.names = row.names(above))
+  out <- data.frame(response = above$response * rest$response,
+                    response_lower = above$response_lower * rest$response_lower * (1 - widen),
+                    response_upper = above$response_upper * rest$response_upper * (1 + widen),
+                    zero = 1 - above$response, zero_lower = 1 - above$response_upper - widen,
+                    zero_upper = 1 - above$response_lower + widen, row.names = row.names(above))
+  structure(out, class = c("pfdtc_table", "data.frame"))
 }
 
 # Adds the median and the mean of a transformed response, with their bounds, to the certificate `out`. The mean under a

@@ -153,15 +153,14 @@ reason_not_numeric <- function(x) {
     POSIXlt = "as.POSIXct() makes an input of it.",
     POSIXt = "Convert times to numbers, such as hours: as.numeric(time) / 3600.",
     difftime = "Convert time differences to numbers: as.numeric(x, units = \"days\").",
-    Date = paste("Convert dates to numbers: as.numeric(date) counts days,",
-                 "as.numeric(date) / 365.25 years."),
+    Date = paste("Convert dates to numbers: as.numeric(date) counts days,", "as.numeric(date) / 365.25 years."),
     sfc = points, sfg = points, sf = points,
     Spatial = "as.data.frame() makes a data frame whose columns include the coordinates.",
     Surv = "family = weibull(), loglogistic() or lognormal() takes a Surv() response.",
     integer64 = "as.numeric(), with the package bit64 loaded, makes numbers of them.")
   found <- by_class[inherits(x, names(by_class), which = TRUE) > 0L]
   if (length(found)) return(found[[1L]])
-  if (is.list(x) && !is.data.frame(x)) {
+  if (is.list(x) && !is.object(x)) {
     return(if (all(lengths(x) == 1L)) "unlist() makes a vector of a list with one value in each row.")
   }
   if (is.character(x) && any(grepl("~", x, fixed = TRUE))) return("as.formula() makes a formula of text.")

@@ -63,7 +63,7 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
 print.pfdtc_comparison <- function(x, digits = 3, ...) {
   check_count(digits, "digits")
   kept <- names(x)[!vapply(x, function(v) all(is.na(v)), NA)]
-  table <- as.data.frame(lapply(unclass(x)[kept], function(v) {
+  table <- as.data.frame(lapply(round_bounds(unclass(x)[kept], digits), function(v) {
     if (is.numeric(v)) format_each(v, digits) else as.character(v)
   }), optional = TRUE)
   blocks <- list(
@@ -252,7 +252,7 @@ anova.gp_fit <- function(object, ...) {
   table <- data.frame(df = ll$df, logLik = ll$value, lower = ll$lower, upper = ll$upper, AIC = 2 * (ll$df - ll$value),
                       difference = ll$value - above(ll$value), at_least = ll$lower - above(ll$upper),
                       at_most = ll$upper - above(ll$lower), row.names = labels)
-  structure(table, heading = anova_heading(fits, table), class = c("anova", "data.frame"))
+  structure(table, heading = anova_heading(fits, table), class = c("pfdtc_table", "anova", "data.frame"))
 }
 
 # Returns TRUE if two fits have the same rows, responses, weights, trials and offset. The density of numbers cannot be

@@ -359,5 +359,5 @@ ratios <- function(fit, newdata, than, level = 0.95, certified = FALSE, ...) {
     out[c("lwr_certified", "upr_certified")] <- ends(found$mean_lower - z * found$sd_upper,
                                                      found$mean_upper + z * found$sd_upper)
   }
-  structure(out, of = names(kind), row.names = row.names(newdata))
+  structure(out, of = names(kind), row.names = row.names(newdata), class = c("pfdtc_table", "data.frame"))
 }

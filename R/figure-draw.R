@@ -83,7 +83,7 @@ draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys
   of_image <- names %in% c("useRaster", "zlim")
   several <- f$several # evaluates f, so that its errors come before a device is open
   before <- graphics::par(no.readonly = TRUE)
-  of_plot <- names(formals(graphics::plot.default))
+  of_plot <- setdiff(names(formals(graphics::plot.default)), c("x", "y", "type"))
   check_dots_empty(names[!of_image & !names %in% c(of_plot, names(before))], c(known, of_plot))
   image <- args[of_image]
   args <- Filter(Negate(is.null), args[!of_image])

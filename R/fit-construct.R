@@ -24,8 +24,7 @@ new_fit <- function(data, done, s, state, parts) {
     df = sum(count_learned(done$model$kernel, s$learn, data$frame), data$response_df, done$more_df),
     sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,
     convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
-    looked_at = state$rows,
-    pilot = done$pilot, learned = done$learned, kernels = done$kernels,
+    looked_at = state$rows, pilot = done$pilot, learned = done$learned, kernels = done$kernels,
     control = s$control, maxit = s$posterior$steps$maxit,
     version = utils::packageVersion("pfdtc"), terms = if (s$keep_data) data$terms else drop_environment(data$terms),
     na.action = data$na_action))

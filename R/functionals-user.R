@@ -55,8 +55,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
   new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
   check_given("weights", "Give a number for each row of `newdata`.")
   refuse_if(!is.numeric(weights) || !length(dim(weights)) %in% c(0L, 2L) || !all(is.finite(weights)), "weights",
-            describe(weights),
-            "a vector or a matrix of finite numbers",
+            describe(weights), "a vector or a matrix of finite numbers",
             message = if (is.null(weights)) "`weights` is missing. Give a weight for each row, such as 1 / n.")
   if (is.null(dim(weights))) weights <- t(unname(weights))
   refuse_if(ncol(weights) != length(new$index), "weights",
@@ -163,7 +162,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   label <- if (plain) name else if (type == "link") paste("f, scale of", name) else paste("mean response,", name)
   structure(cbind(stats::setNames(data.frame(at), variable), as.data.frame(unclass(out))), effort = attr(out, "effort"),
             m2 = attr(out, "m2"), sd_y = attr(out, "sd_y"), label = paste("average of", label),
-            class = c("pfdtc_dependence", "data.frame"))
+            class = c("pfdtc_dependence", "pfdtc_table", "data.frame"))
 }
 
 functionals_of_boxes <- function(fit, lower, upper, average, ask) {
@@ -211,12 +210,14 @@ read_boxes <- function(fit, lower, upper) {
             describe(upper), "a data frame with the rows and variables of `lower`")
   upper <- lower
   upper[names(given)] <- given
-  at <- lapply(list(lower, upper), new_rows, fit = fit, na.action = stats::na.fail)
+  at <- Map(function(v, end) tryCatch(new_rows(fit, v, stats::na.fail), pfdtc_error_input = function(e) {
+    abort_input(end, e$got, message = gsub("`newdata`", sprintf("`%s`", end), conditionMessage(e), fixed = TRUE))
+  }), list(lower, upper), c("lower", "upper"))
   lower <- at[[1L]]$x
   upper <- at[[2L]]$x
-  own <- colnames(lower)[colSums(lower != upper) > 0]
-  others <- if (by_formula(fit)) setdiff(own, intersect(names(given), vapply(
-    Filter(function(v) v$kind %in% c("numeric", "time"), fit$frame$variables), `[[`, "", "name")))
+  others <- if (by_formula(fit)) setdiff(
+    variable_of_columns(fit$frame$variables)[colSums(lower != upper) > 0], intersect(names(given), vapply(
+      Filter(function(v) v$kind %in% c("numeric", "time"), fit$frame$variables), `[[`, "", "name")))
   if (length(others)) {
     abort_input("upper", list_quoted(others), "those of `lower`",
                 message = sprintf("`lower` and `upper` must have the same values of %s.", list_quoted(others)),

@@ -54,8 +54,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
   n <- min(length(run$value), length(run$seconds))
   if (!is.finite(run$best$value)) run$best$value <- NA_real_ # no value was found
   c(run$best, end, list(
-    evaluations = n, iterations = run$iterations, kept = run$kept, last_step = run$last_step,
-    pairs = run$pairs,
+    evaluations = n, iterations = run$iterations, kept = run$kept, last_step = run$last_step, pairs = run$pairs,
     trace = data.frame(evaluation = seq_len(n), objective = run$value[seq_len(n)], seconds = run$seconds[seq_len(n)])))
 }
 

@@ -168,8 +168,9 @@ matrix_fit <- function(method, call, frame, dots) {
   fit_by_family(method, data, call, args)
 }
 
-# Fits a formula. The other arguments, `dots`, have the names `given`; their defaults are those of the default method.
+# Fits a formula, named `formula` or `x`. `given` has the names of the other arguments, `dots`.
 formula_fit <- function(method, call, envir, given, dots) {
+  if ("x" %in% names(call)) names(call) <- sub("^x$", "formula", sub("^formula$", "data", names(call)))
   args <- model_asked(formula_arguments(dots, get(paste0(method, ".default"), topenv()), given))
   call <- replace(without_dots(call, envir), 1L, list(as.name(method)))
   source <- eval(call$data, envir)
@@ -234,7 +235,7 @@ formula_arguments <- function(dots, method, given = names(dots)) {
   defaults <- defaults[setdiff(names(defaults), c("x", "y", "weights", "offset", "..."))]
   # Check names before `dots` are evaluated: a misspelt `weights` may name a column, which exists only in `data`.
   if (is.null(given)) given <- rep("", length(dots))
-  check_dots_empty(setdiff(given, names(defaults)),
+  check_dots_empty(setdiff(given, c("x", names(defaults))),
                    c("formula", "data", names(defaults), "subset", "weights", "na.action", "offset"))
   args <- lapply(defaults, eval, envir = environment(method))
   args[names(dots)] <- dots

@@ -316,8 +316,7 @@ figure_of_fit <- function(fit, ask) {
             sprintf("must be %s for several classes",
                     list_quoted(setdiff(figures_drawn, c("map", "checks")), "\"", last = "or")),
             hint = "Slices show probabilities: type = \"response\", without `terms` and `certified`.")
-  switch(
-    which[1L],
+  switch(which[1L],
     slices = if (labels) {
       classes_figure(fit, ask$inputs, ask$at, n, ask$xlim)
     } else {

@@ -138,8 +138,7 @@ slice_range <- function(s, interval) {
 
 slices_figure <- function(s, level, interval, own, certified, label) {
   range <- slice_range(s, interval)
-  panels <- slice_panels(
-    s, s$curves, label,
+  panels <- slice_panels(s, s$curves, label,
     if (!own) range else function(v) slice_range(lapply(s[c("curves", "points")], rows_of, v), interval),
     function(p) if (interval != "prediction") credible_layer(p),
     function(p) c(if (interval != "credible") curve_layers(p, c("lwr_y", "upr_y"), lty = 2), mean_layer(p)))

@@ -337,7 +337,8 @@ round_bound <- function(v, digits, up) {
 
 # Rounds the columns of bounds of a data frame outwards.
 round_bounds <- function(x, digits) {
-  up <- grepl("(^|_)upper$|^mean_error$", names(x))
-  for (i in which(up | grepl("(^|_)lower$", names(x)))) x[[i]] <- round_bound(x[[i]], digits, up[i])
+  up <- grepl("(^|_)upper$|mean_error$|_bound(_sharp)?$|^at_most$|^upr_certified$", names(x))
+  bounds <- (up | grepl("(^|_)lower$|^at_least$|^lwr_certified$", names(x))) & vapply(x, is.numeric, NA)
+  for (i in which(bounds)) x[[i]] <- round_bound(x[[i]], digits, up[i])
   x
 }

@@ -276,9 +276,8 @@ new_trials <- function(fit, newdata) {
   }
   size <- tryCatch(eval(fit$call$weights, newdata, environment(fit$terms)), error = function(e) NULL)
   if (is.numeric(size) && length(size) == nrow(newdata)) return(size)
-  abort_input("newdata",
-              sprintf("lacks `%s`, the numbers of trials, which were the weights of the fit",
-                      deparse1(fit$call$weights)))
+  abort_input("newdata", sprintf("lacks `%s`, the numbers of trials, which were the weights of the fit",
+                                 deparse1(fit$call$weights)))
 }
 
 # ---- arguments -----------------------------------------------------------------------------------------------------
@@ -334,7 +333,8 @@ check_asked <- function(response, ask) {
   ask$level <- check_level(ask$level)
   known <- is.character(ask$interval) && all(ask$interval %in% names(predict_intervals))
   ask$interval <- check_choice(ask$interval, if (known) names(predict_intervals) else row$intervals, "interval")
-  beside <- sprintf("for type = \"%s\" %s", type, of)
+  some_type <- any(grepl(paste0(predict_intervals[[ask$interval]], ".*/"), allowed[, kind]))
+  beside <- paste(c(if (some_type) sprintf("for type = \"%s\"", type), of), collapse = " ")
   interval <- sprintf("interval = \"%s\"", ask$interval)
   if (!ask$interval %in% row$intervals) {
     abort_input("interval", sprintf("= \"%s\" is not available %s", ask$interval, beside), hint = paste0(

@@ -272,7 +272,8 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
   check_count(digits, "digits")
   needed <- c("mean_error", "sd", "sd_lower", "sd_upper")
   if (is.null(attr(x, "effort")) || !is.null(attr(x, "figure")) || !all(needed %in% names(x))) {
-    print(as.data.frame(unclass(x), row.names = attr(x, "row.names"), optional = TRUE), digits = digits, ...)
+    shown <- as.data.frame(unclass(round_bounds(x, digits)), row.names = attr(x, "row.names"), optional = TRUE)
+    print(shown, digits = digits, ...)
     return(invisible(x))
   }
   m2 <- attr(x, "m2")
@@ -290,11 +291,14 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
   invisible(x)
 }
 
-# Prints the attribute `legend` of a table, which explains its columns, above the table.
+# Prints a table with its bounds rounded outwards. Its attribute `heading` or `legend`, which explains the columns, comes
+# first.
 #' @export
-print.pfdtc_table <- function(x, ...) {
-  if (!is.null(attr(x, "legend"))) cat(wrap(attr(x, "legend")), sep = "\n")
-  NextMethod()
+print.pfdtc_table <- function(x, digits = getOption("digits") - 2L * inherits(x, "anova"), ...) {
+  writeLines(c(attr(x, "heading"), wrap(as.character(attr(x, "legend")))))
+  shown <- as.matrix(format(as.data.frame(round_bounds(x, digits)), digits = digits))
+  if (inherits(x, "anova")) shown[is.na(x)] <- ""
+  print(shown, quote = FALSE, right = TRUE, ...)
   invisible(x)
 }
 

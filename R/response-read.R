@@ -263,8 +263,7 @@ read_labels <- function(response, argument, n, ordered) {
 check_classes <- function(levels, argument, several) {
   K <- length(levels)
   if (K == 2L || several && K > 2L) return(levels)
-  abort_input(argument,
-              sprintf("has %d level%s (%s), but %s are needed", K, plural_s(K), list_quoted(levels, "\""),
+  abort_input(argument, sprintf("has %d level%s (%s), but %s are needed", K, plural_s(K), list_quoted(levels, "\""),
                       if (several) "at least two" else "two"),
               hint = if (K > 2L) "Use family = multinomial() for more than two classes.")
 }
@@ -329,7 +328,7 @@ check_family <- function(family, y, f = seq(-6, 6, by = 0.25)) {
   refuse_if(missing(y) || !length(y), "y", "is missing or empty", hint = "Give responses to check at, as in y = 0:5.")
   refuse_if(response$conjugate || !response$reads %in% c("numbers", "counts", "positive", "own"), "family",
             describe(family), "poisson(), nb(), Gamma(\"log\"), tweedie(), student() or a result of gp_family()")
-  failures_of(likelihood, check_vector(y, "y"), check_vector(f, "f"))
+  failures_of(likelihood, read_response(likelihood, y, NULL, "y", length(y))$y, check_vector(f, "f"))
 }
 
 failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {

@@ -28,9 +28,7 @@ settings <- local({
     }),
     aux = setting("pfdtc", check = function(value, method) check_aux(value)),
     neighbours = setting("pfdtc", check = function(value, method) check_count(value, "neighbours", min = 0)),
-    family = setting("pfdtc", kept = FALSE),
-    approx = setting("pfdtc", kept = FALSE),
-    mean = setting(),
+    family = setting("pfdtc", kept = FALSE), approx = setting("pfdtc", kept = FALSE), mean = setting(),
     like = setting(kept = FALSE, check = function(value, method) check_fit(value, "like")),
     plain = setting("pfdtc", null = FALSE, check = function(value, method) check_flag(value, "plain")),
     transform = setting(null = FALSE, check = function(value, method) {
@@ -46,10 +44,7 @@ settings <- local({
       if (!is.null(fit$inducing)) return(fit)
       abort_input("inducing", sprintf("is a fit by %s(), which has no inducing points", fit$method))
     }),
-    weights = setting(kept = FALSE),
-    offset = setting(kept = FALSE),
-    center = setting(),
-    scale = setting(),
+    weights = setting(kept = FALSE), offset = setting(kept = FALSE), center = setting(), scale = setting(),
     control = setting(kept = FALSE, null = FALSE, check = function(value, method) check_control(value)),
     keep_data = setting(kept = FALSE, null = FALSE, check = function(value, method) check_flag(value, "keep_data")))
 })
@@ -74,8 +69,7 @@ model_asked <- function(args) {
   plain <- !is.null(args$plain) && check_flag(args$plain, "plain")
   if (is.null(args$like) && !plain) return(args)
   given <- c(kernel = !is.null(args$kernel), noise = !is.null(args$noise),
-             family = !is.null(as_likelihood(args$family)),
-             transform = asks_for_transform(args$transform),
+             family = !is.null(as_likelihood(args$family)), transform = asks_for_transform(args$transform),
              hyper = length(args$hyper) == 1L && !is_fixed(args$hyper), plain = plain)
   if (is.null(args$like)) {
     given <- c(given["transform"], noise = inherits(args$noise, "formula"))

@@ -6,7 +6,7 @@ test_that("differences and their brackets contain those of the exact evidence", 
     as.numeric(logLik(gp_exact(p$x, p$y, kernel = k, noise = 0.3, hyper = "fixed")))
   }, 0)
   table <- anova(fits[[1]], fits[[2]], fits[[3]])
-  expect_s3_class(table, c("anova", "data.frame"), exact = TRUE)
+  expect_s3_class(table, c("pfdtc_table", "anova", "data.frame"), exact = TRUE)
   expect_true(all(table$lower <= exact & exact <= table$upper))
   expect_true(all(table$at_least[-1] <= diff(exact) & diff(exact) <= table$at_most[-1]))
   expect_equal(table$difference[-1], diff(table$logLik))

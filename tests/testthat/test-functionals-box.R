@@ -138,7 +138,9 @@ test_that("boxes with exchanged ends, or with a width in a factor or a transform
   expect_input_error(linear_functional(fit, lower = corner, upper = data.frame(a = -1)), "upper")
   expect_input_error(linear_functional(fit, lower = corner, upper = data.frame(b = 1)),
                      "the same values of `log(b + 2)`")
-  expect_input_error(linear_functional(fit, lower = corner, upper = data.frame(f = "v")), "factors")
+  expect_input_error(linear_functional(fit, lower = corner, upper = data.frame(f = "v")), "values of `f`. A box")
+  expect_input_error(linear_functional(fit, lower = replace(corner, "a", NA)), "`lower` has missing values")
+  expect_input_error(linear_functional(fit, lower = corner, upper = data.frame(a = "z")), "Variable `a` of `upper`")
   expect_input_error(linear_functional(fit, lower = corner, upper = data.frame(z = 1)), "upper")
   expect_input_error(linear_functional(fit, 1, corner, lower = corner), "lower")
   for (odd in list(mean, "a", structure(1, class = "odd"))) {

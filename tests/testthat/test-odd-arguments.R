@@ -123,8 +123,35 @@ test_that("an argument that would be ignored, or give NA without a reason, is re
   expect_input_error(partial_dependence(fit, "x", newdata = d[0L, ]), "newdata")
   expect_input_error(kernel_group(2.5), "by")
   expect_input_error(check_family(poisson(), y = numeric()), "y")
+  expect_input_error(check_family(poisson(), y = -1), "`y` must be counts")
+  expect_input_error(check_family(Gamma("log"), y = 0), "`y` must be positive numbers")
+  expect_input_error(check_family(gp_family(~ y * f - exp(f), support = function(y) y >= 0), y = -1), "support")
+  for (name in c("x", "y", "type")) {
+    expect_input_error(draw_nowhere(do.call(plot_fits, c(list(fit), stats::setNames("a", name)))),
+                       sprintf("`%s` is not an argument", name))
+  }
+  expect_no_match(tryCatch(gp_dtc(y ~ x, d, m = 3, inducing = kernel_additive()), error = conditionMessage), "unlist")
   expect_input_error(gp_hurdle(nosuch ~ x, d), "formula")
   expect_input_error(gp_hurdle(abs(y) ~ x, d, subset = nosuch > 1), "subset")
   expect_input_error(gp_exact(y ~ x, d, kernel = function(x, z) exp(-(x - z)^2)), "kernel")
   expect_input_error(gp_vfe(y ~ x, d, kernel = kernel_group), "by") # the constructor's own error
+})
+
+test_that("a formula may have the name of the first argument, `x`", {
+  d <- data.frame(x = 1:9 / 9, y = sin(1:9))
+  fit <- gp_exact(y ~ x, d, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed")
+  expect_identical(update(fit)$factors, gp_exact(x = y ~ x, d, kernel = kernel_se(1, 1), noise = 0.1,
+                                                 hyper = "fixed")$factors)
+  named <- gp_exact(x = y ~ x, data = d, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed")
+  expect_identical(predict(named, d[1:2, ]), predict(fit, d[1:2, ]))
+  expect_identical(named$call[c("formula", "data")], fit$call[c("formula", "data")])
+  expect_input_error(gp_exact(x = y ~ x, data = d, nosuch = 1), "nosuch")
+})
+
+test_that("an error names the type of a prediction only if another type would help", {
+  d <- data.frame(x = 1:9 / 9, y = rep(c(0, 1, 1), 3))
+  fit <- pfdtc(y ~ x, d, kernel = kernel_se(1, 1), family = binomial(), hyper = "fixed")
+  expect_input_error(predict(fit, d, type = "response", interval = "prediction"), "available with binomial responses")
+  fit <- gp_exact(y ~ x, d, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed")
+  expect_input_error(predict(fit, d, type = "terms", interval = "prediction"), "available for type = \"terms\"")
 })

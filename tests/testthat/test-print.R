@@ -62,6 +62,30 @@ test_that("printed bounds are rounded outwards, by less than a unit of the last 
   expect_output(print(ends), "at most\\s+0.13[.]")
 })
 
+test_that("all tables with bounds print them rounded outwards", {
+  fit <- fit_cars(m = 4)
+  at <- cars[c(1, 30), , drop = FALSE]
+  more <- fit_cars(m = 6)
+  fit$reference <- reference(fit)
+  manual <- pfdtc(am ~ wt, mtcars, family = binomial(), kernel = kernel_se(1, 4), hyper = "fixed", m = 4)
+  d <- data.frame(x = 1:30 / 3, y = rep(c(0, 0, 2, 5, 1), 6))
+  hurdle <- gp_hurdle(y ~ x, d, kernel = kernel_se(1, 1), hyper = "fixed", m = 5)
+  tables <- list(
+    partial_dependence(fit, "speed", at = c(3, 7)), refine(fit, at, 0.01), certify(fit, at)[c("mean_lower", "sd_upper")],
+    ratios(manual, data.frame(wt = 2:3), data.frame(wt = 4), certified = TRUE),
+    error_bounds(fit, at, effort = "fast"), certify(hurdle, d[1:3, ]), anova(fit, more))
+  for (x in tables) for (digits in c(3, 6)) {
+    text <- utils::capture.output(print(x, digits = digits, width = 200))
+    shown <- utils::read.table(text = utils::tail(text, nrow(x) + 1L), header = TRUE, fill = TRUE)
+    for (name in grep("(upper|_error|_bound|_sharp)$|^at_most|upr_cert", names(x), value = TRUE)) {
+      expect_true(all(shown[[name]] >= x[[name]], na.rm = TRUE), info = name)
+    }
+    for (name in grep("lower$|^at_least|lwr_cert", names(x), value = TRUE)) {
+      expect_true(all(shown[[name]] <= x[[name]], na.rm = TRUE), info = name)
+    }
+  }
+})
+
 printed <- function(x) paste(utils::capture.output(print(x)), collapse = "\n")
 
 test_that("steps that the fit did not take are not printed, and standard errors only where they are defined", {
