@@ -210,9 +210,11 @@ read_boxes <- function(fit, lower, upper) {
             describe(upper), "a data frame with the rows and variables of `lower`")
   upper <- lower
   upper[names(given)] <- given
-  at <- Map(function(v, end) tryCatch(new_rows(fit, v, stats::na.fail), pfdtc_error_input = function(e) {
-    abort_input(end, e$got, message = gsub("`newdata`", sprintf("`%s`", end), conditionMessage(e), fixed = TRUE))
-  }), list(lower, upper), c("lower", "upper"))
+  at <- Map(function(v, end) {
+    tryCatch(new_rows(fit, v, stats::na.fail), pfdtc_error_input = function(e) {
+      abort_input(end, e$got, message = gsub("`newdata`", sprintf("`%s`", end), conditionMessage(e), fixed = TRUE))
+    })
+  }, list(lower, upper), c("lower", "upper"))
   lower <- at[[1L]]$x
   upper <- at[[2L]]$x
   others <- if (by_formula(fit)) setdiff(

@@ -291,8 +291,7 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
   invisible(x)
 }
 
-# Prints a table with its bounds rounded outwards. Its attribute `heading` or `legend`, which explains the columns, comes
-# first.
+# Prints a table with its bounds rounded outwards, after its attribute `heading` or `legend`.
 #' @export
 print.pfdtc_table <- function(x, digits = getOption("digits") - 2L * inherits(x, "anova"), ...) {
   writeLines(c(attr(x, "heading"), wrap(as.character(attr(x, "legend")))))

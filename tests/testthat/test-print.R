@@ -71,7 +71,8 @@ test_that("all tables with bounds print them rounded outwards", {
   d <- data.frame(x = 1:30 / 3, y = rep(c(0, 0, 2, 5, 1), 6))
   hurdle <- gp_hurdle(y ~ x, d, kernel = kernel_se(1, 1), hyper = "fixed", m = 5)
   tables <- list(
-    partial_dependence(fit, "speed", at = c(3, 7)), refine(fit, at, 0.01), certify(fit, at)[c("mean_lower", "sd_upper")],
+    partial_dependence(fit, "speed", at = c(3, 7)), refine(fit, at, 0.01),
+    certify(fit, at)[c("mean_lower", "sd_upper")],
     ratios(manual, data.frame(wt = 2:3), data.frame(wt = 4), certified = TRUE),
     error_bounds(fit, at, effort = "fast"), certify(hurdle, d[1:3, ]), anova(fit, more))
   for (x in tables) for (digits in c(3, 6)) {
