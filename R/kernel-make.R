@@ -156,7 +156,7 @@ check_inputs <- function(inputs, argument = "inputs") {
   if (is.null(inputs)) return(NULL)
   if (inherits(inputs, "formula")) {
     if (length(inputs) != 2L) abort_input(argument, describe(inputs), "a one-sided formula, such as ~ a + b")
-    inputs <- attr(stats::terms(inputs), "term.labels")
+    inputs <- sub("^`(.*)`$", "\\1", attr(stats::terms(inputs), "term.labels"))
   }
   refuse_if(!length(inputs), argument, describe(inputs), "names or positions of at least one column")
   if (!is.character(inputs)) {

@@ -162,7 +162,7 @@ place_group <- function(leaf, x, argument, variables) {
   columns <- function(name) leaf_columns(list(inputs = name, profile = "group"), x, argument, variables)
   design <- design_parts(leaf$group$design)
   coded <- vapply(Filter(function(v) length(v$levels) && length(v$columns) > 1L, variables), `[[`, "", "name")
-  of_design <- lapply(design$labels, function(name) {
+  of_design <- lapply(sub("^`(.*)`$", "\\1", design$labels), function(name) {
     own <- columns(name)
     if (design$intercept && name %in% coded) own[-1L] else own
   })

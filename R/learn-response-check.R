@@ -284,8 +284,7 @@ values_of_response <- function(y, tell) {
   distinct <- unique(y)
   times <- tabulate(match(y, distinct))
   if (length(times) == 2L && length(y) > 4L) {
-    if (tell) tell_classed("two_values", paste(
-      "The response has two values and is modelled as numeric. For classes",
+    if (tell) tell_classed("two_values", paste("The response has two values and is modelled as numeric. For classes",
       if (all(y %in% 0:1)) "use `family = binomial()`." else "make it a factor()."))
     return("two")
   }

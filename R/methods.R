@@ -211,8 +211,7 @@ model.frame.gp_fit <- function(formula, ...) {
 
 #' @rdname gp_fit-methods
 #' @export
-simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata,
-                            type = c("response", "latent"), ...) {
+simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata, type = c("response", "latent"), ...) {
   check_dots_empty(list(...), names(formals(simulate.gp_fit)))
   object <- check_any_fit(object, "object")
   nsim <- check_count(nsim, "nsim")

@@ -82,8 +82,7 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
   }
   rownames(out) <- NULL
   about <- if (improves) sprintf("expected improvement of the %s of f, in units of f", goal) else
-    if (goal == "fill") "sd of f" else paste0(
-      "1.96 sd of f minus the distance of its mean from ", format(design$level),
+    if (goal == "fill") "sd of f" else paste0("1.96 sd of f minus the distance of its mean from ", format(design$level),
       if (!isTRUE(all.equal(design$level, level))) sprintf(", which is f at level %s of the response", format(level)))
   structure(out, class = c("pfdtc_points", "data.frame"), about = paste("Next points; criterion:", about))
 }

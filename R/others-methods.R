@@ -124,7 +124,7 @@ months_of <- function(dates) {
 #' @rdname pfdtc.ts
 #' @exportS3Method generics::forecast
 forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
-  fit <- check_any_fit(object, "object")
+  fit <- replace(check_any_fit(object, "object"), "na.action", list(NULL)) # fitted values without omitted rows
   data <- training_data(fit)
   v <- fit$frame$variables
   refuse_if(length(v) != 1L || ncol(data$x) != 1L, "object", sprintf("has %d inputs", ncol(data$x)),
@@ -162,7 +162,7 @@ forecast.gp_fit <- function(object, h = NULL, level = c(80, 95), ...) {
   }
   middle <- stats::predict(fit, new, type = type)
   structure(class = c("pfdtc_forecast", "forecast"), list(
-    method = "Gaussian process", model = fit, level = level, mean = future(unname(middle)), lower = ends("lwr"),
+    method = "Gaussian process", model = object, level = level, mean = future(unname(middle)), lower = ends("lwr"),
     upper = ends("upr"), times = if (v$kind == "time" && is.null(months)) new[[1L]],
     x = past(data$given_response %||% data$response),
     fitted = past(stats::fitted(fit)), residuals = past(stats::residuals(fit)), series = response_name(fit)))
@@ -224,7 +224,7 @@ get_predict.gp_fit <- function(model, newdata = NULL, type = "response", ...) {
     f <- if (is.null(response$transform)) response_given(response, f) else
       t(vapply(seq_len(nrow(f)), function(i) { # interpolates 200 quadratures
         ends <- range(f[i, ])
-        if (ends[1L] == ends[2L]) return(response_given(response, f[i, ], noise[i]))
+        if (!isTRUE(ends[1L] < ends[2L])) return(response_given(response, f[i, ], noise[i]))
         at <- seq(ends[1L], ends[2L], length.out = 200L)
         stats::spline(at, response_given(response, at, noise[i]), xout = f[i, ])$y
       }, f[1L, ]))

@@ -187,7 +187,8 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
   if (any(group) || length(offsets)) {
     inputs <- vapply(object$frame$variables[!group], `[[`, "", "name")
     if (!length(inputs)) abort_input("object", "has groups, but no input")
-    inputs <- c(inputs, unlist(lapply(offsets, all.vars)))
+    inputs <- c(ifelse(inputs %in% object$frame$required, sprintf("`%s`", inputs), inputs),
+                sprintf("`%s`", unlist(lapply(offsets, all.vars))))
     terms <- stats::terms(stats::reformulate(inputs, env = environment(terms)))
   }
   kept <- if (is.null(data)) kept_variables(object)
@@ -221,16 +222,17 @@ emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
 #' @exportS3Method insight::find_formula
 find_formula.gp_fit <- function(x, verbose = TRUE, ...) {
   if (is.null(x$terms)) return(NULL)
+  quoted <- function(names) ifelse(names %in% x$frame$required, sprintf("`%s`", names), names)
   groups <- if (length(group_roots(x$kernel))) groups_of_fit(x)
   random <- lapply(groups, function(g) {
     effects <- lapply(setdiff(g$effects, "(Intercept)"), as.name)
     design <- Reduce(function(a, b) call("+", a, b), c(list(as.numeric(g$intercept)), effects))
-    one_sided(call("|", design, str2lang(g$by)))
+    one_sided(call("|", design, str2lang(quoted(g$by))))
   })
   conditional <- stats::formula(x)
   if (length(groups)) {
     inputs <- Filter(function(v) v$kind != "group", x$frame$variables)
-    conditional <- stats::reformulate(c("1", vapply(inputs, `[[`, "", "name")), conditional[[2L]])
+    conditional <- stats::reformulate(c("1", quoted(vapply(inputs, `[[`, "", "name"))), conditional[[2L]])
   }
   structure(c(list(conditional = conditional),
               if (length(random)) list(random = if (length(random) == 1L) random[[1L]] else random)),

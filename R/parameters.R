@@ -60,8 +60,7 @@ check_fixed <- function(fix, names) {
 # of the log (in this unit), low and high (limits of the search), ard (TRUE for a lengthscale of inputs), keep (TRUE if
 # the prior does not weaken with more rows). The unit of a lengthscale is its input's spread, that of a period the
 # input's range. The unit of a variance is `power`, a variance of the response, over the mean of k(x, x) for variance 1.
-parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
-                            spreads = spreads_of(x)) {
+parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel), spreads = spreads_of(x)) {
   if (is.null(kernel$leaves)) kernel <- as_sum(kernel)
   leaves <- kernel$leaves
   terms <- kernel$terms
@@ -241,7 +240,7 @@ mean_columns <- function(mean, data, argument = "mean") {
   labels <- attr(terms, "term.labels")
   refuse_if(!attr(terms, "intercept"), argument, deparse1(mean), "a formula with its intercept",
             hint = if (argument == "mean") "`center = FALSE` leaves the constant out.")
-  labels <- gsub("`", "", labels, fixed = TRUE)
+  labels <- sub("^`(.*)`$", "\\1", labels)
   unknown <- setdiff(labels, names)
   refuse_if(length(unknown), argument, sprintf("a formula with `%s`", unknown[1L]), "a formula of inputs",
             message = sprintf("`%s` has `%s`, but may use only inputs of the fit: %s.", argument, unknown[1L],

@@ -74,7 +74,7 @@ partial_points <- function(fit, s, terms, most = 2000L) {
     mean <- term_values(fit, x)$mean
     residual <- unname(response - offset) - fit$center - rowSums(mean)
   } else if (!alone) {
-    p <- latent_at(fit, x)
+    predicted <- on_scale(fit, latent_at(fit, x), "response", noise_at(fit, x))$mean
   }
   do.call(rbind, lapply(s$variables, function(v) {
     value <- value_along(v, x)
@@ -82,9 +82,9 @@ partial_points <- function(fit, s, terms, most = 2000L) {
     slice <- if (terms) 0 else if (nrow(curve) > 1L) stats::approx(curve$value, curve$fit, value)$y else curve$fit
     y <- if (terms) mean[, v$term] + residual else
       if (response_of(fit)$reads %in% c("classes", "ordered")) response else
-        if (fit_link(fit) != "identity") response / exp(offset) * if (alone) 1 else slice / exp(p$mean + p$var / 2) else
+        if (fit_link(fit) != "identity") response / exp(offset) * if (alone) 1 else slice / predicted else
           untransformed(t, if (alone) response - offset else transformed(t, slice) + (response - offset) -
-                          transformed(t, on_scale(fit, p, "response", noise_at(fit, x))$mean))
+                          transformed(t, predicted))
     # Spread points of the same level sideways by multiples of the golden ratio, which needs no random numbers.
     spread <- if (is.null(v$values)) 0 else 0.4 * ((seq_along(value) * 0.618034) %% 1 - 0.5)
     data.frame(input = v$name, value = value, y = y, at = value + spread, pch = ifelse(censored, 1, 16))

@@ -218,7 +218,8 @@ log_densities <- function(fit, response, newdata, f, rows) {
     list(y = if (is.null(newdata)) stats::napredict(fit$na.action, given_response(training_data(fit))) else
       as.double(responses_in(fit, newdata)))
   } else {
-    if (is.null(newdata)) training_data(fit)$sites else new_sites(fit, newdata)
+    if (is.null(newdata)) lapply(training_data(fit)$sites, stats::napredict, omit = fit$na.action) else
+      new_sites(fit, newdata)
   }
   refuse_if(!response$conjugate && is.null(newdata) && !is.null(fit$data$x_zero), "newdata", "missing",
             hint = "Give `newdata`.", message = "The fit has rows of weight 0, whose densities do not exist.")

@@ -12,7 +12,7 @@ formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
   groups <- c(split$groups, lapply(own, `[[`, "group"))
   if (!length(groups)) return(formula)
   designs <- unlist(lapply(groups, function(group) design_parts(group$design)$labels))
-  names_of_parts <- vapply(unlist(lapply(groups, function(group) by_parts(group$by))), deparse1, "")
+  names_of_parts <- vapply(unlist(lapply(groups, function(group) by_parts(group$by))), deparse1, "", backtick = TRUE)
   smooth <- offsets <- NULL
   if (!is.null(split$smooth)) {
     terms <- stats::terms(split$smooth, data = if (is.list(data)) data)
@@ -25,7 +25,7 @@ formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
   of_mean <- if (inherits(mean, "formula") && length(mean) == 2L && !identical(mean[[2L]], quote(.))) {
     attr(stats::terms(mean), "term.labels")
   }
-  plain <- function(labels) gsub("`", "", as.character(labels), fixed = TRUE)
+  plain <- function(labels) sub("^`(.*)`$", "\\1", as.character(labels))
   labels <- unique(c(smooth, of_mean, designs, names_of_parts))
   whole <- formula
   whole[[length(whole)]] <- sum_of_terms(c(lapply(labels, str2lang), offsets))

@@ -243,7 +243,8 @@ data_of_rows <- function(data, rows, fit) {
     data$given_response <- stats::setNames(rows$given, names(rows$response))
     data$shift$constant <- data$shift$constant + sum(log_slope(fit$transform, unname(rows$given))[keep])
   }
-  if (!is.null(fit$noise_trend)) data["given_weights"] <- list(w * noise_factor(fit$noise_trend, rows$x))
+  given <- if (!is.null(fit$noise_trend)) w * noise_factor(fit$noise_trend, rows$x)
+  if (length(given)) data["given_weights"] <- list(if (any(abs(given - 1) > 1e-12)) given) # NULL: no weights
   data
 }
 

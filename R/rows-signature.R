@@ -36,8 +36,7 @@ equal_rows <- function(x, most = nrow(x)) {
 #   log p(y) = log p(merged) + (sum_n log w_n - sum_g log W_g)/2
 #              - (N - N_g) log(2 pi s2)/2 - ss/(2 s2),   ss = sum_n w_n (y_n - m_g)^2.
 # `twins` in the result has the number of further rows and the sum of squares of each group.
-merge_equal_rows <- function(x, y, weights, most = 0.9,
-                             group = if (most > 0) equal_rows(x, most = most * nrow(x))) {
+merge_equal_rows <- function(x, y, weights, most = 0.9, group = if (most > 0) equal_rows(x, most = most * nrow(x))) {
   if (is.null(group)) return(list(x = x, y = y, weights = weights, group = NULL, rows = 0, ss = 0))
   first <- which(!duplicated(group))
   w <- if (is.null(weights)) rep(1, length(y)) else weights

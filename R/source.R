@@ -11,7 +11,7 @@
 #' workers.
 #' @usage
 #' rows_db(con, query, block = rows_of_a_block)
-#' rows_csv(files, block = rows_of_a_block, col_classes = NULL, ...)
+#' rows_csv(files, block = rows_of_a_block, col_classes = NULL, ..., skip = 0)
 #' rows_parquet(files, block = rows_of_a_block)
 #' rows_arrow(open)
 #' rows_blocks(rewind, next_block, columns = NULL)
@@ -20,7 +20,7 @@
 #' @param query name of a table, or a query that always gives the same rows.
 #' @param block number of rows in a block. Default: 20,000.
 #' @param files names of files, or of one folder with `.csv`, `.csv.gz` or `.parquet` files.
-#' @param col_classes,... `colClasses` and other arguments of [utils::read.csv()]. Default: as in the first block.
+#' @param col_classes,skip,... `colClasses` and other arguments of [utils::read.csv()]. Default: as in the first block.
 #' @param open function without arguments whose value `nanoarrow::as_nanoarrow_array_stream()` accepts.
 #' @param rewind,next_block functions without arguments. `next_block()` returns the next block (a data frame or a matrix
 #'   with any number of rows), or `NULL` after the last block. After `rewind()` it begins again with the first block.
@@ -286,12 +286,12 @@ by_cursor <- function(con) {
 }
 
 #' @export
-rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
+rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ..., skip = 0) {
   check_given("files", "Give the names of CSV files, or of a folder.")
   files <- check_files(files, "[.]csv([.]gz)?$", "CSV")
   block <- check_count(block, "block")
   head_of <- function(file, n) {
-    tryCatch(utils::read.csv(file, nrows = n, ..., stringsAsFactors = FALSE), error = function(e) {
+    tryCatch(utils::read.csv(file, nrows = n, skip = skip, ..., stringsAsFactors = FALSE), error = function(e) {
       abort_input("files", sprintf("has \"%s\", which cannot be read", basename(file)), hint = conditionMessage(e))
     })
   }
@@ -306,7 +306,7 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ...) {
     refuse_if(!identical(names(head_of(path, 1L)), columns), "files",
               sprintf("has \"%s\", whose columns are not %s", basename(path), list_quoted(columns)))
     con <- file(path, "r")
-    readLines(con, 1L)
+    readLines(con, 1 + skip)
     list(close = function() close(con), read = function() {
       line <- readLines(con, 1L)
       if (!length(line)) return(NULL)

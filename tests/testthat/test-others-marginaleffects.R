@@ -28,6 +28,13 @@ test_that("rows of earlier calls get the same draws", {
   expect_identical(dim(joint_draws(fit, x[0, , drop = FALSE], draws)), c(0L, 2000L))
 })
 
+test_that("rows with missing inputs have NA with a transform, and other rows their values", {
+  fit <- pfdtc(dist ~ speed, cars, transform = "log", kernel = kernel_se(5, 1), noise = 0.1, hyper = "fixed")
+  all <- get_predict.gp_fit(fit, data.frame(speed = c(5, NA, 20)))
+  expect_equal(all$estimate[-2], get_predict.gp_fit(fit, data.frame(speed = c(5, 20)))$estimate)
+  expect_true(is.na(all$estimate[2]) && all(is.na(attr(all, "posterior_draws")[2, ])))
+})
+
 test_that("joint draws of too many rows are refused before memory is taken", {
   fit <- fit_cars()
   with_options(list(pfdtc.max_memory = 1e6), {

@@ -314,6 +314,18 @@ test_that("slices have 12 points for each period or shortest lengthscale along t
   expect_identical(size(waves(9, 9), "t"), 200L)
 })
 
+test_that("partial residuals of a positive response are the response times curve over predicted mean", {
+  d <- with_seed(1, data.frame(a = runif(40), b = runif(40), t = rexp(40)))
+  d$n <- 1 + round(2 * d$t)
+  for (one in list(list(t ~ a + b, weibull(scale = 2)), list(n ~ a + b, truncated_poisson()), list(n ~ a + b, nb(2)))) {
+    fit <- pfdtc(one[[1]], d, family = one[[2]], kernel = kernel_se(0.5, 1), hyper = "fixed")
+    s <- slices(fit, "a", NULL, 0.95, NULL)
+    curve <- approx(s$curves$value, s$curves$fit, d$a)$y
+    mean <- unname(predict(fit, type = "response"))
+    expect_equal(s$points$y, d[[all.vars(one[[1]])[1]]] * curve / mean)
+  }
+})
+
 test_that("partial residuals, omitted panels and held values are named in the figure", {
   data <- small_data(30)
   two <- fit_mixed(y ~ a + f, data)

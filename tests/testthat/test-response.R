@@ -227,6 +227,17 @@ test_that("PIT is uniform for counts of many digits", {
   expect_equal(unname(pit), stats::pnorm(log(d$y), 13, 0.2), tolerance = 0.005) # the counts' noise is 2e-3
 })
 
+test_that("log densities of training rows have NA where na.exclude omitted a row", {
+  d <- data.frame(x = replace(1:20 / 10, c(3, 9), NA), n = rep(0:4, 4))
+  for (na in list(stats::na.omit, stats::na.exclude)) {
+    fit <- pfdtc(n ~ x, d, family = poisson(), kernel = kernel_se(1, 1), hyper = "fixed", na.action = na)
+    density <- predict(fit, type = "density")
+    if (identical(na, stats::na.omit)) omitted <- density
+  }
+  expect_identical(which(is.na(density)), c(`3` = 3L, `9` = 9L))
+  expect_identical(density[-c(3, 9)], omitted)
+})
+
 test_that("simulate() draws with the rows' own trials, and nothing at weight 0", {
   d <- data.frame(x = c(seq(0, 3, length.out = 19), NA), n = rep(c(4, 2500), 10))
   d$s <- round(d$n / 3)

@@ -87,6 +87,27 @@ test_that("groups that cannot be learned are refused", {
   expect_identical(nrow(read_rows_of(y ~ x + (1 | g), d)$x), nrow(d) - 1L) # as lme4 does
 })
 
+test_that("names of groups, their designs and other inputs may be any text", {
+  plain <- data.frame(y = sin(1:30 / 4), x = 1:30 / 10, g = rep(c("a", "b", "c"), 10))
+  odd <- stats::setNames(plain, c("y", "my x", "the g"))
+  for (text in c("y ~ X + (1 | G)", "y ~ log(X) + (1 | G)", "y ~ X + (1 + X | G)", "y ~ . + (1 | G)",
+                 "y ~ X + (1 | G:z)")) {
+    rows <- function(x, g, d) read_rows_of(stats::as.formula(gsub("G", g, gsub("X", x, text))), cbind(d, z = 1:2))
+    expect_identical(unname(rows("`my x`", "`the g`", odd)$x), unname(rows("x", "g", plain)$x))
+  }
+  fit <- pfdtc(y ~ `my x` + (1 + `my x` | `the g`), odd, kernel = kernel_se(1, 1, inputs = ~ `my x`), noise = 0.1,
+               control = pfdtc_control(maxit = 1, restarts = 1))
+  like <- pfdtc(y ~ x + (1 + x | g), plain, kernel = kernel_se(1, 1, inputs = ~ x), noise = 0.1,
+                control = pfdtc_control(maxit = 1, restarts = 1))
+  expect_equal(predict(fit, odd[1:2, ]), predict(like, plain[1:2, ]))
+  expect_identical(names(ranef.gp_fit(fit)), "the g")
+  found <- find_formula.gp_fit(fit)
+  expect_identical(all.vars(found$conditional), c("y", "my x"))
+  expect_identical(all.vars(found$random), c("my x", "the g"))
+  linear <- pfdtc(y ~ log(`my x`), odd, mean = ~ log(`my x`), kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed")
+  expect_true("log(`my x`)" %in% names(coef(linear)))
+})
+
 test_that("the error for newdata without the group names re = FALSE", {
   fit <- pfdtc(weight ~ Time + (1 | Chick), ChickWeight[1:60, ], plain = TRUE, control = pfdtc_control(restarts = 1))
   expect_error(predict(fit, data.frame(Time = 3)), "re = FALSE", class = "pfdtc_error_input")

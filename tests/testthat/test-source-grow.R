@@ -54,6 +54,17 @@ test_that("adding rows gives the fit to all rows, for fits of every kind", {
   expect_same_fit(more, of(1:157), x[1:3, ])
 })
 
+test_that("a fit without weights whose noise varies has no weights after rows were added or removed", {
+  data <- small_data(40)
+  fit <- pfdtc(y ~ a, data, noise = ~ a, kernel = kernel_se(), control = pfdtc_control(restarts = 1))
+  for (other in list(add_rows(fit, data[1:2, ]), drop_rows(fit, 1:3))) {
+    expect_null(weights(other))
+    expect_no_warning(predict(other, data[1, ], interval = "prediction"))
+  }
+  weighted <- update(fit, weights = rep(1:2, 20))
+  expect_equal(unname(weights(drop_rows(weighted, 1:3))), rep(1:2, 20)[-(1:3)])
+})
+
 test_that("rows that are added come last in the order of the neighbours' rows", {
   d <- growing_rows()
   first <- small_fit(d[1:100, ], neighbours = 6)

@@ -35,6 +35,9 @@ test_that("CSV files are read in blocks, anew for each pass", {
   expect_same_rows(rows_csv(file.path(folder, c("1.csv", "2.csv", "3.csv.gz", "4.csv"))), d)
   write.csv2(d, file.path(folder, "semi.txt"), row.names = FALSE)
   expect_same_rows(rows_csv(file.path(folder, "semi.txt"), sep = ";", dec = ","), d)
+  writeLines(c("two lines of", "comments", readLines(file.path(folder, "semi.txt"))), file.path(folder, "skip.txt"))
+  expect_same_rows(rows_csv(file.path(folder, "skip.txt"), 100, NULL, sep = ";", dec = ",", skip = 2), d)
+  unlink(file.path(folder, "skip.txt"))
   write.csv(d[c("y", "a")], file.path(folder, "5.csv"), row.names = FALSE)
   expect_error(all_rows_of(rows_csv(folder)), class = "pfdtc_error_source", "columns")
   d$a[390] <- NA
