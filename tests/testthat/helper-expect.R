@@ -46,6 +46,18 @@ expect_gradient <- function(f, x, gradient, step = 0.008, rounding = 1e-13, info
   invisible(errors)
 }
 
+# Expects that `code` raises a warning of class pfdtc_warning_<kind>, or none if `when` is FALSE. Returns its value.
+expect_warned <- function(code, kind, when = TRUE) {
+  seen <- 0L
+  value <- withCallingHandlers(code, warning = function(w) {
+    if (!inherits(w, paste0("pfdtc_warning_", kind))) return()
+    seen <<- seen + 1L
+    invokeRestart("muffleWarning")
+  })
+  testthat::expect((seen > 0L) == when, sprintf("%d warnings of the kind \"%s\"", seen, kind))
+  value
+}
+
 # Expects an error about an argument, of this package's class, whose message contains `argument` (a name or number).
 # Tests do not match sentences, so that their words can change.
 expect_input_error <- function(code, argument = "") {

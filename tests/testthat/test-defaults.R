@@ -94,7 +94,10 @@ test_that("with all rows as neighbours the fit equals the exact one; more neighb
       exact <- do.call(rough, case)
       expect_identical(c(near$posterior, exact$posterior), c("far + near", "exact"))
       for (interval in c("none", "credible", "prediction")) {
-        ask <- function(fit, ...) predict(fit, ..., se.fit = TRUE, interval = interval)
+        ask <- function(fit, ...) {
+          expect_warned(predict(fit, ..., se.fit = TRUE, interval = interval), "weights",
+                        interval == "prediction" && !is.null(case$weights) && ...length() > 0L)
+        }
         if (is.null(case$offset)) expect_equal(ask(near, new), ask(exact, new), tolerance = 1e-7)
         expect_equal(ask(near), ask(exact), tolerance = 1e-7)
       }

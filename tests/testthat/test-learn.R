@@ -307,7 +307,7 @@ test_that("fits to few rows, many inputs, constant inputs or factors are finite,
 
   for (n in 2:3) {
     for (x in list(matrix(seq_len(n)), matrix(1, n))) {
-      fit <- learn(list(x = x, y = c(1, 3, 2)[seq_len(n)]))
+      fit <- expect_warned(learn(list(x = x, y = c(1, 3, 2)[seq_len(n)])), "convergence", n == 3 && x[n] > x[1])
       p <- predict(fit, matrix(c(-1, 1.5, 100)), se.fit = TRUE)
       expect_true(all(is.finite(unlist(p))) && all(p$se.fit >= 0))
       expect_true(all(abs(p$fit - 2) <= 1.5))

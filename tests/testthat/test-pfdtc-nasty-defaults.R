@@ -80,7 +80,8 @@ test_that("absurd given values do not keep learning from the optimum", {
 test_that("`max_seconds` ends learning with its best", {
   data <- bumpy(2500)
   whole <- learn_all(data$x, data$y)
-  ended <- with_seed(1, pfdtc(data$x, data$y, control = pfdtc_control(progress = FALSE, max_seconds = 0)))
+  control <- pfdtc_control(progress = FALSE, max_seconds = 0)
+  ended <- expect_warned(with_seed(1, pfdtc(data$x, data$y, control = control)), "convergence")
   expect_null(ended$kernels)
   expect_lt(ended$evaluations[["learn"]], whole$evaluations[["learn"]] / 3)
   expect_true(all(is.finite(coef(ended)) & coef(ended) > 0))

@@ -69,7 +69,7 @@ test_that("the posterior, its evidence and its draws use each row's own noise", 
   expect_equal(fit$evidence, as.numeric(dense), tolerance = 1e-9)
   expect_equal(unname(fit$noise / training_data(fit)$prior_weights), noise_of(d) / d$w, tolerance = 1e-10)
   expect_equal(unname(residuals(fit, type = "loo")), drop(solve(C, e)) / diag(solve(C)), tolerance = 1e-7)
-  band <- predict(fit, new, interval = "prediction")
+  band <- expect_warned(predict(fit, new, interval = "prediction"), "weights")
   expect_equal(unname(band[, "upr"] - band[, "fit"]), stats::qnorm(0.975) * unname(p$se.fit), tolerance = 1e-8)
   draws <- as.matrix(simulate(fit, 4000, seed = 1, newdata = new))
   expect_equal(unname(apply(draws, 1L, stats::sd)), unname(p$se.fit), tolerance = 0.05) # 4.5 standard errors

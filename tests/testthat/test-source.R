@@ -179,9 +179,12 @@ test_that("predictions at the rows of a source are those of the same rows in mem
   plain <- function(p) if (is.list(p)) lapply(p, unname) else unname(p)
   for (args in list(list(), list(interval = "prediction", level = 0.8), list(se.fit = TRUE, type = "response"),
                     list(interval = "credible", se.fit = TRUE))) {
-    want <- do.call(predict, c(list(fit, d), args))
-    expect_equal(plain(do.call(predict, c(list(fit, source), args))), plain(want), tolerance = 1e-10)
-    expect_identical(do.call(predict, c(list(fit, source, file = file), args)), file)
+    ask <- function(...) {
+      expect_warned(do.call(predict, c(list(fit, ...), args)), "weights", identical(args$interval, "prediction"))
+    }
+    want <- ask(d)
+    expect_equal(plain(ask(source)), plain(want), tolerance = 1e-10)
+    expect_identical(ask(source, file = file), file)
     got <- read.csv(file)
     expect_equal(nrow(got), 400)
     expect_equal(got$fit, unname(if (is.list(want)) as.matrix(want$fit)[, 1] else as.matrix(want)[, 1]),

@@ -178,7 +178,7 @@ test_that("maxit and max_seconds end an optimisation, and the fit says which of 
   # Without iterations the points stay at their start.
   start <- inducing_points(none$data$x, 5, none$kernel, "greedy")
   expect_equal(none$inducing, start, ignore_attr = TRUE)
-  timed <- given(max_seconds = 0, reltol = 0, maxit = 1e5)
+  timed <- expect_warned(given(max_seconds = 0, reltol = 0, maxit = 1e5), "convergence")
   expect_identical(timed$convergence, 2L)
   expect_match(timed$message, "max_seconds")
 })
