@@ -239,3 +239,12 @@ test_that("df counts one lengthscale for a factor with two levels, and none for 
   both <- with_seed(1, pfdtc(I(y > 0.5) ~ x + g, d, family = stats::binomial(), kernel = kernel_se()))
   expect_lte(both$df, 4)
 })
+
+test_that("a kernel whose variance overflows at the inputs is refused", {
+  d <- data.frame(a = 1e200 * c(1, -2, 3, 5), y = c(1, 3, 2, 4), g = factor(c("u", "u", "v", "v")))
+  for (kernel in list(kernel_linear(), kernel_polynomial(2), kernel_se() + kernel_linear())) {
+    expect_input_error(pfdtc(y ~ a, d, kernel = kernel), "kernel")
+  }
+  expect_input_error(pfdtc(y ~ (1 + a | g), d), "kernel")
+  expect_true(all(is.finite(predict(pfdtc(y ~ a, d, kernel = kernel_se(1e200, 1), noise = 0.1, hyper = "fixed"), d))))
+})
