@@ -6,10 +6,7 @@ fixed_fit <- function(data, ..., method = pfdtc, control = list(maxit = 0), z_se
 }
 
 # Returns the rows with weight 0 after the 200th.
-first_200 <- function(d) {
-  d$w[201:400] <- 0
-  d
-}
+first_200 <- function(d) replace(d, "w", list(replace(d$w, 201:400, 0)))
 
 same_posterior <- function(a, b, new, but = NULL) {
   # The sums have the same terms in another order.
@@ -179,9 +176,8 @@ test_that("predictions at the rows of a source are those of the same rows in mem
   plain <- function(p) if (is.list(p)) lapply(p, unname) else unname(p)
   for (args in list(list(), list(interval = "prediction", level = 0.8), list(se.fit = TRUE, type = "response"),
                     list(interval = "credible", se.fit = TRUE))) {
-    ask <- function(...) {
-      expect_warned(do.call(predict, c(list(fit, ...), args)), "weights", identical(args$interval, "prediction"))
-    }
+    warns <- identical(args$interval, "prediction")
+    ask <- function(...) expect_warned(do.call(predict, c(list(fit, ...), args)), "weights", warns)
     want <- ask(d)
     expect_equal(plain(ask(source)), plain(want), tolerance = 1e-10)
     expect_identical(ask(source, file = file), file)
