@@ -46,11 +46,11 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   pf <- check_flag(pf %||% (!is.null(exact$x) && nrow(exact$x) <= 2000), "pf") && !is.null(exact)
   effort <- if (!is.logical(certify)) check_choice(certify, c("reference", "fast", "tight"), "certify") else
     if (check_flag(certify, "certify")) "reference"
-  normal <- Filter(function(fit) response_of(fit)$conjugate, fits)
-  y <- if (!is.null(y)) check_vector(y, "y", NROW(newdata)) else
-    as.double(Find(Negate(is.null), lapply(normal, responses_in, newdata, needed = FALSE)))
+  # Each fit has its own response, such as log(y). A fit from a matrix is compared with the first response found.
+  own <- lapply(fits, function(fit) if (response_of(fit)$conjugate) responses_in(fit, newdata, needed = FALSE))
+  y <- if (is.null(y)) lapply(own, `%||%`, Find(Negate(is.null), own)) else list(check_vector(y, "y", NROW(newdata)))
   truth <- if (!is.null(exact)) latent_at(exact, new_inputs(exact, newdata)$x)
-  out <- do.call(rbind, lapply(fits, compare_one, exact = exact, truth = truth, newdata = newdata, y = y, pf = pf))
+  out <- do.call(rbind, Map(compare_one, fits, y, MoreArgs = list(exact, truth, newdata, pf)))
   if (!is.null(effort)) out$certified_mean_error <- certified_errors(fits, newdata, effort)
   given <- !is.null(names(fits)) & nzchar(names(fits))
   out$method[given] <- names(fits)[given]
@@ -83,7 +83,7 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
   invisible(x)
 }
 
-compare_one <- function(fit, exact, truth, newdata, y, pf) {
+compare_one <- function(fit, y, exact, truth, newdata, pf) {
   rows <- new_rows(fit, newdata, stats::na.pass)
   at <- latent_at(fit, rows$x)
   out <- data.frame(
@@ -109,7 +109,7 @@ compare_one <- function(fit, exact, truth, newdata, y, pf) {
     }
     return(out)
   }
-  given <- if (response$conjugate) list(y = y) else
+  given <- if (response$conjugate) list(y = as.double(y)) else
     if (!is.null(responses_in(fit, newdata, needed = FALSE))) new_sites(fit, newdata)
   if (!length(given$y)) return(out)
   mean <- at$mean[rows$index] + rows$offset

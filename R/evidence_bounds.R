@@ -34,7 +34,7 @@
 #' @export
 evidence_bounds <- function(fit, true = FALSE) {
   fit <- check_any_fit(fit, "fit")
-  if (check_flag(true, "true") && !response_of(fit)$conjugate) return(true_bracket(fit))
+  if (check_flag(true, "true") && !response_of(fit)$conjugate) return(with_fixed_seed(true_bracket(fit)))
   own_bracket(fit, if (is.null(attr(fit$learned, "below"))) 1 else attr(fit$learned, "factor"))
 }
 
@@ -158,7 +158,6 @@ evidence_bracket <- function(post, data) {
   G_norm <- sqrt(sum(p$G^2))
   delta <- 2 * growth * (G_norm + noise)
   inner <- delta * sum(forwardsolve(p$C, diag(m))^2)
-  known <- delta < noise / 4
   slopes <- 2 * sqrt(norms$slack * p$k_sum * norms$t) + norms$slack * p$k_sum
   t_low <- (1 - growth) * max(sqrt(p$t) - sqrt(norms$slack * p$k_sum), 0)^2
   g_max <- (sqrt((1 + growth) * min(G_norm, max(rowSums(abs(p$G))))) + sqrt(norms$slack * p$k_sum))^2
@@ -169,7 +168,7 @@ evidence_bracket <- function(post, data) {
   constant <- density + (logdet + c_term) / 2
   lower <- constant - (logdet + inner + q$upper + ((1 + growth) * p$t + slopes) / noise) / 2
   upper <- constant - (logdet - 2 * inner - slopes / noise + log1p(t_low / (noise + g_max)) + least) / 2
-  if (!known) upper <- constant - least / 2 # the bound log det(K + s2 I) >= N log s2 always holds
+  if (!(delta < noise / 4)) upper <- constant - least / 2 # the bound log det(K + s2 I) >= N log s2 always holds
   sums <- growth * (abs(constant) + post$nobs * (2 + abs(log(noise)) + 2 * abs(log(post$scale))) +
                       2 * sum(abs(logs)) + m * abs(log(noise)) + c_term + p$t / noise)
   c(lower = lower - sums, upper = max(upper, lower) + sums)
@@ -200,11 +199,10 @@ true_bracket <- function(fit) {
   sites <- replace(sites_of_fit(fit, data), "variational", 0L)
   mode <- laplace_at(data$x, sites, fit$kernel, fit$inducing, fit$jitter, fit$control,
                      if (response$approx == "laplace") fit$factors else list(), want = 1L)
-  approx <- response$approx
-  own_shift <- if (approx == "laplace") fit$factors$shift
+  own_shift <- if (response$approx == "laplace") fit$factors$shift
   fit$factors <- mode
   fit$likelihood$approx <- "laplace"
-  b <- with_fixed_seed(bounds_at_mode(fit, data, FALSE))
+  b <- bounds_at_mode(fit, data, FALSE)
   best <- variational_at(data$x, replace(sites, "variational", 1L), fit$kernel, b$z, b$at, no_state(), fit$control)
   # Bound the largest eigenvalue of K: for many rows, by that of Q = A'A plus the trace of K - Q.
   x <- b$data$x
@@ -213,7 +211,7 @@ true_bracket <- function(fit) {
   v <- (1 - 1e-9) / largest
   problems <- list(laplace = gaussian_problem(b, b$at), vi = gaussian_problem(b, best))
   each <- lapply(problems, bracket_of_normal, v = v)
-  own <- if (nrow(b$z) == nrow(mode$L)) each[[approx]][["lower"]] else -Inf # -Inf if b dropped repeated points
+  own <- if (nrow(b$z) == nrow(mode$L)) each[[response$approx]][["lower"]] else -Inf # -Inf if b dropped repeated points
   # `b` is centred at the mode, but the mean of the fit's posterior is moved from the mode by own_shift.
   if (is.finite(own) && length(own_shift) && any(own_shift != 0)) {
     own <- bracket_of_normal(problems$laplace, v, own_shift)[["lower"]]

@@ -258,7 +258,7 @@ exceedance_figure <- function(x) {
   inputs <- figure$inputs
   refuse_if(is.null(inputs) || nrow(inputs) != nrow(x) || !all(c("prob", "region") %in% names(x)), "x",
             "lacks rows or columns that exceedance() returned")
-  vary <- which(vapply(inputs, function(v) length(unique(v)) > 1L, NA))
+  vary <- which(vapply(inputs, function(v) length(unique(v[!is.na(v)])) > 1L, NA))
   refuse_if(!length(vary) || length(vary) > 2L, "x", sprintf("has %d inputs that vary", length(vary)),
             hint = "A figure shows one or two numeric inputs. Hold the others at one value in `newdata`.")
   if (length(vary) == 2L && are_coordinates(rev(names(vary)))) vary <- rev(vary)
@@ -287,7 +287,7 @@ exceedance_figure <- function(x) {
 
 # Returns the panel along one input: the probability, its certified bounds, and a strip that shows the regions.
 exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
-  o <- order(inputs[[1L]])
+  o <- order(inputs[[1L]], na.last = NA)
   at <- inputs[[1L]][o]
   edges <- c(at[1L], (at[-1L] + at[-length(at)]) / 2, at[length(at)])
   colours <- region_colours[as.character(shown[o])]

@@ -142,8 +142,8 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
             describe(variable), list_quoted(names(rows), "\"", last = "or"))
   v <- rows[[variable]]
   if (is.null(at)) at <- if (is.factor(v)) factor(levels(v), levels(v), ordered = is.ordered(v)) else
-    if (!is.numeric(v) && !inherits(v, c("Date", "POSIXct")) || length(unique(v)) <= values) sort(unique(v)) else
-      seq(min(v, na.rm = TRUE), max(v, na.rm = TRUE), length.out = values)
+    if (!is.numeric(v) && !is_time(v) || length(unique(v)) <= values) sort(unique(v)) else
+      c(v[0L], seq(min(v, na.rm = TRUE), max(v, na.rm = TRUE), length.out = values)) # v[0L] keeps the class of v
   refuse_if(!is.atomic(at) || anyNA(at) || !length(at) || (is.object(at) && !is.factor(at) && !is_time(at)), "at",
             describe(at), "values of the variable")
   n <- nrow(rows)
@@ -160,7 +160,8 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   name <- if (is.null(fit$terms)) "y" else deparse1(fit$terms[[2L]])
   plain <- response_of(fit)$conjugate && is.null(fit$transform)
   label <- if (plain) name else if (type == "link") paste("f, scale of", name) else paste("mean response,", name)
-  structure(cbind(stats::setNames(data.frame(at), variable), as.data.frame(unclass(out))), effort = attr(out, "effort"),
+  own <- utils::tail(make.unique(c(names(out), variable)), 1L) # a variable `mean` has the column `mean.1`
+  structure(cbind(stats::setNames(data.frame(at), own), as.data.frame(unclass(out))), effort = attr(out, "effort"),
             m2 = attr(out, "m2"), sd_y = attr(out, "sd_y"), label = paste("average of", label),
             class = c("pfdtc_dependence", "pfdtc_table", "data.frame"))
 }

@@ -47,13 +47,13 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   }
   y <- found(formula[[2L]], "formula", environment(formula))
   if (!is.numeric(y)) abort_input(name, describe(y), "numbers of at least 0")
-  bad <- which(y < 0)
-  refuse_if(length(bad), name, as.double(y[bad[1L]]), "numbers of at least 0", where = sprintf("element %d", bad[1L]))
   home <- parent.frame()
   call <- without_dots(match.call(), home)
   rows <- stats::setNames(seq_len(nrow(data)), row.names(data))
   if (!is.null(call$subset)) rows <- found(call("[", rows, call$subset), "subset", home)
   rows <- unname(rows[!is.na(rows)])
+  bad <- rows[which(y[rows] < 0)]
+  refuse_if(length(bad), name, as.double(y[bad[1L]]), "numbers of at least 0", where = sprintf("element %d", bad[1L]))
   above <- rows[which(y[rows] > 0)]
   y <- y[rows]
   wrong <- if (all(y > 0, na.rm = TRUE)) "has no zeros" else if (!length(above)) "is 0 in all rows" else
@@ -67,11 +67,12 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   refuse_if(!above_0, "family", row$call,
             "a family of numbers above 0, such as truncated_poisson(), Gamma(\"log\") or lognormal()")
   part <- function(response, family, subset) {
-    given <- list(formula = stats::update(formula, response), data = data, family = family, subset = subset)
+    # stats::update() would stop at a `.` on the right of the formula.
+    given <- list(formula = replace(formula, 2L, list(response)), data = data, family = family, subset = subset)
     eval(as.call(c(pfdtc, replace(as.list(call)[-1L], names(given), given))), home) # evaluates weights like lm()
   }
-  both <- list(zero = part(bquote(as.numeric(.(formula[[2L]]) > 0) ~ .), stats::binomial(), rows),
-               positive = part(. ~ ., family, above))
+  both <- list(zero = part(bquote(as.numeric(.(formula[[2L]]) > 0)), stats::binomial(), rows),
+               positive = part(formula[[2L]], family, above))
   both$zero$call <- both$positive$call <- call
   structure(c(both, list(formula = formula, data = data[rows, , drop = FALSE], call = call,
                          evidence = both$zero$evidence + both$positive$evidence)), class = "gp_hurdle")
@@ -212,6 +213,7 @@ fitted.gp_hurdle <- function(object, ...) stats::predict(object)
 
 #' @export
 residuals.gp_hurdle <- function(object, ...) {
+  check_dots_empty(list(...), "object")
   eval(object$formula[[2L]], object$data, environment(object$formula)) - stats::fitted(object)
 }
 
@@ -253,7 +255,7 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
 #' @export
 simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$data, ...) {
   draws <- of_both(stats::simulate, function(each) each$zero * each$positive)
-  from_seed(seed, draws(object, nsim = nsim, newdata = newdata))
+  from_seed(seed, draws(object, nsim = nsim, newdata = newdata %||% object$data))
 }
 
 #' @export

@@ -156,7 +156,9 @@ check_inputs <- function(inputs, argument = "inputs") {
   if (is.null(inputs)) return(NULL)
   if (inherits(inputs, "formula")) {
     if (length(inputs) != 2L) abort_input(argument, describe(inputs), "a one-sided formula, such as ~ a + b")
-    inputs <- sub("^`(.*)`$", "\\1", attr(stats::terms(inputs), "term.labels"))
+    inputs <- tryCatch(sub("^`(.*)`$", "\\1", attr(stats::terms(inputs), "term.labels")), error = function(e) {
+      abort_input(argument, describe(inputs), "a formula of variables, such as ~ a + b") # there is a `.`
+    })
   }
   refuse_if(!length(inputs), argument, describe(inputs), "names or positions of at least one column")
   if (!is.character(inputs)) {

@@ -46,7 +46,8 @@ vcov.gp_fit <- function(object, complete = TRUE, log = TRUE, ...) {
   for (b in Filter(length, blocks)) out[rownames(b), rownames(b)] <- b
   if (check_flag(log, "log")) return(out)
   plain <- plain_names(names, object) # d theta / d log theta is theta
-  dimnames_of(out * tcrossprod(ifelse(plain == names, 1, stats::coef(object)[plain])), plain)
+  value <- stats::setNames(stats::coef(object), names(stats::coef(object, log = TRUE)))
+  dimnames_of(out * tcrossprod(ifelse(plain == names, 1, value[names])), plain)
 }
 
 #' @rdname vcov.gp_fit

@@ -55,22 +55,20 @@ NULL
 coef.gp_fit <- function(object, complete = TRUE, log = FALSE, ...) {
   check_dots_empty(list(...), c("object", "log"))
   object <- check_any_fit(object, "object")
-  if (check_flag(log, "log")) { # the result has the names and the log scale of vcov()
-    value <- stats::coef(object)
-    positive <- !names(value) %in% c(rownames(linear_coefficients(object)), names(c(mean = object$center)))
-    return(replace(stats::setNames(value, ifelse(positive, sprintf("log(%s)", names(value)), names(value))), positive,
-                   log(value[positive])))
-  }
   theta <- stats::setNames(c(kernel_values(object$kernel), object$noise),
                            parameter_names(object$kernel, object$frame$columns))
   response <- response_of(object)
-  linear <- mean_coefficients(object)$estimate
-  if (response$conjugate) {
-    vague <- kernel_parameters(object$kernel)$mean
-    return(c(linear, theta[!c(vague, FALSE)], noise_coefficients(object)$estimate))
-  }
   shape <- if (!is.null(object$theta)) stats::setNames(response$shown(object$theta), response$shape)
-  c(linear, theta[names(theta) != "noise"], mean = object$center, shape)
+  parts <- c(list(mean_coefficients(object)$estimate), if (response$conjugate) {
+    list(theta[!c(kernel_parameters(object$kernel)$mean, FALSE)], noise_coefficients(object)$estimate)
+  } else {
+    list(theta[-length(theta)], c(mean = object$center), shape)
+  })
+  # On the log scale, the names are those of vcov(). Coefficients and the constant mean keep name and scale.
+  for (i in if (check_flag(log, "log")) intersect(c(2L, 4L), which(lengths(parts) > 0L))) {
+    parts[[i]] <- stats::setNames(log(parts[[i]]), sprintf("log(%s)", names(parts[[i]])))
+  }
+  do.call(c, parts)
 }
 
 #' @export

@@ -34,13 +34,13 @@ tidy.gp_fit <- function(x, conf.int = FALSE, conf.level = 0.95, effects = NULL, 
   theta <- stats::coef(x)
   linear <- linear_coefficients(check_any_fit(x, "x"))
   out <- data.frame(term = names(theta), estimate = unname(theta), std.error = NA_real_)
-  if (!is.null(linear)) out$std.error <- unname(linear[match(out$term, rownames(linear)), "Std. Dev."])
+  own <- names(stats::coef(x, log = TRUE)) # the hyperparameter `noise` differs here from a coefficient of that name
+  if (!is.null(linear)) out$std.error <- unname(linear[match(own, rownames(linear)), "Std. Dev."])
   if (!conf.int) return(out)
   ends <- stats::confint(x, level = conf.level)
-  plain <- plain_names(rownames(ends), x)
-  logs <- plain != rownames(ends)
+  logs <- plain_names(rownames(ends), x) != rownames(ends)
   ends[logs, ] <- exp(ends[logs, ])
-  out[c("conf.low", "conf.high")] <- ends[match(out$term, plain), ]
+  out[c("conf.low", "conf.high")] <- ends[match(own, rownames(ends)), ]
   out
 }
 

@@ -225,3 +225,14 @@ test_that("the error of fits with other likelihoods advises a call that is possi
   expect_match(advice(plain, exact = classes), "like = <the", fixed = TRUE) # a Gaussian fit has no coef()[["mean"]]
   expect_match(advice(classes, exact = exact), "family = family(f)", fixed = TRUE)
 })
+
+test_that("each fit is scored on its own response, such as a logarithm", {
+  fit <- function(formula) pfdtc(formula, cars, kernel = kernel_se(5, 1), noise = 0.5, hyper = "fixed", plain = TRUE)
+  fits <- list(fit(dist ~ speed), fit(log(dist) ~ speed), fit_by("gp_exact", list(
+    x = as.matrix(cars["speed"]), y = cars$dist, kernel = kernel_se(5, 1), noise = 0.5)))
+  scores <- c("rmse_pred", "nlpd", "coverage")
+  alone <- function(fit, ...) compare_fits(fit, newdata = cars, certify = FALSE, ...)[scores]
+  together <- compare_fits(fits, newdata = cars, certify = FALSE)[scores]
+  expect_equal(together[1:2, ], rbind(alone(fits[[1]]), alone(fits[[2]])))
+  expect_equal(together[[2, "rmse_pred"]], sqrt(mean((log(cars$dist) - predict(fits[[2]]))^2)))
+})

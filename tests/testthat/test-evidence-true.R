@@ -76,3 +76,14 @@ test_that("the largest eigenvalue is bounded from above, closely for positive ma
     if (seed <= 3) expect_equal(largest_eigenvalue(K), top, tolerance = 1e-3)
   }
 })
+
+test_that("the bracket of the true log marginal likelihood draws no random numbers and is the same each time", {
+  d <- with_seed(3, data.frame(x = stats::runif(40), n = stats::rpois(40, 3)))
+  fit <- pfdtc(n ~ x, d, m = 5, family = poisson(), kernel = kernel_se(0.1, 1), hyper = "fixed")
+  set.seed(4)
+  before <- .Random.seed
+  one <- evidence_bounds(fit, true = TRUE)
+  expect_identical(.Random.seed, before)
+  set.seed(5)
+  expect_identical(evidence_bounds(fit, true = TRUE), one)
+})

@@ -259,3 +259,10 @@ test_that("probabilities of new responses average over an uncertain noise varian
     expect_equal(exceedance(fit, new, ends[, k], of = "response", certified = FALSE)$prob, p$prob, tolerance = 1e-7)
   }
 })
+
+test_that("rows with missing inputs are left out of the figure along one input", {
+  fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
+  at <- c(20, NA, 5, 10)
+  panel <- function(at) exceedance_figure(exceedance(fit, data.frame(speed = at), 40))$panels
+  expect_identical(panel(at), panel(at[-2]))
+})

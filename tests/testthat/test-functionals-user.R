@@ -242,3 +242,20 @@ test_that("derivatives that do not exist are refused with the reason", {
   fit <- gp_exact(cars["speed"], cars$dist, kernel = kernel_se(3, 400) + kernel_white(2), noise = 200, hyper = "fixed")
   expect_error(predict(fit, type = "derivative"), "continuous", class = "pfdtc_error_input")
 })
+
+test_that("partial dependence keeps apart a variable and a result of the same name", {
+  d <- stats::setNames(cars, c("mean", "dist"))
+  fit <- gp_exact(dist ~ mean, d, kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
+  got <- partial_dependence(fit, "mean", at = c(5, 10))
+  expect_identical(names(got)[1:2], c("mean.1", "mean"))
+  expect_identical(got$mean.1, c(5, 10))
+  expect_equal(got$mean, unname(predict(fit, data.frame(mean = c(5, 10)))))
+})
+
+test_that("partial dependence on a time difference takes `n` values of its range", {
+  d <- data.frame(t = as.difftime(cars$speed + 1:50 / 100, units = "hours"), y = cars$dist)
+  fit <- gp_exact(y ~ t, d, kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
+  got <- partial_dependence(fit, "t", n = 3)
+  expect_equal(got$t, as.difftime(c(4.01, 14.755, 25.5), units = "hours"))
+  expect_equal(got$mean, unname(predict(fit, data.frame(t = got$t))))
+})

@@ -274,3 +274,17 @@ test_that("update() of a hurdle finds the data of the function that made it", {
   rm("local_data", envir = environment(fit$formula))
   expect_equal(predict(update(fit, kernel = kernel)), predict(again))
 })
+
+test_that("a hurdle takes `.` in its formula, and negative responses outside its subset", {
+  d <- hurdle_data()
+  expect_equal(predict(fixed_hurdle(y ~ ., d[c("x", "y")])), predict(fixed_hurdle(y ~ x, d)))
+  wrong <- rbind(data.frame(x = 1, y = -1, z = 0), d)
+  expect_equal(unname(predict(fixed_hurdle(y ~ x, wrong, subset = y >= 0))), unname(predict(fixed_hurdle(y ~ x, d))))
+  expect_input_error(fixed_hurdle(y ~ x, wrong), "element 1 is -1")
+})
+
+test_that("methods of a hurdle take newdata = NULL, and refuse a type of residuals that they lack", {
+  fit <- fixed_hurdle(y ~ x, hurdle_data())
+  expect_identical(stats::simulate(fit, 2, seed = 1, newdata = NULL), stats::simulate(fit, 2, seed = 1))
+  expect_input_error(residuals(fit, type = "pearson"), "type")
+})

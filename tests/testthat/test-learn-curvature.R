@@ -256,3 +256,16 @@ test_that("coef() and vcov() agree on either scale", {
   expect_identical(coef(fit, log = TRUE)[means], coef(fit)[means])
   expect_input_error(coeftest.gp_fit(fit_cars(hyper = "evidence")), "confint")
 })
+
+test_that("a coefficient of a variable `noise` and the noise variance do not mix up their uncertainty", {
+  d <- with_seed(1, data.frame(x = stats::runif(50), noise = stats::runif(50)))
+  d$y <- with_seed(2, d$x + d$noise + stats::rnorm(50, 0, 0.1))
+  other <- stats::setNames(d, c("x", "z", "y"))
+  fit <- function(formula, data, mean) pfdtc(formula, data, mean = mean, kernel = kernel_se(), plain = TRUE)
+  a <- fit(y ~ x + noise, d, ~ x + noise)
+  b <- fit(y ~ x + z, other, ~ x + z)
+  expect_equal(unname(coef(a, log = TRUE)), unname(coef(b, log = TRUE)))
+  expect_equal(unname(confint(a)), unname(confint(b)))
+  expect_equal(unname(vcov(a, log = FALSE)), unname(vcov(b, log = FALSE)))
+  expect_equal(tidy.gp_fit(a, conf.int = TRUE)[-1], tidy.gp_fit(b, conf.int = TRUE)[-1])
+})

@@ -114,3 +114,16 @@ test_that("the error for newdata without the group names re = FALSE", {
   expect_message(predict(fit, data.frame(Time = 3, Chick = "new")), "level with effect 0",
                  class = "pfdtc_message_new_levels")
 })
+
+test_that("names in backticks work in categorical kernels and in functions of inputs", {
+  d <- with_seed(1, data.frame(x = stats::runif(40), y = stats::rnorm(40), g = factor(rep(1:5, 8))))
+  odd <- stats::setNames(d, c("my x", "my y", "my g"))
+  fit <- function(...) pfdtc(..., noise = 1, hyper = "fixed")
+  same <- function(a, b) expect_equal(predict(a, odd[1:3, ]), predict(b, d[1:3, ]))
+  levels <- function(by) kernel_se(1, 1, inputs = by[[2]]) * kernel_categorical(0.5, inputs = by[[1]])
+  same(fit(`my y` ~ `my x` + `my g`, odd, kernel = levels(list(~`my g`, ~`my x`))),
+       fit(y ~ x + g, d, kernel = levels(list(~g, ~x))))
+  same(fit(`my y` ~ log(`my x`), odd, kernel = kernel_se(1, 1, inputs = ~ log(`my x`))),
+       fit(y ~ log(x), d, kernel = kernel_se(1, 1)))
+  expect_input_error(kernel_se(inputs = ~.), "formula of variables")
+})
