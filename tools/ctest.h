@@ -51,6 +51,10 @@ void arrays_release(size_t taken);
 /* Returns a pseudo-random number, the same on every machine.  The seed is set anew for each group. */
 double uniform(double low, double high);
 
+/* Returns 1. If CTEST_SHARE is set, it returns 1 for the first of every CTEST_SHARE calls in a group, and otherwise 0.
+ * Loops of many cases skip a case for which it is 0. */
+int in_turn(void);
+
 /* Returns df / dx at *x by central differences of fourth order. */
 double slope(double (*f)(const void *context), const void *context, double *x);
 

@@ -290,6 +290,8 @@ void group_factors(void)
         CHECK(profile_of(profile_at(i)->name) == profile_at(i));
         composite((const int[]){i, -1, -1});
         for (int j = 0; profile_at(j) != NULL; j++) {
+            if (!in_turn())
+                continue;
             composite((const int[]){i, j, -1});
             composite((const int[]){i, j, (i + 2 * j) % 11});
             arrays_release(taken);

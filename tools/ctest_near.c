@@ -125,6 +125,8 @@ void group_neighbours(void)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int d = 1; d <= 9; d += 4)
             for (int ways = 0; ways < 4 * N_LIES; ways++) {
+                if (!in_turn())
+                    continue;
                 neighbours_of(sizes[i], d, 9, ways % 2, (enum lie)(ways / 4),
                               ways / 2 % 2 * 1000);
                 arrays_release(taken);

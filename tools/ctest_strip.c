@@ -130,6 +130,8 @@ void group_strip(void)
             for (int a = 0; a < 5; a++)
                 for (int b = 0; b < 6; b++) {
                     const size_t taken = arrays_taken();
+                    if (!in_turn())
+                        continue;
                     check_values(lanes, names[k], Ms[a], ns[b]);
                     if (ns[b] > 0 && ns[b] <= STRIP_ROWS)
                         check_products(lanes, Ms[a], ns[b], 1 + k);

@@ -213,6 +213,8 @@ void group_vecchia(void)
         for (int k = 0; k < n_kernels; k++) {
             for (int s = 0; s <= 9; s += s < 2 ? 1 : 7)
                 for (int d = 1; d <= 3; d += 2) {
+                    if (!in_turn())
+                        continue;
                     rows_beside(lanes, kernel_names[k], s, d, d + s % 2);
                     arrays_release(taken);
                 }
