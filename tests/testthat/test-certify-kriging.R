@@ -27,7 +27,7 @@ dense_weights <- function(found, n) {
 test_that("weights, J and the bounds of the variance are the dense ones, for any groups, blocks and threads", {
   for (profile in quick(profiles)) {
     for (weighted in c(FALSE, TRUE)) {
-      for (group in c(1, 4)) {
+      for (group in in_turn(c(1, 4), match(profile, profiles) + weighted, 2)) {
         made <- kriging_problem(profile, weighted)
         info <- paste(profile, weighted, group)
         found <- krige(made$ref, made$fit$data, values_at(model_of(made$ref)$kernel, made$p$new), 9L, group)
@@ -188,7 +188,7 @@ test_that("kriging alone has valid certificates for the nasty problems, by the e
     for (seed in some_of(1:3, 1)) {
       p <- utils::modifyList(cases[[name]], list(seed = seed))
       fit <- suppressWarnings(certify_fit(p))
-      for (rows in c(1L, 9L, 40L)) {
+      for (rows in in_turn(c(1L, 9L, 40L), match(name, names(cases)), 2)) {
         alone <- with_options(list(pfdtc.kriging_rows = rows), kriging_alone(fit, p))
         info <- paste(name, rows, seed)
         expect_true(all(is.finite(as.matrix(alone))), info = info)

@@ -88,8 +88,10 @@ test_that("with all rows as neighbours the fit equals the exact one; more neighb
   weights <- with_seed(5, stats::runif(60, 0.3, 3))
   twice <- list(x = data$x[c(1:60, 1:20), ], y = c(data$y, data$y[1:20] + 0.1))
   new <- rbind(with_seed(2, matrix(stats::runif(10), 5)), 3)
-  for (case in list(list(data), list(data, weights = weights), list(twice), list(data, offset = seq_len(60) / 7))) {
-    for (neighbours in c(nrow(case[[1]]$x), 1e6)) {
+  cases <- list(list(data), list(data, weights = weights), list(twice), list(data, offset = seq_len(60) / 7))
+  for (i in seq_along(cases)) {
+    case <- cases[[i]]
+    for (neighbours in in_turn(c(nrow(case[[1]]$x), 1e6), i, 2)) {
       near <- do.call(near_fit, c(case, neighbours = neighbours))
       exact <- do.call(rough, case)
       expect_identical(c(near$posterior, exact$posterior), c("far + near", "exact"))

@@ -7,7 +7,7 @@ families_of_two <- function() {
 
 test_that("the bracket contains the true log marginal likelihood, and little more", {
   families <- families_of_two()
-  for (name in names(families)) for (seed in 1:3) {
+  for (name in names(families)) for (seed in in_turn(1:3, match(name, names(families)), 2)) {
     fit <- fit_of_two(two_rows(name, seed), families[[name]], if (seed == 3) "vi" else "laplace")
     ends <- evidence_bounds(fit, true = TRUE)
     truth <- true_log_evidence(fit)
@@ -20,8 +20,9 @@ test_that("the bracket contains the true log marginal likelihood, and little mor
 
 test_that("with one inducing point for two rows the bracket contains the true value, and is wider", {
   families <- families_of_two()
-  finite <- 0
-  for (name in names(families)) for (seed in 1:3) {
+  finite <- tried <- 0
+  for (name in names(families)) for (seed in in_turn(1:3, match(name, names(families)), 2)) {
+    tried <- tried + 1
     problem <- two_rows(name, seed, apart = 0.3)
     fit <- fit_of_two(problem, families[[name]], if (seed == 3) "vi" else "laplace", m = 1)
     expect_identical(fit$m, 1L)
@@ -35,7 +36,7 @@ test_that("with one inducing point for two rows the bracket contains the true va
     expect_lte(ends[["lower"]], exact[["lower"]] + room)
     expect_gte(attr(ends, "within"), sqrt(max(truth - ends[["lower"]] - room, 0) / 2))
   }
-  expect_gt(finite, 9)
+  expect_gt(finite, tried / 2)
 })
 
 test_that("more points narrow the bracket to that of the exact GP", {

@@ -26,9 +26,11 @@ some_transforms <- list(power(0), power(0.3, c(-2, 1)), power(0.3), power(1, c(-
                         logged(c(-0.4, 0.4)))
 
 test_that("mean and sd of a truncated response are those by quadrature", {
+  turn <- 0
   for (t in some_transforms) {
     for (mean in c(-2, 0.7, 2.5)) { # the last mean is above every upper end
-      for (sd in c(0.05, 0.4, 1.5)) { # the last sd is wider than the last two ranges
+      turn <- turn + 1
+      for (sd in in_turn(c(0.05, 0.4, 1.5), turn, 2)) { # the last sd is wider than the last two ranges
         got <- moments_back(t, mean, sd^2)
         expect_equal(got$mean, mean_of_cut(t, mean, sd), tolerance = 1e-9) # Gauss-Legendre has 24 nodes a piece
         square <- mean_of_cut(t, mean, sd, function(y) (y - got$mean)^2, sure = 0)
@@ -75,9 +77,12 @@ test_that("sd and covariance of E(y | f) are those of a dense grid", {
 test_that("the sd of a new response averages over the size of its noise, about the mean that is reported", {
   u <- seq(-6, 6, by = 0.1)
   w <- stats::dnorm(u) * 0.1
+  turn <- 0
   for (t in list(power(0.3, c(-2, 1)), power(1.7, c(-0.5, 1)), logged(c(-1, 1)))) {
+    turn <- turn + 1
     for (mean in c(-0.3, 1.5)) { # the second mean is above an upper end
-      for (spread in c(0.5, 3)) {
+      turn <- turn + 1
+      for (spread in in_turn(c(0.5, 3), turn, 2)) {
         got <- moments_of_response(t, mean, 0.04, 0.09, spread)
         expect_identical(got$mean, moments_back(t, mean, 0.13)$mean)
         square <- vapply(sqrt(0.04 + 0.09 * exp(sqrt(spread) * u - spread / 2)), function(sd) {

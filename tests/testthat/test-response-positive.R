@@ -172,7 +172,7 @@ test_that("Tweedie's P(Y <= y) is right for any sd of f", {
   # sds.
   y <- c(0, 1e-3, 0.5, 3, 40, 2e4)
   s <- c(0.4, 1, 3, 2, 0.1, 2)
-  for (theta in list(c(2.4, 1), c(0.3, 4), c(30, 1 / 4))) {
+  for (theta in some_of(list(c(0.3, 4), c(30, 1 / 4), c(2.4, 1)), 2)) {
     z <- seq(-6.5, 6.5, by = 0.003)
     dense <- mapply(function(y, s) sum(stats::dnorm(z) * tweedie_given(theta, rep(y, length(z)), s * z)) * 0.003, y, s)
     together <- tweedie_cdf(theta, y, 0 * y, s)
