@@ -172,8 +172,7 @@ starts_of <- function(problem, restarts) {
                 expand.grid(lengthscale = c(1, 0.3, 3), noise = 0.5), data.frame(lengthscale = 10, noise = 0.8))
   if (!is.null(restarts)) {
     more <- max(restarts - nrow(grid), 0)
-    grid <- rbind(utils::head(grid, restarts),
-                  data.frame(lengthscale = exp(stats::runif(more, log(0.03), log(5))),
+    grid <- rbind(utils::head(grid, restarts), data.frame(lengthscale = exp(stats::runif(more, log(0.03), log(5))),
                              noise = exp(stats::runif(more, log(0.01), log(0.8)))))
   }
   from <- function(known) {

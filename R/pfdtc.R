@@ -214,7 +214,7 @@ source_fit <- function(method, source, call, args, envir) {
   if (any(given)) abort_input(names(which(given))[1L], "is not available for a row source")
   size <- check_count(getOption("pfdtc.sample", 1e5), "pfdtc.sample")
   chance <- random_state()
-  data <- data_from_source(source, call, envir, args$center, args$scale, size, args$kernel)
+  data <- data_from_source(source, call, envir, args$center, args$scale, size, args$kernel, args$mean)
   whole <- data$whole
   args$keep_sample <- check_flag(args$keep_data, "keep_data")
   few <- whole$seen <= min(dense_rows, size) && args$keep_data && family$chooses && leaves_points_open(args)
@@ -223,7 +223,7 @@ source_fit <- function(method, source, call, args, envir) {
   assign(".Random.seed", chance, envir = globalenv()) # restores the state before sampling
   at_hand <- call
   at_hand$data <- do.call(rbind, source_pass(source, function(block) list(as.data.frame(block)), c))
-  data <- data_from_formula(at_hand, envir, args$center, args$scale, merge = merges_rows(method), kernel = args$kernel)
+  data <- data_from_formula(at_hand, envir, args$center, args$scale, merges_rows(method), NULL, args$kernel, args$mean)
   fit <- fit_by_family(method, data, call, args)
   fit$source <- list(label = source$label, rows = whole$seen, omitted = whole$omitted, sample = data$n, passes = 2L)
   fit

@@ -181,8 +181,7 @@ read_censored <- function(response, argument, n, likelihood, positive) {
     U <- ifelse(status == 0, Inf, if (type == "interval") ifelse(status == 3, m[, "time2"], time) else time)
     bad <- which(is.na(L + U) & !(is.infinite(L) & is.infinite(U)) | L > U | L == Inf | U == -Inf |
                    positive & (L < 0 | U <= 0))
-    refuse_if(length(bad), argument, time[bad[1L]],
-              paste0(if (positive) "finite times above 0" else "finite numbers",
+    refuse_if(length(bad), argument, time[bad[1L]], paste0(if (positive) "finite times above 0" else "finite numbers",
                      ", in intervals whose first end is the smaller one"), where = sprintf("row %d", bad[1L]),
               hint = if (positive && any(time <= 0, na.rm = TRUE)) "family = tobit() takes any numbers.")
     L <- unname(as.double(L))

@@ -140,16 +140,15 @@ evaluate_frame <- function(parts, envir) {
       !name %in% names(parts$data) && is.function(get0(name, environment(parts$formula)))
     }, all.vars(parts[[argument]]))
     abort_input(argument, text, hint = if (length(absent)) did_you_mean(absent[1L], names(parts$data)) else
-      hint_for_frame(text, parts$data),
-                message = if (length(absent)) {
-                  sprintf("`data` has no column `%s`; R has only a function of this name.", absent[1L])
-                } else if (!is.null(size) && !is.null(rows) && size != rows) {
-                  sprintf("`%s` has %s, and `data` has %s.", argument, count_of(size, "value"), count_of(rows, "row"))
-                } else if (argument == "na.action") {
-                  "The data have missing values, and `na.action` = na.fail refuses them."
-                } else {
-                  sprintf("`%s` cannot be used with the data: %s.", argument, text)
-                })
+      hint_for_frame(text, parts$data), message = if (length(absent)) {
+        sprintf("`data` has no column `%s`; R has only a function of this name.", absent[1L])
+      } else if (!is.null(size) && !is.null(rows) && size != rows) {
+        sprintf("`%s` has %s, and `data` has %s.", argument, count_of(size, "value"), count_of(rows, "row"))
+      } else if (argument == "na.action") {
+        "The data have missing values, and `na.action` = na.fail refuses them."
+      } else {
+        sprintf("`%s` cannot be used with the data: %s.", argument, text)
+      })
   })
 }
 
@@ -333,7 +332,8 @@ kept_with_rows <- function(fit, added, data) {
   raw <- fit$data$kept$raw
   if (!all(names(raw) %in% names(added$raw))) return(NULL)
   both <- function(a, b) {
-    if (length(dim(a)) == 2L) return(rbind(a, b))
+    own <- attributes(a)[setdiff(names(attributes(a)), c("dim", "dimnames"))] # such as the class of places and times
+    if (length(dim(a)) == 2L) return(do.call(structure, c(list(rbind(a, b)), own)))
     if (is.factor(a) && !is.ordered(a)) return(factor(c(as.character(a), as.character(b)), union(levels(a), levels(b))))
     c(a, b)
   }

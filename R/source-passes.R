@@ -3,10 +3,10 @@
 
 # Returns a sample of `size` rows as data, like data_from_formula(), with the centre and scale of all rows. Its element
 # `whole` has the source, and the coding and units with which later passes read all rows.
-data_from_source <- function(source, call, envir, center, scale, size, kernel = NULL) {
+data_from_source <- function(source, call, envir, center, scale, size, kernel = NULL, mean = NULL) {
   center <- check_flag(center, "center")
   scale <- check_flag(scale, "scale")
-  recipe <- source_recipe(call, envir, source, kernel)
+  recipe <- source_recipe(call, envir, source, kernel, mean)
   so_far <- new.env()
   survey <- source_pass(source, survey_visit(recipe, size), survey_merge, so_far)
   m <- survey$moments
@@ -35,8 +35,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   data <- add_formula(data, survey$terms, variables, call)
   data$frame$required <- intersect(needed_variables(data$frame), source$columns)
   if (survey$offset_squares > 0) data$frame$offset_size <- sqrt(survey$offset_squares)
-  data$whole <- list(
-    source = source, passes = list2env(list(n = 1L)), recipe = recipe, variables = variables, n = m$n,
+  data$whole <- list(source = source, passes = list2env(list(n = 1L)), recipe = recipe, variables = variables, n = m$n,
     seen = so_far$rows, omitted = survey$omitted, center = unit$center, scale = unit$scale)
   data
 }
@@ -44,9 +43,9 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
 # ---- how blocks are read --------------------------------------------------------------------------------------------
 
 # Returns list(formula, given, grouped) for block_rows(): the formula, further arguments of the call, grouped terms.
-source_recipe <- function(call, envir, source, kernel = NULL) {
+source_recipe <- function(call, envir, source, kernel = NULL, mean = NULL) {
   columns <- stats::setNames(as.list(seq_along(source$columns)), source$columns)
-  formula <- formula_of_groups(check_formula(call, envir), columns, kernel)
+  formula <- formula_of_groups(check_formula(call, envir), columns, kernel, mean)
   grouped <- attr(formula, "grouped")
   formula <- stats::formula(stats::terms(formula, data = columns)) # replaces a dot by the columns
   input_variables(stats::terms(formula))

@@ -207,15 +207,21 @@ reading <- function(expr, before) {
 # Returns a result of predict() as a data frame, with a column for each number.
 as_table <- function(p) {
   fit <- if (is.list(p)) p$fit else p
+  names <- if (length(dim(fit)) == 3L) do.call(outer, c(unname(dimnames(fit)[-1L]), list(paste, sep = ".")))
+  if (!is.null(names)) fit <- matrix(fit, nrow(fit), dimnames = list(NULL, names))
   table <- if (is.matrix(fit)) as.data.frame(fit) else data.frame(fit = unname(fit))
   if (is.list(p)) table$se.fit <- unname(p$se.fit)
   table
 }
 
-# Joins the values of blocks: vectors, matrices, or lists of them. c() keeps the class of dates, which unlist() drops.
+# Joins the values of blocks: vectors, matrices, arrays or lists of them. c() keeps the class of dates, unlike unlist().
 bind_blocks <- function(blocks) {
   first <- blocks[[1L]]
   if (is.matrix(first)) return(do.call(rbind, blocks))
+  if (length(dim(first)) == 3L) {
+    all <- do.call(rbind, lapply(blocks, function(block) matrix(block, nrow(block))))
+    return(array(all, c(nrow(all), dim(first)[-1L]), c(list(unlist(lapply(blocks, rownames))), dimnames(first)[-1L])))
+  }
   if (!is.list(first)) return(do.call(c, blocks))
   lapply(stats::setNames(nm = names(first)), function(name) bind_blocks(lapply(blocks, `[[`, name)))
 }

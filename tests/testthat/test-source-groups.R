@@ -39,6 +39,17 @@ test_that("a grouped fit of a source is that of its rows in memory, whatever the
   }
 })
 
+test_that("a mean of an input that only `mean` names is that of a data frame, for few and for many rows", {
+  d <- transform(source_rows(), w = NULL)
+  for (rest in list(list(y ~ (1 | g)), list(y ~ x + (1 | g), m = 12))) {
+    fits <- lapply(list(d, in_blocks(d)), function(data) {
+      with_seed(1, suppressMessages(do.call(pfdtc, c(rest, list(data = data, mean = ~ z, plain = TRUE)))))
+    })
+    expect_identical(names(coef(fits[[2]])), names(coef(fits[[1]])))
+    expect_equal(coef(fits[[2]])["z"], coef(fits[[1]])["z"], tolerance = 0.02) # with `m` their samples differ
+  }
+})
+
 test_that("variances of groups are learned from all rows of a source", {
   d <- source_rows()
   fit <- with_seed(1, suppressMessages(pfdtc(y ~ x + (1 | g), in_blocks(d), m = 12, plain = TRUE)))

@@ -54,6 +54,16 @@ test_that("adding rows gives the fit to all rows, for fits of every kind", {
   expect_same_fit(more, of(1:157), x[1:3, ])
 })
 
+test_that("places keep their class in the model frame after rows were added or removed", {
+  d <- data.frame(lon = 1:20, lat = sin(1:20), y = cos(1:20))
+  fit <- pfdtc(y ~ sphere(lon, lat), d, kernel = kernel_se(500, 1), noise = 0.1, hyper = "fixed")
+  rows <- list(d[c(1:20, 1:2), ], d[-(1:3), ])
+  for (i in 1:2) {
+    other <- if (i == 1) add_rows(fit, d[1:2, ]) else drop_rows(fit, 1:3)
+    expect_equal(model.frame(other)[[2]], with(rows[[i]], sphere(lon, lat)))
+  }
+})
+
 test_that("a fit without weights whose noise varies has no weights after rows were added or removed", {
   data <- small_data(40)
   fit <- pfdtc(y ~ a, data, noise = ~ a, kernel = kernel_se(), control = pfdtc_control(restarts = 1))

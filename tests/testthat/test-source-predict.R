@@ -21,6 +21,28 @@ test_that("predictions replace regular files only", {
   expect_equal(utils::read.csv(at("regular"))$fit, unname(predict(fit, d)), tolerance = 1e-12)
 })
 
+test_that("intervals of classes and of survival at a source are those at its rows, in memory and in a file", {
+  d <- transform(small_data(50), k = cut(rank(y), c(0, 15, 35, 50), c("low", "middle", "high")), t = exp(y / 9))
+  fits <- list(
+    pfdtc(factor(k, ordered = FALSE) ~ a, d, family = multinomial(), kernel = kernel_se(1, 1), hyper = "fixed"),
+    pfdtc(ordered(k) ~ a, d, family = ordinal(), kernel = kernel_se(1, 1), hyper = "fixed"),
+    pfdtc(t ~ a, d, family = weibull(1), kernel = kernel_se(1, 1), hyper = "fixed"))
+  file <- tempfile(fileext = ".csv")
+  on.exit(unlink(file))
+  for (fit in fits) {
+    times <- if (has_ends(response_of(fit))) c(0.5, 2)
+    ask <- list(fit, type = if (is.null(times)) "response" else "survival", interval = "credible", times = times)
+    want <- do.call(predict, c(ask, list(newdata = d)))
+    got <- do.call(predict, c(ask, list(newdata = in_blocks(d))))
+    expect_identical(dimnames(got)[-1], dimnames(want)[-1])
+    expect_equal(unname(got), unname(want))
+    do.call(predict, c(ask, list(newdata = in_blocks(d), file = file)))
+    table <- utils::read.csv(file, check.names = FALSE)
+    name <- paste(dimnames(want)[[2]][2], dimnames(want)[[3]][1], sep = ".")
+    expect_equal(table[[name]], unname(want[, 2, 1]))
+  }
+})
+
 test_that("a full disk is an error about the file, also for the last rows", {
   skip_on_os("windows")
   # A process whose files are limited to 4 blocks of 512 bytes, and which ignores the signal, behaves as with a full
