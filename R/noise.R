@@ -75,7 +75,7 @@ smooth_values <- function(smooth, x) {
   scaled <- function(x) (x - rep(smooth$z[1L, ], each = nrow(x))) / rep(smooth$lengthscale, each = nrow(x))
   x <- pmin(pmax(scaled(x), -most_far), most_far)
   z <- scaled(smooth$z)
-  r <- pmin(sqrt(3 * pmax(outer(rowSums(x^2), rowSums(z^2), `+`) - 2 * tcrossprod(x, z), 0)), 1e3)
+  r <- sqrt(3 * pmax(outer(rowSums(x^2), rowSums(z^2), `+`) - 2 * tcrossprod(x, z), 0))
   (1 + r) * exp(-r)
 }
 
