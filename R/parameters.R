@@ -239,6 +239,7 @@ mean_columns <- function(mean, data, argument = "mean") {
   if (identical(mean[[2L]], quote(.))) return(smooth_columns(data$x, variables))
   terms <- stats::terms(mean)
   labels <- attr(terms, "term.labels")
+  refuse_if(length(attr(terms, "offset")), argument, deparse1(mean), "a formula without offset()")
   refuse_if(!attr(terms, "intercept"), argument, deparse1(mean), "a formula with its intercept",
             hint = if (argument == "mean") "`center = FALSE` leaves the constant out.")
   labels <- sub("^`(.*)`$", "\\1", labels)

@@ -257,8 +257,8 @@ gp_family <- function(log_density, parameters = list(), concave = TRUE, kappa = 
   check_given("log_density", "Give a formula such as ~ y * f - exp(f).")
   concave <- check_flag(concave, "concave")
   parameters <- unlist(parameters)
-  refuse_if(length(parameters) && is.null(names(parameters)), "parameters", "has no names",
-            hint = "Name them, as in list(k = 2).")
+  refuse_if(length(parameters) && any((names(parameters) %||% "") %in% c("", "f", "y")), "parameters",
+            "has no names, or one that is empty, `f` or `y`", hint = "Name them, as in list(k = 2).")
   known <- parameters[!is.na(parameters)]
   if (length(known)) check_positive(known, "parameters")
   if (!is.null(kappa)) kappa <- check_at_least_0(kappa, "kappa")

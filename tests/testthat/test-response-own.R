@@ -46,6 +46,9 @@ test_that("parameters are learned as those of the package", {
 
 test_that("parameters without names are refused, also if they are no numbers", {
   expect_input_error(gp_family(~ -(y - f)^2, function(y, f) 1), "has no names")
+  for (odd in list(list(2, k = 3), list(y = 2), list(f = NA))) {
+    expect_input_error(gp_family(~ y * f - k * exp(f), odd), "empty, `f` or `y`")
+  }
 })
 
 test_that("a log density that is not concave takes steps by its weight", {
