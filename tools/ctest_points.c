@@ -54,7 +54,7 @@ static void ladder(const char *name)
     CHECK(z.jitter == 1e-3);
 }
 
-/* Checks that the last jitter is tried, although 10 times a jitter is rounded: 200 close points need more than 1e-15. */
+/* Checks that the last jitter is tried, although products are rounded. 200 close points need more than 1e-15. */
 static void last_jitter(void)
 {
     const struct covariance c = covariance_new("se", 1, 1);
