@@ -221,11 +221,11 @@ aux_kinds <- list(
     need(ncol(U) == ncol(data$x) && nrow(U) > 0L, "have a `U` with the columns of `x`")
     need(nrow(W) == nrow(U), "have a `W` with a row for each row of `U`")
     mean <- check_vector(given[["mean"]], "mean", nrow(U))
-    sign <- rep_len(as.double(given[["sign"]] %||% 1), ncol(W))
-    need(all(sign %in% c(-1, 1)), "have a `sign` of 1 or -1 for each column of `W`")
+    sign <- given[["sign"]] %||% 1
+    need(length(sign) %in% c(1L, ncol(W)) && all(sign %in% c(-1, 1)), "have a `sign` of 1 or -1 for each column of `W`")
     p <- given[["p"]] %||% 0
     need(length(p) == 1L && p %in% 0:1, "have a `p` of 0 or 1")
-    low_rank_auxiliary(U, W, sign, mean, p, model, how$label)
+    low_rank_auxiliary(U, W, rep_len(as.double(sign), ncol(W)), mean, p, model, how$label)
   }))
 
 # Returns row numbers in data$x to make the distribution from. how$rows counts rows before equal rows were merged.

@@ -45,7 +45,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   check_given("fit", "Give a fit returned by pfdtc().")
   if (inherits(fit, "gp_hurdle")) {
     return(certify_hurdle(fit, if (missing(newdata)) fit$data else newdata, effort = effort, m2 = m2,
-                          test_points = test_points, max_seconds = max_seconds))
+                          test_points = test_points, max_seconds = max_seconds, hyper_uncertainty = hyper_uncertainty))
   }
   fit <- check_any_fit(fit, "fit")
   refuse_if(!is.null(reference) && !inherits(reference, "gp_fit"), "reference", describe(reference),
@@ -55,8 +55,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   if (!is.null(m2)) m2 <- check_count(m2, "m2")
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
-  hyper_uncertainty <- check_flag(hyper_uncertainty, "hyper_uncertainty")
-  if (hyper_uncertainty) check_posterior(fit, "normal", "fit", "The certified mixture")
+  if (check_flag(hyper_uncertainty, "hyper_uncertainty")) check_posterior(fit, "normal", "fit", "The certified mixture")
   if (response_of(fit)$kind == "labels") return(certify_classes(fit, new, effort, m2))
   p <- if (hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   out <- certificate_of(fit, new, effort, reference, m2, test_points, max_seconds, p)
@@ -80,8 +79,8 @@ certify_hurdle <- function(fit, newdata, ...) {
   out <- data.frame(response = above$response * rest$response,
                     response_lower = above$response_lower * rest$response_lower * (1 - widen),
                     response_upper = above$response_upper * rest$response_upper * (1 + widen),
-                    zero = 1 - above$response, zero_lower = 1 - above$response_upper - widen,
-                    zero_upper = 1 - above$response_lower + widen, row.names = row.names(above))
+                    zero = 1 - above$response, zero_lower = pmax(1 - above$response_upper - widen, 0),
+                    zero_upper = pmin(1 - above$response_lower + widen, 1), row.names = row.names(above))
   structure(out, class = c("pfdtc_table", "data.frame"))
 }
 

@@ -214,7 +214,8 @@ learned_names <- function(asked, compiled) {
     }
     abort_input("kernel", sprintf("has no value for %s, which %s needs", lacking[1L], by),
                 hint = if (!has_one_factor(asked$kernel)) "Give it to the factor that it belongs to." else
-                  sprintf("Give it as in kernel_se(%s = <value>).", sub("[.].*", "", lacking[1L])))
+                  sprintf("Give %s = <value> to the function that makes the kernel.",
+                          sub("^distance$", "correlation", gsub("^additive[.]|[.].*", "", lacking[1L]))))
   }
   setdiff(names, held)
 }

@@ -284,6 +284,7 @@ test_that("the error about a function with a wrong result names the right form",
   expect_input_error(package_nu(p, bad(U = matrix(0, 2, 1))), "make")
   expect_input_error(package_nu(p, bad(W = diag(3))), "make")
   expect_input_error(package_nu(p, bad(sign = 2)), "make")
+  expect_input_error(package_nu(p, bad(sign = c(1, -1, 1))), "make") # there are two columns
   expect_input_error(package_nu(p, bad(p = 0.5)), "make")
   expect_input_error(package_nu(p, bad(mean = 1)), "mean")
   expect_input_error(package_nu(p, bad(W = diag(NA_real_, 2))), "W")

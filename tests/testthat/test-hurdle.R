@@ -288,3 +288,10 @@ test_that("methods of a hurdle take newdata = NULL, and refuse a type of residua
   expect_identical(stats::simulate(fit, 2, seed = 1, newdata = NULL), stats::simulate(fit, 2, seed = 1))
   expect_input_error(residuals(fit, type = "pearson"), "type")
 })
+
+test_that("certified probabilities of a hurdle are between 0 and 1, and a mixture is refused", {
+  fit <- fixed_hurdle(y ~ x + offset(o), cbind(hurdle_data(), o = 0))
+  at <- certify(fit, data.frame(x = 1, o = c(60, -60)))
+  expect_identical(c(at$zero_lower[1], at$zero_upper[2]), c(0, 1))
+  expect_input_error(certify(fit, data.frame(x = 1, o = 0), hyper_uncertainty = TRUE), "mixture")
+})

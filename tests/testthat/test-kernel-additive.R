@@ -268,3 +268,10 @@ test_that("summary() has the share of variance of each input, near the known sha
   d <- additive_rows(40)
   expect_identical(summary(gp_exact(y ~ a + g, d))$input_shares$input, c("a", "g"))
 })
+
+test_that("the error for a parameter without a value names an argument of its kernel", {
+  fit <- function(kernel) pfdtc(mpg ~ wt + hp, mtcars, kernel = kernel, noise = 1, hyper = "fixed")
+  expect_input_error(fit(kernel_additive(kernel_se(1, 1))), "Give share = <value>")
+  expect_input_error(fit(kernel_additive(kernel_se(1, 1), TRUE, 1, 1)), "Give pairs = <value>")
+  expect_input_error(fit(kernel_se(variance = 1)), "Give lengthscale = <value>")
+})
