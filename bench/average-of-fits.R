@@ -1,6 +1,6 @@
 # Would an average of several models predict better than the one that a default fit of few rows chooses? Fits the
 # default, the default without transform and with constant noise, and a linear kernel to 35, 60 or 100 rows (at most
-# three quarters) of each set. Averages of their densities are scored at up to 300 other rows (NLPD in units of training sds).
+# three quarters) of each set. Averages of their densities are scored at up to 300 other rows, by NLPD in training sds.
 #   SETS_FOLDER=bench:bench/further:bench/zeros Rscript bench/average-of-fits.R
 # Runs so far, by an earlier form of this script with other draws of rows, 28 November 2026: 192 cases of these sets.
 # Change of NLPD (clipped at .5), cases better and worse by .02 than the default:
