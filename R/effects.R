@@ -165,8 +165,7 @@ relearned_variances <- function(factors, data, model, s) {
     groupings <- Map(function(g, log) replace(g, "root", list(g$root * exp(log / 2))), factors$groupings, logs[-last])
     f <- factors_of_effects(factors$sums, m, factors$columns, groupings, factors$noise * exp(logs[last]))
     f[c("L", "jitter")] <- factors[c("L", "jitter")]
-    value <- (f$n * log(2 * pi * f$noise) + f$logdet + f$quad + f$t / f$noise) / 2 -
-      merged_log_density(shift, f$noise)
+    value <- (f$n * log(2 * pi * f$noise) + f$logdet + f$quad + f$t / f$noise) / 2 - merged_log_density(shift, f$noise)
     slope <- slopes_of_variances(f)
     slope[last] <- slope[last] + (shift$rows - shift$ss / f$noise) / 2
     now <<- list(par = par, factors = f, value = value, slope = slope[moves])

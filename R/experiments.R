@@ -199,8 +199,7 @@ autoplot.pfdtc_experiment <- function(object, figure = c("rmse", "kl", "divergen
 }
 
 #' @export
-plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
-                       m = NULL) {
+plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL, m = NULL) {
   check_given("fits", "Give a list of fits, or what run_experiment() returned.")
   if (is.character(fits) || (is.data.frame(fits) && all(experiment_code()$result_columns %in% names(fits)))) {
     return(draw_figure(experiment_code()$trace_figure(fits, against, method, dataset, m), list(...)))

@@ -119,8 +119,7 @@ functionals_of_rows <- function(fit, functionals, names, new, ask) {
 #' @export
 partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL, certified = is.null(fit$likelihood),
                                effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
-                               max_seconds = if (effort == "tight") Inf else 10, n = 20,
-                               type = c("link", "response")) {
+                               max_seconds = if (effort == "tight") Inf else 10, n = 20, type = c("link", "response")) {
   check_dots_empty(list(...), names(formals(partial_dependence)))
   fit <- refuse_classes(check_any_fit(fit, "fit"))
   type <- if (missing(type) && !is.null(fit$transform)) "response" else

@@ -53,8 +53,7 @@ loo_rows <- function(fit) {
   if (!is.null(copy)) {
     tell_classed("copies", sprintf(paste(
       "%d of %d rows have the same inputs and response as another row. Leave-one-out predicts them from that row and",
-      "is too optimistic. cross_validate() leaves out such rows together."), length(copy) - max(copy),
-      length(copy)))
+      "is too optimistic. cross_validate() leaves out such rows together."), length(copy) - max(copy), length(copy)))
   }
   loo <- posterior_without(posterior_of(fit))
   lost <- sum(is.nan(rowSums(as.matrix(loo$mean))))

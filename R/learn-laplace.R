@@ -268,8 +268,7 @@ search_laplace <- function(rows, s, now, origin, state, tied) {
     last_values <- c(Inf, Inf)
     result <- tryCatch(run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L),
                                     reltol = 1e-5, first_step = step, enough = enough, pairs = pairs,
-                                    least = laplace_sizes$gain / 2),
-                       pfdtc_error_start = function(e) e)
+                                    least = laplace_sizes$gain / 2), pfdtc_error_start = function(e) e)
     if (inherits(result, "pfdtc_error_start")) {
       state$left_out <- c(state$left_out, result$reason)
       break

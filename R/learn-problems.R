@@ -284,8 +284,7 @@ pool_of_rows <- function(data, s) {
   if (n > many_rows) gc(FALSE)
   pool$take <- function(count) { # at most a fifth of these rows are early in the random order
     some <- min(length(early), max(1L, count %/% 5L))
-    c(early[seq_len(some)], utils::head(others, count - some), if (count > some + length(others))
-      early[-seq_len(some)])
+    c(early[seq_len(some)], utils::head(others, count - some), if (count > some + length(others)) early[-seq_len(some)])
   }
   pool$count$evaluations <- 0L
   pool$exact <- exact_sizes(n)

@@ -133,8 +133,7 @@ label_fits <- function(fits, name) {
 #' plot(certify(fit, effort = "fast"))
 #' @export
 plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, level = 0.95, inputs = NULL, at = NULL,
-                             n = 200, points = TRUE, ..., reference = NULL, plot = TRUE,
-                             type = c("response", "link")) {
+                             n = 200, points = TRUE, ..., reference = NULL, plot = TRUE, type = c("response", "link")) {
   check_fits_given(missing(fits), list(...), "plot_certificate")
   refuse_if(inherits(newdata, "gp_fit"), "fits", "must be one list of fits",
             hint = "Write plot_certificate(list(<fit>, <fit>), ...).")

@@ -232,8 +232,8 @@ tweedie_crps <- function(theta, y, mu, s) {
   drop(above^2 %*% slope) - replace(y, some, y[some] * (1 - 2 * area))
 }
 
-# Returns the p-quantile of the response, averaged over f ~ N(mu, s^2). It is 0, or the root of tweedie_cdf() - p in log
-# y by false position (Illinois algorithm), and at most the largest double.
+# Returns the p-quantile of the response, averaged over f ~ N(mu, s^2): 0, or the root of tweedie_cdf() - p in log y, at
+# most the largest double. It uses false position (Illinois), which is slow for steep cdfs, so some later steps bisect.
 tweedie_quantile <- function(theta, p, mu, s) {
   p <- rep_len(p, length(mu))
   open <- which(p > tweedie_cdf(theta, 0 * mu, mu, s))
@@ -257,8 +257,8 @@ tweedie_quantile <- function(theta, p, mu, s) {
   a <- ifelse(at_b < 0, b, a) # the root is above the largest double
   at_a <- pmin(at_a, -1e-300)
   at_b <- pmax(at_b, 1e-300)
-  for (i in 1:60) {
-    t <- b - at_b * (b - a) / (at_b - at_a)
+  for (i in 1:100) {
+    t <- if (i > 12L && i %% 2L) (a + b) / 2 else b - at_b * (b - a) / (at_b - at_a)
     now <- beyond(t)
     crossed <- now * at_b < 0
     at_a <- ifelse(crossed, at_b, at_a / 2)

@@ -88,7 +88,19 @@ links <- list(
     },
     pair = function(p, rest) ifelse(p < 0.5, stats::qnorm(p), -stats::qnorm(rest))),
   above_0 = list( # for Poisson counts that are not 0
-    fun = function(mean) log(rate_of(mean)), inv = function(f) mean_above_0(f), range = c(1, Inf), error = 1e-9),
+    fun = function(mean) log(rate_of(mean)), inv = function(f) mean_above_0(f), range = c(1, Inf), error = 1e-9,
+    moments = function(mean, var) { # m / (1 - e^-m) = m + h, where m is log-normal and h = m / (e^m - 1) is at most 1
+      average <- function(of) {
+        normal_average(function(f) {
+          m <- pmin(exp(f), 700)
+          of(m, ifelse(m < 1e-12, 1, m / expm1(m)))
+        }, mean, sqrt(var))
+      }
+      rate <- exp(mean + var / 2)
+      h <- average(function(m, h) h)
+      rest <- ifelse(rate < 1e10, average(function(m, h) h * (h + 2 * m)) - h * (h + 2 * rate), 0)
+      list(mean = rate + h, sd = sqrt(pmax((rate * sqrt(expm1(var)))^2 + rest, 0)))
+    }),
   softmax = list(inv = function(f) softmax_of(f), range = c(0, 1), error = 1e-5))
 
 # Returns the unit of f for priors: a robust sd of the response, or the sd if most responses are equal.

@@ -226,3 +226,25 @@ test_that("predictions and draws are finite where f has a very large sd", {
     expect_false(anyNA(draws), info = family$family)
   }
 })
+
+test_that("the mean and sd of a count above 0 are right however wide f is", {
+  response <- as_response(as_likelihood(truncated_poisson()))
+  t <- seq(-10, 30, by = 0.001) # standard normals; e^(s t) dnorm(t) is largest at t = s
+  for (mu in log(c(1e-8, 1, 1e8))) for (s in c(1e-3, 0.5, 5, 10)) {
+    share <- stats::dnorm(t) * 0.001
+    g <- mean_above_0(mu + s * t)
+    first <- sum(share * g)
+    found <- response_moments(response, mu, s^2)
+    expect_equal(found$mean, first, tolerance = 1e-8)
+    expect_equal(found$sd, sqrt(sum(share * (g - first)^2)), tolerance = if (s > 1) 1e-8 else 1e-6)
+  }
+  expect_identical(response_moments(response, 800, 1), list(mean = Inf, sd = Inf))
+  expect_equal(response_moments(response, -800, 1), list(mean = 1, sd = 0), tolerance = 1e-7)
+})
+
+test_that("Tweedie's quantiles are right at probabilities near 0 and 1, although P(Y <= y) is almost a step", {
+  for (phi in c(1e-4, 1)) for (mean in c(1, 1e8)) for (p in c(1e-9, 1e-6, 0.5, 1 - 1e-6)) {
+    q <- tweedie_quantile(c(phi, 1), p, log(mean), 0)
+    if (q > 0) expect_lt(abs(tweedie_cdf(c(phi, 1), q, log(mean), 0) - p), 1e-8)
+  }
+})
