@@ -1,7 +1,7 @@
 #' @export
 error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., reference = fit$reference, m2 = NULL,
                          samples = 0) {
-  check_dots_empty(list(...), names(formals(error_bounds)))
+  check_dots_empty()
   fit <- check_fit(fit, "fit")
   check_dtc(fit, "The theorem is about DTC posteriors; certify() works for every fit.")
   effort <- check_choice(effort, c("reference", "fast"), "effort")
@@ -12,7 +12,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   refuse_if(samples > 0L && !subset, "samples", samples, "0 for a fit that was not optimised under aux_subset()",
             hint = "The density ratio of its auxiliary distribution is infinite, or there is none.")
   if (effort == "reference") reference <- find_reference(fit, reference, m2)
-  new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
+  new <- new_rows(fit, newdata)
   # If the jitter of the fit's posterior p is too small to cover rounding errors, `own` is a posterior on the distinct
   # points of p. A larger jitter and residual prior variance only increase `eps`, which thus holds for p too.
   own <- if (p$jitter >= safe_jitter(nrow(p$z))) {

@@ -232,14 +232,14 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
 #' @order 2
 #' @export
 refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference, data = NULL) {
-  check_dots_empty(list(...), names(formals(refine)))
+  check_dots_empty()
   fit <- check_fit(fit, "fit")
   if (!is.null(data)) fit <- with_rows_of(fit, source_of_fit(fit, data))
   data <- training_data(fit, "fit")
   refuse_if(missing(tol), "tol", "is missing", hint = "Give a fraction of the sd of the response, as in tol = 0.01.")
   tol <- check_positive(tol, "tol", 1L)
   maxit <- check_count(maxit, "maxit", min = 0)
-  new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
+  new <- new_rows(fit, newdata)
   if (is.na(fit$sd_y)) abort_input("tol", "cannot be used for a response of one row: it is a fraction of its sd")
   goal <- tol * fit$sd_y
   fun <- values_at(model_of(fit)$kernel, new$x)

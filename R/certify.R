@@ -40,7 +40,7 @@
 certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
                     test_points = NULL, max_seconds = if (effort == "tight") Inf else 10,
                     hyper_uncertainty = FALSE) {
-  check_dots_empty(list(...), names(formals(certify)))
+  check_dots_empty()
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   check_given("fit", "Give a fit returned by pfdtc().")
   if (inherits(fit, "gp_hurdle")) {
@@ -50,7 +50,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   fit <- check_any_fit(fit, "fit")
   refuse_if(!is.null(reference) && !inherits(reference, "gp_fit"), "reference", describe(reference),
             "a fit returned by reference()")
-  new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
+  new <- new_rows(fit, newdata)
   if (!is.null(reference)) reference <- check_any_fit(reference, "reference")
   if (!is.null(m2)) m2 <- check_count(m2, "m2")
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)

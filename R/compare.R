@@ -37,7 +37,7 @@
 #' @export
 compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certify = TRUE, ...) {
   check_fits_given(missing(fits), list(...), "compare_fits")
-  check_dots_empty(list(...), names(formals(compare_fits)))
+  check_dots_empty()
   if (inherits(fits, "gp_fit")) fits <- list(fits)
   if (!is.list(fits) || !length(fits)) abort_input("fits", describe(fits), "a list of fits")
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], sprintf("fits[[%d]]", i))
@@ -84,7 +84,7 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
 }
 
 compare_one <- function(fit, y, exact, truth, newdata, pf) {
-  rows <- new_rows(fit, newdata, stats::na.pass)
+  rows <- new_rows(fit, newdata)
   at <- latent_at(fit, rows$x)
   out <- data.frame(
     method = fit$method, m = if (is_exact(fit)) NA_integer_ else fit$m %||% NA_integer_, objective = fit$objective,

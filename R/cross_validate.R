@@ -30,7 +30,7 @@ cross_validate <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"
 
 #' @export
 cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit", "held"), ...) {
-  check_dots_empty(list(...), names(formals(cross_validate)))
+  check_dots_empty()
   fit <- check_any_fit(fit, "fit")
   hyper <- check_choice(hyper, c("refit", "held"), "hyper")
   data <- training_data(fit)

@@ -48,7 +48,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   certified <- check_flag(certified, "certified")
   prob <- check_number(prob, "prob", "a number above 0.5 and below 1", function(p) p > 0.5 && p < 1)
   draws <- check_count(draws, "draws", min = 0)
-  new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
+  new <- new_rows(fit, newdata)
   check_given("threshold", "Give a number on the scale of the response.")
   many <- length(threshold) %in% c(1L, length(new$index))
   refuse_if(!is_plain_numeric(threshold) || !many || !all(is.finite(threshold)), "threshold", describe(threshold),

@@ -44,7 +44,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
                               effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
                               max_seconds = if (effort == "tight") Inf else 10, lower = NULL, upper = NULL,
                               average = TRUE) {
-  check_dots_empty(list(...), names(formals(linear_functional)))
+  check_dots_empty()
   fit <- refuse_classes(check_any_fit(fit, "fit"))
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   ask <- certificate_asked(fit, certified, effort = effort, reference = reference, m2 = m2, max_seconds = max_seconds)
@@ -52,7 +52,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
     refuse_if(!missing(weights) || !missing(newdata), "lower", "cannot be combined with `weights` or `newdata`")
     return(functionals_of_boxes(fit, lower, upper, check_flag(average, "average"), ask))
   }
-  new <- if (missing(newdata)) training_rows(fit) else new_rows(fit, newdata, stats::na.pass)
+  new <- new_rows(fit, newdata)
   check_given("weights", "Give a number for each row of `newdata`.")
   refuse_if(!is.numeric(weights) || !length(dim(weights)) %in% c(0L, 2L) || !all(is.finite(weights)), "weights",
             describe(weights), "a vector or a matrix of finite numbers",
@@ -120,7 +120,7 @@ functionals_of_rows <- function(fit, functionals, names, new, ask) {
 partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL, certified = is.null(fit$likelihood),
                                effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
                                max_seconds = if (effort == "tight") Inf else 10, n = 20, type = c("link", "response")) {
-  check_dots_empty(list(...), names(formals(partial_dependence)))
+  check_dots_empty()
   fit <- refuse_classes(check_any_fit(fit, "fit"))
   type <- if (missing(type) && !is.null(fit$transform)) "response" else
     check_choice(type, c("link", "response"), "type")
@@ -149,7 +149,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   weights <- if (is.null(weights)) rep(1, n) else check_positive(weights, "weights", n)
   moved <- rows[rep(seq_len(n), length(at)), , drop = FALSE]
   moved[[variable]] <- rep(at, each = n)
-  new <- new_rows(fit, moved, stats::na.pass)
+  new <- new_rows(fit, moved)
   each <- lapply(seq_along(at), function(i) (i - 1L) * n + seq_len(n))
   weights <- weights / sum(weights)
   scale <- if (type == "response") response_slopes(fit, new)

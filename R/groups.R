@@ -51,7 +51,7 @@ NULL
 
 #' @exportS3Method nlme::ranef
 ranef.gp_fit <- function(object, se = FALSE, ...) {
-  check_dots_empty(list(...), names(formals(ranef.gp_fit)))
+  check_dots_empty()
   se <- check_flag(se, "se")
   fit <- fit_with_groups(object, "object")
   by <- groups_of_fit(fit)

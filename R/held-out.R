@@ -90,7 +90,7 @@ root_mean_square <- function(e) sqrt(mean(e^2, na.rm = TRUE))
 # Returns an S3 method with the argument `model`. answer(model) computes a value for each row of the data.
 loo_method <- function(answer) {
   function(model, ...) {
-    check_dots_empty(list(...), "model")
+    check_dots_empty()
     model <- check_any_fit(model, "model")
     stats::naresid(model$na.action, answer(model))
   }

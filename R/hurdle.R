@@ -165,7 +165,7 @@ plot.gp_hurdle <- function(x, ...) invisible(of_both(graphics::plot, identity)(x
 # Fits both parts again in each fold, with the arguments of the call.
 #' @export
 cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit", ...) {
-  check_dots_empty(list(...), names(formals(cross_validate.gp_hurdle)))
+  check_dots_empty()
   refuse_if(!identical(hyper[1L], "refit"), "hyper", describe(hyper), "\"refit\" for a hurdle",
             hint = "Both parts of a hurdle are fitted again in each fold.")
   zero <- fit$zero
@@ -222,7 +222,7 @@ residuals.gp_hurdle <- function(object, ...) {
 predict.gp_hurdle <- function(object, newdata = object$data, type = c("response", "zero", "median", "quantile",
                               "density"), interval = c("none", "prediction"), level = 0.95, probs = c(0.05, 0.5, 0.95),
                               ...) {
-  check_dots_empty(list(...), names(formals(predict.gp_hurdle)))
+  check_dots_empty()
   newdata <- newdata %||% object$data
   type <- check_choice(type, c("response", "zero", "median", "quantile", "density"), "type")
   interval <- check_choice(interval, c("none", "prediction"), "interval")
@@ -296,7 +296,7 @@ tidy.gp_hurdle <- of_both(function(object, ...) tidy.gp_fit(object, ...), functi
 
 #' @exportS3Method generics::glance
 glance.gp_hurdle <- function(x, ...) {
-  check_dots_empty(list(...), "x")
+  check_dots_empty()
   ll <- stats::logLik(x)
   data.frame(method = "gp_hurdle", nobs = stats::nobs(x), df = attr(ll, "df"), evidence = as.double(ll),
              AIC = stats::AIC(x), BIC = stats::BIC(x))
@@ -304,7 +304,7 @@ glance.gp_hurdle <- function(x, ...) {
 
 #' @exportS3Method generics::augment
 augment.gp_hurdle <- function(x, data = x$data, newdata = NULL, ...) {
-  check_dots_empty(list(...), c("x", "data", "newdata"))
+  check_dots_empty()
   out <- as.data.frame(newdata %||% data)
   out$.fitted <- unname(if (is.null(newdata)) stats::fitted(x) else stats::predict(x, newdata))
   if (is.null(newdata)) out$.resid <- unname(stats::residuals(x))

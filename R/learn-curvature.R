@@ -27,7 +27,7 @@
 #' exp(confint(fit)) # in units of coef(fit), except for the coefficients of a linear mean
 #' @export
 vcov.gp_fit <- function(object, complete = TRUE, log = TRUE, ...) {
-  check_dots_empty(list(...), c("object", "log"))
+  check_dots_empty()
   object <- check_any_fit(object, "object")
   linear <- list(mean_coefficients(object), noise_coefficients(object))
   own <- !(object$hyper == "fixed" && any(lengths(linear)))
@@ -53,7 +53,7 @@ vcov.gp_fit <- function(object, complete = TRUE, log = TRUE, ...) {
 #' @rdname vcov.gp_fit
 #' @export
 confint.gp_fit <- function(object, parm, level = 0.95, ...) {
-  check_dots_empty(list(...), c("object", "parm", "level"))
+  check_dots_empty()
   level <- check_level(level)
   sd <- sqrt(diag(stats::vcov(object)))
   plain <- plain_names(names(sd), object)

@@ -53,7 +53,7 @@ NULL
 
 #' @export
 coef.gp_fit <- function(object, complete = TRUE, log = FALSE, ...) {
-  check_dots_empty(list(...), c("object", "log"))
+  check_dots_empty()
   object <- check_any_fit(object, "object")
   theta <- stats::setNames(c(kernel_values(object$kernel), object$noise),
                            parameter_names(object$kernel, object$frame$columns))
@@ -73,21 +73,21 @@ coef.gp_fit <- function(object, complete = TRUE, log = FALSE, ...) {
 
 #' @export
 sigma.gp_fit <- function(object, use.fallback = TRUE, ...) {
-  check_dots_empty(list(...), "object")
+  check_dots_empty()
   if (response_of(object)$conjugate) return(sqrt(object$noise * mean_noise_factor(object$noise_trend)))
   if (response_of(object)$link_name == "identity") object$theta else NA_real_
 }
 
 #' @export
 nobs.gp_fit <- function(object, use.fallback = FALSE, ...) {
-  check_dots_empty(list(...), "object")
+  check_dots_empty()
   if (method_traits(object)$some) object$m else object$nobs
 }
 
 #' @rdname gp_fit-methods
 #' @export
 logLik.gp_fit <- function(object, REML = TRUE, ...) {
-  check_dots_empty(list(...), c("object", "REML"))
+  check_dots_empty()
   object <- check_any_fit(object, "object")
   if (has_own_likelihood(object)) return(likelihood_of_groups(object, check_flag(REML, "REML")))
   evidence <- posterior_evidence(posterior_of(object))
@@ -115,7 +115,7 @@ fitted.gp_fit <- function(object, ...) {
 #' @rdname gp_fit-methods
 #' @export
 residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit", "deviance"), ...) {
-  check_dots_empty(list(...), c("object", "type"))
+  check_dots_empty()
   type <- check_choice(type, c("response", "pearson", "loo", "pit", "deviance"), "type")
   object <- check_any_fit(object, "object")
   response <- response_of(object)
@@ -189,7 +189,7 @@ terms.gp_fit <- function(x, ...) {
 
 #' @export
 formula.gp_fit <- function(x, env, ...) { # as.formula() passes `env`
-  check_dots_empty(list(...), "x")
+  check_dots_empty()
   attr(stats::terms(x), "grouped")$formula %||% stats::formula(x$terms)
 }
 
@@ -210,12 +210,12 @@ model.frame.gp_fit <- function(formula, ...) {
 #' @rdname gp_fit-methods
 #' @export
 simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata, type = c("response", "latent"), ...) {
-  check_dots_empty(list(...), names(formals(simulate.gp_fit)))
+  check_dots_empty()
   object <- check_any_fit(object, "object")
   nsim <- check_count(nsim, "nsim")
   type <- check_choice(type, c("response", "latent"), "type")
   training <- missing(newdata) || is.null(newdata)
-  rows <- if (training) training_rows(object) else new_rows(object, newdata, stats::na.pass)
+  rows <- if (training) training_rows(object) else new_rows(object, newdata)
   n <- length(rows$index)
   check_memory(24 * as.double(max(n, nrow(rows$x))) * nsim, sprintf("%.0f draws at %d rows", as.double(nsim), n))
 
@@ -290,7 +290,7 @@ NULL
 #' @usage NULL
 #' @export
 deviance.gp_fit <- function(object, ...) {
-  check_dots_empty(list(...), "object")
+  check_dots_empty()
   sum(stats::residuals(check_any_fit(object, "object"), "deviance")^2, na.rm = TRUE)
 }
 

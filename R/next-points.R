@@ -34,7 +34,7 @@
 #' @export
 next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fill"), lower = NULL, upper = NULL,
                         candidates = NULL, level = NULL, ...) {
-  check_dots_empty(list(...), names(formals(next_points)))
+  check_dots_empty()
   fit <- refuse_classes(check_any_fit(fit, "fit"))
   goal <- check_choice(goal, c("minimum", "maximum", "level", "fill"), "goal")
   n <- check_count(n, "n", max = 10000)
@@ -75,7 +75,7 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
     }
     value <- criterion_at(design, found)$value
     out <- rbind(out, cbind(found, criterion = if (improves) exp(value) else value))
-    new <- new_rows(fit, found, stats::na.pass)
+    new <- new_rows(fit, found)
     if (improves) design$best <- min(design$best, best_mean(design, new))
     design$taken <- rbind(design$taken, new$x)
     if (design$exact || !response_of(fit)$conjugate) design$measured <- rbind(design$measured, new$x)
@@ -103,7 +103,7 @@ best_mean <- function(design, rows) {
 # improvement its log, which does not underflow. `measured` is TRUE if design$measured has the row, or a row close to it
 # while f is known at the row (see latent_given()). Measured rows are proposed only if no other is left.
 criterion_at <- function(design, rows) {
-  new <- new_rows(design$fit, rows, stats::na.pass)
+  new <- new_rows(design$fit, rows)
   f <- latent_given(design, new$x)
   known <- f$var <= f$least
   measured <- logical(length(known))

@@ -198,7 +198,7 @@ sanitize_model_specific.gp_fit <- function(model, ...) {
 get_predict.gp_fit <- function(model, newdata = NULL, type = "response", ...) {
   fit <- check_any_fit(model, "model")
   draws <- attr(model, "draws") %||% new_draws()
-  rows <- if (is.null(newdata)) training_rows(fit) else new_rows(fit, as.data.frame(newdata), stats::na.pass)
+  rows <- if (is.null(newdata)) training_rows(fit) else new_rows(fit, as.data.frame(newdata))
   rowid <- if (is.null(newdata$rowid)) seq_along(rows$index) else newdata$rowid
   response <- response_of(fit)
   labels <- response$kind == "labels"

@@ -27,7 +27,7 @@ NULL
 #' @rdname gp_fit-tidiers
 #' @exportS3Method generics::tidy
 tidy.gp_fit <- function(x, conf.int = FALSE, conf.level = 0.95, effects = NULL, ...) {
-  check_dots_empty(list(...), names(formals(tidy.gp_fit)))
+  check_dots_empty()
   check_flag(conf.int, "conf.int")
   conf.level <- check_level(conf.level, "conf.level")
   if (!is.null(effects)) return(tidy_effects(x, effects, conf.int, conf.level))
@@ -75,7 +75,7 @@ tidy_effects <- function(x, effects, conf.int, level) {
 #' @rdname gp_fit-tidiers
 #' @exportS3Method generics::glance
 glance.gp_fit <- function(x, ...) {
-  check_dots_empty(list(...), "x")
+  check_dots_empty()
   data.frame(method = x$method, nobs = stats::nobs(x),
              m = if (is.null(x$m)) NA_integer_ else x$m, df = x$df, sigma = stats::sigma(x),
              evidence = largest_evidence(check_any_fit(x, "x")), AIC = stats::AIC(x), BIC = stats::BIC(x),
@@ -88,7 +88,7 @@ glance.gp_fit <- function(x, ...) {
 augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_fit = TRUE,
                            interval = c("none", "credible", "prediction", "conformal", "confidence"),
                            conf.level = 0.95, type.predict = c("response", "link"), ...) {
-  check_dots_empty(list(...), names(formals(augment.gp_fit)))
+  check_dots_empty()
   type <- check_choice(type.predict, c("response", "link"), "type.predict")
   interval <- check_choice(interval, eval(formals(augment.gp_fit)$interval), "interval")
   labels <- response_of(x)$kind == "labels"

@@ -230,7 +230,7 @@ report.default <- function(x, ...) {
 #' @export
 #' @rawNamespace S3method(report::report,gp_fit)
 report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
-  check_dots_empty(list(...), names(formals(report.gp_fit)))
+  check_dots_empty()
   fit <- check_any_fit(x, "x")
   refuse_if(is.character(newdata), "newdata", "must be rows to certify the fit at",
             hint = "report() writes no file: use writeLines(report(fit)$text, file).")

@@ -286,7 +286,7 @@ autoplot.gp_fit <- function(object, inputs = NULL, at = NULL, level = 0.95,
                             interval = c("both", "credible", "prediction"), n = NULL, points = TRUE, which = "slices",
                             scales = c("common", "own"), certified = FALSE, xlim = NULL, terms = FALSE,
                             type = c("response", "link"), ...) {
-  check_dots_empty(list(...), names(formals(autoplot.gp_fit)))
+  check_dots_empty()
   ggplot_figure(figure_of_fit(object, as.list(environment())))
 }
 

@@ -235,8 +235,10 @@ covariance_at <- function(fit, rows, at = latent_at(fit, rows$x, TRUE)) {
 }
 
 # Returns the rows to predict at: list(x, index, offset, names). x has the inputs of rows without missing values, and
-# `index` the row of x for each row, or NA. If all are NA, x still has one row, because computations need one.
-new_rows <- function(fit, newdata, na.action, re = TRUE) {
+# `index` the row of x for each row, or NA. If all are NA, x still has one row, because computations need one. If
+# `newdata` is missing, these are the training rows.
+new_rows <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
+  if (missing(newdata)) return(training_rows(fit))
   new <- new_inputs(fit, newdata, na.action, re)
   index <- rep(NA_integer_, length(new$keep))
   index[new$keep] <- seq_len(sum(new$keep))

@@ -71,7 +71,7 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
                                     "derivative", "median", "mean", "survival", "quantile"), wrt = NULL,
                            times = NULL, probs = 0.5, certified = FALSE, full_cov = FALSE, ..., # later names in full
                            hyper_uncertainty = FALSE, re = TRUE, na.action = stats::na.pass, file = NULL) {
-  check_dots_empty(list(...), names(formals(predict.gp_fit)))
+  check_dots_empty()
   refuse_if(identical(sys.function(sys.parent()), stats::termplot), "model", "a Gaussian process",
             message = "termplot() cannot draw the terms of a kernel.",
             hint = "Use plot(fit) or partial_dependence(fit).")

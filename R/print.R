@@ -9,7 +9,7 @@ print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
 
 #' @export
 summary.gp_fit <- function(object, digits = NULL, ...) {
-  check_dots_empty(list(...), c("object", "digits"))
+  check_dots_empty()
   fit <- check_any_fit(object, "object")
   kept <- !is.null(fit$data)
   out <- fit_facts(fit)

@@ -278,7 +278,7 @@ pfdtc_control <- function(maxit = NULL, reltol = 1e-8, jitter = NULL, block = NU
                           threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
                           optimise_rows = NULL, restarts = NULL, priors = TRUE, fix = character(),
                           tol_quantile = 1, trace = 0L, progress = interactive(), max_seconds = Inf, ...) {
-  check_dots_empty(list(...), names(control_checks))
+  check_dots_empty()
   values <- mget(names(control_checks), environment())
   checked <- Map(function(check, value, name) check(value, name), control_checks, values, names(values))
   structure(class = "pfdtc_control", c(checked, quiet = !missing(progress) && !progress))
