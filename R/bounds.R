@@ -149,7 +149,7 @@ estimate_density_ratio <- function(fit, data, samples) {
   given <- subset_posterior(fit, data)
   w <- merged_weights(data)[rest]
   most <- max(64, 1e7 %/% n) # number of draws at a time
-  log_weight <- unlist(lapply(split(seq_len(samples), (seq_len(samples) - 1L) %/% most), function(i) {
+  log_weight <- unlist(lapply(blocks_of(seq_len(samples), most), function(i) {
     f <- posterior_draws(given, data$x[rest, , drop = FALSE], length(i))
     -colSums(w * (data$y[rest] - f)^2) / (2 * given$model$noise)
   }))

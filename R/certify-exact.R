@@ -226,7 +226,7 @@ corrected_mean <- function(reference, correction, data, fun) {
   rest <- certify_with(replace(reference$factors, names(response), response), norms, reference$inducing, model, fun)
   u <- if (is.null(data$weights)) correction$v else sqrt(data$weights) * correction$v
   known <- if (fun$kind != "values") {
-    blocks <- split(seq_along(u), (seq_along(u) - 1L) %/% 2048L)
+    blocks <- blocks_of(seq_along(u), 2048L)
     all <- seq_len(fun$n)
     drop(Reduce(`+`, lapply(blocks, function(i) crossprod(fun$cross(data$x[i, , drop = FALSE], all), u[i]))))
   } else {
@@ -311,7 +311,7 @@ exact_if_cheap <- function(fit, fun, seconds) {
   # Factorisations and triangular solves are taken to be three times as slow per flop as products.
   cheap <- 16 * n^2 <= getOption("pfdtc.max_memory", 2^32) / 16 &&
     seconds_for(fit, 3 * (n^3 / 3 + 3 * n^2 * fun$n)) <= seconds
-  exact <- if (cheap) tryCatch(exact_of_fit(fit), pfdtc_error_numerical = function(e) NULL)
+  exact <- if (cheap) null_if_failed(exact_of_fit(fit))
   if (!is.null(exact)) exact_interval(exact, fun)
 }
 
@@ -332,7 +332,7 @@ exact_interval <- function(p, fun) {
   do_solve <- !(growth * n * ratio <= 1e-8) # FALSE if the bound on |D^{1/2} h| is small enough
   mean <- var <- h <- numeric(fun$n)
   tell <- stage_line("certify", p$control$progress, after = 1, every = 0.5)
-  for (rows in split(seq_along(h), (seq_along(h) - 1) %/% 256)) {
+  for (rows in blocks_of(seq_along(h), 256)) {
     tell(sprintf("row %d of %d", rows[1L], fun$n))
     K <- fun$cross(p$x, rows)
     mean[rows] <- drop(crossprod(K, alpha))

@@ -139,8 +139,6 @@ weighted_posterior <- function(b, weights, norms) {
   list(factors = factors, norms = if (norms) c(effect_forms(b, factors, weights), inner = inner, weight = max(weights)))
 }
 
-weighted_or_null <- function(b, ...) tryCatch(weighted_posterior(b, ...), pfdtc_error_numerical = function(e) NULL)
-
 # Returns list(sor_variance, unexplained, var_lower, var_upper) for functionals: the SoR variance, the residual prior
 # variance, and bounds on the exact variance. For fits with groups, the variance of levels without rows is omitted.
 variances_of <- function(b, post, fun) {
@@ -164,7 +162,7 @@ with_averages <- function(b) {
   if (inherits(b, "with_effects")) {
     b$between$second <- effect_forms(b, b$middle$factors, rep(1, length(ratio)), ratio)
   } else {
-    G <- weighted_or_null(b, ratio, norms = FALSE)$factors$G
+    G <- null_if_failed(weighted_posterior(b, ratio, norms = FALSE))$factors$G
     b$between$second <- if (!is.null(G)) G + diag(b$growth * sum(diag(G)), nrow(G))
   }
   b
@@ -174,7 +172,7 @@ with_averages <- function(b) {
 # `hi` with these weights. `hi` is NULL if some `upper` exceeds 1e12 / (unit of f)^2 or the factorisation fails.
 posteriors_at_ends <- function(b, range) {
   range <- list(lower = pmin(range$lower, b$at$W), upper = pmax(range$upper, b$at$W))
-  hi <- if (all(range$upper < 1e12 / b$sites$unit^2)) weighted_or_null(b, range$upper, norms = TRUE)
+  hi <- if (all(range$upper < 1e12 / b$sites$unit^2)) null_if_failed(weighted_posterior(b, range$upper, norms = TRUE))
   c(range, list(lo = weighted_posterior(b, range$lower, norms = TRUE), hi = hi))
 }
 

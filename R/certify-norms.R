@@ -268,10 +268,9 @@ effect_forms <- function(b, factors, weights, diagonal = NULL) {
   own <- matrix(0, g$levels, d^2)
   spread <- 1
   in_order <- order(sample.int(g$levels)[level]) # keeps rows of a level together, with levels at random
-  for (rows in split(in_order, (seq_len(n) - 1L) %/% effect_block)) {
+  for (rows in blocks_of(in_order, effect_block)) {
     at <- features_with_effects(b, factors, b$data$x[rows, , drop = FALSE])
-    A <- forwardsolve(factors$L, native_kernel_matrix(b$smooth$kernel, b$z, at$x))
-    E <- if (is.null(diagonal)) native_kernel_matrix(b$smooth$kernel, at$x, at$x) - crossprod(A) else
+    E <- if (is.null(diagonal)) residual_covariance(b$smooth$kernel, b$z, factors$L, at$x) else
       diag(diagonal[rows], length(rows))
     l <- level[rows]
     n_lb <- tabulate(match(l, l))[match(l, l)]

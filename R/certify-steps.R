@@ -219,9 +219,7 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
   rows <- which((mean_pays | sd_pays) & unexplained > 1e3 * reference$norms$slack * prior)
   if (!length(rows)) return(rows)
   rows <- utils::head(rows[order(-unexplained[rows])], min(8 * most, length(rows)))
-  points <- x[rows, , drop = FALSE]
-  A <- forwardsolve(reference$factors$L, native_kernel_matrix(model$kernel, reference$inducing, points))
-  left <- native_kernel_matrix(model$kernel, points, points) - crossprod(A)
+  left <- residual_covariance(model$kernel, reference$inducing, reference$factors$L, x[rows, , drop = FALSE])
   R <- suppressWarnings(chol(left, pivot = TRUE, tol = min(diag(left)) / 16)) # chol() warns if the rank is deficient
   rows[utils::head(attr(R, "pivot"), min(attr(R, "rank"), most))]
 }
@@ -291,7 +289,7 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   if (own <= goal) return(ended("`maxit`"))
   near <- precondition_by_near_rows(reference, data)
   made <- stop_by(list(kriged = if (near && kriging_rows() > 0) {
-    lapply(split(seq_len(fun$n), (seq_len(fun$n) - 1L) %/% 1024L), function(rows) {
+    lapply(blocks_of(seq_len(fun$n), 1024L), function(rows) {
       list(rows = rows, found = krige(reference, data, some_functionals(fun, rows), ...))
     })
   }, precondition = if (near) near_preconditioner(reference, data)), keep)

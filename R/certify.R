@@ -64,7 +64,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   checked <- !response_of(fit)$conjugate && effort != "fast" && !is.null(fit$data) &&
     nrow(fit$data$x) * as.double(fit$m) <= 1e7 && is.null(c(fit$near, fit$factors$groupings))
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, check = if (checked) {
-    with_fixed_seed(tryCatch(laplace_check(fit, draws = 500), pfdtc_error_numerical = function(e) NULL))
+    with_fixed_seed(null_if_failed(laplace_check(fit, draws = 500)))
   })
 }
 

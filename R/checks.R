@@ -283,8 +283,11 @@ shown_call <- function(call) {
       if (isTRUE(all.equal(call$formula, attr(part, "formula")))) {
         call <- `names<-`(call, replace(names(call), i, ""))[names(call) != "formula"]
       }
-    } else if (is.function(part)) {
-      call[[i]] <- name_of_function(part)
+    } else if (is.function(part)) { # write the name of a function of this package or of base R
+      known <- unlist(lapply(list(topenv(environment(user_call)), baseenv()), function(space) {
+        Filter(function(name) identical(get0(name, space, mode = "function"), part), ls(space))
+      }))
+      call[[i]] <- as.name(c(known, "<a function>")[1L])
     } else if (!is.atomic(part) || length(part) > 5L || !is.null(dim(part)) || is.object(part)) {
       call[[i]] <- as.name(sprintf("<%s>", describe(part)))
     }
@@ -304,14 +307,6 @@ without_dots <- function(call, caller) {
     }))
   }
   call
-}
-
-# Returns the name of `f` if it is a function of this package or of base R, else <a function>.
-name_of_function <- function(f) {
-  for (space in list(topenv(environment(user_call)), baseenv())) {
-    for (name in ls(space)) if (identical(get0(name, space, mode = "function"), f)) return(as.name(name))
-  }
-  as.name("<a function>")
 }
 
 # Returns a call as one line of text, shortened by shown_call(). Replacements such as <a function> have no backticks.
@@ -368,6 +363,14 @@ plural_s <- function(n) if (n == 1) "" else "s"
 wrap <- function(text, ...) {
   text <- gsub(" (=|%)", "\001\\1", gsub("= ", "=\001", text, fixed = TRUE))
   gsub("\001", " ", strwrap(text, width = getOption("width"), ...), fixed = TRUE)
+}
+
+# Returns a method of print(). lines(x) returns the lines to print.
+print_lines <- function(lines) {
+  function(x, ...) {
+    cat(lines(x), sep = "\n")
+    invisible(x)
+  }
 }
 
 # Returns a text with "%s" in place of numbers, and the numbers as attribute. fill_numbers() formats and inserts them.

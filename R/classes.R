@@ -85,10 +85,8 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   b$left <- at$left + b$slack * b$most
   b$t <- (1 + b$growth) * sum(b$trace * b$left)
   # Bound |g|_E by the sum of this norm over groups of 1,000 rows, or over single rows if that sum is smaller.
-  b$E <- lapply(split(sample.int(n), (seq_len(n) - 1L) %/% 1000L), function(i) {
-    x <- data$x[i, , drop = FALSE]
-    A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, x))
-    list(rows = i, E = native_kernel_matrix(fit$kernel, x, x) - crossprod(A))
+  b$E <- lapply(blocks_of(sample.int(n), 1000L), function(i) {
+    list(rows = i, E = residual_covariance(fit$kernel, fit$inducing, at$L, data$x[i, , drop = FALSE]))
   })
   b$g_E <- (1 + b$growth) * min(sum(vapply(b$E, function(e) {
     g <- b$g[e$rows, , drop = FALSE]

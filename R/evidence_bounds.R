@@ -321,16 +321,14 @@ rows_integral <- function(h, low, high) {
 }
 
 #' @export
-print.pfdtc_true_evidence <- function(x, ...) {
+print.pfdtc_true_evidence <- print_lines(function(x) {
   ends <- c(show_bound(x[["lower"]], 8, up = FALSE), show_bound(x[["upper"]], 8))
-  cat(if (is.infinite(x[["upper"]])) {
-    sprintf("True log marginal likelihood above %s. More inducing points would bound it from above.\n", ends[1L])
+  c(if (is.infinite(x[["upper"]])) {
+    sprintf("True log marginal likelihood above %s. More inducing points would bound it from above.", ends[1L])
   } else {
-    sprintf("True log marginal likelihood between %s and %s\n", ends[1L], ends[2L])
+    sprintf("True log marginal likelihood between %s and %s", ends[1L], ends[2L])
+  }, if (attr(x, "within") < 0.3) {
+    wrap(sprintf(paste("For every event, the probabilities under the fit's and the true posterior of f",
+                       "differ by at most %s."), show_bound(attr(x, "within"), 2)))
   })
-  if (attr(x, "within") < 0.3) {
-    cat(wrap(sprintf(paste("For every event, the probabilities under the fit's and the true posterior of f",
-                           "differ by at most %s."), show_bound(attr(x, "within"), 2))), sep = "\n")
-  }
-  invisible(x)
-}
+})

@@ -11,7 +11,7 @@ new_gp <- function(method, model, parts, about) {
 
 # Makes the fit object from the data, the results of the stages (`done`), the plan `s`, and `parts` as in new_gp().
 new_fit <- function(data, done, s, state, parts) {
-  trace <- done$trace %||% empty_trace
+  trace <- if (is.null(done$trace)) empty_trace else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
@@ -116,11 +116,6 @@ with_final_tail <- function(data, p, learned, state) {
     show_nats(tail[["gain"]] - price), show_nats(price))
   data$noise_tail <- tail[["tail"]]
   data
-}
-
-# Returns the exact fit, or NULL if tiny noise makes the Cholesky factorisation fail.
-exact_if_possible <- function(data, learned, s, state) {
-  tryCatch(construct_exact(data, learned, s, state), pfdtc_error_numerical = function(e) NULL)
 }
 
 construct_fit <- function(data, done, s, state) {

@@ -95,12 +95,12 @@ steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max
 
 # Returns the result of begin() from points chosen greedily by divergence, or NULL if they fail or are fewer than now$z.
 second_start <- function(data, now, s, state, begin) {
-  tryCatch({
+  null_if_failed({
     z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
     if (is.null(z) || nrow(z) < nrow(now$z)) return(NULL)
     now[c("z", "start")] <- list(z, "divergence")
     begin(now)
-  }, pfdtc_error_numerical = function(e) NULL)
+  })
 }
 
 # Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()).
@@ -246,7 +246,7 @@ held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_r
     model <- one$learned$model
     density(model, predict_near(one$start$z, model, some, around, at$x, plan$posterior$neighbours, plan$run))
   }
-  tryCatch(vapply(tried, alone, at$y) - with_near(tried[[1L]]), pfdtc_error_numerical = function(e) NULL)
+  null_if_failed(vapply(tried, alone, at$y) - with_near(tried[[1L]]))
 }
 
 # ---- other likelihoods ----------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@
 gaussian_steps <- list(
   learn = function(...) learn_stage(...),
   exact = function(now, plan, state) { # `fit` stays NULL if the Cholesky factorisation fails
-    now$fit <- exact_if_possible(now$data, now$learned, plan, state)
+    now$fit <- null_if_failed(construct_exact(now$data, now$learned, plan, state))
     now$look$exact <- !is.null(now$fit)
     now
   },
@@ -289,7 +289,7 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
     run_stage(job$state, "certificate", {
       started <- proc.time()[["elapsed"]]
       fit <- if (exact) {
-        exact_if_possible(data, job$learned, job$plan, no_state())
+        null_if_failed(construct_exact(data, job$learned, job$plan, no_state()))
       } else {
         plan <- with_posterior(job$plan, m = nrow(z), neighbours = count, move = FALSE)
         construct_near(data, start_now(job$learned, z, plan$posterior$jitter), plan, no_state())

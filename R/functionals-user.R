@@ -324,7 +324,10 @@ input_shares <- function(fit) {
 # Returns predict(type = "derivative"): the derivative of f, without the offset, by the numeric input `wrt`.
 predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certified) {
   columns <- fit$frame$columns
-  numeric <- if (by_formula(fit)) which(!columns_of_levels(fit$frame$variables)) else seq_along(columns)
+  # Leave out columns that code levels or logicals as 0 and 1, or have the numbers of levels.
+  numeric <- if (!by_formula(fit)) seq_along(columns) else which(unlist(lapply(fit$frame$variables, function(v) {
+    rep(!v$kind %in% c("factor", "logical", "group"), v$width)
+  })))
   column <- if (is.null(wrt) && length(columns) == 1L) 1L else if (length(wrt) != 1L) NA else
     if (is.character(wrt)) match(wrt, columns) else if (is.numeric(wrt)) match(wrt, seq_along(columns)) else NA
   refuse_if(is.na(column) || !column %in% c(numeric, if (is.null(wrt)) 1L), "wrt", describe(wrt),

@@ -87,6 +87,11 @@ sums_at <- function(kernel, x, rows, weights) {
 # Returns the features L^{-1} k(z, .) of functionals, for inducing points z with Cholesky factor L.
 features_of <- function(fun, z, L) forwardsolve(L, fun$cross(z, seq_len(fun$n)))
 
+# Returns the residual prior covariance of f at the rows of x, given f at inducing points z with Cholesky factor L.
+residual_covariance <- function(kernel, z, L, x) {
+  native_kernel_matrix(kernel, x, x) - crossprod(forwardsolve(L, native_kernel_matrix(kernel, z, x)))
+}
+
 # Returns the effects b of levels of a grouped term as functionals: c'b for each row c of `of` and each of `levels`. The
 # rows of `of` vary faster. `term` is an element of group_roots().
 level_effects <- function(kernel, term, levels, of, x) {

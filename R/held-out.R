@@ -307,7 +307,7 @@ response_crps <- function(response, y, f) {
     predictive_quantile(response, p, f$size, f$mean, sd)
   }, numeric(length(y)))
   ends <- matrix(ends, ncol = 2L)
-  blocks <- split(seq_along(y), (seq_along(y) - 1L) %/% 256L)
+  blocks <- blocks_of(seq_along(y), 256L)
   positive <- response$reads %in% c("positive", "times") || identical(response$transform$kind, "log")
   unlist(lapply(blocks, function(n) crps_by_halves(cdf, n, y[n], ends[n, , drop = FALSE], positive)), use.names = FALSE)
 }

@@ -278,7 +278,7 @@ additive_start <- function(from, wide) {
 scores_given <- function(problem, theta, some, rows) {
   pool <- problem$pool
   now <- problem$at(theta)
-  exact <- tryCatch(native_exact(some, now, problem$run), pfdtc_error_numerical = function(e) NULL)
+  exact <- null_if_failed(native_exact(some, now, problem$run))
   if (is.null(exact)) return(Inf)
   at <- native_exact_predict(exact, some$x, now$kernel, pool$x[rows, , drop = FALSE])
   noise <- now$noise / if (is.null(pool$weights)) 1 else pool$weights[rows]

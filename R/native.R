@@ -87,6 +87,9 @@ stop_on_status <- function(result, doing) {
   result
 }
 
+# Returns the value of `expr`, or NULL if a computation fails, such as a Cholesky factorisation with almost no noise.
+null_if_failed <- function(expr) tryCatch(expr, pfdtc_error_numerical = function(e) NULL)
+
 native_kernel_matrix <- function(kernel, x, z, control = NULL) {
   .Call(ffi_kernel_matrix, engine_model(kernel = kernel), x, z, engine_control(nrow(z), control))
 }
@@ -229,10 +232,12 @@ native_norms <- function(posterior, z, data, model, order, t1_rows, t2_rows, con
         as.integer(t2_rows), engine_control(nrow(data$x), control))
 }
 
+# Returns v divided into blocks of `size` elements, of which the last may be smaller.
+blocks_of <- function(v, size) split(v, (seq_along(v) - 1L) %/% size)
+
 # Returns f(x) computed for blocks of rows of x, which saves memory, and joined by `bind`.
 in_blocks <- function(x, f, size = 2048L, bind = rbind) {
-  blocks <- split(seq_len(nrow(x)), (seq_len(nrow(x)) - 1L) %/% size)
-  do.call(bind, unname(lapply(blocks, function(i) f(x[i, , drop = FALSE]))))
+  do.call(bind, unname(lapply(blocks_of(seq_len(nrow(x)), size), function(i) f(x[i, , drop = FALSE]))))
 }
 
 # Joins the lists of several blocks, element by element, without names.

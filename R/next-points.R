@@ -131,7 +131,7 @@ latent_given <- function(design, x) {
   conjugate <- response_of(fit)$conjugate
   noise <- if (conjugate) noise_at(fit, taken) else 0
   mean <- var <- numeric(nrow(x))
-  for (rows in split(seq_along(mean), (seq_along(mean) - 1L) %/% 256L)) {
+  for (rows in blocks_of(seq_along(mean), 256L)) {
     f <- latent_at(fit, rbind(taken, x[rows, , drop = FALSE]), joint = TRUE, p = design$posterior)
     V <- f$cov[own, own, drop = FALSE]
     jitter <- 1e-10 * max(diag(V))

@@ -243,10 +243,7 @@ contrast_draws <- function(fit, x, draws) {
     draws$u <- c(mean_weights(p$factors)) + solve_t(p$factors$C, cbind(z, -z))
     draws$rest <- replicate(q, new_draws(), simplify = FALSE)
   }
-  rest <- function(x) {
-    native_kernel_matrix(p$model$kernel, x, x) -
-      crossprod(forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$z, x)))
-  }
+  rest <- function(x) residual_covariance(p$model$kernel, p$z, p$factors$L, x)
   m <- nrow(p$factors$beta)
   size <- prior_most(p$model, x)
   each <- lapply(seq_len(q), function(j) {

@@ -21,10 +21,8 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
       # Add up the residual prior covariance, the posterior covariance of features and known levels, and the prior
       # covariance of new levels.
       x <- numbered(fun$x, own$groupings)
-      kernel <- smooth_part(p$model$kernel)
-      a <- forwardsolve(own$L, native_kernel_matrix(kernel, p$z, x))
-      native_kernel_matrix(kernel, x, x) - crossprod(a) + crossprod(at$features) + within_levels(p, x, at$own) +
-        covariance_of_new(own$groupings, x, TRUE)
+      residual_covariance(smooth_part(p$model$kernel), p$z, own$L, x) + crossprod(at$features) +
+        within_levels(p, x, at$own) + covariance_of_new(own$groupings, x, TRUE)
     })
   }, sums = sums_of_values(p, fun), effects = { # returns products of rows of fun$of and the effects of a level
     asked <- fun$effects

@@ -89,7 +89,7 @@ posterior_without.near <- function(p) {
   terms <- near_terms(p)
   members <- split(seq_along(apart$y), apart$group)
   out <- matrix(0, length(apart$y), 3L)
-  for (batch in split(terms$order, (seq_along(terms$order) - 1L) %/% terms$batch)) {
+  for (batch in blocks_of(terms$order, terms$batch)) {
     lists <- batch_lists(terms, batch)
     at <- conditionals(terms, batch, terms$around)
     for (l in seq_along(batch)) {

@@ -43,17 +43,13 @@ student <- function(df = 4, sigma = NULL) {
 }
 
 #' @export
-print.pfdtc_family <- function(x, ...) {
-  if (!is.null(x$row)) {
-    cat(sprintf("Family: log density %s\n", x$text))
-    return(invisible(x))
-  }
+print.pfdtc_family <- print_lines(function(x) {
+  if (!is.null(x$row)) return(sprintf("Family: log density %s", x$text))
   response <- as_response(as_likelihood(x))
   value <- if (is.null(x$theta)) "learned" else format(response$shown(x$theta), digits = 4)
   shape <- if (length(response$shape)) paste0(response$shape_label %||% response$shape, ": ", value)
-  cat("Family: ", paste(c(response$full_label, shape), collapse = ", "), "\n", sep = "")
-  invisible(x)
-}
+  paste("Family:", paste(c(response$full_label, shape), collapse = ", "))
+})
 
 # Returns the family of a fit as an object that the argument `family` accepts.
 #' @rdname gp_fit-regression
@@ -375,15 +371,13 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
 }
 
 #' @export
-print.pfdtc_family_check <- function(x, ...) {
+print.pfdtc_family_check <- print_lines(function(x) {
   at <- vapply(seq_along(x$f), function(i) {
     if (x$holds[i]) "holds" else
       sprintf("FAILS at f = %s, y = %s", format(x$f[i], digits = 3), format(x$y[i], digits = 3))
   }, "")
-  cat(sprintf("%s: %s\n", x$claim, at), sep = "")
-  cat("This check on a grid is not a proof.\n")
-  invisible(x)
-}
+  c(sprintf("%s: %s", x$claim, at), "This check on a grid is not a proof.")
+})
 
 # Stops if a property that a user's family states (such as concavity) fails at one of up to 40 distinct responses.
 check_own_family <- function(likelihood, y) {

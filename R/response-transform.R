@@ -276,10 +276,7 @@ describe_transform <- function(transform) {
 }
 
 #' @export
-print.pfdtc_transform <- function(x, ...) {
-  cat("Response: ", describe_transform(x), "\n", sep = "")
-  invisible(x)
-}
+print.pfdtc_transform <- print_lines(function(x) paste("Response:", describe_transform(x)))
 
 # ---- the tails of the noise -----------------------------------------------------------------------------------------
 

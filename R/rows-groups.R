@@ -206,14 +206,6 @@ name_number <- function(text) {
   -1 - high * 2097152 - low
 }
 
-# Returns `variables`, with the levels that occur in the model frame mf added to those of groups.
-with_levels_of <- function(variables, mf) {
-  lapply(variables, function(v) {
-    if (v$kind == "group") v$levels <- union(v$levels, stats::na.omit(group_keys(v, mf)))
-    v
-  })
-}
-
 # Returns the coded rows `x` with NA for missing levels. Sends a message if rows have levels that the fit does not have.
 check_new_levels <- function(variables, x) {
   columns <- unlist(lapply(variables, function(v) if (v$kind == "group") v$columns))
@@ -249,11 +241,6 @@ bind_columns <- function(variables, values) {
 
 # Returns the name of the variable that each column of x belongs to.
 variable_of_columns <- function(variables) unlist(lapply(variables, function(v) rep(v$name, v$width)))
-
-# Returns TRUE for each column of x that codes a level or a logical as 0 and 1, or has the numbers of levels.
-columns_of_levels <- function(variables) {
-  unlist(lapply(variables, function(v) rep(v$kind %in% c("factor", "logical", "group"), v$width)))
-}
 
 # Returns TRUE if the user gave a correlation matrix of these levels of a factor.
 has_given_levels <- function(kernel, levels) {

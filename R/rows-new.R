@@ -190,7 +190,10 @@ formula_rows_again <- function(fit, newdata, asked) {
                               na.action = quote(stats::na.omit)), given), environment(fit$terms))
   labels <- row.names(mf)
   mf <- check_new_variables(mf, fit$frame$variables)
-  variables <- with_levels_of(fit$frame$variables, mf)
+  variables <- lapply(fit$frame$variables, function(v) { # add the levels of groups in the new rows
+    if (v$kind == "group") v$levels <- union(v$levels, stats::na.omit(group_keys(v, mf)))
+    v
+  })
   frame <- if (!is.null(fit$data$kept)) {
     list(mf = mf, raw = raw_variables(mf, fit$frame, fit$terms, newdata))
   }

@@ -8,7 +8,9 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   mf <- make_model_frame(call, envir, kernel, mean)
   terms <- attr(mf, "terms")
   used <- input_variables(terms)
-  message_if_no_intercept(eval(call$formula, envir))
+  given <- stats::terms(eval(call$formula, envir), allowDotAsName = TRUE)
+  if (!attr(given, "intercept")) tell_classed(
+    "intercept", "`- 1` or `+ 0` in a formula changes nothing: the constant mean stays. center = FALSE leaves it out.")
   # Omit the default names "1", "2", ... of many rows, which take 64 bytes each.
   labels <- if (nrow(mf) <= many_rows || is.character(attr(mf, "row.names"))) row.names(mf)
   if (!nrow(mf)) {
@@ -209,14 +211,6 @@ add_formula <- function(data, terms, variables, call) {
   data$frame <- list(method = "formula", columns = colnames(data$x), terms = terms, variables = variables,
                      offset = if (recomputable) call$offset else NA)
   data
-}
-
-# Sends a message about - 1 or + 0 in a formula, because they change nothing.
-message_if_no_intercept <- function(formula) {
-  if (!attr(stats::terms(formula, allowDotAsName = TRUE), "intercept")) {
-    tell_classed("intercept", paste("`- 1` or `+ 0` in a formula changes nothing: the constant mean stays.",
-                                    "center = FALSE leaves it out."))
-  }
 }
 
 # Returns the columns of the model frame that are inputs, in the order of the terms. Stops if the formula is not usable.

@@ -297,15 +297,13 @@ check_control <- function(control) {
 }
 
 #' @export
-print.pfdtc_control <- function(x, ...) {
+print.pfdtc_control <- print_lines(function(x) {
   shown <- vapply(names(control_checks), function(name) {
     v <- x[[name]]
     if (is.null(v)) "NULL" else if (!length(v)) "none" else
       if (is.character(v)) paste0("\"", v, "\"", collapse = ", ") else
         paste0(format(v, digits = 4), switch(name, memory = " bytes", max_seconds = " s"))
   }, "")
-  cat("Options of pfdtc_control():\n")
   text <- paste(sprintf("%s = %s", names(shown), shown), collapse = ", ")
-  cat(wrap(text, initial = "  ", prefix = "  "), sep = "\n")
-  invisible(x)
-}
+  c("Options of pfdtc_control():", wrap(text, initial = "  ", prefix = "  "))
+})

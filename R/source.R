@@ -81,10 +81,9 @@ new_source <- function(rewind, next_block, columns, label, finish = function() N
 is_source <- function(data) inherits(data, "pfdtc_source")
 
 #' @export
-print.pfdtc_source <- function(x, ...) {
-  cat(wrap(sprintf("Row source (%s): %s", x$label, list_quoted(x$columns, most = 20L)), exdent = 2), sep = "\n")
-  invisible(x)
-}
+print.pfdtc_source <- print_lines(function(x) {
+  wrap(sprintf("Row source (%s): %s", x$label, list_quoted(x$columns, most = 20L)), exdent = 2)
+})
 
 # ---- a pass over all rows -------------------------------------------------------------------------------------------
 
