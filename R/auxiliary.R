@@ -198,7 +198,7 @@ aux_kinds <- list(
   reference = list(objective = "pf", keeps_reference = TRUE, fill = function(how, n, m, made) {
     replace(how, "m2", made %||% reference_size(how, m, n))
   }, text = function(how) {
-    sprintf("SoR posterior on %s greedily chosen points%s", if (is.null(how$m2)) "4 m" else how$m2,
+    sprintf("SoR posterior on %s greedily chosen points%s", how$m2 %||% "4 m",
             if (!is.null(how$samples)) sprintf(", %d sample paths", how$samples)
             else if (how$tail > 0) sprintf(", leading directions (tail %s)", format(how$tail)) else "")
   }, make = function(how, data, model, m, control, reference) {
@@ -307,4 +307,4 @@ low_rank_auxiliary <- function(U, W, sign, mean, p, model, label) {
             class = "pfdtc_auxiliary")
 }
 
-reference_size <- function(how, m, n) min(if (is.null(how$m2)) 4 * m else how$m2, n)
+reference_size <- function(how, m, n) min(how$m2 %||% (4 * m), n)

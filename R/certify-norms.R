@@ -162,7 +162,7 @@ own_posterior <- function(fit) {
     p$norms <- posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)
     return(if (near) fit_of_posterior(p) else replace(fit, "norms", list(p$norms)))
   }
-  z <- if (is.null(p$z)) p$x else p$z
+  z <- p$z %||% p$x
   # Add a row of each level of the groups, up to 1,000 points, because levels need inducing points too.
   for (g in c(p$factors$groupings, p$near$groupings)) {
     rows <- which(!duplicated(fit$data$x[, g$column]))

@@ -234,7 +234,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   fit <- check_fit(fit, "fit")
   if (!is.null(data)) fit <- with_rows_of(fit, source_of_fit(fit, data))
   data <- training_data(fit, "fit")
-  refuse_if(missing(tol), "tol", "is missing", hint = "Give a fraction of the sd of the response, as in tol = 0.01.")
+  check_given("tol", "Give a fraction of the sd of the response, as in tol = 0.01.")
   tol <- check_positive(tol, "tol", 1L)
   maxit <- check_count(maxit, "maxit", min = 0)
   new <- new_rows(fit, newdata)

@@ -339,9 +339,9 @@ ratios <- function(fit, newdata, than, level = 0.95, certified = FALSE, ...) {
   kind <- if (!is.null(response$ratio)) response$ratio(response$theta) else if (!response$conjugate)
     list(logit = c("odds ratio" = 1), log = c("ratio of means" = 1))[[response$link_name]]
   refuse_if(is.null(kind), "fit", sprintf("has family %s", response$label), hint = "Ratios need a logit or log link.")
-  refuse_if(missing(newdata), "newdata", "is missing", hint = "Give a data frame.")
+  check_given("newdata", "Give a data frame.")
   if (!is.data.frame(newdata)) abort_input("newdata", describe(newdata), "a data frame")
-  refuse_if(missing(than), "than", "is missing", hint = "Give a data frame with the rows to compare `newdata` with.")
+  check_given("than", "Give a data frame with the rows to compare `newdata` with.")
   n <- nrow(newdata)
   refuse_if(!is.data.frame(than) || !nrow(than) %in% c(1L, n) || !all(names(than) %in% names(newdata)), "than",
             describe(than), "a data frame with the variables of `newdata`, and one row or as many rows as `newdata`")

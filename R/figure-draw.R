@@ -156,7 +156,7 @@ open_panel <- function(p, args, margins) {
     usr <- graphics::par("usr")[2 * side - 1:0]
     powers <- Filter(function(k) k >= usr[1L] - 1e-9 && k <= usr[2L] + 1e-9, floor(usr[1L]):ceiling(usr[2L]))
     if (!is.null(ticks)) {
-      graphics::axis(side, ticks$at, if (is.null(ticks$labels)) TRUE else ticks$labels)
+      graphics::axis(side, ticks$at, ticks$labels %||% TRUE)
     } else if (length(powers) < 2L || diff(usr) < 1.5) {
       graphics::axis(side)
     } else {

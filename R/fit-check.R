@@ -227,7 +227,7 @@ damaged_fit <- function(fit, argument, part) {
 # Returns `exact`, or stops unless it is a fit with the exact posterior of the same model as all `fits`. `exact` may be
 # NULL if `caller`, the name of the user's function, is given.
 check_exact <- function(exact, fits, caller = NULL) {
-  refuse_if(missing(exact), "exact", "is missing", hint = "Give gp_exact() of the same data with like = fit.")
+  check_given("exact", "Give gp_exact() of the same data with like = fit.")
   if (is.null(exact) && !is.null(caller)) return(NULL)
   is_fit <- inherits(exact, "gp_fit")
   if (is_fit) exact <- check_any_fit(exact, "exact")

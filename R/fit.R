@@ -99,7 +99,7 @@ complete_likelihood <- function(data, asked) {
   }
   if (!is.null(response$least)) asked$likelihood$least <- response$least(sites)
   y <- sites$y
-  size <- if (is.null(sites$size)) 1 else sites$size
+  size <- sites$size %||% 1
   classes <- response$reads == "classes"
   one <- if (response$kind == "ordered") {
     if (all(y == y[1L])) sprintf("All responses are \"%s\"", data$levels[y[1L]])

@@ -137,6 +137,13 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
 # Kernels with these profiles keep the elements that they had in fits of version 0.1.0.
 kernels_of_before <- c("se", "matern12", "matern32", "matern52")
 
+# Returns the argument `kernel` of an exported function: a kernel, or a function that makes one, such as kernel_se.
+check_kernel <- function(kernel) {
+  if (is.function(kernel)) kernel <- tryCatch(kernel(), simpleError = function(e) kernel)
+  if (inherits(kernel, "pfdtc_kernel")) return(kernel)
+  abort_input("kernel", describe(kernel), "a kernel, such as kernel_se() or kernel_matern()")
+}
+
 positive_or_null <- function(x, argument) if (!is.null(x)) check_positive(x, argument, 1L)
 
 # Makes a kernel of one factor. `...` are further elements; those that are NULL are dropped.
@@ -215,7 +222,7 @@ update.pfdtc_kernel <- function(object, ...) {
 #' @usage NULL
 #' @export
 kernel_group <- function(by, design = ~1, correlated = TRUE, variance = NULL, scale = NULL) {
-  if (missing(by)) abort_input("by", "is missing", hint = "Give a formula such as by = ~ g.")
+  check_given("by", "Give a formula such as by = ~ g.")
   column <- !inherits(by, "formula")
   if (!column && length(by) != 2L) abort_input("by", describe(by), "a one-sided formula, such as ~ g")
   refuse_if(!inherits(design, "formula") || length(design) != 2L, "design", describe(design),
@@ -312,9 +319,8 @@ group_roots <- function(kernel) {
 
 #' @export
 kernel_additive <- function(kernel = kernel_matern(3 / 2), pairs = FALSE, share = NULL, ratio = NULL) {
-  if (is.function(kernel)) kernel <- tryCatch(kernel(), simpleError = function(e) kernel)
-  refuse_if(!inherits(kernel, "pfdtc_kernel") || !isTRUE(kernel$profile %in% kernels_of_before), "kernel",
-            if (inherits(kernel, "pfdtc_kernel")) "another kernel" else describe(kernel),
+  kernel <- check_kernel(kernel)
+  refuse_if(!isTRUE(kernel$profile %in% kernels_of_before), "kernel", "another kernel",
             "kernel_se() or kernel_matern()")
   if (!is.numeric(pairs)) pairs <- check_flag(pairs, "pairs")
   with_pairs <- !isFALSE(pairs)

@@ -2,23 +2,16 @@
 
 # Returns the kernel with its inputs as column numbers of x, and a lengthscale for each (NULL if not given). `variables`
 # has list(name, columns, levels) for each variable; an R factor has several columns.
-place_kernel <- function(kernel, x, argument = "kernel", variables = NULL) {
-  kernel <- check_kernel(kernel, argument)
+place_kernel <- function(kernel, x, variables = NULL) {
   if (!ncol(x)) abort_input("x", "has no columns")
   if (is.null(kernel$leaves)) {
-    kernel <- place_leaf(kernel, x, argument, variables)
+    kernel <- place_leaf(kernel, x, "kernel", variables)
     if (kernel$profile %in% kernels_of_before) kernel["of"] <- NULL else kernel$columns <- colnames(x)
     return(kernel)
   }
-  kernel$leaves <- lapply(kernel$leaves, place_leaf, x, argument, variables)
+  kernel$leaves <- lapply(kernel$leaves, place_leaf, x, "kernel", variables)
   kernel$label <- formula_of_kernel(kernel)
   with_columns(kernel, x)
-}
-
-check_kernel <- function(kernel, argument = "kernel") {
-  if (is.function(kernel)) kernel <- tryCatch(kernel(), simpleError = function(e) kernel)
-  if (inherits(kernel, "pfdtc_kernel")) return(kernel)
-  abort_input(argument, describe(kernel), "a kernel, such as kernel_se() or kernel_matern()")
 }
 
 # Sets `inputs` of a sum of kernels to the columns of x that its factors read, and `columns` to the column names of x.
@@ -176,7 +169,7 @@ place_group <- function(leaf, x, argument, variables) {
 
 # Returns the kernel with its inputs as column numbers of x. Stops if one of its parameters has no value.
 complete_kernel <- function(kernel, x) {
-  kernel <- place_kernel(kernel, x)
+  kernel <- place_kernel(check_kernel(kernel), x)
   compiled <- compile_kernel(kernel)
   lacking <- unique(compiled$table$what[is.na(compiled$engine$values)])
   if (length(lacking)) {

@@ -66,7 +66,7 @@ group_sums <- function(kernel, data) {
   n <- length(data$y)
   one <- function(design) list(code = rep(1L, n), levels = 1L, design = design)
   terms <- c(terms[order], list(one(flat_basis(kernel, data$x)), one(cbind(data$y))))
-  w <- if (is.null(data$weights)) rep(1, n) else data$weights
+  w <- merged_weights(data)
   sizes <- vapply(terms, function(t) t$levels * ncol(t$design), 0)
   check_memory(16 * sum(sizes[-1L])^2, "the sums over pairs of levels of two groups")
   first <- terms[[1L]]

@@ -90,8 +90,8 @@ stop_on_status <- function(result, doing) {
 # Returns the value of `expr`, or NULL if a computation fails, such as a Cholesky factorisation with almost no noise.
 null_if_failed <- function(expr) tryCatch(expr, pfdtc_error_numerical = function(e) NULL)
 
-native_kernel_matrix <- function(kernel, x, z, control = NULL) {
-  .Call(ffi_kernel_matrix, engine_model(kernel = kernel), x, z, engine_control(nrow(z), control))
+native_kernel_matrix <- function(kernel, x, z) {
+  .Call(ffi_kernel_matrix, engine_model(kernel = kernel), x, z, engine_control(nrow(z)))
 }
 
 kernel_diagonal <- function(kernel, x) .Call(ffi_kernel_diagonal, engine_model(kernel = kernel), x)

@@ -67,7 +67,7 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   args <- check_objective(z, x, y, kernel, noise, weights, jitter)
   kernel <- as_kernel(args$model$kernel)
   result <- evaluate_checked(args, NULL)
-  shift <- if (is.null(args$weights)) 0 else sum(log(args$weights)) / 2 # turns the density of sqrt(w) y into that of y
+  shift <- sum_of_logs(args$weights) / 2 # turns the density of sqrt(w) y into that of y
   gradient <- list(z = result$gradient)
   if (kernel$profile %in% kernels_of_before && !isTRUE(kernel$isotropic)) {
     d <- length(kernel$lengthscale)

@@ -199,7 +199,7 @@ get_predict.gp_fit <- function(model, newdata = NULL, type = "response", ...) {
   fit <- check_any_fit(model, "model")
   draws <- attr(model, "draws") %||% new_draws()
   rows <- if (is.null(newdata)) training_rows(fit) else new_rows(fit, as.data.frame(newdata))
-  rowid <- if (is.null(newdata$rowid)) seq_along(rows$index) else newdata$rowid
+  rowid <- newdata$rowid %||% seq_along(rows$index)
   response <- response_of(fit)
   labels <- response$kind == "labels"
   f <- if (labels) contrast_draws(fit, rows$x, draws)[rows$index, , , drop = FALSE] else

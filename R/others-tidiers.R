@@ -77,7 +77,7 @@ tidy_effects <- function(x, effects, conf.int, level) {
 glance.gp_fit <- function(x, ...) {
   check_dots_empty()
   data.frame(method = x$method, nobs = stats::nobs(x),
-             m = if (is.null(x$m)) NA_integer_ else x$m, df = x$df, sigma = stats::sigma(x),
+             m = x$m %||% NA_integer_, df = x$df, sigma = stats::sigma(x),
              evidence = largest_evidence(check_any_fit(x, "x")), AIC = stats::AIC(x), BIC = stats::BIC(x),
              objective = x$objective, convergence = x$convergence, evaluations = sum(x$evaluations),
              seconds = sum(x$seconds))
@@ -98,7 +98,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
     stats::predict(x, newdata, se.fit = TRUE, interval = interval, level = conf.level,
                    type = if (type == "link") type else "mean")
   fit <- as.matrix(p$fit)
-  out <- as.data.frame(if (is.null(newdata)) data else newdata)
+  out <- as.data.frame(newdata %||% data)
   # With na.exclude, predictions include rows that the model frame omits.
   rows <- seq_len(nrow(fit))
   padded <- is.null(newdata) && inherits(x$na.action, "exclude") && nrow(out) == length(rows) - length(x$na.action)
@@ -299,7 +299,7 @@ model_info.gp_fit <- function(x, ...) {
 #' @exportS3Method insight::get_predicted
 get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = NULL, verbose = TRUE, ...) {
   known <- c("expectation", "prediction", if (!response_of(x)$conjugate) "link")
-  predict <- check_choice(if (is.null(predict)) "expectation" else predict, known, "predict")
+  predict <- check_choice(predict %||% "expectation", known, "predict")
   type <- switch(predict, link = "latent", expectation = "mean", "response")
   p <- stats::predict(x, data, se.fit = TRUE, type = type)
   ci_data <- data.frame(Row = c(row(as.matrix(p$fit))), SE = c(unname(p$se.fit)))
@@ -310,7 +310,7 @@ get_predicted.gp_fit <- function(x, data = NULL, predict = "expectation", ci = N
     end <- function(name) if (is.matrix(p$fit)) c(band[, name, ]) else unname(band[, name])
     ci_data[c("CI_low", "CI_high")] <- list(end("lwr"), end("upr"))
   }
-  structure(c(unname(p$fit)), ci = ci, ci_data = ci_data, data = if (is.null(data)) stats::model.frame(x) else data,
+  structure(c(unname(p$fit)), ci = ci, ci_data = ci_data, data = data %||% stats::model.frame(x),
             predict = predict, class = c("get_predicted", "numeric"))
 }
 

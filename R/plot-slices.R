@@ -210,7 +210,7 @@ dependence_figure <- function(d) {
   labels <- if (!is.numeric(d[[1L]])) as.character(d[[1L]])
   certified <- !is.null(d$mean_lower) && !anyNA(d$mean_lower)
   curve <- data.frame(input = names(d)[1L], value = if (is.null(labels)) d[[1L]] else seq_along(labels),
-                      label = if (is.null(labels)) NA_character_ else labels, fit = d$mean, lwr = d$mean - 2 * d$sd,
+                      label = labels %||% NA_character_, fit = d$mean, lwr = d$mean - 2 * d$sd,
                       upr = d$mean + 2 * d$sd, outside = FALSE)
   range <- range(curve$lwr, curve$upr, finite = TRUE)
   if (certified) {

@@ -42,7 +42,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
 slice_centre <- function(fit, variables, at) {
   x <- slice_rows(fit)
   # A row of merged data counts as often as its inputs occur.
-  every <- if (is.null(fit$data$group)) seq_len(nrow(x)) else fit$data$group
+  every <- fit$data$group %||% seq_len(nrow(x))
   centre <- x[1L, , drop = FALSE]
   for (v in variables) {
     rows <- if (is.null(v$values) || !is.null(fit$data)) x[every, , drop = FALSE] else fit_points(fit)
@@ -156,13 +156,13 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
     data <- range(value_along(v, x))
     value <- seq_along(v$labels)
     if (is.null(v$values)) {
-      ends <- if (is.null(xlim[[v$name]])) data else xlim[[v$name]]
-      k <- if (is.null(n)) slice_points(fit, v, c(data, ends)) else n
+      ends <- xlim[[v$name]] %||% data
+      k <- n %||% slice_points(fit, v, c(data, ends))
       # Include the ends of the data, at which the solid line becomes dotted.
       value <- sort(unique(c(seq(ends[1L], ends[2L], length.out = k), data[data > ends[1L] & data < ends[2L]])))
     }
     at <- set_along(v, centre[rep(1L, length(value)), , drop = FALSE], value)
-    grid_frame(v$name, value, if (is.null(v$labels)) NA_character_ else v$labels, at,
+    grid_frame(v$name, value, v$labels %||% NA_character_, at,
                is.null(v$values) & (value < data[1L] | value > data[2L]))
   })
   there <- if (terms) length(panels) else if (is.null(inputs) && most > 1L) length(all) else 0L

@@ -28,7 +28,7 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
     asked <- fun$effects
     at <- place(asked$term)
     g <- own$groupings[[at]]
-    level <- match(asked$levels, if (is.null(g$codes)) seq_len(g$levels) else g$codes)
+    level <- match(asked$levels, g$codes %||% seq_len(g$levels))
     each <- rep(seq_len(nrow(asked$of)), length(level))
     effect_moments(g, effects[[at]], rep(level, each = nrow(asked$of)), t(asked$of)[, each, drop = FALSE])
   }, terms = { # returns all rows of the first term, then of the next

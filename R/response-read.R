@@ -123,7 +123,7 @@ read_response <- function(likelihood, response, weights, argument, n) {
   out <- switch(row$reads,
                 classes = read_binomial(response, weights, argument, n),
                 labels = read_labels(response, argument, n, FALSE),
-                own = numbers("in the support of the family", if (is.null(row$support)) is.numeric else row$support),
+                own = numbers("in the support of the family", row$support %||% is.numeric),
                 counts = {
                   from <- row$from %||% 0
                   want <- sprintf("counts: whole numbers from %d to 1e9", from)
@@ -214,7 +214,7 @@ read_binomial <- function(response, weights, argument, n) {
               where = sprintf("row %d, column %d", bad[1L, 1L], bad[1L, 2L]))
     size <- unname(rowSums(pairs))
     # Rows without trials get weight 0, because they have no information.
-    if (any(size == 0)) weights <- (if (is.null(weights)) 1 else weights) * (size > 0)
+    if (any(size == 0)) weights <- (weights %||% 1) * (size > 0)
     return(list(y = unname(pairs[, 1L]), size = size, weight = weights))
   }
   levels <- NULL
