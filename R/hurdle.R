@@ -213,7 +213,7 @@ fitted.gp_hurdle <- function(object, ...) stats::predict(object)
 
 #' @export
 residuals.gp_hurdle <- function(object, ...) {
-  check_dots_empty(list(...), "object")
+  check_dots_empty()
   eval(object$formula[[2L]], object$data, environment(object$formula)) - stats::fitted(object)
 }
 

@@ -93,7 +93,7 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
       own <- leaves[terms[[table$term[i]]]$leaves]
       varying <- any(unlist(lapply(own, `[[`, "profile")) %in% varying_profiles)
       over <- if (varying) max(prior_of_term(own, given), 1e-300) else 1
-      refuse_if(!is.finite(over), "kernel", "has an infinite variance at the inputs", hint = "Use larger units.")
+      if (!is.finite(over)) abort_input("kernel", "has an infinite variance at the inputs", hint = "Use larger units.")
       list(unit = power / over, over = over, start = 1 / n, sd = 1.5, low = if (n > 1L) 1e-6 else 1e-4)
     }, lengthscale = of_lengthscale(leaf, table$at[i]), period = {
       range <- max(apply(x[, leaf$inputs, drop = FALSE], 2L, function(v) max(v) - min(v)))
