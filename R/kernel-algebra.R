@@ -172,7 +172,8 @@ kernel_parameter_names <- function(kernel, columns = kernel$columns) {
     n <- length(levels)
     words <- switch(
       what, lengthscale = if (shares_lengthscale(leaf)) what else paste0(what, ".", lengthscale_names(leaf, columns)),
-      scale = paste0(what, ".", levels[-1L]), parameters = switch(leaf$correlation, exchangeable = "distance",
+      scale = paste0(what, ".", levels[-1L]),
+      parameters = switch(leaf$correlation, exchangeable = "distance",
                           ordered = sprintf("gap.%s.%s", levels[-n], levels[-1L]), full = {
                             pair <- which(lower.tri(diag(n)), arr.ind = TRUE)
                             sprintf("angle.%s.%s", levels[pair[, 1L]], levels[pair[, 2L]])

@@ -25,7 +25,8 @@ checks_figure <- function(fit, which) {
   mean <- paste("leave-one-out mean of", name)
   label <- function(ratio) paste("leave-one-out", if (ratio) "residual / sd" else "quantile residual")
   half <- stats::qnorm(0.975)
-  panels <- lapply(stats::setNames(nm = which), switch,
+  panels <- lapply(
+    stats::setNames(nm = which), switch,
     residuals = scatter_panel(all[c("mean", "rstandard")], "Residuals", mean, label(response$conjugate),
                               c(level_line(-half), level_line(0, 1), level_line(half))),
     qq = scatter_panel(list(normal = stats::qqnorm(quantiles, plot.it = FALSE)$x, rstandard = quantiles),
@@ -315,7 +316,8 @@ figure_of_fit <- function(fit, ask) {
             sprintf("must be %s for several classes",
                     list_quoted(setdiff(figures_drawn, c("map", "checks")), "\"", last = "or")),
             hint = "Slices show probabilities: type = \"response\", without `terms` and `certified`.")
-  switch(which[1L], slices = if (labels) {
+  switch(which[1L],
+    slices = if (labels) {
       classes_figure(fit, ask$inputs, ask$at, n, ask$xlim)
     } else {
       s <- slices(fit, ask$inputs, ask$at, ask$level, n, ask$points, ask$certified, ask$xlim, type, ask$terms)
