@@ -284,11 +284,8 @@ shown_call <- function(call) {
       if (isTRUE(all.equal(call$formula, attr(part, "formula")))) {
         call <- `names<-`(call, replace(names(call), i, ""))[names(call) != "formula"]
       }
-    } else if (is.function(part)) { # write the name of a function of this package or of base R
-      known <- unlist(lapply(list(topenv(environment(user_call)), baseenv()), function(space) {
-        Filter(function(name) identical(get0(name, space, mode = "function"), part), ls(space))
-      }))
-      call[[i]] <- as.name(c(known, "<a function>")[1L])
+    } else if (is.function(part)) {
+      call[[i]] <- name_of_function(part)
     } else if (!is.atomic(part) || length(part) > 5L || !is.null(dim(part)) || is.object(part)) {
       call[[i]] <- as.name(sprintf("<%s>", describe(part)))
     }
@@ -308,6 +305,14 @@ without_dots <- function(call, caller) {
     }))
   }
   call
+}
+
+# Returns the name of `f` if it is a function of this package or of base R, else <a function>.
+name_of_function <- function(f) {
+  for (space in list(topenv(environment(user_call)), baseenv())) {
+    for (name in ls(space)) if (identical(get0(name, space, mode = "function"), f)) return(as.name(name))
+  }
+  as.name("<a function>")
 }
 
 # Returns a call as one line of text, shortened by shown_call(). Replacements such as <a function> have no backticks.

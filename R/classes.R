@@ -253,7 +253,7 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
     total <- Reduce(`+`, lapply(split(seq_len(class_draws), rep(1:8, each = class_draws / 8)), function(unit) {
       (class_moments(odds, unit = unit)$mean - p)^2
     }))
-    4 * sqrt(do.call(pmax, asplit(total, 2L)) / 56) + 4 / class_draws * pmin(1, trace / 16) + 0 * p
+    4 * sqrt(apply(total, 1L, max) / 56) + 4 / class_draws * pmin(1, trace / 16) + 0 * p
   }
   off <- reach / 4 + 0.1175 * D
   ratio <- exp(pmin(reach + D, 500))
