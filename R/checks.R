@@ -309,10 +309,8 @@ without_dots <- function(call, caller) {
 
 # Returns the name of `f` if it is a function of this package or of base R, else <a function>.
 name_of_function <- function(f) {
-  for (space in list(topenv(environment(user_call)), baseenv())) {
-    for (name in ls(space)) if (identical(get0(name, space, mode = "function"), f)) return(as.name(name))
-  }
-  as.name("<a function>")
+  known <- function(space) Find(function(name) identical(get0(name, space, mode = "function"), f), ls(space))
+  as.name(known(topenv(environment(user_call))) %||% known(baseenv()) %||% "<a function>")
 }
 
 # Returns a call as one line of text, shortened by shown_call(). Replacements such as <a function> have no backticks.
@@ -362,7 +360,6 @@ did_you_mean <- function(name, known, value = FALSE) {
 }
 
 clip <- function(text, width = 60L) if (nchar(text) <= width) text else paste0(substr(text, 1L, width - 3L), "...")
-
 plural_s <- function(n) if (n == 1) "" else "s"
 
 # Wraps text like strwrap(), but does not break a line within "argument = value" or "10 %".
@@ -372,11 +369,9 @@ wrap <- function(text, ...) {
 }
 
 # Returns a method of print(). lines(x) returns the lines to print.
-print_lines <- function(lines) {
-  function(x, ...) {
-    cat(lines(x), sep = "\n")
-    invisible(x)
-  }
+print_lines <- function(lines) function(x, ...) {
+  cat(lines(x), sep = "\n")
+  invisible(x)
 }
 
 # Returns a text with "%s" in place of numbers, and the numbers as attribute. fill_numbers() formats and inserts them.
