@@ -128,7 +128,6 @@ check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables
 # Returns TRUE for numbers and logical values. It is FALSE for dates, times and factors, although R stores them as
 # numbers, and for integer64, whose bits are not those of a double.
 is_plain_numeric <- function(x) (is.numeric(x) && !inherits(x, "integer64")) || is.logical(x)
-
 is_finite_number <- function(v) is.numeric(v) && !is.object(v) && length(v) == 1L && is.finite(v)
 
 is_time <- function(x) inherits(x, c("Date", "POSIXt", "difftime"))
@@ -369,9 +368,11 @@ wrap <- function(text, ...) {
 }
 
 # Returns a method of print(). lines(x) returns the lines to print.
-print_lines <- function(lines) function(x, ...) {
-  cat(lines(x), sep = "\n")
-  invisible(x)
+print_lines <- function(lines) {
+  function(x, ...) {
+    cat(lines(x), sep = "\n")
+    invisible(x)
+  }
 }
 
 # Returns a text with "%s" in place of numbers, and the numbers as attribute. fill_numbers() formats and inserts them.
@@ -382,7 +383,6 @@ fill_numbers <- function(text, number) {
 }
 
 show_count <- function(n) format(n, big.mark = ",", scientific = FALSE, trim = TRUE)
-
 count_of <- function(n, what) sprintf("%d %s%s", n, what, plural_s(n))
 
 # Returns `a`, or `b` if `a` is NULL (base R has this from version 4.4).
