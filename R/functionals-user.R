@@ -109,7 +109,7 @@ functionals_of_rows <- function(fit, functionals, names, new, ask) {
 #' @param weights Relative weights of the rows. Default: equal weights.
 #' @param type `"link"` for f, or `"response"` (default with a transform).
 #' @return A data frame of class `pfdtc_dependence`, which `plot()` and `autoplot()` draw. Each row has a value of the
-#'   variable, in a column with its name, and the columns of [linear_functional()].
+#'   variable, in the first column, and the columns of [linear_functional()].
 #' @source Friedman (2001), Greedy function approximation: a gradient boosting machine, *Annals of Statistics* 29.
 #' @seealso [linear_functional()], [plot.gp_fit()]
 #' @examples

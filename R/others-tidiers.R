@@ -76,8 +76,7 @@ tidy_effects <- function(x, effects, conf.int, level) {
 #' @exportS3Method generics::glance
 glance.gp_fit <- function(x, ...) {
   check_dots_empty()
-  data.frame(method = x$method, nobs = stats::nobs(x),
-             m = x$m %||% NA_integer_, df = x$df, sigma = stats::sigma(x),
+  data.frame(method = x$method, nobs = stats::nobs(x), m = x$m %||% NA_integer_, df = x$df, sigma = stats::sigma(x),
              evidence = largest_evidence(check_any_fit(x, "x")), AIC = stats::AIC(x), BIC = stats::BIC(x),
              objective = x$objective, convergence = x$convergence, evaluations = sum(x$evaluations),
              seconds = sum(x$seconds))

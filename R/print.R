@@ -295,7 +295,8 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
 #' @export
 print.pfdtc_table <- function(x, digits = getOption("digits") - 2L * inherits(x, "anova"), ...) {
   writeLines(c(attr(x, "heading"), wrap(as.character(attr(x, "legend")))))
-  shown <- as.matrix(format(as.data.frame(round_bounds(x, digits)), digits = digits))
+  variable <- if (inherits(x, "pfdtc_dependence")) 1L # may be called `a_upper`, but its values are no bounds
+  shown <- as.matrix(format(replace(round_bounds(x, digits), variable, x[variable]), digits = digits))
   if (inherits(x, "anova")) shown[is.na(x)] <- ""
   print(shown, quote = FALSE, right = TRUE, ...)
   invisible(x)

@@ -85,6 +85,9 @@ test_that("all tables with bounds print them rounded outwards", {
       expect_true(all(shown[[name]] <= x[[name]], na.rm = TRUE), info = name)
     }
   }
+  named <- stats::setNames(cars, c("a_upper", "dist")) # values of a variable are rounded to nearest, whatever its name
+  fit <- gp_exact(dist ~ a_upper, named, kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
+  expect_output(print(partial_dependence(fit, "a_upper", at = 5.123), digits = 3), "\n1 +5.12 ")
 })
 
 printed <- function(x) paste(utils::capture.output(print(x)), collapse = "\n")
