@@ -21,6 +21,10 @@ quick <- function(cases) {
 # Keeps the first `few` cases, or every case if PFDTC_TEST_ALL=1 (nightly). For loops over seeds of random problems.
 some_of <- function(cases, few) if (nzchar(Sys.getenv("PFDTC_TEST_ALL"))) cases else utils::head(cases, few)
 
+# Skips the rest of a test unless PFDTC_TEST_ALL=1 (nightly). For tests of several seconds: of coverage and of recovered
+# hyperparameters, and of choices that need many rows.
+only_nightly <- function() skip_if(!nzchar(Sys.getenv("PFDTC_TEST_ALL")), "runs nightly (PFDTC_TEST_ALL=1)")
+
 # Returns every case if PFDTC_TEST_ALL=1 (nightly), else every `of`-th, beginning with case `i`. For an inner loop whose
 # cases then take turns, so that CI runs each of them in some turn `i` of the outer loop.
 in_turn <- function(cases, i, of) {

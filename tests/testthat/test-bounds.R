@@ -211,7 +211,7 @@ test_that("bounds of errors and evidence hold for the nasty problems, by the exa
   for (name in quick(names(cases))) {
     value <- unlist(evidence[evidence$case == name, c("evidence", "evidence_low")])
     exact <- truth[truth$case == name, ]
-    for (by in in_turn(c("gp_dtc", "pfdtc", "gp_fitc", "gp_subsample"), match(name, names(cases)), 2)) {
+    for (by in in_turn(c("gp_dtc", "pfdtc", "gp_fitc", "gp_subsample"), match(name, names(cases)), 4)) {
       p <- cases[[name]]
       p$by <- by
       info <- paste(name, by, sep = ", ")

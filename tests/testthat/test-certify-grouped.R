@@ -107,6 +107,7 @@ test_that("certificates with Gaussian noise contain the exact posterior, with fe
 })
 
 test_that("thousands of levels have narrow certificates without points for the levels", {
+  only_nightly()
   p <- grouped_problem(4, 3000, 1200)
   kernel <- kernel_se(0.5, 1, inputs = ~ x1 + x2) + kernel_group(~ g, variance = 1)
   fit <- suppressMessages(pfdtc(y ~ x1 + x2, p$d, kernel = kernel, noise = 0.09, hyper = "fixed", m = 60,

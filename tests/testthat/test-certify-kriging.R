@@ -63,7 +63,7 @@ test_that("weights, J and the bounds of the variance are the dense ones, for any
         expect_true(all(found$var_lower <= made$var[at] + tolerance), info = info)
         expect_true(all(found$var_upper >= made$var[at] - tolerance), info = info)
         expect_true(all(found$var_upper <= J[at] * (1 + 1e-9)), info = info)
-        for (block in c(7, 1000)) {
+        for (block in in_turn(c(7, 1000), weighted, 2)) {
           made$ref$control[c("block", "threads")] <- list(block, 2)
           again <- krige(made$ref, made$fit$data, values_at(model_of(made$ref)$kernel, made$p$new), 9L, group)
           for (what in c("W", "J", "q", "var_lower", "var_upper")) {

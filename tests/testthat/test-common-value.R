@@ -22,6 +22,7 @@ bump <- data.frame(x = seq(0, 1, length.out = 60))
 bump$y <- pmax(0, cos(6 * bump$x) - 0.8) + (bump$x > 0.96) # a smooth function of x, 0 on most of the range
 
 test_that("a linear kernel is used if it predicts held-out rows better by two standard errors", {
+  only_nightly()
   for (d in list(noise_at_few, bump)) {
     gain <- without_rule(density_of_thirds(d, kernel = kernel_linear()) - density_of_thirds(d))
     better <- mean(gain) > 2 * stats::sd(gain) / sqrt(nrow(d))
@@ -55,6 +56,7 @@ test_that("the comparison is left out if arguments exclude a choice, rows are fe
 })
 
 test_that("rows of weight 0 change nothing, and the time of the comparison is counted", {
+  only_nightly()
   densities <- log_density_of_folds
   slow <- function(...) {
     Sys.sleep(0.1)
@@ -72,6 +74,7 @@ test_that("rows of weight 0 change nothing, and the time of the comparison is co
 })
 
 test_that("update() chooses the kernel again, and the seed of random numbers changes nothing", {
+  only_nightly()
   fit <- with_seed(1, found(noise_at_few))
   expect_identical(fit$asked$kernel, NULL)
   other <- with_seed(2, found(noise_at_few))

@@ -59,7 +59,7 @@ test_that("intervals of exact posteriors are full conformal, and agree with refi
 })
 
 test_that("full conformal intervals have their nominal coverage with wrong hyperparameters and heavy tails", {
-  skip_on_cran()
+  only_nightly()
   draw <- function(n) {
     x <- runif(n, 0, 10)
     data.frame(x, y = sin(x) + 0.3 * rt(n, 2))
@@ -133,6 +133,7 @@ test_that("a level that so few rows cannot give is infinite", {
 })
 
 test_that("conformal intervals have the right coverage with heavy tails, where normal intervals do not", {
+  only_nightly()
   draw <- function(n) {
     x <- runif(n, 0, 10)
     data.frame(x, y = sin(x) + 0.3 * rt(n, 2))
@@ -154,6 +155,7 @@ test_that("conformal intervals have the right coverage with heavy tails, where n
 })
 
 test_that("on real data intervals have their nominal coverage, and are no wider than normal ones that cover more", {
+  only_nightly()
   skip_if_not(nzchar(Sys.getenv("PFDTC_DATA")), "PFDTC_DATA is not set")
   for (name in quick(some_of(c("airfoil", "abalone", "wine"), 1))) {
     data <- load_dataset(name)

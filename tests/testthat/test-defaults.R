@@ -21,6 +21,7 @@ many_rows <- function(n = 2100) {
 some_rows <- function(n = 60) lapply(many_rows(), function(v) if (is.matrix(v)) v[seq_len(n), ] else v[seq_len(n)])
 
 test_that("few rows have the exact posterior, more rows points, with neighbours if points leave residual variance", {
+  only_nightly()
   few <- some_rows(300)
   many <- many_rows()
   exact <- rough(few)

@@ -189,6 +189,7 @@ test_that("rows to learn from have some rows of each of many levels", {
 })
 
 test_that("a million levels have their effects computed in seconds", {
+  only_nightly()
   n <- 1e6 + 1000
   x <- cbind(a = with_seed(1, stats::runif(n)), g = c(seq_len(1e6), rep(1:10, 100)))
   y <- with_seed(2, stats::rnorm(n))

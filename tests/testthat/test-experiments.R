@@ -132,7 +132,7 @@ test_that("the divergence from the exact posterior is that of pf_divergence(), w
 })
 
 test_that("resumed, reordered and one at a time, the numbers are the same", {
-  skip_on_cran()
+  only_nightly()
   whole <- small_experiment(trace = 8)
   file <- new_file(".csv.gz")
   small_experiment(m = 8, methods = "vfe", file = file, trace = 8)
@@ -151,6 +151,7 @@ test_that("resumed, reordered and one at a time, the numbers are the same", {
 })
 
 test_that("a file cut off in the middle of a line is completed", {
+  only_nightly()
   file <- new_file()
   whole <- small_experiment(file = file, trace = 8, reps = 1)
   lines <- readLines(file)
@@ -177,7 +178,7 @@ test_that("an interrupt loses no more than the cell under way, and no interrupte
 })
 
 test_that("an interrupted pilot is no pilot", {
-  skip_on_cran()
+  only_nightly()
   file <- new_file()
   old <- pfdtc:::minimise
   # Interrupt in the middle of the first optimisation, as by a signal.
@@ -247,6 +248,7 @@ test_that("an experiment is a data frame of all fits, and print() shows medians"
 })
 
 test_that("a fit that fails is left out with a warning, and is computed when run again", {
+  only_nightly()
   file <- new_file()
   fit_method <- experiment_code()$fit_method
   fails <- function(method, ...) if (method == "vfe") stop("no luck") else fit_method(method, ...)

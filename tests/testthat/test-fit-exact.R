@@ -5,6 +5,7 @@ dense_kernel <- function(fit) ref_kernel(fit$kernel$profile, unname(fit$kernel$l
 dense_exact <- function(fit, x, y, weights = NULL) ref_exact(x, y - fit$center, dense_kernel(fit), fit$noise, weights)
 
 test_that("Z = X gives the exact posterior and evidence, before and after optimisation", {
+  only_nightly()
   for (profile in quick(profiles)) {
     data <- problem(profile, n = 20, seed = 6)
     for (weights in list(NULL, rep(c(0.5, 2), 10))) {

@@ -38,6 +38,7 @@ test_that("the formula method does the same", {
 })
 
 test_that("fits with any start, auxiliary distribution and learned hyperparameters meet their certified tolerance", {
+  only_nightly()
   for (start in quick(c("random", "kmeans"))) expect_certified(fit_tol(0.05, inducing = start), info = start)
   for (aux in quick(list(aux_sor(), aux_subset(20), aux_refresh(5), aux_reference(samples = 20)))) {
     expect_certified(fit_tol(0.05, aux = aux), info = format(aux))
@@ -64,6 +65,7 @@ test_that("a quantile limits less than the maximum, and is met", {
 })
 
 test_that("the number of points is at most 1.3 times the smallest of a scan, and falls with the demands", {
+  only_nightly()
   m <- integer()
   for (tol in quick(c(0.1, 0.01, 1e-3))) {
     fit <- tol_fit(tol)

@@ -1,6 +1,7 @@
 # Tests the choice by held-out rows between neighbours and points alone.
 
 test_that("for many rows of a smooth function, points alone with a smoother kernel are kept and have smaller errors", {
+  only_nightly()
   n <- 2500
   smooth <- with_seed(3, {
     x <- matrix(stats::runif(3 * n), n)

@@ -20,6 +20,7 @@ box_rows <- function(n, seed) {
 }
 
 test_that("averages of one factor and their prior variances are those of adaptive quadrature, for any width", {
+  only_nightly()
   for (profile in names(box_factors)) {
     for (l in c(0.05, 0.7, 30)) {
       for (w in c(1e-3, 0.2, 0.69, 0.71, 5)) {

@@ -234,6 +234,7 @@ test_that("cross-validation, terms and figures of a hurdle are those of both fit
 })
 
 test_that("cross-validation of a hurdle takes variables outside the data, and says nothing about new levels", {
+  only_nightly()
   d <- hurdle_data()
   d$w <- rep(1:2, 30)
   fold <- rep(1:3, 20)

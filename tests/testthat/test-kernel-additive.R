@@ -105,7 +105,7 @@ test_that("the default fit of a sum takes the additive kernel, that of an intera
 })
 
 test_that("noise that differs does not hide a sum from the choice of the transform", {
-  skip_on_cran()
+  only_nightly()
   # For Rosenbrock's function and a kernel of all inputs, Yeo-Johnson and a noise trend gain 18 nats of log likelihood.
   with_seed(700, {
     u <- matrix(stats::runif(24000), ncol = 10)
@@ -142,7 +142,7 @@ test_that("the search of the additive kernel starts at held and at given values,
 })
 
 test_that("with many rows the additive kernel is first learned from some, with the result of learning from all", {
-  skip_on_cran()
+  only_nightly()
   with_seed(8, {
     x <- matrix(stats::runif(320 * 5), 320)
     y <- sin(6 * x[, 1]) + cos(5 * x[, 2]) + x[, 3]^2 + exp(x[, 4]) + cos(9 * x[, 5]) + stats::rnorm(320) / 5
@@ -154,7 +154,7 @@ test_that("with many rows the additive kernel is first learned from some, with t
 })
 
 test_that("with too many rows for exact learning, some choose the additive kernel, and held-out rows may reject it", {
-  skip_on_cran()
+  only_nightly()
   with_seed(9, {
     x <- matrix(stats::runif(1050 * 4), 1050)
     y <- sin(6 * x[, 1]) + cos(5 * x[, 2]) + x[, 3]^2 + exp(x[, 4]) + stats::rnorm(1050) / 5
@@ -201,7 +201,7 @@ test_that("the score of rows given others is the dense predictive density", {
 })
 
 test_that("no transform is chosen for a sum of functions that the additive kernel can represent", {
-  skip_on_cran()
+  only_nightly()
   d <- with_seed(100, { # Rosenbrock's function of ten inputs
     x <- matrix(stats::runif(1000, -5, 10), 100)
     y <- rowSums(100 * (x[, -1] - x[, -10]^2)^2 + (1 - x[, -10])^2)

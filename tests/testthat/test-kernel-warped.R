@@ -64,6 +64,7 @@ fits_of_warped <- function(name, ...) {
 }
 
 test_that("predictions, leave-one-out, draws, evidence and certificates are those of warped inputs", {
+  only_nightly()
   for (case in list("line", "se", c("matern", 12))) {
     fits <- if (length(case) < 2L) fits_of_warped(case) else fits_of_warped(case[1L], m = as.integer(case[2L]))
     expect_same_answers(fits, warped_by_hand)
@@ -146,6 +147,7 @@ test_that("two classes with skewed inputs have a warp to normal scores, which pr
 })
 
 test_that("three classes on a logarithmic scale have warped inputs, which predict better than inputs as given", {
+  only_nightly()
   made <- with_seed(2, {
     d <- data.frame(a = exp(2 * stats::rnorm(300)), b = stats::rnorm(300))
     transform(d, y = cut(log(a) + stats::rnorm(300, sd = 0.5), c(-Inf, -1, 1, Inf), labels = c("low", "mid", "high"),

@@ -6,6 +6,7 @@ moved_fits <- function(family, ...) {
 }
 
 test_that("optimised points have a smaller divergence, and posteriors closer to the exact GP's", {
+  only_nightly()
   for (family in quick(c("logit", "probit", "log", "nb"))) {
     of <- moved_fits(family)
     p <- of$p

@@ -1,6 +1,7 @@
 # Tests choices: kernels judged by rows, and a linear mean judged by the log marginal likelihood.
 
 test_that("the kernel is the one with the best held-out score, and the true one if the data determine it", {
+  only_nightly()
   for (profile in c("matern12", "se")) {
     data <- prior_draw(ref_kernel(profile, 0.3, 4), 400, noise = 1e-3)
     fit <- learn(data)
@@ -77,6 +78,7 @@ test_that("with many rows, a kernel is skipped if one closer to Matern 3/2 in sm
 })
 
 test_that("a sum of a long and a short scale is found, but not if there is only one scale", {
+  only_nightly()
   data <- prior_draw(ref_kernel("matern32", c(1, 1), 4), 400, noise = 0.0025, seed = 3)
   short <- dense_kernel(data$x, "matern32", c(0.05, 0.05), 0.5) + diag(1e-8, 400)
   data$y <- data$y + with_seed(2, drop(crossprod(chol(short), stats::rnorm(400))))
@@ -178,6 +180,7 @@ test_that("for a linear truth the default is a linear mean, with the error and s
 })
 
 test_that("for pure noise the default predicts the mean", {
+  only_nightly()
   for (n in c(500, 2200)) {
     data <- line_data(n, if (n == 500) 10 else 3, function(x) 0 * x[, 1], 1, seed = 2)
     fit <- learn_rows(data)
@@ -270,7 +273,7 @@ test_that("the exact evidence of some of many rows is used if rows given their n
 })
 
 test_that("with many rows of a rough function, a thinned sample does not decide the noise", {
-  skip_on_cran()
+  only_nightly()
   set.seed(3)
   x <- matrix(stats::runif(2 * 12000), ncol = 2L)
   waves <- function(length) { # a sum of waves with the spectrum of Matern 1/2
@@ -297,6 +300,7 @@ test_that("the exact evidence is compared if noise is small, rows are many and m
 })
 
 test_that("estimates from few rows do not depend on the seed, and are at an optimum", {
+  only_nightly()
   fits <- lapply(1:2, function(seed) with_seed(seed, pfdtc(mpg ~ wt, mtcars, transform = "auto")))
   expect_equal(coef(fits[[1L]]), coef(fits[[2L]]), tolerance = 1e-12) # the order of rows is fixed
   more <- lapply(1:2, function(seed) with_seed(seed, pfdtc(mag ~ long + lat, quakes[1:300, ], noise = ~1)))
@@ -324,6 +328,7 @@ test_that("a kernel that was chosen without a linear mean is chosen again with o
 })
 
 test_that("an input that identifies individuals has a short lengthscale, whichever input it is", {
+  only_nightly()
   made <- function(d) with_seed(1, pfdtc(y ~ ., d, transform = "none", noise = ~ 1, control = list(progress = FALSE)))
   for (seed in c(2, 3)) { # without the short start: one smooth kernel, or an additive kernel
     d <- individuals(seed)

@@ -133,6 +133,7 @@ test_that("confint() is for the logs, and its names say so", {
 })
 
 test_that("intervals cover the hyperparameters that data were drawn with", {
+  only_nightly()
   found <- with_seed(3, replicate(30, {
     x <- sort(runif(120, 0, 10))
     kernel <- kernel_se(1, 1)

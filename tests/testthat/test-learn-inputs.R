@@ -30,6 +30,7 @@ test_that("the warp is the log at its knots, and near it between them", {
 })
 
 test_that("logs of inputs are chosen if the evidence prefers them, and the fit is that of logs", {
+  only_nightly()
   d <- power_law(120)
   new <- power_law(300, 4)
   fit <- pfdtc(y ~ ., d, transform = "auto")

@@ -156,6 +156,7 @@ test_that("held noise is chosen by the dense leave-one-out density, if the likel
 })
 
 test_that("a smooth function of ten inputs is found at the smooth limit, unless values or starts are given", {
+  only_nightly()
   # For Griewank's function with noise of 0.05 sd, the grid alone ends 11 nats lower, with RMSE 0.9 (bench/smooth.R).
   griewank <- function(seed) {
     with_seed(seed, {

@@ -208,6 +208,7 @@ test_that("the likelihood of one row given its neighbours leaves arguments as th
 })
 
 test_that("in expectation the score is 0 at the truth and its variance the information, whatever the neighbours", {
+  only_nightly()
   p <- problem("matern32", n = 12, d = 1, noise = 0.5)
   kernel <- complete_kernel(package_kernel(p$kernel), p$x)
   near <- matrix(c(order(p$x)[c(1, 4, 12)], 0L)) # not those nearest to the seventh row

@@ -49,6 +49,7 @@ test_that("with many rows, smooth noise is refused where constant noise has the 
 })
 
 test_that("a deterministic response is transformed only if its held-out squared errors become much smaller", {
+  only_nightly()
   error <- function(fit, new) sqrt(mean((new$y - predict(fit, new))^2))
   # The log of the response is a sum of two functions.
   sums <- function(n, seed) {
@@ -142,6 +143,7 @@ test_that("a transform with larger squared errors is refused, and the table and 
 })
 
 test_that("individuals that one input identifies are not mistaken for a skewed response", {
+  only_nightly()
   d <- individuals(6, function(n) 2 * stats::rexp(n)^1.5)
   made <- function() with_seed(1, pfdtc(y ~ ., d, transform = "auto", control = list(progress = FALSE)))
   fit <- made()

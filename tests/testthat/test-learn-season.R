@@ -84,6 +84,7 @@ test_that("a season without noise is found along a time and along plain numbers,
 })
 
 test_that("many rows choose a season by some of them", {
+  only_nightly()
   d <- with_seed(2, {
     time <- as.POSIXct("2024-01-01", tz = "UTC") + 3600 * (0:699)
     data.frame(time, y = sinpi(2 * (0:699) / 24) + stats::rnorm(700) / 5)

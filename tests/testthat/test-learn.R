@@ -8,7 +8,7 @@ test_that("the dense evidence, to which other values are compared, is that of th
 })
 
 test_that("hyperparameters that made the data are recovered within sampling error", {
-  skip_on_cran()
+  only_nightly()
   for (profile in quick(profiles)) {
     kernel <- ref_kernel(profile, c(0.1, 0.2), 4)
     truth <- log(c(0.1, 0.2, 4, 0.25))
@@ -70,7 +70,7 @@ test_that("with few rows and many inputs without effect, noise is not interpolat
 })
 
 test_that("the exact evidence is within two nats of the best of many exact searches", {
-  skip_on_cran()
+  only_nightly()
   cases <- list(smooth_data(100), wavy(100, noise = 0.3),
                 list(x = matrix(as.numeric(stats::time(lynx))), y = log(as.numeric(lynx))),
                 # Only the noise can be learned from pure noise.
@@ -88,6 +88,7 @@ test_that("the exact evidence is within two nats of the best of many exact searc
 })
 
 test_that("waves that could be mistaken for noise are found", {
+  only_nightly()
   sine <- with_seed(1, {
     x <- seq(0, 40, length.out = 300)
     list(x = matrix(x), y = sin(3 * x) + stats::rnorm(300, sd = 0.3))
@@ -106,6 +107,7 @@ test_that("waves that could be mistaken for noise are found", {
 })
 
 test_that("two explanations with equal evidence give a warning, data with one explanation do not", {
+  only_nightly()
   wave <- function(size) {
     with_seed(1, {
       x <- stats::runif(60)
@@ -271,7 +273,7 @@ test_that("`restarts` sets the number of starts, and priors can be omitted", {
 })
 
 test_that("set.seed() reproduces what is learned to the bit, and threads change nothing", {
-  skip_on_cran()
+  only_nightly()
   large <- with_seed(2, {
     x <- matrix(stats::runif(4200), 2100)
     list(x = x, y = sin(6 * x[, 1]) + x[, 2] + 0.2 * stats::rnorm(2100))

@@ -39,6 +39,7 @@ expect_neighbours <- function(x, s, lengthscale, info, n_query = 30) {
 }
 
 test_that("neighbours agree with brute force for 1 to 20 inputs, clusters, duplicates, ties and rows far from 0", {
+  only_nightly()
   with_seed(1, {
     for (d in quick(c(1, 2, 3, 8, 20))) {
       for (n in c(1, 63, 65, 600, 2300)) {                # a leaf, leaves of a twig, twigs

@@ -76,6 +76,7 @@ dense_criterion <- function(fit, x, y, at, goal, level) {
 }
 
 test_that("without noise several rows are distinct, none is measured, and each has the largest criterion", {
+  only_nightly()
   d <- data.frame(x = c(0, 0.4, 0.6, 1))
   d$y <- simulator(d$x)
   fit <- gp_exact(y ~ x, d, kernel = kernel_se(0.3, 0.1), noise = 0, hyper = "fixed")
@@ -190,6 +191,7 @@ test_that("bounds, candidates and levels are refused by name", {
 })
 
 test_that("a loop ends near the minimum of a simulator", {
+  only_nightly()
   d <- data.frame(x = c(0, 0.5, 1))
   d$y <- simulator(d$x)
   for (i in 1:6) {

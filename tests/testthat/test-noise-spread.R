@@ -91,6 +91,7 @@ test_that("heavy tails are learned, change only densities and intervals, and are
 })
 
 test_that("cross-validation by the learned model predicts with its heavy tails and smooth noise", {
+  only_nightly()
   d <- with_seed(3, data.frame(x = stats::runif(120)))
   d$y <- sin(6 * d$x) + with_seed(4, stats::rt(120, 3) * exp(d$x) / 9)
   fit <- with_seed(1, pfdtc(y ~ x, d, kernel = kernel_se(0.3, 1), noise = ~ smooth(x), center = FALSE, scale = FALSE))
@@ -102,6 +103,7 @@ test_that("cross-validation by the learned model predicts with its heavy tails a
 })
 
 test_that("normal noise has no tails, and repeated rows have no information about them", {
+  only_nightly()
   tails <- vapply(1:6, function(seed) {
     d <- with_seed(seed, data.frame(x = stats::runif(120)))
     d$y <- sin(6 * d$x) + with_seed(seed + 10, 0.3 * stats::rnorm(120))

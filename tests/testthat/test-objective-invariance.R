@@ -12,7 +12,7 @@ expect_same <- function(object, expected, info) {
 }
 
 test_that("block size, threads and memory change nothing beyond rounding", {
-  skip_on_cran()
+  only_nightly()
   turn <- 0
   for (p in quick(list(problem(), problem("matern12", n = 40, m = 7, d = 3, weighted = TRUE)))) {
     plain <- everything(p)
@@ -37,6 +37,7 @@ test_that("block size, threads and memory change nothing beyond rounding", {
 })
 
 test_that("many rows on several threads give the same numbers", {
+  only_nightly()
   p <- problem("matern52", n = 701, m = 20, n_aux = 40, d = 3)
   plain <- with_options(list(pfdtc.threads = 1), everything(p))
   for (block in quick(c(64, 100, 512))) { # 11, 8 and 2 blocks, the last of them not full

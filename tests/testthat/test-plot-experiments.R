@@ -106,6 +106,7 @@ test_that("bad arguments are refused", {
 })
 
 test_that("autoplot() shows the same numbers", {
+  only_nightly()
   skip_if_not_installed("ggplot2")
   results <- made_up()
   g <- ggplot2::autoplot(results, "rmse", what = "sd")

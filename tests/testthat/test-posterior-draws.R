@@ -55,6 +55,7 @@ test_that("with the 30 nearest points paths are close to this distribution", {
 })
 
 test_that("simulate() uses paths for more than 2,000 rows", {
+  only_nightly()
   fit <- gp_exact(cars$speed, cars$dist, kernel = kernel_matern(3 / 2, 6, 900), noise = 200, hyper = "fixed")
   new <- seq(0, 30, length.out = 3000)
   drawn <- simulate(fit, nsim = 200, seed = 1, newdata = new, type = "latent")
@@ -71,6 +72,7 @@ test_that("simulate() uses paths for more than 2,000 rows", {
 })
 
 test_that("30,000 points with neighbours are drawn as paths, because a covariance matrix would not fit in memory", {
+  only_nightly()
   p <- problem("matern12", n = 400, d = 2, m = 20, seed = 4)
   fit <- with_seed(1, pfdtc(p$x, p$y, kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed",
                             inducing = p$z, neighbours = 20))

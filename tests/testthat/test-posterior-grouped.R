@@ -71,6 +71,7 @@ test_that("certificates contain the exact posterior of random problems", {
 })
 
 test_that("effects have the coverage that their standard deviations imply, and variances are recovered", {
+  only_nightly()
   large <- grouped_rows(6000, 400, 3)
   big <- grouped_fit(large, m = 100, plain = TRUE)
   expect_equal(coef(big)[["noise"]], 0.09, tolerance = 0.06) # 2 sd of an estimate from 6,000 rows

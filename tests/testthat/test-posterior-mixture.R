@@ -55,6 +55,7 @@ test_that("fits with neighbours, points and subsamples have their own posteriors
 })
 
 test_that("certificates contain the mixture of dense posteriors, weighted by the exact evidence", {
+  only_nightly()
   x <- problem("matern52", n = 30, d = 2, m = 6, seed = 3, noise = 0.2)$x
   points <- function(m, ...) learned_by_hand(gp_dtc, inducing = x[seq_len(m), ], ...)
   made <- list(exact = learned_by_hand(), few = points(6), bracketed = points(27), wide = points(10),
@@ -149,7 +150,7 @@ test_that("shapes, names, offsets and missing rows are those of predictions", {
 })
 
 test_that("95 % intervals for left-out rows of small designs contain at least nine in ten", {
-  skip_on_cran()
+  only_nightly()
   bands <- lapply(seq_len(24), function(i) {
     fit <- with_seed(i, suppressWarnings(pfdtc(yield ~ block + N + P + K, npk[-i, ])))
     t(vapply(c(FALSE, TRUE), function(uncertain) {

@@ -84,6 +84,7 @@ rough_grouped <- function(n, together) {
 rough_kernel <- kernel_matern(3 / 2, 0.1, 1, inputs = ~ a + b) + kernel_group(~ g, variance = 1)
 
 test_that("neighbours and effects together are nearly exact for a rough function, also for the effects", {
+  only_nightly()
   for (together in c(FALSE, TRUE)) {
     d <- rough_grouped(700, together)
     fit <- suppressMessages(pfdtc(y ~ a + b, d[1:600, ], kernel = rough_kernel, noise = 0.09, hyper = "fixed", m = 60,

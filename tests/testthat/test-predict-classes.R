@@ -150,6 +150,7 @@ test_that("intervals of nearly certain classes are those of their log odds, also
 })
 
 test_that("credible intervals of classes far apart contain the probability, certified or not", {
+  only_nightly()
   d <- with_seed(3, data.frame(x = c(stats::rnorm(8), stats::rnorm(8, 20), stats::rnorm(8, 40))))
   d$class <- gl(3, 8)
   kernel <- kernel_linear(100) + kernel_constant(100)

@@ -223,7 +223,7 @@ test_that("no rows, and only rows with missing inputs, have results of the usual
                        interval = c("none", "credible", "prediction"), stringsAsFactors = FALSE)
   for (fit_number in seq_along(fits)) {
     fit <- fits[[fit_number]]
-    for (i in in_turn(seq_len(nrow(asked)), fit_number, 2)) {
+    for (i in in_turn(seq_len(nrow(asked)), fit_number, 4)) {
       ask <- function(x) {
         tryCatch(do.call(predict, c(list(fit, data.frame(x = x), wrt = "x"), asked[i, ])),
                  pfdtc_error_input = function(e) NULL) # this response has no such answer

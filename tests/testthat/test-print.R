@@ -199,6 +199,7 @@ test_that("only the number of inducing points that the user gave is compared wit
 })
 
 test_that("summaries of other families and of several classes have the shares of the inputs", {
+  only_nightly()
   ill <- pfdtc(am ~ wt + qsec, mtcars, family = binomial(), kernel = kernel_se(c(2, 300), 4),
                control = pfdtc_control(restarts = 1))
   shares <- summary(ill)$input_shares

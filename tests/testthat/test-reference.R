@@ -196,6 +196,7 @@ test_that("a weight of 2 is a row written twice", {
 })
 
 test_that("the complex step is the limit of central differences", {
+  only_nightly()
   for (p in in_turn(problems(), 1, 3)) {
     nu <- ref_nu_subset(p$rows, p$x, p$y, p$kernel, p$noise, p$weights)
     pf <- function(z) ref_pf(z, p$x, p$y, p$kernel, p$noise, nu, p$weights, 1e-6)

@@ -154,7 +154,7 @@ test_that("fitted() refuses new rows, which belong to predict()", {
 })
 
 test_that("step() drops terms by AIC, also where models have as many hyperparameters", {
-  skip_on_cran()
+  only_nightly()
   d <- with_seed(1, data.frame(a = stats::rnorm(60), b = stats::rnorm(60), z = stats::rnorm(60)))
   d$y <- with_seed(2, d$a + 2 * d$b + 3 * d$z + stats::rnorm(60, sd = 0.5))
   fit <- with_seed(1, pfdtc(y ~ a + b + z, d))

@@ -75,6 +75,7 @@ test_that("predictions of a Tweedie response are averages over f", {
 })
 
 test_that("power and dispersion are learned near those of mgcv::tw()", {
+  only_nightly()
   d <- with_seed(3, {
     x <- stats::runif(150, 0, 3)
     n <- stats::rpois(150, exp(0.4 * sin(2 * x)) / 0.4)
@@ -155,7 +156,7 @@ test_that("a response that is no positive number or count is refused by name", {
 })
 
 test_that("Tweedie's P(Y <= y) is right for any sd of f", {
-  for (theta in list(c(1, 1), c(0.3, 0.4))) for (s in c(0.5, 4, 30)) for (y in c(0, 2)) {
+  for (theta in list(c(1, 1), c(0.3, 0.4))) for (s in c(0.5, 4, 30)) for (y in in_turn(c(0, 2), s > 1, 2)) {
     h <- 0.01
     f <- seq(-9 * s, 9 * s, by = h * s)
     # Beyond these ends P(Y <= y | f) is 1 or 0 to 1e-12.
@@ -172,7 +173,7 @@ test_that("Tweedie's P(Y <= y) is right for any sd of f", {
   # sds.
   y <- c(0, 1e-3, 0.5, 3, 40, 2e4)
   s <- c(0.4, 1, 3, 2, 0.1, 2)
-  for (theta in some_of(list(c(0.3, 4), c(30, 1 / 4), c(2.4, 1)), 2)) {
+  for (theta in some_of(list(c(0.3, 4), c(30, 1 / 4), c(2.4, 1)), 1)) {
     z <- seq(-6.5, 6.5, by = 0.003)
     dense <- mapply(function(y, s) sum(stats::dnorm(z) * tweedie_given(theta, rep(y, length(z)), s * z)) * 0.003, y, s)
     together <- tweedie_cdf(theta, y, 0 * y, s)
@@ -215,7 +216,7 @@ test_that("Tweedie's CRPS on shared grids is the integral at each row", {
 
 test_that("predictions and draws are finite where f has a very large sd", {
   d <- with_seed(2, data.frame(x = 1:30 / 5, n = stats::rpois(30, 2), y = exp(stats::rnorm(30))))
-  for (family in some_of(list(stats::poisson(), stats::Gamma("log"), tweedie()), 2)) { # tweedie() takes 10 s
+  for (family in some_of(list(stats::poisson(), stats::Gamma("log"), tweedie()), 1)) { # tweedie() takes 10 s
     response <- if (family$family %in% c("poisson", "nb", "tweedie")) n ~ x else y ~ x
     fit <- suppressWarnings(pfdtc(response, d, family = family, kernel = kernel_se(1, 1e16), hyper = "fixed"))
     far <- data.frame(x = c(3, 1e3))

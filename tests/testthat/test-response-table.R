@@ -40,7 +40,7 @@ test_that("each row keeps the contract of density, slopes, cdf, quantile, draws,
     likelihood <- contract_likelihood(family)
     response <- as_response(likelihood)
     size <- if (response$reads == "classes") 7 else 1
-    for (f in in_turn(c(-1.2, 0.3, 2), i, 2)) {
+    for (f in in_turn(c(-1.2, 0.3, 2), i, 3)) {
       sites <- function(y) {
         list(y = y, size = if (has_ends(response)) y else rep(size, length(y)), offset = numeric(length(y)))
       }

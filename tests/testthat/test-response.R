@@ -126,6 +126,7 @@ test_that("quantiles with Student-t noise are those of the convolution", {
 })
 
 test_that("prediction intervals hold new responses as often as their level says", {
+  only_nightly()
   k <- kernel_se(0.7, 1)
   x <- seq(-2, 2, length.out = 25)
   root <- chol(ref_k(k, cbind(x), cbind(x)) + diag(1e-8, 25))
