@@ -273,7 +273,6 @@ test_that("a response with a tiny spread relative to its size has no log, which 
 })
 
 test_that("a response with many zeros has a skewed density, as good a mean and honest intervals", {
-  only_nightly()
   d <- with_seed(1, {
     d <- data.frame(x = stats::runif(600))
     d$y <- ifelse(stats::runif(600) < 0.5, 0, exp(2 * d$x + 0.7 * stats::rnorm(600)))

@@ -44,7 +44,7 @@ test_that("odd arguments of functions of a fit have errors with a class", {
   new <- data.frame(speed = c(5, 11))
   for (i in seq_along(fits)) {
     fit <- fits[[i]]
-    values <- in_turn(odd_values, i, 5) # CI calls each function with three fifths of the odd arguments, each for one fit
+    values <- in_turn(odd_values, i, 5) # CI calls each function with three of five odd arguments, each for one fit
     expect_identical(raw_errors(values = values, list(
       predict.gp_fit = list(object = fit, newdata = new, type = "response", interval = "credible", level = 0.9,
                             se.fit = FALSE, full_cov = FALSE, certified = FALSE),
