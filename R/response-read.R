@@ -189,7 +189,7 @@ read_censored <- function(response, argument, n, likelihood, positive) {
     L <- ifelse(y <= limit[1L], -Inf, pmin(y, limit[2L]))
     U <- ifelse(y >= limit[2L], Inf, pmax(y, limit[1L]))
   }
-  if (!any(is.finite(U) & is.finite(L))) {
+  if (!any(is.finite(U) & L > if (positive) 0 else -Inf)) {
     tell_classed("one_value", "All responses are censored. Predictions depend on the priors.")
   }
   known <- known_numbers(L, U)

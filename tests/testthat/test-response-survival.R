@@ -166,3 +166,18 @@ test_that("bad times are refused by name, and times without information leave th
   expect_equal(unlist(predict(open, d[1L, ], se.fit = TRUE), use.names = FALSE)[2L], 1, tolerance = 1e-6)
   expect_identical(as.numeric(logLik(open)), 0)
 })
+
+test_that("a message says if all times are censored, from whichever side", {
+  skip_if_not_installed("survival")
+  fit <- function() {
+    pfdtc(censored ~ x, d, family = lognormal(), kernel = kernel_se(2, 1), hyper = "fixed")
+  }
+  d <- data.frame(x = 1:6, time = c(2, 3, 1, 4, 2, 5))
+  for (type in c("right", "left")) {
+    d$censored <- survival::Surv(d$time, 0 * d$time, type = type)
+    expect_message(found <- fit(), class = "pfdtc_message_one_value")
+    expect_true(all(is.finite(predict(found, type = "median"))))
+  }
+  d$censored <- survival::Surv(d$time, d$x > 1)
+  expect_no_message(fit())
+})
