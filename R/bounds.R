@@ -11,17 +11,17 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   samples <- check_count(samples, "samples", min = 0)
   refuse_if(samples > 0L && !subset, "samples", samples, "0 for a fit that was not optimised under aux_subset()",
             hint = "The density ratio of its auxiliary distribution is infinite, or there is none.")
-  if (effort == "reference") reference <- find_reference(fit, reference, m2)
+  if (effort == "reference") reference <- with_fixed_seed(find_reference(fit, reference, m2))
   new <- new_rows(fit, newdata)
   # If the jitter of the fit's posterior p is too small to cover rounding errors, `own` is a posterior on the distinct
   # points of p. A larger jitter and residual prior variance only increase `eps`, which thus holds for p too.
-  own <- if (p$jitter >= safe_jitter(nrow(p$z))) {
+  own <- with_fixed_seed(if (p$jitter >= safe_jitter(nrow(p$z))) {
     replace(p, "norms", list(posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)))
   } else {
     z <- distinct_points(p$z, p$model$kernel)
     inner <- list(jitter = max(p$jitter, rounding_jitter(nrow(z))))
     posterior_of(dtc_on_points(fit, p$rows, z, NULL, fast = TRUE, inner = inner))
-  }
+  })
   same_rows <- effort == "reference" &&
     abs(in_units(reference, reference$factors$yy, 2) / in_units(fit, p$factors$yy, 2) - 1) <= 1e-12
   eps <- theorem_eps(own, if (isTRUE(same_rows)) least_quadratic(reference, data_in_scale(fit, reference)) else 0)
@@ -209,8 +209,11 @@ estimate_density_ratio <- function(fit, data, samples) {
 kl_divergence <- function(fit, exact, newdata = NULL) {
   fit <- check_fit(fit, "fit")
   exact <- check_exact(exact, list(fit))
-  if (!is.null(newdata)) return(kl_marginal(latent_at(fit, new_inputs(fit, newdata)$x),
-                                           latent_at(exact, new_inputs(exact, newdata)$x)))
+  if (!is.null(newdata)) {
+    at <- lapply(list(fit, exact), function(one) latent_at(one, new_inputs(one, newdata)$x))
+    refuse_if(!length(at[[1L]]$mean), "newdata", "has no complete rows", hint = "A mean over rows needs at least one.")
+    return(kl_marginal(at[[1L]], at[[2L]]))
+  }
   if (is_exact(fit)) return(0)
   refuse_if(!is.null(fit$near), "fit",
             "uses neighbours, which differ between rows, so it has no divergence over all inputs",

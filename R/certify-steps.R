@@ -233,7 +233,7 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
 refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference, data = NULL) {
   check_dots_empty()
   fit <- check_fit(fit, "fit")
-  if (!is.null(data)) fit <- with_rows_of(fit, source_of_fit(fit, data))
+  if (!is.null(data)) fit <- with_fixed_seed(with_rows_of(fit, source_of_fit(fit, data)))
   data <- training_data(fit, "fit")
   check_given("tol", "Give a fraction of the sd of the response, as in tol = 0.01.")
   tol <- check_positive(tol, "tol", 1L)
@@ -245,8 +245,8 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   if (is_exact(fit)) {
     found <- list(inside = exact_interval(posterior_of(fit), fun), iterations = 0L, why = "nothing to iterate")
   } else {
-    reference <- find_reference(fit, reference, NULL)
-    found <- iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit)
+    reference <- with_fixed_seed(find_reference(fit, reference, NULL))
+    found <- with_fixed_seed(iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit))
     # If rounding errors stopped the iterations (almost no noise), a Cholesky factorisation of K + s2 I has smaller
     # ones. It is used if it takes at most 30 s.
     open <- found$why == rounding_stops && largest_error(found$inside) > goal

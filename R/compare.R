@@ -193,9 +193,7 @@ other_rows_sentence <- function(name, nobs) {
 compare_criterion <- function(fits, labels, name, penalty) {
   ll <- likelihoods_of(fits)
   nobs <- ll$nobs
-  if (length(unique(nobs[!is.na(nobs)])) > 1L) {
-    warn_classed("evidence", other_rows_sentence(name, nobs))
-  }
+  if (length(unique(nobs[!is.na(nobs)])) > 1L) warn_classed("evidence", other_rows_sentence(name, nobs))
   of <- function(value) -2 * value + penalty(nobs) * ll$df
   out <- of(ll$value)
   best <- of(ifelse(is.na(ll$upper), ll$value, ll$upper))
@@ -204,9 +202,7 @@ compare_criterion <- function(fits, labels, name, penalty) {
   meet <- outer(best, worst, "<")
   at <- which(meet & t(meet) & outer(wide, wide, "|") & upper.tri(meet), arr.ind = TRUE) # pairs whose bounds overlap
   against <- which(outer(worst, best, "<=") & outer(out, out, ">"), arr.ind = TRUE) # in a pair, the first is better
-  pairs <- function(at) {
-    list_quoted(sprintf("%s and %s", labels[at[, 1L]], labels[at[, 2L]]), quote = "", most = 3L)
-  }
+  pairs <- function(at) list_quoted(sprintf("%s and %s", labels[at[, 1L]], labels[at[, 2L]]), quote = "", most = 3L)
   message <- if (length(at)) {
     bare <- vapply(fits, function(fit) {
       inherits(fit, "gp_fit") && is.null(fit$reference) && !is.null(fit$data) && response_of(fit)$approx != "vi"

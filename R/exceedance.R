@@ -146,9 +146,7 @@ normal_exceedance <- function(mean, sd, t) {
 # result of noise_law()). The probability is averaged over the noise variance, with errors below 1e-7 if law$spread is
 # at most 9. Bounds are widened by 1e-6, unless mean and sd are known.
 noisy_exceedance <- function(mean, sd, t, law) {
-  at <- function(step) {
-    normal_exceedance(mean, lapply(sd, function(s) sd_at_step(c(list(var = s^2), law), step)), t)
-  }
+  at <- function(step) normal_exceedance(mean, lapply(sd, function(s) sd_at_step(c(list(var = s^2), law), step)), t)
   if (!is_spread(law)) return(at(0))
   steps <- seq(-8, 8, by = 0.25)
   weights <- stats::dnorm(steps) / sum(stats::dnorm(steps))
@@ -231,9 +229,7 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
       }))
   }
   empty <- names(x) == "because" & all(is.na(x[["because"]]))
-  tiny <- function(v) {
-    if (is.numeric(v)) ifelse(v < 1e-16, "< 1e-16", vapply(signif(v, digits), format, "")) else v
-  }
+  tiny <- function(v) if (is.numeric(v)) ifelse(v < 1e-16, "< 1e-16", vapply(signif(v, digits), format, "")) else v
   print_rows(as.data.frame(lapply(round_bounds(x[!empty], digits), tiny), row.names = row.names(x)), n, digits, ...)
   invisible(x)
 }
@@ -345,6 +341,9 @@ ratios <- function(fit, newdata, than, level = 0.95, certified = FALSE, ...) {
   n <- nrow(newdata)
   refuse_if(!is.data.frame(than) || !nrow(than) %in% c(1L, n) || !all(names(than) %in% names(newdata)), "than",
             describe(than), "a data frame with the variables of `newdata`, and one row or as many rows as `newdata`")
+  tryCatch(new_rows(fit, than), pfdtc_error_input = function(e) {
+    abort_input("than", e$got, message = gsub("`newdata`", "`than`", conditionMessage(e), fixed = TRUE))
+  })
   weights <- cbind(diag(n), if (nrow(than) == 1L) matrix(-1, n, 1) else -diag(n))
   new <- rbind(newdata[names(than)], than)
   found <- linear_functional(fit, weights, new, certified = certified, ...)

@@ -240,9 +240,7 @@ learn_stage <- function(data, s, state) {
 }
 
 # Returns the list that hyper_parameters() makes of the model. Hyperparameters that are not learned keep their values.
-free_parameters <- function(model, s) {
-  hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
-}
+free_parameters <- function(model, s) hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 
 # Learns hyperparameters by maximising the VFE bound at fixed inducing points z. Returns list(kernel, noise,
 # evaluations, stopped, pilot), where `pilot` has the trace of the search.

@@ -173,17 +173,20 @@ cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit"
   unknown <- if (inherits(by, "formula")) setdiff(all.vars(by), names(d))
   refuse_if(length(unknown), "by", sprintf("has %s, which is not found", list_quoted(unknown)))
   if (inherits(by, "formula")) by <- interaction(stats::model.frame(by, d, na.action = stats::na.pass), drop = TRUE)
-  fold <- make_folds(zero, training_data(zero), folds, by)
+  data <- training_data(zero)
+  fold <- make_folds(zero, data, folds, by)
   home <- environment(fit$formula)
   y <- eval(fit$formula[[2L]], d, home)
   call <- as.list(fit$call)[-1L]
   call$subset <- NULL
-  of_rows <- intersect(c("weights", "offset"), names(call)) # these may be variables outside the data
+  vars <- all.vars(call$offset) # predictions evaluate an offset whose variables are all in the data
+  # Weights, and other offsets, may be variables outside the data.
+  of_rows <- intersect(c("weights", if (!length(vars) || !all(vars %in% names(fit$data))) "offset"), names(call))
   given <- lapply(call[of_rows], eval, fit$data, home)
   wrong <- of_rows[lengths(given) != nrow(fit$data)][1L]
   refuse_if(!is.na(wrong), wrong, "has a value for each row before `subset`", hint = "Make it a column of `data`.")
   kept <- setdiff(seq_len(nrow(fit$data)), zero$na.action)
-  found <- over_folds(fold, seq_along(fold), zero$control, function(out) {
+  found <- over_folds(fold, which(weights_given(data) > 0), zero$control, function(out) {
     call[c("formula", "data", of_rows)] <- c(list(fit$formula, d[-out, , drop = FALSE]), lapply(given, `[`, kept[-out]))
     one <- suppressMessages(eval(as.call(c(gp_hurdle, call)), home))
     predicted <- function(...) suppressMessages(stats::predict(one, d[out, , drop = FALSE], ...))

@@ -295,9 +295,7 @@ deviance.gp_fit <- function(object, ...) {
 }
 
 #' @export
-df.residual.gp_fit <- function(object, ...) {
-  max(0, stats::nobs(object) - sum(stats::hatvalues(object), na.rm = TRUE))
-}
+df.residual.gp_fit <- function(object, ...) max(0, stats::nobs(object) - sum(stats::hatvalues(object), na.rm = TRUE))
 
 #' @rdname gp_fit-regression
 #' @export

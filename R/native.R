@@ -71,9 +71,7 @@ engine_posterior <- function(posterior, z, model, kernel = model$kernel) {
 }
 
 # Returns the rows with `scale`, the roots of their weights. The engine multiplies rows by `scale`.
-engine_rows <- function(data) {
-  list(x = data$x, y = data$y, scale = if (!is.null(data$weights)) sqrt(data$weights))
-}
+engine_rows <- function(data) list(x = data$x, y = data$y, scale = if (!is.null(data$weights)) sqrt(data$weights))
 
 engine_input <- function(data, n, control) list(rows = engine_rows(data), control = engine_control(n, control))
 

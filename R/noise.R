@@ -136,9 +136,7 @@ noise_by_weight <- function(fit, noise) {
   if (!is.null(w)) ifelse(w > 0, noise / w, NA)
 }
 
-noise_spread <- function(fit, x) {
-  trend_spread(fit$noise_trend, noise_basis(fit$noise_trend, x)) + sum(fit$noise_tail)
-}
+noise_spread <- function(fit, x) trend_spread(fit$noise_trend, noise_basis(fit$noise_trend, x)) + sum(fit$noise_tail)
 
 # Returns TRUE if heavy tails of the noise were learned. With few rows, predictions have heavy tails because the noise
 # variance is uncertain; `noise_tail` then has the name "few" (learn_stage()).

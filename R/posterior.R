@@ -84,9 +84,7 @@ covariance_with_rows <- function(p, fun) UseMethod("covariance_with_rows")
 # merged, its response and its weight.
 responses_used <- function(p) {
   data <- p$rows
-  if (!is.null(p$fit$likelihood)) {
-    return(list(group = seq_len(nrow(data$x)), y = data$y, w = merged_weights(data)))
-  }
+  if (!is.null(p$fit$likelihood)) return(list(group = seq_len(nrow(data$x)), y = data$y, w = merged_weights(data)))
   r <- unname(data$response)
   if (!is.null(data$offset)) r <- r - data$offset
   w <- if (is.null(data$prior_weights)) rep(1, length(r)) else data$prior_weights
@@ -256,9 +254,7 @@ training_rows <- function(fit) {
 }
 
 # Returns the kind of posterior: "exact", "far" (inducing points alone), or "far + near" (with neighbours).
-posterior_kind <- function(parts) {
-  if (!is.null(parts$x)) "exact" else if (is.null(parts$near)) "far" else "far + near"
-}
+posterior_kind <- function(parts) if (!is.null(parts$x)) "exact" else if (is.null(parts$near)) "far" else "far + near"
 
 is_exact <- function(fit) identical(fit$posterior, "exact") && is.null(fit$chosen)
 
@@ -326,9 +322,7 @@ safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps
 # ---- printed bounds -------------------------------------------------------------------------------------------------
 
 # Returns the bounds v as text with `digits` significant digits, upper bounds (`up` TRUE) rounded up, lower ones down.
-show_bound <- function(v, digits, up = TRUE) {
-  vapply(round_bound(v, digits, up), format, "", digits = max(7L, digits))
-}
+show_bound <- function(v, digits, up = TRUE) vapply(round_bound(v, digits, up), format, "", digits = max(7L, digits))
 
 round_bound <- function(v, digits, up) {
   shown <- signif(v, digits)

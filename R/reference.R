@@ -43,11 +43,14 @@ reference <- function(fit, m2 = NULL, max_seconds = 10, data = NULL) {
   tell <- stage_line("reference", fit$control$progress)
   most <- if (is.null(data)) fit$data$n else fit$nobs
   m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = most)
-  if (!is.null(data)) return(reference_of_source(fit, source_of_fit(fit, data), m2, sys.call(), tell))
+  call <- sys.call()
+  if (!is.null(data)) return(with_fixed_seed(reference_of_source(fit, source_of_fit(fit, data), m2, call, tell)))
   data <- fit$data
   tell("choosing points")
-  rows <- reference_rows(data, model_of(fit)$kernel, min(m2, nrow(data$x)))
-  reference_on(fit, data, data$x[rows, , drop = FALSE], sys.call(), tell, max_seconds)
+  with_fixed_seed({
+    rows <- reference_rows(data, model_of(fit)$kernel, min(m2, nrow(data$x)))
+    reference_on(fit, data, data$x[rows, , drop = FALSE], call, tell, max_seconds)
+  })
 }
 
 # Returns the reference on the points z, which must be distinct, with a correction of its mean towards the exact mean.

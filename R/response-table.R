@@ -110,10 +110,19 @@ spread_of <- function(y) {
   if (isTRUE(spread > 0)) spread else 1
 }
 
-# Returns E h(f) for f ~ N(mean, sd^2) by the trapezoid rule, accurately if h is smooth over steps of sd / 10.
-normal_average <- function(h, mean, sd) {
+# Returns E h(f) for f ~ N(mean, sd^2) by the trapezoid rule, accurately if h is smooth over steps of sd / 10. The nodes
+# are within 9 sds. If h is `unbounded`, further terms are added on both sides until they are negligible.
+normal_average <- function(h, mean, sd, unbounded = FALSE) {
   out <- 0 * mean
-  for (z in seq(-9, 9, by = 0.1)) out <- out + 0.1 * stats::dnorm(z) * h(mean + sd * z)
+  term <- function(z) 0.1 * stats::dnorm(z) * h(mean + sd * z)
+  for (z in seq(-9, 9, by = 0.1)) out <- out + term(z)
+  for (side in if (unbounded) c(-1, 1)) {
+    z <- 9.1
+    while (length(more <- which(abs(now <- term(side * z)) > 1e-15 * abs(out)))) {
+      out[more] <- out[more] + now[more]
+      z <- z + 0.1
+    }
+  }
   out
 }
 

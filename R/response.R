@@ -30,7 +30,8 @@ response_moments <- function(response, mean, var, noise = 0) {
       return(lapply(response$link$moments(f$mean, f$var), `*`, response$growth(response$theta)))
     }
     s <- sqrt(pmax(f$var, 0))
-    average <- function(power) normal_average(function(f) response_given(response, f)^power, f$mean, s)
+    own <- response$reads == "own"
+    average <- function(power) normal_average(function(f) response_given(response, f)^power, f$mean, s, own)
     first <- if (response$kind == "ordered") drop(class_shares(response, f$mean, s) %*% seq_along(response$levels)) else
       average(1)
     list(mean = first, sd = sqrt(pmax(average(2) - first^2, 0)))

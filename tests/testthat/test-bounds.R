@@ -374,3 +374,23 @@ test_that("a reference of other responses is refused, however far from 0 they ar
   two <- fit(1e8 + 0.7 * sin(2 * x[, 1]) + noise)
   expect_input_error(certify(one, x[1:3, , drop = FALSE], reference = reference(two)), "data")
 })
+
+test_that("references, refine() and error_bounds() leave the random state alone, and do not depend on it", {
+  p <- bounds_problem(6)
+  fit <- bounds_fit(pfdtc, p)
+  answers <- function(seed) {
+    set.seed(seed)
+    before <- .Random.seed
+    out <- list(reference(fit)$inducing, refine(fit, p$new, tol = 1e-3), error_bounds(fit, p$new))
+    expect_identical(.Random.seed, before)
+    out
+  }
+  expect_identical(answers(1), answers(2))
+})
+
+test_that("the mean divergence at no rows is refused", {
+  p <- bounds_problem(6)
+  fit <- bounds_fit(pfdtc, p)
+  exact <- bounds_fit(gp_exact, p)
+  expect_error(kl_divergence(fit, exact, p$new[0, , drop = FALSE]), "no complete rows", class = "pfdtc_error_input")
+})

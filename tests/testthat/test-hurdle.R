@@ -296,3 +296,21 @@ test_that("certified probabilities of a hurdle are between 0 and 1, and a mixtur
   expect_identical(c(at$zero_lower[1], at$zero_upper[2]), c(0, 1))
   expect_input_error(certify(fit, data.frame(x = 1, o = 0), hyper_uncertainty = TRUE), "mixture")
 })
+
+test_that("cross-validation of a hurdle takes an offset of the data's variables, and leaves out rows of weight 0", {
+  d <- hurdle_data()
+  d$e <- rep(c(1, 2, 3), 20)
+  d$w <- rep(c(1, 1, 0, 1), 15)
+  fold <- rep(1:2, each = 30)
+  fit <- gp_hurdle(y ~ x, d, weights = w, offset = log(e), kernel = kernel_se(0.9, 1), hyper = "fixed")
+  scores <- attr(cross_validate(fit, fold), "overall")
+  without <- cross_validate(fixed_hurdle(y ~ x + offset(log(e)), d[d$w > 0, ]), fold[d$w > 0])
+  same <- setdiff(names(scores), "seconds")
+  expect_identical(scores$n, 45L)
+  expect_equal(scores[same], attr(without, "overall")[same], tolerance = 1e-8)
+})
+
+test_that("certify() of a hurdle refuses a reference, because its parts have their own", {
+  fit <- fixed_hurdle(y ~ x, hurdle_data(), m = 10)
+  expect_error(certify(fit, reference = reference(fit$zero)), "`reference`", class = "pfdtc_error_input")
+})

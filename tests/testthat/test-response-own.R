@@ -185,3 +185,13 @@ test_that("a family without a mean has no scores or figures of the mean, and err
   expect_no_match(report(fit)$text, "NaN")
   expect_false(is.nan(attr(cross_validate(fit, 3), "overall")$rmse))
 })
+
+test_that("the mean and sd of an unbounded mean response are right however wide f is", {
+  wide <- pfdtc(n ~ x, own_data(), family = own_poisson(), kernel = kernel_se(0.8, 64), hyper = "fixed")
+  new <- data.frame(x = c(0.2, 1.4, 50))
+  f <- predict(wide, new, se.fit = TRUE)
+  mean <- predict(wide, new, type = "response", se.fit = TRUE)
+  expect_gt(max(f$se.fit), 7)
+  expect_equal(mean$fit, exp(f$fit + f$se.fit^2 / 2), tolerance = 1e-9)
+  expect_equal(mean$se.fit, mean$fit * sqrt(expm1(f$se.fit^2)), tolerance = 1e-9)
+})
