@@ -228,7 +228,8 @@ aux_kinds <- list(
     low_rank_auxiliary(U, W, rep_len(as.double(sign), ncol(W)), mean, p, model, how$label)
   }))
 
-# Returns row numbers in data$x to make the distribution from. how$rows counts rows before equal rows were merged.
+# Returns row numbers in data$x to make the distribution from. how$rows counts the rows as given: before equal rows were
+# merged, and with rows of weight 0.
 auxiliary_rows <- function(how, data) {
   n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
   rows <- how$rows
@@ -237,7 +238,11 @@ auxiliary_rows <- function(how, data) {
     refuse_if(size > n, "size", describe(size), sprintf("a whole number from 1 to %d, the number of rows", n))
     rows <- sample.int(n, size)
   } else {
+    used <- if (is.null(data$x_zero)) seq_len(n) else which(data$prior_weights > 0)
+    n <- n + NROW(data$x_zero)
     refuse_if(max(rows) > n, "rows", max(rows), sprintf("row numbers from 1 to %d", n), where = "the largest")
+    refuse_if(!all(rows %in% used), "rows", setdiff(rows, used)[1L], "rows of positive weight")
+    rows <- match(rows, used)
   }
   if (is.null(data$group)) rows else unique(data$group[rows])
 }

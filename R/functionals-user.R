@@ -86,6 +86,7 @@ functionals_of_rows <- function(fit, functionals, names, new, ask) {
     c(weight = sum(f$weights), size = size, offset = sum(f$weights * offset[f$rows]),
       offset_size = size * max(0, abs(offset[f$rows])), known = !anyNA(new$index[f$rows]))
   }, numeric(5))
+  rownames(sums) <- c("weight", "size", "offset", "offset_size", "known") # vapply() drops names if there are no sums
   known <- which(sums["known", ] == 1)
   fun <- sums_at(model_of(fit)$kernel, new$x, lapply(functionals[known], function(f) new$index[f$rows]),
                  lapply(functionals[known], `[[`, "weights"))

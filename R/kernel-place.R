@@ -106,9 +106,7 @@ shared_lengthscales <- function(inputs, names, variables, given = NULL) {
 
 # Returns the names of the columns `inputs`. The name of a variable replaces the names of its columns if all are there.
 column_owners <- function(inputs, names, variables) {
-  for (v in variables) {
-    if (length(v$columns) > 1L && all(v$columns %in% inputs)) names[v$columns] <- v$name
-  }
+  for (v in variables) if (length(v$columns) > 1L && all(v$columns %in% inputs)) names[v$columns] <- v$name
   if (is.null(names)) inputs else unique(names[inputs])
 }
 

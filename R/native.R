@@ -134,9 +134,7 @@ sums_merge <- function(a, b) {
 # model in the engine's form. Converts derivatives by the logs of the engine's parameters (`theta`, or `score` and
 # `information`) to derivatives by the logs of the kernel's own parameters.
 as_value <- function(result, to = NULL) {
-  if (result$status != 0L) {
-    return(list(value = Inf, reason = status_sentence(result$status), status = result$status))
-  }
+  if (result$status != 0L) return(list(value = Inf, reason = status_sentence(result$status), status = result$status))
   turned <- to$kernel$rotation
   if (length(result$gradient) && !is.null(turned)) { # the engine's derivatives are in rotated coordinates
     own <- seq_len(nrow(turned))

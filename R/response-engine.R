@@ -83,9 +83,7 @@ response_to_learn <- function(likelihood, sites) {
       learned <- seq_along(theta) # leaves out parameters that the user gave
       lapply(response$theta_slopes(response$theta, engine$y, f), function(v) if (is.matrix(v)) v[, learned] else v)
     }
-    if (response$approx == "vi") {
-      return(sum_up(w * normal_average(function(f) slopes(f)$l, e$f, sqrt(e$q + e$left))))
-    }
+    if (response$approx == "vi") return(sum_up(w * normal_average(function(f) slopes(f)$l, e$f, sqrt(e$q + e$left))))
     at <- slopes(e$f)
     of_penalty <- ifelse(e$W > 0, e$left / (1 + e$left * pmax(e$W, 0)), 0)
     sum_up(w * (at$l + e$p * at$g - at$W * (e$q + of_penalty) / 2))

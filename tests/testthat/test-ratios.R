@@ -74,5 +74,6 @@ test_that("families without ratios and rows that do not match are refused by nam
   refused(ratios(n, new, 1), "than")
   refused(ratios(n, new, new, level = 2), "level")
   refused(ratios(n, new, data.frame(x = "a")), "`than`")
+  expect_identical(nrow(ratios(n, new[0, , drop = FALSE], new[1, , drop = FALSE])), 0L)
   refused(ratios(n, cbind(new, z = 1), data.frame(z = 1)), "`than`")
 })
