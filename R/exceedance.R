@@ -40,7 +40,8 @@
 exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "response"), certified = TRUE, draws = 0,
                        ...) {
   fit <- refuse_classes(check_any_fit(fit, "fit"))
-  of_certify <- c("effort", "reference", "m2", "max_seconds", "test_points", "hyper_uncertainty")
+  # A mixture over hyperparameters is not normal, so there is no `hyper_uncertainty`.
+  of_certify <- c("effort", "reference", "m2", "max_seconds", "test_points")
   dots <- list(...)
   known <- !isFALSE(certified) & (names(dots) %||% rep("", length(dots))) %in% of_certify
   check_dots_empty(dots[!known], c(names(formals(exceedance)), of_certify))

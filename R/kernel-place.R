@@ -87,9 +87,7 @@ leaf_columns <- function(leaf, x, argument, variables) {
 # column of 0 and 1 for each level, and a sphere() has three columns.
 column_groups <- function(inputs, names, variables) {
   groups <- if (is.null(names)) as.character(inputs) else names[inputs]
-  for (v in variables) {
-    if (!is.null(v$levels) || identical(v$kind, "sphere")) groups[inputs %in% v$columns] <- v$name
-  }
+  for (v in variables) if (!is.null(v$levels) || identical(v$kind, "sphere")) groups[inputs %in% v$columns] <- v$name
   if (anyDuplicated(groups)) groups
 }
 

@@ -268,3 +268,9 @@ test_that("rows with missing inputs are left out of the figure along one input",
   panel <- function(at) exceedance_figure(exceedance(fit, data.frame(speed = at), 40))$panels
   expect_identical(panel(at), panel(at[-2]))
 })
+
+test_that("a mixture over hyperparameters is refused, because its probabilities are not those of a normal f", {
+  fit <- pfdtc(dist ~ speed, cars[1:12, ], kernel = kernel_se())
+  expect_error(exceedance(fit, cars[1:2, ], 20, hyper_uncertainty = TRUE), "hyper_uncertainty",
+               class = "pfdtc_error_input")
+})
