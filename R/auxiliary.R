@@ -229,7 +229,7 @@ aux_kinds <- list(
   }))
 
 # Returns row numbers in data$x to make the distribution from. how$rows counts the rows as given: before equal rows were
-# merged, and with rows of weight 0.
+# merged, and with rows of weight 0, which are then left out.
 auxiliary_rows <- function(how, data) {
   n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
   rows <- how$rows
@@ -241,8 +241,8 @@ auxiliary_rows <- function(how, data) {
     used <- if (is.null(data$x_zero)) seq_len(n) else which(data$prior_weights > 0)
     n <- n + NROW(data$x_zero)
     refuse_if(max(rows) > n, "rows", max(rows), sprintf("row numbers from 1 to %d", n), where = "the largest")
-    refuse_if(!all(rows %in% used), "rows", setdiff(rows, used)[1L], "rows of positive weight")
-    rows <- match(rows, used)
+    rows <- match(intersect(rows, used), used)
+    refuse_if(!length(rows), "rows", "has no row of positive weight")
   }
   if (is.null(data$group)) rows else unique(data$group[rows])
 }
