@@ -16,7 +16,7 @@
 #' @param start the first auxiliary distribution.
 #' @param m2 number of inducing points of the reference, at most `n`. Default: 4 times `m`; in [auxiliary()] 800.
 #' @param samples number of sample paths that replace the covariance of the reference. Default: the covariance itself.
-#' @param tail share that may be dropped of the trace that eigenvectors after the first `m` add to the covariance.
+#' @param tail share of the trace of the covariance that may be lost with the eigenvectors after the first `m`.
 #' @param variance variance of the white noise divided by the noise variance.
 #' @param make a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns `list(U, W, sign, mean, p)`,
 #'   see Details.

@@ -163,7 +163,7 @@ weights_of_class_range <- function(b, e) {
 }
 
 # Returns bounds on |c'(f* - fh)|, for the modes fh and f*, in a column for each contrast c (row of `gamma`). S bounds
-# the covariances on inducing points for weights Wb, `left` is the residual prior variance, `prior` is k(x, x).
+# each row's covariances on inducing points for weights Wb, `left` is the residual prior variance, `prior` is k(x, x).
 distance_of_contrasts <- function(b, S, left, prior, gamma) {
   size <- rowSums(gamma^2)
   v <- (1 + b$growth) * pmax(S %*% t(squares_of(gamma)), 0)

@@ -269,8 +269,7 @@ same_response <- function(a, b) {
   all(abs(sums - b$signature$sums[of]) <= 8 * (sqrt(sums[["n"]]) + 16) * .Machine$double.eps * size)
 }
 
-# Returns the heading of anova(): the model of each fit, and for each pair of consecutive fits which one has the higher
-# log marginal likelihood, if the bounds show it.
+# Returns the heading of anova(): the model of each fit, and the better one of each pair, if the bounds show it.
 anova_heading <- function(fits, table) {
   names <- row.names(table)
   models <- vapply(fits, function(fit) {
@@ -296,8 +295,10 @@ anova_heading <- function(fits, table) {
   columns <- if (!all(is.na(table$lower))) paste(
     "`lower` and `upper` bound the log marginal likelihood of the exact GP (Laplace fits: Laplace's approximation to",
     "it). `difference` is logLik minus that of the row above; `at_least` and `at_most` bound the exact difference.")
+  inflated <- names[vapply(fits, function(fit) "scale" %in% names(fit$because), NA)]
   c("Log marginal likelihood of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
-    lines(verdicts), if (!is.null(columns)) lines(columns))
+    lines(c(verdicts, columns, if (length(inflated)) paste0(
+      toString(inflated), ": for the variances before inflation. Fits with `like` have the inflated variances."))))
 }
 
 # ---- one term more or less ------------------------------------------------------------------------------------------

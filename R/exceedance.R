@@ -8,16 +8,16 @@
 #' @param newdata Rows at which f is compared with the threshold. Default: the training rows.
 #' @param threshold A number, or a number for each row, on the scale of the response, also with a transform. With a
 #'   non-Gaussian `family`, a mean response, such as a probability, a rate, a mean time or a mean class number.
-#' @param prob Probability, above 0.5, from which on a row is classified.
+#' @param prob Probability, above 0.5, that a classified row must reach.
 #' @param of `"f"` compares the mean response (with a transform its median), `"response"` a new response.
 #' @param certified `FALSE` computes no bounds, which is fast.
 #' @param draws Number of joint draws of f for the column `joint`, for example 1000. They use random numbers.
 #' @param ... Arguments of [certify()]: `effort`, `reference`, `m2`, `max_seconds`.
 #' @return A data frame of class `pfdtc_exceedance` with a row for each row of `newdata`:
-#'   * `prob`, the probability, and if `certified` its bounds under the exact GP, `prob_lower` and `prob_upper`;
+#'   * `prob`, the fit's probability, and if `certified` bounds of the exact GP's, `prob_lower` and `prob_upper`;
 #'   * `region`: `"above"` (the probability, or both bounds, at least argument `prob`), `"below"` (at most `1 - prob`)
 #'     or `"undecided"`;
-#'   * `because`, for undecided rows if `certified`: `"data"` if the exact GP is undecided too, else `"approximation"`;
+#'   * `because`, for undecided rows if `certified`: `"data"` if both bounds are undecided, else `"approximation"`;
 #'   * `joint`, with `draws`: `"above"` for a set of rows at which f is jointly above the threshold with probability
 #'     `prob`, `"below"` for a set at which f is below. Rows enter the set above in the order of their probabilities, as
 #'     long as all are above in a share of at least `prob` of the draws. Other rows are `"undecided"`.
@@ -221,8 +221,8 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
       }),
       Unknown = if (anyNA(x$region)) sprintf("%d (missing inputs)", sum(is.na(x$region))),
       Bounds = if (about$certified) paste0("certified: they contain the probability under ", if (isTRUE(about$laplace))
-        "Laplace's approximation without inducing points" else "the exact GP"),
-      Advice = if (any(x$because %in% "approximation")) "a larger `max_seconds` narrows the bounds",
+        "Laplace's approximation without inducing points" else "the exact GP", "; `prob` may lie outside"),
+      Advice = if (any(x$because %in% "approximation")) "effort \"reference\" or more `max_seconds` narrows the bounds",
       Joint = if (about$draws > 0) {
         sprintf("a set of %s above and a set of %d below, each jointly with probability at least %s (from %.0f draws)",
                 count_of(count("above", "joint"), "row"), count("below", "joint"), format(about$prob),

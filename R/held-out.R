@@ -21,7 +21,7 @@
 #' With a transform, `rstandard()`, `rstudent()`, `hatvalues()`, `cooks.distance()` and `dfbetas()` refer to the
 #' transformed response. If rows are copies of one another, each is predicted from its copies, which is too optimistic;
 #' a message reports this. Non-Gaussian families use the approximate posterior, and `rstudent()` returns the values of
-#' `rstandard()`. Fits with neighbours have no `rstudent()` and `cooks.distance()`. Rows of weight 0 or outside the
+#' `rstandard()`. Fits with neighbours have neither `rstudent()` nor `cooks.distance()`. Rows of weight 0 or outside the
 #' subsample of [gp_subsample()] have leverage 0. Time is \eqn{O(n m^2)} with m inducing points, else \eqn{O(n^3)}.
 #' @usage
 #' \method{rstandard}{gp_fit}(model, ...)

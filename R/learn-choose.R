@@ -32,6 +32,7 @@ join_choices <- function(table, later, n) {
   gained <- attr(table, "gained")
   table <- rbind(table, later$table[!first & is.finite(later$table$score), ])
   table$chosen <- table$kernel == later$table$kernel[later$table$chosen]
+  table$se[table$kernel == later$tried[[1L]]$label & !table$chosen] <- NA # this difference has no standard error
   structure(`rownames<-`(table[order(table$score), ], NULL), gained = gained)
 }
 
@@ -340,11 +341,11 @@ because_kernel <- function(kernels) {
       "The kernel %s was selected from %d kernels by %s.", kernels$kernel[kernels$chosen], nrow(kernels),
       if (all(is.na(kernels$se))) "log marginal likelihood" else "the log density of held-out rows")))
   }
-  terms <- if (gained$what != "season") "A term for each input raises" else
-    "A trend (squared exponential) and a season (periodic times Matern 5/2) raise"
-  c(kernel = paste0(sprintf("%s the log marginal likelihood by %.0f above the best other kernel", terms, gained$nats),
-                    if (!is.null(gained$rows)) sprintf(" on %d rows", as.integer(gained$rows)),
-                    if (!is.null(gained$parameters)) sprintf(" (%+d parameters)", as.integer(gained$parameters)), "."))
+  c(kernel = paste0(
+    "With ", if (gained$what == "season") "a trend (squared exponential) and a season (periodic times Matern 5/2)" else
+      "a term for each input", sprintf(", log marginal likelihood plus log prior is %.0f above", gained$nats),
+    " the best kernel without", if (!is.null(gained$rows)) sprintf(" on %d rows", as.integer(gained$rows)),
+    if (!is.null(gained$parameters)) sprintf(" (%+d parameters)", as.integer(gained$parameters)), "."))
 }
 
 show_nats <- function(nats) if (abs(nats) < 9.95) sprintf("%.1f", nats) else sprintf("%.0f", nats)

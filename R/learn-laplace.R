@@ -307,7 +307,7 @@ greedy_points <- function(rows, s, kernel) {
 # lengthscales one factor if `tied`), the constant mean less that of `now` in units of f, and log theta. `origin` has
 # the centres of the priors.
 #
-# Priors do not weaken with more rows: without them separable classes have no maximum, and classes have little
+# Priors are the same for any number of rows: without them separable classes have no maximum, and classes have little
 # information on lengthscales. The d lengthscales l of a factor have one prior for their common size, one for ratios:
 #   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log(l / spread) - this mean ~ N(0, 0.7^2),
 #   log variance ~ N(log 2, 1.5^2),  constant mean ~ N(start, 3^2),  log theta ~ N(log middle, 2^2)

@@ -5,7 +5,7 @@
 #' These methods of R's generics work for every fit of [pfdtc()] and of the `gp_` functions.
 #'
 #' * `print()` and `summary()` show data, choices, hyperparameters and the result of the search. `summary()` adds the
-#'   kernels tried, residuals, and scores on training rows and by leave-one-out. Both have an argument `digits`.
+#'   kernels tried, residuals, and scores on training rows and, if quick, by leave-one-out. Both take `digits`.
 #' * `coef()` returns `lengthscale.<column>` in units of the inputs, and `variance` and `noise` in squared units of the
 #'   (transformed) response, or with `log = TRUE` their logs. It also has coefficients of a linear mean and of a formula
 #'   for `noise`; for a non-Gaussian family its parameters, the constant `mean`, and `mean.variance`, the prior variance

@@ -254,12 +254,10 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
       if (ends[1L] == ends[2L]) ends[1L] else sprintf("between %s and %s", ends[1L], ends[2L])
   table <- c(
     Response = name, Family = if (is.null(fit$theta)) fit$likelihood$label else fact$Response,
-    Success = if (response$reads == "classes" && length(response$levels) == 2L) {
-      sprintf("\"%s\"", response$levels[2L])
-    },
+    Success = if (response$reads == "classes" && length(response$levels) == 2L) sprintf("\"%s\"", response$levels[2L]),
     Transform = if (!is.null(fit$transform)) fact$Response,
     Data = fact$Data, Method = about$title, unlist(fact[c("Mean", "Kernel", "Noise", "Noise tails", "Noise sd")]),
-    Units = paste0("sds of the kernel ", if (response$conjugate) "and the noise ", "are ", scale,
+    Units = paste0("sds are ", scale,
       if (any(grepl("lengthscale", names(stats::coef(fit))))) paste0(", lengthscales in units of their inputs", notes)),
     report_coefficients(fit, about, number),
     unlist(fact[c("Estimation", "Posterior", "Neighbours")]),

@@ -16,8 +16,8 @@
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
 #' @param x inputs: a matrix, a data frame or a formula.
 #' @param y response: numbers, classes or `survival::Surv()`.
-#' @param m maximum number of inducing points. Default: all rows if the posterior is exact, else 50 to 800, see
-#'   `vignette("defaults")`.
+#' @param m maximum number of inducing points. Default: all rows if the posterior is exact or, with a `family`, up to
+#'   2,000 rows; else 50 to 800, see `vignette("defaults")`.
 #' @param tol largest error of the mean of f in sds of the (transformed) response, and relative error of the sd of f.
 #' @param kernel a kernel, see [kernel_se()]. Parameters that are `NULL` are learned. Given values start the search.
 #'   Default: the best of several kernels.
@@ -31,7 +31,7 @@
 #'   [tobit()], [tweedie()], [student()] or [gp_family()]. Default: Gaussian for numbers, otherwise by the type of the
 #'   response.
 #' @param approx `"laplace"` or `"vi"` (variational), if not Gaussian.
-#' @param mean a linear mean (`~ x1 + x2` or `~ .`). Default: a constant.
+#' @param mean a linear mean, as `~ x1 + x2`. Default: constant or linear.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; or `fit$transform` of another fit.
 #'   `"auto"` takes the transform with the largest log marginal likelihood.
 #' @param like a Gaussian fit: its kernel, noise, transform and mean are used, and nothing is learned.
@@ -57,9 +57,9 @@
 #' The exact posterior costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, inducing points \eqn{O(n m^2)}{O(n
 #' m^2)} time. [set.seed()] reproduces a fit on one machine. An interrupt returns the best fit so far, with a warning.
 #' @section Errors and invariants: Errors have class `pfdtc_error_input`, `pfdtc_error_numerical` or, if a row
-#'   source fails, `pfdtc_error_source`. Warnings have class `pfdtc_warning_convergence`, or `pfdtc_warning_small` if a
-#'   linear model predicts better. With all rows as inducing points the posterior is exact. Row order can decide
-#'   between equally likely models. With given noise, a row of weight 2 counts as two rows.
+#'   source fails, `pfdtc_error_source`. Warnings have class `pfdtc_warning_convergence`, or `pfdtc_warning_small`, as
+#'   if a linear model predicts better. With all rows as inducing points the posterior is exact. Row order can decide
+#'   between equal models. With `hyper = "fixed"`, weight 2 counts as two rows.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS,
 #'   \url{https://proceedings.mlr.press/v89/huggins19a.html}; Vecchia (1988), JRSS B 50.
 #' @seealso [predict.gp_fit()], [certify()], [pfdtc_fit]; `vignette("pfdtc")`, `vignette("defaults")`,

@@ -113,7 +113,7 @@ label_fits <- function(fits, name) {
 #' @param fits A fit, or a list of fits of the same data and hyperparameters.
 #' @param newdata Rows to predict at. Default: `n` values over the range of each input; for a list the training rows.
 #' @param effort Effort of [certify()]. Default: `"reference"` for one fit, all three for a list.
-#' @param exact A [gp_exact()] fit of the same model, or `FALSE`. Default: computed for at most 500 distinct rows;
+#' @param exact A [gp_exact()] fit of the same model, or `FALSE`. Default: computed if at most 500 rows are distinct;
 #'   `TRUE` always computes it.
 #' @param level,inputs,at,n,points,type For one fit, as in [plot.gp_fit()].
 #' @param ... Arguments of [plot.default()].

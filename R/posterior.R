@@ -186,8 +186,8 @@ interval_frame <- function(of_fit, inside, at, room) {
 }
 
 # Returns mean and sd of functionals, or their certificate, as a data frame. `shift` is added to the means, with a
-# rounding error of at most `rounding`. spread(v) inserts NA for unknown functionals. `ask` has the arguments of
-# certify().
+# rounding error of at most `rounding`. spread(v) inserts NA for functionals of rows with missing inputs. `ask` has the
+# arguments of certify().
 answer_of_functionals <- function(fit, fun, shift, rounding, spread, ask) {
   started <- proc.time()[["elapsed"]]
   at <- functionals_in_units(if (ask$certified) at_mode(fit) else fit, fun)

@@ -325,7 +325,7 @@ certificate_fields <- function(x) {
   ratio <- ratio[is.finite(ratio)]
   ends <- if (length(ratio)) range(ratio)
   weights <- attr(x, "weights")
-  outside <- any((x$mean < x$mean_lower | x$mean > x$mean_upper)[known])
+  outside <- any((x$mean < x$mean_lower | x$mean > x$mean_upper | x$sd < x$sd_lower | x$sd > x$sd_upper)[known])
   exact <- if (is.null(attr(x, "likelihood"))) "`mean` differs from the exact mean" else
     "`mean` is the posterior mode of f; it differs from the exact mode"
   list(Mean = if (any(known)) paste0(exact, " by at most ", number(largest), of_sd),
@@ -334,7 +334,7 @@ certificate_fields <- function(x) {
            sprintf("the exact sd is %s to %s times `sd`", show_bound(ends[1L], 3, up = FALSE),
                    show_bound(ends[2L], if (ends[2L] < 1) 3 else 4))
        },
-       Bounds = c("rounded outwards", if (outside) "they contain the exact value; the fit's `mean` may lie outside"),
+       Bounds = c("rounded outwards", if (outside) "they contain the exact values; the fit's may lie outside"),
        Classes = if ("class" %in% names(x)) "f is relative to the first class, whose f is 0",
        Scales = if (transformed) paste0("`mean` and `sd` are of f, on the scale of the transformed response",
                                         if ("fit_lower" %in% names(x)) "; `median` and `fit` (mean) are of y") else

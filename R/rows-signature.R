@@ -7,8 +7,8 @@ many_rows <- 1e5
 
 # Returns the number of the group of equal rows that each row belongs to, in order of appearance. Returns NULL if more
 # than `most` rows are distinct. Columns are compared one after another, and a row that differs from all others is
-# skipped from then on. So data without repeats need one or two sorts, and memory for a column. Numbers are compared by
-# value (0 equals -0).
+# skipped from then on. So data without repeats need few sorts if the first columns have few ties, and memory for a
+# column. Numbers are compared by value (0 equals -0).
 equal_rows <- function(x, most = nrow(x)) {
   n <- nrow(x)
   if (n < 2L || !ncol(x)) return(NULL)

@@ -262,7 +262,7 @@ check_learnable <- function(kernel, table, data, names, free) {
 #' @param memory scratch memory in bytes. It changes results only by rounding.
 #' @param optimise_rows number of random rows for learning and for moving inducing points, or `Inf` for all rows.
 #'   Default: several thousand for learning, and max(20000, 100 m) for moving m inducing points.
-#' @param restarts number of starts of the search for hyperparameters. Default: 8, with two inputs 9, with one input 10.
+#' @param restarts number of starts of the search for hyperparameters. Default: 8 (two columns of inputs 9, one 10).
 #' @param priors use weak priors on the hyperparameters, see `vignette("defaults")`?
 #' @param fix names of hyperparameters that keep their given values: `"noise"`, `"variance"`, `"lengthscale.<column>"`.
 #' @param tol_quantile quantile of the errors at the training inputs that `tol` limits: 1 is the maximum.

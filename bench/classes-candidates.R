@@ -1,16 +1,17 @@
 # Two classes with few rows: would all compared models together, or another of them, predict better than a default fit?
 #   R_LIBS=LIBRARY Rscript bench/classes-candidates.R [split] [first and last set]
-# For each set of bench/classes/sets.csv (splits of warped-inputs.R) the script keeps the candidates of three searches,
-# with inputs as they are and warped halfway and all the way to their normal scores, which are 6 to 32 models. Scores
+# For each set of bench/classes/sets.csv (splits of warped-inputs.R) the script keeps the candidates (6 to 32 models) of
+# three searches: with inputs as they are, warped halfway, and warped all the way to their normal scores. Scores
 # are minus log marginal likelihoods plus penalties. Each row of the table has, for one set, the change of held-out NLPD
 # (of probabilities clipped at 1e-4) from the default by
-#   whole      the smallest score of all candidates, in place of the inputs chosen before other terms
+#   whole      the candidate with the smallest score of all searches; the default chooses the warp before other terms
 #   evidence, half    probabilities averaged with weights exp(-score), exp(-score / 2)
 #   equal      averaged with equal weights
 #   loo        the largest leave-one-out log density; both: leave-one-out times evidence, as weights
 #   stacked    weights that maximise the leave-one-out log density of the average
 #   hyper      predict(hyper_uncertainty = TRUE)
-#   scaled     log odds of the default times the factor that leave-one-out prefers (its log has a N(0, 0.2^2) prior)
+#   scaled     log odds of `whole` times the factor that its leave-one-out probabilities prefer (the factor's log has a
+#              N(0, 0.2^2) prior)
 #   floor      .99 p + .01 times the share of the class
 # The criterion was written before: an average must gain .005 on each split, any other rule 2 standard errors in the
 # mean of both splits, with at most one set worse by .02 for six that are better. 26 November 2026, split 1, 73 sets, 37

@@ -35,7 +35,7 @@ cat(sprintf("%d rows: largest relative difference of the weights from one proces
 
 model <- inside$model_of(one)
 
-# Computes a product with all pairs of some of the rows, by shares.
+# Computes K v for some of the rows. Each worker takes a share of the pairs of rows.
 some <- as.matrix(part(1)()[seq_len(min(n / 2, 3e4)), seq_len(d)])
 products <- inside$products_on_workers(some)
 v <- rnorm(nrow(some))

@@ -35,7 +35,7 @@ struct effects {
 /* The largest allowed number of entries of a row of Z in the columns of its levels. */
 enum { most_entries = 256 };
 
-/* Computes the entries of row x in Z and their columns (-1 if the data lack the level). Returns how many there are. */
+/* Computes the entries in Z of a row x, and their columns (-1: no such level). Returns their number. */
 int effects_row(const struct effects *e, const double *x, int ldx, int *column,
                 double *value);
 

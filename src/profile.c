@@ -3,7 +3,7 @@
 #include <string.h>
 #include "profile.h"
 
-/* ---- stationary profiles: exponent, times and dk / dr2 by formulas in a = a(r2) and k -------- */
+/* ---- stationary profiles: exponent(), times() and dk / dr2 as formulas in a = a(r2) and k --- */
 
 /* Defines the functions of a stationary profile.  Formulas may contain r2, a, shape[0] and k. */
 #define STATIONARY(name, a_of_r2, exponent_of_a, times_of_a, slope_of_k)                 \

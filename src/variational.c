@@ -9,7 +9,7 @@
  *
  * At t = 1 this is Newton's step with averages.  The derivative of the bound in t at 0 is
  *
- *     r'H^{-1}r + tr (H^{-1} D)^2 / 2,   D = I + A W A' - H.
+ *     r'H^{-1}r + tr[(H^{-1} D)^2] / 2,   D = I + A W A' - H.
  *
  * This derivative is positive unless q is stationary, so short enough steps raise the bound.  If every l is concave,
  * the bound is concave in u and a factor of H^{-1}, and the only stationary q is the best one.
@@ -87,8 +87,8 @@ static enum status start_at(struct laplace *l, double c)
     return isfinite(l->mode.psi) ? prepare(l) : STATUS_NOT_FINITE;
 }
 
-/* Doubles G, which makes q narrower, as long as the bound rises. At the mode q may be so wide that averages of e^f
- * overflow. */
+/* Doubles G, which makes q narrower, until the bound is finite and Newton's decrement is small, or
+ * the bound no longer rises. At the mode q may be so wide that averages of e^f overflow. */
 static enum status start(struct laplace *l, int most)
 {
     enum status status = start_at(l, 1.0);

@@ -1,7 +1,7 @@
 # Functions for each peer and model: they translate a task into the peer's own parameters, and its predictions back.
 #
-# Each function takes a task (dense.R) and returns list(mean, sd, log_lik), with the sd of f and log_lik NULL if the
-# peer has none. If needed the list also has `scale`, the factor by which the peer multiplied variance and noise;
+# Each function takes a task (dense.R) and returns list(mean, sd, log_lik), where sd is that of f, and log_lik is NULL
+# if the peer has none. If needed the list also has `scale`, the factor by which the peer multiplied variance and noise;
 # `jitter`, what it added to the definitions; and `note`.
 
 scaled <- function(x, task) sweep(x, 2L, task$lengthscale, "/")

@@ -1,5 +1,6 @@
-# Transcribes inducing points with neighbours densely. With E = K - Q scaled by the roots of the weights, the rows of F
-# decorrelate e + noise from earlier rows, so that y = A'u + N(0, V), V = (F'F)^{-1}; f(x) = r'u + u'y_S + N(0, left).
+# Computes inducing points with neighbours by their definition, with dense matrices. y, A and E = K - Q are scaled by
+# the roots of the weights. For e ~ N(0, E), the rows of F decorrelate e + noise from earlier rows, so that
+# y = A'u + N(0, V), V = (F'F)^{-1}; f(x) = r'u + u'y_S + N(0, left).
 
 # `parents` and `near` have the neighbours of rows and of new rows, like the result of native_neighbours().
 ref_near <- function(z, x, y, kernel, noise, weights, jitter, parents, near, new) {

@@ -160,7 +160,7 @@ test_that("draws from the subset's posterior have its mean and covariance, by th
       posterior_draws(subset_posterior(like, list(x = p$x, y = p$y, weights = p$weights)), x, 20000)
     }))
     v <- nu$cov(x, x)
-    # The tolerance is five standard errors of means and covariances of normal draws, plus the jitter of paths.
+    # The tolerance is five standard errors of means and covariances of normal draws, plus paths' noise (sd 1e-3).
     expect_true(all(abs(rowMeans(f) - nu$mean(x)) <= 5 * sqrt(diag(v) / 20000) + 1e-3), info = way)
     expect_true(all(abs(cov(t(f)) - v) <= 5 * sqrt((outer(diag(v), diag(v)) + v^2) / 20000) + 1e-3), info = way)
   }

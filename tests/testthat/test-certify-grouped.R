@@ -79,8 +79,8 @@ test_that("norms with effects are above those of dense matrices, and near them",
   expect_true(all(effect_root(b, post$factors, without(forms[[2]], "all"), at) >= norm_E(of_level) * (1 - 1e-9)))
   expect_gt(forms[[2]]$lam, forms[[1]]$lam)
   expect_gte(post$norms$lam, max(eigen(E * outer(sqrt(W), sqrt(W)), TRUE)$values))
-  # of_all + of_level is h = B^{-1} q(X, x), with B = Q + W^{-1}; q is the prior covariance given by the inducing points
-  # and all effects.
+  # of_all + of_level is h = B^{-1} q(X, x), with B = Q + W^{-1}; q is the prior covariance that inducing points
+  # and all effects explain.
   Q <- native_kernel_matrix(kernel, p$x, p$x) - E
   Kx <- native_kernel_matrix(b$smooth$kernel, p$x, x)
   cross <- native_kernel_matrix(kernel, p$x, x) - Kx +

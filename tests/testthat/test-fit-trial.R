@@ -12,8 +12,8 @@ test_that("for many rows of a smooth function, points alone with a smoother kern
   expect_identical(fit$neighbours, 0L)
   expect_identical(fit$posterior, "far")
   expect_identical(nrow(fit$inducing), 200L)
-  # The score prefers a rougher kernel, whose points leave more residual variance. Otherwise there would be no
-  # comparison.
+  # The score prefers a rougher kernel, whose points leave more residual variance. Without that
+  # variance, neighbours would not be compared with points alone.
   chosen <- with(fit$kernels, c(kernel[chosen], kernel[1L]))
   rank <- match(chosen, vapply(by_roughness, profile_label, ""))
   expect_gt(rank[1L], rank[2L])

@@ -280,7 +280,7 @@ test_that("greedy selection that stops early leaves fewer points, and the fit sa
 test_that("without its data a fit has O(m^2 + m d) numbers and predicts the same", {
   size <- function(fit) length(serialize(fit, NULL))
   fit <- function(n, keep) fit_fixed(smooth_data(n), maxit = 2, keep_data = keep)
-  # Fits may differ by digits of counts and a few lines of trace, but not by rows.
+  # The size may differ by digits of counts and a few lines of trace, but must not grow with the rows.
   expect_lt(abs(size(fit(3000, FALSE)) - size(fit(60, FALSE))), 2000)
   expect_lt(size(fit(3000, FALSE)), 20000)
   expect_gt(size(fit(3000, TRUE)), 3000 * 3 * 8)

@@ -251,7 +251,7 @@ test_that("coef() and vcov() agree on either scale", {
     expect_equal(unname(sqrt(diag(plain))), unname(sqrt(diag(V)) * ifelse(moved, theta, 1)))
     expect_equal(unname(stats::cov2cor(plain)), unname(stats::cov2cor(V)))
   }
-  # Several classes have a mean each, which is no logarithm.
+  # With several classes each has a mean, of which coef(log = TRUE) takes no log.
   fit <- pfdtc(Species ~ Petal.Width, iris, family = multinomial(), kernel = kernel_se(1, 2), hyper = "fixed")
   means <- startsWith(names(coef(fit)), "mean")
   expect_identical(coef(fit, log = TRUE)[means], coef(fit)[means])

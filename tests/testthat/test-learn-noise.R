@@ -6,7 +6,7 @@ branin <- function(x) {
   (15 * x[, 2] - 5.1 / (4 * pi^2) * u^2 + 5 / pi * u - 6)^2 + 10 * (1 - 1 / (8 * pi)) * cos(u) + 10
 }
 
-# Returns the Latin hypercube with the largest smallest distance among 100.
+# Returns list(x, y): of 100 random Latin hypercubes the one with the largest smallest distance, and branin() there.
 simulator_runs <- function(n, digits = NULL, noise = 0, seed = 1) {
   with_seed(seed, {
     designs <- lapply(1:100, function(k) cbind((sample(n) - 0.5) / n, (sample(n) - 0.5) / n))

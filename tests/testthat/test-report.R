@@ -8,7 +8,7 @@ test_that("a report has the data, every hyperparameter, evidence and leave-one-o
   # Sds are in the units of the response, and the report names these.
   expect_match(value("variance"), sprintf("sd %s", format(signif(sqrt(variance), 4))), fixed = TRUE)
   expect_match(value("Noise"), format(signif(sigma(fit), 4)), fixed = TRUE)
-  expect_match(value("Units"), "^sds of the kernel and the noise are in units of dist, lengthscales")
+  expect_match(value("Units"), "^sds are in units of dist, lengthscales")
   expect_match(said$text, sprintf(" Units: %s.", value("Units")), fixed = TRUE)
   expect_match(said$text, sprintf("sd %s.*\\bdist\\b", format(signif(sqrt(variance), 4))))
   expect_match(value("Data"), "50 rows")
@@ -39,7 +39,7 @@ test_that("a report of counts has no noise, and one of heteroscedastic noise its
   about <- report(counts)
   expect_false(any(c("Noise", "noise") %in% about$table$what))
   expect_no_match(about$text, "Noise|NA|NULL")
-  expect_match(about$text, "Units: sds of the kernel are on the log scale, lengthscales")
+  expect_match(about$text, "Units: sds are on the log scale, lengthscales")
   expect_false(anyNA(about$table$value))
 })
 
