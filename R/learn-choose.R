@@ -68,8 +68,7 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
   }
   lost <- function(tried, profile) !isTRUE(tried[[profile]]$score < tried$matern32$score)
   list(
-    matern32 = function(tried) learn("matern32", theta),
-    matern12 = function(tried) after(tried$matern32, "matern12"),
+    matern32 = function(tried) learn("matern32", theta), matern12 = function(tried) after(tried$matern32, "matern12"),
     matern52 = function(tried) if (few || lost(tried, "matern12")) after(tried$matern32, "matern52"),
     se = function(tried) if (few || !is.null(tried$matern52) && !lost(tried, "matern52")) after(tried$matern32, "se"),
     two_scales = function(tried) {

@@ -46,6 +46,8 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
   if (is.null(candidates)) {
     space <- design_space(fit, lower, upper)
   } else {
+    placed <- is.matrix(candidates) && !by_formula(fit) && !(fit$frame$named && length(colnames(candidates)))
+    if (placed && ncol(candidates) == length(input_names(fit))) colnames(candidates) <- input_names(fit)
     if (is.data.frame(candidates) || is.matrix(candidates)) candidates <- as.data.frame(candidates)
     refuse_if(!is.data.frame(candidates) || nrow(candidates) < n, "candidates", describe(candidates),
               sprintf("a data frame with at least %.0f row%s", n, plural_s(n)))
@@ -74,7 +76,8 @@ next_points <- function(fit, n = 1, goal = c("minimum", "maximum", "level", "fil
       candidates <- candidates[-row, , drop = FALSE]
     }
     value <- criterion_at(design, found)$value
-    out <- rbind(out, cbind(found, criterion = if (improves) exp(value) else value))
+    own <- make.unique(c(names(found), "criterion")) # an input may be called criterion
+    out <- rbind(out, stats::setNames(cbind(found, if (improves) exp(value) else value), own))
     new <- new_rows(fit, found)
     if (improves) design$best <- min(design$best, best_mean(design, new))
     design$taken <- rbind(design$taken, new$x)

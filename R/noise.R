@@ -194,7 +194,6 @@ interpolation_noise <- function(kernel, data) {
 
 # ---- learning -------------------------------------------------------------------------------------------------------
 
-
 # Returns the learning problem with the coefficients gamma ~ N(0, v) of the noise trend as further parameters, for the
 # Vecchia likelihood. `v` has a prior variance for each coefficient, and `B` the features of the rows.
 problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem$pool$x)) {

@@ -75,15 +75,12 @@ translate.gp_reg <- function(x, engine = x$engine, ...) {
 # For each mode and prediction type of parsnip, this list has the arguments of predict(). `post` is the name of the
 # function in parsnip_posts that converts the result.
 parsnip_types <- list(
-  regression = list(
-    raw = NULL, numeric = list(type = "response"),
+  regression = list(raw = NULL, numeric = list(type = "response"),
     conf_int = list(post = "band", type = "response", interval = "credible", level = quote(level)),
     pred_int = list(post = "band", type = "response", interval = "prediction", level = quote(level))),
-  classification = list(
-    raw = NULL, class = list(type = "class"), prob = list(post = "prob", type = "response"),
+  classification = list(raw = NULL, class = list(type = "class"), prob = list(post = "prob", type = "response"),
     conf_int = list(post = "class_bands", type = "response", interval = "credible", level = quote(level))),
-  "censored regression" = list(
-    raw = NULL, time = list(type = "median"), linear_pred = list(type = "latent"),
+  "censored regression" = list(raw = NULL, time = list(type = "median"), linear_pred = list(type = "latent"),
     survival = list(post = "curves", type = "survival", times = quote(eval_time))))
 
 # Each function converts `results` of predict() into the data frame that parsnip expects.

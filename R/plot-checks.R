@@ -144,8 +144,7 @@ shares_panel <- function(d, ylab, bar, dot = "black", ...) {
 # Returns a panel of the estimates `at` in the given order, with bars from `lwr` to `upr`.
 bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
   i <- seq_along(at)
-  list(args = list(main = title, xlab = if (is.null(labels)) "level" else "", ylab = ylab),
-       levels = labels,
+  list(args = list(main = title, xlab = if (is.null(labels)) "level" else "", ylab = ylab), levels = labels,
        layers = c(level_line(0), layer("segment", i, lwr, x1 = i, y1 = upr), layer("dots", i, at, pch = pch)))
 }
 

@@ -148,6 +148,7 @@ slice_frame <- function(fit, inputs, at, n, xlim = NULL, terms = FALSE, most = 9
   numeric <- panel_names(Filter(function(v) is.null(v$values), shown))
   if (is.null(xlim)) xlim <- list()
   if (!is.list(xlim)) xlim <- stats::setNames(rep(list(xlim), length(numeric)), numeric)
+  for (v in shown) if (!is.null(v$time) && is_time(ends <- xlim[[v$name]])) xlim[[v$name]] <- numbers_of(v$time, ends)
   good <- function(v) is.numeric(v) && length(v) == 2L && all(is.finite(v)) && v[1L] < v[2L]
   refuse_if(!all(names(xlim) %in% numeric) || is.null(names(xlim)) && length(xlim) || !all(vapply(xlim, good, NA)),
             "xlim", describe(if (length(xlim)) xlim[[1L]] else xlim),

@@ -99,7 +99,9 @@ say_class <- function(fit, response, f, names, ask) {
 # Returns list(p, y): the leave-one-out probabilities of classes, and the classes, of the training rows.
 loo_shares <- function(fit) {
   p <- class_chances(response_of(fit), loo_rows(fit))$mean
-  list(p = p[!is.na(p[, 1L]), , drop = FALSE], y = training_data(fit)$sites$y)
+  known <- which(!is.na(p[, 1L]))
+  data <- training_data(fit)
+  list(p = p[known, , drop = FALSE], y = unname(all_rows(data, data$sites$y, NA))[known])
 }
 
 # ---- leave-one-out, draws -------------------------------------------------------------------------------------------

@@ -77,23 +77,23 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
             hint = "Use plot(fit) or partial_dependence(fit).")
   object <- check_any_fit(object, "object")
   new <- if (!missing(newdata)) newdata
-  ask <- list(se.fit = se.fit, interval = interval, level = level, type = type, wrt = wrt, times = times, probs = probs,
-              certified = certified, full_cov = full_cov, hyper_uncertainty = hyper_uncertainty,
-              newdata = !is.null(new), re = check_flag(re, "re"))
-  if (is_source(new) || is_spatial(new) && by_formula(object)) return(predict_apart(object, new, ask, na.action, file))
-  if (!is.null(file)) abort_input("file", "can be used only if `newdata` is a row source")
+  if (!is.null(file) && !is_source(new)) abort_input("file", "can be used only if `newdata` is a row source")
   response <- response_of(object)
-  ask <- check_asked(response, ask)
+  ask <- check_asked(response, list(
+    se.fit = se.fit, interval = interval, level = level, type = type, wrt = wrt, times = times, probs = probs,
+    certified = certified, full_cov = full_cov, hyper_uncertainty = hyper_uncertainty, newdata = !is.null(new),
+    re = check_flag(re, "re")))
   if (ask$interval == "prediction" && response$conjugate && ask$newdata && is_weighted(object)) {
     warn_classed("weights", paste(
       "The intervals are for new responses of weight 1, but the fit has weights. The noise variance of a response of",
       "weight w is sigma(fit)^2 / w."))
   }
-  answer_asked(object, response, new, ask, na.action)
+  apart <- is_source(new) || is_spatial(new) && by_formula(object)
+  (if (apart) predict_apart else answer_asked)(object, response, new, ask, na.action, file)
 }
 
 # Returns the prediction at `new` (the argument newdata) for the other arguments of predict(), in the list `ask`.
-answer_asked <- function(fit, response, new, ask, na.action) {
+answer_asked <- function(fit, response, new, ask, na.action, file = NULL) {
   rows <- if (is.null(new)) training_rows(fit) else new_rows(fit, new, na.action, ask$re)
   if (ask$type == "derivative") {
     return(predict_derivative(fit, rows, ask$wrt, ask$se.fit, ask$interval, ask$level, ask$certified))
@@ -145,20 +145,19 @@ message_if_cut <- function(transform, mean, f) {
 }
 
 # Predicts at a row source block by block, or at a spatial object, which is returned with predictions.
-predict_apart <- function(fit, new, ask, na.action, file) {
-  if (!isFALSE(ask$full_cov)) abort_input("full_cov", "is not available for a row source or a spatial object")
-  args <- ask[!names(ask) %in% c("full_cov", "newdata")]
-  at <- function(rows, ...) do.call(stats::predict, c(list(fit, rows, ...), args))
-  if (!is_source(new)) return(predictions_at(new, at(rows_at_places(fit$frame, new))))
+predict_apart <- function(fit, response, new, ask, na.action, file) {
+  if (ask$full_cov) abort_input("full_cov", "is not available for a row source or a spatial object")
+  at <- function(rows, ...) answer_asked(fit, response, rows, ask, ...)
+  if (!is_source(new)) return(predictions_at(new, at(rows_at_places(fit$frame, new), stats::na.pass)))
   # With na.pass, each row has its own line in the file, so that an interrupted file can be continued. `request` has all
   # elements of the fit on which predictions depend.
   request <- if (identical(na.action, stats::na.pass)) {
     own <- c(fit[c("signature", "noise", "center", "scale", "inducing", "neighbours")], list(
       kernel = kernel_values(fit$kernel), near = fit$near$beta, factors = fit$factors[c("beta", "alpha")],
       reference = fit$reference$inducing))
-    list(own, new$columns, args)
+    list(own, new$columns, ask)
   }
-  predict_source(new, function(block) at(block, na.action = na.action), file, request)
+  predict_source(new, function(block) at(block, na.action), file, request)
 }
 
 # Returns predictions in the form of predict.lm(): a vector, a matrix with an interval, or a list with `se.fit` or

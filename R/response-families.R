@@ -25,8 +25,7 @@ with_defaults <- function(row) {
 noises <- list(
   logistic = list(
     cdf = stats::plogis, quantile = stats::qlogis, variance = pi^2 / 3, ratio = "odds ratio",
-    growth = function(s) if (s < 1) pi * s / sin(pi * s) else Inf,
-    best = function(L, U, s) (L + U) / 2,
+    growth = function(s) if (s < 1) pi * s / sin(pi * s) else Inf, best = function(L, U, s) (L + U) / 2,
     parts = function(sites) {
       list(replace(sites, "size", list(Inf + 0 * seq_along(sites$size))),
            replace(sites, "y", list(-Inf + 0 * seq_along(sites$y))))

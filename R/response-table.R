@@ -171,14 +171,12 @@ binomial_row <- list(
 poisson_row <- list(
   name = "poisson", label = "Poisson", call = "poisson()", links = "log", reads = "counts", discrete = TRUE,
   overdispersed = "nb()",
-  constant = function(y, size, theta) -lgamma(y + 1),
-  cdf = function(y, mean, size, theta) stats::ppois(y, mean),
+  constant = function(y, size, theta) -lgamma(y + 1), cdf = function(y, mean, size, theta) stats::ppois(y, mean),
   quantile = function(p, mean, size, theta) {
     few <- pmin(mean, large_count)
     ifelse(mean > few, mean + sqrt(mean) * stats::qnorm(p), stats::qpois(p, few))
   },
-  draw = function(mean, size, theta) stats::rpois(length(mean), mean),
-  variance = function(mean, sd, size, theta) mean,
+  draw = function(mean, size, theta) stats::rpois(length(mean), mean), variance = function(mean, sd, size, theta) mean,
   deviance = function(y, mean, size, theta) stats::poisson()$dev.resids(y, mean, 1 + 0 * y),
   limit = function(u, y, size, theta, link) { # the log of a quantile of Gamma(y + 1)
     ifelse(y > large_count, log(y) + u / sqrt(y), log(stats::qgamma(stats::pnorm(u), pmin(y, large_count) + 1)))

@@ -180,8 +180,10 @@ hint_for_frame <- function(text, data) {
 rows_of_frame <- function(mf, variables, labels, argument = "data", unit = NULL) {
   response <- attr(attr(mf, "terms"), "response")
   n <- nrow(mf)
-  w <- mf[["(weights)"]]
-  offset <- tryCatch(stats::model.offset(mf), error = function(e) abort_input("offset", "is not numeric"))
+  own <- seq_along(attr(attr(mf, "terms"), "variables"))[-1L] - 1L # a column of the data may be called (weights)
+  given <- stats::setNames(mf, replace(names(mf), own, ""))
+  w <- given[["(weights)"]]
+  offset <- tryCatch(stats::model.offset(given), error = function(e) abort_input("offset", "is not numeric"))
   x <- bind_columns(variables, mf)
   check_finite(x, argument, labels = labels, variables = variable_of_columns(variables)) # na.action may keep NA
   y <- in_unit(mf[[response]], unit) # model.response() would add names

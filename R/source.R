@@ -310,14 +310,15 @@ rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ..., sk
   source_of_items(files, columns, count_of(length(files), "CSV file"), function(path) {
     refuse_if(!identical(names(head_of(path, 1L)), columns), "files",
               sprintf("has \"%s\", whose columns are not %s", basename(path), list_quoted(columns)))
-    con <- file(path, "r")
-    readLines(con, 1 + skip)
+    con <- file(path, "r", encoding = list(...)$fileEncoding %||% getOption("encoding"))
+    next_rows <- function(n, kinds, skip = 0) {
+      utils::read.csv(con, FALSE, nrows = n, skip = skip, colClasses = kinds, col.names = columns, check.names = FALSE,
+                      ..., stringsAsFactors = FALSE)
+    }
+    next_rows(1L, "character", skip) # the header, after blank lines and comments
     list(close = function() close(con), read = function() {
-      line <- readLines(con, 1L)
-      if (!length(line)) return(NULL)
-      pushBack(line, con)
-      rows <- utils::read.csv(con, header = FALSE, nrows = block, col.names = columns, check.names = FALSE,
-                              colClasses = col_classes, ..., stringsAsFactors = FALSE)
+      rows <- next_rows(block, col_classes)
+      if (!nrow(rows)) return(NULL)
       for (name in dates) {
         refuse_if(!has_iso_dates(c("2000-01-01", rows[[name]])), "files",
                   sprintf("has \"%s\", with other text among the dates of `%s`", basename(path), name),

@@ -262,6 +262,16 @@ test_that("probabilities of new responses average over an uncertain noise varian
   }
 })
 
+test_that("a map of a grid has cells also if some rows lack inputs", {
+  fit <- gp_exact(depth ~ lat + long, quakes[1:60, ], kernel = kernel_se(c(3, 3), 4e4), noise = 2500, hyper = "fixed")
+  grid <- expand.grid(lat = -20:-16, long = 178:182)
+  verbs <- function(rows) vapply(exceedance_figure(exceedance(fit, rows, 300))$panels[[1L]]$layers, `[[`, "", "verb")
+  expect_true("box" %in% verbs(grid))
+  expect_true("box" %in% verbs(rbind(grid, NA)))
+  expect_true("box" %in% verbs(replace(grid, 2, replace(grid$long, 7, NA))))
+  expect_false("box" %in% verbs(quakes[61:90, ]))
+})
+
 test_that("rows with missing inputs are left out of the figure along one input", {
   fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
   at <- c(20, NA, 5, 10)

@@ -167,6 +167,24 @@ test_that("a transformed response, other families and fits of matrices have the 
   expect_gt(min(stats::dist(got[1:2])), 0.05) # proposed rows count as known
 })
 
+test_that("candidates of a fit of a matrix need no names, and an input may be called criterion", {
+  x <- cbind(c(0, 0.4, 0.6, 1), c(1, 0, 1, 0))
+  y <- c(1, 0, 2, 1)
+  fit_of <- function(x) gp_exact(x, y, kernel = kernel_se(0.5, 1), noise = 0.01, hyper = "fixed")
+  at <- rbind(c(0.2, 0.1), c(0.5, 0.5))
+  want <- next_points(fit_of(x), 2, candidates = data.frame(x1 = at[, 1], x2 = at[, 2]))
+  names <- c("criterion", "b")
+  named <- fit_of(`colnames<-`(x, names))
+  for (got in list(next_points(fit_of(x), 2, candidates = at),
+                   next_points(fit_of(x), 2, candidates = `colnames<-`(at, c("b", "a"))),
+                   next_points(named, 2, candidates = at),
+                   next_points(named, 2, candidates = `colnames<-`(at, names)[, 2:1]))) {
+    expect_equal(unname(as.list(got)), unname(as.list(want)))
+  }
+  expect_named(got, c("criterion", "b", "criterion.1"))
+  expect_input_error(next_points(named, candidates = at[, 1, drop = FALSE]), "candidates")
+})
+
 test_that("bounds, candidates and levels are refused by name", {
   fit <- few_runs()
   expect_input_error(next_points(fit, lower = 2, upper = 1), "lower")

@@ -162,6 +162,14 @@ test_that("xlim extends the curve, and says where the data end", {
     expect_input_error(plot(fit, xlim = c(2, 1)), "xlim")
     expect_input_error(plot(mixed, xlim = list(f = c(0, 1))), "xlim")
   })
+  d <- data.frame(t = as.Date("2026-01-01") + 0:29, y = sin(0:29 / 5))
+  fit <- gp_exact(y ~ t, d, kernel = kernel_se(5, 1), noise = 0.01, hyper = "fixed")
+  ends <- as.Date(c("2025-12-01", "2026-03-01"))
+  for (xlim in list(ends, list(t = ends), as.POSIXct(ends))) {
+    curve <- draw_nowhere(plot(fit, xlim = xlim, n = 91))
+    expect_equal(range(curve$value), c(-31, 59))
+    expect_equal(curve$fit[1], predict(fit, data.frame(t = ends[1]))[[1]])
+  }
 })
 
 test_that("certified bands are those of predict(certified = TRUE)", {

@@ -36,6 +36,18 @@ test_that("leave-one-out probabilities of ordered and unordered classes are padd
   }
 })
 
+test_that("rows without a leave-one-out probability are left out together with their class", {
+  d <- data.frame(x = seq(0, 1, length.out = 30), y = factor(rep(c("u", "v", "w"), 10)), w = rep(c(0, 1), c(2, 28)))
+  fit <- pfdtc(y ~ x, d, family = multinomial(), kernel = kernel_se(0.2, 2), hyper = "fixed", weights = w)
+  rows <- loo_rows(fit)
+  rows$mean[5, ] <- NaN
+  shares_of <- loo_shares
+  environment(shares_of) <- list2env(list(loo_rows = function(fit) rows), parent = environment(loo_shares))
+  shares <- shares_of(fit)
+  expect_identical(shares$y, as.double(as.integer(d$y)[-c(1, 2, 5)]))
+  expect_identical(nrow(shares$p), 27L)
+})
+
 test_that("residuals, intervals, sets and draws have the documented shapes", {
   case <- data.frame(x = seq(0, 1, length.out = 60))
   set.seed(2)

@@ -266,6 +266,10 @@ test_that("prediction intervals of a weighted fit warn that they are for weight 
   expect_warning(predict(fit, cars[1:2, ], interval = "prediction"), "weight 1", class = "pfdtc_warning_weights")
   expect_no_warning(predict(fit, cars[1:2, ], interval = "credible"))
   expect_no_warning(predict(update(fit, weights = NULL), cars[1:2, ], interval = "prediction"))
+  # A row source warns once.
+  expect_warning(n <- nrow(predict(fit, in_blocks(cars), interval = "prediction")), class = "pfdtc_warning_weights") |>
+    expect_no_warning()
+  expect_identical(n, 50L)
   # Leave-one-out intervals have the weight of their row.
   expect_no_warning(loo <- predict(fit, type = "loo", interval = "prediction"))
   other <- gp_exact(dist ~ speed, cars[-3, ], like = fit, weights = speed, center = fit$center)

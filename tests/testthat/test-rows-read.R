@@ -54,6 +54,12 @@ test_that("subset, weights, offset and na.action work as in lm()", {
   expect_identical(by_formula(d$y ~ d$a)$n, 11L)
   both <- by_formula(y ~ a + offset(b), d, offset = g)
   expect_equal(both$offset, (d$b + d$g)[-2])
+  # Columns of these names are inputs.
+  odd <- stats::setNames(d[c("y", "a", "b")], c("y", "(weights)", "(offset)"))
+  expect_null(by_formula(y ~ ., odd)$prior_weights)
+  expect_null(by_formula(y ~ ., odd)$offset)
+  expect_identical(by_formula(y ~ ., odd, weights = 1:12, offset = 12:1)[c("prior_weights", "offset")],
+                   list(prior_weights = as.double((1:12)[-2]), offset = as.double((12:1)[-2])))
 })
 
 test_that("a formula that is no sum of variables is refused with the reason", {

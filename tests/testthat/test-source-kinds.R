@@ -56,6 +56,22 @@ test_that("CSV files are read in blocks, anew for each pass", {
   expect_error(rows_csv(tempdir(check = TRUE)[0]), class = "pfdtc_error_input", "files")
 })
 
+test_that("CSV files have comments, blank lines and other encodings, also before and in the header", {
+  file <- tempfile(fileext = ".csv")
+  on.exit(unlink(file))
+  d <- data.frame(x = 1:30 / 10, y = sin(1:30), g = "\u00e9")
+  lines <- c("x,y,g", paste(d$x, d$y, d$g, sep = ","))
+  writeLines(c("", "# one", lines[1:9], "# two", lines[-(1:9)], "", "# three"), file)
+  expect_equal(all_rows_of(rows_csv(file, comment.char = "#", block = 10)), d, ignore_attr = TRUE)
+  expect_equal(all_rows_of(rows_csv(file, comment.char = "#", block = 7, skip = 2)), d, ignore_attr = TRUE)
+  for (encoding in c("latin1", "UTF-16LE")) {
+    con <- file(file, "w", encoding = encoding)
+    writeLines(lines, con)
+    close(con)
+    expect_equal(all_rows_of(rows_csv(file, fileEncoding = encoding, block = 7)), d, ignore_attr = TRUE)
+  }
+})
+
 test_that("a query is read in blocks, a failure is reported, and the connection can be used afterwards", {
   skip_if_not_installed("RSQLite")
   con <- DBI::dbConnect(RSQLite::SQLite(), ":memory:")
