@@ -235,7 +235,7 @@ check_exact <- function(exact, fits, caller = NULL) {
     hint <- if (is.data.frame(exact) || is.numeric(exact)) "Pass the rows by name: newdata = <rows>." else
       if (is_fit && !is.null(caller)) sprintf("Fits to compare go in one list: %s(list(<fit>, <fit>), ...).", caller)
     abort_input("exact", if (is_fit) sprintf("a fit by %s()", exact$method) else describe(exact),
-                "a fit with the exact posterior", hint = hint)
+                "a fit with the exact posterior, such as by gp_exact()", hint = hint)
   }
   more <- if (!is.null(caller)) "Fits of different models are compared by anova(), AIC() or cross_validate()."
   for (fit in fits) check_same_model(exact, fit, "exact", if (is.null(caller)) "fit" else "fits", more)

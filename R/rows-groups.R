@@ -177,9 +177,11 @@ check_levels <- function(variables, n, gaussian = TRUE) {
   }
 }
 
-# Returns the level of a group in each row as text, such as "a:b", or NA if a part is missing.
+# Returns the level of a group in each row as text, such as "a:b", or NA if a part is missing. A colon inside a part has
+# a backslash before it, because "a:b" and "c" are another level than "a" and "b:c".
 group_keys <- function(v, values) {
   keys <- lapply(v$parts, function(part) as.character(values[[part]]))
+  if (length(keys) > 1L) keys <- lapply(keys, gsub, pattern = "([:\\\\])", replacement = "\\\\\\1")
   ifelse(Reduce(`|`, lapply(keys, is.na)), NA_character_, do.call(paste, c(unname(keys), sep = ":")))
 }
 
