@@ -8,7 +8,7 @@
 #' `family` or if `data` is given. `refine()` continues these steps: it returns the mean of the exact GP with a
 #' certified error of at most `tol` times the sd of the response.
 #' @param fit A fit with its data; if `data` is given, a fit of a formula. `refine()` requires Gaussian noise.
-#' @param m2 Maximum number of inducing points; default 4 `m`, more with groups, at least 600 (`family`) 800 (neighbours).
+#' @param m2 Maximum number of inducing points; default 4 `m`, more with groups, at least 600 (family) 800 (neighbours).
 #' @param max_seconds Time limit in seconds for the correction of the mean. No step begins that would exceed it.
 #' @param data For a fit without its data, the rows of the fit: a row source or a data frame. Weights, offset and
 #'   `subset` are taken from the call of the fit. `refine()` holds all rows in memory.
