@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests of C without R (tools/ctest*.c) under AddressSanitizer and UndefinedBehaviorSanitizer, and under
 # valgrind. Then runs each tool again on a program with one planted overrun, which the tool must find.
-#   bash tools/ctest.sh [TOOL]      TOOL is sanitizers (CI) or valgrind (nightly), by default both
 . "$(dirname "$0")/env.sh"
 cc=$(r_config CC)
 headers=$(r_config --cppflags | sed 's/-I/-isystem /g')
@@ -19,6 +18,9 @@ build() { # PROGRAM, options of the compiler: builds PROGRAM, and PROGRAM-plante
     cp "$program.planted.o"/*.o "$program.o"
     $cc "$@" "$program.o"/*.o -o "$program-planted" -llapack -lblas -lm -fopenmp
 }
+build "$scratch/sanitized" -O0 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+build "$scratch/plain" -O1
+
 export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1      # valgrind finds leaks
 passes() { # name, command...
     local name=$1
@@ -38,16 +40,9 @@ finds_the_overrun() { # name, regular expression for the tool's message, command
     say "ctest: $name finds the planted overrun: $(grep -m1 -oE "$words.*" "$scratch/log")"
 }
 
-tool=${1:-both}
-if [ "$tool" != valgrind ]; then
-    build "$scratch/sanitized" -O0 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
-    passes "sanitizers" "$scratch/sanitized"
-    finds_the_overrun "sanitizers" "(AddressSanitizer: [a-z-]*overflow|with insufficient space)" "$scratch/sanitized-planted"
-fi
-if [ "$tool" = sanitizers ]; then
-    :
-elif have valgrind; then
-    build "$scratch/plain" -O1
+passes "sanitizers" "$scratch/sanitized"
+finds_the_overrun "sanitizers" "(AddressSanitizer: [a-z-]*overflow|with insufficient space)" "$scratch/sanitized-planted"
+if have valgrind; then
     memcheck="valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite"
     export OMP_NUM_THREADS=1
     # A case takes 25 times as long under valgrind. It runs a fifth of the largest loops; sanitizers run all.

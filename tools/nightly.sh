@@ -24,7 +24,6 @@ beside=$(mktemp)
 [ "${1:-}" = quick ] || stage "planted faults" bash tools/mutants.sh run >"$beside" 2>&1 &
 stage lint Rscript --vanilla tools/lint.R --all
 stage doors bash tools/doors.sh
-stage "ctest, valgrind" bash tools/ctest.sh valgrind
 stage "tests, sanitizers" bash tools/sanitize.sh
 stage "threads, ratio" bash tools/openblas.sh Rscript --vanilla bench/threads.R quick
 stage "tests, OpenBLAS" bash tools/openblas.sh bash tools/test.sh
