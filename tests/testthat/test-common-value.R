@@ -22,7 +22,7 @@ bump <- data.frame(x = seq(0, 1, length.out = 60))
 bump$y <- pmax(0, cos(6 * bump$x) - 0.8) + (bump$x > 0.96) # a smooth function of x, 0 on most of the range
 
 test_that("a linear kernel is used if it predicts held-out rows better by two standard errors", {
-  only_nightly()
+  skip_on_cran()
   for (d in list(noise_at_few, bump)) {
     gain <- without_rule(density_of_thirds(d, kernel = kernel_linear()) - density_of_thirds(d))
     better <- mean(gain) > 2 * stats::sd(gain) / sqrt(nrow(d))

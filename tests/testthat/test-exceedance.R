@@ -1,5 +1,5 @@
 test_that("bounds contain the probability of the dense exact GP, and no decision contradicts it", {
-  found <- vapply(some_of(1:15, 5), attack_exceedance, numeric(5))
+  found <- vapply(some_of(1:15, 8), attack_exceedance, numeric(5))
   expect_gt(sum(found["cells", ]), 67 * ncol(found))
   expect_identical(rowSums(found)[c("outside", "wrong", "because")], c(outside = 0, wrong = 0, because = 0))
   expect_gt(sum(found["open", ]), 20) # some cells must stay undecided

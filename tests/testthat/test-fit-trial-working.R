@@ -61,7 +61,7 @@ test_that("points alone are kept if they predict as well, and if Newton's method
 })
 
 test_that("variances are raised until the posterior cannot be computed, or not at all if the first cannot", {
-  only_nightly()
+  skip_on_cran()
   rough <- classes_of(0.03)
   tried <- numeric()
   most <- 0
@@ -83,7 +83,7 @@ test_that("variances are raised until the posterior cannot be computed, or not a
 })
 
 test_that("the best of the variances tried is kept, not the last", {
-  only_nightly()
+  skip_on_cran()
   rough <- classes_of(0.03)
   tried <- numeric()
   own <- near_posterior
@@ -135,7 +135,7 @@ test_that("predictions of held-out rows do not depend on their responses", {
 })
 
 test_that("theta is learned again with neighbours", {
-  only_nightly()
+  skip_on_cran()
   data <- with_seed(3, {
     x <- matrix(stats::runif(4200), 2100)
     data.frame(x1 = x[, 1], x2 = x[, 2],
@@ -157,7 +157,7 @@ test_that("scale_kernel() multiplies the variance of every term", {
 })
 
 test_that("the gain from residuals is that of the best correction by neighbours, which decides on the comparison", {
-  only_nightly()
+  skip_on_cran()
   data <- classes_of(0.05, n = 300)
   x <- as.matrix(data[1:2])
   likelihood <- as_likelihood(binomial())

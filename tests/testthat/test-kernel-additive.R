@@ -105,7 +105,7 @@ test_that("the default fit of a sum takes the additive kernel, that of an intera
 })
 
 test_that("noise that differs does not hide a sum from the choice of the transform", {
-  only_nightly()
+  skip_on_cran()
   # For Rosenbrock's function and a kernel of all inputs, Yeo-Johnson and a noise trend gain 18 nats of log likelihood.
   with_seed(700, {
     u <- matrix(stats::runif(24000), ncol = 10)
@@ -154,7 +154,7 @@ test_that("with many rows the additive kernel is first learned from some, with t
 })
 
 test_that("with too many rows for exact learning, some choose the additive kernel, and held-out rows may reject it", {
-  only_nightly()
+  skip_on_cran()
   with_seed(9, {
     x <- matrix(stats::runif(1050 * 4), 1050)
     y <- sin(6 * x[, 1]) + cos(5 * x[, 2]) + x[, 3]^2 + exp(x[, 4]) + stats::rnorm(1050) / 5

@@ -112,7 +112,7 @@ crab_rows <- function() {
 }
 
 test_that("crabs have rotated inputs, in which classes scatter alike; plain = TRUE and few rows have none", {
-  only_nightly()
+  skip_on_cran()
   skip_if_not_installed("MASS")
   d <- crab_rows()
   fit <- pfdtc(class ~ ., d, family = multinomial())

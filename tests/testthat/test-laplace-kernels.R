@@ -112,7 +112,7 @@ spectra <- function(n, unit = 1) {
 }
 
 test_that("one lengthscale for all inputs is chosen if they have a unit in common, and only then", {
-  only_nightly()
+  skip_on_cran()
   d <- with_seed(18, spectra(120))
   new <- with_seed(19, spectra(500))
   fit <- pfdtc(y ~ ., d, family = binomial())

@@ -78,7 +78,7 @@ test_that("with many rows, a kernel is skipped if one closer to Matern 3/2 in sm
 })
 
 test_that("a sum of a long and a short scale is found, but not if there is only one scale", {
-  only_nightly()
+  skip_on_cran()
   data <- prior_draw(ref_kernel("matern32", c(1, 1), 4), 400, noise = 0.0025, seed = 3)
   short <- dense_kernel(data$x, "matern32", c(0.05, 0.05), 0.5) + diag(1e-8, 400)
   data$y <- data$y + with_seed(2, drop(crossprod(chol(short), stats::rnorm(400))))
@@ -300,7 +300,7 @@ test_that("the exact evidence is compared if noise is small, rows are many and m
 })
 
 test_that("estimates from few rows do not depend on the seed, and are at an optimum", {
-  only_nightly()
+  skip_on_cran()
   fits <- lapply(1:2, function(seed) with_seed(seed, pfdtc(mpg ~ wt, mtcars, transform = "auto")))
   expect_equal(coef(fits[[1L]]), coef(fits[[2L]]), tolerance = 1e-12) # the order of rows is fixed
   more <- lapply(1:2, function(seed) with_seed(seed, pfdtc(mag ~ long + lat, quakes[1:300, ], noise = ~1)))
@@ -328,7 +328,7 @@ test_that("a kernel that was chosen without a linear mean is chosen again with o
 })
 
 test_that("an input that identifies individuals has a short lengthscale, whichever input it is", {
-  only_nightly()
+  skip_on_cran()
   made <- function(d) with_seed(1, pfdtc(y ~ ., d, transform = "none", noise = ~ 1, control = list(progress = FALSE)))
   for (seed in c(2, 3)) { # without the short start: one smooth kernel, or an additive kernel
     d <- individuals(seed)

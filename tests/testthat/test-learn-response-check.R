@@ -143,7 +143,7 @@ test_that("a transform with larger squared errors is refused, and the table and 
 })
 
 test_that("individuals that one input identifies are not mistaken for a skewed response", {
-  only_nightly()
+  skip_on_cran()
   d <- individuals(6, function(n) 2 * stats::rexp(n)^1.5)
   made <- function() with_seed(1, pfdtc(y ~ ., d, transform = "auto", control = list(progress = FALSE)))
   fit <- made()

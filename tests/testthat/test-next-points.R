@@ -76,7 +76,7 @@ dense_criterion <- function(fit, x, y, at, goal, level) {
 }
 
 test_that("without noise several rows are distinct, none is measured, and each has the largest criterion", {
-  only_nightly()
+  skip_on_cran()
   d <- data.frame(x = c(0, 0.4, 0.6, 1))
   d$y <- simulator(d$x)
   fit <- gp_exact(y ~ x, d, kernel = kernel_se(0.3, 0.1), noise = 0, hyper = "fixed")

@@ -91,7 +91,7 @@ test_that("heavy tails are learned, change only densities and intervals, and are
 })
 
 test_that("cross-validation by the learned model predicts with its heavy tails and smooth noise", {
-  only_nightly()
+  skip_on_cran()
   d <- with_seed(3, data.frame(x = stats::runif(120)))
   d$y <- sin(6 * d$x) + with_seed(4, stats::rt(120, 3) * exp(d$x) / 9)
   fit <- with_seed(1, pfdtc(y ~ x, d, kernel = kernel_se(0.3, 1), noise = ~ smooth(x), center = FALSE, scale = FALSE))

@@ -75,7 +75,7 @@ test_that("predictions of a Tweedie response are averages over f", {
 })
 
 test_that("power and dispersion are learned near those of mgcv::tw()", {
-  only_nightly()
+  skip_on_cran()
   d <- with_seed(3, {
     x <- stats::runif(150, 0, 3)
     n <- stats::rpois(150, exp(0.4 * sin(2 * x)) / 0.4)

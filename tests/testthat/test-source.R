@@ -295,7 +295,7 @@ test_that("sums of very many rows are sums of those of their parts, and automati
 })
 
 test_that("points of a source are moved on all rows, as in memory, if optimise_rows is above its sample", {
-  only_nightly()
+  skip_on_cran()
   d <- mixed_rows(300, seed = 9)[c("y", "a", "b", "w")]
   d <- d[complete.cases(d), ]
   d <- d[!duplicated(d), ]
