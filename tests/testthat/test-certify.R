@@ -218,7 +218,7 @@ test_that("no certificate of random problems and fits of every kind is violated,
     held <- held + n_new
   }
   if (length(seeds) > 2) {
-    expect_gte(held, if (length(seeds) == 170) 2000 else 400)
+    expect_gte(held, if (length(seeds) == 170) 2000 else 560)
     for (effort in names(best)) expect_gte(best[[effort]], 0.9)               # some tested certificates must be tight
   }
 })
