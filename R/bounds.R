@@ -11,7 +11,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   samples <- check_count(samples, "samples", min = 0)
   refuse_if(samples > 0L && !subset, "samples", samples, "0 for a fit that was not optimised under aux_subset()",
             hint = "The density ratio of its auxiliary distribution is infinite, or there is none.")
-  if (effort == "reference") reference <- with_fixed_seed(find_reference(fit, reference, m2))
+  if (effort == "reference") reference <- find_reference(fit, reference, m2)
   new <- new_rows(fit, newdata)
   # If the jitter of the fit's posterior p is too small to cover rounding errors, `own` is a posterior on the distinct
   # points of p. A larger jitter and residual prior variance only increase `eps`, which thus holds for p too.

@@ -245,7 +245,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   if (is_exact(fit)) {
     found <- list(inside = exact_interval(posterior_of(fit), fun), iterations = 0L, why = "nothing to iterate")
   } else {
-    reference <- with_fixed_seed(find_reference(fit, reference, NULL))
+    reference <- find_reference(fit, reference, NULL)
     found <- with_fixed_seed(iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit))
     # If rounding errors stopped the iterations (almost no noise), a Cholesky factorisation of K + s2 I has smaller
     # ones. It is used if it takes at most 30 s.

@@ -134,7 +134,7 @@ certified_errors <- function(fits, newdata, effort) {
     kept <- Filter(Negate(is.null), lapply(fits[group], `[[`, "reference"))
     with_data <- Filter(function(fit) !is.null(fit$data), fits[group])
     references[group] <- list(if (length(kept)) largest(kept) else
-      if (length(with_data)) with_fixed_seed(reference(largest(with_data))))
+      if (length(with_data)) reference(largest(with_data)))
     left <- setdiff(left, group)
   }
   mapply(function(fit, reference) {

@@ -55,7 +55,7 @@ own_bracket <- function(fit, factor = 1) {
   found <- evidence_bracket(own, fit$data)
   reference <- fit$reference
   if (!is.null(reference) && !(is.null(fit$data) && is.null(reference$norms))) {
-    reference <- with_fixed_seed(find_reference(fit, reference, NULL))
+    reference <- find_reference(fit, reference, NULL)
     better <- evidence_bracket(reference, if (!is.null(fit$data)) data_in_scale(fit, reference))
     found <- intersect_brackets(found, better)
   }

@@ -298,7 +298,7 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
     # Use each `effort` that the fit allows: all if the fit keeps its rows, only "reference" if it has a reference.
     own <- reference %||% fit$reference
     efforts <- if (!is.null(fit$data) || is_exact(fit)) asked else if (!is.null(own)) intersect(asked, "reference")
-    if (is.null(own) && !is_exact(fit) && any(efforts != "fast")) own <- with_fixed_seed(reference(fit))
+    if (is.null(own) && !is_exact(fit) && any(efforts != "fast")) own <- reference(fit)
     p <- latent_at(at_mode(fit), new$x)
     actual <- if (!is.null(truth)) list(actual = list(
       mean = abs(p$mean - truth$mean)[new$index], sd = abs(sqrt(p$var) - sqrt(truth$var))[new$index]))

@@ -127,7 +127,7 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
     training_data(fit, "fit")
     given$data <- data_in_scale(fit, given)
   }
-  own_posterior(given)
+  with_fixed_seed(own_posterior(given))
 }
 
 # ---- rows in a source -----------------------------------------------------------------------------------------------

@@ -112,6 +112,7 @@ test_that("with few rows logLik(), AIC() and evidence_bounds() are about the max
   fit <- with_seed(1, pfdtc(mpg ~ wt, mtcars, transform = "auto"))
   expect_true(all(as.double(logLik(fit)) >= c(at(1)$evidence, at(0.9 / factor)$evidence, at(1.1 / factor)$evidence)))
   expect_equal(AIC(fit), 2 * fit$df - 2 * peak$evidence)
+  expect_output(print(anova(fit, peak)), "fit: for the variances before inflation. Fits with `like` have the inflated")
   expect_identical(c(extractAIC(fit)[2], AIC(fit, peak)$AIC[1], anova(fit, peak)$AIC[1], generics::glance(fit)$AIC),
                    rep(AIC(fit), 4))
   twice <- rbind(mtcars, mtcars[1:10, ]) # merged rows

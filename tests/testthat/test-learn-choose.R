@@ -58,6 +58,14 @@ test_that("choose() keeps the candidate with the smallest score, and its table h
   expect_identical(choice$best$name, "Matern 1/2")
   expect_identical(table$kernel, c("Matern 1/2", "squared exponential"))
   expect_equal(table$se, c(0, stats::sd(shift) / sqrt(20)))
+  # A later choice, by log marginal likelihoods of 20 rows, starts from the kernel chosen. If another one is chosen, the
+  # difference of the two has no standard error.
+  later <- list(tried = list(list(label = "Matern 1/2")), table = data.frame(
+    kernel = c("additive", "Matern 1/2"), score = c(-4, 6), se = c(0, NA), parameters = 4L, chosen = c(TRUE, FALSE)))
+  joined <- join_choices(table, later, 20)
+  expect_identical(joined$kernel, c("additive", "Matern 1/2", "squared exponential"))
+  expect_equal(joined$score, c(-0.5, 0, 0.5))
+  expect_equal(joined$se, c(0, NA, stats::sd(shift) / sqrt(20)))
   expect_identical(table$chosen, c(TRUE, FALSE))
 })
 
