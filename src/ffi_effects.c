@@ -274,13 +274,11 @@ SEXP ffi_factor(SEXP A, SEXP b, SEXP invert)
 {
     int n, columns;
     const double *from = arg_matrix(A, "A", &n, &columns);
-    const size_t size = (size_t)n * n;
     if (columns != n)
         Rf_error("internal: `A` must be square");
     SEXP result = PROTECT(pack(NULL));
     double *C = pack_matrix(result, "C", n, n), *x = pack_vector(result, "x", n);
     copy((size_t)n, arg_vector(b, "b", (size_t)n), x);
-    copy(size, from, C);
     const int failed = chol_shifted(n, from, 1.0, C);
     if (!failed)
         solve_chol(n, 1, C, x);

@@ -155,9 +155,8 @@ enum status integrated_run(struct integrated *g, struct vecchia *whole)
                                  l->neighbours, g->u,     g->d, NULL,     1};
     g->F.rows.scale = NULL; /* the noise variances include the weights of the rows */
     pass_run(&l->pass, decorrelated_sink(&g->F, sums));
-    copy(Q * Q, sums, g->H);
     copy(Q, v, g->b);
-    if (chol_shifted(q, g->H, 1.0, g->H))
+    if (chol_shifted(q, sums, 1.0, g->H))
         return STATUS_NOT_FINITE;
     solve_chol(q, 1, g->H, g->b);
     g->value = -0.5 * (rest[1] + chol_logdet(q, g->H) + rest[0] - dot(Q, v, g->b) +

@@ -90,7 +90,8 @@ int laplace_factor(struct laplace *l, const double *G)
 /* Computes the gradient r, the factor C of the Hessian H, and the step H^{-1} r at `trial`. If H has no factor because
  * some W are negative, the majorant's weights replace W; their step lowers Psi, too. Where Psi is almost flat, such
  * steps are tiny. Then 1e-6 I, 2e-6 I, 4e-6 I, ... is added to H until H has a factor; these steps also leave saddle
- * points. */
+ * points. Without negative W, H has no factor where W is so large that I is lost in A W A' by rounding. Then multiples
+ * of I that begin with the size of rounding errors are added. */
 static enum status prepare(void *self)
 {
     struct laplace *l = self;
@@ -101,19 +102,19 @@ static enum status prepare(void *self)
         l->mode.r[m] = l->mode.u[m] - Ag[m];
     copy(M * M, l->sums, l->G);
     mirror_lower((int)M, l->G);
-    l->by_majorant = 0;
-    if (laplace_factor(l, l->G)) {
-        if (concave(l) || laplace_factor(l, l->sums + majorant_at((int)M)))
+    l->by_majorant = laplace_factor(l, l->G);
+    if (l->by_majorant && !concave(l)) {
+        if (laplace_factor(l, l->sums + majorant_at((int)M)))
             return STATUS_INNER_NOT_PD;
-        l->by_majorant = 1;
+        const enum status status = newton_step(&l->mode);
+        if (status != STATUS_OK || !(l->mode.decrement < 1e-2))
+            return status;
     }
-    const enum status status = newton_step(&l->mode);
-    if (status != STATUS_OK || !l->by_majorant || !(l->mode.decrement < 1e-2))
-        return status;
-    double added = 1e-6;
-    while (isfinite(added) && chol_shifted((int)M, l->G, 1.0 + added, l->mode.C))
+    double added = concave(l) ? 1e-15 * trace((int)M, l->G) : 1e-6;
+    while (l->by_majorant && isfinite(added) &&
+           chol_shifted((int)M, l->G, 1.0 + added, l->mode.C))
         added *= 2.0;
-    return newton_step(&l->mode);
+    return isfinite(added) ? newton_step(&l->mode) : STATUS_INNER_NOT_PD;
 }
 
 void laplace_open(struct laplace *l)

@@ -38,6 +38,7 @@ static const double sqrt_half = 0.70710678118654752440,
 static struct site_value trial(double z)
 {
     struct site_value v;
+    z = fmin(z, 40.0); /* above 39, W and l3 are 0, not 0 times infinity */
     const double log_density = -0.5 * z * z - log_root_2pi;
     if (z > -5.0) {
         const double p = 0.5 * erfc(-z * sqrt_half), r = exp(log_density) / p;
@@ -250,7 +251,9 @@ static struct site_value interval_normal(double f, struct observed o)
         return in_f(trial(b), s);
     if (isinf(U) || (a > 0.0 && (b - a) * (b + a) > 80.0))
         return in_f(failure(a), s);
-    return in_f(a < 1.0 && b > -1.0 && b - a > 4.0 ? wide_normal(a, b) : cut_normal(a, b),
+    return in_f(a < 1.0 && b > -1.0 && b - a > 4.0
+                    ? wide_normal(fmax(a, -40.0), fmin(b, 40.0)) /* see trial() */
+                    : cut_normal(a, b),
                 s);
 }
 
@@ -264,10 +267,13 @@ static struct site_value interval_gumbel(double f, struct observed o)
         v.g += 1.0;
     } else if (!isinf(U)) {
         /* for a wide interval A is negligible beside e^b; it may underflow while e^(b - a) overflows */
-        const double w = (U - L) / s > 40.0 ? exp((U - f) / s) : A * expm1((U - L) / s);
+        const double wide = (U - L) / s, b = (U - f) / s,
+                     w = wide > 40.0 ? exp(b) : A * expm1(wide);
         if (w < 700.0) {
             const double h = w > 0.0 ? w / expm1(w) : 1.0, k = h_slope(w, h);
-            v.l += log(-expm1(-w));
+            /* log w replaces log(1 - e^-w) where w underflows */
+            v.l += w > 0x1p-1000 ? log(-expm1(-w))
+                                 : (wide > 40.0 ? b : a + log(expm1(wide)));
             v.g += h;
             v.W += h * k;
             v.l3 += h * (k * k - w + h * k);

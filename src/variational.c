@@ -20,11 +20,8 @@ static double value(struct laplace *l)
 {
     const size_t M = (size_t)l->z.M;
     const double sum = laplace_pass(l);
-    double *inverse = l->work;
-    fill(M * M, 0.0, inverse);
-    add_diagonal((int)M, 1.0, inverse);
-    solve_lower((int)M, (int)M, l->mode.C, inverse);
-    return 0.5 * (sum_squares(M * M, inverse) + sum_squares(M, l->mode.trial) -
+    lower_inverse_columns((int)M, l->mode.C, 0, (int)M, l->work);
+    return 0.5 * (sum_squares(M * M, l->work) + sum_squares(M, l->mode.trial) -
                   (double)M + chol_logdet((int)M, l->mode.C)) -
            sum;
 }

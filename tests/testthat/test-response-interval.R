@@ -131,6 +131,24 @@ test_that("a lower end that is very far below f changes nothing", {
   }
 })
 
+test_that("finite limits that no response reaches act like infinite ones", {
+  for (noise in names(noises)) {
+    at <- function(far) {
+      native_likelihood(list(name = noise, y = c(-far, -far, 0.3, -Inf, -far), size = c(0.3, far, far, far, Inf),
+                             weight = NULL, offset = numeric(5), shape = c(1, 0.7)), rep(0.1, 5))
+    }
+    expect_equal(at(1e200), at(Inf), tolerance = 1e-14, label = noise)
+  }
+})
+
+test_that("an interval far below f has the log of its probability, where the probability underflows", {
+  sites <- list(name = "gumbel", y = c(-8, -20), size = c(-7.99, -8), weight = NULL, offset = c(0, 0),
+                shape = c(1, 0.01))
+  at <- native_likelihood(sites, c(0, 0)) # F(x) is e^x
+  expect_equal(at[1L, ], c(log(exp(1) - 1), 0) - 800, tolerance = 1e-13)
+  expect_equal(at[2L, ], c(-100, -100), tolerance = 1e-13)
+})
+
 test_that("a bad response of ordered classes is refused, and the error says what to do", {
   d <- ordered_data(30)
   refused <- function(data) expect_error(pfdtc(y ~ a, data, family = ordinal()), class = "pfdtc_error_input")

@@ -112,6 +112,22 @@ test_that("a linear mean with a vague kernel is close to survreg()", {
   expect_equal(mean(predict(fit)), mean(stats::predict(line, type = "lp")), tolerance = 0.05)
 })
 
+test_that("a Weibull fit with a tiny scale has a mode, although Newton's first matrix has no factor", {
+  skip_if_not_installed("survival")
+  d <- times_data()
+  for (s in c(0.02, 0.01)) {
+    d$t <- exp(sin(2 * d$a) + s * with_seed(5, log(stats::rexp(60))))
+    fit <- pfdtc(survival::Surv(t, seen) ~ a, d, family = weibull(s), kernel = kernel_se(1, 1), hyper = "fixed",
+                 center = 0)
+    f <- unname(predict(fit, type = "latent"))
+    z <- (log(d$t) - f) / s
+    g <- ifelse(d$seen == 1, exp(z) - 1, exp(z)) / s # the slope of the log density in f
+    # f = K g at the mode. Newton's steps end at a decrement of 1e-9, and K g has large terms that cancel.
+    expect_equal(f, drop(kernel_matrix(fit$kernel, cbind(a = d$a)) %*% g), tolerance = 1e-5)
+    expect_lt(max(abs(f - sin(2 * d$a))[d$seen == 1]), 10 * s)
+  }
+})
+
 test_that("scores and residuals of censored rows use their limits", {
   skip_if_not_installed("survival")
   d <- times_data()
