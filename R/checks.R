@@ -284,7 +284,9 @@ shown_call <- function(call) {
         call <- `names<-`(call, replace(names(call), i, ""))[names(call) != "formula"]
       }
     } else if (is.function(part)) {
-      call[[i]] <- name_of_function(part)
+      # A function of this package or of base R gets its name.
+      known <- function(space) Find(function(name) identical(get0(name, space, mode = "function"), part), ls(space))
+      call[[i]] <- as.name(known(topenv(environment(user_call))) %||% known(baseenv()) %||% "<a function>")
     } else if (!is.atomic(part) || length(part) > 5L || !is.null(dim(part)) || is.object(part)) {
       call[[i]] <- as.name(sprintf("<%s>", describe(part)))
     }
@@ -304,12 +306,6 @@ without_dots <- function(call, caller) {
     }))
   }
   call
-}
-
-# Returns the name of `f` if it is a function of this package or of base R, else <a function>.
-name_of_function <- function(f) {
-  known <- function(space) Find(function(name) identical(get0(name, space, mode = "function"), f), ls(space))
-  as.name(known(topenv(environment(user_call))) %||% known(baseenv()) %||% "<a function>")
 }
 
 # Returns a call as one line of text, shortened by shown_call(). Replacements such as <a function> have no backticks.

@@ -47,10 +47,13 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   effort <- if (!is.logical(certify)) check_choice(certify, c("reference", "fast", "tight"), "certify") else
     if (check_flag(certify, "certify")) "reference"
   # Each fit has its own response, such as log(y). A fit from a matrix is compared with the first response found.
-  own <- lapply(fits, function(fit) if (response_of(fit)$conjugate) responses_in(fit, newdata, needed = FALSE))
-  y <- if (is.null(y)) lapply(own, `%||%`, Find(Negate(is.null), own)) else list(check_vector(y, "y", NROW(newdata)))
+  own <- lapply(fits, responses_in, newdata, needed = FALSE)
+  numbers <- vapply(fits, function(fit) response_of(fit)$conjugate, NA)
+  own[numbers] <- lapply(own[numbers], `%||%`, Find(Negate(is.null), own[numbers]))
+  asked <- !is.null(y) & !vapply(fits, function(fit) response_of(fit)$trials, NA)
+  own[asked] <- if (any(asked)) list(check_vector(y, "y", NROW(newdata)))
   truth <- if (!is.null(exact)) latent_at(exact, new_inputs(exact, newdata)$x)
-  out <- do.call(rbind, Map(compare_one, fits, y, MoreArgs = list(exact, truth, newdata, pf)))
+  out <- do.call(rbind, Map(compare_one, fits, own, MoreArgs = list(exact, truth, newdata, pf)))
   if (!is.null(effort)) out$certified_mean_error <- certified_errors(fits, newdata, effort)
   given <- !is.null(names(fits)) & nzchar(names(fits))
   out$method[given] <- names(fits)[given]
@@ -93,8 +96,8 @@ compare_one <- function(fit, y, exact, truth, newdata, pf) {
     evaluations = sum(fit$evaluations), pf_divergence = NA_real_)
   response <- response_of(fit)
   if (!is.null(truth)) {
-    rms <- function(e) sqrt(mean(e^2))
-    out[c("rmse_mean", "rmse_sd")] <- c(rms(at$mean - truth$mean), rms(sqrt(at$var) - sqrt(truth$var)))
+    off <- list(at$mean - truth$mean, sqrt(at$var) - sqrt(truth$var))
+    out[c("rmse_mean", "rmse_sd")] <- lapply(off, root_mean_square)
     out$kl_marginal <- kl_marginal(at, truth)
     family <- method_traits(fit)
     # Fits with neighbours get no KL divergence: the neighbours differ between rows.
@@ -109,8 +112,7 @@ compare_one <- function(fit, y, exact, truth, newdata, pf) {
     }
     return(out)
   }
-  given <- if (response$conjugate) list(y = as.double(y)) else
-    if (!is.null(responses_in(fit, newdata, needed = FALSE))) new_sites(fit, newdata)
+  given <- if (response$conjugate) list(y = as.double(y)) else if (!is.null(y)) new_sites(fit, newdata, y)
   if (!length(given$y)) return(out)
   mean <- at$mean[rows$index] + rows$offset
   known <- which(!is.na(mean) & !is.na(given$y))

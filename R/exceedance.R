@@ -12,7 +12,7 @@
 #' @param of `"f"` compares the mean response (with a transform its median), `"response"` a new response.
 #' @param certified `FALSE` computes no bounds, which is fast.
 #' @param draws Number of joint draws of f for the column `joint`, for example 1000. They use random numbers.
-#' @param ... Arguments of [certify()]: `effort`, `reference`, `m2`, `max_seconds`.
+#' @param ... Arguments of [certify()]: `effort`, `reference`, `m2`, `max_seconds`, `test_points`.
 #' @return A data frame of class `pfdtc_exceedance` with a row for each row of `newdata`:
 #'   * `prob`, the fit's probability, and if `certified` bounds of the exact GP's, `prob_lower` and `prob_upper`;
 #'   * `region`: `"above"` (the probability, or both bounds, at least argument `prob`), `"below"` (at most `1 - prob`)
@@ -168,9 +168,7 @@ response_exceedance <- function(response, mean, sd, threshold) {
   t <- sqrt(2 * log(r) / (1 - 1 / r^2))
   apart <- ifelse(sd$upper == sd$lower, 0, ifelse(is.finite(t), stats::pnorm(t) - stats::pnorm(t / r), 0.5))
   known <- which(is.finite(mean$lower + mean$upper + sd$lower + sd$upper))
-  at <- function(mean, sd) {
-    1 - predictive_cdf(response, threshold[known], rep(1, length(known)), mean[known], sd[known])
-  }
+  at <- function(mean, sd) 1 - predictive_cdf(response, threshold[known], rep(1, length(known)), mean[known], sd[known])
   room <- apart[known] + 1e-6 # 1e-6 is far above the quadrature error of predictive_cdf()
   lower <- ifelse(is.na(mean$lower), NA, 0)
   upper <- lower + 1

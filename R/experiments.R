@@ -87,9 +87,7 @@ read_experiment <- function(file) {
 #' @export
 print.pfdtc_experiment <- function(x, ...) {
   fits <- x[x$method != "exact", ]
-  if (!nrow(fits) || !all(c("rmse_mean", "rmse_sd", "cpu", "repetition") %in% names(fits))) {
-    return(NextMethod())
-  }
+  if (!nrow(fits) || !all(c("rmse_mean", "rmse_sd", "cpu", "repetition") %in% names(fits))) return(NextMethod())
   about <- fits[c("rmse_mean", "rmse_sd", "certified_mean_error", "cpu")]
   middle <- stats::aggregate(about, fits[c("method", "m", "dataset")], stats::median)[c(3, 2, 1, 4:7)]
   cat(sprintf("Experiment: %s, %s; medians over the repetitions\n", count_of(nrow(fits), "fit"),

@@ -221,11 +221,9 @@ read_boxes <- function(fit, lower, upper) {
   others <- if (by_formula(fit)) setdiff(
     variable_of_columns(fit$frame$variables)[colSums(lower != upper) > 0], intersect(names(given), vapply(
       Filter(function(v) v$kind %in% c("numeric", "time"), fit$frame$variables), `[[`, "", "name")))
-  if (length(others)) {
-    abort_input("upper", list_quoted(others), "those of `lower`",
-                message = sprintf("`lower` and `upper` must have the same values of %s.", list_quoted(others)),
-                hint = "A box has widths only along numeric inputs, not along factors or functions of inputs.")
-  }
+  refuse_if(length(others), "upper", list_quoted(others), "those of `lower`",
+            message = sprintf("`lower` and `upper` must have the same values of %s.", list_quoted(others)),
+            hint = "A box has widths only along numeric inputs, not along factors or functions of inputs.")
   if (any(lower > upper)) abort_input("upper", "is below `lower`", hint = "Exchange the two ends.")
   offset <- rep_len(at[[1L]]$offset, nrow(lower))
   if (any(offset != at[[2L]]$offset)) abort_input("upper", "has another offset than `lower`")

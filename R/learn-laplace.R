@@ -298,9 +298,7 @@ laplace_rows <- function(data, s, most, points) {
   list(x = data$x[rows, , drop = FALSE], sites = take_rows_of(data$sites, rows), points = points)
 }
 
-greedy_points <- function(rows, s, kernel) {
-  choose_greedy(rows$x, min(rows$points, nrow(rows$x), s$most), kernel)$z
-}
+greedy_points <- function(rows, s, kernel) choose_greedy(rows$x, min(rows$points, nrow(rows$x), s$most), kernel)$z
 
 # Returns a problem for minimise(): minus log (Laplace marginal likelihood, or variational bound, times prior), at
 # inducing points z. Its parameters are the free logs of the kernel's parameters relative to those of `now` (for

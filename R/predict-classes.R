@@ -182,7 +182,7 @@ predict_source <- function(source, predict_block, file, request = NULL) {
   check_output_file(file)
   part <- part_of_file(file, request)
   check_output_file(part)
-  if (is.null(request)) unlink(part)
+  if (is.null(request) || read_elsewhere(source)) unlink(part) # workers write all rows at once
   wanted <- done <- rows_written(part)
   con <- tryCatch(suppressWarnings(file(part, "a")), error = function(e) {
     abort_input("file", sprintf("cannot be written: \"%s\"", file), hint = conditionMessage(e))

@@ -155,7 +155,7 @@ predict_apart <- function(fit, response, new, ask, na.action, file) {
     own <- c(fit[c("signature", "noise", "center", "scale", "inducing", "neighbours")], list(
       kernel = kernel_values(fit$kernel), near = fit$near$beta, factors = fit$factors[c("beta", "alpha")],
       reference = fit$reference$inducing))
-    list(own, new$columns, ask)
+    list(own, new[c("columns", "items")], ask)
   }
   predict_source(new, function(block) at(block, na.action), file, request)
 }
@@ -233,18 +233,14 @@ log_densities <- function(fit, response, newdata, f, rows) {
 
 # Returns the responses in newdata. If newdata lacks them, stops if they are `needed`, else returns NULL.
 responses_in <- function(fit, newdata, needed = TRUE) {
-  if (is.null(fit$terms) || !needed && !is.data.frame(newdata)) {
-    if (!needed) return(NULL)
-    abort_input("newdata", "rows for a fit from a matrix",
-                message = "`newdata` has no responses, because the fit was made from a matrix.",
-                hint = "Fit a formula: it finds responses and numbers of trials in `newdata`.")
-  }
+  if (!needed && (is.null(fit$terms) || !is.data.frame(newdata))) return(NULL)
+  refuse_if(is.null(fit$terms), "newdata", "rows for a fit from a matrix",
+            message = "`newdata` has no responses, because the fit was made from a matrix.",
+            hint = "Fit a formula: it finds responses and numbers of trials in `newdata`.")
   expression <- attr(fit$terms, "variables")[[2L]]
   lacking <- setdiff(all.vars(expression), names(newdata))
-  if (length(lacking)) {
-    if (!needed) return(NULL)
-    abort_input("newdata", sprintf("lacks %s, the response", list_quoted(lacking)))
-  }
+  if (!needed && length(lacking)) return(NULL)
+  refuse_if(length(lacking), "newdata", sprintf("lacks %s, the response", list_quoted(lacking)))
   in_unit(eval(expression, newdata, environment(fit$terms)), fit$frame$response_unit)
 }
 
@@ -255,8 +251,7 @@ check_responses <- function(rows, given) {
 }
 
 # Returns list(y, size) as in the data's `sites`: responses and numbers of trials of new rows, NA if they are unknown.
-new_sites <- function(fit, newdata) {
-  response <- responses_in(fit, newdata)
+new_sites <- function(fit, newdata, response = responses_in(fit, newdata)) {
   known <- stats::complete.cases(response)
   all <- length(known)
   response <- if (length(dim(response)) == 2L) response[known, , drop = FALSE] else response[known]
@@ -275,7 +270,7 @@ new_trials <- function(fit, newdata) {
     return(rowSums(responses_in(fit, newdata)))
   }
   size <- tryCatch(eval(fit$call$weights, newdata, environment(fit$terms)), error = function(e) NULL)
-  if (is.numeric(size) && length(size) == nrow(newdata)) return(size)
+  if (is.numeric(size) && length(size) == nrow(as.data.frame(newdata))) return(size)
   abort_input("newdata", sprintf("lacks `%s`, the numbers of trials, which were the weights of the fit",
                                  deparse1(fit$call$weights)))
 }
@@ -336,17 +331,14 @@ check_asked <- function(response, ask) {
   some_type <- any(grepl(paste0(predict_intervals[[ask$interval]], ".*/"), allowed[, kind]))
   beside <- paste(c(if (some_type) sprintf("for type = \"%s\"", type), of), collapse = " ")
   interval <- sprintf("interval = \"%s\"", ask$interval)
-  if (!ask$interval %in% row$intervals) {
-    abort_input("interval", sprintf("= \"%s\" is not available %s", ask$interval, beside), hint = paste0(
-      "Use ", list_quoted(row$intervals, "\"", last = "or"), ".",
-      if (response$reads %in% c("classes", "ordered", "labels") && type != "response")
-        " interval = \"credible\" with type = \"response\" gives intervals for probabilities."))
-  }
+  refuse_if(!ask$interval %in% row$intervals, "interval",
+            sprintf("= \"%s\" is not available %s", ask$interval, beside), hint = paste0(
+              "Use ", list_quoted(row$intervals, "\"", last = "or"), ".",
+              if (response$reads %in% c("classes", "ordered", "labels") && type != "response")
+                " interval = \"credible\" with type = \"response\" gives intervals for probabilities."))
   for (flag in names(predict_arguments)) {
-    if (ask[[flag]] && !flag %in% row$with) {
-      abort_input(flag, if (flag != "newdata") paste("is not available", beside) else
-        sprintf("is not available for type = \"%s\", which predicts the training rows", type))
-    }
+    refuse_if(ask[[flag]] && !flag %in% row$with, flag, if (flag != "newdata") paste("is not available", beside) else
+      sprintf("is not available for type = \"%s\", which predicts the training rows", type))
   }
   # These pairs of arguments exclude each other.
   refuse <- function(wrong, argument, beside, hint = NULL) {
@@ -358,10 +350,9 @@ check_asked <- function(response, ask) {
   refuse(other && ask$certified && ask$hyper_uncertainty, "certified", "`hyper_uncertainty`")
   refuse(!is.null(response$transform) && ask$certified && ask$hyper_uncertainty && ask$interval == "credible" &&
            type %in% c("mean", "response"), "certified", "`hyper_uncertainty`", "Use type = \"median\".")
-  if (!ask$re && (ask$certified || ask$interval == "conformal" ||
-                    type %in% c("loo", "loo_latent", "terms", "derivative"))) {
-    abort_input("re", "= FALSE is not available with `certified`, conformal intervals, terms, slopes and leave-one-out")
-  }
+  refuse_if(!ask$re && (ask$certified || ask$interval == "conformal" ||
+                          type %in% c("loo", "loo_latent", "terms", "derivative")), "re",
+            "= FALSE is not available with `certified`, conformal intervals, terms, slopes and leave-one-out")
   refuse(ask$hyper_uncertainty && ask$interval == "conformal", "hyper_uncertainty", interval)
   refuse(other && ask$full_cov && ask$interval == "prediction", "full_cov", interval)
   if (type == "mean" && other && response$kind != "ordered") ask$type <- "response"

@@ -128,9 +128,7 @@ summary_fields <- function(x) {
 
 print_model <- function(about, digits) {
   cat(wrap(about$title, exdent = 2), sep = "\n")
-  if (!is.null(about$call)) {
-    cat(wrap(paste("Call:", clip(deparse_shown(about$call), 400L)), exdent = 6), sep = "\n")
-  }
+  if (!is.null(about$call)) cat(wrap(paste("Call:", clip(deparse_shown(about$call), 400L)), exdent = 6), sep = "\n")
   cat("\n")
   print_fields(about$fields, digits)
   if (!is.null(about$linear)) {

@@ -77,7 +77,7 @@ clean_rows <- function(x, response, name, weights, offset, labels, center, scale
                       check_flag(center, "center"), check_flag(scale, "scale"), merge))
   }
   check_flag(scale, "scale")
-  if (as_response(likelihood)$kind == "labels" && is.factor(response)) response <- droplevels(response)
+  if (as_response(likelihood)$kind %in% c("labels", "ordered") && is.factor(response)) response <- droplevels(response)
   read <- read_response(likelihood, response, weights, name, nrow(x))
   refuse_if(response_row(likelihood)$reads == "positive" && all(read$y == 0), name, "is 0 in all rows")
   if (!is_finite_number(center)) check_flag(center, "center")

@@ -178,9 +178,13 @@ check_levels <- function(variables, n, gaussian = TRUE) {
 }
 
 # Returns the level of a group in each row as text, such as "a:b", or NA if a part is missing. A colon inside a part has
-# a backslash before it, because "a:b" and "c" are another level than "a" and "b:c".
+# a backslash before it, because "a:b" and "c" are another level than "a" and "b:c". The text of a time is in UTC, and
+# that of 100000 is the same for an integer and a double. as.character() depends on the time zone and on other rows.
 group_keys <- function(v, values) {
-  keys <- lapply(v$parts, function(part) as.character(values[[part]]))
+  keys <- lapply(values[v$parts], function(u) {
+    if (inherits(u, "POSIXt")) return(sub(" 00:00:00$", "", format(u, "%Y-%m-%d %H:%M:%S", tz = "UTC")))
+    if (is.numeric(u)) ifelse(is.na(u), NA, sprintf("%.15g", u)) else as.character(u)
+  })
   if (length(keys) > 1L) keys <- lapply(keys, gsub, pattern = "([:\\\\])", replacement = "\\\\\\1")
   ifelse(Reduce(`|`, lapply(keys, is.na)), NA_character_, do.call(paste, c(unname(keys), sep = ":")))
 }

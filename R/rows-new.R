@@ -92,8 +92,9 @@ rows_by_formula <- function(frame, newdata, re) {
   x <- bind_columns(frame$variables, mf)
   if (re) x <- check_new_levels(frame$variables, x)
   check_finite(x, "newdata", TRUE, labels, variable_of_columns(frame$variables))
-  # Add up the offset() terms and the offset argument, evaluated in newdata, like predict.lm().
-  total <- evaluate_new(stats::model.offset(mf)) %||% 0
+  # Add up the offset() terms and the offset argument, evaluated in newdata, like predict.lm(). A column of newdata may
+  # be called (offset), so model.offset() gets the columns without names.
+  total <- evaluate_new(stats::model.offset(stats::setNames(mf, rep("", length(mf))))) %||% 0
   if (!is.null(frame$offset)) {
     hint <- "Fit with offset(<variable>) in the formula to predict at new rows."
     refuse_if(identical(frame$offset, NA), "offset", "was a vector for the training rows", hint = hint)

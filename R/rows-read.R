@@ -330,8 +330,9 @@ kept_with_rows <- function(fit, added, data) {
   both <- function(a, b) {
     own <- attributes(a)[setdiff(names(attributes(a)), c("dim", "dimnames"))] # such as the class of places and times
     if (length(dim(a)) == 2L) return(do.call(structure, c(list(rbind(a, b)), own)))
-    if (is.factor(a) && !is.ordered(a)) return(factor(c(as.character(a), as.character(b)), union(levels(a), levels(b))))
-    c(a, b)
+    text <- c(as.character(a), as.character(b)) # because c() makes codes of a factor beside text
+    if (is.factor(a)) return(factor(text, union(levels(a), levels(as.factor(b))), ordered = is.ordered(a)))
+    if (is.factor(b)) text else c(a, b)
   }
   mf <- Map(both, unclass(old)[names(old)], unclass(added$mf)[names(old)])
   frame_to_keep(mf, data, Map(both, raw, added$raw[names(raw)]))

@@ -209,9 +209,8 @@ learned_names <- function(asked, compiled) {
   lacking <- setdiff(held, names[given])
   if (length(lacking)) {
     by <- if (asked$hyper == "fixed") "`hyper = \"fixed\"`" else "`fix`"
-    if (lacking[1L] == "noise") {
-      abort_input("noise", sprintf("is missing, which %s needs", by), hint = "Give noise = <variance>.")
-    }
+    refuse_if(lacking[1L] == "noise", "noise", sprintf("is missing, which %s needs", by),
+              hint = "Give noise = <variance>.")
     abort_input("kernel", sprintf("has no value for %s, which %s needs", lacking[1L], by),
                 hint = if (!has_one_factor(asked$kernel)) "Give it to the factor that it belongs to." else
                   sprintf("Give %s = <value> to the function that makes the kernel.",

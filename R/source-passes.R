@@ -34,6 +34,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
                      NULL, center = FALSE, scale = FALSE, merge = FALSE, unit = unit)
   data <- add_formula(data, survey$terms, variables, call)
   data$frame$required <- intersect(needed_variables(data$frame), source$columns)
+  data$frame$response_unit <- survey$unit
   if (survey$offset_squares > 0) data$frame$offset_size <- sqrt(survey$offset_squares)
   data$whole <- list(source = source, passes = list2env(list(n = 1L)), recipe = recipe, variables = variables, n = m$n,
     seen = so_far$rows, omitted = survey$omitted, center = unit$center, scale = unit$scale)
@@ -84,7 +85,8 @@ block_rows <- function(recipe, block, variables = NULL) {
   response <- check_response(rows$response, rows$name, nrow(mf), labels)
   offset <- rows$offset %||% 0
   list(mf = mf, inputs = inputs, x = rows$x, r = response - offset, w = rows$w, name = rows$name,
-       largest = max(0, abs(response), abs(offset)), offset_squares = offset_squares(rows))
+       unit = attr(mf[[rows$name]], "units"), largest = max(0, abs(response), abs(offset)),
+       offset_squares = offset_squares(rows))
 }
 
 same_kind <- function(a, b) a$kind == b$kind && (a$kind == "factor" || a$width == b$width)
@@ -124,7 +126,7 @@ survey_visit <- function(recipe, size) {
       if (is.factor(value)) value <- as.character(value)
       if (is.matrix(value)) unclass(value)[keep, , drop = FALSE] else value[keep]
     })
-    c(rows[c("largest", "offset_squares", "name")], list(
+    c(rows[c("largest", "offset_squares", "name", "unit")], list(
       omitted = length(attr(mf, "na.action")), variables = variables, moments = weighted_moments(r, w),
       weighted = any(rows$w != 1), terms = attr(mf, "terms"),
       sample = smallest_keys(list(list(key = stats::runif(length(r)), values = values, r = r, w = w)), size)))
@@ -133,6 +135,11 @@ survey_visit <- function(recipe, size) {
 
 survey_merge <- function(a, b) {
   if (length(b$moments)) {
+    refuse_if(length(a$moments) && !identical(a$unit, b$unit), "data",
+              sprintf("has `%s` in %s in one block and in %s in another", a$name, c(a$unit, "no unit")[1L],
+                      c(b$unit, "no unit")[1L]),
+              hint = "Use difftime(<end>, <start>, units = \"hours\") instead of a difference.")
+    a["unit"] <- b["unit"]
     a$moments <- if (length(a$moments)) merge_moments(a$moments, b$moments) else b$moments
     a$variables <- Map(function(a, b) {
       if (setequal(c(a$kind, b$kind), c("logical", "numeric"))) a$kind <- b$kind <- "numeric" # a block of NA is logical

@@ -129,7 +129,7 @@ source_of_items <- function(items, columns, label, open) {
     if (!is.null(now$close)) now$close()
     now <<- NULL
   }
-  new_source(function() {
+  source <- new_source(function() {
     finish()
     left <<- as.list(items)
   }, function() {
@@ -143,6 +143,7 @@ source_of_items <- function(items, columns, label, open) {
       now <<- open(item)
     }
   }, columns, label, finish)
+  replace(source, "items", list(Filter(is.character, items))) # predict(file = ) continues only for the same items
 }
 
 # Returns a source of the rows of a data frame.
@@ -292,30 +293,39 @@ by_cursor <- function(con) {
 
 #' @export
 rows_csv <- function(files, block = rows_of_a_block, col_classes = NULL, ..., skip = 0) {
-  check_given("files", "Give the names of CSV files, or of a folder.")
   files <- check_files(files, "[.]csv([.]gz)?$", "CSV")
   block <- check_count(block, "block")
-  head_of <- function(file, n) {
-    tryCatch(utils::read.csv(file, nrows = n, skip = skip, ..., stringsAsFactors = FALSE), error = function(e) {
+  more <- list(...)
+  head_of <- function(file, n, kinds = NA) {
+    tryCatch({
+      utils::read.csv(file, nrows = n, skip = skip, colClasses = kinds, ..., stringsAsFactors = FALSE)
+    }, error = function(e) {
       abort_input("files", sprintf("has \"%s\", which cannot be read", basename(file)), hint = conditionMessage(e))
     })
   }
   first <- head_of(files[1L], block)
   columns <- names(first)
+  refuse_if(.row_names_info(first) > 0L, "files", sprintf("has \"%s\", whose header lacks a name", basename(files[1L])),
+            hint = "Write the file with row.names = FALSE.")
+  again <- replace(more, c("header", "col.names", "check.names"), list(FALSE, columns, FALSE))
   dates <- if (is.null(col_classes)) columns[vapply(first, has_iso_dates, NA)]
   if (is.null(col_classes)) {
     col_classes <- vapply(first, function(v) if (is.numeric(v)) "numeric" else class(v)[1L], "")
     col_classes[vapply(first, function(v) all(is.na(v)), NA)] <- NA # read.csv() guesses the class in each block
+    # read.csv() reads numbers in quotes only if it guesses the class.
+    tryCatch(head_of(files[1L], 100L, col_classes), pfdtc_error_input = function(e) {
+      col_classes[col_classes %in% "numeric"] <<- NA
+    })
   }
   source_of_items(files, columns, count_of(length(files), "CSV file"), function(path) {
     refuse_if(!identical(names(head_of(path, 1L)), columns), "files",
               sprintf("has \"%s\", whose columns are not %s", basename(path), list_quoted(columns)))
     con <- file(path, "r", encoding = list(...)$fileEncoding %||% getOption("encoding"))
-    next_rows <- function(n, kinds, skip = 0) {
-      utils::read.csv(con, FALSE, nrows = n, skip = skip, colClasses = kinds, col.names = columns, check.names = FALSE,
-                      ..., stringsAsFactors = FALSE)
+    next_rows <- function(n, kinds) {
+      do.call(utils::read.csv, c(list(con, nrows = n, colClasses = kinds, stringsAsFactors = FALSE), again))
     }
-    next_rows(1L, "character", skip) # the header, after blank lines and comments
+    readLines(con, skip)
+    if (!isFALSE(more$header)) next_rows(1L, "character") # the header, after blank lines and comments
     list(close = function() close(con), read = function() {
       rows <- next_rows(block, col_classes)
       if (!nrow(rows)) return(NULL)
@@ -339,7 +349,6 @@ has_iso_dates <- function(v) {
 #' @export
 rows_parquet <- function(files, block = rows_of_a_block) {
   needs_package("nanoparquet", "rows_parquet()")
-  check_given("files", "Give the names of Parquet files, or of a folder.")
   files <- check_files(files, "[.]parquet$", "Parquet")
   block <- check_count(block, "block")
   columns <- tryCatch({
@@ -373,6 +382,7 @@ rows_arrow <- function(open) {
 }
 
 check_files <- function(files, ending, kind) {
+  check_given("files", sprintf("Give the names of %s files, or of a folder.", kind))
   refuse_if(!is.character(files) || !length(files) || anyNA(files), "files", files, "names of files")
   if (length(files) == 1L && dir.exists(files)) {
     found <- sort(list.files(files, ending, full.names = TRUE))

@@ -236,3 +236,11 @@ test_that("each fit is scored on its own response, such as a logarithm", {
   expect_equal(together[1:2, ], rbind(alone(fits[[1]]), alone(fits[[2]])))
   expect_equal(together[[2, "rmse_pred"]], sqrt(mean((log(cars$dist) - predict(fits[[2]]))^2)))
 })
+
+test_that("responses `y` replace those of `newdata` for other likelihoods, too", {
+  d <- data.frame(x = 1:20 / 4, n = rep(0:4, 4))
+  fit <- pfdtc(n ~ x, d, family = poisson(), kernel = kernel_se(1, 1), hyper = "fixed")
+  score <- function(data, ...) compare_fits(fit, newdata = data, certify = FALSE, ...)$rmse_pred
+  expect_equal(score(d, y = d$n + 3), score(transform(d, n = n + 3)))
+  expect_equal(score(d["x"], y = d$n), score(d))
+})

@@ -311,3 +311,14 @@ test_that("no new rows have no predictions, whatever the formula", {
   }
   expect_error(predict(fit, cars[0, "dist", drop = FALSE]), "speed", class = "pfdtc_error_input")
 })
+
+test_that("new rows may be a list that has trials, or have a column called (offset)", {
+  d <- data.frame(x = 1:10 / 2, n = 8)
+  d$share <- with_seed(1, stats::rbinom(10, 8, 0.5) / 8)
+  fit <- pfdtc(share ~ x, d, weights = n, family = binomial(), kernel = kernel_se(1, 1), hyper = "fixed")
+  ask <- function(new) predict(fit, new, type = "response", interval = "prediction")
+  expect_equal(ask(list(x = 1:2, n = c(8, 4))), ask(data.frame(x = 1:2, n = c(8, 4))))
+  named <- with_seed(2, data.frame(`(offset)` = stats::runif(10), y = stats::rnorm(10), check.names = FALSE))
+  fit <- pfdtc(y ~ ., named, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
+  expect_equal(predict(fit, named), predict(fit))
+})

@@ -260,3 +260,9 @@ test_that("variances too large or too small relative to the response are refused
     }
   }
 })
+
+test_that("ordered classes without rows are dropped for a matrix, too", {
+  k <- factor(rep(c("low", "high"), 10), c("none", "low", "middle", "high"), ordered = TRUE)
+  fit <- pfdtc(matrix(1:20 / 4), k, family = ordinal(), kernel = kernel_se(1, 1), hyper = "fixed")
+  expect_identical(colnames(predict(fit, matrix(1), type = "response")), c("low", "high"))
+})

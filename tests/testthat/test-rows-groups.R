@@ -136,3 +136,18 @@ test_that("levels of two factors with colons in their names are not mixed up", {
   expect_identical(nrow(ranef.gp_fit(fit)[[1L]]), 4L)
   expect_lt(max(abs(predict(fit, d) - d$y)), 0.5) # five sds of the noise
 })
+
+test_that("the level of a time or a number does not depend on other rows, the time zone or the type of the number", {
+  d <- data.frame(t = as.POSIXct("2026-03-01", tz = "UTC") + 43200 * rep(0:5, 5),
+                  id = rep(c(1, 5, 1e5, 2e5, 3e5), each = 6))
+  d$y <- with_seed(1, as.numeric(factor(d$t)) + d$id / 1e5 + 0.1 * stats::rnorm(30))
+  d$x <- seq(0, 1, length.out = 30)
+  kernel <- kernel_se(1, 1) + kernel_group(~ t, variance = 1) + kernel_group(~ id, variance = 1)
+  fit <- suppressMessages(pfdtc(y ~ x + (1 | t) + (1 | id), d, kernel = kernel, noise = 0.1, hyper = "fixed"))
+  want <- unname(predict(fit))
+  expect_equal(unname(predict(fit, d)), want)
+  midnights <- which(format(d$t, "%H") == "00")
+  expect_silent(expect_equal(unname(predict(fit, d[midnights, ])), want[midnights]))
+  attr(d$t, "tzone") <- "America/New_York"
+  expect_silent(expect_equal(unname(predict(fit, transform(d, id = as.integer(id)))), want))
+})

@@ -78,3 +78,17 @@ test_that("rows that are added to or dropped from a fit are those of its model f
   less <- drop_rows(whole, 3:5)
   expect_equal(model.frame(less), model.frame(dist ~ log(speed), cars[-(3:5), ]), ignore_attr = TRUE)
 })
+
+test_that("text and factors are joined by their values when rows are added", {
+  d <- with_seed(1, data.frame(x = stats::runif(30), y = stats::rnorm(30), t = rep(c("u", "v", "w"), 10)))
+  d$o <- factor(d$t, c("w", "u", "v"), ordered = TRUE)
+  fit <- pfdtc(y ~ x + t + o, d[1:20, ], kernel = kernel_se(rep(1, 7), 1), noise = 1, hyper = "fixed")
+  new <- transform(d[21:30, ], t = factor(t), o = as.character(o))
+  kept <- model.frame(add_rows(fit, new))
+  expect_identical(kept$t, d$t) # c() of text and a factor has the factor's codes
+  expect_identical(kept$o, d$o)
+  kernel <- kernel_se(1, 1) + kernel_group(~ t, variance = 1)
+  group <- pfdtc(y ~ x + (1 | t), transform(d[1:20, ], t = factor(t)), kernel = kernel, noise = 1, hyper = "fixed")
+  kept <- model.frame(add_rows(group, transform(d[21:30, ], t = "new")))
+  expect_identical(as.character(kept$t), c(d$t[1:20], rep("new", 10)))
+})

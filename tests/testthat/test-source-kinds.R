@@ -202,3 +202,34 @@ test_that("the name of a table gives all of its rows", {
   expect_identical(nrow(all_rows_of(rows_db(con, "two words"))), 7L)
   expect_input_error(rows_db(con, "nowhere"), "nowhere")
 })
+
+test_that("CSV files may have quoted numbers, no header, or their names as given", {
+  file <- tempfile(fileext = ".csv")
+  on.exit(unlink(file))
+  d <- data.frame(`a b` = c(1.5, 2, 3), y = c(4, NA, 6), check.names = FALSE)
+  writeLines(c("\"a b\",\"y\"", "\"1.5\",\"4\"", "\"2\",NA", "\"3\",\"6\""), file)
+  expect_equal(all_rows_of(rows_csv(file, block = 2)), stats::setNames(d, c("a.b", "y")), ignore_attr = "row.names")
+  expect_equal(all_rows_of(rows_csv(file, block = 2, check.names = FALSE)), d, ignore_attr = "row.names")
+  writeLines(c("# from a logger", "1.5,4", "2,NA", "3,6"), file)
+  got <- rows_csv(file, block = 2, header = FALSE, skip = 1)
+  expect_equal(all_rows_of(got), stats::setNames(d, c("V1", "V2")), ignore_attr = "row.names")
+  expect_equal(all_rows_of(rows_csv(file, block = 2, header = FALSE, skip = 1, col.names = c("u", "v"))),
+               stats::setNames(d, c("u", "v")), ignore_attr = "row.names")
+  utils::write.table(d, file, sep = ",")
+  expect_error(rows_csv(file), class = "pfdtc_error_input", "header lacks a name")
+  expect_error(rows_csv(file, nrows = 2), class = "pfdtc_error_input", "nrows")
+})
+
+test_that("a time difference as the response has the same unit in all blocks", {
+  start <- as.POSIXct("2026-03-01", tz = "UTC")
+  d <- data.frame(x = seq(0, 1, length.out = 60), from = start)
+  d$to <- d$from + 3600 * (2 + d$x + 24 * (d$x > 0.5)) # R gives hours in the first block and days in the last
+  of <- function(formula, data) {
+    pfdtc(formula, data, m = 5, kernel = kernel_se(1, 100), noise = 1, hyper = "fixed", control = list(maxit = 0))
+  }
+  expect_error(of(I(to - from) ~ x, in_blocks(d)), "in hours in one block and in days in another",
+               class = "pfdtc_error_input")
+  fit <- of(difftime(to, from, units = "hours") ~ x, in_blocks(d))
+  expect_equal(fit$center, mean(2 + d$x + 24 * (d$x > 0.5)))
+  expect_identical(fit$frame$response_unit, "hours")
+})

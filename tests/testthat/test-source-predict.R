@@ -73,3 +73,31 @@ test_that("a full disk is an error about the file, also for the last rows", {
   said <- trimws(system2("sh", c("-c", shQuote(command)), stdout = TRUE))
   expect_identical(said, c("written", rep("pfdtc_error_input TRUE", 3)))
 })
+
+test_that("an interrupted file is continued only for the same files, and workers begin it anew", {
+  d <- mixed_rows()[1:90, ]
+  d <- d[complete.cases(d["a"]), ]
+  fit <- pfdtc(y ~ a, mixed_rows(), m = 5, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
+  folder <- tempfile()
+  dir.create(folder)
+  on.exit(unlink(folder, recursive = TRUE))
+  at <- function(name) file.path(folder, name)
+  utils::write.csv(d, at("one.csv"), row.names = FALSE)
+  utils::write.csv(transform(d, a = a + 1), at("two.csv"), row.names = FALSE)
+  failing <- function(file) { # fails in its second block
+    source <- rows_csv(file, block = 40)
+    n <- 0
+    rewind <- source$rewind
+    next_block <- source$next_block
+    source$rewind <- function() rewind(n <<- 0)
+    source$next_block <- function() if ((n <<- n + 1) < 2) next_block() else stop("the disk is gone")
+    source
+  }
+  expect_error(suppressMessages(predict(fit, failing(at("one.csv")), file = at("out"))), class = "pfdtc_error_source")
+  predict(fit, rows_csv(at("two.csv")), file = at("out"))
+  expect_equal(utils::read.csv(at("out"))$fit, unname(predict(fit, transform(d, a = a + 1))), tolerance = 1e-12)
+  elsewhere <- rows_csv(at("one.csv")) # a pass like that of workers: all blocks at once
+  elsewhere$pass <- function(...) pass_in_turn(...)
+  predict(fit, elsewhere, file = at("out"))
+  expect_equal(utils::read.csv(at("out"))$fit, unname(predict(fit, d)), tolerance = 1e-12)
+})
