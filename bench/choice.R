@@ -5,6 +5,14 @@
 # some rows learned from; the largest log (likelihood times prior), with the Vecchia likelihood of at most 16,000 rows,
 # or the exact one if rows are few; and NLPD (in sds of the response) and RMSE / sd at the held-out rows of a fit that
 # keeps this kernel.
+#
+# 28 November 2026: few rows, where scores and merits by neighbours depend on the order of the rows. Default fits of at
+# most 200 rows, split 1 of bench/sets.R with bench/further, in random order. Change of NLPD, clipped at .25 (standard
+# error), and number of sets better and worse by more than .01:
+#   kernel chosen by the largest exact log (likelihood times prior), 130 sets         -.0028 (.0027)  16, 18
+#   transform and noise chosen by the exact log likelihood in place of Vecchia's, 83  +.0029 (.0042)   4,  8
+# Neither is built. Predictions of such a fit differ by .1 to 1 sd of the response if the rows are permuted and several
+# kernels are almost as good.
 suppressMessages(library(pfdtc))
 inside <- asNamespace("pfdtc")
 arguments <- commandArgs(TRUE)
