@@ -172,9 +172,9 @@ own_posterior <- function(fit) {
   dtc_on_points(fit, fit$data, distinct_points(z, p$model$kernel), NULL, fast = TRUE)
 }
 
-# Returns the mean, its error bound, and variances with bounds for functionals, from a posterior with norms and in units
-# of the cleaned response. `crossing` has sums over all rows that give closer bounds on the variance. Norms of version
-# 0.1.0 lack `most`, the largest k(x, x) at the rows; 0 replaces it.
+# Returns the mean, its error bound, and variances with bounds for functionals, in units of the cleaned response.
+# `factors` and `norms` give the posterior, `crossing` sums over all rows, which narrow the bounds on the variance.
+# Norms of version 0.1.0 lack `most`, the largest k(x, x) at the rows; 0 replaces it.
 certify_with <- function(factors, norms, z, model, fun, crossing = NULL) {
   of <- if (fun$kind != "values") {
     list(cross = numeric(), features = features_of(fun, z, factors$L), prior = as.double(fun$prior), size = fun$size,

@@ -290,8 +290,8 @@ anova_heading <- function(fits, table) {
     if (is.na(table$at_least[i])) return(paste0(both, ": there are no bounds, only a difference of estimates"))
     less <- table$at_most[i] < 0
     if (!less && table$at_least[i] <= 0) return(paste0(both, ": the bounds overlap, so either may be better"))
-    sprintf("%s has a higher log marginal likelihood than %s, by at least %.2f", names[i - less], names[i - !less],
-            floor(100 * max(table$at_least[i], -table$at_most[i])) / 100)
+    sprintf("%s has a higher log marginal likelihood than %s, by at least %s", names[i - less], names[i - !less],
+            show_bound(max(table$at_least[i], -table$at_most[i]), 3L, FALSE))
   }, "")
   lines <- function(text) paste0(paste(strwrap(text, width = 78L, exdent = 4L), collapse = "\n"), "\n")
   columns <- if (!all(is.na(table$lower))) paste(
@@ -299,8 +299,8 @@ anova_heading <- function(fits, table) {
     "it). `difference` is logLik minus that of the row above; `at_least` and `at_most` bound the exact difference.")
   inflated <- names[vapply(fits, function(fit) "scale" %in% names(fit$because), NA)]
   c("Log marginal likelihood of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
-    lines(c(verdicts, columns, if (length(inflated)) paste0(
-      toString(inflated), ": for the variances before inflation. Fits with `like` have the inflated variances."))))
+    lines(c(verdicts, columns, if (length(inflated)) paste(
+      "Values of", toString(inflated), "are for variances before inflation. Fits with `like` use inflated ones."))))
 }
 
 # ---- one term more or less ------------------------------------------------------------------------------------------
@@ -322,8 +322,8 @@ drop1.gp_fit <- function(object, scope, ...) {
 add1.gp_fit <- function(object, scope, ...) table_for_step(NextMethod(), object)
 
 # Evaluates `table` here, so that the fits made for it send only messages on progress and time, and sets Df <= 0 to NA.
-# If the fit has no smooth part, a line is added to the heading: AIC(fit) uses the restricted likelihood, but the table
-# compares log marginal likelihoods.
+# For Gaussian fits of groups alone, a line is added to the heading: AIC(fit) uses the restricted likelihood, but the
+# table compares log marginal likelihoods.
 table_for_step <- function(table, fit) {
   table <- withCallingHandlers(table, pfdtc_message = function(m) {
     if (!inherits(m, c("pfdtc_message_progress", "pfdtc_message_slow"))) invokeRestart("muffleMessage")

@@ -132,7 +132,7 @@ threshold_of_f <- function(response, threshold) {
 }
 
 # Bounds P(f > t) = Phi((mean - t) / sd) for a normal f, where mean, sd and t are known to lie in intervals list(lower,
-# upper). The bounds include rounding.
+# upper). The bounds include rounding and, if the sd is not known, underflow.
 normal_exceedance <- function(mean, sd, t) {
   # largest() returns the largest gap / sd for an sd in the interval, or Inf if the gap is 0 and the sd may be 0.
   largest <- function(gap) {
@@ -140,7 +140,7 @@ normal_exceedance <- function(mean, sd, t) {
     z * (1 + sign(z) * 16 * .Machine$double.eps)
   }
   list(lower = pmax(stats::pnorm(-largest(t$upper - mean$lower)) * (1 - 1e-13), 0),
-       upper = pmin(stats::pnorm(largest(mean$upper - t$lower)) * (1 + 1e-13), 1))
+       upper = pmin(pmax(stats::pnorm(largest(mean$upper - t$lower)), 3e-308 * (sd$lower < sd$upper)) * (1 + 1e-13), 1))
 }
 
 # Bounds P(y > t) as normal_exceedance() does for f, where y is f plus noise that may have heavy tails (`law` is a

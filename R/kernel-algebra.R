@@ -260,7 +260,7 @@ gp_families <- list(
 
 method_traits <- function(fit) gp_families[[fit$method]]
 
-# Returns TRUE if the method merges equal rows. FITC does not, because it adds a noise variance to each row by itself;
+# Returns TRUE if the method merges equal rows. FITC does not, because it adds to each row a noise variance of its own;
 # gp_subsample() does not, because it draws from all rows.
 merges_rows <- function(method) !gp_families[[method]]$some && !gp_families[[method]]$fitc
 

@@ -342,9 +342,9 @@ because_kernel <- function(kernels) {
   }
   c(kernel = paste0(
     "With ", if (gained$what == "season") "a trend (squared exponential) and a season (periodic times Matern 5/2)" else
-      "a term for each input", sprintf(", log marginal likelihood plus log prior is %.0f above", gained$nats),
-    " the best kernel without", if (!is.null(gained$rows)) sprintf(" on %d rows", as.integer(gained$rows)),
-    if (!is.null(gained$parameters)) sprintf(" (%+d parameters)", as.integer(gained$parameters)), "."))
+      "a term for each input", sprintf(", log marginal likelihood plus log prior is %.0f above that of", gained$nats),
+    " the best kernel without these terms", if (!is.null(gained$rows)) sprintf(" on %d rows", as.integer(gained$rows)),
+    if (isTRUE(gained$parameters > 0)) sprintf(", which has %d parameters fewer", as.integer(gained$parameters)), "."))
 }
 
 show_nats <- function(nats) if (abs(nats) < 9.95) sprintf("%.1f", nats) else sprintf("%.0f", nats)

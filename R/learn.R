@@ -232,7 +232,7 @@ may_be_additive <- function(kernel, terms = "single") {
 }
 
 # Returns the model with an additive kernel of this `kind`, "additive" or "pairwise"; for `least` see learn_exactly().
-# With many rows, the model is first learned from some of them, or `first` is that model; NULL if its gain is small.
+# With many rows, a model of some rows is learned first, unless `first` is one. If it gains little, the result is NULL.
 # `n` is the number of rows that the kernel is for; searches for few rows take few steps by the Vecchia likelihood.
 learn_additive <- function(kind, from, s, least = -Inf, first = NULL, n = from$problem$pool$n) {
   pool <- from$problem$pool

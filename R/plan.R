@@ -213,7 +213,8 @@ because_points <- function(facts, asked, look) {
     sprintf("Inducing points give the prior covariance at all rows up to rounding (the default up to %s rows).",
             show_count(most))
   } else {
-    "Inducing points are used, because the rows are not kept or an exact posterior takes too much memory."
+    paste("Inducing points are used, because", if (facts$keep) "an exact posterior takes too much memory." else
+      "the rows are not kept.")
   })
 }
 

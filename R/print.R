@@ -234,12 +234,13 @@ print_parameters <- function(about, digits) {
                            Value = show(theta[!printed]), row.names = NULL))
 }
 
-rotation_note <- paste("Rotated inputs: an input is replaced by its residual in a regression, within",
-                       "classes and with the same coefficients for all classes, on the inputs before it.")
+rotation_note <- paste("Rotated inputs: an input is replaced by its residual in a regression on the inputs before it,",
+                       "with an intercept for each class and the same slopes for all classes.")
 
 warp_note <- function(share, more = "") {
-  half <- if (isTRUE(share < 1)) c(" half", "the average of itself and ") else c("", "")
-  sprintf("A%s warped input is replaced by %sits mean plus its sd times its normal score%s.", half[1L], half[2L], more)
+  half <- if (isTRUE(share < 1)) c(" half", "the average of two numbers: itself and ") else c("", "")
+  sprintf(paste("A%s warped input is replaced by %sits mean plus its sd times its normal score, interpolated between",
+                "%d quantiles%s."), half[1L], half[2L], score_knots, more)
 }
 
 #' @export

@@ -358,7 +358,7 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
     "third derivative is correct" = near(now[4L, ], -slope[3L, ], 0),
     "the log density is concave" = if (response$concave) W >= -1e-10 * (1 + max(abs(W[finite]), 0)),
     "the weight is positive" = if (!is.null(likelihood$row) && !response$concave) weight() > 0,
-    "the second derivative is inside the stated bounds" = inside)
+    "bounds on derivatives (`kappa`, `curvature`) hold" = inside)
   claims <- claims[!vapply(claims, is.null, NA)]
   if (!is.null(likelihood$row)) {
     far <- claims_in_units(likelihood, unique(y))
@@ -386,6 +386,6 @@ check_own_family <- function(likelihood, y) {
   found <- failures_of(likelihood, y[round(seq(1, length(y), length.out = min(40L, length(y))))])
   bad <- which(!found$holds)[1L]
   if (is.na(bad)) return(invisible())
-  where <- sprintf("(f = %s, y = %s)", format(found$f[bad]), format(found$y[bad]))
-  abort_input("family", sprintf("fails a check: %s %s", found$claim[bad], where), hint = "See check_family().")
+  where <- sprintf("f = %s, y = %s", format(found$f[bad]), format(found$y[bad]))
+  abort_input("family", sprintf("fails the check \"%s\" at %s", found$claim[bad], where), hint = "See check_family().")
 }

@@ -151,12 +151,10 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
   } else if (!is.null(hint_for_marked_numbers(y))) {
     hint_for_marked_numbers(y)
   } else if (is.logical(y) || is.factor(y) || is.character(y)) {
-    if (2 * length(unique(y)) > length(y)) {
+    if (2 * length(unique(y)) <= length(y))
+      "The model has Gaussian noise. For two classes use family = binomial(), for more multinomial() or ordinal()." else
       sprintf("Its %d different values in %d rows are too many for classes by default. For classes give family = %s.",
               length(unique(y)), length(y), "multinomial()")
-    } else {
-      "The model has Gaussian noise. For two classes use family = binomial(), for several family = multinomial()."
-    }
   } else if (is.data.frame(y) && ncol(y) == 1L) {
     sprintf("Give its column, as in data[[\"%s\"]].", names(y))
   } else if (length(dim(y)) == 2L && ncol(y) > 1L) {

@@ -31,8 +31,8 @@ little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behin
 wide_variance_sd <- 3
 smooth_limit_rows <- 500L
 
-# In these stages of learning, the Vecchia likelihood sums the log densities of `rows` rows, each given its `near`
-# neighbours (bench/stages.R, bench/race.md).
+# In each stage of learning, the Vecchia likelihood sums the log densities of `rows` rows, each given its `near`
+# neighbours (bench/stages.R, bench/race.md). `population` and `first` are for all stages.
 learning_sizes <- list(
   population = 1e6,                      # rows that can be neighbours
   first = 200L,                          # rows that are in every sum
@@ -218,8 +218,8 @@ laplace_sizes <- list(
 rotation_rows <- 10
 rotation_nats <- c(least = 1, pair = 0.1)
 
-# For classes and at most `warp_rows` rows, kernels are also tried on warped inputs: moved by these shares of the way to
-# their normal scores, linearly between score_knots quantiles (bench/warped-inputs.R, bench/several-classes.R).
+# For classes and at most `warp_rows` rows, kernels also read inputs moved by these shares of the way to their normal
+# scores, which are interpolated between score_knots quantiles (bench/warped-inputs.R, bench/several-classes.R).
 warp_rows <- 600L
 warp_shares <- c(0.5, 1)
 score_knots <- 17L

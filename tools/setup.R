@@ -9,7 +9,7 @@ cran <- function() {
   if (any(repos == "@CRAN@")) getCRANmirrors(local.only = TRUE)$URL[1] else repos
 }
 
-# Returns the packages that `package` needs and that are not installed, including itself.
+# Of `package` and the packages that it needs, returns those not installed.
 closure <- function(package, db) {
   tools::package_dependencies(package, db, which = c("Depends", "Imports", "LinkingTo"),
                               recursive = TRUE)[[1]] |>

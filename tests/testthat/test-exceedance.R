@@ -136,6 +136,7 @@ test_that("bounds hold for every mean and sd in the intervals, at their corners 
   point <- function(v) list(lower = v, upper = v)
   expect_identical(unname(at(point(1), point(0))), c(1 - 1e-13, 1))
   expect_identical(unname(at(point(-1), point(0))), c(0, 0))
+  expect_gt(at(point(-38), list(lower = 0.9, upper = 1))[["upper"]], 3e-316) # pnorm(-38) is exp(-726.6), or 0 in R
   expect_identical(unname(at(point(0), point(0))), c(0, 1)) # f equals the threshold
   expect_identical(unname(at(list(lower = -Inf, upper = Inf), list(lower = 0, upper = Inf))), c(0, 1))
   expect_identical(unname(at(point(NA_real_), point(1))), c(NA_real_, NA_real_))

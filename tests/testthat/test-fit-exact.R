@@ -98,7 +98,7 @@ test_that("centre and scale are undone; FALSE, FALSE is the GP of the response a
   exact <- ref_exact(data$x, data$y, data$kernel, 0.3)
   expect_equal(predict(plain, data$new), exact$mean(data$new), tolerance = 1e-8)
   expect_equal(plain$evidence, exact$evidence, tolerance = 1e-8)
-  # Given hyperparameters are in the units of y, so scaling has no effect.
+  # Given hyperparameters are in the units of y, so scaling changes only the units of the objective.
   for (center in c(TRUE, FALSE)) {
     one <- fit_fixed(data, center = center, scale = TRUE, maxit = 8)
     other <- fit_fixed(data, center = center, scale = FALSE, maxit = 8)

@@ -229,7 +229,7 @@ test_that("a second start on fewer rows keeps all points, and its failure does n
   fit <- fit_fixed(data, inducing = NULL, m = 30, aux = NULL, kernel = kernel_matern(1 / 2, c(0.9, 1.6), 1.7),
                    control = pfdtc_control(maxit = 40, optimise_rows = 12, progress = FALSE))
   expect_identical(fit$m, 30L)
-  # Test a noise without a Cholesky factor, which no user can give.
+  # With a negative noise, which no user can give, the Cholesky factorisation fails.
   impossible <- list(model = new_model(fit$kernel, -100), z = data$z)
   plan <- list(m = 6L, run = unclass(pfdtc_control())[c("block", "threads", "memory")])
   rows <- data[c("x", "y", "weights")]

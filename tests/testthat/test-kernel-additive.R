@@ -90,7 +90,7 @@ test_that("the default fit of a sum takes the additive kernel, that of an intera
   sum_of <- function(x) sin(6 * x[, 1]) + 8 * (x[, 2] - 0.5)^2 + exp(x[, 3]) + 0.7 * cos(9 * x[, 4]) + x[, 5]
   fit <- with_seed(1, pfdtc(x, sum_of(x) + noise))
   expect_true(is_additive(fit$kernel))
-  expect_match(fit$because[["kernel"]], "^With a term for each input, .* is [0-9]+ above the best kernel")
+  expect_match(fit$because[["kernel"]], "^With a term for each input, .* is [0-9]+ above that of the best kernel")
   expect_output(print(fit), "squared exponential of each input", fixed = TRUE)
   plain <- with_seed(1, pfdtc(x, sum_of(x) + noise, plain = TRUE))
   expect_false(any(grepl("of each input", plain$kernels$kernel)))
@@ -118,7 +118,7 @@ test_that("noise that differs does not hide a sum from the choice of the transfo
   fit <- with_seed(1, suppressMessages(pfdtc(x[rows, ], y[rows], transform = "auto")))
   expect_null(fit$transform)
   expect_true(is_additive(fit$kernel))
-  # A Yeo-Johnson transform would give the RMSE .18 sd; the noise is .05 sd.
+  # With a Yeo-Johnson transform the RMSE would be .19 sd of f; the noise is .05 sd.
   expect_lt(sqrt(mean((predict(fit, x[-rows, ]) - f[-rows])^2)), 0.12 * stats::sd(f))
 })
 

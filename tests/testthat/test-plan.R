@@ -22,6 +22,12 @@ test_that("the reason for inducing points counts distinct rows if some rows are 
   expect_match(reason(26908), "there are 26,908 rows")
 })
 
+test_that("the reason for inducing points says whether rows or memory are missing", {
+  reason <- function(...) decide(facts(300, ...), arguments(), list(rho = 0.001))$because[["posterior"]]
+  expect_match(reason(keep = FALSE), "because the rows are not kept.", fixed = TRUE)
+  expect_match(reason(memory = 1e5), "because an exact posterior takes too much memory.", fixed = TRUE)
+})
+
 test_that("plans are those of a table of cases", {
   won <- c(gain = 0.02, se = 0.01, rows = 500)
   lost <- c(gain = 0.01, se = 0.02, rows = 500)

@@ -348,7 +348,7 @@ test_that("the choices give the reason why a given mean excludes transforms", {
   shown <- paste(trimws(utils::capture.output(fit)), collapse = " ")
   expect_match(shown, "Choices +No transform was tried, .* because the coefficients of the given `mean` are in units")
   expect_identical(sum(names(fit$because) == "given_mean"), 1L)
-  # Effects of groups alone are never transformed, whether or not there is a mean.
+  # With transform = "auto", the response of groups alone is not transformed, whether or not there is a mean.
   teeth <- data.frame(y = c(1.2, 1.9, 3.1, 2.2, 3.3, 3.9), x = c(1, 2, 3, 1, 2, 3), g = gl(2, 3))
   grouped <- suppressWarnings(with_seed(1, pfdtc(y ~ (1 | g), teeth, mean = ~ x, transform = "auto")))
   expect_no_match(paste(utils::capture.output(grouped), collapse = " "), "Response")

@@ -97,7 +97,7 @@ test_that("statements that do not hold are refused, and those of the package's f
   expect_output(print(check_family(own_poisson(kappa = 0.5), y = 0:3)), "FAILS")
   inverse_gaussian <- gp_family(~ -y * exp(-2 * f) / 2 + exp(-f))
   expect_error(fixed(g ~ x, inverse_gaussian), "concave", class = "pfdtc_error_input")
-  expect_error(fixed(n ~ x, own_poisson(kappa = 0.5)), "bounds", class = "pfdtc_error_input")
+  expect_error(fixed(n ~ x, own_poisson(kappa = 0.5)), "the check \"bounds on", class = "pfdtc_error_input")
   expect_error(fixed(I(n - 9) ~ x, own_poisson()), "support", class = "pfdtc_error_input")
   expect_error(check_family(binomial(), y = 1), class = "pfdtc_error_input")
 })
