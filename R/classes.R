@@ -151,9 +151,9 @@ largest_residual <- function(b, times) {
   (1 + b$growth) * min(sum(by_rows), sum(times * b$trace * b$left))
 }
 
-# Returns bounds for Wb, the mean W between the modes: upper bounds on `inverse` (head of file) and S, cov(f) at rows,
-# lam = lam(alpha) and lam_top = lam(beta). `least` is the smallest alpha of all rows. If it is near 1, the covariances
-# for weights W, divided by `least`, are close bounds that need no new factorisation.
+# Returns bounds for Wb, the mean W between the modes: upper bounds on `inverse` (head of file) and on the covariances S
+# on inducing points, lam = lam(alpha) and lam_top = lam(beta). `least` is the smallest alpha of all rows. If it is near
+# 1, the covariances for weights W, divided by `least`, are close bounds that need no new factorisation.
 weights_of_class_range <- function(b, e) {
   range <- range_of_weights(b, e, (1:16) / 16)
   least <- min(range$lower)

@@ -44,7 +44,7 @@ cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit"
   columns <- c("y", if (response$conjugate) c("mean", "sd") else c("size", "mean", "density", "below", "upto"))
   found <- over_folds(fold, used, fit$control, function(out) predict_fold(fit, data, asked, used, out),
                       function(each) summarise_scores(response, each)[shown], columns)
-  structure(found, hyper = hyper, by = !is.null(by), method = fit$method)
+  structure(found, hyper = hyper, by = !is.null(by), method = fit$method, censored = has_ends(response))
 }
 
 # Returns the result of cross_validate(). answer(out) fits to the rows of `used` not in `out`, a fold, and returns a
@@ -94,7 +94,8 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   for (what in intersect(names(shown), names(table))) table[[what]] <- shown[[what]](table[[what]])
   label <- c(fold = "Fold", n = "Rows", rmse = "RMSE", nlpd = "NLPD", crps = "CRPS", brier = "Brier score",
              accuracy = "Accuracy", cover50 = "In 50 % intervals", cover95 = "In 95 % intervals", seconds = "Seconds")
-  words <- c(nlpd = "NLPD: mean negative log predictive density",
+  words <- c(rmse = if (isTRUE(attr(x, "censored"))) "RMSE: of uncensored rows",
+             nlpd = "NLPD: mean negative log predictive density",
              crps = "CRPS: mean continuous ranked probability score")
   cat(words[names(words) %in% names(table)], "", sep = "\n")
   names(table) <- label[names(table)]
@@ -182,8 +183,8 @@ make_folds <- function(fit, data, folds, by) {
   if (!is.null(same)) {
     names <- if (by_formula(fit)) vapply(fit$frame$variables, `[[`, "", "name") else fit$frame$columns
     tell_classed("equal_inputs", sprintf(paste(
-      "%d of %d rows repeat the inputs of an earlier row, and weights are counts. If only one of equal rows is left",
-      "out, its class gets too small a probability. To leave them out together, use by = ~ %s."),
+      "%d of %d rows repeat the inputs of an earlier row, and weights are counts. If only one of the rows with equal",
+      "inputs is left out, its class gets too small a probability. To leave them out together, use by = ~ %s."),
       length(same) - max(same), length(same), paste(names, collapse = " + ")))
   }
   group <- together %||% seq_len(n)

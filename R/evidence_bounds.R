@@ -8,7 +8,7 @@
 #' @param true `TRUE` bounds the true log marginal likelihood instead of the fit's approximation to it. This needs a
 #'   log-concave `family` with one latent function. The upper bound can be `Inf`.
 #' @param ... For `anova()`, further fits of the same response.
-#' @return `c(lower, upper)` as in [logLik()]: for the response as given and, with few rows, variances before inflation.
+#' @return `c(lower, upper)` as in [logLik()]: for the response as given and variances before inflation.
 #'   An end that overflows is infinite. If `true`, attribute `within` bounds the total variation distance of the fitted
 #'   from the true posterior, and so errors of probabilities. `anova()`: a data frame, one row per fit: `df` (number of
 #'   hyperparameters), `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. Heading: the result.

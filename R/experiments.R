@@ -135,7 +135,7 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 #'   `plot_divergence_error()` the experiment must have been run with its argument `trace`.
 #' @param against Horizontal axis. `"error"` is the RMSE of the mean.
 #' @param what Root mean square error of the posterior `"mean"` or `"sd"` of f relative to the exact GP, or of the
-#'   `"prediction"` of held-out responses. A dotted line shows the exact GP. The unit is the sd of the training
+#'   `"prediction"` of held-out responses, with a dotted line for the exact GP. The unit is the sd of the training
 #'   responses.
 #' @param kl `"process"`: divergence between the processes, which is infinite for SoR. `"marginal"`: mean divergence
 #'   between the marginal distributions at the test rows.

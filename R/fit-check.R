@@ -238,7 +238,9 @@ check_exact <- function(exact, fits, caller = NULL) {
                 "a fit with the exact posterior, such as by gp_exact()", hint = hint)
   }
   more <- if (!is.null(caller)) "Fits of different models are compared by anova(), AIC() or cross_validate()."
-  for (fit in fits) check_same_model(exact, fit, "exact", if (is.null(caller)) "fit" else "fits", more)
+  for (i in seq_along(fits)) {
+    check_same_model(exact, fits[[i]], "exact", if (is.null(caller)) "fit" else sprintf("fits[[%d]]", i), more)
+  }
   exact
 }
 
@@ -260,7 +262,7 @@ check_same_model <- function(a, b, argument, other, more = NULL) {
                 hint = paste(c(if ("likelihood" %in% what && !conjugate[2L]) {
                   paste0("Fit `", argument, "` to these data with family = family(f), center = coef(f)[[\"mean\"]], ",
                          "kernel = f$kernel, hyper = \"fixed\", and the same numbers of trials and offset, where f is ",
-                         if (other == "fits") "in " else "", "`", other, "`.")
+                         "`", other, "`.")
                 } else if (!"data" %in% what) {
                   "Make one with like = <the other>."
                 } else if (old_signature(a) != old_signature(b)) {

@@ -21,8 +21,8 @@
 #'   [predict.gp_fit()]. `truncated_poisson()`: a family.
 #' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits: names begin with `zero.` or
 #'   `positive.`. Functions for one fit, such as `drop1()`, take `fit$zero` or `fit$positive`. [certify()]
-#'   returns the mean `response` and the probability `zero` with bounds `_lower` and `_upper`, computed at the mode
-#'   of f. `predict()` uses the posterior mean of f, which differs from the mode.
+#'   returns the mean `response` and the probability `zero` with bounds `_lower` and `_upper`, averaged over
+#'   Laplace's approximation at the mode. `predict()` moves the centre for `zero` to the mean of f.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples
 #' d <- data.frame(x = 1:60 / 10)

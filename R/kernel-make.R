@@ -13,7 +13,7 @@
 #' `kernel_polynomial()` \tab variance (sum_j x_j z_j + offset)^degree \cr
 #' `kernel_constant()` \tab variance, for an unknown constant \cr
 #' `kernel_white()` \tab variance if x and z are equal in all `inputs`, else 0 \cr
-#' `kernel_categorical()` \tab variance times the correlation of two levels of a factor \cr
+#' `kernel_categorical()` \tab variance times the correlation of two levels of one factor \cr
 #' `kernel_additive()` \tab a kernel of all inputs plus a kernel of each single input, see Details
 #' }
 #' @usage

@@ -34,7 +34,7 @@ learn_laplace_stage <- function(data, s, state) {
   scales <- count_learned(kernel, s, data$frame) -
     sum(are_learned(kernel, s)[c(kernel$table$what != "lengthscale", TRUE)])
   tied <- isTRUE(found$tied) && scales > 1L # tied lengthscales are one parameter
-  if (tied) state$because["tied"] <- "Lengthscales: one learned number times the spread (sd) of each column of inputs."
+  if (tied) state$because["tied"] <- "Lengthscales: one learned number times the spread (sd) of each kernel input."
   found$more_df <- c(isTRUE(s$center) * functions_of_f(s$likelihood), s$likelihood$learned * length(found$theta),
                      if (tied) 1L - scales)
   found

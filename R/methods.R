@@ -2,7 +2,7 @@
 
 #' Print, summarise, score and simulate fits
 #'
-#' These methods of R's generics work for every fit of [pfdtc()] and of the `gp_` functions.
+#' These methods of R's generics are for all fits. Some need the training rows (`keep_data = TRUE`).
 #'
 #' * `print()` and `summary()` show data, choices, hyperparameters and the result of the search. `summary()` adds the
 #'   kernels tried, residuals, and scores on training rows and, if quick, by leave-one-out. Both take `digits`.
@@ -10,23 +10,23 @@
 #'   (transformed) response, or with `log = TRUE` their logs. It also has coefficients of a linear mean and of a formula
 #'   for `noise`; for a non-Gaussian family its parameters, the constant `mean`, and `mean.variance`, the prior variance
 #'   of coefficients. `sigma()` returns the noise sd, or the scale of [student()]; for noise that varies its root mean
-#'   square at the training rows, for classes and counts `NA`.
+#'   square at the training rows, for other families `NA`.
 #' * `logLik()` returns the log marginal likelihood of the response as given. Its attributes are `nobs`, `df` (the
 #'   number of all learned parameters, some of which `coef()` omits), and bounds `lower` and `upper` if known
 #'   ([evidence_bounds()]). With inducing points the value is a lower bound, with neighbours an estimate. For
 #'   [gp_fitc()], [gp_sor()] and [gp_subsample()] it refers to their approximate models. For a model with only groups
-#'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`. With few rows, [pfdtc()]
-#'   inflates the learned variances (`fit$because["scale"]`); value and bounds are for those before inflation.
+#'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`. If [pfdtc()]
+#'   inflated the learned variances (`fit$because["scale"]`), value and bounds are for those before inflation.
 #' * `AIC()` and `BIC()` return a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`)
 #'   if the bounds of `logLik()` do not show which fit is better.
-#' * `nobs()` returns the number of rows in use, for [gp_subsample()] those drawn. `weights()` is as for [glm()].
+#' * `nobs()` returns the number of rows in use, for [gp_subsample()] those drawn. `weights()` is as for [lm()].
 #' * `fitted()` returns the mean response at the training rows, `residuals()` the response minus this mean. Rows that
 #'   `na.exclude` omitted have `NA`. Pearson and deviance residuals are as for [glm()], on the scale of the transformed
 #'   response, if any. For `"loo"` and `"pit"` see [leave_one_out].
 #' * `simulate()` returns joint draws of responses as in the data (numbers, counts, classes), at the training rows
 #'   (noise variance `sigma^2 / weight`) or at `newdata` (weight 1). The same `seed` gives the same draws.
-#' * `formula()`, `terms()`, `model.frame()` and `variable.names()` are as for [lm()]. For a fit from a matrix,
-#'   `model.frame()` has `y` and the columns of `x`.
+#' * `formula()`, `terms()` and `model.frame()` are as for [lm()]; for a fit from a matrix, `model.frame()` has `y` and
+#'   the columns of `x`. `variable.names()` returns the inputs.
 #' @param object A fit.
 #' @param type For residuals `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`. For draws `"response"` (a new
 #'   response) or `"latent"` (f).

@@ -30,8 +30,8 @@
 #' @param constant add \eqn{C(X)} to the value? It does not depend on `z` and takes \eqn{O(n^2)}{O(n^2)} time.
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
 #' @return * `inducing_points()`: a matrix with at most `m` rows and the columns of `x`. `"greedy"` reads at most max(20
-#'   m, 2^24 / m) random rows. Attribute `t` has the sum of their residual prior variances after each point; the choice
-#'   ends when this sum is almost 0.
+#'   m, 2^24 / m) random rows. Its attribute `t` is the sum of their residual prior variances after each point; the
+#'   choice ends when this sum is almost 0.
 #' * `auxiliary()`: a `pfdtc_auxiliary` object. `predict()` returns `list(fit, se.fit)`, mean and sd of nu in
 #'   units of `y`. For `aux_white()` this is an error, and for `aux_refresh()` nu is made from its `start`.
 #' * `pf_objective()`: `list(value, gradient)`. The value is in the fourth power of the units of `y`. The gradient is
@@ -40,7 +40,7 @@
 #'   `log_noise` and `theta` (other parameters).
 #' @section Errors and invariants: Errors have class `pfdtc_error_input`, or `pfdtc_error_numerical` if the Cholesky
 #'   factorisation of \eqn{k(Z, Z)} fails. `vfe_objective()` is never below minus the log marginal likelihood of the
-#'   exact GP, and equal to it for `z = x` and `jitter = 0`. `t` never increases, and no row is chosen twice.
+#'   exact GP, and equal to it up to rounding for `z = x` and `jitter = 0`. `t` never increases.
 #' @seealso [pf_divergence()], [aux_sor()], `vignette("paper")`
 #' @examples
 #' x <- cars$speed; y <- cars$dist - mean(cars$dist)

@@ -86,8 +86,7 @@ handler_predict.gp_fit <- function(vetiver_model, ...) {
 #' @param ... for `pfdtc()` its other arguments; for `forecast()` not used.
 #' @return `pfdtc()` returns a fit of `y ~ time`. `forecast()` returns an object of class `forecast` with `mean`,
 #'   `lower`, `upper`, `x`, `fitted`, `residuals`, `method` and `model`, which the package \pkg{forecast} can plot and
-#'   score. Predictions are the values of [predict()][predict.gp_fit] at future times; with a transform `mean` is the
-#'   median.
+#'   score. Predictions are the values of [predict()][predict.gp_fit] at future times, with a transform medians.
 #' @seealso [pfdtc()], [predict.gp_fit()], `vignette("places")`
 #' @examples
 #' fit <- pfdtc(USAccDeaths, kernel = kernel_periodic(period = 1) + kernel_matern(3/2))

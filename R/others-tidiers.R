@@ -123,17 +123,17 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 #' Use fits with other packages
 #'
 #' Functions of emmeans, marginaleffects, insight, performance, parameters, butcher and vetiver accept fits. emmeans and
-#' marginaleffects require fits from a formula. Intervals are posterior intervals at fixed hyperparameters.
+#' marginaleffects require fits from a formula. Intervals of f are at fixed hyperparameters.
 #'
 #' * emmeans: `emmeans()`, `emtrends()` and `contrast()` use the posterior mean and covariance of f at the rows of the
-#'   reference grid. `type = "response"` applies the inverse link. Contrasts depend on the values of the other inputs.
+#'   reference grid. `type = "response"` applies the inverse link. Contrasts may depend on the other inputs.
 #'   Means do not include effects of groups.
 #' * marginaleffects: `predictions()`, `comparisons()`, `slopes()` and their `avg_` and `plot_` forms use joint
 #'   posterior draws of f instead of the delta method. Estimates are posterior means if they are linear in f, and
 #'   otherwise medians of draws. The time grows with the cube of the rows in a call.
-#' * insight, performance, parameters: `model_parameters()` returns the hyperparameters in the units of `coef()`.
-#'   `model_performance()` returns `AIC`, `BIC`, `R2`, `RMSE` and `Sigma`, for non-Gaussian likelihoods `NLPD`, `RMSE`
-#'   and `Brier`. Columns `*_loo` are leave-one-out scores.
+#' * insight, performance, parameters: `model_parameters()` returns `coef()` with the intervals of [confint()].
+#'   `model_performance()` returns `AIC`, `BIC` and `RMSE`, with `R2` and `Sigma` or, for non-Gaussian likelihoods, with
+#'   `NLPD` and `Brier`. Columns `*_loo` are leave-one-out scores.
 #' * butcher: `butcher(fit)` removes parts that prediction does not need. Predictions stay identical. `axe_data()`
 #'   removes the training rows, except that a fit with neighbours keeps them and an exact posterior keeps its inputs.
 #'   `axe_env()` removes the environments of formulas; their functions must then be in the workspace.

@@ -12,7 +12,8 @@
 #' @param interval `"credible"` (or `"confidence"`) for f; `"prediction"` for a new response, of weight 1 in
 #'   `newdata` and of its own weight at training rows; `"conformal"` without assuming normal noise.
 #' @param level probability of the interval.
-#' @param type the quantity to predict, see Details. Default: `"mean"` with Gaussian noise, else `"latent"`.
+#' @param type the quantity to predict, see Details. Default: `"mean"` with Gaussian noise or prediction
+#'   intervals, else `"latent"`.
 #' @param times times for `type = "survival"`.
 #' @param probs probabilities for `type = "quantile"`.
 #' @param wrt input of `type = "derivative"`: its name or number.
@@ -27,8 +28,8 @@
 #' @param ... not used. An unknown argument is an error.
 #' @return As for [predict.lm()]: a vector; with `interval` a matrix with columns `fit`, `lwr` and `upr`; with `se.fit`
 #'   or `full_cov` a list of `fit`, `se.fit` and `cov`. For `type = "terms"` the result is a matrix with attribute
-#'   `constant`. For several classes it is a matrix with a column for each class, and with `interval` an array (rows,
-#'   ends, classes).
+#'   `constant`. For several classes it is a matrix with a column for each class (for f, each but the first), and with
+#'   `interval` an array (rows, ends, classes).
 #' @details
 #' | `type` | Prediction |
 #' | --- | --- |
@@ -45,16 +46,15 @@
 #'
 #' If the noise variance is uncertain (few rows, varying noise, heavy tails), densities and intervals average over it.
 #' For `"mean"`, `se.fit` is the posterior sd of the mean response; also for `"response"`, except that with Gaussian
-#' noise it is the sd of a new response. With a transform T, only `"latent"`, `"terms"` and
+#' noise it is the sd of a new response. With a transform T, `"latent"`, `"link"`, `"loo_latent"`, `"terms"` and
 #' `"derivative"` are on the scale of T(y). If the fit chose T, values of y far beyond the training responses are cut
 #' off in the mean response (`vignette("defaults")`). For non-Gaussian families, prediction intervals are quantiles of a
-#' new response: whole numbers for counts, and shares of successes if `newdata` has numbers of trials. Predictions use
-#' the posterior mean of f; with `certified`, and in [certify()], non-Gaussian families use the mode of Laplace's
-#' approximation. Credible intervals of a mean response transform quantiles of f, except for several classes; `fit`, an
-#' average over f, may lie outside.
+#' new response: whole numbers for counts, and shares of successes if `newdata` has numbers of trials. Non-Gaussian
+#' families use the mode of Laplace's approximation, for classes moved to the mean of f unless `certified`. Credible
+#' intervals of a mean response transform quantiles of f, except for several classes; they need not contain `fit`.
 #' @section Invariants: Intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
-#'   certified or transformed. Terms, constant and offset sum to the mean. A row is predicted as if it were the only
-#'   one, up to rounding.
+#'   certified, transformed, or of uncertain noise. Terms, constant and offset sum to the mean of f. A row is predicted
+#'   as if it were the only one, up to rounding.
 #' @seealso [gp_fit-methods], [certify()], [leave_one_out], [plot.gp_fit()], `vignette("intervals")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)

@@ -79,7 +79,7 @@ fit_fields <- list(
       words <- unname(term_words(fit$kernel, fit$frame$columns))
       if (!identical(words, "linear mean")) return(paste(words, collapse = " + "))
       logs <- if (isTRUE(warp_of(fit$kernel)$logs)) fit$frame$columns[warp_of(fit$kernel)$inputs]
-      return(paste0("none: f is linear", if (length(logs)) paste(" in logs of inputs:", toString(logs))))
+      return(paste0("none, because f is linear", if (length(logs)) paste(" in logs of inputs:", toString(logs))))
     }
     # Omit groups, which have a table of their own, and a linear mean, which is in the line `Mean`.
     own <- names(variance) != "linear mean" &
@@ -105,8 +105,8 @@ fit_fields <- list(
   },
   "Noise tails" = function(fit, response) {
     if (has_learned_tails(fit)) {
-      with_numbers(paste("heavier than normal: the variance is random, and its log has sd %s; used in predictions,",
-                         "not in the posterior of f or the log marginal likelihood"), sqrt(fit$noise_tail))
+      with_numbers(paste("heavier than normal, because the noise variance is random (its log has sd %s). Predictions",
+                         "use this; the posterior of f and the log marginal likelihood do not"), sqrt(fit$noise_tail))
     }
   },
   "Noise sd" = function(fit, response) {

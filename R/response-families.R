@@ -218,7 +218,7 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 #' expression in the latent value `f`, the response `y` and parameters; [stats::D()] computes its derivatives.
 #' `check_family()` checks derivatives, concavity and bounds on derivatives (`kappa`, `curvature`) on a grid of `f`.
 #' @param log_density a formula such as `~ y * f - exp(f)`, or a one-line function of `f`, `y` and parameters.
-#' @param parameters a named list of positive numbers. `NA` are learned.
+#' @param parameters a named list of positive numbers. `NA`: learned.
 #' @param concave is the log density concave in `f` for every `y`?
 #' @param kappa a number such that the second and third derivatives of l in `f` satisfy \eqn{|l'''| \le \kappa
 #'   |l''|}{|l'''| <= kappa |l''|} for all `f`.
@@ -227,8 +227,8 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 #' @param expected a formula in `f` and `y`: a positive weight for the mode search if the log density is not concave.
 #' @param mean a formula in `f` for the mean response (else `NA`).
 #' @param support a function of `y` that returns `TRUE` for possible responses.
-#' @param family [poisson()], [nb()], `Gamma("log")`, [tweedie()], [student()] or from `gp_family()`. Parameters to
-#'   learn are 1 here.
+#' @param family [poisson()], [nb()], `Gamma("log")`, [tweedie()], [student()] or from `gp_family()`.
+#'   Parameters to learn are checked at 1.
 #' @param y,f responses and values of `f` to check at. For `gp_family()`, concavity and bounds are also checked
 #'   within 6 u of 0 and `y`, u = 0.001, 0.01, ..., 10,000.
 #' @return `gp_family()`: an object of class `pfdtc_family`. `check_family()`: a data frame with the columns `claim`,

@@ -16,13 +16,13 @@ nb <- function(theta = NULL) new_family("nb", "log", theta = positive_or_null(th
 #'   Poisson number of gamma variables.
 #' @param df degrees of freedom, at least 1; not learned. 4 is common, 1 gives the Cauchy distribution.
 #' @param sigma the scale \eqn{s}, in units of the response. Default: learned.
-#' @param theta the positive number in the variance of `nb()`. Default: learned.
+#' @param theta the size parameter of `nb()`, see Details. Default: learned.
 #' @param p,phi the power, between 1 and 2, and the dispersion. `phi` requires `p`. Default: learned.
 #' @return An object of class `pfdtc_family`.
 #' @details With Student's t the posterior may have several modes. Laplace's approximation uses the mode that is reached
-#'   from \eqn{f = 0} by steps that each increase the posterior density. [certify()] proves that the posterior of the
-#'   exact GP has exactly one mode in a range around this mode. If the proof fails, because of too many outliers or too
-#'   few inducing points, the intervals are infinite. [evidence_bounds()] raises an error for `student()`.
+#'   from \eqn{f = 0} by steps that each increase the posterior density. [certify()] tries to prove that
+#'   the posterior of the exact GP has exactly one mode in a range around this mode. If the proof fails, because of too
+#'   many outliers or too few inducing points, the intervals are infinite. [evidence_bounds()] refuses `student()`.
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.7; Dunn and Smyth (2005),
 #'   Statistics and Computing 15.
 #' @seealso [pfdtc()], [gp_hurdle()] for many zeros, `Gamma("log")` for positive numbers, `vignette("likelihoods")`
@@ -87,7 +87,7 @@ as_likelihood <- function(family, approx = "laplace") {
   }
   refuse_if(!inherits(family, c("family", "pfdtc_family")), "family", describe(family), "a family, such as binomial()",
             hint = c(if (is.character(family)) did_you_mean(family[1L], names(response_rows), TRUE),
-                     "See ?pfdtc for all families."),
+                     "See `family` in ?pfdtc."),
             message = if (is.character(family) && length(family) == 1L) sprintf("Unknown `family` \"%s\".", family))
   row <- family$row %||% response_rows[[family$family]]
   if (!family$link %in% row$links) {
@@ -372,10 +372,7 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
 
 #' @export
 print.pfdtc_family_check <- print_lines(function(x) {
-  at <- vapply(seq_along(x$f), function(i) {
-    if (x$holds[i]) "holds" else
-      sprintf("FAILS at f = %s, y = %s", format(x$f[i], digits = 3), format(x$y[i], digits = 3))
-  }, "")
+  at <- ifelse(x$holds, "holds", sprintf("FAILS at f = %.7g, y = %.7g", x$f, x$y))
   c(sprintf("%s: %s", x$claim, at), "This check on a grid is not a proof.")
 })
 

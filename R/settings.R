@@ -261,9 +261,9 @@ check_learnable <- function(kernel, table, data, names, free) {
 #' @param memory scratch memory in bytes. It changes results only by rounding.
 #' @param optimise_rows number of random rows for learning and for moving inducing points, or `Inf` for all rows.
 #'   Default: several thousand for learning, and max(20000, 100 m) for moving m inducing points.
-#' @param restarts number of starts of the search for hyperparameters. Default: 8 (two columns of inputs 9, one 10).
+#' @param restarts number of starts of the search for hyperparameters. Default: usually 8, or 10 with one lengthscale.
 #' @param priors use weak priors on the hyperparameters, see `vignette("defaults")`?
-#' @param fix names of hyperparameters that keep their given values: `"noise"`, `"variance"`, `"lengthscale.<column>"`.
+#' @param fix names of hyperparameters in [coef()] that keep their given values, such as `"lengthscale.<column>"`.
 #' @param tol_quantile quantile of the errors at the training inputs that `tol` limits: 1 is the maximum.
 #' @param trace store the inducing points every `trace` iterations in `fit$z_trace`; 0 stores none.
 #' @param progress show progress of long fits? A given `FALSE` also silences messages of class `pfdtc_message_progress`.

@@ -173,8 +173,8 @@ transform_parameters <- 2L
 sure_sds <- 1
 
 # If the fit chose a transform and heavy tails, the variance of a new response is multiplied by the mean over held-out
-# rows of squared error / predicted variance. The factor is at most most_wider, because one extreme row can dominate
-# this mean (bench/second-moments.R).
+# rows of squared error / predicted variance, kept between 1 and most_wider: one extreme row can dominate this mean
+# (bench/second-moments.R).
 most_wider <- 100
 
 # The noise is constant for a response of fewer than `values` distinct values, each in over two rows on average. Then,

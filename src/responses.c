@@ -225,8 +225,8 @@ static struct site_value cut_normal(double a, double b)
                                -mean / mass, 1.0 - m2 / mass, -m3 / mass};
 }
 
-/* Returns the result of cut_normal() in closed form, for a wide interval with a < 1 and b > -1, where nothing
- * cancels. */
+/* Returns the result of cut_normal() in closed form, for a wide interval with a < 1 and b > -1, where
+ * cancellation costs few digits. */
 static struct site_value wide_normal(double a, double b)
 {
     const double P = 0.5 * (erf(b * sqrt_half) - erf(a * sqrt_half)),

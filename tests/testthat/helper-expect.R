@@ -59,7 +59,7 @@ expect_warned <- function(code, kind, when = TRUE) {
 }
 
 # Expects an error about an argument, of this package's class, whose message contains `argument` (a name or number).
-# Tests do not match sentences, so that their words can change.
+# Tests that use it do not match sentences, so that the words of errors can change.
 expect_input_error <- function(code, argument = "") {
   raised <- tryCatch({
     code

@@ -23,7 +23,7 @@ test_that("with noise = 0 the fit passes through the data, and certificates cont
   interval <- certify(fit, new)
   p <- predict(fit, new)
   expect_true(all(interval$mean_lower <= p & p <= interval$mean_upper))
-  # Compute the same posterior by dense algebra, whose condition number of 1e10 leaves six digits.
+  # Compute the same posterior by dense algebra, whose condition number of 1e9 leaves six digits.
   inputs <- as.matrix(data[1:2])
   cross <- kernel_matrix(fit$kernel, as.matrix(new[1:2]), inputs)
   K <- kernel_matrix(fit$kernel, inputs) + diag(fit$noise, 30)

@@ -16,7 +16,7 @@ test_that("density, cdf and intervals are averages over the size of the noise", 
   half <- noisy_half(0.9, cases)
   for (i in 1:3) {
     one <- cases[i, ]
-    # The trapezoid rule has 21 steps.
+    # The trapezoid rule has 21 points, or 141 for the density in case 2, which is beyond 6 sds.
     expect_equal(density[i], log(over_sizes(function(s2) stats::dnorm(y[i], one$mean, sqrt(one$var + s2)), one$noise,
                                             one$spread)), tolerance = 1e-4)
     upto <- function(d) over_sizes(function(s2) stats::pnorm(d, 0, sqrt(one$var + s2)), one$noise, one$spread)
