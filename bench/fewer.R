@@ -2,12 +2,12 @@
 #   Rscript bench/fewer.R [draws]        (12 by default: half an hour)
 #
 # 26 November 2026, 90 draws for each number of rows, 50 new responses each. p is the number of learned hyperparameters,
-# 3 to 5. All rules multiply the kernel's variance and the noise by a factor, so that means stay:
+# 3 to 5. The rules none, df and t multiply the kernel's variance and the noise by a factor, so means do not change:
 #
-#   none     1, as before
+#   none     1, the rule until then
 #   df       n / (n - p), p at most n / 2
 #   t        n / (n - p) (t / z)^2, the 97.5 % quantiles of Student's t with n - 1 degrees of freedom and of the normal
-#   mixture  hyper_uncertainty = TRUE without a factor
+#   mixture  no factor, but hyper_uncertainty = TRUE averages over hyperparameters
 #
 #             coverage of 95 % intervals                  NLPD in units of the sd of the training rows
 #   rows       3    4    5    6    8    10   12   14      3     4     5     6     8     10    12    14
@@ -17,7 +17,8 @@
 #   mixture   .795 .857 .894 .911 .920 .913 .941 .937    7.10  1.92  1.24  1.14  .77   .71   .26   .08
 #
 # Numeric inputs of the 72 sets of bench/sets.R, n random rows, at most 100 others predicted. From 16 rows on `none`
-# already has n / (n - p), so that the gain is that of (t / z)^2. better, worse: sets with NLPD changed by above .01.
+# already has n / (n - p), so that the gain is that of (t / z)^2. "better" and "worse" count the sets whose NLPD changed
+# by more than .01.
 #
 #             8 rows                    12 rows                   16 rows                   24 rows (58 sets)
 #             cover NLPD better worse   cover NLPD better worse   cover NLPD better worse   cover NLPD better worse
@@ -25,7 +26,7 @@
 #   df        .906  1.56   45    23     .883  1.53   52    15
 #   t         .932  1.46   41    29     .908  1.44   49    22     .923  1.49   30    32     .933  .949   25    24
 #
-# So `t` is in the package below 50 rows, where (t / z)^2 is at most 1.05 (learn_stage()).
+# So `t` is in the package below 50 rows; (t / z)^2 is at most 1.051 from there on (learn_stage()).
 suppressPackageStartupMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
 arguments <- commandArgs(TRUE)

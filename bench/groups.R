@@ -3,20 +3,27 @@
 #   Rscript bench/groups.R [table] [rough] [learn] [subset] [certify] [large] [linear] [binomial]
 #
 # Beside the goals:
-#   table    bam(te + re) has the error 0.0791; with m 200 ours is 0.0781
-#   rough    RMSE of the mean in exact sd, and of sd / exact sd - 1, at rows | for effects, the largest of four seeds; m
-#            100, 60 neighbours for a row to predict (the default beside groups) and 40 in training:
-#              100 levels of 15 rows             .017, .0003 | .011, .0002
-#              500 levels of 3 rows              .015, .0003 | .014, .0003
-#              100 levels, their rows together   .035, .0015 | .025, .0012
-#            In the last line, the first number is .060 with 40 neighbours, .045 with m 50 (the default if lengthscales
-#            are short), and .073 with both. Other choices among the nearest 160 rows, that spread further, are worse
-#            than the nearest
-#   subset   nats lost by 400 of 1,600 rows, four seeds: 320 levels: 1.0 8.3 5.8 1.5 (with all levels: 2.1 17.0 .9 4.0);
-#            40 levels: 1.7 .8 2.8 .8
-#   certify  0 of 16,000 bounds broken (bench/groups-attack.R has more). Seconds are linear in the rows, with effort
-#            "fast" and "reference": 2,000 levels of 5 rows .5, 1.3; 8,000 of 5: 1.1, 3.6; 80,000 of 2: 5.0 (fast);
-#            500,000 of 2: 30, 87 (2.3 GB); binomial, 2,000 of 5: 4.2, 9.0; 8,000 of 5: 13.9 (fast)
+#   table    the error of bam(te + re) is .0791, that of pfdtc with m = 200 is .0781
+#   rough    RMSE of the mean in exact sds, and of sd / exact sd - 1, the largest of four seeds; m = 100, 60 neighbours
+#            for a row to predict (the default beside groups) and 40 in training:
+#                                               rows              effects
+#                                               mean   sd         mean   sd
+#              100 levels of 15 rows            .017   .0003      .011   .0002
+#              500 levels of 3 rows             .015   .0003      .014   .0003
+#              100 levels, their rows together  .035   .0015      .025   .0012
+#            In the last line, the first number is .060 with 40 neighbours, .045 with m = 50 (the default if
+#            lengthscales are short), and .073 with both. Neighbours chosen among the nearest 160 rows so that they
+#            spread further are worse than the nearest
+#   subset   nats lost by learning from 400 of 1,600 rows, four seeds: 1.0, 8.3, 5.8, 1.5 with 320 levels, and 1.7, .8,
+#            2.8, .8 with 40 levels
+#   certify  0 of 16,000 bounds are broken (bench/groups-attack.R has more). Seconds are linear in the rows:
+#              levels   rows each   effort "fast"   "reference"
+#               2,000       5             .5            1.3
+#               8,000       5            1.1            3.6
+#              80,000       2            5.0
+#             500,000       2             30             87 (2.3 GB)
+#               2,000       5            4.2            9.0 (binomial)
+#               8,000       5           13.9                (binomial)
 #   binomial glmer() maximises over the constant, which is integrated out here: its deviance is integrated too. Of 5,000
 #            rows of 300 levels, rows of 150 levels are learned from
 library(pfdtc)

@@ -5,8 +5,8 @@
 #
 # Each case runs in a process of its own. Seconds are processor seconds (two threads), which other work changes less
 # than wall time. `memory` is the peak in MB beyond the process with its data. `rmse` is that of the mean against the
-# true function, whose noise has sd 0.5, at 4,000 new rows. Sources are tables of SQLite and DuckDB in a temporary
-# folder.
+# true function at 4,000 new rows; the noise of responses has sd 0.5. Sources are tables of SQLite and DuckDB in a
+# temporary folder.
 
 make_rows <- function(n, seed = 1) {
   set.seed(seed)

@@ -1,7 +1,7 @@
-# Makes random problems for certificates of fits with neighbours, including cases that break careless ones: kernels of
-# every profile, their sums and products; weights over four decades, offsets, equal rows (merged), twins 1e-9 apart,
-# clusters; noise from 1e-14 to 10 times the signal; responses and inputs of sizes 1e-8 to 1e8; new rows that are
-# training rows, close twins of training rows, or far from all rows. certify-properties.R uses them.
+# Makes random problems for certificates of fits with neighbours, including cases in which careless certificates are
+# wrong: kernels of every profile, their sums and products; weights over four decades, offsets, equal rows (merged),
+# twins 1e-9 apart, clusters; noise from 1e-14 to 10 times the signal; responses and inputs of sizes 1e-8 to 1e8; new
+# rows that are training rows, close twins of training rows, or far from all rows. certify-properties.R uses them.
 
 near_problem <- function(seed) c(with_seed(seed, draw_near_problem(seed)), seed = seed, by = "pfdtc")
 

@@ -1,9 +1,10 @@
 # How much do uneven noise and a transformed response gain? Prints held-out NLPD of the response (in its sds), the
-# paired difference from the default with its standard error, RMSE / sd, and coverage of 50 and 95 % intervals, also for
-# hetGP on 1,000 of the rows.
+# paired difference from the default with its standard error, RMSE / sd, and coverage of 50 and 95 % intervals. Lines
+# with "(1000 rows)" and the line of hetGP, which only split 301 has, learn from 1,000 of the rows; their difference is
+# not computed and printed as 0.
 #   PFDTC_DATA=<folder> Rscript bench/noise.R [set ...] > bench/results/noise.csv
-# Seeds hold out a fifth of the rows (at most 2,000), and at most 6,000 are learned from. bench/race.md uses other
-# seeds.
+# For each seed a random fifth of the rows (at most 2,000) is held out; models learn from at most 6,000 of the others.
+# bench/race.md uses other seeds.
 suppressMessages(library(pfdtc))
 control <- pfdtc_control(threads = 1, progress = FALSE)
 sets <- if (length(commandArgs(TRUE))) commandArgs(TRUE) else c("airfoil", "delays10k", "protein")

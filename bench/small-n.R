@@ -10,49 +10,50 @@
 # folds. Densities of lm() and the mean are normal, and their variances include the estimation error of the
 # coefficients.
 #
-# Below, numbers of sets are those whose NLPD is better and worse by .02.
+# In the tables below, "change" is the mean change of NLPD, "better" and "worse" count the sets whose NLPD changes by
+# more than .02.
 #
 # A linear mean, alone or beside the kernel, where prior_share() is 1 (at most 50 rows, or 15 an input), taken if the
-# log posterior density is larger. Change of NLPD of the fits that take one, and how many are better and worse:
-#   sets of bench/sets.csv, 60 rows (split 2)        -.020, 17 and 2 of 51, worst +.06 (mpg), best -.16 (RiceFarms)
-#   the same, 120 rows (split 3)                     -.024, 7 and 3 of 27, worst +.05 (CHFLS), best -.12 (Glass)
-#   sets of bench/unseen/sets.csv, 60 rows (split 2) +.001, 6 and 11 of 48, worst +.05 (EmplUK), best -.09 (milk)
-#   the same, at most 300 rows (split 1)             -.042, 3 and 0 of 13, best -.09 (Cars93)
+# log posterior density is larger. The numbers are of the fits that take one:
+#                                                     change  fits  better  worse  best               worst
+#   bench/sets.csv, 60 rows (split 2)                 -.020    51     17      2    -.16 (RiceFarms)   +.06 (mpg)
+#   the same sets, 120 rows (split 3)                 -.024    27      7      3    -.12 (Glass)       +.05 (CHFLS)
+#   bench/unseen/sets.csv, 60 rows (split 2)          +.001    48      6     11    -.09 (milk)        +.05 (EmplUK)
+#   the same sets, at most 300 rows (split 1)         -.042    13      3      0    -.09 (Cars93)
 #
 # When should a linear mean alone be chosen in place of a kernel with it? 221 sets of at most 200 rows (bench/sets.csv
-# and the 148 of bench/further/sets.csv). With a price of 2 (1 - prior_share()) nats a parameter it was chosen on 65.
-# There the kernel with the mean has NLPD -.030 in the mean, 24 better and 9 worse. Changes of other rules, clipped at
-# -.25:
-#   the mean alone must be as likely as the kernel, beside it 2 nats more  -.0051 a set, 40 change, 17 and 7
-#   no price at all                                                       -.0053 a set, 44 change, 19 and 8
-#   the mean alone is never chosen                                        -.0085 a set, 65 change, 24 and 9
-#   Laplace's average over the parameters in place of a price             -.003, less, as is a price of 1 nat
-# The first of these rules is built. On a second split of the 148 sets, at most 200 rows: -.0020 a set, 29 change, 11
-# and 4, best -.14, worst +.34 (slp75_81). It ends at 200 rows, because with 250 to 300 rows it gains nothing (30 fits,
-# -.006, 7 and 7), and pure noise of 10 inputs, 500 rows, gains 8 nats from 10 lengthscales: NLPD .052 worse. Linear
-# truth, 3 inputs, 12 draws of 30, 60 and 150 rows: NLPD .517, .426, .395 for .517, .419, .384; lm() .478, .411, .384.
+# and the 148 of bench/further/sets.csv). With a price of 2 (1 - prior_share()) nats a
+# parameter, the mean alone was chosen on 65. Other rules, with changes of NLPD a set, clipped at -.25:
+#                                                                          change  fits  better  worse
+#   the mean alone must be as likely as the kernel, beside it 2 nats more  -.0051   40     17      7
+#   no price at all                                                        -.0053   44     19      8
+#   the mean alone is never chosen                                         -.0085   65     24      9
+#   Laplace's average over the parameters in place of a price              -.003
+# The first of these rules is built. On a second split of the 148 sets it changes NLPD by -.0020 a set (29 fits, 11
+# better and 4 worse). It ends at 200 rows, because with 250 to 300 rows it gains nothing (30 fits, 7 better and 7
+# worse), and with 500 rows of pure noise and 10 inputs the kernel is 8 nats likelier, but NLPD .052 worse.
 #
-# Tried on 148 of these sets, NLPD less that of the default; none was built:
-#   always Matern 3/2 and a linear mean                           -.007, 33 better and 27 worse
-#   kernels by log marginal likelihood, leave-one-out, or both    -.001 to .002; averaged over parameters -.003
-#   one lengthscale for all inputs among the candidates           -.003
-#   priors that do not fade                                       0
-#   a sum of Matern 1/2, squared exponential and linear mean      0
-#   log-normal uncertainty of the noise, sd .2 or sqrt(2 / (n - p))  -.002
-#   a mixture of four kernels, two with a linear mean, and the mean alone, weights exp(log marginal likelihood averaged
-#     over parameters): -.015, 46 better and 18 worse; RMSE the same. Each prediction would be of seven fits
+# Tried on 148 of these sets, mean change of NLPD; none was built:
+#   always Matern 3/2 and a linear mean                               -.007 (33 better, 27 worse)
+#   kernels by log marginal likelihood, by leave-one-out, or by both  -.001 to .002
+#   the same, averaged over parameters                                -.003
+#   one lengthscale for all inputs among the candidates               -.003
+#   priors that do not fade                                           0
+#   a sum of Matern 1/2, squared exponential and linear mean          0
+#   log-normal uncertainty of the noise, sd .2 or sqrt(2 / (n - p))   -.002
+#   a mixture of four kernels, two with a linear mean, and the mean   -.015 (46 better, 18 worse); RMSE is the same, and
+#     alone, weighted by averaged log marginal likelihood               each prediction would be of seven fits
 #
 # 26 November, the mixture again with few parts, 120 sets of bench/sets.csv and bench/further/sets.csv with fewer than
 # 200 rows to learn from. Densities are averaged with weights exp(log marginal likelihood times prior); the parts are
-# the chosen kernel, four kernels, each with a linear mean, and the mean alone. Change of NLPD, clipped at .25, in two
-# halves of the sets:
-#   the two likeliest       -.011 -.003, 14 better and 6 worse
-#   the three likeliest     -.012 -.004, 22 and 10
-#   all that differ         -.020 -.006, 29 and 9
-# With only those of the parts that are within 2 nats of the chosen one: -.011 -.003, -.012 -.004, -.016 -.006. With
-# Laplace's average over the parameters in the weights the two and three likeliest gain .002 and .004. RMSE falls by 1
-# %. Electricity1970 is .72 worse with each mixture: the kernel chosen by rows given their neighbours has no weight. So
-# two or three parts keep two thirds of a gain of .013, and on neither half of the sets do they gain .015: not built.
+# the chosen kernel, four kernels, each with a linear mean, and the mean alone. Changes are clipped at .25:
+#                                        change           all parts are within 2 nats of the chosen one
+#                              better  worse  first half  second half   first half  second half
+#   the two likeliest             14      6     -.011       -.003         -.011       -.003
+#   the three likeliest           22     10     -.012       -.004         -.012       -.004
+#   all that differ               29      9     -.020       -.006         -.016       -.006
+# RMSE falls by 1 %. With each mixture Electricity1970 is .72 worse: the kernel chosen by rows given their neighbours
+# has no weight. Two or three parts gain less than .015 on both halves of the sets, so nothing is built.
 
 suppressMessages(library(pfdtc))
 options(pfdtc.threads = 1)
