@@ -114,7 +114,12 @@ static enum status prepare(void *self)
     while (l->by_majorant && isfinite(added) &&
            chol_shifted((int)M, l->G, 1.0 + added, l->mode.C))
         added *= 2.0;
-    return isfinite(added) ? newton_step(&l->mode) : STATUS_INNER_NOT_PD;
+    if (!isfinite(added))
+        return STATUS_INNER_NOT_PD;
+    const enum status status = newton_step(&l->mode);
+    /* Newton's steps lower the logarithm of W by about 1, so they are lengthened; newton_run() halves them again */
+    scale_by(M, l->by_majorant && concave(l) ? 32.0 : 1.0, l->mode.step);
+    return status;
 }
 
 void laplace_open(struct laplace *l)

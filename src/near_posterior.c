@@ -92,13 +92,6 @@ enum status near_predicting_run(struct near_predicting *p)
 /* Kernel values with all points are computed for this number of points at a time. */
 enum { JOINT_POINTS = 64 };
 
-/* Appends an entry to a column of W, at the place *at. */
-static void add_entry(struct near_joint *j, size_t *at, int point, double weight)
-{
-    j->W[*at] = weight;
-    j->point[(*at)++] = point;
-}
-
 /* Adds a row of a source to the points, and returns the point's number. */
 static int add_point(struct near_joint *j, const struct source *from, int row,
                      double noise)
@@ -124,9 +117,11 @@ static void add_points(struct near_joint *j, int *place)
             const double scale = scale_of(rows->scale, row);
             if (place[row] < 0)
                 place[row] = add_point(j, rows, row, f->z.model->s2 / (scale * scale));
-            add_entry(j, &at, place[row], -f->u[e] * scale);
+            j->W[at] = -f->u[e] * scale;
+            j->point[at++] = place[row];
         }
-        add_entry(j, &at, add_point(j, &f->targets, (int)i, 0.0), 1.0);
+        j->W[at] = 1.0;
+        j->point[at++] = add_point(j, &f->targets, (int)i, 0.0);
         if (at < (i + 1) * (f->s + 1))
             j->point[at] = -1;
     }
