@@ -43,8 +43,7 @@ posterior_without.classes <- function(p) {
     rest <- diag(q) - W %*% Q
     inverse <- tryCatch(solve(rest, tol = 1e-14), error = function(e) NaN * Q)
     cov <- Q %*% inverse
-    at$mean[n, ] <- at$mean[n, ] - cov %*% g
-    at$mean[n, ] <- at$mean[n, ] + share * crossprod(inverse, f_shift[n, ] - Q %*% at$slopes[, n])
+    at$mean[n, ] <- at$mean[n, ] - cov %*% g + share * crossprod(inverse, f_shift[n, ] - Q %*% at$slopes[, n])
     at$S[n, ] <- (cov + t(cov)) / 2
     leverage[n] <- q - sum(diag(rest))
   }

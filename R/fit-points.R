@@ -176,23 +176,19 @@ take_result <- function(now, result) {
 look_at_held_out <- function(now, plan, state) {
   now$data <- merge_all_equal_rows(now$data)
   now$look["trial"] <- list(NULL)
-  run_stage(state, "trial", {
-    tried <- list(now[c("learned", "start")])
+  tried <- list(now[c("learned", "start")])
+  gains <- run_stage(state, "trial", {
     if (!is.null(now$learned$smoother)) { # the smoother kernel has its own inducing points
       learned <- replace(now$learned, "model", list(now$learned$smoother))
       learned$kernels$chosen <- learned$kernels$kernel == learned$model$kernel$label
       tried[[2L]] <- list(learned = learned, start = points_stage(now$data, learned, plan$posterior, state))
     }
-    gains <- held_gains(now$data, tried, plan)
-    if (is.null(gains)) now else take_gains(now, tried, gains)
-  }, otherwise = now)
-}
-
-take_gains <- function(now, tried, gains) {
+    held_gains(now$data, tried, plan)
+  }, otherwise = NULL)
+  if (is.null(gains)) return(now)
   best <- which.max(colMeans(gains))
-  gain <- gains[, best]
   now$alone <- tried[[best]]
-  now$look$trial <- gain_summary(gain)
+  now$look$trial <- gain_summary(gains[, best])
   now$look$alone <- unexplained_share(now$data, now$alone$learned, now$alone$start)
   now
 }

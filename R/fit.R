@@ -224,9 +224,7 @@ search_plans <- function(job, asked) {
   job$learned <- learn_stage(data, few$learn, state)
   first_points <- function() points_stage(data, job$learned, few$posterior, state)$z
   # With hyper = "joint", optimise hyperparameters together with few inducing points.
-  if (few$learn$hyper == "joint") {
-    job$learned <- optimise_stage(data, job$learned, first_points(), few$posterior, state)
-  }
+  if (few$learn$hyper == "joint") job$learned <- optimise_stage(data, job$learned, first_points(), few$posterior, state)
   way <- alternative_posterior(facts_of(data, asked), asked)
   n <- nrow(data$x)
   # If there is an alternative to inducing points alone, it is faster than a search among more than `worth` of them.

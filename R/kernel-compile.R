@@ -37,9 +37,7 @@ as_sum <- function(kernel) {
 as_kernel <- function(kernel) {
   if (is.null(kernel$engine)) {
     if (length(kernel$leaves) != 1L || length(kernel$terms) != 1L) return(kernel)
-    leaf <- kernel$leaves[[1L]]
-    leaf["variance"] <- list(kernel$terms[[1L]]$variance)
-    return(leaf)
+    return(replace(kernel$leaves[[1L]], "variance", list(kernel$terms[[1L]]$variance)))
   }
   table <- kernel$table
   values <- kernel$engine$values

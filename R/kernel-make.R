@@ -206,9 +206,10 @@ update.pfdtc_kernel <- function(object, ...) {
   refuse_if(length(unknown), unknown[1L], "is not a setting of this kernel",
             hint = sprintf("Its settings are %s.", list_quoted(settings)))
   for (what in setdiff(names(new), "inputs")) {
-    many <- what %in% c("lengthscale", "parameters")
+    many <- what == "parameters" || what == "lengthscale" && !shares_lengthscale(object)
     object[what] <- list(if (!is.null(new[[what]])) check_positive(new[[what]], what, if (!many) 1L))
   }
+  if ("period" %in% names(new)) object$held <- if (!is.null(new$period)) "period" # as in kernel_periodic()
   if ("inputs" %in% names(new)) object["inputs"] <- list(check_inputs(new$inputs))
   object
 }
@@ -314,8 +315,6 @@ group_roots <- function(kernel) {
          design = as.integer(c(if (leaf$intercept) 0, leaf$inputs[-1L])), intercept = leaf$intercept, root = sd * R)
   })
 }
-
-# Constructs the additive kernel, whose formula is in kernel-compile.R.
 
 #' @export
 kernel_additive <- function(kernel = kernel_matern(3 / 2), pairs = FALSE, share = NULL, ratio = NULL) {

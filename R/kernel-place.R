@@ -6,12 +6,26 @@ place_kernel <- function(kernel, x, variables = NULL) {
   if (!ncol(x)) abort_input("x", "has no columns")
   if (is.null(kernel$leaves)) {
     kernel <- place_leaf(kernel, x, "kernel", variables)
-    if (kernel$profile %in% kernels_of_before) kernel["of"] <- NULL else kernel$columns <- colnames(x)
+    if (kernel$profile %in% kernels_of_before) kernel[c("of", "columns")] <- NULL else kernel$columns <- colnames(x)
     return(kernel)
   }
   kernel$leaves <- lapply(kernel$leaves, place_leaf, x, "kernel", variables)
   kernel$label <- formula_of_kernel(kernel)
   with_columns(kernel, x)
+}
+
+# Returns `part`, the kernel or noise trend of a fit, for other `data`. Numbers of columns refer to the names `from` in
+# the data of the fit. They become the places of these names in data$x, unless one of them is not there.
+at_names <- function(part, data, from = part$columns) {
+  own <- names(part$lengthscale) # the only names in a kernel without `columns`
+  if (is.null(from) && length(own) && length(own) == length(part$inputs)) from[part$inputs] <- own
+  places <- if (!isFALSE(data$frame$named)) match(from, colnames(data$x))
+  used <- Filter(is.numeric, unclass(part)[intersect(c("inputs", "columns"), names(part))])
+  if (!length(part) || !length(places) || anyNA(places[unlist(used)])) return(part)
+  part[names(used)] <- lapply(used, function(columns) places[columns])
+  lists <- vapply(part, is.list, NA)
+  part[lists] <- lapply(part[lists], at_names, data, from)
+  part
 }
 
 # Sets `inputs` of a sum of kernels to the columns of x that its factors read, and `columns` to the column names of x.
@@ -114,7 +128,7 @@ place_levels <- function(leaf, x, argument, variables) {
             sprintf("is categorical, but %s is no factor", list_quoted(leaf$of)),
             hint = "Convert a number or a logical by factor(). Columns of 0 and 1 need a single 1 in each row.")
   owner <- Filter(function(v) setequal(v$columns, leaf$inputs), variables)
-  leaf$levels <- if (length(owner)) owner[[1L]]$levels else
+  leaf$levels <- if (length(owner)) owner[[1L]]$levels[match(leaf$inputs, owner[[1L]]$columns)] else
     if (is.null(colnames(x))) leaf$inputs else colnames(x)[leaf$inputs]
   R <- if (leaf$correlation == "given") leaf$given
   levels <- leaf$levels
@@ -163,7 +177,7 @@ place_group <- function(leaf, x, argument, variables) {
 
 # Returns the kernel with its inputs as column numbers of x. Stops if one of its parameters has no value.
 complete_kernel <- function(kernel, x) {
-  kernel <- place_kernel(check_kernel(kernel), x)
+  kernel <- place_kernel(at_names(check_kernel(kernel), list(x = x)), x)
   compiled <- compile_kernel(kernel)
   lacking <- unique(compiled$table$what[is.na(compiled$engine$values)])
   if (length(lacking)) {
@@ -209,9 +223,7 @@ time_periods <- function(x, variables, y = NULL) {
     known <- if (identical(v$kind, "time")) c(day = 1, week = 7, year = 365.2425) else # periods in days
       if (in_decimal_years(value)) c(year = 1) else v[["period"]] %||% exact_period(x[, v$columns], y)
     seen <- length(value) > 4L & diff(range(value)) >= 2 * known & stats::median(diff(value)) < known / 2.5
-    for (name in names(known)[seen]) {
-      out <- c(out, list(list(column = v$columns, period = known[[name]], name = name)))
-    }
+    for (name in names(known)[seen]) out <- c(out, list(list(column = v$columns, period = known[[name]], name = name)))
   }
   out
 }

@@ -168,8 +168,7 @@ density_of_laplace <- function(fit, data) {
   density_of_minus(problem, all, FALSE, ifelse(all == "mean", likelihood$unit, 1), nrow(data$x) / nrow(rows$x))
 }
 
-# The following functions average the posterior over uncertain hyperparameters. The average is a mixture of posteriors
-# at some hyperparameters.
+# The following functions average the posterior over uncertain hyperparameters, by a mixture of posteriors.
 
 # Returns the mixture of posteriors over uncertain hyperparameters. theta are the p learned log hyperparameters, theta^
 # their estimate, and V = R R' their covariance. The 2 p points theta^ +- sqrt(p) R_j have mean theta^ and covariance V.

@@ -110,7 +110,7 @@ flat_basis <- function(kernel, x) {
 }
 
 # Returns logLik() of a fit of groups and a linear mean alone, in units of y and the inputs. Unless `restricted`, all
-# variances are multiplied by the factor that maximises the ordinary likelihood, as in lme4.
+# variances are multiplied by the factor that maximises the ordinary likelihood, as in lme4. Given ones are kept.
 likelihood_of_groups <- function(fit, restricted) {
   model <- model_of(fit)
   kernel <- as_kernel(model$kernel)
@@ -118,8 +118,9 @@ likelihood_of_groups <- function(fit, restricted) {
   found <- restricted_likelihood(sums, group_roots(kernel), model$noise, fit$data$shift)
   rate <- attr(flat_basis(kernel, fit$data$x), "rate")
   n <- sums$n + fit$data$shift$rows
+  given <- fit$hyper == "fixed" || any(grepl("(variance|^noise)$", fit$control$fix)) || asks_no_noise(fit$asked$noise)
   value <- if (restricted) found$reml + sum(log(rate)) + length(rate) * log(model$scale) else
-    found$ml + (found$square - n - n * log(found$square / n)) / 2
+    found$ml + if (given) 0 else (found$square - n - n * log(found$square / n)) / 2
   structure(value - sums$log_w / 2 + fit$data$shift$constant, df = fit$df + length(rate), nobs = fit$nobs,
             class = "logLik")
 }

@@ -355,8 +355,8 @@ response_units <- function(data) {
   power <- response_power(data)
   even <- if (!is.null(data$weights)) pmin(w, stats::median(w))
   plain <- if (is.null(even)) 0 else sum(even * y^2) / sum(even)
-  given <- if (is.null(data$given_response)) data$response else data$given_response
-  plain_given <- given - if (is.null(data$offset) || !is.null(data$transform)) 0 else data$offset
+  given <- of_used_rows(data, if (is.null(data$given_response)) data$response else data$given_response)
+  plain_given <- given - if (is.null(data$offset) || !is.null(data$transform)) 0 else of_used_rows(data, data$offset)
   step <- if (is_regular(data, plain_given)) 0 else if (is.null(data$transform)) smallest_step(plain_given) else
     smallest_step(given) * stats::median(exp(log_slope(data$transform, given)))
   list(variance = variance, signal = if (plain > 10 * power) plain else power,
@@ -372,9 +372,8 @@ response_power <- function(data, y = data$y) {
 }
 
 # Returns TRUE if equal steps between responses may come from equal steps between inputs, not from rounding: if no two
-# rows have the same response, or if y is a sum of quadratic functions of single inputs.
+# rows have the same response, or if y is a sum of quadratic functions of single inputs. y has no rows of weight 0.
 is_regular <- function(data, y) {
-  if (!is.null(data$prior_weights)) y <- y[data$prior_weights > 0]
   n <- nrow(data$x)
   if (data$shift$ss > 1e-12 * data$n) return(FALSE) # equal inputs have different responses
   if (!is.null(data$group)) y <- y[match(seq_len(n), data$group)]

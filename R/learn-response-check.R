@@ -307,7 +307,7 @@ values_of_response <- function(y, tell) {
 asked_transform <- function(transform, data, s) {
   if (!asks_for_transform(transform)) return(NULL)
   if (!inherits(transform, "pfdtc_transform")) {
-    transform <- new_transform(check_choice(transform, transforms, "transform"), data$response)
+    transform <- new_transform(check_choice(transform, transforms, "transform"), of_used_rows(data, data$response))
   }
   if (transform$kind == "log") check_positive_response(data$response)
   refuse_if(is.na(transform$lambda) && !s$hyper[1L] %in% "evidence", "transform",

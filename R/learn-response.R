@@ -10,8 +10,8 @@
 # state$open to TRUE if no argument excludes a choice of the transform.
 response_stage <- function(data, asked, state) {
   if (!is.null(asked$noise_trend) || !is.null(asked$noise_tail)) {
-    like <- list(transform = asked_transform(asked$transform, data, asked), trend = asked$noise_trend,
-                 tail = asked$noise_tail)
+    like <- list(transform = asked_transform(asked$transform, data, asked), tail = asked$noise_tail,
+                 trend = at_names(asked$noise_trend, data, asked$kernel$columns))
     return(data_as_modelled(data, like, asked))
   }
   open <- responses_to_try(data, asked)
@@ -367,8 +367,7 @@ because_response <- function(choice, open, price) {
   c(response = if (length(open$transforms) > 1L) {
     paste0(if (is.null(transform)) {
       sprintf("No transform of the response%s raises the Vecchia log likelihood by more than its penalty, %s.",
-              if (length(choice$refused)) " that is not refused" else "",
-              show_nats(price * transform_parameters))
+              if (length(choice$refused)) " that is not refused" else "", show_nats(price * transform_parameters))
     } else {
       sprintf("Transform %s: %s.", transform_label(transform), gain("transform", "no transform", transform_parameters))
     },

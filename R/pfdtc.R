@@ -193,9 +193,7 @@ fit_by_family <- function(method, data, call, args) {
   family <- data$family %||% args$family
   kept <- data$kept
   data[c("family", "kept")] <- NULL
-  fit_with <- function(family) {
-    fit_as_asked(data, check_settings(method, call, replace(args, "family", list(family))))
-  }
+  fit_with <- function(family) fit_as_asked(data, check_settings(method, call, replace(args, "family", list(family))))
   fit <- if (identical(family, "times")) best_of_times(fit_with) else fit_with(family)
   if (!is.null(fit$data)) fit$data$kept <- kept
   fit
@@ -256,15 +254,15 @@ fit_as_asked <- function(data, asked) {
     warn_convergence(sprintf("The fit was stopped early (%s) after %d evaluations. It is the best so far%s.",
                              state$stopped$message, as.integer(sum(state$evaluations)),
                              if (is.null(fit$tol)) "" else paste0(": ", describe_tolerance(fit))), fit = fit)
-  } else if (is.null(fit$tol) &&
-               (isTRUE(attr(fit$learned, "ended")) || any(c(fit$convergence, fit$pilot$convergence) == 2L))) {
-    fit[c("convergence", "message")] <- list(2L, "`max_seconds` was reached")
-    warn_convergence(paste("The search for hyperparameters or inducing points ended at `max_seconds` before it had",
-                           "converged. The fit is the best so far. Increase `max_seconds`."), fit = fit)
   } else if (isFALSE(fit$tol$met)) {
     words <- tolerance_words(fit)
     warn_convergence(sprintf("`tol` = %s was not met. The fit, %s, has an error of at most %s: %s. %s",
                              format(fit$tol$asked), words[2L], words[1L], words[3L], fit$tol$needs), fit = fit)
+  } else if (isTRUE(attr(fit$learned, "ended")) ||
+               any(c(fit$pilot$convergence, if (is.null(fit$tol) || !is.null(fit$likelihood)) fit$convergence) == 2L)) {
+    fit[c("convergence", "message")] <- list(2L, "`max_seconds` was reached")
+    warn_convergence(paste("The search for hyperparameters or inducing points ended at `max_seconds` before it had",
+                           "converged. The fit is the best so far. Increase `max_seconds`."), fit = fit)
   }
   warn_rival(fit$learned, in_units(fit, 1, 2))
   warn_small_n(fit$small_n, fit$nobs)

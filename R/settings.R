@@ -84,6 +84,7 @@ model_asked <- function(args) {
   scaled <- if (is.null(like$asked)) list(like$center != 0, like$scale != 1) else like$asked[c("center", "scale")]
   args[c("kernel", "noise", "hyper", "noise_trend", "noise_tail", "center", "scale")] <-
     c(list(like$kernel, like$noise, "fixed"), list(like$noise_trend, like$noise_tail), scaled)
+  args$kernel$columns <- like$frame$columns
   args$transform <- like$transform %||% "none"
   args["like"] <- list(NULL)
   args$like_columns <- if (!is.null(like$terms)) like$frame$columns
@@ -142,7 +143,7 @@ complete_kernel_asked <- function(data, asked) {
   variables <- placed_variables(data$frame)
   smooth <- length(smooth_columns(data$x, variables)) > 0L
   kernel <- if (is.null(asked$kernel) && smooth) kernel_se() else asked$kernel
-  if (!is.null(kernel)) kernel <- place_kernel(kernel, data$x, variables = variables)
+  if (!is.null(kernel)) kernel <- place_kernel(at_names(kernel, data), data$x, variables = variables)
   if (is.null(asked$kernel) && asked$hyper == "evidence" && smooth) {
     kernel["profile"] <- list(NULL)
     kernel$groups <- column_groups(kernel$inputs, asked$columns, variables)
@@ -169,14 +170,18 @@ complete_kernel_asked <- function(data, asked) {
   with_mean(kernel, asked$mean, data)
 }
 
-# Checks `m` and `inducing`. If `inducing` is a fit, its points are used, and its hyperparameters as start values.
+# Checks `m` and `inducing`. A fit gives its points and, if its response has the same transform, start values.
 complete_points <- function(data, asked) {
   if (inherits(asked$inducing, "gp_fit")) {
     old <- asked$inducing
     refuse_if(ncol(old$inducing) != ncol(data$x), "inducing",
               sprintf("is a fit with %s, but the data have %d", count_of(ncol(old$inducing), "input"), ncol(data$x)))
-    if (is.null(asked$kernel) || is_bare(asked$kernel)) asked$kernel <- old$kernel
-    if (is.null(asked$noise)) asked$noise <- old$noise
+    old$kernel$columns <- old$frame$columns
+    own <- c("kind", "lambda", "centre", "unit")
+    if (identical(old$transform[own], data$transform[own])) { # else hyperparameters have other units
+      if (is.null(asked$kernel) || is_bare(asked$kernel)) asked$kernel <- old$kernel
+      if (is.null(asked$noise)) asked$noise <- old$noise
+    }
     asked$inducing <- old$inducing
   }
   if (!is.matrix(asked$inducing)) {

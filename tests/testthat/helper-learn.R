@@ -98,13 +98,14 @@ positive_rows <- function(n, seed = 1) {
   })
 }
 
-# Returns 40 individuals with three rows each. Their effects are draws of `effect`, and `start` differs between them.
-individuals <- function(seed, effect = stats::rnorm) {
+# Returns `count` individuals with `rows` rows each. Effects are draws of `effect`; `start` differs between individuals.
+individuals <- function(seed, effect = stats::rnorm, count = 40, rows = 3) {
+  n <- count * rows
   with_seed(seed, {
-    start <- stats::rnorm(40, 25, 3)
-    of <- rep(1:40, each = 3)
-    d <- data.frame(start = start[of], t = rep(1:3, 40), other = stats::runif(120)[rep(1:60, 2)])
-    d$y <- 3 * d$t + effect(40)[of] + 0.15 * stats::rnorm(120)
+    start <- stats::rnorm(count, 25, 3)
+    of <- rep(seq_len(count), each = rows)
+    d <- data.frame(start = start[of], t = rep(seq_len(rows), count), other = stats::runif(n)[rep(seq_len(n / 2), 2)])
+    d$y <- 3 * d$t + effect(count)[of] + 0.15 * stats::rnorm(n)
     d
   })
 }

@@ -147,6 +147,10 @@ test_that("without iterations or time there is still a fit that meets tol, of mo
     expect_certified(fit)
     expect_gt(fit$m, whole$m)
   }
+  # The fit meets tol at hyperparameters whose search ended early.
+  d <- tol_data()
+  expect_warning(pfdtc(d$x, d$y, tol = 0.1, control = list(max_seconds = 0)), "search for hyperparameters",
+                 class = "pfdtc_warning_convergence")
 })
 
 test_that("set.seed() reproduces a fit", {

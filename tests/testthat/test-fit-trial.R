@@ -72,7 +72,10 @@ test_that("gains are differences in log density of held-out rows between the two
   # Test the choice and its reason.
   now <- list(data = cleaned, learned = one$learned, start = list(t = 1), look = list(rho = 0.3))
   smooth <- list(learned = one$learned, start = list(t = 0.002))
-  taken <- take_gains(now, list(now, smooth), cbind(c(-1, -2, -1), c(1, 2, 3)))
+  now$learned$smoother <- one$learned$model
+  smooth$learned <- replace(now$learned, "kernels", list(list(chosen = logical())))
+  taken <- with_replaced(list(held_gains = function(...) cbind(c(-1, -2, -1), c(1, 2, 3)),
+                              points_stage = function(...) list(t = 0.002)), look_at_held_out(now, s, no_state()))
   expect_identical(taken$alone, smooth)
   expect_equal(taken$look$alone, 0.05)
   expect_equal(taken$look$trial, c(gain = 2, se = 1 / sqrt(3), rows = 3))

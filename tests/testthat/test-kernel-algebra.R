@@ -196,6 +196,8 @@ test_that("expressions that are no kernel are refused, with the reason", {
   expect_error(kernel_matrix(kernel_categorical(0.5, 1), x), "inputs", class = "pfdtc_error_input")
   ordered <- update(kernel_categorical("ordered", 1, c("f1", "f2", "f3")), parameters = 1:3)
   expect_error(kernel_matrix(ordered, x), "has 3 parameters, but needs 1 or 2", class = "pfdtc_error_input")
+  expect_input_error(update(kernel_se(isotropic = TRUE), lengthscale = 1:2), "lengthscale")
+  expect_input_error(update(kernel_periodic(), lengthscale = 1:2), "lengthscale")
   expect_error(kernel_matrix(kernel_se(1, 1, "a") + kernel_linear(), x), "variance", class = "pfdtc_error_input")
 })
 
@@ -234,6 +236,9 @@ test_that("a period that is given is kept, one that is not is learned", {
   learned <- gp_exact(y ~ t, d, kernel = kernel_periodic())
   expect_lt(abs(coef(learned)[["period"]] / 1.7 - round(coef(learned)[["period"]] / 1.7)), 0.02)
   expect_gt(as.numeric(logLik(learned)), as.numeric(logLik(given)) - 2)
+  expect_identical(coef(gp_exact(y ~ t, d, kernel = update(kernel_periodic(), period = 1.7))), coef(given))
+  open <- update(kernel_periodic(period = 1.7), period = NULL)
+  expect_identical(coef(gp_exact(y ~ t, d, kernel = open)), coef(learned))
 })
 
 test_that("inducing points have levels of the data", {
@@ -268,6 +273,9 @@ test_that("a correlation that is given is kept, by the names of the levels, and 
   fit <- gp_exact(y ~ x + f, d, kernel = k, noise = 0.5, hyper = "fixed")
   K <- exp(-outer(d$x, d$x, "-")^2 / 50) + 2 * unname(R[as.character(d$f), as.character(d$f)])
   expect_equal(unname(fitted(fit)), mean(d$y) + drop(K %*% solve(K + diag(0.5, 30), d$y - mean(d$y))))
+  # The columns of x, fa, fb and fc may be given in any order.
+  by_number <- kernel_se(5, 1, ~ x) + kernel_categorical(R, 2, c(3, 4, 2))
+  expect_equal(fitted(gp_exact(y ~ x + f, d, kernel = by_number, noise = 0.5, hyper = "fixed")), fitted(fit))
   k <- kernel_se(inputs = ~ x) + kernel_categorical(R, inputs = ~ f)
   learned <- suppressWarnings(gp_exact(y ~ x + f, d, kernel = k))
   expect_identical(names(coef(learned)), c("se(x).lengthscale.x", "se(x).variance", "categorical(f).variance", "noise"))

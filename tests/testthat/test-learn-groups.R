@@ -126,3 +126,16 @@ test_that("a variance on the boundary, collinear means and repeated rows are han
     expect_gt(value(c(VarCorr.gp_fit(fit)$g), by * fit$noise), best)
   }
 })
+
+test_that("the ordinary log likelihood has given variances as they are", {
+  d <- with_seed(1, data.frame(g = factor(rep(1:6, 5)), y = stats::rnorm(30) + rep(stats::rnorm(6), 5)))
+  dense <- function(variance, noise) {
+    S <- variance * outer(d$g, d$g, "==") + diag(noise, 30)
+    r <- d$y - sum(solve(S, d$y)) / sum(solve(S))
+    -(30 * log(2 * pi) + as.numeric(determinant(S)$modulus) + sum(r * solve(S, r))) / 2
+  }
+  ml <- function(...) c(logLik(pfdtc(y ~ (1 | g), d, ...), REML = FALSE))
+  expect_equal(ml(kernel = kernel_group(~ g, variance = 0.5), noise = 0.7, hyper = "fixed"), dense(0.5, 0.7))
+  fit <- pfdtc(y ~ (1 | g), d, noise = 0.7, control = list(fix = "noise"))
+  expect_equal(c(logLik(fit, REML = FALSE)), dense(coef(fit)[["group(g).variance"]], 0.7))
+})

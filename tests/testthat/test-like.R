@@ -83,3 +83,39 @@ test_that("`like` refuses fits of other inputs and of families, with the reason"
   binary <- pfdtc(am ~ wt, mtcars, family = binomial(), kernel = kernel_se(1, 1), hyper = "fixed")
   expect_error(pfdtc(am ~ wt, mtcars, family = binomial(), like = binary), "Gaussian", class = "pfdtc_error_input")
 })
+
+test_that("the kernel and the noise of a fit find their inputs by name in data with other places for them", {
+  d <- transform(uneven_data(), z = seq_along(a), g = factor(rep_len(c("u", "v", "w"), length(a))))
+  same <- function(formula, other, ...) {
+    fit <- with_seed(1, suppressMessages(pfdtc(formula, d, ...)))
+    exact <- suppressMessages(gp_exact(other, d, like = fit))
+    expect_equal(predict(exact, d, se.fit = TRUE), predict(fit, d, se.fit = TRUE), tolerance = 1e-10)
+    fit
+  }
+  se <- same(y ~ a + b, y ~ b + a, kernel = kernel_se())
+  same(y ~ a + b, y ~ z + b + a, transform = "log", noise = ~ smooth(a), mean = ~ a, kernel = kernel_matern(3 / 2))
+  sum <- same(y ~ a + g + b, y ~ b + g + a, transform = "none",
+              kernel = kernel_se(inputs = ~ a) * kernel_categorical(inputs = ~ g) + kernel_linear(inputs = ~ b))
+  same(y ~ a + b + (1 + a | g), y ~ b + a, transform = "log")
+  for (fit in list(se, sum)) {
+    other <- gp_exact(y ~ z + b + g + a, d, kernel = fit$kernel, noise = fit$noise, hyper = "fixed",
+                      transform = fit$transform)
+    expect_equal(fitted(other), fitted(fit), tolerance = 1e-10)
+  }
+  expect_equal(kernel_matrix(se$kernel, d[c("b", "a")]), kernel_matrix(se$kernel, d[c("a", "b")]), tolerance = 1e-14)
+  points <- with_seed(1, pfdtc(y ~ a + b, d, m = 10, kernel = kernel_se(), transform = "log"))
+  again <- pfdtc(y ~ b + a, d, inducing = points, hyper = "fixed", transform = "log", control = list(maxit = 0))
+  expect_equal(fitted(again), fitted(points), tolerance = 1e-10)
+  # Without column names, columns are found by position.
+  x <- as.matrix(d[c("b", "a")])
+  named <- with_seed(1, pfdtc(`colnames<-`(x, c("x2", "x1")), d$y, noise = ~ x1, kernel = kernel_se()))
+  expect_equal(fitted(gp_exact(unname(x), d$y, like = named)), fitted(named), tolerance = 1e-10)
+})
+
+test_that("hyperparameters of a fit with another transform are no start values", {
+  d <- uneven_data(40)
+  logged <- with_seed(1, pfdtc(y ~ a, d, m = 10, transform = "log", kernel = kernel_se()))
+  plain <- function(...) with_seed(1, pfdtc(y ~ a, d, kernel = kernel_se(), control = list(maxit = 0), ...))
+  expect_identical(coef(plain(inducing = logged)), coef(plain(inducing = logged$inducing)))
+  expect_input_error(pfdtc(y ~ a, d, inducing = logged, hyper = "fixed"), "kernel")
+})

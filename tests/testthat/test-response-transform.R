@@ -155,3 +155,14 @@ test_that("a response of 0 or less has density 0 and cdf 0 in a fit of its log",
   expect_equal(diff(each$crps), 3, tolerance = 1e-6) # below 0 the CRPS grows with the distance
   expect_error(add_rows(fit, new[1, ]), "positive responses", class = "pfdtc_error_input")
 })
+
+test_that("responses of weight 0 change neither the transform nor the smallest noise", {
+  d <- with_seed(1, data.frame(x = stats::runif(40, 0, 6)))
+  d$y <- round(6 * sin(d$x))
+  more <- rbind(data.frame(d, w = 1), data.frame(x = 1:5, y = c(1e-4, 10^(1:4)), w = 0))
+  for (transform in c("none", "yeojohnson")) {
+    fit <- pfdtc(y ~ x, d, kernel = kernel_se(), transform = transform)
+    expect_equal(predict(pfdtc(y ~ x, more, weights = w, kernel = kernel_se(), transform = transform), d),
+                 predict(fit, d), tolerance = 1e-10)
+  }
+})
