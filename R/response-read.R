@@ -267,6 +267,7 @@ check_classes <- function(levels, argument, several) {
 with_sites <- function(data, read, offset) {
   used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
   of <- function(v) if (!is.null(v)) unname(v[used])
+  data[c("y", "scale")] <- list(data$y * data$scale, 1) # the sites are in the unit of the response
   data$offset <- offset
   data$sites <- list(y = of(read$y), size = of(read$size), weight = of(read$weight),
                      offset = if (is.null(offset)) numeric(nrow(data$x)) else of(offset))

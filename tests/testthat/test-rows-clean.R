@@ -266,3 +266,17 @@ test_that("ordered classes without rows are dropped for a matrix, too", {
   fit <- pfdtc(matrix(1:20 / 4), k, family = ordinal(), kernel = kernel_se(1, 1), hyper = "fixed")
   expect_identical(colnames(predict(fit, matrix(1), type = "response")), c("low", "high"))
 })
+
+test_that("a given kernel is in units of f beside a family, also for responses of 1e-12 and 1e12", {
+  d <- with_seed(1, data.frame(x = seq(0, 3, length.out = 20), y = exp(stats::rnorm(20, sin(1:20)))))
+  at <- function(unit, family, variance) {
+    fit <- pfdtc(y ~ x, transform(d, y = y * unit), family = family, kernel = kernel_se(1, variance), hyper = "fixed")
+    fit <- drop_rows(add_rows(fit, data.frame(x = 5, y = unit)), 21)
+    c(predict(fit, data.frame(x = 1:2), type = "response"), sqrt(coef(fit)[["variance"]]))
+  }
+  gamma <- replace(Gamma("log"), "theta", 2)
+  for (unit in c(1e-12, 1e12)) {
+    expect_equal(at(unit, gamma, 1), at(1, gamma, 1) * c(unit, unit, 1), tolerance = 1e-6)
+    expect_equal(at(unit, student(4, unit), unit^2), at(1, student(4, 1), 1) * unit, tolerance = 1e-6)
+  }
+})
