@@ -25,9 +25,8 @@ new_fit <- function(data, done, s, state, parts) {
     sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,
     convergence = done$convergence, message = done$message, evaluations = state$evaluations, seconds = state$seconds,
     looked_at = state$rows, pilot = done$pilot, learned = done$learned, kernels = done$kernels,
-    control = s$control, maxit = s$posterior$steps$maxit,
-    version = utils::packageVersion("pfdtc"), terms = if (s$keep_data) data$terms else drop_environment(data$terms),
-    na.action = data$na_action))
+    control = s$control, maxit = s$posterior$steps$maxit, version = package_version(getNamespaceVersion("pfdtc")[[1L]]),
+    terms = if (s$keep_data) data$terms else drop_environment(data$terms), na.action = data$na_action))
 }
 
 # Returns a fit with the posterior p, `data`, the elements `...`, and those elements of p$fit that `same` names.

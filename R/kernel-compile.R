@@ -62,8 +62,7 @@ as_kernel <- function(kernel) {
 change_leaves <- function(kernel, f) {
   if (!is.null(kernel$engine)) kernel <- as_kernel(kernel)
   if (is.null(kernel$leaves)) return(f(kernel))
-  kernel$leaves <- lapply(kernel$leaves, f)
-  kernel
+  replace(kernel, "leaves", list(lapply(kernel$leaves, f)))
 }
 
 has_one_factor <- function(kernel) length((if (is.null(kernel$engine)) kernel else kernel$kernel)$leaves) <= 1L
@@ -71,9 +70,10 @@ has_one_factor <- function(kernel) length((if (is.null(kernel$engine)) kernel el
 # Returns the form of a kernel that the engine reads: list(kernel, engine, table, label, inputs). `table` has a row for
 # each parameter: its term, leaf (number of the factor, 0 for a variance), what (kind), at (position within the kind),
 # held (TRUE if the user's value is kept) and mean (TRUE for the variance of a linear mean). engine$values has the
-# values of the parameters in this order, NA if unknown.
+# values of the parameters in this order, NA if unknown. The last four results are kept for calls with equal kernels.
 compile_kernel <- function(kernel) {
   if (!is.null(kernel$engine)) return(kernel)
+  for (last in engine$compiled) if (identical(last$from, kernel, num.eq = FALSE, single.NA = FALSE)) return(last$to)
   parts <- as_sum(kernel)
   leaves <- parts$leaves
   kinds <- list() # one element for each kind of parameter of a factor, and one for each variance
@@ -98,13 +98,12 @@ compile_kernel <- function(kernel) {
   table <- structure(list(term = each("term"), leaf = each("leaf"), what = each("what"), at = sequence(n),
                           held = each("held"), mean = each("mean")),
                      class = "data.frame", row.names = .set_row_names(sum(n)))
-  terms <- lapply(parts$terms, `[[`, "leaves")
   tied <- any(table$what == "additive.share") ||
     any(vapply(leaves, function(leaf) !is.null(leaf$shared) && has_shared(leaf), NA))
   tie <- if (tied) expand_additive(parts, table)
   if (!is.null(tie)) leaves <- tie$leaves
   warp <- if (any(lengths(lapply(leaves, `[[`, "warp")))) warp_of(parts)
-  list(
+  compiled <- list(
     kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs, table = table,
     engine = list(factors = lapply(leaves, function(leaf) { # all fields of a factor but its parameters
       list(profile = leaf$profile, columns = as.integer(leaf$inputs), number = leaf$number,
@@ -112,13 +111,16 @@ compile_kernel <- function(kernel) {
            correlation = leaf$correlation, table = if (identical(leaf$profile, "mean")) c(leaf$centre, leaf$rate) else
              if (!is.null(leaf$given)) c(leaf$given))
     }), values = all("values"),
-      terms = lapply(if (is.null(tie)) terms else tie$terms, as.integer), tie = tie[c("M", "weights")],
+      terms = lapply(if (is.null(tie)) lapply(parts$terms, `[[`, "leaves") else tie$terms, as.integer),
+      tie = tie[c("M", "weights")],
       rotation = if (any(lengths(lapply(leaves, `[[`, "rotation")))) matrix_of_rotation(rotation_of(parts)),
       warp = if (!is.null(warp)) unlist(lapply(seq_len(max(warp$inputs)), function(column) { # knots and w at the knots
         k <- match(column, warp$inputs)
         same <- as.double(seq_len(warp_knots) - 1L) # w(x) = x
         if (is.na(k)) c(same, same) else c(warp$at[, k], warp$to[, k])
       }))))
+  engine$compiled <- c(list(list(from = kernel, to = compiled)), engine$compiled[-4L])
+  compiled
 }
 
 # Returns the compiled kernel with the parameters `values`, in the order of its table.
@@ -141,8 +143,7 @@ scale_kernel <- function(kernel, by = 1, over = 1) {
   }
   scaled <- function(part) if (is.null(part$variance)) part else replace(part, "variance", part$variance * by / over)
   if (is.null(kernel$leaves)) return(scaled(kernel))
-  kernel$terms <- lapply(kernel$terms, scaled)
-  kernel
+  replace(kernel, "terms", list(lapply(kernel$terms, scaled)))
 }
 
 # ---- properties -----------------------------------------------------------------------------------------------------

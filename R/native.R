@@ -36,7 +36,9 @@ engine_control <- function(n, control = NULL, used = 0) {
   if (is.null(control)) {
     asked <- list(threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
                   block = getOption("pfdtc.block"))
-    control <- Map(function(name, value) control_checks[[name]](value, paste0("pfdtc.", name)), names(asked), asked)
+    check <- function(name, value) control_checks[[name]](value, paste0("pfdtc.", name))
+    if (!identical(asked, engine$asked$from)) engine$asked <- list(from = asked, to = Map(check, names(asked), asked))
+    control <- engine$asked$to
   }
   # For fewer than 512 rows, starting threads takes longer than the pass. A forked process that used libgomp after its
   # parent did would hang.
@@ -181,9 +183,8 @@ native_effect_predict <- function(posterior, z, model, x, keep = FALSE, control 
 
 native_exact <- function(data, model, control = NULL) {
   control <- engine_control(nrow(data$x), control)
-  result <- with_dense_products(
-    .Call(ffi_exact, engine_model(model), engine_rows(data), data$weights, 0L, control), control)
-  result <- stop_on_status(result, "The exact posterior")
+  result <- with_dense_products(native(ffi_exact, engine_model(model), engine_rows(data), data$weights, 0L, control,
+                                       doing = "The exact posterior"), control)
   c(result[c("L", "alpha")], list(minus_evidence = result$value))
 }
 

@@ -38,9 +38,15 @@ run <- function(filter, ...) {
   results
 }
 
+# For each comparison, testthat sets options of its output, although it prints failures only. That takes several times
+# as long as the comparison. This reporter leaves these options as they are.
+silent <- R6::R6Class("silent", inherit = Reporter, public = list(local_user_output = function(.env) NULL))
+
 # Each file runs in its own fork of this process, after the helpers. Processes of testthat itself would need 2 ms more
 # for each expectation. The largest files run first, so that both cores are busy until the end.
 run_in_two <- function() {
+  # Loads the functions of these packages now, because every fork would load them again.
+  for (package in c("pfdtc", "testthat", "waldo", "rlang")) eapply(asNamespace(package), force, all.names = TRUE)
   env <- test_env("pfdtc")
   source_test_helpers("tests/testthat", env)
   files <- list.files("tests/testthat", "^test-.*[.]R$", full.names = TRUE)
@@ -48,7 +54,7 @@ run_in_two <- function() {
   stems <- grep(if (is.null(filter)) "" else filter, stems, value = TRUE)
   parallel::mclapply(setNames(nm = stems), function(stem) {
     env$engine$pid <- Sys.getpid() # the fork may use threads, because the process that it comes from has used none
-    suppressMessages(run(sprintf("^%s$", stem), reporter = Reporter$new(), env = env, load_helpers = FALSE))
+    suppressMessages(run(sprintf("^%s$", stem), reporter = silent$new(), env = env, load_helpers = FALSE))
   }, mc.cores = 2L, mc.preschedule = FALSE, mc.silent = TRUE)
 }
 

@@ -14,6 +14,24 @@ test_that("block, threads and memory come from a control, or from options", {
   }
 })
 
+test_that("the kept kernels and options are those that are asked for", {
+  kernel <- place_kernel(kernel_se(lengthscale = 1, variance = 2) + kernel_linear(variance = 3), matrix(1:4, 4))
+  kernels <- lapply(1:6, function(v) scale_kernel(kernel, v))
+  for (k in kernels[c(1:6, 6, 1, 4, 5, 4)]) {
+    expect_identical(as_kernel(compile_kernel(k)), k)
+    again <- compile_kernel(k)
+    engine$compiled <- engine$compiled[-1L]
+    expect_identical(compile_kernel(k), again)
+  }
+  expect_lte(length(engine$compiled), 4L)
+  changed <- set_values(kernel, kernel_values(kernel) + 1)
+  expect_identical(kernel_values(kernel), c(1, 2, 3))
+  expect_identical(kernel_values(as_kernel(changed)), c(2, 3, 4))
+  for (threads in c(1L, 2L, 1L)) {
+    expect_identical(with_options(list(pfdtc.threads = threads), engine_control(2000))$threads, threads)
+  }
+})
+
 test_that("every status has its own sentence", {
   sentences <- vapply(1:4, status_sentence, "")
   expect_true(all(nchar(sentences) > 15))
