@@ -1,12 +1,14 @@
 # Would an average of several models predict better than the one that a default fit of few rows chooses? Fits the
-# default, the default without transform and with constant noise, and a linear kernel to 35, 60 or 100 rows (at most
-# three quarters) of each set. Averages of their densities are scored at up to 300 other rows, by NLPD in training sds.
+# default, the default without transform and with constant noise ("plain"), and a linear kernel to 35, 60 or 100 rows
+# (at most three quarters) of each set. Averages of their densities are scored at up to 300 other rows, by NLPD in
+# training sds.
 #   SETS_FOLDER=bench:bench/further:bench/zeros Rscript bench/average-of-fits.R
-# Runs so far, by an earlier form of this script with other draws of rows, 28 November 2026: 192 cases of these sets.
-# Change of NLPD (clipped at .5), cases better and worse by .02 than the default:
-#   half default, half plain +.022 (30, 78)     half default, half linear +.073 (42, 109)     thirds +.045 (46, 103)
-#   a fifth plain -.002 (28, 38)                a fifth linear +.003 (44, 70)                best of three -.024 (42, 0)
-# 362 cases with data frames of 12 other packages gave the same: so no average was built.
+# 28 November 2026, an earlier form of this script with other draws of rows, 192 cases of these sets. Change of NLPD
+# from the default (clipped at .5), and numbers of cases better and worse by .02:
+#   half default, half plain     +.022   30   78        a fifth plain               -.002   28   38
+#   half default, half linear    +.073   42  109        a fifth linear              +.003   44   70
+#   a third of each              +.045   46  103        best of three (hindsight)   -.024   42    0
+# 362 cases with data frames of 12 other packages gave the same. So no average was built.
 source("bench/sets.R")
 suppressMessages(library(pfdtc))
 options(warn = -1)

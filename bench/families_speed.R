@@ -1,16 +1,22 @@
 # Measures processor seconds of a fit and of 1,000 predictions at 50,000 rows, for every likelihood with one f, and of
 # mgcv::bam() with tensor products of pairs, by default (discrete = FALSE) and with discrete = TRUE, if mgcv has the
-# family. In brackets: RMSE of f - mean(f). Two inputs, one thread, seconds of pfdtc (RMSE), bam by default (RMSE),
-# discrete:
-#   binomial 8.1 (.040), 4.5 (.048), .4    Poisson 5.4 (.012), 6.6 (.020), .3    gamma 3.5 (.013), 5.7 (.021), .4
-#   Tweedie 7.7 (.017), 5.8 (.023), 2.9    negative binomial 4.3 (.019), 7.2 (.025), 1.0
-#   ordered classes 8.7 (.053), 13.1, 3.2 and, as mgcv lacks them, Weibull 6.1 (.013) and zero-truncated 6.3: three rows
-#   of an earlier run. Before, with neighbours always compared, binomial 10.4, Poisson 6.8, gamma 6.1, Tweedie 11.1,
-#   negative binomial 5.8. Ratios to bam are .6 to 1.8 (goal 2), to bam(discrete = TRUE) 2.7 to 22.
-# Four inputs, 20,000 rows, the same (bam: te(a, b) + te(c, d), which is the sum that the data have; pfdtc: a kernel of
-# all four): Poisson 6.4 (.048), 20.9 (.037), 1.1    gamma 6.8 (.040), 7.6 (.040), 1.2
-#   ordered classes 8.1 (.079), 16.7 (.063), 1.6. Ratios to bam are .3 to .9.
+# family.
 #   Rscript bench/families_speed.R [rows] [inputs: 2 or 4] [families]
+# Seconds on one thread, and in brackets RMSE of f - mean(f). The last three lines of two inputs are of an earlier run:
+#                                              pfdtc         bam()         bam(discrete = TRUE)
+#   2 inputs, 50,000 rows   binomial            8.1 (.040)    4.5 (.048)     .4
+#                           Poisson             5.4 (.012)    6.6 (.020)     .3
+#                           gamma               3.5 (.013)    5.7 (.021)     .4
+#                           Tweedie             7.7 (.017)    5.8 (.023)    2.9
+#                           negative binomial   4.3 (.019)    7.2 (.025)    1.0
+#                           ordered classes     8.7 (.053)   13.1           3.2
+#                           Weibull             6.1 (.013)
+#                           zero-truncated      6.3
+#   4 inputs, 20,000 rows   Poisson             6.4 (.048)   20.9 (.037)    1.1
+#                           gamma               6.8 (.040)    7.6 (.040)    1.2
+#                           ordered classes     8.1 (.079)   16.7 (.063)    1.6
+# With four inputs bam() has te(a, b) + te(c, d), which is the sum that the data have, and pfdtc() a kernel of all four.
+# The goal is at most twice the seconds of bam().
 suppressMessages({
   library(pfdtc)
   library(mgcv)

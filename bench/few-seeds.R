@@ -2,21 +2,24 @@
 #   Rscript bench/few-seeds.R [rows]     mtcars, trees, swiss and sets of bench/sets.R, four seeds each
 # Prints the largest range, over the seeds, of a prediction or its sd, in sds of the response, and the range of logLik.
 #
-# 24 data sets of at most 60 rows (every fourth of bench/sets.R, mtcars, cars, trees, swiss), number of sets with a
+# 24 data sets of at most 60 rows (every fourth of bench/sets.R, mtcars, cars, trees, swiss); number of sets with a
 # range above .001, and the largest range:
-#   before                                                            13 (other models on 5), .23 (nlme::Milk; mpg ~ wt
-#     .014)
-#   the chosen model is climbed until a step promises 1e-7 nats        7, .10, where the response or the kernel differ
-#   the order of rows is fixed, too                                    0
-# 148 fits each of at most 60, 100, 300 rows, the last line against the first: trimmed mean of NLPD .001, .000, .000;
-# better by .02 on 6, 7, 4, worse on 11, 3, 5 (before, other seeds of mlbench::Servo moved it by as much: -.34 to .02);
-# coverage the same to .001; processor seconds 31.1 for 32.0, 39.6 for 42.7, 72.9 for 74.0.
+#                                                                  sets   largest range
+#   before the next lines                                           13    .23 (nlme::Milk); other models on 5
+#   the chosen model is climbed until a step promises 1e-7 nats      7    .10; the response or the kernel differ
+#   the order of rows is fixed, too                                  0
+# The last line against the first, 148 fits for each number of rows:
+#   rows at most   NLPD, trimmed mean   better, worse by .02   processor seconds
+#        60              .001                 6, 11              31.1 for 32.0
+#       100              .000                 7,  3              39.6 for 42.7
+#       300              .000                 4,  5              72.9 for 74.0
+# Coverage is the same to .001.
 #
-# Kernels of up to 400 rows chosen by the exact log marginal likelihood, before a linear mean is tried: co2 loses .07 on
-# each of six splits, seeds differ as before. Left out.
+# Kernels of up to 400 rows chosen by the exact log marginal likelihood, before a linear mean is tried, make co2 worse
+# by .07 on each of six splits, and seeds differ as before. Not built.
 #
-# The kernel chosen again beside a linear mean that gains 10 nats: co2, six splits, NLPD -.037 in the mean of the three
-# that change (Matern 5/2 to squared exponential, 17 to 22 nats), the other three the same.
+# If the kernel is chosen again beside a linear mean that gains 10 nats, three of six splits of co2 change, NLPD by
+# -.037 in the mean (Matern 5/2 to squared exponential, 17 to 22 nats).
 suppressPackageStartupMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
 asked <- commandArgs(TRUE)

@@ -20,14 +20,14 @@
 #   draws 60      .811  .810  .791  .767  .792      .900  .901  .962  .943  .963   .04    7      2   (of 16)
 #   draws 120     .356  .356  .368  .357  .368      .929  .929  .950  .941  .951   .07    5      2   (of 16)
 #
-# The worst losses of `df` and `both` are .15 to .20. On 55 sets with 120 rows (first split) hyper_uncertainty = TRUE
-# has NLPD .806 for .826 and coverage .939 for .931, 22 better and 4 worse; `loo` has .818 and .933. Leave-one-out does
-# not see overfitted lengthscales: with 20 inputs and 60 rows mean z^2 is .97 and intervals cover .76; there
-# hyper_uncertainty has .89. No rule reaches .95 on sets, where the responses are not normal.
+# The worst losses of `df` and `both` are .15 to .20. Leave-one-out does not see overfitted lengthscales: with 20 inputs
+# and 60 rows mean z^2 is .97 and intervals cover .76; there hyper_uncertainty has .89. On 55 sets with 120 rows (first
+# split) hyper_uncertainty = TRUE has NLPD .806 and coverage .939, no rule .826 and .931, `loo` .818 and .933. No rule
+# reaches .95 on sets, where the responses are not normal.
 #
-# Firmer priors, first 17 draws. An sd of log lengthscales of .49, .35, .21 in place of .7 has NLPD .579, .641, .704 for
-# .583, and worst losses of .46 to .80. An sd of the log noise of 1 in place of 2 has .523, but is .002 worse on 7 sets.
-# The draws' noise of .1 and .5 is near the prior's centre, so their result is no evidence for this prior.
+# Firmer priors, first 17 draws: NLPD is .583. With an sd of log lengthscales of .49, .35, .21 in place of .7 it is
+# .579, .641, .704, with worst losses of .46 to .80. With an sd of the log noise of 1 in place of 2 it is .523. But the
+# draws' noise of .1 and .5 is near the prior's centre, so this result is no evidence for that prior.
 #
 # Again after heavy tails and uncertain smooth noise came, which both widen intervals: default fits, third split, at
 # most 500 test rows. trim: mean change of NLPD without the outer tenths.
@@ -45,24 +45,24 @@
 #
 # 26 November 2026: predictions that average over an uncertain noise variance (uncertain_noise in R/tuning.R). The log
 # noise has the variance c / (n - p) if no heavy tails were found; 2 / (n - p) is that of the log of a sample variance.
-# 231 sets of bench, bench/further and bench/zeros. Change of NLPD, clipped at .25 (standard error) | better and worse
-# by .02:
+# 231 sets of bench, bench/further and bench/zeros. The table has the change of NLPD, clipped at .25 (standard error),
+# and after a bar the numbers of sets better and worse by .02. c = 4 is in the package:
 #   rows, split      c = 2                     c = 4                      c = 6                      c = 8
 #   12, 1                                      -.054 (.005) | 125, 7      -.059 (.006) | 138, 12     -.062 | 141, 20
 #   24, 1                                      -.025 (.004) | 58, 2       -.029 (.004) | 75, 8       -.031 | 85, 10
 #   45, 1            -.008 (.002) | 18, 1      -.011 (.003) | 31, 3       -.014 (.003) | 40, 5       -.015 | 49, 10
 #   45, 2            -.010 (.002) | 16, 0      -.014 (.003) | 32, 1
 #   100, 3                                     -.005 (.002) | 12, 2       -.006 (.002) | 17, 4       -.007 | 23, 7
-# Coverage of the five lines with c = 4: .934, .945, .942, .936, .938; without it .932, .944, .941, .935, .937. c = 4 is
-# in the package. A variance of .25 for any n has 51 better and 17 worse at 45 rows. Without (t / z)^2 in the scale, c =
-# 4 has -.008, 30 better and 13 worse, and coverage .935.
+# Coverage in the order of these lines:
+#   c = 4                .934  .945  .942  .936  .938
+#   noise variance known .932  .944  .941  .935  .937
+# With 45 rows, a variance of .25 for any n is better on 51 sets and worse on 17.
 #
-# Other rules at 45 rows, split 1 (235 sets):
-#   hyper_uncertainty = TRUE             -.013 (.004), 58 better and 36 worse, coverage .954
-#   with the root of the scale's factor  -.013 (.003), 55 and 17, coverage .944, RMSE 1 % less
-#   without the factor                   -.001, 54 and 39
-# Stopped after 29 sets: a linear mean beside the kernel that needs two nats less (-.008, 3 and 2), and a linear mean
-# alone that needs two nats more (-.006, 2 and 1).
+# Other rules at 45 rows, split 1, 235 sets:
+#                                               change of NLPD   better  worse  coverage
+#   hyper_uncertainty = TRUE                    -.013 (.004)       58     36     .954
+#   the same, with the root of the scale factor  -.013 (.003)       55     17     .944
+#   the same, without the scale factor           -.001              54     39
 suppressPackageStartupMessages(library(pfdtc))
 options(pfdtc.threads = 1L)
 source("bench/sets.R")

@@ -1,12 +1,16 @@
 # Compares ordered classes, times and positive numbers with common packages: mean negative log density of held-out rows
 # (lower is better), two splits of two thirds.
 #   Rscript bench/responses.R
-# Last run (for a Surv response no family is named; survreg() has the likeliest of its three distributions):
-#   housing pfdtc 1.040, polr 1.043; Boston in fifths pfdtc .763, polr .887
-#   veteran pfdtc 5.206, survreg 5.157; lung pfdtc 5.061, survreg 5.063
-#   veteran in eight splits: pfdtc is .011 (standard error .031) behind. Of the three distributions Weibull is .029
-#   ahead, log-logistic .014 and log-normal .004 behind, differences that two splits of 46 test rows do not show.
-#   airquality gamma 4.161, log transform 4.117, glm 4.188; Boston gamma 2.583, log transform 2.488, glm 2.812
+# Last run. For times no family is named, and survreg() has the likeliest of its three distributions:
+#                        pfdtc                                  peer
+#   housing              1.040                                  polr     1.043
+#   Boston in fifths      .763                                  polr      .887
+#   veteran              5.206                                  survreg  5.157
+#   lung                 5.061                                  survreg  5.063
+#   airquality           4.161 gamma, 4.117 log transform       glm      4.188
+#   Boston               2.583 gamma, 2.488 log transform       glm      2.812
+# In eight splits of veteran, pfdtc() is .011 (standard error .031) behind survreg(), and with
+# weibull() .029 ahead. Two splits of 46 test rows do not show such differences.
 suppressMessages(library(pfdtc))
 splits <- 2
 held_out <- function(data, score) {

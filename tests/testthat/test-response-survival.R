@@ -136,7 +136,9 @@ test_that("scores and residuals of censored rows use their limits", {
   expect_identical(is.na(each$y), d$seen == 0)
   expect_identical(each$upto == each$below, d$seen == 1)
   expect_equal(each$upto[d$seen == 0], rep(1, sum(d$seen == 0)), tolerance = 1e-12)
-  expect_true(is.finite(cross_validate(fit, folds = 2, hyper = "held")$nlpd[1]))
+  scores <- cross_validate(fit, folds = 2, hyper = "held")
+  expect_true(is.finite(scores$nlpd[1]))
+  expect_output(print(scores), "RMSE: of uncensored rows")
   censored <- which(d$seen == 0)[1:2] # a fold without an event has no RMSE
   expect_identical(cross_validate(fit, seq_len(nobs(fit)) %in% censored, hyper = "held")$rmse[2], NA_real_)
   for (type in c("response", "pearson", "loo", "pit", "deviance")) {
