@@ -30,16 +30,17 @@
 #   separable (crabs, chemdiab, wine, iris) and .5 where test rows have outliers (gemsen, baby, biomed); no property of
 #   the fits that was looked at (rows, inputs, variances, mean entropy) shows which.
 #
-#   Priors are near their optimum. Change of the mean over both splits (se), numbers of sets better and worse by .02:
-#     sd of log variances 2.5 for 1.5             +.0039 (.0018), 2 and 9
-#       .8 for 1.5                                +.0032 (.0016), 5 and 12
-#       .8, of the kernel alone                   +.0009 (.0007), 0 and 2
-#       2.5, of the linear mean alone             +.0016 (.0008), 0 and 4
-#       both of these                             +.0014 (.0010), 0 and 4
-#     sd of log lengthscales .5 for .7            +.0010 (.0006), 0 and 2
-#     centre of log lengthscales log 5 for log 3  +.0010 (.0007), 1 and 3
-#       log 2                                     -.0006 (.0005), 3 and 0
-#       log 1.3                                   -.0009 (.0011), 8 and 3
+#   Priors are near their optimum. Change of NLPD, the mean over both splits (se), and sets better and worse by .02:
+#                                               default   here    change           better  worse
+#     sd of log variances                         1.5     2.5     +.0039 (.0018)     2      9
+#                                                          .8     +.0032 (.0016)     5     12
+#       of the kernel alone                                .8     +.0009 (.0007)     0      2
+#       of the linear mean alone                          2.5     +.0016 (.0008)     0      4
+#       both of these                                             +.0014 (.0010)     0      4
+#     sd of log lengthscales                       .7      .5     +.0010 (.0006)     0      2
+#     centre of log lengthscales                 log 3    log 5   +.0010 (.0007)     1      3
+#                                                         log 2   -.0006 (.0005)     3      0
+#                                                         log 1.3 -.0009 (.0011)     8      3
 #
 #   Inputs left out: a fit keeps the half or quarter of the inputs whose permutation changes f most, if the log marginal
 #   likelihood gains 2 nats: +.0033 (.0021), 7 better and 11 worse of 108 fits; 4 nats: +.0021. The gain in likelihood

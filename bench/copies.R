@@ -2,10 +2,10 @@
 # and the noise as a share of the variance, by the default fit and with each (x, y) once:
 #   Rscript bench/copies.R > bench/results/copies.csv
 # Few copies: of 134 sets (bench/sets.csv, bench/unseen/sets.csv) six have fewer than six repeated responses and kappa
-#   of .74 to 1 (a seventh, AER's CartelStability, has chance .22); others without copies have at most .5, nearly all
-#   .3. With these copies counted once, at most 300 rows, splits 1 to 3: psych's sat.act 1.331 -> .984 (three copies;
-#   held-out rows up to 24 sds away), tips +.012, +.019, fifteen others within .005. 150 rounded rows and 3 copies of 2,
-#   4, 6 inputs, 18 draws: 1.106 -> 1.096, one by -.11, worse by at most .002.
+# of .74 to 1. A seventh, AER's CartelStability, has chance .22. Others without copies have at most .5, nearly all .3.
+# If these copies count once, NLPD changes (at most 300 rows, splits 1 to 3): on psych's sat.act from 1.331 to .984
+# (three copies; held-out rows up to 24 sds away), on tips by +.012 and +.019, on fifteen others by at most .005.
+# 150 rounded rows and 3 copies of 2, 4, 6 inputs, 18 draws: from 1.106 to 1.096, at most .002 worse.
 suppressPackageStartupMessages(library(pfdtc))
 control <- pfdtc_control(threads = 1, progress = FALSE)
 rows <- lapply(1:5, function(seed) {

@@ -9,10 +9,10 @@
 #   the chosen model is climbed until a step promises 1e-7 nats      7    .10; the response or the kernel differ
 #   the order of rows is fixed, too                                  0
 # The last line against the first, 148 fits for each number of rows:
-#   rows at most   NLPD, trimmed mean   better, worse by .02   processor seconds
-#        60              .001                 6, 11              31.1 for 32.0
-#       100              .000                 7,  3              39.6 for 42.7
-#       300              .000                 4,  5              72.9 for 74.0
+#   rows at most   NLPD, trimmed mean   better, worse by .02   processor seconds, new and old
+#        60              .001                 6, 11                   31.1  32.0
+#       100              .000                 7,  3                   39.6  42.7
+#       300              .000                 4,  5                   72.9  74.0
 # Coverage is the same to .001.
 #
 # Kernels of up to 400 rows chosen by the exact log marginal likelihood, before a linear mean is tried, make co2 worse
