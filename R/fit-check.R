@@ -238,9 +238,8 @@ check_exact <- function(exact, fits, caller = NULL) {
                 "a fit with the exact posterior, such as by gp_exact()", hint = hint)
   }
   more <- if (!is.null(caller)) "Fits of different models are compared by anova(), AIC() or cross_validate()."
-  for (i in seq_along(fits)) {
-    check_same_model(exact, fits[[i]], "exact", if (is.null(caller)) "fit" else sprintf("fits[[%d]]", i), more)
-  }
+  for (i in seq_along(fits)) check_same_model(
+    exact, fits[[i]], "exact", if (is.null(caller)) "fit" else sprintf("fits[[%d]]", i), more)
   exact
 }
 
