@@ -131,7 +131,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 #' * marginaleffects: `predictions()`, `comparisons()`, `slopes()` and their `avg_` and `plot_` forms use joint
 #'   posterior draws of f instead of the delta method. Estimates are posterior means if they are linear in f, and
 #'   otherwise medians of draws. The time grows with the cube of the rows in a call.
-#' * insight, performance, parameters: `model_parameters()` returns `coef()` with the intervals of [confint()].
+#' * insight, performance, parameters: `model_parameters()` has `coef()` and, in its units, the ends of [confint()].
 #'   `model_performance()` returns `AIC`, `BIC` and `RMSE`, with `R2` and `Sigma` or, for non-Gaussian likelihoods, with
 #'   `NLPD` and `Brier`. Columns `*_loo` are leave-one-out scores.
 #' * butcher: `butcher(fit)` removes parts that prediction does not need. Predictions stay identical. `axe_data()`
