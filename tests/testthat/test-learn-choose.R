@@ -352,7 +352,7 @@ test_that("an input that identifies individuals has a short lengthscale, whichev
     expect_equal(as.numeric(logLik(turned)), as.numeric(logLik(fit)), tolerance = 0.02)
   }
   # An additive kernel would be likelier than one smooth kernel, but its log likelihood is lower by 15.
-  many <- with_seed(1, pfdtc(y ~ ., individuals(23, count = 60, rows = 4)))
+  many <- with_seed(1, pfdtc(y ~ ., individuals(23, count = 60, rows = 4), transform = "auto"))
   expect_true(has_profile(many$kernel, "mean"))
   expect_gt(as.numeric(logLik(many)), -70)
 })
