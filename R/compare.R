@@ -115,7 +115,7 @@ compare_one <- function(fit, y, exact, truth, newdata, pf) {
   given <- if (response$conjugate) list(y = as.double(y)) else if (!is.null(y)) new_sites(fit, newdata, y)
   if (!length(given$y)) return(out)
   mean <- at$mean[rows$index] + rows$offset
-  known <- which(!is.na(mean) & !is.na(given$y))
+  known <- which(!is.na(mean) & !is.na(given$y) & (if (response$trials) given$size > 0 else TRUE))
   index <- rows$index[known]
   each <- score_each(response, take_rows_of(given[c("y", "size")], known),
                      c(list(mean = mean[known], var = at$var[index]),

@@ -235,7 +235,7 @@ read_binomial <- function(response, weights, argument, n) {
   if (any(abs(successes - round(successes)) > 1e-3)) {
     warn_classed("small", "Numbers of successes, `weights` times the response, are not whole. Check `weights`.")
   }
-  list(y = successes, size = weights, weight = NULL)
+  list(y = successes, size = weights, weight = if (any(weights == 0)) as.double(weights > 0))
 }
 
 # Returns list(y, levels): the number of each row's class, and the names of the classes.

@@ -244,3 +244,23 @@ test_that("responses `y` replace those of `newdata` for other likelihoods, too",
   expect_equal(score(d, y = d$n + 3), score(transform(d, n = n + 3)))
   expect_equal(score(d["x"], y = d$n), score(d))
 })
+
+test_that("rows without trials are not scored and do not count, given as shares or as pairs", {
+  d <- data.frame(x = 1:12 / 4, n = rep(c(4, 0, 6), 4))
+  d$s <- with_seed(1, stats::rbinom(12, d$n, 0.4))
+  some <- d[d$n > 0, ]
+  of <- function(formula, data, ...) {
+    pfdtc(formula, data, ..., family = binomial(), kernel = kernel_se(1, 1), hyper = "fixed")
+  }
+  pairs <- of(cbind(s, n - s) ~ x, d)
+  shares <- of(ifelse(n > 0, s / n, 0) ~ x, d, weights = n)
+  scores <- c("rmse_pred", "nlpd", "coverage")
+  want <- compare_fits(pairs, newdata = some, certify = FALSE)[scores]
+  expect_equal(compare_fits(pairs, newdata = d, certify = FALSE)[scores], want)
+  expect_equal(compare_fits(shares, newdata = d, certify = FALSE)[scores], want, tolerance = 1e-6)
+  expect_identical(c(nobs(pairs), nobs(shares)), c(8L, 8L))
+  expect_equal(predict(shares), predict(pairs), tolerance = 1e-6)
+  fold <- rep(1:2, 6)
+  expect_equal(attr(cross_validate(shares, fold), "overall")[1:4], attr(cross_validate(pairs, fold), "overall")[1:4],
+               tolerance = 1e-6)
+})
