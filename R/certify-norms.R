@@ -235,9 +235,7 @@ narrow <- function(inside, found, rows = NULL) {
 }
 
 # Returns the intersection of two intervals for the log marginal likelihood.
-intersect_brackets <- function(a, b) {
-  c(lower = max(a[["lower"]], b[["lower"]]), upper = min(a[["upper"]], b[["upper"]]))
-}
+intersect_brackets <- function(a, b) c(lower = max(a[["lower"]], b[["lower"]]), upper = min(a[["upper"]], b[["upper"]]))
 
 # Certifies fits with groups. The effects of levels are inducing variables, so E is the residual prior covariance of the
 # smooth part, the kernel without groups. Row i of weight w_i has features f_i of inducing points and o_i of its level

@@ -90,8 +90,8 @@ leaf_columns <- function(leaf, x, argument, variables) {
               hint = sprintf("The columns are %s.", list_quoted(unique(c(known, names)))))
     return(unique(unlist(columns)))
   }
-  refuse_if(length(inputs) && max(inputs) > ncol(x), argument,
-            sprintf("has column %d as an input, but there are %d columns of inputs", max(inputs), ncol(x)))
+  if (length(inputs) && max(inputs) > ncol(x)) abort_input(
+    argument, sprintf("has column %d as an input, but there are %d columns of inputs", max(inputs), ncol(x)))
   inputs
 }
 

@@ -311,9 +311,7 @@ pool_of_response <- function(pool, data) {
 
 # Returns the largest number of rows for which the exact log marginal likelihood may be maximised, at most `most`. Two
 # dense matrices must fit into memory.
-most_exact_rows <- function(most = exact_learning_rows) {
-  min(most, floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16)))
-}
+most_exact_rows <- function(most = exact_learning_rows) min(most, floor(sqrt(getOption("pfdtc.max_memory", 2^32) / 16)))
 
 # Returns the numbers of rows for successive maximisations of the exact log marginal likelihood of n rows.
 exact_sizes <- function(n) {
@@ -355,8 +353,9 @@ response_units <- function(data) {
   power <- response_power(data)
   even <- if (!is.null(data$weights)) pmin(w, stats::median(w))
   plain <- if (is.null(even)) 0 else sum(even * y^2) / sum(even)
-  given <- of_used_rows(data, if (is.null(data$given_response)) data$response else data$given_response)
-  plain_given <- given - if (is.null(data$offset) || !is.null(data$transform)) 0 else of_used_rows(data, data$offset)
+  used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
+  given <- (if (is.null(data$given_response)) data$response else data$given_response)[used]
+  plain_given <- given - if (is.null(data$offset) || !is.null(data$transform)) 0 else data$offset[used]
   step <- if (is_regular(data, plain_given)) 0 else if (is.null(data$transform)) smallest_step(plain_given) else
     smallest_step(given) * stats::median(exp(log_slope(data$transform, given)))
   list(variance = variance, signal = if (plain > 10 * power) plain else power,

@@ -15,7 +15,8 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
     run <- ascend(problem, theta, maxit, enough)
     theta <- run$theta
     neighbours <- NULL
-    if (!is.finite(run$value) || run$converged && run$moved < 0.05 || !in_time(problem$pool)) break
+    if (!is.finite(run$value) || run$converged && run$moved < 0.05) break
+    if (proc.time()[["elapsed"]] >= problem$pool$until) break
   }
   run
 }

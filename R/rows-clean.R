@@ -72,12 +72,12 @@ message_if_degrees <- function(x) {
 # Returns the list of clean_data(). For a `likelihood` (NULL: Gaussian) it also has `sites` (response-engine.R), and its
 # `y` is for figures only. `rows` are names for the rows in messages, by default their numbers.
 clean_rows <- function(x, response, name, weights, offset, labels, center, scale, merge, likelihood, rows = NULL) {
-  if (is.null(likelihood)) {
-    return(clean_data(x, check_response(response, name, nrow(x), rows), name, weights, offset, labels,
-                      check_flag(center, "center"), check_flag(scale, "scale"), merge))
-  }
+  if (is.null(likelihood)) return(clean_data(
+    x, check_response(response, name, nrow(x), rows), name, weights, offset, labels, check_flag(center, "center"),
+    check_flag(scale, "scale"), merge))
   check_flag(scale, "scale")
-  if (as_response(likelihood)$kind %in% c("labels", "ordered") && is.factor(response)) response <- droplevels(response)
+  drops <- c("labels", if (length(unique(response)) > 1L) "ordered") # classes without rows are dropped
+  if (is.factor(response) && as_response(likelihood)$kind %in% drops) response <- droplevels(response)
   read <- read_response(likelihood, response, weights, name, nrow(x))
   refuse_if(response_row(likelihood)$reads == "positive" && all(read$y == 0), name, "is 0 in all rows")
   if (!is_finite_number(center)) check_flag(center, "center")
