@@ -78,7 +78,7 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
   blocks <- Filter(length, blocks)
   if (!length(blocks)) print_columns(table)
   for (title in names(blocks)) {
-    note <- if ("objective" %in% blocks[[title]]) " (`method`: name or function; compare objectives within a function)"
+    note <- if ("objective" %in% blocks[[title]]) " (`objective` is comparable between fits by the same function)"
     cat(title, note, "\n", sep = "")
     print_columns(table[c(intersect("method", kept), blocks[[title]])])
     if (title != names(blocks)[length(blocks)]) cat("\n")
@@ -181,8 +181,12 @@ fit_labels <- function(call) {
 }
 
 # Returns vectors with an element for each fit: logLik() (`value`) and its attributes, or NA for an absent attribute.
-likelihoods_of <- function(fits) {
+# Beside other fits a restricted likelihood is replaced by the log marginal likelihood, which is logLik(REML = NA).
+likelihoods_of <- function(fits, marginal = length(unique(vapply(fits[ours], has_own_likelihood, NA))) > 1L) {
+  ours <- vapply(fits, inherits, NA, "gp_fit")
+  fits[ours] <- lapply(fits[ours], check_any_fit, "object")
   lls <- lapply(fits, stats::logLik)
+  if (marginal) lls[ours] <- lapply(fits[ours], stats::logLik, REML = NA)
   part <- function(what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
   c(list(value = vapply(lls, as.double, 0)), lapply(stats::setNames(nm = c("df", "nobs", "lower", "upper")), part))
 }
@@ -236,7 +240,7 @@ anova.gp_fit <- function(object, ...) {
   refuse_if(length(fits) < 2L, "...", "has no second fit",
             hint = "anova() compares two or more fits of the same data; drop1() drops terms of one fit.")
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], labels[i])
-  ll <- likelihoods_of(fits)
+  ll <- likelihoods_of(fits, marginal = TRUE)
   for (i in seq_along(fits)[-1L]) {
     refuse_if(ll$nobs[i] != ll$nobs[1L], labels[i], "a fit of other rows",
               message = sprintf("`%s` is a fit of other rows. %s", labels[i], other_rows_sentence("anova()", ll$nobs)),
@@ -300,7 +304,7 @@ anova_heading <- function(fits, table) {
   inflated <- names[vapply(fits, function(fit) "scale" %in% names(fit$because), NA)]
   c("Log marginal likelihood of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
     lines(c(verdicts, columns, if (length(inflated)) paste(
-      "Values of", toString(inflated), "are for variances before inflation. Fits with `like` use inflated ones."))))
+      "Values of", toString(inflated), "are for variances before inflation. `like = <fit>` takes inflated ones."))))
 }
 
 # ---- one term more or less ------------------------------------------------------------------------------------------

@@ -226,9 +226,7 @@ rows_of_levels <- function(x, columns, most,
   if (nrow(x) > most) most_levels <- min(most_levels, max(2, most %/% effect_learning[["rows"]]))
   for (column in columns[order(-apply(x[, columns, drop = FALSE], 2L, max))]) {
     levels <- unique(x[rows, column])
-    if (length(levels) > most_levels) {
-      rows <- rows[x[rows, column] %in% levels[sample.int(length(levels), most_levels)]]
-    }
+    if (length(levels) > most_levels) rows <- rows[x[rows, column] %in% levels[sample.int(length(levels), most_levels)]]
   }
   if (length(rows) <= most) return(rows)
   rows <- rows[sample.int(length(rows))]

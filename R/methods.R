@@ -89,7 +89,7 @@ nobs.gp_fit <- function(object, use.fallback = FALSE, ...) {
 logLik.gp_fit <- function(object, REML = TRUE, ...) {
   check_dots_empty()
   object <- check_any_fit(object, "object")
-  if (has_own_likelihood(object)) return(likelihood_of_groups(object, check_flag(REML, "REML")))
+  if (has_own_likelihood(object) && !identical(REML, NA)) return(likelihood_of_groups(object, check_flag(REML, "REML")))
   evidence <- posterior_evidence(posterior_of(object))
   # With neighbours and no reference, bounds would need a pass over all rows and be wide, so they are omitted.
   open <- !is.null(object$near) && is.null(object$reference)

@@ -90,7 +90,7 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
 summary_fields <- function(x) {
   scores <- function(s) {
     s <- s[!is.na(s)]
-    if (length(s)) with_numbers(paste0(if (x$weighted) "without weights: ", paste(names(s), "%s", collapse = ", ")), s)
+    if (length(s)) with_numbers(paste0(if (x$weighted) "unweighted: ", paste(names(s), "%s", collapse = ", ")), s)
   }
   share <- x$term_shares
   words <- if (!is.null(share)) term_words(with_own_terms(x$kernel), x$columns)[names(share)]
@@ -240,7 +240,7 @@ rotation_note <- paste("Rotated inputs: an input is replaced by its residual in 
 warp_note <- function(share, more = "") {
   half <- if (isTRUE(share < 1)) c(" half", "the average of two numbers: itself and ") else c("", "")
   sprintf(paste("A%s warped input is replaced by %sits mean plus its sd times its normal score, interpolated between",
-                "%d quantiles%s."), half[1L], half[2L], score_knots, more)
+                "at most %d quantiles%s."), half[1L], half[2L], score_knots, more)
 }
 
 #' @export

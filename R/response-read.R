@@ -243,7 +243,7 @@ read_labels <- function(response, argument, n, ordered) {
   refuse_if(ordered && !is.ordered(response), argument,
             if (is.factor(response)) "a factor without an order" else describe(response), "an ordered factor",
             hint = sprintf(if (is.numeric(response)) "For numbers use cut(%s, breaks, ordered_result = TRUE)." else
-              "Make it one with the classes in their order: ordered(%s, levels = c(\"low\", \"high\")).", argument))
+              "Make it one: ordered(%s, levels = <its classes in their order>).", argument))
   refuse_if(is.numeric(response) || length(dim(response)) == 2L || !is.atomic(response), argument, describe(response),
             "a factor, or text, with the class of each row",
             hint = if (is.numeric(response)) "factor() makes classes of numbers.")

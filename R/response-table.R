@@ -146,7 +146,7 @@ gaussian_row <- list(
 binomial_row <- list(
   name = "binomial", label = "binomial", call = "binomial(), binomial(\"probit\")", links = c("logit", "probit"),
   reads = "classes", discrete = TRUE,
-  constant = function(y, size, theta) if (is.null(size)) 0 else lchoose(size, y),
+  constant = function(y, size, theta) if (is.null(size)) 0 else -lbeta(y + 1, size - y + 1) - log1p(size),
   cdf = function(y, mean, size, theta) stats::pbinom(y, size, mean),
   quantile = function(p, mean, size, theta) { # qbinom() of R 4.2 fails for many trials and means near 1
     less <- stats::qbinom(p, size, mean)

@@ -1,7 +1,8 @@
 # Does a new search for heavy tails beside the final kernel (with_final_tail() in R/fit-construct.R) improve fits?
 #   Rscript bench/tails.R [seed]        on bench/sets.R; SETS_FOLDER=bench/further for the others
-# Prints for each fit whose tails differ from those found beside Matern 3/2, with the response: both variances of the
-# log noise, and NLPD and coverage of held-out rows with the old and the new tails.
+# Prints, for each fit whose variance of the log noise differs from that found together with the transform (beside
+# Matern 3/2), both variances, and NLPD and coverage of held-out rows with either. With at most 200 rows the difference
+# may be the uncertainty of a constant noise variance, not tails.
 #
 # 26 November 2026, bench/sets.csv and bench/further/sets.csv, at most 300 rows to learn from. Changes of NLPD:
 #   split 1, 221 sets            13 change; 7 are better by .02, 1 is worse by .02; the largest is -.402 (Diamond). The

@@ -126,3 +126,17 @@ test_that("with few rows logLik(), AIC() and evidence_bounds() are about the max
   if (is.null(fit$noise_trend)) expect_equal(as.double(logLik(fit)), peak$evidence, tolerance = 1e-9)
   expect_equal(as.double(logLik(drop_rows(fit, 1))), drop_rows(fit, 1)$evidence)
 })
+
+test_that("beside other fits, fits of groups alone count with their log marginal likelihood, not the restricted one", {
+  d <- with_seed(2, data.frame(x = stats::runif(40), g = gl(8, 5)))
+  d$y <- with_seed(3, d$x + stats::rnorm(8)[d$g] + stats::rnorm(40, 0, 0.3))
+  groups <- pfdtc(y ~ (1 | g), d, mean = ~ x)
+  smooth <- pfdtc(y ~ x + (1 | g), d)
+  bounds <- evidence_bounds(groups)
+  expect_gt(abs(as.double(logLik(groups)) - bounds[["lower"]]), 0.5) # the restricted likelihood is another number
+  table <- anova(smooth, groups)
+  expect_true(bounds[["lower"]] <= table$logLik[2] && table$logLik[2] <= bounds[["upper"]])
+  expect_false(anyNA(table$at_least[2]))
+  expect_equal(AIC(smooth, groups)$AIC, c(AIC(smooth), extractAIC(groups)[2]))
+  expect_equal(AIC(groups, groups)$AIC, rep(AIC(groups), 2))
+})

@@ -214,3 +214,16 @@ test_that("weights of 2 are doubled rows, and cbind() is shares with weights", {
   expect_equal(predict(share), predict(both), tolerance = 1e-9)
   expect_equal(share$evidence, both$evidence, tolerance = 1e-9)
 })
+
+test_that("shares that give broken numbers of successes have one warning, and the constant of these numbers", {
+  d <- data.frame(x = 1:6, y = c(0.31, 0.55, 0.2, 0.7, 0.4, 0.3))
+  warned <- character()
+  fit <- withCallingHandlers(pfdtc(y ~ x, d, family = binomial(), weights = rep(10, 6)), warning = function(w) {
+    warned <<- c(warned, class(w)[1L])
+    invokeRestart("muffleWarning")
+  })
+  expect_identical(warned, "pfdtc_warning_small")
+  of_row <- binomial_row$constant(c(3.1, 3), c(10, 10), NULL)
+  expect_equal(of_row[2L], log(120))
+  expect_equal(of_row[1L], lgamma(11) - lgamma(4.1) - lgamma(7.9))
+})
