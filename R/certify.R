@@ -11,9 +11,9 @@
 #' @param effort `"fast"` uses the inducing points of the fit. `"reference"`, the default, adds a [reference()] and, as
 #'   far as `max_seconds` allows, the exact posterior and kriging on nearest neighbours. `"tight"` adds products with
 #'   the n x n kernel matrix, in \eqn{O(n^2 m_2)} time with \eqn{m_2} = `m2`.
-#' @param reference A [reference()] or a [gp_dtc()] fit of the same data and hyperparameters. Default: a new reference.
+#' @param reference A [reference()] or a [gp_dtc()] fit of the same data and hyperparameters. `NULL`: a new one.
 #' @param m2 Number of inducing points of a new reference, as in [reference()].
-#' @param test_points Number of rows of `newdata` that may join the inducing points in this call. Default: `m2 / 4`.
+#' @param test_points Number of rows of `newdata` that may join the inducing points. Default: `max(16, m2 / 4)`.
 #' @param max_seconds Limit in seconds for the steps after the reference. Default: 10, or `Inf` for `"tight"`.
 #' @param hyper_uncertainty,... Certify the mixture of `predict(hyper_uncertainty = TRUE)`? `...` is not used.
 #' @return A data frame of class `pfdtc_certificate` with a row for each row of `newdata`:

@@ -7,8 +7,8 @@
 #' Every row is predicted once, by a fit without this row. By default each fold repeats the whole fit: kernel,
 #' hyperparameters, inducing points and number of neighbours. With `hyper = "held"` each fold keeps what `fit` learned,
 #' which is much faster, but too favourable for few rows. Rows that belong together (of one patient, site or day)
-#' predict one another too well: `by` keeps each group in one fold. Copies of rows (same inputs and response) are in the
-#' same fold. Rows of weight 0 are not used.
+#' predict one another too well: `by` keeps each group in one fold. Without `by`, copies of rows (same inputs and
+#' response) are in the same random fold. Rows of weight 0 are not used.
 #' @param fit A fit with its data (`keep_data = TRUE`).
 #' @param folds Number of random folds, or a vector of folds.
 #' @param by Groups of rows: a vector, or a formula such as `~ site`.

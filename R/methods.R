@@ -6,11 +6,11 @@
 #'
 #' * `print()` and `summary()` show data, choices, hyperparameters and the result of the search. `summary()` adds the
 #'   kernels tried, residuals, and scores on training rows and, if quick, by leave-one-out. Both take `digits`.
-#' * `coef()` returns `lengthscale.<column>` in units of the inputs, and `variance` and `noise` in squared units of the
-#'   (transformed) response, or with `log = TRUE` their logs. It also has coefficients of a linear mean and of a formula
-#'   for `noise`; for a non-Gaussian family its parameters, the constant `mean`, and `mean.variance`, the prior variance
-#'   of coefficients. `sigma()` returns the noise sd, or the scale of [student()]; for noise that varies its root mean
-#'   square at the training rows, for other families `NA`.
+#' * `coef()` returns `lengthscale.<column>` in units of the inputs, and `variance` and `noise` in
+#'   squared units of the (transformed) response, or with `log = TRUE` their logs. It also has coefficients of a linear
+#'   mean and of a formula for `noise`; for a non-Gaussian family its parameters, the constant `mean`, and
+#'   `mean.variance`, the prior variance of coefficients. `sigma()` returns the noise sd, or the scale of [student()] or
+#'   [tobit()]; for noise that varies its root mean square at the training rows, for other families `NA`.
 #' * `logLik()` returns the log marginal likelihood of the response as given. Its attributes are `nobs`, `df` (the
 #'   number of all learned parameters, some of which `coef()` omits), and bounds `lower` and `upper` if known
 #'   ([evidence_bounds()]). With inducing points the value is a lower bound, with neighbours an estimate. For

@@ -4,7 +4,7 @@
 #'
 #' Returns the inputs at which another response would help most. The goal is to find the minimum or the maximum of f, to
 #' find where f crosses a level, or to know f everywhere.
-#' @param fit A fit with its data.
+#' @param fit A fit with its data, but not of several classes.
 #' @param n Number of rows to propose, at most 10,000. Each row is chosen as if the rows before it had been measured.
 #' @param goal `"minimum"` or `"maximum"` of f; `"level"` to find where f equals `level`; `"fill"` to know f everywhere.
 #' @param lower,upper Bounds on the numeric inputs: one number, a number for each input, or a named vector. Default: the

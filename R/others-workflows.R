@@ -203,8 +203,8 @@ mlr3_learner <- function(..., type = c("regr", "classif")) {
 #'   fit with `tol` reports the error certified during the fit.
 #' @param digits,... Number of significant digits. `...` is not used.
 #' @return An object of class `pfdtc_report`: a list with `text`, a string, and `table`, a data frame with columns
-#'   `what` and `value` (character). The table has every element of `coef()`, the sd for each variance, and correlations
-#'   of group effects instead of the angles in `coef()`.
+#'   `what` and `value` (character). The table has `coef()` (without `noise` if that varies), the sd for each variance,
+#'   and correlations of group effects instead of the angles in `coef()`.
 #' @seealso [summary()][gp_fit-methods], [certify()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())

@@ -108,11 +108,11 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of those compared. `score` is a penalty
 #'     for parameters plus a loss: minus the log density per held-out scaled response or, if `se` is `NA`, minus the log
 #'     marginal likelihood per scaled response. `se` is the standard error of the difference from the best.
-#'   * Learning: `learned`, a data frame with a row for each start: `lengthscale` and `noise` of the start (scaled), and
-#'     the log marginal likelihood reached (`evidence`). Starts within `attr(learned, "same")` nats of the best count as
-#'     equal. `pilot`, if `hyper = "pilot"`, has `trace`, `convergence`, `message` and `evaluations` of that search.
-#'     `evidence`: see [logLik()][gp_fit-methods]. `small_n` has, below 50 rows, the leave-one-out log densities of
-#'     `fit`, a `linear` model and the `mean`.
+#'   * Learning: `learned`, a data frame with a row for each start: `lengthscale` and `noise` of the start (scaled),
+#'     and the objective reached (`evidence`). Starts within `attr(learned, "same")` nats of the best count as equal.
+#'     `pilot`, if `hyper = "pilot"`, has `trace`, `convergence`, `message` and `evaluations` of that search.
+#'     `evidence`: see [logLik()][gp_fit-methods]. `small_n` may have, below 50 rows, the leave-one-out log densities
+#'     of `fit`, a `linear` model and the `mean`.
 #'   * Inducing points: `inducing` is a matrix of the `m` (at most `m_asked`) inducing points, or of all rows if the
 #'     posterior is exact; `moved` (were they optimised?), `jitter`, `inducing_method`; `unexplained` is the mean prior
 #'     variance that they do not explain, divided by the noise variance (`Inf` if unknown). `factors` has the sums and

@@ -234,14 +234,13 @@ confusion_figure <- function(fit) {
 
 #' Plot a Gaussian process fit
 #'
-#' Draws f along each input, a map of f over two inputs, or checks.
+#' Draws the mean along each input, or over two inputs, or checks.
 #'
 #' * `"slices"` shows data, mean, credible band of f (shaded) and prediction band of a new response (dashed) along each
 #'   input. Ticks mark inducing points. The other inputs are held at the values that are printed below the figure. With
 #'   several inputs the points are partial residuals: mean along the slice plus residual of the row. For several classes
 #'   the figure shows their probabilities.
-#' * `"map"` shows mean and sd of f over two numeric inputs. The mean is blank if its sd is above 0.7 times the prior
-#'   sd.
+#' * `"map"` shows mean and sd over two numeric inputs. The mean is blank if the sd of f is above 0.7 prior sds.
 #' * `"checks"` compares leave-one-out predictions with the responses, see `vignette("pfdtc")`. Single panels are
 #'   `"residuals"`, `"qq"`, `"pit"`, `"observed"` and `"semivariogram"`.
 #' * `"calibration"`, for a non-Gaussian likelihood, shows the share of successes (or of each class) against the
