@@ -185,8 +185,7 @@ fit_labels <- function(call) {
 likelihoods_of <- function(fits, marginal = length(unique(vapply(fits[ours], has_own_likelihood, NA))) > 1L) {
   ours <- vapply(fits, inherits, NA, "gp_fit")
   fits[ours] <- lapply(fits[ours], check_any_fit, "object")
-  lls <- lapply(fits, stats::logLik)
-  if (marginal) lls[ours] <- lapply(fits[ours], stats::logLik, REML = NA)
+  lls <- Map(function(fit, na) if (na) stats::logLik(fit, REML = NA) else stats::logLik(fit), fits, ours & marginal)
   part <- function(what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
   c(list(value = vapply(lls, as.double, 0)), lapply(stats::setNames(nm = c("df", "nobs", "lower", "upper")), part))
 }
