@@ -105,7 +105,7 @@ print.pfdtc_aux <- function(x, ...) {
 
 # ---- properties of a description ---------------------------------------------------------------------------------
 
-# Returns TRUE if the fit keeps the reference posterior from which the distribution described by `aux` was made.
+# Returns TRUE if a fit with the auxiliary distribution `aux` stores the reference posterior that makes it.
 aux_keeps_reference <- function(aux) isTRUE(aux_kinds[[aux$kind]]$keeps_reference)
 
 # Returns the description `aux` with its number of rows or points filled in, for a fit with n rows and m inducing
@@ -143,7 +143,7 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
 # ---- the kinds ------------------------------------------------------------------------------------------------------
 
 # Makes the auxiliary distribution that `how`, such as aux_sor(), describes. `m` is the number of inducing points of the
-# fit. aux_reference() uses the points of `reference`, a fit of the same model, or chooses points if it is NULL.
+# fit. aux_reference() uses the points of `reference`, a fit of the same model; if `reference` is NULL, it chooses them.
 make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL) {
   aux <- aux_kinds[[how$kind]]$make(how, data, model, m, control, reference)
   aux$made_from <- fingerprint(data)
@@ -155,7 +155,7 @@ make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL
   aux
 }
 
-# Returns an element of aux_kinds (below): make() uses given or random rows, and print() shows `what`.
+# Returns an element of aux_kinds (below) for given or random rows. `what` names the distribution in print().
 made_from_rows <- function(what, make) {
   list(objective = "pf", make = make, fill = function(how, n, ...) {
     if (is.null(how$rows) && is.null(how$size)) how$size <- min(ceiling(n / 10), 1000)
@@ -166,7 +166,7 @@ made_from_rows <- function(what, make) {
   })
 }
 
-# Each kind of auxiliary distribution has these elements:
+# A kind of auxiliary distribution has `objective`, `make` and, if it needs them, the other elements:
 #
 #   objective        the name, in the C code, of the pF objective under this distribution
 #   text(how)        the words that print() shows
@@ -228,8 +228,8 @@ aux_kinds <- list(
     low_rank_auxiliary(U, W, rep_len(as.double(sign), ncol(W)), mean, p, model, how$label)
   }))
 
-# Returns row numbers in data$x to make the distribution from. how$rows counts the rows as given: before equal rows were
-# merged, and with rows of weight 0, which are then left out.
+# Returns the row numbers in data$x that make the distribution. how$rows counts the rows as given, before equal rows
+# were merged. Given rows of weight 0 are left out.
 auxiliary_rows <- function(how, data) {
   n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
   rows <- how$rows
@@ -277,7 +277,7 @@ sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {
   low_rank_auxiliary(U, W, rep(1, ncol(W)), solve_t(post$L, post$beta), 0L, model, "SoR posterior")
 }
 
-# Returns L, G, C (see sor_on_points()) and beta = (s2 I + G)^{-1} A y of the DTC posterior on m points of `post`.
+# Returns L, G, C and beta = (s2 I + G)^{-1} A y (see sor_on_points()) of the DTC posterior on post's first m points.
 first_points <- function(post, m, noise) {
   i <- seq_len(m)
   G <- post$G[i, i, drop = FALSE]

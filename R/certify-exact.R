@@ -149,7 +149,7 @@ stop_by <- function(expr, keep = TRUE) {
 }
 
 # Returns the text of a progress line: passes so far, certified error over its goal (`ratio`), and seconds left. `went`
-# has the error (without rounding) before the first step of conjugate gradients and after each, in `seconds` so far.
+# has the error (without rounding) before and after each step of conjugate gradients; all steps took `seconds`.
 passes_ahead <- function(went, ratio, seconds, passes) {
   steps <- length(went) - 1L
   said <- sprintf("%d pass%s over all pairs of rows", passes, if (passes == 1L) "" else "es")

@@ -123,8 +123,8 @@ bounds_around <- function(b, at) {
 # ---- properties of a posterior --------------------------------------------------------------------------------------
 
 # Returns the Gaussian posterior on the inducing points with the given row weights: list(factors, norms). If `norms` is
-# TRUE, the element `norms` has what variances_of() needs for its bounds: the result of posterior_norms(). For groups it
-# has the elements of effect_forms(), the relative rounding error of the factors (`inner`) and the largest weight.
+# TRUE, the element `norms` is what variances_of() needs: the result of posterior_norms() or, for groups, the elements
+# of effect_forms(), the relative rounding error of the factors (`inner`) and the largest weight.
 weighted_posterior <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
   if (!inherits(b, "with_effects")) {
@@ -150,7 +150,7 @@ variances_of <- function(b, post, fun) {
 
 # Adds the list b$between, if the modes fh and f* (head of this file) differ by at most b$e at the rows. `lower` and
 # `upper` bound Wb, and `lo` and `hi` are the posteriors with these row weights. `second`, for second_distance(), is
-# A diag(d^2 / lower) A', where d is the largest distance of Wb from W at each row, or NULL if it cannot be computed.
+# A D A' or, for groups, effect_forms() of D, if this can be computed. D is diag(d^2 / lower), with d >= |Wb - W|.
 with_averages <- function(b) {
   whole <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
   range <- average_curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e, whole)

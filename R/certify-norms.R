@@ -21,9 +21,9 @@ bound_w <- function(c, v_E) {
 
 # Returns bounds on norms for the DTC posterior p. They use T1, a bound on |v|_E, and T2, bounds that do not depend on
 # the response. Both are sums over groups of rows. Larger groups give smaller bounds: all rows if `tight`, m rows if
-# `fast`, else norm_groups(). So `fast` saves time up to 200 points; beyond, it only makes T2 smaller. `same` has norms
-# for another response and the same points, so the same T2. `inner` has norms on some of the points; its bound on |w|_E
-# holds here too. T1 is omitted with `inner`, or if `sharp` is FALSE.
+# `fast`, else norm_groups(). So `fast` makes T1 cheaper and larger from 17 points. It makes T2 cheaper below 200
+# points, smaller above. `same` has norms for another response and the same points, so the same T2. `inner` has norms on
+# some of the points; its bound on |w|_E holds here too. T1 is omitted with `inner`, or if `sharp` is FALSE.
 posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
                             same = NULL, sharp = TRUE) {
   n <- nrow(data$x)
@@ -140,8 +140,8 @@ response_rounding <- function(fit, x) {
 
 distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 
-# Returns a gp_dtc() fit for the data of `fit`: the DTC posterior on the points z, with its norms. The points must be
-# distinct beyond rounding, as those of distinct_points() are. `inner` is an earlier result, for a subset of z.
+# Returns a gp_dtc() fit to `data` with the model of `fit`: the DTC posterior on the points z, with its norms. z must be
+# distinct beyond rounding, as the result of distinct_points() is. `inner` is an earlier result, for a subset of z.
 dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
   model <- model_of(fit)
   jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter

@@ -1,6 +1,6 @@
 # Checks the arguments of exported functions: a check returns the cleaned value or raises an error about the argument.
 
-# Raises the error of abort_input() if `wrong` is TRUE. If it is FALSE, the other arguments are not evaluated.
+# Raises the error of abort_input() if `wrong` is TRUE. If `wrong` is FALSE, the other arguments are not evaluated.
 refuse_if <- function(wrong, argument, got, want = NULL, hint = NULL, message = NULL, where = "it") {
   if (wrong) abort_input(argument, got, want, hint, message, where)
 }
@@ -10,8 +10,8 @@ check_given <- function(argument, hint = NULL) {
   if (eval.parent(call("missing", as.name(argument)))) abort_input(argument, "is missing", hint = hint)
 }
 
-# Returns a matrix, a data frame of numbers or a vector (one column) as a double matrix, with its column names. A double
-# matrix is not copied. There may be no rows; NA is an error unless `allow_na`.
+# Returns a matrix, a data frame of numbers or a vector (one column) as a double matrix, with its column names. There
+# may be no rows; NA is an error unless `allow_na`.
 check_matrix <- function(x, argument, allow_na = FALSE) {
   if (is.data.frame(x)) {
     j <- which(!vapply(x, is_plain_numeric, NA))[1L]
@@ -125,8 +125,8 @@ check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables
   })
 }
 
-# Returns TRUE for numbers and logical values. It is FALSE for dates, times and factors, although R stores them as
-# numbers, and for integer64, whose bits are not those of a double.
+# Returns TRUE for numbers and logical values, and FALSE for dates, times and factors, although R stores these as
+# numbers. integer64 gives FALSE too, because its bits are not those of a double.
 is_plain_numeric <- function(x) (is.numeric(x) && !inherits(x, "integer64")) || is.logical(x)
 is_finite_number <- function(v) is.numeric(v) && !is.object(v) && length(v) == 1L && is.finite(v)
 
@@ -383,7 +383,7 @@ count_of <- function(n, what) sprintf("%d %s%s", n, what, plural_s(n))
 # Returns `a`, or `b` if `a` is NULL (base R has this from version 4.4).
 `%||%` <- function(a, b) if (is.null(a)) b else a
 
-# Returns the point between `low` and `high` where below(point) changes from TRUE to FALSE.
+# Returns, for each element, the point between `low` and `high` where below(point) changes from TRUE to FALSE.
 bisect <- function(below, low, high) {
   for (i in 1:60) {
     middle <- (low + high) / 2

@@ -151,8 +151,8 @@ largest_residual <- function(b, times) {
 }
 
 # Returns bounds for Wb, the mean W between the modes: upper bounds on `inverse` (head of file) and on the covariances S
-# on inducing points, lam = lam(alpha) and lam_top = lam(beta). `least` is the smallest alpha of all rows. If it is near
-# 1, the covariances for weights W, divided by `least`, are close bounds that need no new factorisation.
+# on inducing points, lam = lam(alpha) and lam_top = lam(beta). `least` is the smallest alpha of all rows. If `least` is
+# near 1, the covariances for weights W, divided by it, are close bounds that need no new factorisation.
 weights_of_class_range <- function(b, e) {
   range <- range_of_weights(b, e, (1:16) / 16)
   least <- min(range$lower)
@@ -260,8 +260,8 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
        share_upper = pmin(p + room + off, (p + room) * ratio, 1))
 }
 
-# Returns list(fitted, inside): pair_certificate() at x for the fit's own inducing points, and its bounds. Those of a
-# second certificate, on m2 training rows, narrow them, unless effort is "fast" or no residual prior variance is left.
+# Returns list(fitted, inside): pair_certificate() at x for the fit's own inducing points, and its bounds. m2 training
+# rows as inducing points narrow the bounds, unless effort is "fast" or no residual prior variance is left.
 class_certificate <- function(fit, x, effort, m2 = NULL) {
   data <- training_data(fit, "fit")
   n <- nrow(data$x)

@@ -181,7 +181,7 @@ fit_labels <- function(call) {
 }
 
 # Returns vectors with an element for each fit: logLik() (`value`) and its attributes, or NA for an absent attribute.
-# Beside other fits a restricted likelihood is replaced by the log marginal likelihood, which is logLik(REML = NA).
+# If only some of the fits have a restricted likelihood, the log marginal likelihood, logLik(REML = NA), replaces it.
 likelihoods_of <- function(fits, marginal = length(unique(vapply(fits[ours], has_own_likelihood, NA))) > 1L) {
   ours <- vapply(fits, inherits, NA, "gp_fit")
   fits[ours] <- lapply(fits[ours], check_any_fit, "object")
@@ -256,8 +256,8 @@ anova.gp_fit <- function(object, ...) {
   structure(table, heading = anova_heading(fits, table), class = c("pfdtc_table", "anova", "data.frame"))
 }
 
-# Returns TRUE if two fits have the same rows, responses, weights, trials and offset. The density of numbers cannot be
-# compared with the probability of counts or classes.
+# Returns TRUE if two fits have the same data, judged by sums over the rows, for discrete responses also `sum_of_sites`.
+# The density of numbers cannot be compared with the probability of counts or classes.
 same_response <- function(a, b) {
   discrete <- response_of(a)$discrete
   if (discrete != response_of(b)$discrete) return(FALSE)

@@ -219,7 +219,7 @@ model_of_effects <- function(model, factors) {
 # out (src/integrated.h). Without integration, responses of neighbours would differ by the effects of their levels.
 
 # Returns the numbers of at most `most` rows to learn from, out of a random sample of the levels. At most
-# effect_learning$rows rows of a level of the first group are chosen before any others, so that rows have many levels.
+# effect_learning$rows rows of a level of the first column are chosen before any others, so that rows have many levels.
 rows_of_levels <- function(x, columns, most,
                            most_levels = effect_learning[[if (nrow(x) <= exact_learning_rows) "few" else "levels"]]) {
   rows <- seq_len(nrow(x))

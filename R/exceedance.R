@@ -177,8 +177,8 @@ response_exceedance <- function(response, mean, sd, threshold) {
   list(lower = lower, upper = upper)
 }
 
-# Returns a factor of regions. Rows enter the set "above" in decreasing order of the probabilities `p`. The set ends
-# before the share of draws in which f is above the threshold at all its rows is less than `prob`; "below" is likewise.
+# Returns a factor of regions. Rows enter the set "above" in decreasing order of the probabilities `p`, as long as f is
+# above the threshold at all its rows in a share `prob` of the draws. The set "below" is formed likewise.
 joint_regions <- function(fit, new, threshold, p, prob, draws) {
   n <- length(new$index)
   check_memory(16 * as.double(n) * draws, sprintf("%.0f draws at %d places", as.double(draws), n))

@@ -36,7 +36,7 @@ layer <- function(verb, x, y = NULL, ..., col = "black", lty = 1, lwd = 1) {
   list(all[!vapply(all, is.null, NA)])
 }
 
-# These are the colours of Okabe and Ito, which colour-blind readers can distinguish.
+# Colour-blind readers can distinguish the colours of Okabe and Ito. Only the red of `fit` is not one of them.
 plot_colours <- c(mean = "#0072B2", inducing = "#D55E00", data = "#000000", certified = "#E69F00", fit = "#D7191C")
 
 band_colour <- function(alpha = 0.3) grDevices::adjustcolor(plot_colours["mean"], alpha)
@@ -191,7 +191,7 @@ level_text <- function(labels, margins) {
   list(labels = labels, size = size, upright = TRUE, margin = 0.5 * size * max(nchar(labels)) + 2.5)
 }
 
-# Returns how many rows a legend needs. draw_keys() may shrink a row by a tenth to make it fit.
+# Returns how many rows a legend needs. A row may be a tenth too wide, because draw_keys() shrinks the legend to fit.
 rows_of_keys <- function(keys) ceiling(sum(nchar(keys$text) + 8) / (1.1 * letters_in_line(0.8)))
 
 # Draws the legend above the panel, or above all panels if `outer`, in rows as wide as the figure.

@@ -73,7 +73,7 @@ optimise_stage <- function(data, learned, z, s, state) {
 
 # Runs a few iterations from two starts: points chosen greedily by residual prior variance, or by the pF divergence.
 # Returns list(now, steps): the better result, and the limits of the remaining search. The second start must lower the
-# squared pF divergence by over 5, because the first start wins in the end if both are close.
+# squared pF divergence by over 5, because the first start mostly wins in the end if both are close.
 better_start <- function(data, rows, now, s, state) {
   left <- seconds_left(s$steps$max_seconds)
   few <- min(5L, s$steps$maxit %/% 20L)
@@ -140,7 +140,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
   }
 }
 
-# Returns the problem make(jitter). Increases the jitter, to about 1e-5, until the objective has a value at the start.
+# Returns the problem make(jitter). Multiplies a jitter below 1e-5 by 10 until the objective has a value at the start.
 first_that_works <- function(make, jitter) {
   repeat {
     problem <- make(jitter)

@@ -271,7 +271,7 @@ term_values <- function(fit, x, mean_only = FALSE) {
   lapply(in_response_units(fit, at), matrix, nrow(x), dimnames = list(NULL, names))
 }
 
-# Returns the share of each term in the variance of f's mean over training rows, or NULL for a single term.
+# Returns each term's share of the summed variances of all terms' means over training rows (NULL: one term or no data).
 term_shares <- function(fit, most = 500L) {
   if (length(as_sum(fit$kernel)$terms) < 2L || is.null(fit$data)) return(NULL)
   x <- fit$data$x[evenly(nrow(fit$data$x), most), , drop = FALSE]
@@ -282,7 +282,7 @@ term_shares <- function(fit, most = 500L) {
 
 # Returns a data frame with shares of the variance of f's posterior mean: `alone` is the share that an input explains by
 # itself, `total` includes its interactions (formulas of Saltelli and Jansen for two quasi-random samples). Inputs are
-# treated as independent. Returns NULL for a single input, few rows, or if nothing was learned.
+# treated as independent. Returns NULL for a single input, less than 5 stored rows, or fixed hyperparameters.
 input_shares <- function(fit) {
   x <- fit$data$x
   groups <- column_groups(seq_along(fit$frame$columns), fit$frame$columns, placed_variables(fit$data$frame))

@@ -167,7 +167,7 @@ scale_without <- function(fit, r) {
 
 # ---- scores ---------------------------------------------------------------------------------------------------------
 
-# Returns scores of leave-one-out predictions of the training rows, or of ordinary ones if `seen` (non-Gaussian fits).
+# Returns scores of leave-one-out predictions of the training rows or, if `seen`, of ordinary predictions.
 training_scores <- function(fit, seen = FALSE) {
   data <- training_data(fit)
   response <- response_of(fit)

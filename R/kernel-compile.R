@@ -195,9 +195,9 @@ total_variance <- function(kernel) {
   sum(kernel$engine$values[kernel$table$leaf == 0L])
 }
 
-# Returns a lengthscale l for each of d columns of x; Inf if no factor has one. For several factors, 1 / l^2 is summed
-# over the factors of each term, and then averaged over the terms but the linear mean, weighted by their variances. The
-# curvature of k at distance 0 follows the same rule.
+# Returns a lengthscale l for each of d columns of x, Inf for a column without one. For several factors, 1 / l^2 is
+# summed over the factors of each term, and then averaged over the terms but the linear mean, weighted by their
+# variances. The curvature of k at distance 0 follows the same rule.
 kernel_lengths <- function(kernel, d) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves

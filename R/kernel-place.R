@@ -1,6 +1,6 @@
 # Completes kernels for data: finds the columns that each factor reads, its levels and its lengthscales.
 
-# Returns the kernel with its inputs as column numbers of x, and a lengthscale for each (NULL if not given). `variables`
+# Returns the kernel with its inputs as column numbers of x, and all its lengthscales, unless none is given. `variables`
 # has list(name, columns, levels) for each variable; an R factor has several columns.
 place_kernel <- function(kernel, x, variables = NULL) {
   if (!ncol(x)) abort_input("x", "has no columns")
@@ -28,7 +28,7 @@ at_names <- function(part, data, from = part$columns) {
   part
 }
 
-# Sets `inputs` of a sum of kernels to the columns of x that its factors read, and `columns` to the column names of x.
+# Sets `inputs` of a sum of kernels to the columns of x that its factors read (1 if none), and `columns` to their names.
 with_columns <- function(kernel, x) {
   inputs <- sort(unique(unlist(lapply(kernel$leaves, `[[`, "inputs"))))
   kernel["inputs"] <- list(if (length(inputs)) inputs else 1L)
@@ -120,7 +120,7 @@ column_owners <- function(inputs, names, variables) {
   if (is.null(names)) inputs else unique(names[inputs])
 }
 
-# Gives a categorical kernel the levels of its variable. Stops unless its columns code one R factor.
+# Gives a categorical kernel the levels of its variable. Stops unless the kernel's columns code one R factor.
 place_levels <- function(leaf, x, argument, variables) {
   u <- x[, leaf$inputs, drop = FALSE]
   coded <- all(u == 0 | u == 1) && all(rowSums(u) == 1)

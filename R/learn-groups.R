@@ -110,7 +110,7 @@ flat_basis <- function(kernel, x) {
 }
 
 # Returns logLik() of a fit of groups and a linear mean alone, in units of y and the inputs. Unless `restricted`, all
-# variances are multiplied by the factor that maximises the ordinary likelihood, as in lme4. Given ones are kept.
+# variances are multiplied by the factor that maximises the ordinary likelihood, as in lme4. Given variances are kept.
 likelihood_of_groups <- function(fit, restricted) {
   model <- model_of(fit)
   kernel <- as_kernel(model$kernel)

@@ -340,7 +340,7 @@ some_of_pool <- function(pool, count) {
 #
 #   variance  of the response about its mean
 #   signal    the unit of the kernel's variance: the weighted mean square of y. If a few huge weights make this less
-#             than a tenth of the mean square with weights of at most their median, the latter is the unit
+#             than a tenth of the mean square with weights of at most their median, the second mean square is the unit
 #   floor     the smallest noise variance. Responses rounded to multiples of delta have noise of at least delta^2 / 12
 #             (Sheppard). delta is at most the sd of y, and 0 if is_regular(). With a transform T, delta is multiplied
 #             by the median slope of T, because the smallest is almost 0 where T is flat. The floor is at least 1e-6 of
@@ -384,7 +384,7 @@ is_regular <- function(data, y) {
 }
 
 # Returns kernel and noise with start values for unknown parameters: lengthscales sqrt(d) times the spread of the input
-# (a typical distance of two rows), the mean square of y as variance, and a tenth of it as noise.
+# (a typical distance of two rows), the mean square of y as variance, and a tenth of it times the mean weight as noise.
 start_values <- function(kernel, noise, data) {
   power <- response_power(data)
   list(kernel = name_lengthscales(with_typical_values(kernel, data$x, power = power), data$x),

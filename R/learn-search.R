@@ -239,8 +239,8 @@ finish_starts <- function(problem, thetas) {
 }
 
 # Moves each lengthscale alone to its prior's centre, and returns the theta of largest log density, or NULL if the given
-# theta is best. With several short lengthscales, a search may end a hundred nats below the optimum, because each is
-# best given the others. Also returns NULL if rows are too many for a search of neighbours per lengthscale.
+# theta is best. With several short lengthscales, a search may end a hundred nats below the optimum, because each
+# lengthscale is best given the others. Also returns NULL if rows are too many for a search of neighbours for each.
 lengthened <- function(problem, theta) {
   pool <- problem$pool
   if (pool$n > learning_sizes$whole[["rows"]]) return(NULL)

@@ -3,7 +3,7 @@
 
 engine <- new.env(parent = emptyenv())
 
-# Makes the engine use its own matrix products: R's own BLAS takes four to six times as long (bench/README.md).
+# Makes the engine use its own matrix products: R's reference BLAS takes four to six times as long (bench/README.md).
 start_engine <- function() {
   engine$pid <- Sys.getpid()
   engine$optimised_blas <- grepl("openblas|mkl|blis|accelerate|veclib|armpl|flexiblas|atlas|essl",

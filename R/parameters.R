@@ -164,7 +164,8 @@ with_typical_values <- function(kernel, x, s, typical = function(units) units$st
   as_kernel(set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value)))
 }
 
-# Returns the spread of each column (1 if constant): its sd, or that computed from quartiles if below a tenth of the sd.
+# Returns a spread of each column: its sd, or 1 if its range is 0 or infinite. A positive sd by the quartiles of a
+# normal distribution replaces the sd if it is below a tenth of the sd.
 spreads_of <- function(x) {
   vapply(seq_len(ncol(x)), function(j) {
     v <- x[, j]
@@ -188,9 +189,9 @@ dimnames_of <- function(v, names) {
 #
 #   v (1 + sum_j u_j(x) u_j(z)),   u_j(x) = (x_j - centre_j) rate_j.
 #
-# The term integrates out an intercept and slopes b ~ N(0, v I). v is 10^4 times the mean square of the response. This
-# shrinks coefficients by about 1e-4 of their size and costs four of sixteen digits. v is not learned. The choice of
-# nearest neighbours ignores the term.
+# The term integrates out an intercept and slopes b ~ N(0, v I). v is 10^4 times the mean square of the response. The
+# prior shrinks coefficients by at most about 1e-4 of their size, and costs four of sixteen digits. v is not learned.
+# The choice of nearest neighbours ignores the term.
 
 vague_mean <- 1e4
 

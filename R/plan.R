@@ -16,7 +16,7 @@ facts_of <- function(data, asked) {
 #   exact   TRUE if the exact posterior could be computed
 #   dense   gain of the exact posterior of some rows over inducing points with neighbours, as a vector like `trial`
 #   few     gain of few inducing points over more, both with neighbours, as a vector like `trial`
-#   rho     mean over the rows of the residual prior variance, divided by the noise variance
+#   rho     mean weight times mean residual prior variance of the rows, divided by the noise variance
 #   left    mean over the rows of the residual prior variance, divided by the mean prior variance
 #   trial   gain of inducing points alone over neighbours at held-out rows: c(gain, se, rows), or NULL if it failed
 #   alone   rho for the kernel and the inducing points to which the gain `trial` belongs

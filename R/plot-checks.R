@@ -73,7 +73,7 @@ scatter_panel <- function(points, title, xlab, ylab, lines) {
 }
 
 # Returns a panel with the histogram of `pit` (values of the predictive distribution function at the responses), in 4 to
-# 20 classes. If the PIT is uniform, the band contains each height with probability 95 %.
+# 20 classes. If the PIT is uniform, the band contains each height with a probability of at least 95 %.
 pit_panel <- function(pit) {
   n <- length(pit)
   classes <- max(4L, min(20L, n %/% 10L))
@@ -129,8 +129,8 @@ shares_table <- function(p, y, size, least) {
              sd = sqrt(each(size * p * (1 - p))) / trials, rows = as.vector(table(group)))
 }
 
-# Returns a panel of observed shares against leave-one-out probabilities. Bars around the diagonal contain 95 % of the
-# observed shares if the probabilities are right. `d` has the columns predicted, observed and sd.
+# Returns a panel of observed shares against leave-one-out probabilities. Bars around the diagonal contain about 95 % of
+# the observed shares if the probabilities are right. `d` has the columns predicted, observed and sd.
 shares_panel <- function(d, ylab, bar, dot = "black", ...) {
   half <- stats::qnorm(0.975) * d$sd
   list(args = list(main = "Calibration", xlim = 0:1, ylim = 0:1, xlab = "leave-one-out probability", ylab = ylab),

@@ -268,8 +268,8 @@ map_table <- function(fit, inputs, at, n, points, type) {
        ticks = Map(variable_ticks, axes, lapply(value, range)), foot = slices_foot(all, centre, names, axes = 2L))
 }
 
-# Returns the aspect ratio if the variables are named like coordinates, else NA. A degree of longitude is cos(latitude)
-# times as long as a degree of latitude.
+# Returns the aspect ratio if the variables are coordinates, by their names or by sphere(), else NA. A degree of
+# longitude is cos(latitude) times as long as a degree of latitude.
 map_asp <- function(shown, vertical) {
   names <- if (length(c(shown[[1L]]$axis, shown[[2L]]$axis)) == 2L) c("lon", "lat") else names(shown)
   if (!are_coordinates(names)) return(NA)

@@ -28,8 +28,8 @@ posterior_at.exact <- function(p, fun, joint = FALSE) {
 
 # ---- the Cholesky factor --------------------------------------------------------------------------------------------
 
-# A session keeps its last Cholesky factors here, outside the fits, so that saved fits have no n x n numbers. In another
-# session the factor is computed again, with the same bits.
+# A session keeps its last Cholesky factors here, outside the fits, so that saved fits have no n x n numbers. Another
+# session computes the factor again, on the same computer with the same bits.
 kept_factors <- new.env(parent = emptyenv())
 kept_factors$list <- list()
 
@@ -161,8 +161,8 @@ warn_small_n <- function(check, n) {
     "it."), if (other == "linear") "A linear model" else "The mean of the response", n, ahead), check)
 }
 
-# Draws f jointly at rows. Up to `dense_draws` rows, or with a non-Gaussian likelihood, draws use the covariance matrix.
-# Else a draw from the prior of an exact posterior, at its rows X and at x, is corrected by the data (Matheron's rule):
+# Draws f jointly at rows. Up to `dense_draws` rows, and where posterior_paths() is not used, draws need the covariance
+# matrix. Else data correct a draw from the prior of an exact posterior, at its rows X and at x (Matheron's rule):
 #
 #   f(x) = f0(x) + k(x, X) (K + s2 W^{-1})^{-1} (y - f0(X) - noise),   f0 and noise drawn from the prior.
 #
@@ -235,8 +235,8 @@ posterior_paths.near <- function(p, x, nsim, normal) {
   value
 }
 
-# Returns list(draws, L): draws of the residual process e at the rows of x, each given 30 earlier rows, and the Cholesky
-# factor L of k(z, z) for inducing points z. A noise of 1e-6 times the prior variance keeps equal rows distinct.
+# Returns list(draws, L): draws of the residual process e at the rows of x, each given at most 30 earlier rows, and the
+# Cholesky factor L of k(z, z) for inducing points z. Noise of 1e-6 times the prior variance keeps equal rows distinct.
 residual_paths <- function(model, z, jitter, x, nsim, normal, control) {
   n <- nrow(x)
   tiny <- 1e-6 * prior_most(model, x)

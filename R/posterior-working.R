@@ -4,8 +4,8 @@
 # f), a working row has the response f + g / W and the noise variance 1 / W.
 
 # Returns Laplace's or the variational approximation on points z, in the engine's form. `sites` has the responses in the
-# engine's form, `start` an earlier approximation. For many rows, the mode is first searched with every eighth row. If
-# log p is not concave (Student's t), the search may end in a saddle point; it then starts again near the prior mean.
+# engine's form, `start` an earlier approximation. For many rows without `start`, every eighth row gives a first mode.
+# If log p is not concave (Student's t), the search may end in a saddle point; it then starts again near the prior mean.
 laplace_at <- function(x, sites, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
   mode <- function(start) {
     native_laplace(z, x, sites, kernel, jitter, start, want = want, maxit = maxit, control = control)

@@ -149,8 +149,8 @@ predict_apart <- function(fit, response, new, ask, na.action, file) {
   if (ask$full_cov) abort_input("full_cov", "is not available for a row source or a spatial object")
   at <- function(rows, ...) answer_asked(fit, response, rows, ask, ...)
   if (!is_source(new)) return(predictions_at(new, at(rows_at_places(fit$frame, new), stats::na.pass)))
-  # With na.pass, each row has its own line in the file, so that an interrupted file can be continued. `request` has all
-  # elements of the fit on which predictions depend.
+  # With na.pass, each row has its own line in the file, so that an interrupted file can be continued. Elements of the
+  # fit in `request` differ between fits whose predictions differ.
   request <- if (identical(na.action, stats::na.pass)) {
     own <- c(fit[c("signature", "noise", "center", "scale", "inducing", "neighbours")], list(
       kernel = kernel_values(fit$kernel), near = fit$near$beta, factors = fit$factors[c("beta", "alpha")],

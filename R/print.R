@@ -33,7 +33,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
     }
     out$weighted <- is_weighted(fit)
     out$scores <- if (kept) scores(seen = TRUE)
-    # Omit leave-one-out for many rows, where it is slow, and for a table of counts, where it leaves out a whole class.
+    # Omit leave-one-out for many rows, where it is slow, and for tables of counts, see rows_of_table().
     out$scores_loo <- if (kept && fit$nobs <= dense_rows && is.null(rows_of_table(fit, fit$data))) scores()
     other <- response_of(fit)$overdispersed
     # excess_scatter() was at most 3.4 in fits of 150 samples of Poisson counts, so 4 is the limit.
@@ -41,7 +41,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
   } else {
     out$residuals <- if (kept) stats::residuals(fit)
     out$rmse <- if (kept) root_mean_square(out$residuals) else NA_real_
-    # With more rows, leave-one-out residuals would take more than a second.
+    # With more rows, leave-one-out residuals would take too long.
     if (is_exact(fit) && kept && fit$nobs <= dense_rows) {
       out$rmse_loo <- root_mean_square(stats::residuals(fit, type = "loo"))
     }

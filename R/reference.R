@@ -91,8 +91,8 @@ share_of_distance <- function(reference, data, fit, share) {
   }
 }
 
-# Returns m, the number of inducing points of the fit; its reference has 4 m by default. With neighbours, m is at least
-# 200, because the few inducing points of such a fit do not suffice for a reference.
+# Returns the number m that sets the default size 4 m of a reference: the number of inducing points of the fit. With
+# neighbours, m is at least 200 (or the number of rows), because the fit's few points do not suffice for a reference.
 points_of_fit <- function(fit) {
   m <- if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else
     max(fit$m, min(200L, nrow(fit$data$x)))

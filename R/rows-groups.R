@@ -1,10 +1,10 @@
 # Reads grouped terms of a formula, such as (1 | g), and codes variables as columns. Grouped terms are taken out before
 # model.frame() sees the formula. Each group becomes a column with the numbers of its levels.
 
-# Returns the formula with grouped terms, those of `kernel` included, replaced by their variables. Its attribute
-# `grouped` is list(formula as given, smooth, apart, by, groups): labels of the inputs of the smooth part, labels that
-# only groups or `mean` use, the grouping variables, and the kernels of the formula's groups. A formula without groups
-# is returned unchanged.
+# Returns the formula, with grouped terms (also those of `kernel`) replaced by their variables. The attribute `grouped`,
+# absent without groups, is list(formula, smooth, apart, by, groups). `formula` is the formula as given, `smooth` the
+# labels of inputs of the smooth part, `apart` the labels that only groups or `mean` use, `by` the grouping variables,
+# and `groups` the kernels of the formula's groups.
 formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
   split <- split_bars(formula)
   own <- Filter(function(leaf) is_group(leaf) && is.language(leaf$group$by),

@@ -247,7 +247,7 @@ data_of_rows <- function(data, rows, fit) {
     data$shift$constant <- data$shift$constant + sum(log_slope(fit$transform, unname(rows$given))[keep])
   }
   given <- if (!is.null(fit$noise_trend)) w * noise_factor(fit$noise_trend, rows$x)
-  if (length(given)) data["given_weights"] <- list(if (any(abs(given - 1) > 1e-12)) given) # 1 but for rounding: none
+  if (length(given)) data["given_weights"] <- list(if (any(abs(given - 1) > 1e-12)) given) # omits weights of 1
   data
 }
 

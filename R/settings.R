@@ -97,8 +97,8 @@ is_fixed <- function(hyper) is.character(hyper) && length(hyper) == 1L && hyper 
 # ---- arguments and data ---------------------------------------------------------------------------------------------
 
 # Returns the settings `asked` completed by the data: the kernel with its inputs, kernel and noise in units of data$y
-# (centred and scaled), `free` with the names of hyperparameters to learn, and inducing points in the order of the
-# columns. asked$again keeps the arguments as given, to fit other rows.
+# (centred and scaled), `free` with the names of hyperparameters to learn, and inducing points with the columns of the
+# data. asked$again keeps the arguments as given, to fit other rows.
 complete_settings <- function(data, asked) {
   asked <- complete_points(data, asked)
   asked$again <- asked[intersect(names(Filter(function(setting) setting$kept, settings)), names(asked))]

@@ -45,7 +45,7 @@ learning_sizes <- list(
   exact = c(rows = 2000L, near = 100L),  # to compare exact and Vecchia likelihood (bench/cliff.R)
   score = c(rows = 8000L, near = 40L))   # to judge a kernel; all rows can be neighbours
 
-# Up to this number of rows the exact log marginal likelihood is maximised last, in a second or two (bench/stages.R).
+# Up to this number of rows the exact log marginal likelihood is maximised last, in some seconds (bench/stages.R).
 exact_learning_rows <- 2000L
 
 # With over 1.5 first_exact_rows rows, the exact likelihood is first maximised for first_exact_rows of them, then for
@@ -185,7 +185,7 @@ response_values <- c(share = 0.2, times = 5, values = 10)
 # density of held-out rows (in `folds` folds) is higher by `errors` standard errors (bench/common-value.R).
 common_value <- c(share = 0.8, folds = 3, errors = 2)
 
-# Log noise variances have at most this variance: 95 % of them are within log 50 of the median (bench/response.R).
+# Log noise variances have at most this variance: 95 % are within a factor of 50 of the median (bench/response.R).
 most_spread <- 4
 
 # In predictions from n <= `rows` rows with p learned hyperparameters, the log noise variance has at least the variance
@@ -310,9 +310,9 @@ exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain =
 # of them lose more than few_trial["gain"] nats per held-out row (bench/cliff.R).
 more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
 
-# With more than more_points["rows"] rows, few_points inducing points (beside neighbours) predict twice as fast as more.
-# They are used unless they lose more than `gain` nats of log density per held-out row. The other elements are as in
-# exact_trial (bench/cliff.R, bench/satellite.R).
+# With over more_points["rows"] rows, rho above `short` and residual prior variance below `left` (unexplained_rule),
+# more_points["many"] inducing points beside neighbours must gain over `gain` nats per held-out row, because few_points
+# predict twice as fast. The other elements are as in exact_trial (bench/cliff.R, bench/satellite.R).
 few_trial <- c(posterior = 20000, held = 2000, among = 20000, gain = 0.02)
 
 # A message suggests neighbours if computing sds takes more operations than this: 100 s of a thread (bench/exact-sd.R).
