@@ -6,7 +6,7 @@
 #include "norms.h"
 
 /* Returns list(T1, kappa, Psi, lam, vv, spread), bounds on |v|_E, |h_x|_E and |E|_2 (norms.h), from groups of t1_rows
- * and t2_rows rows in the given order. If t1_rows is 0, T1 is infinite; if t2_rows is 0, lam is. */
+ * and t2_rows rows in the given order. If t1_rows is 0, T1 is infinite; if t2_rows is 0, lam is infinite. */
 SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows,
                SEXP control)
 {

@@ -50,7 +50,7 @@ static void pack_gradient(SEXP result, const struct evaluation *e, enum status s
  * objective is list(name, aux, Wt, share) with one of these names:
  *   vfe     -ELBO
  *   pf      s2^2 d_pF^2 - C(X) for aux; Wt has the values of aux at the rows, or is NULL
- *   white   pf, where aux is white noise of variance share * s2 at the rows; C = -s2^2 y'(K + s2 I)^{-1} y */
+ *   white   pf, where aux is white noise of variance share * s2 at the rows; white_at_exact() in R has -C(X) */
 SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP control,
                   SEXP scratch)
 {

@@ -8,8 +8,8 @@
  *     log Z = -Psi - log det H / 2,   F = log Z - sum log(1 + W_n E_nn) / 2.
  *
  * If no W is negative, Psi is 1-strongly convex: |u - mode| <= |r|, and steps that are shortened until Psi decreases
- * enough lead to the mode from anywhere.  Otherwise they lead to one of the modes.  A negative W counts as 0 in the
- * last sum of F.
+ * enough lead to the mode from anywhere.  Otherwise they lead to a mode or a saddle point.  A negative W counts as 0
+ * in the last sum of F.
  *
  * If `variational`, q(u) = N(u, H^{-1}) maximises
  *

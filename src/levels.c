@@ -56,7 +56,7 @@ static void ordered(int n, const double *p, double *score, double *R)
 
 /*
  * R = L L', where rows of L have length 1: L_ij = cos(a_ij) prod_{k<j} sin(a_ik),  L_ii = prod_{k<i} sin(a_ik). The
- * angles are a = pi p / (1 + p), so p = 1 gives correlation 0.
+ * angles are a = pi p / (1 + p), so R = I if every p is 1.
  */
 static double angle_of(double p)
 {

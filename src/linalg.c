@@ -13,7 +13,7 @@
 #include "linalg.h"
 #include "simd.h"
 
-/* Number of doubles in the vectors for products by gemm.h, or 0 for the BLAS. It is set when the package is loaded. */
+/* Number of doubles in the vectors for products by gemm.h, or 0 for the BLAS, see linalg_own(). */
 static int own = 0;
 static const double one = 1.0, minus = -1.0;
 
@@ -321,7 +321,7 @@ void chol_adjoint(int n, const double *L, double *Lbar, double *Kbar)
 {
     clear_upper(n, Lbar);
     mult_AtB(n, n, n, 1.0, L, Lbar, 0.0, Kbar); /* L' Lbar */
-    scale_by((size_t)n * n, 0.5, Kbar);         /* (Phi + Phi') / 2, Phi = tril(.) */
+    scale_by((size_t)n * n, 0.5, Kbar);         /* (Phi + Phi') / 2, see linalg.h */
     mirror_lower(n, Kbar);
     solve_lower_t(n, n, L, Kbar);     /* L^{-T} . */
     solve_lower_right(n, n, L, Kbar); /* L^{-T} . L^{-1} */

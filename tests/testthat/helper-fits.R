@@ -1,4 +1,4 @@
-# Makes small fits for tests of methods: hyperparameters are given, and the search is short.
+# Makes small fits for tests of methods. All but fit_learned() have given hyperparameters.
 
 fixed_control <- function(...) pfdtc_control(maxit = 3, progress = FALSE, ...)
 

@@ -1,6 +1,6 @@
 # Makes kernels of every profile, alone and in random sums of products, and transcribes their definitions.
 
-# Returns rows with three numbers and a factor of three levels; some rows are equal.
+# Returns rows with three numbers and a factor of three levels. Beyond five rows, the last row equals the first.
 kernel_rows <- function(n, seed = 1) {
   with_seed(seed, {
     level <- sample.int(3, n, TRUE)

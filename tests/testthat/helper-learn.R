@@ -65,7 +65,7 @@ oracle <- function(data, profile, fit, starts = 4) {
   }, 0)))
 }
 
-# Returns settings without a given kernel.
+# Returns settings of learning, with a kernel whose profile is still to be chosen.
 open_settings <- function(data) {
   names <- c(paste0("lengthscale.", colnames(data$x)), "variance", "noise")
   s <- learning_settings(place_kernel(kernel_se(), data$x), NULL, colnames(data$x), names,

@@ -122,8 +122,8 @@ ref_nu_subset <- function(rows, x, y, kernel, noise, weights = NULL) {
 
 ## The pF divergence -------------------------------------------------------------------------------
 
-# Returns terms (I) to (III) of Proposition 2 (theory vignette) for r = k, with X, y and nu at X scaled by the square
-# roots of weights. Their sum is s2^2 d_pF^2. `constant` is C(X), the part of (I) that does not depend on Z.
+# Returns the terms (I), (II) = IIa + IIb, (III) of Proposition 2 (theory vignette), whose sum is s2^2 d_pF^2. y, f at
+# X and its covariances are scaled by the roots of the weights. `constant` is C(X), the part of (I) that is free of Z.
 ref_pf_terms <- function(z, x, y, kernel, noise, nu, weights = NULL, jitter = 0) {
   n <- nrow(x)
   root <- diag(sqrt(ref_weights(weights, x)), n)

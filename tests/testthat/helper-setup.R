@@ -1,5 +1,5 @@
-# CI runs the suite a second time with PFDTC_TEST_MEMORY=0 (and OpenBLAS). Then nothing that grows with N is kept
-# between passes, and every number must stay the same.
+# tools/nightly.sh runs the suite a second time with PFDTC_TEST_MEMORY=0. Then nothing that grows with N is kept between
+# passes, and every number must stay the same.
 if (nzchar(Sys.getenv("PFDTC_TEST_MEMORY"))) {
   options(pfdtc.memory = as.numeric(Sys.getenv("PFDTC_TEST_MEMORY")))
 }

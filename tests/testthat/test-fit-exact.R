@@ -14,7 +14,7 @@ test_that("Z = X gives the exact posterior and evidence, before and after optimi
                          maxit = maxit)
         exact <- dense_exact(fit, data$x, data$y, weights)
         p <- predict(fit, data$new, se.fit = TRUE)
-        # The tolerance is the jitter of 1e-12 times the condition number of K.
+        # The tolerance exceeds the jitter of 1e-12 times the condition number of K, which is at most 400.
         expect_equal(p$fit, exact$mean(data$new) + fit$center, tolerance = 1e-8, info = profile)
         expect_equal(p$se.fit, sqrt(ref_variance(exact, data$new)), tolerance = 1e-8, info = profile)
         expect_equal(fit$evidence, exact$evidence, tolerance = 1e-8, info = profile)

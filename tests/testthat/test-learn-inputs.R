@@ -1,6 +1,6 @@
 # Tests logs of skewed inputs: a fit whose kernel takes logs of inputs equals the fit to the logs themselves.
 
-# Returns rows of a power law of the skewed inputs a and b, and another input c.
+# Returns rows with the skewed inputs a and b and an input c. The response is a power of a times a function of c.
 power_law <- function(n, seed = 3) {
   with_seed(seed, {
     d <- data.frame(a = exp(2 * stats::rnorm(n)), b = exp(1.5 * stats::rnorm(n)), c = stats::rnorm(n))

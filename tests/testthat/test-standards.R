@@ -125,8 +125,8 @@ test_that("collinear inputs share their effect, and predictions are those withou
   data <- transform(plane(60), twice = 2 * a)
   one <- pfdtc(y ~ a + b, data, kernel = kernel_se())
   both <- pfdtc(y ~ a + twice + b, data, kernel = kernel_se())
-  # The kernel is exp(-d^2 / 2 (1 / l1^2 + 4 / l2^2)). The likelihood depends on this sum only, and the weak prior
-  # depends on both lengthscales.
+  # For the distance d in `a`, the factor of `a` and `twice` is exp(-(1 / l1^2 + 4 / l2^2) d^2 / 2). The likelihood
+  # depends on l1 and l2 only by this sum; the weak prior depends on each.
   kernel <- both$kernel
   share <- sqrt(2 / (1 / kernel$lengthscale[1]^2 + 4 / kernel$lengthscale[2]^2))
   kernel$lengthscale[1:2] <- c(share, 2 * share)
