@@ -13,7 +13,7 @@ residual_error <- function(p, norms, model) {
   list(e = e, row = row, v = (norms$beta_error / noise + moved) / (2 * sqrt(noise)) + (e + row) / noise)
 }
 
-# Returns an upper bound on |w|_E: |v|_E c / (c + |v|_E^2), or sqrt(c) / 2 if |v|_E^2 > c, with c = y'v (head of file).
+# Returns a bound on |w|_E: |v|_E c / (c + |v|_E^2), or sqrt(c) / 2 if |v|_E^2 > c; Inf for NA. c = y'v (head of file).
 bound_w <- function(c, v_E) {
   if (is.na(c) || is.na(v_E)) return(Inf) # numbers overflowed
   if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2

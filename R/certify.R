@@ -335,8 +335,8 @@ laplace_check <- function(fit, draws = 2000) {
                  sd_ratio = range(sqrt(colSums(crossprod(spread, A)^2) + left) / plain)), class = "pfdtc_laplace_check")
 }
 
-# Returns the shape k of the generalised Pareto distribution fitted to the largest importance weights, by the estimator
-# of Zhang and Stephens. As in Pareto smoothed importance sampling, k is shrunk towards 1/2 by ten pseudo-observations.
+# Returns Zhang and Stephens' estimate of the shape k of the Pareto tail of importance weights (0 if an excess is 0).
+# As in Pareto smoothed importance sampling, ten pseudo-observations shrink k towards 1/2.
 pareto_shape <- function(logs) {
   n <- length(logs)
   some <- min(floor(n / 5), ceiling(3 * sqrt(n)))

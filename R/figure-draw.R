@@ -51,7 +51,7 @@ series_looks <- function(n) {
 
 positive <- function(v) replace(v, !(v > 0), NA)
 
-# Returns layers of data as dots, which are smaller for more than 200 rows. `points` has `at`, `y` and perhaps `pch`.
+# Returns layers of data as dots, smaller for more than 200 rows. `points` is NULL or has `at`, `y` and perhaps `pch`.
 data_layer <- function(points, size = 0.8) {
   if (is.null(points)) return(NULL)
   mark <- rep_len(points$pch %||% 16, nrow(points))
@@ -304,7 +304,7 @@ ggplot_layer <- function(same) {
             list(na.rm = TRUE, show.legend = FALSE)))
 }
 
-# Returns layers without visible points that make the legend of `keys`, because ggplot2 shows legends only for layers.
+# Returns invisible layers that make the legend of `keys`, unless NULL, because ggplot2 shows legends only for layers.
 ggplot_keys <- function(keys) {
   x <- key <- NULL # avoids a note of R CMD check
   if (is.null(keys)) return(NULL)

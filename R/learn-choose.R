@@ -240,9 +240,9 @@ linear_model <- function(problem) {
   model_of_run(problem, ascend(problem, problem$start, maxit = 50L, enough = 1e-3))
 }
 
-# Returns the log posterior density of a model, extrapolated from the exact likelihood of line_rows rows. The Vecchia
-# likelihood is too low for long lengthscales, and line_rows rows have little information on short ones. So
-# choose_line() takes the larger of both densities.
+# Returns a model's log posterior density, extrapolated from the exact likelihood of line_rows rows (-Inf if this
+# fails). The Vecchia likelihood is too low for long lengthscales, and line_rows rows have little information on short
+# lengthscales. So choose_line() takes the larger of both densities.
 value_of_some <- function(model) {
   problem <- model$problem
   pool <- problem$pool
@@ -291,7 +291,7 @@ choose_season <- function(now, s) {
 }
 
 # Returns the profiles of kernels with seasons: each period alone, then all of them. `rest` is the profile of the kernel
-# of all inputs, unless the time is the only input; then it is "matern12".
+# of all inputs, unless the time is the only input; then it is "matern12". Without periods the result is NULL.
 season_profiles <- function(open, rest) {
   if (!length(open$periods)) return(NULL)
   if (length(open$inputs) == 1L) rest <- "matern12"

@@ -248,7 +248,7 @@ mean_functionals <- function(fit) {
                                        fit$frame$columns[leaf$inputs])), pairs = pairs)
 }
 
-# Returns intercept and slopes of the linear mean as list(estimate, sd, covariance), in units of y and of the inputs.
+# Returns intercept and slopes of a linear mean in units of y and inputs: list(estimate, sd, covariance), or NULL.
 mean_coefficients <- function(fit) {
   b <- if (length(fit$center) == 1L) mean_functionals(fit)
   if (is.null(b)) return(NULL)

@@ -234,7 +234,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
 }
 
 # Returns the penalty for parameters: log sqrt(curvature / prior curvature), summed over directions in which the ratio
-# exceeds 1. The maximal log density minus the penalty is Laplace's approximation of log (integral over parameters).
+# exceeds 1 (Inf if unknown). The maximal log density minus the penalty is Laplace's approximation of the log integral.
 occam_penalty <- function(rows, s, found, start) {
   if (!is.finite(found$value)) return(Inf)
   problem <- laplace_problem(rows, greedy_points(rows, s, found$kernel), s, found, start, found$tied)

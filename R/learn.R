@@ -274,7 +274,7 @@ additive_start <- function(from, wide) {
   ifelse(wide$free, pmin(pmax(theta, wide$lower), wide$upper), wide$given)
 }
 
-# Returns means of minus the log density over groups of `rows`, by the exact posterior given other rows, `some`.
+# Returns means of minus the log density over groups of `rows` by the exact posterior given `some`; Inf if it fails.
 scores_given <- function(problem, theta, some, rows) {
   pool <- problem$pool
   now <- problem$at(theta)

@@ -100,7 +100,7 @@ variable_ticks <- function(v, lim) {
 }
 
 # Returns the number of points of a curve along the variable v: 12 for each length of the shortest lengthscale or
-# period. A periodic kernel with a lengthscale below 1 (no unit) changes over that fraction of its period.
+# period, from `least` to `most`. A periodic kernel of lengthscale below 1 changes over that fraction of its period.
 slice_points <- function(fit, v, values, least = 200L, most = 2000L) {
   shortest <- min(Inf, unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) {
     along <- leaf$inputs %in% v$columns
@@ -192,7 +192,7 @@ term_panels <- function(kernel, variables, columns) {
 }
 
 # Returns the text below a figure: how many of `panels` panels are shown, and the values at which variables are fixed.
-# `shown` has the names of the variables with panels, and `axes` is the number of variables in a panel.
+# `shown` has the names of the variables with panels, `axes` is their number in a panel. NULL if no variable is fixed.
 slices_foot <- function(all, centre, shown, panels = length(shown), axes = 1L, most = 12L) {
   held <- Filter(function(v) length(shown) > axes || !v$name %in% shown, all)
   if (!length(held)) return(NULL)

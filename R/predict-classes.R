@@ -241,7 +241,7 @@ part_of_file <- function(file, request) {
   sprintf("%s.%s.part", file, substr(tools::md5sum(noted), 1L, 8L))
 }
 
-# Returns the number of complete lines of a file after its header, and cuts off an incomplete last line.
+# Returns the number of complete lines of a file after its header, 0 without file, and cuts off an incomplete last line.
 rows_written <- function(file) {
   if (!file.exists(file)) return(0)
   con <- file(file, "r+b")

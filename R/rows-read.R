@@ -286,7 +286,7 @@ columns_of_data <- function(data, names) {
 }
 
 # Returns the variables of formula and offset that occur only inside of functions, at the rows of the model frame.
-# Values of another length, such as constants, are left out.
+# Values of another length, such as constants, are left out. The list is empty if rows of `data` are not found.
 raw_variables <- function(mf, frame, terms, data) {
   names <- setdiff(union(needed_variables(frame), all.vars(attr(terms, "variables"))), names(mf))
   values <- values_by_row(names, terms, data)

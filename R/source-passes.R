@@ -158,7 +158,7 @@ survey_merge <- function(a, b) {
   a
 }
 
-# Returns list(n, total, mean, ss, range) of a response r with weights w: total = sum w, ss = sum w (r - mean)^2.
+# Returns list(n, total, mean, ss, range) of r with weights w, or NULL: total = sum w, ss = sum w (r - mean)^2.
 weighted_moments <- function(r, w) {
   if (!length(r)) return(NULL)
   total <- if (is.null(w)) length(r) else sum(w)
