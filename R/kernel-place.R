@@ -6,8 +6,8 @@ place_kernel <- function(kernel, x, variables = NULL) {
   if (!ncol(x)) abort_input("x", "has no columns")
   if (is.null(kernel$leaves)) {
     kernel <- place_leaf(kernel, x, "kernel", variables)
-    if (kernel$profile %in% kernels_of_before) kernel[c("of", "columns")] <- NULL else kernel$columns <- colnames(x)
-    return(kernel)
+    kernel$columns <- colnames(x)
+    return(if (kernel$profile %in% kernels_of_before) replace(kernel, "of", NULL) else kernel)
   }
   kernel$leaves <- lapply(kernel$leaves, place_leaf, x, "kernel", variables)
   kernel$label <- formula_of_kernel(kernel)
@@ -17,7 +17,7 @@ place_kernel <- function(kernel, x, variables = NULL) {
 # Returns `part`, the kernel or noise trend of a fit, for other `data`. Numbers of columns refer to the names `from` in
 # the data of the fit. They become the places of these names in data$x, unless one of them is not there.
 at_names <- function(part, data, from = part$columns) {
-  own <- names(part$lengthscale) # the only names in a kernel without `columns`
+  own <- names(part$lengthscale) # the only names in kernels of earlier versions
   if (is.null(from) && length(own) && length(own) == length(part$inputs)) from[part$inputs] <- own
   places <- if (!isFALSE(data$frame$named)) match(from, colnames(data$x))
   used <- Filter(is.numeric, unclass(part)[intersect(c("inputs", "columns"), names(part))])

@@ -224,7 +224,7 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
     })
     # A plain factor `chosen` has the inputs of `kernel`, whose columns are known, so place_kernel() is not called.
     placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
-    return(if (placed) chosen else place_kernel(chosen, x))
+    return(if (placed) replace(chosen, "columns", list(kernel$columns)) else place_kernel(chosen, x))
   }
   open <- vapply(kernel$leaves, function(l) is.null(l$profile), NA)
   if (is_season(profile)) { # the season replaces the open factor

@@ -183,7 +183,7 @@ check_levels <- function(variables, n, gaussian = TRUE) {
 group_keys <- function(v, values) {
   keys <- lapply(values[v$parts], function(u) {
     if (inherits(u, "POSIXt")) return(sub(" 00:00:00$", "", format(u, "%Y-%m-%d %H:%M:%S", tz = "UTC")))
-    if (is.numeric(u)) ifelse(is.na(u), NA, sprintf("%.15g", u)) else as.character(u)
+    if (is.numeric(u)) ifelse(is.na(u), NA, sprintf("%.15g", u + 0)) else as.character(u) # -0 + 0 is 0
   })
   if (length(keys) > 1L) keys <- lapply(keys, gsub, pattern = "([:\\\\])", replacement = "\\\\\\1")
   ifelse(Reduce(`|`, lapply(keys, is.na)), NA_character_, do.call(paste, c(unname(keys), sep = ":")))

@@ -97,7 +97,9 @@ test_that("the kernel and the noise of a fit find their inputs by name in data w
   sum <- same(y ~ a + g + b, y ~ b + g + a, transform = "none",
               kernel = kernel_se(inputs = ~ a) * kernel_categorical(inputs = ~ g) + kernel_linear(inputs = ~ b))
   same(y ~ a + b + (1 + a | g), y ~ b + a, transform = "log")
-  for (fit in list(se, sum)) {
+  levels <- same(y ~ a + g + b, y ~ b + g + a, transform = "none") # columns of g share a lengthscale
+  one <- same(y ~ a + b, y ~ b + a, transform = "none", kernel = kernel_se(inputs = ~ a, isotropic = TRUE))
+  for (fit in list(se, sum, levels, one)) {
     other <- gp_exact(y ~ z + b + g + a, d, kernel = fit$kernel, noise = fit$noise, hyper = "fixed",
                       transform = fit$transform)
     expect_equal(fitted(other), fitted(fit), tolerance = 1e-10)

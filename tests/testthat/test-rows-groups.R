@@ -150,4 +150,9 @@ test_that("the level of a time or a number does not depend on other rows, the ti
   expect_silent(expect_equal(unname(predict(fit, d[midnights, ])), want[midnights]))
   attr(d$t, "tzone") <- "America/New_York"
   expect_silent(expect_equal(unname(predict(fit, transform(d, id = as.integer(id)))), want))
+  near <- data.frame(t = seq(-1.4, 1.4, by = 0.2), y = sin(1:15)) # round(-0.4) is -0, which equals 0
+  kernel <- kernel_se(1, 1, ~ t) + kernel_group(~ round(t), variance = 1)
+  rounded <- suppressMessages(pfdtc(y ~ t + (1 | round(t)), near, kernel = kernel, noise = 0.1, hyper = "fixed"))
+  expect_identical(rownames(ranef.gp_fit(rounded)[[1L]]), c("-1", "0", "1"))
+  expect_silent(expect_equal(predict(rounded, near), predict(rounded)))
 })
