@@ -115,8 +115,8 @@ subset_posterior <- function(fit, data) {
 }
 
 # Returns `log_density_ratio`, a bound on the log density ratio of the exact posterior to nu, the posterior given a
-# subset of rows. It is log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z and Z_nu are marginal
-# likelihoods of all rows and of the subset. `log_eps` is half this bound plus the log of the pF divergence under nu.
+# subset of rows. It is log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z_nu is the marginal
+# likelihood of the subset, Z a lower bound for all rows. `log_eps` is half this bound plus the log pF divergence.
 ratio_bound <- function(fit, p, reference) {
   lower <- own_bracket(fit)[["lower"]]
   if (!is.null(reference)) lower <- max(lower, evidence_bracket(reference, NULL)[["lower"]])

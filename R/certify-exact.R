@@ -159,8 +159,8 @@ passes_ahead <- function(went, ratio, seconds, passes) {
           if (is.null(left)) "" else sprintf(", about %.0f s left", left * seconds / steps))
 }
 
-# Estimates after how many more passes the error bound is `share` times as large, at the rate of the last five bounds.
-# `went` has the bound before the first pass and after each. Returns NULL if these bounds hardly decrease.
+# Estimates after how many more passes the error bound is `share` times as large, at the rate of the last five bounds,
+# or 1/2 after no pass. `went` has the bounds before the first pass and after each. Returns NULL if they hardly fall.
 passes_until <- function(went, share) {
   went <- utils::tail(went, 5L)
   rate <- if (length(went) < 2L) 0.5 else (went[length(went)] / went[1L])^(1 / (length(went) - 1))
@@ -242,7 +242,7 @@ corrected_mean <- function(reference, correction, data, fun) {
 # Corrections saved by version 0.1.0 have one bound for both, `rounding`, and no element `error`.
 carried_rounding <- function(correction, model, data, fun, var_upper) {
   most <- prior_most(model, data$x)
-  # `size` is the prior sd of each functional over the largest prior sd of f at the data (for values, one number >= 1).
+  # `size` bounds each functional's prior sd over the largest prior sd of f at the data (for values, a number >= 1).
   size <- if (fun$kind != "values") sqrt(fun$size / max(most, 1e-300)) else if (!varies(model$kernel)) 1 else
     sqrt(max(1, prior_most(model, fun$x) / max(most, 1e-300)))
   error <- correction$error

@@ -77,8 +77,8 @@ bounds_at_mode <- function(fit, data, tight) {
   bounds_around(new_bounds(fit, data, z, fit$kernel, tight, sites, at$jitter), at)
 }
 
-# Returns the initial list `b` of laplace_bounds(), of class "with_effects" for a fit with groups and inducing points.
-# E is the residual prior covariance under the model `smooth`, which has no groups.
+# Returns the initial list `b` of laplace_bounds(). With `effects`, for a fit with groups and inducing points, it has
+# the class "with_effects", and E is the residual prior covariance under the model `smooth`, without the groups.
 new_bounds <- function(fit, data, z, kernel, tight, sites, jitter, effects = FALSE) {
   m <- nrow(z)
   n <- nrow(data$x)
@@ -268,7 +268,7 @@ mode_interval <- function(b, fun) {
 
 # ---- reference and evidence -----------------------------------------------------------------------------------------
 
-# Returns a reference for a Laplace fit: a fit on m2 inducing points with its `bounds`, but without the rows.
+# Returns a reference for a Laplace fit: a fit on at most m2 inducing points with its `bounds`, but without the rows.
 laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   check_posterior(fit, "certificate", what = "A certificate")
   n <- nrow(data$x)

@@ -141,7 +141,7 @@ response_rounding <- function(fit, x) {
 distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 
 # Returns a gp_dtc() fit to `data` with the model of `fit`: the DTC posterior on the points z, with its norms. z must be
-# distinct beyond rounding, as the result of distinct_points() is. `inner` is an earlier result, for a subset of z.
+# distinct beyond rounding, as distinct_points() is. `inner` is an earlier result for a subset of z, or list(jitter).
 dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
   model <- model_of(fit)
   jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
@@ -152,8 +152,8 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
                                  norms = norms), call = call)
 }
 
-# Returns a fit with a DTC posterior and its norms, on the inducing points of `fit` or the rows of an exact fit. A DTC
-# or SoR posterior of `fit` is used if its jitter covers rounding errors and is at most 1e-10, else one is made anew.
+# Returns a fit with a DTC posterior and its norms, on the inducing points of `fit` or the rows of an exact fit. Without
+# groups, a DTC or SoR posterior of `fit` is used if its jitter covers rounding errors and is at most 1e-10.
 own_posterior <- function(fit) {
   p <- posterior_of(fit)
   near <- inherits(p, "near")

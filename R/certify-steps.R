@@ -1,5 +1,5 @@
 # certify() runs a list of steps, each of which narrows the intervals of the earlier steps. A step is a function(job,
-# fun, inside) that returns the new `inside`. refine() iterates until the intervals of the mean are narrow enough.
+# fun, inside) that returns the new `inside`. refine() narrows the intervals of the mean by iterations.
 #
 #   fun     linear functionals of f (functionals.R), such as values at rows
 #   inside  list(mean_lower, mean_upper, sd_lower, sd_upper), in units of y without the constant mean
@@ -37,7 +37,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
 # ---- the steps ------------------------------------------------------------------------------------------------------
 
 narrowings <- list(
-  # Certifies by the posterior on the fit's own inducing points, which works for any fit.
+  # Certifies by a posterior on the fit's own inducing points or, for an exact fit, on its rows.
   "the fit's own points" = function(job, fun, inside) {
     fit <- job$fit
     narrow(inside, if (job$by_effects) {
@@ -248,7 +248,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
     reference <- find_reference(fit, reference, NULL)
     found <- with_fixed_seed(iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit))
     # If rounding errors stopped the iterations (almost no noise), a Cholesky factorisation of K + s2 I has smaller
-    # ones. It is used if it takes at most 30 s.
+    # errors. exact_if_cheap() computes it if memory and 30 s suffice.
     open <- found$why == rounding_stops && largest_error(found$inside) > goal
     exact <- if (open) exact_if_cheap(fit, fun, 30)
     if (!is.null(exact)) found$inside <- narrow(found$inside, exact)

@@ -62,7 +62,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   p <- if (hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   out <- certificate_of(fit, new, effort, reference, m2, test_points, max_seconds, p)
   if (!is.null(fit$transform)) out <- with_transformed(out, fit, noise_law(fit, new)$noise)
-  # Check Laplace's approximation if laplace_check() applies and its cost, proportional to n m, is moderate.
+  # Unless effort is "fast", check Laplace's approximation if laplace_check() applies and n m, its cost, is moderate.
   checked <- !response_of(fit)$conjugate && effort != "fast" && !is.null(fit$data) &&
     nrow(fit$data$x) * as.double(fit$m) <= 1e7 && is.null(c(fit$near, fit$factors$groupings))
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, check = if (checked) {

@@ -104,8 +104,8 @@ show_bytes <- function(bytes) {
   paste(format(signif(bytes / 1024^unit, 3)), c("bytes", "KB", "MB", "GB", "TB")[unit + 1])
 }
 
-# Returns x, or stops if a number is not finite. `variables` has the name of the variable of each column of x, and
-# `labels` has names of the rows, for the error.
+# Returns x, or stops if a number is infinite or, unless `allow_na`, missing. For the error, `variables` has the name of
+# the variable of each column of x, and `labels` has names of the rows.
 check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables = NULL) {
   i <- which(if (allow_na) is.infinite(x) else !is.finite(x))[1L]
   if (is.na(i)) return(x)

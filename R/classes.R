@@ -96,7 +96,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   b$r <- sqrt(sum(at$residual^2)) +
     sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
-  # Column k of e [n, K] bounds the change from fh to f* of f_k minus the mean over classes. Each round makes e smaller.
+  # Column k of e [n, K] bounds the change from fh to f* of f_k minus the mean over classes. No round increases e.
   centred <- class_contrasts(b$K) # row k is class k minus the mean over classes
   prior <- kernel_diagonal(b$model$kernel, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
@@ -260,8 +260,8 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
        share_upper = pmin(p + room + off, (p + room) * ratio, 1))
 }
 
-# Returns list(fitted, inside): pair_certificate() at x for the fit's own inducing points, and its bounds. m2 training
-# rows as inducing points narrow the bounds, unless effort is "fast" or no residual prior variance is left.
+# Returns list(fitted, inside): pair_certificate() at x for the fit's own inducing points, and its bounds. m2 > fit$m
+# training rows as inducing points narrow the bounds, unless effort is "fast" or no residual prior variance is left.
 class_certificate <- function(fit, x, effort, m2 = NULL) {
   data <- training_data(fit, "fit")
   n <- nrow(data$x)

@@ -46,7 +46,7 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   pf <- check_flag(pf %||% (!is.null(exact$x) && nrow(exact$x) <= 2000), "pf") && !is.null(exact)
   effort <- if (!is.logical(certify)) check_choice(certify, c("reference", "fast", "tight"), "certify") else
     if (check_flag(certify, "certify")) "reference"
-  # Each fit has its own response, such as log(y). A fit from a matrix is compared with the first response found.
+  # Each fit has its own response, such as log(y). For Gaussian fits from a matrix, the first response found is used.
   own <- lapply(fits, responses_in, newdata, needed = FALSE)
   numbers <- vapply(fits, function(fit) response_of(fit)$conjugate, NA)
   own[numbers] <- lapply(own[numbers], `%||%`, Find(Negate(is.null), own[numbers]))

@@ -41,7 +41,7 @@ groupings_of <- function(kernel, codes = lapply(group_columns(kernel), function(
   groupings[order(-vapply(groupings, effects_of_grouping, 0))]
 }
 
-# Returns x with the levels of each grouping renumbered from 1. Levels that the fit lacks get negative numbers.
+# Returns x with levels renumbered from 1 in groupings that have `codes`. Levels without a code get negative numbers.
 numbered <- function(x, groupings) {
   for (g in groupings) if (!is.null(g$codes)) {
     at <- match(x[, g$column], g$codes)
@@ -218,7 +218,7 @@ model_of_effects <- function(model, factors) {
 # The functions below learn with groups, by the Vecchia likelihood of the smooth part with all effects integrated
 # out (src/integrated.h). Without integration, responses of neighbours would differ by the effects of their levels.
 
-# Returns the numbers of at most `most` rows to learn from, out of a random sample of the levels. At most
+# Returns the numbers of at most `most` rows to learn from, of a random sample of the levels if these are many. At most
 # effect_learning$rows rows of a level of the first column are chosen before any others, so that rows have many levels.
 rows_of_levels <- function(x, columns, most,
                            most_levels = effect_learning[[if (nrow(x) <= exact_learning_rows) "few" else "levels"]]) {

@@ -93,7 +93,7 @@ better_start <- function(data, rows, now, s, state) {
 
 steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
 
-# Returns the result of begin() from points chosen greedily by divergence, or NULL if they fail or are fewer than now$z.
+# Returns begin() from points chosen greedily by divergence, or NULL if a step fails or they are fewer than now$z.
 second_start <- function(data, now, s, state, begin) {
   null_if_failed({
     z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)

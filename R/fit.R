@@ -43,8 +43,8 @@ gaussian_steps <- list(
 #   construct_laplace()    finds the posterior mode from all rows, or with approx = "vi" the largest variational bound,
 #                          and makes the fit
 #
-# The result is a DTC posterior with noise 1, row weights W and responses f + g / W, where f is the mode, and g and -W
-# are the first two derivatives of the log likelihood by f. predict() treats it like any other DTC posterior.
+# Except for several classes, the result is a DTC posterior with noise 1, row weights W and responses f + g / W, where f
+# is the mode, and g and -W are the first two derivatives of the log likelihood by f.
 
 working_steps <- list(
   learn = function(...) learn_laplace_stage(...),

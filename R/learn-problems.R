@@ -282,7 +282,7 @@ pool_of_rows <- function(data, s) {
   others <- sample.int(n)
   others <- others[pool$rank[others] > first]
   if (n > many_rows) gc(FALSE)
-  pool$take <- function(count) { # at most a fifth of these rows are early in the random order
+  pool$take <- function(count) { # at most a fifth of these rows are early in the random order, if others suffice
     some <- min(length(early), max(1L, count %/% 5L))
     c(early[seq_len(some)], utils::head(others, count - some), if (count > some + length(others)) early[-seq_len(some)])
   }
@@ -363,7 +363,7 @@ response_units <- function(data) {
        weight = if (is.null(even)) 1 else mean_weight(data))
 }
 
-# Returns the weighted mean square of all responses: squares of y and squared deviations within merged rows.
+# Returns the weighted mean square of all responses (1 if it is 0): of y, and of deviations within merged rows.
 response_power <- function(data, y = data$y) {
   w <- if (is.null(data$weights)) 1 else data$weights
   power <- (sum(w * y^2) + data$shift$ss) / sum(w + 0 * y)

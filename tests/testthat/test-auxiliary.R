@@ -4,7 +4,7 @@ expect_process <- function(nu, reference, new, tolerance, info) {
   got <- predict(nu, new)
   expect_named(got, c("fit", "se.fit"))
   expect_close(as.vector(got$fit), reference$mean(new), tolerance, info)
-  # A standard deviation is the root of a difference, so compare its square.
+  # Compare variances, because the root of a variance near 0 has a much larger rounding error.
   expect_close(as.vector(got$se.fit)^2, ref_variance(reference, new), tolerance, info)
 }
 
@@ -26,7 +26,7 @@ test_that("nasty problems give the reference's processes", {
       got <- predict(pairs[[kind]]$nu, p$new)
       ref <- pairs[[kind]]$reference
       expect_close(as.vector(got$fit), ref$mean(p$new), 1e-9, paste(kind, name))
-      # Compare with the prior variance, because differences from it round if the data leave no variance.
+      # A variance is the prior variance minus a term, so its rounding error is relative to the prior variance.
       error <- as.vector(got$se.fit)^2 - ref_variance(ref, p$new)
       expect_lt(max(abs(error)), 1e-11 * p$kernel$variance)
       expect_true(all(got$se.fit >= 0))
@@ -149,7 +149,7 @@ test_that("many sampled paths are the full distribution", {
   p <- problem("matern52", n = 20, d = 1, lengthscale = 1)
   full <- package_pf(p, package_nu(p, aux_reference(m2 = 8)))$value
   nu <- with_seed(2, package_nu(p, aux_reference(m2 = 8, samples = 20000)))
-  expect_close(package_pf(p, nu)$value, full, 0.05)            # the Monte Carlo error is 1 / sqrt(20000) = 0.007
+  expect_close(package_pf(p, nu)$value, full, 0.05) # the relative Monte Carlo error is about 1 / sqrt(20000) = 0.007
 })
 
 test_that("aux_refresh() starts as the distribution in its argument `start`", {
@@ -221,7 +221,7 @@ test_that("white noise has no values at new rows, and print() names it and its v
   for (bad in list(0, -1, NA, Inf, 1:2, "a")) expect_input_error(aux_white(bad), "variance")
 })
 
-# Writes the distributions of aux_sor() and aux_subset() on some rows for aux_custom().
+# Return the distributions of aux_sor() and aux_subset() on given rows by aux_custom().
 custom_sor <- function(rows) {
   aux_custom(function(x, y, weights, kernel, noise, m) {
     U <- x[rows, , drop = FALSE]

@@ -40,7 +40,7 @@ test_that("with the rows as points every method is exact", {
     ref <- ref_of(exact, p)
     for (method in setdiff(all_methods, c("gp_exact", "gp_subsample"))) {
       fit <- fit_by(method, p, inducing = p$x)
-      # Far from the rows SoR has no variance, so only the error of SoR itself would be compared.
+      # SoR with points at all rows is exact at these rows only, because its prior variance is too small elsewhere.
       new <- if (method == "gp_sor") p$x else p$new
       expect_posterior(fit, ref, new, 1e-7, paste(method, label_of(p)))
       expect_close(fit$evidence, exact$evidence, 1e-7, method)

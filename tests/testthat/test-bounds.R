@@ -79,8 +79,8 @@ test_that("the theorem's bounds hold as printed and sharper, and eps is above d_
   }
 })
 
-# Fits a problem with the exact posterior given `rows` as the auxiliary distribution. exact_ratio() returns the largest
-# log density ratio.
+# Fits a problem with the exact posterior given `rows` as the auxiliary distribution nu. exact_ratio() returns the
+# largest value of log dpi/dnu, where pi is the exact posterior given all rows.
 subset_fit <- function(p, rows, m = 3, ...) {
   pfdtc(p$x, p$y, m = m, kernel = p$kernel, noise = p$noise, hyper = "fixed", aux = aux_subset(rows = rows),
         weights = p$weights, control = pfdtc_control(maxit = 3), ...)
@@ -92,8 +92,8 @@ exact_ratio <- function(p, rows, evidence_all = evidence(seq_along(p$y))) {
     K <- kernel_matrix(p$kernel, p$x[i, , drop = FALSE]) + diag(p$noise / w[i], length(i))
     -(sum(p$y[i] * solve(K, p$y[i])) + c(determinant(K)$modulus) + length(i) * log(2 * pi)) / 2
   }
-  # log dpi/dnu = sum over the other rows of log N(y_n; f_n, s2/w) - (log Z_D - log Z_nu), and N(y; f, s) <= (2 pi
-  # s)^(-1/2).
+  # log dpi/dnu = sum over the other rows of log N(y_n; f_n, s2/w_n) - (log Z_D - log Z_nu), where Z_D and Z_nu are the
+  # evidence of all rows and of `rows`. The density N(y; f, s) is at most (2 pi s)^(-1/2), at f = y.
   evidence(rows) - sum(log(2 * pi * p$noise / w[-rows])) / 2 - evidence_all
 }
 
@@ -160,7 +160,8 @@ test_that("draws from the subset's posterior have its mean and covariance, by th
       posterior_draws(subset_posterior(like, list(x = p$x, y = p$y, weights = p$weights)), x, 20000)
     }))
     v <- nu$cov(x, x)
-    # The tolerance is five standard errors of means and covariances of normal draws, plus paths' noise (sd 1e-3).
+    # The tolerance is five standard errors of means and covariances of 20,000 normal draws, plus 1e-3 for errors of
+    # posterior_paths().
     expect_true(all(abs(rowMeans(f) - nu$mean(x)) <= 5 * sqrt(diag(v) / 20000) + 1e-3), info = way)
     expect_true(all(abs(cov(t(f)) - v) <= 5 * sqrt((outer(diag(v), diag(v)) + v^2) / 20000) + 1e-3), info = way)
   }
@@ -188,7 +189,7 @@ test_that("the density ratio is estimated by importance sampling, with its effec
   none <- attributes(error_bounds(subset_fit(p, 1:12), p$new, "fast", samples = 3))
   expect_equal(none[c("density_ratio_estimate", "density_ratio_ess")],
                list(density_ratio_estimate = 0, density_ratio_ess = 3))
-  # If draws have no information, a single draw has all the weight.
+  # If nu is far from the posterior, few draws have almost all the weight.
   far <- error_bounds(subset_fit(ratio_problem(60), 1:4), p$new, "fast", samples = 200)
   expect_lt(attr(far, "density_ratio_ess"), 10)
 })

@@ -182,7 +182,7 @@ test_that("credible intervals of ordered classes are the ranges given f, and con
     given <- vapply(seq(f[t, "lwr"], f[t, "upr"], length.out = 2001), function(at) diff(stats::plogis(cuts - at)),
                     numeric(4))
     expect_equal(unname(said$fit[t, "lwr", ]), apply(given, 1, min), tolerance = 1e-9)
-    expect_equal(unname(said$fit[t, "upr", ]), apply(given, 1, max), tolerance = 1e-5) # ends on a grid of f
+    expect_equal(unname(said$fit[t, "upr", ]), apply(given, 1, max), tolerance = 1e-5) # `given` is on a grid of f
   }
   certain <- predict(one$few, one$new, type = "response", interval = "credible", certified = TRUE)
   exact <- predict(at_mode(one$all), one$new, type = "response", interval = "credible")

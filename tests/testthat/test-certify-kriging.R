@@ -1,7 +1,7 @@
 # Compares certificates by local kriging with a dense transcription.
 
-# Returns a fit on few points, its reference, and in the reference's scale K + s2 W^-1 (scaled rows), k(X, new) and the
-# exact variance.
+# Returns a fit on few points, its reference, `root` = sqrt(weights), and in the reference's units: the matrix
+# Ky = root K root + s2 I, k = root k(X, new), the prior variance, root y, and the exact posterior variance.
 kriging_problem <- function(profile, weighted, n = 60, noise = 0.1, n_new = 24, seed = 1, ...) {
   p <- problem(profile, n = n, m = 5, weighted = weighted, noise = noise, seed = seed)
   p$new <- rbind(with_seed(seed + 1, spread_points(n_new, 2)), p$x[1:2, ], 1e3)
@@ -97,7 +97,7 @@ test_that("any residual gives an interval of the exact mean, and all of it holds
         h <- sqrt(pmin(found$q, found$J - found$var_lower))
         half <- made$ref$scale * h * sqrt(correction$norms$c)
         expect_close(((r$mean_upper - r$mean_lower) / 2)[found$order], half, if (size > 0) 1e-6 else Inf, info)
-        # If the sd is known, the bound is narrower: by J minus the exact variance, in units of y.
+        # With the exact sd (in units of y), |h|^2 is at most J minus the exact variance, so the bound is narrower.
         r2 <- kriged_interval(found, made$ref, correction, made$fit$data, sd)
         h <- sqrt(pmin(found$q, pmax(found$J - pmax(found$var_lower, made$var[found$order]), 0)))
         half <- made$ref$scale * h * sqrt(correction$norms$c)

@@ -42,9 +42,9 @@ expect_allowed <- function(p, new = p$new, info = NULL, crossing = NULL) {
   expect_gte(r$var_upper, p$var - eps, label = paste("upper end of the variance,", info))
 }
 
-# Returns a problem with a row next to the inducing point and a new row on its other side. E between these two rows is
-# within 0.3 % of minus the root of the product of their variances E, and h has the opposite sign. A second row, at the
-# inducing point itself, makes the posterior mean 0.
+# Returns a problem with a row next to the inducing point and a new row on its other side. The correlation under E of
+# these two rows is within 0.3 % of -1, and h has the opposite sign. A second row, at the inducing point itself, makes
+# the posterior mean 0.
 opposite <- function(s2 = 0.25) {
   d <- 0.05
   w <- 1e-4

@@ -25,7 +25,7 @@ jackknife_by_force <- function(make, p, level) {
   cbind(lwr = apply(low, 1, function(v) sort(v, decreasing = TRUE)[k]), upr = apply(high, 1, function(v) sort(v)[k]))
 }
 
-# Returns TRUE if the score of response t at x is among the k smallest of n + 1 rows.
+# Returns TRUE if the score of response t at x is among the k smallest of n + 1 rows, k = ceiling(level (n + 1)).
 is_inside <- function(p, x, t, level) {
   n <- length(p$y)
   fit <- gp_exact(rbind(p$x, x), c(p$y, t), kernel = package_kernel(p$kernel), noise = p$noise, hyper = "fixed",
@@ -73,7 +73,7 @@ test_that("full conformal intervals have their nominal coverage with wrong hyper
     band <- predict(fit, new, interval = "conformal", level = 0.8)
     mean(band[, "lwr"] <= new$y & new$y <= band[, "upr"])
   }))
-  # The expected share is exactly k / (n + 1) = 0.8. Allow three standard errors.
+  # The expected share is exactly ceiling(0.8 (n + 1)) / (n + 1) = 0.8. Allow three standard errors.
   expect_lt(abs(mean(inside) - 0.8), 3 * sd(inside) / sqrt(fits))
   expect_lt(sd(inside), 0.18) # so the standard error of all 150 fits is 0.015
 })

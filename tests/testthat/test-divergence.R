@@ -15,7 +15,7 @@ test_that("the KL divergence is that of the joint normals on rows, points and an
       info <- paste(method, label_of(p))
       expect_close(kl, ref_kl(approx, pi, rbind(p$x, p$z)), 1e-7, info)
       expect_close(kl, ref_kl(approx, pi, rbind(p$x, p$z, p$new[1:2, , drop = FALSE])), 1e-6, info)
-      # Fewer points give a smaller divergence.
+      # The divergence of the joint normals at any rows is at most that of the processes.
       expect_lte(ref_kl(approx, pi, p$new), kl * (1 + 1e-8))
     }
     expect_identical(kl_divergence(fit_by("gp_sor", p), exact), Inf)
@@ -248,7 +248,8 @@ test_that("block size, threads and memory change nothing beyond rounding", {
   }
 })
 
-# For a row at x and an inducing point at distance h, k = 1, with rho = k(x, z) and E = 1 - rho^2 = -expm1(-h^2),
+# The pF divergence d for one row x, an inducing point z at distance h, and k(x, x) = 1. With rho = k(x, z) and
+# E = 1 - rho^2 = -expm1(-h^2),
 #   s2^2 d^2 = E (s2/(1+s2) + y^2 s2^2/(1+s2)^2 + S (s2 + rho^2)/(1+s2) + S y^2 E/(1+s2)^2),
 #   S = rho^2/(1 + rho^2/s2)^2, nu the exact posterior. Pairs far from each other add up.
 known_divergence <- function(h, s2, y) {
