@@ -288,7 +288,7 @@ scores_given <- function(problem, theta, some, rows) {
 # ---- inputs of classes, rotated or warped ----------------------------------------------------------------------------
 # The kernel may read rotated or warped inputs in place of x. Logs of inputs are in learn-response-check.R.
 
-# Returns TRUE if the response of each row is one class.
+# Returns TRUE if the response of each row is one of several classes without an order.
 one_class_a_row <- function(rows, s) {
   response <- response_of(s)
   response$kind == "labels" || response$kind == "classes" && all((rows$sites$size %||% 1) == 1)
@@ -346,8 +346,8 @@ kernel_beside_line <- function(kernel, rows, s) {
   set_values(kernel, value)
 }
 
-# Returns the columns that may be warped: those with three values or more. Returns none if a row has several classes,
-# kernel values are given, rows exceed `warp_rows`, there are groups, or three columns are a place on a sphere.
+# Returns the columns that may be warped: those with over two values. Returns none unless one_class_a_row(), or with
+# `plain`, kernel values given, over `warp_rows` rows, groups, or three columns that are a place on a sphere.
 inputs_to_warp <- function(rows, s) {
   x <- rows$x
   leaves <- as_sum(s$kernel)$leaves

@@ -280,7 +280,7 @@ choose_points <- function(x, m, kernel, method, memory = greedy_memory, toward =
 # Returns the numbers 1 to n, or `most` of them drawn at random, in increasing order.
 some_of <- function(n, most) if (n > most) sort(sample.int(n, floor(most))) else seq_len(n)
 
-# Chooses m rows of x by pivoted Cholesky, with the factor in memory. If the factor would exceed `memory` bytes and x
+# Chooses m or fewer rows of x by pivoted Cholesky, with the factor in memory. If it would exceed `memory` bytes and x
 # has more than 20 m rows, a random sample of rows replaces x. pfdtc_control(memory = ) does not change `memory`.
 choose_greedy <- function(x, m, kernel, memory = greedy_memory) {
   looked <- some_of(nrow(x), max(20 * m, memory / (8 * m)))
@@ -291,7 +291,7 @@ choose_greedy <- function(x, m, kernel, memory = greedy_memory) {
   list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t, looked = nrow(pool))
 }
 
-# Chooses m rows, each so that the pF divergence d decreases most. To first order s2^2 d^2 is tr((S + r r') E), with the
+# Chooses up to m rows so that each lowers the pF divergence d most. To first order s2^2 d^2 is tr((S + r r') E), with
 # posterior covariance S and residuals r at the rows and the residual prior covariance E. A posterior on greedy points U
 # approximates S and r. With L L' = k(U, U), V = L^{-1} k(U, X) and P = V (S + r r') V', row i reduces the trace by
 # v_i'P v_i / v_i'v_i, where v_i is column i of V minus its projection on the columns of rows chosen earlier.

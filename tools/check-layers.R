@@ -2,8 +2,8 @@
 # header of a higher layer or of another file of its own layer, every file is in the table, and headers of BLAS and R
 # are included only where allowed. In R/, only native.R calls compiled code, no function calls a file of a higher layer,
 # and files of one layer do not call each other in a circle. Posteriors and responses do not call each other, and only
-# response-table.R compares the name of a likelihood. Files have at most 400 lines, C entry points stay small, and the
-# auxiliary distribution is never called `nu`. Run: Rscript tools/check-layers.R
+# response-table.R compares the name of a likelihood. Files have at most 400 lines, C entry points stay small, and only
+# an exported argument calls the auxiliary distribution `nu`. Run: Rscript tools/check-layers.R
 
 # Returns the files of each layer of `src/` or `R/`, the lowest first, from the table of CONTRIBUTING.md.
 layers_of <- function(folder) {

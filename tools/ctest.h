@@ -51,7 +51,7 @@ void arrays_release(size_t taken);
 /* Returns a pseudo-random number, the same on every machine.  The seed is set anew for each group. */
 double uniform(double low, double high);
 
-/* Returns 1. If CTEST_SHARE is set, it returns 1 for the first of every CTEST_SHARE calls in a group, and otherwise 0.
+/* Returns 1, or if CTEST_SHARE is set 1 for the first of every CTEST_SHARE calls in a group and 0 for the others.
  * Loops of many cases skip a case for which it is 0. */
 int in_turn(void);
 

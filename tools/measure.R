@@ -1,4 +1,4 @@
-# Prints how large the R code is and how far it is from its goals, one measure a line: value, goal, "ok" or "ABOVE".
+# Prints sizes of the code and of the help beside their goals, one measure a line: value, goal, "ok" or "ABOVE".
 #   Rscript tools/measure.R            reads the sources alone
 #   Rscript tools/measure.R --check    the same; status 1 where a value is above its goal and above `ceiling`
 #   Rscript tools/measure.R --calls    also counts calls of R functions in a default fit (needs the installed package)

@@ -12,8 +12,8 @@ sources <- c("DESCRIPTION", "NAMESPACE", "R", "src", "inst", "data")
 
 ## The list ------------------------------------------------------------------------------------------------------------
 
-# Records between empty lines: `key: value` (name, file, tests, survives), then lines to take out ("- ") and to put in
-# ("+ "). Old text that is one line is found anywhere in a line, without its indentation.
+# Reads records, which empty lines separate: `key: value` (name, file, tests, survives), then lines to take out ("- ")
+# and to put in ("+ "). Old text that is one line is found anywhere in a line, without its indentation.
 read_mutants <- function(path = "tools/mutants.txt") {
   lines <- readLines(path)
   lines <- lines[!grepl("^#", lines)]
@@ -29,7 +29,7 @@ read_mutants <- function(path = "tools/mutants.txt") {
 
 read_text <- function(file) paste0(paste(readLines(file), collapse = "\n"), "\n")
 
-# Returns the reason why a mutant cannot be planted, or nothing.
+# Returns the reason why a mutant cannot be planted, or NULL.
 complaint <- function(mutant) {
   if (length(mutant$name) != 1 || length(mutant$file) != 1) return("not one name and one file")
   if (!file.exists(mutant$file)) return(sprintf("there is no %s", mutant$file))

@@ -8,7 +8,7 @@ arguments <- commandArgs(trailingOnly = TRUE)
 
 # ---- the fits -------------------------------------------------------------------------------------------------------
 
-# Has an expression for each kind of fit. The data `d` come from make_data().
+# Lists an expression for each kind of fit. The data `d` come from make_data().
 fits <- alist(
   exact = pfdtc(y ~ a + b, d),
   matrix = pfdtc(as.matrix(d[c("a", "b")]), d$y, kernel = kernel_se(), m = 20),

@@ -9,7 +9,7 @@ cran <- function() {
   if (any(repos == "@CRAN@")) getCRANmirrors(local.only = TRUE)$URL[1] else repos
 }
 
-# Of `package` and the packages that it needs, returns those not installed.
+# Returns those packages that are not installed, out of `package` and all packages that it needs.
 closure <- function(package, db) {
   tools::package_dependencies(package, db, which = c("Depends", "Imports", "LinkingTo"),
                               recursive = TRUE)[[1]] |>

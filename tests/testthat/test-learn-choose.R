@@ -28,7 +28,7 @@ test_that("the kernel is the one with the best held-out score, and the true one 
   scores <- conditional_scores(problem, theta)
   expect_length(scores, 20)
   expect_close(mean(scores), mean(log(2 * pi / diag(Ti)) + left^2 * diag(Ti)) / 2, 1e-9)
-  # The score includes the parameters, divided by the number of rows learned from, however small the difference.
+  # The score adds 2 nats for each of the 3 parameters, divided by the number of rows learned from.
   model <- learned_model(problem, theta)
   judged <- judge_by_rows(model)
   expect_close(judged$score, mean(judged$scores) + 2 * 3 / 40, 1e-12)

@@ -42,7 +42,7 @@ test_that("logs of inputs are chosen if the evidence prefers them, and the fit i
   nlpd <- function(fit, new) -mean(predict(fit, new, type = "density"))
   expect_null(warp_of(pfdtc(y ~ ., d, plain = TRUE)$kernel))
   expect_lt(nlpd(fit, new), nlpd(pfdtc(y ~ ., d, transform = "log"), new) - 0.05) # a given transform: inputs as given
-  # By hand: a fit to the warped inputs as data, which chooses among the same transforms and kernels.
+  # Fit the warped inputs as data, with a choice among the same transforms and kernels.
   inputs <- c("a", "b", "c")
   by_hand <- function(d) replace(d, inputs, as.data.frame(rotated(fit$kernel, as.matrix(d[inputs]))))
   hand <- pfdtc(y ~ ., by_hand(d), transform = "auto")
@@ -50,7 +50,7 @@ test_that("logs of inputs are chosen if the evidence prefers them, and the fit i
   expect_equal(fit$evidence, hand$evidence, tolerance = 1e-6)
   expect_equal(predict(fit, new, type = "median"), predict(hand, by_hand(new), type = "median"), tolerance = 1e-4)
   expect_equal(unname(coef(fit)), unname(coef(hand)[sub("^log[(](.*)[)]$", "\\1", names(coef(fit)))]), tolerance = 1e-3)
-  # A file, another model like it, and other rows.
+  # Test a saved fit, and gp_exact() with the same model.
   file <- tempfile(fileext = ".rds")
   on.exit(unlink(file))
   saveRDS(fit, file)
@@ -70,7 +70,7 @@ test_that("a power law of a response and an input is found, as by lm() of the lo
   at <- data.frame(body = exp(seq(log(min(d$body)), log(max(d$body)), length.out = 500)))
   median <- log(predict(fit, at, type = "median"))
   expect_lt(max(abs(median - predict(line, at)) / predict(line, at, se.fit = TRUE)$se.fit), 1) # the prior pulls little
-  # No bends: a chord of the log over one step between knots is at most step^2 / 8 away, here slope * .009.
+  # There are no bends: a chord of the log over one step between knots is at most step^2 / 8 away, here slope * .009.
   expect_lt(max(abs(residuals(lm(median ~ log(at$body))))), 0.02)
 })
 
