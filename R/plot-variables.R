@@ -192,7 +192,7 @@ term_panels <- function(kernel, variables, columns) {
 }
 
 # Returns the text below a figure: how many of `panels` panels are shown, and the values at which variables are fixed.
-# `shown` has the names of the variables with panels, `axes` is their number in a panel. NULL if no variable is fixed.
+# `shown` has the names of variables with panels, `axes` is their number in a panel. Returns NULL if none is fixed.
 slices_foot <- function(all, centre, shown, panels = length(shown), axes = 1L, most = 12L) {
   held <- Filter(function(v) length(shown) > axes || !v$name %in% shown, all)
   if (!length(held)) return(NULL)

@@ -199,7 +199,7 @@ posterior_paths.points <- function(p, x, nsim, normal) {
   if (p$sor) value else value + residual_paths(p$model, p$z, p$jitter, x, nsim, normal, p$control)$draws
 }
 
-# Draws prior paths by 200 inducing points and a residual process, and corrects them by the data (Matheron's rule).
+# Draws prior paths by up to 200 inducing points and a residual process, and corrects them by data (Matheron's rule).
 posterior_paths.exact <- function(p, x, nsim, normal) {
   kernel <- p$model$kernel
   used <- p$chosen %||% seq_along(p$rows$y)

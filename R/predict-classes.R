@@ -31,7 +31,7 @@ class_chances <- function(response, f, se = FALSE) {
 }
 
 # Returns list(lwr, upr), the smallest and largest probability of each ordered class over the interval of f. A
-# probability has one maximum over f and decreases on both sides of it.
+# probability increases with f up to its maximum, if it has one, and then decreases.
 ordered_ends <- function(response, f, latent, level) {
   where_known(f[c("mean", "lower", "upper", "top")], function(f) {
     of_f <- lapply(normal_ends(f, list(noise = 0), level), unname)

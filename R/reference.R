@@ -91,8 +91,8 @@ share_of_distance <- function(reference, data, fit, share) {
   }
 }
 
-# Returns the number m that sets the default size 4 m of a reference: the number of inducing points of the fit. With
-# neighbours, m is at least 200 (or the number of rows), because the fit's few points do not suffice for a reference.
+# Returns m for the default size 4 m of a reference: the number of inducing points of the fit, or 200 if it has none.
+# With neighbours, m is at least 200 (or the number of rows), because the fit's few points do not suffice.
 points_of_fit <- function(fit) {
   m <- if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else
     max(fit$m, min(200L, nrow(fit$data$x)))

@@ -76,7 +76,7 @@ clean_rows <- function(x, response, name, weights, offset, labels, center, scale
     x, check_response(response, name, nrow(x), rows), name, weights, offset, labels, check_flag(center, "center"),
     check_flag(scale, "scale"), merge))
   check_flag(scale, "scale")
-  drops <- c("labels", if (length(unique(response)) > 1L) "ordered") # classes without rows are dropped
+  drops <- c("labels", if (length(unique(response)) > 1L) "ordered") # with one ordered class, empty classes stay
   if (is.factor(response) && as_response(likelihood)$kind %in% drops) response <- droplevels(response)
   read <- read_response(likelihood, response, weights, name, nrow(x))
   refuse_if(response_row(likelihood)$reads == "positive" && all(read$y == 0), name, "is 0 in all rows")

@@ -5,7 +5,7 @@
 
 /* ---- stationary profiles: exponent(), times() and dk / dr2 as formulas in a = a(r2) and k --- */
 
-/* Defines the functions of a stationary profile.  Formulas may contain r2, a, shape[0] and k. */
+/* Defines the functions of a stationary profile.  Formulas may contain r2, a and shape[0], and slope_of_k also k. */
 #define STATIONARY(name, a_of_r2, exponent_of_a, times_of_a, slope_of_k)                 \
     static void name##_split(int n, const double *shape, const double *r2s,              \
                              double *exponent, double *times)                            \

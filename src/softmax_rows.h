@@ -63,7 +63,7 @@ void class_rows_complete(const struct softmax *l, int row, int i, struct class_r
 /* Computes mean and g of a block from its p. */
 struct class_rows class_rows_again(const struct softmax *l, const struct visit *v,
                                    double *work);
-/* Computes p [K] of a row from phi [q], and returns its l. */
+/* Computes p [K] of a row from phi [q], and returns its log likelihood l. */
 double class_row(const struct softmax *l, int row, const double *phi, double *p);
 double class_weight(const struct softmax *l, int row);
 /* Computes y = C'x for x [K]. */
