@@ -116,7 +116,7 @@ evaluate_new <- function(expr) {
 }
 
 # Returns the model frame, or stops if a variable has another kind than in the fit, or levels that the fit lacks. A
-# column of NA fits any kind.
+# column of NA fits any kind, and logical values fit a number.
 check_new_variables <- function(mf, variables) {
   for (spec in Filter(function(v) v$kind != "group", variables)) {
     v <- mf[[spec$name]]
@@ -226,8 +226,8 @@ extended_rows <- function(old, new) {
        size = both("size", 1))
 }
 
-# Returns the data of a fit with `rows` instead of its own. Equal rows are merged if the fit's method merges rows,
-# always with neighbours, and never for non-Gaussian likelihoods.
+# Returns the data of a fit with `rows` instead of its own. Equal rows are merged with neighbours, or if the fit's
+# method merges rows and at most 90 % of them are distinct; never for non-Gaussian likelihoods.
 data_of_rows <- function(data, rows, fit) {
   w <- rows$w
   keep <- (w %||% rep(1, nrow(rows$x))) > 0

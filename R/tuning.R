@@ -277,8 +277,8 @@ few_points <- 50L
 # Predictions use this number of nearest neighbours by default (bench/near.R).
 default_neighbours <- 40L
 
-# With groups, predictions use this number of neighbours, because rows of a level are often close together. Compared
-# with the exact posterior, the RMSE of the mean is .03 to .05 posterior sds, and .07 with 40 neighbours
+# With groups, predictions use this number of neighbours, because rows of a level are often close together. The RMSE of
+# the mean, compared with the exact posterior, is then .03 to .05 posterior sds, and .06 to .07 with 40 neighbours
 # (bench/groups.R). Training rows have 40 neighbours.
 neighbours_with_groups <- 60L
 

@@ -74,7 +74,7 @@ static void prior_variances(const struct local *l, int at, int g, double *prior)
         copy((size_t)g, l->of.prior + at, prior);
 }
 
-/* Computes the weights W (n_c x g) of a group.  If K + s2 I has no Cholesky factor, s2 is increased. */
+/* Computes the weights W (n_c x g) of a group, with more s2 if K + s2 I has no Cholesky factor; W = 0 if this fails. */
 static void weigh(int n_c, int g, double s2, struct group s, double *W,
                   struct kriging *point)
 {

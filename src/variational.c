@@ -84,8 +84,8 @@ static enum status start_at(struct laplace *l, double c)
     return isfinite(l->mode.psi) ? prepare(l) : STATUS_NOT_FINITE;
 }
 
-/* Doubles G, which makes q narrower, until the bound is finite and Newton's decrement is small, or
- * the bound no longer rises. At the mode q may be so wide that averages of e^f overflow. */
+/* Doubles G, which makes q narrower, until the bound is finite and the decrement is small, or until the bound does not
+ * rise, which undoes the last step. At the mode q may be so wide that averages of e^f overflow. */
 static enum status start(struct laplace *l, int most)
 {
     enum status status = start_at(l, 1.0);

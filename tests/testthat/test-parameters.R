@@ -192,7 +192,7 @@ test_that("kernel and noise are learned with a mean, which extrapolates", {
   expect_lt(off(fit), 1)
   expect_gt(off(plain), 1)
   expect_lt(off(pfdtc(y ~ year + z, d)), 1) # the mean's slopes are shrunk
-  expect_false(is.null(fit$kernels)) # chosen
+  expect_false(is.null(fit$kernels)) # the kernel was chosen
   expect_identical(nrow(vcov(fit)), fit$df + 2L)
   table <- summary(fit)$linear
   expect_identical(table[, 1], coef(fit)[1:2])

@@ -74,7 +74,7 @@ test_that("effects have the coverage that their standard deviations imply, and v
   only_nightly()
   large <- grouped_rows(6000, 400, 3)
   big <- grouped_fit(large, m = 100, plain = TRUE)
-  expect_equal(coef(big)[["noise"]], 0.09, tolerance = 0.06) # 2 sd of an estimate from 6,000 rows
+  expect_equal(coef(big)[["noise"]], 0.09, tolerance = 0.06) # three sds of an estimate from 6,000 rows
   expect_equal(coef(big)[["group(g).variance"]], 1, tolerance = 0.2)
   p <- suppressMessages(predict(big, large$test, se.fit = TRUE))
   # With 15 rows a level, the error is 0.3 / sqrt(15) = 0.08 of an effect, plus that of f.

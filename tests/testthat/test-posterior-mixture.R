@@ -69,8 +69,8 @@ test_that("certificates contain the mixture of dense posteriors, weighted by the
       fit$reference <- if (effort == "reference") reference(fit, m2 = 28)
       got <- certify(fit, new, effort = effort, hyper_uncertainty = TRUE)
       label <- paste(name, effort)
-      # The package keeps hyperparameters within their ranges, and the reference does not; such a point has the weight
-      # 1e-9.
+      # The package keeps hyperparameters within their ranges, and the reference does not. A point beyond the ranges has
+      # the weight 1e-9.
       between <- function(lower, v, upper) expect_true(all(lower <= v + 1e-8 & v <= upper + 1e-8), label)
       between(got$mean_lower, true$mean, got$mean_upper)
       between(got$sd_lower, sqrt(diag(true$cov)), got$sd_upper)

@@ -46,7 +46,7 @@ test_that("a ratio is that of the odds, the means or the hazards given the poste
   doubled <- ratios(n, transform(new, e = 2), than)
   expect_equal(doubled$ratio, 2 * ratio(n)$ratio)
   # The hazard is h(t) = (t e^-f)^(1 / s) / (s t). Odds are for an event before a time, and their ratio is the same for
-  # all.
+  # all times.
   w <- fixed_fit(t ~ x, weibull(0.5))
   expect_equal(ratio(w)$ratio, exp(-f(w) / 0.5))
   expect_identical(attr(ratio(w), "of"), "hazard ratio")

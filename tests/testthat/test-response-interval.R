@@ -109,7 +109,7 @@ test_that("the curvature of a row of intervals stays inside its range", {
     averages <- average_curvature_range(likelihood, sites, r$f, r$e, W)
     g <- function(t) native_likelihood(sites, r$f + t)[2L, ]
     between <- (g(0) - g(r$t * r$e)) / (r$t * r$e)
-    # Differences over 1e-5 lose digits.
+    # Differences over short distances lose digits.
     some <- abs(r$t * r$e) > 1e-3
     expect_true(all((between >= averages$lower - 1e-9 & between <= averages$upper + 1e-9)[some]), label = noise)
     # For normal noise the range is as narrow as possible: a grid reaches its upper end.

@@ -178,7 +178,8 @@ test_that("bad times are refused by name, and times without information leave th
   more <- rbind(d, transform(d[1:5, ], time = 0, seen = 0))
   expect_equal(predict(fixed(more), d[1:3, ]), predict(fixed(d), d[1:3, ]), tolerance = 1e-7)
   expect_message(pfdtc(Surv(time, 0 * seen) ~ a, d, family = weibull(), kernel = kernel_se(1, 1), hyper = "fixed"),
-                 "censored")  # Times between 0 and Inf have no information.
+                 "censored")
+  # Times between 0 and Inf have no information.
   open <- suppressMessages(pfdtc(Surv(0 * time, Inf + time, type = "interval2") ~ a, d, family = weibull(0.5),
                                  kernel = kernel_se(1, 1), hyper = "fixed"))
   expect_equal(unlist(predict(open, d[1L, ], se.fit = TRUE), use.names = FALSE)[2L], 1, tolerance = 1e-6)

@@ -132,7 +132,7 @@ test_that("collinear inputs share their effect, and predictions are those withou
   kernel$lengthscale[1:2] <- c(share, 2 * share)
   shared <- pfdtc(y ~ a + twice + b, data, kernel = kernel, noise = both$noise, hyper = "fixed")
   expect_equal(as.numeric(logLik(both)), as.numeric(logLik(shared)), tolerance = 1e-6)
-  expect_equal(as.numeric(logLik(both)), as.numeric(logLik(one)), tolerance = 0.1 / abs(logLik(one))) # nats
+  expect_equal(as.numeric(logLik(both)), as.numeric(logLik(one)), tolerance = 0.1 / abs(logLik(one))) # 0.1 nats
   expect_lt(sqrt(mean((fitted(one) - fitted(both))^2)), 0.3 * sigma(one))
 })
 
