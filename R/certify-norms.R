@@ -64,8 +64,7 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   up <- 1 + growth
   G_norm <- sqrt(sum(p$G^2))
   beta <- sqrt(sum(p$beta^2))
-  out <- list(
-    weight = norms$weight, spread = norms$spread, slack = rounding_slack(m, n), most = norms$most,
+  out <- list(weight = norms$weight, spread = norms$spread, slack = rounding_slack(m, n), most = norms$most,
     growth = growth, vv = norms$vv, Psi = norms$Psi, alpha = sqrt(sum(solve_t(p$L, p$beta)^2)),
     # This bounds the residual of (s2 I + G) beta = A y that comes from rounding in the Cholesky factor and in A y.
     beta_error = growth * (G_norm * beta + sqrt(sum(diag(p$G)) * p$yy)))

@@ -16,8 +16,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   fit <- p$fit
   if (!response_of(fit)$conjugate) return(with_fixed_seed(mode_certificate(fit, fun, effort, reference, m2)))
   if (effort == "fast" || effort == "tight" && !is.null(reference)) training_data(fit, "fit")
-  job <- list2env(list(
-    fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
+  job <- list2env(list(fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
     test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds), tight = effort == "tight",
     # TRUE for values of a fit with groups: its inducing points represent only the smooth part, without groups.
     by_effects = fun$kind == "values" && !is.null(fit$inducing) && has_own_levels(model_of(fit)$kernel)))

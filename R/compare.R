@@ -279,8 +279,7 @@ anova_heading <- function(fits, table) {
   names <- row.names(table)
   models <- vapply(fits, function(fit) {
     sprintf("%skernel %s, %s", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ", "),
-            paste(term_words(fit$kernel, fit$frame$columns), collapse = " + "),
-            if (!response_of(fit)$conjugate) {
+            paste(term_words(fit$kernel, fit$frame$columns), collapse = " + "), if (!response_of(fit)$conjugate) {
               sprintf("%s, %s", fit$likelihood$label, response_of(fit)$words[["by"]])
             } else {
               paste0(if (!is.null(fit$transform)) paste(transform_label(fit$transform), "transform, "),

@@ -210,8 +210,7 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
         if (isTRUE(about$ordered)) "the mean class number" else "the mean response",
                      if (length(about$threshold) == 1L) format(about$threshold) else "thresholds", nrow(x),
                      plural_s(nrow(x))), exdent = 2), sep = "\n")
-    print_fields(c(
-      Above = sprintf("%d (probability at least %s)", count("above", "region"), format(about$prob)),
+    print_fields(c(Above = sprintf("%d (probability at least %s)", count("above", "region"), format(about$prob)),
       Below = sprintf("%d (probability at most %s)", count("below", "region"), format(1 - about$prob)),
       Undecided = paste0(count("undecided", "region"), if (about$certified && count("undecided", "region") > 0L) {
         sprintf(" (%d because of the data, %d because of the approximation)", count("data", "because"),
@@ -289,8 +288,7 @@ exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
   own <- which(!is.na(colours))
   strip <- layer("box", edges[own], rep(-0.09, length(own)), x1 = edges[own + 1L], y1 = rep(-0.04, length(own)),
                  col = colours[own], border = NA)
-  layers <- c(
-    if (about$certified) layer("band", at, x$prob_lower[o], y1 = x$prob_upper[o],
+  layers <- c(if (about$certified) layer("band", at, x$prob_lower[o], y1 = x$prob_upper[o],
                                col = grDevices::adjustcolor(plot_colours["certified"], 0.4)),
     lapply(c(about$prob, 1 - about$prob), function(p) layer("rule", NULL, p, lty = 3, col = "grey40")[[1L]]),
     layer("line", at, x$prob[o], col = plot_colours["mean"], lwd = 2), strip,

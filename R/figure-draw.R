@@ -125,8 +125,7 @@ draw_layer <- function(l, image) {
   coordinates <- c("x", "y", "x1", "y1")
   draw <- function(f, ...) do.call(f, c(list(...), l[setdiff(names(l), c("verb", "slope", coordinates))]))
   at <- function(f) do.call(draw, c(list(f), unname(l[intersect(coordinates, names(l))])))
-  switch(l$verb,
-         line = at(graphics::lines), dots = at(graphics::points), text = at(graphics::text),
+  switch(l$verb, line = at(graphics::lines), dots = at(graphics::points), text = at(graphics::text),
          segment = at(graphics::segments), box = at(graphics::rect),
          band = graphics::polygon(c(l$x, rev(l$x)), c(l$y, rev(l$y1)), border = NA, col = l$col),
          rule = if (is.null(l$slope)) draw(graphics::abline, h = l$y) else draw(graphics::abline, l$y, l$slope),
@@ -201,8 +200,7 @@ draw_keys <- function(keys, outer, cex = 0.8) {
     graphics::plot.new()
   }
   inches <- function(x, unit) graphics::grconvertX(x, unit, "inches")
-  args <- c(
-    if (outer) list(x = "top") else
+  args <- c(if (outer) list(x = "top") else
       list(x = graphics::grconvertX(0, "npc"), y = graphics::grconvertY(1, "npc"), yjust = 0),
     list(legend = paste0(keys$text, strrep(" ", 7L)), # separates the keys of a row
          pt.cex = ifelse(is.na(keys$size), 1, keys$size), col = keys$col, lty = keys$lty, lwd = keys$lwd,

@@ -138,8 +138,7 @@ matern_box <- function(c, k, tail, first) {
        first = function(t) (first[1L] - exp(-c * t) * poly(first, c * t)) / c^2)
 }
 
-box_factors <- list(
-  se = list(value = function(t) exp(-t^2 / 2), tail = function(t) sqrt(2 * pi) * stats::pnorm(-t),
+box_factors <- list(se = list(value = function(t) exp(-t^2 / 2), tail = function(t) sqrt(2 * pi) * stats::pnorm(-t),
             first = function(t) -expm1(-t^2 / 2)),
   matern12 = matern_box(1, 1, 1, c(1, 1)), matern32 = matern_box(sqrt(3), c(1, 1), c(2, 1), c(3, 3, 1)),
   matern52 = matern_box(sqrt(5), c(1, 1, 1 / 3), c(8, 5, 1) / 3, c(5, 5, 2, 1 / 3)))

@@ -272,8 +272,7 @@ summarise_scores <- function(response, each) {
   }
   data.frame(n = nrow(each),
              rmse = if (labels || all(is.na(each$y - p))) NA_real_ else sqrt(mean((each$y - p)^2, na.rm = TRUE)),
-             nlpd = -mean(each$density), crps = mean(each$crps),
-             brier = if (several || trials) brier else NA_real_,
+             nlpd = -mean(each$density), crps = mean(each$crps), brier = if (several || trials) brier else NA_real_,
              accuracy = if (several || trials) mean(right) else NA_real_, cover50 = inside(0.5), cover95 = inside(0.95))
 }
 

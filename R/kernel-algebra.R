@@ -172,8 +172,7 @@ kernel_parameter_names <- function(kernel, columns = kernel$columns) {
     n <- length(levels)
     words <- switch(
       what, lengthscale = if (shares_lengthscale(leaf)) what else paste0(what, ".", lengthscale_names(leaf, columns)),
-      scale = paste0(what, ".", levels[-1L]),
-      parameters = switch(leaf$correlation, exchangeable = "distance",
+      scale = paste0(what, ".", levels[-1L]), parameters = switch(leaf$correlation, exchangeable = "distance",
                           ordered = sprintf("gap.%s.%s", levels[-n], levels[-1L]), full = {
                             pair <- which(lower.tri(diag(n)), arr.ind = TRUE)
                             sprintf("angle.%s.%s", levels[pair[, 1L]], levels[pair[, 2L]])
@@ -249,8 +248,7 @@ family <- function(title, objective = "none", joint = FALSE, chooses = FALSE, dt
   as.list(environment())
 }
 
-gp_families <- list(
-  pfdtc = family("inducing points (pF-DTC)", "pf", joint = TRUE, chooses = TRUE, dtc = TRUE),
+gp_families <- list(pfdtc = family("inducing points (pF-DTC)", "pf", joint = TRUE, chooses = TRUE, dtc = TRUE),
   gp_vfe = family("inducing points (VFE, sparse variational)", "vfe", joint = TRUE, dtc = TRUE),
   gp_dtc = family("inducing points (DTC)", dtc = TRUE, reference = TRUE),
   gp_sor = family("inducing points (SoR)", sor = TRUE),

@@ -103,8 +103,7 @@ compile_kernel <- function(kernel) {
   tie <- if (tied) expand_additive(parts, table)
   if (!is.null(tie)) leaves <- tie$leaves
   warp <- if (any(lengths(lapply(leaves, `[[`, "warp")))) warp_of(parts)
-  compiled <- list(
-    kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs, table = table,
+  compiled <- list(kernel = as_kernel(kernel), label = kernel$label, inputs = kernel$inputs, table = table,
     engine = list(factors = lapply(leaves, function(leaf) { # all fields of a factor but its parameters
       list(profile = leaf$profile, columns = as.integer(leaf$inputs), number = leaf$number,
            isotropic = as.integer(isTRUE(leaf$isotropic)), power = as.integer(c(leaf$degree, leaf$intercept, 0L)[1L]),

@@ -251,14 +251,12 @@ with_short_lengthscale <- function(tried, from) {
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
   smooth <- smooth_columns(data$x, placed_variables(data$frame))
-  given <- c(
-    plain = isTRUE(asked$plain) || identical(asked$transform, "plain"),
+  given <- c(plain = isTRUE(asked$plain) || identical(asked$transform, "plain"),
     family = !is.null(asked$likelihood), data = !is.null(data$whole), hyper = !asked$hyper[1L] %in% "evidence",
     m = !leaves_points_open(asked), tol = !is.null(asked$tol), noise = is.numeric(asked$noise),
     kernel = !is.null(asked$kernel) &&
       !all(vapply(as_sum(asked$kernel)$terms, function(term) is.na(c(term$variance, NA)[1L]), NA)),
-    offset = !is.null(data$offset),
-    groups = length(data$groups) > 0L && !length(smooth),
+    offset = !is.null(data$offset), groups = length(data$groups) > 0L && !length(smooth),
     mean = !is.null(asked$mean) && !identical(as.list(asked$mean)[2L], list(1)),
     center = !isTRUE(asked$center), scale = !isTRUE(asked$scale), fix = length(asked$control$fix) > 0L,
     priors = !asked$control$priors, method = !method_traits(asked)$chooses,

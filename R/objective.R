@@ -270,8 +270,7 @@ point_methods <- c("greedy", "random", "kmeans", "divergence")
 # Returns a list with up to m points z. For "greedy" it also has `t`, the sum of the residual prior variances of the
 # searched rows after each point, and `looked`, their number. For "divergence", `toward` is list(y, weights, noise).
 choose_points <- function(x, m, kernel, method, memory = greedy_memory, toward = NULL, control = NULL) {
-  switch(method,
-         divergence = choose_guided(x, m, kernel, toward, memory, control),
+  switch(method, divergence = choose_guided(x, m, kernel, toward, memory, control),
          greedy = choose_greedy(x, m, kernel, memory),
          random = list(z = x[distinct_rows(x, sample.int(nrow(x)), m), , drop = FALSE]),
          kmeans = list(z = choose_kmeans(x, m, kernel)))

@@ -254,8 +254,7 @@ get_variance.gp_fit <- function(x, component = "all", verbose = TRUE, ...) {
   }, terms, S)
   by <- vapply(terms, `[[`, "", "by")
   each <- function(f) unlist(Map(f, terms, S, by))
-  out <- list(
-    var.fixed = stats::var(latent_at(x, rows, re = FALSE)$mean), var.random = sum(unlist(random)),
+  out <- list(var.fixed = stats::var(latent_at(x, rows, re = FALSE)$mean), var.random = sum(unlist(random)),
     var.residual = residual, var.distribution = residual, var.dispersion = 0,
     var.intercept = each(function(g, S, by) if (g$intercept) stats::setNames(S[1L], by)),
     var.slope = each(function(g, S, by) {
@@ -289,8 +288,7 @@ model_info.gp_fit <- function(x, ...) {
   info <- as_mixed(stats::glm(y ~ 1, stats::poisson(), rows))
   counts <- reads == "counts"
   info[c("is_poisson", "is_count", "is_negbin", "is_ordinal", "is_multinomial", "is_survival", "is_censored", "family",
-         "link_function")] <-
-    list(FALSE, counts, counts, reads == "ordered", reads == "labels", reads == "times",
+         "link_function")] <- list(FALSE, counts, counts, reads == "ordered", reads == "labels", reads == "times",
          reads %in% c("times", "censored"), response_of(x)$label, family$link)
   info
 }

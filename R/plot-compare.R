@@ -273,8 +273,7 @@ certified_curves_figure <- function(data, s) {
                        curve_layers(p, c("lwr_exact", "upr_exact"), lty = 3, col = "black")))
   })
   percent <- paste(format(100 * s$level), "% credible")
-  keys <- rbind(
-    legend_keys("fit's mean", plot_colours["mean"], 1, 2),
+  keys <- rbind(legend_keys("fit's mean", plot_colours["mean"], 1, 2),
     legend_keys(paste("fit's", percent), NA, pch = 22, size = 2, bg = band_colour()),
     if (has_exact) legend_keys(c("exact mean", paste("exact", percent)), "#000000", c(1, 3), 1),
     legend_keys("certified: exact mean", orange, NA, 2, 22, 1.6, pale),

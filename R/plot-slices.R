@@ -282,7 +282,7 @@ map_figure <- function(s) {
   map <- s$map
   ends <- lapply(map[1:2], range)
   panel <- function(value, title, palette) {
-    levels <- pretty(value[is.finite(value)], 8L)
+    levels <- pretty(if (all(is.na(value))) map$fit else value[is.finite(value)], 8L)
     k <- length(levels) - 1L
     colours <- grDevices::hcl.colors(k, palette, rev = TRUE)
     right <- ends[[1L]][2L] + c(0.04, 0.09) * diff(ends[[1L]])

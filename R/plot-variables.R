@@ -9,11 +9,9 @@ fit_variables <- function(fit) {
   matrix <- list(list(kind = "matrix", columns = seq_along(columns)))
   all <- unlist(lapply(if (by_formula(fit)) placed_variables(fit$frame) else matrix, function(v) {
     j <- v$columns
-    switch(v$kind,
-           factor = list(list(name = v$name, columns = j, values = diag(v$width), labels = v$levels)),
+    switch(v$kind, factor = list(list(name = v$name, columns = j, values = diag(v$width), labels = v$levels)),
            logical = list(list(name = v$name, columns = j, values = cbind(0:1), labels = c("FALSE", "TRUE"))),
-           group = NULL,
-           time = list(c(numeric(j), list(time = v))),
+           group = NULL, time = list(c(numeric(j), list(time = v))),
            sphere = lapply(1:2, function(axis) {
              list(name = v$axes[axis], columns = j, values = NULL, labels = NULL, axis = axis, middle = v$middle)
            }), lapply(j, numeric))

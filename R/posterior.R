@@ -265,8 +265,7 @@ training_data <- function(fit, argument = "newdata") {
   keep <- if (source) "fit a data frame." else "fit with `keep_data = TRUE`."
   hint <- if (argument == "newdata") paste("Give `newdata` if possible, or", keep) else if (source)
     "reference() and refine() take the source as `data`." else "Fit with `keep_data = TRUE`."
-  abort_input(argument, "a fit without its data", message = sprintf(
-    "%s the training rows, but %s.",
+  abort_input(argument, "a fit without its data", message = sprintf("%s the training rows, but %s.",
     if (argument == "newdata") "This call needs" else sprintf("`%s` must have", argument),
     if (source) "a fit of a row source keeps none" else "the fit was made with `keep_data = FALSE`"), hint = hint)
 }

@@ -88,8 +88,7 @@ response_to_learn <- function(likelihood, sites) {
     of_penalty <- ifelse(e$W > 0, e$left / (1 + e$left * pmax(e$W, 0)), 0)
     sum_up(w * (at$l + e$p * at$g - at$W * (e$q + of_penalty) / 2))
   }
-  c(response[c("learned", "shape", "unit")], list(
-    theta_middle = response$middle * response$unit, slope = slope,
+  c(response[c("learned", "shape", "unit")], list(theta_middle = response$middle * response$unit, slope = slope,
     at = function(theta, center) engine_sites(with_theta(theta), sites, center)))
 }
 

@@ -352,8 +352,7 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
     sites$shape[3:6] <- sites$shape[7L]
     native_likelihood(sites, grid$f)[1L, ]
   }
-  claims <- list(
-    "log density and derivatives are finite" = finite,
+  claims <- list("log density and derivatives are finite" = finite,
     "first derivative is correct" = near(now[2L, ], slope[1L, ], abs(now[1L, ]) * 1e-4),
     "second derivative is correct" = near(W, -slope[2L, ], 0),
     "third derivative is correct" = near(now[4L, ], -slope[3L, ], 0),

@@ -138,9 +138,8 @@ coded_variables <- function(mf, used, grouped) {
   c(lapply(grouped$smooth, code), apart, groups[!duplicated(vapply(groups, `[[`, "", "name"))])
 }
 
-# Stops if the variance of a group cannot be learned from `n` rows. Stops as well if hardly any value of a factor or
-# text repeats: such values identify rows, and learning a lengthscale for each would take hours. Sends messages about
-# numeric groups and about factors with many levels.
+# Stops if the variance of a group cannot be learned from `n` rows, or if hardly any value of a factor repeats, because
+# learning would take hours. Sends messages about numeric groups and about factors with many levels.
 check_levels <- function(variables, n, gaussian = TRUE) {
   refuse <- function(got, hint) abort_input("formula", got, hint = hint)
   for (v in variables) {
@@ -163,10 +162,6 @@ check_levels <- function(variables, n, gaussian = TRUE) {
                  hint_for_marked_numbers(v$levels) %||%
                  sprintf(paste("Leave out identifiers of rows, as in y ~ . - %s. Write text that holds numbers as",
                                "as.numeric(as.character(%s))."), v$name, v$name))
-      }
-      if (k == n && k > 4L) {
-        tell_classed("levels", sprintf("`%s` has a different value in each row, so its effect is part of the noise.",
-                                       v$name))
       }
       if (k >= many_levels) {
         tell_classed("levels", sprintf(paste(

@@ -138,8 +138,7 @@ check_new_variables <- function(mf, variables) {
       sprintf("has the level%s %s, which the fit does not have", plural_s(length(unknown)), list_quoted(unknown, "\""))
     }
     refuse_if(!is.null(wrong), "newdata", wrong, message = sprintf("Variable `%s` of `newdata` %s.", spec$name, wrong),
-              hint = if (length(unknown)) paste0(
-                "The fit has the levels ", list_quoted(spec$levels, "\"", most = 10L),
+              hint = if (length(unknown)) paste0("The fit has the levels ", list_quoted(spec$levels, "\"", most = 10L),
                 ". If the level is replaced by NA, the row's prediction is NA",
                 if (length(spec$levels) > 5L) sprintf("; a fit with (1 | %s) predicts new levels", spec$name), "."))
   }

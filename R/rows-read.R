@@ -8,6 +8,11 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   mf <- make_model_frame(call, envir, kernel, mean)
   terms <- attr(mf, "terms")
   used <- input_variables(terms)
+  without <- if (is.null(kernel)) without_identifiers(mf, terms, used)
+  if (!is.null(without)) {
+    call$formula <- without
+    return(data_from_formula(call, envir, center, scale, merge, likelihood, mean = mean))
+  }
   given <- stats::terms(eval(call$formula, envir), allowDotAsName = TRUE)
   if (!attr(given, "intercept")) tell_classed(
     "intercept", "`- 1` or `+ 0` in a formula changes nothing: the constant mean stays. center = FALSE leaves it out.")
@@ -53,6 +58,30 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data$kept <- frame_to_keep(mf, data, raw_variables(mf, data$frame, terms, given))
   data$frame$place <- attr(given, "place", exact = TRUE)
   data
+}
+
+# Returns the formula without factors that identify rows, or NULL if there are none or no other inputs. Text that holds
+# dates or marked numbers stays, because check_levels() has a hint for it.
+without_identifiers <- function(mf, terms, used) {
+  n <- nrow(mf)
+  names <- names(mf)[used]
+  identifies <- vapply(names, function(name) {
+    v <- mf[[name]]
+    if (!is.factor(v) && !is.character(v) || !is.null(dim(v))) return(FALSE)
+    k <- length(unique(v))
+    (k == n && k > 4L || k > max(50, 0.9 * n)) && !is_dates_as_text(v) && is.null(hint_for_marked_numbers(v))
+  }, NA)
+  grouped <- attr(terms, "grouped")
+  if (!is.null(grouped)) identifies <- identifies & names %in% grouped$smooth
+  if (!any(identifies) || all(identifies)) return(NULL)
+  left <- names[identifies]
+  numbers <- Filter(function(name) !anyNA(suppressWarnings(as.numeric(as.character(mf[[name]])))), left)
+  tell_classed("levels", paste0(
+    list_quoted(left), if (length(left) == 1L) " is" else " are",
+    " left out: hardly any value repeats, so effects of values are part of the noise.",
+    if (length(numbers)) sprintf(" as.numeric(as.character(%s)) makes numbers of a factor.", numbers[1L])))
+  stats::update(grouped$formula %||% stats::formula(terms),
+                paste("~ . -", paste(attr(terms, "term.labels")[identifies], collapse = " - ")))
 }
 
 # ---- the model frame ------------------------------------------------------------------------------------------------

@@ -157,3 +157,12 @@ test_that("a map has the same colours with ggplot2, and none where the mean is u
   expect_identical(unique(fill), intersect(layer$colours, fill)) # higher values have later colours
   expect_silent(draw_nowhere(print(ggplot2::autoplot(fit, which = "map", n = 8))))
 })
+
+test_that("a map whose mean is unknown everywhere is blank, and its sd is drawn", {
+  fit <- fit_mixed(y ~ a + b, small_data(30))
+  s <- map_table(fit, NULL, NULL, 8, TRUE, "response")
+  s$unknown[] <- TRUE
+  panels <- map_figure(s)$panels
+  expect_identical(vapply(panels, function(panel) all(is.na(panel$layers[[1L]]$z)), NA), c(TRUE, FALSE))
+  expect_silent(draw_nowhere(draw_figure(map_figure(s), known = character())))
+})

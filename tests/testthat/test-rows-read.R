@@ -362,3 +362,28 @@ test_that("a response that is an array of one dimension is read as a vector", {
   expect_identical(predict(fits[[1L]], d), predict(fits[[2L]], d))
   expect_identical(summary(fits[[1L]])$rmse_loo, summary(fits[[2L]])$rmse_loo)
 })
+
+test_that("factors and text that identify rows are left out with a message, and new rows need not have them", {
+  d <- small_data()
+  d[["an id"]] <- paste("row", seq_len(nrow(d)))
+  left_out <- function(formula, data = d) {
+    expect_message(out <- by_formula(formula, data), "left out", class = "pfdtc_message_levels")
+    out
+  }
+  data <- left_out(y ~ .)
+  expect_identical(data$x, by_formula(y ~ . - `an id`, d)$x)
+  expect_equal(data$frame$required, setdiff(names(d), c("y", "an id")))
+  expect_identical(left_out(y ~ a + factor(`an id`) + offset(g))$offset, by_formula(y ~ a + offset(g), d)$offset)
+  grouped <- left_out(y ~ a + `an id` + (1 | f))
+  expect_identical(grouped$x, by_formula(y ~ a + (1 | f), d)$x)
+  d$number <- factor(d$a + 0.25)
+  expect_message(by_formula(y ~ b + number, d), "as.numeric(as.character(number))", fixed = TRUE)
+  # An identifier alone stays. Dates as text may hold information: the error has a hint.
+  expect_identical(ncol(by_formula(y ~ `an id`, d)$x), nrow(d))
+  d <- data.frame(y = 1:60 / 7, x = 1:60, day = format(as.Date("2026-01-01") + 1:60))
+  expect_error(by_formula(y ~ x + day, d), "as.Date", class = "pfdtc_error_input")
+  d$day <- paste("day", c(1:55, 1:5)) # hardly any value repeats
+  expect_identical(left_out(y ~ ., d)$x, by_formula(y ~ x, d)$x)
+  d$day <- paste("day", c(1:53, 1:7))
+  expect_identical(ncol(by_formula(y ~ ., d)$x), 54L)
+})
