@@ -14,11 +14,10 @@ names_given <- function(file) {
   d <- utils::getParseData(parse(file, keep.source = TRUE))
   arguments <- d[d$token == "SYMBOL_FORMALS", ]
   arrows <- d[d$token %in% c("LEFT_ASSIGN", "EQ_ASSIGN"), ]
-  targets <- vapply(seq_len(nrow(arrows)), function(i) {
-    siblings <- d[d$parent == arrows$parent[i], ]
-    max(siblings$id[siblings$line1 < arrows$line1[i] |
-                      siblings$line1 == arrows$line1[i] & siblings$col1 < arrows$col1[i]])
-  }, 0)
+  beside <- d[d$parent %in% arrows$parent, ]
+  arrow <- arrows[match(beside$parent, arrows$parent), ]
+  before <- beside[beside$line1 < arrow$line1 | beside$line1 == arrow$line1 & beside$col1 < arrow$col1, ]
+  targets <- tapply(before$id, before$parent, max)
   rbind(arguments, d[d$token == "SYMBOL" & d$parent %in% targets, ])
 }
 

@@ -58,9 +58,8 @@ run_fast <- function() {
 run_in_two <- function() {
   # Loads here, by a test and by force(), what every fork would load again.
   run_fast()
-  folder <- tempfile()
-  dir.create(folder)
-  writeLines('test_that("comparisons work", expect_error(expect_equal(1, 2), "not equal"))', file.path(folder, "test-a.R"))
+  dir.create(folder <- tempfile())
+  writeLines('test_that("they load", expect_error(expect_equal(1, 2), "equal"))', file.path(folder, "test-loads.R"))
   as.data.frame(test_dir(folder, reporter = Reporter$new(), package = "pfdtc", load_package = "installed"))
   for (package in c("pfdtc", "testthat", "waldo", "rlang")) eapply(asNamespace(package), force, all.names = TRUE)
   env <- test_env("pfdtc")
