@@ -16,7 +16,7 @@
 #' @param start the first auxiliary distribution.
 #' @param m2 number of inducing points of the reference, at most `n`. Default: 4 times `m`; in [auxiliary()] 800.
 #' @param samples number of sample paths that replace the covariance of the reference. Default: the covariance itself.
-#' @param tail share of the trace of the covariance that may be lost with the eigenvectors after the first `m`.
+#' @param tail share that may be omitted from the trace of the covariance after its first `m` eigenvectors.
 #' @param variance variance of the white noise divided by the noise variance.
 #' @param make a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns `list(U, W, sign, mean, p)`,
 #'   see Details.
@@ -25,15 +25,15 @@
 #' @details `aux_white()`, the default if [pfdtc()] moves inducing points, is white noise around the exact posterior
 #'   mean. That mean need not be computed, because it changes the objective only by a constant. `aux_sor()` is the
 #'   subset of regressors (SoR) posterior with random rows as inducing points. `aux_subset()` is the exact posterior of
-#'   random rows; with `n` rows of data, an evaluation of the objective takes \eqn{O(n^2 m)} time. `aux_refresh()`
+#'   random rows; with `n / 10` of them, an evaluation of the objective takes \eqn{O(n^2 m)} time. `aux_refresh()`
 #'   renews nu as the SoR posterior on the current inducing points. `aux_reference()` is the SoR posterior on `m2`
 #'   inducing points of method `"greedy"` ([inducing_points()]), which the fit keeps as its [reference()].
 #'
 #' `make` describes a Gaussian process with covariance \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') + sum_j
 #' s_j b_j(x) b_j(x')} and mean \eqn{\sum_i k(x, u_i) a_i}{sum_i k(x, u_i) a_i}. Here \eqn{b_j(x) = \sum_i k(x, u_i)
 #' W_{ij}}{b_j(x) = sum_i k(x, u_i) W_ij}. `U` has the rows \eqn{u_i}; `W` is the matrix of \eqn{W_{ij}}{W_ij}; `mean`
-#' has the \eqn{a_i}. `sign` has the \eqn{s_j}, 1 (default) or -1, and `p` is 0 (default) or 1. `y`, `kernel` and
-#' `noise` are centred and scaled as in the fit.
+#' has the \eqn{a_i}. `sign` has the \eqn{s_j}, 1 (default) or -1, and `p` is 0 (default) or 1. `y` is centred and
+#' scaled as in the fit, and `kernel` and `noise` are those of this `y`.
 #' @seealso [auxiliary()], which computes nu, [pf_divergence()], `vignette("paper")`
 #' @examples
 #' aux_sor(size = 50)

@@ -164,8 +164,7 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' processes of a fit and of [gp_exact()]; with `newdata`, the mean divergence between the marginal distributions.
 #' `pf_divergence()` returns the preconditioned Fisher divergence \eqn{d_{pF}}{d_pF} between a DTC posterior and an
 #' auxiliary distribution. `error_bounds()` returns the finite-data bounds of Huggins et al. (2019) on the errors of
-#' mean, sd and variance of a DTC posterior. These bounds are far above the actual errors: [certify()] gives practical
-#' intervals.
+#' mean, sd and variance of a DTC posterior. These bounds are wide: [certify()] gives practical intervals.
 #' @usage
 #' kl_divergence(fit, exact, newdata = NULL)
 #' pf_divergence(fit, nu = NULL)
@@ -174,8 +173,8 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' @param fit A Gaussian fit. `kl_divergence()` needs `newdata` if it has neighbours. The other functions need a fit by
 #'   [pfdtc()], [gp_vfe()] or [gp_dtc()], its data, and no groups. They ignore neighbours. An exact posterior counts as
 #'   DTC.
-#' @param exact A [gp_exact()] fit with the same data and hyperparameters.
-#' @param newdata Rows at which f is compared.
+#' @param exact An exact fit ([gp_exact()]) with equal data and hyperparameters.
+#' @param newdata Rows to compare at. `error_bounds()`: default training rows.
 #' @param nu An auxiliary distribution: the result of [auxiliary()], [aux_sor()] or a similar function, or a fit of the
 #'   same data and hyperparameters. Default: nu of the fit, if it has one. [aux_white()] takes \eqn{O(n^3)} time.
 #' @param effort `"fast"` uses the inducing points of the fit, `"reference"` also a [reference()].

@@ -5,30 +5,30 @@
 #' Returns intervals that are guaranteed to contain the posterior mean and sd of the exact Gaussian process at every row
 #' of `newdata`. The guarantee is about the approximation, not the choice of the model.
 #' For a non-Gaussian `family`, "exact GP" means Laplace's approximation to its posterior, without inducing points;
-#' [laplace_check()] examines it. With four or more classes, intervals of probabilities include an estimated error.
-#' @param fit A fit of any kind, except with `approx = "vi"`.
+#' [laplace_check()] examines it. With four or more unordered classes, probabilities are averaged over f numerically,
+#' and their intervals are widened by four estimated standard errors.
+#' @param fit A fit with data or a `reference`, except by `approx = "vi"`.
 #' @param newdata Rows to predict at. Default: the training rows.
 #' @param effort `"fast"` uses the inducing points of the fit. `"reference"`, the default, adds a [reference()] and, as
-#'   far as `max_seconds` allows, the exact posterior and kriging on nearest neighbours. `"tight"` adds products with
-#'   the n x n kernel matrix, in \eqn{O(n^2 m_2)} time with \eqn{m_2} = `m2`.
+#'   far as `max_seconds` allows, the exact posterior and kriging on nearest neighbours. `"tight"` adds sums over all
+#'   pairs of rows, in \eqn{O(n^2 m_2)} time with \eqn{m_2} = `m2`.
 #' @param reference A [reference()] or a [gp_dtc()] fit of the same data and hyperparameters. `NULL`: a new one.
-#' @param m2 Number of inducing points of a new reference, as in [reference()].
+#' @param m2 Number of inducing points of a new [reference()].
 #' @param test_points Number of rows of `newdata` that may join the inducing points. Default: `max(16, m2 / 4)`.
 #' @param max_seconds Limit in seconds for the steps after the reference. Default: 10, or `Inf` for `"tight"`.
+#'   A non-Gaussian `family` has no such steps and no test points.
 #' @param hyper_uncertainty,... Certify the mixture of `predict(hyper_uncertainty = TRUE)`? `...` is not used.
-#' @return A data frame of class `pfdtc_certificate` with a row for each row of `newdata`:
+#' @return A data frame of class `pfdtc_certificate` with a row for each row of `newdata` (hurdles: see [gp_hurdle()]):
 #'   * `mean` (the mode, if not Gaussian) and `sd` of f with its offset; `mean_lower`, `mean_upper`, `sd_lower` and
 #'     `sd_upper` enclose the exact values; `mean_error` bounds |mean - exact mean|;
-#'   * with a non-Gaussian `family`, the mean response as `response`, `response_lower` and `response_upper`;
+#'   * with a built-in link other than the identity, the mean response as `response`, with its bounds;
 #'   * with a transform, f is the transformed response; `median` and `fit` (mean) are of `y`, with their bounds.
 #'
-#'   Attributes: `effort`, `seconds`, `advice` (how to narrow wide intervals) and, for a reference, `m2`, `passes` (over
-#'   all pairs of rows) and `t` (sum over rows of weight times the prior variance that the reference does not explain).
-#' @details For several classes there is a row for each row of `newdata` and each class. f is the log odds against the
-#'   first class, and `mode` the probability at the posterior mode. With four or more classes, probabilities are
-#'   averaged over f numerically, and their intervals are widened by four estimated standard errors. For ordered classes
-#'   the columns `response`, `response_lower` and `response_upper` are matrices. With `noise = 0` the exact GP has
-#'   the noise variance `fit$noise`, the smallest for which it can be computed.
+#'   Attributes: `effort`, `seconds`, `advice` and, for a reference, `m2`, `passes` (over all pairs of rows) and `t`
+#'   (sum over rows of weight times the prior variance that the reference does not explain).
+#' @details For unordered classes there is a row for each row of `newdata` and each class. f is the log odds against the
+#'   first class, and `mode` the probability at the posterior mode. For ordered classes `response` and its bounds are
+#'   matrices. With `noise = 0` the exact GP has the noise variance `fit$noise`, the smallest that can be computed.
 #' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never
 #'   gives wider intervals, up to rounding.
 #' @seealso [reference()], [refine()], [error_bounds()], [evidence_bounds()], `vignette("certificates")`
@@ -58,7 +58,9 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   if (!is.null(test_points)) test_points <- check_count(test_points, "test_points", min = 0)
   max_seconds <- check_at_least_0(max_seconds, "max_seconds")
   if (check_flag(hyper_uncertainty, "hyper_uncertainty")) check_posterior(fit, "normal", "fit", "The certified mixture")
-  if (response_of(fit)$kind == "labels") return(certify_classes(fit, new, effort, m2))
+  classes <- response_of(fit)$kind == "labels"
+  refuse_if(classes && !is.null(reference), "reference", "cannot be given for several classes", hint = "Use `m2`.")
+  if (classes) return(certify_classes(fit, new, effort, m2))
   p <- if (hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   out <- certificate_of(fit, new, effort, reference, m2, test_points, max_seconds, p)
   if (!is.null(fit$transform)) out <- with_transformed(out, fit, noise_law(fit, new)$noise)
@@ -284,14 +286,13 @@ bounds_of_mixture <- function(inside, weights) {
 #' error. [certify()] bounds the error that the inducing points add.
 #' @param fit A fit by [pfdtc()] with its data, without neighbours and with a non-Gaussian `family` other than
 #'   [multinomial()].
-#' @param draws Number of draws; time is linear in draws and rows.
-#' @return A list of class `pfdtc_laplace_check`: `laplace`, Laplace's log marginal likelihood (`NA` with
-#'   `approx = "vi"`); `log_evidence`, an estimate, by importance sampling, of the log marginal likelihood of the model
-#'   with the fit's inducing points, with standard error `se`; `elbo`, a lower bound on the true log marginal likelihood
-#'   of the exact GP; `khat`, the shape of the generalised Pareto distribution of the largest weights (reliable below
-#'   0.7); `ess`, the effective sample size divided by `draws`; `shift`, the largest difference between true and
-#'   approximate posterior mean of f at the rows, in posterior sds; `sd_ratio`, the range of ratios of true to
-#'   approximate posterior sd; `draws`.
+#' @param draws Number of random draws, at least 100.
+#' @return A list of class `pfdtc_laplace_check`: `log_evidence`, an estimate of the log marginal likelihood of the
+#'   model with the fit's inducing points, with standard error `se`; `laplace`, Laplace's value (`NA` with `"vi"`);
+#'   `elbo`, a lower bound on the true log marginal likelihood of the exact GP; `khat`, the shape of the generalised
+#'   Pareto distribution of the largest weights (reliable below 0.7); `ess`, the effective sample size divided by
+#'   `draws`; `shift`, the largest difference between true and approximate posterior mean of f at up to 1,000 rows, in
+#'   posterior sds; `sd_ratio`, the range of ratios of true to approximate posterior sd; `draws`.
 #' @source Vehtari, Simpson, Gelman, Yao and Gabry (2024), JMLR 25; Hensman, Matthews and Ghahramani (2015), AISTATS,
 #'   for `elbo`; Zhang and Stephens (2009), Technometrics 51, for `khat`.
 #' @seealso [evidence_bounds()], [certify()]

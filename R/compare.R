@@ -4,13 +4,12 @@
 #'
 #' `compare_fits()` returns a table with a row for each fit: its errors relative to the exact GP, and scores of its
 #' predictions. `plot_fits()` draws a panel for each fit. It shows the mean plus and minus two sds, in blue for the
-#' exact GP and in red for the fit, and the inducing points. With several inputs a panel shows a slice along one input.
-#' With `newdata` it shows the errors of the mean at the rows of `newdata`.
+#' exact GP and in red for the fit, and the inducing points; with `newdata` the errors of the mean there.
 #' @param fits A fit, or a list of fits whose names become `method`.
 #' @param exact A fit of the same model by `gp_exact(..., like = fit)`, or a Laplace fit whose line `Posterior` in
 #'   `print()` ends with "the same as with all rows, up to rounding".
 #' @param newdata Rows to compare at. `plot_fits()` draws at most 300 of them.
-#' @param y Responses. Default: the responses in `newdata`.
+#' @param y Responses as numbers. Default, and always for trials and unordered classes: the responses in `newdata`.
 #' @param pf Should `pf_divergence` be computed? Default: `TRUE` if `exact` has at most 2,000 rows.
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`, `FALSE` certifies nothing. Fits of the same model
 #'   share one reference.
@@ -38,7 +37,7 @@
 compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certify = TRUE, ...) {
   check_fits_given(missing(fits), list(...), "compare_fits")
   check_dots_empty()
-  if (inherits(fits, "gp_fit")) fits <- list(fits)
+  if (inherits(fits, c("gp_fit", "gp_hurdle"))) fits <- list(fits)
   if (!is.list(fits) || !length(fits)) abort_input("fits", describe(fits), "a list of fits")
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], sprintf("fits[[%d]]", i))
   exact <- check_exact(exact, fits, "compare_fits")

@@ -4,22 +4,23 @@
 #'
 #' Refits without the rows of each fold, and scores the predictions of the held-out rows (Gneiting and Raftery, 2007).
 #'
-#' Every row is predicted once, by a fit without this row. By default each fold repeats the whole fit: kernel,
-#' hyperparameters, inducing points and number of neighbours. With `hyper = "held"` each fold keeps what `fit` learned,
-#' which is much faster, but too favourable for few rows. Rows that belong together (of one patient, site or day)
-#' predict one another too well: `by` keeps each group in one fold. Without `by`, copies of rows (same inputs and
-#' response) are in the same random fold. Rows of weight 0 are not used.
+#' Every row is predicted once. By default each fold repeats the whole fit: kernel, hyperparameters, inducing points and
+#' number of neighbours. With `hyper = "held"` each fold keeps what `fit` learned, which is much faster, but too
+#' favourable for few rows. Rows that belong together (of one patient, site or day) predict one another too well: `by`
+#' keeps each group in one fold. Without `by`, copies of rows (same inputs and response) are in the same random fold.
+#' Rows of weight 0 are not used.
 #' @param fit A fit with its data (`keep_data = TRUE`).
 #' @param folds Number of random folds, or a vector of folds.
 #' @param by Groups of rows: a vector, or a formula such as `~ site`.
-#' @param hyper,... `"refit"` learns all again in each fold, `"held"` keeps what `fit` learned. `...` is not used.
+#' @param hyper,... `"refit"`, or `"held"` (not for a hurdle), see Details. `...` is not used.
 #' @return A data frame of class `pfdtc_cv` with a row for each fold: `fold`; `n`, the number of rows; `rmse` of the
 #'   mean response (uncensored rows); `nlpd`, the mean negative log predictive density; `crps`, the mean continuous
-#'   ranked probability score (`NA` if a row is censored; not for unordered classes). Classes add `brier` and
-#'   `accuracy`. `cover50` and `cover95` are the shares of responses in 50 % and 95 % intervals. `seconds` is the time
-#'   of the fold. Attributes: `overall`, the same scores over all rows; `hyper`; `predictions` with `row`, `fold`, `y`,
-#'   `mean` and `sd` (of a new response). For a non-Gaussian likelihood `predictions` has `size` (trials), `density`
-#'   (log), `below` and `upto` (probability of a response below `y`, or at most `y`) instead of `sd`.
+#'   ranked probability score. Classes and trials add `brier` and `accuracy`. `cover50` and `cover95` are the shares of
+#'   responses in 50 % and 95 % intervals. `seconds` is the time of the fold. Scores that do not exist, as for unordered
+#'   classes, are `NA` or left out. Attributes: `overall`, the same scores over all rows; `hyper`; `predictions` with
+#'   `row`, `fold`, `y`, `mean` (for unordered classes the probability of `y`) and `sd` (of a new response). For a
+#'   non-Gaussian likelihood `predictions` has `size` (trials or end of a censoring interval), `density` (log), `below`
+#'   and `upto` (probability of a response below `y`, or at most `y`) instead of `sd`.
 #' @seealso [leave_one_out] (single rows, no refits), [compare_fits()], `vignette("pfdtc")`
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_matern(3/2))

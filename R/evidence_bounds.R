@@ -1,26 +1,26 @@
 #' Bound the log marginal likelihood, and compare fits by it
 #'
-#' `evidence_bounds()` bounds the log marginal likelihood (evidence) of the exact Gaussian process. The lower bound is
-#' the ELBO, the upper bound tightens that of Titsias (2014). For an exact posterior the two differ only by rounding. A
-#' `fit$reference` ([reference()]) narrows the interval. `anova()` compares each fit with the fit before it; kernels,
-#' inputs or likelihoods may differ.
-#' @param fit,object A fit. Without data the interval is wider, or unavailable.
-#' @param true `TRUE` bounds the true log marginal likelihood instead of the fit's approximation to it. This needs a
-#'   log-concave `family` with one latent function. The upper bound can be `Inf`.
+#' `evidence_bounds()` bounds the log marginal likelihood (evidence) of the exact Gaussian process: by the ELBO, and
+#' from above as in Titsias (2014), but tighter. For an exact posterior the two differ only by rounding. A [reference()]
+#' in the fit narrows the interval. `anova()` compares each fit with the fit before it; kernels, inputs or likelihoods
+#' may differ.
+#' @param fit,object A fit. Without data the interval is wider, or unavailable. Bounds need a log-concave `family`.
+#' @param true `TRUE` bounds the true log marginal likelihood instead of Laplace's approximation to it, for a `family`
+#'   with one latent function. The upper bound can be `Inf`.
 #' @param ... For `anova()`, further fits of the same response.
-#' @return `c(lower, upper)` as in [logLik()]: for the response as given and variances before inflation.
-#'   An end that overflows is infinite. If `true`, attribute `within` bounds the total variation distance of the fitted
-#'   from the true posterior, and so errors of probabilities. `anova()`: a data frame, one row per fit: `df` (number of
-#'   hyperparameters), `logLik`, `lower`, `upper`, `AIC`, `difference`, `at_least`, `at_most`. Heading: the result.
+#' @return `c(lower, upper)` as in `logLik(REML = FALSE)`: for the response as given and variances before inflation.
+#'   If `true`, attribute `within` bounds the total variation distance of the fitted from the true posterior, and so
+#'   errors of probabilities. `anova()`: a data frame, one row per fit, of `df` (number of hyperparameters), `logLik`
+#'   and its bounds, `AIC`, `difference`, `at_least`, `at_most`.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
 #'   variational lower bound and `Inf`. The bounds are attributes of [logLik()], except for fits with neighbours and no
-#'   reference, [gp_sor()], [gp_fitc()] and [gp_subsample()]. Their `logLik()` is not that of the exact GP and can lie
-#'   outside the bounds; in `anova()` they have `NA`.
+#'   reference, [gp_sor()], [gp_fitc()] and [gp_subsample()], which have `NA` in `anova()`. The `logLik()` of these and
+#'   of Laplace's approximation by inducing points can lie outside the bounds.
 #'
-#' `difference` is that of two values of `logLik()`, which are lower bounds with inducing points. The exact one lies
-#' between `at_least` and `at_most`. If both have the same sign, the order of the fits is certain. Twice a difference is
-#' not chi-squared, because hyperparameters have priors and bounded ranges, so there are no p-values. In natural
-#' logarithms, a difference of 1 is small, of 5 large. A hyperparameter without effect raises `logLik()` by 0.5.
+#' `difference` is that of two values of `logLik()`. The exact one lies between `at_least` and `at_most`. If both have
+#' the same sign, the order of the fits is certain. There are no p-values: hyperparameters have priors and bounded
+#' ranges, so twice a difference is not chi-squared. A difference of 1 is small, of 5 large. A useless hyperparameter
+#' raises `logLik()` by about 0.5 on average.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
 #'   `at_least <= exact difference <= at_most`.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop). Chen,

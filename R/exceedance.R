@@ -4,14 +4,15 @@
 #'
 #' Returns for each row the probability that f, or a new response, is above a threshold. Certified bounds contain the
 #' probability under the exact GP. Hence no row is "above" or "below" by an error of the approximation.
-#' @param fit A fit. With `approx = "vi"` it needs `certified = FALSE`.
+#' @param fit A fit with one latent function. Bounds need its data or a reference, and not `approx = "vi"`.
 #' @param newdata Rows at which f is compared with the threshold. Default: the training rows.
 #' @param threshold A number, or a number for each row, on the scale of the response, also with a transform. With a
-#'   non-Gaussian `family`, a mean response, such as a probability, a rate, a mean time or a mean class number.
+#'   non-Gaussian `family`, a mean response, such as a probability, a mean time or a mean class number (f, if a
+#'   [gp_family()] has no `mean`).
 #' @param prob Probability, above 0.5, that a classified row must reach.
 #' @param of `"f"` compares the mean response (with a transform its median), `"response"` a new response.
 #' @param certified `FALSE` computes no bounds, which is fast.
-#' @param draws Number of joint draws of f for the column `joint`, for example 1000. They use random numbers.
+#' @param draws Number of joint random draws of f for the column `joint`.
 #' @param ... Arguments of [certify()]: `effort`, `reference`, `m2`, `max_seconds`, `test_points`.
 #' @return A data frame of class `pfdtc_exceedance` with a row for each row of `newdata`:
 #'   * `prob`, the fit's probability, and if `certified` bounds of the exact GP's, `prob_lower` and `prob_upper`;
@@ -22,10 +23,10 @@
 #'     `prob`, `"below"` for a set at which f is below. Rows enter the set above in the order of their probabilities, as
 #'     long as all are above in a share of at least `prob` of the draws. Other rows are `"undecided"`.
 #' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
-#'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, all rows are
+#'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, rows are often
 #'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for the
-#'   passes, as in `max_seconds = 600`, or compute a [reference()] for several calls. For non-Gaussian families,
-#'   certified probabilities are of Laplace's approximation at the mode.
+#'   passes, as in `max_seconds = 600`. For non-Gaussian families, `prob` and its bounds are of Laplace's approximation
+#'   at the mode, if `certified`.
 #' @seealso [certify()], [next_points()], `vignette("design")`
 #' @examples
 #' north <- subset(quakes[1:500, ], lat > -26)
@@ -44,7 +45,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   of_certify <- c("effort", "reference", "m2", "max_seconds", "test_points")
   dots <- list(...)
   known <- !isFALSE(certified) & (names(dots) %||% rep("", length(dots))) %in% of_certify
-  check_dots_empty(dots[!known], c(names(formals(exceedance)), of_certify))
+  check_dots_empty(dots[!known], c(names(formals(exceedance)), if (!isFALSE(certified)) of_certify))
   of <- check_choice(of, c("f", "response"), "of")
   certified <- check_flag(certified, "certified")
   prob <- check_number(prob, "prob", "a number above 0.5 and below 1", function(p) p > 0.5 && p < 1)

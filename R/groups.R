@@ -3,9 +3,8 @@
 #' Model grouped data with random effects
 #'
 #' `kernel_group()` is the kernel of random intercepts and slopes, which the formula terms `(1 | g)` and `(x | g)` also
-#' define. Rows of different levels have covariance 0. A grouping factor of any number of levels takes one column and
-#' few parameters. New levels have the prior variance. `ranef()`, `VarCorr()` and `fixef()` are generics of \pkg{nlme}
-#' and \pkg{lme4}: load one of these packages, or call `nlme::ranef(fit)`.
+#' define. Rows of different levels have covariance 0. New levels have the prior variance. `ranef()`, `VarCorr()` and
+#' `fixef()` are generics of \pkg{nlme} and \pkg{lme4}: load one of these packages, or call `nlme::ranef(fit)`.
 #' @usage
 #' kernel_group(by, design = ~1, correlated = TRUE, variance = NULL, scale = NULL)
 #' ranef.gp_fit(object, se = FALSE, ...)
@@ -23,19 +22,20 @@
 #' @return `kernel_group()`: a kernel, see [kernel_se()].
 #'   * `ranef()`: a list with a data frame for each grouping factor, with a row for each level and a column for each
 #'     effect. With `se = TRUE` each data frame has the attribute `postVar`, an array with a covariance matrix for each
-#'     level. `as.data.frame()` makes one table with columns `grpvar`, `term`, `grp`, `condval` and `condsd`.
-#'   * `VarCorr()`: a list with a covariance matrix for each grouping factor, with attributes `stddev` and
-#'     `correlation`. The attribute `sc` of the list is the noise sd. `as.data.frame()` has columns `grp`, `var1`,
-#'     `var2`, `vcov` and `sdcor`.
+#'     level (several terms of a factor: a list of arrays). `as.data.frame()` has columns `grpvar`, `term`, `grp`,
+#'     `condval` and `condsd`.
+#'   * `VarCorr()`: a list with a covariance matrix for each grouped term, with attributes `stddev` and
+#'     `correlation`. The attribute `sc` of the list is the noise sd, or `NA`. `as.data.frame()` has columns `grp`,
+#'     `var1`, `var2`, `vcov` and `sdcor`.
 #'   * `fixef()`: the coefficients of the linear mean, or the constant mean as `(Intercept)`. With grouped terms
-#'     only, `predict()` is this mean plus the sum of the effects of the row's levels, each multiplied by its variable.
+#'     only, f is this mean plus the sum of the effects of the row's levels, each multiplied by its variable.
 #' @details The product `kernel_group(~ g) * kernel_se(inputs = ~ x)` models a separate curve for each level. Terms of
 #'   the formula and terms of `kernel` are added. A grouping factor that only `kernel` names is taken from `data`.
 #'
-#' Effects are in units of the response, or of f with a transform or `family`. An `angle` \eqn{a} in `coef()` is
-#' a correlation \eqn{\cos(\pi a / (1 + a))}{cos(pi a / (1 + a))} of two effects (`VarCorr()`). A model without a
-#' smooth part, as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML, and agrees with `lme4::lmer()`. With a
-#' `family` the constant mean is integrated out, but `lme4::glmer()` maximises over it (ML), and has smaller sds.
+#' Effects are in units of the response, or of f with a transform or `family`. An `angle` \eqn{a} in `coef()` is the
+#' correlation \eqn{\cos(\pi a / (1 + a))}{cos(pi a / (1 + a))} of two effects given the effects before both. A model
+#' without a smooth part, as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML, and agrees with `lme4::lmer()`.
+#' With a `family` the constant mean is integrated out, but `lme4::glmer()` maximises over it (ML), and has smaller sds.
 #' @seealso [kernel_algebra], [predict.gp_fit()] with `re = FALSE`, `plot(fit, which = "groups")`, `vignette("groups")`
 #' @examples
 #' kernel_group(~ Subject, design = ~ 1 + Days)

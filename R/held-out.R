@@ -2,10 +2,9 @@
 
 #' Compute leave-one-out predictions, leverage and influence
 #'
-#' There is no function `leave_one_out()`: `predict(fit, type = "loo")`, `rstandard()` and the other functions in the
-#' table return the results. Each training row is predicted as if it had weight 0 in the fit (with neighbours, only
-#' roughly); the mean that centres the response includes the row. Hyperparameters and inducing points were learned with
-#' the row, which is optimistic for few rows. [cross_validate()] learns them again.
+#' Each training row is predicted as if it had weight 0 in the fit (with neighbours, only roughly); the mean that
+#' centres the response includes the row. Hyperparameters and inducing points were learned with the row, which is
+#' optimistic for few rows. [cross_validate()] learns them again.
 #' @details
 #' | Function | Value for each row |
 #' | --- | --- |
@@ -21,8 +20,9 @@
 #' With a transform, `rstandard()`, `rstudent()`, `hatvalues()`, `cooks.distance()` and `dfbetas()` refer to the
 #' transformed response. If rows are copies of one another, each is predicted from its copies, which is too optimistic;
 #' a message reports this. Non-Gaussian families use the approximate posterior, and `rstudent()` returns the values of
-#' `rstandard()`. Fits with neighbours have neither `rstudent()` nor `cooks.distance()`. Rows of weight 0 or outside the
-#' subsample of [gp_subsample()] have leverage 0. Time is \eqn{O(n m^2)} with m inducing points, else \eqn{O(n^3)}.
+#' `rstandard()`. Fits with neighbours lack `rstudent()`, `cooks.distance()` and `dfbetas()`; unordered classes have
+#' `hatvalues()` and the first two rows of the table. Rows of weight 0 or not in a [gp_subsample()] have leverage 0.
+#' Time is \eqn{O(n m^2)} with m inducing points, else \eqn{O(n^3)}.
 #' @usage
 #' \method{rstandard}{gp_fit}(model, ...)
 #' \method{rstudent}{gp_fit}(model, ...)
@@ -30,12 +30,11 @@
 #' \method{cooks.distance}{gp_fit}(model, ...)
 #' \method{dfbetas}{gp_fit}(model, ...)
 #' @param model,... a fit with its data; `...` is not used.
-#' @return A named vector with an element for each row, in the order of the data; `dfbetas()` returns a matrix with a
-#'   row for each row. After `na.exclude`, omitted rows have `NA`.
+#' @return A vector with an element for each row, in the order of the data; `dfbetas()`, probabilities and log odds of
+#'   classes are matrices with a row for each row. Rows that `na.exclude` omitted have `NA`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' sqrt(mean(residuals(fit, type = "loo")^2)) # prediction error, in units of dist
-#' range(rstandard(fit))
 #' sum(hatvalues(fit))                        # degrees of freedom of the fit
 #' which.max(cooks.distance(fit))
 #' hist(residuals(fit, type = "pit"))         # high in the middle: intervals are too wide
@@ -92,6 +91,7 @@ loo_method <- function(answer) {
   function(model, ...) {
     check_dots_empty()
     model <- check_any_fit(model, "model")
+    training_data(model, "model")
     stats::naresid(model$na.action, answer(model))
   }
 }
@@ -147,9 +147,8 @@ dfbetas.gp_fit <- loo_method(function(model) {
   change <- covariance_with_rows(p, fun)[part$group, , drop = FALSE] * (part$g / part$rest)
   change <- in_units(model, change %*% t(b$to)) / rep(mean_coefficients(model)$sd, each = nrow(change))
   scale <- if (response_of(model)$conjugate) scale_without(model, standardised(loo_rows(model))) else 1
-  out <- apply(change, 2L, function(v) all_rows(training_data(model), v, 0)) / scale
-  dimnames(out) <- list(names(training_data(model)$response), b$names)
-  out
+  structure(apply(change, 2L, function(v) all_rows(model$data, v, 0)) / scale,
+            dimnames = list(names(model$data$response), b$names))
 })
 
 # Returns, for each row, the factor by which the sds of kernel and noise would change if estimated from the other rows.

@@ -3,9 +3,9 @@
 #' Model many zeros by a hurdle
 #'
 #' Fits two models with separate latent functions (Mullahy 1986, J. Econometrics 33). The first, with family
-#' [binomial()], predicts whether a response is above 0. The second is fitted to the responses above 0. The two
-#' posteriors are independent, and their log marginal likelihoods are added.
-#' @param formula,data As for [pfdtc()]. Responses are numbers of at least 0.
+#' [binomial()], predicts whether a response is above 0. The second is fitted to the responses above 0. Their log
+#' marginal likelihoods are added.
+#' @param formula,data As for [pfdtc()]; `data` is a data frame. Responses are numbers of at least 0.
 #' @param family Family of the responses above 0: `truncated_poisson()` (zero-truncated Poisson), `Gamma("log")`,
 #'   [lognormal()], or another family of positive numbers. Default: `truncated_poisson()` for whole numbers, else
 #'   `Gamma("log")`.
@@ -14,7 +14,7 @@
 #' @param newdata Rows to predict at. Default: the training rows.
 #' @param type `"response"` (mean), `"zero"` (probability of 0), `"median"`, `"quantile"` (at `probs`) or `"density"`
 #'   (log probability or log density of the response in `newdata`).
-#' @param interval `"prediction"` adds an interval for a new response, zeros included.
+#' @param interval `"prediction"` adds an interval for a new response, zeros included, to a mean or median.
 #' @param level Probability of the interval.
 #' @param probs Probabilities of the quantiles.
 #' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list with the fits `zero` and `positive`. `predict()`: as
@@ -22,7 +22,7 @@
 #' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits: names begin with `zero.` or
 #'   `positive.`. Functions for one fit, such as `drop1()`, take `fit$zero` or `fit$positive`. [certify()]
 #'   returns the mean `response` and the probability `zero` with bounds `_lower` and `_upper`, averaged over
-#'   Laplace's approximation at the mode. `predict()` moves the centre for `zero` to the mean of f.
+#'   Laplace's approximation at the mode. `predict()` corrects the mode of f for `zero` to its mean.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples
 #' d <- data.frame(x = 1:60 / 10)

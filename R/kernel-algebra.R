@@ -1,7 +1,7 @@
 #' Add, multiply and evaluate kernels
 #'
-#' `k1 + k2` is the kernel of a sum of two independent functions, `k1 * k2` the elementwise product of two kernels.
-#' `0.5 * k` multiplies the variance by 0.5. `kernel_matrix()` returns the covariances between two sets of points.
+#' `k1 + k2` is the kernel of a sum of two independent functions, `k1 * k2` the product of two kernels. `0.5 * k`
+#' multiplies the variance (1 if not given) by 0.5. `kernel_matrix()` returns covariances between two sets of points.
 #' @details A kernel is stored as a sum of products: `(a + b) * c` becomes `a * c + b * c`, and both terms share the
 #'   parameters of `c`. A term has one variance, because data do not determine the variance of each factor. A constant
 #'   factor is part of this variance.
@@ -11,12 +11,12 @@
 #' @param e1,e2 two kernels, or a kernel and a positive number.
 #' @param object,kernel a kernel, for `kernel_matrix()` with all parameters.
 #' @param x inputs: a numeric matrix or data frame with a row for each point, or a vector for one column.
-#' @param z a second set of points with the same columns. Default: `x`.
+#' @param z a second set of points with the same columns in the same order. Default: `x`.
 #' @param ... for `update()`, new parameters. A kernel of one factor has the names of its constructor's arguments, a
 #'   fitted kernel of several factors has the names of `coef()`.
 #' @return A kernel, of class `pfdtc_kernel`. A kernel of several factors has the elements `leaves` (the factors) and
 #'   `terms` (each with a `variance` and the positions of its factors). `kernel_matrix()`: the matrix of \eqn{k(x_i,
-#'   z_j)}, in squared units of the response.
+#'   z_j)}, in squared units of f.
 #' @seealso [kernel_se()] for the factors, `vignette("modelling")`
 #' @name kernel_algebra
 #' @examples

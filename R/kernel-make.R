@@ -29,9 +29,9 @@
 #' kernel_white(variance = NULL, inputs = NULL)
 #' kernel_categorical(correlation = NULL, variance = NULL, inputs = NULL)
 #' kernel_additive(kernel = kernel_matern(3/2), pairs = FALSE, share = NULL, ratio = NULL)
-#' @param lengthscale positive numbers in the units of the inputs: one for each input, or one for all inputs. For
-#'   `kernel_periodic()`, one number without unit.
-#' @param variance see the table; in squared units of y (or of y / x^degree).
+#' @param lengthscale positive numbers in the units of the inputs: one for all inputs, or one for each column (a factor
+#'   has one for each level). For `kernel_periodic()`, one number without unit.
+#' @param variance see the table; in squared units of f (or of f / x^degree).
 #' @param inputs the inputs that the kernel reads: a one-sided formula, names of variables or columns, or positions.
 #'   Default: all inputs.
 #' @param isotropic `TRUE` gives all inputs the same lengthscale.
@@ -51,7 +51,7 @@
 #'
 #' An `"exchangeable"` correlation of levels a and b is exp(-p) with one parameter p. An `"ordered"` correlation is
 #' exp(-|s_a - s_b|) with scores s that increase from level to level. A `"full"` correlation is any positive definite
-#' matrix, for at most 20 levels.
+#' matrix (at most 20 levels).
 #'
 #'   `kernel_additive()` suits functions that are nearly sums of functions of one input. It is \eqn{(F + (s/G) \sum_j
 #'   u_j + (2p/(G(G-1))) \sum_{i<j} u_i u_j) v / (1 + s + p)}{(F + (s/G) sum u_j + (2p/(G(G-1))) sum u_i u_j) v / (1 +

@@ -4,45 +4,46 @@
 #'
 #' These methods of R's generics are for all fits. Some need the training rows (`keep_data = TRUE`).
 #'
-#' * `print()` and `summary()` show data, choices, hyperparameters and the result of the search. `summary()` adds the
-#'   kernels tried, residuals, and scores on training rows and, if quick, by leave-one-out. Both take `digits`.
-#' * `coef()` returns `lengthscale.<column>` in units of the inputs, and `variance` and `noise` in
-#'   squared units of the (transformed) response, or with `log = TRUE` their logs. It also has coefficients of a linear
-#'   mean and of a formula for `noise`; for a non-Gaussian family its parameters, the constant `mean`, and
-#'   `mean.variance`, the prior variance of coefficients. `sigma()` returns the noise sd, or the scale of [student()] or
-#'   [tobit()]; for noise that varies its root mean square at the training rows, for other families `NA`.
-#' * `logLik()` returns the log marginal likelihood of the response as given. Its attributes are `nobs`, `df` (the
-#'   number of all learned parameters, some of which `coef()` omits), and bounds `lower` and `upper` if known
-#'   ([evidence_bounds()]). With inducing points the value is a lower bound, with neighbours an estimate. For
-#'   [gp_fitc()], [gp_sor()] and [gp_subsample()] it refers to their approximate models. For a model with only groups
-#'   ([kernel_group()]) it is the restricted likelihood, or the ordinary one if `REML = FALSE`. If [pfdtc()]
-#'   inflated the learned variances (`fit$because["scale"]`), value and bounds are for those before inflation.
+#' * `print()` and `summary()` show data, choices and hyperparameters. `summary()` adds the kernels tried, residuals,
+#'   and scores on training rows and, if quick, by leave-one-out. Both take `digits`.
+#' * `coef()` returns `lengthscale.<column>` (in units of the column, if not warped or rotated; times in days),
+#'   `variance` and `noise` (in squared units of f), other parameters of the kernel, coefficients of a linear mean and
+#'   of a formula for `noise`; for a non-Gaussian family its parameters, the constant `mean`, and `mean.variance`, the
+#'   prior variance of coefficients. With `log = TRUE`, positive parameters are logs. `sigma()` returns the noise sd, or
+#'   the scale of [student()] or [tobit()]; for noise that varies its root mean square at the training rows, for other
+#'   families `NA`.
+#' * `logLik()` returns the log marginal likelihood of the response as given, with attributes `nobs`, `df` (the number
+#'   of all learned parameters, some of which `coef()` omits), and bounds `lower` and `upper` if known
+#'   ([evidence_bounds()]). With inducing points the value is a lower bound; with neighbours, or by Laplace's
+#'   approximation, it is an estimate. For [gp_fitc()], [gp_sor()] and [gp_subsample()] it refers to their approximate
+#'   models, for a Gaussian model with only groups it is the restricted likelihood. If [pfdtc()] inflated the learned
+#'   variances (`fit$because["scale"]`), value and bounds are for those before inflation.
 #' * `AIC()` and `BIC()` return a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`)
 #'   if the bounds of `logLik()` do not show which fit is better.
-#' * `nobs()` returns the number of rows in use, for [gp_subsample()] those drawn. `weights()` is as for [lm()].
+#' * `nobs()` returns the number of rows in use, for [gp_subsample()] those drawn. `weights()` is as for [lm()], times
+#'   the numbers of trials.
 #' * `fitted()` returns the mean response at the training rows, `residuals()` the response minus this mean. Rows that
 #'   `na.exclude` omitted have `NA`. Pearson and deviance residuals are as for [glm()], on the scale of the transformed
 #'   response, if any. For `"loo"` and `"pit"` see [leave_one_out].
-#' * `simulate()` returns joint draws of responses as in the data (numbers, counts, classes), at the training rows
-#'   (noise variance `sigma^2 / weight`) or at `newdata` (weight 1). The same `seed` gives the same draws.
+#' * `simulate()` returns joint draws of responses as in the data (times uncensored), at the training rows (noise
+#'   variance `sigma^2 / weight`) or at `newdata` (weight and trials 1).
 #' * `formula()`, `terms()` and `model.frame()` are as for [lm()]; for a fit from a matrix, `model.frame()` has `y` and
-#'   the columns of `x`. `variable.names()` returns the inputs.
+#'   the columns of `x`. `variable.names()` returns the inputs' columns.
 #' @param object A fit.
-#' @param type For residuals `"response"`, `"pearson"`, `"loo"`, `"pit"` or `"deviance"`. For draws `"response"` (a new
-#'   response) or `"latent"` (f).
+#' @param type See Details. For draws `"response"` (a new response) or `"latent"` (f).
 #' @param nsim Number of draws.
 #' @param seed Number for [set.seed()]; R's generator is restored.
 #' @param newdata Rows to draw at. Default: the training rows.
-#' @param REML For models of groups alone: `TRUE` is the restricted likelihood, `FALSE` the ordinary one.
+#' @param REML For Gaussian models of groups alone ([kernel_group()]): `FALSE` is the ordinary likelihood.
 #' @param k Penalty for each parameter.
 #' @param ... For `AIC()` and `BIC()` more fits; otherwise not used.
-#' @return `fitted()`, `residuals()`: a named vector, or for classes a matrix. `simulate()`: a data frame.
+#' @return `fitted()`, `residuals()`: a vector; for unordered classes a matrix, but one deviance residual a row. Ordered
+#'   classes count as 1, 2, .... `simulate()`: a data frame.
 #' @seealso [predict.gp_fit()], [leave_one_out], [vcov.gp_fit()], [plot.gp_fit()]; `vignette("pfdtc")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' summary(fit)
 #' coef(fit)
-#' logLik(fit)
 #' head(residuals(fit))
 #' simulate(fit, nsim = 2, seed = 1, newdata = data.frame(speed = c(5, 20)))
 #' @aliases BIC.gp_fit coef.gp_fit sigma.gp_fit nobs.gp_fit fitted.gp_fit weights.gp_fit terms.gp_fit formula.gp_fit
@@ -307,8 +308,9 @@ extractAIC.gp_fit <- function(fit, scale, k = 2, ...) {
 #' @export
 case.names.gp_fit <- function(object, full = FALSE, ...) {
   data <- training_data(object)
-  names <- names(data$response) %||% as.character(seq_along(data$response))
-  if (full || is.null(data$prior_weights)) names else names[data$prior_weights > 0]
+  padded <- function(v) stats::naresid(object$na.action, v) # as in lm()
+  names <- names(padded(data$response)) %||% as.character(seq_along(data$response))
+  if (full || is.null(data$prior_weights)) names else names[!padded(data$prior_weights) %in% 0]
 }
 
 #' @export

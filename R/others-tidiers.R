@@ -14,9 +14,9 @@
 #' @param ... Not used.
 #' @return `tidy()`: a row for each hyperparameter; `std.error` is for coefficients and group effects, else `NA`.
 #'   `glance()`: one row with `method`, `nobs`, `m`, `df`, `sigma`, `evidence` (log marginal likelihood), `AIC`, `BIC`,
-#'   `objective` (`NA` unless points are moved), `convergence` (0: converged), `evaluations` and `seconds`.
-#'   `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` and, for training rows, `.resid`; for several
-#'   classes `.fitted` is the most probable one, `.prob_<class>` the probabilities.
+#'   `objective` (the minimised value, or `NA`), `convergence` (0: converged), `evaluations` and `seconds`.
+#'   `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` and, for training rows, `.resid`; for unordered
+#'   classes only with `.fitted`, the most probable one, and `.prob_<class>`, the probabilities.
 #' @seealso [plot.gp_fit()], [predict.gp_fit()], [confint()][vcov.gp_fit]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
@@ -122,18 +122,18 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 
 #' Use fits with other packages
 #'
-#' Functions of emmeans, marginaleffects, insight, performance, parameters, butcher and vetiver accept fits. emmeans and
+#' emmeans, marginaleffects, insight, performance, parameters, butcher and vetiver accept fits. emmeans and
 #' marginaleffects require fits from a formula. Intervals of f are at fixed hyperparameters.
 #'
 #' * emmeans: `emmeans()`, `emtrends()` and `contrast()` use the posterior mean and covariance of f at the rows of the
 #'   reference grid. `type = "response"` applies the inverse link. Contrasts may depend on the other inputs.
-#'   Means do not include effects of groups.
+#'   Means have no effects of groups, and do not exist for unordered classes.
 #' * marginaleffects: `predictions()`, `comparisons()`, `slopes()` and their `avg_` and `plot_` forms use joint
 #'   posterior draws of f instead of the delta method. Estimates are posterior means if they are linear in f, and
 #'   otherwise medians of draws. The time grows with the cube of the rows in a call.
 #' * insight, performance, parameters: `model_parameters()` has `coef()` and, in its units, the ends of [confint()].
 #'   `model_performance()` returns `AIC`, `BIC` and `RMSE`, with `R2` and `Sigma` or, for non-Gaussian likelihoods, with
-#'   `NLPD` and `Brier`. Columns `*_loo` are leave-one-out scores.
+#'   `NLPD` and (for classes) `Brier`. Columns `*_loo` are leave-one-out scores.
 #' * butcher: `butcher(fit)` removes parts that prediction does not need. Predictions stay identical. `axe_data()`
 #'   removes the training rows, except that a fit with neighbours keeps them and an exact posterior keeps its inputs.
 #'   `axe_env()` removes the environments of formulas; their functions must then be in the workspace.

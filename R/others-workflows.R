@@ -3,16 +3,15 @@
 #' Fit Gaussian processes with parsnip and mlr3
 #'
 #' `gp_reg()` makes a model specification for parsnip's `fit()`, workflows, recipes and `tune`. `mlr3_learner()` makes
-#' an mlr3 learner that fits by [pfdtc()]. `mlr3::lrn("regr.pfdtc")` and `mlr3::lrn("classif.pfdtc")` make
-#' learners of its two types.
+#' an mlr3 learner that fits by [pfdtc()], like `mlr3::lrn("regr.pfdtc")` and `mlr3::lrn("classif.pfdtc")`.
 #'
 #' Prediction types of `gp_reg()` are `"numeric"`, `"conf_int"` (credible), `"pred_int"` and `"raw"`. For classes they
 #' are `"class"`, `"prob"`, `"conf_int"` and `"raw"`, for censored times `"time"` (the median), `"survival"`,
 #' `"linear_pred"` (f) and `"raw"`. Pass other arguments, such as `tol` or `family = poisson()`, to
 #' `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and `neighbors`. Values of `noise` and kernels (in
-#' a list column) are tuned by a grid. The learner predicts means, with `predict_type = "se"` also the sd of f; for
+#' a list column) are tuned by a grid. The learner predicts means, with `predict_type = "se"` also their sd; for
 #' classification it predicts classes, with `"prob"` also probabilities. Its `m`, `neighbours`, `noise`, `tol` and
-#' `hyper` have ranges for tuning. Case weights divide the noise variance.
+#' `hyper` have ranges for tuning. Case weights are `weights` of [pfdtc()].
 #' @param mode `"regression"`, `"classification"` for a factor, or `"censored regression"` for `survival::Surv()`.
 #' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
 #' @param kernel,inducing_points,neighbors,noise Arguments `kernel`, `m`, `neighbours` and `noise` of [pfdtc()].

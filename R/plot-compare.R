@@ -93,7 +93,7 @@ comparison_figure <- function(s, value, fits, base, has_exact) {
 
 # Returns the fits as a list with unique names. name(fit) returns a name for an unnamed fit.
 label_fits <- function(fits, name) {
-  if (inherits(fits, "gp_fit")) fits <- list(fits)
+  if (inherits(fits, c("gp_fit", "gp_hurdle"))) fits <- list(fits)
   refuse_if(!is.list(fits) || !length(fits) || !all(vapply(fits, inherits, NA, "gp_fit")), "fits", describe(fits),
             "a fit or a list of fits")
   label <- names(fits) %||% character(length(fits))

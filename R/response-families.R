@@ -240,8 +240,8 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 #'   nothing is certified.
 #'
 #' Terms with `f` may use `exp`, `log`, `sqrt`, `log1p`, `expm1`, `sin`, `cos`, `pnorm` and `dnorm`; other terms may use
-#' any function. Omitting a term without `f` and without learned parameters shifts the log marginal likelihood by a
-#' constant.
+#' any function. Omitting a term without `f` and learned parameters shifts the log marginal likelihood by a constant.
+#' New responses have no intervals, quantiles or draws.
 #' @seealso [pfdtc()], [certify()], `vignette("likelihoods")`
 #' @examples
 #' # Poisson counts

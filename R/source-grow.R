@@ -1,22 +1,21 @@
 #' Add or remove rows, or replace inducing points
 #'
 #' Updates a fit without learning again: kernel, noise, and centre and scale of `y` stay. `add_rows()` and
-#' `drop_rows()` also keep the inducing points. `update_points()` replaces them, for example if new rows are far away.
+#' `drop_rows()` also keep the inducing points, unless Laplace's approximation is the same as with all rows.
+#' `update_points()` replaces them, for example if new rows are far away.
 #'
 #' The posterior equals the posterior of a fit to the present rows with the same inducing points and centre, up to
-#' rounding. A fit with its data computes its posterior again. Without its data, a Gaussian fit with inducing points,
-#' without groups and transform, adds n rows in \eqn{O(n m^2)} time; other fits, and `update_points()`, need the data.
-#' `fit$reference` is computed again if the fit has its data, otherwise it is removed. Without data, `drop_rows()`
-#' raises an error if rounding errors would be large.
-#' @param fit a fit by any function except [gp_subsample()].
+#' rounding. Without its data, a Gaussian fit with inducing points, without groups and transform, adds n rows in
+#' \eqn{O(n m^2)} time; other fits, and `update_points()`, need the data. `fit$reference` is computed again if the fit
+#' has its data, otherwise it is removed. Without data, `drop_rows()` raises an error if rounding errors would be large.
+#' @param fit a fit, but not by [gp_subsample()] or [gp_hurdle()].
 #' @param newdata a data frame with the variables of the formula, response and weights included, or a row source
 #'   ([rows_blocks()]). For a fit from a matrix, a list with `x`, `y` and, if used, `weights` and `offset`.
-#' @param rows numbers of the rows to remove, counted without rows that were omitted for missing values. For a fit
-#'   without its data, the rows themselves, as `newdata` but not a row source.
+#' @param rows numbers of rows of `model.frame(fit)` to remove. For a fit without its data, a data frame of these rows.
 #' @param m number of inducing points. Default: the present number.
-#' @return The fit, without its certificate for `tol`. Its elements `added` and `dropped` count rows; `allowance` bounds
-#'   the rounding error after rows were removed, relative to the noise variance. `update_points()` returns the same
-#'   inducing points if others would reduce the prior variance that inducing points do not explain by less than a tenth.
+#' @return The fit, without its certificate for `tol`. `added` and `dropped` count rows, without rows of weight 0. After
+#'   `drop_rows()` without data, `allowance` bounds the rounding error, relative to the noise variance.
+#'   `update_points()` keeps the inducing points unless others reduce the prior variance left unexplained by a tenth.
 #' @examples
 #' first <- pfdtc(mag ~ stations + depth, quakes[1:800, ], kernel = kernel_se(c(60, 300), 0.1),
 #'                noise = 0.04, hyper = "fixed", m = 20)
@@ -50,7 +49,7 @@ add_rows <- function(fit, newdata) {
   rows <- extended_rows(rows_of_data(fit$data), given)
   data <- data_of_rows(fit$data, rows, fit)
   data["kept"] <- list(kept_with_rows(fit, given$frame, data))
-  fit_of_data(fit, data, sum(given$keep))
+  fit_of_data(fit, data)
 }
 
 #' @rdname add_rows
@@ -74,7 +73,7 @@ drop_rows <- function(fit, rows) {
   frame <- c("columns", "raw")
   data["kept"] <- fit$data["kept"]
   data$kept[frame] <- take_rows_of(data$kept[frame], -rows)
-  fit_of_data(fit, data, -length(rows))
+  fit_of_data(fit, data)
 }
 
 check_growing <- function(fit) {
@@ -185,10 +184,10 @@ count_rows <- function(fit, n, new, sign = 1) {
   note_rows(fit, n)
 }
 
+# Counts n rows added (below 0: removed), and removes `tol`, which belongs to the old rows and inducing points.
 note_rows <- function(fit, n) {
-  if (n == 0) return(fit)
   what <- if (n > 0) "added" else "dropped"
-  replace(fit, c(what, "tol"), list(sum(fit[[what]], abs(n)), NULL))
+  replace(fit, c(if (n != 0) what, "tol"), c(if (n != 0) sum(fit[[what]], abs(n)), list(NULL)))
 }
 
 # ---- a fit to a row source that keeps rows as neighbours ------------------------------------------------------------
@@ -211,9 +210,10 @@ resampled <- function(kept, rows, before) {
 
 # ---- a fit with its data --------------------------------------------------------------------------------------------
 
-# Returns the fit with its posterior computed anew for `data`, which has `n` rows more (fewer if n is negative).
-fit_of_data <- function(fit, data, n) {
+# Returns the fit with its posterior computed anew for `data`.
+fit_of_data <- function(fit, data) {
   model <- model_of(fit)
+  n <- data$n - fit$nobs
   if (!is.null(fit$near)) fit$near$rank <- order_after(fit$near$rank, data, fit$data)
   fit <- posterior_again(posterior_of(fit), rows = data)$fit
   if (is_exact(fit)) {
@@ -223,8 +223,7 @@ fit_of_data <- function(fit, data, n) {
     fit$unexplained <- fit$factors$t / data$n / model$noise
   }
   if (!is.null(fit$learned)) attr(fit$learned, "below") <- NULL # the largest likelihood of other rows is unknown
-  fit$nobs <- data$n
-  fit$signature <- data_signature(data)
+  fit[c("nobs", "signature")] <- list(data$n, data_signature(data))
   if (!is.null(fit$reference)) {
     fit$reference <- if (!response_of(fit)$conjugate)
       with_fixed_seed(laplace_reference(fit, data, min(fit$reference$m, data$n))) else
@@ -272,5 +271,5 @@ update_points <- function(fit, m = NULL) {
   }
   changed <- c("inducing", "m", "m_asked", "inducing_method", "unexplained", "moved")
   fit[changed] <- list(z, nrow(z), m, "greedy", after / data$n / model$noise, FALSE)
-  fit_of_data(fit, data, 0)
+  fit_of_data(fit, data)
 }

@@ -213,6 +213,7 @@ test_that("the certificate and a certified prediction say how far their probabil
   plain <- predict(fit, iris[c(1, 60), ], type = "response")
   far <- max(abs(matrix(said$response, 2, byrow = TRUE) - plain))
   expect_equal(attr(said, "moved"), far)
+  expect_input_error(certify(fit, iris[1, ], reference = fit), "reference")
   expect_output(print(said), "`response`\\s+by\\s+up\\s+to")
   expect_message(inside <- predict(fit, iris[c(1, 60), ], type = "response", interval = "credible", certified = TRUE),
                  "certified prediction", class = "pfdtc_message_certified")

@@ -161,7 +161,7 @@ test_that("thresholds, probabilities and combinations are refused by name", {
   expect_input_error(exceedance(fit, cars, c(1, 2)), "threshold")
   expect_input_error(exceedance(fit, cars, 40, prob = 0.4), "prob")
   expect_input_error(exceedance(fit, cars, 40, of = "response", draws = 10), "draws")
-  expect_input_error(exceedance(fit, cars, 40, certified = FALSE, effort = "fast"), "effort")
+  expect_input_error(exceedance(fit, cars, 40, certified = FALSE, effort = "fast"), "names: `fit`")
   classes <- pfdtc(Species ~ Petal.Width, iris[c(1:5, 51:55, 101:105), ], family = multinomial(), hyper = "fixed",
                    kernel = kernel_se(1, 1))
   expect_input_error(exceedance(classes, iris[1, ], 0.5), "classes")

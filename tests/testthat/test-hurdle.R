@@ -260,6 +260,7 @@ test_that("information criteria of hurdles have unique names, and methods for on
   for (of in list(nlme::ranef, nlme::VarCorr, nlme::fixef)) {
     expect_error(of(fit), "hurdle of two fits", class = "pfdtc_error_input")
   }
+  expect_error(compare_fits(fit, newdata = fit$data), "hurdle of two fits", class = "pfdtc_error_input")
 })
 
 test_that("update() of a hurdle finds the data of the function that made it", {

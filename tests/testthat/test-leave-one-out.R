@@ -225,7 +225,7 @@ test_that("arguments that exclude leave-one-out are refused by name", {
   expect_input_error(predict(fit, cars[1:2, ], type = "loo"), "newdata")
   expect_input_error(predict(fit, type = "loo", full_cov = TRUE), "full_cov")
   expect_input_error(predict(fit, type = "loo", interval = "credible", certified = TRUE), "certified")
-  expect_input_error(rstandard(fit_cars(keep_data = FALSE)), "keep_data")
+  for (f in list(rstandard, cooks.distance, dfbetas)) expect_input_error(f(fit_cars(keep_data = FALSE)), "keep_data")
   expect_input_error(rstandard(fit, infl = 1), "infl")
 })
 

@@ -36,6 +36,10 @@ test_that("family(), case.names() and labels() are those of linear models", {
   expect_identical(case.names(fit), case.names(line))
   expect_identical(case.names(fit, full = TRUE), case.names(line, full = TRUE))
   expect_identical(labels(fit), labels(line))
+  data$a[2] <- NA
+  fit <- pfdtc(y ~ a, data, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed", na.action = na.exclude)
+  expect_identical(case.names(fit), case.names(lm(y ~ a, data, na.action = na.exclude)))
+  expect_identical(case.names(update(fit, weights = rep(1:0, c(9, 3)))), as.character(1:9))
   votes <- pfdtc(cars$speed, cars$dist > 40, family = binomial("probit"), kernel = kernel_se(6, 1), hyper = "fixed")
   expect_identical(stats::family(votes)[c("family", "link")], stats::binomial("probit")[c("family", "link")])
   p <- smooth_data()
