@@ -60,8 +60,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data
 }
 
-# Returns the formula without factors that identify rows, or NULL if there are none or no other inputs. Text that holds
-# dates or marked numbers stays, because check_levels() has a hint for it.
+# Returns the formula without factors of which hardly a value repeats, and sends a message. Returns NULL if all or no
+# inputs are such factors. Text that holds dates or marked numbers stays, because check_levels() has a hint for it.
 without_identifiers <- function(mf, terms, used) {
   n <- nrow(mf)
   names <- names(mf)[used]

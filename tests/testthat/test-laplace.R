@@ -117,7 +117,7 @@ test_that("the gradient of the penalised evidence equals central differences, im
 
 test_that("each of Newton's steps lowers minus the log posterior, from any start, and all end at the mode", {
   large <- laplace_problem_of("log")
-  large$sites$y <- large$sites$y * 1e5 + 1e6 # from f = 0 the first full step would be e^1e6
+  large$sites$y <- large$sites$y * 1e5 + 1e6 # after a full step from f = 0 the mean e^f would overflow
   student <- laplace_problem_of("student", seed = 9)
   student$likelihood <- as_likelihood(student(ref_student_df, 0.7))
   for (p in c(laplace_problems(), list(large, student))) {

@@ -99,7 +99,7 @@ test_that("waves that could be mistaken for noise are found", {
   })
   for (seed in 1:2) {
     for (kernel in list(NULL, kernel_se(), kernel_matern(3 / 2))) {
-      # The tolerance is four standard errors of a variance, and the share of rows that such a wavy f uses, a third.
+      # The tolerance is at least four standard errors of a variance; a wavy f uses a third of its degrees of freedom.
       expect_lt(abs(log(learn(sine, kernel = kernel, seed = seed)$noise / 0.09)), 0.4)
       expect_lt(abs(log(learn(waves, kernel = kernel, seed = seed)$noise / 0.04)), 0.5)
     }

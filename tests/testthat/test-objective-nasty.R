@@ -169,9 +169,8 @@ test_that("where solve() has eight digits or none, numbers are those of 80-digit
   for (v in precise_values) {
     p <- precise_problem(v$lengthscale, v$noise)
     info <- paste("lengthscale", v$lengthscale, "noise", v$noise, "jitter", v$jitter)
-    # Rounding of 2e-16 is multiplied by the root of the condition of Kmm (1e3 to 1e4) in the value, and by the
-    # condition in the gradient. Errors of the gradient are relative to the terms of the value (Z has little effect at
-    # lengthscale 4).
+    # In the value, rounding of 2e-16 is multiplied by at most the root of the condition number of Kmm, 2e4. Errors of
+    # the gradient, some 4e-14 here, are relative to the terms of the value (Z has little effect at lengthscale 4).
     for (kind in c("sor", "subset")) {
       aux <- if (kind == "sor") aux_sor(rows = p$rows) else aux_subset(rows = p$rows)
       got <- package_pf(p, package_nu(p, aux), jitter = v$jitter)

@@ -171,7 +171,7 @@ test_that("at Z = X the divergence is 0; elsewhere it is positive", {
     for (pair in nu_pairs(p)) {
       size <- ref_pf_terms(p$x, p$x, p$y, p$kernel, p$noise, pair$reference, p$weights)$constant
       at_x <- package_pf(p, pair$nu, p$x, constant = TRUE)
-      # The value is a difference of terms of size C(X) over a Kmm with condition below 1e5.
+      # The value is a difference of terms of size C(X); the condition number of Kmm is at most 120.
       expect_lt(abs(at_x$value), 1e-11 * size)
       expect_gt(package_pf(p, pair$nu, constant = TRUE)$value, 0)
     }
