@@ -14,7 +14,7 @@
 #'   name or number of its column.
 #' @param design the effects of a level: a one-sided formula of numeric variables or factors. Default: an intercept.
 #' @param correlated `FALSE` makes effects independent, as in `(x || g)`.
-#' @param variance variance of the first effect, in squared units of the response. Default: learned.
+#' @param variance variance of the first effect, in squared units of f. Default: learned.
 #' @param scale sds of the other effects, divided by the sd of the first. Default: learned.
 #' @param object,x a fit with grouped terms.
 #' @param se return posterior covariances of the effects of each level?

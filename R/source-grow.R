@@ -11,11 +11,11 @@
 #' @param fit a fit, but not by [gp_subsample()] or [gp_hurdle()].
 #' @param newdata a data frame with the variables of the formula, response and weights included, or a row source
 #'   ([rows_blocks()]). For a fit from a matrix, a list with `x`, `y` and, if used, `weights` and `offset`.
-#' @param rows numbers of rows of `model.frame(fit)` to remove. For a fit without its data, a data frame of these rows.
+#' @param rows numbers of rows of `model.frame(fit)` to remove. Without data: the rows as `newdata`, but no row source.
 #' @param m number of inducing points. Default: the present number.
 #' @return The fit, without its certificate for `tol`. `added` and `dropped` count rows, without rows of weight 0. After
 #'   `drop_rows()` without data, `allowance` bounds the rounding error, relative to the noise variance.
-#'   `update_points()` keeps the inducing points unless others reduce the prior variance left unexplained by a tenth.
+#'   `update_points()` keeps the inducing points unless others reduce the unexplained prior variance by a tenth or more.
 #' @examples
 #' first <- pfdtc(mag ~ stations + depth, quakes[1:800, ], kernel = kernel_se(c(60, 300), 0.1),
 #'                noise = 0.04, hyper = "fixed", m = 20)
