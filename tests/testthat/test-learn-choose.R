@@ -351,7 +351,8 @@ test_that("an input that identifies individuals has a short lengthscale, whichev
     turned <- made(d[c("other", "t", "start", "y")])
     expect_equal(as.numeric(logLik(turned)), as.numeric(logLik(fit)), tolerance = 0.02)
   }
-  # An additive kernel would be likelier than one smooth kernel, but its log likelihood is lower by 15.
+  # An additive kernel would be likelier than one smooth kernel, but 15 nats less likely than a short lengthscale beside
+  # a linear mean.
   many <- with_seed(1, pfdtc(y ~ ., individuals(23, count = 60, rows = 4), transform = "auto"))
   expect_true(has_profile(many$kernel, "mean"))
   expect_gt(as.numeric(logLik(many)), -70)

@@ -78,7 +78,7 @@ test_that("with a family the constant is integrated out, where glmer() maximises
   found <- attr(VarCorr.gp_fit(fit)$herd, "stddev")[[1L]]
   read <- lme4::glFormula(formula, cows, family = binomial())
   deviance <- lme4::updateGlmerDevfun(do.call(lme4::mkGlmerDevfun, read), read$reTrms)
-  constants <- seq(-4, 0.5, by = 0.1) # -2.05, sd 0.25
+  constants <- seq(-4, 0.5, by = 0.1) # the estimate is -2.05, its sd 0.25
   integrated <- function(sd) {
     each <- vapply(constants, function(b) deviance(c(sd, b)), 0)
     min(each) - 2 * log(sum(exp((min(each) - each) / 2)))

@@ -106,7 +106,7 @@ test_that("a fit of a simulator has little noise, prints it, and vcov() uses its
   # RMSE over sd is .0063 without the rule for little noise and .0056 with it, in the mean of ten designs
   # (bench/simulators.R).
   expect_lt(sqrt(mean((predict(fit, new) - branin(new))^2)) / stats::sd(branin(new)), 0.0075)
-  # The curvature of the prior of the noise, 1/4, is 0 in its tail.
+  # The normal prior of the log noise has the curvature 1/4, the prior for little noise has 0 in its tail.
   other <- fit
   attr(other$learned, "little_noise") <- NULL
   added <- learned_density(other)$information() - learned_density(fit)$information()

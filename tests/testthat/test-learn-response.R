@@ -252,7 +252,7 @@ test_that("two values, few values and large shares have a message; few values ke
   }
   expect_message(two <- tried(as.numeric(d$x > 0.4)), class = "pfdtc_message_two_values")
   expect_identical(two, c(1L, 1L, 0L))
-  expect_message(tried(1 + (d$x > 0.4)), "factor\\(\\)", class = "pfdtc_message_two_values") # binomial() has 0 and 1
+  expect_message(tried(1 + (d$x > 0.4)), "factor\\(\\)", class = "pfdtc_message_two_values") # binomial() reads 0 and 1
   expect_message(counts <- tried(with_seed(2, stats::rpois(80, 2))), "poisson", class = "pfdtc_message_few_values")
   expect_identical(counts, c(2L, 1L, 1L)) # zeros have no log
   expect_message(tried(1980 + floor(4 * d$x)), "are 198.: for classes make", class = "pfdtc_message_few_values")

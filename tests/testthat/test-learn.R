@@ -63,7 +63,8 @@ test_that("with few rows and many inputs without effect, noise is not interpolat
   for (seed in c(1, 5)) {
     data <- with_seed(seed, list(x = matrix(stats::rnorm(150 * 30), 150), y = stats::rnorm(150)))
     fit <- with_seed(seed, pfdtc(data$x, data$y, kernel = kernel_matern(), control = pfdtc_control(progress = FALSE)))
-    # The mean is right. A linear model has an RMSE of sqrt(30 / 150), and the largest log marginal likelihood.
+    # The right prediction is the mean. A linear model has an RMSE of sqrt(30 / 150), and the largest log marginal
+    # likelihood.
     expect_lt(sqrt(mean((fitted(fit) - mean(data$y))^2)), 0.3)
     expect_gt(fit$noise, 0.6)
   }
