@@ -118,9 +118,9 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 #' Plot optimisations and results of experiments
 #'
 #' `plot_trace()` draws the objective along the optimisation of one or more fits, with a panel for each method. The
-#' smallest value of a panel is subtracted. If a line still falls at its right end, increase `maxit`. The other
-#' functions draw results of [run_experiment()] on logarithmic axes, with a panel for each data set, as in the figures
-#' of Huggins et al. (2019).
+#' smallest value of a panel is subtracted. For an experiment, `"pf"` has its pF divergence. If a line still falls at
+#' its right end, increase `maxit`. The other functions draw results of [run_experiment()] on logarithmic axes, as in
+#' the figures of Huggins et al. (2019).
 #' @usage
 #' plot_trace(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
 #'   m = NULL)
@@ -143,14 +143,14 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 #' @param divergence pF divergence under the auxiliary distribution of the fit (`"own"`, only with `method = "pf"`) or
 #'   under the `"exact"` posterior.
 #' @param datasets,methods,method,dataset,m Data sets, methods and number of inducing points to show. Default: all; for
-#'   `plot_divergence_error()` the first data set and number.
+#'   `plot_trace()` and `plot_divergence_error()` the first data set and number.
 #' @param figure Which figure `autoplot()` draws with ggplot2.
 #' @param ... Arguments of [plot.default()]; for `autoplot()` the arguments of the figure, by name.
 #' @return Invisibly, the data of the figure as a data frame, whose columns are `dataset`, `method`, `m`, and `middle`
 #'   (median), `low`, `high` and `n` (number of repetitions), or `repetition`, `error` and `kl` (nats).
 #'   `plot_divergence_error()` has `repetition`, `evaluation`, `divergence`, `what` and `error`, and the attribute
 #'   `slope`, the coefficients of the two fitted lines. `plot_trace()` has the columns `fit`, `objective_of` (method),
-#'   `evaluation`, `seconds`, `objective`, `round`. `autoplot()` returns a ggplot.
+#'   `evaluation`, `seconds`, `objective` and, for fits, `round`. `autoplot()` returns a ggplot.
 #' @details In `plot_trace()`, values are comparable between fits with the same data, hyperparameters and auxiliary
 #'   distribution. If the auxiliary distribution is renewed ([aux_refresh()], `hyper = "joint"`), a new line begins each
 #'   time, and no value is subtracted. For a non-Gaussian fit the line shows the last search for hyperparameters.

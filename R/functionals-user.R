@@ -6,7 +6,7 @@
 #' box (block kriging). Certified intervals contain the values of the exact GP. Use weights `1 / n` for averages over
 #' rows and `c(1, -1)` for contrasts. `ratios()` returns ratios of odds, means, times or hazards between rows.
 #' @order 1
-#' @param fit A fit of any kind; for `ratios()` with a `family`.
+#' @param fit A fit with one latent function; `ratios()` needs a `family`.
 #' @param weights A weight for each row of `newdata`, or a matrix with such weights in each row. Its row names are kept.
 #' @param newdata Rows at which f is evaluated. Default: the training rows. For `ratios()`, the rows to compare.
 #' @param certified `TRUE` adds certified intervals; `FALSE` is fast. If `TRUE` with a non-Gaussian `family`, all
@@ -19,17 +19,17 @@
 #' @param level Probability of the credible interval of a ratio.
 #' @param ... For `ratios()` further arguments of `linear_functional()`; otherwise not used.
 #' @return A data frame with a row for each sum: `mean` (with constant mean and offsets) and `sd`, and if `certified`
-#'   the columns of [certify()]. They are in units of f (the scale of transform or link), and agree with
-#'   `predict(fit, newdata, type = "link", full_cov = TRUE)`. A sum that needs a missing value is `NA`. `ratios()`: a
-#'   data frame with columns `ratio`, `lwr` and `upr`. If `certified`, the interval from `lwr_certified` to
-#'   `upr_certified` contains the interval of the exact GP. The attribute `of` names the kind of ratio.
-#' @details Averages over boxes have a closed form if the kernel is a sum of products of squared exponential factors and
-#'   of Matern factors with one input each. Otherwise they are computed by a quadrature rule. Certificates then refer to
-#'   the quadrature sum, and the column `quadrature` is its difference from a coarser rule.
+#'   the columns of [certify()] for f. They are in units of f (the scale of transform or link). Uncertified, they agree
+#'   with `predict(fit, newdata, type = "link", full_cov = TRUE)`. A sum that needs a missing value is `NA`.
+#'   `ratios()`: a data frame with columns `ratio`, `lwr` and `upr`. If `certified`, the interval from `lwr_certified`
+#'   to `upr_certified` contains the interval of the exact GP. The attribute `of` names the kind of ratio.
+#' @details Averages over boxes have a closed form for most kernels made of squared exponential factors and of Matern
+#'   factors with one input each. Otherwise a quadrature rule computes them. Certificates then refer to the quadrature
+#'   sum, and the column `quadrature` is its difference from a coarser rule.
 #'
 #' `ratios()` compares odds for logit links (cumulative odds for ordered classes) and means for log links. It compares
-#' hazards for [weibull()], odds of an event for `loglogistic()`, and times for `lognormal()`. Other links and Gaussian
-#' responses have no ratios.
+#' hazards for [weibull()], odds of an event for `loglogistic()`, times for `lognormal()`, rates for
+#' `truncated_poisson()`, and no others.
 #' @seealso [certify()], [partial_dependence()], [predict.gp_fit()]
 #' @examples
 #' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_matern(5/2))
@@ -101,8 +101,8 @@ functionals_of_rows <- function(fit, functionals, names, new, ask) {
 #' Compute partial dependence, with certified intervals
 #'
 #' Sets one variable to the same value in all rows, and returns the average of f over the rows as a function of this
-#' value. The sd is the posterior sd of the average. With `type = "response"` the mean response is averaged, the sd is a
-#' first-order approximation, and there is no certificate.
+#' value. The sd is the posterior sd of the average. `type = "response"` averages the mean response (ordered
+#' classes: class number); with a transform or `family` its sd is approximate, not certified.
 #' @param fit,certified,effort,reference,m2,max_seconds,... As in [linear_functional()].
 #' @param variable Name of a variable of the data, or for a fit from a matrix the name or number of a column.
 #' @param newdata Rows to average over. Default: up to 200 training rows.
@@ -125,12 +125,13 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   fit <- refuse_classes(check_any_fit(fit, "fit"))
   type <- if (missing(type) && !is.null(fit$transform)) "response" else
     check_choice(type, c("link", "response"), "type")
-  of_mean <- type == "response" && !is.null(fit$transform)
+  plain <- response_of(fit)$conjugate && is.null(fit$transform)
+  of_mean <- type == "response" && !plain
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   ask <- certificate_asked(fit, if (missing(certified) && of_mean) FALSE else certified, effort = effort,
                            reference = reference, m2 = m2, max_seconds = max_seconds)
   values <- check_count(n, "n", min = 2)
-  refuse_if(ask$certified && of_mean, "certified", "is not available for means of a transformed response",
+  refuse_if(ask$certified && of_mean, "certified", "is not available for averages of the mean response",
             hint = "Use type = \"link\" for certified averages of f.")
   rows <- if (missing(newdata)) rows_to_average(fit) else newdata
   good <- is.data.frame(rows) || is.matrix(rows) || (is.list(rows) && !is.object(rows))
@@ -158,7 +159,6 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   out <- functionals_of_rows(fit, functionals, NULL, new, ask)
   if (!is.null(scale)) out$mean <- vapply(each, function(i) sum(weights * scale$mean[i]), 0)
   name <- if (is.null(fit$terms)) "y" else deparse1(fit$terms[[2L]])
-  plain <- response_of(fit)$conjugate && is.null(fit$transform)
   label <- if (plain) name else if (type == "link") paste("f, scale of", name) else paste("mean response,", name)
   own <- utils::tail(make.unique(c(names(out), variable)), 1L) # a variable `mean` has the column `mean.1`
   structure(cbind(stats::setNames(data.frame(at), own), as.data.frame(unclass(out))), effort = attr(out, "effort"),
@@ -233,7 +233,7 @@ read_boxes <- function(fit, lower, upper) {
 # Returns the mean response at each row, and its derivative in the mean of f (a central difference).
 response_slopes <- function(fit, new) {
   p <- latent_at(fit, new$x)
-  mean <- p$mean[new$index]
+  mean <- p$mean[new$index] + new$offset
   var <- p$var[new$index]
   if (response_of(fit)$conjugate && is.null(fit$transform)) return(list(mean = mean, slope = rep(1, length(mean))))
   noise <- noise_law(fit, new)$noise

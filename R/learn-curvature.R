@@ -8,11 +8,11 @@
 #'
 #' The log density is the exact log marginal likelihood up to 2,000 rows, else the Vecchia likelihood of 16,000 rows,
 #' scaled to all rows. For an additive kernel chosen on 800 rows it is exact for these rows. For `hyper = "pilot"` and
-#' `"joint"` it is the ELBO. For a non-Gaussian likelihood it is Laplace's approximation or the variational bound, from
-#' at most 3,000 rows. Coefficients of a linear `mean` and of a formula for `noise` are not on the log scale, and their
-#' covariances with hyperparameters are 0. Combinations of log hyperparameters that the data do not determine have sd 4.
-#' Hyperparameters at the end of their range have too small variances.
-#' @param object a fit with its data and learned hyperparameters.
+#' `"joint"` it is the ELBO. For a non-Gaussian likelihood (without neighbours) it is Laplace's approximation or the
+#' variational bound, from at most 3,000 rows. Constant means and coefficients of `mean` and `noise` are not on the log
+#' scale. Covariances of coefficients with hyperparameters are 0. Combinations of log hyperparameters that the data do
+#' not determine have sd 4. Hyperparameters at the end of their range have too small variances.
+#' @param object a fit of one f with its data and learned hyperparameters.
 #' @param complete,... not used.
 #' @param log `FALSE`: covariances of `coef(fit)`, by the delta method. `TRUE`: of `coef(fit, log = TRUE)`.
 #' @param parm names as in `vcov()` or `coef()`, or row numbers of `vcov()`. Default: all.
@@ -24,7 +24,7 @@
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_matern(3/2))
 #' cbind(coef(fit), sd = sqrt(diag(vcov(fit, log = FALSE))))
-#' exp(confint(fit)) # in units of coef(fit), except for the coefficients of a linear mean
+#' exp(confint(fit)) # in units of coef(fit), for names that begin with log
 #' @export
 vcov.gp_fit <- function(object, complete = TRUE, log = TRUE, ...) {
   check_dots_empty()

@@ -17,9 +17,9 @@
 #' @param x,z inputs `x` and inducing points `z`: numeric matrices or data frames with the same columns, or vectors.
 #' @param m maximum number of inducing points.
 #' @param method `"greedy"` repeatedly takes the row with the largest residual prior variance K_ii - Q_ii (pivoted
-#'   Cholesky, \eqn{O(n m^2)} time). `"random"` draws rows. `"kmeans"` uses the centres of [stats::kmeans()].
-#'   `"divergence"` repeatedly takes the row that reduces the pF divergence most, to first order, among at most
-#'   `max(10 m, 1000)` rows; it needs `y` and `noise`.
+#'   Cholesky, \eqn{O(n m^2)} time). `"random"` draws rows. `"kmeans"` uses the centres of
+#'   [stats::kmeans()]. `"divergence"` repeatedly takes the row that reduces the pF
+#'   divergence most, to first order, among at most `max(10 m, 1000)` rows, for `y`, `noise` and `weights`.
 #' @param y numeric response, one number for each row of `x`.
 #' @param kernel a kernel with all parameters, see [kernel_se()].
 #' @param noise the noise variance, in squared units of `y`.
@@ -36,8 +36,8 @@
 #'   units of `y`. For `aux_white()` this is an error, and for `aux_refresh()` nu is made from its `start`.
 #' * `pf_objective()`: `list(value, gradient)`. The value is in the fourth power of the units of `y`. The gradient is
 #'   with respect to `z`, with nu fixed.
-#' * `vfe_objective()`: `list(value, gradient)`. The gradient has elements `z`, `log_lengthscale`, `log_variance`,
-#'   `log_noise` and `theta` (other parameters).
+#' * `vfe_objective()`: `list(value, gradient)`. The gradient has elements `z`, `theta` (log hyperparameters) and, for
+#'   some kernels, `log_lengthscale`, `log_variance` and `log_noise`.
 #' @section Errors and invariants: Errors have class `pfdtc_error_input`, or `pfdtc_error_numerical` if the Cholesky
 #'   factorisation of \eqn{k(Z, Z)} fails. `vfe_objective()` is never below minus the log marginal likelihood of the
 #'   exact GP, and equal to it up to rounding for `z = x` and `jitter = 0`. `t` never increases.

@@ -202,8 +202,8 @@ mlr3_learner <- function(..., type = c("regr", "classif")) {
 #'   fit with `tol` reports the error certified during the fit.
 #' @param digits,... Number of significant digits. `...` is not used.
 #' @return An object of class `pfdtc_report`: a list with `text`, a string, and `table`, a data frame with columns
-#'   `what` and `value` (character). The table has `coef()` (without `noise` if that varies), the sd for each variance,
-#'   and correlations of group effects instead of the angles in `coef()`.
+#'   `what` and `value` (character). The table has `coef()` (without `noise` if that is smooth), the sd for each
+#'   variance, and correlations of group effects instead of the angles in `coef()`.
 #' @seealso [summary()][gp_fit-methods], [certify()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
@@ -373,7 +373,7 @@ when_loaded <- function(package, register) {
 #' @importFrom graphics plot
 #' @useDynLib pfdtc, .registration = TRUE
 #' @section Conditions: Errors about arguments have class `pfdtc_error_input` and the fields `argument` and `got`.
-#'   Failed computations have class `pfdtc_error_numerical`, failures of row sources `pfdtc_error_source`. Warnings have
-#'   the classes `pfdtc_warning_convergence`, `pfdtc_warning_evidence` and `pfdtc_warning_small` (a linear model
-#'   predicts better), messages `pfdtc_message`. Start with [pfdtc()] and `vignette("pfdtc")`.
+#'   Failed computations have class `pfdtc_error_numerical`, failures of row sources `pfdtc_error_source`. Classes of
+#'   warnings begin with `pfdtc_warning_`: `convergence`, `evidence`, `small` (few rows, doubtful weights),
+#'   `undefined` or `weights`. Messages have class `pfdtc_message`. Start with [pfdtc()] and `vignette("pfdtc")`.
 "_PACKAGE"

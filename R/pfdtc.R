@@ -1,8 +1,8 @@
 #' Gaussian process regression for few and for many rows
 #'
 #' Learns the hyperparameters of a Gaussian process, chooses its kernel and computes its posterior. For Gaussian
-#' responses the posterior is exact up to 5,000 rows, or 8,000 if that predicts better. Otherwise it uses inducing
-#' points, with neighbours if needed. [certify()] guarantees bounds on the approximation error.
+#' responses the posterior is exact up to 5,000 rows in memory, or 8,000 if that predicts better. Otherwise it uses
+#' inducing points, with neighbours if needed. [certify()] bounds the approximation error.
 #' @usage
 #' pfdtc(x, ...)
 #'
@@ -15,38 +15,38 @@
 #'
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
 #' @param x inputs: a matrix, a data frame or a formula.
-#' @param y response: numbers, classes or `survival::Surv()`.
-#' @param m maximum number of inducing points. Default: all rows if the posterior is exact or, with a `family`, up to
-#'   2,000 rows; else 50 to 800, see `vignette("defaults")`.
+#' @param y response: numbers, classes, times or two columns of counts.
+#' @param m maximum number of inducing points. Default: all rows if the posterior is exact or, with a `family` and few
+#'   classes, up to 2,000 rows; else up to 800 (`vignette("defaults")`).
 #' @param tol largest error of the mean of f in sds of the (transformed) response, and relative error of the sd of f.
 #' @param kernel a kernel, see [kernel_se()]. Parameters that are `NULL` are learned. Given values start the search.
 #'   Default: the best of several kernels.
 #' @param noise noise variance, in squared units of `y`, from which the search starts; 0 interpolates. A formula models
 #'   its log: `~ 1`, `~ x1` (linear), `~ smooth(x1)`. Default: constant or smooth, by log marginal likelihood.
-#' @param hyper `"evidence"` learns as in Details, `"fixed"` learns nothing. `"pilot"` maximises the ELBO of Titsias
-#'   (2009) with 200 random inducing points; `"joint"` then optimises inducing points and hyperparameters in turn.
-#' @param aux auxiliary distribution of the pF-DTC objective, see [aux_sor()]. If given, inducing points are moved.
-#' @param neighbours number of nearest neighbours. Default: 0, or at least 40 if inducing points do not suffice.
+#' @param hyper `"evidence"` learns as in Details, `"fixed"` learns neither kernel nor noise. `"pilot"` maximises the
+#'   ELBO of Titsias (2009) with 200 random points; `"joint"` then optimises points and hyperparameters in turn.
+#' @param aux auxiliary distribution of the pF-DTC objective that moves inducing points, see [aux_sor()].
+#' @param neighbours number of nearest neighbours beside inducing points. Default: 0, or at least 40 if needed.
 #' @param family [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
 #'   [tobit()], [tweedie()], [student()] or [gp_family()]. Default: Gaussian for numbers, otherwise by the type of the
 #'   response.
-#' @param approx `"laplace"` or `"vi"` (variational), if not Gaussian.
-#' @param mean a linear mean, as `~ x1 + x2`. Default: constant or linear.
+#' @param approx `"laplace"` or `"vi"` (variational), if `family` has one f.
+#' @param mean a linear mean, `~ x1 + x2`, if Gaussian. Default: chosen.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; or `fit$transform` of another fit.
-#'   `"auto"` takes the transform with the largest log marginal likelihood.
-#' @param like a Gaussian fit: its kernel, noise, transform and mean are used, and nothing is learned.
+#'   `"auto"` chooses by log marginal likelihood, see `vignette("defaults")`.
+#' @param like a Gaussian fit whose model is taken; nothing is learned.
 #' @param plain `TRUE`: response and inputs as given, constant noise, one kernel of all inputs; linear mean if likelier.
 #' @param workers `TRUE` fits on the workers of [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
-#' @param weights,offset `weights` divide `noise`; `offset` is added to f.
-#' @param center,scale centre the response at its mean, scale it by its sd?
+#' @param weights,offset `weights` divide `noise` or, with a `family`, multiply log likelihoods; `offset` is added to f.
+#' @param center,scale constant mean: `TRUE` estimates it, `FALSE` is 0 (a number with a `family`); scale by the sd?
 #' @param control options of the computation, see [pfdtc_control()].
-#' @param keep_data keep the rows in the fit? Some methods need them.
+#' @param keep_data keep the rows? Exact posteriors and some methods need them.
 #' @param formula,data,subset,na.action as in [lm()]. Inputs may be factors. `(1 | g)` is a group ([kernel_group()]).
 #'   `data` may be a row source ([rows_blocks()]) or a spatial object ([sphere()]).
 #' @param ... for a formula, arguments of the default method, by name.
 #' @return A list of class `c("pfdtc", "gp_fit")`; [pfdtc_fit] describes its elements. `posterior` is `"exact"`, `"far"`
-#'   (inducing points) or `"far + near"` (with neighbours), and `because` gives a reason for each choice.
+#'   (inducing points) or `"far + near"` (with neighbours). `because` has the reasons.
 #' @details
 #' The model is \eqn{y_n = f(x_n) + e_n}, \eqn{e_n \sim N(0, \sigma^2 / w_n)}{e_n ~ N(0, s2 / w_n)}, with a Gaussian
 #' process prior on f. A fit first *learns* kernel and noise. It maximises the Vecchia likelihood (each response given
@@ -57,9 +57,9 @@
 #' The exact posterior costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, inducing points \eqn{O(n m^2)}{O(n
 #' m^2)} time. [set.seed()] reproduces a fit on one machine. An interrupt returns the best fit so far, with a warning.
 #' @section Errors and invariants: Errors have class `pfdtc_error_input`, `pfdtc_error_numerical` or, if a row
-#'   source fails, `pfdtc_error_source`. Warnings have class `pfdtc_warning_convergence`, or `pfdtc_warning_small`, as
-#'   if a linear model predicts better. With all rows as inducing points the posterior is exact. Row order can decide
-#'   between equal models. With `hyper = "fixed"`, weight 2 counts as two rows.
+#'   source fails, `pfdtc_error_source`. Warnings have class `pfdtc_warning_convergence` or `pfdtc_warning_small` (few
+#'   rows, doubtful weights). With all rows as inducing points the posterior is exact. Row order can decide
+#'   between equal models. With `hyper = "fixed"`, weight 2 predicts as two rows.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS,
 #'   \url{https://proceedings.mlr.press/v89/huggins19a.html}; Vecchia (1988), JRSS B 50.
 #' @seealso [predict.gp_fit()], [certify()], [pfdtc_fit]; `vignette("pfdtc")`, `vignette("defaults")`,
@@ -114,9 +114,9 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'     `evidence`: see [logLik()][gp_fit-methods]. `small_n` may have, below 50 rows, the leave-one-out log densities
 #'     of `fit`, a `linear` model and the `mean`.
 #'   * Inducing points: `inducing` is a matrix of the `m` (at most `m_asked`) inducing points, or of all rows if the
-#'     posterior is exact; `moved` (were they optimised?), `jitter`, `inducing_method`; `unexplained` is the mean prior
-#'     variance that they do not explain, divided by the noise variance (`Inf` if unknown). `factors` has the sums and
-#'     Cholesky factors of the posterior.
+#'     posterior is exact; `moved` (were they to be optimised?), `jitter`, `inducing_method`; `unexplained` is the mean
+#'     prior variance that they do not explain, divided by the noise variance (`Inf` if unknown). `factors` has the sums
+#'     and Cholesky factors of the posterior.
 #'   * Neighbours: `neighbours` is their number, `near` has what predictions from neighbours need. `trial` compares
 #'     predictions of held-out rows: `gain` is the mean log density without neighbours minus that with (negative if
 #'     neighbours help), `se` its standard error.

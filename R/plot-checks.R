@@ -238,8 +238,8 @@ confusion_figure <- function(fit) {
 #'
 #' * `"slices"` shows data, mean, credible band of f (shaded) and prediction band of a new response (dashed) along each
 #'   input. Ticks mark inducing points. The other inputs are held at the values that are printed below the figure. With
-#'   several inputs the points are partial residuals: mean along the slice plus residual of the row. For several classes
-#'   the figure shows their probabilities.
+#'   several inputs the points are partial residuals: mean along the slice plus residual (log links: times response /
+#'   prediction); for classes, responses. Unordered classes show probabilities.
 #' * `"map"` shows mean and sd over two numeric inputs. The mean is blank if the sd of f is above 0.7 prior sds.
 #' * `"checks"` compares leave-one-out predictions with the responses, see `vignette("pfdtc")`. Single panels are
 #'   `"residuals"`, `"qq"`, `"pit"`, `"observed"` and `"semivariogram"`.
@@ -248,7 +248,7 @@ confusion_figure <- function(fit) {
 #'   classes against leave-one-out predictions.
 #' * `"choices"` shows the difference in score of each transform, noise model and kernel from the chosen one.
 #' * `"groups"` shows the effects of the levels of grouped terms, ordered by their estimates, with credible intervals.
-#'   Slices and maps omit these effects. Prediction bands are for a response of a new level.
+#'   Slices and maps omit these effects. Prediction bands and certified bands are for a new level.
 #' @param x A fit.
 #' @param inputs Names or numbers of variables. Default: the nine of largest range divided by lengthscale.
 #' @param at Values of inputs that are held, as in `list(x = 1)`. Default: medians and most frequent levels.
@@ -261,11 +261,11 @@ confusion_figure <- function(fit) {
 #' @param certified Should the bands be widened so that they contain the bands of the exact GP, as in [certify()]?
 #' @param xlim Range of the horizontal axis, or a named list of ranges. Beyond the data the mean is dotted.
 #' @param terms Should each term of a sum of kernels have its own panels?
-#' @param type For a non-Gaussian likelihood, `"response"` (mean response) or `"link"` (f).
+#' @param type With a `family` or transform, `"response"` (mean response) or `"link"` (f).
 #' @param ... Arguments of [plot.default()]; for a map also `useRaster` and `zlim` of [image()].
 #' @return Invisibly, the data of the figure without offsets. Slices have `input`, `value`, `label` (of a level), `fit`,
 #'   `se.fit`, `lwr` and `upr` (credible), `lwr_y` and `upr_y` (prediction), or `class` and `probability`, and `outside`
-#'   (beyond the data?). A map has the inputs, `fit` and `se.fit`. Checks have a data frame per panel.
+#'   (beyond the data?). A map has the inputs, `fit` and `se.fit`. Several checks have a data frame each.
 #' @seealso [plot_certificate()], [plot_trace()], [partial_dependence()], [cross_validate()]
 #' @examples
 #' fit <- pfdtc(mpg ~ wt + hp + cyl, mtcars, m = 15)

@@ -27,10 +27,9 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
     shown <- on_scale(fit, p, type, noise)
     f <- band(ends$sd_upper^2)
     var <- ends$sd_upper^2
-    groups <- if (!certified) group_columns(model_of(fit)$kernel)
-    if (length(groups)) { # the prediction band is for a new level
-      s$of <- c("f without group effects", "y of a new level")
-      var <- latent_at(fit, replace(x, col(x) %in% groups, -2^50))$var
+    if (has_groups(model_of(fit)$kernel)) { # the prediction band is for a new level
+      s$of <- c(if (certified) "f of a new level" else "f without group effects", "y of a new level")
+      if (!certified) var <- latent_at(fit, x)$var
     }
     y <- if (response_of(fit)$conjugate) band(var, list(noise = noise, spread = noise_spread(fit, x)))
     if (type == "response") {
@@ -261,7 +260,7 @@ map_table <- function(fit, inputs, at, n, points, type) {
   data <- if (!is.null(fit$data)) do.call(cbind, lapply(unname(axes), value_along, fit$data$x))
   corners <- if (!is.na(asp) && !is.null(data)) grDevices::chull(data)
   list(map = stats::setNames(data.frame(value, shown$mean, shown$sd), c(names, "fit", "se.fit")),
-       unknown = sqrt(p$var) > 0.7 * sqrt(kernel_diagonal(fit$kernel, grid)),
+       unknown = sqrt(p$var) > 0.7 * sqrt(kernel_diagonal(smooth_part(fit$kernel), grid)),
        rows = if (points && !is.null(data)) data[evenly(nrow(data), 2000L), , drop = FALSE],
        title = if (fit_link(fit) == "identity") paste("mean of", response_name(fit)) else slice_label(fit, type),
        outline = if (!is.null(corners)) data[c(corners, corners[1L]), , drop = FALSE], asp = asp,

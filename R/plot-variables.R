@@ -36,7 +36,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   all[sort(utils::head(order(-relevance), min(most, max(1L, sum(relevance > 0)))))]
 }
 
-# Returns the inputs at which variables without a panel are fixed: values in `at`, or medians and most frequent levels.
+# Returns the inputs at which variables without a panel are fixed: those in `at`, or medians, modes and new groups.
 slice_centre <- function(fit, variables, at) {
   x <- slice_rows(fit)
   # A row of merged data counts as often as its inputs occur.
@@ -47,6 +47,7 @@ slice_centre <- function(fit, variables, at) {
     value <- value_along(v, rows)
     centre <- set_along(v, centre, if (is.null(v$values)) stats::median(value) else which.max(tabulate(value)))
   }
+  centre[, group_columns(model_of(fit)$kernel)] <- -2^50 # a new level
   if (is.null(at)) return(centre)
   needed <- if (by_formula(fit)) fit$frame$required else if (fit$frame$named) fit$frame$columns
   if (is.list(at) && length(needed)) {

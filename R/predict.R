@@ -3,7 +3,7 @@
 
 #' Predict from a Gaussian process fit
 #'
-#' Returns mean, sd, intervals or covariance of the posterior at new inputs, in units of the response.
+#' Returns mean, sd, intervals or covariance of f or of the response at new inputs.
 #' @param object a fit of [pfdtc()] or of a `gp_` function.
 #' @param newdata rows to predict: a data frame with the variables of the formula, a matrix with the columns of `x`, a
 #'   row source ([rows_blocks()]), or an object of \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, which is returned
@@ -17,8 +17,8 @@
 #' @param times times for `type = "survival"`.
 #' @param probs probabilities for `type = "quantile"`.
 #' @param wrt input of `type = "derivative"`: its name or number.
-#' @param certified widen the interval so that it contains the interval of the exact GP, see [certify()]? Each call
-#'   computes a reference unless the fit has one: `fit$reference <- reference(fit)`.
+#' @param certified widen the interval so that it contains the interval of the exact GP, see [certify()]? Give
+#'   fits that are not exact a reference, `fit$reference <- reference(fit)`, or each call computes one.
 #' @param full_cov return the covariance matrix of all rows?
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? This computes two
 #'   further posteriors for each hyperparameter.
@@ -28,17 +28,17 @@
 #' @param ... not used. An unknown argument is an error.
 #' @return As for [predict.lm()]: a vector; with `interval` a matrix with columns `fit`, `lwr` and `upr`; with `se.fit`
 #'   or `full_cov` a list of `fit`, `se.fit` and `cov`. For `type = "terms"` the result is a matrix with attribute
-#'   `constant`. For several classes it is a matrix with a column for each class (for f, each but the first), and with
-#'   `interval` an array (rows, ends, classes).
+#'   `constant`. Probabilities of several classes are a matrix with a column for each class (log odds: each but the
+#'   first), with `interval` an array (rows, ends, classes).
 #' @details
 #' | `type` | Prediction |
 #' | --- | --- |
-#' | `"mean"`, `"response"` | mean response, averaged over f; for classes their probabilities |
-#' | `"latent"`, `"link"` | f with its offset; for several classes the log odds against the first class |
-#' | `"median"` | median of the response, if it is transformed, a count, a share or a time |
+#' | `"mean"`, `"response"` | mean response, averaged over f; for classes probabilities (or mean number, if ordered) |
+#' | `"latent"`, `"link"` | f with its offset; for several unordered classes log odds against the first class |
+#' | `"median"` | median of the response, except for classes and [gp_family()] |
 #' | `"class"` | most probable class; with an interval and several classes, the prediction set (logical matrix) |
 #' | `"survival"` | matrix of probabilities of a time above each of `times`; with intervals an array |
-#' | `"quantile"` | matrix of quantiles of a new response at `probs` |
+#' | `"quantile"` | matrix of quantiles of a new response at `probs`, where `"median"` exists |
 #' | `"density"` | log predictive density of the response in `newdata` |
 #' | `"loo"`, `"loo_latent"` | leave-one-out prediction of each training row, see [leave_one_out] |
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
@@ -49,12 +49,12 @@
 #' noise it is the sd of a new response. With a transform T, `"latent"`, `"link"`, `"loo_latent"`, `"terms"` and
 #' `"derivative"` are on the scale of T(y). If the fit chose T, values of y far beyond the training responses are cut
 #' off in the mean response (`vignette("defaults")`). For non-Gaussian families, prediction intervals are quantiles of a
-#' new response: whole numbers for counts, and shares of successes if `newdata` has numbers of trials. Non-Gaussian
-#' families use the mode of Laplace's approximation, for classes moved to the mean of f unless `certified`. Credible
-#' intervals of a mean response transform quantiles of f, except for several classes; they need not contain `fit`.
+#' new response: whole numbers for counts, and shares of successes if `newdata` has numbers of trials. Laplace's
+#' approximation is at the mode of f, for classes moved to the mean of f unless `certified`. Credible intervals of a
+#' mean response transform quantiles of f, except for several classes; they need not contain `fit`.
 #' @section Invariants: Intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
-#'   certified, transformed, or of uncertain noise. Terms, constant and offset sum to the mean of f. A row is predicted
-#'   as if it were the only one, up to rounding.
+#'   certified, conformal, transformed, or of uncertain noise. Terms, constant and offset sum to the mean of f. A row is
+#'   predicted as if it were the only one, up to rounding.
 #' @seealso [gp_fit-methods], [certify()], [leave_one_out], [plot.gp_fit()], `vignette("intervals")`.
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)

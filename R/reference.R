@@ -7,18 +7,18 @@
 #' reference. At most ten steps of conjugate gradients correct the mean of the reference, except with a non-Gaussian
 #' `family` or if `data` is given. `refine()` continues these steps: it returns the mean of the exact GP with a
 #' certified error of at most `tol` times the sd of the response.
-#' @param fit A fit with its data; if `data` is given, a fit of a formula. `refine()` requires Gaussian noise.
-#' @param m2 Maximum number of inducing points; default 4 `m`, more with groups, at least 600 (family) 800 (neighbours).
+#' @param fit A fit of one f with its data; if `data` is given, of a formula. `refine()` requires Gaussian noise.
+#' @param m2 Maximum number of points. Default: 4 `m`, more with groups, at least 600 (`family`) or 800 (neighbours).
 #' @param max_seconds Time limit in seconds for the correction of the mean. No step begins that would exceed it.
 #' @param data For a fit without its data, the rows of the fit: a row source or a data frame. Weights, offset and
 #'   `subset` are taken from the call of the fit. `refine()` holds all rows in memory.
 #' @param newdata,reference,... As in [certify()].
 #' @param tol Accuracy of the mean as a fraction of the sd of the (transformed) response.
 #' @param maxit Maximum number of iterations.
-#' @return `reference()`: a fit of class `c("gp_dtc", "gp_fit")` with numbers that certificates need;
-#'   `correction$passes` is the number of passes over all pairs of rows. `refine()`: a data frame with a row for each
-#'   row of `newdata`. `mean` is the mean of f under the exact GP, offset included, and `mean_error` a bound on its
-#'   error. Attributes: `iterations` and `met` (`TRUE` if `tol` was met).
+#' @return `reference()`: a fit, of class `gp_dtc` with Gaussian noise, with numbers that certificates need;
+#'   `correction$passes`, if any, is the number of passes over pairs of rows. `refine()`: a data frame with a row for
+#'   each row of `newdata`. `mean` is the mean of f under the exact GP, offset included, and `mean_error` bounds its
+#'   error. Attributes: `iterations` and `met` (was `tol` met?).
 #' @details A reference takes \eqn{O(n m_2^2)} time and \eqn{O(m_2^2)} memory, where \eqn{m_2} is `m2`. A row source is
 #'   read three times. A step of `refine()` takes \eqn{n^2 / 2}{n^2/2} kernel evaluations.
 #' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error <= tol * sd(y)`. If `maxit`, rounding

@@ -58,7 +58,7 @@ cdf_above_0 <- function(y, m) ifelse(y < 1, 0, 1 - stats::ppois(y, m, lower.tail
 truncated_row <- list(
   name = "truncated_poisson", label = "zero-truncated Poisson", call = "truncated_poisson()", links = "log",
   mean_link = "above_0", reads = "counts", from = 1, discrete = TRUE, site = "positive",
-  constant = function(y, size, theta) -lgamma(y + 1),
+  ratio = function(theta) c("ratio of Poisson rates" = 1), constant = function(y, size, theta) -lgamma(y + 1),
   start = function(sites, w) {
     log(rate_of(max(sum(w * sites$y) / sum(w + 0 * sites$y), 1.05))) - mean(sites$offset)
   },
@@ -341,16 +341,16 @@ tweedie <- function(p = NULL, phi = NULL) {
 #' e}, where \eqn{e} is noise.
 #'
 #' The K functions of `multinomial()` share one kernel, and each has its own constant mean. `predict(type = "latent")`
-#' returns f_k - f_1, the log odds against the first class. By default an unordered factor with three or more levels has
-#' `multinomial()`, an ordered one `ordinal()`. With two classes the model equals [binomial()] with twice the kernel
-#' variance. Levels without rows are dropped. Probabilities are averaged over the posterior of f.
+#' returns f_k - f_1, the log odds against the first class. By default three or more classes have `multinomial()`, or
+#' `ordinal()` if the factor is ordered. With two classes the model is, except for priors, [binomial()] with twice the
+#' kernel variance. Levels without rows are dropped. Probabilities are averaged over the posterior of f.
 #'
 #' The first cut point of `ordinal()` is 0, because \eqn{f} has a constant mean. The widths of the classes between the
 #' first and the last are learned, and `coef()` returns the widths. `print()` shows the cut points minus the mean or
 #' intercept, as `MASS::polr()` does.
 #' @param link distribution of the noise \eqn{e}: `"logit"` for logistic (proportional odds), `"probit"` for normal,
 #'   `"cloglog"` for the log of an exponential (proportional hazards).
-#' @return An object of class `pfdtc_family`. With `ordinal()`, [pfdtc()] raises an error if the factor is not ordered.
+#' @return An object of class `pfdtc_family`. With `ordinal()`, [pfdtc()] refuses a response that is no ordered factor.
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.5; McCullagh (1980), JRSS
 #'   B 42; Chu and Ghahramani (2005), JMLR 6.
 #' @seealso [pfdtc()], [predict.gp_fit()], [certify()], `vignette("classes")`, `vignette("ordered")`

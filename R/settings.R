@@ -259,16 +259,16 @@ check_learnable <- function(kernel, table, data, names, free) {
 #'   points, otherwise 50.
 #' @param reltol an optimisation ends after three consecutive iterations that each reduce the objective by less than
 #'   this share of the total reduction.
-#' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: `1e-12`,
-#'   multiplied by 10 until the Cholesky factorisation succeeds.
+#' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: at rounding,
+#'   such as `1e-12`, multiplied by 10 until the Cholesky factorisation succeeds.
 #' @param block number of rows processed at once. Default: at most 512.
 #' @param threads number of threads, also of the BLAS.
 #' @param memory scratch memory in bytes. It changes results only by rounding.
 #' @param optimise_rows number of random rows for learning and for moving inducing points, or `Inf` for all rows.
 #'   Default: several thousand for learning, and max(20000, 100 m) for moving m inducing points.
-#' @param restarts number of starts of the search for hyperparameters. Default: usually 8, or 10 with one lengthscale.
+#' @param restarts number of starts of the search for hyperparameters. Default: 8, or more with one or two lengthscales.
 #' @param priors use weak priors on the hyperparameters, see `vignette("defaults")`?
-#' @param fix names of hyperparameters in [coef()] that keep their given values, such as `"lengthscale.<column>"`.
+#' @param fix names of hyperparameters of kernel and noise in [coef()] that keep their given values, such as `"noise"`.
 #' @param tol_quantile quantile of the errors at the training inputs that `tol` limits: 1 is the maximum.
 #' @param trace store the inducing points every `trace` iterations in `fit$z_trace`; 0 stores none.
 #' @param progress show progress of long fits? A given `FALSE` also silences messages of class `pfdtc_message_progress`.

@@ -162,5 +162,5 @@ trace_figure <- function(results, against = c("evaluation", "seconds"), method =
   repetitions <- unique(t$repetition)
   looks <- data.frame(col = repetition_colours(length(repetitions))[match(t$repetition, repetitions)], lty = 1L)
   figure_of_runs(d, against, d$objective, run, looks, method_looks$label[match(t$method, method_looks$method)], d$axis,
-               rep("y", nrow(d)))
+               ifelse(stats::ave(d$objective, t$method, FUN = max) > 0, "y", ""))
 }

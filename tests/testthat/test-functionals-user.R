@@ -259,3 +259,15 @@ test_that("partial dependence on a time difference takes `n` values of its range
   expect_equal(got$t, as.difftime(c(4.01, 14.755, 25.5), units = "hours"))
   expect_equal(got$mean, unname(predict(fit, data.frame(t = got$t))))
 })
+
+test_that("averages of mean responses include offsets, and are not certified with a family", {
+  d <- data.frame(x = seq(-2, 2, length.out = 40), e = seq(0.5, 3, length.out = 40))
+  d$n <- with_seed(2, stats::rpois(40, exp(d$x)))
+  counts <- pfdtc(n ~ x + offset(log(e)), d, family = poisson(), kernel = kernel_se(1, 1), hyper = "fixed")
+  numbers <- pfdtc(n ~ x + offset(log(e)), d, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
+  for (fit in list(counts, numbers)) {
+    each <- predict(fit, data.frame(x = 0.5, e = d$e), type = "response")
+    expect_equal(partial_dependence(fit, "x", d, at = 0.5, type = "response", certified = FALSE)$mean, mean(each))
+  }
+  expect_input_error(partial_dependence(counts, "x", type = "response", certified = TRUE), "certified")
+})

@@ -182,6 +182,14 @@ test_that("figures and tidy tables have the effects", {
   slice <- plot(fit, inputs = "x", n = 5)
   new <- data.frame(x = slice$value, w = median(crossed()$w))
   expect_equal(slice$fit, unname(predict(fit, new, re = FALSE)), tolerance = 1e-8)
+  # Certified bands are for a new level, whatever the level of the first row.
+  sure <- plot(fit, inputs = "x", n = 5, certified = TRUE)
+  new[c("g", "h")] <- "new"
+  band <- suppressMessages(predict(fit, new, interval = "credible", certified = TRUE))
+  expect_equal(as.matrix(sure[c("fit", "lwr", "upr")]), band, ignore_attr = TRUE, tolerance = 1e-8)
+  expect_equal(sure[c("lwr_y", "upr_y")], slice[c("lwr_y", "upr_y")], tolerance = 1e-6)
+  shown <- plot_certificate(fit, inputs = "x", n = 5, effort = "fast")
+  expect_equal(shown$fit, slice$fit, tolerance = 1e-8)
   tidy <- tidy.gp_fit(fit, effects = c("fixed", "ran_pars", "ran_vals"), conf.int = TRUE)
   expect_identical(as.integer(table(tidy$effect)[c("fixed", "ran_pars", "ran_vals")]), c(1L, 5L, 22L))
   expect_identical(tidy$term[tidy$effect == "ran_pars"], c("sd__(Intercept)", "sd__w", "cor__(Intercept).w",

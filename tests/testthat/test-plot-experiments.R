@@ -79,6 +79,9 @@ test_that("plot_trace() of an experiment shows the divergence or, if unknown, th
   vfe <- shown[shown$objective_of == "vfe", ]
   expect_equal(vfe$objective, rep(100 / c(1, 5, 9) - 100 / 9, 3))
   expect_identical(draw_nowhere(plot_trace(made_up(), "seconds", method = "vfe"))$fit, vfe$fit)
+  constant <- made_up() # without a descent there is no logarithmic axis
+  attr(constant, "trace")$objective <- 1
+  expect_silent(draw_nowhere(plot_trace(constant, method = "vfe")))
 })
 
 test_that("results may come from a file, and par() is as before", {

@@ -54,6 +54,10 @@ test_that("a ratio is that of the odds, the means or the hazards given the poste
   odds <- function(rows) stats::plogis((log(1.7) - predict(l, rows)) / 0.5)
   expect_equal(ratio(l)$ratio, unname(odds(new) / (1 - odds(new)) * (1 - odds(than)) / odds(than)))
   expect_identical(attr(ratio(fixed_fit(t ~ x, lognormal(0.5))), "of"), "time ratio")
+  above <- pfdtc(n ~ x, subset(ratio_data(), n > 0), family = truncated_poisson(), kernel = kernel_se(1, 1),
+                 hyper = "fixed")
+  expect_equal(ratio(above)$ratio, exp(f(above)))
+  expect_identical(attr(ratio(above), "of"), "ratio of Poisson rates")
   # The interval comes from the difference of f, and the certified interval contains it.
   d <- linear_functional(w, rbind(c(1, 0, -1), c(0, 1, -1)), rbind(new, than))
   z <- stats::qnorm(0.95)
