@@ -80,20 +80,25 @@ fi
 use_own_library
 missing() { Rscript --vanilla tools/setup.R missing $needs $likes; }
 
+lacking=$(missing)
 wanted=""
 for p in $programs; do have "$p" || wanted="$wanted $p"; done
 if debian_r; then
-    for p in $(missing); do wanted="$wanted r-cran-$(printf %s "$p" | tr '[:upper:]' '[:lower:]')"; done
+    for p in $lacking; do wanted="$wanted r-cran-$(printf %s "$p" | tr '[:upper:]' '[:lower:]')"; done
 fi
 if [ -n "$wanted" ] && [ $may_apt = yes ]; then apt_install $wanted; fi
 
-if have pandoc || [ -z "$programs" ]; then left=$(missing)
-else left=$(missing | grep -vxE 'knitr|rmarkdown' || true)          # of no use without pandoc
+# Loading all packages takes seconds, so this is done again only after an installation.
+if [ -n "$lacking" ]; then
+    if have pandoc || [ -z "$programs" ]; then left=$(missing)
+    else left=$(missing | grep -vxE 'knitr|rmarkdown' || true)          # of no use without pandoc
+    fi
+    [ -z "$left" ] || Rscript --vanilla tools/setup.R install "$rlib" $left
+    lacking=$(missing)
 fi
-[ -z "$left" ] || Rscript --vanilla tools/setup.R install "$rlib" $left
 
 # --- report --------------------------------------------------------------------------------------------------------
-absent=$(missing)
+absent=$lacking
 for p in $programs; do have "$p" || absent="$absent $p"; done
 say "setup: R $version, $(r_config CC)$(for p in $needs $likes $programs; do
     case " $(echo $absent) " in *" $p "*) ;; *) printf ', %s' "$p" ;; esac

@@ -143,15 +143,16 @@ ref_correlation <- function(leaf) {
 
 ref_composite <- function(kernel, x, z = x) {
   kernel <- as_sum(kernel)
-  k <- matrix(0, nrow(x), nrow(z))
-  for (i in seq_len(nrow(x))) {
-    for (j in seq_len(nrow(z))) {
-      for (t in kernel$terms) {
-        k[i, j] <- k[i, j] + t$variance * prod(vapply(kernel$leaves[t$leaves], ref_factor, 0, x[i, ], z[j, ]))
-      }
-    }
-  }
-  k
+  leaves <- lapply(kernel$leaves, ref_leaf, x, z)
+  Reduce(`+`, lapply(kernel$terms, function(t) t$variance * Reduce(`*`, leaves[t$leaves])))
+}
+
+# Returns g of a factor for each pair of rows.
+ref_leaf <- function(leaf, x, z) {
+  if (leaf$profile %in% profiles) return(ref_profile(leaf$profile, ref_squares(x, z, leaf$inputs, leaf$lengthscale)))
+  g <- matrix(0, nrow(x), nrow(z))
+  for (i in seq_len(nrow(x))) for (j in seq_len(nrow(z))) g[i, j] <- ref_factor(leaf, x[i, ], z[j, ])
+  g
 }
 
 # Expects that the best of central differences at several steps agrees, relative to the size of the derivative.

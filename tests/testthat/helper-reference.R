@@ -11,7 +11,7 @@ ref_kernel <- function(profile, lengthscale, variance = 1, inputs = NULL) {
 
 ref_profile <- function(profile, r2) {
   r <- sqrt(r2)
-  if (Re(r2) <= 0) r <- 0 * r                # the kink of Matern 1/2: derivative 0 by convention
+  r[Re(r2) <= 0] <- 0                        # the kink of Matern 1/2: derivative 0 by convention
   switch(profile,
     se = exp(-r2 / 2),
     matern12 = exp(-r),
@@ -23,15 +23,15 @@ ref_profile <- function(profile, r2) {
 ref_k <- function(kernel, x, z = x) {
   if (inherits(kernel, "pfdtc_kernel")) return(ref_composite(kernel, x, z)) # see helper-kernels.R
   inputs <- if (is.null(kernel$inputs)) seq_len(ncol(x)) else kernel$inputs
-  lengthscale <- rep_len(kernel$lengthscale, length(inputs))
-  k <- matrix(0, nrow(x), nrow(z))
-  for (i in seq_len(nrow(x))) {
-    for (j in seq_len(nrow(z))) {
-      r2 <- sum(((x[i, inputs] - z[j, inputs]) / lengthscale)^2)
-      k[i, j] <- kernel$variance * ref_profile(kernel$profile, r2)
-    }
-  }
-  k
+  kernel$variance * ref_profile(kernel$profile, ref_squares(x, z, inputs, kernel$lengthscale))
+}
+
+# Returns r2, the sum over inputs of ((x_i - z_j) / lengthscale)^2, for each pair of rows.
+ref_squares <- function(x, z, inputs, lengthscale) {
+  lengthscale <- rep_len(lengthscale, length(inputs))
+  r2 <- matrix(0, nrow(x), nrow(z))
+  for (c in seq_along(inputs)) r2 <- r2 + (outer(x[, inputs[c]], z[, inputs[c]], "-") / lengthscale[c])^2
+  unname(r2)
 }
 
 trace_of <- function(a) sum(diag(a))
