@@ -9,15 +9,10 @@ ref_slopes <- function(kernel, u, x, column) {
   moved <- rotated(kernel, moved)
   x <- rotated(kernel, x)
   u <- rotated(kernel, u)
-  entry <- function(i, j) {
-    sum(vapply(kernel$terms, function(t) {
-      t$variance * prod(vapply(kernel$leaves[t$leaves], function(leaf) {
-        numeric_only <- leaf$profile %in% c("white", "categorical")
-        ref_factor(leaf, u[i, ] + if (numeric_only) 0 else 0i, if (numeric_only) x[j, ] else moved[j, ]) + 0i
-      }, 0i))
-    }, 0i))
-  }
-  Im(outer(seq_len(nrow(u)), seq_len(nrow(x)), Vectorize(entry))) / h
+  leaves <- lapply(kernel$leaves, function(leaf) {
+    if (leaf$profile %in% c("white", "categorical")) ref_factor(leaf, u, x) else ref_factor(leaf, u + 0i, moved)
+  })
+  Im(Reduce(`+`, lapply(kernel$terms, function(t) t$variance * Reduce(`*`, leaves[t$leaves])))) / h
 }
 
 # Returns d^2 k / (d x d x') at x' = x by central differences, extrapolated from two steps (relative errors of 1e-10).

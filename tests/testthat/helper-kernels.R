@@ -83,24 +83,32 @@ some_kernels <- function(count, seed = 1) {
   })
 }
 
-# Returns g(x, z) of a factor by the formulas of its help page. Its inputs must be column numbers.
+# Returns g of a factor for each pair of rows, by the formulas of its help page. Its inputs must be column numbers.
 ref_factor <- function(leaf, x, z) {
-  u <- x[leaf$inputs]
-  v <- z[leaf$inputs]
+  x <- x[, leaf$inputs, drop = FALSE]
+  z <- z[, leaf$inputs, drop = FALSE]
   l <- leaf$lengthscale
-  r2 <- if (is.null(l)) 0 else sum(((u - v) / l)^2)
-  switch(leaf$profile,
+  r2 <- if (is.null(l)) 0 else ref_squares(x, z, seq_along(leaf$inputs), l)
+  products <- function(x, z) unname(x %*% t(z))
+  every <- function(f) { # f of a row of x and a row of z
+    unname(t(apply(x, 1L, function(u) apply(z, 1L, function(v) f(u, v)))))
+  }
+  g <- switch(leaf$profile,
     se = , matern12 = , matern32 = , matern52 = ref_profile(leaf$profile, r2),
     rq = (1 + r2 / (2 * leaf$alpha))^-leaf$alpha,
-    periodic = exp(-2 * sum(sin(pi * (u - v) / leaf$period)^2) / l^2),
-    linear = sum(u * v),
-    mean = 1 + sum((u - leaf$centre) * (v - leaf$centre) * leaf$rate^2),
-    polynomial = (sum(u * v) + leaf$offset)^leaf$degree,
+    periodic = exp(-2 * every(function(u, v) sum(sin(pi * (u - v) / leaf$period)^2)) / l^2),
+    linear = products(x, z),
+    mean = 1 + every(function(u, v) sum((u - leaf$centre) * (v - leaf$centre) * leaf$rate^2)),
+    polynomial = (products(x, z) + leaf$offset)^leaf$degree,
     constant = 1,
-    white = as.double(all(u == v)),
-    categorical = ref_correlation(leaf)[which(u == 1), which(v == 1)],
-    group = if (u[1] == v[1]) drop(ref_effects(leaf, u) %*% ref_covariance(leaf) %*% ref_effects(leaf, v)) else 0,
-    additive = , pairwise = ref_additive(leaf, u, v))
+    white = every(function(u, v) as.double(all(u == v))),
+    categorical = ref_correlation(leaf)[max.col(x == 1, "first"), max.col(z == 1, "first")],
+    group = {
+      S <- ref_covariance(leaf)
+      every(function(u, v) if (u[1] == v[1]) drop(ref_effects(leaf, u) %*% S %*% ref_effects(leaf, v)) else 0)
+    },
+    additive = , pairwise = every(function(u, v) ref_additive(leaf, u, v)))
+  matrix(g, nrow(x), nrow(z))
 }
 
 # Returns the additive kernel by the help page: all inputs, one input (the columns of a factor), and pairs of inputs.
@@ -143,16 +151,8 @@ ref_correlation <- function(leaf) {
 
 ref_composite <- function(kernel, x, z = x) {
   kernel <- as_sum(kernel)
-  leaves <- lapply(kernel$leaves, ref_leaf, x, z)
+  leaves <- lapply(kernel$leaves, ref_factor, x, z)
   Reduce(`+`, lapply(kernel$terms, function(t) t$variance * Reduce(`*`, leaves[t$leaves])))
-}
-
-# Returns g of a factor for each pair of rows.
-ref_leaf <- function(leaf, x, z) {
-  if (leaf$profile %in% profiles) return(ref_profile(leaf$profile, ref_squares(x, z, leaf$inputs, leaf$lengthscale)))
-  g <- matrix(0, nrow(x), nrow(z))
-  for (i in seq_len(nrow(x))) for (j in seq_len(nrow(z))) g[i, j] <- ref_factor(leaf, x[i, ], z[j, ])
-  g
 }
 
 # Expects that the best of central differences at several steps agrees, relative to the size of the derivative.

@@ -12,15 +12,15 @@ odd_values <- list(
 # value.
 raw_errors <- function(calls, values = odd_values, of = 1) {
   said <- character()
+  space <- asNamespace("pfdtc") # do.call() gets a name, because errors search all functions for a function without one
   for (name in names(calls)) {
     args <- calls[[name]]
-    f <- get(name, asNamespace("pfdtc"))
     for (argument in setdiff(names(args), "object")) { # methods are found by their object
       for (kind in in_turn(names(values), match(argument, names(args)), of)) {
         odd <- args
         odd[argument] <- list(values[[kind]])
         e <- tryCatch({
-          suppressWarnings(suppressMessages(utils::capture.output(do.call(f, odd, quote = TRUE))))
+          suppressWarnings(suppressMessages(utils::capture.output(do.call(name, odd, quote = TRUE, envir = space))))
           NULL
         }, error = identity)
         if (is.null(e) || any(startsWith(class(e), "pfdtc_error"))) next
