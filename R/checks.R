@@ -200,7 +200,7 @@ check_dots_empty <- function(dots_names = eval.parent(quote(list(...))), known =
   name <- dots_names[1L]
   refuse_if(is.na(name) || name == "", "...", "has an argument without a name",
             hint = sprintf("Arguments here are %s.", list_quoted(known, most = 20L)))
-  exact <- "pfdtc() has this argument. Without `m` it computes the exact posterior for up to 2,000 rows."
+  exact <- "pfdtc() has this argument. Without `m` it uses all rows of up to 2,000."
   ahead <- "forecast(<fit>, h = <steps>) predicts a series ahead, as predict() does at the times in `newdata`."
   hint <- if (name %in% names(control_checks)) sprintf("Give it as control = pfdtc_control(%s = <value>).", name) else
     switch(name, family = , approx = exact, h = , n.ahead = ahead, did_you_mean(name, known))

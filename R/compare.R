@@ -106,9 +106,8 @@ compare_one <- function(fit, y, exact, truth, newdata, pf) {
     }
   }
   if (response$kind == "labels") { # probabilities of classes have no RMSE
-    if (!is.null(responses_in(fit, newdata, needed = FALSE))) {
+    if (!is.null(responses_in(fit, newdata, needed = FALSE)))
       out$nlpd <- -mean(stats::predict(fit, newdata, type = "density"), na.rm = TRUE)
-    }
     return(out)
   }
   given <- if (response$conjugate) list(y = as.double(y)) else if (!is.null(y)) new_sites(fit, newdata, y)
@@ -134,8 +133,7 @@ certified_errors <- function(fits, newdata, effort) {
     group <- left[vapply(fits[left], same_model, NA, fits[[left[1L]]])]
     kept <- Filter(Negate(is.null), lapply(fits[group], `[[`, "reference"))
     with_data <- Filter(function(fit) !is.null(fit$data), fits[group])
-    references[group] <- list(if (length(kept)) largest(kept) else
-      if (length(with_data)) reference(largest(with_data)))
+    references[group] <- list(if (length(kept)) largest(kept) else if (length(with_data)) reference(largest(with_data)))
     left <- setdiff(left, group)
   }
   mapply(function(fit, reference) {

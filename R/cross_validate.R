@@ -95,7 +95,8 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   for (what in intersect(names(shown), names(table))) table[[what]] <- shown[[what]](table[[what]])
   label <- c(fold = "Fold", n = "Rows", rmse = "RMSE", nlpd = "NLPD", crps = "CRPS", brier = "Brier score",
              accuracy = "Accuracy", cover50 = "In 50 % intervals", cover95 = "In 95 % intervals", seconds = "Seconds")
-  words <- c(rmse = if (isTRUE(attr(x, "censored"))) "RMSE: of uncensored rows",
+  words <- c(rmse = if (isTRUE(attr(x, "censored"))) "RMSE: of uncensored rows" else
+               if (all(c("crps", "accuracy") %in% names(table))) "RMSE: of the class number", # ordered classes
              nlpd = "NLPD: mean negative log predictive density",
              crps = "CRPS: mean continuous ranked probability score")
   cat(words[names(words) %in% names(table)], "", sep = "\n")

@@ -213,7 +213,8 @@ learn_stage <- function(data, s, state) {
     factor <- growth * widening
     if (factor >= 1.005) { # a smaller factor would be printed as 1.00
       of <- if (is_mean(found$kernel)) c("variance", "coefficients") else
-        c(if (is.null(data$noise_trend$smooth)) "hyperparameter" else "effective parameter", "kernel") # noise_df()
+        c(if (is.null(data$noise_trend$smooth)) "hyperparameter" else "effective parameter", # see noise_df()
+          if (any(kernel_parameters(found$kernel)$mean)) "kernel, linear mean" else "kernel")
       estimated <- sprintf("%s of %s and noise", count_of(as.integer(p), of[1L]), of[2L])
       state$because["scale"] <- sprintf(
         "Variance inflation: variances of %s and noise include a factor of %.2f%s for %s estimated from %d rows%s.",
@@ -339,8 +340,7 @@ construct_from_source <- function(data, done, s, state) {
   data$signature <- signature_of(value$signature, whole$center)
   posterior <- relearned_variances(posterior_of_sums(done$z, value$sums, model, start, s$run), data, model, s$learn)
   done$model <- model_of_effects(model, posterior)
-  parts <- if (has_near) near_of_sums(sample, posterior, data, done, s) else
-    list(neighbours = 0L, factors = posterior,
+  parts <- if (has_near) near_of_sums(sample, posterior, data, done, s) else list(neighbours = 0L, factors = posterior,
          evidence = evidence_of(if (is.null(groupings)) "points" else "grouped", done$model, data, posterior,
                                 method_traits(s)))
   fit <- new_fit(data, done, s, state, c(points_and_start(done, s), parts, list(

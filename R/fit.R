@@ -160,8 +160,7 @@ construct_laplace <- function(data, learned, z, plan, state, near = NULL, start 
   })
   learned$model$center <- if (response_of(plan$learn)$kind == "labels")
     stats::setNames(learned$center, likelihood$levels) else learned$center
-  new_fit(data, learned, plan, state, c(parts, list(
-    m_asked = if (is.null(plan$again$m)) nrow(z) else plan$posterior$m,
+  new_fit(data, learned, plan, state, c(parts, list(m_asked = if (is.null(plan$again$m)) nrow(z) else plan$posterior$m,
     inducing_method = plan$posterior$inducing_method, aux = if (plan$posterior$move) plan$posterior$aux,
     trial = plan$posterior$trial, likelihood = likelihood, theta = learned$theta)))
 }

@@ -291,9 +291,8 @@ response_crps <- function(response, y, f) {
     response$averaged$crps <- NULL
     return(replace(out, rest, response_crps(response, y[rest], lapply(f[c("mean", "var", "size")], `[`, rest))))
   }
-  if (response$discrete) {
+  if (response$discrete)
     return(crps_of_counts(response, y, f$size, f$mean, sd) / if (response$reads == "classes") f$size else 1)
-  }
   noisy <- lapply(Filter(length, list(var = f$var, noise = f$noise, spread = f$spread)), rep_len, length(y))
   cdf <- function(n, t) { # `n` has the row of each t
     if (!response$conjugate) return(predictive_cdf(response, t, f$size[n], f$mean[n], sd[n]))

@@ -336,9 +336,9 @@ because_kernel <- function(kernels) {
   gained <- attr(kernels, "gained")
   if (is.null(gained)) {
     if (NROW(kernels) < 2L || sum(kernels$chosen) != 1L) return(NULL)
-    return(c(kernel = sprintf(
-      "The kernel %s was selected from %d kernels by %s.", kernels$kernel[kernels$chosen], nrow(kernels),
-      if (all(is.na(kernels$se))) "log marginal likelihood" else "the log density of held-out rows")))
+    by <- c("the log density of held-out rows", "log marginal likelihood")[unique(sort(1L + is.na(kernels$se)))]
+    return(c(kernel = sprintf("The kernel %s was selected from %d kernels by %s.", kernels$kernel[kernels$chosen],
+                              nrow(kernels), paste(by, collapse = " and "))))
   }
   c(kernel = paste0(
     "With ", if (gained$what == "season") "a trend (squared exponential) and a season (periodic times Matern 5/2)" else

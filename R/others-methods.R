@@ -46,13 +46,11 @@ vetiver_ptype.gp_fit <- function(model, ...) {
   given <- list(...)$prototype_data
   if (!is.null(given)) return(given[0L, , drop = FALSE])
   frame <- model$frame
-  if (!by_formula(model)) {
+  if (!by_formula(model))
     return(as.data.frame(matrix(0, 0L, length(frame$columns), dimnames = list(NULL, frame$columns))))
-  }
   of_kind <- function(v) {
-    if (v$name %in% frame$required && v$kind != "matrix") {
+    if (v$name %in% frame$required && v$kind != "matrix")
       return(switch(v$kind, factor = factor(levels = v$levels), logical = logical(), numeric()))
-    }
     abort_input("prototype_data", sprintf("is missing, but the formula has `%s`", v$name),
                 hint = "Give some rows of the data.")
   }

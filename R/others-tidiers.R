@@ -13,7 +13,7 @@
 #' @param effects `NULL`: hyperparameters. For groups some of `"fixed"`, `"ran_pars"` (sds), `"ran_vals"` (effects).
 #' @param ... Not used.
 #' @return `tidy()`: a row for each hyperparameter; `std.error` is for coefficients and group effects, else `NA`.
-#'   `glance()`: one row with `method`, `nobs`, `m`, `df`, `sigma`, `evidence` (log marginal likelihood), `AIC`, `BIC`,
+#'   `glance()`: one row with `method`, `nobs`, `m`, `df`, `sigma`, `evidence` (as `logLik()`), `AIC`, `BIC`,
 #'   `objective` (the minimised value, or `NA`), `convergence` (0: converged), `evaluations` and `seconds`.
 #'   `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` and, for training rows, `.resid`; for unordered
 #'   classes only with `.fitted`, the most probable one, and `.prob_<class>`, the probabilities.
@@ -76,8 +76,10 @@ tidy_effects <- function(x, effects, conf.int, level) {
 #' @exportS3Method generics::glance
 glance.gp_fit <- function(x, ...) {
   check_dots_empty()
-  data.frame(method = x$method, nobs = stats::nobs(x), m = x$m %||% NA_integer_, df = x$df, sigma = stats::sigma(x),
-             evidence = largest_evidence(check_any_fit(x, "x")), AIC = stats::AIC(x), BIC = stats::BIC(x),
+  own <- if (has_own_likelihood(check_any_fit(x, "x"))) stats::logLik(x) # AIC() uses the restricted likelihood, too
+  data.frame(method = x$method, nobs = stats::nobs(x), m = if (is_exact(x)) NA_integer_ else x$m %||% NA_integer_,
+             df = as.integer(attr(own, "df") %||% x$df), sigma = stats::sigma(x),
+             evidence = as.double(own %||% largest_evidence(x)), AIC = stats::AIC(x), BIC = stats::BIC(x),
              objective = x$objective, convergence = x$convergence, evaluations = sum(x$evaluations),
              seconds = sum(x$seconds))
 }

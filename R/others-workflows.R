@@ -240,39 +240,46 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     if (is.null(fit$transform)) paste("in units of", name) else
       if (fit$transform$kind == "log") sprintf("in units of log(%s)", name) else "in units of the transformed response"
   inputs <- about$inputs
+  warp <- warp_of(fit$kernel)
+  logs <- if (isTRUE(warp$logs)) about$columns[warp$inputs]
   notes <- c(sprintf("%s in %s", inputs$name, inputs$unit)[nzchar(inputs$unit)],
+             if (length(logs)) paste("without unit for the logs of", toString(logs)),
+             if (any(grepl("periodic.*lengthscale", names(stats::coef(fit))))) "without unit for the periodic kernel",
              if (any(nzchar(inputs$factor))) "each level of a factor is a column of 0 and 1")
   notes <- if (length(notes)) sprintf(" (%s)", paste(notes, collapse = "; "))
   evidence <- stats::logLik(fit)
   ends <- sprintf("%.1f", c(floor(10 * attr(evidence, "lower")), ceiling(10 * attr(evidence, "upper"))) / 10)
+  gap <- attr(evidence, "upper") - attr(evidence, "lower")
   evidence <- if (is_exact(fit) || !length(ends)) sprintf("%.1f", evidence) else
-    if (is.infinite(attr(evidence, "upper"))) paste("at least", ends[1L]) else
-      if (ends[1L] == ends[2L]) ends[1L] else sprintf("between %s and %s", ends[1L], ends[2L])
-  table <- c(
-    Response = name, Family = if (is.null(fit$theta)) fit$likelihood$label else fact$Response,
+    if (gap < 0.01) sprintf("%.1f", attr(evidence, "upper")) else
+      if (is.infinite(gap)) paste("at least", ends[1L]) else sprintf("between %s and %s", ends[1L], ends[2L])
+  table <- c(Response = name, Family = if (is.null(fit$theta)) fit$likelihood$label else fact$Response,
     Success = if (response$reads == "classes" && length(response$levels) == 2L) sprintf("\"%s\"", response$levels[2L]),
     Transform = if (!is.null(fit$transform)) fact$Response,
     Data = fact$Data, Method = about$title, unlist(fact[c("Mean", "Kernel", "Noise", "Noise tails", "Noise sd")]),
     Units = paste0("sds are ", scale,
       if (any(grepl("lengthscale", names(stats::coef(fit))))) paste0(", lengthscales in units of their inputs", notes)),
-    report_coefficients(fit, about, number),
-    unlist(fact[c("Estimation", "Posterior", "Neighbours")]),
+    Inputs = if (!is.null(rotation_of(fit$kernel))) rotation_note else if (!is.null(warp) && is.null(logs))
+      warp_note(warp$share, "; its lengthscale is on this scale"),
+    report_coefficients(fit, about, number), unlist(fact[c("Estimation", "Posterior", "Neighbours")]),
     "Certified error" = report_certificate(fit, newdata, digits),
     "Log marginal likelihood" = paste0(evidence, if (response$approx == "laplace")
-      " (Laplace approximation)" else if (!is.null(fit$near) && !length(ends)) " (Vecchia estimate)"),
+      " (Laplace approximation)" else if (!is.null(fit$near) && !length(ends)) " (Vecchia estimate)" else
+        if (has_own_likelihood(fit)) " (restricted likelihood)"),
     "Leave-one-out" = report_loo(fit, number), Time = sprintf("%s s", number(sum(fit$seconds))),
     Software = sprintf("pfdtc %s", format(fit$version)))
   table <- table[!is.na(table)]
 
   made_of <- if (is_exact(fit)) "exact" else paste(stats::na.omit(table[c("Posterior", "Neighbours")]), collapse = "; ")
-  before <- c("Family", "Transform", "Mean", "Kernel", "Noise", "Noise tails", "Noise sd", "Units", "Estimation")
-  told <- c(table[before], Posterior = made_of, if (!is_exact(fit)) table["Certified error"],
+  before <- c("Transform", "Mean", "Kernel", "Noise", "Noise tails", "Noise sd", "Units", "Inputs", "Estimation")
+  told <- c(table[c("Family", before)], Posterior = made_of, if (!is_exact(fit)) table["Certified error"],
             table[c("Log marginal likelihood", "Leave-one-out", "Time")])
   told <- told[!is.na(told)]
   own <- c(Family = "Likelihood:", "Certified error" = "Certified:", Time = "The fit took")[names(told)]
   text <- paste(c(
-    sprintf("A Gaussian process was fitted to %s by %s. Data: %s.", name, table["Software"], table["Data"]),
-    sprintf("%s %s.", ifelse(is.na(own), paste0(names(told), ":"), own), told)), collapse = " ")
+    sprintf("A %s was fitted to %s by %s. Data: %s.", if (is_groups_only(fit$kernel)) "linear mixed model" else
+      "Gaussian process", name, table["Software"], table["Data"]),
+    sprintf("%s %s.", ifelse(is.na(own), paste0(names(told), ":"), own), sub("[.]$", "", told))), collapse = " ")
   structure(list(text = text, table = data.frame(what = names(table), value = unname(table))), class = "pfdtc_report")
 }
 
@@ -292,9 +299,8 @@ report_coefficients <- function(fit, about, number) {
     words[at[known]] <- sprintf("group %s: correlation of %s and %s", g$of, b, a)[known]
     value[at[known]] <- number(stats::cov2cor(tcrossprod(g$root))[pairs][known])
   }
-  if (response_of(fit)$kind == "ordered") {
+  if (response_of(fit)$kind == "ordered")
     words <- sub("^([(]Intercept[)]|Constant mean)$", "\\1 of f, with the first cut point at 0", words)
-  }
   stats::setNames(value, words)
 }
 

@@ -95,9 +95,8 @@ predict.gp_fit <- function(object, newdata, se.fit = FALSE,
 # Returns the prediction at `new` (the argument newdata) for the other arguments of predict(), in the list `ask`.
 answer_asked <- function(fit, response, new, ask, na.action, file = NULL) {
   rows <- if (is.null(new)) training_rows(fit) else new_rows(fit, new, na.action, ask$re)
-  if (ask$type == "derivative") {
+  if (ask$type == "derivative")
     return(predict_derivative(fit, rows, ask$wrt, ask$se.fit, ask$interval, ask$level, ask$certified))
-  }
   if (ask$type == "terms") {
     p <- lapply(term_values(fit, rows$x), function(v) `rownames<-`(v[rows$index, , drop = FALSE], rows$names))
     terms <- structure(p$mean, constant = fit$center)
@@ -266,9 +265,8 @@ new_sites <- function(fit, newdata, response = responses_in(fit, newdata)) {
 
 # Returns the number of trials in each new row: successes plus failures, or the weight if the response is a share.
 new_trials <- function(fit, newdata) {
-  if (is.null(fit$terms) || attr(fit$terms, "dataClasses")[1L] == "nmatrix.2") {
+  if (is.null(fit$terms) || attr(fit$terms, "dataClasses")[1L] == "nmatrix.2")
     return(rowSums(responses_in(fit, newdata)))
-  }
   size <- tryCatch(eval(fit$call$weights, newdata, environment(fit$terms)), error = function(e) NULL)
   if (is.numeric(size) && length(size) == nrow(as.data.frame(newdata))) return(size)
   abort_input("newdata", sprintf("lacks `%s`, the numbers of trials, which were the weights of the fit",

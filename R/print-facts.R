@@ -61,13 +61,12 @@ fit_fields <- list(
   },
   # The coefficients of a linear mean have a table of their own.
   Mean = function(fit, response) {
-    if (has_intercept_only(fit$linear)) {
-      return(if (response$kind != "ordered") with_numbers("constant, %s", fit$linear["(Intercept)", "Estimate"]))
-    }
+    scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
+    only <- if (has_intercept_only(fit$linear)) fit$linear["(Intercept)", "Estimate"]
+    if (!is.null(only)) return(if (response$kind != "ordered") with_numbers(paste0("constant, %s", scale), only))
     sd <- sqrt(term_variances(fit)["linear mean"])
     linear <- if (!is.na(sd)) "linear; prior sd of the coefficients %s, for inputs divided by their sd"
     if ("(Intercept)" %in% rownames(fit$linear)) return(with_numbers(linear %||% "linear", if (!is.na(sd)) sd))
-    scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
     level <- if (length(fit$center) > 1L) "constant for each class" else
       if (fit$center != 0 && response$kind != "ordered") with_numbers(paste0("constant, %s", scale), fit$center)
     if (is.null(linear)) return(level) # `linear` may have no table, as with warped inputs
@@ -100,8 +99,7 @@ fit_fields <- list(
     }
     weight <- if (!is.null(fit$data) && !is.null(users_weights(fit$data))) " at weight 1"
     with_numbers(paste0(if (is.null(range)) "sd %s" else "sd between %s and %s", weight,
-                        if (!is.null(more)) gsub("%", "%%", more, fixed = TRUE)),
-                 sqrt(fit$noise * (range %||% 1)))
+                        if (!is.null(more)) gsub("%", "%%", more, fixed = TRUE)), sqrt(fit$noise * (range %||% 1)))
   },
   "Noise tails" = function(fit, response) {
     if (has_learned_tails(fit)) {
@@ -280,8 +278,10 @@ has_moved_points <- function(fit) {
 # Returns the first line of print() for a fit.
 fit_title <- function(fit) {
   response <- response_of(fit)
-  if (response$conjugate) return(paste("Gaussian process regression,", posterior_title(fit)))
-  sprintf("Gaussian process, %s response%s, %s", response$label,
+  model <- if (is_groups_only(fit$kernel)) c("Linear mixed model", "Generalised linear mixed model") else
+    c("Gaussian process regression", "Gaussian process")
+  if (response$conjugate) return(paste0(model[1L], ", ", posterior_title(fit)))
+  sprintf("%s, %s response%s, %s", model[2L], response$label,
           if (fit_link(fit) %in% c("identity", "latent")) "" else sprintf(" (%s link)", fit_link(fit)),
           response$words[["by"]])
 }
@@ -384,9 +384,8 @@ input_table <- function(fit) {
   shared <- unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) names(leaf$shared)))
   for (v in placed_variables(fit$frame)) {
     if (v$kind == "factor") table$factor[v$columns] <- v$name
-    if (v$kind == "factor" && v$name %in% shared) {
+    if (v$kind == "factor" && v$name %in% shared)
       table[v$columns, c("name", "range")] <- list(c(v$name, rep(NA, v$width - 1L)), 1)
-    }
     if (is.null(v$unit)) next
     at <- v$columns[1L]
     if (v$kind == "sphere") {

@@ -172,9 +172,8 @@ print_columns <- function(table, rank = NULL, rest = "") {
   if (more > 0L) table <- table[utils::head(order(rank), 20L), ]
   cells <- rbind(names(table), as.matrix(table))
   cells[is.na(cells)] <- ""
-  for (j in seq_len(ncol(cells))) {
+  for (j in seq_len(ncol(cells)))
     cells[, j] <- formatC(cells[, j], width = max(nchar(cells[, j])), flag = if (j == 1L) "-" else "")
-  }
   cat(trimws(apply(cells, 1L, paste, collapse = "  "), "right"), sep = "\n")
   if (more > 0L) cat(sprintf("... and %d more%s\n", more, rest))
 }
@@ -292,7 +291,7 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
 
 # Prints a table with its bounds rounded outwards, after its attribute `heading` or `legend`.
 #' @export
-print.pfdtc_table <- function(x, digits = getOption("digits") - 2L * inherits(x, "anova"), ...) {
+print.pfdtc_table <- function(x, digits = max(3L, getOption("digits") - 2L * inherits(x, "anova")), ...) {
   writeLines(c(attr(x, "heading"), wrap(as.character(attr(x, "legend")))))
   variable <- if (inherits(x, "pfdtc_dependence")) 1L # may be called `a_upper`, but its values are no bounds
   shown <- as.matrix(format(replace(round_bounds(x, digits), variable, x[variable]), digits = digits))

@@ -96,7 +96,7 @@ as_likelihood <- function(family, approx = "laplace") {
     abort_input("family", if (is.null(row)) sprintf("%s() is not available", family$family) else
       sprintf("= %s() has no link \"%s\"", family$family, family$link), hint = if (!is.na(own))
         sprintf("Use %s of this package.", own) else if (!is.null(row))
-          sprintf("Use %s.", list_quoted(row$links, "\"", last = "or")) else
+          sprintf("Use %s.", list_quoted(sprintf("%s(\"%s\")", family$family, row$links), "", last = "or")) else
             "See ?pfdtc: nb() is for overdispersed counts, Gamma(\"log\") for positive numbers.")
   }
   refuse_if(row$conjugate && approx == "vi", "approx", "= \"vi\" is not for Gaussian noise, whose posterior is exact",

@@ -86,7 +86,8 @@ unit_fields <- function(v, name, kind) {
   if (inherits(v, "difftime")) return(list(unit = units(v)))
   if (kind == "time") {
     first <- if (all(is.na(v))) 0 else floor(min(seconds_of(v), na.rm = TRUE))
-    return(list(unit = "days", origin = first, date = inherits(v, "Date")))
+    zone <- if (!inherits(v, "Date")) attr(as.POSIXct(v), "tzone")[1L] %||% ""
+    return(list(unit = "days", origin = first, date = inherits(v, "Date"), zone = zone))
   }
   if (kind != "sphere") return(NULL)
   middle <- colMeans(unclass(v), na.rm = TRUE)
@@ -116,9 +117,9 @@ numbers_of <- function(spec, v) {
     as.double(v)
 }
 
-# Returns days since the origin of the data as dates or times.
+# Returns days since the origin of the data as dates, or as times in the time zone of the data.
 times_of <- function(spec, days) {
-  seconds <- as.POSIXct(round(days * 86400 + spec$origin, 5), origin = "1970-01-01", tz = "UTC")
+  seconds <- as.POSIXct(round(days * 86400 + spec$origin, 5), origin = "1970-01-01", tz = spec$zone %||% "UTC")
   if (spec$date) as.Date(seconds) else seconds
 }
 

@@ -24,7 +24,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
     empty <- names(mf)[vapply(mf, function(v) nrow(mf) > 0L && all(is.na(v)), NA)]
     unknown <- !is.null(call$subset) && length(empty) == length(mf)
     what <- if (unknown) "`subset` is NA, or has no rows of the data." else if (nrow(mf))
-      "`data` has no rows without missing values." else "`data` and `subset` leave no rows."
+      "`data` has no rows without missing values." else
+        if (is.null(call$subset)) "`data` has no rows." else "`data` and `subset` leave no rows."
     if (unknown) empty <- NULL
     lost <- vapply(mf, function(v) mean(is.na(v)), 0)
     abort_input("data", "no rows", message = what, hint = if (length(empty)) {
@@ -199,9 +200,8 @@ hint_for_frame <- function(text, data) {
   name <- name_in("^object '(.*)' not found$")
   if (is.na(name)) return(NULL)
   if (is.null(data)) return("`data` is not given.")
-  if (name %in% names(data)) {
+  if (name %in% names(data))
     return(sprintf("Its column is out of reach through another function. Give the values, `data$%s`.", name))
-  }
   did_you_mean(name, names(data))
 }
 

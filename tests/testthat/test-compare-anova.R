@@ -140,3 +140,16 @@ test_that("beside other fits, fits of groups alone count with their log marginal
   expect_equal(AIC(smooth, groups)$AIC, c(AIC(smooth), extractAIC(groups)[2]))
   expect_equal(AIC(groups, groups)$AIC, rep(AIC(groups), 2))
 })
+
+test_that("anova() shows three digits of bounds, however few digits R shows", {
+  one <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
+  two <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 300, hyper = "fixed")
+  old <- options(digits = 3)
+  on.exit(options(old))
+  shown <- utils::capture.output(print(anova(one, two)))
+  number <- function(v) as.double(strsplit(trimws(v), " +")[[1]][-1])
+  row <- number(utils::tail(shown, 1)) # df, logLik, lower, upper, ...
+  expect_lte(row[3], as.double(logLik(two)))
+  expect_gte(row[4], as.double(logLik(two)))
+  expect_lte(row[4] - row[3], 2)
+})

@@ -197,6 +197,7 @@ test_that("a non-Gaussian likelihood prints its scores, and the CRPS of counts i
   classes <- pfdtc(n > 3 ~ x, d, family = binomial(), kernel = kernel_se(0.7, 1), hyper = "fixed")
   shown <- utils::capture.output(print(cross_validate(classes, rep(1:3, 10), hyper = "held")))
   expect_match(shown, "Brier score +Accuracy", all = FALSE)
+  expect_no_match(paste(shown, collapse = ""), "class number")
   expect_no_match(paste(shown, collapse = ""), "NA")
 })
 
@@ -212,6 +213,7 @@ test_that("ordered classes have Brier score and accuracy, and tables of counts a
   fit <- pfdtc(y ~ x, d, family = ordinal(), kernel = kernel_se(0.5, 4), hyper = "fixed")
   cv <- with_seed(1, cross_validate(fit, folds = 3, hyper = "held"))
   expect_true(all(c("brier", "accuracy") %in% names(cv)))
+  expect_output(print(cv), "RMSE: of the class number")
   p <- predict(fit, type = "response")
   latent <- predict(fit, se.fit = TRUE)
   each <- score_each(response_of(fit), list(y = as.integer(d$y)), list(mean = latent$fit, var = latent$se.fit^2))

@@ -171,6 +171,7 @@ test_that("the table of kernels tried has a chosen kernel of warped inputs witho
   fit <- pfdtc(y ~ x, d, family = binomial())
   expect_match(fit$kernel$label, "[(]warped inputs[)]$")
   expect_identical(fit$kernels$kernel[fit$kernels$chosen], fit$kernel$label)
+  expect_match(with(report(fit)$table, value[what == "Inputs"]), "warped input is replaced by .* normal score")
 })
 
 test_that("inputs are warped only for classes with one trial, open kernels and few rows", {

@@ -9,6 +9,11 @@ test_that("tidy(), glance() and augment() have the columns of broom", {
   expect_identical(row$nobs, nobs(fit))
   expect_identical(row$AIC, AIC(fit))
   expect_identical(row$evidence, fit$evidence)
+  expect_identical(row$m, fit$m)
+  exact <- pfdtc(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed")
+  expect_identical(generics::glance(exact)$m, NA_integer_)
+  groups <- generics::glance(pfdtc(weight ~ (1 | Chick), ChickWeight[1:100, ], mean = ~ Time))
+  expect_equal(groups$AIC, 2 * groups$df - 2 * groups$evidence) # all three are of the restricted likelihood
 
   a <- generics::augment(fit, interval = "prediction", conf.level = 0.9)
   band <- predict(fit, interval = "prediction", level = 0.9)

@@ -316,6 +316,10 @@ test_that("the kernel is among the choices, and the table of responses has a leg
   fit <- with_seed(1, pfdtc(dist ~ speed, cars, transform = "auto"))
   expect_match(fit$because[["kernel"]], sprintf("The kernel %s was selected from %d kernels", fit$kernel$label,
                                                 nrow(fit$kernels)), fixed = TRUE)
+  said <- function(...) because_kernel(data.frame(kernel = 1:2, chosen = c(TRUE, FALSE), se = c(...)))[["kernel"]]
+  expect_match(said(0, 0.1), "by the log density of held-out rows[.]$")
+  expect_match(said(0, NA), "by the log density of held-out rows and log marginal likelihood[.]$")
+  expect_match(said(NA, NA), "kernels by log marginal likelihood[.]$")
   expect_false("kernel" %in% names(pfdtc(dist ~ speed, cars, kernel = kernel_se())$because))
   expect_false(any(grepl("was selected from", capture.output(print(fit)), fixed = TRUE)))
   expect_output(print(fit$response), "NA: not.*candidate")

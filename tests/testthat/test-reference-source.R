@@ -151,3 +151,13 @@ test_that("refine() reads the rows of a source, and parts of products add up", {
   rm(list = ls(kept_parts), envir = kept_parts)
   expect_equal(products(kernel, p$y, control), whole, tolerance = 1e-12)
 })
+
+test_that("the points of a reference are a random sample also if set.seed(1) made the data", {
+  set.seed(1)
+  d <- data.frame(a = runif(2000), b = runif(2000)) # runif() after set.seed(1) orders rows by `a`
+  d$y <- sin(6 * d$a) + d$b
+  fit <- pfdtc(y ~ ., in_blocks(d, 2000), m = 5, kernel = kernel_se(0.3, 1), noise = 0.04, hyper = "fixed",
+               control = list(maxit = 0), keep_data = FALSE)
+  made <- reference(fit, m2 = 20, data = in_blocks(d, 2000))
+  expect_gt(min(apply(made$inducing, 2, function(v) diff(range(v)))), 0.9)
+})

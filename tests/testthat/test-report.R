@@ -146,3 +146,44 @@ test_that("a report has the transform of the response", {
   expect_match(about$text, lambda, fixed = TRUE)
   expect_false("Transform" %in% report(fit_cars())$table$what)
 })
+
+test_that("the units of lengthscales are those of the inputs, where they have one, and warped inputs are explained", {
+  units <- function(fit) with(report(fit)$table, value[what == "Units"])
+  wave <- pfdtc(dist ~ speed, cars, hyper = "fixed", noise = 200,
+                kernel = kernel_periodic(1, 500, period = 8) + kernel_se(5, 500))
+  expect_match(units(wave), "in units of their inputs (without unit for the periodic kernel)", fixed = TRUE)
+  d <- with_seed(1, data.frame(a = exp(stats::rnorm(60, sd = 3))))
+  d$y <- with_seed(2, log(d$a) + sin(log(d$a)) + stats::rnorm(60) / 2)
+  logs <- with_seed(1, pfdtc(y ~ a, d, transform = "auto"))
+  expect_match(units(logs), "in units of their inputs (without unit for the logs of a)", fixed = TRUE)
+  expect_no_match(report(logs)$text, "warped")
+  expect_match(logs$because[["scale"]], "of kernel, linear mean and noise .* 4 hyperparameters of kernel, linear mean")
+})
+
+test_that("a report of groups alone names the mixed model and its restricted likelihood", {
+  fit <- pfdtc(weight ~ (1 | Chick), ChickWeight[1:100, ], mean = ~ Time)
+  said <- report(fit)
+  value <- function(what) said$table$value[said$table$what == what]
+  expect_identical(value("Log marginal likelihood"), sprintf("%.1f (restricted likelihood)", logLik(fit)))
+  expect_match(said$text, "^A linear mixed model was fitted to weight")
+  expect_identical(value("Method"), "Linear mixed model, exact posterior")
+  expect_no_match(said$text, "Gaussian process")
+})
+
+test_that("bounds of the log marginal likelihood that agree are reported as one number", {
+  fit <- pfdtc(dist ~ speed, cars, family = poisson(), kernel = kernel_se(5, 1), hyper = "fixed")
+  bounds <- evidence_bounds(fit)
+  expect_lt(diff(bounds), 0.01)
+  expect_identical(with(report(fit)$table, value[what == "Log marginal likelihood"]),
+                   sprintf("%.1f (Laplace approximation)", logLik(fit)))
+})
+
+test_that("titles tell mixed models from Gaussian processes, and constant means have their scale", {
+  groups <- pfdtc(weight ~ (1 | Chick), ChickWeight[1:100, ], mean = ~ Time)
+  expect_output(print(groups), "^Linear mixed model, exact posterior")
+  expect_output(print(pfdtc(weight ~ Time + (1 | Chick), ChickWeight[1:100, ], plain = TRUE, kernel = kernel_se())),
+                "^Gaussian process regression, exact posterior")
+  d <- transform(ChickWeight[1:100, ], heavy = weight > 70)
+  heavy <- pfdtc(heavy ~ (1 | Chick), d, family = binomial())
+  expect_output(print(heavy), "^Generalised linear mixed model, binomial response .*constant, \\S+ on the logit scale")
+})

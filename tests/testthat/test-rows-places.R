@@ -178,7 +178,10 @@ test_that("dates and times are inputs in days, and seconds lose no digit", {
   expect_identical(hours$labels[2], format(times_of(v[[1]]$time, hours$at[2]), "%H:%M"))
   expect_s3_class(plot(fit, inputs = "day"), "data.frame")
   expect_match(slice_frame(fit, "time", NULL, 5L)$foot, "day = 2024-03-02")
-  expect_match(slice_frame(fit, "day", NULL, 5L)$foot, "time = 2024-03-30")
+  expect_match(slice_frame(fit, "day", NULL, 5L)$foot, "time = 2024-03-30 23:00")
+  proposed <- next_points(fit, goal = "fill")
+  expect_identical(attr(proposed$time, "tzone"), "Europe/Berlin")
+  expect_identical(attr(times_of(replace(fit$frame$variables[[1]], "zone", NULL), 0), "tzone"), "UTC") # older fits
 })
 
 test_that("a row source codes places and times as a data frame does", {

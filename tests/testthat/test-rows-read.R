@@ -288,6 +288,7 @@ test_that("a subset that is text, an empty subset and a response of several colu
   fixed <- function(...) pfdtc(y ~ a, d, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed", ...)
   expect_identical(nobs(fixed(subset = c("a", "c"))), 2L) # selects by row names
   expect_error(pfdtc(y ~ a, d, subset = a > 9), "`subset` leave no rows", class = "pfdtc_error_input")
+  expect_error(pfdtc(y ~ a, d[0, ]), "`data` has no rows[.]$", class = "pfdtc_error_input")
   gaps <- data.frame(y = 1:20, a = replace(1:20, 1:15, NA), b = replace(1:20, 16:20, NA))
   expect_error(pfdtc(y ~ ., gaps), "such as `a` \\(75 %\\)", class = "pfdtc_error_input")
   expect_error(pfdtc(EuStockMarkets ~ seq_len(1860)), "[, \"DAX\"]", fixed = TRUE, class = "pfdtc_error_input")
