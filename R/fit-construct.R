@@ -13,13 +13,18 @@ new_gp <- function(method, model, parts, about) {
 new_fit <- function(data, done, s, state, parts) {
   trace <- if (is.null(done$trace)) empty_trace else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
+  trend <- data$noise_trend
+  if (!is.null(trend$smooth)) {
+    most <- max((data$y - mean(data$y))^2) / done$model$noise # more noise would lower every density
+    trend$top <- if (most < trend$range[2L]) most
+  }
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
     signature = data$signature %||% data_signature(data), nobs = data$n,
     asked = if (s$keep_data) s$again, hyper = s$learn$hyper,
     because = c(state$because, s$because, if (isTRUE(attr(done$learned, "little_noise"))) because_of_noise,
                 because_kernel(done$kernels)),
-    noise_trend = data$noise_trend, noise_tail = data$noise_tail, transform = data$transform, response = state$response,
+    noise_trend = trend, noise_tail = data$noise_tail, transform = data$transform, response = state$response,
     objective = done$value,
     df = sum(count_learned(done$model$kernel, s$learn, data$frame), data$response_df, done$more_df),
     sd_y = data$sd_y, trace = trace, z_trace = done$z_trace,

@@ -251,8 +251,7 @@ family <- function(title, objective = "none", joint = FALSE, chooses = FALSE, dt
 gp_families <- list(pfdtc = family("inducing points (pF-DTC)", "pf", joint = TRUE, chooses = TRUE, dtc = TRUE),
   gp_vfe = family("inducing points (VFE, sparse variational)", "vfe", joint = TRUE, dtc = TRUE),
   gp_dtc = family("inducing points (DTC)", dtc = TRUE, reference = TRUE),
-  gp_sor = family("inducing points (SoR)", sor = TRUE),
-  gp_fitc = family("inducing points (FITC)", fitc = TRUE),
+  gp_sor = family("inducing points (SoR)", sor = TRUE), gp_fitc = family("inducing points (FITC)", fitc = TRUE),
   gp_subsample = family("the exact posterior of a subsample", NULL, some = TRUE),
   gp_exact = family("the exact posterior", NULL, joint = TRUE))
 

@@ -370,8 +370,7 @@ because_response <- function(choice, open, price) {
               if (length(choice$refused)) " that is not refused" else "", show_nats(price * transform_parameters))
     } else {
       sprintf("Transform %s: %s.", transform_label(transform), gain("transform", "no transform", transform_parameters))
-    },
-      if (length(choice$refused)) sprintf(" Refused: %s (%s).", names(choice$refused)[1L], choice$refused[[1L]]))
+    }, if (length(choice$refused)) sprintf(" Refused: %s (%s).", names(choice$refused)[1L], choice$refused[[1L]]))
   }, noise_variance = if (length(open$trends) > 1L) {
     if (!is.null(trend)) {
       sprintf("Noise variance varies smoothly with the inputs: %s.", gain("trend", "constant noise", length(trend$v)))

@@ -120,14 +120,17 @@ trend_spread <- function(trend, B) {
   pmin(pmax(level[1L] + 2 * drop(B %*% level[-1L]) + rowSums((B %*% trend$covariance) * B), 0), most_spread)
 }
 
-# Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y.
-noise_at <- function(fit, x) fit$noise * noise_factor(fit$noise_trend, x)
+# Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y. Hyperparameters of the
+# final kernel are learned after the trend and may multiply it, so new_fit() limits smooth noise to `top` times s2.
+noise_at <- function(fit, x, noise = fit$noise) {
+  noise * pmin(noise_factor(fit$noise_trend, x), fit$noise_trend$top %||% Inf)
+}
 
 # Returns list(noise, spread) at new rows: the mean of the noise variance, and the variance of its log. `spread` is the
 # posterior variance of smooth noise plus a variance for heavy tails of the noise (response-transform.R).
 noise_law <- function(fit, rows, noise = fit$noise) {
   each <- function(v) rep_len(v, nrow(rows$x))[rows$index]
-  list(noise = each(noise * noise_factor(fit$noise_trend, rows$x)), spread = each(noise_spread(fit, rows$x)))
+  list(noise = each(noise_at(fit, rows$x, noise)), spread = each(noise_spread(fit, rows$x)))
 }
 
 # Returns `noise` divided by the weight of each training row (NA at weight 0), or NULL without weights.

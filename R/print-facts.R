@@ -90,7 +90,7 @@ fit_fields <- list(
   Noise = function(fit, response) {
     if (!response$conjugate) return(NULL)
     trend <- fit$noise_trend
-    range <- if (!is.null(trend$smooth)) trend$range
+    range <- if (!is.null(trend$smooth)) pmin(trend$range, trend$top %||% Inf)
     variables <- if (length(trend$names) == length(fit$frame$columns) && length(trend$names) > 1L) "all inputs" else
       toString(unique(sub("^(sphere\\(.*\\))[xyz]$", "\\1", trend$names)))
     more <- if (asks_no_noise(fit$asked$noise)) ", fixed (noise = 0: interpolation)" else if (!is.null(trend)) {

@@ -46,16 +46,14 @@
 # ~ N(mean, var); the default is quadrature. `error` is the relative error of moments (absolute if inv is bounded).
 # start(sites, w) returns the constant f where learning starts, unit(sites) the unit of f (default 1). pair(p, rest)
 # returns fun(p), accurate near p = 1, from p and rest = 1 - p.
-identity_link <- list(
-  fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
+identity_link <- list(fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
   moments = function(mean, var) list(mean = mean, sd = sqrt(var)))
 
 links <- list(
   identity = c(identity_link, list(
     start = function(sites, w) stats::median(sites$y - sites$offset),
     unit = function(sites) spread_of(sites$y - sites$offset))),
-  log = list(
-    fun = log, inv = exp, range = c(0, Inf), error = 1e-12,
+  log = list(fun = log, inv = exp, range = c(0, Inf), error = 1e-12,
     moments = function(mean, var) {
       rate <- exp(mean + var / 2)
       list(mean = rate, sd = rate * sqrt(expm1(var)))
@@ -65,8 +63,7 @@ links <- list(
       log(sum(w * sites$y) + 0.5) - log(sum(w * exp(sites$offset - top)) + 0.5) - top
     }),
   latent = c(identity_link, list(start = function(sites, w) 0)), # for gp_family()
-  logit = list(
-    fun = stats::qlogis, inv = stats::plogis, range = c(0, 1), error = 1e-9,
+  logit = list(fun = stats::qlogis, inv = stats::plogis, range = c(0, 1), error = 1e-9,
     moments = function(mu, var) {
       s <- sqrt(var)
       average <- function(h, by) {
@@ -77,8 +74,7 @@ links <- list(
       list(mean = mean, sd = sqrt(pmax(mean - slope - mean^2, 0))) # p^2 = p - p (1 - p)
     },
     pair = function(p, rest) log(p) - log(rest)),
-  probit = list(
-    fun = stats::qnorm, inv = stats::pnorm, range = c(0, 1), error = 1e-9,
+  probit = list(fun = stats::qnorm, inv = stats::pnorm, range = c(0, 1), error = 1e-9,
     moments = function(mu, var) {
       mean <- stats::pnorm(mu / sqrt(1 + sqrt(var)^2))
       square <- average_of(function(f) stats::pnorm(f)^2, mu, sqrt(var), seq(-9, 9, by = 0.1), function(t, z, s) {

@@ -43,8 +43,7 @@ settings <- local({
       fit <- check_fit(value, "inducing")
       if (!is.null(fit$inducing)) return(fit)
       abort_input("inducing", sprintf("is a fit by %s(), which has no inducing points", fit$method))
-    }),
-    weights = setting(kept = FALSE), offset = setting(kept = FALSE), center = setting(), scale = setting(),
+    }), weights = setting(kept = FALSE), offset = setting(kept = FALSE), center = setting(), scale = setting(),
     control = setting(kept = FALSE, null = FALSE, check = function(value, method) check_control(value)),
     keep_data = setting(kept = FALSE, null = FALSE, check = function(value, method) check_flag(value, "keep_data")))
 })

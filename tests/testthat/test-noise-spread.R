@@ -197,3 +197,23 @@ test_that("log densities far away are right for a small spread too, as that of 1
   some <- list(mean = 0 * y, var = 0.1, noise = c(1, 0, 1, 1), spread = c(0.01, 0.01, 0, 0.01))
   expect_equal(noisy_log_density(y, some)[2:3], stats::dnorm(y[2:3], 0, sqrt(c(0.1, 1.1)), log = TRUE))
 })
+
+test_that("smooth noise of a fit is at most the largest squared deviation of the response", {
+  d <- with_seed(3, data.frame(x = stats::runif(60)))
+  d$y <- with_seed(4, sin(6 * d$x) + (0.05 + d$x) * stats::rnorm(60))
+  fit <- with_seed(1, pfdtc(y ~ x, d, kernel = kernel_se(0.3, 1), noise = ~ smooth(x), transform = "none"))
+  expect_null(fit$noise_trend$top)
+  # The same trend with a larger noise variance, as if it had been learned again after the trend:
+  large <- fit
+  large$noise <- 100 * fit$noise
+  again <- pfdtc(y ~ x, d, like = large)
+  most <- max((d$y - mean(d$y))^2)
+  new <- data.frame(x = seq(0, 1, 0.1))
+  expect_gt(max(again$noise * noise_factor(again$noise_trend, as.matrix(new))), 2 * most)
+  expect_equal(max(noise_at(again, as.matrix(new))), most)
+  f <- predict(again, new, se.fit = TRUE)$se.fit
+  y <- predict(again, new, type = "response", se.fit = TRUE)$se.fit
+  expect_equal(y^2 - f^2, noise_at(again, as.matrix(new)), ignore_attr = TRUE)
+  expect_lt(max(y^2 - f^2), 1.0001 * most)
+  expect_output(print(again), sprintf("and %s", format(sqrt(most), digits = 4)), fixed = TRUE)
+})
