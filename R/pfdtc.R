@@ -97,7 +97,7 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #' A fit is a plain list. If a method returns the value of an element, prefer the method.
 #' @name pfdtc_fit
 #' @format A list of class `c("pfdtc", "gp_fit")`. Other functions put their name in place of `"pfdtc"`. Numbers are in
-#'   units of the data.
+#'   units of the data. Elements without use are `NULL`.
 #'   * General: `call`, `method` and `version`; `posterior` is `"exact"`, `"far"` (inducing points) or `"far + near"`
 #'     (with nearest neighbours); `because` explains each choice.
 #'   * Response: `likelihood` and its parameters `theta` for a non-Gaussian family; `transform`; `noise_trend`, the

@@ -20,7 +20,7 @@ nb <- function(theta = NULL) new_family("nb", "log", theta = positive_or_null(th
 #' @param p,phi the power, between 1 and 2, and the dispersion. `phi` requires `p`. Default: learned.
 #' @return An object of class `pfdtc_family`.
 #' @details With Student's t the posterior may have several modes. Laplace's approximation uses the mode that is reached
-#'   from \eqn{f = 0} by steps that each increase the posterior density. [certify()] tries to prove that
+#'   from the prior mean, or near it, by steps that each increase the posterior density. [certify()] tries to prove that
 #'   the posterior of the exact GP has exactly one mode in a range around this mode. If the proof fails, because of too
 #'   many outliers or too few inducing points, the intervals are infinite. [evidence_bounds()] refuses `student()`.
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.7; Dunn and Smyth (2005),
