@@ -7,19 +7,26 @@ headers=$(r_config --cppflags | sed 's/-I/-isystem /g')
 numerical=$(ls src/*.c | grep -vE '^src/(init|args|ffi_[a-z_0-9]*)\.c$')
 scratch_folder
 
-build() { # PROGRAM, options of the compiler: builds PROGRAM, and PROGRAM-planted, whose tests have one overrun
-    local program=$1
-    shift
-    mkdir "$program.o" "$program.planted.o"
-    (cd "$program.o" && $cc -std=c11 -g -Wall "$@" $headers -I"$top/src" -c $(printf "$top/%s " $numerical tools/ctest*.c))
+# The objects that valgrind runs are those of tools/strict.sh.
+strict=$top/.Rlib/strict
+if [ ! -f "$strict/finished" ] || [ -n "$(find src -name '*.[ch]' -newer "$strict/finished")" ]; then bash tools/strict.sh; fi
+
+build() { # PROGRAM, files, options of the compiler: builds PROGRAM, and PROGRAM-planted, whose tests have one overrun
+    local program=$1 files=$2
+    shift 2
+    mkdir -p "$program.o" "$program.planted.o"
+    (cd "$program.o" && $cc -std=c11 -g -Wall "$@" $headers -I"$top/src" -c $(printf "$top/%s " $files))
     (cd "$program.planted.o" && $cc -std=c11 -g -Wall "$@" -DPLANT_OVERRUN $headers -I"$top/src" \
         -c $(grep -l PLANTED "$top"/tools/ctest*.c))
     $cc "$@" "$program.o"/*.o -o "$program" -llapack -lblas -lm -fopenmp
     cp "$program.planted.o"/*.o "$program.o"
     $cc "$@" "$program.o"/*.o -o "$program-planted" -llapack -lblas -lm -fopenmp
 }
-build "$scratch/sanitized" -O0 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
-build "$scratch/plain" -O1
+build "$scratch/sanitized" "$numerical tools/ctest*.c" -O0 -fno-omit-frame-pointer -fsanitize=address,undefined \
+    -fno-sanitize-recover=all
+mkdir "$scratch/plain.o"
+for file in $numerical; do cp "$strict/$(basename "$file" .c).o" "$scratch/plain.o"; done
+build "$scratch/plain" "tools/ctest*.c" -O1
 
 export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1      # valgrind finds leaks
 passes() { # name, command...
