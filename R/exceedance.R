@@ -301,7 +301,7 @@ exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
 # Returns the panel of a map of the regions. Rows on a full grid are drawn as cells that touch, other rows as dots.
 exceedance_map <- function(inputs, data, shown, axes) {
   values <- lapply(inputs, function(v) sort(unique(v)))
-  whole <- prod(lengths(values)) <= length(shown) # rows may lack inputs
+  whole <- prod(lengths(values)) <= sum(!duplicated(inputs)) # rows may lack inputs
   own <- which(!is.na(shown))
   col <- region_colours[as.character(shown[own])]
   ends <- function(k, side) {

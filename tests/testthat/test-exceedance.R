@@ -272,6 +272,7 @@ test_that("a map of a grid has cells also if some rows lack inputs", {
   expect_true("box" %in% verbs(rbind(grid, NA)))
   expect_true("box" %in% verbs(replace(grid, 2, replace(grid$long, 7, NA))))
   expect_false("box" %in% verbs(quakes[61:90, ]))
+  expect_false("box" %in% verbs(quakes[rep(61:63, 4), ])) # copies do not make a grid
 })
 
 test_that("rows with missing inputs are left out of the figure along one input", {

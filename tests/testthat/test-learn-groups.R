@@ -138,4 +138,7 @@ test_that("the ordinary log likelihood has given variances as they are", {
   expect_equal(ml(kernel = kernel_group(~ g, variance = 0.5), noise = 0.7, hyper = "fixed"), dense(0.5, 0.7))
   fit <- pfdtc(y ~ (1 | g), d, noise = 0.7, control = list(fix = "noise"))
   expect_equal(c(logLik(fit, REML = FALSE)), dense(coef(fit)[["group(g).variance"]], 0.7))
+  d$y <- d$y[d$g]
+  fit <- pfdtc(y ~ (1 | g), d, noise = 0)
+  expect_equal(c(logLik(fit, REML = FALSE)), dense(coef(fit)[["group(g).variance"]], coef(fit)[["noise"]]))
 })

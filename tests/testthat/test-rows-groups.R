@@ -145,6 +145,7 @@ test_that("the level of a time or a number does not depend on other rows, the ti
   kernel <- kernel_se(1, 1) + kernel_group(~ t, variance = 1) + kernel_group(~ id, variance = 1)
   fit <- suppressMessages(pfdtc(y ~ x + (1 | t) + (1 | id), d, kernel = kernel, noise = 0.1, hyper = "fixed"))
   want <- unname(predict(fit))
+  expect_identical(rownames(ranef.gp_fit(fit)$t)[1:2], c("2026-03-01", "2026-03-01 12:00:00")) # as as.character()
   expect_equal(unname(predict(fit, d)), want)
   midnights <- which(format(d$t, "%H") == "00")
   expect_silent(expect_equal(unname(predict(fit, d[midnights, ])), want[midnights]))

@@ -89,7 +89,10 @@ test_that("an interrupted file is continued only for the same files, and workers
     n <- 0
     rewind <- source$rewind
     next_block <- source$next_block
-    source$rewind <- function() rewind(n <<- 0)
+    source$rewind <- function() {
+      n <<- 0
+      rewind()
+    }
     source$next_block <- function() if ((n <<- n + 1) < 2) next_block() else stop("the disk is gone")
     source
   }
