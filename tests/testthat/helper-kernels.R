@@ -107,20 +107,23 @@ ref_factor <- function(leaf, x, z) {
       S <- ref_covariance(leaf)
       every(function(u, v) if (u[1] == v[1]) drop(ref_effects(leaf, u) %*% S %*% ref_effects(leaf, v)) else 0)
     },
-    additive = , pairwise = every(function(u, v) ref_additive(leaf, u, v)))
+    additive = , pairwise = ref_additive(leaf, x, z))
   matrix(g, nrow(x), nrow(z))
 }
 
 # Returns the additive kernel by the help page: all inputs, one input (the columns of a factor), and pairs of inputs.
-ref_additive <- function(leaf, u, v) {
-  t <- ((u - v) / leaf$lengthscale)^2
-  groups <- if (is.null(leaf$groups)) seq_along(u) else match(leaf$groups, leaf$groups)
-  one <- exp(-leaf$additive.ratio^2 * tapply(t, groups, sum) / 2)
+ref_additive <- function(leaf, x, z) {
+  inputs <- seq_along(leaf$inputs)
+  l <- rep_len(leaf$lengthscale, length(inputs))
+  t <- lapply(inputs, function(i) ref_squares(x, z, i, l[i]))
+  groups <- if (is.null(leaf$groups)) inputs else leaf$groups
+  one <- lapply(split(t, groups), function(t) exp(-leaf$additive.ratio^2 * Reduce(`+`, t) / 2))
   G <- length(one)
-  both <- outer(one, one)
   p <- if (leaf$profile == "pairwise") leaf$additive.pairs else 0
-  pairs <- if (p > 0 && G > 1) p * mean(both[lower.tri(both)]) else 0
-  (ref_profile(leaf$base, sum(t)) + leaf$additive.share * mean(one) + pairs) / (1 + leaf$additive.share + p)
+  both <- if (p > 0 && G > 1) utils::combn(one, 2, function(pair) pair[[1]] * pair[[2]], simplify = FALSE)
+  pairs <- if (length(both)) p * Reduce(`+`, both) / length(both) else 0
+  (ref_profile(leaf$base, Reduce(`+`, t)) + leaf$additive.share * Reduce(`+`, one) / G + pairs) /
+    (1 + leaf$additive.share + p)
 }
 
 # Returns the design of a row of a group. The next function returns the covariance of a level's effects for variance 1.
