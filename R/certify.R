@@ -38,8 +38,7 @@
 #' certify(fit, data.frame(speed = c(5, 15)))
 #' @export
 certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ..., reference = fit$reference, m2 = NULL,
-                    test_points = NULL, max_seconds = if (effort == "tight") Inf else 10,
-                    hyper_uncertainty = FALSE) {
+                    test_points = NULL, max_seconds = if (effort == "tight") Inf else 10, hyper_uncertainty = FALSE) {
   check_dots_empty()
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   check_given("fit", "Give a fit returned by pfdtc().")
@@ -361,8 +360,7 @@ laplace_check_lines <- function(x) {
   c(sprintf("%s (%s 0.7)", number(x$khat), if (reliable) "reliable below" else "not reliable above"),
     sprintf("the %s log marginal likelihood minus the estimate of the true one is %s (standard error %s)",
             if (variational) "variational bound of the" else "Laplace",
-            number((if (variational) x$elbo else x$laplace) - x$log_evidence), number(x$se)),
-    if (reliable) {
+            number((if (variational) x$elbo else x$laplace) - x$log_evidence), number(x$se)), if (reliable) {
       c(sprintf("at the training rows, the true mean of f differs from the %s by at most about %s posterior sd",
                 if (variational) "fit's mean" else "mode", number(x$shift)),
         paste("the true sd of f is", if (max(abs(x$sd_ratio - 1)) < 0.01) "within about 1 % of that of the fit" else

@@ -265,6 +265,8 @@ same_response <- function(a, b) {
     as_given <- function(data) list(unname(given_response(data)), users_weights(data), data$offset)
     return(!is.null(a$data) && !is.null(b$data) && isTRUE(all.equal(as_given(a$data), as_given(b$data))))
   }
+  values <- lapply(list(a$data, b$data), function(data) sort(unname(as.double(of_used_rows(data, data$response)))))
+  if (all(lengths(values)) && !isTRUE(all.equal(values[[1L]], values[[2L]]))) return(FALSE)
   of <- c("n", "w", "y", "yy")
   sums <- a$signature$sums[of]
   size <- pmax(a$signature$size[of], b$signature$size[of])

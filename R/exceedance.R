@@ -216,8 +216,7 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
       Undecided = paste0(count("undecided", "region"), if (about$certified && count("undecided", "region") > 0L) {
         sprintf(" (%d because of the data, %d because of the approximation)", count("data", "because"),
                 count("approximation", "because"))
-      }),
-      Unknown = if (anyNA(x$region)) sprintf("%d (missing inputs)", sum(is.na(x$region))),
+      }), Unknown = if (anyNA(x$region)) sprintf("%d (missing inputs)", sum(is.na(x$region))),
       Bounds = if (about$certified) paste0("certified: they contain the probability under ", if (isTRUE(about$laplace))
         "Laplace's approximation without inducing points" else "the exact GP", "; `prob` may lie outside"),
       Advice = if (any(x$because %in% "approximation")) "effort \"reference\" or more `max_seconds` narrows the bounds",

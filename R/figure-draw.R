@@ -256,8 +256,7 @@ ggplot_figure <- function(f, dots = list()) {
     (if (!is.null(first$yticks)) ggplot2::scale_y_continuous(breaks = first$yticks$at, labels = first$yticks$labels)) +
     (if (several) {
       ggplot2::facet_wrap("panel", drop = FALSE, scales = c("fixed", "free_x", "free_y", "free")[1 + sum(free * 1:2)])
-    }) +
-    do.call(if (is.null(frame$ratio)) ggplot2::coord_cartesian else ggplot2::coord_fixed, frame) +
+    }) + do.call(if (is.null(frame$ratio)) ggplot2::coord_cartesian else ggplot2::coord_fixed, frame) +
     ggplot2::labs(x = label$x, y = label$y, title = if (!several && nzchar(titles)) titles,
                   caption = if (length(f$foot)) paste(strwrap(paste(f$foot, collapse = " "), 100L), collapse = "\n")) +
     ggplot2::theme_bw() + ggplot2::theme(legend.position = "top", legend.text = small, strip.text = small) +

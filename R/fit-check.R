@@ -24,8 +24,7 @@ check_fit <- function(fit, argument) check_posterior(check_any_fit(fit, argument
 
 # Each entry is a property of posteriors that some functions need. `approx` lists the approximations with this property
 # ("none": Gaussian noise). `groups` is TRUE if non-Gaussian fits with groups have it too. `hint` is for the error.
-posterior_needs <- list(
-  normal = list(approx = "none", hint = paste(
+posterior_needs <- list(normal = list(approx = "none", hint = paste(
     "certify() bounds errors, evidence_bounds() the log marginal likelihood, and cross_validate() compares",
     "predictions.")),
   certificate = list(approx = c("none", "laplace"), groups = TRUE, hint =
@@ -171,8 +170,7 @@ check_fit_posterior <- function(fit, d, need) {
     need(`near$neighbours` = is.numeric(count) && length(count) %in% 1:2 && isTRUE(all(count >= 0)) &&
            !is.unsorted(count) && is_finite_number(near$train_neighbours) && near$train_neighbours >= 0,
          `near$rank` = is.null(near$rank) || is.numeric(near$rank) && all(is.finite(near$rank)) &&
-           (is.null(fit$data) || length(near$rank) == NROW(fit$data$x)),
-         data = is.list(kept) || !is.null(fit$data),
+           (is.null(fit$data) || length(near$rank) == NROW(fit$data$x)), data = is.list(kept) || !is.null(fit$data),
          `near$rows` = if (!is.null(kept)) has_shapes(kept, list(x = c(n, d), y = n, weights = n), "weights"),
          `near$rows$x` = is.null(kept) || n > 0L, near = has_shapes(near, list(L = c(m, m), C = c(k, k), beta = k)))
     if (is.null(f)) return() # `factors` are computed when needed
@@ -196,8 +194,7 @@ check_fit_posterior <- function(fit, d, need) {
                 `factors$model` = !is.null(f$L) || is.list(f$model) && is_finite_number(f$model$noise)))
   }
   need(factors = has_shapes(f, list(L = square, G = square, C = square, Ay = m, beta = m, yy = 1, k_sum = 1, t = 1,
-                                      rss = 1)),
-       `factors$rss` = all(unlist(f[c("yy", "k_sum", "t", "rss")]) >= 0),
+                                      rss = 1)), `factors$rss` = all(unlist(f[c("yy", "k_sum", "t", "rss")]) >= 0),
        jitter = is_finite_number(fit$jitter) && fit$jitter >= 0)
   if (is.null(fit$norms)) return()
   numbers <- c(weight = 1, spread = 1, slack = 1, growth = 1, vv = 1, alpha = 1, beta_error = 1, t = 1, lam = 1,

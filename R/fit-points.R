@@ -204,8 +204,7 @@ look_at_rival <- function(now, plan, state, name, sizes) {
 
 # Each function predicts f at x from `rows` by another posterior than the planned one with neighbours, and returns
 # list(mean, var). `one` has the hyperparameters and inducing points.
-rivals <- list(
-  points = function(one, rows, x, run) { # inducing points alone
+rivals <- list(points = function(one, rows, x, run) { # inducing points alone
     posterior <- native_posterior(one$start$z, rows, one$learned$model, 1e-12, control = run)
     p <- native_predict(posterior, one$start$z, one$learned$model, x)
     list(mean = p$mean, var = p$sor_variance + p$unexplained)

@@ -257,15 +257,12 @@ yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "refer
     c(mean = rounding * share(pmax(mean - interval$mean_lower, interval$mean_upper - mean), sd[i]),
       sd = reached_by(pmax(1 - lower / sd[i], upper / sd[i] - 1), q) + rounding - 1)
   }
-  list(
-    floor = c(mean = share((interval$mean_upper - interval$mean_lower) / 2, (upper + lower) / 2),
+  list(floor = c(mean = share((interval$mean_upper - interval$mean_lower) / 2, (upper + lower) / 2),
               sd = reached_by((upper - lower) / (upper + lower), q)),
-    error = error,
-    error_of = function(fit, x, center = 0) {
+    error = error, error_of = function(fit, x, center = 0) {
       at <- latent_at(at_mode(fit), x)
       error(at$mean - center, sqrt(at$var))
-    },
-    reference = reference, effort = effort, m2 = reference$m %||% NA_integer_, rows = n)
+    }, reference = reference, effort = effort, m2 = reference$m %||% NA_integer_, rows = n)
 }
 
 # ---- candidates -----------------------------------------------------------------------------------------------------

@@ -3,8 +3,7 @@
 
 # These stages fit a Gaussian response. `learn` learns hyperparameters, `make` makes the fit, and the others make the
 # measurement that plan$next_look names. The functions that measure return `now`, the results so far, with new elements.
-gaussian_steps <- list(
-  learn = function(...) learn_stage(...),
+gaussian_steps <- list(learn = function(...) learn_stage(...),
   exact = function(now, plan, state) { # `fit` stays NULL if the Cholesky factorisation fails
     now$fit <- null_if_failed(construct_exact(now$data, now$learned, plan, state))
     now$look$exact <- !is.null(now$fit)
@@ -19,8 +18,7 @@ gaussian_steps <- list(
     free_memory(now$data)
     now
   },
-  trial = function(...) look_at_held_out(...),
-  dense = function(...) look_at_rival(..., "dense", exact_trial),
+  trial = function(...) look_at_held_out(...), dense = function(...) look_at_rival(..., "dense", exact_trial),
   few = function(...) look_at_rival(..., "few", few_trial),
   make = function(now, plan, state) {
     if (!is.null(now$fit)) return(now$fit)
@@ -46,8 +44,7 @@ gaussian_steps <- list(
 # Except for several classes, the result is a DTC posterior with noise 1, row weights W and responses f + g / W, where f
 # is the mode, and g and -W are the first two derivatives of the log likelihood by f.
 
-working_steps <- list(
-  learn = function(...) learn_laplace_stage(...),
+working_steps <- list(learn = function(...) learn_laplace_stage(...),
   points = function(now, plan, state) {
     z <- working_points(now$data, now$learned, plan$posterior, state)
     if (plan$posterior$move) { # minimise the pF divergence for the working responses at the mode

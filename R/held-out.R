@@ -79,8 +79,8 @@ loo_rows <- function(fit) {
 
 standardised <- function(loo) loo$residual / sqrt(loo$var + loo$noise)
 
-# Returns the number of trials of each row, or 1 if there are none.
-sizes_given <- function(data) all_rows(data, data$sites$size %||% 1, 1)
+# Returns the number of trials of each row, or 1 if there are none. Rows of weight 0, which a fit drops, have `dropped`.
+sizes_given <- function(data, dropped = 1) all_rows(data, data$sites$size %||% 1, dropped)
 
 weights_given <- function(data) data$prior_weights %||% rep(1, length(data$response))
 

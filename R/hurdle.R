@@ -189,7 +189,12 @@ cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit"
   found <- over_folds(fold, which(weights_given(data) > 0), zero$control, function(out) {
     call[c("formula", "data", of_rows)] <- c(list(fit$formula, d[-out, , drop = FALSE]), lapply(given, `[`, kept[-out]))
     one <- suppressMessages(eval(as.call(c(gp_hurdle, call)), home))
-    predicted <- function(...) suppressMessages(stats::predict(one, d[out, , drop = FALSE], ...))
+    new <- d[out, , drop = FALSE]
+    if ("offset" %in% of_rows) { # predict() gets an offset that is not in the data as a column
+      new[["(offset of the call)"]] <- given$offset[kept[out]]
+      for (part in c("zero", "positive")) one[[part]]$frame$offset <- as.name("(offset of the call)")
+    }
+    predicted <- function(...) suppressMessages(stats::predict(one, new, ...))
     inside <- function(level) {
       ends <- predicted(interval = "prediction", level = level)
       y[out] >= ends[, "lwr"] & y[out] <= ends[, "upr"]

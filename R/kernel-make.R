@@ -148,7 +148,8 @@ positive_or_null <- function(x, argument) if (!is.null(x)) check_positive(x, arg
 
 # Makes a kernel of one factor. `...` are further elements; those that are NULL are dropped.
 new_kernel <- function(profile, label, lengthscale, variance, inputs, isotropic = FALSE, ...) {
-  if (!is.null(lengthscale)) lengthscale <- check_positive(lengthscale, "lengthscale")
+  if (!is.null(lengthscale)) lengthscale <- stats::setNames(check_positive(lengthscale, "lengthscale"),
+                                                            names(lengthscale))
   if (!isFALSE(isotropic)) {
     refuse_if(check_flag(isotropic, "isotropic") && length(lengthscale) > 1L, "lengthscale",
               sprintf("has %d numbers", length(lengthscale)), hint = "With isotropic = TRUE it is one number.")
@@ -194,7 +195,13 @@ update.pfdtc_kernel <- function(object, ...) {
     unknown <- setdiff(names(new), names)
     if (!length(unknown)) {
       given <- vapply(names(new), function(n) check_positive(new[[n]], n, 1L), 0)
-      return(as_kernel(set_values(object, replace(kernel_values(object), match(names(new), names), given))))
+      at <- match(names(new), names)
+      table <- kernel_parameters(object)[at, ]
+      object <- as_kernel(set_values(object, replace(kernel_values(object), at, given)))
+      for (l in table$leaf[table$what == "period"]) { # a given period is kept, as in kernel_periodic()
+        if (is.null(object$leaves)) object$held <- "period" else object$leaves[[l]]$held <- "period"
+      }
+      return(object)
     }
     refuse_if(!single, unknown[1L], "is not a parameter of this kernel",
               hint = sprintf("Its parameters are %s.", list_quoted(names)))

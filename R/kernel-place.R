@@ -50,8 +50,11 @@ place_leaf <- function(leaf, x, argument, variables) {
     leaf$shared <- shared_lengthscales(inputs, names, variables, leaf$lengthscale)
   }
   if (is.null(leaf$lengthscale) || shares_lengthscale(leaf)) return(leaf)
+  own <- lengthscale_names(leaf, names)
+  any_order <- !is.numeric(of) && length(own) && setequal(names(leaf$lengthscale), own)
+  if (any_order) leaf$lengthscale <- leaf$lengthscale[own]
   leaf <- recycle(leaf, "lengthscale", argument)
-  names(leaf$lengthscale) <- lengthscale_names(leaf, names)
+  names(leaf$lengthscale) <- own
   leaf
 }
 
@@ -201,11 +204,14 @@ kernel_matrix <- function(kernel, x, z = x) {
   K
 }
 
-check_same_columns <- function(z, x, argument, other = "`x`") {
-  refuse_if(ncol(z) != ncol(x), argument,
-            sprintf("has %d columns, but %s %d", ncol(z), if (other == "`x`") "`x` has" else paste(other, "have"),
-                    ncol(x)))
-  z
+# Returns z with its columns in the order of x: by name if both have names, else by position.
+check_same_columns <- function(z, x, argument, other = "`x` has", names = colnames(x)) {
+  refuse_if(ncol(z) != ncol(x), argument, sprintf("has %d columns, but %s %d", ncol(z), other, ncol(x)))
+  if (is.null(names) || is.null(colnames(z)) || !all(nzchar(c(names, colnames(z))))) return(z)
+  at <- match(make.unique(names), make.unique(colnames(z)))
+  refuse_if(anyNA(at), argument, sprintf("lacks the columns %s", list_quoted(names[is.na(at)])),
+            hint = "Without column names, columns are taken by position.")
+  if (identical(at, seq_along(at))) z else z[, at, drop = FALSE]
 }
 
 # The kernel of a seasonal series is a sum: a smooth trend, for each period a periodic term of slowly changing shape,

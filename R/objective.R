@@ -81,8 +81,7 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
 # Lists two functions for each pF objective. constant() returns C(X), the part of s2^2 d_pF^2 that does not depend on
 # the inducing points z (d_pF: the pF divergence). divergence() returns d_pF of the DTC posterior `p` on z. Under white
 # noise, s2^2 d_pF^2 is the objective minus the minima of its two parts, for mean and covariance.
-pf_objectives <- list(
-  pf = list(constant = function(aux, data, model) {
+pf_objectives <- list(pf = list(constant = function(aux, data, model) {
     native(ffi_pf_constant, engine_model(model), engine_rows(data), aux, engine_control(nrow(data$x)))
   }, divergence = function(aux, z, p, jitter, data, model) {
     result <- native(ffi_pf_divergence, engine_points(z, model, jitter), engine_rows(data), aux,

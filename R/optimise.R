@@ -39,8 +39,7 @@ minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, kee
     stopped <- why_stopped(condition)
     c(stopped[c("convergence", "message")], list(stopped = stopped))
   }
-  end <- tryCatch(
-    lbfgs(evaluate, problem$start, maxit, reltol, first_step, pairs, least, out_of_time = function() {
+  end <- tryCatch(lbfgs(evaluate, problem$start, maxit, reltol, first_step, pairs, least, out_of_time = function() {
       proc.time()[["elapsed"]] - started > max_seconds
     }, on_iteration = function(iteration, point, step, pairs) {
       run$iterations <- iteration

@@ -83,8 +83,7 @@ parsnip_types <- list(
     survival = list(post = "curves", type = "survival", times = quote(eval_time))))
 
 # Each function converts `results` of predict() into the data frame that parsnip expects.
-parsnip_posts <- list(
-  band = function(results, object) {
+parsnip_posts <- list(band = function(results, object) {
     data.frame(.pred_lower = unname(results[, "lwr"]), .pred_upper = unname(results[, "upr"]))
   },
   prob = function(results, object) class_columns(results, object$lvl),

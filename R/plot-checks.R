@@ -25,8 +25,7 @@ checks_figure <- function(fit, which) {
   mean <- paste("leave-one-out mean of", name)
   label <- function(ratio) paste("leave-one-out", if (ratio) "residual / sd" else "quantile residual")
   half <- stats::qnorm(0.975)
-  panels <- lapply(
-    stats::setNames(nm = which), switch,
+  panels <- lapply(stats::setNames(nm = which), switch,
     residuals = scatter_panel(all[c("mean", "rstandard")], "Residuals", mean, label(response$conjugate),
                               c(level_line(-half), level_line(0, 1), level_line(half))),
     qq = scatter_panel(list(normal = stats::qqnorm(quantiles, plot.it = FALSE)$x, rstandard = quantiles),
@@ -321,8 +320,7 @@ figure_of_fit <- function(fit, ask) {
       s <- slices(fit, ask$inputs, ask$at, ask$level, n, ask$points, ask$certified, ask$xlim, type, ask$terms)
       if (all(is.na(s$curves$lwr_y))) ask$interval <- "credible"
       slices_figure(s, ask$level, ask$interval, ask$scales == "own", ask$certified, slice_label(fit, type))
-    },
-    map = map_figure(map_table(fit, ask$inputs, ask$at, n, ask$points, type)),
+    }, map = map_figure(map_table(fit, ask$inputs, ask$at, n, ask$points, type)),
     calibration = calibration_figure(fit), confusion = confusion_figure(fit), choices = choices_figure(fit),
     groups = groups_figure(fit, ask$level), checks_figure(fit, which))
 }

@@ -106,7 +106,7 @@ answer_asked <- function(fit, response, new, ask, na.action, file = NULL) {
   rows$size <- rep(1, length(rows$index))
   if (response$trials && (ask$interval == "prediction" || ask$type %in% c("median", "quantile"))) {
     rows$size <- check_responses(rows$index, if (ask$newdata) new_trials(fit, new) else
-      stats::napredict(fit$na.action, sizes_given(training_data(fit))))
+      stats::napredict(fit$na.action, sizes_given(data <- training_data(fit), if (is.null(data$sites$size)) 1 else NA)))
   }
   loo <- startsWith(ask$type, "loo")
   if (loo) ask$type <- if (ask$type == "loo_latent") "latent" else "response"
@@ -156,7 +156,9 @@ predict_apart <- function(fit, response, new, ask, na.action, file) {
       reference = fit$reference$inducing))
     list(own, new[c("columns", "items")], ask)
   }
-  predict_source(new, function(block) at(block, na.action), file, request)
+  told <- FALSE
+  withCallingHandlers(predict_source(new, function(block) at(block, na.action), file, request),
+                      pfdtc_message_copies = function(m) if (told) invokeRestart("muffleMessage") else told <<- TRUE)
 }
 
 # Returns predictions in the form of predict.lm(): a vector, a matrix with an interval, or a list with `se.fit` or

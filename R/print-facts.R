@@ -14,8 +14,7 @@ fit_fields <- list(
            if (inputs) paste0(", ", count_of(if (variables) variables else inputs, "input")),
            if (variables && variables != inputs) {
              paste0(" (", count_of(inputs, "column"), if ("factor" %in% kinds) ": a factor has one for each level", ")")
-           },
-           if (groups) paste0(", ", count_of(groups, "grouping factor")),
+           }, if (groups) paste0(", ", count_of(groups, "grouping factor")),
            if (has_ends(response) && !is.null(fit$data)) {
              L <- fit$data$sites$y
              U <- fit$data$sites$size
@@ -29,8 +28,7 @@ fit_fields <- list(
              sprintf("; %d classes: %s", length(levels), list_quoted(levels, "\""))
            } else if (!is.null(levels)) {
              sprintf("; success is \"%s\", failure is \"%s\"", levels[2L], levels[1L])
-           },
-           if (!is.null(fit$chosen)) sprintf("; subsample of %s", count_of(fit$m, "random row")))
+           }, if (!is.null(fit$chosen)) sprintf("; subsample of %s", count_of(fit$m, "random row")))
   },
   # Name a shape parameter or a transform here, because the title does not.
   Response = function(fit, response) {

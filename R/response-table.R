@@ -263,8 +263,7 @@ student_row <- list(
       p <- max(p, 1 - p)
       x <- pmax(s * stats::qnorm(p), theta[1L] * stats::qt(p, theta[2L])) # quantiles of f and of s t are lower bounds
       mu + side * concave_quantile(p, x, function(x, normal) student_mixture(theta, x, s^2, normal))
-    },
-    log_density = function(theta, sites, mu, v) student_predictive(theta, sites$y, mu, v)),
+    }, log_density = function(theta, sites, mu, v) student_predictive(theta, sites$y, mu, v)),
   # W = -(log p)'' is largest at f = y and smallest at f = y +- sqrt(3 df) s.
   turns = function(sites) {
     away <- sqrt(3 * sites$shape[1L]) * sites$shape[2L]

@@ -141,6 +141,11 @@ check_new_variables <- function(mf, variables) {
               hint = if (length(unknown)) paste0("The fit has the levels ", list_quoted(spec$levels, "\"", most = 10L),
                 ". If the level is replaced by NA, the row's prediction is NA",
                 if (length(spec$levels) > 5L) sprintf("; a fit with (1 | %s) predicts new levels", spec$name), "."))
+    if (kind == "matrix") {
+      names <- substring(spec$columns, nchar(spec$name) + 1L)
+      named <- any(names != seq_along(names)) || all(names %in% colnames(v)) # 1, 2, ... are given if there are none
+      mf[[spec$name]] <- check_same_columns(v, v, paste0("newdata$", spec$name), names = if (named) names)
+    }
   }
   mf
 }

@@ -358,7 +358,7 @@ kept_with_rows <- function(fit, added, data) {
   if (!all(names(raw) %in% names(added$raw))) return(NULL)
   both <- function(a, b) {
     own <- attributes(a)[setdiff(names(attributes(a)), c("dim", "dimnames"))] # such as the class of places and times
-    if (length(dim(a)) == 2L) return(do.call(structure, c(list(rbind(a, b)), own)))
+    if (length(dim(a)) == 2L) return(do.call(structure, c(list(rbind(a, check_same_columns(b, a, "newdata"))), own)))
     text <- c(as.character(a), as.character(b)) # because c() makes codes of a factor beside text
     if (is.factor(a)) return(factor(text, union(levels(a), levels(as.factor(b))), ordered = is.ordered(a)))
     if (is.factor(b)) text else c(a, b)

@@ -187,17 +187,11 @@ complete_points <- function(data, asked) {
     if (!is.null(asked$m)) asked$m <- check_count(asked$m, "m", data$n, max_is = "the number of rows")
     return(asked)
   }
-  z <- check_same_columns(asked$inducing, data$x, "inducing", "the data")
+  z <- check_same_columns(asked$inducing, data$x, "inducing", "the data have",
+                          if (!isFALSE(data$frame$named)) colnames(data$x))
   if (!nrow(z)) abort_input("inducing", "has no rows")
   refuse_if(!is.null(asked$m) && asked$m != nrow(z), "m",
             sprintf("is %d, but `inducing` has %d rows", asked$m, nrow(z)), hint = "Leave out `m`.")
-  if (!is.null(colnames(z)) && !isFALSE(data$frame$named)) { # named columns may be in any order
-    inputs <- colnames(data$x)
-    lacking <- setdiff(inputs, colnames(z))
-    refuse_if(length(lacking), "inducing", sprintf("lacks the columns %s", list_quoted(lacking)),
-              hint = "Without column names, columns are taken by position.")
-    z <- z[, inputs, drop = FALSE]
-  }
   dimnames(z) <- list(NULL, colnames(data$x))
   asked$inducing <- z
   asked

@@ -102,8 +102,8 @@ static enum status prepare(void *self)
         l->mode.r[m] = l->mode.u[m] - Ag[m];
     copy(M * M, l->sums, l->G);
     mirror_lower((int)M, l->G);
-    l->by_majorant = laplace_factor(l, l->G);
-    if (l->by_majorant && !concave(l)) {
+    l->no_factor = laplace_factor(l, l->G);
+    if (l->no_factor && !concave(l)) {
         if (laplace_factor(l, l->sums + majorant_at((int)M)))
             return STATUS_INNER_NOT_PD;
         const enum status status = newton_step(&l->mode);
@@ -111,14 +111,14 @@ static enum status prepare(void *self)
             return status;
     }
     double added = concave(l) ? 1e-15 * trace((int)M, l->G) : 1e-6;
-    while (l->by_majorant && isfinite(added) &&
+    while (l->no_factor && isfinite(added) &&
            chol_shifted((int)M, l->G, 1.0 + added, l->mode.C))
         added *= 2.0;
     if (!isfinite(added))
         return STATUS_INNER_NOT_PD;
     const enum status status = newton_step(&l->mode);
     /* Newton's steps lower the logarithm of W by about 1, so they are lengthened; newton_run() halves them again */
-    scale_by(M, l->by_majorant && concave(l) ? 32.0 : 1.0, l->mode.step);
+    scale_by(M, l->no_factor && concave(l) ? 32.0 : 1.0, l->mode.step);
     return status;
 }
 
@@ -137,7 +137,7 @@ void laplace_open(struct laplace *l)
 enum status laplace_mode(struct laplace *l, double enough, int maxit)
 {
     const enum status status = newton_run(&l->mode, l, enough, maxit);
-    return status == STATUS_OK && l->by_majorant ? STATUS_INNER_NOT_PD : status;
+    return status == STATUS_OK && l->no_factor ? STATUS_INNER_NOT_PD : status;
 }
 
 /* ---- residual variances, and derivatives through W -------------------------------------------- */

@@ -31,8 +31,8 @@ struct laplace {
     double *f, *g, *W, *l3, *left, *q, *s, *p;
     double *zeta; /* [M] */
     struct newton mode;
-    double *G;       /* A W A', M x M */
-    int by_majorant; /* 1 if H has no factor, and C is that of a larger matrix */
+    double *G;     /* A W A', M x M */
+    int no_factor; /* 1 if H has no factor, and C is that of a larger matrix */
     int variational;
     /* Allocated by laplace_open().  `toward` = I + A W A' - H, and `work`, are for laplace_variational(). */
     double *sums, *toward, *work;

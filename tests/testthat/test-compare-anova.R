@@ -71,6 +71,14 @@ test_that("anova() compares fits with different inputs, but not with different r
   expect_input_error(anova(one, 3), "3")
 })
 
+test_that("responses with equal sums of values and squares are different responses", {
+  d <- data.frame(x = 1:8, y = c(1, 5, 6, 4, 2, 2, 3, 9), z = c(2, 3, 7, 4, 2, 2, 3, 9))
+  one <- function(formula, d) gp_exact(formula, d, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
+  expect_identical(c(sum(d$y), sum(d$y^2)), c(sum(d$z), sum(d$z^2)))
+  expect_error(anova(one(y ~ x, d), one(z ~ x, d)), "another response", class = "pfdtc_error_input")
+  expect_equal(anova(one(y ~ x, d), one(y ~ x, d[8:1, ]))$difference[2], 0, tolerance = 1e-10)
+})
+
 test_that("families of the same counts are compared by their brackets, with densities they are not", {
   with <- function(...) pfdtc(carb ~ wt, mtcars, kernel = kernel_se(1, 1), hyper = "fixed", ...)
   one <- with(family = poisson(), m = 3)

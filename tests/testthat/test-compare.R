@@ -259,6 +259,8 @@ test_that("rows without trials are not scored and do not count, given as shares 
   expect_equal(compare_fits(pairs, newdata = d, certify = FALSE)[scores], want)
   expect_equal(compare_fits(shares, newdata = d, certify = FALSE)[scores], want, tolerance = 1e-6)
   expect_identical(c(nobs(pairs), nobs(shares)), c(8L, 8L))
+  expect_equal(unname(predict(pairs, interval = "prediction")), unname(predict(pairs, d, interval = "prediction")))
+  expect_identical(unname(is.na(predict(pairs, interval = "prediction")[, "lwr"])), d$n == 0)
   expect_equal(predict(shares), predict(pairs), tolerance = 1e-6)
   fold <- rep(1:2, 6)
   expect_equal(attr(cross_validate(shares, fold), "overall")[1:4], attr(cross_validate(pairs, fold), "overall")[1:4],

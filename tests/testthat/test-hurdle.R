@@ -309,6 +309,9 @@ test_that("cross-validation of a hurdle takes an offset of the data's variables,
   same <- setdiff(names(scores), "seconds")
   expect_identical(scores$n, 45L)
   expect_equal(scores[same], attr(without, "overall")[same], tolerance = 1e-8)
+  outside <- d$e
+  other <- gp_hurdle(y ~ x, d, weights = w, offset = log(outside), kernel = kernel_se(0.9, 1), hyper = "fixed")
+  expect_equal(attr(cross_validate(other, fold), "overall")[same], scores[same], tolerance = 1e-12)
 })
 
 test_that("certify() of a hurdle refuses a reference, because its parts have their own", {

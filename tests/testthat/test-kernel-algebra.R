@@ -241,6 +241,18 @@ test_that("a period that is given is kept, one that is not is learned", {
   expect_identical(coef(gp_exact(y ~ t, d, kernel = open)), coef(learned))
 })
 
+test_that("a period given to update() is kept as well, also for the kernel of a fit", {
+  y <- sin(1:40)
+  one <- gp_exact(1:40, y, kernel = kernel_periodic(1, 1, 6), noise = 0.1, hyper = "fixed")$kernel
+  two <- gp_exact(1:40, y, kernel = kernel_se(9, 1) + kernel_periodic(1, 1, 6), noise = 0.1, hyper = "fixed")$kernel
+  one$held <- two$leaves[[2]]$held <- NULL # as if the period had been learned
+  expect_identical(update(one, period = 5)[c("period", "held")], list(period = 5, held = "period"))
+  expect_null(update(one, variance = 2)$held)
+  leaves <- update(two, "periodic(x1).period" = 5, "se(x1).variance" = 3)$leaves
+  expect_identical(leaves[[2]][c("period", "held")], list(period = 5, held = "period"))
+  expect_null(leaves[[1]]$held)
+})
+
 test_that("inducing points have levels of the data", {
   d <- data.frame(u = rep(cars$speed, 3) + rep(c(0, 0.3, 0.7), each = 50), g = factor(rep(c("p", "q", "r"), each = 50)),
                   y = rep(cars$dist, 3) + rep(c(0, 20, -10), each = 50))

@@ -104,6 +104,34 @@ test_that("a scalar lengthscale is recycled and `inputs` picks columns", {
   expect_identical(kernel_matrix(by_name, x, z), kernel_matrix(by_index, x, z))
 })
 
+test_that("columns of two sets of points are matched by name, and so are named lengthscales", {
+  x <- cbind(a = c(0.1, 0.7, 0.2), b = c(0.5, 0.4, 0.9))
+  z <- x[1:2, ] + 0.3
+  kernel <- kernel_se(c(0.3, 2), 1)
+  K <- kernel_matrix(kernel, x, z)
+  expect_identical(kernel_matrix(kernel, x, z[, 2:1]), K)
+  expect_identical(kernel_matrix(kernel, x, as.data.frame(z)[2:1]), K, ignore_attr = TRUE)
+  expect_identical(kernel_matrix(kernel, x, unname(z)), K)
+  expect_identical(kernel_matrix(kernel_se(c(b = 2, a = 0.3), 1), x, z), K)
+  expect_identical(kernel_matrix(kernel_se(c(p = 0.3, q = 2), 1), x, z), K) # names of no column: by position
+  expect_error(kernel_matrix(kernel, x, cbind(a = 1, c = 2)), "lacks the columns `b`", class = "pfdtc_error_input")
+  expect_identical(vfe_objective(z[, 2:1], x, 1:3, kernel, 0.1), vfe_objective(z, x, 1:3, kernel, 0.1))
+})
+
+test_that("the isotropic kernel of a fit finds its inputs by name", {
+  d <- data.frame(a = c(0.1, 0.7, 0.2, 0.5), b = c(0.5, 0.4, 0.9, 0.1), c = c(0.8, 0.3, 0.1, 0.2), y = c(1, 3, 2, 0))
+  own <- kernel_se(0.5, 1, inputs = ~ a + b, isotropic = TRUE)
+  fit <- gp_exact(y ~ a + b + c, d, kernel = own, noise = 0.1, hyper = "fixed")
+  other <- gp_exact(y ~ c + b + a, d, kernel = fit$kernel, noise = 0.1, hyper = "fixed")
+  expect_equal(logLik(other), logLik(fit), tolerance = 1e-12)
+  x <- as.matrix(d[1:3])
+  expect_equal(kernel_matrix(fit$kernel, x[, 3:1]), kernel_matrix(own, x), tolerance = 1e-14)
+  globe <- data.frame(lon = d$a, lat = d$b, z = d$c, y = d$y)
+  fit <- gp_exact(y ~ sphere(lon, lat) + z, globe, kernel = kernel_se(c(40, 1), 1), noise = 0.1, hyper = "fixed")
+  other <- gp_exact(y ~ z + sphere(lon, lat), globe, kernel = fit$kernel, noise = 0.1, hyper = "fixed")
+  expect_equal(logLik(other), logLik(fit), tolerance = 1e-12)
+})
+
 test_that("scaling inputs and lengthscales together changes nothing, and the variance is a factor", {
   x <- wide(6, 2, 7)
   for (profile in profiles) {

@@ -150,6 +150,9 @@ test_that("a bound is a number, or a time, as its input is", {
   expect_equal(held(t = as.POSIXlt(noon))$t, noon)
   expect_equal(held(t = as.Date("2024-01-02"))$t, noon - 43200)
   expect_equal(as.numeric(held(wait = as.difftime(180, units = "secs"))$wait), 3)
+  attr(d$t, "tzone") <- "Asia/Tokyo" # times are shown in the zone of the data
+  fit <- gp_exact(y ~ x + t + wait, d, kernel = kernel_se(c(1, 1, 1), 1), noise = 0.1, hyper = "fixed")
+  expect_identical(format(held(t = noon)$t), "2024-01-02 21:00:00")
 })
 
 test_that("a transformed response, other families and fits of matrices have the same goals", {

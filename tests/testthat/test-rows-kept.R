@@ -92,3 +92,29 @@ test_that("text and factors are joined by their values when rows are added", {
   kept <- model.frame(add_rows(group, transform(d[21:30, ], t = "new")))
   expect_identical(as.character(kept$t), c(d$t[1:20], rep("new", 10)))
 })
+
+test_that("columns of a matrix are matched by name in new rows, and by position if one of the two has no names", {
+  d <- small_data()
+  d$M <- cbind(p = d$a, q = d$b)
+  fit <- fit_of(by_formula(y ~ M, d))
+  here <- by_formula(y ~ M, d)$x[1:3, ]
+  frame_of <- function(M) {
+    new <- data.frame(y = seq_len(nrow(M)))
+    new[c("M", "N")] <- list(M, M)
+    new
+  }
+  rows <- function(M) new_inputs(fit, frame_of(M))$x
+  expect_identical(rows(d$M[1:3, 2:1]), here)
+  expect_identical(rows(unname(d$M[1:3, ])), here)
+  expect_input_error(rows(cbind(p = 1, r = 2)), "lacks the columns `q`")
+  unnamed <- fit_of(by_formula(y ~ unname(M), d))
+  expect_identical(unname(new_inputs(unnamed, d[1:3, ])$x), unname(here))
+  d$N <- unname(d$M)
+  expect_identical(unname(new_inputs(fit_of(by_formula(y ~ N, d)), frame_of(d$M[1:3, ]))$x), unname(here))
+  curved <- gp_exact(y ~ exp(M), d, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
+  added <- d[1:2, ]
+  added$M <- added$M[, 2:1]
+  both <- add_rows(curved, added)
+  expect_equal(utils::tail(fitted(both), 2), utils::tail(fitted(add_rows(curved, d[1:2, ])), 2))
+  expect_identical(unname(utils::tail(kept_variables(both)$M, 2)), unname(d$M[1:2, ]))
+})

@@ -104,3 +104,15 @@ test_that("an interrupted file is continued only for the same files, and workers
   predict(fit, elsewhere, file = at("out"))
   expect_equal(utils::read.csv(at("out"))$fit, unname(predict(fit, d)), tolerance = 1e-12)
 })
+
+test_that("that rows are copies is said once, not for each block of new rows", {
+  d <- data.frame(x = rep(1:20, 2) / 5, y = sin(rep(1:20, 2)))
+  fit <- gp_exact(y ~ x, d, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed")
+  told <- 0
+  withCallingHandlers(p <- predict(fit, in_blocks(d["x"]), interval = "conformal"), pfdtc_message_copies = function(m) {
+    told <<- told + 1
+    invokeRestart("muffleMessage")
+  })
+  expect_identical(told, 1)
+  expect_equal(p, suppressMessages(predict(fit, d["x"], interval = "conformal")), ignore_attr = TRUE)
+})
