@@ -16,7 +16,7 @@
 #' @param start the first auxiliary distribution.
 #' @param m2 number of inducing points of the reference, at most `n`. Default: 4 times `m`; in [auxiliary()] 800.
 #' @param samples number of sample paths that replace the covariance of the reference. Default: the covariance itself.
-#' @param tail share that may be omitted from the trace of the covariance after its first `m` eigenvectors.
+#' @param tail share that eigenvectors may omit of the trace of the covariance that the first `m` leave.
 #' @param variance variance of the white noise divided by the noise variance.
 #' @param make a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns `list(U, W, sign, mean, p)`,
 #'   see Details.

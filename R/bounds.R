@@ -176,7 +176,7 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' @param exact An exact fit ([gp_exact()]) with equal data and hyperparameters.
 #' @param newdata Rows to compare at. `error_bounds()`: default training rows.
 #' @param nu An auxiliary distribution: the result of [auxiliary()], [aux_sor()] or a similar function, or a fit of the
-#'   same data and hyperparameters. Default: nu of the fit, if it has one. [aux_white()] takes \eqn{O(n^3)} time.
+#'   same data and hyperparameters. Default: nu of the fit. [aux_white()] takes \eqn{O(n^3)} time.
 #' @param effort `"fast"` uses the inducing points of the fit, `"reference"` also a [reference()].
 #' @param reference,m2,... As in [certify()].
 #' @param samples Number of importance samples for an estimate of the density ratio, which is no bound.
@@ -190,10 +190,10 @@ estimate_density_ratio <- function(fit, data, samples) {
 #'   a smaller bound?); `note`, the result in words; with `samples`, `density_ratio_estimate` (a log) and its
 #'   effective sample size `density_ratio_ess`.
 #' @section Invariants: The exact posterior has divergence 0, up to rounding. At every point, with mean~ and sd~ of the
-#'   fit, \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2 \mathrm{KL}}{(mean~ - mean)^2 + (sd~ -
-#'   sd)^2 <= 2 sd^2 KL}. If `nu` is the exact posterior, \eqn{|\tilde\mu(x) - \mu(x)| \le \sqrt{k(x, x)}\,
-#'   d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}. `|mean - exact mean| <= mean_bound_sharp <= mean_bound`, and
-#'   the bounds on the sd are ordered in the same way. `eps^2 = eps_mean^2 + eps_cov^2`.
+#'   fit and KL without `newdata`, \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2
+#'   \mathrm{KL}}{(mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL}. If `nu` is the exact posterior, \eqn{|\tilde\mu(x) -
+#'   \mu(x)| \le \sqrt{k(x, x)}\, d_{pF}}{|mean~(x) - mean(x)| <= sqrt(k(x, x)) d_pF}. `|mean~ - mean| <=
+#'   mean_bound_sharp <= mean_bound`, and so for the sd. `eps^2 = eps_mean^2 + eps_cov^2`.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), sections 3 and 4; Matthews, Hensman, Turner and Ghahramani
 #'   (2016); theory vignette.
 #' @seealso [certify()], [pf_objective()], [compare_fits()]

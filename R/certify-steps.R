@@ -95,8 +95,8 @@ narrowings <- list(
     narrow(inside, corrected_mean(job$reference, job$correction, job$data, in_scale_of(job, fun)))
   },
 
-  # Narrows wide intervals by kriging (weights on nearest neighbours), the widest first. An interval is wide if half its
-  # width exceeds 1/20 of `far` (head of this file) or, for intervals of the sd, 1/400 of the sd.
+  # Narrows wide intervals by kriging (weights on nearest neighbours), first those that are widest in units of the sd.
+  # An interval is wide if half its width exceeds rounding and 1/20 of `far` (head of file) or, for the sd, sd / 400.
   "kriging on nearest neighbours" = function(job, fun, inside) {
     if (kriging_rows() < 1) return(inside)
     excess <- function(what, floor) {

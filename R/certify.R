@@ -289,9 +289,9 @@ bounds_of_mixture <- function(inside, weights) {
 #' @return A list of class `pfdtc_laplace_check`: `log_evidence`, an estimate of the log marginal likelihood of the
 #'   model with the fit's inducing points, with standard error `se`; `laplace`, Laplace's value (`NA` with `"vi"`);
 #'   `elbo`, a lower bound on the true log marginal likelihood of the exact GP; `khat`, the shape of the generalised
-#'   Pareto distribution of the largest weights (reliable below 0.7); `ess`, the effective sample size divided by
-#'   `draws`; `shift`, the largest difference between true and approximate posterior mean of f at up to 1,000 rows, in
-#'   posterior sds; `sd_ratio`, the range of ratios of true to approximate posterior sd; `draws`.
+#'   Pareto distribution of the largest weights (below 0.7, estimates are reliable); `ess`, the effective sample size
+#'   divided by `draws`; `shift`, the largest difference between true and approximate posterior mean of f at up to 1,000
+#'   rows, in posterior sds; `sd_ratio`, the range of ratios of true to approximate posterior sd; `draws`.
 #' @source Vehtari, Simpson, Gelman, Yao and Gabry (2024), JMLR 25; Hensman, Matthews and Ghahramani (2015), AISTATS,
 #'   for `elbo`; Zhang and Stephens (2009), Technometrics 51, for `khat`.
 #' @seealso [evidence_bounds()], [certify()]

@@ -184,7 +184,11 @@ likelihoods_of <- function(fits, marginal = length(unique(vapply(fits[ours], has
   fits[ours] <- lapply(fits[ours], check_any_fit, "object")
   lls <- Map(function(fit, na) if (na) stats::logLik(fit, REML = NA) else stats::logLik(fit), fits, ours & marginal)
   part <- function(what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
-  c(list(value = vapply(lls, as.double, 0)), lapply(stats::setNames(nm = c("df", "nobs", "lower", "upper")), part))
+  parts <- lapply(stats::setNames(nm = c("df", "nobs", "lower", "upper")), part)
+  approx <- vapply(fits, function(fit) if (inherits(fit, "gp_fit")) response_of(fit)$approx else "none", "")
+  # A variational bound is of the true value, other bounds beside it are of Laplace's approximation.
+  if ("laplace" %in% approx) parts[3:4] <- lapply(parts[3:4], replace, approx == "vi", NA)
+  c(list(value = vapply(lls, as.double, 0)), parts)
 }
 
 other_rows_sentence <- function(name, nobs) {
@@ -301,7 +305,7 @@ anova_heading <- function(fits, table) {
   inflated <- names[vapply(fits, function(fit) "scale" %in% names(fit$because), NA)]
   c("Log marginal likelihood of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
     lines(c(verdicts, columns, if (length(inflated)) paste(
-      "Values of", toString(inflated), "are for variances before inflation. `like = <fit>` takes inflated ones."))))
+      "Values of", toString(inflated), "are for variances before inflation. Fits by `like = <fit>` keep inflation."))))
 }
 
 # ---- one term more or less ------------------------------------------------------------------------------------------

@@ -4,13 +4,12 @@
 #'
 #' Refits without the rows of each fold, and scores the predictions of the held-out rows (Gneiting and Raftery, 2007).
 #'
-#' Every row is predicted once. By default each fold repeats the whole fit: kernel, hyperparameters, inducing points and
-#' number of neighbours. With `hyper = "held"` each fold keeps what `fit` learned, which is much faster, but too
-#' favourable for few rows. Rows that belong together (of one patient, site or day) predict one another too well: `by`
-#' keeps each group in one fold. Without `by`, copies of rows (same inputs and response) are in the same random fold.
-#' Rows of weight 0 are not used.
+#' Every row of positive weight is predicted once. By default each fold repeats the whole fit: kernel, hyperparameters,
+#' inducing points and number of neighbours. With `hyper = "held"` each fold keeps what `fit` learned, which is much
+#' faster, but too favourable for few rows. Rows that belong together, as of one patient, predict one another too
+#' well: `by` keeps each group in one fold. Otherwise copies of rows of Gaussian fits are in one random fold.
 #' @param fit A fit with its data (`keep_data = TRUE`).
-#' @param folds Number of random folds, or a vector of folds.
+#' @param folds Number of random folds, or the fold of each row.
 #' @param by Groups of rows: a vector, or a formula such as `~ site`.
 #' @param hyper,... `"refit"`, or `"held"` (not for a hurdle), see Details. `...` is not used.
 #' @return A data frame of class `pfdtc_cv` with a row for each fold: `fold`; `n`, the number of rows; `rmse` of the
@@ -45,7 +44,8 @@ cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit"
   columns <- c("y", if (response$conjugate) c("mean", "sd") else c("size", "mean", "density", "below", "upto"))
   found <- over_folds(fold, used, fit$control, function(out) predict_fold(fit, data, asked, used, out),
                       function(each) summarise_scores(response, each)[shown], columns)
-  structure(found, hyper = hyper, by = !is.null(by), method = fit$method, censored = has_ends(response))
+  structure(found, hyper = hyper, by = !is.null(by), method = fit$method,
+            rmse_of = if (has_ends(response)) "uncensored rows" else if (response$kind == "ordered") "the class number")
 }
 
 # Returns the result of cross_validate(). answer(out) fits to the rows of `used` not in `out`, a fold, and returns a
@@ -83,7 +83,7 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   if (is.null(all)) return(NextMethod()) # a subset of a result is printed as a data frame
   cat(sprintf("Cross-validation of %s(): %d rows, %d folds%s\n", attr(x, "method"), all$n, nrow(x),
               if (attr(x, "by")) " of whole groups" else ""))
-  cat(if (attr(x, "hyper") == "refit") "For each fold, the model is estimated again from the other rows" else
+  cat(if (attr(x, "hyper") == "refit") "For each fold, the whole fit is repeated with the other rows" else
     "The model of the fit is kept in all folds", "\n", sep = "")
   table <- rbind(data.frame(lapply(x, identity)), all)
   table$fold <- c(as.character(x$fold), "all rows")
@@ -95,8 +95,7 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   for (what in intersect(names(shown), names(table))) table[[what]] <- shown[[what]](table[[what]])
   label <- c(fold = "Fold", n = "Rows", rmse = "RMSE", nlpd = "NLPD", crps = "CRPS", brier = "Brier score",
              accuracy = "Accuracy", cover50 = "In 50 % intervals", cover95 = "In 95 % intervals", seconds = "Seconds")
-  words <- c(rmse = if (isTRUE(attr(x, "censored"))) "RMSE: of uncensored rows" else
-               if (all(c("crps", "accuracy") %in% names(table))) "RMSE: of the class number", # ordered classes
+  words <- c(rmse = if (!is.null(attr(x, "rmse_of"))) paste("RMSE: of", attr(x, "rmse_of")),
              nlpd = "NLPD: mean negative log predictive density",
              crps = "CRPS: mean continuous ranked probability score")
   cat(words[names(words) %in% names(table)], "", sep = "\n")

@@ -8,19 +8,19 @@
 #' @param true `TRUE` bounds the true log marginal likelihood instead of Laplace's approximation to it, for a `family`
 #'   with one latent function. The upper bound can be `Inf`.
 #' @param ... For `anova()`, further fits of the same response.
-#' @return `c(lower, upper)`, for the response as given and variances before inflation. If `true`, attribute `within`
+#' @return `c(lower, upper)`, for the response as given and variances before `fit$because["scale"]`. If `true`, `within`
 #'   bounds the total variation distance of the fitted from the true posterior, and so errors of probabilities.
 #'   `anova()`: a data frame, one row per fit, of `df` (number of hyperparameters), `logLik` (log marginal likelihood)
 #'   and its bounds, `AIC`, `difference`, `at_least`, `at_most`.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
-#'   variational lower bound and `Inf`. `anova()` has `NA` for fits with neighbours and no reference, [gp_sor()],
-#'   [gp_fitc()] and [gp_subsample()]. The [logLik()] of these, of Laplace's approximation by inducing points and of
-#'   models of groups alone can lie outside the bounds.
+#'   variational lower bound and `Inf`. Bounds by `anova()` are `NA` for [gp_sor()], [gp_fitc()], [gp_subsample()],
+#'   `"vi"` beside Laplace, and fits with neighbours but no reference. The [logLik()] of these, of Laplace's
+#'   approximation by inducing points and of groups alone can lie outside `evidence_bounds()`.
 #'
-#' `difference` is that of two values of `logLik`. The exact one lies between `at_least` and `at_most`. If both have
-#' the same sign, the order of the fits is certain. There are no p-values: hyperparameters have priors and bounded
-#' ranges, so twice a difference is not chi-squared. A difference of 1 is small, of 5 large. A useless hyperparameter
-#' raises `logLik()` by about 0.5 on average.
+#' `difference` is that of two values of `logLik`. The exact one lies between `at_least` and `at_most`. If both have the
+#' same sign, the order of the fits is certain. There are no p-values: hyperparameters have priors and bounded ranges,
+#' so twice a difference is not chi-squared. A difference of 5 is large. A useless hyperparameter raises `logLik()` by
+#' about 0.5 on average.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
 #'   `at_least <= exact difference <= at_most`.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop). Chen,

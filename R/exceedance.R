@@ -7,7 +7,7 @@
 #' @param fit A fit with one latent function. Bounds need its data or a reference, and not `approx = "vi"`.
 #' @param newdata Rows at which f is compared with the threshold. Default: the training rows.
 #' @param threshold A number, or a number for each row, on the scale of the response, also with a transform. With a
-#'   non-Gaussian `family`, a mean response, such as a probability, a mean time or a mean class number (f, if a
+#'   non-Gaussian `family` and `of = "f"`, a mean response: a probability, a mean time or a mean class number (f, if a
 #'   [gp_family()] has no `mean`).
 #' @param prob Probability, above 0.5, that a classified row must reach.
 #' @param of `"f"` compares the mean response (with a transform its median), `"response"` a new response.
@@ -17,7 +17,7 @@
 #' @return A data frame of class `pfdtc_exceedance` with a row for each row of `newdata`:
 #'   * `prob`, the fit's probability, and if `certified` bounds of the exact GP's, `prob_lower` and `prob_upper`;
 #'   * `region`: `"above"` (the probability, or both bounds, at least argument `prob`), `"below"` (at most `1 - prob`)
-#'     or `"undecided"`;
+#'     or `"undecided"`, and `NA` for missing inputs;
 #'   * `because`, for undecided rows if `certified`: `"data"` if both bounds are undecided, else `"approximation"`;
 #'   * `joint`, with `draws`: `"above"` for a set of rows at which f is jointly above the threshold with probability
 #'     `prob`, `"below"` for a set at which f is below. Rows enter the set above in the order of their probabilities, as
@@ -25,8 +25,8 @@
 #' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
 #'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, rows are often
 #'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for the
-#'   passes, as in `max_seconds = 600`. For non-Gaussian families, `prob` and its bounds are of Laplace's approximation
-#'   at the mode, if `certified`.
+#'   passes, as in `max_seconds = 600`. If `certified` with a non-Gaussian family, the column `prob` and its bounds are
+#'   for Laplace's approximation at the mode.
 #' @seealso [certify()], [next_points()], `vignette("design")`
 #' @examples
 #' north <- subset(quakes[1:500, ], lat > -26)
@@ -158,9 +158,8 @@ noisy_exceedance <- function(mean, sd, t, law) {
   list(lower = pmax(out$lower - room, 0), upper = pmin(out$upper + room, 1))
 }
 
-# Bounds P(y > threshold) for a new response of one trial. The probability increases with the mean of f. P(y <=
-# threshold | f) decreases in f from 1 to 0. So its averages over f with the smallest and the largest sd differ by at
-# most the largest difference of two normal distribution functions,
+# Bounds P(y > threshold) for a new response of one trial. It does not decrease with f. So its averages over f with the
+# smallest and the largest sd differ by at most the largest difference of two normal distribution functions,
 #
 #   max_t |Phi(t / low) - Phi(t / high)|  at  (t / low)^2 = 2 log(r) / (1 - 1 / r^2),  r = high / low.
 response_exceedance <- function(response, mean, sd, threshold) {
@@ -279,7 +278,7 @@ exceedance_figure <- function(x) {
   figure(list(panel), x, keys, foot = if (length(vary) == 2L) sprintf("Regions by %s.", label))
 }
 
-# Returns the panel along one input: the probability, its certified bounds, and a strip that shows the regions.
+# Returns the panel along one input: the probability, its bounds if certified, and a strip that shows the regions.
 exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
   o <- order(inputs[[1L]], na.last = NA)
   at <- inputs[[1L]][o]

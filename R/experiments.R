@@ -16,7 +16,7 @@
 #' load_dataset(name, dir = Sys.getenv("PFDTC_DATA"))
 #' @param dataset A name from `paper_datasets()`, or a data frame of numbers with the response last.
 #' @param methods Names of methods, see Details.
-#' @param m Numbers of inducing points. Default: as in the paper; for your own data `min(100, train)`.
+#' @param m Numbers of inducing points. Default: as in the paper; for other data `min(100, train)`.
 #' @param reps Number of repetitions.
 #' @param seed A whole number from which all random numbers are derived.
 #' @param file Name of the file of results, ending in `.csv` or `.csv.gz`. After an interrupt the same call completes
@@ -37,14 +37,13 @@
 #'   errors, `outside` (wrong certificates, expected: 0), `cpu` (processor seconds) and settings. Attribute: `trace`.
 #'
 #'   `paper_datasets()`: a data frame with a row for each data set: `name`; `n_train`, `n_test`; `d`, the number of
-#'   inputs; `n_aux`, the rows of the auxiliary distribution (K in the paper); `paper`, whether Table 1 has the data
-#'   set; `file`, the name without `.csv` or `.csv.gz`; `source`; `prepare`, which explains how to make the file from
-#'   the source.
-#' @details All methods use the hyperparameters of VFE with 200 random inducing points, and the same stopping rule.
-#'   `"pf"` (pF-DTC as in the paper), `"vfe"` and `"sor"` start with the same random rows as inducing points.
-#'   `"subsample"` uses `m` random rows, `"default"` is [pfdtc()] with `m` inducing points, `"vfe_greedy"` starts with
-#'   [inducing_points()] by `"greedy"`. `"exact"` is always included. Interrupts, workers and the order of `m` change
-#'   only the times.
+#'   inputs; `n_aux`, the rows of the auxiliary distribution (K in the paper); `paper`, whether Table 1 has
+#'   the data set; `file`, the name without `.csv` or `.csv.gz`; `source`; `prepare`, which explains how to make the
+#'   file from the source.
+#' @details Methods use the hyperparameters of VFE with up to 200 random points, and one stopping rule. `"pf"` (as in
+#'   the paper), `"vfe"` and `"sor"` start with the same random rows as inducing points. `"subsample"` uses `m` random
+#'   rows, `"default"` is [pfdtc()] with `m` points alone. `"vfe_greedy"` starts with [inducing_points()] by `"greedy"`.
+#'   `"exact"` is always included. Interrupts, workers and the order of `m` change only the times.
 #'
 #' `"synthetic"` has 2,000 random rows as in the scripts of the authors, with `x` uniform on (0, 2) and \eqn{y = \sin(12
 #' x) + 0.66 \cos(25 x) + 3 + e}{y = sin(12 x) + 0.66 cos(25 x) + 3 + e}, \eqn{e \sim N(0, 0.01)}{e ~ N(0, 0.01)}.

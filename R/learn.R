@@ -333,8 +333,7 @@ choose_inputs <- function(rows, s, now, search) {
   if (!is.null(warp_of(best$kernel))) best
 }
 
-# Returns the start of a search with a linear mean: the kernel with a tenth of its variance, plus a linear mean with a
-# large variance.
+# Returns the start of a search: the kernel with a tenth of its variance, plus a linear mean of large variance.
 kernel_beside_line <- function(kernel, rows, s) {
   leaf <- mean_leaf(rotated(kernel, rows$x), seq_len(ncol(rows$x)), NULL)
   leaf[c("of", "rotation", "warp")] <- list(character(), rotation_of(kernel), warp_of(kernel))

@@ -75,8 +75,8 @@ handler_predict.gp_fit <- function(vetiver_model, ...) {
 
 #' Fit and forecast a time series
 #'
-#' For a [ts], `pfdtc()` fits the series as a function of time. If the series has a frequency above 1, kernels with a
-#' trend and a season are also tried. [forecast()][generics::forecast] predicts future values.
+#' For a [ts], `pfdtc()` fits the series as a function of time. Without `kernel`, kernels with a trend and a season are
+#' also tried if the series has a frequency above 1. [forecast()][generics::forecast] predicts future values.
 #' @param x a univariate [ts]; missing values are left out.
 #' @param object a fit with one input, a time in regular steps: a ts, dates, times or numbers.
 #' @param h number of steps ahead. Default: two periods, at least 10.
@@ -84,7 +84,7 @@ handler_predict.gp_fit <- function(vetiver_model, ...) {
 #' @param ... for `pfdtc()` its other arguments; for `forecast()` not used.
 #' @return `pfdtc()` returns a fit of `y ~ time`. `forecast()` returns an object of class `forecast` with `mean`,
 #'   `lower`, `upper`, `x`, `fitted`, `residuals`, `method` and `model`, which the package \pkg{forecast} can plot and
-#'   score. Predictions are the values of [predict()][predict.gp_fit] at future times, with a transform medians.
+#'   score. Predictions are values of [predict()][predict.gp_fit] at future times, medians if there is a transform.
 #' @seealso [pfdtc()], [predict.gp_fit()], `vignette("places")`
 #' @examples
 #' fit <- pfdtc(USAccDeaths, kernel = kernel_periodic(period = 1) + kernel_matern(3/2))

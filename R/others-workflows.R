@@ -10,11 +10,11 @@
 #' `"linear_pred"` (f) and `"raw"`. Pass other arguments, such as `tol` or `family = poisson()`, to
 #' `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and `neighbors`. Values of `noise` and kernels (in
 #' a list column) are tuned by a grid. The learner predicts means, with `predict_type = "se"` also their sd; for
-#' classification it predicts classes, with `"prob"` also probabilities. Its `m`, `neighbours`, `noise`, `tol` and
-#' `hyper` have ranges for tuning. Case weights are `weights` of [pfdtc()].
+#' classification it predicts classes, with `"prob"` also probabilities. Its `tol` and `hyper` have ranges for
+#' tuning. Case weights are `weights` of [pfdtc()].
 #' @param mode `"regression"`, `"classification"` for a factor, or `"censored regression"` for `survival::Surv()`.
 #' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
-#' @param kernel,inducing_points,neighbors,noise Arguments `kernel`, `m`, `neighbours` and `noise` of [pfdtc()].
+#' @param kernel,inducing_points,neighbors,noise `kernel`, `m`, `neighbours` and `noise` of the engine's function.
 #' @param object,parameters,fresh A specification, arguments to change, and whether to reset all others, as in
 #'   parsnip's `update()`.
 #' @param ... For `mlr3_learner()`, arguments of [pfdtc()]: `m`, `tol`, `kernel`, `noise`, `hyper`, `neighbours`,
@@ -264,7 +264,8 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     "Certified error" = report_certificate(fit, newdata, digits),
     "Log marginal likelihood" = paste0(evidence, if (response$approx == "laplace")
       " (Laplace approximation)" else if (!is.null(fit$near) && !length(ends)) " (Vecchia estimate)" else
-        if (has_own_likelihood(fit)) " (restricted likelihood)"),
+        if (has_own_likelihood(fit)) " (restricted likelihood)" else if ("scale" %in% names(fit$because))
+          " (for variances before inflation)"),
     "Leave-one-out" = report_loo(fit, number), Time = sprintf("%s s", number(sum(fit$seconds))),
     Software = sprintf("pfdtc %s", format(fit$version)))
   table <- table[!is.na(table)]

@@ -233,7 +233,7 @@ confusion_figure <- function(fit) {
 
 #' Plot a Gaussian process fit
 #'
-#' Draws the mean along each input, or over two inputs, or checks.
+#' Draws the mean along one or two inputs, or checks of the fit.
 #'
 #' * `"slices"` shows data, mean, credible band of f (shaded) and prediction band of a new response (dashed) along each
 #'   input. Ticks mark inducing points. The other inputs are held at the values that are printed below the figure. With

@@ -1,4 +1,4 @@
-# Computes predictions along single inputs ("slices"), with the others fixed, and draws them for plot().
+# Computes predictions along one input (slices) or two (maps), with the others fixed, and draws them for plot().
 
 # Adds what plot() draws to the result of slice_frame(): the data frames `curves`, `points` and `inducing`, each with a
 # column `input`. `residuals` is TRUE if the points are partial residuals. If `certified`, the bands contain those of

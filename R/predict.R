@@ -318,7 +318,7 @@ check_asked <- function(response, ask) {
   if (is.null(row)) {
     known <- rownames(allowed)[allowed[, kind] != "-"]
     hint <- if (is.character(type)) did_you_mean(ask$type, known, TRUE)
-    if (is.character(type) && isTRUE(grepl("^prob", ask$type))) hint <- "Probabilities have type = \"response\"."
+    if (response$reads == "classes" && any(grepl("^prob", ask$type))) hint <- "Probabilities have type = \"response\"."
     abort_input("type", describe(ask$type), paste(list_quoted(known, "\"", 12L, "or"), of), hint)
   }
   ask$type <- type

@@ -178,7 +178,7 @@ print_columns <- function(table, rank = NULL, rest = "") {
   if (more > 0L) cat(sprintf("... and %d more%s\n", more, rest))
 }
 
-# Prints lengthscale and range of each input, then the other parameters of the kernel.
+# Prints lengthscales with the ranges of their inputs, notes on them, and parameters that no other line has.
 print_parameters <- function(about, digits) {
   show <- function(v) format_each(v, digits)
   theta <- about$coefficients

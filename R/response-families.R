@@ -165,8 +165,8 @@ has_ends <- function(response) response$reads %in% c("times", "censored")
 #' in `survival::survreg()`. Larger \eqn{f} means longer times. For a `Surv` response without `family`, all three are
 #' fitted, and the fit with the largest log marginal likelihood is returned.
 #'
-#' `predict()` has `type = "median"`, `"survival"` at `times`, `"quantile"` at `probs` and `"response"`. The latter is
-#' the mean time, which is infinite for `loglogistic()` with a scale of 1 or more. All types average over the posterior
+#' `predict()` has `type = "median"`, `"survival"` at `times`, `"quantile"` at `probs` and `"response"`, the mean
+#' time, which is infinite for `loglogistic()` with a scale of 1 or more. All types average over the posterior
 #' of f. `tobit()` has all of these types except `"survival"`; they predict the uncensored number. If the limits
 #' differ between rows, use a `Surv` response.
 #' @param scale the scale \eqn{s}; for `tobit()` the noise sd, in units of the response. Default: learned.
@@ -227,7 +227,7 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 #' @param expected a formula in `f` and `y`: a positive weight for the mode search if the log density is not concave.
 #' @param mean a formula in `f` for the mean response (else `NA`).
 #' @param support a function of `y` that returns `TRUE` for possible responses.
-#' @param family [poisson()], [nb()], `Gamma("log")`, [tweedie()], [student()] or from `gp_family()`.
+#' @param family [poisson()], [nb()], `Gamma("log")`, [tweedie()], [student()] or a `gp_family()`.
 #'   Parameters to learn are checked at 1.
 #' @param y,f responses and values of `f` to check at. For `gp_family()`, concavity and bounds are also checked
 #'   within 6 u of 0 and `y`, u = 0.001, 0.01, ..., 10,000.

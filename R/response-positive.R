@@ -346,8 +346,8 @@ tweedie <- function(p = NULL, phi = NULL) {
 #' kernel variance. Levels without rows are dropped. Probabilities are averaged over the posterior of f.
 #'
 #' The first cut point of `ordinal()` is 0, because \eqn{f} has a constant mean. The widths of the classes between the
-#' first and the last are learned, and `coef()` returns the widths. `print()` shows the cut points minus the mean or
-#' intercept, as `MASS::polr()` does.
+#' first and the last are learned, and `coef()` returns the widths. `print()` shows the cut points minus the mean
+#' or intercept, as `MASS::polr()` does.
 #' @param link distribution of the noise \eqn{e}: `"logit"` for logistic (proportional odds), `"probit"` for normal,
 #'   `"cloglog"` for the log of an exponential (proportional hazards).
 #' @return An object of class `pfdtc_family`. With `ordinal()`, [pfdtc()] refuses a response that is no ordered factor.

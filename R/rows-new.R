@@ -325,7 +325,7 @@ frame_by_name <- function(fit, given, caller) {
   mf
 }
 
-# Returns a call with the rows `held` in the fit as its data. Weights and offset become columns of these rows.
+# Returns the call with `held`, the rows that the fit keeps, as data. Weights and offset become names of its columns.
 with_kept_rows <- function(call, held) {
   call$data <- held
   call[c("subset", "na.action")] <- NULL

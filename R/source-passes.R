@@ -63,9 +63,9 @@ source_recipe <- function(call, envir, source, kernel = NULL, mean = NULL) {
 }
 
 # Returns list(mf, inputs, x, r, w, name, largest, offset_squares) for the rows of a block that na.action and subset
-# keep: model frame mf, coding of the `inputs`, response (called `name`) minus offset r, weights w (0 included), and the
-# `largest` of |response| and |offset|. Inputs are coded by `variables`, by default with the levels in the block. Stops
-# if a variable depends on other rows, as scale(x) does.
+# keep: model frame mf, coding of the `inputs`, r (the response minus the offset), its `name`, weights w (0 included)
+# and the `largest` of |response| and |offset|. Inputs are coded by `variables`, by default with the block's levels.
+# Stops if a function such as scale() keeps parameters of all rows (`predvars`); I(x - mean(x)) is not noticed.
 block_rows <- function(recipe, block, variables = NULL) {
   parts <- c(list(quote(stats::model.frame), formula = recipe$formula, data = block), recipe$given)
   mf <- evaluate_frame(parts, environment(recipe$formula))

@@ -5,7 +5,7 @@
 #' (package `DBI`). `rows_csv()` reads CSV files, `rows_parquet()` Parquet files (package `nanoparquet`), and
 #' `rows_arrow()` Arrow array streams (package `nanoarrow`). `rows_blocks()` calls a function for each block.
 #'
-#' `rows_parts()` splits the rows into parts, and a worker process reads each part. Workers are the processes of the
+#' `rows_parts()` takes the rows in parts, and a worker process reads each part. Workers are the processes of the
 #' current plan of package \pkg{future}, or the daemons of package \pkg{mirai}, also on other machines. A pass over the
 #' rows is one task for each part and returns sums. `pfdtc(formula, data, workers = TRUE)` sends a data frame to the
 #' workers.
@@ -20,15 +20,15 @@
 #' @param query name of a table, or a query that always gives the same rows.
 #' @param block number of rows in a block. Default: 20,000.
 #' @param files names of files, or of one folder with `.csv`, `.csv.gz` or `.parquet` files.
-#' @param col_classes,skip,... `colClasses` and other arguments of [utils::read.csv()]. Default: as in the first block.
+#' @param col_classes,skip,... `colClasses` and other arguments of [utils::read.csv()]. Default: classes of block 1.
 #' @param open function without arguments whose value `nanoarrow::as_nanoarrow_array_stream()` accepts.
 #' @param rewind,next_block functions without arguments. `next_block()` returns the next block (a data frame or a matrix
 #'   with any number of rows), or `NULL` after the last block. After `rewind()` it begins again with the first block.
 #' @param columns names of the columns of every block. Default: the names in the first block.
 #' @param parts a list of data frames, or of functions without arguments that return a data frame, a matrix or a row
 #'   source on the worker. The environment of a function is sent with it, but not the global environment.
-#' @return A row source, of class `pfdtc_source`: in every pass the same rows, for `predict(file = )` in the same order.
-#' @details Package `duckdb` holds the whole result of a query in memory unless `nanoarrow` and `DBI` 1.2.0 are
+#' @return A row source, of class `pfdtc_source`. Passes must give equal rows, for `predict(file = )` in equal order.
+#' @details Package `duckdb` holds the whole result of a query in memory unless `nanoarrow` and `DBI` >= 1.2.0 are
 #'   installed. Parquet data larger than memory need several files. Workers keep their parts until another
 #'   source is used. If a worker fails, another repeats its part. If nothing is learned and
 #'   inducing points are given and kept, a fit by workers equals one without, up to rounding.

@@ -296,8 +296,8 @@ far_neighbours <- 200L
 # (borehole) of held-out log density over 50 points, for 6,000 rows without noise (bench/cliff.R).
 unexplained_rule <- c(enough = 0.005, trial = 0.5, short = 5, left = 0.5)
 
-# Inducing points alone are compared with neighbours at `held` held-out rows. Both posteriors use `posterior` rows;
-# neighbours are searched among `among` rows (bench/trial.R).
+# Inducing points alone are compared with neighbours at up to `held` held-out rows, at most a fifth of all. Posteriors
+# use up to `posterior` rows; neighbours are searched among up to `among` rows (bench/trial.R).
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 
 # With more than exact_rows and up to `rows` rows, the exact posterior (Cholesky factor: 9 s of one thread, 512 MB) is

@@ -1,7 +1,8 @@
-# Compares predictions in holes of a grid with the exact Gaussian process: Matern fields with two discs held out, by
-# 40 or 200 nearest rows, or 40 and 200 if the row is far from the data (the default of pfdtc()).
+# Compares predictions in two held-out discs of a grid with the exact Gaussian process, for Matern fields. Predictions
+# use 40 nearest rows, 200, or 40 near the data and 200 (the default of pfdtc()) or 100 far from it.
 #   Rscript bench/gaps.R
-# Prints the root mean square of (mean - exact mean) / exact sd, and the mean of sd / exact sd, at the held-out cells:
+# Prints the root mean square of (mean - exact mean) / exact sd, and the mean of sd / exact sd, at the held-out cells.
+# Some of its 18 lines and 4 columns:
 #
 #                                               40             40, far 200    200
 # Matern 1/2, lengthscale 0.2, 200 points       0.103 1.002    0.056 1.001    0.020 1.000

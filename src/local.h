@@ -6,7 +6,7 @@
  *     w = (K_SS + s2 I)^{-1} k(S, x),   J = k(x,x) - 2 w'k(X, x) + w'(K + s2 I) w,
  *     h = k(X, x) - (K + s2 I) w,
  *
- * with the rows' scales in K, k(X, x) and w. J needs only the rows S. h is computed on all rows, block by block;
+ * with the rows' scales in K, k(X, x) and w, and w = 0 outside S. J needs only the rows S; h uses all rows, by blocks;
  * certificates need sums of h. Bounds from J and h hold for any w, so an inexact solve does no harm. Computing h takes
  * kernel values of all N rows with all rows that are in some S, and 2 N (n_c + M) flops for each x.
  */

@@ -33,7 +33,7 @@ void row_features(int N, int d, const double *X, int n_features, double *F)
         for (int i = 0; i < N; i++) {
             uint64_t h = mix((uint64_t)j + UINT64_C(0x9E3779B97F4A7C15));
             for (int c = 0; c < d; c++) {
-                h += UINT64_C(0x9E3779B97F4A7C15); /* makes the order of columns count */
+                h += UINT64_C(0x9E3779B97F4A7C15); /* because mix(0) = 0 */
                 h = mix(h ^ digits_of(X[(size_t)c * N + i]));
             }
             F[(size_t)j * N + i] = ldexp((double)(h >> 11), -52) - 1.0;

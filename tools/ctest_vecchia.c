@@ -39,7 +39,8 @@ static double conditional(const void *context)
     return value;
 }
 
-/* Returns dT / dlog theta_j of the first n rows: K for the variance, diag(s2 / w) for the noise, diag(s2 b_j / w). */
+/* Returns dT / dtheta_j of the first n rows for slopes 0. theta has the log lengthscales (by differences), log variance
+ * (K), log noise (diag(s2 / w)) and the slopes of the log noise (diag(s2 b_j / w)). */
 static struct matrix slope_of(struct conditioned *t, int j, int n)
 {
     const int d = t->c.d, ld = t->s + 1;

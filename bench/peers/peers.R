@@ -107,7 +107,7 @@ run_dense <- function(task, what) {
              if (what %in% c("VFE", "pFDTC")) "at the points that the fit ended with" else "")
 }
 
-# Returns the effect of rounding alone: the transcription against itself with entries of K changed by at most about 1
+# Returns the effect of rounding alone: dense.R against itself with entries of K changed by at most about 1
 # ulp.
 run_rounding <- function(task) {
   set.seed(2)

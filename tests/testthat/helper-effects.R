@@ -23,8 +23,9 @@ ref_groups <- function(groupings, x, z) {
   }))
 }
 
-# Returns the posterior of y = f + effects + noise at new rows, with the inducing-point part q of the kernel in place of
-# k. `var` includes k(x, x) - q(x, x).
+# Returns list(mean, cov, bound): the posterior of f + effects at new rows given y = f + effects + noise. At the
+# training rows the inducing-point part q replaces the kernel k, and `cov` includes k - q of the new rows. `bound` is
+# the ELBO.
 ref_grouped <- function(p, new) {
   Kzz <- p$kernel(p$z, p$z)
   q <- function(x, z) p$kernel(x, p$z) %*% solve(Kzz, p$kernel(p$z, z))

@@ -111,7 +111,7 @@ ref_factor <- function(leaf, x, z) {
   matrix(g, nrow(x), nrow(z))
 }
 
-# Returns the additive kernel by the help page: all inputs, one input (the columns of a factor), and pairs of inputs.
+# Returns the additive kernel of the help page: terms of all inputs, of single inputs (a factor is one), and of pairs.
 ref_additive <- function(leaf, x, z) {
   inputs <- seq_along(leaf$inputs)
   l <- rep_len(leaf$lengthscale, length(inputs))

@@ -229,8 +229,8 @@ ref_vfe_gradient <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0)
   )
 }
 
-# Returns the pivots of pivoted Cholesky on the whole matrix: rows of x by the largest residual, from a given first row,
-# because all residuals of a stationary kernel are equal at first.
+# Returns list(pivots, trace) of pivoted Cholesky: up to m rows of x, each with the largest residual, and the residuals'
+# trace after each. The first row is given, because all residuals of a stationary kernel are equal at first.
 ref_pivots <- function(x, m, kernel, first = 1) {
   residual <- ref_k(kernel, x)
   pivots <- integer()

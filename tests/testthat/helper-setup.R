@@ -21,8 +21,8 @@ quick <- function(cases) {
 # Keeps the first `few` cases, or every case if PFDTC_TEST_ALL=1 (nightly). For loops over seeds of random problems.
 some_of <- function(cases, few) if (nzchar(Sys.getenv("PFDTC_TEST_ALL"))) cases else utils::head(cases, few)
 
-# Skips the rest of a test unless PFDTC_TEST_ALL=1 (nightly). For tests of several seconds: of coverage and of recovered
-# hyperparameters, and of choices that need many rows.
+# Skips the rest of a test unless PFDTC_TEST_ALL=1 (nightly). For tests that take several seconds: coverage, recovered
+# hyperparameters, and choices that need many rows.
 only_nightly <- function() skip_if(!nzchar(Sys.getenv("PFDTC_TEST_ALL")), "runs nightly (PFDTC_TEST_ALL=1)")
 
 # Returns every case if PFDTC_TEST_ALL=1 (nightly), else every `of`-th, beginning with case `i`. For an inner loop whose
@@ -80,8 +80,8 @@ with_interrupted <- function(name, which, code, by = interrupt_signal) {
 
 interrupt_signal <- structure(class = c("interrupt", "condition"), list(message = "", call = NULL))
 
-# Returns a function of a package that only tests need, and skips the test if the package is absent. DESCRIPTION names
-# the packages that a user's call needs.
+# Returns a function of a package, and skips the test if the package is absent. DESCRIPTION does not name packages that
+# only tests need.
 from <- function(package, name) {
   testthat::skip_if_not_installed(package)
   getExportedValue(package, name)

@@ -161,3 +161,13 @@ test_that("anova() shows three digits of bounds, however few digits R shows", {
   expect_gte(row[4], as.double(logLik(two)))
   expect_lte(row[4] - row[3], 2)
 })
+
+test_that("a variational bound beside Laplace's approximation has no bounds in anova(): they bound different numbers", {
+  d <- data.frame(x = seq(-2, 2, length.out = 12), y = rep(0:1, c(5, 7)))
+  laplace <- pfdtc(y ~ x, d, family = binomial(), kernel = kernel_se(1, 4), hyper = "fixed", center = FALSE)
+  vi <- update(laplace, approx = "vi")
+  table <- anova(laplace, vi) # the same exact model, so a difference of at least 0.04 was false
+  expect_identical(table$at_least, c(NA_real_, NA_real_))
+  expect_false(anyNA(anova(laplace, laplace)$at_least[2L]))
+  expect_identical(anova(vi, vi)$lower, rep(as.double(logLik(vi)), 2L))
+})

@@ -214,6 +214,8 @@ test_that("ordered classes have Brier score and accuracy, and tables of counts a
   cv <- with_seed(1, cross_validate(fit, folds = 3, hyper = "held"))
   expect_true(all(c("brier", "accuracy") %in% names(cv)))
   expect_output(print(cv), "RMSE: of the class number")
+  trials <- pfdtc(cbind(as.integer(y), 5) ~ x, d, family = binomial(), kernel = kernel_se(0.5, 4), hyper = "fixed")
+  expect_no_match(utils::capture.output(print(cross_validate(trials, 2, hyper = "held"))), "class number")
   p <- predict(fit, type = "response")
   latent <- predict(fit, se.fit = TRUE)
   each <- score_each(response_of(fit), list(y = as.integer(d$y)), list(mean = latent$fit, var = latent$se.fit^2))

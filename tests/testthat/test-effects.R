@@ -1,5 +1,5 @@
-# The package adds a jitter of 1e-10 to k(Z, Z), the reference does not. So q(x, z) = k(x, Z) k(Z, Z)^{-1} k(Z, z)
-# differs by about 1e-10 times the condition number of k(Z, Z) (1e3), relative to q.
+# The package adds a jitter of 1e-10 to k(Z, Z), but the reference does not. So q(x, z) = k(x, Z) k(Z, Z)^{-1} k(Z, z)
+# differs by about 1e-10 times the condition number of k(Z, Z) (3e2), relative to q.
 near_enough <- 1e-6
 
 test_that("means, covariances and the bound are those of dense matrices, for one grouping and for two crossed ones", {

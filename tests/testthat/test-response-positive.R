@@ -180,7 +180,7 @@ test_that("Tweedie's P(Y <= y) is right for any sd of f", {
     expect_equal(together, dense, tolerance = 2e-9)
     expect_equal(together, mapply(tweedie_cdf, y = y, s = s, MoreArgs = list(theta = theta, mu = 0)), tolerance = 1e-13)
   }
-  # For p near 1, gamma terms fall faster than Poisson ones in n. exceedance() allows for 1e-6.
+  # For p near 1, gamma terms fall faster than Poisson ones in n. exceedance() widens its bounds by 1e-6 for this error.
   for (at in list(c(0.1, 0.02 / 0.98, 4, 2, 30), c(0.1, 0.05 / 0.95, 4, 2, 30), c(5, 0.02 / 0.98, 4, 0.5, 3.3))) {
     z <- seq(-8, 8, by = 0.002)
     given <- tweedie_given(at[1:2], rep(at[5], length(z)), at[3] + at[4] * z)
