@@ -187,7 +187,7 @@ likelihoods_of <- function(fits, marginal = length(unique(vapply(fits[ours], has
   parts <- lapply(stats::setNames(nm = c("df", "nobs", "lower", "upper")), part)
   approx <- vapply(fits, function(fit) if (inherits(fit, "gp_fit")) response_of(fit)$approx else "none", "")
   # A variational bound is of the true value, other bounds beside it are of Laplace's approximation.
-  if ("laplace" %in% approx) parts[3:4] <- lapply(parts[3:4], replace, approx == "vi", NA)
+  if ("laplace" %in% approx) for (end in c("lower", "upper")) parts[[end]][approx == "vi"] <- NA
   c(list(value = vapply(lls, as.double, 0)), parts)
 }
 

@@ -195,8 +195,7 @@ boxes_at <- function(kernel, lower, upper) {
 }
 
 # Returns list(cross, prior) of the averages of factor number l over the boxes, or NULL without a closed form. The
-# average of a factor that is linear or constant in its inputs is its value at the middle of the box. Boxes extend along
-# the inputs `open`.
+# average of a linear or constant factor is its value at the middle of the box. Boxes extend along the inputs `open`.
 box_factor <- function(l, parts, lower, upper, open) {
   leaf <- parts$leaves[[l]]
   own <- intersect(leaf$inputs, open)

@@ -44,7 +44,8 @@ reference <- function(fit, m2 = NULL, max_seconds = 10, data = NULL) {
   most <- if (is.null(data)) fit$data$n else fit$nobs
   m2 <- if (is.null(m2)) 4L * points_of_fit(fit) else check_count(m2, "m2", max = most)
   call <- sys.call()
-  if (!is.null(data)) return(with_fixed_seed(reference_of_source(fit, source_of_fit(fit, data), m2, call, tell), 7919))
+  if (!is.null(data)) return(with_fixed_seed(kind = "Wichmann-Hill", reference_of_source(
+    fit, source_of_fit(fit, data), m2, call, tell)))
   data <- fit$data
   tell("choosing points")
   with_fixed_seed({
@@ -134,7 +135,7 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
 
 # Computes the reference of a source by three passes, here or on workers; each pass holds one block in memory. The first
 # draws a random sample, from which points are chosen. The second adds up the sums of the posterior and checks that the
-# source has the fit's rows. The third adds up the norms. A common seed would draw the random numbers of simulated data.
+# source has the fit's rows. The third adds up the norms. R's default generator might repeat simulated data.
 reference_of_source <- function(fit, source, m2, call, tell) {
   model <- model_of(fit)
   recipe <- fit_recipe(fit)

@@ -224,11 +224,11 @@ from_seed <- function(seed, draws) {
   structure(with_fixed_seed(draws, seed), seed = structure(seed, kind = as.list(RNGkind())))
 }
 
-# Evaluates `expr` with random numbers from a seed and restores the state of R's generator.
-with_fixed_seed <- function(expr, seed = 1) {
+# Evaluates `expr` with random numbers of a seed, by a `kind` of generator (RNGkind()), and restores R's generator.
+with_fixed_seed <- function(expr, seed = 1, kind = NULL) {
   state <- random_state()
   on.exit(assign(".Random.seed", state, envir = globalenv()))
-  set.seed(seed)
+  set.seed(seed, kind)
   expr
 }
 
