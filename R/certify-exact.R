@@ -283,8 +283,8 @@ precondition_by_near_rows <- function(reference, data) {
 }
 
 # Returns the preconditioner as a function of r, or effects_preconditioner() for groups with many levels. `size` has the
-# number of inducing points, and of neighbours of each row. With 200 points instead of 800, the
-# log of the residual falls 1.3 to 2.7 times more slowly (bench/README.md).
+# numbers of inducing points and of neighbours of each row. With 200 points instead of 800, the log of the residual
+# decreases 1.3 to 2.7 times more slowly (bench/README.md).
 near_preconditioner <- function(reference, data, size = c(points = 800L, rows = 40L)) {
   model <- model_of(reference)
   control <- reference$control

@@ -4,7 +4,7 @@
 # L u is the mode at Z and r = u - A g. Wb is the average of W between both modes. Given row weights Wb and responses y,
 # the Gaussian posterior mean at x is h'y. With a = L^{-1} k(Z, x),
 #
-# f*(x) - fh(x) = (1, -h)'E (0, g) - (a - A h)'r,   with E over x and the rows   (theory vignette).
+# f*(x) - fh(x) = (1, -h)'E (0, g) - (a - A h)'r,   with E and the vectors over x and the rows   (theory vignette).
 #
 # This gives three bounds, in the order of effort:
 #

@@ -65,7 +65,7 @@ posterior_certificate.classes <- row_parts.classes <- function(p, ...) refuse_cl
 #   first   |c'(f* - fh)| <= |(c, -h)|_E |g|_E + sqrt(vup) |r|,   vup = vS(alpha) + (q + sqrt(lam(alpha) vS(alpha)))^2,
 #           |(c, -h)|_E <= q + sqrt(lam(beta) vS(alpha)) and <= sqrt(vup),
 #
-# because vup bounds the exact variance with weights Wb, |(c, -h)|_E^2 + |(c, -h)|_Q^2 + h'Wb^{-1}h, where Q = K - E.
+# because vup bounds the exact variance with weights Wb, which is the sum of |(c, -h)|_E^2 and of nonnegative terms.
 
 # Returns a list for these bounds: `at`, the mode fh and its factors; bounds g_E on |g|_E and r on |r|; `between`,
 # bounds for Wb; the posteriors `lo` and `hi` with row weights alpha W and beta W, between which W at f* lies.

@@ -15,7 +15,7 @@ new_fit <- function(data, done, s, state, parts) {
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
   trend <- data$noise_trend
   if (!is.null(trend$smooth)) {
-    most <- max((data$y - mean(data$y))^2) / done$model$noise # more noise would lower every density
+    most <- max((data$y - mean(data$y))^2) / done$model$noise # more noise would only lower densities of responses
     trend$top <- if (most < trend$range[2L]) most
   }
   new_gp(s$method, done$model, parts, list(

@@ -88,8 +88,8 @@ points_yardstick <- function(job, fit, worth) {
 }
 
 # Finds, to within 5 %, the smallest m for which the first m points of the reference have an error of at most `goal`.
-# All its points have such an error. at(m) returns list(mean, sd) of f by the first m points. Returns list(m, tried,
-# slope): this m, all candidates, and an estimate of -d log(error) / d log(m).
+# The caller knows that all points of the reference have such an error. at(m) returns list(mean, sd) of f by the first m
+# points. Returns list(m, tried, slope): this m, all candidates, and an estimate of -d log(error) / d log(m).
 search_first <- function(yard, goal, tol, at) {
   top <- yard$reference$m
   tried <- list()

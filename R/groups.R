@@ -32,8 +32,8 @@
 #' @details The product `kernel_group(~ g) * kernel_se(inputs = ~ x)` models a separate curve for each level. Terms of
 #'   the formula and terms of `kernel` are added. A grouping factor that only `kernel` names is taken from `data`.
 #'
-#' Effects are in units of the response, or of f with a transform or `family`. An `angle` \eqn{a} in `coef()` is the
-#' correlation \eqn{\cos(\pi a / (1 + a))}{cos(pi a / (1 + a))} of two effects given the effects before both. A model
+#' Effects are in units of the response, or of f with a transform or `family`. An `angle` \eqn{a} in `coef()` stands for
+#' a correlation \eqn{\cos(\pi a / (1 + a))}{cos(pi a / (1 + a))} of two effects given the effects before both. A model
 #' without a smooth part, as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML, and agrees with `lme4::lmer()`.
 #' With a `family` the constant mean is integrated out, but `lme4::glmer()` maximises over it (ML), and has smaller sds.
 #' @seealso [kernel_algebra], [predict.gp_fit()] with `re = FALSE`, `plot(fit, which = "groups")`, `vignette("groups")`
@@ -172,7 +172,7 @@ effects_of_levels <- function(fit, term, covariances) {
 }
 
 # Returns the table of groups in summary(), with a row for each effect, or NULL. `share` is the group's share of the
-# prior variance of a Gaussian response or of f, without the linear mean, averaged over at most 2,000 training rows.
+# prior variance of a Gaussian response or of f, without the linear mean, averaged over some rows or inducing points.
 group_table <- function(fit) {
   if (!length(group_roots(fit$kernel))) return(NULL)
   x <- if (is.null(fit$data)) fit_points(fit) else fit$data$x

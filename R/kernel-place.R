@@ -15,7 +15,7 @@ place_kernel <- function(kernel, x, variables = NULL) {
 }
 
 # Returns `part`, the kernel or noise trend of a fit, for other `data`. Numbers of columns refer to the names `from` in
-# the data of the fit. They become the places of these names in data$x, unless one of them is not there.
+# the data of the fit. They become the places of these names in data$x. If a name is not there, all numbers stay.
 at_names <- function(part, data, from = part$columns) {
   own <- names(part$lengthscale) # the only names in kernels of earlier versions
   if (is.null(from) && length(own) && length(own) == length(part$inputs)) from[part$inputs] <- own

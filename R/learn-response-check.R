@@ -89,10 +89,10 @@ response_scores <- function(model, from) {
   scores - means_of_groups(more)
 }
 
-# Returns a data frame with a row for some inputs: the mean y of their responses, its transformed value z, mean `f` and
-# variance `var` of f, noise variances `noise` of z and `size` of one response, and `single`, TRUE if there is only one.
-# f is conditioned on the nearest other rows or, if `earlier`, on the nearest of those that are earlier in the random
-# order. With groups and few rows it is conditioned on all others, because the nearest may be of other levels.
+# Returns a data frame with a row for some inputs: mean y of the responses, mean z of the transformed responses, mean
+# `f` and variance `var` of f, noise variances of z (`noise`) and of one response (`size`), and `single`, TRUE for an
+# input with one response. f is conditioned on the nearest other rows or, if `earlier`, on the nearest of those earlier
+# in the random order. With groups and few rows it is conditioned on all others: the nearest may be of other levels.
 held_out_response <- function(model, from, earlier = FALSE) {
   problem <- model$problem
   pool <- problem$pool
@@ -276,8 +276,8 @@ responses_to_try <- function(data, asked) {
   list(transforms = transforms, trends = trends, tails = open, plain = if (auto) plain)
 }
 
-# Returns "two" if over four responses have two values, "few" if they have few, else "many". With `tell`, a message
-# suggests families for few values, and if many rows have one value, at which a density is unbounded.
+# Returns "two" if more than four responses have only two values, "few" if the responses have few values, else "many".
+# With `tell`, a message suggests families for few values, or if many rows have one value, where a density is unbounded.
 values_of_response <- function(y, tell) {
   distinct <- unique(y)
   times <- tabulate(match(y, distinct))

@@ -241,8 +241,8 @@ with_uneven_noise <- function(model, trend, from, least = -Inf) {
 }
 
 # Returns the model with heavy tails of the noise, if they increase the log density of responses given their neighbours
-# by more than the penalty for a parameter. Inputs with several responses are left out: means have lighter tails. The
-# merit has densities given earlier rows, so it increases by the gain for these, not by that given all other rows.
+# by more than the penalty for a parameter. Inputs with several responses are left out: means have lighter tails. This
+# gain is for densities given all other rows. The merit sums densities given earlier rows, and increases by their gain.
 with_tail <- function(model, from) {
   if (is.null(model) || !from$tails || at_floor(model)) return(model)
   tail_of <- function(held) {

@@ -153,7 +153,7 @@ further_starts <- function(problem, values, theta) {
 
 # Returns further starts for smooth functions, with long lengthscales and large variances, as results of climb() without
 # steps. A search by the Vecchia likelihood, which is inaccurate for smooth functions of many inputs, would drop these
-# starts before the exact likelihood decides. Returns NULL for many rows, several terms, or values given by the user.
+# starts before the exact likelihood decides. Returns NULL for many rows, several terms, or given values or `restarts`.
 smooth_runs <- function(problem, s, theta) {
   if (problem$composite || problem$pool$n > smooth_limit_rows || !is.null(s$restarts) ||
         !all(is.na(problem$given[problem$free]))) return(NULL)

@@ -296,8 +296,8 @@ one_class_a_row <- function(rows, s) {
 
 # Returns a rotation (kernel-compile.R) to inputs z that are uncorrelated within classes: z_1 = x_1, and z_j is x_j
 # minus its regression on x_1, ..., x_{j-1}, in the unit of x_j. Columns of 0 and 1 are not rotated. Returns NULL for
-# responses without classes, with groups or shared lengthscales, with fewer than `rotation_rows` rows an input, or if
-# inputs are linearly dependent.
+# responses without classes, kernels of several factors or with shared lengthscales, fewer than two inputs to rotate,
+# fewer than `rotation_rows` rows an input, or linearly dependent inputs.
 rotation_by_classes <- function(rows, s) {
   x <- rows$x
   leaves <- as_sum(s$kernel)$leaves
@@ -346,7 +346,7 @@ kernel_beside_line <- function(kernel, rows, s) {
 }
 
 # Returns the columns that may be warped: those with over two values. Returns none unless one_class_a_row(), or with
-# `plain`, kernel values given, over `warp_rows` rows, groups, or three columns that are a place on a sphere.
+# `plain`, a given kernel or values of it, over `warp_rows` rows, groups, or three columns that are a place on a sphere.
 inputs_to_warp <- function(rows, s) {
   x <- rows$x
   leaves <- as_sum(s$kernel)$leaves

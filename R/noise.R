@@ -103,7 +103,7 @@ most_trend <- 7
 # Returns the noise variance divided by s2 at the rows of x, or 1 without a trend. The log noise variance has the
 # posterior N(log s2 + m, v), so the mean of this factor is exp(m + v / 2). Its log is at least -most_trend and at
 # most trend$most: the log of (largest squared deviation of a response from the mean response) / s2, cut to [0,
-# most_trend]. More noise would lower every density. With smooth noise it is cut to its range over the training rows.
+# most_trend]. More noise would only lower densities of responses. Smooth noise is cut to its range at training rows.
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
   B <- noise_basis(trend, x)

@@ -40,7 +40,7 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   too_far <- function(par) {
     all <- replace(start, free, par)
     moved <- abs(all - start)
-    moved[last] <- all[last] - start[last] # a lower limit of the noise follows
+    moved[last] <- all[last] - start[last] # small noise has its own limit, two lines below
     if (any(moved > 16)) sprintf("%s is far outside the range of the data", names[which.max(moved)])
     else if (all[last] < max(all[variances]) - log(1e12)) "the noise is below 1e-12 of the signal"
   }
@@ -164,8 +164,8 @@ with_typical_values <- function(kernel, x, s, typical = function(units) units$st
   as_kernel(set_values(kernel, ifelse(is.na(value), units$unit * typical(units), value)))
 }
 
-# Returns a spread of each column: its sd, or 1 if its range is 0 or infinite. A positive sd by the quartiles of a
-# normal distribution replaces the sd if it is below a tenth of the sd.
+# Returns a spread of each column: its sd, or 1 if its range is 0 or infinite. The interquartile range / 1.349 (the sd
+# for a normal distribution) replaces the sd if it is positive and below a tenth of the sd.
 spreads_of <- function(x) {
   vapply(seq_len(ncol(x)), function(j) {
     v <- x[, j]

@@ -90,7 +90,7 @@ partial_points <- function(fit, s, terms, most = 2000L) {
   }))
 }
 
-# Returns the inducing points to draw, or NULL if the posterior is exact.
+# Returns the inducing points to draw, or NULL if there is no fit or its posterior is that of all rows.
 drawn_points <- function(fit) if (!is.null(fit) && !is_exact(fit) && !is_laplace_limit(fit)) fit$inducing
 
 rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]

@@ -293,7 +293,7 @@ is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
 
 # Returns log p(y) for responses y on the scale of f, with the noise described above spread_steps. Exponents are
-# relative to the largest one, that of the last step. For y beyond 6 sds: far_steps, or farther_log_density() if larger.
+# relative to the largest one, that of the last step. Beyond 6 sds: the larger of far_steps and farther_log_density().
 noisy_log_density <- function(y, f, steps = spread_steps) {
   if (!is_spread(f)) return(stats::dnorm(y, f$mean, sqrt(f$var + f$noise), log = TRUE))
   half <- pmin((y - f$mean)^2 / 2, .Machine$double.xmax)

@@ -192,7 +192,7 @@ check_rows <- function(x, y, weights) {
        weights = if (!is.null(weights)) check_weights(check_positive(weights, "weights", nrow(x)), nrow(x)))
 }
 
-# Returns the row names of x, else those of y, else NULL.
+# Returns the row names of x or, unless x is a data frame, those of y, else NULL.
 row_labels <- function(x, y) {
   if (is.data.frame(x)) return(if (is.character(attr(x, "row.names"))) row.names(x))
   own <- function(v) if (is.null(dim(v))) names(v) else rownames(v)

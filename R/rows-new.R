@@ -293,8 +293,8 @@ refuse_other_rows <- function() {
 
 # ---- rows looked up by name -----------------------------------------------------------------------------------------
 
-# Returns the model frame of the fit's data, which are looked up by the name that the fit's call has for them. `given`
-# has further arguments of model.frame(). Stops if the data have changed since the fit.
+# Returns the model frame of the fit's data: of the rows that the fit keeps, else of data looked up by their name in the
+# fit's call. `given` has further arguments of model.frame(). Stops if the data have changed since the fit.
 frame_by_name <- function(fit, given, caller) {
   call <- fit$call
   call <- call[c(1L, match(c("data", "subset", "weights", "na.action", "offset"), names(call), 0L))]

@@ -64,8 +64,8 @@ merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) -
 # has the groups of equal inputs. Rows are copies, as in bootstrap samples, if equal inputs have equal responses more
 # often than by chance: kappa = (agreement - chance) / (1 - chance) > copy_rule["kappa"]. Chance is the probability that
 # two random rows have equal responses. No rows are copies, as with grades, if chance > copy_rule["chance"] and the
-# repeated (x, y) have fewer than copy_rule["responses"] different responses. If each (x, y) occurs a multiple of k >=
-# 2 times, unlikely by chance, all are copies: a repeated table.
+# repeated (x, y) have fewer than copy_rule["responses"] different responses. If each (x, y) occurs a multiple of k >= 2
+# times, and this is unlikely by chance, all rows are copies (a repeated table).
 copies_of <- function(y, group) {
   if (is.null(group) || !anyDuplicated(group)) return(NULL)
   each <- equal_rows(cbind(group, y))

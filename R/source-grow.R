@@ -1,8 +1,8 @@
 #' Add or remove rows, or replace inducing points
 #'
 #' Updates a fit without learning again: kernel, noise, and centre and scale of `y` stay. `add_rows()` and
-#' `drop_rows()` also keep the inducing points, unless Laplace's approximation is the same as with all rows.
-#' `update_points()` replaces them, for example if new rows are far away.
+#' `drop_rows()` also keep the inducing points; only a Laplace fit without residual prior variance chooses new ones (up
+#' to 2,000 rows). `update_points()` replaces the points, for example if new rows are far away.
 #'
 #' The posterior equals the posterior of a fit to the present rows with the same inducing points and centre, up to
 #' rounding. Without its data, a Gaussian fit with inducing points, without groups and transform, adds n rows in

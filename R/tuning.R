@@ -4,7 +4,7 @@
 
 # Equal rows (inputs and response) are copies if Cohen's kappa of responses at equal inputs exceeds `kappa`. If two
 # random rows have equal responses with a probability above `chance`, the equal rows must also have `responses`
-# different responses. If all rows occur k times, they are copies if chance does so with probability below `whole`
+# different responses. If all rows occur k times, they are copies if this has a probability below `whole` by chance
 # (bench/copies.R).
 copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1, whole = 1e-3)
 
@@ -54,7 +54,7 @@ exact_learning_rows <- 2000L
 # predicted gain is below `sure` nats. The Vecchia likelihood's search for the additive kernel ends below `additive`
 # nats there (bench/few-seeds.R, bench/RESULTS.md).
 first_exact_rows <- 1000L
-# A search for a model that must gain more to be chosen ends if `hopeless` times the predicted gain is too small.
+# If a model must gain some nats to be chosen, its search ends when `hopeless` times the predicted gain is too small.
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000, last = 200, sure = 1e-7, additive = 1, hopeless = 20)
 
 # With more than exact_learning_rows rows, hyperparameters are also learned by the exact likelihood of some of the rows,
@@ -168,8 +168,8 @@ little_response <- c(look = 0.02, noise = 1e-3, left = 0.05, error = 0.6, kink =
 # A transform has the penalty of this many parameters (bench/response.R).
 transform_parameters <- 2L
 
-# If the fit chose the transform T, y is cut to compute its mean: at the outermost training response or, if further out,
-# where T(y) is this number of sds before its mean (curves_up(), bench/point-predictions.R).
+# If the fit chose the transform T, y is cut to compute its mean: at the outermost training response or, if the mean of
+# T(y) is beyond it, up to this number of sds inside the mean (curves_up(), bench/point-predictions.R).
 sure_sds <- 1
 
 # If the fit chose a transform and heavy tails, the variance of a new response is multiplied by the mean over held-out
