@@ -301,7 +301,7 @@ SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
 }
 
 /* Returns list(mean, S, left) of struct softmax_at (softmax_rows.h) at the N rows of x. mean has a column for each
- * column of beta, S is N x q^2 for q log odds, and left has N numbers. */
+ * column of beta, S is N x q^2 for q contrasts of classes, and left has N numbers. */
 SEXP ffi_softmax_at(SEXP points, SEXP L, SEXP beta, SEXP inverse, SEXP x, SEXP control)
 {
     struct inducing z = arg_points(points);

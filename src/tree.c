@@ -3,7 +3,7 @@
 #include "linalg.h"
 
 #define FEW 16 /* up to this number of queries, rows are not sorted */
-/* of a node with more rows than this, 64 to 127 rows are compared to find the coordinate with the largest range */
+/* in a node with more rows than this, 64 to 127 rows are compared to find the coordinate with the largest range */
 #define SAMPLE 64
 #define FAR    1e150 /* bound on coordinates, which keeps squared distances finite */
 
