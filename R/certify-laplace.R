@@ -37,7 +37,7 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 
 # Returns the list `b` for distance_of() and mode_interval(). It has the mode at the rows (`at`), the bounds `g_E`, `r`
 # and `gamma` of bounds_around(), and two posteriors: `lo` with the smallest W that each row may have, `hi` with the
-# largest. The range of W is narrowed up to three times.
+# largest. The range of W is narrowed up to three times. If log p is not concave: bound_mode_student().
 laplace_bounds <- function(fit, data, tight = FALSE) {
   b <- bounds_at_mode(fit, data, tight)
   if (!b$sites$concave) return(bound_mode_student(b))
@@ -176,10 +176,10 @@ posteriors_at_ends <- function(b, range) {
   c(range, list(lo = weighted_posterior(b, range$lower, norms = TRUE), hi = hi))
 }
 
-# Bounds the mode if W may be negative (Student's t): finds e such that the exact GP has one mode in the box |f - fh| <=
-# e at the rows. With the smallest W in the box, let P = max(W, 0), N = max(-W, 0), and v_n bound the variance at row n
-# with row weights P. The conditions are rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n (bounds_around()
-# has gamma). The variance in the box is then at most `stretch` = 1 / (1 - rho) times that with row weights P.
+# Bounds the mode if W may be negative (Student's t): finds e (or Inf) such that the exact GP has one mode in the box |f
+# - fh| <= e at the rows. With the smallest W in the box, let P = max(W, 0), N = max(-W, 0), and v_n bound the variance
+# at row n with weights P. The conditions are rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n
+# (bounds_around() has gamma). The variance in the box is at most `stretch` = 1 / (1 - rho) times that with weights P.
 bound_mode_student <- function(b) {
   fun <- values_at(b$model$kernel, b$data$x)
   at_rows <- function(b) (1 + b$growth) * sqrt(pmin(variances_of(b, b$lo, fun)$var_upper, fun$prior)) * b$gamma

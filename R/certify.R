@@ -352,7 +352,7 @@ pareto_shape <- function(logs) {
   (some * mean(log1p(-b * excess)) + 5) / (some + 10)
 }
 
-# Returns lines to print: Pareto k, and the errors of the log marginal likelihood and of the mean and sd of f.
+# Returns lines to print: Pareto k, the error of the log marginal likelihood and, for k up to 0.7, those of mean and sd.
 laplace_check_lines <- function(x) {
   number <- function(v) format(signif(v, 2))
   variational <- is.na(x$laplace)

@@ -165,7 +165,7 @@ predict_fold <- function(fit, data, asked, used, out) {
 
 # ---- which rows go together -----------------------------------------------------------------------------------------
 
-# Returns the number of the fold of each row.
+# Returns the fold of each row: a number, or the row's value in the argument `folds`.
 make_folds <- function(fit, data, folds, by) {
   n <- length(data$response)
   if (length(folds) > 1L) {

@@ -234,9 +234,9 @@ rows_of_levels <- function(x, columns, most,
   sort(rows[order(!first)[seq_len(most)]])
 }
 
-# Returns list(value, score, information) of the Vecchia log likelihood with integrated effects. The derivatives are by
-# the log kernel parameters, the log noise variance, and the coefficients of `basis`, a trend of the log noise variance.
-# The information on the parameters of the smooth part treats the effects as known.
+# Returns list(value, score, information) of the Vecchia log likelihood with integrated effects (only the value if it is
+# not finite or `slopes` is FALSE). Derivatives are by log kernel parameters, log noise variance and the coefficients of
+# `basis`, a trend of the log noise variance. The information on the smooth part treats effects as known.
 integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis = matrix(0, nrow(pool$x), 0L)) {
   groupings <- groupings_of(now$kernel, pool$levels)
   to <- engine_model(smooth_model(now))

@@ -158,8 +158,8 @@ noisy_exceedance <- function(mean, sd, t, law) {
   list(lower = pmax(out$lower - room, 0), upper = pmin(out$upper + room, 1))
 }
 
-# Bounds P(y > threshold) for a new response of one trial. It does not decrease with f. So its averages over f with the
-# smallest and the largest sd differ by at most the largest difference of two normal distribution functions,
+# Bounds P(y > threshold) for a new response of one trial. Given f, it does not decrease with f. So its averages over f
+# with the smallest and the largest sd differ by at most the largest difference of two normal distribution functions,
 #
 #   max_t |Phi(t / low) - Phi(t / high)|  at  (t / low)^2 = 2 log(r) / (1 - 1 / r^2),  r = high / low.
 response_exceedance <- function(response, mean, sd, threshold) {

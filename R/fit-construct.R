@@ -97,7 +97,7 @@ construct_exact <- function(data, learned, s, state) {
 # Learns again how heavy the tails of the noise are, with the posterior p of the final model. They were first learned
 # with a preliminary kernel, mostly Matern 3/2, whose misfit may have hidden them. Returns the data, with the new tails
 # if the leave-one-out log density increases by more than the penalty for a parameter (bench/tails.R). Learns nothing
-# below few_rows rows, where learn_stage() widens intervals instead, and above first_exact_rows rows, to save time.
+# below few_rows rows (learn_stage() widens intervals), above first_exact_rows (to save time), or if noise is tiny.
 with_final_tail <- function(data, p, learned, state) {
   if (!isTRUE(state$tails) || data$n < few_rows || data$n > first_exact_rows ||
         isTRUE(attr(learned, "little_noise"))) return(data)

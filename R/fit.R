@@ -211,7 +211,7 @@ fit_to_tolerance <- function(data, asked, state) {
   fit
 }
 
-# Searches among inducing points alone, then tries neighbours or the exact posterior. Returns the fit.
+# Returns the fit found among inducing points alone, if few may suffice, else with neighbours or the exact posterior.
 search_plans <- function(job, asked) {
   data <- job$data
   state <- job$state

@@ -43,9 +43,9 @@
 #' @name leave_one_out
 NULL
 
-# Returns for each row, in units of y: mean (with offset) and variance of f given all other rows, residual (response
-# minus mean), noise variance and leverage. A row of weight 0 has the noise variance NA, and its ordinary prediction if
-# noise is Gaussian, else NA. For several classes mean and variance are matrices of log odds, and there is no residual.
+# Returns for each row, in units of y (of f if not Gaussian): mean (with offset) and variance of f given all other rows,
+# residual (response minus mean), noise variance and leverage. A row of weight 0 has noise variance NA, and its ordinary
+# prediction if noise is Gaussian, else NA. For several classes mean and variance are matrices of log odds.
 loo_rows <- function(fit) {
   data <- training_data(fit)
   copy <- copies_in(data) # a row's copies predict the row
@@ -256,7 +256,7 @@ pit_ends <- function(response, y, f) {
 
 # Returns one row of scores from the rows of score_each(): n, rmse, nlpd and crps. For classes and trials it also has
 # accuracy and brier, the mean squared difference between outcomes of trials and probabilities. cover50 and cover95 are
-# the shares of responses in central 50 % and 95 % intervals, or NA for single classes.
+# the shares of responses in central 50 % and 95 % intervals, or NA for unordered classes.
 summarise_scores <- function(response, each) {
   p <- each$mean
   labels <- response$kind == "labels"

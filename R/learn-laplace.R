@@ -171,8 +171,8 @@ may_share_unit <- function(x) {
 }
 
 # Returns the best of several kinds of kernels: smooth; with a linear mean; of warped or rotated inputs; with one
-# lengthscale for all inputs; additive; seasonal. With few rows, more parameters have a larger maximum by chance, so
-# occam_penalty() averages the likelihoods over parameters.
+# lengthscale for all inputs; additive; seasonal. With few rows, more parameters have a larger maximum by chance. If
+# there are priors, occam_penalty() then averages the likelihoods over parameters.
 choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   now <- smooth[[1L]]
   if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
@@ -286,7 +286,7 @@ search_laplace <- function(rows, s, now, origin, state, tied) {
   now
 }
 
-# Returns a random part of the rows (at most `most`) for learning with `points` inducing points.
+# Returns list(x, sites, points) for learning: at most `most` random rows, and `points` adapted to groups and classes.
 laplace_rows <- function(data, s, most, points) {
   n <- nrow(data$x)
   most <- min(n, most, s$rows)

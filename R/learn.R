@@ -125,8 +125,8 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
   list(model = now, rival = if (!now$problem$little_noise) rival)
 }
 
-# Returns the better of two models: that of explain_noise(), and one from a search whose prior allows little noise. The
-# log likelihood without priors of the second model must be larger by little_noise_rule["nats"].
+# Returns `model` or, if may_lack_noise(), the better of two: that of explain_noise(), and one from a search whose prior
+# allows little noise. The log likelihood without priors of the second must be larger by little_noise_rule["nats"].
 compare_little_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   model <- explain_noise(model, s)

@@ -36,7 +36,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   all[sort(utils::head(order(-relevance), min(most, max(1L, sum(relevance > 0)))))]
 }
 
-# Returns the inputs at which variables without a panel are fixed: those in `at`, or medians, modes and new groups.
+# Returns the inputs at which variables without a panel are fixed: `at`, else medians, commonest levels and new groups.
 slice_centre <- function(fit, variables, at) {
   x <- slice_rows(fit)
   # A row of merged data counts as often as its inputs occur.

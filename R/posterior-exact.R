@@ -136,9 +136,9 @@ small_n_check <- function(p) {
        linear = mean(loo_linear(linear, data$y, w)), mean = mean(loo_linear(linear[, 1L, drop = FALSE], data$y, w)))
 }
 
-# Returns the leave-one-out log density of a linear model with weights w_i (-Inf for too few rows or some h_i = 1).
-# With residual e_i and leverage h_i, the error without row i is e_i / (1 - h_i), with variance s_i^2 / (w_i (1 - h_i)).
-# s_i^2 is the variance of the other residuals.
+# Returns the leave-one-out log density of a linear model with weights w_i (-Inf for too few rows or some h_i = 1). With
+# residual e_i and leverage h_i, the error without row i is e_i / (1 - h_i), with variance s_i^2 / (w_i (1 - h_i)).
+# s_i^2 is the residual variance of the linear model without row i.
 loo_linear <- function(X, y, w) {
   fit <- stats::lm.wfit(X, y, w)
   free <- fit$df.residual - 1L

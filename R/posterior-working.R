@@ -3,9 +3,9 @@
 # "working rows" with Gaussian noise: where the log likelihood at f has derivatives g and -W (for "vi", averaged over
 # f), a working row has the response f + g / W and the noise variance 1 / W.
 
-# Returns Laplace's or the variational approximation on points z, in the engine's form. `sites` has the responses in the
-# engine's form, `start` an earlier approximation. For many rows without `start`, every eighth row gives a first mode.
-# If log p is not concave (Student's t), the search may end in a saddle point; it then starts again near the prior mean.
+# Returns Laplace's or the variational approximation on points z for the responses `sites`, both in the engine's form.
+# `start` is an earlier approximation; without it, for many rows and one concave log p, every eighth row gives a first
+# mode. If log p is not concave (Student's t), a search that ends in a saddle point starts again near the prior mean.
 laplace_at <- function(x, sites, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
   mode <- function(start) {
     native_laplace(z, x, sites, kernel, jitter, start, want = want, maxit = maxit, control = control)
@@ -127,7 +127,7 @@ clip_step <- function(move, unit) {
   pmin(pmax(move, -longest), longest)
 }
 
-# Returns the working rows at f (head of this file). W stays above 0, because uninformative rows would divide by 0.
+# Returns the working rows at f (head of this file). W is kept above 0, because their responses are f + g / W.
 working_rows <- function(x, sites, f) {
   l <- native_likelihood(sites, f + sites$offset)
   W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30 / sites$unit^2)
@@ -216,7 +216,7 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
 parts_of_mode <- c("L", "C", "G", "beta", "inverse", "residual", "jitter", "decrement", "steps")
 
 # Returns the non-Gaussian fit p$fit for other rows or another model, with a search from the old mode. For other rows,
-# inducing points are chosen anew if the old ones left no residual variance.
+# if these are few, inducing points are chosen anew if the old ones left no residual variance.
 remade_working_fit <- function(p, rows, model) {
   fit <- p$fit
   z <- fit$inducing
@@ -268,7 +268,7 @@ posterior_at.points <- function(p, fun, joint = FALSE) {
 }
 
 # Returns the DTC posterior on the inducing points of p, for error_bounds() and divergences. An exact posterior has its
-# rows as inducing points, with a jitter of the size of rounding errors.
+# rows as inducing points, with a jitter of the size of rounding errors. That of a subsample is returned as it is.
 posterior_on_points <- function(p) {
   if (inherits(p, "points") && !inherits(p, "grouped") || !is.null(p$chosen)) return(p)
   data <- training_data(p$fit, "fit")

@@ -143,9 +143,9 @@ log_evidence <- function(p) {
 # Returns bounds on mean and sd under the exact GP: list(mean_lower, mean_upper, sd_lower, sd_upper).
 posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")
 
-# Returns mean and variance of f at the rows of x, in units of y; with `joint` also the covariance `cov`. The mean
-# includes the constant mean but no offset. If `re` is FALSE, effects of groups are omitted. Variances are at least 0. A
-# mixture over hyperparameters also has `noise`.
+# Returns mean and variance of f at the rows of x, in units of y if y is Gaussian; with `joint` also the covariance
+# `cov`. The mean includes the constant mean but no offset. If `re` is FALSE, effects of groups are omitted. Variances
+# are at least 0. A mixture over hyperparameters also has `noise`.
 latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = FALSE, re = TRUE) {
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
   at <- if (re || !has_groups(p$model$kernel)) posterior_values(p, x, joint, mean_only) else

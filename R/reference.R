@@ -134,8 +134,8 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
 # ---- rows in a source -----------------------------------------------------------------------------------------------
 
 # Computes the reference of a source by three passes, here or on workers; each pass holds one block in memory. The first
-# draws a random sample, from which points are chosen. The second adds up the sums of the posterior and checks that the
-# source has the fit's rows. The third adds up the norms. R's default generator might repeat simulated data.
+# draws a sample, from which points are chosen, not by R's default generator, which might repeat simulated data. The
+# second adds up the posterior's sums and checks that the source has the fit's rows. The third adds up the norms.
 reference_of_source <- function(fit, source, m2, call, tell) {
   model <- model_of(fit)
   recipe <- fit_recipe(fit)

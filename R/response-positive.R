@@ -8,8 +8,8 @@ log_of_mean <- function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / su
 large_count <- 1e9
 
 # Returns E h(u, i) for u ~ N(0, 1) and each row i, by the trapezoid rule. h() gets vectors of at most `most` elements,
-# or one u for all rows. Steps are halved until no average changes by more than 1e-7. Steps of 0.5 suffice for smooth h,
-# but limit_of_f() for nb() with a small theta has a kink in u.
+# or one u for all rows. Steps are halved, down to 0.001, until no average changes by over 1e-7. Steps of 0.5 suffice
+# for smooth h, but limit_of_f() for nb() with a small theta has a kink in u.
 average_over_u <- function(rows, h, most = 1e5, step = 0.5) {
   add <- function(u, rows) {
     out <- 0
@@ -186,8 +186,8 @@ even_map <- function(from, to, least, phi, power) {
   })
 }
 
-# Returns for each row of f ~ N(mu, s^2) the average of the polynomials in map$v that are 1 at one point f and 0 at the
-# others, in the barycentric form for Chebyshev's points.
+# Returns for each row, with f ~ N(mu, s^2), multiples of the averages of the polynomials in map$v that are 1 at one
+# point f and 0 at the others, in the barycentric form for Chebyshev's points.
 polynomial_weights <- function(map, f, mu, s) {
   sign <- rep_len(c(1, -1), length(f)) * c(0.5, rep(1, length(f) - 2L), 0.5)
   at <- map$v(f)

@@ -188,8 +188,8 @@ normal_ends <- function(f, noise, level) {
   list(lwr = f$lower - half, upr = f$upper + half)
 }
 
-# Returns list(shown, given, cov) for the quantity that `type` names: `shown` has its mean and sd, `cov` its covariance.
-# given(v) converts ends v of a credible interval of f to this quantity.
+# Returns list(shown, given, cov) for the quantity that `type` names: `shown` has its mean and sd (a median has no sd),
+# `cov` its covariance. given(v) converts ends v of a credible interval of f to this quantity.
 response_scale <- function(response, type, f) {
   given <- function(v) response_given(response, v, f$noise)
   scale <- function(shown, given, cov = f$cov) list(shown = shown, given = given, cov = cov)

@@ -52,8 +52,8 @@ message_if_constant <- function(x, owner) {
   }
 }
 
-# Sends a message if longitude and latitude are plain numbers but degrees distort distances. That is if the length of a
-# degree of longitude varies by more than a factor of 1.5, or longitudes span a quarter of the globe.
+# Sends a message if longitude and latitude are plain numbers but degrees distort distances: the length of a degree of
+# longitude varies by a factor of 1.5 or more, or longitudes span a quarter of the globe.
 message_if_degrees <- function(x) {
   at <- c(grep("^(lon|long|lng|longitude)$", colnames(x), TRUE)[1L], grep("^(lat|latitude)$", colnames(x), TRUE)[1L])
   if (anyNA(at)) return(invisible())
