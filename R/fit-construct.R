@@ -14,10 +14,8 @@ new_fit <- function(data, done, s, state, parts) {
   trace <- if (is.null(done$trace)) empty_trace else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
   trend <- data$noise_trend
-  if (!is.null(trend$smooth)) {
-    most <- max((data$y - mean(data$y))^2) / done$model$noise # more noise would only lower densities of responses
-    trend$top <- if (most < trend$range[2L]) most
-  }
+  most <- c(trend$largest / done$model$noise, Inf)[1L] # more noise would only lower densities of responses
+  if (!is.null(trend$smooth)) trend$top <- if (most < trend$range[2L]) most
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
     signature = data$signature %||% data_signature(data), nobs = data$n,

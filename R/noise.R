@@ -101,9 +101,9 @@ noise_parts <- function(trend) {
 most_trend <- 7
 
 # Returns the noise variance divided by s2 at the rows of x, or 1 without a trend. The log noise variance has the
-# posterior N(log s2 + m, v), so the mean of this factor is exp(m + v / 2). Its log is at least -most_trend and at
-# most trend$most: the log of (largest squared deviation of a response from the mean response) / s2, cut to [0,
-# most_trend]. More noise would only lower densities of responses. Smooth noise is cut to its range at training rows.
+# posterior N(log s2 + m, v), so the mean of this factor is exp(m + v / 2). Its log is at least -most_trend and at most
+# trend$most, which is log(trend$largest / s2) cut to [0, most_trend]. `largest` is the largest mean of weight times
+# squared deviation over rows with equal inputs: more noise would only lower densities. Smooth noise keeps its `range`.
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
   B <- noise_basis(trend, x)
@@ -254,7 +254,8 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   v <- rep(0.3, max(part))
   own <- seq_along(theta)
   now <- c(theta, numeric(length(part)))
-  most_deviation <- max((pool$y - mean(pool$y))^2)
+  squares <- (pool$weights %||% 1) * (pool$y - mean(pool$y))^2 + (pool$twins$ss %||% 0)
+  trend$largest <- max(squares / (1 + (pool$twins$rows %||% 0)))
   best <- NULL
   for (round in seq_len(noise_trend_sizes[["rounds"]])) {
     steps <- if (round == 1L) c(10L, 6L) else 6L
@@ -273,7 +274,7 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
         numeric(length(gamma) + 1L)
       }
       trend[c("gamma", "v", "covariance", "level")] <- list(gamma, v, V, level)
-      trend$most <- min(max(log(most_deviation) - now[[problem$last]], 0), most_trend)
+      trend$most <- min(max(log(trend$largest) - now[[problem$last]], 0), most_trend)
       best <- list(theta = now[own], value = run$value + occam, trend = trend)
     }
     old <- v

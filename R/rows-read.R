@@ -8,10 +8,11 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   mf <- make_model_frame(call, envir, kernel, mean)
   terms <- attr(mf, "terms")
   used <- input_variables(terms)
-  without <- if (is.null(kernel)) without_identifiers(mf, terms, used)
+  own <- if (is.list(kernel)) kernel$columns # those of the fit whose kernel it is
+  without <- if (is.null(kernel) || !is.null(own)) without_identifiers(mf, terms, used, own)
   if (!is.null(without)) {
     call$formula <- without
-    return(data_from_formula(call, envir, center, scale, merge, likelihood, mean = mean))
+    return(data_from_formula(call, envir, center, scale, merge, likelihood, kernel, mean))
   }
   given <- stats::terms(eval(call$formula, envir), allowDotAsName = TRUE)
   if (!attr(given, "intercept")) tell_classed(
@@ -62,13 +63,13 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
 }
 
 # Returns the formula without factors of which hardly a value repeats, and sends a message. Returns NULL if all or no
-# inputs are such factors. Text that holds dates or marked numbers stays, because check_levels() has a hint for it.
-without_identifiers <- function(mf, terms, used) {
+# inputs are such factors. Factors among the `columns` of a given kernel stay, as do those with hints in check_levels().
+without_identifiers <- function(mf, terms, used, columns) {
   n <- nrow(mf)
   names <- names(mf)[used]
   identifies <- vapply(names, function(name) {
     v <- mf[[name]]
-    if (!is.factor(v) && !is.character(v) || !is.null(dim(v))) return(FALSE)
+    if (!is.factor(v) && !is.character(v) || !is.null(dim(v)) || any(paste0(name, v) %in% columns)) return(FALSE)
     k <- length(unique(v))
     (k == n && k > 4L || k > max(50, 0.9 * n)) && !is_dates_as_text(v) && is.null(hint_for_marked_numbers(v))
   }, NA)

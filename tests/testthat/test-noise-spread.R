@@ -143,6 +143,20 @@ test_that("heavy tails of small noise are found by leave-one-out with the final 
   expect_identical(has_learned_tails(few), few$response$tail[few$response$chosen] > 0)
 })
 
+test_that("the largest noise does not depend on the mean of copies or on large weights", {
+  at <- data.frame(x = c(0.1, 1)) # noise of sd 0.23 and 3.2 at weight 1
+  d <- with_seed(1, data.frame(x = rep(seq(0, 1, length.out = 30), each = 40), e = stats::rnorm(1200)))
+  d$y <- sin(3 * d$x) / 5 + (0.2 + 3 * d$x^2) * d$e
+  copies <- with_seed(1, pfdtc(y ~ x, d, noise = ~ smooth(x), kernel = kernel_se(0.5, 1)))
+  one <- data.frame(x = seq(0, 1, length.out = 300), e = d$e[1:300])
+  one$y <- sin(3 * one$x) / 5 + (0.2 + 3 * one$x^2) * one$e / 10
+  weighted <- with_seed(1, pfdtc(y ~ x, one, weights = x^0 * 100, noise = ~ smooth(x), kernel = kernel_se(0.5, 1)))
+  linear <- with_seed(1, pfdtc(y ~ x, one, weights = x^0 * 100, noise = ~ x, kernel = kernel_se(0.5, 1)))
+  for (fit in list(copies, weighted, linear)) {
+    expect_gt(sqrt(noise_at(fit, as.matrix(at))[2L]), 2)
+  }
+})
+
 test_that("with few rows, predictions average over the uncertain noise variance", {
   d <- with_seed(4, data.frame(x = stats::runif(201)))
   d$y <- sin(6 * d$x) + with_seed(5, 0.3 * stats::rnorm(201))

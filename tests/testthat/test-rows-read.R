@@ -377,6 +377,11 @@ test_that("factors and text that identify rows are left out with a message, and 
   expect_identical(left_out(y ~ a + factor(`an id`) + offset(g))$offset, by_formula(y ~ a + offset(g), d)$offset)
   grouped <- left_out(y ~ a + `an id` + (1 | f))
   expect_identical(grouped$x, by_formula(y ~ a + (1 | f), d)$x)
+  fit <- pfdtc(y ~ a, d, kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed")
+  expect_message(same <- gp_exact(y ~ a + `an id`, d, like = fit), "left out")
+  expect_identical(fitted(same), fitted(gp_exact(y ~ a, d, like = fit)))
+  both <- with_seed(1, pfdtc(y ~ a + `an id`, d[1:9, ], kernel = kernel_se(1, 1), noise = 0.1, hyper = "fixed"))
+  expect_identical(gp_exact(y ~ a + `an id`, d[1:9, ], like = both)$frame$columns, both$frame$columns)
   d$number <- factor(d$a + 0.25)
   expect_message(by_formula(y ~ b + number, d), "as.numeric(as.character(number))", fixed = TRUE)
   # An identifier alone stays. Dates as text may hold information: the error has a hint.
