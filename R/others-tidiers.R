@@ -10,7 +10,7 @@
 #' @param conf.int Add the ends of [confint()] as `conf.low` and `conf.high`?
 #' @param conf.level,type.predict Probability of the intervals; scale of `.fitted`.
 #' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As in [plot.gp_fit()].
-#' @param effects `NULL`: hyperparameters. For groups some of `"fixed"`, `"ran_pars"` (sds), `"ran_vals"` (effects).
+#' @param effects `NULL`: hyperparameters. Groups: `"fixed"`, `"ran_pars"` (sds, correlations), `"ran_vals"` (effects).
 #' @param ... Not used.
 #' @return `tidy()`: a row for each hyperparameter; `std.error` is for coefficients and group effects, else `NA`.
 #'   `glance()`: one row with `method`, `nobs`, `m`, `df`, `sigma`, `evidence` (as `logLik()`), `AIC`, `BIC`,

@@ -249,7 +249,7 @@ confusion_figure <- function(fit) {
 #' * `"groups"` shows the effects of the levels of grouped terms, ordered by their estimates, with credible intervals.
 #'   Slices and maps omit these effects. Prediction bands and certified bands are for a new level.
 #' @param x A fit.
-#' @param inputs Names or numbers of variables. Default: the nine of largest range divided by lengthscale.
+#' @param inputs Names or numbers of variables. Default: the nine (map: two) of largest range divided by lengthscale.
 #' @param at Values of inputs that are held, as in `list(x = 1)`. Default: medians and most frequent levels.
 #' @param level Probability of the bands.
 #' @param interval Bands to draw: only `"credible"` for non-Gaussian likelihoods.

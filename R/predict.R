@@ -33,7 +33,7 @@
 #' @details
 #' | `type` | Prediction |
 #' | --- | --- |
-#' | `"mean"`, `"response"` | mean response, averaged over f; for classes probabilities (or mean number, if ordered) |
+#' | `"mean"`, `"response"` | mean response averaged over f; probabilities of classes (ordered `"mean"`: class number) |
 #' | `"latent"`, `"link"` | f with its offset; for several unordered classes log odds against the first class |
 #' | `"median"` | median of the response, except for classes and [gp_family()] |
 #' | `"class"` | most probable class; with an interval and several classes, the prediction set (logical matrix) |
