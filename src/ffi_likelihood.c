@@ -34,9 +34,9 @@ void pack_vecchia(SEXP result, const struct vecchia *whole)
 
 /* Returns list(status, value, score, information, residual, variance) of the Vecchia likelihood.  value is the sum of
  * times * log p(y_i | neighbours) over the rows `targets`.  With slopes, score is its gradient in the log kernel
- * parameters, log s2 and the coefficients of noise_basis, and information the expected information.  Without slopes,
- * residual is y_i minus its conditional mean, and variance its conditional variance.  neighbours is s x |targets|, with
- * numbers of rows, or 0 if a target has fewer. */
+ * parameters, log s2 and the coefficients of noise_basis, and information the expected information, from a quarter of
+ * the terms if slopes = 2.  Without slopes, residual is y_i minus its conditional mean, and variance its conditional
+ * variance.  neighbours is s x |targets|, with numbers of rows, or 0 if a target has fewer. */
 SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP targets,
                  SEXP neighbours, SEXP times, SEXP slopes, SEXP control)
 {

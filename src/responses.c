@@ -339,8 +339,8 @@ struct site_value sites_at(const struct sites *s, int i, double f)
     return weighted(s, i, r->at == NULL ? r->average(at, 0.0, o) : r->at(at, o));
 }
 
-/* Averages over N(f, sd^2) by the trapezoid rule within 8.5 sd. Its step is at most a fifth of the strip and 1/2 sd,
- * so the error is about e^-30. Every second term alone has an error of e^-15; the difference is the estimate l3. */
+/* Averages over N(f, sd^2) by the trapezoid rule within 8.5 sd. Its step is at most a fifth of the strip and 1/2 sd, if
+ * 10,001 terms suffice; the error is e^-30. Every second term alone has e^-15; the difference is the estimate l3. */
 static struct site_value average(const struct sites *s, int i, double f, double sd)
 {
     const double strip =
