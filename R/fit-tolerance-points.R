@@ -64,8 +64,8 @@ most_reference_points <- function(n) {
 }
 
 # Returns a yardstick() from a reference. Doubles the reference's points until it can certify errors of tol / 4, and its
-# own error is at most enough_of_tol * tol. If a size limit prevents tol / 4, tries certificates by all pairs of rows
-# (effort "tight"), if these cost no more than a few references and there is no other posterior (`worth` is Inf).
+# own error is at most enough_of_tol * tol. If a size limit prevents tol / 4 and no other posterior exists (`worth` is
+# Inf), tries all pairs of rows (effort "tight"). They must cost no more than a few references.
 points_yardstick <- function(job, fit, worth) {
   data <- job$data
   rows <- used_rows(data)

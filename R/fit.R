@@ -262,8 +262,8 @@ tolerance_plan <- function(data, asked) {
   with_posterior(plan, rho = NULL)
 }
 
-# Returns the alternative to inducing points alone: "exact" if this is affordable and no argument requires inducing
-# points, else "near" if `neighbours` is positive, or not given while no argument requires inducing points, else "none".
+# Returns the alternative to inducing points alone. It is "exact" if this is affordable and nothing requires inducing
+# points. Else it is "near" if `neighbours` is positive, or not given while nothing requires inducing points, or "none".
 alternative_posterior <- function(facts, asked) {
   open <- facts$keep && leaves_points_open(asked)
   if (open && exact_is_affordable(facts)) return("exact")

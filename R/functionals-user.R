@@ -280,7 +280,7 @@ term_shares <- function(fit, most = 500L) {
   spread / sum(spread)
 }
 
-# Returns a data frame with shares of the variance of f's posterior mean: `alone` is the share that an input explains by
+# Returns a data frame with shares of the variance of f's posterior mean. `alone` is the share that an input explains by
 # itself, `total` includes its interactions (formulas of Saltelli and Jansen for two quasi-random samples). Inputs are
 # treated as independent. Returns NULL for one input, under 5 stored rows, fixed hyperparameters or a constant mean.
 input_shares <- function(fit) {

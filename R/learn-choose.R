@@ -48,7 +48,7 @@ by_roughness <- c("matern12", "matern32", "matern52", "se")
 two_scales <- "matern32+matern32"
 
 # Returns the candidates for the default kernel. `theta` are log parameters learned with Matern 3/2. With many rows,
-# Matern 5/2 is tried only if Matern 1/2 is not better than Matern 3/2, and SE only if Matern 5/2 is better: the score
+# Matern 5/2 is tried only if Matern 1/2 is not better than Matern 3/2, and SE only if Matern 5/2 is better. The score
 # as a function of smoothness is assumed to have one minimum. tell(label) reports progress.
 candidates <- function(pool, s, theta, tell = function(what) NULL) {
   few <- pool$few

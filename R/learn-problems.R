@@ -11,11 +11,11 @@
 # of an irrelevant input infinite, and the noise of few rows 0. Priors weaken with more rows (prior_share()). With
 # lengthscales l in units of the spreads of the d inputs, and variances in units of the response's variance:
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 3^2),  log noise ~ N(log 0.1, 2^2).
-# If the Vecchia likelihood is the last stage, variances keep a prior sd of 1.5 (half of that for a kernel of one term):
-# with much noise this likelihood hardly changes if variance and lengthscales increase together, the variance by a
-# factor of 100. The random order of rows would decide (by 0.01 in NLPD). With `little_noise`, q = log(noise / prior
-# median) has an exponential lower tail: for q < -1 its log density is (q + 1/2) / 4 instead of -q^2 / 8. If the noise
-# is a millionth of the response's variance, this is -2.8 nats, not -16.6.
+# If the Vecchia likelihood is the last stage, variances keep a prior sd of 1.5 (half of that for a kernel of one term).
+# With much noise this likelihood hardly changes if the variance increases by a factor of 100 and the lengthscale with
+# it. The random order of rows would decide (by 0.01 in NLPD). With `little_noise`, q = log(noise / prior median) has an
+# exponential lower tail: for q < -1 its log density is (q + 1/2) / 4 instead of -q^2 / 8. If noise is a millionth of
+# the response's variance, this is -2.8 nats, not -16.6.
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   made <- kernel_to_learn(pool, s, profile)
   compiled <- made$compiled
@@ -370,8 +370,8 @@ response_power <- function(data, y = data$y) {
   if (power > 0) power else 1
 }
 
-# Returns TRUE if equal steps between responses may come from equal steps between inputs, not from rounding: if no two
-# rows have the same response, or if y is a sum of quadratic functions of single inputs. y has no rows of weight 0.
+# Returns TRUE if steps between inputs, not rounding, may cause equal steps between responses. This is so if no two rows
+# have the same response, or if y is a sum of quadratic functions of single inputs. y has no rows of weight 0.
 is_regular <- function(data, y) {
   n <- nrow(data$x)
   if (data$shift$ss > 1e-12 * data$n) return(FALSE) # equal inputs have different responses

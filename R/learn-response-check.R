@@ -178,9 +178,9 @@ warp_to_logs <- function(data) {
 
 # Returns the candidates `tried`, some with a larger merit. Under a kernel of all inputs, a sum of functions of single
 # inputs looks like a skewed response, or like noise that depends on the inputs. So the gain of an additive kernel in
-# log marginal likelihood is added to the merit of candidates with constant noise, if rows are few, this gain exceeds
-# `additive_nats`, and the gain of a noise trend over constant noise is below that limit. Element `terms` of a candidate
-# is the additive kernel, learned from some rows, with its gain. Later searches start from this kernel.
+# log marginal likelihood is added to the merit of candidates with constant noise. Rows must be few, this gain above
+# `additive_nats`, and that of a noise trend over constant noise below. Element `terms` of a candidate is the additive
+# kernel, learned from some rows, with its gain. Later searches start from this kernel.
 with_terms_in_merit <- function(tried, from) {
   constant <- names(Filter(function(model) is.null(model$trend), tried))
   leader <- best_of(tried)

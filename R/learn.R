@@ -135,9 +135,9 @@ compare_little_noise <- function(model, s) {
   if (isTRUE(likelihood(best) - likelihood(model) > little_noise_rule[["nats"]])) best else model
 }
 
-# Returns `model`, or one whose noise is fixed at a small share of the response's variance, if that has a much larger
-# leave-one-out log density, and a log likelihood at most one nat smaller. The likelihood alone cannot decide: for few
-# rows of a simulator, noise and an f with short lengthscales explain the data equally well.
+# Returns `model`, or one whose noise is fixed at a small share of the response's variance. That one must have a much
+# larger leave-one-out log density, and a log likelihood at most one nat smaller. The likelihood alone cannot decide:
+# for few rows of a simulator, noise and an f with short lengthscales explain the data equally well.
 explain_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   last <- model$problem$last
@@ -166,7 +166,7 @@ little_noise_model <- function(model, s, profile, held = NULL) {
   moved_to(model, best_from(problem, starts, "whole"))
 }
 
-# Returns TRUE if the noise may be above 0 only because of its prior: rows are few, the learned noise is small, and
+# Returns TRUE if the noise may be above 0 only because of its prior. Rows are then few, the learned noise is small, and
 # neither rounding nor different responses at equal inputs show noise. Returns FALSE for at most 15 rows or three rows
 # for each parameter, because lengthscales can then explain any data without noise.
 may_lack_noise <- function(problem, theta, s) {

@@ -147,8 +147,8 @@ bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
        layers = c(level_line(0), layer("segment", i, lwr, x1 = i, y1 = upr), layer("dots", i, at, pch = pch)))
 }
 
-# Draws by how much the log density of each candidate is below that of the chosen one: in nats for transforms and noise
-# models, in nats per row for kernels. The axis ends at four times the median; labels state values beyond this end.
+# Draws by how much the log density of each candidate is below that of the chosen one. The unit is nats for transforms
+# and noise models, nats per row for kernels. The axis ends at 4 times the median; labels state values beyond.
 choices_figure <- function(fit) {
   behind <- function(candidate, score, se, chosen) {
     used <- is.finite(score)

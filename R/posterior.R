@@ -199,7 +199,7 @@ answer_of_functionals <- function(fit, fun, shift, rounding, spread, ask) {
 }
 
 # Returns the certificate of functionals as a data frame. For Gaussian noise, intervals include the effect of rounding
-# of the responses: an error of y with the norm |e| moves the mean by at most |e| sqrt(size / s2) / 2, where `size` is
+# of the responses. An error of y with the norm |e| moves the mean by at most |e| sqrt(size / s2) / 2, where `size` is
 # at least the prior variance of the functional.
 functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   eps <- 4 * .Machine$double.eps

@@ -116,8 +116,8 @@ pair_nats <- 8
 # grows with the square of the number of parameters (bench/factors.R).
 searched_inputs <- c(single = 60, pairs = 15, noise = 60)
 
-# With more than this number of parameters, the Fisher information is computed from a quarter of the rows, because the
-# Fisher information of all rows would take most of the time (bench/factors.R).
+# With more than this number of parameters, a quarter of the rows gives the Fisher information. From all rows, the
+# information would take most of the time (bench/factors.R).
 sampled_parameters <- 100L
 
 # An R factor of at most `factor` levels has a lengthscale for each level, if all R factors together have at most `all`
@@ -168,20 +168,20 @@ little_response <- c(look = 0.02, noise = 1e-3, left = 0.05, error = 0.6, kink =
 # A transform has the penalty of this many parameters (bench/response.R).
 transform_parameters <- 2L
 
-# If the fit chose the transform T, y is cut to compute its mean: at the outermost training response or, if the mean of
-# T(y) is beyond it, up to this number of sds inside the mean (curves_up(), bench/point-predictions.R).
+# If the fit chose the transform T, y is cut to compute its mean. The cut is at the outermost training response or, if
+# the mean of T(y) is beyond it, up to this number of sds inside the mean (curves_up(), bench/point-predictions.R).
 sure_sds <- 1
 
 # If the fit chose a transform and heavy tails, the variance of a new response is multiplied by the mean over held-out
-# rows of squared error / predicted variance, kept between 1 and most_wider: one extreme row can dominate this mean
-# (bench/second-moments.R).
+# rows of squared error / predicted variance. The factor is kept between 1 and most_wider, because one extreme row can
+# dominate this mean (bench/second-moments.R).
 most_wider <- 100
 
 # The noise is constant for a response of fewer than `values` distinct values, each in over two rows on average. Then,
 # or if a value occurs in more than `times` rows and more than the share `share`, a message is sent (bench/response.R).
 response_values <- c(share = 0.2, times = 5, values = 10)
 
-# If more than the share `share` of the responses are equal, a linear kernel replaces the kernel found if the log
+# If more than the share `share` of the responses are equal, a linear kernel is also tried. It is used if its log
 # density of held-out rows (in `folds` folds) is higher by `errors` standard errors (bench/common-value.R).
 common_value <- c(share = 0.8, folds = 3, errors = 2)
 
@@ -218,8 +218,8 @@ laplace_sizes <- list(
 rotation_rows <- 10
 rotation_nats <- c(least = 1, pair = 0.1)
 
-# For classes and at most `warp_rows` rows, kernels also read inputs moved by these shares of the way to their normal
-# scores, which are interpolated between score_knots quantiles (bench/warped-inputs.R, bench/several-classes.R).
+# For classes and at most `warp_rows` rows, kernels also read inputs moved by these shares of the way to normal scores.
+# The scores are interpolated between score_knots quantiles (bench/warped-inputs.R, bench/several-classes.R).
 warp_rows <- 600L
 warp_shares <- c(0.5, 1)
 score_knots <- 17L
@@ -244,8 +244,8 @@ wide_odds <- 4
 # and the prior variance is very large, the true distance is about two sds of Laplace's posterior.
 most_shift <- 2
 
-# With a non-Gaussian likelihood, the prior of the kernel's variance has the centre `variance`, and the priors of the
-# constant mean and of the log shape parameter theta have the sds `center` and `theta` (bench/laplace-table.R).
+# The following priors are for a non-Gaussian likelihood. That of the kernel's variance has the centre `variance`. Those
+# of the constant mean and of the log shape parameter have the sds `center` and `theta` (bench/laplace-table.R).
 laplace_priors <- list(variance = 2, center = 3, theta = 2)
 
 # ---- uncertainty of hyperparameters ---------------------------------------------------------------------------------
@@ -300,9 +300,9 @@ unexplained_rule <- c(enough = 0.005, trial = 0.5, short = 5, left = 0.5)
 # use up to `posterior` rows; neighbours are searched among up to `among` rows (bench/trial.R).
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 
-# With more than exact_rows and up to `rows` rows, the exact posterior (Cholesky factor: 9 s of one thread, 512 MB) is
-# used if its gain over neighbours, in log density per held-out row, exceeds `gain` nats and its standard error. The
-# trial uses posteriors of `posterior` rows, neighbours among `among` rows, and `held` other rows (bench/cliff.R).
+# With over exact_rows and up to `rows` rows, the exact posterior is used if its gain over neighbours exceeds `gain`
+# nats per held-out row, and its standard error. Its Cholesky factor takes 9 s of one thread and 512 MB. The trial uses
+# posteriors of `posterior` rows, neighbours among `among` rows, and `held` other rows (bench/cliff.R).
 exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
 # If the exact posterior wins the trial of exact_trial, but there are too many rows for it, fits of up to `rows` rows
@@ -311,8 +311,8 @@ exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain =
 more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
 
 # With over more_points["rows"] rows, rho above `short` and residual prior variance below `left` (unexplained_rule),
-# more_points["many"] inducing points beside neighbours must gain over `gain` nats per held-out row, because few_points
-# predict twice as fast. The other elements are as in exact_trial (bench/cliff.R, bench/satellite.R).
+# few_points predict twice as fast. So more_points["many"] points beside neighbours must gain over `gain` nats per
+# held-out row. The other elements are as in exact_trial (bench/cliff.R, bench/satellite.R).
 few_trial <- c(posterior = 20000, held = 2000, among = 20000, gain = 0.02)
 
 # A message suggests neighbours if computing sds takes more operations than this: 100 s of a thread (bench/exact-sd.R).

@@ -236,7 +236,7 @@ int tree_nearest(const struct tree *tree, const double *u, int s, int self, int 
     return q.found;
 }
 
-/* Returns 1 if a row x is far from the data: if the empty ball around x, up to its nearest neighbour, would have at
+/* Returns 1 if a row x is far from the data. Then the empty ball around x, up to its nearest neighbour, would have at
  * least `missing` rows at the density of the shell between the nearest and the n-th neighbour (n - 1 rows). */
 static int is_far(int d, int n, const double *r2)
 {
