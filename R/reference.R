@@ -139,7 +139,7 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
 reference_of_source <- function(fit, source, m2, call, tell) {
   model <- model_of(fit)
   recipe <- fit_recipe(fit)
-  pass <- function(f, merge, ...) source_pass(source, visit_rows(cleaned_rows, recipe, f, list(...)), merge)
+  pass <- function(f, merge, ...) source_pass(source, visit_rows(added_rows, recipe, f, list(...)), merge)
   tell("a sample of the rows")
   sample <- pass(sampled_rows, function(a, b) smallest_keys(list(a, b)), 20 * m2)
   if (is.null(sample)) refuse_other_rows()
@@ -158,9 +158,6 @@ reference_of_source <- function(fit, source, m2, call, tell) {
   fit_of_posterior(p, call = call,
              source = list(label = source$label, rows = NA, omitted = 0L, sample = sample$n, passes = 3L))
 }
-
-# Returns the rows of a block in the units of the fit. `recipe` is the result of fit_recipe().
-cleaned_rows <- function(recipe, block) cleaned(recipe, fitted_rows(recipe, block))
 
 sampled_rows <- function(rows, size) {
   chunk <- list(key = stats::runif(rows$n), values = list(x = rows$x), r = rows$y, w = merged_weights(rows))

@@ -154,11 +154,10 @@ check_new_variables <- function(mf, variables) {
 
 # Returns rows with a response, in the columns of the fit: list(x, response, offset, w, keep). `keep` marks rows of
 # positive weight. There are also y and size for a non-Gaussian likelihood, `given` (the response before the fit's
-# transform), and for a formula labels, variables and frame. `asked` names those arguments of the fit's call that are
-# evaluated in `newdata`.
-training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
+# transform), and for a formula labels, variables and frame. `fit` is a fit or a result of fit_recipe().
+training_rows_from <- function(fit, newdata) {
   rows <- if (by_formula(fit)) {
-    formula_rows_again(fit, rows_at_places(fit$frame, newdata), asked)
+    formula_rows_again(fit, rows_at_places(fit$frame, newdata))
   } else {
     refuse_if(!is.list(newdata) || is.data.frame(newdata) || !all(c("x", "y") %in% names(newdata)), "newdata",
               describe(newdata), "a list with `x` and `y`, because the fit is of a matrix")
@@ -185,12 +184,15 @@ training_rows_from <- function(fit, newdata, asked = c("weights", "offset")) {
   given
 }
 
+# Returns the rows of training_rows_from() in the units of `fit`, see cleaned().
+added_rows <- function(fit, newdata) cleaned(fit, training_rows_from(fit, newdata))
+
 # Returns the list of rows_of_frame() for new data of a formula, with `labels` (row names), `variables` and `frame`.
-formula_rows_again <- function(fit, newdata, asked) {
+formula_rows_again <- function(fit, newdata) {
   refuse_if(!is.data.frame(newdata), "newdata", describe(newdata),
             "a data frame with the variables of the formula and the response")
   check_columns(c(fit$frame$required, all.vars(stats::formula(fit$terms)[[2L]])), names(newdata))
-  given <- as.list(fit$call)[intersect(asked, names(fit$call))]
+  given <- as.list(fit$call)[intersect(c("weights", "offset", fit$subset), names(fit$call))]
   mf <- evaluate_frame(c(list(quote(stats::model.frame), formula = fit$terms, data = newdata,
                               na.action = quote(stats::na.omit)), given), environment(fit$terms))
   labels <- row.names(mf)
@@ -257,15 +259,13 @@ data_of_rows <- function(data, rows, fit) {
 
 # ---- the rows of a fit, read again ----------------------------------------------------------------------------------
 
-# Returns the small part of a fit that workers need to read rows by fitted_rows() or added_rows().
-fit_recipe <- function(fit) {
+# Returns the small part of a fit that workers need to read rows by training_rows_from(): the fit's own rows, of which
+# its argument `subset` keeps some, or `new` rows.
+fit_recipe <- function(fit, new = FALSE) {
   call <- as.list(fit$call)[intersect(c("weights", "offset", "subset"), names(fit$call))]
   terms <- if (!is.null(fit$terms)) with_global_objects(fit$terms, call, fit$frame$required)
-  c(fit[c("frame", "center", "scale")], list(terms = terms, call = call))
+  c(fit[c("frame", "center", "scale")], list(terms = terms, call = call, subset = if (!new) "subset"))
 }
-
-# Returns the rows of a block that the fit used, with response, weights and offset.
-fitted_rows <- function(recipe, block) training_rows_from(recipe, block, c("weights", "offset", "subset"))
 
 # Returns `data`, which has the rows of the fit, as a row source.
 source_of_fit <- function(fit, data) {
@@ -280,7 +280,7 @@ source_of_fit <- function(fit, data) {
 with_rows_of <- function(fit, source) {
   numbers <- 2 * length(fit$frame$columns) + 6
   check_memory(8 * fit$nobs * numbers, sprintf("all %s rows, for products over their pairs,", show_count(fit$nobs)))
-  rows <- Reduce(extended_rows, source_pass(source, visit_rows(fitted_rows, fit_recipe(fit)), c))
+  rows <- Reduce(extended_rows, source_pass(source, visit_rows(training_rows_from, fit_recipe(fit)), c))
   fit$data <- data_of_rows(list(center = fit$center, scale = fit$scale, sd_y = fit$sd_y), rows, fit)
   if (!same_sums(fit$signature, data_signature(fit$data))) refuse_other_rows()
   if (read_elsewhere(source)) fit$data$products <- products_on_workers(fit$data$x)

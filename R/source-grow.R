@@ -32,7 +32,7 @@ add_rows <- function(fit, newdata) {
               "has rows on workers, but the fit keeps its rows here",
               hint = "Only fits with `keep_data = FALSE` and `neighbours = 0` take rows from workers.")
     more <- list(fit$inducing, model_of(fit), as_start(posterior_of_fit(fit)), method_traits(fit)$fitc, fit$control)
-    new <- source_pass(newdata, visit_rows(added_rows, fit_recipe(fit), sums_with_signature, more), sums_merge)
+    new <- source_pass(newdata, visit_rows(added_rows, fit_recipe(fit, TRUE), sums_with_signature, more), sums_merge)
     return(if (is.null(new)) fit else with_new_sums(fit, new, 1))
   }
   if (is_source(newdata)) {
@@ -88,9 +88,6 @@ check_growing <- function(fit) {
 }
 
 # ---- a fit without its data: sums -----------------------------------------------------------------------------------
-
-# Returns `newdata` as rows with a response in the units of `fit`, a fit or a result of fit_recipe().
-added_rows <- function(fit, newdata) cleaned(fit, training_rows_from(fit, newdata))
 
 # Returns the factors of the posterior on the inducing points, with the sums over rows from which they were computed.
 posterior_of_fit <- function(fit) {
@@ -235,16 +232,11 @@ fit_of_data <- function(fit, data) {
 # Returns the ranks of the rows of `data` in the order of conditioning. `rank` has those of `old`, whose rows keep their
 # order; other rows follow.
 order_after <- function(rank, data, old) {
-  was <- match_rows(data$x, old$x)
-  order(order(ifelse(is.na(was), nrow(old$x) + seq_along(was), rank[was])))
-}
-
-# Returns for each row of x the number of an equal row of `old`, or NA.
-match_rows <- function(x, old) {
-  group <- equal_rows(rbind(old, x))
-  n <- nrow(old)
-  if (is.null(group)) return(rep(NA_integer_, nrow(x)))
-  match(group[n + seq_len(nrow(x))], group[seq_len(n)])
+  own <- seq_len(nrow(old$x))
+  all <- rbind(old$x, data$x)
+  group <- equal_rows(all) %||% seq_len(nrow(all))
+  was <- match(group[-own], group[own]) # the number of an equal row of `old`, or NA
+  order(order(ifelse(is.na(was), length(own) + seq_along(was), rank[was])))
 }
 
 # ---- inducing points ------------------------------------------------------------------------------------------------
