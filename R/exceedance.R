@@ -344,15 +344,14 @@ ratios <- function(fit, newdata, than, level = 0.95, certified = FALSE, ...) {
   new <- rbind(newdata[names(than)], than)
   found <- linear_functional(fit, weights, new, certified = certified, ...)
   z <- stats::qnorm((1 + level) / 2)
-  ends <- function(lower, upper) {
-    both <- exp(kind * cbind(lower, upper))
-    list(pmin(both[, 1L], both[, 2L]), pmax(both[, 1L], both[, 2L]))
+  ends <- function(lower, upper, sd) {
+    one <- exp(unname(kind) * (lower - z * sd))
+    other <- exp(unname(kind) * (upper + z * sd))
+    list(pmin(one, other), pmax(one, other))
   }
   out <- data.frame(ratio = exp(unname(kind) * found$mean))
-  out[c("lwr", "upr")] <- ends(found$mean - z * found$sd, found$mean + z * found$sd)
-  if (certified) {
-    out[c("lwr_certified", "upr_certified")] <- ends(found$mean_lower - z * found$sd_upper,
-                                                     found$mean_upper + z * found$sd_upper)
-  }
+  out[c("lwr", "upr")] <- ends(found$mean, found$mean, found$sd)
+  columns <- c("lwr_certified", "upr_certified")
+  if (certified) out[columns] <- ends(found$mean_lower, found$mean_upper, found$sd_upper)
   structure(out, of = names(kind), row.names = row.names(newdata), class = c("pfdtc_table", "data.frame"))
 }

@@ -342,7 +342,8 @@ predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certifie
     } else {
       list(mean_lower = at$mean, mean_upper = at$mean, sd_upper = at$sd)
     }
-    value <- normal_band(value, shape(ends$sd_upper^2), level, shape(ends$mean_lower), shape(ends$mean_upper))
+    f <- lapply(list(lower = ends$mean_lower, upper = ends$mean_upper, top = ends$sd_upper^2), shape)
+    value <- do.call(cbind, c(list(fit = value), normal_ends(f, list(noise = 0), level)))
   }
   if (!se.fit) return(value)
   list(fit = value, se.fit = shape(at$sd))

@@ -244,14 +244,15 @@ seconds_left <- function(max_seconds) {
 
 free_memory <- function(data) if (nrow(data$x) > many_rows) gc(FALSE)
 
-# Evaluates `expr`, a stage. If the stage, or an earlier one, was interrupted, returns `otherwise` instead.
+# Evaluates `expr`, a stage. If the stage, or an earlier one, was interrupted, returns `otherwise` instead. Without
+# `otherwise`, an interrupt ends the call.
 run_stage <- function(state, name, expr, otherwise) {
   started <- proc.time()[["elapsed"]]
   stop_stage <- function(condition) {
     state$stopped <- why_stopped(condition)
     otherwise
   }
-  value <- if (!is.null(state$stopped)) otherwise else
+  value <- if (missing(otherwise)) allowInterrupts(expr) else if (!is.null(state$stopped)) otherwise else
     tryCatch(allowInterrupts(expr), interrupt = stop_stage, error = stop_stage)
   state$seconds[name] <- sum(state$seconds[name], proc.time()[["elapsed"]] - started, na.rm = TRUE)
   value
@@ -260,13 +261,8 @@ run_stage <- function(state, name, expr, otherwise) {
 # Computes the posterior by make(), also after an interrupt of an earlier stage; a second interrupt ends the call. If
 # nothing was learned before, the first interrupt ends the call.
 posterior_stage <- function(state, make) {
-  if (!is.null(state$stopped) || sum(state$evaluations) > 0) {
-    return(run_stage(state, "posterior", make(), otherwise = allowInterrupts(make())))
-  }
-  started <- proc.time()[["elapsed"]]
-  value <- allowInterrupts(make())
-  state$seconds["posterior"] <- proc.time()[["elapsed"]] - started
-  value
+  if (is.null(state$stopped) && sum(state$evaluations) == 0) return(run_stage(state, "posterior", make()))
+  run_stage(state, "posterior", make(), otherwise = allowInterrupts(make()))
 }
 
 # Evaluates `expr`, a series of fits. If one of them is interrupted or runs out of time, no further fit is made.

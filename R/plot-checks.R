@@ -291,8 +291,7 @@ autoplot.gp_fit <- function(object, inputs = NULL, at = NULL, level = 0.95,
 # Returns the figure that plot() of a fit draws. `ask` is a list of plot()'s arguments.
 figure_of_fit <- function(fit, ask) {
   fit <- check_any_fit(fit, "x")
-  choices <- list(interval = c("both", "credible", "prediction"), scales = c("common", "own"),
-                  type = c("response", "link"))
+  choices <- lapply(formals(plot.gp_fit)[c("interval", "scales", "type")], eval)
   for (argument in names(choices)) ask[[argument]] <- check_choice(ask[[argument]], choices[[argument]], argument)
   for (argument in c("points", "certified", "terms")) ask[[argument]] <- check_flag(ask[[argument]], argument)
   type <- if (ask$terms) "link" else ask$type

@@ -11,27 +11,29 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
             "= TRUE needs a sum, such as kernel_se() + kernel_periodic()")
   s <- slice_frame(fit, inputs, at, if (is.null(n) && certified && !terms) 200L else n, xlim, terms)
   x <- s$grid$x
+  band <- function(lower, upper, var, noise = list(noise = 0)) {
+    do.call(cbind, normal_ends(list(lower = lower, upper = upper, top = var), noise, level))
+  }
   if (terms) {
     term <- vapply(s$variables, `[[`, 1L, "term")[match(s$grid$input, panel_names(s$variables))]
     p <- lapply(term_values(fit, x), function(v) v[cbind(seq_along(term), term)])
     shown <- list(mean = p$mean, sd = sqrt(p$var))
-    f <- normal_band(p$mean, p$var, level)[, 2:3, drop = FALSE]
+    f <- band(p$mean, p$mean, p$var)
   } else {
     p <- latent_at(if (certified) at_mode(fit) else fit, x, re = certified)
     ends <- list(mean_lower = p$mean, mean_upper = p$mean, sd_upper = sqrt(p$var))
     if (certified) ends <- certificate_of(fit, plain_rows(x))
-    band <- function(var, ...) {
-      normal_band(p$mean, var, level, ends$mean_lower, ends$mean_upper, ...)[, 2:3, drop = FALSE]
-    }
     noise <- noise_at(fit, x)
     shown <- on_scale(fit, p, type, noise)
-    f <- band(ends$sd_upper^2)
     var <- ends$sd_upper^2
+    f <- band(ends$mean_lower, ends$mean_upper, var)
     if (has_groups(model_of(fit)$kernel)) { # the prediction band is for a new level
       s$of <- c(if (certified) "f of a new level" else "f without group effects", "y of a new level")
       if (!certified) var <- latent_at(fit, x)$var
     }
-    y <- if (response_of(fit)$conjugate) band(var, list(noise = noise, spread = noise_spread(fit, x)))
+    y <- if (response_of(fit)$conjugate) {
+      band(ends$mean_lower, ends$mean_upper, var, list(noise = noise, spread = noise_spread(fit, x)))
+    }
     if (type == "response") {
       f[] <- response_given(response_of(fit), f, noise)
       y <- untransformed(fit$transform, y)

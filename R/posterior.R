@@ -219,13 +219,6 @@ response_size <- function(fit) {
   sqrt(fit$signature$sums[["yy"]]) + (offset %||% 0)
 }
 
-# Returns cbind(fit, lwr, upr): an interval of probability `level` for f, or for a new response if `noise` is its
-# list(noise, spread). The interval contains those for every mean between `lower` and `upper`.
-normal_band <- function(fit, var, level, lower = fit, upper = fit, noise = list(noise = 0)) {
-  half <- noisy_half(level, c(list(var = var), noise))
-  cbind(fit = fit, lwr = lower - half, upr = upper + half)
-}
-
 # Returns the covariance matrix of f at the rows to predict at, in squared units of y.
 covariance_at <- function(fit, rows, at = latent_at(fit, rows$x, TRUE)) {
   check_memory(8 * as.double(length(rows$index))^2, sprintf("the covariance of %d rows", length(rows$index)))

@@ -182,7 +182,7 @@ response_say <- function(response, f, ask) {
   c(list(fit = scale$shown$mean, sd = scale$shown$sd, cov = scale$cov), lapply(ends, unname))
 }
 
-# Returns an interval for f plus noise. The interval contains those for all means from f$lower to f$upper.
+# Returns an interval for f, or for f plus noise. It contains the intervals for all means from f$lower to f$upper.
 normal_ends <- function(f, noise, level) {
   half <- noisy_half(level, list(var = f$top, noise = noise$noise, spread = noise$spread))
   list(lwr = f$lower - half, upr = f$upper + half)

@@ -56,7 +56,12 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   response <- mf[[attr(terms, "response")]]
   if (inherits(response, "difftime")) data$frame$response_unit <- units(response)
   given <- eval(call$data, envir)
-  data$frame$required <- data_variables(data$frame, terms, given)
+  # New data must have the variables that are in `data`, and others with a value for each row. R would silently take a
+  # missing variable from the formula's environment.
+  needed <- needed_variables(data$frame)
+  columns <- if (is.data.frame(given)) intersect(needed, names(given))
+  single <- is.data.frame(given) && nrow(given) == 1L
+  data$frame$required <- c(columns, if (!single) names(values_by_row(setdiff(needed, columns), terms, given)))
   data$kept <- frame_to_keep(mf, data, raw_variables(mf, data$frame, terms, given))
   data$frame$place <- attr(given, "place", exact = TRUE)
   data
@@ -259,15 +264,6 @@ input_variables <- function(terms) {
 }
 
 # ---- the parts of the formula that predictions need -----------------------------------------------------------------
-
-# Returns the variables that newdata must have: those in `data`, and others with a value for each row. R would silently
-# take a missing variable from the formula's environment.
-data_variables <- function(frame, terms, data) {
-  names <- needed_variables(frame)
-  columns <- if (is.data.frame(data)) intersect(names, names(data))
-  if (is.data.frame(data) && nrow(data) == 1L) return(columns)
-  c(columns, names(values_by_row(setdiff(names, columns), terms, data)))
-}
 
 # Returns a list of those variables among `names` that have a value for each row of `data`.
 values_by_row <- function(names, terms, data) {
