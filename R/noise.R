@@ -135,7 +135,7 @@ noise_law <- function(fit, rows, noise = fit$noise) {
 
 # Returns `noise` divided by the weight of each training row (NA at weight 0), or NULL without weights.
 noise_by_weight <- function(fit, noise) {
-  w <- if (is_weighted(fit)) stats::weights(fit)
+  w <- if (is_weighted(fit) || !is.null(users_weights(fit$data))) stats::weights(fit)
   if (!is.null(w)) ifelse(w > 0, noise / w, NA)
 }
 

@@ -110,7 +110,7 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
   fit <- fit[rows, , drop = FALSE]
   if (labels) { # .fitted is the most probable class
     out$.fitted <- unname(stats::predict(x, newdata, type = "class"))[rows]
-    for (class in colnames(fit)) out[[paste0(".prob_", class)]] <- unname(fit[, class])
+    out[paste0(".prob_", colnames(fit))] <- lapply(seq_len(ncol(fit)), function(k) unname(fit[, k])) # a name may be ""
     return(out)
   }
   out$.fitted <- unname(fit[, 1L])

@@ -252,7 +252,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   evidence <- if (is_exact(fit) || !length(ends)) sprintf("%.1f", evidence) else
     if (gap < 0.01) sprintf("%.1f", attr(evidence, "upper")) else
       if (is.infinite(gap)) paste("at least", ends[1L]) else sprintf("between %s and %s", ends[1L], ends[2L])
-  table <- c(Response = name, Family = if (is.null(fit$theta)) fit$likelihood$label else fact$Response,
+  facts <- c(Response = name, Family = if (is.null(fit$theta)) fit$likelihood$label else fact$Response,
     Success = if (response$reads == "classes" && length(response$levels) == 2L) sprintf("\"%s\"", response$levels[2L]),
     Transform = if (!is.null(fit$transform)) fact$Response,
     Data = fact$Data, Method = about$title, unlist(fact[c("Mean", "Kernel", "Noise", "Noise tails", "Noise sd")]),
@@ -260,7 +260,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
       if (any(grepl("lengthscale", names(stats::coef(fit))))) paste0(", lengthscales in units of their inputs", notes)),
     Inputs = if (!is.null(rotation_of(fit$kernel))) rotation_note else if (!is.null(warp) && is.null(logs))
       warp_note(warp$share, "; its lengthscale is on this scale"),
-    report_coefficients(fit, about, number), unlist(fact[c("Estimation", "Posterior", "Neighbours")]),
+    unlist(fact[c("Estimation", "Posterior", "Neighbours")]),
     "Certified error" = report_certificate(fit, newdata, digits),
     "Log marginal likelihood" = paste0(evidence, if (response$approx == "laplace")
       " (Laplace approximation)" else if (!is.null(fit$near) && !length(ends)) " (Vecchia estimate)" else
@@ -268,18 +268,20 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
           " (for variances before inflation)"),
     "Leave-one-out" = report_loo(fit, number), Time = sprintf("%s s", number(sum(fit$seconds))),
     Software = sprintf("pfdtc %s", format(fit$version)))
-  table <- table[!is.na(table)]
+  facts <- facts[!is.na(facts)]
 
-  made_of <- if (is_exact(fit)) "exact" else paste(stats::na.omit(table[c("Posterior", "Neighbours")]), collapse = "; ")
+  made_of <- if (is_exact(fit)) "exact" else paste(stats::na.omit(facts[c("Posterior", "Neighbours")]), collapse = "; ")
   before <- c("Transform", "Mean", "Kernel", "Noise", "Noise tails", "Noise sd", "Units", "Inputs", "Estimation")
-  told <- c(table[c("Family", before)], Posterior = made_of, if (!is_exact(fit)) table["Certified error"],
-            table[c("Log marginal likelihood", "Leave-one-out", "Time")])
+  told <- c(facts[c("Family", before)], Posterior = made_of, if (!is_exact(fit)) facts["Certified error"],
+            facts[c("Log marginal likelihood", "Leave-one-out", "Time")])
   told <- told[!is.na(told)]
   own <- c(Family = "Likelihood:", "Certified error" = "Certified:", Time = "The fit took")[names(told)]
   text <- paste(c(
     sprintf("A %s was fitted to %s by %s. Data: %s.", if (is_groups_only(fit$kernel)) "linear mixed model" else
-      "Gaussian process", name, table["Software"], table["Data"]),
+      "Gaussian process", name, facts["Software"], facts["Data"]),
     sprintf("%s %s.", ifelse(is.na(own), paste0(names(told), ":"), own), sub("[.]$", "", told))), collapse = " ")
+  # Coefficients have names of the data, such as "Time", so they are added after facts were selected by name.
+  table <- append(facts, report_coefficients(fit, about, number), max(which(names(facts) %in% c("Units", "Inputs"))))
   structure(list(text = text, table = data.frame(what = names(table), value = unname(table))), class = "pfdtc_report")
 }
 

@@ -95,7 +95,7 @@ fit_fields <- list(
       if (!is.null(trend$smooth)) paste0(", a smooth function of ", variables) else
         sprintf(" at the mean of %1$s; the log noise variance is linear in %1$s", variables)
     }
-    weight <- if (!is.null(fit$data) && !is.null(users_weights(fit$data))) " at weight 1"
+    weight <- if (!is.null(fit$data) && is_weighted(fit)) " at weight 1"
     with_numbers(paste0(if (is.null(range)) "sd %s" else "sd between %s and %s", weight,
                         if (!is.null(more)) gsub("%", "%%", more, fixed = TRUE)), sqrt(fit$noise * (range %||% 1)))
   },
@@ -233,7 +233,8 @@ fit_fields <- list(
                if (is.null(fit$noise_trend)) c("sizes", "noise_variance"),
                if (is.null(attr(fit$kernels, "gained"))) "kernel",
                if (is_exact(fit) || is_laplace_limit(fit)) "posterior", if (is.null(fit$near)) "neighbours",
-               if (!has_moved_points(fit)) "move")
+               if (!has_moved_points(fit)) "move",
+               if (!any(grepl("lengthscale", names(stats::coef(fit))))) "factors")
     shown <- because[!names(because) %in% plain]
     if (length(shown)) shown
   })

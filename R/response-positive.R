@@ -238,13 +238,13 @@ tweedie_quantile <- function(theta, p, mu, s) {
   p <- rep_len(p, length(mu))
   open <- which(p > tweedie_cdf(theta, 0 * mu, mu, s))
   if (!length(open)) return(0 * mu)
-  beyond <- function(t) tweedie_cdf(theta, exp(t), mu[open], s[open]) - p[open]
+  beyond <- function(t, k = seq_along(t)) tweedie_cdf(theta, exp(t), mu[open[k]], s[open[k]]) - p[open[k]]
   within <- function(t) pmin(pmax(t, log(.Machine$double.xmin)), log(.Machine$double.xmax))
   end <- function(sign) {
     t <- within(mu[open] + sign)
+    short <- seq_along(open)
     for (step in 2^(0:10)) {
-      short <- sign * beyond(t) <= 0
-      if (!any(short)) break
+      short <- short[sign * beyond(t[short], short) <= 0]
       t[short] <- within(t[short] + sign * step)
     }
     t
@@ -257,16 +257,18 @@ tweedie_quantile <- function(theta, p, mu, s) {
   a <- ifelse(at_b < 0, b, a) # the root is above the largest double
   at_a <- pmin(at_a, -1e-300)
   at_b <- pmax(at_b, 1e-300)
+  k <- seq_along(open) # the rows whose roots are not yet found
   for (i in 1:100) {
-    t <- if (i > 12L && i %% 2L) (a + b) / 2 else b - at_b * (b - a) / (at_b - at_a)
-    now <- beyond(t)
-    crossed <- now * at_b < 0
-    at_a <- ifelse(crossed, at_b, at_a / 2)
-    a <- ifelse(crossed, b, a)
-    done <- abs(now) < 1e-12 | abs(t - b) < 1e-12
-    b <- t
-    at_b <- now
-    if (all(done)) break
+    t <- if (i > 12L && i %% 2L) (a[k] + b[k]) / 2 else b[k] - at_b[k] * (b[k] - a[k]) / (at_b[k] - at_a[k])
+    now <- beyond(t, k)
+    crossed <- now * at_b[k] < 0
+    at_a[k] <- ifelse(crossed, at_b[k], at_a[k] / 2)
+    a[k] <- ifelse(crossed, b[k], a[k])
+    done <- abs(now) < 1e-12 | abs(t - b[k]) < 1e-12
+    b[k] <- t
+    at_b[k] <- now
+    k <- k[!done]
+    if (!length(k)) break
   }
   replace(0 * mu, open, exp(b))
 }

@@ -299,8 +299,8 @@ evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 # Returns the user's weights, or NULL. data$prior_weights may be these divided by the factors of a noise trend.
 users_weights <- function(data) if (is.null(data$noise_trend)) data$prior_weights else data$given_weights
 
-# Returns TRUE for a fit with weights. If the fit has no data, its call shows if `weights` were given.
-is_weighted <- function(fit) if (is.null(fit$data)) !is.null(fit$call$weights) else !is.null(users_weights(fit$data))
+# Returns TRUE for a fit with weights other than 0 and 1, or without data if its call has `weights`.
+is_weighted <- function(fit) !all(users_weights(fit$data) %in% 0:1) || is.null(fit$data) && !is.null(fit$call$weights)
 
 # Returns the weighted norm of the offset.
 offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, offset = data$offset)))

@@ -67,6 +67,14 @@ test_that("few levels have one lengthscale if leave-one-out scores prefer it", {
   }
 })
 
+test_that("lengthscales of factors are no printed choice if the fit is linear", {
+  d <- with_seed(1, data.frame(x = runif(40), g = factor(sample(letters[1:3], 40, TRUE)), e = rnorm(40, sd = 0.3)))
+  fit <- pfdtc(y ~ x + g, transform(d, y = x + 2 * (g == "b") + e), transform = "none", noise = ~ 1)
+  printed <- paste(utils::capture.output(print(fit)), collapse = " ")
+  expect_match(printed, "Kernel +none, because f is linear")
+  expect_no_match(printed, "Factors")
+})
+
 test_that("factors with one lengthscale may have the additive kernel although the response was chosen with one each", {
   d <- with_seed(2, data.frame(a = runif(60), b = runif(60), g = factor(sample(letters[1:4], 60, TRUE))))
   d$y <- sin(6 * d$a) + 2 * (2 * d$b - 1)^2 + 0.7 * as.numeric(d$g) + with_seed(3, rnorm(60, sd = 0.15))

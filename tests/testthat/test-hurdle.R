@@ -107,6 +107,16 @@ test_that("methods of fits work for both fits of a hurdle", {
   }
 })
 
+test_that("update() changes the formula of a hurdle of all other variables", {
+  d <- data.frame(x = 1:40 / 10, z = rep(1:4, 10))
+  d$y <- ifelse(sin(3 * d$x) > 0, 0, 1 + round(d$x))
+  fit <- gp_hurdle(y ~ ., d, kernel = kernel_se(0.9, 1), hyper = "fixed")
+  expect_equal(stats::formula(fit), y ~ x + z, ignore_attr = TRUE)
+  one <- update(fit, . ~ . - z)
+  expect_equal(stats::formula(one), y ~ x, ignore_attr = TRUE)
+  expect_equal(predict(one, d), predict(gp_hurdle(y ~ x, d, kernel = kernel_se(0.9, 1), hyper = "fixed"), d))
+})
+
 test_that("tidy(), glance() and augment() are for both fits of a hurdle", {
   skip_if_not_installed("generics")
   d <- hurdle_data()

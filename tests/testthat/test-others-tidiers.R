@@ -63,6 +63,17 @@ test_that("augment() aligns rows if na.action omitted some", {
   expect_equal(excluded$.resid[-3], omitted$.resid)
 })
 
+test_that("augment() has a column for a class without a name", {
+  skip_if_not_installed("generics")
+  d <- transform(iris[c(1:8, 51:58, 101:108), ], Species = factor(Species, labels = c("", "b", "c")))
+  fit <- suppressMessages(pfdtc(Species ~ Petal.Length, d, kernel = kernel_se()))
+  for (new in list(NULL, d[3:9, ])) {
+    rows <- generics::augment(fit, newdata = new)
+    expect_equal(as.matrix(rows[c(".prob_", ".prob_b", ".prob_c")]), predict(fit, new, type = "response"),
+                 ignore_attr = TRUE)
+  }
+})
+
 test_that("autoplot() draws the same curves", {
   skip_if_not_installed("ggplot2")
   fit <- fit_mixed(y ~ a + f)

@@ -381,6 +381,11 @@ test_that("tied lengthscales, weights and the shares of censored responses are p
   own <- pfdtc(case ~ age + parity, infert[1:80, ], family = binomial(), kernel = kernel_se(c(5, 2), 1),
                hyper = "fixed")
   expect_no_match(shown(own), "with weights|one learned number")
+  trials <- data.frame(x = 1:8, n = c(0, 3, 4, 5, 3, 6, 7, 3))
+  none <- pfdtc(cbind(pmin(n, 2), n - pmin(n, 2)) ~ x, trials, family = binomial(), kernel = kernel_se(2, 1),
+                hyper = "fixed")
+  expect_match(shown(none), "Data +7 rows, 1 input")
+  expect_match(paste(utils::capture.output(print(summary(none))), collapse = " "), "Training rows  negative log")
   above <- c(4, 1, 2, 6, 3, 5, 2, 1)
   time <- function(family) pfdtc(above ~ seq_along(above), family = family, kernel = kernel_se(2, 1), hyper = "fixed")
   expect_match(shown(time(tobit(right = 5))), "6 observed, 2 right-censored")

@@ -118,6 +118,18 @@ test_that("a report has the linear mean", {
   expect_match(said$text, "Mean: linear")
 })
 
+test_that("a report keeps its facts apart from coefficients of the same names", {
+  d <- data.frame(Time = 1:20, Data = sin(1:20), Noise = cos(1:20), Posterior = rep(1:4, 5))
+  d$y <- 3 * d$Time + d$Data + cos(1:20 * 7) / 9
+  fit <- gp_exact(y ~ ., d, mean = ~ Time + Data + Noise + Posterior, kernel = kernel_se(2, 1e-3), noise = 0.01,
+                  hyper = "fixed")
+  said <- report(fit)
+  expect_match(said$text, "The fit took [0-9.e-]+ s[.]$")
+  expect_match(said$text, "Data: 20 rows, 4 inputs. .*Posterior: exact")
+  expect_identical(sum(said$table$what == "Time"), 2L)
+  expect_equal(as.numeric(said$table$value[said$table$what == "Time"][1]), stats::coef(fit)[["Time"]], tolerance = 0.01)
+})
+
 test_that("a report has correlations of group effects, and no linear mean where there is a constant", {
   skip_if_not_installed("lme4")
   fit <- pfdtc(Reaction ~ (Days | Subject), lme4::sleepstudy, mean = ~ Days)

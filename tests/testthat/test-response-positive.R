@@ -249,3 +249,12 @@ test_that("Tweedie's quantiles are right at probabilities near 0 and 1, although
     if (q > 0) expect_lt(abs(tweedie_cdf(c(phi, 1), q, log(mean), 0) - p), 1e-8)
   }
 })
+
+test_that("Tweedie's quantile of a row is found beside rows that need more steps", {
+  theta <- c(1.26568413360364, 0.400784232792398) # the first row reaches its root exactly, long before the second
+  mu <- c(-1.5345148356199338, -5.5481172094338360)
+  s <- c(0.83429677818796955, 0.94476570083153077)
+  both <- tweedie_quantile(theta, 0.975, mu, s)
+  expect_equal(both, c(tweedie_quantile(theta, 0.975, mu[1], s[1]), tweedie_quantile(theta, 0.975, mu[2], s[2])))
+  expect_equal(tweedie_cdf(theta, both, mu, s), c(0.975, 0.975), tolerance = 1e-9)
+})
