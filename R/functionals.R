@@ -94,7 +94,7 @@ residual_covariance <- function(kernel, z, L, x) {
 
 # Returns the effects b of levels of a grouped term as functionals: c'b for each row c of `of` and each of `levels`. The
 # rows of `of` vary faster. `term` is an element of group_roots().
-level_effects <- function(kernel, term, levels, of, x) {
+level_effects <- function(term, levels, of, x) {
   S <- tcrossprod(term$root)
   level <- rep(levels, each = nrow(of))
   prior <- rep(rowSums((of %*% S) * of), length(levels))

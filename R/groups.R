@@ -155,7 +155,7 @@ effects_of_levels <- function(fit, term, covariances) {
   posterior <- posterior_of(fit)
   roots <- group_roots(as_kernel(posterior$model$kernel))
   own <- roots[[match(term$name, vapply(group_roots(fit$kernel), `[[`, "", "name"))]]
-  fun <- level_effects(posterior$model$kernel, own, term$codes, of, fit_points(fit)[1L, , drop = FALSE])
+  fun <- level_effects(own, term$codes, of, fit_points(fit)[1L, , drop = FALSE])
   at <- in_response_units(fit, posterior_at(posterior, fun))
   mean <- t(matrix(at$mean, nrow(of))[seq_len(p), , drop = FALSE])
   dimnames(mean) <- list(term$levels, term$effects)

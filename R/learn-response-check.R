@@ -39,13 +39,13 @@ reason_to_refuse <- function(model, first, from, rivals = list(first)) {
     bent <- identical(model$transform$kind, "yeojohnson")
     if (isTRUE(ratio <= little_response[[if (bent) "kink" else "error"]])) return(NULL)
     if (!isTRUE(ratio <= 1)) return("its squared errors at held-out rows are larger")
-    gain <- response_scores(from$simulator, from) - response_scores(model, from)
+    gain <- response_scores(from$simulator) - response_scores(model)
     enough <- mean(gain) - little_response[["sure"]] * se_of_mean(gain) > little_response[["gain"]]
     return(if (!isTRUE(enough)) "neither its squared errors nor its density at held-out rows are much better")
   }
   if (model$problem$pool$n > response_rule[["held_out"]]) {
-    scores <- mean(response_scores(model, from))
-    behind <- scores - vapply(rivals, function(rival) mean(response_scores(rival, from)), 0)
+    scores <- mean(response_scores(model))
+    behind <- scores - vapply(rivals, function(rival) mean(response_scores(rival)), 0)
     if (!isTRUE(all(behind <= 0))) return("its density at held-out rows is smaller")
   }
   least <- from$least %||% squared_errors(first, from)
@@ -73,7 +73,7 @@ squared_errors <- function(model, from, over_variance = FALSE) {
 
 # Returns for groups of rows the mean of minus the log density of the response before its transform, given the
 # neighbours of each row among all other rows.
-response_scores <- function(model, from) {
+response_scores <- function(model) {
   problem <- model$problem
   pool <- problem$pool
   size <- c(rows = response_rule[["held_out"]], near = learning_sizes$score[["near"]])

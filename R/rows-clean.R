@@ -146,10 +146,8 @@ sum_of_logs <- function(w) if (is.null(w)) 0 else sum(log(w))
 check_response <- function(y, argument, n = NULL, labels = NULL) {
   reason <- if (is.character(y) && !anyNA(suppressWarnings(as.numeric(y)))) {
     "as.numeric() makes numbers of such text."
-  } else if (is_time(y) || is_dates_as_text(y) || inherits(y, "Surv")) {
-    reason_not_numeric(y)
-  } else if (!is.null(hint_for_marked_numbers(y))) {
-    hint_for_marked_numbers(y)
+  } else if (is_time(y) || inherits(y, "Surv") || !is.null(hint_for_text(y))) {
+    hint_for_text(y) %||% reason_not_numeric(y)
   } else if (is.logical(y) || is.factor(y) || is.character(y)) {
     if (2 * length(unique(y)) <= length(y))
       "The model has Gaussian noise. For two classes use family = binomial(), for more multinomial() or ordinal()." else
@@ -165,8 +163,9 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
   check_vector(y, argument, n, labels)
 }
 
-# Returns a hint for text such as "12 %", "$1,234" or "0,5", or NULL for other values.
-hint_for_marked_numbers <- function(x) {
+# Returns a hint for text that holds dates, or marked numbers such as "12 %", "$1,234" or "0,5"; NULL for other values.
+hint_for_text <- function(x) {
+  if (is_dates_as_text(x)) return(reason_not_numeric(x))
   text <- if (is.factor(x) || is.character(x)) as.character(x[!is.na(x)])
   numbers <- length(text) && all(grepl("^[^0-9A-Za-z]*[0-9][0-9., ]*[^0-9A-Za-z]*$", text))
   unread <- if (numbers) text[is.na(suppressWarnings(as.numeric(text)))]
@@ -288,9 +287,7 @@ optimise_rows <- function(data, asked, m) {
     else if (some) data$rows <- seq_len(n)
     return(data)
   }
-  rows <- sort(sample.int(n, most))
-  list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = data$weights[rows], n = length(rows), rows = rows,
-       group = NULL, shift = list(constant = 0, rows = 0, ss = 0))
+  take_rows(data, sort(sample.int(n, most)))
 }
 
 # Returns at most `most` evenly spaced numbers from 1 to n.

@@ -158,7 +158,7 @@ check_levels <- function(variables, n, gaussian = TRUE) {
     } else if (v$kind == "factor") {
       if (k > max(50, 0.9 * n)) {
         refuse(sprintf("has `%s`, a factor with %d different values in %.0f rows", v$name, k, n),
-               if (is_dates_as_text(v$levels)) reason_not_numeric(v$levels) else hint_for_marked_numbers(v$levels) %||%
+               hint_for_text(v$levels) %||%
                  sprintf(paste("Leave out identifiers of rows, as in y ~ . - %s. Write text that holds numbers as",
                                "as.numeric(as.character(%s))."), v$name, v$name))
       }

@@ -76,7 +76,7 @@ without_identifiers <- function(mf, terms, used, columns) {
     v <- mf[[name]]
     if (!is.factor(v) && !is.character(v) || !is.null(dim(v)) || any(paste0(name, v) %in% columns)) return(FALSE)
     k <- length(unique(v))
-    (k == n && k > 4L || k > max(50, 0.9 * n)) && !is_dates_as_text(v) && is.null(hint_for_marked_numbers(v))
+    (k == n && k > 4L || k > max(50, 0.9 * n)) && is.null(hint_for_text(v))
   }, NA)
   grouped <- attr(terms, "grouped")
   if (!is.null(grouped)) identifies <- identifies & names %in% grouped$smooth

@@ -55,7 +55,7 @@ test_that("a fit leaves its arguments as they were", {
 
 test_that("the rows that are optimised on have their own responses and weights", {
   p <- problem(n = 50, weighted = TRUE)
-  data <- list(x = p$x, y = p$y, weights = p$weights, n = 50L, group = NULL)
+  data <- list(x = p$x, y = p$y, weights = p$weights, n = 50L, group = NULL, scale = 1)
   part <- with_seed(1, optimise_rows(data, 20))
   expect_identical(part[c("x", "y", "weights")],
                    list(x = p$x[part$rows, ], y = p$y[part$rows], weights = p$weights[part$rows]))

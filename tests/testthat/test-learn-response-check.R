@@ -16,7 +16,7 @@ test_that("held-out squared errors or held-out density decide about the transfor
     scores <- -gain - spread * rep(c(-1, 1), 10) # a standard error of .229 for spread 1
     from <- list(simulator = list(errors = 1, scores = numeric(20)))
     with_replaced(list(squared_errors = function(model, from) model$errors,
-                       response_scores = function(model, from) model$scores),
+                       response_scores = function(model) model$scores),
                   reason_to_refuse(list(errors = ratio, scores = scores, transform = list(kind = kind)), NULL, from))
   }
   expect_null(refused(0.39, -1)) # errors much smaller
@@ -41,7 +41,7 @@ test_that("with many rows, smooth noise is refused where constant noise has the 
     tried <- list(none = candidate("none", 9, 3), log = candidate("log", 2, 1),
                   "log, smooth noise" = candidate("log, smooth noise", 0, behind, trend = TRUE))
     with_replaced(list(squared_errors = function(model, from) rep(1, 20),
-                       response_scores = function(model, from) rep(model$behind, 20)),
+                       response_scores = function(model) rep(model$behind, 20)),
                   checked_response(list(tried = tried), list())$best$label)
   }
   expect_identical(chosen(0.9), "log, smooth noise")
@@ -114,7 +114,7 @@ test_that("held-out means, and densities in the units of the response, are those
   expect_equal(squared_errors(model, from), (held$y - back[rows])^2, tolerance = 1e-8)
   expect_equal(held$f, mean[rows], tolerance = 1e-8)
   density <- stats::dlnorm(from$rows$y, mean(z) + stats::sd(z) * mean, stats::sd(z) * sqrt(var), log = TRUE)
-  groups <- response_scores(model, from)
+  groups <- response_scores(model)
   expect_length(groups, 20L)
   rows <- model$problem$pool$take(30)
   expect_equal(groups, unname(vapply(split(-density[rows], seq_along(rows) %% 20), mean, 0)), tolerance = 1e-8)

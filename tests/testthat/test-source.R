@@ -274,7 +274,7 @@ test_that("a fit of a source with neighbours keeps some rows, and its points use
 })
 
 test_that("if rows are many a sample is used, and print() says how many", {
-  data <- list(x = matrix(0, 25000, 1), y = numeric(25000), weights = NULL, n = 25000)
+  data <- list(x = matrix(0, 25000, 1), y = numeric(25000), weights = NULL, n = 25000, scale = 1)
   expect_equal(optimise_rows(data, NULL, 10)$n, 20000)
   expect_identical(optimise_rows(data, NULL, 250), data) # 100 rows for each point
   expect_equal(optimise_rows(data, 9, 250)$n, 9)
