@@ -158,10 +158,10 @@ response_candidates <- function(open, from) {
 
 # ---- the rows that candidates are learned from ----------------------------------------------------------------------
 
-# Returns list(rows, theta, until, size, n, order), from which candidates are learned until the time `until`. With many
-# rows and no groups, `rows` are those of the Vecchia likelihood (learning_sizes[[size]]), those that are predicted, and
-# neighbours of both. In a random sample without neighbours, variation of f would look like noise. `n` is the number of
-# all rows. `order` is list(rank, take), the random order of `rows`, or NULL if `rows` are all rows or there are groups.
+# Returns list(rows, theta, until, size, n, weight, order), from which candidates are learned until the time `until`.
+# With many rows and no groups, `rows` are those of the Vecchia likelihood (learning_sizes[[size]]), those that are
+# predicted, and neighbours of both, without which variation of f would look like noise. All `n` rows have the mean
+# `weight`. `order` is list(rank, take), the random order of `rows`, or NULL if `rows` are all rows or there are groups.
 rows_around <- function(data, problem, theta, size) {
   pool <- problem$pool
   taken <- seq_len(pool$n)
@@ -174,7 +174,7 @@ rows_around <- function(data, problem, theta, size) {
     taken <- sort(unique(taken[taken > 0L]))
   }
   list(rows = rows_for_response(data, if (is.null(pool$of)) taken else pool$of[taken]), theta = theta,
-       until = pool$until, size = size, n = pool$n, order = if (thinned && is.null(pool$levels)) {
+       until = pool$until, size = size, n = pool$n, weight = pool$weight, order = if (thinned && is.null(pool$levels)) {
          list(rank = rank(pool$rank[taken]), take = function(count) match(pool$take(count), taken))
        })
 }
@@ -283,7 +283,7 @@ model_of_response <- function(model, value) {
 # from$simulator to a model if the response counts as deterministic: noise is almost 0 and f predicts held-out rows, or
 # explain_noise() explains noise by f. Little noise is not enough: f may follow the outliers of a skewed response.
 with_smoother_profile <- function(from, transform) {
-  noise <- function(model) exp(model$theta[[length(model$theta)]])
+  noise <- function(model) exp(model$theta[[length(model$theta)]]) / from$weight
   if (noise(from) >= little_response[["look"]]) return(from)
   profiles <- if (is_open(from$s$kernel)) c("matern32", "matern52", "se") else from$profile
   best <- best_first(lapply(profiles, function(profile) {

@@ -147,6 +147,8 @@ test_that("beside other fits, fits of groups alone count with their log marginal
   expect_false(anyNA(table$at_least[2]))
   expect_equal(AIC(smooth, groups)$AIC, c(AIC(smooth), extractAIC(groups)[2]))
   expect_equal(AIC(groups, groups)$AIC, rep(AIC(groups), 2))
+  flat <- pfdtc(y ~ (1 | g), d) # restricted likelihoods of fits with other means are not comparable
+  expect_equal(anova(groups, flat)$logLik, c(logLik(groups, REML = NA), logLik(flat, REML = NA)))
 })
 
 test_that("anova() shows three digits of bounds, however few digits R shows", {

@@ -235,6 +235,8 @@ test_that("each fit is scored on its own response, such as a logarithm", {
   together <- compare_fits(fits, newdata = cars, certify = FALSE)[scores]
   expect_equal(together[1:2, ], rbind(alone(fits[[1]]), alone(fits[[2]])))
   expect_equal(together[[2, "rmse_pred"]], sqrt(mean((log(cars$dist) - predict(fits[[2]]))^2)))
+  counts <- pfdtc(dist ~ speed, cars, family = poisson(), kernel = kernel_se(5, 1), hyper = "fixed")
+  expect_true(is.na(compare_fits(list(counts, fits[[3]]), newdata = cars, certify = FALSE)[[2, "rmse_pred"]]))
 })
 
 test_that("responses `y` replace those of `newdata` for other likelihoods, too", {

@@ -106,6 +106,8 @@ test_that("the kernel and the noise of a fit find their inputs by name in data w
     expect_equal(fitted(other), fitted(fit), tolerance = 1e-10)
   }
   expect_equal(kernel_matrix(se$kernel, d[c("b", "a")]), kernel_matrix(se$kernel, d[c("a", "b")]), tolerance = 1e-14)
+  renamed <- stats::setNames(d[c("a", "b")], c("u", "v")) # columns with other names are found by position
+  expect_equal(kernel_matrix(se$kernel, renamed), kernel_matrix(se$kernel, d[c("a", "b")]), ignore_attr = TRUE)
   points <- with_seed(1, pfdtc(y ~ a + b, d, m = 10, kernel = kernel_se(), transform = "log"))
   again <- pfdtc(y ~ b + a, d, inducing = points, hyper = "fixed", transform = "log", control = list(maxit = 0))
   expect_equal(fitted(again), fitted(points), tolerance = 1e-10)

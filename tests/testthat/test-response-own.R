@@ -194,4 +194,6 @@ test_that("the mean and sd of an unbounded mean response are right however wide 
   expect_gt(max(f$se.fit), 7)
   expect_equal(mean$fit, exp(f$fit + f$se.fit^2 / 2), tolerance = 1e-9)
   expect_equal(mean$se.fit, mean$fit * sqrt(expm1(f$se.fit^2)), tolerance = 1e-9)
+  falling <- normal_average(function(f) exp(-9 * f), 0, 1, unbounded = TRUE) # most of the integral is near f = -9
+  expect_equal(falling, exp(9^2 / 2), tolerance = 1e-9)
 })

@@ -297,3 +297,13 @@ test_that("log densities, certificates and modes with neighbours do not depend o
     expect_equal(other[[i]], results[[1L]][[i]], tolerance = 1e-5) # bounds include allowances for rounding
   }
 })
+
+test_that("a given kernel and scale are in the unit of responses of any size", {
+  d <- data.frame(x = 1:20 / 4, y = sin(1:20))
+  of <- function(unit) {
+    family <- student(4, 0.3 * unit)
+    kernel <- kernel_se(1, 4 * unit^2)
+    unname(predict(pfdtc(unit * y ~ x, d, family = family, kernel = kernel, hyper = "fixed"))) / unit
+  }
+  for (unit in c(1e-11, 1e11)) expect_equal(of(unit), of(1), tolerance = 1e-6)
+})

@@ -165,4 +165,10 @@ test_that("responses of weight 0 change neither the transform nor the smallest n
     expect_equal(predict(pfdtc(y ~ x, more, weights = w, kernel = kernel_se(), transform = transform), d),
                  predict(fit, d), tolerance = 1e-10)
   }
+  more$shift <- round(64 * more$x) / 64 # sums and differences with y have no rounding errors
+  of <- function(rows) {
+    fit <- pfdtc(y + shift ~ x, more[rows, ], weights = w, offset = shift, kernel = kernel_se(), transform = "none")
+    response_units(fit$data)$floor
+  }
+  expect_equal(of(c(41:45, 1:40)), of(1:40), tolerance = 1e-10)
 })
