@@ -182,7 +182,7 @@ test_that("the gain of a short lengthscale must exceed the lead of smooth noise,
   expect_identical(with_gains(26, 2), tried)
 })
 
-test_that("the response is chosen alike whatever the unit of the weights", {
+test_that("noise is small or not at the mean weight, so merits do not depend on the unit of the weights", {
   d <- with_seed(11, data.frame(a = stats::runif(100), w = exp(stats::rnorm(100))))
   d$y <- sin(5 * d$a) + with_seed(12, 0.5 * d$a * stats::rnorm(100)) / sqrt(d$w)
   chosen <- function(unit) with_seed(1, pfdtc(y ~ a, d, weights = unit * w, transform = "auto"))$response
