@@ -74,7 +74,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
 # Certifies a hurdle model: P(y = 0), and the mean of y, which is P(y > 0) times the mean of y given y > 0.
 certify_hurdle <- function(fit, newdata, ...) {
   above <- certify(fit$zero, newdata, ...)
-  rest <- certify(fit$positive, newdata, ...)
+  rest <- certify(fit$positive, rows_above_0(fit$positive, newdata), ...)
   refuse_if(is.null(rest$response), "fit",
             sprintf("is a hurdle with family %s, whose mean has no certificate", response_of(fit$positive)$label),
             hint = "Use certify(fit$zero) and certify(fit$positive).")

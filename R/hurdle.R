@@ -122,11 +122,9 @@ confint.gp_hurdle <- function(object, parm, level = 0.95, ...) {
 #' @rawNamespace S3method(report,gp_hurdle)
 report.gp_hurdle <- function(x, ...) {
   each <- lapply(unclass(x)[c("zero", "positive")], report, ...)
-  table <- Map(function(one, part) {
-    replace(one$table, "what", list(paste(part, one$table$what, sep = ".")))
-  }, each, names(each))
+  for (part in names(each)) each[[part]]$table$what <- paste(part, each[[part]]$table$what, sep = ".")
   structure(list(text = paste("Is a response above 0?", each$zero$text, "Responses above 0:", each$positive$text),
-                 table = do.call(rbind, unname(table))), class = "pfdtc_report")
+                 table = do.call(rbind, unname(lapply(each, `[[`, "table")))), class = "pfdtc_report")
 }
 
 # Stops with an error, because the generics below work only with a single fit.
@@ -239,19 +237,20 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
   at <- stats::predict(object$zero, newdata, se.fit = TRUE)
   chance <- function(f) response_moments(response_of(object$zero), f, at$se.fit^2)$mean
   above <- chance(at$fit)
-  f <- lapply(stats::predict(object$positive, newdata, se.fit = TRUE), unname)
+  if (type == "zero") return(chance(-at$fit))
+  known <- rows_above_0(object$positive, newdata)
+  f <- lapply(stats::predict(object$positive, known, se.fit = TRUE), unname)
   response <- response_of(object$positive)
   quantile <- function(p) { # 0, or a quantile of the positive part
     within <- (p - (1 - above)) / above
-    some <- which(within > 0)
-    replace(0 * above, some, predictive_quantile(response, within[some], rep(1, length(some)), f$fit[some],
-                                                 f$se.fit[some]))
+    some <- which(within > 0 & !is.na(f$fit))
+    replace(ifelse(within > 0, 0 * f$fit, 0 * above), some,
+            predictive_quantile(response, within[some], rep(1, length(some)), f$fit[some], f$se.fit[some]))
   }
-  fit <- switch(type, zero = chance(-at$fit), median = quantile(0.5), density = {
-    some <- which(responses_in(object$positive, newdata) > 0)
-    density <- stats::predict(object$zero, newdata, type = "density")
-    density[some] <- density[some] + stats::predict(object$positive, newdata[some, , drop = FALSE], type = "density")
-    density
+  fit <- switch(type, median = quantile(0.5), density = {
+    some <- which(responses_in(object$positive, known) > 0)
+    zero <- stats::predict(object$zero, newdata, type = "density")
+    replace(zero, some, zero[some] + stats::predict(object$positive, known[some, , drop = FALSE], type = "density"))
   }, quantile = {
     vapply(stats::setNames(check_probs(probs), format(probs, trim = TRUE)), quantile, above)
   }, response = above * response_moments(response, f$fit, f$se.fit^2)$mean)
@@ -262,8 +261,12 @@ predict.gp_hurdle <- function(object, newdata = object$data, type = c("response"
 
 #' @export
 simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$data, ...) {
-  draws <- of_both(stats::simulate, function(each) each$zero * each$positive)
-  from_seed(seed, draws(object, nsim = nsim, newdata = newdata %||% object$data))
+  newdata <- newdata %||% object$data
+  from_seed(seed, {
+    draws <- stats::simulate(object$zero, nsim = nsim, newdata = newdata)
+    above <- stats::simulate(object$positive, nsim = nsim, newdata = rows_above_0(object$positive, newdata))
+    draws * replace(above, draws == 0, 0)
+  })
 }
 
 #' @export

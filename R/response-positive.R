@@ -258,7 +258,7 @@ tweedie_quantile <- function(theta, p, mu, s) {
   at_a <- pmin(at_a, -1e-300)
   at_b <- pmax(at_b, 1e-300)
   k <- seq_along(open) # the rows whose roots are not yet found
-  for (i in 1:100) {
+  for (i in 1:100) if (length(k)) {
     t <- if (i > 12L && i %% 2L) (a[k] + b[k]) / 2 else b[k] - at_b[k] * (b[k] - a[k]) / (at_b[k] - at_a[k])
     now <- beyond(t, k)
     crossed <- now * at_b[k] < 0
@@ -268,7 +268,6 @@ tweedie_quantile <- function(theta, p, mu, s) {
     b[k] <- t
     at_b[k] <- now
     k <- k[!done]
-    if (!length(k)) break
   }
   replace(0 * mu, open, exp(b))
 }

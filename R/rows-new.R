@@ -115,6 +115,18 @@ evaluate_new <- function(expr) {
   })
 }
 
+# Returns `rows` of a hurdle with NA for levels of factors that its fit of the responses above 0 lacks, and warns.
+rows_above_0 <- function(fit, rows) {
+  for (v in Filter(function(v) v$kind == "factor" && v$name %in% names(rows), fit$frame$variables)) {
+    lacks <- !rows[[v$name]] %in% c(v$levels, NA)
+    if (any(lacks)) warn_classed("undefined", sprintf(
+      "The mean is NA where `%s` is %s: all responses of the data are 0 there, so those above 0 are unknown.",
+      v$name, list_quoted(unique(as.character(rows[[v$name]][lacks])), "\"")))
+    rows[[v$name]][lacks] <- NA
+  }
+  rows
+}
+
 # Returns the model frame, or stops if a variable has another kind than in the fit, or levels that the fit lacks. A
 # column of NA fits any kind, and logical values fit a number.
 check_new_variables <- function(mf, variables) {

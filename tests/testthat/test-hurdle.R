@@ -107,6 +107,28 @@ test_that("methods of fits work for both fits of a hurdle", {
   }
 })
 
+test_that("a level without a response above 0 has its probability of 0, and NA as mean, with a warning", {
+  d <- data.frame(x = 1:40 / 10, g = factor(rep(letters[1:4], 10)))
+  d$y <- ifelse(d$g == "a" | d$x %in% c(0.2, 0.7, 1.9), 0, 1 + round(d$x))
+  fit <- gp_hurdle(y ~ x + g, d, kernel = kernel_se(2, 1), hyper = "fixed")
+  lacks <- d$g == "a"
+  expect_warning(mean <- predict(fit), "NA where `g` is \"a\"", class = "pfdtc_warning_undefined")
+  expect_identical(unname(is.na(mean)), lacks)
+  expect_equal(mean[!lacks], predict(fit, d[!lacks, ]))
+  expect_no_warning(zero <- predict(fit, type = "zero"))
+  expect_equal(unname(zero), unname(1 - predict(fit$zero, d, type = "response")))
+  quiet <- function(...) suppressWarnings(predict(fit, ...), classes = "pfdtc_warning_undefined")
+  expect_equal(quiet(type = "density")[lacks], log(zero[lacks]), ignore_attr = TRUE)
+  expect_identical(quiet(type = "quantile", probs = c(0.01, 0.9999))[1, ], c("0.0100" = 0, "0.9999" = NA))
+  draws <- suppressWarnings(stats::simulate(fit, 20, seed = 1), classes = "pfdtc_warning_undefined")
+  expect_false(anyNA(draws[!lacks, ]))
+  expect_true(all(draws[lacks, ] == 0, na.rm = TRUE) && any(draws[lacks, ] == 0, na.rm = TRUE))
+  sure <- suppressWarnings(certify(fit, d[1:2, ]), classes = "pfdtc_warning_undefined")
+  expect_identical(is.na(sure$response), c(TRUE, FALSE))
+  expect_true(all(sure$zero_lower <= sure$zero & sure$zero <= sure$zero_upper))
+  expect_input_error(predict(fit, data.frame(x = 1, g = "e")), "newdata")
+})
+
 test_that("update() changes the formula of a hurdle of all other variables", {
   d <- data.frame(x = 1:40 / 10, z = rep(1:4, 10))
   d$y <- ifelse(sin(3 * d$x) > 0, 0, 1 + round(d$x))
