@@ -30,8 +30,7 @@ posterior_at.exact <- function(p, fun, joint = FALSE) {
 
 # A session keeps its last Cholesky factors here, outside the fits, so that saved fits have no n x n numbers. Another
 # session computes the factor again, on the same computer with the same bits.
-kept_factors <- new.env(parent = emptyenv())
-kept_factors$list <- list()
+kept_factors <- list2env(list(list = list()), parent = emptyenv())
 
 # Returns the exact posterior of the rows as list(alpha, minus_evidence, model, weights), without its Cholesky factor.
 exact_factors <- function(rows, model, control) {

@@ -147,8 +147,7 @@ say_columns <- function(response, f, ask) {
     matrix(each, length(f$mean), length(values), dimnames = list(NULL, format(values, trim = TRUE, ...)))
   }
   if (ask$type == "quantile") {
-    probs <- check_probs(ask$probs)
-    return(list(fit = columns(probs, function(p) response_quantile(response, p, f))))
+    return(list(fit = columns(check_probs(ask$probs), function(p) response_quantile(response, p, f))))
   }
   refuse_if(is.null(ask$times), "times", "is missing", hint = "type = \"survival\" needs times, as in times = c(1, 5).")
   times <- read_numbers(ask$times, "times", NULL, function(t) t >= 0 | response$kind != "times",

@@ -2,8 +2,7 @@
 
 #' @export
 print.gp_fit <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
-  digits <- check_count(digits, "digits")
-  print_model(fit_facts(check_any_fit(x, "x")), digits)
+  print_model(fit_facts(check_any_fit(x, "x")), check_count(digits, "digits"))
   invisible(x)
 }
 

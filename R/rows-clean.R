@@ -81,8 +81,7 @@ clean_rows <- function(x, response, name, weights, offset, labels, center, scale
   read <- read_response(likelihood, response, weights, name, nrow(x))
   refuse_if(response_row(likelihood)$reads == "positive" && all(read$y == 0), name, "is 0 in all rows")
   if (!is_finite_number(center)) check_flag(center, "center")
-  data <- clean_data(x, read$response, name, read$weight, NULL, labels, FALSE, FALSE, merge = FALSE)
-  with_sites(data, read, offset)
+  with_sites(clean_data(x, read$response, name, read$weight, NULL, labels, FALSE, FALSE, merge = FALSE), read, offset)
 }
 
 # Cleans rows of finite numbers. `name` is the response's name in messages, and `labels` are row names. Equal rows are
@@ -203,8 +202,7 @@ row_labels <- function(x, y) {
 column_names <- function(x) {
   names <- colnames(x) %||% character(ncol(x))
   blank <- is.na(names) | !nzchar(names)
-  names[blank] <- paste0("x", seq_along(names))[blank]
-  make.unique(names)
+  make.unique(ifelse(blank, paste0("x", seq_along(names)), names))
 }
 
 # ---- random numbers -------------------------------------------------------------------------------------------------
@@ -245,9 +243,7 @@ training_inputs <- function(data) {
 all_rows <- function(data, used, zero) {
   value <- stats::setNames(numeric(length(data$response)), names(data$response))
   dropped <- (data$prior_weights %||% rep(1, length(value))) == 0
-  value[!dropped] <- used
-  value[dropped] <- zero
-  value
+  replace(replace(value, !dropped, used), dropped, zero)
 }
 
 # Fits with neighbours are certified at no more than this number of training rows.

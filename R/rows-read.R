@@ -14,33 +14,29 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
     call$formula <- without
     return(data_from_formula(call, envir, center, scale, merge, likelihood, kernel, mean))
   }
-  given <- stats::terms(eval(call$formula, envir), allowDotAsName = TRUE)
-  if (!attr(given, "intercept")) tell_classed(
+  if (!attr(stats::terms(eval(call$formula, envir), allowDotAsName = TRUE), "intercept")) tell_classed(
     "intercept", "`- 1` or `+ 0` in a formula changes nothing: the constant mean stays. center = FALSE leaves it out.")
   # Omit the default names "1", "2", ... of many rows, which take 64 bytes each.
   labels <- if (nrow(mf) <= many_rows || is.character(attr(mf, "row.names"))) row.names(mf)
   if (!nrow(mf)) {
     call$na.action <- quote(stats::na.pass)
     mf <- make_model_frame(call, envir)
-    empty <- names(mf)[vapply(mf, function(v) nrow(mf) > 0L && all(is.na(v)), NA)]
-    unknown <- !is.null(call$subset) && length(empty) == length(mf)
+    lost <- vapply(mf, function(v) mean(is.na(v)), 0) # NaN without rows
+    unknown <- !is.null(call$subset) && all(lost %in% 1)
     what <- if (unknown) "`subset` is NA, or has no rows of the data." else if (nrow(mf))
       "`data` has no rows without missing values." else
         if (is.null(call$subset)) "`data` has no rows." else "`data` and `subset` leave no rows."
-    if (unknown) empty <- NULL
-    lost <- vapply(mf, function(v) mean(is.na(v)), 0)
-    abort_input("data", "no rows", message = what, hint = if (length(empty)) {
-      sprintf("All values of %s are missing.", list_quoted(sub("^[(](weights|offset)[)]$", "\\1", empty)))
-    } else if (nrow(mf) && !unknown) {
-      sprintf("Leave out variables with many missing values, such as `%s` (%.0f %%).", names(mf)[which.max(lost)],
-              100 * max(lost))
+    abort_input("data", "no rows", message = what, hint = if (nrow(mf) && !unknown) {
+      empty <- sub("^[(](weights|offset)[)]$", "\\1", names(mf)[lost == 1])
+      if (length(empty)) sprintf("All values of %s are missing.", list_quoted(empty)) else
+        sprintf("Leave out variables with many missing values, such as `%s` (%.0f %%).", names(mf)[which.max(lost)],
+                100 * max(lost))
     })
   }
   settled <- settle_family(likelihood, mf[[attr(terms, "response")]], names(mf)[attr(terms, "response")])
   likelihood <- settled$likelihood
   inputs <- coded_variables(mf, used, attr(terms, "grouped"))
-  ordered <- vapply(inputs, function(v) if (v$kind == "factor" && is.ordered(mf[[v$name]])) v$name else "", "")
-  ordered <- ordered[nzchar(ordered)]
+  ordered <- unlist(lapply(inputs, function(v) if (v$kind == "factor" && is.ordered(mf[[v$name]])) v$name))
   if (is.null(kernel) && length(ordered)) tell_classed("ordered", sprintf(paste(
     "The order of the levels of %s is not used. To use it, multiply `kernel` by",
     "kernel_categorical(\"ordered\", inputs = ~ %s)."), list_quoted(ordered), ordered[1L]))
@@ -52,7 +48,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
                      scale = scale, merge = merge, likelihood = likelihood, rows = labels)
   data$family <- settled$family
   data$na_action <- attr(mf, "na.action")
-  data <- add_formula(data, terms, inputs, call)
+  data <- add_formula(data, terms, inputs, call, eval(call$data, envir))
   response <- mf[[attr(terms, "response")]]
   if (inherits(response, "difftime")) data$frame$response_unit <- units(response)
   given <- eval(call$data, envir)
@@ -110,8 +106,8 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   refuse_if(is.character(parts$subset) && !all(parts$subset %in% row.names(data)), "subset", describe(parts$subset),
             "a logical expression such as x > 1, row numbers or row names")
   for (name in c("weights", "offset")) {
-    refuse_if(is.character(parts[[name]]), name, describe(parts[[name]]), "a column or a vector, without quotes")
-    refuse_if(is_call_of(parts[[name]], "~"), name, describe(parts[[name]]), "a column or a vector, without ~")
+    refuse_if(is.character(parts[[name]]) || is_call_of(parts[[name]], "~"), name, describe(parts[[name]]),
+              "a column or a vector, without quotes or ~")
   }
   mf <- NULL
   if (NROW(data) > many_rows && is.null(call$na.action) && identical(getOption("na.action"), "na.omit")) {
@@ -119,12 +115,31 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
     if (anyNA(mf, recursive = TRUE)) mf <- NULL # without missing values, na.pass avoids a copy by na.omit()
   }
   if (is.null(mf)) mf <- evaluate_frame(parts, envir)
+  attr(attr(mf, "terms"), "predvars") <- as.call(with_summaries(attr(mf, "terms"), data))
   for (j in which(vapply(mf, is.factor, NA))) {
     empty <- any(tabulate(mf[[j]], nlevels(mf[[j]])) == 0L)
     if (empty && !has_given_levels(kernel, levels(mf[[j]]))) mf[[j]] <- droplevels(mf[[j]])
   }
   attr(attr(mf, "terms"), "grouped") <- attr(formula, "grouped")
   mf
+}
+
+# Returns the parts of the call that model.frame() evaluates for new rows (`predvars`). Summaries of the data, such as
+# mean(x) in I(x - mean(x)), are values in them.
+with_summaries <- function(terms, data) {
+  n <- NROW(eval(attr(terms, "predvars")[[2L]], data, environment(terms)))
+  lapply(attr(terms, "predvars"), summarised, data, environment(terms), n)
+}
+
+# Returns the expression with values in place of its parts that have another length than the n rows of the data.
+summarised <- function(expr, data, around, n) {
+  if (!is.call(expr) || is_call_of(expr, c("function", "length", "nrow", "NROW", "ncol", "NCOL"))) return(expr)
+  value_of <- function(expr) tryCatch(eval(expr, data, around), error = function(e) NULL)
+  value <- value_of(expr)
+  rows <- vapply(all.vars(expr), function(name) NROW(value_of(as.name(name))) == n, NA)
+  if (is.atomic(value) && length(value) && NROW(value) != n && any(rows)) return(value)
+  for (i in seq_along(expr)[-1L]) if (is.call(expr[[i]])) expr[[i]] <- summarised(expr[[i]], data, around, n)
+  expr
 }
 
 # Returns the formula of a call, or stops if this is no formula or has no variables.
@@ -227,7 +242,7 @@ rows_of_frame <- function(mf, variables, labels, argument = "data", unit = NULL)
 }
 
 # Adds to the data what belongs to the formula: terms, groups, and `frame`, the coding of inputs for new rows.
-add_formula <- function(data, terms, variables, call) {
+add_formula <- function(data, terms, variables, call, from = NULL) {
   data$terms <- terms
   data$groups <- attr(terms, "grouped")$groups
   # For predictions the offset argument is evaluated again in newdata. A vector that do.call() put into the call belongs
@@ -246,7 +261,7 @@ add_formula <- function(data, terms, variables, call) {
   a$response <- 0L
   attributes(terms) <- a
   data$frame <- list(method = "formula", columns = colnames(data$x), terms = terms, variables = variables,
-                     offset = if (recomputable) call$offset else NA)
+                     offset = if (recomputable) summarised(call$offset, from, environment(terms), NROW(from)) else NA)
   data
 }
 

@@ -46,8 +46,7 @@ add_rows <- function(fit, newdata) {
   if (!length(given$response)) return(fit)
   if (!is.null(given$variables)) fit$frame$variables <- given$variables # groups may have new levels
   if (is.null(fit$data)) return(with_sums(fit, cleaned(fit, given), 1))
-  rows <- extended_rows(rows_of_data(fit$data), given)
-  data <- data_of_rows(fit$data, rows, fit)
+  data <- data_of_rows(fit$data, extended_rows(rows_of_data(fit$data), given), fit)
   data["kept"] <- list(kept_with_rows(fit, given$frame, data))
   fit_of_data(fit, data)
 }

@@ -65,14 +65,16 @@ source_recipe <- function(call, envir, source, kernel = NULL, mean = NULL) {
 # Returns list(mf, inputs, x, r, w, name, largest, offset_squares) for the rows of a block that na.action and subset
 # keep: model frame mf, coding of the `inputs`, r (the response minus the offset), its `name`, weights w (0 included)
 # and the `largest` of |response| and |offset|. Inputs are coded by `variables`, by default with the block's levels.
-# Stops if a function such as scale() keeps parameters of all rows (`predvars`); I(x - mean(x)) is not noticed.
+# Stops at summaries of all rows, as in scale(x) or I(x - mean(x)); rank(x) is not noticed.
 block_rows <- function(recipe, block, variables = NULL) {
   parts <- c(list(quote(stats::model.frame), formula = recipe$formula, data = block), recipe$given)
   mf <- evaluate_frame(parts, environment(recipe$formula))
   terms <- attr(mf, "terms")
-  by_data <- !mapply(identical, as.list(attr(terms, "predvars"))[-1L], as.list(attr(terms, "variables"))[-1L])
-  refuse_if(any(by_data), "formula", sprintf("has `%s`, which depends on all rows", names(mf)[which(by_data)[1L]]),
-            hint = "Variables of a row source are computed block by block.")
+  written <- c(as.list(attr(terms, "variables"))[-1L], recipe$given)
+  kept <- c(with_summaries(terms, block)[-1L], lapply(recipe$given, summarised, block, environment(terms), nrow(block)))
+  by_data <- written[!mapply(identical, kept, written)]
+  refuse_if(length(by_data), deparse1(by_data[[1L]]), "depends on all rows",
+            hint = "A row source is read block by block. Write the numbers themselves, as in I(x - 3.5).")
   labels <- row.names(mf)
   inputs <- coded_variables(mf, input_variables(terms), recipe$grouped)
   for (i in seq_along(variables)) {

@@ -280,3 +280,44 @@ test_that("a given kernel is in units of f beside a family, also for responses o
     expect_equal(at(unit, student(4, unit), unit^2), at(1, student(4, 1), 1) * unit, tolerance = 1e-6)
   }
 })
+
+test_that("summaries of columns in a formula keep their values at new rows", {
+  set.seed(2)
+  d <- data.frame(x = runif(40, 3, 9), z = rnorm(40), g = rep_len(c("b", "a"), 40))
+  d$y <- sin(d$x) + 0.1 * rnorm(40)
+  fixed <- function(formula, data = d, ...) {
+    pfdtc(formula, data, hyper = "fixed", kernel = kernel_se(1, 1), noise = 0.1, ...)
+  }
+  own <- transform(d, centred = x - mean(x))
+  expect_equal(predict(fixed(y ~ I(x - mean(x))), d[1:3, ]), predict(fixed(y ~ centred, own), own[1:3, ]))
+  for (formula in c(y ~ I(x - x[1]), y ~ x + offset(z - mean(z)), y ~ I(x / max(x, na.rm = TRUE)), I(y - mean(y)) ~ x,
+                    log(y + 2) ~ factor(g, levels = unique(g)),
+                    y ~ as.integer(cut(x, quantile(x, 0:4 / 4), include.lowest = TRUE)))) {
+    expect_no_message(fit <- fixed(formula))
+    expect_equal(predict(fit, d[3:5, ]), predict(fit, d)[3:5])
+  }
+  fit <- pfdtc(y ~ x, d, offset = z - mean(z), hyper = "fixed", kernel = kernel_se(1, 1), noise = 0.1)
+  expect_equal(predict(fit, d[3:5, ]), predict(fit, d)[3:5])
+  fit <- fixed(y ~ I(x - mean(x)), subset = x > 4)
+  expect_equal(predict(add_rows(fit, d[1:2, ]), d[3:5, ]), predict(add_rows(fit, d[1:2, ]), d)[3:5])
+  d$x[7] <- NA
+  fit <- fixed(y ~ I(x - mean(x, na.rm = TRUE)))
+  expect_equal(predict(fit, d[3:5, ]), predict(fit, d)[3:5])
+})
+
+test_that("summaries of columns are refused in a row source, which is read block by block", {
+  d <- data.frame(x = (1:20 * 7) %% 20 / 20, y = 1 + (1:20 * 3) %% 20)
+  file <- withr::local_tempfile(fileext = ".csv")
+  utils::write.csv(d, file, row.names = FALSE)
+  from_file <- function(formula, ...) {
+    eval(bquote(pfdtc(.(formula), data = rows_csv(file, block = 10), hyper = "fixed", kernel = kernel_se(1, 1),
+                      noise = 0.1, m = 2, ..(as.list(substitute(list(...)))[-1L])), splice = TRUE))
+  }
+  refused <- function(...) expect_error(from_file(...), "depends on all rows", class = "pfdtc_error_input")
+  for (formula in c(y ~ I(x - mean(x)), y ~ x + cut(x, quantile(x)), y ~ scale(x), scale(y) ~ x,
+                    y ~ x + offset(x / max(x)))) refused(formula)
+  refused(y ~ x, weights = y / mean(y))
+  refused(y ~ x, offset = y - mean(y))
+  refused(y ~ x, subset = x >= median(x))
+  expect_no_error(from_file(log(y) ~ exp(x) + factor(x > 0.4), weights = 1 + y, offset = 0 * y, subset = x > 0.1))
+})
