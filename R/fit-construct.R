@@ -250,8 +250,7 @@ free_parameters <- function(model, s) hyper_parameters(model$kernel, model$noise
 learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit) {
   parameters <- free_parameters(model, s)
   # Changing lengthscales may make k(Z, Z) singular, so the jitter is at least 1e-8.
-  jitter <- max(s$jitter, 1e-8)
-  problem <- vfe_hyper_problem(data, z, parameters, jitter, s$run)
+  problem <- vfe_hyper_problem(data, z, parameters, max(s$jitter, 1e-8), s$run)
   # Stop when the relative change of the objective is below 1e-6, or below `reltol` if that is larger.
   result <- run_minimise(problem, s$steps, "hyperparameters", maxit = maxit, reltol = max(s$steps$reltol, 1e-6))
   c(problem$natural(result$par), list(evaluations = result$evaluations, stopped = result$stopped),

@@ -304,8 +304,7 @@ try_settings <- function(job, setting, try, following, advice) {
     worth <- vapply(candidates, function(one) if (one$met) one$m else max(one$error), 1)
     candidates[[order(!vapply(candidates, `[[`, NA, "met"), worth)[1L]]]
   }
-  about <- list(yard = job$yard, needs = advice(best(tried), tried))
-  job$candidates <- c(job$candidates, lapply(tried, c, about))
+  job$candidates <- c(job$candidates, lapply(tried, c, list(yard = job$yard, needs = advice(best(tried), tried))))
   job$best <- best(job$candidates)
 }
 

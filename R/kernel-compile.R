@@ -317,8 +317,7 @@ expand_additive <- function(parts, table) {
     }
   }
   M <- matrix(0, length(rows), n + 3L * nrow(weights))
-  at <- cbind(rep(seq_along(rows), lengths(rows)), abs(unlist(rows)))
-  M[at] <- sign(unlist(rows))
+  M[cbind(rep(seq_along(rows), lengths(rows)), abs(unlist(rows)))] <- sign(unlist(rows))
   list(leaves = leaves, terms = terms, M = M, weights = weights)
 }
 

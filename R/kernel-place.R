@@ -51,8 +51,11 @@ place_leaf <- function(leaf, x, argument, variables) {
   }
   if (is.null(leaf$lengthscale) || shares_lengthscale(leaf)) return(leaf)
   own <- lengthscale_names(leaf, names)
-  any_order <- !is.numeric(of) && length(own) && setequal(names(leaf$lengthscale), own)
-  if (any_order) leaf$lengthscale <- leaf$lengthscale[own]
+  if (!is.numeric(of) && any(names(leaf$lengthscale) %in% own)) {
+    refuse_if(!setequal(names(leaf$lengthscale), own), argument, sprintf(
+      "has lengthscales of %s, but its inputs are %s", list_quoted(names(leaf$lengthscale)), list_quoted(own)))
+    leaf$lengthscale <- leaf$lengthscale[own]
+  }
   leaf <- recycle(leaf, "lengthscale", argument)
   names(leaf$lengthscale) <- own
   leaf

@@ -114,6 +114,10 @@ test_that("columns of two sets of points are matched by name, and so are named l
   expect_identical(kernel_matrix(kernel, x, unname(z)), K)
   expect_identical(kernel_matrix(kernel_se(c(b = 2, a = 0.3), 1), x, z), K)
   expect_identical(kernel_matrix(kernel_se(c(p = 0.3, q = 2), 1), x, z), K) # names of no column: by position
+  for (length in list(c(b = 2, q = 0.3), c(b = 2), c(b = 2, a = 1, q = 3))) {
+    expect_error(kernel_matrix(kernel_se(length, 1), x, z),
+                 "but its inputs are `a` and `b`", class = "pfdtc_error_input")
+  }
   expect_error(kernel_matrix(kernel, x, cbind(a = 1, c = 2)), "lacks the columns `b`", class = "pfdtc_error_input")
   expect_identical(vfe_objective(z[, 2:1], x, 1:3, kernel, 0.1), vfe_objective(z, x, 1:3, kernel, 0.1))
 })
