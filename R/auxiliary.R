@@ -297,8 +297,7 @@ exact_on_rows <- function(data, rows, model) {
   })
   Wb <- t(forwardsolve(L, diag(length(rows))))
   alpha <- solve_t(L, forwardsolve(L, data$y[rows]))
-  aux <- low_rank_auxiliary(U, Wb, rep(-1, length(rows)), alpha, 1L, model, "exact posterior")
-  replace(aux, "rows", list(rows))
+  replace(low_rank_auxiliary(U, Wb, rep(-1, length(rows)), alpha, 1L, model, "exact posterior"), "rows", list(rows))
 }
 
 solve_t <- function(L, b) backsolve(L, b, upper.tri = FALSE, transpose = TRUE)

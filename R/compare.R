@@ -77,7 +77,7 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
   blocks <- Filter(length, blocks)
   if (!length(blocks)) print_columns(table)
   for (title in names(blocks)) {
-    note <- if ("objective" %in% blocks[[title]]) " (`objective` is comparable between fits by the same function)"
+    note <- if ("objective" %in% blocks[[title]]) " (`objective` is comparable for one model and one function)"
     cat(title, note, "\n", sep = "")
     print_columns(table[c(intersect("method", kept), blocks[[title]])])
     if (title != names(blocks)[length(blocks)]) cat("\n")
@@ -292,7 +292,8 @@ anova_heading <- function(fits, table) {
   }, "")
   verdicts <- vapply(seq_along(names)[-1L], function(i) {
     both <- paste(names[i - 1:0], collapse = ", ")
-    if (is.na(table$at_least[i])) return(paste0(both, ": there are no bounds, only a difference of estimates"))
+    if (same_model(fits[[i]], fits[[i - 1L]])) return(paste0(both, ": approximations of one exact GP"))
+    if (is.na(table$at_least[i])) return(paste0(both, ": the difference has no bounds, it is one of estimates"))
     less <- table$at_most[i] < 0
     if (!less && table$at_least[i] <= 0) return(paste0(both, ": the bounds overlap, so either may be better"))
     sprintf("%s has a higher log marginal likelihood than %s, by at least %s", names[i - less], names[i - !less],
@@ -305,7 +306,7 @@ anova_heading <- function(fits, table) {
   inflated <- names[vapply(fits, function(fit) "scale" %in% names(fit$because), NA)]
   c("Log marginal likelihood of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
     lines(c(verdicts, columns, if (length(inflated)) paste(
-      "Values of", toString(inflated), "are for variances before inflation. Fits by `like = <fit>` keep inflation."))))
+      "Values of", toString(inflated), "are for variances before inflation. Fits by `like` have inflated ones."))))
 }
 
 # ---- one term more or less ------------------------------------------------------------------------------------------

@@ -281,8 +281,7 @@ ends_by_row <- function(fit, x, total, loo, used, k) {
   kept <- match(used, which(weights_given(data) > 0))
   row <- list(residual = unname(loo$residual[used]), sd = unname(sqrt(loo$var + loo$noise)[used]),
               W = part$W[kept] / in_units(fit, 1, 2), rest = part$rest[kept])
-  size <- max(1, 2^21 %/% length(kept))
-  blocks <- blocks_of(seq_along(total), size)
+  blocks <- blocks_of(seq_along(total), max(1, 2^21 %/% length(kept)))
   ends <- lapply(blocks, function(i) {
     cov <- covariance_with_rows(p, values_at(p$model$kernel, x[i, , drop = FALSE]))
     kappa <- in_units(fit, cov, 2)[part$group[kept], , drop = FALSE]

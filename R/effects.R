@@ -152,8 +152,7 @@ effects_of <- function(factors) {
 relearned_variances <- function(factors, data, model, s) {
   if (is.null(factors$groupings)) return(factors)
   m <- nrow(factors$L)
-  terms <- vapply(factors$groupings, `[[`, 0L, "term")
-  moves <- c(free_groups(model$kernel, s)[as.character(terms)],
+  moves <- c(free_groups(model$kernel, s)[vapply(factors$groupings, function(g) as.character(g$term), "")],
              !"noise" %in% not_learned(s) && factors$t < most_left * factors$n * factors$noise)
   if (!any(moves)) return(factors)
   shift <- data$shift

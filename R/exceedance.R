@@ -220,8 +220,8 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
         "Laplace's approximation without inducing points" else "the exact GP", "; `prob` may lie outside"),
       Advice = if (any(x$because %in% "approximation")) "effort \"reference\" or more `max_seconds` narrows the bounds",
       Joint = if (about$draws > 0) {
-        sprintf("a set of %s above and a set of %d below, each jointly with probability at least %s (from %.0f draws)",
-                count_of(count("above", "joint"), "row"), count("below", "joint"), format(about$prob),
+        sprintf("with probability at least %s each, all of %s are above and all of %d below (from %.0f draws)",
+                format(about$prob), count_of(count("above", "joint"), "row"), count("below", "joint"),
                 as.double(about$draws))
       }))
   }
@@ -341,8 +341,7 @@ ratios <- function(fit, newdata, than, level = 0.95, certified = FALSE, ...) {
     abort_input("than", e$got, message = gsub("`newdata`", "`than`", conditionMessage(e), fixed = TRUE))
   })
   weights <- cbind(diag(n), if (nrow(than) == 1L) matrix(-1, n, 1) else -diag(n))
-  new <- rbind(newdata[names(than)], than)
-  found <- linear_functional(fit, weights, new, certified = certified, ...)
+  found <- linear_functional(fit, weights, rbind(newdata[names(than)], than), certified = certified, ...)
   z <- stats::qnorm((1 + level) / 2)
   ends <- function(lower, upper, sd) {
     one <- exp(unname(kind) * (lower - z * sd))

@@ -14,7 +14,7 @@ new_fit <- function(data, done, s, state, parts) {
   trace <- if (is.null(done$trace)) empty_trace else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
   trend <- data$noise_trend
-  most <- c(trend$largest / done$model$noise, Inf)[1L] # more noise would only lower densities of responses
+  most <- c(trend$largest / (done$model$noise * data$scale^2), Inf)[1L] # more would lower densities
   if (!is.null(trend$smooth)) trend$top <- if (most < trend$range[2L]) most
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,

@@ -233,8 +233,7 @@ held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_r
   some <- take_rows(data, utils::head(others, sizes[["posterior"]]))
   at <- take_rows(data, held)
   density <- function(model, p) {
-    noise <- model$noise / (at$weights %||% 1)
-    stats::dnorm(at$y, p$mean, sqrt(pmax(p$var, 0) + noise), log = TRUE)
+    stats::dnorm(at$y, p$mean, sqrt(pmax(p$var, 0) + model$noise / (at$weights %||% 1)), log = TRUE)
   }
   alone <- function(one) density(one$learned$model, rival(one, some, at$x, plan$run))
   with_near <- function(one) {

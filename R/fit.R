@@ -105,7 +105,7 @@ complete_likelihood <- function(data, asked) {
   } else if (classes && all(y == size)) {
     "All responses are successes"
   }
-  if (!is.null(one)) tell_classed("one_value", paste0(one, ". The constant mean stays at its prior mean."))
+  if (!is.null(one)) tell_classed("one_value", paste0(one, ". A learned constant mean stays at its prior mean."))
   asked
 }
 

@@ -180,8 +180,7 @@ group_table <- function(fit) {
   each <- vapply(kernels_of_terms(fit$kernel), function(k) mean(kernel_diagonal(k, x)), 0)
   kernel <- with_own_terms(fit$kernel)
   vague <- vapply(kernel$terms, function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), NA)
-  noise <- if (response_of(fit)$conjugate) fit$noise else 0
-  share <- each[plain_groups(kernel)] / (sum(each[!vague]) + noise)
+  share <- each[plain_groups(kernel)] / (sum(each[!vague]) + if (response_of(fit)$conjugate) fit$noise else 0)
   rows <- Map(function(term, share) {
     rest <- rep(NA, length(term$effects) - 1L)
     data.frame(group = term$by, effect = term$effects, sd = sqrt(diag(tcrossprod(term$root))),

@@ -74,7 +74,8 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   both <- list(zero = part(bquote(as.numeric(.(formula[[2L]]) > 0)), stats::binomial(), rows),
                positive = part(formula[[2L]], family, above))
   both$zero$call <- both$positive$call <- call
-  structure(c(both, list(formula = stats::formula(both$positive), data = data[rows, , drop = FALSE], call = call,
+  formula <- stats::formula(stats::terms(formula, data = data)) # without `.`
+  structure(c(both, list(formula = formula, data = data[rows, , drop = FALSE], call = call,
                          evidence = both$zero$evidence + both$positive$evidence)), class = "gp_hurdle")
 }
 

@@ -129,8 +129,7 @@ column_owners <- function(inputs, names, variables) {
 # Gives a categorical kernel the levels of its variable. Stops unless the kernel's columns code one R factor.
 place_levels <- function(leaf, x, argument, variables) {
   u <- x[, leaf$inputs, drop = FALSE]
-  coded <- all(u == 0 | u == 1) && all(rowSums(u) == 1)
-  refuse_if(length(leaf$inputs) < 2L || !coded, argument,
+  refuse_if(length(leaf$inputs) < 2L || !all(u == 0 | u == 1, rowSums(u) == 1), argument,
             sprintf("is categorical, but %s is no factor", list_quoted(leaf$of)),
             hint = "Convert a number or a logical by factor(). Columns of 0 and 1 need a single 1 in each row.")
   owner <- Filter(function(v) setequal(v$columns, leaf$inputs), variables)

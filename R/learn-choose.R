@@ -29,11 +29,11 @@ join_choices <- function(table, later, n) {
   table$kernel[table$chosen] <- later$tried[[1L]]$label
   first <- later$table$kernel == later$tried[[1L]]$label
   later$table$score <- table$score[table$chosen] + (later$table$score - later$table$score[first]) / n
-  gained <- attr(table, "gained")
+  kept <- list(gained = attr(table, "gained"), first = c(attr(table, "first"), table$kernel[table$se %in% 0])[1L])
   table <- rbind(table, later$table[!first & is.finite(later$table$score), ])
   table$chosen <- table$kernel == later$table$kernel[later$table$chosen]
   table$se[table$kernel == later$tried[[1L]]$label & !table$chosen] <- NA # this difference has no standard error
-  structure(`rownames<-`(table[order(table$score), ], NULL), gained = gained)
+  do.call(structure, c(list(`rownames<-`(table[order(table$score), ], NULL)), kept))
 }
 
 se_of_mean <- function(v) stats::sd(v) / sqrt(length(v))
@@ -336,7 +336,7 @@ because_kernel <- function(kernels) {
   gained <- attr(kernels, "gained")
   if (is.null(gained)) {
     if (NROW(kernels) < 2L || sum(kernels$chosen) != 1L) return(NULL)
-    by <- c("the log density of held-out rows", "log marginal likelihood")[unique(sort(1L + is.na(kernels$se)))]
+    by <- c("the log density of rows given other rows", "log marginal likelihood")[unique(sort(1L + is.na(kernels$se)))]
     return(c(kernel = sprintf("The kernel %s was selected from %d kernels by %s.", kernels$kernel[kernels$chosen],
                               nrow(kernels), paste(by, collapse = " and "))))
   }

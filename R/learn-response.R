@@ -236,6 +236,7 @@ with_uneven_noise <- function(model, trend, from, least = -Inf) {
   if (is.null(learned)) return(NULL)
   share <- from$n / length(model$problem$counted)
   for (what in c("covariance", "level")) learned$trend[[what]] <- learned$trend[[what]] / share
+  learned$trend$largest <- learned$trend$largest * model$problem$scale^2 # in units of y
   model[c("theta", "trend")] <- learned[c("theta", "trend")]
   model_of_response(model[c("transform", "trend", "problem", "theta")], learned$value)
 }

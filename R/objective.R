@@ -296,8 +296,7 @@ choose_greedy <- function(x, m, kernel, memory = greedy_memory) {
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
   # Three matrices of size landmarks x rows must fit into `memory` bytes.
-  room <- min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100))))
-  looked <- some_of(n, room)
+  looked <- some_of(n, min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100)))))
   pool <- x[looked, , drop = FALSE]
   landmarks <- choose_greedy(pool, min(length(looked), m + 100), kernel, Inf)$rows
   u <- pool[landmarks, , drop = FALSE]

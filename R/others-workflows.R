@@ -333,7 +333,7 @@ report_loo <- function(fit, number) {
   }
   s <- training_scores(fit)
   of <- if (has_ends(response_of(fit))) " of uncensored rows"
-  paste0("negative log predictive density ", number(s$nlpd), if (!is.na(s$brier)) {
+  paste0("mean negative log predictive density ", number(s$nlpd), if (!is.na(s$brier)) {
     sprintf("; Brier score %s; accuracy %.0f %%", number(s$brier), 100 * s$accuracy)
   } else if (!is.na(s$rmse)) {
     paste0("; RMSE", of, " ", number(s$rmse))

@@ -313,13 +313,13 @@ check_asked <- function(response, ask) {
   kind <- response$kind
   type <- if (is.character(ask$type) && length(ask$type) == 1L) types[pmatch(ask$type, types)]
   if (identical(type, "link")) type <- "latent"
-  of <- sprintf("with %s responses", response$label)
+  of <- sprintf("with %s responses%s", response$label, if (kind == "classes") " of two classes" else "")
   row <- allowed_with(type, kind)
   if (is.null(row)) {
-    known <- rownames(allowed)[allowed[, kind] != "-"]
+    known <- c(rownames(allowed)[allowed[, kind] != "-"], "link")
     hint <- if (is.character(type)) did_you_mean(ask$type, known, TRUE)
     if (response$reads == "classes" && any(grepl("^prob", ask$type))) hint <- "Probabilities have type = \"response\"."
-    abort_input("type", describe(ask$type), paste(list_quoted(known, "\"", 12L, "or"), of), hint)
+    abort_input("type", describe(ask$type), paste(list_quoted(known, "\"", 13L, "or"), of), hint)
   }
   ask$type <- type
   # "conf" means "confidence" as in predict.lm(), not "conformal".

@@ -101,8 +101,8 @@ fit_fields <- list(
   },
   "Noise tails" = function(fit, response) {
     if (has_learned_tails(fit)) {
-      with_numbers(paste("heavier than normal, because the noise variance is random (its log has sd %s). Predictions",
-                         "use this; the posterior of f and the log marginal likelihood do not"), sqrt(fit$noise_tail))
+      with_numbers(paste("heavier than normal, because the noise variance is random (its log has sd %s).",
+                         "Predictions use this, but not the log marginal likelihood."), sqrt(fit$noise_tail))
     }
   },
   "Noise sd" = function(fit, response) {
@@ -224,7 +224,7 @@ fit_fields <- list(
     nats <- function(v) if (v < -1e6) "below -1e6" else sprintf("%.2f", v)
     line <- if (is.finite(fit$small_n$linear)) sprintf("least squares %s, ", nats(fit$small_n$linear)) # -Inf: few rows
     of <- if (!is.null(fit$transform) || !isTRUE(all.equal(fit$scale, fit$sd_y))) "the scaled response" else "y / sd(y)"
-    sprintf("leave-one-out log density per row of %s, higher is better: this fit %s, %smean alone %s", of,
+    sprintf("leave-one-out log density per row of %s, higher is better: this fit %s, %sa constant %s", of,
             nats(fit$small_n$fit), line %||% "", nats(fit$small_n$mean))
   },
   Choices = function(fit, response) {
@@ -303,7 +303,7 @@ factor_words <- function(kernel, columns) {
     of <- if (is.null(leaf$of)) columns[leaf$inputs] else leaf$of
     label <- leaf$label %||% plain_kernels[[leaf$profile]]$label %||% leaf$profile
     if (!length(of) || length(of) >= length(columns)) return(label)
-    paste0(label, if (is_group(leaf)) " " else " in ", paste(of, collapse = ", "))
+    paste0(label, if (is_group(leaf)) " " else " in ", sub(", ([^,]*)$", " and \\1", paste(of, collapse = ", ")))
   }, "")
   twice <- words %in% words[duplicated(words)]
   words[twice] <- sprintf("%s (%d)", words, stats::ave(seq_along(words), words, FUN = seq_along))[twice]

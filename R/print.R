@@ -28,7 +28,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
       of <- if (response_of(fit)$kind == "ordered") " of the class number" else
         if (has_ends(response_of(fit))) " of uncensored rows"
       stats::setNames(c(s$nlpd, s$rmse, s$brier),
-                      c("negative log predictive density", paste0("RMSE", of), "Brier score"))
+                      c("mean negative log predictive density", paste0("RMSE", of), "Brier score"))
     }
     out$weighted <- is_weighted(fit)
     out$scores <- if (kept) scores(seen = TRUE)
@@ -59,13 +59,13 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
     known <- !tried$chosen & !is.na(tried$se) & tried$se > 0
     worse <- sprintf("%.3f", tried$score - tried$score[tried$chosen][1L])
     table <- data.frame("Kernels tried" = tried$kernel,
-                        "Compared by" = ifelse(is.na(tried$se), "log marginal likelihood", "held-out rows"),
+                        "Compared by" = ifelse(is.na(tried$se), "log marginal likelihood", "rows given other rows"),
                         "Loss per row, nats" = worse, check.names = FALSE)
     table[tried$chosen, -1L] <- list(NA, "selected")
     if (any(known)) table[["Standard error"]] <- ifelse(known, sprintf("%.3f", tried$se), NA)
     print_columns(table)
-    first <- utils::head(tried$kernel[!tried$chosen & tried$se %in% 0], 1L)
-    notes <- c(paste0("Losses include a penalty for parameters and are relative to the selected kernel.",
+    first <- attr(tried, "first") %||% tried$kernel[!tried$chosen & tried$se %in% 0][1L]
+    notes <- c(paste0("Losses are relative to the selected kernel, with a penalty for parameters where it matters.",
                       if (any(known)) sprintf(" The standard errors are of the difference in loss from %s.", first)),
                if (is.null(rotation_of(x$kernel)) && any(grepl("(rotated)", tried$kernel, fixed = TRUE))) rotation_note,
                if (is.null(warp_of(x$kernel)) && any(grepl("warped inputs)", tried$kernel, fixed = TRUE))) warp_note(1))
@@ -117,8 +117,8 @@ summary_fields <- function(x) {
       sprintf("responses vary more than this family allows; compare family = %s", x$better_family)
     },
     "Leave-one-out" = scores(x$scores_loo), "Training rows" = scores(x$scores),
-    "Log marginal likelihood" = with_numbers(sprintf(
-      "%%s (%s)", paste(c(evidence, x$df_text), collapse = "; ")), x$evidence),
+    "Log marginal likelihood" = with_numbers(sprintf("%%s (%s)", paste(collapse = "; ", c(
+      evidence, x$df_text, if ("scale" %in% names(x$because)) "before inflation of variances"))), x$evidence),
     Jitter = if (isTRUE(x$jitter > 1e-12)) paste(format(x$jitter, digits = 2), "of the signal variance"),
     Time = paste0(format(signif(sum(unlist(x$seconds)), 3)), " s", if (length(made)) {
       sprintf(" (%.0f function evaluations in optimisation)", sum(made))

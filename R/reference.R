@@ -196,8 +196,7 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
   if (n_c == n) return(matrix(seq_len(n), n, length(groups$start) - 1L))
   near <- native_neighbours(kernel, data$x, n_c, query = x[groups$order, , drop = FALSE], control = control)
   rows <- vapply(seq_len(length(groups$start) - 1L), function(i) {
-    own <- near[, (groups$start[i] + 1L):groups$start[i + 1L], drop = FALSE]
-    unique(c(t(own)))[seq_len(n_c)]
+    unique(c(t(near[, (groups$start[i] + 1L):groups$start[i + 1L], drop = FALSE])))[seq_len(n_c)]
   }, integer(n_c))
   matrix(rows, n_c)
 }

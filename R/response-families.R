@@ -355,8 +355,7 @@ engine_programs <- function(programs, values) {
     step <- program_of(e, values)
     c(length(step), step)
   })
-  start <- 7 + cumsum(c(0, lengths(steps)))[seq_along(steps)]
-  as.double(c(1, 1, start, unlist(steps)))
+  as.double(c(1, 1, 7 + cumsum(c(0, lengths(steps)))[seq_along(steps)], unlist(steps)))
 }
 
 # ---- checks --------------------------------------------------------------------------------------------------------

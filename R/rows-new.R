@@ -205,6 +205,7 @@ formula_rows_again <- function(fit, newdata) {
             "a data frame with the variables of the formula and the response")
   check_columns(c(fit$frame$required, all.vars(stats::formula(fit$terms)[[2L]])), names(newdata))
   given <- as.list(fit$call)[intersect(c("weights", "offset", fit$subset), names(fit$call))]
+  if (is.call(given$offset)) given$offset <- fit$frame$offset # has summaries of the fit's rows as numbers
   mf <- evaluate_frame(c(list(quote(stats::model.frame), formula = fit$terms, data = newdata,
                               na.action = quote(stats::na.omit)), given), environment(fit$terms))
   labels <- row.names(mf)

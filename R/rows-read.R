@@ -48,10 +48,11 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
                      scale = scale, merge = merge, likelihood = likelihood, rows = labels)
   data$family <- settled$family
   data$na_action <- attr(mf, "na.action")
-  data <- add_formula(data, terms, inputs, call, eval(call$data, envir))
+  given <- eval(call$data, envir)
+  call["offset"] <- with_summaries(terms, given, list(call$offset))
+  data <- add_formula(data, terms, inputs, call)
   response <- mf[[attr(terms, "response")]]
   if (inherits(response, "difftime")) data$frame$response_unit <- units(response)
-  given <- eval(call$data, envir)
   # New data must have the variables that are in `data`, and others with a value for each row. R would silently take a
   # missing variable from the formula's environment.
   needed <- needed_variables(data$frame)
@@ -124,20 +125,21 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   mf
 }
 
-# Returns the parts of the call that model.frame() evaluates for new rows (`predvars`). Summaries of the data, such as
-# mean(x) in I(x - mean(x)), are values in them.
-with_summaries <- function(terms, data) {
+# Returns the expressions, parts of a call of model.frame(), with summaries of the data as values: mean(x) in
+# I(x - mean(x)) is the same number at new rows. `terms` are those of the model frame.
+with_summaries <- function(terms, data, expressions = attr(terms, "predvars")) {
   n <- NROW(eval(attr(terms, "predvars")[[2L]], data, environment(terms)))
-  lapply(attr(terms, "predvars"), summarised, data, environment(terms), n)
+  lapply(expressions, summarised, data, environment(terms), n)
 }
 
-# Returns the expression with values in place of its parts that have another length than the n rows of the data.
 summarised <- function(expr, data, around, n) {
-  if (!is.call(expr) || is_call_of(expr, c("function", "length", "nrow", "NROW", "ncol", "NCOL"))) return(expr)
+  if (!is.call(expr) || is_call_of(expr, "function")) return(expr)
   value_of <- function(expr) tryCatch(eval(expr, data, around), error = function(e) NULL)
-  value <- value_of(expr)
-  rows <- vapply(all.vars(expr), function(name) NROW(value_of(as.name(name))) == n, NA)
-  if (is.atomic(value) && length(value) && NROW(value) != n && any(rows)) return(value)
+  value <- if (is_call_of(expr, c("mean", "median", "sd", "var", "mad", "IQR", "min", "max", "range", "sum", "quantile",
+                                  "unique", "[", "[["))) value_of(expr)
+  if (is_call_of(expr, c("[", "[[")) && length(value) > 1L) value <- NULL # x[1] may be a start, x[-1] is none
+  of_rows <- function() any(vapply(all.vars(expr), function(name) NROW(value_of(as.name(name))) == n, NA))
+  if (is.atomic(value) && length(value) && NROW(value) != n && of_rows()) return(value)
   for (i in seq_along(expr)[-1L]) if (is.call(expr[[i]])) expr[[i]] <- summarised(expr[[i]], data, around, n)
   expr
 }
@@ -182,9 +184,12 @@ refuse_survival_terms <- function(formula) {
 evaluate_frame <- function(parts, envir) {
   tryCatch(eval(as.call(parts), envir), error = function(e) {
     text <- sub("\\.$", "", conditionMessage(e))
+    lost <- sub("^object '(.*)' not found$", "\\1", text)
     argument <- if (grepl("(weights)", text, fixed = TRUE)) "weights" else
       if (grepl("(offset)", text, fixed = TRUE)) "offset" else
-        if (identical(text, "missing values in object")) "na.action" else "formula"
+        if (identical(text, "missing values in object")) "na.action" else
+          Find(function(name) lost %in% all.vars(parts[[name]]), c("formula", "weights", "offset", "subset"))
+    argument <- argument %||% "formula"
     size <- if (argument %in% c("weights", "offset")) {
       tryCatch(NROW(eval(parts[[argument]], parts$data, environment(parts$formula))), error = function(e) NULL)
     }
@@ -242,7 +247,7 @@ rows_of_frame <- function(mf, variables, labels, argument = "data", unit = NULL)
 }
 
 # Adds to the data what belongs to the formula: terms, groups, and `frame`, the coding of inputs for new rows.
-add_formula <- function(data, terms, variables, call, from = NULL) {
+add_formula <- function(data, terms, variables, call) {
   data$terms <- terms
   data$groups <- attr(terms, "grouped")$groups
   # For predictions the offset argument is evaluated again in newdata. A vector that do.call() put into the call belongs
@@ -261,7 +266,7 @@ add_formula <- function(data, terms, variables, call, from = NULL) {
   a$response <- 0L
   attributes(terms) <- a
   data$frame <- list(method = "formula", columns = colnames(data$x), terms = terms, variables = variables,
-                     offset = if (recomputable) summarised(call$offset, from, environment(terms), NROW(from)) else NA)
+                     offset = if (recomputable) call$offset else NA)
   data
 }
 

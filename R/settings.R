@@ -210,7 +210,7 @@ learned_names <- function(asked, compiled) {
     refuse_if(lacking[1L] == "noise", "noise", sprintf("is missing, which %s needs", by),
               hint = "Give noise = <variance>.")
     abort_input("kernel", sprintf("has no value for %s, which %s needs", lacking[1L], by),
-                hint = if (!has_one_factor(asked$kernel)) "Give it to the factor that it belongs to." else
+                hint = if (!has_one_factor(asked$kernel)) "Give it in its term, as in kernel_se(1, variance = 1)." else
                   sprintf("Give %s = <value> to the function that makes the kernel.",
                           sub("^distance$", "correlation", gsub("^additive[.]|[.].*", "", lacking[1L]))))
   }

@@ -256,7 +256,7 @@ update_points <- function(fit, m = NULL) {
   after <- left(z)
   if (after > 0.9 * before) {
     tell_classed("points", sprintf(
-      "The %d inducing points are kept: %d new points (`m`) would leave %s %% of their residual prior variance.",
+      "The %d inducing points are kept: %d new points (`m`) would leave %s %% of the residual prior variance.",
       nrow(fit$inducing), nrow(z), format(signif(100 * after / before, 3))))
     return(fit)
   }

@@ -65,14 +65,14 @@ source_recipe <- function(call, envir, source, kernel = NULL, mean = NULL) {
 # Returns list(mf, inputs, x, r, w, name, largest, offset_squares) for the rows of a block that na.action and subset
 # keep: model frame mf, coding of the `inputs`, r (the response minus the offset), its `name`, weights w (0 included)
 # and the `largest` of |response| and |offset|. Inputs are coded by `variables`, by default with the block's levels.
-# Stops at summaries of all rows, as in scale(x) or I(x - mean(x)); rank(x) is not noticed.
+# Stops at summaries of all rows, as in scale(x) or I(x - mean(x)); rank(x) and I(scale(x)) are not noticed.
 block_rows <- function(recipe, block, variables = NULL) {
   parts <- c(list(quote(stats::model.frame), formula = recipe$formula, data = block), recipe$given)
   mf <- evaluate_frame(parts, environment(recipe$formula))
   terms <- attr(mf, "terms")
-  written <- c(as.list(attr(terms, "variables"))[-1L], recipe$given)
-  kept <- c(with_summaries(terms, block)[-1L], lapply(recipe$given, summarised, block, environment(terms), nrow(block)))
-  by_data <- written[!mapply(identical, kept, written)]
+  kept <- with_summaries(terms, block, c(as.list(attr(terms, "predvars"))[-1L], recipe$given))
+  by_data <- c(as.list(attr(terms, "variables"))[-1L], recipe$given)
+  by_data <- by_data[!mapply(identical, kept, by_data)]
   refuse_if(length(by_data), deparse1(by_data[[1L]]), "depends on all rows",
             hint = "A row source is read block by block. Write the numbers themselves, as in I(x - 3.5).")
   labels <- row.names(mf)

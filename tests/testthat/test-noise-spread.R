@@ -152,6 +152,11 @@ test_that("the largest noise does not depend on the mean of copies or on large w
   one$y <- sin(3 * one$x) / 5 + (0.2 + 3 * one$x^2) * one$e / 10
   weighted <- with_seed(1, pfdtc(y ~ x, one, weights = x^0 * 100, noise = ~ smooth(x), kernel = kernel_se(0.5, 1)))
   linear <- with_seed(1, pfdtc(y ~ x, one, weights = x^0 * 100, noise = ~ x, kernel = kernel_se(0.5, 1)))
+  calm <- rbind(one, one[rep(which(one$x < 0.5), 20), ]) # their copies make the unit of distinct rows another
+  uneven <- with_seed(1, pfdtc(y ~ x, calm, noise = ~ smooth(x), kernel = kernel_se(0.5, 1), transform = "none"))
+  alone <- with_seed(1, pfdtc(y ~ x, one, noise = ~ smooth(x), kernel = kernel_se(0.5, 1), transform = "none"))
+  spread <- function(fit) sqrt(noise_at(fit, as.matrix(at))[2L])
+  expect_gt(spread(uneven), 0.8 * spread(alone))
   for (fit in list(copies, weighted, linear)) {
     expect_gt(sqrt(noise_at(fit, as.matrix(at))[2L]), 2)
   }

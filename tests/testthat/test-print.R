@@ -317,8 +317,8 @@ test_that("the kernel is among the choices, and the table of responses has a leg
   expect_match(fit$because[["kernel"]], sprintf("The kernel %s was selected from %d kernels", fit$kernel$label,
                                                 nrow(fit$kernels)), fixed = TRUE)
   said <- function(...) because_kernel(data.frame(kernel = 1:2, chosen = c(TRUE, FALSE), se = c(...)))[["kernel"]]
-  expect_match(said(0, 0.1), "by the log density of held-out rows[.]$")
-  expect_match(said(0, NA), "by the log density of held-out rows and log marginal likelihood[.]$")
+  expect_match(said(0, 0.1), "by the log density of rows given other rows[.]$")
+  expect_match(said(0, NA), "by the log density of rows given other rows and log marginal likelihood[.]$")
   expect_match(said(NA, NA), "kernels by log marginal likelihood[.]$")
   expect_false("kernel" %in% names(pfdtc(dist ~ speed, cars, kernel = kernel_se())$because))
   expect_false(any(grepl("was selected from", capture.output(print(fit)), fixed = TRUE)))
@@ -385,7 +385,7 @@ test_that("tied lengthscales, weights and the shares of censored responses are p
   none <- pfdtc(cbind(pmin(n, 2), n - pmin(n, 2)) ~ x, trials, family = binomial(), kernel = kernel_se(2, 1),
                 hyper = "fixed")
   expect_match(shown(none), "Data +7 rows, 1 input")
-  expect_match(paste(utils::capture.output(print(summary(none))), collapse = " "), "Training rows  negative log")
+  expect_match(paste(utils::capture.output(print(summary(none))), collapse = " "), "Training rows  mean negative log")
   above <- c(4, 1, 2, 6, 3, 5, 2, 1)
   time <- function(family) pfdtc(above ~ seq_along(above), family = family, kernel = kernel_se(2, 1), hyper = "fixed")
   expect_match(shown(time(tobit(right = 5))), "6 observed, 2 right-censored")

@@ -299,7 +299,20 @@ test_that("summaries of columns in a formula keep their values at new rows", {
   fit <- pfdtc(y ~ x, d, offset = z - mean(z), hyper = "fixed", kernel = kernel_se(1, 1), noise = 0.1)
   expect_equal(predict(fit, d[3:5, ]), predict(fit, d)[3:5])
   fit <- fixed(y ~ I(x - mean(x)), subset = x > 4)
-  expect_equal(predict(add_rows(fit, d[1:2, ]), d[3:5, ]), predict(add_rows(fit, d[1:2, ]), d)[3:5])
+  fit <- fixed(y ~ I(x - mean(x)))
+  more <- add_rows(fixed(y ~ centred, own), own[1:9, ])
+  expect_equal(predict(add_rows(fit, d[1:9, ]), d[3:5, ]), predict(more, own[3:5, ]))
+  for (data in list(d, as.list(d))) {
+    fit <- pfdtc(y ~ x, data, offset = z - mean(z), hyper = "fixed", kernel = kernel_se(1, 1), noise = 0.1)
+    expect_equal(predict(fit, d[3:5, ]), predict(fit)[3:5])
+  }
+  own$level <- d$z - mean(d$z)
+  given <- pfdtc(y ~ x, own, offset = level, hyper = "fixed", kernel = kernel_se(1, 1), noise = 0.1)
+  fit <- pfdtc(y ~ x, d, offset = z - mean(z), hyper = "fixed", kernel = kernel_se(1, 1), noise = 0.1)
+  expect_equal(predict(add_rows(fit, d[1:9, ]), d[3:5, ]), predict(add_rows(given, own[1:9, ]), own[3:5, ]))
+  for (formula in c(y ~ apply(rbind(x, z), 2, max), y ~ matrix(c(x, z), ncol = 2), y ~ I(c(0, x[-length(x)])))) {
+    expect_identical(attr(fixed(formula)$terms, "predvars")[[3L]], formula[[3L]])
+  }
   d$x[7] <- NA
   fit <- fixed(y ~ I(x - mean(x, na.rm = TRUE)))
   expect_equal(predict(fit, d[3:5, ]), predict(fit, d)[3:5])
