@@ -114,8 +114,8 @@ subset_posterior <- function(fit, data) {
   new_posterior("exact", model, NULL, some, x = some$x, factors = native_exact(some, model))
 }
 
-# Returns `log_density_ratio`, a bound on the log density ratio of the exact posterior to nu, the posterior given a
-# subset of rows. It is log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z_nu is the marginal
+# Returns `log_density_ratio`, an upper bound on the log density ratio of the exact posterior to nu, the posterior given
+# a subset of rows. It is log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z_nu is the marginal
 # likelihood of the subset, Z a lower bound for all rows. `log_eps` is half this bound plus the log pF divergence.
 ratio_bound <- function(fit, p, reference) {
   lower <- own_bracket(fit)[["lower"]]

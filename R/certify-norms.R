@@ -21,7 +21,7 @@ bound_w <- function(c, v_E) {
 
 # Returns bounds on norms for the DTC posterior p. They use T1, a bound on |v|_E, and T2, bounds that do not depend on
 # the response. Both are sums over groups of rows. Larger groups take longer and give smaller bounds. A group has all
-# rows if `tight`, m rows if `fast`, else the numbers of norm_groups(): more rows for T1 if m > 16, for T2 if m < 200.
+# rows if `tight`, m rows if `fast`, else the numbers of norm_groups(): more than m for T1 if m > 16, for T2 if m < 200.
 # `same` has norms for another response and the same points, so the same T2. `inner` has norms on some of the points;
 # its bound on |w|_E holds here too. T1 is omitted with `inner`, or if `sharp` is FALSE.
 posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,

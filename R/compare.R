@@ -3,12 +3,12 @@
 #' Compare fits
 #'
 #' `compare_fits()` returns a table with a row for each fit: its errors relative to the exact GP, and scores of its
-#' predictions. `plot_fits()` draws a panel for each fit. It shows the mean plus and minus two sds, in blue for the
-#' exact GP and in red for the fit, and the inducing points; with `newdata` the errors of the mean there.
+#' predictions. `plot_fits()` draws a panel for each fit: the mean plus and minus two sds, in blue for the exact GP and
+#' in red for the fit, and the inducing points; with `newdata` and several variables the errors of the mean there.
 #' @param fits A fit, or a list of fits whose names become `method`.
 #' @param exact A fit of the same model by `gp_exact(..., like = fit)`, or a Laplace fit whose line `Posterior` in
 #'   `print()` ends with "the same as with all rows, up to rounding".
-#' @param newdata Rows to compare at. `plot_fits()` draws at most 300 of them.
+#' @param newdata Rows to compare at; plots of several inputs show up to 300.
 #' @param y Responses as numbers. Default, and always for trials and unordered classes: the responses in `newdata`.
 #' @param pf Should `pf_divergence` be computed? Default: `TRUE` if `exact` has at most 2,000 rows.
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`, `FALSE` certifies nothing. Fits of the same model
@@ -186,7 +186,7 @@ likelihoods_of <- function(fits, marginal = length(unique(vapply(fits[ours], has
   part <- function(what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
   parts <- lapply(stats::setNames(nm = c("df", "nobs", "lower", "upper")), part)
   approx <- vapply(fits, function(fit) if (inherits(fit, "gp_fit")) response_of(fit)$approx else "none", "")
-  # A variational bound is of the true value, other bounds beside it are of Laplace's approximation.
+  # Beside bounds of Laplace's approximation, drop variational bounds, because these are of the true value.
   if ("laplace" %in% approx) for (end in c("lower", "upper")) parts[[end]][approx == "vi"] <- NA
   c(list(value = vapply(lls, as.double, 0)), parts)
 }

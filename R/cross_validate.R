@@ -263,9 +263,9 @@ conformal_band <- function(fit, rows, p, level) {
   list(lwr = mean - half[rows$index, 1L], upr = mean + half[rows$index, 2L])
 }
 
-# Returns a row for each row of x: the distances of both ends of the interval from the mean. Each training row i implies
-# such a distance, and the k-th smallest is returned. For row i, kappa is the posterior covariance of f(x_i) and f(x), W
-# the noise precision, l the leverage, mu and mu_(-i) the mean and leave-one-out mean. `total` is var(y) at x.
+# Returns a row for each row of x: the distances of both ends of the interval from the mean. A distance is the k-th
+# smallest of those that training rows i imply. kappa is the posterior covariance of f(x_i) and f(x), W the noise
+# precision, l the leverage, mu and mu_(-i) the mean and leave-one-out mean. `total`, or sd^2, is var(y) at x.
 #
 # For inducing points (jackknife+), the prediction without row i is
 #   mean - kappa W (y_i - mu) / (1 - l),  variance + kappa^2 W / (1 - l).

@@ -3,12 +3,12 @@
 #' Find where f exceeds a threshold, with certified probabilities
 #'
 #' Returns for each row the probability that f, or a new response, is above a threshold. Certified bounds contain the
-#' probability under the exact GP. Hence no row is "above" or "below" by an error of the approximation.
+#' probability under the exact GP, or with a `family` under Laplace's approximation of it. If `certified`, no row is
+#' "above" or "below" by an error of inducing points or neighbours.
 #' @param fit A fit with one latent function. Bounds need its data or a reference, and not `approx = "vi"`.
 #' @param newdata Rows at which f is compared with the threshold. Default: the training rows.
-#' @param threshold A number, or a number for each row, on the scale of the response, also with a transform. With a
-#'   non-Gaussian `family` and `of = "f"`, a mean response: a probability, a mean time or a mean class number (f, if a
-#'   [gp_family()] has no `mean`).
+#' @param threshold A number, or one for each row, on the response's scale, also with a transform. With a `family` and
+#'   `of = "f"`, a mean response (probability, time, count, class number), or f if a [gp_family()] has no `mean`.
 #' @param prob Probability, above 0.5, that a classified row must reach.
 #' @param of `"f"` compares the mean response (with a transform its median), `"response"` a new response.
 #' @param certified `FALSE` computes no bounds, which is fast.
@@ -25,8 +25,8 @@
 #' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
 #'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, rows are often
 #'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for the
-#'   passes, as in `max_seconds = 600`. If `certified` with a non-Gaussian family, the column `prob` and its bounds are
-#'   for Laplace's approximation at the mode.
+#'   passes, as in `max_seconds = 600`. If `certified` with a `family`, `prob` is for
+#'   Laplace's approximation at the mode.
 #' @seealso [certify()], [next_points()], `vignette("design")`
 #' @examples
 #' north <- subset(quakes[1:500, ], lat > -26)

@@ -116,10 +116,10 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 
 #' Plot optimisations and results of experiments
 #'
-#' `plot_trace()` draws the objective along the optimisation of one or more fits, with a panel for each method. The
-#' smallest value of a panel is subtracted. For an experiment, `"pf"` has its pF divergence. If a line still falls at
-#' its right end, increase `maxit`. The other functions draw results of [run_experiment()] on logarithmic axes, as in
-#' the figures of Huggins et al. (2019).
+#' `plot_trace()` draws the objective of fits during optimisation, in a panel for each method, minus the smallest value
+#' of the panel. For an experiment, this is the smallest of the repetition, and the panel of `"pf"` shows the pF
+#' divergence. If a line still falls at its end, increase `maxit`. The others draw results of
+#' [run_experiment()] on log axes, as in Huggins et al. (2019).
 #' @usage
 #' plot_trace(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
 #'   m = NULL)

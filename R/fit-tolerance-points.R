@@ -183,9 +183,9 @@ search_points <- function(job, worth) {
 too_few <- function(m, more) sprintf("Increase `m` from %d: about %d points would meet `tol`.", m, as.integer(more))
 
 # Moves m inducing points to minimise the objective on `rows`, until tol is met. Returns a new_candidate() with the best
-# points, or NULL after an interrupt. Every few iterations the error at all rows is certified, with the points put into
-# `carrier`, a fit of the same model. Errors decrease about like iterations^(-1/2). The search ends early if tol cannot
-# be met at this rate, unless no larger m remains (`last`). `expected` is the predicted error after all iterations.
+# points and `expected`, the predicted error after all iterations; NULL after an interrupt. The error at all rows is
+# certified at start and end and every 5 n / nrow(rows$x) iterations, with the points in `carrier`, a fit of the same
+# model. Errors decrease like iterations^-0.5. If this is too slow, the search ends unless no larger m is left (`last`).
 try_points <- function(job, m, carrier, rows, last) {
   started <- proc.time()[["elapsed"]]
   data <- job$data

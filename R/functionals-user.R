@@ -7,7 +7,7 @@
 #' rows and `c(1, -1)` for contrasts. `ratios()` returns ratios of odds, means, times or hazards between rows.
 #' @order 1
 #' @param fit A fit with one latent function; `ratios()` needs a `family`.
-#' @param weights A weight for each row of `newdata`, or a matrix with such weights in each row. Its row names are kept.
+#' @param weights A weight for each row of `newdata`, or a matrix with such weights in each row. Row names are kept.
 #' @param newdata Rows at which f is evaluated. Default: the training rows. For `ratios()`, the rows to compare.
 #' @param certified `TRUE` adds certified intervals; `FALSE` is fast. If `TRUE` with a non-Gaussian `family`, all
 #'   columns use the posterior mode of f instead of its mean.
@@ -29,7 +29,7 @@
 #'
 #' `ratios()` compares odds for logit links (cumulative odds for ordered classes) and means for log links. It compares
 #' hazards for [weibull()], odds of an event for `loglogistic()`, times for `lognormal()`, rates for
-#' `truncated_poisson()`, and no others.
+#' `truncated_poisson()`. Other links fail.
 #' @seealso [certify()], [partial_dependence()], [predict.gp_fit()]
 #' @examples
 #' fit <- gp_exact(dist ~ speed, cars, kernel = kernel_matern(5/2))

@@ -203,7 +203,7 @@ pit_of <- function(fit, loo) {
   })
 }
 
-# The other elements that influence() has for lm() are left out: influence.measures(), which reads them, needs an lm().
+# Other elements of influence() for lm() are left out: influence.measures(), which reads them, needs lm() or glm().
 #' @export
 influence.gp_fit <- function(model, ...) {
   list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))

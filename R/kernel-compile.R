@@ -244,7 +244,7 @@ shared_by <- function(groups) stats::setNames(match(groups, unique(groups)), gro
 shares_lengthscale <- function(leaf) isTRUE(leaf$isotropic) || identical(leaf$profile, "periodic")
 has_shared <- function(leaf) !is.null(leaf$shared) && !shares_lengthscale(leaf)
 
-# Returns the size of a factor's correlation matrix: the number of its levels, or of the effects per level of a group.
+# Returns the size of the correlation matrix of a kernel's factor: the number of its levels, or of effects per level.
 table_rows <- function(leaf) length(leaf$inputs) - if (is_group(leaf)) 1L - leaf$intercept else 0L
 
 # Returns the names of a factor's lengthscales: names of columns, or of the inputs whose columns share a lengthscale.

@@ -47,7 +47,7 @@
 #' @param ratio positive number: lengthscales of F divided by lengthscales of single inputs, see Details.
 #' @return An object of class `pfdtc_kernel`: a list with elements `profile`, `label`, `inputs` and the parameters.
 #' @details Parameters that are `NULL` are learned. A given value starts the search. To keep the value, use
-#'   `hyper = "fixed"` or `control = pfdtc_control(fix = )`. A given `period` is always kept.
+#'   `hyper = "fixed"` or `control = pfdtc_control(fix = )`. A given `period` or matrix is always kept.
 #'
 #' An `"exchangeable"` correlation of levels a and b is exp(-p) with one parameter p. An `"ordered"` correlation is
 #' exp(-|s_a - s_b|) with scores s that increase from level to level. A `"full"` correlation is any positive definite

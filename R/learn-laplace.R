@@ -1,6 +1,6 @@
 # Learns with a non-Gaussian likelihood: hyperparameters, constant mean and shape parameters maximise log (Laplace
-# marginal likelihood times prior). L-BFGS alternates with a new choice of inducing points. Smooth kernels are compared
-# on few rows, then the best of them with kernels of several terms on more rows.
+# marginal likelihood times prior). With approx = "vi", a last search maximises the variational bound. L-BFGS alternates
+# with new inducing points. choose_smooth() compares kernels on few rows. Up to dense_rows, choose_terms() tries more.
 
 # Returns list(model, center, theta, learned, kernels, trace, ...). With many classes, learns from the rows of the
 # largest classes. Constant means of the other classes keep their start values. All classes share one kernel.

@@ -25,7 +25,7 @@
 #' * `fitted()` returns the mean response at the training rows, `residuals()` the response minus this mean. Rows that
 #'   `na.exclude` omitted have `NA`. Pearson and deviance residuals are as for [glm()], on the scale of the transformed
 #'   response, if any. For `"loo"` and `"pit"` see [leave_one_out].
-#' * `simulate()` returns joint draws of responses as in the data (times uncensored), at the training rows (noise
+#' * `simulate()` returns joint draws of responses, in the data's form but uncensored, at the training rows (noise
 #'   variance `sigma^2 / weight`) or at `newdata` (weight and trials 1).
 #' * `formula()`, `terms()` and `model.frame()` are as for [lm()]; for a fit from a matrix, `model.frame()` has `y` and
 #'   the columns of `x`. `variable.names()` returns the inputs' columns.
@@ -266,7 +266,7 @@ draws_at <- function(object, rows, nsim, type, training) {
 #'   [drop1()] and [add1()] work for fits from a formula, also with groups. They never drop the only term left: its AIC
 #'   is `NA`. If `logLik()` is a bound or an estimate, [anova()][anova.gp_fit] shows whether fits can be compared.
 #' * `influence()` returns a list with `hat` and `wt.res`, the Pearson residuals. `influence.measures()` works only for
-#'   `lm()`; use [cooks.distance()] and [leave_one_out].
+#'   `lm()` and `glm()`; use [cooks.distance()] and [leave_one_out].
 #' * `family()` returns the family of the response, `labels()` the terms of the formula or the columns of a matrix,
 #'   `case.names()` the names of the rows, by default without rows of weight 0.
 #' * `update()` fits again with changed arguments, and with the rows kept in the fit if the data are not found.

@@ -11,8 +11,8 @@ start_engine <- function() {
   native_own_products(own_lanes)
 }
 
-# Lets the engine compute products and factorisations itself, in vectors of at most `lanes` numbers, or by BLAS and
-# LAPACK if `lanes` is 0. Returns the previous setting.
+# native_own_products() lets the engine compute products and factorisations itself, in vectors of at most `lanes`
+# numbers (own_lanes at the start), or by BLAS and LAPACK if `lanes` is 0. It returns the previous setting.
 own_lanes <- 8L
 native_own_products <- function(lanes) .Call(ffi_linalg_own, as.integer(lanes))
 

@@ -129,11 +129,11 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 #'
 #' * emmeans: `emmeans()`, `emtrends()` and `contrast()` use the posterior mean and covariance of f at the rows of the
 #'   reference grid. `type = "response"` applies the inverse link. Contrasts may depend on the other inputs.
-#'   Means have no effects of groups, and do not exist for unordered classes.
+#'   Means omit effects of groups, and do not exist for unordered classes.
 #' * marginaleffects: `predictions()`, `comparisons()`, `slopes()` and their `avg_` and `plot_` forms use joint
 #'   posterior draws of f instead of the delta method. Estimates are posterior means if they are linear in f, and
-#'   otherwise medians of draws. The time grows with the cube of the rows in a call.
-#' * insight, performance, parameters: `model_parameters()` has `coef()` and, in its units, the ends of [confint()].
+#'   otherwise medians of draws. The time grows with n^3 for n rows in a call.
+#' * insight, performance, parameters: `model_parameters()` returns `coef()` and, in its units, the ends of [confint()].
 #'   `model_performance()` returns `AIC`, `BIC` and `RMSE`, with `R2` and `Sigma` or, for non-Gaussian likelihoods, with
 #'   `NLPD` and (for classes) `Brier`. Columns `*_loo` are leave-one-out scores.
 #' * butcher: `butcher(fit)` removes parts that prediction does not need. Predictions stay identical. `axe_data()`

@@ -213,8 +213,8 @@ report <- function(x, ...) {
   UseMethod("report")
 }
 
-# Package report has a generic of this name, which pfdtc's generic masks if pfdtc is attached later. This method passes
-# objects other than fits to report::report().
+# Package report has a generic of this name, which pfdtc's generic masks if pfdtc is attached later. If the package is
+# loaded, this method passes objects other than fits to report::report(). Otherwise they are an error.
 #' @export
 report.default <- function(x, ...) {
   if (isNamespaceLoaded("report")) return(getExportedValue("report", "report")(x, ...))
@@ -380,8 +380,8 @@ when_loaded <- function(package, register) {
 #' @importFrom stats rstudent sigma simulate terms update variable.names vcov weights
 #' @importFrom graphics plot
 #' @useDynLib pfdtc, .registration = TRUE
-#' @section Conditions: Errors about arguments have class `pfdtc_error_input` and the fields `argument` and `got`.
-#'   Failed computations have class `pfdtc_error_numerical`, failures of row sources `pfdtc_error_source`. Classes of
-#'   warnings begin with `pfdtc_warning_`: `convergence`, `evidence`, `small` (few rows, doubtful weights),
-#'   `undefined` or `weights`. Messages have class `pfdtc_message`. Start with [pfdtc()] and `vignette("pfdtc")`.
+#' @section Conditions: Argument errors have class `pfdtc_error_input` and fields `argument` and `got`. Failed
+#'   computations have class `pfdtc_error_numerical`, failing row sources `pfdtc_error_source`. Classes of warnings
+#'   begin with `pfdtc_warning_`: `convergence`, `evidence`, `small` (few rows, doubtful weights), `undefined` (`NA`) or
+#'   `weights` (new rows get weight 1). Messages have class `pfdtc_message`. See [pfdtc()], `vignette("pfdtc")`.
 "_PACKAGE"

@@ -139,8 +139,8 @@ check_probs <- function(probs) {
   read_numbers(probs, "probs", NULL, function(p) p > 0 & p < 1, "probabilities between 0 and 1")
 }
 
-# Returns list(fit, lwr, upr), averaged over f, with a column for each quantile (`probs`) of a response, or for P(y > t)
-# at each of `times`. Credible intervals of P(y > t) are between its values at the ends of the interval of f.
+# Returns list(fit), averaged over f, with a column for each quantile (`probs`) of a response, or for P(y > t) at each
+# of `times`. With an interval, P(y > t) also has `lwr` and `upr`, its values at the ends of the interval of f.
 say_columns <- function(response, f, ask) {
   columns <- function(values, answer, ...) {
     each <- vapply(values, answer, f$mean)

@@ -9,11 +9,11 @@
 #'   row source ([rows_blocks()]), or an object of \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, which is returned
 #'   with predictions. Default: the training rows.
 #' @param se.fit return standard deviations?
-#' @param interval `"credible"` (or `"confidence"`) for f; `"prediction"` for a new response, of weight 1 in
-#'   `newdata` and of its own weight at training rows; `"conformal"` without assuming normal noise.
+#' @param interval `"credible"` (or `"confidence"`) for f; `"prediction"` for a new response, of weight 1 at
+#'   `newdata` and of the row's weight at a training row; `"conformal"` without assuming normal noise.
 #' @param level probability of the interval.
-#' @param type the quantity to predict, see Details. Default: `"mean"` with Gaussian noise or prediction
-#'   intervals, else `"latent"`.
+#' @param type quantity, see Details. Default: `"mean"` with Gaussian noise or prediction
+#'   intervals (not of classes), else `"latent"`.
 #' @param times times for `type = "survival"`.
 #' @param probs probabilities for `type = "quantile"`.
 #' @param wrt input of `type = "derivative"`: its name or number.
@@ -50,8 +50,8 @@
 #' `"derivative"` are on the scale of T(y). If the fit chose T, values of y far beyond the training responses are cut
 #' off in the mean response (`vignette("defaults")`). For non-Gaussian families, prediction intervals are quantiles of a
 #' new response: whole numbers for counts, and shares of successes if `newdata` has numbers of trials. Laplace's
-#' approximation is at the mode of f, for classes moved to the mean of f unless `certified`. Credible intervals of a
-#' mean response transform quantiles of f, except for several classes; they need not contain `fit`.
+#' approximation has its mean at the mode of f; for classes, unless `certified`, it approximates the mean of f. Credible
+#' intervals of a mean response transform quantiles of f, except for several classes; they need not contain `fit`.
 #' @section Invariants: Intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
 #'   certified, conformal, transformed, or of uncertain noise. Terms, constant and offset sum to the mean of f. A row is
 #'   predicted as if it were the only one, up to rounding.

@@ -12,9 +12,9 @@
 #'   the surface by 0.1 % at 1,000 km and by 10 % at 10,000 km. `sphere(lon, lat)` has one lengthscale, in km; `print()`
 #'   also shows it in degrees. Other inputs have their own lengthscales.
 #'
-#'   In a kernel, `inputs = ~ sphere(lon, lat)` selects this term of the formula. [predict()][predict.gp_fit] takes
-#'   `lon` and `lat` from `newdata`. Figures have panels for longitude and latitude. A fit sends a message if longitude
-#'   and latitude are plain numbers in its formula and differences in degrees distort the distances.
+#'   In a kernel, `inputs = ~ sphere(lon, lat)` selects this term. [predict()][predict.gp_fit] takes `lon` and `lat`
+#'   from `newdata`. Figures have panels for longitude and latitude. A fit sends a message if both are plain numbers,
+#'   and a degree of longitude varies in length by a factor of 1.5 or longitudes span 90 degrees.
 #'
 #'   If `data` is an object of the package \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, its coordinates are added to
 #'   the formula. `y ~ 1` uses only the coordinates, `y ~ a` the coordinates and `a`. Longitudes and latitudes become

@@ -155,7 +155,7 @@ fingerprint <- function(data) {
 # Returns the fingerprint of inputs and weights, by which certify-exact.R finds out if rows are in another order.
 order_of_rows <- function(data) fingerprint(list(x = data$x, y = numeric(nrow(data$x)), weights = data$weights))
 
-# ---- data of two fits, which may lack their rows --------------------------------------------------------------------
+# ---- data of two fits, with or without their rows -------------------------------------------------------------------
 
 # Returns sums over rows that identify data however rows are merged or scaled, and the sizes of their terms, to which
 # rounding errors are relative. Sums of x and y would not notice swapped inputs, so there are also sums of w phi(x) and

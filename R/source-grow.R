@@ -1,8 +1,8 @@
 #' Add or remove rows, or replace inducing points
 #'
-#' Updates a fit without learning again: kernel, noise, and centre and scale of `y` stay. `add_rows()` and
-#' `drop_rows()` also keep the inducing points; only a Laplace fit without residual prior variance chooses new ones (up
-#' to 2,000 rows). `update_points()` replaces the points, for example if new rows are far away.
+#' Updates a fit without learning: kernel, noise, and centre and scale of `y` stay. `add_rows()` and `drop_rows()` keep
+#' the inducing points. Only a Laplace fit with `unexplained` prior variance below 1e-8 gets new ones, up to 2,000 rows.
+#' `update_points()` replaces the points, as for distant new rows.
 #'
 #' The posterior equals the posterior of a fit to the present rows with the same inducing points and centre, up to
 #' rounding. Without its data, a Gaussian fit with inducing points, without groups and transform, adds n rows in
@@ -11,9 +11,10 @@
 #' @param fit a fit, but not by [gp_subsample()] or [gp_hurdle()].
 #' @param newdata a data frame with the variables of the formula, response and weights included, or a row source
 #'   ([rows_blocks()]). For a fit from a matrix, a list with `x`, `y` and, if used, `weights` and `offset`.
-#' @param rows numbers of rows of `model.frame(fit)` to remove. Without data: the rows as `newdata`, but no row source.
+#' @param rows numbers of rows of `model.frame(fit)` to remove. For a fit without its data, rows as in `newdata`, but no
+#'   row source.
 #' @param m number of inducing points. Default: the present number.
-#' @return The fit, without its certificate for `tol`. `added` and `dropped` count rows, without rows of weight 0. After
+#' @return The fit, without its certificate for `tol`. `added` and `dropped` count rows of positive weight. After
 #'   `drop_rows()` without data, `allowance` bounds the rounding error, relative to the noise variance.
 #'   `update_points()` keeps the inducing points unless others reduce the unexplained prior variance by a tenth or more.
 #' @examples

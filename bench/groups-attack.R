@@ -83,7 +83,7 @@ dense_laplace <- function(fit, y, new, family) {
        se.fit = sqrt(inside$kernel_diagonal(kernel, z) - colSums(forwardsolve(L, sqrt(W) * of_new)^2)))
 }
 
-# With `eliminated` all effects are solved for beside inducing points, as with more than 2,000 rows.
+# If `eliminated`, all effects are inducing variables beside the inducing points, as with more than 2,000 rows.
 laplace <- function(family, slopes = FALSE, crossed = FALSE, eliminated = FALSE, efforts = c("fast", "reference")) {
   function() {
     on.exit(set_constant("dense_rows", few))

@@ -91,8 +91,8 @@ SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
     return packed(result);
 }
 
-/* Returns list(status, value, adjoint, noise) from the sums of all rows.  rss is |y - A'beta|^2 from
- * ffi_gradient(). If rss is NULL, it is computed from the sums, which loses digits if the fit almost interpolates. */
+/* Returns list(status, value, adjoint, noise) from the sums of all rows.  noise is the derivative in log s2, for vfe.
+ * rss is |y - A'beta|^2 from ffi_gradient(). If NULL, it comes from the sums, which loses digits if it is almost 0. */
 SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss)
 {
     struct evaluation e =

@@ -54,7 +54,7 @@ static const struct shape shapes[N_KINDS] = KINDS(SHAPE);
 #define MOST_TILE (MOST_ROWS * 12)
 #define MOST_DOTS 6
 
-/* Splits n into as few parts of at most `most` as possible, about equal in size.  Returns the size of all parts but the
+/* Splits n into as few parts of at most `most` as possible, about equal in size.  Returns the size of each part but the
  * last, rounded up to a multiple of `of`. */
 static int part(int n, int most, int of)
 {

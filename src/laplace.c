@@ -142,7 +142,7 @@ enum status laplace_mode(struct laplace *l, double enough, int maxit)
 
 /* ---- residual variances, and derivatives through W -------------------------------------------- */
 
-/* Returns the W that counts in the penalty: 0 if W is negative, because such a row has no information. */
+/* Returns the W that counts in the penalty: 0 if W is negative, so that such a row adds nothing to the penalty. */
 static double kept(double W)
 {
     return W > 0.0 ? W : 0.0;

@@ -7,7 +7,7 @@
 /* The posterior: C C' = I + sum a~a~', beta = (C C')^{-1} sum a~y~ over the rows, with (near.h) a~ = r / sqrt(d),
  * y~ = (y - u'y_S) / sqrt(d), d = left + s2. */
 struct near_posterior {
-    struct near_field field; /* its targets are the rows, with ranks */
+    struct near_field field; /* its targets are the rows; neighbours have a lower rank */
     double *L, *C, *beta;
     double *d; /* conditional variances of the rows and their noise, d [N]; or NULL */
     double minus_log; /* minus the log density of the scaled y */

@@ -36,7 +36,7 @@ struct profile {
     int n_shape; /* number of shape parameters, which follow the metric's parameters */
     /* form for the vectorised code of strip.h, or NULL */
     const struct closed_form *closed;
-    /* The next functions are for stationary profiles.  split(): exponent += exponent(r2), times *= times(r2) */
+    /* The next functions are for stationary profiles T exp(-E).  split() adds E to exponent, multiplies times by T. */
     void (*split)(int n, const double *shape, const double *r2, double *exponent,
                   double *times);
     int slope_reads_r2; /* 1 if slope() and shape_slope() read r2 */

@@ -12,19 +12,19 @@ running <- FALSE # so that peers.R only defines its functions
 source(file.path("bench", "peers", "peers.R"))
 bits <- 200
 
-# Returns outer(u, v, op) for many digits. outer() itself is slow there.
+# Returns outer(u, v, op) for multiple-precision numbers. outer() itself is slow there.
 table_of <- function(u, v, op = `*`) {
   mpfr2array(op(rep(u, length(v)), rep(v, each = length(u))), c(length(u), length(v)))
 }
 
-# Returns t(a) %*% b for matrices of many digits, one row of a at a time.
+# Returns t(a) %*% b for matrices of multiple-precision numbers, one row of a at a time.
 cross <- function(a, b) {
   total <- mpfrArray(0, bits, c(ncol(a), ncol(b)))
   for (i in seq_len(nrow(a))) total <- total + table_of(a[i, ], b[i, ])
   total
 }
 
-# Returns cbind(a, b) for matrices of many digits.
+# Returns cbind(a, b) for matrices of multiple-precision numbers.
 beside <- function(a, b) {
   n <- nrow(b)
   both <- mpfrArray(0, bits, c(n, length(a) / n + ncol(b)))

@@ -19,7 +19,7 @@ quadratic <- function(h) {
   smooth(rep(1, length(h)), function(p) sum(h * (p - 2)^2) / 2, function(p) h * (p - 2))
 }
 
-# Returns the same problem, whose evaluation fails where outside(par) is TRUE.
+# Returns the problem with an evaluation that fails where outside(par) is TRUE.
 only_inside <- function(problem, outside, failed = list(value = Inf, reason = "outside")) {
   list(start = problem$start,
        evaluate = function(par) if (outside(par)) failed else problem$evaluate(par))
