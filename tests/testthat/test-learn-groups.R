@@ -140,7 +140,7 @@ test_that("the ordinary log likelihood has given variances as they are", {
   expect_equal(c(logLik(fit, REML = FALSE)), dense(coef(fit)[["group(g).variance"]], 0.7))
   d$y <- d$y[d$g]
   fit <- pfdtc(y ~ (1 | g), d, noise = 0)
-  # With hardly any noise, the dense solution loses digits. S has the eigenvalue `noise` 24 times and `whole` 6 times, and
+  # With little noise, the dense solution loses digits. S has the eigenvalue `noise` 24 times and `whole` 6 times, and
   # the responses are equal within a group.
   means <- d$y[1:6]
   noise <- coef(fit)[["noise"]]
