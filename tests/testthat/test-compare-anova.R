@@ -173,3 +173,12 @@ test_that("a variational bound beside Laplace's approximation has no bounds in a
   expect_false(anyNA(anova(laplace, laplace)$at_least[2L]))
   expect_identical(anova(vi, vi)$lower, rep(as.double(logLik(vi)), 2L))
 })
+
+test_that("two approximations of one model are not said to differ", {
+  same <- list(kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
+  exact <- do.call(gp_exact, c(list(dist ~ speed, cars), same))
+  few <- do.call(gp_vfe, c(list(dist ~ speed, cars, m = 3), same))
+  expect_output(print(anova(exact, few)), "exact, few: approximations of one exact GP")
+  other <- update(few, noise = 100)
+  expect_output(print(anova(exact, other)), "exact, other: the bounds overlap")
+})

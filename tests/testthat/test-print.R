@@ -320,6 +320,13 @@ test_that("the kernel is among the choices, and the table of responses has a leg
   expect_match(said(0, 0.1), "by the log density of rows given other rows[.]$")
   expect_match(said(0, NA), "by the log density of rows given other rows and log marginal likelihood[.]$")
   expect_match(said(NA, NA), "kernels by log marginal likelihood[.]$")
+  # The kernel with which others were compared is named, also if a kernel of a later comparison is selected.
+  before <- data.frame(kernel = c("a", "b"), score = c(1, 2), se = c(0, 0.1), chosen = c(TRUE, FALSE))
+  later <- list(table = data.frame(kernel = c("a", "c"), score = c(5, 1), se = NA, chosen = c(FALSE, TRUE)),
+                tried = list(a = list(label = "a")))
+  fit$kernels <- join_choices(before, later, 10)
+  expect_identical(fit$kernels$kernel[fit$kernels$chosen], "c")
+  expect_match(paste(capture.output(print(summary(fit))), collapse = " "), "of the difference in loss from a[.]")
   expect_false("kernel" %in% names(pfdtc(dist ~ speed, cars, kernel = kernel_se())$because))
   expect_false(any(grepl("was selected from", capture.output(print(fit)), fixed = TRUE)))
   expect_output(print(fit$response), "NA: not.*candidate")

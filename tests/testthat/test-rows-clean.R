@@ -334,3 +334,13 @@ test_that("summaries of columns are refused in a row source, which is read block
   refused(y ~ x, subset = x >= median(x))
   expect_no_error(from_file(log(y) ~ exp(x) + factor(x > 0.4), weights = 1 + y, offset = 0 * y, subset = x > 0.1))
 })
+
+test_that("a variable that is not found is looked for in the argument that needs it", {
+  refused <- function(argument, ...) {
+    expect_identical(expect_error(pfdtc(...), "speeed", class = "pfdtc_error_input")$argument, argument)
+  }
+  refused("weights", dist ~ speed, cars, weights = speeed)
+  refused("offset", dist ~ speed, cars, offset = speeed)
+  refused("subset", dist ~ speed, cars, subset = speeed > 5)
+  refused("formula", dist ~ speeed, cars, weights = speeed)
+})
