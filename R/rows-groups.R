@@ -216,7 +216,7 @@ check_new_levels <- function(variables, x) {
   tell_classed("new_levels", sprintf("%s of `newdata`: new level of %s. The prediction is the population mean; %s",
     if (length(new) == 1L) paste("Row", new) else count_of(length(new), "row"),
     list_quoted(gsub("^[(]|[)]$", "", columns), last = "or"),
-    "its variance includes the variance between levels. predict(re = FALSE) takes the effect as 0."))
+    "its variance includes the variance between levels. predict(re = FALSE) is for a level with effect 0."))
   x
 }
 
