@@ -132,6 +132,7 @@ with_summaries <- function(terms, data, expressions = attr(terms, "predvars")) {
   lapply(expressions, summarised, data, environment(terms), n)
 }
 
+# Returns the expression with values in place of its summaries of variables with n rows.
 summarised <- function(expr, data, around, n) {
   if (!is.call(expr) || is_call_of(expr, "function")) return(expr)
   value_of <- function(expr) tryCatch(eval(expr, data, around), error = function(e) NULL)

@@ -152,11 +152,17 @@ test_that("the largest noise does not depend on the mean of copies or on large w
   one$y <- sin(3 * one$x) / 5 + (0.2 + 3 * one$x^2) * one$e / 10
   weighted <- with_seed(1, pfdtc(y ~ x, one, weights = x^0 * 100, noise = ~ smooth(x), kernel = kernel_se(0.5, 1)))
   linear <- with_seed(1, pfdtc(y ~ x, one, weights = x^0 * 100, noise = ~ x, kernel = kernel_se(0.5, 1)))
-  calm <- rbind(one, one[rep(which(one$x < 0.5), 20), ]) # their copies make the unit of distinct rows another
-  uneven <- with_seed(1, pfdtc(y ~ x, calm, noise = ~ smooth(x), kernel = kernel_se(0.5, 1), transform = "none"))
-  alone <- with_seed(1, pfdtc(y ~ x, one, noise = ~ smooth(x), kernel = kernel_se(0.5, 1), transform = "none"))
-  spread <- function(fit) sqrt(noise_at(fit, as.matrix(at))[2L])
-  expect_gt(spread(uneven), 0.8 * spread(alone))
+  # The limit is in units of y, also if copies of calm rows make the unit of distinct rows another one.
+  calm <- with_seed(1, data.frame(x = runif(300), e = rnorm(300)))
+  calm$y <- sin(5 * calm$x) / 5 + (0.05 + 3 * calm$x^4) * calm$e
+  smooth <- function(rows, unit) with_seed(1, pfdtc(
+    unit * y ~ x, calm[rows, ], noise = ~ smooth(x), kernel = kernel_se(0.5, unit^2), transform = "none"))
+  for (rows in list(1:300, c(1:300, rep(which(calm$x < 0.5), 99)))) {
+    fit <- smooth(rows, 1)
+    expect_equal(fit$noise_trend$largest, max((calm$y - mean(calm$y))^2))
+    small <- smooth(rows, 1e-3)
+    expect_equal(noise_at(small, as.matrix(at)), 1e-6 * noise_at(fit, as.matrix(at)), tolerance = 1e-6)
+  }
   for (fit in list(copies, weighted, linear)) {
     expect_gt(sqrt(noise_at(fit, as.matrix(at))[2L]), 2)
   }

@@ -298,7 +298,8 @@ test_that("summaries of columns in a formula keep their values at new rows", {
   }
   fit <- pfdtc(y ~ x, d, offset = z - mean(z), hyper = "fixed", kernel = kernel_se(1, 1), noise = 0.1)
   expect_equal(predict(fit, d[3:5, ]), predict(fit, d)[3:5])
-  fit <- fixed(y ~ I(x - mean(x)), subset = x > 4)
+  some <- fixed(y ~ I(x - mean(x)), subset = x > 4) # as in lm(), mean(x) is that of all rows of `data`
+  expect_equal(predict(some, d[3:5, ]), predict(fixed(y ~ centred, own, subset = x > 4), own[3:5, ]))
   fit <- fixed(y ~ I(x - mean(x)))
   more <- add_rows(fixed(y ~ centred, own), own[1:9, ])
   expect_equal(predict(add_rows(fit, d[1:9, ]), d[3:5, ]), predict(more, own[3:5, ]))
