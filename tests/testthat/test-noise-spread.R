@@ -155,8 +155,10 @@ test_that("the largest noise does not depend on the mean of copies or on large w
   # The limit is in units of y, also if copies of calm rows make the unit of distinct rows another one.
   calm <- with_seed(1, data.frame(x = runif(300), e = rnorm(300)))
   calm$y <- sin(5 * calm$x) / 5 + (0.05 + 3 * calm$x^4) * calm$e
-  smooth <- function(rows, unit) with_seed(1, pfdtc(
-    unit * y ~ x, calm[rows, ], noise = ~ smooth(x), kernel = kernel_se(0.5, unit^2), transform = "none"))
+  smooth <- function(rows, unit) {
+    kernel <- kernel_se(0.5, unit^2)
+    with_seed(1, pfdtc(unit * y ~ x, calm[rows, ], noise = ~ smooth(x), kernel = kernel, transform = "none"))
+  }
   for (rows in list(1:300, c(1:300, rep(which(calm$x < 0.5), 99)))) {
     fit <- smooth(rows, 1)
     expect_equal(fit$noise_trend$largest, max((calm$y - mean(calm$y))^2))
