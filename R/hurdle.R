@@ -128,28 +128,11 @@ report.gp_hurdle <- function(x, ...) {
                  table = do.call(rbind, unname(lapply(each, `[[`, "table")))), class = "pfdtc_report")
 }
 
-# Stops with an error, because the generics below work only with a single fit.
-#' @rawNamespace
-#' S3method(generics::forecast,gp_hurdle,of_one_part)
-#' S3method(ggplot2::autoplot,gp_hurdle,of_one_part)
-#' S3method(nlme::VarCorr,gp_hurdle,of_one_part)
-#' S3method(nlme::fixef,gp_hurdle,of_one_part)
-#' S3method(nlme::ranef,gp_hurdle,of_one_part)
-#' S3method(stats::add1,gp_hurdle,of_one_part)
-#' S3method(stats::anova,gp_hurdle,of_one_part)
-#' S3method(stats::cooks.distance,gp_hurdle,of_one_part)
-#' S3method(stats::deviance,gp_hurdle,of_one_part)
-#' S3method(stats::df.residual,gp_hurdle,of_one_part)
-#' S3method(stats::dfbetas,gp_hurdle,of_one_part)
-#' S3method(stats::drop1,gp_hurdle,of_one_part)
-#' S3method(stats::family,gp_hurdle,of_one_part)
-#' S3method(stats::hatvalues,gp_hurdle,of_one_part)
-#' S3method(stats::influence,gp_hurdle,of_one_part)
-#' S3method(stats::model.frame,gp_hurdle,of_one_part)
-#' S3method(stats::rstandard,gp_hurdle,of_one_part)
-#' S3method(stats::rstudent,gp_hurdle,of_one_part)
-#' S3method(stats::sigma,gp_hurdle,of_one_part)
-#' S3method(stats::weights,gp_hurdle,of_one_part)
+# Stops with an error, because these generics work only with a single fit.
+#' @evalNamespace sprintf("S3method(%s,gp_hurdle,of_one_part)", c("generics::forecast", "ggplot2::autoplot",
+#'   paste0("nlme::", c("VarCorr", "fixef", "ranef")),
+#'   paste0("stats::", c("add1", "anova", "cooks.distance", "deviance", "df.residual", "dfbetas", "drop1", "family",
+#'                       "hatvalues", "influence", "model.frame", "rstandard", "rstudent", "sigma", "weights"))))
 of_one_part <- function(...) check_any_fit(..1, "fit")
 
 #' @export

@@ -131,15 +131,13 @@ with_likelihood <- function(problem, precision) {
                               basis = matrix(0, nrow(pool$x), 0L)) {
     pool$count$evaluations <- pool$count$evaluations + 1L
     input <- problem$input(length(rows))
-    trend <- ncol(basis) > 0L
-    if (trend) input$rows$scale <- sqrt(weights)
     now <- problem$by_number(theta)
     plain <- is.null(pool$levels)
     likelihood <- if (plain) native_vecchia else integrated_likelihood
     result <- likelihood(replace(pool, "weights", list(weights)), now, rows, neighbours, basis = basis, at = input,
                          slopes = if (plain) slopes else slopes > 0)
     if (!is.finite(result$value)) return(list(value = -Inf))
-    if (trend) result else problem$posterior(result, now$noise, length(rows) / pool$n * pool$share, theta)
+    if (ncol(basis)) result else problem$posterior(result, now$noise, length(rows) / pool$n * pool$share, theta)
   }
   problem
 }

@@ -165,7 +165,7 @@ objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = 
 
 # Returns the problem of minimising the objective (VFE, or pF under `aux`) over the inducing points z. Each input is
 # divided by its lengthscale, or by its range if that is shorter, so that the points stay near the data. Columns that
-# the kernel does not use stay fixed. If all columns stay fixed, the problem has one coordinate without effect.
+# the kernel does not use stay fixed.
 points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
   scratch <- new.env()
   columns <- smooth_inputs(model$kernel)
@@ -174,16 +174,15 @@ points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE
   size <- unname(ifelse(range > 0, pmin(length, range), length))
   size[!is.finite(size)] <- 1
   unit <- rep(size, each = nrow(z))
-  moves <- length(unit) > 0L
   to_z <- function(par) {
-    if (moves) z[, columns] <- par * unit
+    z[, columns] <- par * unit
     z
   }
-  list(start = if (moves) as.vector(z[, columns]) / unit else 0, natural = to_z, unit = as.double(size),
+  list(start = as.vector(z[, columns]) / unit, natural = to_z, unit = as.double(size),
        columns = as.integer(columns), evaluate = function(par) {
          result <- objective_of(data, aux, to_z(par), model, jitter, control, scratch, gradient)
          if (!is.null(result$reason)) return(result)
-         replace(result, "gradient", list(if (moves) as.vector(result$gradient[, columns]) * unit else 0))
+         replace(result, "gradient", list(as.vector(result$gradient[, columns]) * unit))
        })
 }
 

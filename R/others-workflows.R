@@ -324,14 +324,12 @@ report_certificate <- function(fit, newdata, digits) {
 
 report_loo <- function(fit, number) {
   if (is.null(fit$data) || !is.null(rows_of_table(fit, fit$data))) return(NA_character_)
-  if (response_of(fit)$conjugate) {
-    pit <- stats::residuals(fit, type = "pit")
-    return(sprintf("RMSE %s (sd of the response %s); 95 %% intervals contain %.0f %% of the responses",
-                   number(root_mean_square(stats::residuals(fit, type = "loo"))),
-                   number(if (is.null(fit$transform)) fit$sd_y else stats::sd(given_response(fit$data))),
-                   100 * mean(abs(pit - 0.5) <= 0.475, na.rm = TRUE)))
-  }
   s <- training_scores(fit)
+  if (response_of(fit)$conjugate) {
+    return(sprintf("RMSE %s (sd of the response %s); 95 %% intervals contain %.0f %% of the responses", number(s$rmse),
+                   number(if (is.null(fit$transform)) fit$sd_y else stats::sd(given_response(fit$data))),
+                   100 * s$cover95))
+  }
   of <- if (has_ends(response_of(fit))) " of uncensored rows"
   paste0("mean negative log predictive density ", number(s$nlpd), if (!is.na(s$brier)) {
     sprintf("; Brier score %s; accuracy %.0f %%", number(s$brier), 100 * s$accuracy)

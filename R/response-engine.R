@@ -326,19 +326,15 @@ wide_moments <- function(mean, S, step) {
   out
 }
 
-# Returns the averages of p = plogis(f) and of its square over f ~ N(mean, sd^2). For sd > 4, integration by parts gives
-# sums with the derivative p (1 - p) in steps of 1 (error 2e-7), and p^2 = p - p (1 - p).
+# Returns the averages of p = plogis(f) and of its square over f ~ N(mean, sd^2). If sd > 4, average_of() takes steps of
+# 1 (error 2e-7), and p^2 = p - p (1 - p).
 logistic_moments <- function(mean, sd) {
-  if (sd <= 4) {
-    return(list(mean = normal_average(stats::plogis, mean, sd),
-                square = normal_average(function(f) stats::plogis(f)^2, mean, sd)))
-  }
-  first <- slope <- 0 * mean
-  for (t in -25:25) {
-    first <- first + stats::dlogis(t) * stats::pnorm((mean - t) / sd)
-    slope <- slope + stats::dlogis(t) * stats::dnorm((mean - t) / sd) / sd
-  }
-  list(mean = first, square = first - slope)
+  average <- function(h, term) average_of(h, mean, rep(sd, length(mean)), -25:25, term)
+  first <- function(t, z, s) stats::dlogis(t) * stats::pnorm(z)
+  list(mean = average(stats::plogis, first),
+       square = average(function(f) stats::plogis(f)^2, function(t, z, s) {
+         first(t, z, s) - stats::dlogis(t) * stats::dnorm(z) / s
+       }))
 }
 
 # Returns the lower Cholesky factors of q x q covariance matrices. Each matrix is a row of `var`, and each factor a row

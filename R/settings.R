@@ -1,62 +1,54 @@
 # Defines the settings of the functions that fit, in a table of their arguments, and checks them.
 
-# Each argument of the functions that fit has a row. A new setting also needs a line of help.
-#
-#   takers  the functions that have the argument
-#   kept    TRUE if fit$asked keeps it, so that other rows can be fitted in the same way
-#   null    TRUE if the value may be NULL
-#   check   function(value, method), which returns the checked value; it is not called if NULL is allowed and given
+# Each argument of the functions that fit has a row, except those that are read before: x, y, weights, offset, family,
+# approx, like and workers. A new setting also needs a line of help. check(value, method) returns the checked value. It
+# is not called if the value is NULL, unless `null` is FALSE.
 settings <- local({
-  every <- c("pfdtc", "gp_vfe", "gp_dtc", "gp_sor", "gp_fitc", "gp_subsample", "gp_exact")
-  setting <- function(takers = every, kept = TRUE, null = TRUE, check = function(value, method) value) {
-    list(takers = takers, kept = kept, null = null, check = check)
-  }
+  setting <- function(check = function(value, method) value, null = TRUE) list(check = check, null = null)
   list(
-    m = setting(setdiff(every, "gp_exact"), check = function(value, method) check_count(value, "m")),
-    tol = setting("pfdtc", check = function(value, method) {
+    m = setting(function(value, method) check_count(value, "m")),
+    tol = setting(function(value, method) {
       check_number(value, "tol", "a number between 0 and 1", function(x) !is.logical(x) && x > 0 && x < 1)
     }),
-    kernel = setting(check = function(value, method) check_kernel(value)),
-    noise = setting(check = function(value, method) { # NULL: the noise is learned
+    kernel = setting(function(value, method) check_kernel(value)),
+    noise = setting(function(value, method) { # NULL: the noise is learned
       if (identical(value, "auto")) return(NULL)
       if (inherits(value, "formula")) return(value)
       check_number(value, "noise", "a variance (0 interpolates), a formula such as ~ x, or NULL to learn it",
                    function(x) !is.logical(x) && is.finite(x) && x >= 0)
     }),
-    hyper = setting(null = FALSE, check = function(value, method) {
+    hyper = setting(null = FALSE, function(value, method) {
       check_choice(value, c("evidence", "pilot", if (gp_families[[method]]$joint) "joint", "fixed"), "hyper")
     }),
-    aux = setting("pfdtc", check = function(value, method) check_aux(value)),
-    neighbours = setting("pfdtc", check = function(value, method) check_count(value, "neighbours", min = 0)),
-    family = setting("pfdtc", kept = FALSE), approx = setting("pfdtc", kept = FALSE), mean = setting(),
-    like = setting(kept = FALSE, check = function(value, method) check_fit(value, "like")),
-    plain = setting("pfdtc", null = FALSE, check = function(value, method) check_flag(value, "plain")),
-    transform = setting(null = FALSE, check = function(value, method) {
+    aux = setting(function(value, method) check_aux(value)),
+    neighbours = setting(function(value, method) check_count(value, "neighbours", min = 0)),
+    mean = setting(),
+    plain = setting(null = FALSE, function(value, method) check_flag(value, "plain")),
+    transform = setting(null = FALSE, function(value, method) {
       if (is.null(value)) return("none")
       given <- inherits(value, "pfdtc_transform") || identical(value, "plain") # "plain" also means constant noise
       if (given) value else check_choice(value, c("auto", "none", transforms), "transform")
     }),
-    workers = setting("pfdtc", kept = FALSE),
-    inducing = setting(setdiff(every, c("gp_subsample", "gp_exact")), check = function(value, method) {
+    inducing = setting(function(value, method) {
       if (is.character(value)) return(check_choice(value, point_methods, "inducing"))
       if (!inherits(value, "gp_fit")) return(check_matrix(value, "inducing"))
       fit <- check_fit(value, "inducing")
       if (!is.null(fit$inducing)) return(fit)
       abort_input("inducing", sprintf("is a fit by %s(), which has no inducing points", fit$method))
-    }), weights = setting(kept = FALSE), offset = setting(kept = FALSE), center = setting(), scale = setting(),
-    control = setting(kept = FALSE, null = FALSE, check = function(value, method) check_control(value)),
-    keep_data = setting(kept = FALSE, null = FALSE, check = function(value, method) check_flag(value, "keep_data")))
+    }),
+    center = setting(), scale = setting(),
+    control = setting(null = FALSE, function(value, method) check_control(value)),
+    keep_data = setting(null = FALSE, function(value, method) check_flag(value, "keep_data")))
 })
 
 # Checks the arguments as far as possible without data. Returns them with the method, the call and the likelihood.
 check_settings <- function(method, call, args) {
-  args <- args[intersect(names(args), c(names(settings), "keep_sample", "like_columns", "noise_trend", "noise_tail"))]
   likelihood <- as_likelihood(args$family, args$approx)
+  args <- args[intersect(names(args), c(names(settings), "keep_sample", "like_columns", "noise_trend", "noise_tail"))]
   for (name in intersect(names(settings), names(args))) {
     setting <- settings[[name]]
     if (!is.null(args[[name]]) || !setting$null) args[name] <- list(setting$check(args[[name]], method))
   }
-  args[c("family", "approx", "workers", "weights", "offset")] <- NULL
   refuse_if(isTRUE(args$neighbours > 0L) && !args$keep_data && !isTRUE(args$keep_sample), "keep_data", "FALSE",
             "TRUE if `neighbours` is above 0", hint = "Predictions by nearest neighbours read the rows.")
   c(list(method = method, call = if (args$keep_data) call else slim_call(call)), args, list(likelihood = likelihood))
@@ -65,7 +57,7 @@ check_settings <- function(method, call, args) {
 # Returns the arguments. If `like` is a fit, its kernel, noise, transform, center and scale replace those of the
 # arguments. With `plain` = TRUE, no transform is tried.
 model_asked <- function(args) {
-  plain <- !is.null(args$plain) && check_flag(args$plain, "plain")
+  plain <- isTRUE(args$plain)
   if (is.null(args$like) && !plain) return(args)
   given <- c(kernel = !is.null(args$kernel), noise = !is.null(args$noise),
              family = !is.null(as_likelihood(args$family)), transform = asks_for_transform(args$transform),
@@ -97,10 +89,10 @@ is_fixed <- function(hyper) is.character(hyper) && length(hyper) == 1L && hyper 
 
 # Returns the settings `asked` completed by the data: the kernel with its inputs, kernel and noise in units of data$y
 # (centred and scaled), `free` with the names of hyperparameters to learn, and inducing points with the columns of the
-# data. asked$again keeps the arguments as given, to fit other rows.
+# data. asked$again keeps the arguments as given, to fit other rows in the same way.
 complete_settings <- function(data, asked) {
   asked <- complete_points(data, asked)
-  asked$again <- asked[intersect(names(Filter(function(setting) setting$kept, settings)), names(asked))]
+  asked$again <- asked[intersect(setdiff(names(settings), c("control", "keep_data")), names(asked))]
   asked$columns <- colnames(data$x)
   other <- setdiff(asked$like_columns, asked$columns)
   refuse_if(length(other) && !is.null(data$terms), "like",
