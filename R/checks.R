@@ -96,7 +96,6 @@ check_memory <- function(bytes, what) {
             message = sprintf("Memory for %s would be %s, above the limit of %s.", what, show_bytes(bytes),
                               show_bytes(limit)),
             hint = "Use fewer rows, or raise options(pfdtc.max_memory = <bytes>).")
-  invisible(bytes)
 }
 
 show_bytes <- function(bytes) {

@@ -7,11 +7,17 @@
 #   score = penalty for parameters - merit; the smallest score is best.
 
 # Returns the data with the chosen model of the response, or after an interrupt with that of the first candidate. Sets
-# state$open to TRUE if no argument excludes a choice of the transform.
+# state$open to TRUE if no argument excludes a choice of the transform. Stops if the data lack inputs of `like`.
 response_stage <- function(data, asked, state) {
+  other <- if (!is.null(data$terms)) setdiff(asked$like_columns, colnames(data$x))
+  refuse_if(length(other) > 0L, "like",
+            sprintf("has the input%s %s, which the data do not have", plural_s(length(other)), list_quoted(other)),
+            hint = sprintf("The data have %s.", list_quoted(colnames(data$x))))
   if (!is.null(asked$noise_trend) || !is.null(asked$noise_tail)) {
-    like <- list(transform = asked_transform(asked$transform, data, asked), tail = asked$noise_tail,
-                 trend = at_names(asked$noise_trend, data, asked$kernel$columns))
+    trend <- at_names(asked$noise_trend, data, asked$kernel$columns)
+    refuse_if(any(trend$columns > ncol(data$x)), "like", sprintf("has input %d, but the data have %s",
+                                                                 max(trend$columns), count_of(ncol(data$x), "input")))
+    like <- list(transform = asked_transform(asked$transform, data, asked), tail = asked$noise_tail, trend = trend)
     return(data_as_modelled(data, like, asked))
   }
   open <- responses_to_try(data, asked)

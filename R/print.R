@@ -57,20 +57,19 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
   if (!is.null(tried)) {
     # `se` is 0 for the kernel with which others are compared, and NA for kernels compared by log marginal likelihood.
     known <- !tried$chosen & !is.na(tried$se) & tried$se > 0
+    by <- ifelse(is.na(tried$se), "log marginal likelihood", "log density given other rows")
     worse <- sprintf("%.3f", tried$score - tried$score[tried$chosen][1L])
-    table <- data.frame("Kernels tried" = tried$kernel,
-                        "Compared by" = ifelse(is.na(tried$se), "log marginal likelihood", "rows given other rows"),
-                        "Loss per row, nats" = worse, check.names = FALSE)
+    table <- data.frame("Kernels tried" = tried$kernel, "Compared by" = by, "Loss per row, nats" = worse,
+                        check.names = FALSE)
     table[tried$chosen, -1L] <- list(NA, "selected")
     if (any(known)) table[["Standard error"]] <- ifelse(known, sprintf("%.3f", tried$se), NA)
     print_columns(table)
-    first <- attr(tried, "first") %||% tried$kernel[!tried$chosen & tried$se %in% 0][1L]
-    notes <- c(paste0("Losses are relative to the selected kernel, with a penalty for parameters where it matters.",
+    first <- attr(tried, "first") %||% tried$kernel[tried$se %in% 0][1L]
+    notes <- c(paste0("Losses are relative to the selected kernel and include penalties or priors for parameters.",
                       if (any(known)) sprintf(" The standard errors are of the difference in loss from %s.", first)),
                if (is.null(rotation_of(x$kernel)) && any(grepl("(rotated)", tried$kernel, fixed = TRUE))) rotation_note,
                if (is.null(warp_of(x$kernel)) && any(grepl("warped inputs)", tried$kernel, fixed = TRUE))) warp_note(1))
-    if (length(notes)) cat(wrap(notes, exdent = 2), sep = "\n")
-    cat("\n")
+    cat(wrap(notes, exdent = 2), "", sep = "\n")
   }
   shares <- x$input_shares
   if (!is.null(shares)) {

@@ -94,10 +94,6 @@ complete_settings <- function(data, asked) {
   asked <- complete_points(data, asked)
   asked$again <- asked[intersect(setdiff(names(settings), c("control", "keep_data")), names(asked))]
   asked$columns <- colnames(data$x)
-  other <- setdiff(asked$like_columns, asked$columns)
-  refuse_if(length(other) && !is.null(data$terms), "like",
-            sprintf("has the input%s %s, which the data do not have", plural_s(length(other)), list_quoted(other)),
-            hint = sprintf("The data have %s.", list_quoted(asked$columns)))
   asked$kernel <- complete_kernel_asked(data, asked)
   if (inherits(asked$noise, "formula")) asked["noise"] <- list(NULL) # is learned by response_stage()
   zero <- asks_no_noise(asked$noise)

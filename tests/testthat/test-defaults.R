@@ -199,3 +199,9 @@ test_that("a seed reproduces a fit with neighbours, and threads do not change it
   expect_identical(ask(), ask())
   expect_equal(ask(control = list(threads = 2, block = 50)), ask(), tolerance = 1e-11)
 })
+
+test_that("summary() names the kernel that standard errors refer to, also if it is the selected kernel", {
+  fit <- with_seed(1, pfdtc(dist ~ speed, cars))
+  expect_true(fit$kernels$chosen[fit$kernels$se %in% 0])
+  expect_output(print(summary(fit)), paste0("loss\\s+from\\s+", gsub(" ", "\\\\s+", fit$kernel$label), "[.]"))
+})

@@ -84,6 +84,15 @@ test_that("`like` refuses fits of other inputs and of families, with the reason"
   expect_error(pfdtc(am ~ wt, mtcars, family = binomial(), like = binary), "Gaussian", class = "pfdtc_error_input")
 })
 
+test_that("`like` with varying noise refuses data without its inputs", {
+  d <- uneven_data(60)
+  fit <- pfdtc(y ~ a + b, d, transform = "none", noise = ~ b, kernel = kernel_se())
+  expect_input_error(pfdtc(y ~ a, d, like = fit), "`like` has the input `b`, which the data do not have.")
+  fit <- pfdtc(as.matrix(d[c("a", "b")]), d$y, transform = "none", noise = ~ b, kernel = kernel_se())
+  one <- unname(as.matrix(d["a"]))
+  expect_input_error(pfdtc(one, d$y, like = fit), "`like` has input 2, but the data have 1 input.")
+})
+
 test_that("the kernel and the noise of a fit find their inputs by name in data with other places for them", {
   d <- transform(uneven_data(), z = seq_along(a), g = factor(rep_len(c("u", "v", "w"), length(a))))
   same <- function(formula, other, ...) {
