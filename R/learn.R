@@ -145,7 +145,7 @@ explain_noise <- function(model, s) {
   profiles <- unique(c(model$problem$profile, if (is_open(s$kernel)) c("matern52", "se")))
   ends <- lapply(profiles, function(profile) little_noise_model(model, s, profile, held))
   at <- lapply(c(list(model), ends), function(one) exact_density(one$problem)$evaluate(one$theta))
-  gain <- vapply(at, `[[`, 0, "likelihood") - at[[1L]]$likelihood
+  gain <- vapply(at, function(end) end$likelihood %||% -Inf, 0) - at[[1L]]$likelihood
   best <- 1L + which.max(gain[-1L])
   taken <- isTRUE(gain[best] > -little_noise_rule[["behind"]] &&
                     mean(at[[best]]$loo - at[[1L]]$loo) > little_noise_rule[["left_out"]])

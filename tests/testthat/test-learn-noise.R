@@ -189,3 +189,11 @@ test_that("further starts keep held hyperparameters", {
   expect_null(smooth_runs(problem, list(restarts = 3), theta))
   expect_null(smooth_runs(replace(problem, "given", list(c(NA, 0, NA, NA))), list(), theta))
 })
+
+test_that("a search for little noise whose matrix has no factor is not taken", {
+  # The weights differ by 60 orders of magnitude. So one of the kernels with little noise cannot be factored.
+  d <- with_seed(8, data.frame(x = runif(60), z = rnorm(60), e = rnorm(60) / 10))
+  d$y <- sin(6 * d$x) + d$e
+  fit <- with_options(list(pfdtc.transform = "auto"), pfdtc(y ~ x, d, weights = 10^seq(-30, 30, length.out = 60)))
+  expect_true(all(is.finite(predict(fit))))
+})
