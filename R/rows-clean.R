@@ -168,9 +168,8 @@ hint_for_text <- function(x) {
   text <- if (is.factor(x) || is.character(x)) as.character(x[!is.na(x)])
   numbers <- length(text) && all(grepl("^[^0-9A-Za-z]*[0-9][0-9., ]*[^0-9A-Za-z]*$", text))
   unread <- if (numbers) text[is.na(suppressWarnings(as.numeric(text)))]
-  if (length(unread)) {
+  if (length(unread))
     sprintf("R does not read \"%s\" as a number: remove the marks by gsub(), then use as.numeric().", unread[1L])
-  }
 }
 
 # Checks weights. Their fourth powers must not overflow or underflow. A weight of 0 drops its row.
@@ -218,14 +217,14 @@ from_seed <- function(seed, draws) {
   state <- random_state()
   if (is.null(seed)) return(structure(draws, seed = state))
   check_count(seed, "seed", min = -.Machine$integer.max, max = .Machine$integer.max)
-  structure(with_fixed_seed(draws, seed), seed = structure(seed, kind = as.list(RNGkind())))
+  structure(with_fixed_seed(draws, seed, NULL), seed = structure(seed, kind = as.list(RNGkind())))
 }
 
-# Evaluates `expr` with random numbers of a seed, by a `kind` of generator (RNGkind()), and restores R's generator.
-with_fixed_seed <- function(expr, seed = 1, kind = NULL) {
+# Evaluates `expr` with random numbers of a seed, by a `kind` of generator (NULL: the user's), and restores the latter.
+with_fixed_seed <- function(expr, seed = 1, kind = "Mersenne-Twister") {
   state <- random_state()
   on.exit(assign(".Random.seed", state, envir = globalenv()))
-  set.seed(seed, kind)
+  if (is.null(kind)) set.seed(seed) else set.seed(seed, kind, "Inversion", "Rejection")
   expr
 }
 

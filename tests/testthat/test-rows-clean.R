@@ -345,3 +345,21 @@ test_that("a variable that is not found is looked for in the argument that needs
   refused("subset", dist ~ speed, cars, subset = speeed > 5)
   refused("formula", dist ~ speeed, cars, weights = speeed)
 })
+
+test_that("a fit does not depend on the user's kind of generator, which stays; a given seed uses this kind", {
+  kinds <- RNGkind()
+  on.exit(suppressWarnings(do.call(RNGkind, as.list(kinds))))
+  draws <- function() c(runif(1), rnorm(1), sample(1e6, 1))
+  d <- with_seed(2, data.frame(x = runif(60), z = rnorm(60), g = sample(letters[1:6], 60, TRUE), e = rnorm(60) / 10))
+  d$y <- exp(sin(6 * d$x) + (d$g == "a") + d$e)
+  # The choice of the transform scores rows in a random order.
+  fit <- function() coef(with_options(list(pfdtc.transform = "auto"), pfdtc(y ~ x + z + g, d)))
+  fixed <- with_fixed_seed(draws())
+  given <- from_seed(1, draws())
+  usual <- fit()
+  suppressWarnings(RNGkind("Wichmann-Hill", "Box-Muller", "Rounding"))
+  expect_identical(with_fixed_seed(draws()), fixed)
+  expect_identical(fit(), usual)
+  expect_identical(RNGkind(), c("Wichmann-Hill", "Box-Muller", "Rounding"))
+  expect_false(identical(as.vector(from_seed(1, draws())), as.vector(given)))
+})
