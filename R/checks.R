@@ -119,9 +119,8 @@ check_finite <- function(x, argument, allow_na = FALSE, labels = NULL, variables
   } else {
     paste(if (is.null(labels)) "element" else "row", row)
   }
-  abort_input(argument, format(x[i]), "finite", where = where, hint = if (is.na(x[i])) {
-    "Remove rows with missing values, as the formula method does with `na.action = na.omit`."
-  })
+  abort_input(argument, format(x[i]), "finite", where = where, hint = if (is.na(x[i]))
+    "Remove rows with missing values, as the formula method does with `na.action = na.omit`.")
 }
 
 # Returns TRUE for numbers and logical values, and FALSE for dates, times and factors, although R stores these as
@@ -130,6 +129,9 @@ is_plain_numeric <- function(x) (is.numeric(x) && !inherits(x, "integer64")) || 
 is_finite_number <- function(v) is.numeric(v) && !is.object(v) && length(v) == 1L && is.finite(v)
 
 is_time <- function(x) inherits(x, c("Date", "POSIXt", "difftime"))
+
+# Returns numbers for text, or NA. Letters beyond ASCII become "?", because as.numeric() stops at some in Latin-1.
+as_number <- function(text) suppressWarnings(as.numeric(iconv(enc2utf8(as.character(text)), "UTF-8", "ASCII", "?")))
 
 is_dates_as_text <- function(x) {
   if (!is.factor(x) && !is.character(x)) return(FALSE)
@@ -148,7 +150,7 @@ describe_column <- function(x) {
 reason_not_numeric <- function(x) {
   points <- "Coordinates as inputs: cbind(sf::st_drop_geometry(data), sf::st_coordinates(data)), then y ~ X + Y."
   by_class <- c(
-    POSIXlt = "as.POSIXct() makes an input of it.",
+    POSIXlt = "as.POSIXct() makes an input of it.", Matrix = "as.matrix() converts it.",
     POSIXt = "Convert times to numbers, such as hours: as.numeric(time) / 3600.",
     difftime = "Convert time differences to numbers: as.numeric(x, units = \"days\").",
     Date = "Convert dates to numbers: as.numeric(date) counts days, as.numeric(date) / 365.25 years.",
@@ -158,9 +160,8 @@ reason_not_numeric <- function(x) {
     integer64 = "as.numeric(), with the package bit64 loaded, makes numbers of them.")
   found <- by_class[inherits(x, names(by_class), which = TRUE) > 0L]
   if (length(found)) return(found[[1L]])
-  if (is.list(x) && !is.object(x)) {
+  if (is.list(x) && !is.object(x))
     return(if (all(lengths(x) == 1L)) "unlist() makes a vector of a list with one value in each row.")
-  }
   if (is.character(x) && any(grepl("~", x, fixed = TRUE))) return("as.formula() makes a formula of text.")
   if (is_dates_as_text(x)) {
     "Its values look like dates. as.numeric(as.Date(<text>)) counts days; as.Date() has a `format` for other dates."
@@ -321,9 +322,8 @@ describe <- function(x) {
   if (is.object(x)) return(sprintf("an object of class \"%s\"", class(x)[1L]))
   if (!is.atomic(x)) return(paste0("a ", typeof(x), if (is.list(x)) sprintf(" of length %d", length(x))))
   kind <- if (is.double(x)) "numeric" else typeof(x)
-  if (!is.null(dim(x))) {
+  if (!is.null(dim(x)))
     return(paste("a", paste(dim(x), collapse = " x "), kind, if (is.matrix(x)) "matrix" else "array"))
-  }
   if (length(x) == 1L) return(clip(show_values(x)))
   if (length(x) %in% 2:5) return(clip(sprintf("c(%s)", paste(show_values(x), collapse = ", "))))
   sprintf("%s %s vector of length %d", if (is.integer(x)) "an" else "a", kind, length(x))
@@ -376,7 +376,11 @@ fill_numbers <- function(text, number) {
   if (is.null(values)) text else do.call(sprintf, c(list(as.vector(text)), lapply(unname(values), number)))
 }
 
-show_count <- function(n) format(n, big.mark = ",", scientific = FALSE, trim = TRUE)
+# Writes a number with a mark between thousands that is not the decimal mark.
+show_count <- function(n, scientific = FALSE) {
+  format(n, big.mark = if (getOption("OutDec") == ",") " " else ",", scientific = scientific, trim = TRUE)
+}
+
 count_of <- function(n, what) sprintf("%d %s%s", n, what, plural_s(n))
 
 # Returns `a`, or `b` if `a` is NULL (base R has this from version 4.4).

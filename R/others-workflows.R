@@ -230,7 +230,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   refuse_if(is.character(newdata), "newdata", "must be rows to certify the fit at",
             hint = "report() writes no file: use writeLines(report(fit)$text, file).")
   digits <- check_count(digits, "digits")
-  number <- function(v) vapply(signif(unname(v), digits), format, "", big.mark = ",")
+  number <- function(v) vapply(signif(unname(v), digits), show_count, "", scientific = NA)
   about <- fit_facts(fit)
   fact <- lapply(about$fields, function(text) if (!is.null(text)) fill_numbers(text, number))
   response <- response_of(fit)

@@ -58,9 +58,8 @@ fit_by_plan <- function(data, asked, state, steps) {
   plan <- decide(facts, asked)
   # Check that there is memory for an exact posterior that the user asked for.
   m <- plan$posterior$m
-  if (plan$posterior$kind == "exact" && !identical(plan$next_look, "exact")) {
+  if (plan$posterior$kind == "exact" && !identical(plan$next_look, "exact"))
     announce_memory(8 * (1 + !is.null(plan$posterior$joint)) * as.double(m)^2, m)
-  }
   free_memory(data)
   now <- list(data = data, learned = steps$learn(data, plan$learn, state))
   now$look <- list(learned = now$learned$exact)

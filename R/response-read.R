@@ -296,7 +296,7 @@ settle_family <- function(likelihood, response, name) {
   } else {
     list(multinomial(), "multinomial()", sprintf("%d classes", K))
   }
-  numbers <- K > 2L && is.character(response) && !anyNA(suppressWarnings(as.numeric(levels)))
+  numbers <- K > 2L && is.character(response) && !anyNA(as_number(levels))
   tell_classed("family", paste0(sprintf("`%s` has %s, so family = %s.", name, found[[3L]], found[[2L]]), if (numbers)
     " Its text looks like numbers: as.numeric() makes a numeric response of it."))
   list(family = found[[1L]], likelihood = as_likelihood(found[[1L]]))

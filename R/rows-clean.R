@@ -143,7 +143,7 @@ sum_of_logs <- function(w) if (is.null(w)) 0 else sum(log(w))
 # ---- checks and names -----------------------------------------------------------------------------------------------
 
 check_response <- function(y, argument, n = NULL, labels = NULL) {
-  reason <- if (is.character(y) && !anyNA(suppressWarnings(as.numeric(y)))) {
+  reason <- if (is.character(y) && !anyNA(as_number(y))) {
     "as.numeric() makes numbers of such text."
   } else if (is_time(y) || inherits(y, "Surv") || !is.null(hint_for_text(y))) {
     hint_for_text(y) %||% reason_not_numeric(y)
@@ -167,7 +167,7 @@ hint_for_text <- function(x) {
   if (is_dates_as_text(x)) return(reason_not_numeric(x))
   text <- if (is.factor(x) || is.character(x)) as.character(x[!is.na(x)])
   numbers <- length(text) && all(grepl("^[^0-9A-Za-z]*[0-9][0-9., ]*[^0-9A-Za-z]*$", text))
-  unread <- if (numbers) text[is.na(suppressWarnings(as.numeric(text)))]
+  unread <- if (numbers) text[is.na(as_number(text))]
   if (length(unread))
     sprintf("R does not read \"%s\" as a number: remove the marks by gsub(), then use as.numeric().", unread[1L])
 }

@@ -108,11 +108,9 @@ coded_variables <- function(mf, used, grouped) {
     refuse_if(is.na(kind), "formula", sprintf("has `%s`, which is %s", name, describe_column(v)),
               hint = reason_not_numeric(v) %||% "Inputs are numbers, logicals, factors or text.")
     levels <- if (kind == "factor") levels(as.factor(v))
-    if (is.character(v) && length(levels) && !anyNA(suppressWarnings(as.numeric(levels)))) {
-      tell_classed("text", sprintf(paste("`%s` is text whose values are numbers. It is coded as a factor with %s.",
-                                         "as.numeric() makes a numeric input of it."),
-                                   name, count_of(length(levels), "level")))
-    }
+    if (is.character(v) && length(levels) && !anyNA(as_number(levels))) tell_classed("text", sprintf(paste(
+      "`%s` is text whose values are numbers. It is coded as a factor with %s. as.numeric() makes a numeric input",
+      "of it."), name, count_of(length(levels), "level")))
     width <- switch(kind, factor = length(levels), matrix = ncol(v), sphere = 3L, 1L)
     check_memory(8 * NROW(v) * width, sprintf("the %d columns of `%s`", width, name))
     columns <- switch(kind, factor = paste0(name, levels), matrix = { # as model.matrix() does
@@ -147,26 +145,20 @@ check_levels <- function(variables, n, gaussian = TRUE) {
     if (v$kind == "group") {
       what <- sub("^[(](.*)[)]$", "\\1", v$name)
       if (k < 2L) refuse(sprintf("has the group `%s` with %d level", what, k), "A group needs two levels or more.")
-      if (gaussian && k == n) {
-        refuse(sprintf("has the group `%s` with a level for each row", what),
-               "Its effects equal the noise: only the sum of the two variances can be learned.")
-      }
-      if (length(v$plain)) {
-        tell_classed("groups", sprintf("%s %s numeric. Each distinct value is a level of the grouping factor.",
-                                       list_quoted(v$plain), if (length(v$plain) == 1L) "is" else "are"))
-      }
+      if (gaussian && k == n) refuse(sprintf("has the group `%s` with a level for each row", what),
+                                     "Its effects equal the noise: only the sum of the two variances can be learned.")
+      if (length(v$plain)) tell_classed("groups", sprintf(
+        "%s %s numeric. Each distinct value is a level of the grouping factor.", list_quoted(v$plain),
+        if (length(v$plain) == 1L) "is" else "are"))
     } else if (v$kind == "factor") {
-      if (k > max(50, 0.9 * n)) {
-        refuse(sprintf("has `%s`, a factor with %d different values in %.0f rows", v$name, k, n),
-               hint_for_text(v$levels) %||%
-                 sprintf(paste("Leave out identifiers of rows, as in y ~ . - %s. Write text that holds numbers as",
-                               "as.numeric(as.character(%s))."), v$name, v$name))
-      }
-      if (k >= many_levels) {
-        tell_classed("levels", sprintf(paste(
-          "`%s` has %d levels, which share one lengthscale. To learn an effect of each level, write (1 | %s)",
-          "instead."), v$name, k, v$name))
-      }
+      if (k > max(50, 0.9 * n)) refuse(
+        sprintf("has `%s`, a factor with %d different values in %.0f rows", v$name, k, n),
+        hint_for_text(v$levels) %||%
+          sprintf(paste("Leave out identifiers of rows, as in y ~ . - %s. Write text that holds numbers as",
+                        "as.numeric(as.character(%s))."), v$name, v$name))
+      if (k >= many_levels) tell_classed("levels", sprintf(
+        "`%s` has %d levels, which share one lengthscale. To learn an effect of each level, write (1 | %s) instead.",
+        v$name, k, v$name))
     }
   }
 }

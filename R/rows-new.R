@@ -89,7 +89,7 @@ rows_by_formula <- function(frame, newdata, re) {
             hint = "Fit with variables of `data`, by name: y ~ x, not y ~ d$x.")
   labels <- row.names(mf)
   mf <- check_new_variables(mf, frame$variables)
-  x <- bind_columns(frame$variables, mf)
+  x <- evaluate_new(bind_columns(frame$variables, mf))
   if (re) x <- check_new_levels(frame$variables, x)
   check_finite(x, "newdata", TRUE, labels, variable_of_columns(frame$variables))
   # Add up the offset() terms and the offset argument, evaluated in newdata, like predict.lm(). A column of newdata may

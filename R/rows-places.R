@@ -74,7 +74,7 @@ variable_kind <- function(v) {
   if (inherits(v, "pfdtc_sphere")) return("sphere")
   if (inherits(v, c("Date", "POSIXt"))) return("time")
   if (is.factor(v) || (is.character(v) && is.null(dim(v)))) return("factor")
-  if (inherits(v, "difftime")) return("numeric")
+  if (inherits(v, c("difftime", "yearmon", "yearqtr"))) return("numeric")
   if (!is_plain_numeric(v) || is.data.frame(v) || length(dim(v)) > 2L) return(NA_character_)
   if (length(dim(v)) == 2L) "matrix" else if (is.logical(v)) "logical" else "numeric"
 }
@@ -83,7 +83,7 @@ variable_kind <- function(v) {
 # earliest second in the data, because seconds since 1970 lose digits.
 unit_fields <- function(v, name, kind) {
   if (inherits(v, "pfdtc_series_time")) return(list(period = c(cycle = 1)))
-  if (inherits(v, "difftime")) return(list(unit = units(v)))
+  if (has_units(v)) return(list(unit = as.character(units(v))))
   if (kind == "time") {
     first <- if (all(is.na(v))) 0 else floor(min(seconds_of(v), na.rm = TRUE))
     zone <- if (!inherits(v, "Date")) attr(as.POSIXct(v), "tzone")[1L] %||% ""
@@ -104,8 +104,13 @@ series_time <- function(x) {
 #' @export
 `[.pfdtc_series_time` <- function(x, i) structure(unclass(x)[i], class = "pfdtc_series_time")
 
-# Returns time differences as numbers in `unit` (their own by default), and other values unchanged.
-in_unit <- function(v, unit = NULL) if (inherits(v, "difftime")) as.numeric(v, units = unit %||% units(v)) else v
+# Returns time differences and values with units as numbers in `unit` (their own by default), and others unchanged.
+in_unit <- function(v, unit = NULL) {
+  if (!has_units(v)) return(v)
+  if (!is.null(unit)) units(v) <- unit
+  as.numeric(v)
+}
+has_units <- function(v) inherits(v, "difftime") || inherits(v, "units") && isNamespaceLoaded("units")
 
 seconds_of <- function(v) as.numeric(v) * if (inherits(v, "Date")) 86400 else 1
 

@@ -52,7 +52,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   call["offset"] <- with_summaries(terms, given, list(call$offset))
   data <- add_formula(data, terms, inputs, call)
   response <- mf[[attr(terms, "response")]]
-  if (inherits(response, "difftime")) data$frame$response_unit <- units(response)
+  if (has_units(response)) data$frame$response_unit <- as.character(units(response))
   # New data must have the variables that are in `data`, and others with a value for each row. R would silently take a
   # missing variable from the formula's environment.
   needed <- needed_variables(data$frame)
@@ -79,7 +79,7 @@ without_identifiers <- function(mf, terms, used, columns) {
   if (!is.null(grouped)) identifies <- identifies & names %in% grouped$smooth
   if (!any(identifies) || all(identifies)) return(NULL)
   left <- names[identifies]
-  numbers <- Filter(function(name) !anyNA(suppressWarnings(as.numeric(as.character(mf[[name]])))), left)
+  numbers <- Filter(function(name) !anyNA(as_number(mf[[name]])), left)
   tell_classed("levels", paste0(
     list_quoted(left), if (length(left) == 1L) " is" else " are",
     " left out: hardly any value repeats, so effects of values are part of the noise.",
@@ -191,9 +191,8 @@ evaluate_frame <- function(parts, envir) {
         if (identical(text, "missing values in object")) "na.action" else
           Find(function(name) lost %in% all.vars(parts[[name]]), c("formula", "weights", "offset", "subset"))
     argument <- argument %||% "formula"
-    size <- if (argument %in% c("weights", "offset")) {
+    size <- if (argument %in% c("weights", "offset"))
       tryCatch(NROW(eval(parts[[argument]], parts$data, environment(parts$formula))), error = function(e) NULL)
-    }
     rows <- if (is.data.frame(parts$data)) nrow(parts$data)
     absent <- if (!is.null(rows) && argument != "na.action") Filter(function(name) {
       !name %in% names(parts$data) && is.function(get0(name, environment(parts$formula)))
@@ -214,10 +213,9 @@ evaluate_frame <- function(parts, envir) {
 # Returns a hint on how to avoid the error `text` of model.frame(), or NULL.
 hint_for_frame <- function(text, data) {
   if (grepl("function \"Surv\"", text, fixed = TRUE)) return("Write survival::Surv().")
-  if (grepl("(function \"|variable ')(s|te|ti|t2|ns|bs|lo)(\"|\\()", text)) {
+  if (grepl("(function \"|variable ')(s|te|ti|t2|ns|bs|lo)(\"|\\()", text))
     return(paste("Write the variables without s(), te() or ns(): the Gaussian process is smooth in all inputs",
                  "together, as in y ~ a + b. kernel_additive() is a sum of functions of single inputs."))
-  }
   name_in <- function(pattern) regmatches(text, regexec(pattern, text))[[1L]][2L]
   odd <- name_in("^invalid type [(].*[)] for variable '(.*)'$")
   if (!is.na(odd) && is.list(data)) {

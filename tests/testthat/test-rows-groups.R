@@ -157,3 +157,18 @@ test_that("the level of a time or a number does not depend on other rows, the ti
   expect_identical(rownames(ranef.gp_fit(rounded)[[1L]]), c("-1", "0", "1"))
   expect_silent(expect_equal(predict(rounded, near), predict(rounded)))
 })
+
+test_that("text in Latin-1 has the levels of the same text in UTF-8", {
+  utf8 <- data.frame(x = 1:12, g = rep(c("\u00e9clair", "th\u00e9", "5\u00b0"), 4), y = sin(1:12))
+  latin1 <- transform(utf8, g = iconv(g, "UTF-8", "latin1"))
+  of <- function(data, formula = y ~ x + g) {
+    gp_exact(formula, data, kernel = kernel_se(2, 1), noise = 0.1, hyper = "fixed")
+  }
+  expect_identical(predict(of(latin1), utf8), predict(of(utf8), utf8))
+  expect_identical(predict(of(utf8), latin1), predict(of(utf8), utf8))
+  expect_message(pfdtc(g ~ x, latin1, kernel = kernel_se(2, 1), hyper = "fixed"), "3 classes")
+  expect_input_error(of(latin1, g ~ x), "multinomial()")
+  labels <- transform(latin1, g = paste(g, x)) # a level for each row
+  expect_message(pfdtc(y ~ x + g, labels), "left out", class = "pfdtc_message_levels")
+  expect_identical(is.na(as_number(c("1.5", latin1$g[1], "\xe9", NA))), c(FALSE, TRUE, TRUE, TRUE))
+})

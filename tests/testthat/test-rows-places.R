@@ -221,3 +221,30 @@ test_that("dates and times of a source are the same inputs as in a data frame", 
     expect_equal(predict(of(in_blocks(d)), d[c(1, 50, 90), ]), predict(of(d), d[c(1, 50, 90), ]), tolerance = 1e-6)
   }
 })
+
+# ---- units ----------------------------------------------------------------------------------------------------------
+
+test_that("new rows and responses in another unit are converted to the unit of the fit", {
+  skip_if_not_installed("units")
+  in_units_of <- function(v, unit) getExportedValue("units", "set_units")(v, unit, mode = "standard")
+  plain <- data.frame(x = 0:9, y = sin(0:9))
+  d <- data.frame(x = in_units_of(plain$x, "m/s"), y = in_units_of(plain$y, "kg"))
+  of <- function(data) gp_exact(y ~ x, data, kernel = kernel_se(2, 1), noise = 0.1, hyper = "fixed")
+  fit <- of(d)
+  want <- of(plain)
+  expect_identical(predict(fit, d), predict(want, plain))
+  other <- data.frame(x = in_units_of(3.6 * plain$x, "km/h"), y = in_units_of(1000 * plain$y, "g"))
+  expect_close(predict(fit, other), predict(want, plain), 1e-12) # 3.6 is rounded in binary
+  expect_close(predict(add_rows(fit, other[1:3, ])), predict(add_rows(want, plain[1:3, ])), 1e-12)
+  expect_output(print(fit), "x, m/s")
+  expect_input_error(predict(fit, data.frame(x = in_units_of(1, "kg"))), "cannot convert kg into m/s")
+})
+
+test_that("months and quarters of zoo are numeric inputs in years", {
+  skip_if_not_installed("zoo")
+  month <- getExportedValue("zoo", "as.yearmon")(2000 + 0:19 / 12)
+  d <- data.frame(month, quarter = getExportedValue("zoo", "as.yearqtr")(2000 + 0:19 / 4), y = sin(0:19))
+  plain <- transform(d, month = 2000 + 0:19 / 12, quarter = 2000 + 0:19 / 4)
+  of <- function(data) gp_exact(y ~ month + quarter, data, kernel = kernel_se(c(1, 4), 1), noise = 0.1, hyper = "fixed")
+  expect_identical(predict(of(d), d[2:3, ]), predict(of(plain), plain[2:3, ]))
+})

@@ -292,3 +292,14 @@ test_that("with optimise_rows some rows are learned from, and the posterior is t
   expect_identical(nobs(twice), 120L)
   expect_true(all(is.finite(coef(twice))))
 })
+
+test_that("the mark between thousands differs from the decimal mark", {
+  expect_identical(show_count(1234567), "1,234,567")
+  expect_silent(with_options(list(OutDec = ","), expect_identical(show_count(1234567), "1 234 567")))
+  expect_identical(show_count(1234.5, scientific = NA), "1,234.5")
+})
+
+test_that("an error about a sparse matrix has its conversion", {
+  skip_if_not_installed("Matrix")
+  expect_input_error(pfdtc(getExportedValue("Matrix", "Matrix")(diag(4), sparse = TRUE), 1:4), "as.matrix()")
+})
