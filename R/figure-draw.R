@@ -4,6 +4,7 @@
 #   panels       a list for each panel: `args`, arguments of plot.default(); `layers`, see layer(); and optionally
 #     levels     names of the values 1, 2, ... on the horizontal axis
 #     ticks      list(at, labels) of the horizontal axis; `yticks` has those of the vertical axis
+#     left       lines of the left margin for horizontal labels of `yticks`; NULL turns these labels
 #     right      width of the right margin, in lines
 #   value        the value that the plotting function returns
 #   keys         rows of legend_keys(), one legend for all panels
@@ -118,6 +119,8 @@ draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys
   invisible(f$value)
 }
 
+clip_to <- function(range) function(v) pmin(pmax(v, range[1L]), range[2L])
+
 # Returns about how many letters of size `cex` fit in a line across the device.
 letters_in_line <- function(cex) graphics::par("din")[1L] / (0.42 * graphics::par("cin")[2L] * cex)
 
@@ -137,10 +140,10 @@ draw_layer <- function(l, image) {
          })
 }
 
-# Opens an empty panel with its axes. `margins` is par("mar") for panels whose horizontal axis has no names of levels.
+# Opens an empty panel with its axes. `margins` is par("mar") for panels whose axes have no names of levels.
 open_panel <- function(p, args, margins) {
   text <- if (!is.null(p$levels)) level_text(p$levels, margins)
-  graphics::par(mar = replace(margins, 1L, max(margins[1L], text$margin)))
+  graphics::par(mar = replace(margins, 1:2, pmax(margins[1:2], c(max(0, text$margin), max(0, p$left)))))
   args <- utils::modifyList(c(p$args, if (!is.null(p$args$main)) list(cex.main = 1, font.main = 1)), args)
   if (!is.null(text)) args$xlim <- p$args$xlim
   log <- function(axis) isTRUE(grepl(axis, args$log))
@@ -148,14 +151,17 @@ open_panel <- function(p, args, margins) {
   own <- own & !names(own) %in% names(args)
   args[names(own)[own]] <- "n"
   title <- args$xlab
+  args$cex.lab <- args$cex.lab %||% title_size(c(paste(title), paste(args$ylab)))
+  vertical <- args$ylab
   if (isTRUE(text$upright)) args$xlab <- ""
+  if (!is.null(p$left)) args$ylab <- ""
   do.call(graphics::plot.default, c(list(x = NA, y = NA, type = "n"), args))
   # Draws an axis with `ticks` if given, else a logarithmic axis with powers of ten, or R's ticks for a short range.
   draw_axis <- function(side, ticks) {
     usr <- graphics::par("usr")[2 * side - 1:0]
     powers <- Filter(function(k) k >= usr[1L] - 1e-9 && k <= usr[2L] + 1e-9, floor(usr[1L]):ceiling(usr[2L]))
     if (!is.null(ticks)) {
-      graphics::axis(side, ticks$at, ticks$labels %||% TRUE)
+      graphics::axis(side, ticks$at, ticks$labels %||% TRUE, las = if (side == 2 && !is.null(p$left)) 1 else 0)
     } else if (length(powers) < 2L || diff(usr) < 1.5) {
       graphics::axis(side)
     } else {
@@ -166,11 +172,19 @@ open_panel <- function(p, args, margins) {
   if (own[["xaxt"]] && !is.null(text)) {
     graphics::axis(1, seq_along(text$labels), text$labels, gap.axis = -1, cex.axis = text$size,
                    las = if (text$upright) 2 else 1)
-    if (text$upright) graphics::mtext(title, 1, graphics::par("mar")[1L] - 1.3, cex = graphics::par("cex"))
+    if (text$upright) graphics::mtext(title, 1, graphics::par("mar")[1L] - 2, cex = graphics::par("cex"))
   } else if (own[["xaxt"]]) {
     draw_axis(1, p$ticks)
   }
   if (own[["yaxt"]]) draw_axis(2, p$yticks)
+  if (!is.null(p$left)) graphics::mtext(vertical, 2, graphics::par("mar")[2L] - 1.3, cex = graphics::par("cex"))
+}
+
+# Returns the size at which the titles of the horizontal and the vertical axis fit in the open panel. Titles are in the
+# middle of their side of the box. A letter is about 0.42 lines wide.
+title_size <- function(titles) {
+  room <- graphics::par("fin") - abs(diff(graphics::par("mai"), 2))[2:1]
+  min(1, room / (0.42 * graphics::par("csi") * pmax(1, nchar(titles))))
 }
 
 # Returns how to draw the names of levels below an axis: list(labels, size, upright, margin), the margin in lines. Names
@@ -183,11 +197,11 @@ level_text <- function(labels, margins) {
   room <- (inches[1L] / line - sum(margins[c(2L, 4L)])) / length(labels)
   upright <- any(0.5 * (nchar(labels) + 1) > room)
   if (!upright) return(list(labels = labels, size = 1, upright = FALSE, margin = 0))
-  most <- 0.6 * (inches[2L] / line - margins[3L]) - 2.5
+  most <- 0.6 * (inches[2L] / line - margins[3L]) - 3.2
   size <- max(0.4, min(1, room / 1.1, max(0.6, most / (0.5 * max(nchar(labels))))))
   letters <- max(5, floor(most / (0.5 * size)))
   if (any(nchar(labels) > letters)) labels <- abbreviate(labels, letters, named = FALSE)
-  list(labels = labels, size = size, upright = TRUE, margin = 0.5 * size * max(nchar(labels)) + 2.5)
+  list(labels = labels, size = size, upright = TRUE, margin = 0.5 * size * max(nchar(labels)) + 3.2)
 }
 
 # Returns how many rows a legend needs. A row may be a tenth too wide, because draw_keys() shrinks the legend to fit.

@@ -168,7 +168,7 @@ choices_figure <- function(fit) {
     words <- if (what == "response") c("Response", "Vecchia log likelihood lost (nats)") else
       c("Kernel", "log density lost per row (nats)")
     bars_panel(words[1L], words[2L], at, at - half, at + half,
-               ifelse(d$behind > edge, sprintf("%s: %.2g", d$candidate, d$behind), d$candidate),
+               ifelse(d$behind > edge, paste0(d$candidate, ": ", signif(d$behind, 2)), d$candidate),
                ifelse(d$chosen, 16, 1))
   }, tables, names(tables))
   figure(panels, if (length(tables) == 1L) tables[[1L]] else tables, shape = c(1L, length(tables)))
@@ -218,6 +218,7 @@ confusion_figure <- function(fit) {
   at <- loo_shares(fit)
   as_class <- function(k) factor(levels[k], levels)
   counts <- table(class = as_class(at$y), predicted = as_class(max.col(at$p, "first")))
+  short <- abbreviate(levels, 20L, named = FALSE)
   K <- length(levels)
   share <- c(counts / pmax(rowSums(counts), 1))
   x <- rep(seq_len(K), each = K)
@@ -225,7 +226,7 @@ confusion_figure <- function(fit) {
   shade <- vapply(share, function(v) grDevices::adjustcolor(plot_colours["mean"], 0.05 + 0.9 * v), "")
   figure(list(list(
     args = list(main = "Confusion", xlab = "leave-one-out most probable class", ylab = response_name(fit)),
-    levels = levels, yticks = list(at = rev(seq_len(K)), labels = levels),
+    levels = levels, yticks = list(at = rev(seq_len(K)), labels = short), left = 0.5 * max(nchar(short)) + 3,
     layers = c(layer("box", x - 0.5, y - 0.5, x1 = x + 0.5, y1 = y + 0.5, border = "white", col = shade),
                layer("text", x, y, labels = c(counts), col = ifelse(share > 0.5, "white", "black"))))), counts,
     foot = sprintf("%d of %d rows classified correctly", sum(diag(counts)), sum(counts)))

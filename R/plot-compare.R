@@ -200,8 +200,6 @@ certified_rows_figure <- function(d, most = 300L) {
   figure(list(panel), d, keys)
 }
 
-clip_to <- function(range) function(v) pmin(pmax(v, range[1L]), range[2L])
-
 # Returns the exact fit to draw: `exact`, one of `fits`, or a new fit. By default, a new fit is made only for at most
 # `most` rows. Returns NULL if there is no exact fit or exact = FALSE.
 exact_for_figure <- function(fits, exact, most = 500L) {

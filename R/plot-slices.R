@@ -132,9 +132,13 @@ slice_label <- function(fit, type) {
 
 # ---- panels ---------------------------------------------------------------------------------------------------------
 
+# Returns the range of the vertical axis, which contains means, points and bands. A wide band may leave it: the axis
+# goes beyond means and points by at most their range, or by the median width of the bands if that is larger.
 slice_range <- function(s, interval) {
-  bands <- if (interval == "credible") c("lwr", "upr") else c("lwr_y", "upr_y")
-  range(unlist(s$curves[bands]), s$points$y, finite = TRUE)
+  bands <- s$curves[if (interval == "credible") c("lwr", "upr") else c("lwr_y", "upr_y")]
+  inner <- range(s$curves$fit, s$points$y, finite = TRUE)
+  room <- max(diff(inner), stats::median(bands[[2L]] - bands[[1L]], na.rm = TRUE))
+  clip_to(inner + c(-room, room))(range(inner, unlist(bands), finite = TRUE))
 }
 
 slices_figure <- function(s, level, interval, own, certified, label) {
@@ -214,10 +218,7 @@ dependence_figure <- function(d) {
                       label = labels %||% NA_character_, fit = d$mean, lwr = d$mean - 2 * d$sd,
                       upr = d$mean + 2 * d$sd, outside = FALSE)
   range <- range(curve$lwr, curve$upr, finite = TRUE)
-  if (certified) {
-    curve$mean_lower <- pmax(d$mean_lower, 2 * range[1L] - range[2L])
-    curve$mean_upper <- pmin(d$mean_upper, 2 * range[2L] - range[1L])
-  }
+  if (certified) curve[c("mean_lower", "mean_upper")] <- d[c("mean_lower", "mean_upper")]
   panels <- slice_panels(
     list(variables = list(list(name = names(d)[1L], labels = labels))), curve[order(curve$value), ], attr(d, "label"),
     range, credible_layer, function(p) {

@@ -21,6 +21,7 @@ test_that("confusion counts rows by class and most probable class, and calibrati
   f <- confusion_figure(fit)$panels[[1L]]
   expect_identical(f$layers[[2L]]$labels, c(counts)) # the boxes have their counts, under the names of the classes
   expect_identical(f$yticks$labels[order(-f$yticks$at)], levels(iris$Species))
+  expect_gte(f$left, 0.5 * nchar("versicolor") + 3) # lines of the margin, for horizontal names and the title
   d <- draw_nowhere(plot(fit, which = "calibration"))
   expect_equal(unname(tapply(d$observed * d$rows, d$class, sum)), rep(50, 3), ignore_attr = TRUE, tolerance = 1e-10)
   expect_error(plot(fit, which = "checks"), class = "pfdtc_error_input")

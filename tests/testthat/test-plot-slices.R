@@ -166,3 +166,28 @@ test_that("a map whose mean is unknown everywhere is blank, and its sd is drawn"
   expect_identical(vapply(panels, function(panel) all(is.na(panel$layers[[1L]]$z)), NA), c(TRUE, FALSE))
   expect_silent(draw_nowhere(draw_figure(map_figure(s), known = character())))
 })
+
+test_that("the axis contains means and points, and at most as much again of wide bands", {
+  s <- list(curves = data.frame(fit = c(1, 2, 3), lwr = c(-100, 1, 2.5), upr = c(100, 3, 3.5), lwr_y = c(0.5, 0, 2),
+                                upr_y = c(1.5, 4, 4.5)), points = data.frame(y = c(0, 3)))
+  expect_identical(slice_range(s, "credible"), c(-3, 6)) # 0 to 3, and 3 on either side
+  expect_identical(slice_range(s, "both"), c(0, 4.5))    # these bands are within this
+  flat <- list(curves = data.frame(fit = 0, lwr = c(-9, -1, -1), upr = c(9, 1, 1)))
+  expect_identical(slice_range(flat, "credible"), c(-2, 2)) # the median width
+})
+
+test_that("titles of axes fit beside their panel", {
+  draw_nowhere({
+    graphics::par(mfrow = c(1, 3), mar = c(3, 6, 1, 1))
+    graphics::plot.new()
+    room <- graphics::par("fin") - abs(diff(graphics::par("mai"), 2))[2:1]
+    for (n in c(4, 260)) {
+      title <- substr(strrep("a long title ", 20), 1, n)
+      for (side in 1:2) {
+        size <- title_size(replace(c("", ""), side, title))
+        expect_lt(graphics::strwidth(title, "inches", cex = size), room[side])
+        expect_identical(size == 1, n == 4)
+      }
+    }
+  })
+})
