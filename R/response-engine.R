@@ -75,18 +75,18 @@ response_to_learn <- function(likelihood, sites) {
   with_theta <- function(theta) replace(likelihood, "theta", list(theta))
   response <- as_response(likelihood)
   w <- sites$weight %||% 1
-  sum_up <- function(v) if (is.matrix(v)) colSums(v) else sum(v) # a sum over rows for each shape parameter
   slope <- function(theta, engine, e) {
     response <- as_response(with_theta(theta))
     slopes <- function(f) {
       if (is.null(response$theta_slopes)) return(theta_differences(response, sites, f))
       learned <- seq_along(theta) # leaves out parameters that the user gave
-      lapply(response$theta_slopes(response$theta, engine$y, f), function(v) if (is.matrix(v)) v[, learned] else v)
+      each <- response$theta_slopes(response$theta, engine$y, f) # a column for each shape parameter
+      lapply(each, function(v) matrix(v, length(f))[, learned, drop = FALSE])
     }
-    if (response$approx == "vi") return(sum_up(w * normal_average(function(f) slopes(f)$l, e$f, sqrt(e$q + e$left))))
+    if (response$approx == "vi") return(colSums(w * normal_average(function(f) slopes(f)$l, e$f, sqrt(e$q + e$left))))
     at <- slopes(e$f)
     of_penalty <- ifelse(e$W > 0, e$left / (1 + e$left * pmax(e$W, 0)), 0)
-    sum_up(w * (at$l + e$p * at$g - at$W * (e$q + of_penalty) / 2))
+    colSums(w * (at$l + e$p * at$g - at$W * (e$q + of_penalty) / 2))
   }
   c(response[c("learned", "shape", "unit")], list(theta_middle = response$middle * response$unit, slope = slope,
     at = function(theta, center) engine_sites(with_theta(theta), sites, center)))

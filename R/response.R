@@ -358,7 +358,7 @@ convex_back <- function(transform) {
   h <- list(value = value, slope = function(z) power(z, 1), curvature = function(z) (1 - lambda) * power(z, 2))
   list(value = value, enclose = function(mu, tau, from) {
     parts <- lapply(unname(blocks_of(seq_along(mu), 500L)), function(i) enclose_cells(h, mu[i], tau[i], from[i]))
-    lapply(list(lower = "lower", upper = "upper"), function(end) unlist(lapply(parts, `[[`, end)))
+    lapply(list(lower = "lower", upper = "upper"), function(end) as.double(unlist(lapply(parts, `[[`, end))))
   })
 }
 

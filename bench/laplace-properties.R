@@ -330,7 +330,7 @@ while (checks < wanted) {
     count("evidence", exact$evidence, e[["lower"]], e[["upper"]], 1e-7 * max(1, abs(exact$evidence)), counts)
   }
   if (!is.null(fit$tol)) {
-    at <- predict(plain, p$x, se.fit = TRUE)
+    at <- predict(pfdtc:::at_mode(plain), p$x, se.fit = TRUE)
     actual <- exact$at(p$x)
     actual <- c(max(abs(at$fit - actual$mean) / at$se.fit), max(abs(sqrt(pmax(actual$var, 0)) / at$se.fit - 1)))
     count("tol", actual, c(0, 0), c(fit$tol$mean, fit$tol$sd), 1e-7 * max(1, sqrt(p$variance) / at$se.fit))

@@ -116,6 +116,28 @@ test_that("power and dispersion are learned near those of mgcv::tw()", {
   expect_lt(abs(log(coef(fit)[["phi"]] / theirs$sig2)), se[[2L]] / 3)
 })
 
+test_that("power and dispersion have a slope each, for one row as for many", {
+  likelihood <- as_likelihood(tweedie())
+  likelihood[c("middle", "theta")] <- list(c(1, 1), c(0.8, 1.4))
+  for (rows in list(3L, 1:4)) {
+    sites <- list(y = c(0, 0.4, 1.7, 5)[rows], offset = numeric(length(rows)))
+    x <- cbind(a = c(0, 0.5, 1.5, 2)[rows])
+    learn <- response_to_learn(likelihood, sites)
+    at <- log(c(0.8, 1.4))
+    value <- function(logs) {
+      engine <- learn$at(exp(logs), 0.2)
+      e <- native_laplace(x, x, engine, kernel_se(1, 2), 1e-8, want = 2L)
+      list(value = e$evidence - e$penalty + sum(engine$constant), slope = learn$slope(exp(logs), engine, e))
+    }
+    central <- vapply(1:2, function(j) {
+      move <- replace(numeric(2), j, 1e-4)
+      (value(at + move)$value - value(at - move)$value) / 2e-4
+    }, 0)
+    # The mode is accurate to 1e-9, so these differences are accurate to 1e-5.
+    expect_equal(value(at)$slope, central, tolerance = 1e-4)
+  }
+})
+
 test_that("the mean of a count above 0 and its rate are inverse, and its moments are averages over f", {
   f <- c(-20, -5, 0, 2, 30, 500)
   expect_equal(log(rate_of(mean_above_0(f))), f, tolerance = 1e-5) # at -20 the mean is 1 + 1e-9
