@@ -259,6 +259,9 @@ without_row <- function(terms, lists, around, g, w, y) {
     u <- u - kappa * u[near] * around$inverse[, near]
     if (alone) u[near] <- 0
   }
+  # Rounding errors of d are divided by 1 - leverage. Return NaN if they may change the variance by 10 %.
+  rounding <- .Machine$double.eps * sum(terms$A[, g]^2) / lists$d[own]
+  if (!isTRUE(rounding < 0.1 * (1 - hat * w / W))) return(c(NaN, NaN, hat * w / W))
   r_x <- around_r(terms, around, g, u)
   # Solve with the changed P = I + V diag(sign) V', by the smaller of two matrices.
   V <- cbind(r * rep(1 / sqrt(d), each = nrow(r)), r_old * rep(1 / sqrt(lists$d[old]), each = nrow(r)))
@@ -267,13 +270,12 @@ without_row <- function(terms, lists, around, g, w, y) {
   solved <- if (ncol(V) < nrow(V)) {
     solved - V %*% solve(diag(sign, length(sign)) + crossprod(V), crossprod(V, solved), tol = 0)
   } else {
-    R <- chol(diag(1, nrow(V)) + tcrossprod(V[, sign > 0, drop = FALSE]) - tcrossprod(V[, sign < 0, drop = FALSE]))
+    P <- diag(1, nrow(V)) + tcrossprod(V[, sign > 0, drop = FALSE]) - tcrossprod(V[, sign < 0, drop = FALSE])
+    R <- tryCatch(chol(P), error = function(e) if (is_time_limit(e)) stop(e))
+    if (is.null(R)) return(c(NaN, NaN, hat * w / W))
     backsolve(R, backsolve(R, solved, transpose = TRUE))
   }
   c(sum(u * y_near) + sum(r_x * solved[, 1L]), left + sum(r_x * solved[, 2L]), hat * w / W)
 }
 
-around_r <- function(terms, around, g, u) {
-  if (!length(u)) return(terms$U[, g])
-  terms$U[, g] - drop(terms$U[, around$rows, drop = FALSE] %*% u)
-}
+around_r <- function(terms, around, g, u) terms$U[, g] - drop(terms$U[, around$rows, drop = FALSE] %*% u)

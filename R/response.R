@@ -82,15 +82,12 @@ log_predictive <- function(likelihood, sites, mu, v) {
   plain <- engine_sites(likelihood, sites, 0)
   at <- function(f) native_likelihood(plain, f + plain$offset)
   v <- pmax(v, (1e-6 * plain$unit)^2)
-  f <- mu
-  for (i in 1:100) {
-    d <- at(f)
-    step <- (d[2L, ] - (f - mu) / v) / (d[3L, ] + 1 / v)
-    # Longer steps overshoot, because the derivative grows like exp(f).
-    step <- pmax(pmin(step, 2 * plain$unit), -2 * plain$unit)
-    f <- f + step
-    if (all(abs(step) < 1e-8 * plain$unit)) break
-  }
+  # Bisect for the mode in t, with f = mu + sqrt(v) sinh(t). A slope that overflows to NaN leads back to mu.
+  far <- function(t) mu + sqrt(v) * sinh(t)
+  f <- far(bisect(function(t) {
+    slope <- at(far(t))[2L, ] - sinh(t) / sqrt(v)
+    ifelse(is.na(slope), t < 0, slope > 0)
+  }, 0 * mu - 60, 0 * mu + 60))
   s <- 1 / sqrt(at(f)[3L, ] + 1 / v)
   end <- asinh(12 * sqrt(v) / s)
   logs <- vapply(seq(-1, 1, by = 1 / 120), function(share) {

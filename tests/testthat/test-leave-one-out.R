@@ -244,6 +244,27 @@ test_that("moments of sums are those of the joint values, for every class of pos
   }
 })
 
+test_that("with neighbours and weights over many decades, leave-one-out values are right or NaN", {
+  unknown <- 0
+  for (seed in 1:12) {
+    p <- with_seed(seed, list(x = cbind(a = stats::runif(5)), kernel = ref_kernel("matern32", 0.5, 2), noise = 1e-6,
+                              weights = 10^stats::runif(5, -6, 6)))
+    p$y <- sin(3 * drop(p$x))
+    loo <- posterior_without(posterior_of(fit_by(make = pfdtc, p, m = 3, neighbours = 5))) # all rows: exact
+    known <- which(!is.nan(loo$var))
+    for (i in known) {
+      K <- ref_k(p$kernel, p$x[-i, , drop = FALSE], p$x)
+      k <- K[, i]
+      solved <- solve(K[, -i] + diag(p$noise / p$weights[-i]), cbind(k, p$y[-i]), tol = 0)
+      var <- 2 - sum(k * solved[, 1L])
+      expect_equal(loo$var[i], var, tolerance = 0.1) # the limit of rounding errors
+      expect_lt(abs(loo$mean[i] - sum(k * solved[, 2L])), 0.1 * sqrt(var))
+    }
+    unknown <- unknown + 5 - length(known)
+  }
+  expect_true(unknown > 0 && unknown < 30)
+})
+
 test_that("rstudent() and dfbetas() are those of lm() for a linear mean alone, weights included", {
   w <- with_seed(1, runif(50, 0.5, 2))
   line <- lm(dist ~ speed, cars, weights = w)

@@ -87,6 +87,24 @@ test_that("log densities of censored responses are right if the noise is far sma
   }
 })
 
+test_that("log densities are right where p(y | f) of the mean of f overflows or is far from its maximum", {
+  cases <- list(list(stats::poisson(), y = 11, mu = 691, v = 271, range = c(-100, 200)),
+                list(weibull(0.05), y = 15, mu = -23, v = 0.015, range = c(-30, 10)),
+                list(truncated_poisson(), y = 3, mu = 543, v = 3.5, range = c(-50, 100)),
+                list(stats::binomial(), y = 0, mu = 2498, v = 9109, range = c(-300, 600)))
+  for (case in cases) {
+    likelihood <- as_likelihood(case[[1L]])
+    sites <- list(y = case$y, size = if (likelihood$name == "weibull") case$y, offset = 0)
+    f <- seq(case$range[1L], case$range[2L], length.out = 1e5)
+    each <- lapply(sites, function(v) if (!is.null(v)) rep(v, length(f)))
+    at <- engine_sites(likelihood, each, 0)
+    logs <- native_likelihood(at, f)[1L, ] + at$constant + stats::dnorm(f, case$mu, sqrt(case$v), log = TRUE)
+    truth <- max(logs) + log(sum(exp(logs - max(logs))) * (f[2L] - f[1L]))
+    # The trapezoid rule errs by 1e-13, and logs of 1e5 are rounded to 1e-11.
+    expect_equal(log_predictive(likelihood, sites, case$mu, case$v), truth, tolerance = 1e-9, label = likelihood$name)
+  }
+})
+
 test_that("the search for a quantile of a positive response ends if f is so wide that quantiles are 0 or infinite", {
   response <- as_response(as_likelihood(weibull(0.6)))
   expect_identical(predictive_quantile(response, 0.025, 1, 0, 2000), 0)
