@@ -64,8 +64,8 @@ construct_exact <- function(data, learned, s, state) {
   if (!is.null(s$posterior$joint)) { # hyper = "joint"
     done <- run_stage(state, "objective", {
       parameters <- free_parameters(done$model, s$learn)
-      result <- run_minimise(exact_problem(data, parameters, s$learn$run), s$learn$steps, "hyperparameters")
-      count_evaluations(state, "objective", result)
+      problem <- exact_problem(data, parameters, s$learn$run)
+      result <- run_minimise(problem, s$learn$steps, "hyperparameters", state, "objective")
       done$model <- model_with(done$model, parameters$natural(result$par))
       done[c("value", "trace", "convergence", "message")] <- result[c("value", "trace", "convergence", "message")]
       done
@@ -198,9 +198,7 @@ learn_stage <- function(data, s, state) {
       if (!is.null(rows$rows)) state$rows["learn"] <- rows$n
       drawn <- sample.int(rows$n, min(200L, rows$n)) # row numbers from before equal rows were merged
       z <- rows$x[if (is.null(rows$group)) drawn else unique(rows$group[drawn]), , drop = FALSE]
-      pilot <- learn_hyper(rows, z[!duplicated(z), , drop = FALSE], start(), s)
-      count_evaluations(state, "pilot", pilot)
-      pilot
+      learn_hyper(rows, z[!duplicated(z), , drop = FALSE], start(), s, state, "pilot")
     }, otherwise = start())
   }
   if (isTRUE(state$open) && length(s$free) && is_bare(s$kernel) && data$n <= exact_learning_rows) {
@@ -245,16 +243,15 @@ learn_stage <- function(data, s, state) {
 # Returns the list that hyper_parameters() makes of the model. Hyperparameters that are not learned keep their values.
 free_parameters <- function(model, s) hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 
-# Learns hyperparameters by maximising the VFE bound at fixed inducing points z. Returns list(kernel, noise,
-# evaluations, stopped, pilot), where `pilot` has the trace of the search.
-learn_hyper <- function(data, z, model, s, maxit = s$steps$maxit) {
+# Learns hyperparameters by maximising the VFE bound at fixed inducing points z. Returns list(kernel, noise, pilot),
+# where `pilot` has the trace of the search.
+learn_hyper <- function(data, z, model, s, state, stage, maxit = s$steps$maxit) {
   parameters <- free_parameters(model, s)
   # Changing lengthscales may make k(Z, Z) singular, so the jitter is at least 1e-8.
   problem <- vfe_hyper_problem(data, z, parameters, max(s$jitter, 1e-8), s$run)
   # Stop when the relative change of the objective is below 1e-6, or below `reltol` if that is larger.
-  result <- run_minimise(problem, s$steps, "hyperparameters", maxit = maxit, reltol = max(s$steps$reltol, 1e-6))
-  c(problem$natural(result$par), list(evaluations = result$evaluations, stopped = result$stopped),
-    list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
+  result <- run_minimise(problem, s$steps, "hyperparameters", state, stage, maxit, max(s$steps$reltol, 1e-6))
+  c(problem$natural(result$par), list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
 }
 
 exact_problem <- function(data, parameters, control) {

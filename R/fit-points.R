@@ -41,8 +41,7 @@ optimise_stage <- function(data, learned, z, s, state) {
         points <- points_problem(rows, now$z, now$model, NULL, jitter, s$run)
         vfe_hyper_problem(rows, now$z, parameters, jitter, s$run, points)
       }, max(now$jitter, 1e-8)) # changing lengthscales may make k(Z, Z) singular
-      result <- run_minimise(problem, s$steps, "inducing points and hyperparameters")
-      count_evaluations(state, "objective", result)
+      result <- run_minimise(problem, s$steps, "inducing points and hyperparameters", state, "objective")
       found <- problem$natural(result$par)
       take_result(replace(now, "model", list(model_with(now$model, found))),
                   c(result, list(z = found$z, natural = function(par) problem$natural(par)$z)))
@@ -60,8 +59,7 @@ optimise_stage <- function(data, learned, z, s, state) {
     now <- optimise_points(rows, now, s, state, steps)
     if (!is.null(state$stopped) || round == rounds) break
     now <- run_stage(state, "joint", {
-      step <- learn_hyper(rows, now$z, now$model, s$joint, maxit = 20L)
-      count_evaluations(state, "hyper", step)
+      step <- learn_hyper(rows, now$z, now$model, s$joint, state, "hyper", maxit = 20L)
       replace(now, "model", list(model_with(now$model, step)))
     }, otherwise = now)
     if (!is.null(state$stopped) || max(abs(model_theta(before$model) - model_theta(now$model))) < 1e-3) break
@@ -123,7 +121,7 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
         points_problem(rows, now$z, now$model, aux, jitter, s$run, is.null(aux) || steps$maxit > 0)
       }, now$jitter)
       now$jitter <- problem$jitter
-      result <- run_minimise(problem, steps, label, maxit = min(left, schedule), first_step = step,
+      result <- run_minimise(problem, steps, label, state, "objective", min(left, schedule), first_step = step,
                              enough = if (!is.null(watch)) function(par, value) {
                                watch$after(problem$natural(par), problem$jitter, value)
                              })
@@ -131,7 +129,6 @@ optimise_points <- function(rows, now, s, state, steps = s$steps, label = "induc
     }, otherwise = NULL)
     if (is.null(result)) return(now)
     now <- take_result(now, result)
-    count_evaluations(state, "objective", result)
     left <- left - max(1L, result$iterations)
     step <- result$last_step # start from this step again: a new auxiliary distribution moves the optimum little
     if (!is.null(state$stopped) || is.infinite(schedule) || left <= 0L || result$iterations < 2L) return(now)

@@ -312,13 +312,8 @@ try_settings <- function(job, setting, try, following, advice) {
 
 show_asked <- function(tol) paste(format(100 * tol), "%")
 
-# Returns a share as a percentage with two digits, rounded up.
-show_percent <- function(v) {
-  if (!is.finite(v)) return("Inf %")
-  v <- 100 * v
-  unit <- if (v > 0) 10^(floor(log10(v)) - 1) else 1
-  paste(format(ceiling(v / unit * (1 - 1e-12)) * unit, digits = 3, scientific = v < 1e-4), "%")
-}
+# Returns a share as a percentage with two digits, rounded up. The factor keeps rounding errors from raising a digit.
+show_percent <- function(v) paste(show_bound(100 * (1 - 1e-12) * v, 2), "%")
 
 # Returns a sentence on why tol was not met and what could help: time, better bounds, or `suggestion`. `least` is the
 # smallest error that the bounds could certify, or NULL if that is at most tol. `limit` is what limits the bounds.

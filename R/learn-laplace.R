@@ -266,14 +266,13 @@ search_laplace <- function(rows, s, now, origin, state, tied) {
   for (round in seq_len(if (min(rows$points, s$most) < nrow(rows$x)) laplace_sizes$rounds else 1L)) {
     problem <- laplace_problem(rows, greedy_points(rows, s, now$kernel), s, now, origin, tied)
     last_values <- c(Inf, Inf)
-    result <- tryCatch(run_minimise(problem, s$steps, "hyperparameters", maxit = min(s$steps$maxit, 60L),
-                                    reltol = 1e-5, first_step = step, enough = enough, pairs = pairs,
+    result <- tryCatch(run_minimise(problem, s$steps, "hyperparameters", state, "learn", min(s$steps$maxit, 60L), 1e-5,
+                                    first_step = step, enough = enough, pairs = pairs,
                                     least = laplace_sizes$gain / 2), pfdtc_error_start = function(e) e)
     if (inherits(result, "pfdtc_error_start")) {
       state$left_out <- c(state$left_out, result$reason)
       break
     }
-    count_evaluations(state, "learn", result)
     if (is.na(result$value)) result$value <- now$value
     moved <- max(abs(result$par - problem$start), 0)
     step <- min(max(result$last_step, 1e-3), 0.1)

@@ -180,8 +180,9 @@ why_stopped <- function(e) {
   stopped_by_time
 }
 
-# Calls minimise() with the settings `steps`, and shows progress. An objective without a value at the start is an error.
-run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = steps$reltol, ...) {
+# Calls minimise() with the settings `steps`, shows progress, and counts evaluations of the stage `stage` in `state`. An
+# objective without a value at the start is an error.
+run_minimise <- function(problem, steps, label, state, stage, maxit = steps$maxit, reltol = steps$reltol, ...) {
   line <- stage_line(label, steps$progress, after = 2, every = 0.5)
   progress <- if (steps$progress) function(evaluation, iteration, best) {
     line(sprintf("iteration %d, objective %.6g", iteration, best))
@@ -192,6 +193,7 @@ run_minimise <- function(problem, steps, label, maxit = steps$maxit, reltol = st
     abort_numerical(sprintf("The %s cannot be optimised: at the start, %s.", label, result$message),
                     class = "pfdtc_error_start", reason = result$message)
   }
+  count_evaluations(state, stage, result)
   result
 }
 
