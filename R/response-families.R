@@ -19,12 +19,12 @@ with_defaults <- function(row) {
   c(row, defaults[setdiff(names(defaults), names(row))])
 }
 
-# Each entry is a distribution of the noise e. Besides its cdf, quantile and variance it has growth(s) = E e^(s e);
+# Each entry is a distribution of the noise e. Besides its cdf and quantile it has growth(s) = E e^(s e);
 # best(L, U, s), the f that makes [L, U] most likely; `ratio`, the name of e^(-f / s), which multiplies hazard or odds;
 # parts(sites) and turns(sites) as in response-table.R; `bend`, a bound on |F''| / 2, if F is not symmetric.
 noises <- list(
   logistic = list(
-    cdf = stats::plogis, quantile = stats::qlogis, variance = pi^2 / 3, ratio = "odds ratio",
+    cdf = stats::plogis, quantile = stats::qlogis, ratio = "odds ratio",
     growth = function(s) if (s < 1) pi * s / sin(pi * s) else Inf, best = function(L, U, s) (L + U) / 2,
     parts = function(sites) {
       list(replace(sites, "size", list(Inf + 0 * seq_along(sites$size))),
@@ -32,12 +32,11 @@ noises <- list(
     },
     turns = function(sites) list(sites$y, sites$size)),
   normal = list(
-    cdf = stats::pnorm, quantile = stats::qnorm, variance = 1, growth = function(s) exp(s^2 / 2),
+    cdf = stats::pnorm, quantile = stats::qnorm, growth = function(s) exp(s^2 / 2),
     best = function(L, U, s) (L + U) / 2,
     turns = function(sites) list((sites$y + sites$size) / 2)),
   gumbel = list(
-    cdf = function(z) -expm1(-exp(z)), quantile = function(p) log(-log1p(-p)), variance = pi^2 / 6,
-    ratio = "hazard ratio",
+    cdf = function(z) -expm1(-exp(z)), quantile = function(p) log(-log1p(-p)), ratio = "hazard ratio",
     growth = function(s) gamma(1 + s), bend = 0.1547,
     best = function(L, U, s) {
       ifelse(L == U, L, ifelse(is.infinite(U - L), (L + U) / 2, L + s * log(expm1((U - L) / s) / ((U - L) / s))))
