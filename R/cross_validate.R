@@ -124,8 +124,6 @@ settings_again <- function(fit, hyper) {
       asked["inducing"] <- list(fit$inducing)
       if (method_traits(fit)$chooses) asked["neighbours"] <- list(fit$neighbours)
       control$maxit <- 0L
-    } else {
-      asked["aux"] <- list(NULL) # exact posteriors have no auxiliary distribution
     }
   }
   if (!response_of(fit)$conjugate) {
