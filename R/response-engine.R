@@ -107,8 +107,7 @@ theta_differences <- function(response, sites, f, h = 1e-3) {
     move <- function(t) at(replace(theta, j, theta[j] * exp(t)))
     (8 * (move(h) - move(-h)) - (move(2 * h) - move(-2 * h))) / (12 * h)
   })
-  column <- function(k) vapply(each, function(slope) slope[, k], numeric(length(f)))
-  lapply(c(l = 1, g = 2, W = 3), function(k) matrix(column(k), length(f)))
+  lapply(c(l = 1, g = 2, W = 3), function(k) do.call(cbind, lapply(each, function(slope) slope[, k])))
 }
 
 # Returns the constant mean at which learning starts; for several classes, the centred log of each class's share.

@@ -83,9 +83,8 @@ log_predictive <- function(likelihood, sites, mu, v) {
   at <- function(f) native_likelihood(plain, f + plain$offset)
   v <- pmax(v, (1e-6 * plain$unit)^2)
   # Bisect for the mode in t, with f = mu + sqrt(v) sinh(t). A slope that overflows to NaN leads back to mu.
-  far <- function(t) mu + sqrt(v) * sinh(t)
-  f <- far(bisect(function(t) {
-    slope <- at(far(t))[2L, ] - sinh(t) / sqrt(v)
+  f <- mu + sqrt(v) * sinh(bisect(function(t) {
+    slope <- at(mu + sqrt(v) * sinh(t))[2L, ] - sinh(t) / sqrt(v)
     ifelse(is.na(slope), t < 0, slope > 0)
   }, 0 * mu - 60, 0 * mu + 60))
   s <- 1 / sqrt(at(f)[3L, ] + 1 / v)
