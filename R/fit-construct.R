@@ -64,7 +64,7 @@ construct_exact <- function(data, learned, s, state) {
   if (!is.null(s$posterior$joint)) { # hyper = "joint"
     done <- run_stage(state, "objective", {
       parameters <- free_parameters(done$model, s$learn)
-      problem <- exact_problem(data, parameters, s$learn$run)
+      problem <- hyper_problem(data, parameters, function(now, z) native_exact_evidence(data, now, s$learn$run))
       result <- run_minimise(problem, s$learn$steps, "hyperparameters", state, "objective")
       done$model <- model_with(done$model, parameters$natural(result$par))
       done[c("value", "trace", "convergence", "message")] <- result[c("value", "trace", "convergence", "message")]
@@ -252,10 +252,6 @@ learn_hyper <- function(data, z, model, s, state, stage, maxit = s$steps$maxit) 
   # Stop when the relative change of the objective is below 1e-6, or below `reltol` if that is larger.
   result <- run_minimise(problem, s$steps, "hyperparameters", state, stage, maxit, max(s$steps$reltol, 1e-6))
   c(problem$natural(result$par), list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
-}
-
-exact_problem <- function(data, parameters, control) {
-  hyper_problem(data, parameters, function(now, z) native_exact_evidence(data, now, control))
 }
 
 # The last stage of a fit to a row source computes sums over the rows in a pass, and the posterior from these sums. Sums
