@@ -9,7 +9,7 @@
 #' @param exact A fit of the same model by `gp_exact(..., like = fit)`, or a Laplace fit whose line `Posterior` in
 #'   `print()` ends with "the same as with all rows, up to rounding".
 #' @param newdata Rows to compare at; plots of several inputs show up to 300.
-#' @param y Responses as numbers. Default, and always for trials and unordered classes: the responses in `newdata`.
+#' @param y Responses as numbers. Default: the responses in `newdata`, always used for trials and unordered classes.
 #' @param pf Should `pf_divergence` be computed? Default: `TRUE` if `exact` has at most 2,000 rows.
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`, `FALSE` certifies nothing. Fits of the same model
 #'   share one reference.
@@ -71,13 +71,13 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
   blocks <- list(
     "Distance from the exact GP of the fit's own model (errors in units of its f)" =
       c("rmse_mean", "rmse_sd", "kl", "kl_marginal", "pf_divergence", "certified_mean_error"),
-    "Prediction of y (nlpd: mean negative log density per row; coverage of 95 % intervals)" =
+    "Prediction of y (nlpd: mean negative log density per row; coverage, if shown, is of 95 % intervals)" =
       c("rmse_pred", "nlpd", "coverage"))
   blocks <- c(list(Fits = setdiff(kept, c("method", unlist(blocks)))), lapply(blocks, intersect, kept))
   blocks <- Filter(length, blocks)
   if (!length(blocks)) print_columns(table)
   for (title in names(blocks)) {
-    note <- if ("objective" %in% blocks[[title]]) " (`objective` is comparable for one model and one function)"
+    note <- if ("objective" %in% blocks[[title]]) " (compare `objective` only for one model and one function)"
     cat(title, note, "\n", sep = "")
     print_columns(table[c(intersect("method", kept), blocks[[title]])])
     if (title != names(blocks)[length(blocks)]) cat("\n")
@@ -306,7 +306,7 @@ anova_heading <- function(fits, table) {
   inflated <- names[vapply(fits, function(fit) "scale" %in% names(fit$because), NA)]
   c("Log marginal likelihood of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
     lines(c(verdicts, columns, if (length(inflated)) paste(
-      "Values of", toString(inflated), "are for variances before inflation. Fits by `like` have inflated ones."))))
+      "Values of", toString(inflated), "are for variances before inflation. `like` takes the inflated variances."))))
 }
 
 # ---- one term more or less ------------------------------------------------------------------------------------------

@@ -231,7 +231,7 @@ check_exact <- function(exact, fits, caller = NULL) {
   if (!is_fit || (!is_exact(exact) && !is_laplace_limit(exact))) {
     hint <- if (is.data.frame(exact) || is.numeric(exact)) "Pass the rows by name: newdata = <rows>." else
       if (is_fit && !is.null(caller)) sprintf("Fits to compare go in one list: %s(list(<fit>, <fit>), ...).", caller)
-    abort_input("exact", if (is_fit) sprintf("a fit by %s()", exact$method) else describe(exact),
+    abort_input("exact", if (is_fit) sprintf("a fit by %s() with m = %d", exact$method, exact$m) else describe(exact),
                 "a fit with the exact posterior, such as by gp_exact()", hint = hint)
   }
   more <- if (!is.null(caller)) "Fits of different models are compared by anova(), AIC() or cross_validate()."
@@ -243,19 +243,19 @@ check_exact <- function(exact, fits, caller = NULL) {
 # Stops unless two fits approximate the same exact GP: with the same data, constant mean, kernel and noise (if not
 # Gaussian: family, trials and offset). In the error, `argument` and `other` name the fits; `more` is a further hint.
 check_same_model <- function(a, b, argument, other, more = NULL) {
-  close <- function(u, v) length(u) == length(v) && all(abs(u - v) <= 1e-12)
-  conjugate <- c(response_of(a)$conjugate, response_of(b)$conjugate)
+  close <- function(u, v, unit = 1) length(u) == length(v) && all(abs(u - v) <= 1e-12 * unit)
+  gaussian <- response_of(b)$conjugate
   what <- c("name", "link", "df", "theta")
-  same_likelihood <- all(conjugate) || !any(conjugate) && identical(a$likelihood[what], b$likelihood[what]) &&
-    identical(a$sum_of_sites, b$sum_of_sites) && all(abs(a$center - b$center) <= 1e-12 * (1 + abs(b$center)))
-  same_kernel <- identical(kernel_structure(a$kernel), kernel_structure(b$kernel))
-  differ <- c(data = !same_data(a, b), likelihood = !same_likelihood, kernel = !same_kernel,
+  same_likelihood <- identical(a$likelihood[what], b$likelihood[what]) && identical(a$sum_of_sites, b$sum_of_sites)
+  same_mean <- gaussian || close(a$center, b$center, 1 + abs(b$center)) # same_data() compares it for Gaussian noise
+  differ <- c(data = !same_data(a, b), likelihood = !same_likelihood, "constant mean" = !same_mean,
+              kernel = !identical(kernel_structure(a$kernel), kernel_structure(b$kernel)),
               hyperparameters = !close(model_theta(a), model_theta(b)))
   if (any(differ)) {
     what <- names(differ)[differ]
     shown <- if (identical(a$transform, b$transform)) what else sub("^data$", "data (as transformed)", what)
     abort_input(argument, sprintf("is of another model than `%s`: they differ in %s", other, list_quoted(shown, "")),
-                hint = paste(c(if ("likelihood" %in% what && !conjugate[2L]) {
+                hint = paste(c(if (!gaussian && any(what %in% c("likelihood", "constant mean"))) {
                   paste0("Fit `", argument, "` to these data with family = family(f), center = coef(f)[[\"mean\"]], ",
                          "kernel = f$kernel, hyper = \"fixed\", and the same numbers of trials and offset, where f is ",
                          "`", other, "`.")

@@ -129,7 +129,7 @@ refuse_with_likelihood <- function(s) {
     "Certificates are about Laplace's posterior. Use approx = \"laplace\".")
   refuse("neighbours", near && (several || vi), paste(
     "Neighbours are for log-concave likelihoods of one latent function with approx = \"laplace\", without `tol`."))
-  refuse("mean", !is.null(s$mean) && !identical(s$mean[[2L]], 1), "The mean is a constant, which is learned.")
+  refuse("mean", !is.null(s$mean) && !identical(s$mean[[2L]], 1), "Without `mean`, a linear mean may be chosen.")
   refuse("hyper", s$hyper %in% c("pilot", "joint"), "Use \"evidence\" or \"fixed\".")
   refuse("inducing", identical(s$inducing, "divergence"), "Use another method of inducing_points().")
 }
@@ -204,8 +204,8 @@ fit_to_tolerance <- function(data, asked, state) {
     if (!best$met) tol$needs <- best$needs
   }
   fit$because["posterior"] <- sprintf(
-    "The search found no %snumbers of inducing points%s that meet `tol` = %s.", if (tol$met) "smaller " else "",
-    if (is.null(asked$likelihood)) " and neighbours" else "", show_asked(tol$asked))
+    if (tol$met) "The posterior is the smallest one found that meets `tol` = %s." else
+      "No posterior tried meets `tol` = %s.", show_asked(tol$asked))
   if (!is.null(yard$reference)) fit$reference <- kept_reference(yard$reference, fit)
   fit$tol <- c(tol, seconds = proc.time()[["elapsed"]] - started)
   fit

@@ -384,7 +384,7 @@ because_response <- function(choice, open, price) {
     } else if (any(grepl("smooth noise$", names(choice$refused)))) {
       "The noise variance is constant: smooth noise does not predict held-out rows better."
     } else {
-      sprintf("The noise variance is constant: smooth noise raises the Vecchia log likelihood by less than %s.",
+      sprintf("The noise variance is constant: smooth noise does not raise the Vecchia log likelihood by more than %s.",
               if (!is.null(choice$best$short)) "a short lengthscale with a linear mean" else
                 sprintf("its penalty, %s", show_nats(2 * price)))
     }

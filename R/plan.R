@@ -192,24 +192,25 @@ because_points <- function(facts, asked, look) {
     sprintf("Inducing points are used, because %s() requires them.", asked$method)
   } else if (!leaves_points_open(asked)) {
     sprintf("Inducing points are used, because %s was given.", argument_for_points(asked))
+  } else if (functions_of_f(asked$likelihood) > 1L && look$m < facts$n) {
+    sprintf("Each of the %2$d latent functions has at most %1$d inducing points.", as.integer(look$m),
+            functions_of_f(asked$likelihood))
   } else if (facts$n > most) {
-    better <- is.null(asked$likelihood) && facts$n <= exact_trial[["rows"]]
     n <- paste0(show_count(facts$n), if (isTRUE(facts$n < facts$rows)) " distinct")
     sprintf("Inducing points are used, because there are %s rows. %s", n, if (!is.null(look$dense)) {
       sprintf(paste("Between %s and %s rows the posterior is exact only if it raises the log density per held-out",
                     "row by more than %.2g and one standard error. Here the exact posterior %s."),
               show_count(most), show_count(exact_trial[["rows"]]), exact_trial[["gain"]], describe_dense(look$dense))
+    } else if (!is.null(asked$likelihood)) {
+      sprintf("Up to %s rows their number is not limited.", show_count(most))
     } else {
-      sprintf("The posterior is exact up to %s rows%s.", show_count(most), if (!better) "" else
+      sprintf("The posterior is exact up to %s rows%s.", show_count(most), if (facts$n > exact_trial[["rows"]]) "" else
         sprintf(", and up to %s if that predicts better", show_count(exact_trial[["rows"]])))
     })
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used, because `neighbours` was given."
-  } else if (!is.null(asked$likelihood) && look$m < facts$n) {
-    sprintf("Each of the %2$d latent functions has at most %1$d inducing points.", as.integer(look$m),
-            functions_of_f(asked$likelihood))
   } else if (!is.null(asked$likelihood)) {
-    sprintf("Inducing points give the prior covariance at all rows up to rounding (the default up to %s rows).",
+    sprintf("Inducing points give the prior covariance at all rows up to rounding. This is the default up to %s rows.",
             show_count(most))
   } else {
     paste("Inducing points are used, because", if (facts$keep) "an exact posterior takes too much memory." else
@@ -241,8 +242,8 @@ because_near <- function(asked, look, near) {
   } else if (!is.null(look$trial)) {
     use <- if (near == 0L) "no neighbours" else sprintf("%d nearest neighbours%s", near, if (is.null(asked$likelihood))
       ", the default unless the gain without them exceeds its standard error" else "")
-    sprintf(paste("Predictions use %s: without neighbours the log density at %d held-out rows changes by %+.3g per",
-                  "row (standard error %.2g)."), use, as.integer(look$trial[["rows"]]), look$trial[["gain"]],
+    sprintf(paste("Predictions use %s. The log density per row, without neighbours minus with, is %+.3g at %d held-out",
+                  "rows (standard error %.2g)."), use, look$trial[["gain"]], as.integer(look$trial[["rows"]]),
             look$trial[["se"]])
   } else if (is_finite_number(look$rho)) {
     sprintf("The mean residual prior variance is %.2g times the noise variance: %s.", look$rho,

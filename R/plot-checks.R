@@ -312,7 +312,7 @@ figure_of_fit <- function(fit, ask) {
   refuse_if(labels && (which[1L] %in% c("map", "checks", checks_drawn) || which[1L] == "slices" && !plain), "which",
             sprintf("must be %s for several classes",
                     list_quoted(setdiff(figures_drawn, c("map", "checks")), "\"", last = "or")),
-            hint = "Slices show probabilities: type = \"response\", without `terms` and `certified`.")
+            hint = if (which[1L] == "slices") "Give type = \"response\", and neither `terms` nor `certified`.")
   switch(which[1L],
     slices = if (labels) {
       classes_figure(fit, ask$inputs, ask$at, n, ask$xlim)

@@ -53,9 +53,11 @@ fit_fields <- list(
   },
   Source = function(fit, response) {
     if (is.null(fit$source)) return(NULL)
-    sprintf("%s, read %d times; %s", fit$source$label, fit$source$passes, if (!is.null(fit$data))
-      "all rows are kept in memory" else sprintf("kernel, noise and inducing points come from %s random rows",
-                                                 show_count(fit$source$sample)))
+    read <- sprintf("%s, read %d times", fit$source$label, fit$source$passes)
+    if (!is.null(fit$data)) return(paste0(read, "; all rows are kept in memory"))
+    sampled <- c(if (fit$hyper != "fixed") c("kernel", "noise"), if (fit$inducing_method != "given") "inducing points")
+    if (!length(sampled)) return(read)
+    sprintf("%s; %s come from %s random rows", read, list_quoted(sampled, ""), show_count(fit$source$sample))
   },
   # The coefficients of a linear mean have a table of their own.
   Mean = function(fit, response) {
@@ -102,7 +104,7 @@ fit_fields <- list(
   "Noise tails" = function(fit, response) {
     if (has_learned_tails(fit)) {
       with_numbers(paste("heavier than normal, because the noise variance is random (its log has sd %s).",
-                         "Predictions use this, but not the log marginal likelihood."), sqrt(fit$noise_tail))
+                         "Predictions use this; the log marginal likelihood does not."), sqrt(fit$noise_tail))
     }
   },
   "Noise sd" = function(fit, response) {
@@ -158,15 +160,14 @@ fit_fields <- list(
     paste0(sprintf("%d nearest rows for each prediction", fit$neighbours), far, rows,
            if (!response$conjugate) ", by a Gaussian approximation at the mode")
   },
-  # `gain` is the mean held-out log density without neighbours minus the one with neighbours.
   Trial = function(fit, response) {
     if (is.null(fit$trial) || !is.null(fit$near)) return(NULL) # the line `Choices` has the gain of neighbours
-    sprintf("without neighbours, the log density changes by %+.4f per held-out row (%d rows, standard error %.4f)",
+    sprintf("log density per held-out row, without neighbours minus with: %+.4f (%d rows, standard error %.4f)",
             fit$trial[["gain"]], as.integer(fit$trial[["rows"]]), fit$trial[["se"]])
   },
   Auxiliary = function(fit, response) {
     if (is.null(fit$aux) || isFALSE(fit$moved)) return(NULL)
-    paste("the preconditioned Fisher (pF) divergence is an average over f drawn from:",
+    paste("distribution of f in the preconditioned Fisher (pF) divergence:",
           format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points))))
   },
   Estimation = function(fit, response) {

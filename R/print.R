@@ -317,8 +317,7 @@ certificate_fields <- function(x) {
   of_sd <- if (isTRUE(unit > 0) && any(known) && is.null(attr(x, "likelihood"))) { # f has the unit of the response
     sprintf(" (%s times the sd of the %sresponse)", number(largest / unit), if (transformed) "transformed " else "")
   }
-  ratio <- c(x$sd_lower / x$sd, x$sd_upper / x$sd)[x$sd > 0]
-  ratio <- ratio[is.finite(ratio)]
+  ratio <- stats::na.omit(c(x$sd_lower / x$sd, x$sd_upper / x$sd)[x$sd > 0])
   ends <- if (length(ratio)) range(ratio)
   weights <- attr(x, "weights")
   outside <- any((x$mean < x$mean_lower | x$mean > x$mean_upper | x$sd < x$sd_lower | x$sd > x$sd_upper)[known])

@@ -234,7 +234,8 @@ gamma_row <- list(
 # mean; both are subtracted from y, so that responses far from 0 lose no digits in y - f.
 student_row <- list(
   name = "student", label = "Student-t", call = "student()", links = "identity", reads = "numbers", concave = FALSE,
-  site = "student", shape = "sigma", middle = 0.5, known = function(df) paste(format(df), "degrees of freedom"),
+  site = "student", shape = "sigma", middle = 0.5,
+  known = function(df) sprintf("%s degree%s of freedom", format(df), plural_s(df)),
   least = function(sites) min(smallest_step(sites$y), spread_of(sites$y)) / sqrt(12), # the sd of rounding of y
   constant = function(y, size, theta) {
     df <- theta[2L]

@@ -37,9 +37,9 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   likelihood <- settled$likelihood
   inputs <- coded_variables(mf, used, attr(terms, "grouped"))
   ordered <- unlist(lapply(inputs, function(v) if (v$kind == "factor" && is.ordered(mf[[v$name]])) v$name))
-  if (is.null(kernel) && length(ordered)) tell_classed("ordered", sprintf(paste(
-    "The order of the levels of %s is not used. To use it, multiply `kernel` by",
-    "kernel_categorical(\"ordered\", inputs = ~ %s)."), list_quoted(ordered), ordered[1L]))
+  if (is.null(kernel) && length(ordered)) tell_classed("ordered", sprintf(
+    "The order of the levels of %s is not used. To use it, give `kernel`, such as kernel_se()%s.", list_quoted(ordered),
+    paste0(" * kernel_categorical(\"ordered\", inputs = ~ ", ordered, ")", collapse = "")))
   check_levels(inputs, nrow(mf), is.null(likelihood))
   rows <- rows_of_frame(mf, inputs, labels)
   message_if_constant(rows$x, variable_of_columns(inputs))
@@ -224,7 +224,7 @@ hint_for_frame <- function(text, data) {
   }
   name <- name_in("^object '(.*)' not found$")
   if (is.na(name)) return(NULL)
-  if (is.null(data)) return("`data` is not given.")
+  if (is.null(data)) return("Give the data frame with the variables as `data`.")
   if (name %in% names(data))
     return(sprintf("Its column is out of reach through another function. Give the values, `data$%s`.", name))
   did_you_mean(name, names(data))

@@ -189,7 +189,8 @@ test_that("classes and counts are compared by densities, and with the exact GP's
                -mean(predict(counts$gaussian, d, type = "density")))
   expect_input_error(compare_fits(few, of(manual ~ wt + hp, family = binomial("probit")), d), "likelihood")
   other <- pfdtc(manual ~ wt + hp, d, family = binomial(), kernel = few$kernel, hyper = "fixed", center = 0.6)
-  expect_input_error(compare_fits(few, other, d), "likelihood")
+  expect_input_error(compare_fits(few, other, d), "they differ in constant mean. Fit `exact` to these data with family")
+  expect_input_error(compare_fits(list(all), few, d), "it is a fit by pfdtc() with m = 4.")
 })
 
 test_that("a comparison prints a row for each fit, without columns that are empty", {

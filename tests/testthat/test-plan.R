@@ -103,6 +103,8 @@ test_that("with four or more classes the reason does not claim that inducing poi
   expect_match(reason(1500, 3), "at all rows")
   expect_match(reason(1300, 4), "at all rows")
   expect_match(reason(1500, 4), "at most 1333 inducing points")
+  expect_match(reason(2500, 4), "Each of the 3 latent functions has at most 400 inducing points.")
+  expect_match(reason(2500, 2), "Up to 2,000 rows their number is not limited.")
 })
 
 test_that("plans of other likelihoods are those of a table of cases", {

@@ -118,6 +118,10 @@ test_that("the mode and sd of the exact GP lie within the certificate, if that i
   }
   expect_gt(said, 6)
   expect_error(evidence_bounds(fit), class = "pfdtc_error_input")
+  y <- with_seed(1, rep(c(0, 50), 30) + stats::rnorm(60)) # f may have two modes
+  open <- pfdtc(cbind(x = rep(1:10, each = 6)), y, family = student(1))
+  expect_output(print(open), "Student-t, 1 degree of freedom")
+  expect_output(print(certify(open, cbind(x = 1:10))), "the exact sd is 0 to Inf times `sd`", fixed = TRUE)
 })
 
 test_that("ranges of curvature agree with the extremes on a fine grid", {

@@ -316,9 +316,10 @@ test_that("messages and errors of formulas say what to do", {
   expect_error(pfdtc(mpg ~ wt, mtcars, weights = 1:3), "`weights` has 3 values, and `data` has 32 rows",
                class = "pfdtc_error_input")
   expect_error(pfdtc(mtcars[-1], mtcars["mpg"]), 'data\\[\\["mpg"\\]\\]', class = "pfdtc_error_input")
-  ordered <- transform(mtcars, gear = factor(gear, ordered = TRUE))
-  expect_message(pfdtc(mpg ~ wt + gear, ordered, plain = TRUE, control = pfdtc_control(restarts = 1)),
-                 "kernel_categorical\\(\"ordered\", inputs = ~ gear\\)", class = "pfdtc_message_ordered")
+  ordered <- transform(mtcars, gear = factor(gear, ordered = TRUE), vs = factor(vs, ordered = TRUE))
+  expect_message(pfdtc(mpg ~ wt + gear + vs, ordered, plain = TRUE, control = pfdtc_control(restarts = 1)),
+                 "inputs = ~ gear\\) \\* kernel_categorical\\(\"ordered\", inputs = ~ vs\\)",
+                 class = "pfdtc_message_ordered")
   of_matrix <- gp_exact(as.matrix(mtcars[3:4]), mtcars$mpg, kernel = kernel_se(200, 30), noise = 5, hyper = "fixed")
   expect_error(formula(of_matrix), "The fit was made from a matrix", class = "pfdtc_error_input")
   fit <- given(mpg ~ wt)

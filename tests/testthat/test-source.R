@@ -32,7 +32,7 @@ test_that("a fit of a source is that of its rows in memory, for any blocks", {
     expect_null(part$data)
   }
   expect_output(print(part), "4 .*na.action")
-  expect_output(print(part), "read 2 times")
+  expect_output(print(part), "read 2 times\nMean") # nothing comes from a sample
   for (method in list(gp_dtc, gp_sor)) {
     same_posterior(fixed_fit(in_blocks(d), method = method), fixed_fit(d, method = method), new)
   }
@@ -43,15 +43,15 @@ test_that("a fit of a source is that of its rows in memory, for any blocks", {
 test_that("hyperparameters of a source are learned from a sample of its rows", {
   d <- mixed_rows()
   d$y <- sin(5 * d$a) + d$b^2 / 4 + rnorm(400) / 5
-  set.seed(1)
-  fit <- pfdtc(y ~ a + b, in_blocks(d[c("y", "a", "b")]), kernel = kernel_se(), m = 8)
+  fit <- with_seed(1, pfdtc(y ~ a + b, in_blocks(d[c("y", "a", "b")]), kernel = kernel_se(), m = 8))
+  expect_output(print(fit), "kernel, noise and inducing points come from")
   expect_equal(fit$posterior, "far") # because of `m`
   expect_lt(mean((predict(fit, d) - d$y)^2, na.rm = TRUE), 0.7 * var(d$y, na.rm = TRUE))
-  set.seed(1)
-  again <- pfdtc(y ~ a + b, in_blocks(d[c("y", "a", "b")]), kernel = kernel_se(), m = 8)
+  again <- with_seed(1, pfdtc(y ~ a + b, in_blocks(d[c("y", "a", "b")]), kernel = kernel_se(), m = 8))
   expect_identical(coef(fit), coef(again))
   dot <- pfdtc(y ~ . - a, in_blocks(d[c("y", "a", "b")]), kernel = kernel_se(1, 1), noise = 1, hyper = "fixed", m = 5)
   expect_equal(dot$frame$columns, "b")
+  expect_output(print(dot), "times; inducing points come from")
 })
 
 test_that("a sample has the requested size, of rows drawn with equal probability, in their order", {
