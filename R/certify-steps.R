@@ -252,7 +252,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
     exact <- if (open) exact_if_cheap(fit, fun, 30)
     if (!is.null(exact)) found$inside <- narrow(found$inside, exact)
   }
-  # The column `mean` has the middle of each interval, and `mean_error` half its width.
+  # The column `mean` has the middle of each interval (0 if a bound is infinite), and `mean_error` half its width.
   inside <- found$inside
   unknown <- is.infinite(inside$mean_lower) | is.infinite(inside$mean_upper)
   middle <- ifelse(unknown, 0, (inside$mean_lower + inside$mean_upper) / 2)

@@ -146,7 +146,7 @@ normal_exceedance <- function(mean, sd, t) {
 
 # Bounds P(y > t) as normal_exceedance() does for f, where y is f plus noise that may have heavy tails (`law` is a
 # result of noise_law()). The probability is averaged over the noise variance, with errors below 1e-7 if law$spread is
-# at most 9. Bounds are widened by 1e-6, unless mean and sd are known.
+# at most 9. These averages are widened by 1e-6, unless mean and sd are known.
 noisy_exceedance <- function(mean, sd, t, law) {
   at <- function(step) normal_exceedance(mean, lapply(sd, function(s) sd_at_step(c(list(var = s^2), law), step)), t)
   if (!is_spread(law)) return(at(0))

@@ -81,7 +81,7 @@ better_start <- function(data, rows, now, s, state) {
   first <- begin(now)
   second <- if (is.null(state$stopped) && left() > 0) second_start(data, now, s, state, begin)
   if (is.null(second)) return(list(now = first, steps = steps_left(s$steps, s$steps$maxit - few, max(0, left()))))
-  take_second <- isTRUE(second$value < first$value - 5 * now$model$noise^2)
+  take_second <- isTRUE(second$value < first$value - 5 * now$model$noise^2) # `value` has the factor noise^2
   # Count evaluations from the worse start separately, because `trace` has only those from the better start.
   lost <- max(0L, nrow(if (take_second) first$trace else second$trace))
   state$evaluations["objective"] <- state$evaluations[["objective"]] - lost
@@ -220,8 +220,9 @@ predict_near <- function(z, model, rows, around, x, count, run) {
   posterior_values(new_posterior("near", model, NULL, around, z = z, near = near, control = run), x)
 }
 
-# Returns a matrix with a row for each held-out row, and a column for each list(learned, start) in `tried`: log density
-# by `rival` minus that by inducing points with neighbours under tried[[1]]. Returns NULL if a factorisation fails.
+# Returns a matrix with a row for each held-out row, and a column for each list(learned, start) in `tried`. Column j has
+# the log density by the method `rival` under tried[[j]] minus that by inducing points with neighbours under tried[[1]].
+# Returns NULL if a factorisation fails.
 held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_rows) {
   n <- nrow(data$x)
   held <- sample.int(n, min(sizes[["held"]], n %/% 5L))

@@ -28,7 +28,8 @@ at_names <- function(part, data, from = part$columns) {
   part
 }
 
-# Sets `inputs` of a sum of kernels to the columns of x that its factors read (1 if none), and `columns` to their names.
+# Sets `inputs` of a sum of kernels to the columns of x that its factors read (1 if none), and `columns` to
+# the names of all columns.
 with_columns <- function(kernel, x) {
   inputs <- sort(unique(unlist(lapply(kernel$leaves, `[[`, "inputs"))))
   kernel["inputs"] <- list(if (length(inputs)) inputs else 1L)

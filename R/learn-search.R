@@ -192,8 +192,8 @@ starts_of <- function(problem, restarts) {
   structure(thetas[kept], grid = grid[kept, ])
 }
 
-# Takes a few search steps from each start, and calls note(theta) if it is best so far. Continues from the better half
-# (at least three). Returns list(thetas, report): at most three distinct optima, best first, and a table of all starts.
+# Takes a few search steps from each start, and continues from the better half (at least three). Calls note(theta) for
+# each new best theta. Returns list(thetas, report): at most three distinct optima, best first; a table of all starts.
 run_starts <- function(problem, restarts, note = function(theta) NULL) {
   pool <- problem$pool
   thetas <- starts_of(problem, restarts)

@@ -44,7 +44,7 @@ smooth_terms <- function(term) {
 }
 
 # Adds the points Z to a smooth noise trend. The first is the row of x nearest to the mean, and each further one is the
-# row farthest from earlier points. Lengthscales of log noise are twice those of f, but at least 0.3 sd of the input.
+# row farthest from earlier points. Lengthscales of log noise are twice those of f, within 0.3 to 1e6 sd of the input.
 place_noise_trend <- function(trend, x, lengthscale) {
   columns <- trend$smooth
   if (!is.numeric(columns)) return(trend)

@@ -380,6 +380,6 @@ when_loaded <- function(package, register) {
 #' @useDynLib pfdtc, .registration = TRUE
 #' @section Conditions: Argument errors have class `pfdtc_error_input` and fields `argument` and `got`. Failed
 #'   computations have class `pfdtc_error_numerical`, failing row sources `pfdtc_error_source`. Classes of warnings
-#'   begin with `pfdtc_warning_`: `convergence`, `evidence`, `small` (few rows, doubtful weights), `undefined` (`NA`) or
-#'   `weights` (new rows get weight 1). Messages have class `pfdtc_message`. See [pfdtc()], `vignette("pfdtc")`.
+#'   begin with `pfdtc_warning_`: `convergence`, `evidence`, `small` (few rows, successes not whole), `undefined` (`NA`)
+#'   or `weights` (new rows get weight 1). Messages have class `pfdtc_message`. See [pfdtc()], `vignette("pfdtc")`.
 "_PACKAGE"

@@ -16,8 +16,8 @@
 #' \method{pfdtc}{formula}(formula, data, ..., subset, weights, na.action, offset)
 #' @param x inputs: a matrix, a data frame or a formula.
 #' @param y response: numbers, classes, times or two columns of counts.
-#' @param m maximum number of inducing points. Default: all rows if the posterior is exact or, with a `family` and few
-#'   classes, up to 2,000 rows; else up to 800 (`vignette("defaults")`).
+#' @param m maximum number of inducing points. Default: all rows for an exact posterior, else up to 800
+#'   (`vignette("defaults")`). With a `family` and few classes, all of up to 2,000 rows.
 #' @param tol largest error of the mean of f in sds of the (transformed) response, and relative error of the sd of f.
 #' @param kernel a kernel, see [kernel_se()]. Parameters that are `NULL` are learned. Given values start the search.
 #'   Default: the best of several kernels.
@@ -39,7 +39,8 @@
 #' @param workers `TRUE` fits on the workers of [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
 #' @param weights,offset `weights` divide `noise` or, with a `family`, multiply log likelihoods; `offset` is added to f.
-#' @param center,scale constant mean: `TRUE` estimates it, `FALSE` is 0 (a number with a `family`); scale by the sd?
+#' @param center,scale constant mean: `TRUE` estimates it, `FALSE` is 0; with a `family` it may be a number. Divide by
+#'   the sd?
 #' @param control options of the computation, see [pfdtc_control()].
 #' @param keep_data keep the rows? Exact posteriors and some methods need them.
 #' @param formula,data,subset,na.action as in [lm()]. Inputs may be factors. `(1 | g)` is a group ([kernel_group()]).
@@ -51,14 +52,14 @@
 #' The model is \eqn{y_n = f(x_n) + e_n}, \eqn{e_n \sim N(0, \sigma^2 / w_n)}{e_n ~ N(0, s2 / w_n)}, with a Gaussian
 #' process prior on f. A fit first *learns* kernel and noise. It maximises the Vecchia likelihood (each response given
 #' its nearest neighbours) from several starts, then, up to 2,000 rows, the exact log marginal likelihood. The fit
-#' then *chooses* the kind of posterior and *computes* it from all rows. An argument overrides the choice that it
-#' names. `m`, `tol`, `inducing`, `aux`, `hyper = "pilot"` and `"joint"` request inducing points.
+#' then *chooses* the kind of posterior and *computes* it from all rows. An argument that is given replaces the
+#' choice. `m`, `tol`, `inducing`, `aux`, `hyper = "pilot"` and `"joint"` request inducing points.
 #'
 #' The exact posterior costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, inducing points \eqn{O(n m^2)}{O(n
 #' m^2)} time. [set.seed()] reproduces a fit on one machine. An interrupt returns the best fit so far, with a warning.
-#' @section Errors and invariants: Errors have class `pfdtc_error_input`, `pfdtc_error_numerical` or, if a row
-#'   source fails, `pfdtc_error_source`. Warnings have class `pfdtc_warning_convergence` or `pfdtc_warning_small` (few
-#'   rows, doubtful weights). With all rows as inducing points the posterior is exact. Row order can decide
+#' @section Errors and invariants: Own errors have class `pfdtc_error_input`, `pfdtc_error_numerical` or, if a
+#'   row source fails, `pfdtc_error_source`. Warnings have class `pfdtc_warning_convergence` or `pfdtc_warning_small`
+#'   (few rows, successes not whole). With all rows as inducing points the posterior is exact. Row order can decide
 #'   between equal models. With `hyper = "fixed"`, weight 2 predicts as two rows.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS,
 #'   \url{https://proceedings.mlr.press/v89/huggins19a.html}; Vecchia (1988), JRSS B 50.

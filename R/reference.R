@@ -7,7 +7,7 @@
 #' reference. At most ten steps of conjugate gradients correct the mean of the reference, except with a non-Gaussian
 #' `family` or if `data` is given. `refine()` continues these steps: it returns the mean of the exact GP with a
 #' certified error of at most `tol` times the sd of the response.
-#' @param fit A fit of one f with its data, or with `data` a fit from a formula. `refine()` requires Gaussian noise.
+#' @param fit A fit with one f and its data; if `data` is given, a fit from a formula. `refine()` needs Gaussian noise.
 #' @param m2 Maximum number of points. Default: 4 `m`, more with groups, at least 600 (`family`) or 800 (neighbours).
 #' @param max_seconds Time limit in seconds for the correction of the mean. No step begins that would exceed it.
 #' @param data For a fit without its data, the rows of the fit: a row source or a data frame. Weights, offset and
@@ -21,8 +21,8 @@
 #'   error. Attributes: `iterations` and `met` (was `tol` met?).
 #' @details A reference takes \eqn{O(n m_2^2)} time and \eqn{O(m_2^2)} memory, where \eqn{m_2} is `m2`. A row source is
 #'   read three times. A step of the correction or of `refine()` takes \eqn{n^2 / 2}{n^2/2} kernel evaluations.
-#' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error` is at most the accuracy `tol`. If
-#'   `maxit`, rounding or an interrupt ends it earlier, `refine()` warns (`pfdtc_warning_convergence`).
+#' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error` is at most `tol` sds of the
+#'   response. If `maxit`, rounding or an interrupt ends it, `refine()` warns (`pfdtc_warning_convergence`).
 #' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation; Artemev, Burt and van der
 #'   Wilk (2021), ICML, for conjugate gradients.
 #' @seealso [certify()], [aux_reference()]

@@ -240,8 +240,8 @@ has_given_levels <- function(kernel, levels) {
   any(vapply(factors, function(f) is.matrix(f$given) && setequal(rownames(f$given), levels), NA))
 }
 
-# Returns the call after an update of the formula `before`. Terms of the arguments `mean` and `noise` are dropped if
-# they use a variable that the new formula lacks.
+# Returns `call`, whose formula was updated from `before`, without terms of `mean` and `noise` that use a variable which
+# the new formula lacks.
 with_inputs_of <- function(call, before) {
   lost <- setdiff(all.vars(before[[3L]]), all.vars(call$formula[[3L]]))
   for (name in Filter(function(name) is_call_of(call[[name]], "~"), c("mean", "noise"))) {

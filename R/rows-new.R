@@ -221,7 +221,7 @@ formula_rows_again <- function(fit, newdata) {
     list(labels = labels, variables = variables, frame = frame))
 }
 
-# ---- other rows for the data of a fit -------------------------------------------------------------------------------
+# ---- replace or extend the rows of a fit ----------------------------------------------------------------------------
 
 # Returns all rows of the data before merging: list(x, response, offset, w, given, y, size). `given` is the response
 # before a transform, `y` and `size` are responses and trials of a non-Gaussian likelihood.

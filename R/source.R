@@ -27,7 +27,8 @@
 #' @param columns names of the columns of every block. Default: the names in the first block.
 #' @param parts a list of data frames, or of functions without arguments that return a data frame, a matrix or a row
 #'   source on the worker. The environment of a function is sent with it, but not the global environment.
-#' @return A row source, of class `pfdtc_source`. Passes must give equal rows, for `predict(file = )` in equal order.
+#' @return A row source, of class `pfdtc_source`. Every pass must give the same rows;
+#'   `predict(file = )` also needs the same order.
 #' @details Package `duckdb` holds the whole result of a query in memory unless `nanoarrow` and `DBI` >= 1.2.0 are
 #'   installed. Parquet data larger than memory need several files. Workers keep their parts until another
 #'   source is used. If a worker fails, another repeats its part. If nothing is learned and

@@ -87,7 +87,7 @@ enum status near_predicting_run(struct near_predicting *p)
     return p->failures > 0.0 ? STATUS_NOT_FINITE : STATUS_OK;
 }
 
-/* ---- new rows together ---------------------------------------------------------------------- */
+/* ---- joint predictions of new rows ---------------------------------------------------------- */
 
 /* Kernel values with all points are computed for this number of points at a time. */
 enum { JOINT_POINTS = 64 };

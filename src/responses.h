@@ -45,7 +45,7 @@ struct sites {
     const struct response *response;
     const double *y, *offset;    /* [N]         */
     const double *size, *weight; /* [N] or NULL */
-    /* NULL, or student: degrees of freedom, scale; tweedie: phi, p; intervals: 1, scale; own: programs */
+    /* NULL, or student: degrees of freedom, scale; tweedie: phi, p; intervals: not used, scale; own: see program.h */
     const double *shape;
 };
 /* Returns l, g, W and l3 of row i at f + offset. */

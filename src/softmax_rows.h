@@ -10,7 +10,7 @@
  *     log Z = -Psi - log det H / 2,   F = log Z - sum log det(I + E_nn W_n) / 2.
  *
  * Psi is 1-strongly convex.  A matrix with symmetric blocks jk is stored as the blocks j >= k; pair_of() returns
- * their places.
+ * their places.  Learning maximises F, in which E_nn is the residual prior variance of row n.
  */
 #include "newton.h"
 #include "pass.h"
