@@ -14,9 +14,9 @@
 #' @param rows numbers of the rows to use, instead of random rows.
 #' @param every iterations of the optimisation after which nu is renewed.
 #' @param start the first auxiliary distribution.
-#' @param m2 number of inducing points of the reference, at most `n`. Default: 4 times `m`; in [auxiliary()] 800.
+#' @param m2 largest number of inducing points of the reference. Default: 4 times `m`; in [auxiliary()] 800.
 #' @param samples number of sample paths that replace the covariance of the reference. Default: the covariance itself.
-#' @param tail share that eigenvectors may omit of the trace of the covariance that the first `m` leave.
+#' @param tail share of the covariance's trace beyond its first `m` eigenvectors that omitted eigenvectors may have.
 #' @param variance variance of the white noise divided by the noise variance.
 #' @param make a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns `list(U, W, sign, mean, p)`,
 #'   see Details.
@@ -198,7 +198,7 @@ aux_kinds <- list(
   reference = list(objective = "pf", keeps_reference = TRUE, fill = function(how, n, m, made) {
     replace(how, "m2", made %||% reference_size(how, m, n))
   }, text = function(how) {
-    sprintf("SoR posterior on %s greedily chosen points%s", how$m2 %||% "4 m",
+    sprintf("SoR posterior on %s greedily chosen points%s", how$m2 %||% "up to 4 m",
             if (!is.null(how$samples)) sprintf(", %d sample paths", how$samples)
             else if (how$tail > 0) sprintf(", leading directions (tail %s)", format(how$tail)) else "")
   }, make = function(how, data, model, m, control, reference) {
@@ -211,7 +211,11 @@ aux_kinds <- list(
     sor_auxiliary(post, reference$inducing[points, , drop = FALSE], model, how, m)
   }),
   custom = list(objective = "pf", text = function(how) how$label, make = function(how, data, model, m, ...) {
-    given <- how$make(data$x, data$y, data$weights, as_kernel(model$kernel), model$noise, m)
+    given <- tryCatch(how$make(data$x, data$y, data$weights, as_kernel(model$kernel), model$noise, m),
+                      error = function(e) {
+                        abort_input("make", paste("stops with the error:", conditionMessage(e)),
+                                    hint = "It must be a function of x, y, weights, kernel, noise and m.")
+                      })
     need <- function(ok, want) {
       refuse_if(!isTRUE(ok), "make", "returns something else", message = sprintf("The result of `make` must %s.", want))
     }

@@ -151,7 +151,10 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   weights <- if (is.null(weights)) rep(1, n) else check_positive(weights, "weights", n)
   moved <- rows[rep(seq_len(n), length(at)), , drop = FALSE]
   moved[[variable]] <- rep(at, each = n)
-  new <- new_rows(fit, moved)
+  of <- if (missing(newdata)) "at" else "newdata"
+  new <- tryCatch(new_rows(fit, moved), pfdtc_error_input = function(e) {
+    abort_input(of, e$got, message = gsub("`newdata`", sprintf("`%s`", of), conditionMessage(e), fixed = TRUE))
+  })
   each <- lapply(seq_along(at), function(i) (i - 1L) * n + seq_len(n))
   weights <- weights / sum(weights)
   scale <- if (type == "response") response_slopes(fit, new)

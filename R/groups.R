@@ -18,15 +18,15 @@
 #' @param scale sds of the other effects, divided by the sd of the first. Default: learned.
 #' @param object,x a fit with grouped terms.
 #' @param se return posterior covariances of the effects of each level?
-#' @param sigma,... not used: `VarCorr()` returns the noise sd of the fit.
+#' @param sigma,... not used.
 #' @return `kernel_group()`: a kernel, see [kernel_se()].
 #'   * `ranef()`: a list with a data frame for each grouping factor, with a row for each level and a column for each
 #'     effect. With `se = TRUE` each data frame has the attribute `postVar`, an array with a covariance matrix for each
 #'     level (several terms of a factor: a list of arrays). `as.data.frame()` has columns `grpvar`, `term`, `grp`,
 #'     `condval` and `condsd`.
 #'   * `VarCorr()`: a list with a covariance matrix for each grouped term, with attributes `stddev` and
-#'     `correlation`. The attribute `sc` of the list is the noise sd, or `NA`. `as.data.frame()` has columns `grp`,
-#'     `var1`, `var2`, `vcov` and `sdcor`.
+#'     `correlation`. The attribute `sc` of the list is the noise sd as in `sigma()`, or `NA`. `as.data.frame()` has
+#'     columns `grp`, `var1`, `var2`, `vcov` and `sdcor`.
 #'   * `fixef()`: the coefficients of the linear mean, or the constant mean as `(Intercept)`. With grouped terms
 #'     only, f is this mean plus the sum of the effects of the row's levels, each multiplied by its variable.
 #' @details The product `kernel_group(~ g) * kernel_se(inputs = ~ x)` models a separate curve for each level. Terms of
@@ -77,7 +77,7 @@ VarCorr.gp_fit <- function(x, sigma = 1, ...) {
     structure(S, stddev = sd, correlation = replace(correlation, !is.finite(correlation), NaN))
   })
   names(out) <- make.unique(vapply(terms, `[[`, "", "by"))
-  structure(out, sc = if (response_of(fit)$conjugate) sqrt(fit$noise) else NA_real_, class = "pfdtc_varcorr")
+  structure(out, sc = if (response_of(fit)$conjugate) stats::sigma(fit) else NA_real_, class = "pfdtc_varcorr")
 }
 
 #' @exportS3Method nlme::fixef
@@ -180,7 +180,7 @@ group_table <- function(fit) {
   each <- vapply(kernels_of_terms(fit$kernel), function(k) mean(kernel_diagonal(k, x)), 0)
   kernel <- with_own_terms(fit$kernel)
   vague <- vapply(kernel$terms, function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), NA)
-  share <- each[plain_groups(kernel)] / (sum(each[!vague]) + if (response_of(fit)$conjugate) fit$noise else 0)
+  share <- each[plain_groups(kernel)] / (sum(each[!vague]) + if (response_of(fit)$conjugate) stats::sigma(fit)^2 else 0)
   rows <- Map(function(term, share) {
     rest <- rep(NA, length(term$effects) - 1L)
     data.frame(group = term$by, effect = term$effects, sd = sqrt(diag(tcrossprod(term$root))),

@@ -3,16 +3,17 @@
 #' Estimate the uncertainty of the hyperparameters
 #'
 #' `vcov()` returns the covariance matrix of the estimated hyperparameters on the log scale, `confint()` their
-#' confidence intervals. The matrix is the inverse of minus the second derivative of the log density that learning
-#' maximised, including the priors.
+#' confidence intervals. The matrix is minus the inverse of the Hessian of the log density that learning maximised,
+#' including the priors.
 #'
 #' The log density is the exact log marginal likelihood up to 2,000 rows, else the Vecchia likelihood of 16,000 rows,
-#' scaled to all rows. For an additive kernel chosen on 800 rows it is exact for these rows. For `hyper = "pilot"` and
-#' `"joint"` it is the ELBO. For a non-Gaussian likelihood (without neighbours) it is Laplace's approximation or the
-#' variational bound, from at most 3,000 rows. Constant means and coefficients of `mean` and `noise` are not on the log
-#' scale. Covariances of coefficients with hyperparameters are 0. Combinations of log hyperparameters that the data do
-#' not determine have sd 4. Hyperparameters at the end of their range have too small variances.
-#' @param object a fit of one f with its data and learned hyperparameters.
+#' scaled to all rows. For additive kernels chosen on a sample of 800 rows it is that of the sample. For `hyper =
+#' "pilot"` and `"joint"` it is the ELBO. For a non-Gaussian likelihood (without neighbours) it is Laplace's
+#' approximation or the variational bound, from at most 3,000 rows. Parameters of a transform and of smooth noise count
+#' as known. Constant means and coefficients of `mean` and `noise` are not on the log scale. Covariances of coefficients
+#' with hyperparameters are 0. Combinations that the data do not determine have sd 4. At the end of their range,
+#' hyperparameters have too small variances.
+#' @param object a fit of one latent function with learned hyperparameters.
 #' @param complete,... not used.
 #' @param log `FALSE`: covariances of `coef(fit)`, by the delta method. `TRUE`: of `coef(fit, log = TRUE)`.
 #' @param parm names as in `vcov()` or `coef()`, or row numbers of `vcov()`. Default: all.
@@ -60,7 +61,7 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   given <- if (missing(parm)) parm <- names(sd) else parm
   if (is.character(parm)) parm <- ifelse(parm %in% plain, match(parm, plain), match(parm, names(sd)))
   refuse_if(!all(parm %in% seq_along(sd)), "parm", describe(given),
-            sprintf("row numbers or names of vcov(), or names in coef(): %s", list_quoted(names(sd), "\"", most = 12L)))
+            sprintf("row numbers, names in coef() or names in vcov(): %s", list_quoted(names(sd), "\"", most = 12L)))
   z <- stats::qnorm((1 + level) / 2)
   middle <- stats::coef(object, log = TRUE)[names(sd)]
   ends <- (1 + c(-1, 1) * level) / 2

@@ -10,7 +10,7 @@
 #'   `variance` and `noise` (in squared units of f), other parameters of the kernel, coefficients of a linear mean and
 #'   of a formula for `noise`; for a non-Gaussian family its parameters, the constant `mean`, and `mean.variance`, the
 #'   prior variance of coefficients. With `log = TRUE`, positive parameters are logs. `sigma()` returns the noise sd, or
-#'   the scale of [student()] or [tobit()]; for noise that varies its root mean square at the training rows, for other
+#'   the scale of [student()] or [tobit()]; for smooth noise its root mean square at the training rows, for other
 #'   families `NA`.
 #' * `logLik()` returns the log marginal likelihood of the response as given, with attributes `nobs`, `df` (the number
 #'   of all learned parameters, some of which `coef()` omits), and bounds `lower` and `upper` if known
@@ -75,7 +75,10 @@ coef.gp_fit <- function(object, complete = TRUE, log = FALSE, ...) {
 #' @export
 sigma.gp_fit <- function(object, use.fallback = TRUE, ...) {
   check_dots_empty()
-  if (response_of(object)$conjugate) return(sqrt(object$noise * mean_noise_factor(object$noise_trend)))
+  trend <- object$noise_trend
+  # Smooth noise has a mean factor at the training rows. Older fits have only the range of the factors.
+  factor <- if (is.null(trend$smooth)) 1 else trend$mean %||% sqrt(prod(trend$range))
+  if (response_of(object)$conjugate) return(sqrt(object$noise * factor))
   if (response_of(object)$link_name == "identity") object$theta else NA_real_
 }
 

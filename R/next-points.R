@@ -202,8 +202,9 @@ bounds_given <- function(given, argument, specs, default) {
   own <- names(given) %||% names
   good <- vapply(given, function(v) length(v) == 1L && (is.numeric(v) || is_time(v)), NA)
   strange <- setdiff(own, names)
-  refuse_if(length(strange), argument, sprintf("has %s, which is no numeric input", list_quoted(strange)),
-            hint = sprintf("Numeric inputs are %s.", list_quoted(names)))
+  refuse_if(length(strange), argument,
+            sprintf("has %s, but numeric inputs are %s", list_quoted(strange), list_quoted(names)),
+            hint = "Rows to choose from are the argument `candidates`.")
   refuse_if(!length(given) %in% c(0L, 1L, length(own)) || !all(good), argument, describe(given),
             sprintf("a number for each of %s", list_quoted(names)))
   if (length(given)) out[own] <- mapply(function(spec, v, name) { # a variable inside a function has no `spec`

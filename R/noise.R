@@ -161,9 +161,6 @@ with_noise_trend <- function(data, trend) {
   data
 }
 
-# Returns the mean factor of smooth noise at the training rows, else 1. Older fits have only the range of the factors.
-mean_noise_factor <- function(trend) if (is.null(trend$smooth)) 1 else trend$mean %||% sqrt(prod(trend$range))
-
 # Returns the coefficients of a linear trend, per unit of each input, with their sds. Returns NULL for smooth noise.
 noise_coefficients <- function(fit) {
   trend <- fit$noise_trend

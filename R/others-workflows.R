@@ -194,8 +194,8 @@ mlr3_learner <- function(..., type = c("regr", "classif")) {
 
 #' Report on a fit
 #'
-#' Returns a paragraph and a table with data, kernel, hyperparameters, posterior, certified error, log marginal
-#' likelihood, leave-one-out scores and time. In R Markdown a chunk that ends in `report(fit)` shows both.
+#' Returns a paragraph and a table with data, kernel, hyperparameters, posterior, log marginal likelihood, time and, if
+#' known, certified error and leave-one-out scores. In R Markdown a chunk that ends in `report(fit)` shows both.
 #' @param x A fit. For `print()`, a report.
 #' @param newdata Rows at which the report certifies predictions, as in [certify()]. By default it certifies none, and a
 #'   fit with `tol` reports the error certified during the fit.

@@ -27,8 +27,10 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
     shown <- on_scale(fit, p, type, noise)
     var <- ends$sd_upper^2
     f <- band(ends$mean_lower, ends$mean_upper, var)
+    is_f <- type == "link" || is.null(fit$transform) && fit_link(fit) == "identity"
+    s$of <- c(if (is_f) "f" else "mean", "y")
     if (has_groups(model_of(fit)$kernel)) { # the prediction band is for a new level
-      s$of <- c(if (certified) "f of a new level" else "f without group effects", "y of a new level")
+      s$of <- c(paste(s$of[1L], if (certified) "of a new level" else "without group effects"), "y of a new level")
       if (!certified) var <- latent_at(fit, x)$var
     }
     y <- if (response_of(fit)$conjugate) {
@@ -127,7 +129,8 @@ slice_label <- function(fit, type) {
   if (type == "link") return(sprintf("%s of %s", link, name))
   if (response$kind == "ordered") return(paste("number of the class of", name))
   if (link == "log") return(paste(if (response$discrete) "rate of" else "mean of", name))
-  if (!is.null(response$levels)) sprintf("P(%s = %s)", name, response$levels[2L]) else "P(success)"
+  if (!is.null(response$levels)) sprintf("P(%s = %s)", name, response$levels[2L]) else
+    if (endsWith(name, " > 0)")) sub("^as.numeric", "P", name) else "P(success)" # `name` is of gp_hurdle()
 }
 
 # ---- panels ---------------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@
 #' @param interval `"credible"` (or `"confidence"`) for f; `"prediction"` for a new response, of weight 1 at
 #'   `newdata` and of the row's weight at a training row; `"conformal"` without assuming normal noise.
 #' @param level probability of the interval.
-#' @param type quantity, see Details. Default: `"mean"` with Gaussian noise or prediction
-#'   intervals (not of classes), else `"latent"`.
+#' @param type quantity, see Details. Default: `"mean"` with Gaussian noise and for prediction intervals, else
+#'   `"latent"`.
 #' @param times times for `type = "survival"`.
 #' @param probs probabilities for `type = "quantile"`.
 #' @param wrt input of `type = "derivative"`: its name or number.
@@ -47,11 +47,12 @@
 #' If the noise variance is uncertain (few rows, varying noise, heavy tails), densities and intervals average over it.
 #' For `"mean"`, `se.fit` is the posterior sd of the mean response; also for `"response"`, except that with Gaussian
 #' noise it is the sd of a new response. With a transform T, `"latent"`, `"link"`, `"loo_latent"`, `"terms"` and
-#' `"derivative"` are on the scale of T(y). If the fit chose T, values of y far beyond the training responses are cut
-#' off in the mean response (`vignette("defaults")`). For non-Gaussian families, prediction intervals are quantiles of a
-#' new response: whole numbers for counts, and shares of successes if `newdata` has numbers of trials. Laplace's
-#' approximation has its mean at the mode of f; for classes, unless `certified`, it approximates the mean of f. Credible
-#' intervals of a mean response transform quantiles of f, except for several classes; they need not contain `fit`.
+#' `"derivative"` are on the scale of T(y); `"response"` has the weight of a training row. If the fit chose T, values of
+#' y far beyond the training responses are cut off in the mean response (`vignette("defaults")`). For non-Gaussian
+#' families, prediction intervals are quantiles of a new response: whole numbers for counts, and shares of successes if
+#' `newdata` has numbers of trials. With Laplace's approximation, means of f are modes, which are corrected for classes
+#' unless `certified`. Credible intervals of a mean response transform quantiles of f, except for several classes; they
+#' need not contain `fit`.
 #' @section Invariants: Intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
 #'   certified, conformal, transformed, or of uncertain noise. Terms, constant and offset sum to the mean of f. A row is
 #'   predicted as if it were the only one, up to rounding.
@@ -202,7 +203,7 @@ latent_asked <- function(fit, rows, ask) {
     f[c("lower", "upper", "top")] <- list(exact$mean_lower, exact$mean_upper, exact$sd_upper^2)
     if (ask$hyper_uncertainty) f$noise_new <- noise_law(fit, rows, attr(exact, "noise"))$noise # an upper bound
   }
-  # A new response at a training row has the weight of the row. The mean does not depend on weights.
+  # A new response at a training row has the weight of the row. type = "mean" has weight 1 at all rows.
   own <- if (conjugate && !ask$newdata) noise_by_weight(fit, f$noise_new %||% f$noise)
   if (!is.null(own)) f$noise_new <- own
   if (!is.null(own) && ask$type %in% c("response", "density", "quantile")) f$noise <- own

@@ -205,9 +205,9 @@ check_new_levels <- function(variables, x) {
   x[, columns] <- replace(codes, codes < -2^52 - 2^31, NA) # group_codes() codes missing levels below this
   new <- which(rowSums(x[, columns, drop = FALSE] < 0, na.rm = TRUE) > 0)
   if (!length(new)) return(x)
-  tell_classed("new_levels", sprintf("%s of `newdata`: new level of %s. The prediction is the population mean; %s",
-    if (length(new) == 1L) paste("Row", new) else count_of(length(new), "row"),
+  tell_classed("new_levels", sprintf("New level of %s in %s. The prediction is the population mean; %s",
     list_quoted(gsub("^[(]|[)]$", "", columns), last = "or"),
+    if (length(new) == 1L) paste("row", new) else count_of(length(new), "row"),
     "its variance includes the variance between levels. predict(re = FALSE) is for a level with effect 0."))
   x
 }

@@ -257,8 +257,8 @@ update_points <- function(fit, m = NULL) {
   after <- left(z)
   if (after > 0.9 * before) {
     tell_classed("points", sprintf(
-      "The %d inducing points are kept: %d new points (`m`) would leave %s %% of the residual prior variance.",
-      nrow(fit$inducing), nrow(z), format(signif(100 * after / before, 3))))
+      "The %d inducing points are kept: %d new points (`m`) would leave %s times their residual prior variance.",
+      nrow(fit$inducing), nrow(z), format(signif(after / before, 3))))
     return(fit)
   }
   changed <- c("inducing", "m", "m_asked", "inducing_method", "unexplained", "moved")

@@ -301,3 +301,11 @@ test_that("given rows are counted with rows of weight 0, which are left out", {
   expect_error(fit(c(1, 4)), "positive weight", class = "pfdtc_error_input")
   expect_error(fit(13), "from 1 to 12", class = "pfdtc_error_input")
 })
+
+test_that("an error in the function of aux_custom() is an input error that names its arguments", {
+  fit <- function(make) {
+    pfdtc(dist ~ speed, cars, m = 4, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed", aux = aux_custom(make))
+  }
+  expect_input_error(fit(function(x) 1), "It must be a function of x, y, weights, kernel, noise and m.")
+  expect_input_error(fit(function(...) stop("no points")), "`make` stops with the error: no points")
+})

@@ -271,3 +271,12 @@ test_that("averages of mean responses include offsets, and are not certified wit
   }
   expect_input_error(partial_dependence(counts, "x", type = "response", certified = TRUE), "certified")
 })
+
+test_that("partial_dependence() without newdata names `at` in errors about its values", {
+  fit <- pfdtc(weight ~ Time + Diet, ChickWeight, m = 10, kernel = kernel_se(10, 1), noise = 1, hyper = "fixed")
+  expect_input_error(partial_dependence(fit, "Diet", at = "zz"), "`at`")
+  expect_input_error(partial_dependence(fit, "Diet", ChickWeight[1:3, ], at = "zz"), "`newdata`")
+  grouped <- pfdtc(travel ~ (1 | Rail), nlme::Rail, kernel = kernel_group(~ Rail, variance = 600), noise = 16,
+                   hyper = "fixed")
+  expect_message(partial_dependence(grouped, "Rail", at = "zz"), "New level of `Rail` in 18 rows")
+})

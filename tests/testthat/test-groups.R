@@ -61,7 +61,7 @@ test_that("effects, their covariances and population predictions are those of de
   prior <- ref_composite(dense$smooth, cbind(new$x, new$w, 0, 0))
   expect_equal(unname(at$se.fit)^2, diag(prior) - colSums(k * (B %*% k)), tolerance = 1e-8)
   # New levels have the population's mean, and the variance of a level is added.
-  expect_message(p <- predict(fit, new, se.fit = TRUE), "new level", class = "pfdtc_message_new_levels")
+  expect_message(p <- predict(fit, new, se.fit = TRUE), "New level", class = "pfdtc_message_new_levels")
   S <- lapply(VarCorr.gp_fit(fit), function(v) unclass(v)[seq_len(nrow(v)), seq_len(nrow(v)), drop = FALSE])
   expect_equal(p$fit[[2]], at$fit[[2]], tolerance = 1e-12)
   u <- c(1, new$w[2])
@@ -223,4 +223,15 @@ test_that("inducing points and families have groups, too", {
   expect_equal(sqrt(whole[[1]]), alone$se.fit[[1]], tolerance = 1e-8)
   expect_equal(p$se.fit[[2]]^2, alone$se.fit[[1]]^2 + c(VarCorr.gp_fit(b)$g), tolerance = 1e-8)
   expect_identical(dim(ranef.gp_fit(b)$g), c(9L, 1L))
+})
+
+test_that("the residual sd of VarCorr() is sigma(), also if the noise varies smoothly", {
+  fit <- pfdtc(weight ~ Time + (1 | Chick), ChickWeight, noise = ~ smooth(Time), kernel = kernel_se(),
+               transform = "log")
+  sd <- sqrt(fit$noise * fit$noise_trend$mean)
+  expect_equal(attr(VarCorr.gp_fit(fit), "sc"), sd)
+  expect_gt(abs(log(sd / sqrt(fit$noise))), 0.1)
+  kernel <- kernels_of_terms(fit$kernel)
+  each <- vapply(kernel, function(k) mean(kernel_diagonal(k, fit$data$x)), 0)
+  expect_equal(group_table(fit)$share, each[[2L]] / (sum(each) + sd^2), tolerance = 1e-10)
 })

@@ -191,7 +191,7 @@ test_that("candidates of a fit of a matrix need no names, and an input may be ca
 test_that("bounds, candidates and levels are refused by name", {
   fit <- few_runs()
   expect_input_error(next_points(fit, lower = 2, upper = 1), "lower")
-  expect_input_error(next_points(fit, lower = c(z = 1)), "lower")
+  expect_input_error(next_points(fit, lower = c(z = 1)), "`lower` has `z`, but numeric inputs are")
   expect_input_error(next_points(fit, upper = "a"), "upper")
   expect_input_error(next_points(fit, goal = "level"), "level")
   expect_input_error(next_points(fit, level = 1), "level")

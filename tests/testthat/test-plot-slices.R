@@ -191,3 +191,17 @@ test_that("titles of axes fit beside their panel", {
     }
   })
 })
+
+test_that("the legend of a band names the mean where that is not f", {
+  of <- function(..., type = "response") {
+    fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se(5, 1), hyper = "fixed", ...)
+    slices(fit, NULL, NULL, 0.95, 5, type = type)$of[1L]
+  }
+  expect_identical(of(noise = 1, transform = "none"), "f")
+  expect_identical(of(noise = 1, transform = "log"), "mean")
+  expect_identical(of(noise = 1, transform = "log", type = "link"), "f")
+  expect_identical(of(family = poisson()), "mean")
+  d <- data.frame(x = 1:20, y = rep(0:3, 5))
+  zero <- gp_hurdle(y ~ x, d, kernel = kernel_se(5, 1), hyper = "fixed")$zero
+  expect_identical(slice_label(zero, "response"), "P(y > 0)")
+})
