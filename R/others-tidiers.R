@@ -208,6 +208,13 @@ coeftest.gp_fit <- function(x, ...) {
   NextMethod()
 }
 
+# Stops, because car would take hyperparameters, by their position, for coefficients of the inputs.
+#' @exportS3Method car::Anova
+Anova.gp_fit <- function(mod, ...) {
+  abort_input("mod", "has no coefficients of inputs to test, but hyperparameters, which are positive",
+              hint = "drop1(mod) compares it with fits without one input.")
+}
+
 #' @exportS3Method emmeans::emm_basis
 emm_basis.gp_fit <- function(object, trms, xlev, grid, ...) {
   refuse_if(response_of(object)$kind == "labels", "object", "has several classes",

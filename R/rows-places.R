@@ -83,7 +83,8 @@ variable_kind <- function(v) {
 # earliest second in the data, because seconds since 1970 lose digits.
 unit_fields <- function(v, name, kind) {
   if (inherits(v, "pfdtc_series_time")) return(list(period = c(cycle = 1)))
-  if (has_units(v)) return(list(unit = as.character(units(v))))
+  if (inherits(v, "difftime") || inherits(v, "units") && isNamespaceLoaded("units"))
+    return(list(unit = as.character(units(v))))
   if (kind == "time") {
     first <- if (all(is.na(v))) 0 else floor(min(seconds_of(v), na.rm = TRUE))
     zone <- if (!inherits(v, "Date")) attr(as.POSIXct(v), "tzone")[1L] %||% ""
@@ -106,11 +107,10 @@ series_time <- function(x) {
 
 # Returns time differences and values with units as numbers in `unit` (their own by default), and others unchanged.
 in_unit <- function(v, unit = NULL) {
-  if (!has_units(v)) return(v)
+  if (is.null(unit_fields(v, "", "numeric")$unit)) return(v)
   if (!is.null(unit)) units(v) <- unit
   as.numeric(v)
 }
-has_units <- function(v) inherits(v, "difftime") || inherits(v, "units") && isNamespaceLoaded("units")
 
 seconds_of <- function(v) as.numeric(v) * if (inherits(v, "Date")) 86400 else 1
 

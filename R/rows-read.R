@@ -52,7 +52,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   call["offset"] <- with_summaries(terms, given, list(call$offset))
   data <- add_formula(data, terms, inputs, call)
   response <- mf[[attr(terms, "response")]]
-  if (has_units(response)) data$frame$response_unit <- as.character(units(response))
+  data$frame$response_unit <- unit_fields(response, "", "numeric")$unit
   # New data must have the variables that are in `data`, and others with a value for each row. R would silently take a
   # missing variable from the formula's environment.
   needed <- needed_variables(data$frame)

@@ -256,6 +256,8 @@ test_that("coef() and vcov() agree on either scale", {
   means <- startsWith(names(coef(fit)), "mean")
   expect_identical(coef(fit, log = TRUE)[means], coef(fit)[means])
   expect_input_error(coeftest.gp_fit(fit_cars(hyper = "evidence")), "confint")
+  expect_input_error(Anova.gp_fit(fit_cars()), "drop1")
+  expect_true("Anova.gp_fit" %in% getNamespaceInfo("pfdtc", "S3methods")[, 3])
 })
 
 test_that("a coefficient of a variable `noise` and the noise variance do not mix up their uncertainty", {
