@@ -45,11 +45,10 @@ data_from_matrix <- function(x, y, weights = NULL, offset = NULL, center = TRUE,
 message_if_constant <- function(x, owner) {
   constant <- nrow(x) > 1L & vapply(seq_len(ncol(x)), function(j) min(x[, j]) == max(x[, j]), NA)
   names <- names(which(tapply(constant, owner, all)))
-  if (length(names)) {
+  if (length(names))
     tell_classed("constant", sprintf("%s %s constant, so predictions at other values of %s are extrapolations.",
                                      list_quoted(names), if (length(names) == 1L) "is" else "are",
                                      if (length(names) == 1L) "it" else "them"))
-  }
 }
 
 # Sends a message if longitude and latitude are plain numbers but degrees distort distances: the length of a degree of
@@ -99,9 +98,8 @@ clean_data <- function(x, response, name, weights, offset, labels, center, scale
     w <- w[w > 0]
   }
   if (!is.null(w) && all(w == 1)) w <- NULL
-  if (is.null(unit)) {
+  if (is.null(unit))
     unit <- response_unit(r, w, max(abs(response), if (!is.null(offset)) abs(offset)), center, scale, name)
-  }
   y <- (r - unit$center) / unit$scale
   m <- merge_equal_rows(x, y, w, if (isTRUE(merge)) 0.9 else merge)
   names(response) <- labels

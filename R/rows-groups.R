@@ -88,6 +88,19 @@ find_bar <- function(term) {
   for (part in as.list(term)[-1L]) if (!is.null(bar <- find_bar(part))) return(bar)
 }
 
+# Stops at special terms of coxph(), such as strata(), which model.frame() would take as inputs.
+refuse_survival_terms <- function(term) {
+  if (!is.call(term)) return()
+  shown <- deparse1(term)
+  of <- if (length(term) > 1L) deparse1(term[[2L]]) else "g"
+  name <- sub("^survival::", "", deparse1(term[[1L]]))
+  refuse_if(name %in% c("strata", "cluster", "frailty", "tt"), "formula", sprintf("one with %s", shown),
+            "a sum of inputs and groups", message = sprintf("`formula` has %s, a term of survival's models.", shown),
+            hint = if (name == "tt") sprintf("Use `%s` as an input.", of) else
+              sprintf("Write (1 | %s) for an effect of each level, or use `%s` as an input.", of, of))
+  for (part in as.list(term)[-1L]) if (!missing(part)) refuse_survival_terms(part)
+}
+
 # Returns the variables of a group, such as a and b of a:b.
 by_parts <- function(by) {
   if (is_call_of(by, "(")) return(by_parts(by[[2L]]))
@@ -95,6 +108,36 @@ by_parts <- function(by) {
   refuse_if(is_call_of(by, c("+", "*", "|", "||", "/")), "formula", sprintf("has a group by %s", deparse1(by)),
             hint = "Groups are a variable, a:b or a/b.")
   list(by)
+}
+
+# Returns a function (expr, rows) that evaluates an expression in `rows` of the variables alone, by default in `data`,
+# or returns NULL after an error. The state of random numbers stays.
+evaluator <- function(variables, data, around) {
+  if (is.environment(data)) around <- data
+  inside <- if (!is.environment(data)) as.list(data)
+  function(expr, rows = NULL) {
+    if (!is.null(rows)) inside[names(variables)] <- take_rows_of(variables, rows)
+    with_fixed_seed(tryCatch(suppressWarnings(eval(expr, inside, around)), error = function(e) NULL))
+  }
+}
+
+# Compares the values v of an expression among all rows with those in fewer rows: the row of the smallest value, the row
+# of the largest, and every second row. Returns TRUE, FALSE, or NA without values there, for each of the three.
+same_without_others <- function(expr, v, value_of) {
+  plain <- function(v) {
+    if (inherits(v, "difftime")) units(v) <- "secs"
+    if (is.factor(v) || is.character(v)) as.character(v) else as.numeric(v)
+  }
+  all <- plain(v)[seq_len(NROW(v))]
+  size <- if (is.numeric(all)) max(1e-300, abs(all), na.rm = TRUE)
+  order <- if (is.numeric(all)) all else match(all, unique(all))
+  every_second <- seq_len(min(length(all), 2000L))[c(FALSE, TRUE)]
+  vapply(list(which.min(order), which.max(order), every_second), function(rows) {
+    alone <- if (length(rows)) value_of(expr, rows)
+    if (is.null(alone) || NROW(alone) != length(rows)) return(NA)
+    # The tolerance is for products of matrices, which round otherwise in fewer rows.
+    isTRUE(all.equal(plain(take_rows_of(v, rows)), plain(alone), tolerance = 1e-8, scale = size))
+  }, NA)
 }
 
 # ---- columns --------------------------------------------------------------------------------------------------------

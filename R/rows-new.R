@@ -88,7 +88,7 @@ rows_by_formula <- function(frame, newdata, re) {
   refuse_if(nrow(mf) != n, "newdata", sprintf("has %d rows, but a variable of the formula has %d values", n, nrow(mf)),
             hint = "Fit with variables of `data`, by name: y ~ x, not y ~ d$x.")
   labels <- row.names(mf)
-  mf <- check_new_variables(mf, frame$variables)
+  mf <- check_new_variables(mf, frame)
   x <- evaluate_new(bind_columns(frame$variables, mf))
   if (re) x <- check_new_levels(frame$variables, x)
   check_finite(x, "newdata", TRUE, labels, variable_of_columns(frame$variables))
@@ -97,7 +97,8 @@ rows_by_formula <- function(frame, newdata, re) {
   total <- evaluate_new(stats::model.offset(stats::setNames(mf, rep("", length(mf))))) %||% 0
   if (!is.null(frame$offset)) {
     hint <- "Fit with offset(<variable>) in the formula to predict at new rows."
-    refuse_if(identical(frame$offset, NA), "offset", "was a vector for the training rows", hint = hint)
+    refuse_if(identical(frame$offset, NA) || "(offset)" %in% frame$together, "offset",
+              "has values for the training rows only", hint = hint)
     value <- evaluate_new(eval(frame$offset, rows, environment(frame$terms)))
     refuse_if(!is_plain_numeric(value) || !length(value) %in% c(1L, n), "offset", describe(value),
               sprintf("a number for each of the %d rows of newdata", n), hint = hint)
@@ -127,10 +128,13 @@ rows_above_0 <- function(fit, rows) {
   rows
 }
 
-# Returns the model frame, or stops if a variable has another kind than in the fit, or levels that the fit lacks. A
-# column of NA fits any kind, and logical values fit a number.
-check_new_variables <- function(mf, variables) {
-  for (spec in Filter(function(v) v$kind != "group", variables)) {
+# Returns the model frame, or stops if a variable depends on the other rows, has another kind than in the fit, or levels
+# that the fit lacks. A column of NA fits any kind, and logical values fit a number.
+check_new_variables <- function(mf, frame) {
+  together <- sub("^[(](weights|offset)[)]$", "\\1", intersect(frame$together, names(mf)))
+  refuse_if(length(together), "newdata", "has other rows", hint = "Fit with a column of `data` instead.", message =
+    sprintf("Values of %s in `newdata` alone differ from those among the rows of the fit.", list_quoted(together)))
+  for (spec in Filter(function(v) v$kind != "group", frame$variables)) {
     v <- mf[[spec$name]]
     kind <- variable_kind(v)
     if (identical(kind, "logical") && all(is.na(v))) {
@@ -205,18 +209,17 @@ formula_rows_again <- function(fit, newdata) {
             "a data frame with the variables of the formula and the response")
   check_columns(c(fit$frame$required, all.vars(stats::formula(fit$terms)[[2L]])), names(newdata))
   given <- as.list(fit$call)[intersect(c("weights", "offset", fit$subset), names(fit$call))]
-  if (is.call(given$offset)) given$offset <- fit$frame$offset # has summaries of the fit's rows as numbers
+  for (name in names(Filter(is.call, given))) given[[name]] <- fit$frame[[name]] %||% given[[name]]
   mf <- evaluate_frame(c(list(quote(stats::model.frame), formula = fit$terms, data = newdata,
                               na.action = quote(stats::na.omit)), given), environment(fit$terms))
   labels <- row.names(mf)
-  mf <- check_new_variables(mf, fit$frame$variables)
+  mf <- check_new_variables(mf, fit$frame)
   variables <- lapply(fit$frame$variables, function(v) { # add the levels of groups in the new rows
     if (v$kind == "group") v$levels <- union(v$levels, stats::na.omit(group_keys(v, mf)))
     v
   })
-  frame <- if (!is.null(fit$data$kept)) {
-    list(mf = mf, raw = raw_variables(mf, fit$frame, fit$terms, newdata))
-  }
+  kept <- fit$data$kept
+  frame <- if (!is.null(kept)) list(mf = mf, raw = variables_by_row(names(kept$raw), mf, fit$terms, newdata))
   c(rows_of_frame(mf, variables, labels, "newdata", fit$frame$response_unit),
     list(labels = labels, variables = variables, frame = frame))
 }
@@ -342,9 +345,8 @@ frame_by_name <- function(fit, given, caller) {
 with_kept_rows <- function(call, held) {
   call$data <- held
   call[c("subset", "na.action")] <- NULL
-  for (name in intersect(c("weights", "offset"), names(call))) {
+  for (name in intersect(c("weights", "offset"), names(call)))
     call[[name]] <- if (sprintf("(%s)", name) %in% names(held)) as.name(sprintf("(%s)", name))
-  }
   call
 }
 
@@ -358,11 +360,8 @@ refuse_lost_data <- function(fit, name) {
 # Returns TRUE if the call's `data` is a name under which no data are found, in `caller` or the formula's environment.
 is_data_lost <- function(object, call, caller) {
   if (is.null(object$terms) || !is.symbol(call$data)) return(FALSE)
-  found <- function(envir) {
-    data <- get0(as.character(call$data), envir)
-    is.list(data) || is.environment(data) || is_source(data) || is_spatial(data)
-  }
-  !found(caller) && !found(environment(object$terms))
+  data <- lapply(list(caller, environment(object$terms)), function(envir) get0(as.character(call$data), envir))
+  !any(vapply(data, function(v) is.list(v) || is.environment(v) || is_source(v) || is_spatial(v), NA))
 }
 
 # Returns the fit with a call that has the fit's own rows as `data`, so that update() uses the same rows.

@@ -49,17 +49,20 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data$family <- settled$family
   data$na_action <- attr(mf, "na.action")
   given <- eval(call$data, envir)
-  call["offset"] <- with_summaries(terms, given, list(call$offset))
-  data <- add_formula(data, terms, inputs, call)
+  variables <- as.call(c(quote(list), attr(terms, "variables"), call$offset, Filter(is.call, list(call$weights))))
+  by_row <- variables_by_row(all.vars(variables), mf, terms, given)
+  exprs <- expressions_of_rows(mf, terms, call, evaluator(by_row, given, environment(terms)))
+  attr(terms, "predvars")[-1L] <- exprs[seq_along(attr(terms, "predvars"))[-1L] - 1L]
+  own <- intersect(c("weights", "offset"), names(call)) # a column of `data` may be called (offset)
+  data <- add_formula(data, terms, inputs, replace(call, own, exprs[sprintf("(%s)", own)]))
+  data$frame$together <- attr(exprs, "together")
   response <- mf[[attr(terms, "response")]]
   data$frame$response_unit <- unit_fields(response, "", "numeric")$unit
   # New data must have the variables that are in `data`, and others with a value for each row. R would silently take a
   # missing variable from the formula's environment.
-  needed <- needed_variables(data$frame)
-  columns <- if (is.data.frame(given)) intersect(needed, names(given))
-  single <- is.data.frame(given) && nrow(given) == 1L
-  data$frame$required <- c(columns, if (!single) names(values_by_row(setdiff(needed, columns), terms, given)))
-  data$kept <- frame_to_keep(mf, data, raw_variables(mf, data$frame, terms, given))
+  known <- c(if (is.data.frame(given)) names(given), if (!identical(nrow(given), 1L)) names(by_row))
+  data$frame$required <- intersect(data$frame$required, known)
+  data$kept <- frame_to_keep(mf, data, by_row[setdiff(names(by_row), names(mf))])
   data$frame$place <- attr(given, "place", exact = TRUE)
   data
 }
@@ -106,43 +109,21 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   parts[given] <- as.list(call)[given]
   refuse_if(is.character(parts$subset) && !all(parts$subset %in% row.names(data)), "subset", describe(parts$subset),
             "a logical expression such as x > 1, row numbers or row names")
-  for (name in c("weights", "offset")) {
+  for (name in c("weights", "offset"))
     refuse_if(is.character(parts[[name]]) || is_call_of(parts[[name]], "~"), name, describe(parts[[name]]),
               "a column or a vector, without quotes or ~")
-  }
   mf <- NULL
   if (NROW(data) > many_rows && is.null(call$na.action) && identical(getOption("na.action"), "na.omit")) {
     mf <- evaluate_frame(c(parts, na.action = quote(stats::na.pass)), envir)
     if (anyNA(mf, recursive = TRUE)) mf <- NULL # without missing values, na.pass avoids a copy by na.omit()
   }
   if (is.null(mf)) mf <- evaluate_frame(parts, envir)
-  attr(attr(mf, "terms"), "predvars") <- as.call(with_summaries(attr(mf, "terms"), data))
   for (j in which(vapply(mf, is.factor, NA))) {
     empty <- any(tabulate(mf[[j]], nlevels(mf[[j]])) == 0L)
     if (empty && !has_given_levels(kernel, levels(mf[[j]]))) mf[[j]] <- droplevels(mf[[j]])
   }
   attr(attr(mf, "terms"), "grouped") <- attr(formula, "grouped")
   mf
-}
-
-# Returns the expressions, parts of a call of model.frame(), with summaries of the data as values: mean(x) in
-# I(x - mean(x)) is the same number at new rows. `terms` are those of the model frame.
-with_summaries <- function(terms, data, expressions = attr(terms, "predvars")) {
-  n <- NROW(eval(attr(terms, "predvars")[[2L]], data, environment(terms)))
-  lapply(expressions, summarised, data, environment(terms), n)
-}
-
-# Returns the expression with values in place of its summaries of variables with n rows.
-summarised <- function(expr, data, around, n) {
-  if (!is.call(expr) || is_call_of(expr, "function")) return(expr)
-  value_of <- function(expr) tryCatch(eval(expr, data, around), error = function(e) NULL)
-  value <- if (is_call_of(expr, c("mean", "median", "sd", "var", "mad", "IQR", "min", "max", "range", "sum", "quantile",
-                                  "unique", "[", "[["))) value_of(expr)
-  if (is_call_of(expr, c("[", "[[")) && length(value) > 1L) value <- NULL # x[1] may be a start, x[-1] is none
-  of_rows <- function() any(vapply(all.vars(expr), function(name) NROW(value_of(as.name(name))) == n, NA))
-  if (is.atomic(value) && length(value) && NROW(value) != n && of_rows()) return(value)
-  for (i in seq_along(expr)[-1L]) if (is.call(expr[[i]])) expr[[i]] <- summarised(expr[[i]], data, around, n)
-  expr
 }
 
 # Returns the formula of a call, or stops if this is no formula or has no variables.
@@ -154,31 +135,11 @@ check_formula <- function(call, envir) {
   sides <- as.list(formula)[-1L]
   refuse_if(any(vapply(sides, function(side) is.null(side) || is.character(side), NA)), "formula", deparse1(formula),
             "made of variables, such as y ~ x1 + x2")
-  refuse_survival_terms(formula)
+  refuse_survival_terms(formula[[length(formula)]])
   around <- environment(formula) # sphere() may be unknown there
-  if (!is.null(around) && "sphere" %in% all.names(formula) && !exists("sphere", around, mode = "function")) {
+  if (!is.null(around) && "sphere" %in% all.names(formula) && !exists("sphere", around, mode = "function"))
     environment(formula) <- list2env(list(sphere = sphere), parent = around)
-  }
   formula
-}
-
-# Stops at special terms of coxph(), such as strata(), which model.frame() would take as inputs.
-refuse_survival_terms <- function(formula) {
-  special <- c("strata", "cluster", "frailty", "tt")
-  find <- function(term) {
-    if (!is.call(term)) return(NULL)
-    name <- if (is_call_of(term, special)) as.character(term[[1L]]) else
-      if (is.call(term[[1L]]) && identical(term[[1L]][[2L]], quote(survival))) as.character(term[[1L]][[3L]])
-    if (isTRUE(name %in% special)) return(term)
-    for (part in as.list(term)[-1L]) if (!missing(part) && !is.null(found <- find(part))) return(found)
-  }
-  found <- find(formula[[length(formula)]])
-  if (is.null(found)) return()
-  of <- if (length(found) > 1L) deparse1(found[[2L]]) else "g"
-  abort_input("formula", sprintf("one with %s", deparse1(found)), "a sum of inputs and groups",
-              message = sprintf("`formula` has %s, a term of survival's models.", deparse1(found)),
-              hint = if (grepl("tt", deparse1(found[[1L]]), fixed = TRUE)) sprintf("Use `%s` as an input.", of) else
-                sprintf("Write (1 | %s) for an effect of each level, or use `%s` as an input.", of, of))
 }
 
 # Evaluates `parts`, a call of model.frame(). Its errors are raised again with the name of the argument at fault.
@@ -218,10 +179,9 @@ hint_for_frame <- function(text, data) {
                  "together, as in y ~ a + b. kernel_additive() is a sum of functions of single inputs."))
   name_in <- function(pattern) regmatches(text, regexec(pattern, text))[[1L]][2L]
   odd <- name_in("^invalid type [(].*[)] for variable '(.*)'$")
-  if (!is.na(odd) && is.list(data)) {
+  if (!is.na(odd) && is.list(data))
     return(if (is.data.frame(data[[odd]])) "do.call(data.frame, data) makes columns of a nested data frame." else
       reason_not_numeric(data[[odd]]))
-  }
   name <- name_in("^object '(.*)' not found$")
   if (is.na(name)) return(NULL)
   if (is.null(data)) return("Give the data frame with the variables as `data`.")
@@ -266,6 +226,8 @@ add_formula <- function(data, terms, variables, call) {
   attributes(terms) <- a
   data$frame <- list(method = "formula", columns = colnames(data$x), terms = terms, variables = variables,
                      offset = if (recomputable) call$offset else NA)
+  data$frame$required <- all.vars(call("list", a$predvars, data$frame$offset))
+  if (is.call(call$weights)) data$frame$weights <- call$weights # for add_rows()
   data
 }
 
@@ -282,14 +244,35 @@ input_variables <- function(terms) {
   used
 }
 
-# ---- the parts of the formula that predictions need -----------------------------------------------------------------
-
-# Returns a list of those variables among `names` that have a value for each row of `data`.
-values_by_row <- function(names, terms, data) {
-  at <- function(expr) eval(expr, data, environment(terms))
-  rows <- if (is.data.frame(data)) nrow(data) else NROW(at(attr(terms, "variables")[[1L + attr(terms, "response")]]))
-  values <- lapply(stats::setNames(nm = names), function(name) tryCatch(at(as.name(name)), error = function(e) NULL))
-  Filter(function(v) !is.function(v) && NROW(v) == rows, values)
+# Returns the columns of a model frame as expressions with the same values in a row without the others: I(x - mean(x))
+# becomes I(x - 3.5). `together` names those for which this fails, such as rank(x). Warns if predictions need one.
+expressions_of_rows <- function(mf, terms, call, value_of) {
+  # Returns an expression with values in place of its parts with another length than its n rows, such as mean(x), and
+  # with the parameters of parts such as scale(x).
+  with_constants <- function(expr, n) {
+    for (i in seq_along(expr)[-1L]) if (is.call(expr[[i]]) && !is_call_of(expr[[i]], "function")) {
+      value <- value_of(expr[[i]])
+      fixed <- if (is.atomic(value) && length(value) %% n) value else stats::makepredictcall(value, expr[[i]])
+      expr[[i]] <- if (identical(fixed, expr[[i]])) with_constants(fixed, n) else fixed
+    }
+    expr
+  }
+  exprs <- as.list(attr(terms, "predvars"))[-1L]
+  names(exprs) <- names(mf)[seq_along(exprs)]
+  exprs <- c(exprs, list(`(weights)` = call$weights, `(offset)` = call$offset))[names(mf)]
+  for (name in names(Filter(is.call, exprs))) {
+    same <- same_without_others(exprs[[name]], mf[[name]], value_of)
+    if (all(same %in% TRUE)) next
+    fixed <- with_constants(exprs[[name]], NROW(value_of(exprs[[name]])))
+    now <- same_without_others(fixed, mf[[name]], value_of)
+    if (any(now %in% TRUE) && !any(now %in% FALSE)) exprs[[name]] <- fixed else
+      if (any(same %in% FALSE)) attr(exprs, "together") <- c(attr(exprs, "together"), name)
+  }
+  lost <- setdiff(attr(exprs, "together"), c(names(mf)[attr(terms, "response")], "(weights)"))
+  if (length(lost)) warn_classed("undefined", sprintf(paste(
+    "Values of %s differ between a row alone and all rows together, so there are no predictions at new rows. Use a",
+    "column of `data` instead, or give numbers, such as the breaks of cut()."), list_quoted(lost)))
+  exprs
 }
 
 # Returns a call without environments and data, to be kept in a small fit. A value that do.call() put into the call
@@ -313,7 +296,7 @@ slim_call <- function(call) {
 # A fit keeps its model frame, but only the columns that fit$data lacks.
 
 # Returns what must be kept to restore a model frame: list(names, columns, raw) with the names of all columns, the
-# columns that differ from `data`, and variables that occur inside of functions, such as x of log(x).
+# columns that differ from `data`, and variables that occur only inside of functions, such as x of log(x).
 frame_to_keep <- function(mf, data, raw = list()) {
   known <- columns_of_data(data, names(mf))
   same <- vapply(names(mf), function(name) identical(known[[name]], mf[[name]]), NA)
@@ -330,21 +313,17 @@ columns_of_data <- function(data, names) {
   out
 }
 
-# Returns the variables of formula and offset that occur only inside of functions, at the rows of the model frame.
-# Values of another length, such as constants, are left out. The list is empty if rows of `data` are not found.
-raw_variables <- function(mf, frame, terms, data) {
-  names <- setdiff(union(needed_variables(frame), all.vars(attr(terms, "variables"))), names(mf))
-  values <- values_by_row(names, terms, data)
-  labels <- attr(mf, "row.names")
-  at <- if (is.data.frame(data)) match(labels, attr(data, "row.names")) else suppressWarnings(as.integer(labels))
-  if (!length(values) || anyNA(at) || any(at > NROW(values[[1L]]))) return(list())
-  if (identical(at, seq_len(NROW(values[[1L]])))) return(values)
-  lapply(values, function(v) if (length(dim(v)) == 2L) v[at, , drop = FALSE] else v[at])
-}
-
-# Returns the names of the variables in a formula and in its offset.
-needed_variables <- function(frame) {
-  union(all.vars(attr(frame$terms, "variables")), if (is.language(frame$offset)) all.vars(frame$offset))
+# Returns a list of the variables `names` with a value for each row of `data`, at the rows of the model frame. It is
+# empty if its rows are not found in `data`.
+variables_by_row <- function(names, mf, terms, data) {
+  value_of <- function(expr) tryCatch(eval(expr, data, environment(terms)), error = function(e) NULL)
+  rows_of <- function(v) row_labels(v, NULL) %||% seq_len(NROW(v))
+  labels <- if (is.data.frame(data)) attr(data, "row.names") else
+    rows_of(value_of(attr(terms, "variables")[[1L + attr(terms, "response")]]))
+  values <- lapply(stats::setNames(nm = names), function(name) value_of(as.name(name)))
+  values <- Filter(function(v) !is.function(v) && NROW(v) == length(labels), values)
+  at <- match(attr(mf, "row.names"), labels)
+  if (anyNA(at)) list() else if (identical(at, seq_along(labels))) values else lapply(values, take_rows_of, at)
 }
 
 # Returns the model frame of a fit, restored from what it keeps, or NULL.
@@ -358,10 +337,8 @@ kept_frame <- function(fit) {
 # Returns columns as a data frame, with row names from the names of the response.
 as_data_frame <- function(columns, response) {
   labels <- names(response) %||% .set_row_names(length(response))
-  if (is.character(labels)) {
-    numbers <- suppressWarnings(as.integer(labels))
-    if (!anyNA(numbers) && identical(as.character(numbers), labels)) labels <- numbers
-  }
+  numbers <- suppressWarnings(as.integer(labels))
+  if (!anyNA(numbers) && identical(as.character(numbers), labels)) labels <- numbers
   structure(columns, row.names = labels, class = "data.frame")
 }
 

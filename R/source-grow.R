@@ -170,9 +170,8 @@ count_rows <- function(fit, n, new, sign = 1) {
   fit$signature <- signature_of(list(sums = old$sums[names] + sign * new$signature$sums,
                                      size = old$size[names] + max(sign, 0) * new$signature$size), old$sums[["center"]])
   # Certificates allow for rounding of the offset, in proportion to its size.
-  if (sign > 0 && new$offset_squares > 0) {
+  if (sign > 0 && new$offset_squares > 0)
     fit$frame$offset_size <- sqrt(sum(fit$frame$offset_size^2) + new$offset_squares)
-  }
   fit$nobs <- fit$nobs + n
   if (!is.null(fit$reference)) {
     tell_classed("reference", "The reference was computed from other rows and is left out. A new one needs the data.")
@@ -221,11 +220,10 @@ fit_of_data <- function(fit, data) {
   }
   if (!is.null(fit$learned)) attr(fit$learned, "below") <- NULL # the largest likelihood of other rows is unknown
   fit[c("nobs", "signature")] <- list(data$n, data_signature(data))
-  if (!is.null(fit$reference)) {
+  if (!is.null(fit$reference))
     fit$reference <- if (!response_of(fit)$conjugate)
       with_fixed_seed(laplace_reference(fit, data, min(fit$reference$m, data$n))) else
       reference_on(fit, data, fit$reference$inducing, NULL)
-  }
   note_rows(fit, n)
 }
 

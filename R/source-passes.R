@@ -33,7 +33,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
   data <- clean_data(bind_columns(variables, values), sample$r, survey$name, if (survey$weighted) sample$w, NULL,
                      NULL, center = FALSE, scale = FALSE, merge = FALSE, unit = unit)
   data <- add_formula(data, survey$terms, variables, call)
-  data$frame$required <- intersect(needed_variables(data$frame), source$columns)
+  data$frame$required <- intersect(data$frame$required, source$columns)
   data$frame$response_unit <- survey$unit
   if (survey$offset_squares > 0) data$frame$offset_size <- sqrt(survey$offset_squares)
   data$whole <- list(source = source, passes = list2env(list(n = 1L)), recipe = recipe, variables = variables, n = m$n,
@@ -65,16 +65,10 @@ source_recipe <- function(call, envir, source, kernel = NULL, mean = NULL) {
 # Returns list(mf, inputs, x, r, w, name, largest, offset_squares) for the rows of a block that na.action and subset
 # keep: model frame mf, coding of the `inputs`, r (the response minus the offset), its `name`, weights w (0 included)
 # and the `largest` of |response| and |offset|. Inputs are coded by `variables`, by default with the block's levels.
-# Stops at summaries of all rows, as in scale(x) or I(x - mean(x)); rank(x) and I(scale(x)) are not noticed.
 block_rows <- function(recipe, block, variables = NULL) {
   parts <- c(list(quote(stats::model.frame), formula = recipe$formula, data = block), recipe$given)
   mf <- evaluate_frame(parts, environment(recipe$formula))
   terms <- attr(mf, "terms")
-  kept <- with_summaries(terms, block, c(as.list(attr(terms, "predvars"))[-1L], recipe$given))
-  by_data <- c(as.list(attr(terms, "variables"))[-1L], recipe$given)
-  by_data <- by_data[!mapply(identical, kept, by_data)]
-  refuse_if(length(by_data), deparse1(by_data[[1L]]), "depends on all rows",
-            hint = "A row source is read block by block. Write the numbers themselves, as in I(x - 3.5).")
   labels <- row.names(mf)
   inputs <- coded_variables(mf, input_variables(terms), recipe$grouped)
   for (i in seq_along(variables)) {
@@ -86,6 +80,15 @@ block_rows <- function(recipe, block, variables = NULL) {
   rows <- rows_of_frame(mf, variables %||% inputs, labels)
   response <- check_response(rows$response, rows$name, nrow(mf), labels)
   offset <- rows$offset %||% 0
+  if (is.null(variables)) { # The first pass stops at values that depend on other rows, such as scale(x) and rank(x).
+    exprs <- c(as.list(attr(terms, "variables"))[-1L], recipe$given)
+    changed <- !mapply(identical, exprs, c(as.list(attr(terms, "predvars"))[-1L], recipe$given)) # by makepredictcall()
+    value_of <- evaluator(block, block, environment(recipe$formula))
+    for (i in which(vapply(exprs, is.call, NA))) refuse_if(
+      changed[i] || any(same_without_others(exprs[[i]], value_of(exprs[[i]]), value_of) %in% FALSE),
+      deparse1(exprs[[i]]), "depends on all rows",
+      hint = "A row source is read block by block. Use a column, or write numbers, as in I(x - 3.5).")
+  }
   list(mf = mf, inputs = inputs, x = rows$x, r = response - offset, w = rows$w, name = rows$name,
        unit = attr(mf[[rows$name]], "units"), largest = max(0, abs(response), abs(offset)),
        offset_squares = offset_squares(rows))
@@ -285,9 +288,7 @@ visit_part <- function(id, i, part, visit = NULL, merge = NULL, seed = NULL) {
 }
 
 share_of_product <- function(id, share, x, kernel, v, control, shares) {
-  on_worker(id, "x", x, function(x) {
-    list(value = native_kernel_matvecs(kernel, x, NULL, v, control, share, shares))
-  })
+  on_worker(id, "x", x, function(x) list(value = native_kernel_matvecs(kernel, x, NULL, v, control, share, shares)))
 }
 
 # ---- tasks and workers ----------------------------------------------------------------------------------------------
@@ -308,9 +309,8 @@ crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
     lost[i] <<- lost[i] + 1L
     slots <<- max(1L, slots - 1L)
     text <- sprintf("Part %d of %d was lost with its worker", i, n)
-    if (lost[i] > 2L) {
+    if (lost[i] > 2L)
       abort_source(sprintf("%s three times. The last error: %s", text, conditionMessage(e)), parent = e, rows = 0)
-    }
     tell_classed("worker", paste0(text, ". Another worker repeats it."))
     waiting <<- c(i, waiting)
   }

@@ -241,9 +241,8 @@ rows_db <- function(con, query, block = rows_of_a_block) {
   block <- check_count(block, "block")
   # `query` is the name of a table if such a table exists or if it has no spaces; otherwise it is SQL.
   exists <- tryCatch(DBI::dbExistsTable(con, query), error = function(e) FALSE)
-  if (exists || !grepl("[[:space:]]", query)) {
+  if (exists || !grepl("[[:space:]]", query))
     query <- paste("select * from", if (exists) DBI::dbQuoteIdentifier(con, query) else query)
-  }
   # Choose how to read. RPostgreSQL and duckdb would hold all rows in memory without a cursor or Arrow.
   arrow <- inherits(con, "duckdb_connection") && requireNamespace("nanoarrow", quietly = TRUE) &&
     "dbSendQueryArrow" %in% getNamespaceExports("DBI")

@@ -118,3 +118,53 @@ test_that("columns of a matrix are matched by name in new rows, and by position 
   expect_equal(utils::tail(fitted(both), 2), utils::tail(fitted(add_rows(curved, d[1:2, ])), 2))
   expect_identical(unname(utils::tail(kept_variables(both)$M, 2)), unname(d$M[1:2, ]))
 })
+
+test_that("any part of a formula that depends on all rows keeps its value, or new rows are refused", {
+  set.seed(2)
+  d <- data.frame(x = runif(40, 3, 9), z = rnorm(40), g = rep_len(c("b", "a", "c"), 40), k = rep_len(1:5, 40))
+  d$y <- sin(d$x) + 0.1 * rnorm(40)
+  d$w <- d$x / mean(d$x)
+  fixed <- function(formula, data = d, ...) {
+    eval(bquote(pfdtc(formula, data, hyper = "fixed", kernel = kernel_se(1, 1), noise = 0.1,
+                      ..(as.list(substitute(list(...)))[-1L])), splice = TRUE))
+  }
+  for (formula in c(y ~ I(x - max(x)), y ~ I(x / length(x)), y ~ I(scale(x)), y ~ poly(x, 2)[, 1],
+                    log(y + 2) ~ scale(x)[, 1], y ~ as.vector(table(g)[g]), y ~ pmin(x, sum(x[z > 0]) / 20),
+                    y ~ x + offset(z / var(z)),
+                    y ~ as.integer(cut(k, quantile(k, 0:2 / 2), include.lowest = TRUE)))) {
+    expect_no_warning(fit <- fixed(formula))
+    expect_equal(predict(fit, d[3, ]), predict(fit)[3])
+    expect_equal(predict(fit, d[5:4, ]), predict(fit)[5:4])
+  }
+  refused <- function(fit, again, ...) {
+    expect_error(again(fit, d[3:5, ]), class = "pfdtc_error_input", ...)
+  }
+  for (formula in c(y ~ rank(x), y ~ ave(x, g), y ~ I(x - ave(x, g)), y ~ cumsum(x), y ~ rev(x), y ~ cut(x, 5),
+                    y ~ order(x), y ~ findInterval(x, sort(x)), y ~ match(x, unique(x)), y ~ seq_along(x),
+                    y ~ as.integer(factor(g)), y ~ I(c(0, x[-length(x)])), y ~ jitter(x), y ~ fitted(lm(z ~ x)),
+                    y ~ x + offset(rank(x)))) {
+    expect_warning(fit <- fixed(formula), "no predictions at new rows", class = "pfdtc_warning_undefined")
+    expect_length(predict(fit, interval = "prediction"), 120L)
+    refused(fit, predict, "in `newdata` alone differ")
+    refused(fit, add_rows, "in `newdata` alone differ")
+  }
+  expect_warning(fit <- fixed(y ~ x, offset = rank(z)), class = "pfdtc_warning_undefined")
+  refused(fit, predict, "has values for the training rows only")
+  expect_no_warning(fit <- fixed(rank(y) ~ x, weights = ave(w)))
+  expect_equal(predict(fit, d[3:5, ]), predict(fit)[3:5])
+  refused(fit, add_rows, "`rank(y)` and `weights`", fixed = TRUE)
+})
+
+test_that("added rows have the numbers of the fit in weights, and need no variables of which only numbers are left", {
+  d <- data.frame(x = (1:20 * 7) %% 20 / 20, v = 1:20, z = 20:1, y = cos(1:20))
+  d$w <- d$v / mean(d$v)
+  d$u <- d$x - mean(d$z)
+  fit_of <- function(...) pfdtc(..., hyper = "fixed", kernel = kernel_se(1, 1), noise = 0.1)
+  a <- add_rows(fit_of(y ~ I(x - mean(z)), d, weights = v / mean(v)), d[15:20, c("x", "y", "v")])
+  b <- add_rows(fit_of(y ~ u, d, weights = w), d[15:20, ])
+  expect_equal(predict(a, d["x"]), predict(b, d))
+  y <- stats::setNames(d$y, letters[1:20])
+  x <- d$x
+  new <- data.frame(x = x[3:5])
+  expect_equal(predict(fit_of(y ~ I(x - mean(x))), new), predict(fit_of(y ~ x), new))
+})
