@@ -208,7 +208,7 @@ half_and_distance <- function(inside, at, what) {
 # among the rows with the largest E(x, x).
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
-  # An interval is wide if half its width exceeds 1/4 of half_and_distance()$far and, with kriging, 1/20 of sd_upper.
+  # Intervals are wide if half their width exceeds v$far / 4 and, if kriging on nearest rows follows, sd_upper / 20.
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
   mean <- half_and_distance(inside, at, "mean")
   sd <- half_and_distance(inside, at, "sd")

@@ -77,7 +77,7 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
   blocks <- Filter(length, blocks)
   if (!length(blocks)) print_columns(table)
   for (title in names(blocks)) {
-    note <- if ("objective" %in% blocks[[title]]) " (compare `objective` only for one model and one function)"
+    note <- if ("objective" %in% blocks[[title]]) " (`objective` is comparable between fits of one model by one method)"
     cat(title, note, "\n", sep = "")
     print_columns(table[c(intersect("method", kept), blocks[[title]])])
     if (title != names(blocks)[length(blocks)]) cat("\n")

@@ -6,7 +6,7 @@ check_any_fit <- function(fit, argument) {
   if (missing(fit)) abort_input(argument, "is missing", hint = "Give a fit returned by pfdtc().")
   refuse_if(inherits(fit, "gp_hurdle"), argument, "is a hurdle of two fits",
             hint = "Use one of them, `fit$zero` or `fit$positive`.")
-  if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit returned by pfdtc()")
+  if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit, such as by pfdtc()")
   if (!is.list(fit)) damaged_fit(list(), argument, "list")
   fit <- with_new_names(fit)
   if (!is.null(fit$reference)) fit$reference <- with_new_names(fit$reference)

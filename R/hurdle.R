@@ -22,7 +22,7 @@
 #' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits: names begin with `zero.` or
 #'   `positive.`. Functions for one fit, such as `drop1()`, take `fit$zero` or `fit$positive`. [certify()]
 #'   returns the mean `response` and the probability `zero` with bounds `_lower` and `_upper`, averaged over
-#'   Laplace's approximation at the mode. `predict()` uses the mean of f in `fit$zero`.
+#'   Laplace's approximation at the mode. `predict()` corrects f of `fit$zero` from its mode to its mean.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples
 #' d <- data.frame(x = 1:60 / 10)
@@ -162,7 +162,7 @@ cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit"
   call <- as.list(fit$call)[-1L]
   call$subset <- NULL
   vars <- all.vars(call$offset) # predictions evaluate an offset whose variables are all in the data
-  # Weights, and other offsets, may be variables outside the data.
+  # Weights, and an offset with other variables, may be outside the data.
   of_rows <- intersect(c("weights", if (!length(vars) || !all(vars %in% names(fit$data))) "offset"), names(call))
   given <- lapply(call[of_rows], eval, fit$data, home)
   wrong <- of_rows[lengths(given) != nrow(fit$data)][1L]

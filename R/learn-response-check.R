@@ -1,4 +1,4 @@
-# Lists the models of the response (transform and noise) that may be tried, and checks the one with the largest merit
+# Lists the models of the response (transform and noise) that may be tried, and checks them by decreasing merit
 # (see learn-response.R) on held-out rows. A model with a larger likelihood can predict the mean worse: an inverse
 # transform magnifies errors of f in the tail, and a noise trend may explain f by noise.
 

@@ -33,7 +33,7 @@
 #'   m, 2^24 / m) random rows. Its attribute `t` is the sum of their residual prior variances after each point; the
 #'   choice ends when this sum is almost 0.
 #' * `auxiliary()`: a `pfdtc_auxiliary` object. `predict()` returns `list(fit, se.fit)`, mean and sd of nu in
-#'   units of `y`. For `aux_white()` this is an error, and for `aux_refresh()` nu is made from its `start`.
+#'   units of `y`. For `aux_white()` this is an error, and for `aux_refresh()` nu is that of its argument `start`.
 #' * `pf_objective()`: `list(value, gradient)`. The value is in the fourth power of the units of `y`. The gradient is
 #'   with respect to `z`, with nu fixed.
 #' * `vfe_objective()`: `list(value, gradient)`. The gradient has elements `z`, `theta` (log hyperparameters) and, for

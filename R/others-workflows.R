@@ -218,7 +218,7 @@ report <- function(x, ...) {
 #' @export
 report.default <- function(x, ...) {
   if (isNamespaceLoaded("report")) return(getExportedValue("report", "report")(x, ...))
-  abort_input("x", describe(x), "a fit returned by pfdtc()")
+  abort_input("x", describe(x), "a fit, such as by pfdtc()")
 }
 
 #' @rdname report

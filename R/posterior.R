@@ -116,7 +116,7 @@ evidence_of <- function(class, model, rows, factors, kind = NULL) {
 
 # Returns the log marginal likelihood of a posterior, or its approximation. On inducing points, SoR has the model y ~
 # N(0, Q + s2 W^{-1}); Q approximates the kernel matrix K, W has weights. DTC has the variational bound: SoR's value
-# minus t / (2 s2), where t is the trace of K - Q. FITC adds the diagonal of K - Q to the noise.
+# minus t / (2 s2), where t is the trace of W (K - Q). FITC adds the diagonal of K - Q to the noise.
 log_evidence <- function(p) {
   data <- if (is.null(p$chosen)) p$rows else take_rows(p$rows, p$chosen)
   f <- p$factors

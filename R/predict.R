@@ -47,8 +47,8 @@
 #' If the noise variance is uncertain (few rows, varying noise, heavy tails), densities and intervals average over it.
 #' For `"mean"`, `se.fit` is the posterior sd of the mean response; also for `"response"`, except that with Gaussian
 #' noise it is the sd of a new response. With a transform T, `"latent"`, `"link"`, `"loo_latent"`, `"terms"` and
-#' `"derivative"` are on the scale of T(y); `"response"` has the weight of a training row. If the fit chose T, values of
-#' y far beyond the training responses are cut off in the mean response (`vignette("defaults")`). For non-Gaussian
+#' `"derivative"` are on the scale of T(y); `"response"` at training rows uses their weights. If the fit chose T, values
+#' of y far beyond the training responses are cut off in the mean response (`vignette("defaults")`). For non-Gaussian
 #' families, prediction intervals are quantiles of a new response: whole numbers for counts, and shares of successes if
 #' `newdata` has numbers of trials. With Laplace's approximation, means of f are modes, which are corrected for classes
 #' unless `certified`. Credible intervals of a mean response transform quantiles of f, except for several classes; they

@@ -100,7 +100,7 @@ as_likelihood <- function(family, approx = "laplace") {
           sprintf("Use %s.", list_quoted(sprintf("%s(\"%s\")", family$family, row$links), "", last = "or")) else
             "See ?pfdtc: nb() is for overdispersed counts, Gamma(\"log\") for positive numbers.")
   }
-  refuse_if(row$conjugate && approx == "vi", "approx", "= \"vi\" is not for Gaussian noise, whose posterior is exact",
+  refuse_if(row$conjugate && approx == "vi", "approx", "= \"vi\" is not for Gaussian noise, which needs none",
             hint = "Leave it out.")
   if (row$conjugate) return(NULL)
   refuse_if(row$reads == "labels" && approx == "vi", "approx", "= \"vi\" is not available for several classes",

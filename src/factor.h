@@ -36,7 +36,7 @@ int factor_is_constant(const struct factor *f);
 int factor_has_levels(const struct factor *f);
 /* Returns the number of rows of each matrix in f->table: number of levels, or of effects of one level. */
 int factor_table_rows(const struct factor *f);
-/* Fills the factor's table from its parameters.  work: rows x rows; table: n_parameters + 1 times as much */
+/* Fills `table` with the factor's matrix (factor_table_rows()) and its derivative by each parameter.  work: as one. */
 void factor_fill_table(struct factor *f, double *work, double *table);
 /* Returns 1 for a linear mean.  Its large prior variance must not decide which rows are neighbours. */
 int factor_is_mean(const struct factor *f);

@@ -11,7 +11,7 @@ void pairs_kernel(const struct kernel *k, const struct block *b, const struct bl
 void pairs_add(const struct kernel *k, const struct block *b, const struct block *c,
                int m, const double *P_c, double *K_cb, double *out_b);
 
-/* pairs_add_both() adds out_b += K_cb'p_c and, if c is not b, out_c += K_cb p_b, without scales.
+/* pairs_add_both() adds out_b += K_cb'p_c and, if c is not b, out_c += K_cb p_b.  It ignores the scales of blocks.
  * Each p and out has m vectors with leading dimension ldp. */
 size_t pairs_both_size(int n_b, int n_c);
 void pairs_add_both(const struct kernel *k, const struct block *b, const struct block *c,

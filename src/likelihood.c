@@ -29,7 +29,7 @@ struct lane_rows {
     double *work;   /* scratch of one lane */
 };
 
-/* Returns the number of triangles of a term in lane_rows.values. */
+/* lane_rows.values has lower triangles of kernel matrices: that of a term and those of its factors.  Returns how many. */
 static size_t triangles(const struct term *t)
 {
     return 1 + (size_t)t->n_factors;

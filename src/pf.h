@@ -2,8 +2,8 @@
 
 /*
  * The preconditioned Fisher divergence of Huggins et al. (2019) between the DTC posterior and an auxiliary
- * distribution, times s2^2 and up to its constant C(X).  D = I + G / s2 (A, G: stats.h).  Function j of the auxiliary
- * distribution (lowrank.h) has the values w_j at the rows and (whitened) t_j at Z.  r_j is w_j, minus y for the mean.
+ * distribution, times s2^2 and up to its constant C(X).  D = I + G / s2 (A, G: stats.h).  lowrank.h has p and the
+ * sign s_j of function j, whose values are w_j at the rows and (whitened) t_j at Z.  r_j is w_j, minus y for the mean.
  *
  *     s2^2 d_pF^2 - C(X) = sum_j s_j (-|A r_j|^2 + |D^{-1}(A w_j - G t_j)|^2)
  *                          + p (-tr W0 + tr(D^{-1} V D^{-1}))

@@ -148,7 +148,7 @@ static void invert(struct softmax *l)
         }
 }
 
-/* Computes S and left of a block.  Unless bar is NULL, also computes bar (M x n) = -sum_jk (H^{-1})_jk A W_jk from
+/* Computes S and the residual prior variances to->left of a block.  Unless bar is NULL, also computes bar (M x n) = -sum_jk (H^{-1})_jk A W_jk from
  * l and its rows r.  work: (M + 1) n */
 static void spread(const struct softmax_at *to, const struct visit *v, double *work,
                    const struct softmax *l, const struct class_rows *r, double *bar)
