@@ -14,8 +14,8 @@
 #'   and its bounds, `AIC`, `difference`, `at_least`, `at_most`.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
 #'   variational lower bound and `Inf`. Bounds by `anova()` are `NA` for [gp_sor()], [gp_fitc()], [gp_subsample()],
-#'   `"vi"` beside Laplace, and fits with neighbours but no reference. The [logLik()] of these fits, of Laplace's
-#'   approximation by inducing points, and of fits whose terms are all groups can lie outside `evidence_bounds()`.
+#'   `"vi"` beside Laplace, and fits with neighbours but no reference. The [logLik()] of these, of Laplace's
+#'   approximation by inducing points and of models of groups only can lie outside `evidence_bounds()`.
 #'
 #' `difference` is that of two values of `logLik`. The exact one lies between `at_least` and `at_most`. If both have the
 #' same sign, the order of the fits is certain. There are no p-values: hyperparameters have priors and bounded ranges,

@@ -22,7 +22,7 @@
 #' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits: names begin with `zero.` or
 #'   `positive.`. Functions for one fit, such as `drop1()`, take `fit$zero` or `fit$positive`. [certify()]
 #'   returns the mean `response` and the probability `zero` with bounds `_lower` and `_upper`, averaged over
-#'   Laplace's approximation at the mode. `predict()` corrects f of `fit$zero` from its mode to its mean.
+#'   Laplace's approximation at the mode. `predict()` takes the mean of f in `fit$zero`, not its mode.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples
 #' d <- data.frame(x = 1:60 / 10)

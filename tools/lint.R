@@ -6,8 +6,8 @@
 
 # Parts of names between underscores or dots are lower case, or a matrix of the paper with its suffix (A, Kmm, At, L2):
 # predict_posterior, W_x, add_A_At, predict.pfdtc. R's own names may be used.
-good_piece <- paste0("([a-z0-9]*|[A-Z][a-z0-9]{0,3}|logLik|AIC|BIC|extractAIC|onLoad|onUnload|dataClasses|VarCorr|Anova|",
-                     "REML|\\[)")
+good_piece <- paste0("([a-z0-9]*|[A-Z][a-z0-9]{0,3}|logLik|AIC|BIC|extractAIC|onLoad|onUnload|dataClasses|VarCorr|",
+                     "Anova|REML|\\[)")
 good_name <- sprintf("^%s([._]+%s)*$", good_piece, good_piece)
 
 # Returns the names that a file gives to arguments and by `<-` and `=`.

@@ -83,10 +83,12 @@ test_that("with a family the constant is integrated out, where glmer() maximises
     each <- vapply(constants, function(b) deviance(c(sd, b)), 0)
     min(each) - 2 * log(sum(exp((min(each) - each) / 2)))
   }
-  # Laplace's approximation of the integral over the constant is not exact.
-  expect_equal(found, stats::optimize(integrated, c(0.3, 2))$minimum, tolerance = 2e-3)
+  # The search may end 1e-3 nats below the optimum; a deviance is twice that. glmer()'s estimate is further away.
+  best <- stats::optimize(integrated, c(0.3, 2))$objective
+  expect_lt(integrated(found) - best, 2e-3)
   theirs <- lme4::glmer(formula, cows, family = binomial())
   expect_gt(found, 1.04 * attr(lme4::VarCorr(theirs)$herd, "stddev"))
+  expect_gt(integrated(attr(lme4::VarCorr(theirs)$herd, "stddev")) - best, 1e-2)
 })
 
 test_that("an interrupt while variances are learned returns the fit with the best so far", {

@@ -337,7 +337,7 @@ test_that("a transform costs 4 nats, and gains below 10 nats have a decimal", {
   sizes <- function(...) {
     because_response(replace(constant, ...names(), list(...)), list(trends = 1:2), 2)[["noise_variance"]]
   }
-  expect_match(sizes(), "less than its penalty, 4.0")
+  expect_match(sizes(), "does not raise the Vecchia log likelihood by more than its penalty, 4.0")
   expect_match(sizes(refused = list("none, smooth noise" = "its squared errors")), "does not predict")
 })
 

@@ -394,7 +394,7 @@ test_that("tied lengthscales, weights and the shares of censored responses are p
   expect_match(shown(none), "Data +7 rows, 1 input")
   expect_match(paste(utils::capture.output(print(summary(none))), collapse = " "), "Training rows  mean negative log")
   above <- c(4, 1, 2, 6, 3, 5, 2, 1)
-  time <- function(family) pfdtc(above ~ seq_along(above), family = family, kernel = kernel_se(2, 1), hyper = "fixed")
+  time <- function(family) pfdtc(above ~ x, trials, family = family, kernel = kernel_se(2, 1), hyper = "fixed")
   expect_match(shown(time(tobit(right = 5))), "6 observed, 2 right-censored")
   expect_no_match(shown(time(lognormal())), "events|observed")
 })
