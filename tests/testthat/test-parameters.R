@@ -210,7 +210,7 @@ test_that("means with unknown variables or other faults are refused", {
   expect_error(fit(~ nobody), "year", class = "pfdtc_error_input")
   expect_error(fit(~ year - 1), "intercept", class = "pfdtc_error_input")
   expect_error(fit("year"), "formula", class = "pfdtc_error_input")
-  expect_error(pfdtc(am ~ wt, mtcars, family = binomial(), mean = ~ wt), "`mean` is not available", class = "pfdtc_error_input")
+  expect_input_error(pfdtc(am ~ wt, mtcars, family = binomial(), mean = ~ wt), "`mean` is not available")
   expect_input_error(pfdtc(mpg ~ wt, mtcars, mean = ~ offset(wt)), "`mean` must be a formula without offset()")
   expect_input_error(pfdtc(mpg ~ wt, mtcars, noise = ~ wt + offset(wt)), "`noise` must be a formula without offset()")
   expect_identical(coef(fit(~ 1)), coef(gp_exact(y ~ year + z, d, kernel = mean_kernel(), noise = 1, hyper = "fixed")))
