@@ -25,8 +25,7 @@
 #' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
 #'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, rows are often
 #'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for the
-#'   passes, as in `max_seconds = 600`. If `certified` with a `family`, `prob` is for
-#'   Laplace's approximation at the mode.
+#'   passes, as in `max_seconds = 600`. With a `family`, certified `prob` is for Laplace's approximation at the mode.
 #' @seealso [certify()], [next_points()], `vignette("design")`
 #' @examples
 #' north <- subset(quakes[1:500, ], lat > -26)
@@ -337,9 +336,7 @@ ratios <- function(fit, newdata, than, level = 0.95, certified = FALSE, ...) {
   n <- nrow(newdata)
   refuse_if(!is.data.frame(than) || !nrow(than) %in% c(1L, n) || !all(names(than) %in% names(newdata)), "than",
             describe(than), "a data frame with the variables of `newdata`, and one row or as many rows as `newdata`")
-  tryCatch(new_rows(fit, than), pfdtc_error_input = function(e) {
-    abort_input("than", e$got, message = gsub("`newdata`", "`than`", conditionMessage(e), fixed = TRUE))
-  })
+  naming_argument("than", new_rows(fit, than))
   weights <- cbind(diag(n), if (nrow(than) == 1L) matrix(-1, n, 1) else -diag(n))
   found <- linear_functional(fit, weights, rbind(newdata[names(than)], than), certified = certified, ...)
   z <- stats::qnorm((1 + level) / 2)

@@ -121,8 +121,8 @@ draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys
 
 clip_to <- function(range) function(v) pmin(pmax(v, range[1L]), range[2L])
 
-# Returns about how many letters of size `cex` fit in a line across the device.
-letters_in_line <- function(cex) graphics::par("din")[1L] / (0.42 * graphics::par("cin")[2L] * cex)
+# Returns about how many letters of size `cex` fit in a line of some inches, by default across the device.
+letters_in_line <- function(cex, inches = graphics::par("din")[1L]) inches / (0.42 * graphics::par("cin")[2L] * cex)
 
 draw_layer <- function(l, image) {
   coordinates <- c("x", "y", "x1", "y1")
@@ -180,11 +180,10 @@ open_panel <- function(p, args, margins) {
   if (!is.null(p$left)) graphics::mtext(vertical, 2, graphics::par("mar")[2L] - 1.3, cex = graphics::par("cex"))
 }
 
-# Returns the size at which the titles of the horizontal and the vertical axis fit in the open panel. Titles are in the
-# middle of their side of the box. A letter is about 0.42 lines wide.
+# Returns the size at which the titles of the horizontal and vertical axis, in the middle of their sides, fit.
 title_size <- function(titles) {
   room <- graphics::par("fin") - abs(diff(graphics::par("mai"), 2))[2:1]
-  min(1, room / (0.42 * graphics::par("csi") * pmax(1, nchar(titles))))
+  min(1, letters_in_line(graphics::par("cex"), room) / pmax(1, nchar(titles)))
 }
 
 # Returns how to draw the names of levels below an axis: list(labels, size, upright, margin), the margin in lines. Names

@@ -128,6 +128,8 @@ construct_fit <- function(data, done, s, state) {
     factors <- posterior_stage(state, function() {
       native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = traits$fitc)
     })
+    # The plan has the residual prior variance at the points before they moved.
+    if (parts$moved && is_finite_number(parts$unexplained)) parts$unexplained <- factors$t / data$n / done$model$noise
     return(new_fit(data, done, s, state, c(parts, list(
       factors = factors, evidence = evidence_of("points", done$model, data, factors, traits),
       jitter = factors$jitter))))

@@ -151,10 +151,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   weights <- if (is.null(weights)) rep(1, n) else check_positive(weights, "weights", n)
   moved <- rows[rep(seq_len(n), length(at)), , drop = FALSE]
   moved[[variable]] <- rep(at, each = n)
-  of <- if (missing(newdata)) "at" else "newdata"
-  new <- tryCatch(new_rows(fit, moved), pfdtc_error_input = function(e) {
-    abort_input(of, e$got, message = gsub("`newdata`", sprintf("`%s`", of), conditionMessage(e), fixed = TRUE))
-  })
+  new <- naming_argument(if (missing(newdata)) "at" else "newdata", new_rows(fit, moved))
   each <- lapply(seq_along(at), function(i) (i - 1L) * n + seq_len(n))
   weights <- weights / sum(weights)
   scale <- if (type == "response") response_slopes(fit, new)
@@ -215,9 +212,7 @@ read_boxes <- function(fit, lower, upper) {
   upper <- lower
   upper[names(given)] <- given
   at <- Map(function(v, end) {
-    tryCatch(new_rows(fit, v, stats::na.fail), pfdtc_error_input = function(e) {
-      abort_input(end, e$got, message = gsub("`newdata`", sprintf("`%s`", end), conditionMessage(e), fixed = TRUE))
-    })
+    naming_argument(end, new_rows(fit, v, stats::na.fail))
   }, list(lower, upper), c("lower", "upper"))
   lower <- at[[1L]]$x
   upper <- at[[2L]]$x

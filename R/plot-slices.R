@@ -130,7 +130,7 @@ slice_label <- function(fit, type) {
   if (response$kind == "ordered") return(paste("number of the class of", name))
   if (link == "log") return(paste(if (response$discrete) "rate of" else "mean of", name))
   if (!is.null(response$levels)) sprintf("P(%s = %s)", name, response$levels[2L]) else
-    if (endsWith(name, " > 0)")) sub("^as.numeric", "P", name) else "P(success)" # `name` is of gp_hurdle()
+    if (grepl("^as[.]numeric[(].* > 0[)]$", name)) sub("as.numeric", "P", name) else "P(success)" # gp_hurdle()'s name
 }
 
 # ---- panels ---------------------------------------------------------------------------------------------------------

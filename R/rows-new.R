@@ -128,6 +128,14 @@ rows_above_0 <- function(fit, rows) {
   rows
 }
 
+# Evaluates `rows`, new rows for a user's `argument`. Errors about `newdata` are raised again with that name.
+naming_argument <- function(argument, rows) {
+  tryCatch(rows, pfdtc_error_input = function(e) {
+    message <- gsub("`newdata`", sprintf("`%s`", argument), conditionMessage(e), fixed = TRUE)
+    abort_input(argument, e$got, message = message)
+  })
+}
+
 # Returns the model frame, or stops if a variable depends on the other rows, has another kind than in the fit, or levels
 # that the fit lacks. A column of NA fits any kind, and logical values fit a number.
 check_new_variables <- function(mf, frame) {

@@ -361,3 +361,14 @@ test_that("a short fit shows no progress, a silent one never", {
   expect_identical(quiet(TRUE), character())
   expect_identical(quiet(FALSE), character())
 })
+
+test_that("the residual prior variance of a fit is that of its own inducing points, also if they moved", {
+  for (move in c(TRUE, FALSE)) {
+    fit <- pfdtc(dist ~ speed, cars, m = 3, neighbours = 0, kernel = kernel_se(3, 500), noise = 200, hyper = "fixed",
+                 control = if (!move) pfdtc_control(maxit = 0) else pfdtc_control())
+    K <- kernel_matrix(fit$kernel, fit$inducing)
+    across <- kernel_matrix(fit$kernel, matrix(cars$speed), fit$inducing)
+    left <- 500 - rowSums(across * t(solve(K + diag(fit$jitter * 500, nrow(K)), t(across))))
+    expect_equal(fit$unexplained, mean(left) / 200, tolerance = 1e-6) # a sum of 50 differences of numbers up to 500
+  }
+})

@@ -204,4 +204,6 @@ test_that("the legend of a band names the mean where that is not f", {
   d <- data.frame(x = 1:20, y = rep(0:3, 5))
   zero <- gp_hurdle(y ~ x, d, kernel = kernel_se(5, 1), hyper = "fixed")$zero
   expect_identical(slice_label(zero, "response"), "P(y > 0)")
+  own <- pfdtc(as.integer(y > 0) ~ x, d, family = binomial(), kernel = kernel_se(5, 1), hyper = "fixed")
+  expect_identical(slice_label(own, "response"), "P(success)")
 })
