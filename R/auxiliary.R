@@ -103,9 +103,6 @@ print.pfdtc_aux <- function(x, ...) {
   invisible(x)
 }
 
-# ---- properties of a description ---------------------------------------------------------------------------------
-
-# Returns TRUE if a fit with the auxiliary distribution `aux` stores the reference posterior that makes it.
 aux_keeps_reference <- function(aux) isTRUE(aux_kinds[[aux$kind]]$keeps_reference)
 
 # Returns the description `aux` with its number of rows or points filled in, for a fit with n rows and m inducing
@@ -140,14 +137,14 @@ predict.pfdtc_auxiliary <- function(object, newdata, ...) {
   list(fit = Wt[q, ], se.fit = sqrt(pmax(variance, 0)))
 }
 
-# ---- the kinds ------------------------------------------------------------------------------------------------------
+# ---- the kinds of auxiliary distributions ---------------------------------------------------------------------------
 
 # Makes the auxiliary distribution that `how`, such as aux_sor(), describes. `m` is the number of inducing points of the
 # fit. aux_reference() uses the points of `reference`, a fit of the same model; if `reference` is NULL, it chooses them.
 make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL) {
   aux <- aux_kinds[[how$kind]]$make(how, data, model, m, control, reference)
   aux$made_from <- fingerprint(data)
-  # Store b(x) of low_rank_auxiliary() at the rows, if this matrix takes at most half of the memory allowed for scratch.
+  # Store the factor of the covariance at the rows, if this matrix takes at most half of the memory allowed for scratch.
   memory <- if (is.null(control)) getOption("pfdtc.memory", 2^27) else control$memory
   kept <- !is.null(aux$W) && 8 * ncol(aux$W) * as.double(nrow(data$x)) <= memory / 2
   rows <- engine_rows(data)
@@ -167,7 +164,6 @@ made_from_rows <- function(what, make) {
 }
 
 # A kind of auxiliary distribution has `objective`, `make` and, if it needs them, the other elements:
-#
 #   objective        the name, in the C code, of the pF objective under this distribution
 #   text(how)        the words that print() shows
 #   make(how, data, model, m, control, reference)  makes the distribution, see low_rank_auxiliary()
@@ -191,7 +187,6 @@ aux_kinds <- list(
     sprintf("SoR posterior on the inducing points, renewed every %d iterations; start: %s", how$every,
             format(how$start))
   }, make = function(how, ...) aux_kinds[[how$start$kind]]$make(how$start, ...)),
-  # This is the SoR posterior on the points how$z, which need not be rows.
   points = list(objective = "pf", make = function(how, data, model, m, control, ...) {
     sor_on_points(data, how$z, model, control)
   }),
@@ -233,7 +228,7 @@ aux_kinds <- list(
   }))
 
 # Returns the row numbers in data$x that make the distribution. how$rows counts the rows as given, before equal rows
-# were merged. Given rows of weight 0 are left out.
+# were merged. Given rows of weight 0 are omitted.
 auxiliary_rows <- function(how, data) {
   n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
   rows <- how$rows
@@ -281,7 +276,7 @@ sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {
   low_rank_auxiliary(U, W, rep(1, ncol(W)), solve_t(post$L, post$beta), 0L, model, "SoR posterior")
 }
 
-# Returns L, G, C and beta = (s2 I + G)^{-1} A y (see sor_on_points()) of the DTC posterior on post's first m points.
+# Returns the factors L, G, C and beta of the DTC posterior on the first m inducing points of `post`, from its sums.
 first_points <- function(post, m, noise) {
   i <- seq_len(m)
   G <- post$G[i, i, drop = FALSE]

@@ -36,9 +36,9 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
 }
 
 # Returns upper bounds on eps_mean, eps_cov and eps = sqrt(eps_mean^2 + eps_cov^2) of Theorem 3 (theory vignette) for
-# the DTC posterior `own`. With c = y'v and the symbols at the head of certify-norms.R,
-#   eps_mean^2 <= y'v - y'w <= min(c |v|_E^2 / (c + |v|_E^2), c - least),   eps_cov^2 <= t / s2,
-# where `least` is a lower bound on y'w.
+# the DTC posterior `own`. If Q approximates K by inducing points, let v = (Q + s2 I)^{-1} y, w = (K + s2 I)^{-1} y,
+# V = v'(K - Q) v, c = y'v, `least` a lower bound on y'w, and t the trace of K - Q. Then
+#   eps_mean^2 <= y'v - y'w <= min(c V / (c + V), c - least),   eps_cov^2 <= t / s2.
 theorem_eps <- function(own, least) {
   q <- quadratic_bracket(own$factors, own$norms, own$model)
   c <- q$upper
@@ -79,8 +79,8 @@ theorem_frame <- function(p, own, eps, new) {
 }
 
 # Returns bounds on the rounding errors of the mean, sd, variance and SoR variance that the posterior `own` predicts at
-# the rows x. r is the result of certify_with(). The bound on the mean is certify()'s with |w|_E = 0, that is without
-# approximation error, plus the effect of rounding in the features A (section 10 of the theory vignette).
+# the rows x. r is the result of certify_with(). The bound on the mean is that of certify() without approximation error,
+# plus the effect of rounding in the features of the rows (section 10 of the theory vignette).
 prediction_rounding <- function(own, r, x) {
   model <- own$model
   noise <- model$noise
@@ -104,7 +104,7 @@ prediction_rounding <- function(own, r, x) {
   list(mean = mean, sd = pmin(sqrt(var), var / sqrt(sor + r$unexplained)), var = var, sor = sor_error)
 }
 
-# ---- the density ratio of a subset ----------------------------------------------------------------------------------
+# ---- the density ratio under aux_subset() ---------------------------------------------------------------------------
 
 # Returns the exact posterior given the rows of aux_subset(), in units of the cleaned response.
 subset_posterior <- function(fit, data) {
@@ -116,7 +116,8 @@ subset_posterior <- function(fit, data) {
 
 # Returns `log_density_ratio`, an upper bound on the log density ratio of the exact posterior to nu, the posterior given
 # a subset of rows. It is log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z_nu is the marginal
-# likelihood of the subset, Z a lower bound for all rows. `log_eps` is half this bound plus the log pF divergence.
+# likelihood of the subset, Z a lower bound for all rows, w are the weights. `log_eps`, the log of the paper's bound on
+# the error, is half this bound plus the log pF divergence.
 ratio_bound <- function(fit, p, reference) {
   lower <- own_bracket(fit)[["lower"]]
   if (!is.null(reference)) lower <- max(lower, evidence_bracket(reference, NULL)[["lower"]])
@@ -138,8 +139,8 @@ ratio_bound <- function(fit, p, reference) {
 }
 
 # Estimates the log of the largest density ratio of the exact posterior to nu, the posterior given a subset of rows.
-# Draws of f from nu at the rows outside the subset get the weight prod_n exp(-w_n (y_n - f_n)^2 / (2 s2)) <= 1. Density
-# ratios are weight / (mean weight), at most 1 / (mean weight). `density_ratio_ess` is the effective number of draws.
+# Draws of f from nu at the other rows get the weight prod_n exp(-w_n (y_n - f_n)^2 / (2 s2)) <= 1. Density ratios are
+# weight / (mean weight), at most 1 / (mean weight). `density_ratio_ess` is the effective number of draws.
 estimate_density_ratio <- function(fit, data, samples) {
   rest <- seq_along(data$y)[-fit$aux_rows]
   n <- length(rest)

@@ -1,16 +1,16 @@
 # Computes the mean k_x'v of the exact GP at x, k_x = k(X, x), by preconditioned conjugate gradients on (K + s2 W^{-1})
 # v = y, and bounds rounding errors. K is the kernel matrix, s2 the noise variance, W the diagonal matrix of weights.
 
-# Returns the correction of the reference posterior's mean towards the exact mean (correct_residual()), with `steps`,
-# `stalled` and `stopped` of solve_exact(). Returns NULL if there is no goal or no time.
-#   goal     NULL, or a function that returns `ratio` for solve_exact(), given the value of precondition_by_near_rows()
+# Returns the correction of the reference posterior's mean towards the exact mean: correct_residual(), with `steps`,
+# `stalled` and `stopped` of solve_exact(). Returns NULL if there is no goal or no time. The arguments are:
+#   goal     NULL, or a function of `near` (is near_preconditioner() used?) that returns ratio() for solve_exact()
 #   budget   at most budget$passes passes over all pairs of rows, within budget$left() seconds
 #   from     an earlier correction to improve, or NULL
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
   if (is.null(goal)) return(NULL)
   n <- nrow(data$x)
   some <- min(n, 2048L)
-  # Estimate the seconds that a product of K with a vector takes, by timing one for at most 2,048 rows.
+  # Estimate the seconds of a product of the kernel matrix with a vector, by timing one for at most 2,048 rows.
   pass <- if (budget$left() == Inf) 0 else system.time(
     native_kernel_matvecs(reference$kernel, data$x[seq_len(some), , drop = FALSE], NULL, numeric(some),
                           reference$control), gcFirst = FALSE)[["elapsed"]] * (n / some)^2
@@ -36,15 +36,13 @@ data_in_scale <- function(fit, other) {
 norm2 <- function(v) sqrt(sum(v^2))
 
 # Solves (K + s2 I) v = y by conjugate gradients, where K and y include the roots of the weights. The preconditioner is
-# B^{-1}, B = Q + s2 I, with the reference's approximation Q of K, unless a function `precondition` is given. ratio(s)
-# is the certified error over its goal in the state s = list(v, r, c, w_E). Here r = y - (K + s2 I) v, c = r'B^{-1} r,
-# and w_E >= sqrt(w'(K - Q) w) for w = (K + s2 I)^{-1} r, or NA. The iterations end
-#
+# the function `precondition` or, if NULL, B^{-1}, B = Q + s2 I, with the reference's approximation Q of K. ratio(s) is
+# the certified error over its goal in the state s = list(v, r, c, w_E): r = y - (K + s2 I) v, c = r'B^{-1} r, and w_E
+# (or NA) bounds sqrt(w'(K - Q) w) for w = (K + s2 I)^{-1} r. The iterations end
 #   * if ratio(s) <= 1, or after `most` steps;
 #   * if in_time() is FALSE before another pass over all pairs of rows;
 #   * if `keep` is TRUE, at an interrupt or R's time limit (`stopped` is then "interrupted" or "R's time limit");
 #   * if the residual may be nothing but rounding error (`stalled`).
-#
 # A step may increase sqrt(c), which bounds the error. So the function returns the v that met ratio(s) <= 1, or else the
 # v with the smallest bound. `error` is the result of residual_rounding() for this v, `passes` the number of products
 # with K so far, and `went` has sqrt(c) before the first step and after each step.
@@ -106,7 +104,7 @@ solve_exact <- function(reference, data, most, ratio, from = NULL, keep = FALSE,
 }
 
 # Returns the linear system as list(y, noise, product, by_B, passes). product(v) is (K + s2 I) v, passes() the number of
-# such products so far, and by_B(v) is B^{-1} v with the reference's B = Q + s2 I.
+# such products so far. by_B(v) is (Q + s2 I)^{-1} v with the reference's approximation Q of K.
 exact_system <- function(reference, data) {
   model <- model_of(reference)
   root <- root_weights(data)
@@ -126,8 +124,9 @@ exact_system <- function(reference, data) {
   list(y = root * data$y, noise = model$noise, product = product, by_B = by_B, passes = function() passes)
 }
 
-# Returns the state after a step of conjugate gradients. z is the preconditioned residual, Kz = (K + s2 I) z, zr = z'r,
-# p the search direction, Kp = (K + s2 I) p. p = sum_i a_i z_i over all z so far; `carried` is sum_i a_i |z_i|.
+# Returns the state after a step of conjugate gradients. r is the residual, z the preconditioned residual, zr = z'r,
+# Kz = (K + s2 I) z. p = sum_i a_i z_i, over all z so far, is the search direction, Kp = (K + s2 I) p,
+# `carried` = sum_i a_i |z_i|.
 next_solution <- function(now, z, Kz, zr) {
   along <- if (is.null(now$p)) 0 else sum(z * (now$r - now$r_before)) / now$zr # Polak and Ribiere's formula
   p <- z + if (along > 0) along * now$p else 0
@@ -159,8 +158,8 @@ passes_ahead <- function(went, ratio, seconds, passes) {
           if (is.null(left)) "" else sprintf(", about %.0f s left", left * seconds / steps))
 }
 
-# Estimates after how many more passes the error bound is `share` times as large, at the rate of the last five bounds,
-# or 1/2 after no pass. `went` has the bounds before the first pass and after each. Returns NULL if they hardly fall.
+# Estimates how many more passes reduce the error bound to `share` times its value; NULL if it hardly decreases. `went`
+# has the bound before the first pass and after each. The last five bounds give the rate, which is 1/2 after no pass.
 passes_until <- function(went, share) {
   went <- utils::tail(went, 5L)
   rate <- if (length(went) < 2L) 0.5 else (went[length(went)] / went[1L])^(1 / (length(went) - 1))
@@ -172,8 +171,8 @@ passes_until <- function(went, share) {
 
 # Returns the correction of the reference's mean by an approximate solution u of (K + s2 W^{-1}) u = y. For any u, the
 # exact mean at x is k_x'u plus the exact mean for the response r = y - (K + s2 W^{-1}) u, which the reference
-# certifies. The result has u (`v`), r (`residual`), the reference's sums (`response`) and error `norms` for r, and
-# bounds on rounding errors. With `sharp`, the norms are smaller and cost a pass over all pairs of rows.
+# certifies. The result has u (`v`), r (`residual`), the reference's sums (`response`) and error bounds (`norms`) for r,
+# and bounds on rounding errors. With `sharp`, `norms` are smaller and cost a pass over all pairs of rows.
 correct_residual <- function(reference, data, state, sharp = TRUE) {
   model <- model_of(reference)
   root <- root_weights(data)
@@ -190,8 +189,7 @@ correct_residual <- function(reference, data, state, sharp = TRUE) {
        passes = state$passes + sharp, went = state$went, made_from = order_of_rows(data))
 }
 
-# Returns a bound on the rounding error of K v, divided by |K| |v|, for n rows in blocks of `block` rows. The bound
-# covers kernel values, sums within a block and the sum over blocks.
+# Returns a bound on the rounding error of K v, divided by |K| |v|, for n rows in blocks of `block` rows.
 product_growth <- function(n, block) {
   n_blocks <- n / block
   (16 + 4 * (sqrt(block) + sqrt(n_blocks) + 4) + (block + n_blocks) / 64) * .Machine$double.eps
@@ -211,7 +209,7 @@ residual_rounding <- function(reference, y, travelled) {
        sum = unit_of_sum * sqrt(K_norm) * size, travelled = travelled)
 }
 
-# Returns the reference's stored result of correct_residual() if it was computed from the rows of `data`, else NULL.
+# Returns the reference's stored correction (correct_residual()) if it was computed from the rows of `data`, else NULL.
 correction_for <- function(reference, data) {
   correction <- reference$correction
   if (!is.null(correction) && !is.null(data) && identical(correction$made_from, order_of_rows(data))) correction
@@ -238,8 +236,8 @@ corrected_mean <- function(reference, correction, data, fun) {
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
 }
 
-# Returns a bound on the error of the corrected mean from rounding in r and in k_x'u (see correct_residual()).
-# Corrections saved by version 0.1.0 have one bound for both, `rounding`, and no element `error`.
+# Returns a bound on the rounding error of the corrected mean: of k_x'u, and of the residual r of the approximate
+# solution u. Corrections saved by version 0.1.0 have one bound for both, `rounding`, and no element `error`.
 carried_rounding <- function(correction, model, data, fun, var_upper) {
   most <- prior_most(model, data$x)
   # `size` bounds each functional's prior sd over the largest prior sd of f at the data (for values, a number >= 1).
@@ -267,12 +265,12 @@ least_quadratic <- function(post, data) {
   max(least, 2 * sum(u * y) - sum(u * Ku) - noise * size - error)
 }
 
-# ---- the preconditioner ---------------------------------------------------------------------------------------------
+# ---- the preconditioner by neighbours -------------------------------------------------------------------------------
 
-# The preconditioner of (K + s2 I) v = r combines m inducing points Z and s nearest neighbours, and a product with a
-# vector costs O(n (s + m)). With L L' = k(Z, Z) and A = L^{-1} k(Z, X), F is triangular, from regressions of rows on
-# their nearest earlier rows, so that F'F approximates (K - A'A + s2 I)^{-1}. The preconditioner
-#   F'(I - (F A') P^{-1} (F A')') F,   P = I + A F'F A',   is positive definite and approximates (K + s2 I)^{-1}.
+# near_preconditioner() approximates (K + s2 I)^{-1} by m inducing points Z and s nearest neighbours; a product with a
+# vector costs O(n (s + m)). With L L' = k(Z, Z) and A = L^{-1} k(Z, X), regressions of rows on their nearest earlier
+# rows give a triangular F such that F'F approximates (K - A'A + s2 I)^{-1}. The preconditioner is
+#   F'(I - (F A') P^{-1} (F A')') F,   P = I + A F'F A',   which is positive definite.
 
 # Returns TRUE if near_preconditioner() should need fewer steps than a preconditioner by the reference's points: for
 # groups with many levels and, at over 400 rows, for rough kernels with a large residual prior variance.
@@ -282,9 +280,9 @@ precondition_by_near_rows <- function(reference, data) {
   rough || has_many_levels(model, data$x)
 }
 
-# Returns the preconditioner as a function of r, or effects_preconditioner() for groups with many levels. `size` has the
-# numbers of inducing points and of neighbours of each row. With 200 points instead of 800, the log of the residual
-# decreases 1.3 to 2.7 times more slowly (bench/README.md).
+# Returns the preconditioner as a function of the residual; for groups with many levels, effects_preconditioner().
+# `size` has the numbers of inducing points and of neighbours of each row. With 200 points instead of 800, the log of
+# the residual decreases 1.3 to 2.7 times more slowly (bench/README.md).
 near_preconditioner <- function(reference, data, size = c(points = 800L, rows = 40L)) {
   model <- model_of(reference)
   control <- reference$control

@@ -7,15 +7,13 @@
 # f*(x) - fh(x) = (1, -h)'E (0, g) - (a - A h)'r,   with E and the vectors over x and the rows   (theory vignette).
 #
 # This gives three bounds, in the order of effort:
-#
 #   crude   |f* - fh| <= sqrt(k(x, x) (|g|_E^2 + |r|^2)),
 #   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup >= the posterior variance of f(x), vS the SoR variance,
 #   second  a bound by E(x, x) and |h|_E, which is smaller if W varies little between the modes.
-#
 # The crude bound at the rows gives a range of f, hence of W. With this range, the other bounds give a narrower range.
 
 # Returns intervals for the mode and the sd of functionals in the exact GP's Laplace posterior. If a reference has to be
-# computed, `m2` is the number of its inducing points.
+# computed, it has `m2` inducing points.
 mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   check_posterior(fit, "certificate", what = "A certificate")
   if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind, TRUE)
@@ -33,11 +31,11 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   structure(inside, m2 = if (effort != "fast") nrow(used$z), t = used$t)
 }
 
-# ---- bounds ---------------------------------------------------------------------------------------------------------
+# ---- bounds on the distance of the modes ----------------------------------------------------------------------------
 
-# Returns the list `b` for distance_of() and mode_interval(). It has the mode at the rows (`at`), the bounds `g_E`, `r`
-# and `gamma` of bounds_around(), and two posteriors: `lo` with the smallest W that each row may have, `hi` with the
-# largest. The range of W is narrowed up to three times. If log p is not concave: bound_mode_student().
+# Returns the list `b` for distance_of(): the mode (`at`), the bounds of bounds_around(), and the posteriors `lo` and
+# `hi` with the smallest and largest row weights W that the exact mode may have. W is minus the second derivative of the
+# log likelihood. Its range is narrowed up to three times. bound_mode_student() is for likelihoods with negative W.
 laplace_bounds <- function(fit, data, tight = FALSE) {
   b <- bounds_at_mode(fit, data, tight)
   if (!b$sites$concave) return(bound_mode_student(b))
@@ -78,7 +76,7 @@ bounds_at_mode <- function(fit, data, tight) {
 }
 
 # Returns the initial list `b` of laplace_bounds(). With `effects`, for a fit with groups and inducing points, it has
-# the class "with_effects", and E is the residual prior covariance under the model `smooth`, without the groups.
+# the class "with_effects", and residual prior variances are those of the model `smooth`, without the groups.
 new_bounds <- function(fit, data, z, kernel, tight, sites, jitter, effects = FALSE) {
   m <- nrow(z)
   n <- nrow(data$x)
@@ -89,8 +87,8 @@ new_bounds <- function(fit, data, z, kernel, tight, sites, jitter, effects = FAL
   structure(b, class = if (effects) "with_effects")
 }
 
-# Returns the list `b` of laplace_bounds() for a Gaussian likelihood, whose row weights at$W do not depend on f. So the
-# posteriors `lo` and `hi` are the same.
+# Returns the list `b` of laplace_bounds() for a Gaussian likelihood. Its row weights at$W do not depend on f, so the
+# posteriors with the smallest weights (`lo`) and with the largest (`hi`) are the same.
 gaussian_problem <- function(b, at) {
   b <- bounds_around(b, at)
   W <- pmax(at$W, 0)
@@ -98,8 +96,9 @@ gaussian_problem <- function(b, at) {
   replace(b, c("W_lower", "W_upper", "middle", "lo", "hi"), list(W, W, post, post, post))
 }
 
-# Adds to b the list `at` (f, and its g and W at the rows) and bounds that follow from `at`, rounding included: `g_E` on
-# |g|_E, `r` on |u - A g|, `gamma` = sqrt(g_E^2 + r^2), and `t` on the trace of W E. Symbols: head of this file.
+# Adds to b the list `at` (f, and the first two derivatives g and -W of the log likelihood, at the rows) and bounds,
+# rounding included: `g_E` on sqrt(g'E g), `r` on |u - A g|, gamma = sqrt(g_E^2 + r^2), and `t` on the trace of W E. E
+# is the residual prior covariance of the rows, A has their features, and A'u is the mode.
 bounds_around <- function(b, at) {
   b$at <- at
   W <- pmax(at$W, 0)
@@ -120,10 +119,8 @@ bounds_around <- function(b, at) {
   b
 }
 
-# ---- properties of a posterior --------------------------------------------------------------------------------------
-
-# Returns the Gaussian posterior on the inducing points with the given row weights: list(factors, norms). If `norms` is
-# TRUE, the element `norms` is what variances_of() needs: the result of posterior_norms() or, for groups, the elements
+# Returns list(factors, norms), the Gaussian posterior on the inducing points with the given row weights. If `norms` is
+# TRUE, the element `norms` has what variances_of() needs: the result of posterior_norms() or, for groups, the elements
 # of effect_forms(), the relative rounding error of the factors (`inner`) and the largest weight.
 weighted_posterior <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
@@ -146,11 +143,12 @@ variances_of <- function(b, post, fun) {
     certify_with(post$factors, post$norms, b$z, b$model, fun)
 }
 
-# ---- the range of W -------------------------------------------------------------------------------------------------
+# ---- the range of the row weights W ---------------------------------------------------------------------------------
 
-# Adds the list b$between, if the modes fh and f* (head of this file) differ by at most b$e at the rows. `lower` and
-# `upper` bound Wb, and `lo` and `hi` are the posteriors with these row weights. `second`, for second_distance(), is
-# A D A' or, for groups, effect_forms() of D, if this can be computed. D is diag(d^2 / lower), with d >= |Wb - W|.
+# Adds the list b$between, valid if the modes of the fit and of the exact GP differ by at most b$e at the rows. `lower`
+# and `upper` bound Wb, the average of the row weights W between the modes; `lo` and `hi` are the posteriors with these
+# weights. If it can be computed, `second` is A D A' (for groups, effect_forms() of D), with the features A of the rows,
+# D = diag(d^2 / lower), and d >= |Wb - W|.
 with_averages <- function(b) {
   whole <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
   range <- average_curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e, whole)
@@ -169,17 +167,18 @@ with_averages <- function(b) {
 }
 
 # Extends the range (`lower`, `upper`) of row weights to contain W at the fit's mode, and adds the posteriors `lo` and
-# `hi` with these weights. `hi` is NULL if some `upper` exceeds 1e12 / (unit of f)^2 or the factorisation fails.
+# `hi` with these weights. `hi` is NULL if its factorisation fails or an `upper` is too large.
 posteriors_at_ends <- function(b, range) {
   range <- list(lower = pmin(range$lower, b$at$W), upper = pmax(range$upper, b$at$W))
   hi <- if (all(range$upper < 1e12 / b$sites$unit^2)) null_if_failed(weighted_posterior(b, range$upper, norms = TRUE))
   c(range, list(lo = weighted_posterior(b, range$lower, norms = TRUE), hi = hi))
 }
 
-# Bounds the mode if W may be negative (Student's t): finds e (or Inf) such that the exact GP has one mode in the box |f
-# - fh| <= e at the rows. With the smallest W in the box, let P = max(W, 0), N = max(-W, 0), and v_n bound the variance
-# at row n with weights P. The conditions are rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n
-# (bounds_around() has gamma). The variance in the box is at most `stretch` = 1 / (1 - rho) times that with weights P.
+# Bounds the exact GP's mode if W, minus the second derivative of the log likelihood, may be negative (Student's t).
+# Finds e (or Inf) such that the exact GP has one mode within e_n of the fit's mode at each row n. For the smallest W in
+# this box, let P = max(W, 0), N = max(-W, 0), and v_n bound the variance at row n with weights P. The conditions are
+# rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n, with gamma of bounds_around(). Any variance in the box is
+# at most `stretch` = 1 / (1 - rho) times that with weights P.
 bound_mode_student <- function(b) {
   fun <- values_at(b$model$kernel, b$data$x)
   at_rows <- function(b) (1 + b$growth) * sqrt(pmin(variances_of(b, b$lo, fun)$var_upper, fun$prior)) * b$gamma
@@ -205,8 +204,8 @@ bound_mode_student <- function(b) {
   b
 }
 
-# Returns an upper bound on |f*(x) - fh(x)| (head of this file), for values f(x) or other functionals. The bound for a
-# weighted sum of values is at most the sum of the bounds for these values, times their absolute weights.
+# Returns an upper bound on |f* - fh|, for values or other functionals of the exact GP's mode f* and the fit's mode fh.
+# The bound for a weighted sum of values is at most the sum of their bounds, times their absolute weights.
 distance_of <- function(b, fun) {
   if (!is.finite(b$stretch)) return(rep(Inf, fun$n))
   values <- fun$kind == "values"
@@ -230,8 +229,8 @@ distance_of <- function(b, fun) {
   pmin(distance, vapply(seq_len(fun$n), function(i) sum(abs(fun$weights[[i]]) * each[fun$rows[[i]]]), 0))
 }
 
-# Returns the bound `second` of the head of this file for values f(x), or Inf. `left` is E(x, x), `top` bounds the sd of
-# f(x), and `most` bounds its prior variance.
+# Returns a bound on |f*(x) - fh(x)|, or Inf. It is small if row weights vary little between the exact GP's mode f* and
+# the fit's mode fh. `left` is the residual prior variance of f(x), `top` bounds its sd, `most` its prior variance.
 second_distance <- function(b, between, fun, left, top, most) {
   if (is.null(between$second)) return(Inf)
   E <- sqrt(left + b$slack * most)
@@ -250,7 +249,7 @@ second_distance <- function(b, between, fun, left, top, most) {
   (E + eta + sqrt(between$hi$norms$lam) * spread) * (b$g_E + b$r / 2) + top * b$r
 }
 
-# Returns intervals for the mode (less the constant mean) and the sd of functionals in the exact GP's Laplace posterior.
+# Returns intervals for the mode (without constant mean) and the sd of functionals in the exact GP's Laplace posterior.
 mode_interval <- function(b, fun) {
   if (!fun$n) return(unknown_intervals(0L))
   mean <- if (fun$kind != "values") drop(crossprod(features_of(fun, b$z, b$at$L), b$at$beta)) else
@@ -266,9 +265,7 @@ mode_interval <- function(b, fun) {
   list(mean_lower = mean - e, mean_upper = mean + e, sd_lower = sqrt(lower), sd_upper = sqrt(pmax(upper, lower)))
 }
 
-# ---- reference and evidence -----------------------------------------------------------------------------------------
-
-# Returns a reference for a Laplace fit: a fit on at most m2 inducing points with its `bounds`, but without the rows.
+# Returns a reference for a Laplace fit: a fit without rows on at most m2 inducing points, with its laplace_bounds().
 laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   check_posterior(fit, "certificate", what = "A certificate")
   n <- nrow(data$x)
@@ -304,7 +301,7 @@ find_laplace_reference <- function(fit, given) {
   given
 }
 
-# Returns bounds on the exact GP's Laplace log marginal likelihood. `psi` is -log(likelihood * prior) at the mode.
+# Returns bounds on the exact GP's Laplace log marginal likelihood. `psi` is -log(likelihood * prior) at the fit's mode.
 laplace_bracket <- function(b, psi = NULL) {
   at <- b$at
   l <- native_likelihood(b$sites, at$f)[1L, ]

@@ -1,9 +1,10 @@
-# Computes upper bounds, rounding included, on the norms that certificates need. With inducing points Z, L L' = k(Z, Z)
-# and A = L^{-1} k(Z, X), let Q = A'A, E = K - Q (residual prior covariance, trace t), B = Q + s2 I, G = A A',
-# v = B^{-1} y, w = (K + s2 I)^{-1} y, |v|_E^2 = v'E v, beta = (s2 I + G)^{-1} A y. More symbols: theory vignette, end.
+# Computes upper bounds, rounding included, on the norms that certificates need. For training rows X, K = k(X, X) and
+# noise variance s2, inducing points Z, L L' = k(Z, Z) and A = L^{-1} k(Z, X), let Q = A'A, E = K - Q, t the trace of E,
+# v = (Q + s2 I)^{-1} y, w = (K + s2 I)^{-1} y, |v|_E^2 = v'E v, G = A A', beta = (s2 I + G)^{-1} A y.
 
-# Returns bounds on the norms of rounding errors: `e` for y - A'beta, `row` for the effect of errors of A on A'beta, and
-# `v` for v = B^{-1} y. |B^{-1} A'| <= 1 / (2 sqrt(s2)) bounds the effect of errors of beta. Symbols: head of this file.
+# Returns bounds on the effect of rounding errors: `e` on the residuals y - A'beta, `row` on A'beta by errors of A, and
+# `v` on v = (Q + s2 I)^{-1} y. A has the features of the rows, beta the mean of their coefficients, and Q = A'A.
+# |(Q + s2 I)^{-1} A'| <= 1 / (2 sqrt(s2)) bounds the effect of errors of beta.
 residual_error <- function(p, norms, model) {
   noise <- model$noise
   e <- norms$growth * (sqrt(p$yy) + sqrt(sum(diag(p$G))) * sqrt(sum(p$beta^2)))
@@ -13,17 +14,18 @@ residual_error <- function(p, norms, model) {
   list(e = e, row = row, v = (norms$beta_error / noise + moved) / (2 * sqrt(noise)) + (e + row) / noise)
 }
 
-# Returns a bound on |w|_E: |v|_E c / (c + |v|_E^2), or sqrt(c) / 2 if |v|_E^2 > c; Inf for NA. c = y'v (head of file).
+# Returns a bound on |w|_E = sqrt(w'E w) from c = y'v: |v|_E c / (c + |v|_E^2), or sqrt(c) / 2 if |v|_E^2 > c. Here
+# v = (Q + s2 I)^{-1} y, w = (K + s2 I)^{-1} y, and E = K - Q, where Q approximates K by inducing points.
 bound_w <- function(c, v_E) {
   if (is.na(c) || is.na(v_E)) return(Inf) # numbers overflowed
   if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2
 }
 
-# Returns bounds on norms for the DTC posterior p. They use T1, a bound on |v|_E, and T2, bounds that do not depend on
-# the response. Both are sums over groups of rows. Larger groups take longer and give smaller bounds. A group has all
-# rows if `tight`, m rows if `fast`, else the numbers of norm_groups(): more than m for T1 if m > 16, for T2 if m < 200.
-# `same` has norms for another response and the same points, so the same T2. `inner` has norms on some of the points;
-# its bound on |w|_E holds here too. T1 is omitted with `inner`, or if `sharp` is FALSE.
+# Returns the result of finish_norms() for the DTC posterior p. It uses sums over blocks of rows: T1, for the error
+# bound w_E (see bound_w()), and Psi, which does not depend on the response. Larger blocks take longer and give smaller
+# bounds. A block has all rows if `tight`, m rows if `fast`, else as many as norm_groups() returns. If `same` is given,
+# it has norms for another response and the same points, and its Psi is used. `inner` has norms on some of the points;
+# its w_E holds for p too. If `inner` is given or `sharp` is FALSE, T1 is omitted.
 posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
                             same = NULL, sharp = TRUE) {
   n <- nrow(data$x)
@@ -34,11 +36,12 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
   finish_norms(norms, p, model, inner)
 }
 
-# Returns the numbers of rows in a group for T1 and T2. The norms then cost O(n m^2), like the posterior.
+# Returns the numbers of rows in a block for T1 and for Psi of rows_norms(), which then cost O(n m^2).
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
-# Returns T1 >= |v|_E, vv = |v|^2, and Psi, lam and spread of T2 (norms.h) for the rows of `data`. T1 and T2 are sums
-# over groups of size[1] and size[2] rows. v and E are those of the head of this file.
+# Returns sums over random blocks b of rows. With size[1] rows in a block, T1 bounds sqrt(v'E v). With size[2] rows, lam
+# bounds the largest eigenvalue of E, Psi = sum_b (n / n_b) A_b E_bb A_b', and `spread` is the largest n / n_b. Here b
+# has n_b of the n rows, v = (Q + s2 I)^{-1} y, vv = |v|^2, E = K - Q, and Q = A'A approximates K by inducing points.
 rows_norms <- function(data, p, z, model, size, control) {
   n <- nrow(data$x)
   size <- pmin(n, size)
@@ -47,7 +50,7 @@ rows_norms <- function(data, p, z, model, size, control) {
     list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
 }
 
-# Combines two results of rows_norms(). Psi and `spread` (norms.h) grow with n, so they are scaled to all rows.
+# Combines two results of rows_norms(). Psi and `spread` have the factor n, so they are scaled to all rows.
 norms_merge <- function(a, b) {
   n <- a$n + b$n
   list(T1 = a$T1 + b$T1, Psi = a$Psi * (n / a$n) + b$Psi * (n / b$n), lam = a$lam + b$lam, vv = a$vv + b$vv,
@@ -55,7 +58,8 @@ norms_merge <- function(a, b) {
        most = max(a$most, b$most))
 }
 
-# Returns bounds on norms of the posterior p, such as |v|_E and |w|_E, from the `norms` of rows_norms() for all rows.
+# Returns the bounds that certificates need, such as v_E on |v|_E and w_E on |w|_E, from the result of rows_norms().
+# Here |v|_E^2 = v'E v, v = (Q + s2 I)^{-1} y, w = (K + s2 I)^{-1} y, and E = K - Q is the residual prior covariance.
 finish_norms <- function(norms, p, model, inner = NULL) {
   noise <- model$noise
   m <- nrow(p$G)
@@ -76,8 +80,8 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   kappa <- sqrt(out$slack * out$most * out$weight) # bounds |dA u| for |u| = 1, with dA the rounding error of A
   kappa_v <- kappa * sqrt(norms$vv)
   out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
-  # y'v (head of file) is the minimum over beta of |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives an upper
-  # bound. The effect of errors of A is bounded by |v|_E or row by row, and y'v by y'y / s2. The smallest bound is used.
+  # c = y'(A'A + s2 I)^{-1} y is the minimum over beta of |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives an
+  # upper bound. Rounding of the features A adds a term in v_E to it or, alternatively, error$row to |y - A'beta|.
   value <- function(e) up * (e^2 / noise + beta^2)
   e <- sqrt(p$rss) + error$e
   out$c <- min(value(e) + (2 * out$v_E + kappa_v) * kappa_v, value(e + error$row), up * p$yy / noise)
@@ -87,18 +91,20 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   lapply(out, function(v) replace(v, is.nan(v), Inf)) # overflow leaves NaN; each norm is an upper bound
 }
 
-# Returns the norms of finish_norms() from the posterior's sums, without a pass: |v|_E <= sqrt(t) |v| replaces T1.
+# Returns finish_norms() from the posterior's sums, without a pass over the rows. It bounds sqrt(v'E v) by sqrt(t) |v|,
+# where v = (Q + s2 I)^{-1} y, Q approximates K by inducing points, and t is the trace of E = K - Q.
 norms_of_sums <- function(p, z, model, n) {
   most <- prior_most(model, z)
-  # Bounds need most * weight >= w_i k(x_i, x_i) for each row i, and the sum of w_i k(x_i, x_i) is k_sum.
+  # finish_norms() needs most * weight >= w_i k(x_i, x_i) for each row i. k_sum is the sum of w_i k(x_i, x_i).
   finish_norms(list(n = n, weight = p$k_sum / most, most = most, vv = p$rss / model$noise^2, T1 = Inf, lam = Inf),
                p, model)
 }
 
-# Returns bounds `lower` and `upper` on c = y'(Q + s2 I)^{-1} y = |y - A'beta|^2 / s2 + |beta|^2, and a lower bound
-# `least` on y'w. With t as the trace of E, for any tau >= s2 + t:
-#   max(c^2 / (c + |v|_E^2), y'(Q + tau I)^{-1} y) <= y'w <= c.
-# All bounds include rounding errors of beta, v, A, sums and differences (section 10 of the theory vignette).
+# Returns bounds `lower` and `upper` on c = y'v, and `least`, a lower bound on y'w. Here v = (Q + s2 I)^{-1} y,
+# w = (K + s2 I)^{-1} y, Q = A'A approximates K by inducing points, and t is the trace of E = K - Q. For any
+# tau >= s2 + t,
+#   max(c^2 / (c + v'E v), y'(Q + tau I)^{-1} y) <= y'w <= c = |y - A'beta|^2 / s2 + |beta|^2.
+# All bounds include rounding errors (section 10 of the theory vignette).
 quadratic_bracket <- function(p, norms, model) {
   noise <- model$noise
   growth <- norms$growth
@@ -139,8 +145,8 @@ response_rounding <- function(fit, x) {
 
 distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 
-# Returns a gp_dtc() fit to `data` with the model of `fit`: the DTC posterior on the points z, with its norms. z must be
-# distinct beyond rounding, as distinct_points() is. `inner` is an earlier result for a subset of z, or list(jitter).
+# Returns a gp_dtc() fit to `data` with the model of `fit`: the DTC posterior and its norms, on points z that differ by
+# more than rounding. `inner` is an earlier fit on some of the points, or list(jitter).
 dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
   model <- model_of(fit)
   jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
@@ -152,7 +158,7 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
 }
 
 # Returns a fit with a DTC posterior and its norms, on the inducing points of `fit` or the rows of an exact fit. Without
-# groups, a DTC or SoR posterior of `fit` is used if its jitter covers rounding errors and is at most 1e-10.
+# groups, the posterior of `fit` itself is used if it is DTC or SoR and its jitter covers rounding and is at most 1e-10.
 own_posterior <- function(fit) {
   p <- posterior_of(fit)
   near <- inherits(p, "near")
@@ -172,8 +178,8 @@ own_posterior <- function(fit) {
 }
 
 # Returns the mean, its error bound, and variances with bounds for functionals, in units of the cleaned response.
-# `factors` and `norms` give the posterior, `crossing` sums over all rows, which narrow the bounds on the variance.
-# Norms of version 0.1.0 lack `most`, the largest k(x, x) at the rows; 0 replaces it.
+# `factors` and `norms` are those of a DTC posterior. `crossing`, the result of native_cross(), narrows the bounds on
+# the variance. Norms of version 0.1.0 lack `most`, the largest k(x, x) at the rows; 0 replaces it.
 certify_with <- function(factors, norms, z, model, fun, crossing = NULL) {
   of <- if (fun$kind != "values") {
     list(cross = numeric(), features = features_of(fun, z, factors$L), prior = as.double(fun$prior), size = fun$size,
@@ -191,8 +197,6 @@ certify_posterior <- function(post, fun, crossing = NULL) {
   for (what in names(power)) r[[what]] <- in_units(model, r[[what]], power[[what]])
   r
 }
-
-# ---- intervals ------------------------------------------------------------------------------------------------------
 
 unknown_intervals <- function(n) {
   list(mean_lower = rep(-Inf, n), mean_upper = rep(Inf, n), sd_lower = numeric(n), sd_upper = rep(Inf, n))
@@ -233,16 +237,14 @@ narrow <- function(inside, found, rows = NULL) {
   inside
 }
 
-# Returns the intersection of two intervals for the log marginal likelihood.
 intersect_brackets <- function(a, b) c(lower = max(a[["lower"]], b[["lower"]]), upper = min(a[["upper"]], b[["upper"]]))
 
-# Certifies fits with groups. The effects of levels are inducing variables, so E is the residual prior covariance of the
-# smooth part, the kernel without groups. Row i of weight w_i has features f_i of inducing points and o_i of its level
-# (effects.h). Its coefficient in the posterior mean at x is h_i = w_i (f_i'f_x + o_i'o_x), with o_i'o_x = 0 if levels
-# differ. A block b has n_b of the n rows, n_lb of the n_l rows of level l. With the columns w_i f_i of F and w_i o_i of
-# O,
-#
-#   |h_x|_E <= sqrt(f_x'Psi f_x) + sqrt(o_x'Psi_l o_x),
+# The functions below certify fits with groups. Effects of levels are inducing variables, so E is the residual prior
+# covariance of the smooth part (the kernel without groups). Row i has the weight w_i, features f_i of inducing points
+# and o_i of its level; x has f_x and o_x. The coefficient of row i in the posterior mean at x is h_i = w_i
+# (f_i'f_x + o_i'o_x), with o_i'o_x = 0 if levels differ. A block b has n_b of the n rows, n_lb of the n_l rows of level
+# l. F has the columns w_i f_i, O the columns w_i o_i. Then
+#   sqrt(h'E h) <= sqrt(f_x'Psi f_x) + sqrt(o_x'Psi_l o_x),
 #   Psi = sum_b (n / n_b) F_b E_bb F_b',  Psi_l = sum_b (n_l / n_lb) O_lb E_lb O_lb'.
 
 features_with_effects <- function(b, factors, x) {
@@ -250,12 +252,12 @@ features_with_effects <- function(b, factors, x) {
   c(native_effect_predict(factors, b$z, b$smooth, x, TRUE, b$fit$control), list(x = x))
 }
 
-# Rows are summed in blocks of this many rows, as in the norms without groups.
+# Sums over the rows are computed in blocks of this many rows.
 effect_block <- 200L
 
-# Returns list(all, own, lam, spread) in the symbols above: Psi, a matrix with rows Psi_l, a bound on eigenvalues of
-# W^{1/2} E W^{1/2} for weights W, and the largest n / n_b or n_l / n_lb. With `diagonal`, E is diag(diagonal) and these
-# ratios are 1.
+# Returns sums over blocks of rows for effect_root(): the matrix `all` and, in row l of `own`, a matrix for level l.
+# `lam` bounds the eigenvalues of W^{1/2} E W^{1/2}, for weights W and the residual prior covariance E. `spread` is the
+# largest factor that scales a block to all rows. With `diagonal`, E is diag(diagonal), and no block is scaled.
 effect_forms <- function(b, factors, weights, diagonal = NULL) {
   g <- factors$groupings[[1L]]
   level <- numbered(b$data$x, factors$groupings)[, g$column]
@@ -288,7 +290,9 @@ effect_forms <- function(b, factors, weights, diagonal = NULL) {
   list(all = all, own = own, lam = lam, spread = spread)
 }
 
-# Returns a bound on |h_x|_E (above), sqrt(f'Psi f) + sqrt(o'Psi_l o). `at` is a result of features_with_effects().
+# Returns a bound on sqrt(h'E h), where h has the coefficients of the rows in the posterior mean at x, and E is their
+# residual prior covariance. The result is sqrt(f'P f) + sqrt(o'P_l o): `at` has the features f of x for points and o
+# for its level l, and `forms`, the result of effect_forms(), has P (`all`) and P_l (row l of `own`).
 effect_root <- function(b, factors, forms, at) {
   g <- factors$groupings[[1L]]
   d <- nrow(g$root)
@@ -304,7 +308,7 @@ effect_root <- function(b, factors, forms, at) {
 }
 
 # Returns the list that variances_of() returns, for fits with groups. Its bounds on the variance omit `new`, the prior
-# variance of effects of levels without rows. `eta` bounds |h_x|_E.
+# variance of effects of levels without rows. `eta` is the bound of effect_root(), rounding included.
 variances_with_effects <- function(b, post, fun) {
   x <- fun$x
   norms <- post$norms
@@ -332,8 +336,8 @@ sums_by_level <- function(g, x, v) {
   all
 }
 
-# Returns the mode at the rows as a list like that of laplace_at(). sites(f) returns list(f, g, W): f with its offset,
-# and the first two derivatives g and -W of the log likelihood. `zeta` has the whitened effects.
+# Returns a list like that of laplace_at() for fits with groups, with the whitened effects `zeta`. sites(f) returns
+# list(f, g, W): f with its offset, and the first two derivatives g and -W of the log likelihood at the rows.
 mode_with_effects <- function(b, factors, sites) {
   factors$shift <- NULL
   x <- numbered(b$data$x, factors$groupings)
@@ -352,14 +356,12 @@ mode_with_effects <- function(b, factors, sites) {
                 left = pmax(at$unexplained, 0), jitter = factors$jitter, logdet = factors$logdet, factors = factors))
 }
 
-# ---- the preconditioner ---------------------------------------------------------------------------------------------
-
 # Returns TRUE if the groups have so many effects (over 1,000) that inducing points cannot represent them.
 has_many_levels <- function(model, x) has_own_levels(model$kernel) && count_effects(model$kernel, x) > 1000
 
-# Returns a preconditioner for groups with many levels: a function of r that returns (Q + K_g + s2 I)^{-1} r. K_g is the
-# covariance of the effects of groups, and Q the approximation of the smooth part by inducing points z. The result is
-# (r - mean) / s2, where `mean` is the posterior mean at the rows for the response r.
+# Returns a preconditioner: a function of r that returns (Q + K_g + s2 I)^{-1} r. K_g is the covariance of the effects
+# of groups at the rows, and Q approximates that of the smooth part by inducing points z. The result is (r - mean) / s2,
+# where `mean` is the posterior mean at the rows for the response r.
 effects_preconditioner <- function(z, data, model, control) {
   kernel <- smooth_part(model$kernel)
   z <- distinct_points(z, kernel)

@@ -1,6 +1,5 @@
 # certify() runs a list of steps, each of which narrows the intervals of the earlier steps. A step is a function(job,
 # fun, inside) that returns the new `inside`. refine() narrows the intervals of the mean by iterations.
-#
 #   fun     linear functionals of f (functionals.R), such as values at rows
 #   inside  list(mean_lower, mean_upper, sd_lower, sd_upper), in units of y without the constant mean
 #   job     an environment: the fit, its data, its mean and sd (`at`), the reference, the correction of the reference's
@@ -33,7 +32,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
             passes = job$correction$passes %||% 0L, went = job$correction$went, left = job$left())
 }
 
-# ---- the steps ------------------------------------------------------------------------------------------------------
+# ---- the steps of certify() -----------------------------------------------------------------------------------------
 
 narrowings <- list(
   # Certifies by a posterior on the fit's own inducing points or, for an exact fit, on its rows.
@@ -46,8 +45,8 @@ narrowings <- list(
     })
   },
 
-  # Certifies by inducing points of the smooth part and all effects of groups. If no reference was given, this is the
-  # last step if all intervals are narrower than 1 % of the sd, or, unless effort is "tight", with over 1,000 effects.
+  # Certifies by inducing points of the smooth part and all effects of groups. Without a given reference, this is the
+  # last step if all intervals are narrower than 1 % of the sd. With over 1,000 effects, only effort "tight" continues.
   "more points and all effects" = function(job, fun, inside) {
     if (!job$by_effects) return(inside)
     fit <- job$fit
@@ -74,7 +73,7 @@ narrowings <- list(
     narrow(inside, found)
   },
 
-  # Certifies wide intervals by the exact posterior, if time and memory allow. An interval counts as wide if it was so
+  # Certifies wide intervals by the exact posterior, if time and memory allow. An interval counts as wide if it was wide
   # before any passes over all pairs of rows. Otherwise, more passes could exempt an interval and leave it wider.
   "exact posterior" = function(job, fun, inside) {
     before <- job$without_passes
@@ -96,7 +95,8 @@ narrowings <- list(
   },
 
   # Narrows wide intervals by kriging (weights on nearest neighbours), first those that are widest in units of the sd.
-  # An interval is wide if half its width exceeds rounding and 1/20 of `far` (head of file) or, for the sd, sd / 400.
+  # In a wide interval, half the width exceeds rounding and 1/20 of the distance from its middle to the fit's value (at
+  # least the median distance). For the sd, exceeding 1/400 of the sd is enough.
   "kriging on nearest neighbours" = function(job, fun, inside) {
     if (kriging_rows() < 1) return(inside)
     excess <- function(what, floor) {
@@ -125,8 +125,9 @@ narrowings <- list(
     inside
   },
 
-  # Narrows intervals of the sd of values f(x) by sums over all n rows (4 n m2 flops a value for m2 points). Half the
-  # width of these intervals exceeds 1/20 of `far` (head of this file) and, where kriging is in use, 1/200 of the sd.
+  # Narrows wide intervals of the sd of values f(x) by sums over all n rows (4 n m2 flops a value for m2 points). In a
+  # wide interval, half the width exceeds 1/20 of the distance from its middle to the fit's value (at least the median
+  # distance) and, unless kriging is switched off, 1/200 of the sd.
   "sd by all rows" = function(job, fun, inside) {
     if (fun$kind != "values") return(inside)
     sd <- half_and_distance(inside, job$at, "sd")
@@ -159,7 +160,7 @@ narrowings <- list(
     narrowings[["sd by all rows"]](job, fun, narrow(inside, certify_posterior(job$reference, fun)))
   },
 
-  # Computes smaller error norms (certify-norms.R) and a better mean of the reference, from all pairs of rows.
+  # Computes smaller bounds on the reference's error, and a better mean, from all pairs of rows.
   "all pairs of rows" = function(job, fun, inside) {
     job$reference <- dtc_on_points(job$fit, job$data, job$reference$inducing, NULL, fast = FALSE, tight = TRUE)
     job$correction <- exact_mean(job$reference, job$data, share_of_distance(job$reference, job$data, job$fit, 1 / 1000),
@@ -182,7 +183,7 @@ effects_interval <- function(fit, data, z, fun) {
   structure(lapply(mode_interval(b, fun), in_units, model = model), t = b$t * model$noise)
 }
 
-# ---- which intervals, and how they meet -----------------------------------------------------------------------------
+# ---- units of intervals, and wide intervals -------------------------------------------------------------------------
 
 # Returns the functionals in the units of the reference, whose response may be scaled differently from the fit's.
 in_scale_of <- function(job, fun) {
@@ -203,12 +204,12 @@ half_and_distance <- function(inside, at, what) {
   list(half = (upper - lower) / 2, distance = distance, far = pmax(distance, stats::median(distance)))
 }
 
-# Returns the numbers of at most `most` rows of x that become inducing points of the reference. Their intervals are wide
-# because their residual prior variance E(x, x), `unexplained`, is large. A pivoted Cholesky factorisation of E chooses
-# among the rows with the largest E(x, x).
+# Returns the numbers of at most `most` rows of x to add to the reference's inducing points: rows with wide intervals
+# and a large residual prior variance `unexplained`. A pivoted Cholesky factorisation of their residual prior covariance
+# chooses among the rows with the largest variance.
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
-  # Intervals are wide if half their width exceeds v$far / 4 and, if kriging on nearest rows follows, sd_upper / 20.
+  # In a wide interval, half the width exceeds v$far / 4 (half_and_distance()) and, if kriging follows, sd_upper / 20.
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
   mean <- half_and_distance(inside, at, "mean")
   sd <- half_and_distance(inside, at, "sd")
@@ -224,7 +225,7 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
   rows[utils::head(attr(R, "pivot"), min(attr(R, "rank"), most))]
 }
 
-# ---- the mean to a tolerance ----------------------------------------------------------------------------------------
+# ---- refine(): the mean to a tolerance ------------------------------------------------------------------------------
 
 #' @rdname reference
 #' @order 2
@@ -297,7 +298,7 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   kriged <- made$value$kriged
   times <- if (is.null(kriged)) Inf else
     reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
-  # The mean's error is at most `times` sqrt(c) with kriging and `wide` w_E with the reference (c, w_E: solve_exact()).
+  # In state s of solve_exact(), the mean errs by at most times * sqrt(s$c) (kriging) and wide * s$w_E (reference).
   wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
   aim <- 0.9 * goal
   renewed <- FALSE
@@ -325,7 +326,7 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
       aim <- aim / 4
       next
     }
-    # Compute r = y - (K + s2 I) v anew, once, to remove the rounding errors of the iterations so far.
+    # Compute the residual anew, once, to remove the rounding errors of the iterations so far.
     once <- residual_rounding(reference, data$y * root_weights(data), c(v = norm2(correction$v), r = 0))
     if (renewed || !isTRUE(now * (once$residual / correction$error$residual) <= 4 * goal)) break
     from$residual <- NULL

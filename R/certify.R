@@ -87,8 +87,8 @@ certify_hurdle <- function(fit, newdata, ...) {
   structure(out, class = c("pfdtc_table", "data.frame"))
 }
 
-# Adds the median and the mean of a transformed response, with their bounds, to the certificate `out`. The mean under a
-# mixture of hyperparameters gets infinite bounds, because its noise variance is bounded only from above.
+# Adds the median and the mean of a transformed response, with their bounds, to the certificate `out`. For a mixture
+# over hyperparameters, the mean has infinite bounds, because the noise variance is bounded only from above.
 with_transformed <- function(out, fit, noise) {
   t <- fit$transform
   median <- back_bounds(t, out$mean_lower, out$mean_upper)
@@ -123,9 +123,9 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
 }
 
 # Adds the mean response and its bounds to the certificate `out`. The mean response increases with the mean of f. A
-# larger variance of f increases means with a log link, and moves probabilities towards 1/2. So ends of the intervals of
-# mean and sd give bounds. For ordered classes, P(y <= k) decreases with the mean of f, and response$bend, if it exists,
-# bounds the derivative of P(y <= k) by the variance of f.
+# larger variance of f increases means with a log link, and moves probabilities towards 1/2. So the ends of the
+# intervals of mean and sd of f give bounds. For ordered classes, P(y <= k) decreases with the mean of f. response$bend,
+# if it exists, bounds the derivative of P(y <= k) by the variance of f.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
   if (likelihood$link %in% c("identity", "latent") && response$kind != "ordered") return(out) # the response is f itself
@@ -232,8 +232,8 @@ posterior_certificate.mixture <- function(p, fun, effort, reference, m2 = NULL, 
             noise = largest_mixture_mean(matrix(noise, 1L), weights), m2 = if (length(parts[[1L]]$m2)) parts[[1L]]$m2)
 }
 
-# Returns a data frame of the mixture's weights with bounds, and of bounds `least` and `most` on weights before they are
-# normalised. A normalised weight is smallest if its own weight is `least` and all others are `most`.
+# Returns a data frame of the mixture's weights with bounds, and of bounds `least` and `most` on unnormalised weights. A
+# normalised weight is smallest if its unnormalised weight is `least` and all others are `most`.
 weights_between <- function(points, evidence) {
   end <- function(side) if (is.null(points$gain)) vapply(evidence, `[[`, 0, side) + points$apart else points$gain
   ends <- cbind(lower = end("lower"), upper = end("upper"))
@@ -243,8 +243,8 @@ weights_between <- function(points, evidence) {
              upper = share(g[, "upper"], g[, "lower"]), least = g[, "lower"], most = g[, "upper"])
 }
 
-# Returns an upper bound on the mixture's mean for each row of v. Each column has the values of one part, with a weight
-# (not normalised) from `least` to `most`. The mean is largest if parts with the largest v have their largest weights.
+# Returns an upper bound on the mixture's mean for each row of v. A column has the values of a part whose unnormalised
+# weight is from `least` to `most`. The mean is largest if parts with the largest v have their largest weights.
 largest_mixture_mean <- function(v, weights) {
   apply(v, 1L, function(one) {
     o <- order(one, decreasing = TRUE)
@@ -321,7 +321,6 @@ laplace_check <- function(fit, draws = 2000) {
   logs <- sum(sites$constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
   weights <- exp(logs - max(logs))
   weights <- weights / sum(weights)
-  # Compute the weighted mean and sd of f at no more than a thousand rows.
   rows <- evenly(nrow(data$x), 1000)
   A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, data$x[rows, , drop = FALSE]))
   left <- at$left[rows]

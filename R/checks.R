@@ -79,8 +79,8 @@ check_flag <- function(x, argument) {
   as.vector(x)
 }
 
-# Returns the element of `choices` that begins with the string x. If x equals `choices`, as an argument's default does,
-# the first element is returned.
+# Returns the element of `choices` that begins with the string x, or the first element if x equals `choices`, as an
+# argument's default does.
 check_choice <- function(x, choices, argument) {
   if (identical(x, choices)) return(choices[1L])
   i <- if (is.character(x) && length(x) == 1L && !is.na(x)) pmatch(x, choices) else NA
@@ -209,9 +209,8 @@ check_dots_empty <- function(dots_names = eval.parent(quote(list(...))), known =
 
 # ---- conditions -----------------------------------------------------------------------------------------------------
 
-# Raises an error about an argument: "`argument` must be <want>; <where> is <got>.". `got` is the value, or a string
-# that describes it. Without `want` the error is "`argument` <got>.". `hint` is a further sentence on what to do, and
-# `message` replaces the first sentence.
+# Raises the error "`argument` must be <want>; <where> is <got>.", or "`argument` <got>." without `want`. `got` is the
+# value, or a string that describes it. `hint` is a further sentence, `message` replaces the first sentence.
 abort_input <- function(argument, got, want = NULL, hint = NULL, message = NULL, where = "it") {
   if (!is.character(got) || length(got) != 1L) got <- describe(got)
   if (is.null(message)) {
@@ -227,12 +226,11 @@ abort_numerical <- function(message, ..., class = NULL) {
   stop(classed(c(class, "pfdtc_error_numerical", "error"), message, ...))
 }
 
-# Raises an error about a row source. Its fields: `parent`, the cause; `rows`, the rows read before (0 in a worker).
+# Raises an error about a row source. Its fields are `parent`, the cause, and `rows`, the rows read (0 in a worker).
 abort_source <- function(message, ...) stop(classed(c("pfdtc_error_source", "error"), message, ...))
 
 warn_convergence <- function(message, ...) warn_classed("convergence", message, ...)
 
-# Raises a warning of class pfdtc_warning_<kind>. `...` are fields of the condition.
 warn_classed <- function(kind, message, ...) {
   warning(classed(c(paste0("pfdtc_warning_", kind), "warning"), message, ...))
 }
@@ -283,7 +281,6 @@ shown_call <- function(call) {
         call <- `names<-`(call, replace(names(call), i, ""))[names(call) != "formula"]
       }
     } else if (is.function(part)) {
-      # A function of this package or of base R gets its name.
       known <- function(space) Find(function(name) identical(get0(name, space, mode = "function"), part), ls(space))
       call[[i]] <- as.name(known(topenv(environment(user_call))) %||% known(baseenv()) %||% "<a function>")
     } else if (!is.atomic(part) || length(part) > 5L || !is.null(dim(part)) || is.object(part)) {
@@ -343,7 +340,7 @@ list_quoted <- function(x, quote = "`", most = 5L, last = "and") {
 }
 
 # Returns the hint "Did you mean ...?" with the name in `known` that is most similar to `name`. If none is similar, the
-# hint lists the known names, or is NULL if `value` is TRUE (the error about a value lists them already).
+# hint lists the known names; it is NULL if `value` is TRUE, because the error about a value lists them already.
 did_you_mean <- function(name, known, value = FALSE) {
   if (!length(known) || is.na(name)) return(NULL)
   apart <- utils::adist(name, known, ignore.case = TRUE)

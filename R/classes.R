@@ -22,7 +22,7 @@ with_rest <- function(S, left) {
 # Returns for each row the distribution of f without the row's response, and the leverage tr(W Q). At a row, the log
 # likelihood has gradient g and Hessian -W, and f has the covariance Q + R: data can reduce Q, and R is the residual
 # prior covariance. Without the response, mode and covariance are mode - Q (1 - W Q)^{-1} g and Q (1 - W Q)^{-1} + R.
-# `shift`, the mean minus the mode, becomes (1 - Q W)^{-1} (shift - Q s) with s from `slopes` (src/softmax_rows.h).
+# `shift`, the mean minus the mode, becomes (1 - Q W)^{-1} (shift - Q s), where Q s is the row's part of it.
 posterior_without.classes <- function(p) {
   sites <- sites_of_fit(p$fit, p$rows)
   at <- mode_again(p$fit, p$rows, sites)
@@ -54,21 +54,22 @@ posterior_certificate.classes <- row_parts.classes <- function(p, ...) refuse_cl
 
 # ---- certificates ---------------------------------------------------------------------------------------------------
 
-# Bounds the distance between the fit's Laplace posterior (mode fh) and that of the exact GP (mode f*), for contrasts of
-# classes and for probabilities. E, g, h, r, norms are as in certify-laplace.R, but W is a matrix at each row. If each
-# probability p at fh changes to between alpha p and beta p, W changes to between alpha W and beta W. Wb, the average of
-# W between the modes, has such bounds too. For a contrast c of classes, gamma = c - mean(c). Let vS(w) be the variance
-# of c'f on inducing points with row weights w W, lam(w) a bound on the largest eigenvalue of (w W)^{1/2} E (w W)^{1/2},
-# and q^2 = |gamma|^2 E(x, x), the residual prior variance of c'f at x. Then
-#
+# Certificates bound the distance between the fit's Laplace posterior (mode fh) and that of the exact GP (mode f*), for
+# contrasts c of classes. Let E be the residual prior covariance, |v|_E^2 = v'E v, gamma = c - mean(c), g and -W the
+# first derivative and the Hessian (a matrix at each row) of the log likelihood at fh. Let r be the residual of the
+# equation of the mode, and h the coefficients of the rows in the posterior mean of c'f at x. If each probability p at
+# fh changes to between alpha p and beta p, W changes to between alpha W and beta W. Let vS(w) be the variance of c'f on
+# inducing points with row weights w W, lam(w) a bound on the largest eigenvalue of (w W)^{1/2} E (w W)^{1/2},
+# q^2 = |gamma|^2 E(x, x). Then
 #   crude   |c'(f* - fh)| <= |gamma| sqrt(k(x, x) (|g|_E^2 + |r|^2)),
 #   first   |c'(f* - fh)| <= |(c, -h)|_E |g|_E + sqrt(vup) |r|,   vup = vS(alpha) + (q + sqrt(lam(alpha) vS(alpha)))^2,
 #           |(c, -h)|_E <= q + sqrt(lam(beta) vS(alpha)) and <= sqrt(vup),
-#
-# because vup bounds the exact variance with weights Wb, which is the sum of |(c, -h)|_E^2 and of nonnegative terms.
+# because vup bounds the exact variance with the average of W between fh and f* as weights, and this variance is the sum
+# of |(c, -h)|_E^2 and of nonnegative terms.
 
-# Returns a list for these bounds: `at`, the mode fh and its factors; bounds g_E on |g|_E and r on |r|; `between`,
-# bounds for Wb; the posteriors `lo` and `hi` with row weights alpha W and beta W, between which W at f* lies.
+# Returns the list `b` for certificates: `at`, the fit's mode and its factors; g_E and r, which bound the distance of
+# the exact GP's mode; `between`, bounds for the average of the row weights W between both modes; the posteriors `lo`
+# and `hi` with the smallest and the largest row weights that the exact mode may have.
 class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   sites <- sites_of_fit(fit, data)
   n <- nrow(data$x)
@@ -83,7 +84,8 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   b$trace <- w * rowSums(P * (1 - P))
   b$left <- at$left + b$slack * b$most
   b$t <- (1 + b$growth) * sum(b$trace * b$left)
-  # Bound |g|_E by the sum of this norm over groups of 1,000 rows, or over single rows if that sum is smaller.
+  # Let g be the gradient of the log likelihood at the mode, and E the residual prior covariance. Bound sqrt(g'E g) by
+  # the sum of this norm over blocks of 1,000 rows, or over single rows if that sum is smaller.
   b$E <- lapply(blocks_of(sample.int(n), 1000L), function(i) {
     list(rows = i, E = residual_covariance(fit$kernel, fit$inducing, at$L, data$x[i, , drop = FALSE]))
   })
@@ -96,7 +98,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   b$r <- sqrt(sum(at$residual^2)) +
     sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
-  # Column k of e [n, K] bounds the change from fh to f* of f_k minus the mean over classes. No round increases e.
+  # Column k of e [n, K] bounds how far f_k minus the mean over classes moves from the fit's to the exact mode.
   centred <- class_contrasts(b$K) # row k is class k minus the mean over classes
   prior <- kernel_diagonal(b$model$kernel, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
@@ -108,7 +110,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   }
   ends <- range_of_weights(b, e)
   b$lo <- posterior_of_classes(b, ends$lower)
-  # If the factorisation with beta W fails, lower bounds are 0 for variances, -Inf for the log marginal likelihood.
+  # If the factorisation for the largest row weights fails, lower bounds are 0 for variances and -Inf for log p(y).
   b$hi <- tryCatch(posterior_of_classes(b, ends$upper), pfdtc_error_numerical = function(e) {
     c(b$lo[c("L", "C", "beta")], lapply(b$lo[c("inverse", "S")], `*`, 0),
       list(penalty = Inf, times = ends$upper, lam = .Machine$double.xmax))
@@ -116,9 +118,9 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   b
 }
 
-# Returns bounds alpha (`lower`) and beta (`upper`) on the factor by which each row's W changes. Here each f_k minus the
-# mean over classes moves by at most e between the modes fh and f*. The bounds hold for W at the fraction `at` of the
-# way from fh to f*, or for the mean of W over several `at`.
+# Returns bounds alpha (`lower`) and beta (`upper`) on the factor by which each row's W (minus the Hessian of the log
+# likelihood) changes. From the fit's mode to the exact mode, each f_k minus the mean over classes moves by at most e.
+# The bounds hold at the fraction `at` of this way, or for the mean of W over several `at`.
 range_of_weights <- function(b, e, at = 1) {
   range_at <- function(t) {
     K <- b$K
@@ -134,14 +136,14 @@ range_of_weights <- function(b, e, at = 1) {
   list(lower = pmin(ends[, 1L], 1) * (1 - 1e-12), upper = pmax(ends[, 2L], 1) * (1 + 1e-12))
 }
 
-# Returns the posterior on inducing points with row weights `times` W, and lam(times), see largest_residual().
+# Returns the posterior on inducing points with the row weights at the fit's mode multiplied by `times`.
 posterior_of_classes <- function(b, times) {
   at <- mode_again(b$fit, b$data, replace(b$sites, "weight", list(b$w * times)))
   c(at[c("L", "C", "beta", "inverse", "S", "penalty")], list(times = times, lam = largest_residual(b, times)))
 }
 
-# Returns lam(times), an upper bound on the largest eigenvalue of (times W)^{1/2} E (times W)^{1/2}, where W are the row
-# weights at fh and E is the residual prior covariance of the rows.
+# Returns an upper bound on the largest eigenvalue of (times W)^{1/2} E (times W)^{1/2}, where W are the row weights at
+# the fit's mode and E is the residual prior covariance of the rows.
 largest_residual <- function(b, times) {
   by_rows <- vapply(b$E, function(e) {
     d <- sqrt((times * b$w)[e$rows] * b$P[e$rows, , drop = FALSE])
@@ -150,9 +152,9 @@ largest_residual <- function(b, times) {
   (1 + b$growth) * min(sum(by_rows), sum(times * b$trace * b$left))
 }
 
-# Returns bounds for Wb, the mean W between the modes: upper bounds on `inverse` (head of file) and on the covariances S
-# on inducing points, lam = lam(alpha) and lam_top = lam(beta). `least` is the smallest alpha of all rows. If `least` is
-# near 1, the covariances for weights W, divided by it, are close bounds that need no new factorisation.
+# Returns upper bounds on posterior covariances, on inducing points (`inverse`) and at the rows (S), with the mean of
+# the row weights W between the modes; and largest_residual() for the smallest (`lam`) and largest W (`lam_top`). If no
+# W decreases by more than a factor `least` near 1, `inverse` and S are those of the fit, divided by `least`.
 weights_of_class_range <- function(b, e) {
   range <- range_of_weights(b, e, (1:16) / 16)
   least <- min(range$lower)
@@ -161,8 +163,8 @@ weights_of_class_range <- function(b, e) {
   c(S[c("inverse", "S")], lam = S$lam %||% largest_residual(b, range$lower), lam_top = largest_residual(b, range$upper))
 }
 
-# Returns bounds on |c'(f* - fh)|, for the modes fh and f*, in a column for each contrast c (row of `gamma`). S bounds
-# each row's covariances on inducing points for weights Wb, `left` is the residual prior variance, `prior` is k(x, x).
+# Returns bounds on |c'(f* - fh)|, for the modes fh of the fit and f* of the exact GP, in a column for each contrast c
+# (row of `gamma`). A row of S bounds a covariance on inducing points; `left` is residual, `prior` full prior variance.
 distance_of_contrasts <- function(b, S, left, prior, gamma) {
   size <- rowSums(gamma^2)
   v <- (1 + b$growth) * pmax(S %*% t(squares_of(gamma)), 0)
@@ -179,8 +181,8 @@ squares_of <- function(C) {
 }
 
 # Returns list(lower, upper), bounds on exact variances of contrasts or on sums of such variances. `lo` and `hi` are the
-# variances on inducing points with weights alpha W and beta W, `prior` is the prior variance, E its residual part, and
-# `room` a bound on rounding errors.
+# variances on inducing points with the row weights of b$lo and b$hi. `prior` is the prior variance, E its residual
+# part, and `room` a bound on rounding errors.
 variance_range <- function(b, lo, hi, E, prior, room) {
   lo <- (1 + b$growth) * pmax(lo, 0)
   hi <- (1 + b$growth) * pmax(hi, 0)
@@ -367,9 +369,10 @@ bracket_of_classes <- function(fit) {
 }
 
 # Returns c(lower, upper), bounds on Laplace's log marginal likelihood of the exact GP. `psi` is minus log(likelihood
-# times prior) at the fit's mode. `low` and `high` bound log det(I + W^{1/2} K W^{1/2}), `low` with A'A in place of K.
-# At the smallest W, `most` bounds the largest eigenvalue of I + A W A', and `squares` bounds g'W^{-1} g. `size` scales
-# relative rounding errors, and `off` bounds further ones. `constant` is added to both bounds.
+# times prior) at the fit's mode, where the log likelihood has the derivatives g and -W. `low` and `high` bound
+# log det(I + W^{1/2} K W^{1/2}), `low` with the approximation A'A of K by inducing points. For the smallest W, `most`
+# bounds the largest eigenvalue of I + A W A', `squares` bounds g'W^{-1} g. `size` scales relative rounding errors,
+# `off` bounds other rounding errors.
 evidence_ends <- function(b, psi, squares, most, low, high, size, off, constant = 0) {
   at <- b$at
   slack <- b$slack * b$most

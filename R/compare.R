@@ -146,7 +146,7 @@ certified_errors <- function(fits, newdata, effort) {
 
 # ---- information criteria ------------------------------------------------------------------------------------------
 
-# Returns a method of AIC(): for one fit the method returns alone(object, k), for several fits a data frame.
+# Returns a method of AIC(). The method returns alone(object, k) for one fit, and a data frame for several fits.
 aic_method <- function(alone) {
   function(object, ..., k = 2) {
     if (missing(...)) return(alone(object, k))
@@ -186,7 +186,7 @@ likelihoods_of <- function(fits, marginal = length(unique(vapply(fits[ours], has
   part <- function(what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
   parts <- lapply(stats::setNames(nm = c("df", "nobs", "lower", "upper")), part)
   approx <- vapply(fits, function(fit) if (inherits(fit, "gp_fit")) response_of(fit)$approx else "none", "")
-  # Beside bounds of Laplace's approximation, drop variational bounds, because these are of the true value.
+  # Drop variational bounds beside Laplace's: they bound the true value, not that of Laplace's approximation.
   if ("laplace" %in% approx) for (end in c("lower", "upper")) parts[[end]][approx == "vi"] <- NA
   c(list(value = vapply(lls, as.double, 0)), parts)
 }
@@ -257,8 +257,8 @@ anova.gp_fit <- function(object, ...) {
   structure(table, heading = anova_heading(fits, table), class = c("pfdtc_table", "anova", "data.frame"))
 }
 
-# Returns TRUE if two fits have the same data, judged by sums over the rows, for discrete responses also `sum_of_sites`.
-# The density of numbers cannot be compared with the probability of counts or classes.
+# Returns TRUE if two fits have the same responses, judged by sums over the rows. A continuous and a discrete response
+# always differ, because the density of numbers cannot be compared with the probability of counts or classes.
 same_response <- function(a, b) {
   discrete <- response_of(a)$discrete
   if (discrete != response_of(b)$discrete) return(FALSE)
@@ -277,7 +277,7 @@ same_response <- function(a, b) {
   all(abs(sums - b$signature$sums[of]) <= 8 * (sqrt(sums[["n"]]) + 16) * .Machine$double.eps * size)
 }
 
-# Returns the heading of anova(): the model of each fit, and the better one of each pair, if the bounds show it.
+# Returns the heading of anova(): the model of each fit, and which fit of a pair is better, if the bounds show it.
 anova_heading <- function(fits, table) {
   names <- row.names(table)
   models <- vapply(fits, function(fit) {
@@ -309,7 +309,7 @@ anova_heading <- function(fits, table) {
       "Values of", toString(inflated), "are for variances before inflation. `like` takes the inflated variances."))))
 }
 
-# ---- one term more or less ------------------------------------------------------------------------------------------
+# ---- add1(), drop1() and step(): one term more or less --------------------------------------------------------------
 
 # stats::step() always drops a term whose Df is 0. Df may be 0, because a fit with fewer terms may choose a kernel with
 # more hyperparameters. If Df is NA, step() decides by AIC. The only term of a fit is not dropped; its AIC is NA.
@@ -328,8 +328,8 @@ drop1.gp_fit <- function(object, scope, ...) {
 add1.gp_fit <- function(object, scope, ...) table_for_step(NextMethod(), object)
 
 # Evaluates `table` here, so that the fits made for it send only messages on progress and time, and sets Df <= 0 to NA.
-# For Gaussian fits of groups alone, a line is added to the heading: AIC(fit) uses the restricted likelihood, but the
-# table compares log marginal likelihoods.
+# AIC() of Gaussian fits of groups alone uses the restricted likelihood, but `table` compares log marginal likelihoods.
+# The heading then explains this difference.
 table_for_step <- function(table, fit) {
   table <- withCallingHandlers(table, pfdtc_message = function(m) {
     if (!inherits(m, c("pfdtc_message_progress", "pfdtc_message_slow"))) invokeRestart("muffleMessage")

@@ -48,8 +48,8 @@ cross_validate.default <- function(fit, folds = 10, by = NULL, hyper = c("refit"
             rmse_of = if (has_ends(response)) "uncensored rows" else if (response$kind == "ordered") "the class number")
 }
 
-# Returns the result of cross_validate(). answer(out) fits to the rows of `used` not in `out`, a fold, and returns a
-# data frame of predictions for `out`, whose `columns` are stored. scores(each) returns a row of scores of such a frame.
+# Returns the result of cross_validate(). answer(out) fits to the rows `used` without a fold `out`, and returns a data
+# frame of predictions for `out`; its `columns` are stored. scores(each) returns a row of scores of such a data frame.
 over_folds <- function(fold, used, control, answer, scores, columns) {
   started <- told <- proc.time()[["elapsed"]]
   line <- stage_line("cross-validation", control$progress, after = 1)
@@ -104,7 +104,7 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   invisible(x)
 }
 
-# Returns the arguments of fit_as_asked() for the fit's model and other rows. `hyper` is that of cross_validate().
+# Returns the arguments with which fit_as_asked() fits the model of `fit` to other rows. `hyper`: see cross_validate().
 settings_again <- function(fit, hyper) {
   held <- hyper == "held"
   refuse_if(is.null(fit$asked) && !held, "fit", "was made by an earlier version, which kept no record of its arguments",
@@ -161,7 +161,7 @@ predict_fold <- function(fit, data, asked, used, out) {
              c(list(mean = p$mean + offset, var = p$var), noise), crps = response_of(one)$kind != "classes")
 }
 
-# ---- which rows go together -----------------------------------------------------------------------------------------
+# ---- folds, and rows that share a fold ------------------------------------------------------------------------------
 
 # Returns the fold of each row: a number, or the row's value in the argument `folds`.
 make_folds <- function(fit, data, folds, by) {
@@ -221,7 +221,7 @@ groups_by <- function(fit, by, n) {
   match(value, unique(value))
 }
 
-# Returns a number for each row, equal for rows with equal inputs, for a table of counts of classes (whole weights),
+# For a table of counts of classes (whole weights), returns a number for each row, equal for rows with equal inputs;
 # else NULL. If a row of such a table were left out alone, all cases of one class at its inputs would be missing.
 rows_of_table <- function(fit, data) {
   response <- response_of(fit)
@@ -229,7 +229,7 @@ rows_of_table <- function(fit, data) {
   if (any(w > 1) && all(w == round(w)) && response$kind %in% c("labels", "ordered")) equal_rows(data$x)
 }
 
-# Checks that `value` has an element for each row. Elements of rows that na.action dropped are removed.
+# Returns `value` without elements of rows that na.action dropped, or stops unless it has an element for each row.
 of_rows <- function(fit, value, n, argument) {
   left_out <- as.integer(fit$na.action)
   if (length(left_out) && length(value) == n + length(left_out)) value <- value[-left_out]
@@ -241,8 +241,8 @@ of_rows <- function(fit, value, n, argument) {
 }
 
 # Returns list(lwr, upr), conformal intervals for new responses. Leave-one-out residuals in sds determine their width.
-# `p` is list(mean, var) of f at rows$x, in units of y. Unless the posterior is exact, leaving out one of over 1,000
-# rows, or any row beside neighbours or a subsample, is assumed not to change the prediction at a new row.
+# `p` is list(mean, var) of f at rows$x, in units of y. Leaving out a row is assumed not to change the prediction at a
+# new row, unless the posterior is exact, or has at most 1,000 rows and neither neighbours nor a subsample.
 conformal_band <- function(fit, rows, p, level) {
   loo <- loo_rows(fit)
   score <- abs(standardised(loo))
@@ -267,7 +267,6 @@ conformal_band <- function(fit, rows, p, level) {
 #
 # For inducing points (jackknife+), the prediction without row i is
 #   mean - kappa W (y_i - mu) / (1 - l),  variance + kappa^2 W / (1 - l).
-#
 # For an exact posterior (full conformal), a new response mean + sd tau at x has the score |tau|. With h = W kappa / sd,
 # B = W (1 - l), the precision of y_i given the others, and alpha = B (y_i - mu_(-i)), row i has the score
 #   |alpha - h tau| / g,   g = sqrt(B + h^2) > |h|.

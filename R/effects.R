@@ -56,7 +56,7 @@ design_of <- function(g, x) t(cbind(1, x)[, g$design + 1L, drop = FALSE])
 effects_of_grouping <- function(g) nrow(g$root) * g$levels
 
 # Returns the posterior of inducing points and effects given the rows of `data`: the list of factors_of_effects(), with
-# L and the jitter. Its `sums` over the rows do not depend on the noise and on the covariance of a grouping.
+# the jitter and L, the Cholesky factor of k(z, z). Its `sums` over the rows do not depend on noise and group variances.
 effect_posterior <- function(z, data, model, jitter, control = NULL,
                              groupings = groupings_of(model$kernel, x = data$x)) {
   data$x <- numbered(data$x, groupings)
@@ -144,11 +144,11 @@ effects_of <- function(factors) {
   })
 }
 
-# ---- variances from finished sums -----------------------------------------------------------------------------------
+# ---- variances of groups and noise, without a pass over the rows ----------------------------------------------------
 
-# Returns the posterior with the noise variance and the variances of groups that maximise the variational bound, without
-# a pass over the rows. If `s`, a part of the plan, fixes a variance, it does not change. The noise variance does not
-# change if the residual prior variance is large, because the bound would count that variance as noise.
+# Returns the posterior with the noise variance and the variances of groups that maximise the variational bound. If `s`,
+# a part of the plan, fixes a variance, it does not change. The noise variance does not change if the residual prior
+# variance is large, because the bound would count that variance as noise.
 relearned_variances <- function(factors, data, model, s) {
   if (is.null(factors$groupings)) return(factors)
   m <- nrow(factors$L)
@@ -183,8 +183,8 @@ free_groups <- function(kernel, s) {
 }
 
 # Returns the derivatives of minus the variational bound by the log variance of each group and by log s2. A group has G
-# levels, and C is the prior covariance of the p effects of a level, b_l their posterior mean at level l. For s2, q is
-# the number of rows of A+ (P+, A+: factors_of_effects()), e has the residuals, t sums residual prior variances.
+# levels; the p effects of a level have the prior covariance C, and at level l the posterior mean b_l. For s2, q is the
+# number of points and effects, P+ their whitened posterior precision, e the residuals, t sums residual prior variances.
 #   (G p - tr(C^{-1} S)) / 2,  S = sum_l (b_l b_l' + Cov(b_l)),      (n - q + tr P+^{-1} - |e|^2 / s2 - t / s2) / 2.
 slopes_of_variances <- function(f) {
   parts <- mapply(function(g, effects) {
@@ -212,13 +212,11 @@ model_of_effects <- function(model, factors) {
   model_with(model, list(kernel = set_values(model$kernel, values), noise = factors$noise))
 }
 
-# ---- learning with groups -------------------------------------------------------------------------------------------
+# The functions below learn with groups, by the Vecchia likelihood of the smooth part with all effects integrated out
+# (src/integrated.h). Without integration, responses of neighbours would differ by the effects of their levels.
 
-# The functions below learn with groups, by the Vecchia likelihood of the smooth part with all effects integrated
-# out (src/integrated.h). Without integration, responses of neighbours would differ by the effects of their levels.
-
-# Returns the numbers of at most `most` rows to learn from, of a random sample of the levels if these are many. At most
-# effect_learning$rows rows of a level of the first column are chosen before any others, so that rows have many levels.
+# Returns the numbers of at most `most` rows to learn from; if the levels are many, of a random sample of levels. To
+# have many levels, at most effect_learning$rows rows of a level of the first column are chosen before any others.
 rows_of_levels <- function(x, columns, most,
                            most_levels = effect_learning[[if (nrow(x) <= exact_learning_rows) "few" else "levels"]]) {
   rows <- seq_len(nrow(x))
@@ -233,8 +231,8 @@ rows_of_levels <- function(x, columns, most,
   sort(rows[order(!first)[seq_len(most)]])
 }
 
-# Returns list(value, score, information) of the Vecchia log likelihood with integrated effects (only the value if it is
-# not finite or `slopes` is FALSE). Derivatives are by log kernel parameters, log noise variance and the coefficients of
+# Returns list(value, score, information) of the Vecchia log likelihood with integrated effects; only the value if it is
+# not finite or `slopes` is FALSE. Derivatives are by log kernel parameters, log noise variance and the coefficients of
 # `basis`, a trend of the log noise variance. The information on the smooth part treats effects as known.
 integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis = matrix(0, nrow(pool$x), 0L)) {
   groupings <- groupings_of(now$kernel, pool$levels)
@@ -262,9 +260,7 @@ integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis
 
 # Returns score and information for the log kernel parameters numbered `at`, those of group g with G levels. The effects
 # of level l have posterior mean b_l and covariance V_l, and prior covariance C. With S = sum_l (b_l b_l' + V_l),
-#
 #   score = tr(C^{-1} dC C^{-1} (S - G C)) / 2,   information ~ G tr(B dC B dC) / 2,   B = C^{-1} (C - mean V_l) C^{-1}.
-#
 # dC, the derivative of C by a log parameter, is a central difference for all parameters but the variance.
 slopes_of_group <- function(g, result, first, kernel, at) {
   p <- nrow(g$root)

@@ -39,7 +39,7 @@ evidence_bounds <- function(fit, true = FALSE) {
 }
 
 # Returns bounds on the log marginal likelihood of the fit. For few rows, learn_stage() multiplies the covariance of the
-# responses by `factor`. The bounds of an exact posterior are then for the covariance before this multiplication.
+# responses by `factor`. Bounds of an exact posterior are those for the covariance before this multiplication.
 own_bracket <- function(fit, factor = 1) {
   known <- posterior_evidence(posterior_of(fit))
   if (!response_of(fit)$conjugate) {
@@ -79,12 +79,10 @@ response_norm <- function(fit) {
 }
 
 # Returns bounds on the log marginal likelihood of an exact posterior: the computed value, minus and plus its rounding
-# error. Let D, with elements d, be the diagonal of C = K + s2 W^{-1}, v the noise variances, M = D^{-1/2} C D^{-1/2}.
-# The computed Cholesky factor, times D^{-1/2}, is that of M + Delta with |Delta|_F <= N. For eigenvalues x_i of
-# M^{-1/2} Delta M^{-1/2},
-#
+# error. Let D, with elements d, be the diagonal of C = K + s2 W^{-1} (W: weights), v the noise variances s2 W^{-1}, and
+# M = D^{-1/2} C D^{-1/2}. The computed Cholesky factor, times D^{-1/2}, is that of M + Delta with |Delta|_F <= N. For
+# the eigenvalues x_i of M^{-1/2} Delta M^{-1/2},
 #   log det(M + Delta) - log det M = sum log(1 + x_i),  |sum x_i| <= N |M^{-1}|_F,  sum x_i^2 <= (N |M^{-1}|_2)^2.
-#
 # M^{-1} <= diag(d / v) bounds both norms. If the resulting bound exceeds 0.01, |M^{-1}|_F is computed. With alpha =
 # C^{-1} y, y'alpha errs by at most N |D^{1/2} alpha|^2 (1 + N |M^{-1}|_2). Also, det(s2 W^{-1}) <= det C <= det D.
 # The value for the covariance C / c, c = `factor`, adds (n log c - (c - 1) y'C^{-1} y) / 2, see construct_exact().
@@ -119,7 +117,7 @@ exact_bracket <- function(fit, factor = 1) {
   quadratic <- sum(y * f$alpha)
   moved <- error[["solution"]] * (1 + error[["solution"]] * max(d / v)) * sum(d * f$alpha^2) +
     sums * sqrt(sum(y^2) * sum(f$alpha^2))
-  # The constant of the log density (merged rows, weights, scale) is a sum over rows. `more` bounds its size.
+  # The constant term of the log density, from weights, scale and merged rows, sums over rows. `more` bounds its size.
   more <- fit$nobs * (2 + abs(log(2 * pi * model$noise)) + 2 * abs(log(model$scale))) + abs(sum(log(v / model$noise)))
   # `squares` is the sum of squares about the means of merged rows, or without the data an upper bound on it.
   squares <- if (!is.null(fit$data)) fit$data$shift$ss else
@@ -162,7 +160,8 @@ evidence_bracket <- function(post, data) {
   t_low <- (1 - growth) * max(sqrt(p$t) - sqrt(norms$slack * p$k_sum), 0)^2
   g_max <- (sqrt((1 + growth) * min(G_norm, max(rowSums(abs(p$G))))) + sqrt(norms$slack * p$k_sum))^2
 
-  # log N(y; 0, Q + s2 I) is SoR's evidence, or the ELBO plus t / (2 s2). `constant` is log N without terms in y and Q.
+  # log N(y; 0, Q + s2 I), where Q approximates K by inducing points, is SoR's evidence, or the ELBO plus tr(K - Q) / (2
+  # s2). `constant` is this density without the terms in y and Q.
   c_term <- p$rss / noise + sum(p$beta^2)
   density <- if (method_traits(post)$sor) post$evidence else post$evidence + p$t / (2 * noise)
   constant <- density + (logdet + c_term) / 2
@@ -177,14 +176,10 @@ evidence_bracket <- function(post, data) {
 # Bounds log Z, the true log marginal likelihood of a log-concave response, and the total variation distance between the
 # true posterior of f at the rows and the fit's, q = N(m, C). The log likelihood l_n of row n has the derivatives g_n
 # and -W_n at m. Its quadratic expansion in t = f - m has the posterior q and the marginal likelihood Z_G.
-#
 #   log r_n(t) = l_n(m + t) - l_n(m) - g_n t + W_n t^2 / 2,   log Z = log Z_G + log E_q prod r_n.
-#
 # Jensen's inequality gives the lower end. The inequality of Chen, Dafnis and Paouris (2015) for correlated normal
 # variables gives the upper end, with p_n = 1 / (C_nn (W_n + v)) and v at most 1 / (largest eigenvalue of K):
-#
 #   sum E_q log r_n <= log Z - log Z_G <= sum (1 / p_n) log E_q r_n^p_n.
-#
 # With inducing points, q in the lower end is the posterior on them, and the upper end uses certified intervals of Z_G,
 # m and C_nn. Integrals are by the trapezoid rule; the difference from half as many nodes is added as their error.
 true_bracket <- function(fit) {
@@ -204,7 +199,8 @@ true_bracket <- function(fit) {
   fit$likelihood$approx <- "laplace"
   b <- bounds_at_mode(fit, data, FALSE)
   best <- variational_at(data$x, replace(sites, "variational", 1L), fit$kernel, b$z, b$at, no_state(), fit$control)
-  # Bound the largest eigenvalue of K: for many rows, by that of Q = A'A plus the trace of K - Q.
+  # Bound the largest eigenvalue of the kernel matrix K: for many rows, by that of its approximation Q on inducing
+  # points plus the trace of K - Q.
   x <- b$data$x
   largest <- if (nrow(x) <= dense_rows) largest_eigenvalue(native_kernel_matrix(b$fit$kernel, x, x)) else
     (1 + b$growth) * (largest_eigenvalue(tcrossprod(rows_on_points(b))) + sum(b$at$left + b$slack * b$most))
@@ -231,8 +227,9 @@ largest_eigenvalue <- function(K) {
   max(drop(K %*% x) / x) * (1 + 1e-12 * nrow(K))
 }
 
-# Returns c(lower, upper), bounds on log Z by q (symbols: true_bracket()). The mean of q and its W are in b$at. In the
-# lower bound, q's whitened mean is moved by `moved`. `v` is that of true_bracket().
+# Returns c(lower, upper), bounds on the true log marginal likelihood by the normal approximation q of the posterior of
+# f at the rows. b$at has the mean of q and the row weights W. In the lower bound, q's whitened mean is moved by
+# `moved`. `v` is at most 1 / (largest eigenvalue of K).
 bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
   at <- b$at
   A <- rows_on_points(b)
@@ -257,11 +254,10 @@ bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
     upper = laplace_bracket(b, psi)[["upper"]] + room + upper_terms(b, v, l, top))
 }
 
-# Returns an upper bound on sum (1 / p) log E r^p of true_bracket(). Under the exact GP, q has variances in [C_l, C_u]
-# and means within e of m. With p = 1 / (C_l (W + v)),
-#
+# Returns an upper bound on sum (1 / p) log E r^p over the rows. r is the likelihood over its normal approximation with
+# weight W, at distance t from the mode m. E averages over q, the normal approximation under the exact GP, with
+# variances in [C_l, C_u] and means within e of m. With p = 1 / (C_l (W + v)), v <= 1 / (largest eigenvalue of K),
 #   E r^p <= (2 pi C_l)^{-1/2} max over |s| <= e of the integral of r^p exp(-t^2 / (2 C_u) + t s / C_u).
-#
 # The bound is infinite if p W exceeds 1 / C_u.
 upper_terms <- function(b, v, l, top) {
   at <- b$at

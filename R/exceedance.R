@@ -40,7 +40,7 @@
 exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "response"), certified = TRUE, draws = 0,
                        ...) {
   fit <- refuse_classes(check_any_fit(fit, "fit"))
-  # A mixture over hyperparameters is not normal, so there is no `hyper_uncertainty`.
+  # A mixture over hyperparameters is not normal, so exceedance() has no argument `hyper_uncertainty`.
   of_certify <- c("effort", "reference", "m2", "max_seconds", "test_points")
   dots <- list(...)
   known <- !isFALSE(certified) & (names(dots) %||% rep("", length(dots))) %in% of_certify
@@ -143,9 +143,9 @@ normal_exceedance <- function(mean, sd, t) {
        upper = pmin(pmax(stats::pnorm(largest(mean$upper - t$lower)), 3e-308 * (sd$lower < sd$upper)) * (1 + 1e-13), 1))
 }
 
-# Bounds P(y > t) as normal_exceedance() does for f, where y is f plus noise that may have heavy tails (`law` is a
-# result of noise_law()). The probability is averaged over the noise variance, with errors below 1e-7 if law$spread is
-# at most 9. These averages are widened by 1e-6, unless mean and sd are known.
+# Bounds P(y > t), where y is f plus noise that may have heavy tails; `law`, a result of noise_law(), has the variance
+# `spread` of the log noise variance. normal_exceedance() is averaged over the noise variance, with errors below 1e-7 if
+# the spread is at most 9. These averages are widened by 1e-6, unless mean and sd are known.
 noisy_exceedance <- function(mean, sd, t, law) {
   at <- function(step) normal_exceedance(mean, lapply(sd, function(s) sd_at_step(c(list(var = s^2), law), step)), t)
   if (!is_spread(law)) return(at(0))
@@ -157,9 +157,8 @@ noisy_exceedance <- function(mean, sd, t, law) {
   list(lower = pmax(out$lower - room, 0), upper = pmin(out$upper + room, 1))
 }
 
-# Bounds P(y > threshold) for a new response of one trial. Given f, it does not decrease with f. So its averages over f
-# with the smallest and the largest sd differ by at most the largest difference of two normal distribution functions,
-#
+# Bounds P(y > threshold) for a new response of one trial. Given f, this probability does not decrease with f. So its
+# averages over f with the smallest sd (low) and the largest sd (high) differ by at most
 #   max_t |Phi(t / low) - Phi(t / high)|  at  (t / low)^2 = 2 log(r) / (1 - 1 / r^2),  r = high / low.
 response_exceedance <- function(response, mean, sd, threshold) {
   threshold <- rep_len(threshold, length(mean$lower))
@@ -236,7 +235,6 @@ plot.pfdtc_exceedance <- function(x, ...) draw_figure(exceedance_figure(x), list
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_exceedance <- function(object, ...) ggplot_figure(exceedance_figure(object), list(...))
 
-# Returns a data frame of the numeric inputs at the rows x.
 numeric_inputs <- function(fit, x) {
   numeric <- Filter(function(v) is.null(v$values), fit_variables(fit))
   as.data.frame(lapply(numeric, value_along, x), optional = TRUE)
@@ -317,7 +315,7 @@ exceedance_map <- function(inputs, data, shown, axes) {
                      ylim = range(values[[2L]])), if (!is.na(asp)) list(asp = asp)), layers = c(marks, rows))
 }
 
-# ---- ratios of odds and means ---------------------------------------------------------------------------------------
+# ---- ratios() of odds and means -------------------------------------------------------------------------------------
 
 #' @rdname linear_functional
 #' @order 2

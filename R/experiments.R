@@ -99,8 +99,6 @@ print.pfdtc_experiment <- function(x, ...) {
 #' @export
 as.data.frame.pfdtc_experiment <- function(x, ...) structure(x, trace = NULL, class = "data.frame")
 
-# ---- data sets ------------------------------------------------------------------------------------------------------
-
 #' @export
 paper_datasets <- function() {
   utils::read.csv(system.file("experiments", "datasets.csv", package = "pfdtc", mustWork = TRUE))
@@ -227,7 +225,7 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
 }
 
 # Returns a figure of `y` against the column `against` of `value`: a panel for each different `title`, a line for each
-# `run`. `title`, `run`, `ylab` and `log` have an element, `looks` (colours, line types) a row, for each value of `y`.
+# `run`. For each value of `y`, `title`, `run`, `ylab` and `log` have an element, `looks` (colour, line type) a row.
 figure_of_runs <- function(value, against, y, run, looks, title, ylab, log, keys = NULL) {
   at <- value[[against]]
   panels <- lapply(split(seq_along(y), factor(title, unique(title))), function(own) {

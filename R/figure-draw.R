@@ -67,7 +67,7 @@ legend_keys <- function(text, col, lty = NA, lwd = NA, pch = NA, size = NA, bg =
   data.frame(text = text, col = unname(col), lty = lty, lwd = lwd, pch = pch, size = size, bg = bg)
 }
 
-# Returns the legend of the marks in `s`, see slices(): data or partial residuals, censored data, inducing points.
+# Returns the legend of the marks in a result of slices(): data or partial residuals, censored data, inducing points.
 mark_keys <- function(s) {
   rbind(if (!is.null(s$points)) {
     legend_keys(if (isTRUE(s$residuals)) "partial residuals" else "data", plot_colours["data"], pch = 16, size = 0.6)
@@ -140,7 +140,7 @@ draw_layer <- function(l, image) {
          })
 }
 
-# Opens an empty panel with its axes. `margins` is par("mar") for panels whose axes have no names of levels.
+# Opens an empty panel with its axes. `margins` is par("mar") for a panel without names of levels below its axis.
 open_panel <- function(p, args, margins) {
   text <- if (!is.null(p$levels)) level_text(p$levels, margins)
   graphics::par(mar = replace(margins, 1:2, pmax(margins[1:2], c(max(0, text$margin), max(0, p$left)))))
@@ -180,7 +180,7 @@ open_panel <- function(p, args, margins) {
   if (!is.null(p$left)) graphics::mtext(vertical, 2, graphics::par("mar")[2L] - 1.3, cex = graphics::par("cex"))
 }
 
-# Returns the size at which the titles of the horizontal and vertical axis, in the middle of their sides, fit.
+# Returns the size at which the titles of both axes fit, each in the middle of its side.
 title_size <- function(titles) {
   room <- graphics::par("fin") - abs(diff(graphics::par("mai"), 2))[2:1]
   min(1, letters_in_line(graphics::par("cex"), room) / pmax(1, nchar(titles)))
@@ -314,7 +314,7 @@ ggplot_layer <- function(same) {
             list(na.rm = TRUE, show.legend = FALSE)))
 }
 
-# Returns invisible layers that make the legend of `keys`, unless NULL, because ggplot2 shows legends only for layers.
+# Returns invisible layers for the legend of `keys`, because ggplot2 shows legends only for layers; NULL without keys.
 ggplot_keys <- function(keys) {
   x <- key <- NULL # avoids a note of R CMD check
   if (is.null(keys)) return(NULL)
@@ -328,8 +328,8 @@ ggplot_keys <- function(keys) {
     NULL, values = keys$col, labels = keys$text, guide = guide))
 }
 
-# Returns list(shift, scale) for horizontal axes with names (of levels or dates). Facets of ggplot2 share one scale. So
-# `shift` moves panels with names to other parts of the axis. `scale` has the names there (NULL without names).
+# Returns list(shift, scale) for panels whose horizontal axes have names (of levels or dates). Facets of ggplot2 share
+# one scale, so `shift` moves such panels to other parts of it. `scale` has the names there (NULL without names).
 level_places <- function(panels) {
   labels <- lapply(panels, function(p) if (is.null(p$ticks)) p$levels else p$ticks$labels)
   has <- lengths(labels) > 0L

@@ -1,7 +1,7 @@
 # Checks a fit that the user gives to a function. The fit may be damaged, or come from an earlier version of pfdtc.
 
 # Returns the fit in the current layout, or stops if it is not a valid fit. The signature of the data in fits of version
-# 0.1.0 lacks some sums. If such a fit has its data, the signature is computed again.
+# 0.1.0 lacks some sums, and is computed again if the fit has its data.
 check_any_fit <- function(fit, argument) {
   if (missing(fit)) abort_input(argument, "is missing", hint = "Give a fit returned by pfdtc().")
   refuse_if(inherits(fit, "gp_hurdle"), argument, "is a hurdle of two fits",
@@ -63,8 +63,8 @@ old_signature <- function(fit) !"phi1" %in% names(fit$signature$sums)
 # ---- parts of a fit -------------------------------------------------------------------------------------------------
 
 # Checks types and sizes of the parts of a fit that other functions read, and that numbers are finite. need(part =
-# condition, ...) stops at the first condition that is neither TRUE nor NULL, so a condition may assume the earlier
-# conditions. If a condition is a string, it names the damaged element of the part.
+# condition, ...) stops at the first condition that is neither TRUE nor NULL, so a condition may assume that the earlier
+# conditions hold. If a condition is a string, it names the damaged element of the part.
 check_fit_parts <- function(fit, argument) {
   need <- function(...) {
     for (i in seq_len(...length())) {
@@ -109,7 +109,7 @@ check_fit_parts <- function(fit, argument) {
        `data$prior_weights` = is.null(data$x_zero) || sum(data$prior_weights == 0) == zero)
 }
 
-# If these optional parts exist, they must have these classes.
+# If a fit has these optional parts, they must have these classes.
 part_classes <- list(control = "pfdtc_control", aux = "pfdtc_aux", reference = "gp_fit", near = "list", norms = "list",
                      correction = "list", evaluations = c("numeric", "integer"), seconds = c("numeric", "integer"))
 
@@ -240,8 +240,8 @@ check_exact <- function(exact, fits, caller = NULL) {
   exact
 }
 
-# Stops unless two fits approximate the same exact GP: with the same data, constant mean, kernel and noise (if not
-# Gaussian: family, trials and offset). In the error, `argument` and `other` name the fits; `more` is a further hint.
+# Stops unless two fits approximate the same exact GP: with the same data, constant mean, kernel and noise, or for other
+# likelihoods family, trials and offset. In the error, `argument` and `other` name the fits; `more` is a further hint.
 check_same_model <- function(a, b, argument, other, more = NULL) {
   close <- function(u, v, unit = 1) length(u) == length(v) && all(abs(u - v) <= 1e-12 * unit)
   gaussian <- response_of(b)$conjugate

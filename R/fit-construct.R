@@ -53,8 +53,8 @@ empty_trace <- data.frame(evaluation = integer(), objective = numeric(), seconds
 
 # ---- the posterior of all rows --------------------------------------------------------------------------------------
 
-# Returns a fit with the exact posterior of all rows, or for gp_subsample() of a random subset. In a fit by pfdtc(), all
-# rows count as inducing points (elements `inducing` and `m`).
+# Returns a fit with the exact posterior of all rows or, for gp_subsample(), of a random subset. In a fit by pfdtc(),
+# all rows count as inducing points (elements `inducing` and `m`).
 construct_exact <- function(data, learned, s, state) {
   some <- isTRUE(s$posterior$some)
   m <- s$posterior$m
@@ -92,10 +92,10 @@ construct_exact <- function(data, learned, s, state) {
           small_n = if (!some && length(s$learn$free)) small_n_check(p))))
 }
 
-# Learns again how heavy the tails of the noise are, with the posterior p of the final model. They were first learned
-# with a preliminary kernel, mostly Matern 3/2, whose misfit may have hidden them. Returns the data, with the new tails
-# if the leave-one-out log density increases by more than the penalty for a parameter (bench/tails.R). Learns nothing
-# below few_rows rows (learn_stage() widens intervals), above first_exact_rows (to save time), or if noise is tiny.
+# Learns again how heavy the tails of the noise are, with the posterior p of the final model, because the misfit of a
+# preliminary kernel may have hidden them. Returns the data, with the new tails if the leave-one-out log density
+# increases by more than the penalty for a parameter (bench/tails.R). Learns nothing below few_rows rows (learn_stage()
+# widens intervals), above first_exact_rows (to save time), or if noise is tiny.
 with_final_tail <- function(data, p, learned, state) {
   if (!isTRUE(state$tails) || data$n < few_rows || data$n > first_exact_rows ||
         isTRUE(attr(learned, "little_noise"))) return(data)
@@ -128,7 +128,7 @@ construct_fit <- function(data, done, s, state) {
     factors <- posterior_stage(state, function() {
       native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = traits$fitc)
     })
-    # The plan has the residual prior variance at the points before they moved.
+    # Replace the plan's residual prior variance, which is that of the inducing points before they moved.
     if (parts$moved && is_finite_number(parts$unexplained)) parts$unexplained <- factors$t / data$n / done$model$noise
     return(new_fit(data, done, s, state, c(parts, list(
       factors = factors, evidence = evidence_of("points", done$model, data, factors, traits),
@@ -207,8 +207,8 @@ learn_stage <- function(data, s, state) {
     # With few rows, maximum likelihood makes variances too small, as in a linear model (bench/few.R). Multiply kernel
     # and noise variances by n / (n - p), for p learned hyperparameters (n / 2 at most). Below few_rows rows, also
     # multiply by (t / z)^2, where t and z are the 97.5 % quantiles of Student's t (n - 1 degrees of freedom) and of the
-    # normal. Then 95 % intervals are as wide as those of Student's t (bench/fewer.R). With few rows predictions also
-    # average over the noise variance, whose log has the variance attr(learned, "spread").
+    # normal. Then 95 % intervals are as wide as those of Student's t (bench/fewer.R). Predictions also average over the
+    # noise variance, whose log has the variance attr(learned, "spread").
     n <- without_copies(data)$n
     p <- count_learned(found$kernel, s, data$frame) + noise_df(data$noise_trend)
     growth <- n / (n - min(p, n / 2))
@@ -242,7 +242,7 @@ learn_stage <- function(data, s, state) {
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
 }
 
-# Returns the list that hyper_parameters() makes of the model. Hyperparameters that are not learned keep their values.
+# Returns the result of hyper_parameters() for the model. Hyperparameters that are not learned keep their values.
 free_parameters <- function(model, s) hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 
 # Learns hyperparameters by maximising the VFE bound at fixed inducing points z. Returns list(kernel, noise, pilot),
@@ -251,13 +251,12 @@ learn_hyper <- function(data, z, model, s, state, stage, maxit = s$steps$maxit) 
   parameters <- free_parameters(model, s)
   # Changing lengthscales may make k(Z, Z) singular, so the jitter is at least 1e-8.
   problem <- vfe_hyper_problem(data, z, parameters, max(s$jitter, 1e-8), s$run)
-  # Stop when the relative change of the objective is below 1e-6, or below `reltol` if that is larger.
   result <- run_minimise(problem, s$steps, "hyperparameters", state, stage, maxit, max(s$steps$reltol, 1e-6))
   c(problem$natural(result$par), list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
 }
 
-# The last stage of a fit to a row source computes sums over the rows in a pass, and the posterior from these sums. Sums
-# over parts of the rows add up, so several processes can read different parts.
+# The functions below compute the posterior of a fit to a row source from sums over its rows. Sums over parts of the
+# rows add up, so several processes can read different parts.
 
 # Returns the parts of a posterior that sums_with_signature() needs, to be sent to other processes.
 as_start <- function(p) p[intersect(c("jitter", "L", "C", "beta", "groupings"), names(p))]
@@ -288,11 +287,11 @@ near_of_posterior <- function(p, model, neighbours) {
        train_neighbours = 0L, sums = sums_of(p))
 }
 
-# ---- the fit --------------------------------------------------------------------------------------------------------
+# ---- the fit to a row source ----------------------------------------------------------------------------------------
 
-# Returns the sums over the rows for a posterior on z, with the signature of the rows. `start` is an earlier posterior
-# on z: the sums use its jitter, and `rss` is its residual sum of squares. With groups, the sums are by level instead.
-# `has_near` is TRUE for a posterior with neighbours, where the residual prior variance is added to the noise (FITC).
+# Returns the sums over the rows for a posterior on inducing points z, with the signature of the rows. `start` is an
+# earlier posterior on z: the sums use its jitter, and `rss` is its residual sum of squares. With groups, the sums are
+# by level instead. If `has_near` (a posterior with neighbours), residual prior variances are added to the noise (FITC).
 sums_with_signature <- function(rows, z, model, start, has_near, control) {
   used <- rows[c("x", "y", "weights")]
   at <- if (is.null(start$groupings)) native_predict(start, z, model, rows$x)

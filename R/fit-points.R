@@ -64,7 +64,7 @@ optimise_stage <- function(data, learned, z, s, state) {
     }, otherwise = now)
     if (!is.null(state$stopped) || max(abs(model_theta(before$model) - model_theta(now$model))) < 1e-3) break
   }
-  # The first iterations from the better start and the search that continues them count as one round.
+  # In the trace, the first iterations from the better start and the search that continues them are one round.
   if (s$try_starts && !is.null(now$trace)) now$trace$round <- pmax(now$trace$round - 1L, 1L)
   now
 }
@@ -91,7 +91,7 @@ better_start <- function(data, rows, now, s, state) {
 
 steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
 
-# Returns begin() from points chosen greedily by divergence, or NULL if a step fails or they are fewer than now$z.
+# Returns begin(now) with now$z chosen greedily by divergence, or NULL if that fails or gives fewer points than now$z.
 second_start <- function(data, now, s, state, begin) {
   null_if_failed({
     z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
@@ -101,7 +101,7 @@ second_start <- function(data, now, s, state, begin) {
   })
 }
 
-# Moves the inducing points at fixed hyperparameters. watch$after() can end the search (see try_points()).
+# Moves the inducing points at fixed hyperparameters. The search ends when watch$after(z, jitter, value) is not NULL.
 # aux_reference() uses the points of `reference`. aux_refresh() renews its distribution every `schedule` iterations.
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
@@ -190,7 +190,7 @@ look_at_held_out <- function(now, plan, state) {
   now
 }
 
-# Measures by how many nats per row the log density of held-out rows is larger under rivals[[name]] than under the plan.
+# Measures, in nats per held-out row, how much larger the log density is under rivals[[name]] than under the plan.
 look_at_rival <- function(now, plan, state, name, sizes) {
   now$look[name] <- list(NULL)
   gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
@@ -199,7 +199,7 @@ look_at_rival <- function(now, plan, state, name, sizes) {
   now
 }
 
-# Each function predicts f at x from `rows` by another posterior than the planned one with neighbours, and returns
+# Each function predicts f at x from `rows` by an alternative to the planned posterior with neighbours, and returns
 # list(mean, var). `one` has the hyperparameters and inducing points.
 rivals <- list(points = function(one, rows, x, run) { # inducing points alone
     posterior <- native_posterior(one$start$z, rows, one$learned$model, 1e-12, control = run)
@@ -220,8 +220,8 @@ predict_near <- function(z, model, rows, around, x, count, run) {
   posterior_values(new_posterior("near", model, NULL, around, z = z, near = near, control = run), x)
 }
 
-# Returns a matrix with a row for each held-out row, and a column for each list(learned, start) in `tried`. Column j has
-# the log density by the method `rival` under tried[[j]] minus that by inducing points with neighbours under tried[[1]].
+# Returns the gains in log density of held-out rows, in a column for each list(learned, start) in `tried`: the log
+# density by the method `rival` under this list, minus that by inducing points with neighbours under the first list.
 # Returns NULL if a factorisation fails.
 held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_rows) {
   n <- nrow(data$x)
@@ -241,7 +241,7 @@ held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_r
   null_if_failed(vapply(tried, alone, at$y) - with_near(tried[[1L]]))
 }
 
-# ---- other likelihoods ----------------------------------------------------------------------------------------------
+# ---- non-Gaussian likelihoods with neighbours -----------------------------------------------------------------------
 # Few inducing points cannot represent short lengthscales. So the Vecchia likelihood learns lengthscales from working
 # responses f + g / W with noise 1 / W, where f is the mode on inducing points, and g and -W are the first two
 # derivatives of the log likelihood by f. This mode is too smooth, so the learned kernel variance is too small (as in
@@ -299,7 +299,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
 
 # Estimates the gain in log density of each held-out row if neighbours correct f. g and -W are the first two derivatives
 # of the log likelihood by f. Where f lacks structure, g has equal signs at neighbours. With h = sum(g) / (sum(W) +
-# mean(W)) over neighbours, f + c h gains c g h - c^2 W h^2 / 2. c and the number of neighbours maximise the mean gain.
+# mean(W)) over neighbours, f + c h gains c g h - c^2 W h^2 / 2. c and the number of neighbours have the best mean gain.
 gain_from_residuals <- function(trial, held, around, f, kernel, run) {
   slopes <- function(rows) {
     sites <- trial$sites_of(rows)
@@ -345,8 +345,8 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
   list(x = x, sites_of = sites_of, score = score, with_near = with_near)
 }
 
-# Returns the best result of trial$with_near() for kernel variances times b, b^2, ..., where b = near_trial$by. If
-# `free` is FALSE, the variances stay as they are.
+# Returns the posterior with neighbours that predicts held-out rows best, for kernel variances multiplied by powers of
+# near_trial$by. If `free` is FALSE, the variances stay as they are.
 raise_variances <- function(trial, kernel, z, f, free) {
   raise <- function(kernel) if (free) scale_kernel(kernel, near_trial$by) else kernel
   best <- tried <- trial$with_near(raise(kernel), z, f)

@@ -1,10 +1,7 @@
 # Searches for the fewest inducing points whose certified error is at most `tol`:
-#
 #   grow_reference()  doubles the points of a reference, whose bounds certify other posteriors, until they are tight
 #   search_first()    finds the smallest m for which the first m points of the reference meet tol, without moving them
 #   search_points()   moves greedy points until they meet tol
-#
-# Both searches compute the number of points to try next from the candidates so far, by next_m().
 
 # ---- are inducing points alone worth a search? ----------------------------------------------------------------------
 
@@ -36,13 +33,13 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
   }, otherwise = TRUE)
 }
 
-# ---- the reference --------------------------------------------------------------------------------------------------
+# ---- the reference that certifies errors ----------------------------------------------------------------------------
 
 # A search for few points can begin when the certified error of the reference itself is at most this share of tol.
 enough_of_tol <- 0.9
 
 # Doubles the number m2 of points of a reference, from 128 on, until enough(yard) is TRUE. yard = make(m2) is a
-# yardstick(). Returns `yard` with `limit`: "none", or what ended growth. `caps` are upper limits of m2.
+# yardstick(). Returns `yard` with `limit`: "none", or what stopped the doubling. `caps` are upper limits of m2.
 grow_reference <- function(n, m, worth, late, make, enough) {
   caps <- c(rows = n, memory = most_reference_points(n), m = 16 * m, worth = max(256, 2 * worth))
   most <- as.integer(min(caps))
@@ -65,7 +62,7 @@ most_reference_points <- function(n) {
 
 # Returns a yardstick() from a reference. Doubles the reference's points until it can certify errors of tol / 4, and its
 # own error is at most enough_of_tol * tol. If a size limit prevents tol / 4 and no other posterior exists (`worth` is
-# Inf), tries all pairs of rows (effort "tight"). They must cost no more than a few references.
+# Inf), tries effort "tight", unless its passes over all pairs of rows cost more than a few references.
 points_yardstick <- function(job, fit, worth) {
   data <- job$data
   rows <- used_rows(data)
@@ -88,8 +85,8 @@ points_yardstick <- function(job, fit, worth) {
 }
 
 # Finds, to within 5 %, the smallest m for which the first m points of the reference have an error of at most `goal`.
-# The caller knows that all points of the reference have such an error. at(m) returns list(mean, sd) of f by the first m
-# points. Returns list(m, tried, slope): this m, all candidates, and an estimate of -d log(error) / d log(m).
+# All points of the reference must have such an error. at(m) returns list(mean, sd) of f by the first m points. Returns
+# list(m, tried, slope): this m, all candidates, and an estimate of -d log(error) / d log(m).
 search_first <- function(yard, goal, tol, at) {
   top <- yard$reference$m
   tried <- list()
@@ -108,9 +105,9 @@ search_first <- function(yard, goal, tol, at) {
   list(m = as.integer(found), tried = tried, slope = min(max(slope, 0.5), 8))
 }
 
-# Returns the number of points to try next, at most `top`, or NULL if the search ends. `slope` = -d log(error) / d
-# log(m) predicts the m that meets `goal`; 8 % are added to this m, because a further fit would cost more. If candidates
-# are `cheap`, `top` points are known to meet `goal`, and the smallest m is found to within 5 %.
+# Returns the next number of points to try, at most `top`, or NULL if the search ends. `slope` = -d log(error) / d
+# log(m) predicts the m that meets `goal`; 8 % are added to this m, because a further fit would cost more. If fits are
+# `cheap`, the smallest m is found to within 5 %, and `top` points are known to meet `goal`.
 next_m <- function(tried, slope, top, goal, cheap = FALSE) {
   m <- vapply(tried, `[[`, 1L, "m")
   met <- vapply(tried, function(one) max(one$error), 1) <= goal
@@ -136,7 +133,7 @@ next_m <- function(tried, slope, top, goal, cheap = FALSE) {
   if (wanted > failed && wanted < least) as.integer(wanted)
 }
 
-# ---- the search -----------------------------------------------------------------------------------------------------
+# ---- the search with moved points -----------------------------------------------------------------------------------
 
 # Searches for the fewest inducing points that meet tol after they have moved. With more than `worth` points another
 # posterior is faster; `worth` is Inf if there is no other. The results are in job$best and job$candidates.
@@ -232,20 +229,18 @@ try_points <- function(job, m, carrier, rows, last) {
                 done = replace(now, c("z", "value", "jitter"), best[c("z", "value", "jitter")]))
 }
 
-# ---- the two quantiles ----------------------------------------------------------------------------------------------
+# ---- the errors that `tol` limits -----------------------------------------------------------------------------------
 
 # Returns the q-quantile of v: the smallest of its values such that at least a share q of the values is not larger.
 reached_by <- function(v, q) stats::quantile(replace(v, is.na(v), Inf), q, names = FALSE, type = 1)
 
 # Returns a yardstick, a list to compute the two errors that `tol` limits: the q-quantiles over training rows of the
-# errors of mean and sd. `interval` has bounds on mean and sd of the exact GP at these rows, in units of y.
-#
+# errors of mean and sd. `interval` has bounds on mean and sd of the exact GP at these rows, in units of y. Errors of
+# the mean are divided by `unit`, or by the posterior's sd if `unit` is NULL.
 #   error(mean, sd)  the two quantiles for a posterior with this mean and sd of f
 #   error_of(fit, x, center)  both quantiles for a fit; x are the distinct rows, `center` is subtracted from its mean
-#   floor            the two quantiles for the middle of the bounds: with `unit`, no posterior has smaller errors
-#   reference, effort, m2, rows  the origin of the bounds; `rows` is the number of training inputs
-#
-# Errors of the mean are divided by `unit`, or by the posterior's sd if `unit` is NULL.
+#   floor            both quantiles for the middle of the bounds; given `unit`, no posterior can have smaller errors
+#   reference, effort, m2, rows  how the bounds were computed; `rows` is the number of training inputs
 yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "reference", n = length(rows$index)) {
   lower <- interval$sd_lower
   upper <- interval$sd_upper
@@ -265,7 +260,7 @@ yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "refer
     }, reference = reference, effort = effort, m2 = reference$m %||% NA_integer_, rows = n)
 }
 
-# ---- candidates -----------------------------------------------------------------------------------------------------
+# ---- candidates of a search -----------------------------------------------------------------------------------------
 
 # Returns a candidate of a search: a list of its settings, its certified `error` c(mean, sd), and the elements `...`.
 new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "far", iterations = 0L,
@@ -275,8 +270,8 @@ new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "
        neighbours = as.integer(neighbours), error = error, expected = expected, ...)
 }
 
-# Sends the message `text` about the progress of long work, if the last message, at time `since`, is `after` seconds
-# old. The options `quiet` and `progress` of the control suppress it. Returns the time of the last message.
+# Sends the progress message `text` unless the last message, at time `since`, is younger than `after` seconds or the
+# control suppresses it (`quiet`, `progress`). Returns the time of the last message.
 tell_progress <- function(control, since, text, after = 5) {
   now <- proc.time()[["elapsed"]]
   if (now - since < after || !isFALSE(control$quiet) || control$progress) return(invisible(since))
@@ -307,8 +302,6 @@ try_settings <- function(job, setting, try, following, advice) {
   job$candidates <- c(job$candidates, lapply(tried, c, list(yard = job$yard, needs = advice(best(tried), tried))))
   job$best <- best(job$candidates)
 }
-
-# ---- sentences ------------------------------------------------------------------------------------------------------
 
 show_asked <- function(tol) paste(format(100 * tol), "%")
 

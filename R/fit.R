@@ -36,8 +36,8 @@ gaussian_steps <- list(learn = function(...) learn_stage(...),
 
 # These stages fit a non-Gaussian likelihood by Laplace's approximation on inducing points.
 #
-#   learn_laplace_stage()  learns kernel, constant mean and shape theta by the log marginal likelihood with priors
-#   working_points()       chooses inducing points, which move if the user gives an auxiliary distribution
+#   learn_laplace_stage()  learns kernel, constant mean and the likelihood's shape parameters theta, all with priors
+#   working_points()       chooses inducing points; with `aux` they then move to minimise the pF divergence
 #   construct_laplace()    finds the posterior mode from all rows, or with approx = "vi" the largest variational bound,
 #                          and makes the fit
 #
@@ -75,7 +75,7 @@ working_steps <- list(learn = function(...) learn_laplace_stage(...),
     construct_laplace(now$data, now$learned, now$start$z, plan, state, now$near, now$mode)
   })
 
-# Checks and completes the settings of a non-Gaussian fit: noise 1, and settings of the likelihood from the responses.
+# Checks settings of a non-Gaussian fit. Sets noise to 1, and those settings of the likelihood that responses determine.
 complete_likelihood <- function(data, asked) {
   refuse_with_likelihood(asked)
   check_own_family(asked$likelihood, data$sites$y)
@@ -86,7 +86,7 @@ complete_likelihood <- function(data, asked) {
   sites <- data$sites
   asked$likelihood[c("levels", "trials")] <- list(data$levels, response$reads == "classes" && !is.null(sites$size))
   known <- if (has_ends(response)) known_numbers(sites$y, sites$size) else sites$y
-  # `unit` scales the priors of f. For ordered classes it is 1, the noise scale of the latent response.
+  # `unit` is the unit of f in priors. It is 1 for ordered classes, because their latent response has noise of scale 1.
   asked$likelihood$unit <- if (is.null(response$link$unit) || response$kind == "ordered") 1 else
     response$link$unit(replace(sites, "y", list(known)))
   if (is.function(response$middle)) {
@@ -134,8 +134,6 @@ refuse_with_likelihood <- function(s) {
   refuse("inducing", identical(s$inducing, "divergence"), "Use another method of inducing_points().")
 }
 
-# ---- the posterior --------------------------------------------------------------------------------------------------
-
 working_points <- function(data, learned, s, state) {
   if (is.matrix(s$inducing)) return(s$inducing)
   if (nrow(data$x) > dense_rows) learned$kernel <- smooth_part(learned$kernel)
@@ -143,8 +141,8 @@ working_points <- function(data, learned, s, state) {
                                           control = s$run)$z, otherwise = choose_points(data$x, s$m, NULL, "random")$z)
 }
 
-# Makes the fit at the posterior mode. `near` is the posterior with neighbours and `start` the mode on the inducing
-# points z, if an earlier comparison computed these two.
+# Makes the fit at the posterior mode. If an earlier comparison computed them, `near` is the posterior with neighbours
+# and `start` the mode on the inducing points z.
 construct_laplace <- function(data, learned, z, plan, state, near = NULL, start = NULL) {
   likelihood <- plan$learn$likelihood
   likelihood$theta <- learned$theta
@@ -179,11 +177,11 @@ check_size_of_classes <- function(q, m, n) {
 
 # Searches for a fit with certified accuracy `tol`: by inducing points, then by neighbours or the exact posterior.
 #
-# A fit meets `tol` if two errors are at most tol, at the share `tol_quantile` (1: all) of the training inputs: the
+# A fit meets `tol` if two errors are at most tol at a share of `tol_quantile` (1: all) of the training inputs: the
 # certified error of the mean, divided by sd(y), and |exact sd / sd - 1|. For a non-Gaussian likelihood, the first is
 # the certified error of the mode, divided by the sd of f at the row.
 #
-# Candidates (new_candidate()) are tried one after the other. A yardstick(), bounds on the exact GP, gives their errors.
+# Candidate fits are tried one after the other. A yardstick(), which has bounds on the exact GP, gives their errors.
 # `job` is an environment with data, learned, plan, goal, control, state, late() (TRUE when time is over), all
 # `candidates`, the `best` one, and `yard`, the last yardstick.
 
@@ -211,7 +209,7 @@ fit_to_tolerance <- function(data, asked, state) {
   fit
 }
 
-# Returns the fit found among inducing points alone, if few may suffice, else with neighbours or the exact posterior.
+# Searches among inducing points alone, if few may suffice, then among neighbours or the exact posterior.
 search_plans <- function(job, asked) {
   data <- job$data
   state <- job$state
@@ -219,11 +217,10 @@ search_plans <- function(job, asked) {
   few <- with_posterior(plan, m = min(default_points, plan$posterior$m))
   job$learned <- learn_stage(data, few$learn, state)
   first_points <- function() points_stage(data, job$learned, few$posterior, state)$z
-  # With hyper = "joint", optimise hyperparameters together with few inducing points.
   if (few$learn$hyper == "joint") job$learned <- optimise_stage(data, job$learned, first_points(), few$posterior, state)
   way <- alternative_posterior(facts_of(data, asked), asked)
   n <- nrow(data$x)
-  # If there is an alternative to inducing points alone, it is faster than a search among more than `worth` of them.
+  # The alternative `way` to inducing points, if any, is faster than a search among more than `worth` inducing points.
   worth <- if (way == "none") Inf else as.integer(min(n, max(50, min(1000, n %/% 4))))
   # Choose greedy points z. rho[i] is mean residual prior variance / noise variance for the first i of these points.
   look <- if (way != "none") run_stage(state, "start", {
@@ -262,8 +259,8 @@ tolerance_plan <- function(data, asked) {
   with_posterior(plan, rho = NULL)
 }
 
-# Returns the alternative to inducing points alone. It is "exact" if this is affordable and nothing requires inducing
-# points. Else it is "near" if `neighbours` is positive, or not given while nothing requires inducing points, or "none".
+# Returns an alternative to inducing points: "exact" if that is affordable and nothing requires inducing points, else
+# "near" if `neighbours` is positive (or missing, and nothing requires inducing points), else "none".
 alternative_posterior <- function(facts, asked) {
   open <- facts$keep && leaves_points_open(asked)
   if (open && exact_is_affordable(facts)) return("exact")
@@ -307,8 +304,8 @@ search_rows <- function(job, z = NULL, neighbours = NULL) {
   })
 }
 
-# Returns a yardstick() with bounds on the exact GP at `rows`, by a reference and by kriging on neighbours. First, at
-# most 50 passes over all pairs of rows reduce the error of the reference's mean at 64 of the rows to tol / 8 sds of y.
+# Returns a yardstick(): bounds on the exact GP at `rows`, from a reference and kriging on neighbours. First, at most 50
+# passes over all pairs of rows reduce the error of the reference's mean at 64 of the rows to tol / 8 sds of y.
 near_yardstick <- function(fit, data, rows, goal, left) {
   points <- reference_rows(data, model_of(fit)$kernel, min(4L * points_of_fit(fit), nrow(data$x)))
   reference <- dtc_on_points(fit, data, data$x[points, , drop = FALSE], NULL, fast = FALSE)
@@ -343,7 +340,7 @@ search_working <- function(job, asked) {
   if (is.null(yard)) return(fit)
   least <- max(yard$floor)
   ref <- yard$reference
-  # Try the first points of the reference. If it cannot certify tol, aim at 1.25 times the smallest certifiable error.
+  # Try the first m points of the reference. If it cannot certify tol, aim at 1.25 times the smallest certifiable error.
   found <- run_stage(state, "certificate", if (is.finite(least)) {
     sites <- sites_of_fit(fit, data)
     search_first(yard, (if (least <= tol) tol else 1.25 * least) * (1 - 1e-6), tol, function(m) {
@@ -374,7 +371,8 @@ unless_it_fails <- function(fit_with, data, asked) {
   if (is.null(state$stopped)) fit
 }
 
-# Returns the log density of each used response, given the other folds to which fit_to() fits, or NA if a fit fails.
+# Fits to all but one fold in turn by fit_to(). Returns the log density of each held-out response of positive weight, or
+# NA if a fit fails.
 log_density_of_folds <- function(data, asked, fold, fit_to) {
   rows <- take_rows_of(rows_of_data(data), of_used_rows(data, seq_along(data$response)))
   y <- unname(rows$response)

@@ -172,8 +172,8 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   fun <- if (is.null(fit$factors$groupings)) boxes_at(kernel, box$lower, box$upper)
   error <- NULL
   if (is.null(fun)) {
-    # The difference from a coarser rule estimates the quadrature error. A box that spans more lengthscales needs more
-    # points for each input. Matern kernels make kinks in the integrand, so the coarser rule then has half the points.
+    # Without a closed form, use quadrature. The difference from a coarser rule estimates its error. A wide box needs
+    # more points for each input. Matern kernels make kinks in the integrand, so their coarser rule has half the points.
     width <- rotated(kernel, box$upper) - rotated(kernel, box$lower)
     wide <- max(abs(width) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))
     each <- as.integer(min(26, ceiling(6 + 3 * wide)))
@@ -193,7 +193,7 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   out
 }
 
-# Returns the boxes as list(lower, upper, offset, names). Inputs that the argument `upper` lacks are constant in a box.
+# Returns the boxes as list(lower, upper, offset, names). An input that `upper` lacks is constant in each box.
 read_boxes <- function(fit, lower, upper) {
   as_rows <- function(v, argument) {
     if (!by_formula(fit) && is.numeric(v) && is.null(names(v))) v <- rows_by_matrix(fit$frame, v)$x
@@ -247,7 +247,7 @@ rows_to_average <- function(fit) {
   if (is.null(fit$terms)) return(rows[-1L])
   inputs <- fit$frame$required
   if (all(inputs %in% names(rows))) return(rows[inputs])
-  # If the fit keeps no data, variables that the formula transforms are read from the data of its call.
+  # If the fit keeps no data, read variables that the formula transforms (as in log(x)) from the data of the call.
   data <- tryCatch(eval(fit$call$data, environment(fit$terms)), error = function(e) NULL)
   refuse_if(!is.data.frame(data) || !all(inputs %in% names(data)), "newdata", "is missing",
             hint = sprintf("The fit does not keep all of its variables: %s.", list_quoted(inputs)))
@@ -313,7 +313,7 @@ input_shares <- function(fit) {
     f_c <- f(replace(a, cbind(rep(seq_len(n), length(j)), rep(j, each = n)), b[, j]))
     c(alone = sum(centred(f_b) * (f_c - f_a)) / n / var, total = sum((f_a - f_c)^2) / n / (2 * var))
   }, numeric(2L))
-  # Sampling errors may make `total` smaller than `alone`, or shares less than 0 or, added up, more than 1.
+  # By sampling errors, `total` may be below `alone`, a share below 0, or the sum of `alone` above 1. Correct this.
   alone <- pmax(shares["alone", ], 0) / max(1, sum(pmax(shares["alone", ], 0)))
   data.frame(input = names(inputs), alone = alone, total = pmin(pmax(shares["total", ], alone), 1), row.names = NULL)
 }

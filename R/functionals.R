@@ -32,8 +32,8 @@ values_at <- function(kernel, x) {
                   seq_len(nrow(x)), function(kernel) values_at(kernel, x))
 }
 
-# Returns the terms of f at the rows of x as functionals. f is a sum of independent processes with these kernels. All
-# rows of the first term come first, then those of the next.
+# Returns the terms of f at the rows of x as functionals. f is a sum of independent processes with the given `kernels`.
+# All rows of the first term come first, then those of the next.
 terms_at <- function(kernels, x) {
   n <- nrow(x)
   prior <- unlist(lapply(kernels, kernel_diagonal, x))
@@ -50,7 +50,6 @@ terms_at <- function(kernels, x) {
                   function(kernel) terms_at(kernels_of_terms(kernel), x))
 }
 
-# Returns each term of a sum of kernels as a kernel.
 kernels_of_terms <- function(kernel) {
   kernel <- with_own_terms(kernel)
   lapply(kernel$terms, function(t) replace(kernel, "terms", list(list(t))))
@@ -84,16 +83,16 @@ sums_at <- function(kernel, x, rows, weights) {
                   function(kernel) sums_at(kernel, x, rows, weights), lengths(rows), weights)
 }
 
-# Returns the features L^{-1} k(z, .) of functionals, for inducing points z with Cholesky factor L.
+# Returns the features L^{-1} cov(f(z), functional) of functionals; L is the Cholesky factor of k(z, z).
 features_of <- function(fun, z, L) forwardsolve(L, fun$cross(z, seq_len(fun$n)))
 
-# Returns the residual prior covariance of f at the rows of x, given f at inducing points z with Cholesky factor L.
+# Returns the residual prior covariance of f at the rows of x, given f(z); L is the Cholesky factor of k(z, z).
 residual_covariance <- function(kernel, z, L, x) {
   native_kernel_matrix(kernel, x, x) - crossprod(forwardsolve(L, native_kernel_matrix(kernel, z, x)))
 }
 
-# Returns the effects b of levels of a grouped term as functionals: c'b for each row c of `of` and each of `levels`. The
-# rows of `of` vary faster. `term` is an element of group_roots().
+# Returns functionals of a group: c'b, where b are the effects of a level, for each of `levels` and (varying faster)
+# each row c of `of`. `term` is an element of group_roots().
 level_effects <- function(term, levels, of, x) {
   S <- tcrossprod(term$root)
   level <- rep(levels, each = nrow(of))
@@ -120,18 +119,18 @@ roberts_sequence <- function(n, d) {
 
 # ---- averages over boxes --------------------------------------------------------------------------------------------
 
-# If a kernel is a product of factors of one input each, the average of f over a box has, with f(u), a covariance that
-# is a product of averages of factors k over intervals [a, b]. With w the width, T(d) the integral of k from d to
-# infinity and M(w) that of t k(t) from 0 to w, all in lengthscales,
+# If a kernel is a product of factors of one input each, the covariance of f(u) with the average of f over a box is a
+# product of averages of the factors k over intervals [a, b]. In units of the lengthscale, let w be the width, T(d) the
+# integral of k from d to infinity, and M(w) the integral of t k(t) from 0 to w. Then
 #
-#   average at u = (2 T(0) - T(u - a) - T(b - u)) / w inside,  |T(|a - u|) - T(|b - u|)| / w outside,
-#   prior variance = 2 / w^2 (w (T(0) - T(w)) - M(w)).
+#   average = (2 T(0) - T(u - a) - T(b - u)) / w for u in [a, b], else |T(|a - u|) - T(|b - u|)| / w,
+#   prior variance of the average of f over an interval = 2 / w^2 (w (T(0) - T(w)) - M(w)).
 #
 # For intervals shorter than a lengthscale, digits would cancel in the formulas. Such intervals use Gauss-Legendre's
 # rule on both sides of u, which is exact to rounding. Other kernels use weighted sums over the points of such a rule.
 
-# Returns k (`value`), T (`tail`) and M (`first`), see above, of a Matern factor. With x = c t and polynomials k(),
-# tail() and first(), these three functions of t are e^-x k(x), e^-x tail(x) / c and (first(0) - e^-x first(x)) / c^2.
+# Returns for a Matern factor: k(t), its integral T(t) from t to infinity, and the integral M(t) of s k(s) over s in [0,
+# t]. With x = c t and polynomials k(), tail(), first(): e^-x k(x), e^-x tail(x) / c, (first(0) - e^-x first(x)) / c^2.
 matern_box <- function(c, k, tail, first) {
   poly <- function(p, x) Reduce(function(sum, a) sum * x + a, rev(p), 0 * x)
   list(value = function(t) exp(-c * t) * poly(k, c * t), tail = function(t) exp(-c * t) * poly(tail, c * t) / c,
@@ -143,7 +142,7 @@ box_factors <- list(se = list(value = function(t) exp(-t^2 / 2), tail = function
   matern12 = matern_box(1, 1, 1, c(1, 1)), matern32 = matern_box(sqrt(3), c(1, 1), c(2, 1), c(3, 3, 1)),
   matern52 = matern_box(sqrt(5), c(1, 1, 1 / 3), c(8, 5, 1) / 3, c(5, 5, 2, 1 / 3)))
 
-# Returns the averages over t in [a, b] (columns) of the factor k at distance |t - u| (rows u), all in lengthscales.
+# Returns the averages over t in [a, b] (columns) of the covariance `factor` at |t - u| (rows u), all in lengthscales.
 interval_average <- function(factor, u, a, b) {
   u <- matrix(u, length(u), length(a))
   a <- matrix(a, nrow(u), ncol(u), byrow = TRUE)
@@ -162,7 +161,7 @@ interval_average <- function(factor, u, a, b) {
   ifelse(w == 0, factor$value(abs(a - u)), ifelse(w < 1, narrow, wide))
 }
 
-# Returns the prior variance of the average of f over an interval of width w in lengthscales, if f has the kernel k.
+# Returns the prior variance of the average of f, with kernel `factor`, over an interval of width w in lengthscales.
 interval_variance <- function(factor, w) {
   rule <- gauss_rule(12L)
   t <- (1 + rule$node) / 2
@@ -172,7 +171,7 @@ interval_variance <- function(factor, w) {
 }
 
 # Returns the averages of f over boxes as functionals, with opposite corners in the rows of `lower` and `upper`. Returns
-# NULL if the kernel has no closed form.
+# NULL if the averages have no closed form.
 boxes_at <- function(kernel, lower, upper) {
   # A box of x is not a box of rotated inputs, and warping a uniform input makes it non-uniform.
   if (!is.null(rotation_of(kernel)) || !is.null(warp_of(kernel))) return(NULL)

@@ -126,15 +126,13 @@ correlations_in_words <- function(x, digits) {
   }), use.names = FALSE)
 }
 
-# ---- groups of a fit ------------------------------------------------------------------------------------------------
-
 fit_with_groups <- function(fit, argument) {
   fit <- check_any_fit(fit, argument)
   refuse_if(!length(group_roots(fit$kernel)), argument, "has no groups", hint = "Fit a term such as (1 | g).")
   fit
 }
 
-# Returns each group's entry of group_roots(), with name `by`, `levels` (text) and `codes`, the levels' numbers in x.
+# Returns for each group its element of group_roots(), with its name `by`, its `levels` and their numbers `codes` in x.
 groups_of_fit <- function(fit) {
   kernel <- as_sum(fit$kernel)
   lapply(group_roots(kernel), function(term) {
@@ -171,8 +169,8 @@ effects_of_levels <- function(fit, term, covariances) {
   list(mean = mean, cov = cov)
 }
 
-# Returns the table of groups in summary(), with a row for each effect, or NULL. `share` is the group's share of the
-# prior variance of a Gaussian response or of f, without the linear mean, averaged over some rows or inducing points.
+# Returns the table of groups for summary(), with a row for each effect, or NULL. `share` is the group's share of the
+# prior variance of the response (of f if not Gaussian), without the linear mean, averaged over some rows or points.
 group_table <- function(fit) {
   if (!length(group_roots(fit$kernel))) return(NULL)
   x <- if (is.null(fit$data)) fit_points(fit) else fit$data$x

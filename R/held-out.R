@@ -79,14 +79,14 @@ loo_rows <- function(fit) {
 
 standardised <- function(loo) loo$residual / sqrt(loo$var + loo$noise)
 
-# Returns the number of trials of each row, or 1 if there are none. Rows of weight 0, which a fit drops, have `dropped`.
+# Returns the number of trials of each row, or 1 if there are none. Rows of weight 0, which a fit drops, get `dropped`.
 sizes_given <- function(data, dropped = 1) all_rows(data, data$sites$size %||% 1, dropped)
 
 weights_given <- function(data) data$prior_weights %||% rep(1, length(data$response))
 
 root_mean_square <- function(e) sqrt(mean(e^2, na.rm = TRUE))
 
-# Returns an S3 method with the argument `model`. answer(model) computes a value for each row of the data.
+# Returns an S3 method that checks its argument `model` and returns answer(model), a value for each row of the data.
 loo_method <- function(answer) {
   function(model, ...) {
     check_dots_empty()
@@ -112,7 +112,7 @@ residuals_in_sds <- function(model) {
   if (response$conjugate) return(standardised(loo))
   data <- training_data(model)
   p <- response_moments(response, loo$mean, loo$var)
-  # Weights do not change the variance of an ordered class.
+  # The variance of an ordered response does not depend on its weight.
   var <- if (is.null(response$variance)) variance_of_class(response, loo$mean, sqrt(loo$var)) else
     response$variance(p$mean, p$sd, sizes_given(data), response$theta) / weights_given(data) + p$sd^2
   (data$response - p$mean) / sqrt(var)
@@ -151,9 +151,9 @@ dfbetas.gp_fit <- loo_method(function(model) {
             dimnames = list(names(model$data$response), b$names))
 })
 
-# Returns, for each row, the factor by which the sds of kernel and noise would change if estimated from the other rows.
-# It is the root of (y'K^{-1} y - r^2) / (n - p - 1), as in rstudent() of lm(). K includes the noise, y'K^{-1} y = sum(g
-# y) with g = K^{-1} y, r is the row's standardised residual, and p the number of coefficients of the mean.
+# Returns for each row the factor by which the sds of kernel and noise would change if estimated from the other rows:
+# the root of (y'K^{-1} y - r^2) / (n - p - 1), as in rstudent() of lm(). K is the covariance of the n responses y, r
+# the row's standardised residual, p the number of coefficients of the mean. Here y'K^{-1} y is sum(g y), g = K^{-1} y.
 scale_without <- function(fit, r) {
   p <- posterior_of_rows(fit)
   part <- row_parts(p)
@@ -163,8 +163,6 @@ scale_without <- function(fit, r) {
   rest <- sum(used) - coefficients - seen
   sqrt(pmax(sum(part$g * responses_used(p)$y) - seen * r^2, 0) / replace(rest, rest <= 0, NaN))
 }
-
-# ---- scores ---------------------------------------------------------------------------------------------------------
 
 # Returns scores of leave-one-out predictions of the training rows or, if `seen`, of ordinary predictions.
 training_scores <- function(fit, seen = FALSE) {
@@ -203,7 +201,7 @@ pit_of <- function(fit, loo) {
   })
 }
 
-# Other elements of influence() for lm() are left out: influence.measures(), which reads them, needs lm() or glm().
+# Leave out further elements of influence() of lm(): influence.measures(), which reads them, needs lm() or glm().
 #' @export
 influence.gp_fit <- function(model, ...) {
   list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))
@@ -309,15 +307,15 @@ response_crps <- function(response, y, f) {
   unlist(lapply(blocks, function(n) crps_by_halves(cdf, n, y[n], ends[n, , drop = FALSE], positive)), use.names = FALSE)
 }
 
-# Returns for each count y the sum over whole numbers t of (P(Y <= t) - 1{y <= t})^2. If the numbers are too many, P is
-# computed at some numbers, dense around y and the median, or equally spaced in log(t) if the sd of f is large. Squares
-# between them are interpolated linearly.
+# Returns the CRPS of each count y, the sum over whole numbers t of (P(Y <= t) - 1{y <= t})^2. If there are too many t,
+# P is computed at some of them: dense around y and the median, or equally spaced in log(t) if the sd of f is large. In
+# between, the square is interpolated linearly.
 crps_of_counts <- function(response, y, size, mu, s) {
   out <- if (response$kind == "ordered") NA * y else vapply(seq_along(y), function(i) {
     crps_by_masses(response, y[i], size[i], mu[i], max(s[i], 1e-6), response$from %||% 0)
   }, 0)
   rest <- which(is.na(out))
-  # A tail of 5e-7 for f and a tail of 5e-7 for a count given f leave a tail of at most 1e-6 for the count.
+  # The outer `ends` leave out tails of at most 1e-6: a tail of 5e-7 for f, and one of 5e-7 for a count given f.
   ends <- matrix(vapply(c(5e-7, 0.5, 1 - 5e-7), function(p) {
     quantile_given(response, p, size[rest], mu[rest], s[rest])
   }, 0 * rest), ncol = 3L)
@@ -347,8 +345,8 @@ crps_of_counts <- function(response, y, size, mu, s) {
   out
 }
 
-# Returns the sum of crps_of_counts() for one response, or NA if more than 2e5 probabilities are needed. The trapezoid
-# rule averages probabilities over f. Its steps are below the sd of f, and below 1 / sqrt(W), where -W is the second
+# Returns the CRPS of one count y as a sum over all t, or NA if this needs more than 2e5 probabilities. P(Y <= t)
+# averages over f by the trapezoid rule. Its steps are below the sd of f, and below 1 / sqrt(W), where -W is the second
 # derivative of the log likelihood by f.
 crps_by_masses <- function(response, y, size, mu, s, least) {
   values <- function(y, f) { # log p and W at all pairs of a count and an f
@@ -372,9 +370,9 @@ crps_by_masses <- function(response, y, size, mu, s, least) {
   sum((cumsum(drop(mass %*% weight) / sum(weight)) - (y <= t))^2)
 }
 
-# Returns the CRPS of response_crps(), the sum of integrals over t below and above y, by the trapezoid rule in z. There
-# t = y -+ unit exp(pi / 2 sinh(z)); below a positive y, t = y / (1 + exp(pi sinh(z))). `unit` is an eighth of the range
-# of y and `ends`. The rule converges exponentially (Takahasi and Mori 1974). `n` has the row numbers.
+# Returns the CRPS of rows `n`: integrals of F(t)^2 over t < y and (1 - F(t))^2 over t > y, F = cdf(n, t). The trapezoid
+# rule in z converges exponentially (Takahasi and Mori 1974), with t = y -+ unit exp(pi / 2 sinh(z)), or t = y / (1 +
+# exp(pi sinh(z))) below a positive y. `unit` is an eighth of the range of y and `ends`, two quantiles.
 crps_by_halves <- function(cdf, n, y, ends, positive) {
   h <- 0.05
   z <- rep(seq(-4, 4, by = h), each = length(n))

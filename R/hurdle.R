@@ -67,7 +67,7 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   refuse_if(!above_0, "family", row$call,
             "a family of numbers above 0, such as truncated_poisson(), Gamma(\"log\") or lognormal()")
   part <- function(response, family, subset) {
-    # stats::update() would stop at a `.` on the right of the formula.
+    # Replace the left side only: stats::update() would stop at a `.` on the right of the formula.
     given <- list(formula = replace(formula, 2L, list(response)), data = data, family = family, subset = subset)
     eval(as.call(c(pfdtc, replace(as.list(call)[-1L], names(given), given))), home) # evaluates weights like lm()
   }
@@ -84,7 +84,7 @@ of_both <- function(generic, combine) {
   function(object, ...) combine(lapply(unclass(object)[c("zero", "positive")], generic, ...))
 }
 
-# Evaluates the call in the caller's frame or the formula's environment. If neither has `data`, uses the fit's rows.
+# Evaluates the new call in the caller's frame or the formula's environment. If neither has `data`, uses the fit's rows.
 #' @export
 update.gp_hurdle <- function(object, formula., ..., evaluate = TRUE) {
   call <- NextMethod(evaluate = FALSE)
@@ -128,7 +128,7 @@ report.gp_hurdle <- function(x, ...) {
                  table = do.call(rbind, unname(lapply(each, `[[`, "table")))), class = "pfdtc_report")
 }
 
-# Stops with an error, because these generics work only with a single fit.
+# Stops with an error in generics that work for a single fit only, not for the two fits of a hurdle model.
 #' @evalNamespace sprintf("S3method(%s,gp_hurdle,of_one_part)", c("generics::forecast", "ggplot2::autoplot",
 #'   paste0("nlme::", c("VarCorr", "fixef", "ranef")),
 #'   paste0("stats::", c("add1", "anova", "cooks.distance", "deviance", "df.residual", "dfbetas", "drop1", "family",
@@ -144,7 +144,7 @@ variable.names.gp_hurdle <- function(object, ...) stats::variable.names(object$p
 #' @export
 plot.gp_hurdle <- function(x, ...) invisible(of_both(graphics::plot, identity)(x, ...))
 
-# Fits both parts again in each fold, with the arguments of the call.
+# Fits both models of the hurdle (whether y is 0; the positive y) again in each fold, with the arguments of the call.
 #' @export
 cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit", ...) {
   check_dots_empty()
@@ -162,7 +162,7 @@ cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit"
   call <- as.list(fit$call)[-1L]
   call$subset <- NULL
   vars <- all.vars(call$offset) # predictions evaluate an offset whose variables are all in the data
-  # Weights, and an offset with other variables, may be outside the data.
+  # Weights, and an offset unless the data have all of its variables, may be outside the data.
   of_rows <- intersect(c("weights", if (!length(vars) || !all(vars %in% names(fit$data))) "offset"), names(call))
   given <- lapply(call[of_rows], eval, fit$data, home)
   wrong <- of_rows[lengths(given) != nrow(fit$data)][1L]

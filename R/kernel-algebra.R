@@ -106,7 +106,7 @@ formula_of_kernel <- function(kernel) paste(gsub("*", " * ", term_names(kernel),
 # Returns the label of a sum of kernels, such as "Matern 3/2 + Matern 3/2".
 sum_label <- function(kernel) paste(vapply(as_sum(kernel)$leaves, `[[`, "", "label"), collapse = " + ")
 
-# Returns the parameters of a factor as text, named by kind: a categorical factor has correlations, gaps or angles.
+# Returns the parameters of a factor as texts by show(), with their kinds as names, such as "correlation angles".
 parameter_texts <- function(leaf, show) {
   if (is_group(leaf) && is.numeric(leaf$group$design)) return(NULL) # a group with one effect has only its variance
   parts <- factor_parameters[[leaf$profile]]
@@ -182,7 +182,7 @@ kernel_parameter_names <- function(kernel, columns = kernel$columns) {
   names
 }
 
-# Stops if f is not differentiable along the column, because of a factor of the kernel that reads the column.
+# Stops if f is not differentiable along the column, because a factor that reads the column is rough or has levels.
 check_differentiable <- function(kernel, column, name) {
   rough <- c(matern12 = "is not differentiable: its paths have a kink everywhere", white = "is not continuous",
              categorical = "reads levels, which have no values in between")
@@ -231,15 +231,13 @@ prior_most <- function(model, ...) {
   max(0, vapply(list(...), function(x) if (NROW(x)) max(kernel_diagonal(model$kernel, x)) else 0, 0))
 }
 
-# ---- the functions that fit a model ---------------------------------------------------------------------------------
-
 # family() makes a row of gp_families, the table of properties of the functions that fit models:
 #
 #   title       the name in print() and in figures
 #   objective   the objective of the inducing points: "pf", "vfe", "none" (points do not move) or NULL (no points)
 #   joint       TRUE if hyper = "joint" is allowed: hyperparameters by the exact likelihood, or together with the points
 #   chooses     TRUE if the function chooses the kind of its posterior
-#   dtc         TRUE for a DTC posterior, which the paper's error bound and the pF divergence need
+#   dtc         TRUE for a DTC posterior, which the pF divergence and its error bound need
 #   reference   TRUE if the fit can be a reference for certificates
 #   sor, fitc   TRUE for SoR (subset of regressors) and for FITC
 #   some        TRUE for the exact posterior of a random subsample of the rows

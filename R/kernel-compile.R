@@ -4,8 +4,8 @@
 #   list(leaves = <factors; their own variances have no meaning>, terms = list(list(variance, leaves), ...)),
 #
 # where terms refer to factors by number, and two terms may share a factor. compile_kernel() returns the form that the
-# engine reads, and set_values() replaces the parameter values in it. Their order is, for each term: parameters
-# (factor_parameters) of those factors that no earlier term has, then the term's variance (kernel_places() in C).
+# engine reads. In it, set_values() replaces the parameter values. Values are in the order of terms: first parameters of
+# those factors that no earlier term has (see factor_parameters), then the term's variance.
 
 # Lists the parameters of a factor by its profile, the name of its covariance function. Only terms have variances.
 factor_parameters <- list(
@@ -24,8 +24,6 @@ parameter_count <- function(leaf, what) {
       switch(leaf$correlation, given = 0L, exchangeable = 1L, ordered = n - 1L, full = n * (n - 1L) / 2L)
     }, scale = table_rows(leaf) - 1L, 1L)
 }
-
-# ---- forms ----------------------------------------------------------------------------------------------------------
 
 as_sum <- function(kernel) {
   if (!is.null(kernel$engine)) kernel <- as_kernel(kernel)
@@ -58,7 +56,6 @@ as_kernel <- function(kernel) {
   kernel
 }
 
-# Returns the kernel after each of its factors was changed by f().
 change_leaves <- function(kernel, f) {
   if (!is.null(kernel$engine)) kernel <- as_kernel(kernel)
   if (is.null(kernel$leaves)) return(f(kernel))
@@ -145,9 +142,6 @@ scale_kernel <- function(kernel, by = 1, over = 1) {
   replace(kernel, "terms", list(lapply(kernel$terms, scaled)))
 }
 
-# ---- properties -----------------------------------------------------------------------------------------------------
-
-# Returns TRUE if the kernel has a factor with one of these profiles.
 has_profile <- function(kernel, profiles) {
   any(vapply(as_sum(kernel)$leaves, function(leaf) any(c(leaf$profile, leaf$base) %in% profiles), NA))
 }
@@ -179,7 +173,7 @@ is_bare <- function(kernel) {
     all(vapply(leaf[factor_parameters[[c(leaf$profile, "se")[1L]]]], is.null, NA))
 }
 
-# Returns the kernel without its parameters. Fits with equal structures have comparable parameters.
+# Returns the kernel without parameter values. Fits with equal structures have comparable parameters.
 kernel_structure <- function(kernel) {
   kernel <- as_sum(kernel)
   list(lapply(kernel$leaves, function(l) {
@@ -194,9 +188,9 @@ total_variance <- function(kernel) {
   sum(kernel$engine$values[kernel$table$leaf == 0L])
 }
 
-# Returns a lengthscale l for each of d columns of x, Inf for a column without one. For several factors, 1 / l^2 is
-# summed over the factors of each term, and then averaged over the terms but the linear mean, weighted by their
-# variances. The curvature of k at distance 0 follows the same rule.
+# Returns a lengthscale l for each of d columns of x, Inf for a column without a lengthscale. With several factors, 1 /
+# l^2 is summed over the factors of a term and averaged over terms (without the linear mean), weighted by variances. For
+# SE factors, this is the relative curvature of k at distance 0.
 kernel_lengths <- function(kernel, d) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
@@ -232,8 +226,8 @@ smooth_inputs <- function(kernel) {
 #
 #   k = v (F(r) / S + s / (S G) sum_j u_j + 2 p / (S G (G - 1)) sum_{i < j} u_i u_j),   S = 1 + s + p.
 #
-# F depends on the distance r in all G inputs; u_j is squared exponential, with F's lengthscale of input j divided by c.
-# The logs of the engine's parameters are M times (log theta, log w): theta are the kernel's parameters, and w the
+# F is a correlation at distance r in all G inputs; u_j is squared exponential, with F's lengthscale of input j divided
+# by c. The logs of the engine's parameters are M times (log theta, log w): theta are the kernel's parameters, and w the
 # weights 1 / S, s / (S G) and 2 p / (S G (G - 1)) for each additive factor.
 
 # A factor may have one lengthscale for several columns: for the three columns of sphere(), or for those of an R factor
@@ -259,17 +253,16 @@ column_lengthscales <- function(leaf) {
   1 / sqrt(drop(slopes^2 %*% rep_len(lengths^-2, length(leaf$inputs)))) # lengthscales along columns of x
 }
 
-# ---- additive factors -----------------------------------------------------------------------------------------------
-
 # Returns for each input of an additive factor the positions of its columns in leaf$inputs. An R factor is one input.
 additive_inputs <- function(leaf) {
   groups <- if (is.null(leaf$groups)) seq_along(leaf$inputs) else leaf$groups
   unname(split(seq_along(leaf$inputs), factor(groups, unique(groups))))
 }
 
-# Returns the kernel with each additive factor replaced by its terms: list(leaves, terms, M, weights). The matrix M
-# gives logs of engine parameters (tied parameters, above). `table` is made by compile_kernel(). `weights` has a row for
-# each additive factor: the positions in `table` of its share and pairs (0 if absent), and its number of inputs.
+# Returns the kernel with each additive factor replaced by its terms: list(leaves, terms, M, weights). M times the logs
+# of kernel parameters (in the order of `table`, of compile_kernel()) and term weights gives the logs of engine
+# parameters. `weights` has a row for each additive factor: the places in `table` of share and pairs (0: none), number
+# of inputs.
 expand_additive <- function(parts, table) {
   place <- function(leaf, what) match(TRUE, table$leaf == leaf & table$what == what, nomatch = 0L)
   n <- nrow(table)
@@ -295,7 +288,7 @@ expand_additive <- function(parts, table) {
     leaves <<- c(leaves, list(one(leaf$base, seq_along(leaf$inputs), 0)),
                  lapply(inputs, one, profile = "se", ratio = 1))
     weights <<- rbind(weights, c(share = place(l, "additive.share"), pairs = place(l, "additive.pairs"), inputs = G))
-    # `part` is 1 for the weight of the kernel of all inputs, 2 for that of single inputs, 3 for that of pairs.
+    # `part` selects a term's weight: 1 for the term of all inputs, 2 for terms of single inputs, 3 for terms of pairs.
     pairs <- if (leaf$profile == "pairwise" && G > 1L) utils::combn(G, 2L, simplify = FALSE)
     Map(function(own, part) list(leaves = before + own, weight = n + 3L * (nrow(weights) - 1L) + part),
         c(list(1L), as.list(seq_len(G) + 1L), lapply(pairs, `+`, 1L)), rep(1:3, c(1L, G, length(pairs))))
@@ -323,16 +316,15 @@ expand_additive <- function(parts, table) {
 
 # ---- rotated and warped inputs --------------------------------------------------------------------------------------
 
-# Factors may read rotated or warped inputs in place of x. The engine computes these from the rows x that it receives
-# (arg_inputs() in src/args.c), so R code passes x.
+# Factors may read rotated or warped inputs in place of columns of x. The engine computes them, so R code passes x.
 
-# The factors of a kernel may read rotated inputs z = x B in place of some columns of x. leaf$rotation is list(inputs,
-# by): the columns and B, the same for all factors that read these columns.
+# Rotated inputs are z = x B. leaf$rotation is list(inputs, by): the numbers of the columns of x that are rotated, and
+# B. It is the same for all factors that read these columns.
 
 rotation_of <- function(kernel) shared_by_leaves(kernel, "rotation", "rotated")
 
-# Returns the rotation or warp (`what`) of the kernel's factors, or NULL. Stops unless all factors that read one of its
-# inputs have the same rotation or warp. `word` stands for `what` in the error.
+# Returns the rotation or warp (`what`) of the kernel's factors, or NULL. Stops if a factor reads one of the rotated or
+# warped inputs without it. In the error, `word` is "rotated" or "warped".
 shared_by_leaves <- function(kernel, what, word) {
   if (!is.null(kernel$engine)) kernel <- kernel$kernel
   leaves <- if (is.null(kernel$leaves)) list(kernel) else kernel$leaves
@@ -362,12 +354,12 @@ matrix_of_rotation <- function(rotation, columns = seq_len(max(rotation$inputs))
   by
 }
 
-# Factors may also read warped inputs z_j = w_j(x_j): `leaf$warp` is list(inputs, at, to, ...). `at` and `to` have a
-# column for each input j: warp_knots increasing knots, and w_j at the knots. Between and beyond knots w_j is linear.
+# Warped inputs are z_j = w_j(x_j). leaf$warp is list(inputs, at, to, ...). `at` and `to` have a column for each of
+# these inputs: warp_knots increasing knots, and w_j at the knots. Between and beyond knots w_j is linear.
 
 warp_of <- function(kernel) shared_by_leaves(kernel, "warp", "warped")
 
-# Returns list(value, slope): w_j and its slope (at knots, on the left) at the values x, for the k-th warped input.
+# Returns list(value, slope) for the k-th warped input: its warp at the values x, and the slope (at knots, on the left).
 warp_at <- function(warp, k, x) {
   at <- warp$at[, k]
   i <- findInterval(x, at, all.inside = TRUE, left.open = TRUE)

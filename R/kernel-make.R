@@ -134,7 +134,7 @@ kernel_categorical <- function(correlation = NULL, variance = NULL, inputs = NUL
              parameters = parameters, given = given)
 }
 
-# Kernels with these profiles keep the elements that they had in fits of version 0.1.0.
+# Kernels with these profiles have the same list elements as in fits of version 0.1.0.
 kernels_of_before <- c("se", "matern12", "matern32", "matern52")
 
 # Returns the argument `kernel` of an exported function: a kernel, or a function that makes one, such as kernel_se.
@@ -179,7 +179,6 @@ check_inputs <- function(inputs, argument = "inputs") {
   inputs
 }
 
-# Lists kernels of one factor without parameters, by profile.
 plain_kernels <- Map(function(profile, label) new_kernel(profile, label, NULL, NULL, NULL),
                      c(se = "se", matern12 = "matern12", matern32 = "matern32", matern52 = "matern52", mean = "mean"),
                      c("squared exponential", "Matern 1/2", "Matern 3/2", "Matern 5/2", "linear mean"))
@@ -254,7 +253,7 @@ group_label <- function(group) {
 # Returns the name of a group's variable, in parentheses to differ from the names of other variables.
 group_variable <- function(by) if (is.language(by)) sprintf("(%s)", deparse1(by)) else by
 
-# Returns the design of a group as list(intercept, labels). Stops if the design has a product or no term.
+# Returns the parts of a group's design, such as 1 + x: list(intercept, labels). Stops if it has a product or no term.
 design_parts <- function(design) {
   terms <- stats::terms(stats::as.formula(call("~", design)))
   refuse_if(any(attr(terms, "order") > 1L), "design", deparse1(design), "a sum of variables",
@@ -294,22 +293,21 @@ has_own_levels <- function(kernel) {
   !any(group_columns(kernel) %in% unlist(read))
 }
 
-# Returns the total number of effects of the kernel's groups, for the levels in x.
 count_effects <- function(kernel, x) {
   if (is.null(kernel)) return(0)
   sum(vapply(group_roots(kernel), function(g) nrow(g$root) * length(unique(x[, g$level])), 0))
 }
 
-# Returns list(term, name, of, effects, level, design, intercept, root) for each term that is a group alone. `of` is the
-# label of the group, such as "1 + x | g", and `effects` has the names of the effects. `level` and `design` are columns
-# of x; 0 in `design` stands for the intercept. root root' is the covariance of the effects of a level.
+# Returns list(term, name, of, effects, level, design, intercept, root) for each term that is only a group factor. `of`
+# is the label of the group, such as "1 + x | g", and `effects` has the names of the effects. `level` and `design` are
+# columns of x; 0 in `design` stands for the intercept. root root' is the covariance of the effects of a level.
 group_roots <- function(kernel) {
   kernel <- as_sum(kernel)
   lapply(which(plain_groups(kernel)), function(t) {
     leaf <- kernel$leaves[[kernel$terms[[t]]$leaves]]
     p <- table_rows(leaf)
     R <- diag(1, p)
-    if (leaf$correlation == "full" && length(leaf$parameters)) { # angles as in src/levels.c
+    if (leaf$correlation == "full" && length(leaf$parameters)) { # R is the Cholesky factor of the correlations
       angle <- matrix(0, p, p)
       angle[lower.tri(angle)] <- pi * leaf$parameters / (1 + leaf$parameters)
       for (i in seq_len(p)[-1L]) {

@@ -1,7 +1,7 @@
 # Completes kernels for data: finds the columns that each factor reads, its levels and its lengthscales.
 
-# Returns the kernel with its inputs as column numbers of x, and all its lengthscales, unless none is given. `variables`
-# has list(name, columns, levels) for each variable; an R factor has several columns.
+# Returns the kernel with its inputs as column numbers of x, and all of its lengthscales if the user gave any.
+# `variables` has list(name, columns, levels) for each variable; an R factor has several columns.
 place_kernel <- function(kernel, x, variables = NULL) {
   if (!ncol(x)) abort_input("x", "has no columns")
   if (is.null(kernel$leaves)) {
@@ -14,8 +14,8 @@ place_kernel <- function(kernel, x, variables = NULL) {
   with_columns(kernel, x)
 }
 
-# Returns `part`, the kernel or noise trend of a fit, for other `data`. Numbers of columns refer to the names `from` in
-# the data of the fit. They become the places of these names in data$x. If a name is not there, all numbers stay.
+# Returns `part`, the kernel or noise trend of a fit, for other `data`. Its column numbers refer to columns of the fit's
+# data, which have the names `from`. They become the places of these names in data$x, if it has all of them.
 at_names <- function(part, data, from = part$columns) {
   own <- names(part$lengthscale) # the only names in kernels of earlier versions
   if (is.null(from) && length(own) && length(own) == length(part$inputs)) from[part$inputs] <- own
@@ -110,8 +110,8 @@ column_groups <- function(inputs, names, variables) {
   if (anyDuplicated(groups)) groups
 }
 
-# Returns `shared`, the number of the lengthscale that each column of the factor uses (kernel-compile.R), or NULL if
-# each column has its own. `given` has lengthscales from the user.
+# Returns leaf$shared, which has for each column of a factor the number of its lengthscale. Returns NULL if each column
+# has its own. `given` has lengthscales from the user.
 shared_lengthscales <- function(inputs, names, variables, given = NULL) {
   variables <- Filter(function(v) any(inputs %in% v$columns), variables)
   factors <- vapply(variables, function(v) identical(v$kind, "factor"), NA) & length(given) != length(inputs)
@@ -158,7 +158,7 @@ placed_variables <- function(frame) {
   Map(function(v, last) replace(v, "columns", list(last - v$width + seq_len(v$width))), frame$variables, last)
 }
 
-# Returns the columns of x that the smooth part of a model reads, without those that only groups read.
+# Returns the columns of x without those that only groups read.
 smooth_columns <- function(x, variables) {
   setdiff(seq_len(ncol(x)), unlist(lapply(Filter(function(v) isTRUE(v$apart), variables), `[[`, "columns")))
 }
@@ -222,8 +222,8 @@ check_same_columns <- function(z, x, argument, other = "`x` has", names = colnam
 # time_periods(), the kernel matern32 for the rest, and a linear mean. kernel$season has the role of each factor: trend,
 # cycle and change (periodic and slow factor of a period), rest, mean, or "beside" for other terms of the kernel.
 
-# Returns list(column, period, name) for each possible period of each input that is a time, a ts, years in steps of
-# months or quarters, or along which y repeats exactly. The data must span two periods of at least 2.5 steps each.
+# Returns list(column, period, name) for each possible period of an input. The input must be a time, a ts, or years in
+# steps of months or quarters, or y must repeat exactly along it. It must span two periods of at least 2.5 steps each.
 time_periods <- function(x, variables, y = NULL) {
   out <- list()
   for (v in variables) {
@@ -258,9 +258,9 @@ in_decimal_years <- function(value) {
   }, NA))
 }
 
-# Returns `table`, a result of parameter_units(), with the priors for a seasonal kernel, set by bench/forecasts.R. These
-# priors do not weaken with more rows (`keep`), because a series has few periods. The kernel for the rest has the usual
-# priors if it has other inputs than the time.
+# Returns `table`, a result of parameter_units(), with the priors for a seasonal kernel (tuned in bench/forecasts.R).
+# They do not weaken with more rows (column `keep`), because a series has few periods. The factor with the role "rest"
+# keeps the usual priors if it has other inputs than the time.
 season_priors <- function(table, kernel, x) {
   leaves <- kernel$leaves
   span <- diff(range(x[, leaves[[1L]]$inputs]))

@@ -44,12 +44,12 @@ gain_summary <- function(gain) c(gain = mean(gain), se = se_of_mean(gain), rows 
 
 by_roughness <- c("matern12", "matern32", "matern52", "se")
 
-# Two Matern 3/2 kernels of the same inputs are added: one may have long and the other short lengthscales.
+# This profile is a sum of two Matern 3/2 kernels of the same inputs: one may have long and one short lengthscales.
 two_scales <- "matern32+matern32"
 
 # Returns the candidates for the default kernel. `theta` are log parameters learned with Matern 3/2. With many rows,
-# Matern 5/2 is tried only if Matern 1/2 is not better than Matern 3/2, and SE only if Matern 5/2 is better. The score
-# as a function of smoothness is assumed to have one minimum. tell(label) reports progress.
+# Matern 5/2 is tried only if Matern 1/2 is not better than Matern 3/2, and SE only if Matern 5/2 is: the score is
+# assumed to have one minimum as a function of smoothness. tell(label) reports progress.
 candidates <- function(pool, s, theta, tell = function(what) NULL) {
   few <- pool$few
   shared <- NULL # the neighbours that all kernels share
@@ -110,16 +110,16 @@ means_of_groups <- function(v) unname(vapply(split(v, seq_along(v) %% min(20L, l
 
 # ---- Gaussian responses: the exact log marginal likelihood of some rows ---------------------------------------------
 
-# Returns TRUE if the exact likelihood is worth computing: there are no groups and enough rows and time, and the noise
-# is so small that the Vecchia likelihood may be inaccurate. Without noise, distant rows have information too.
+# Returns TRUE if the exact likelihood is worth computing: there are no groups, enough rows and enough time. The noise
+# must also be so small that distant rows have information, which the Vecchia likelihood does not use.
 has_little_noise <- function(problem, theta) {
   in_time(problem$pool) && is.null(problem$pool$levels) && max(problem$pool$exact) >= first_exact_rows &&
     exp(theta[[problem$last]] - problem$unit[[problem$last]]) <= exact_noise
 }
 
 # Compares two estimates of the log hyperparameters theta: by the Vecchia likelihood, and by the exact likelihood of
-# some rows. The second may count short variation of f as noise. The larger log density of rows given neighbours wins.
-# Returns list(theta, exact = c(rows, gain, se)), where `gain` is the second estimate's lead in nats per row.
+# some rows, which may count variation of f between these rows as noise. The larger log density of rows given neighbours
+# wins. Returns list(theta, exact = c(rows, gain, se)); `gain` is the second's lead (nats per row).
 choose_exactly <- function(now, run) {
   thetas <- list(now$theta, learn_exactly(now$problem, run)$theta)
   scores <- lapply(thetas, conditional_scores, problem = now$problem, size = learning_sizes$exact)
@@ -128,8 +128,8 @@ choose_exactly <- function(now, run) {
        exact = if (all(is.finite(gain))) c(rows = max(now$problem$pool$exact), gain_summary(gain)[-3L]))
 }
 
-# Returns list(now, s, gain), the model and settings. If an R factor has a lengthscale for each level, tries a single
-# lengthscale, and keeps it if the leave-one-out log density increases. `gain` is this increase per row, or NULL.
+# Returns list(now, s, gain), the model and settings. If an R factor has a lengthscale for each level, tries one for all
+# levels, and keeps it if the leave-one-out log density increases. `gain` is this increase per row, or NULL.
 choose_shared <- function(now, s) {
   groups <- s$kernel$groups
   pool <- now$problem$pool
@@ -145,7 +145,6 @@ choose_shared <- function(now, s) {
   shared <- problem$table$what == "lengthscale"
   theta <- problem$unit
   theta[c(!shared, TRUE)] <- now$theta[c(!is_length, TRUE)]
-  # The shared lengthscale starts at the geometric mean of its columns' lengthscales.
   for (leaf in unique(problem$table$leaf[shared])) {
     old <- now$theta[which(is_length & now$problem$table$leaf == leaf)]
     if (!is.null(s$kernel$shared)) old <- old[s$kernel$shared]
@@ -157,7 +156,7 @@ choose_shared <- function(now, s) {
   if (isTRUE(gain > 0)) list(now = moved_to(now, end), s = tied, gain = gain) else list(now = now, s = s, gain = gain)
 }
 
-# Returns list(kernel, noise) of the smoothest kernel within two standard errors of the best; NULL if that is the best.
+# Returns list(kernel, noise) of the smoothest kernel within two standard errors of `best`, or NULL if that is `best`.
 smoother_kernel <- function(tried, best) {
   for (profile in intersect(rev(by_roughness), names(tried))) {
     if (profile == best || !best %in% by_roughness) return(NULL)
@@ -190,12 +189,12 @@ choose_line <- function(now, s, run, line = NULL) {
     if (is.null(line)) line <- search_beside_line(now$problem, now$theta, s)
     problem <- line$problem
     own <- line$run
-    # Compute the exact likelihood only if the mean may help according to the Vecchia likelihood.
+    # Compute the exact likelihood only if, according to the Vecchia likelihood, the linear mean may help.
     hoped <- list(value = now$value + own$value - run$value + mistaken_nats, parameters = sum(problem$free))
     least <- judge(hoped)$score + hoped$value - tried[[best_of(tried)]]$score # the smallest value that would win
     if (isTRUE(least < hoped$value)) model_of_run(problem, learn_exactly(problem, own, least))
   }
-  # The kernel was chosen without a linear mean. If the mean gains much, choose the kernel again, with the mean.
+  # The kernel was chosen without a linear mean. If a linear mean gains much, choose the kernel again, beside it.
   again <- lapply(stats::setNames(nm = by_roughness), function(profile) {
     function(tried) {
       first <- tried$beside
@@ -209,9 +208,9 @@ choose_line <- function(now, s, run, line = NULL) {
     list(kernels = join_choices(now$kernels, choice, pool$n), exact = choice$best$exact))
 }
 
-# Learns a linear mean without kernel by the exact likelihood: y ~ N(0, v U U' + noise W^{-1}), U = [1 u(x)] with scaled
-# inputs u(x). W^{1/2} U U' W^{1/2} has q eigenvalues lambda > 0. In its eigenbasis, the elements of W^{1/2} y are
-# independent. Their variances are v lambda + noise for q elements, and the noise for the others.
+# Learns a linear mean without kernel by the exact likelihood: y ~ N(0, v U U' + noise W^{-1}), with U = [1 u(x)],
+# scaled inputs u(x), prior variance v, weights W. W^{1/2} U U' W^{1/2} has q eigenvalues lambda > 0. In its eigenbasis,
+# the elements of W^{1/2} y are independent. They have variance v lambda + noise (q elements) or noise.
 linear_model <- function(problem) {
   pool <- problem$pool
   rows <- pool$take(min(pool$n, learning_sizes$whole[["rows"]]))
@@ -256,11 +255,11 @@ value_of_some <- function(model) {
                     model$theta)$value
 }
 
-# ---- a trend and seasons (kernel-place.R) ---------------------------------------------------------------------------
+# ---- a trend and seasons --------------------------------------------------------------------------------------------
 
-# Returns `now`, or the model of a trend with seasons, if log (marginal likelihood times prior) gains more than
-# profile_price(). Tries each period alone, then all periods, then the best of these with a linear mean. With many rows,
-# a sample of them decides.
+# Returns `now`, or a model with a trend and seasons, if its log (marginal likelihood times prior) is larger by more
+# than the price of its profile. Tries each period alone, then all periods, then the best of these with a linear mean.
+# With many rows, a sample of them decides.
 choose_season <- function(now, s) {
   pool <- now$problem$pool
   one <- now$problem$profile
@@ -301,7 +300,6 @@ season_profiles <- function(open, rest) {
   stats::setNames(sprintf("season%s:%s", which, rest), names[seq_along(which)])
 }
 
-# Scores a model: profile_price() of its kernel minus log (marginal likelihood times prior).
 judge_by_price <- function(model) list(score = profile_price(model$problem$profile) - model$value)
 
 # Returns how many nats of log marginal likelihood a seasonal or additive kernel must gain, or 0 for other kernels.
@@ -313,8 +311,8 @@ profile_price <- function(profile) {
   season_rule[["nats"]] + season_rule[["more"]] * further
 }
 
-# Returns the model `now`, or a better one of `choice`, a result of choose() for `now` and other models on n rows. Adds
-# the other models to now$kernels, with the gain of the best (in nats, on `rows` rows; NULL: all) as an attribute.
+# Returns the best model of `choice`, a result of choose() for `now` and other models on n rows. Adds these to
+# now$kernels, with the gain of the best (in nats, on `rows` rows; NULL: all) as an attribute.
 take_choice <- function(now, choice, n, rows = NULL) {
   first <- choice$tried[[1L]]
   best <- choice$best
@@ -325,7 +323,6 @@ take_choice <- function(now, choice, n, rows = NULL) {
   moved_to(now, best)
 }
 
-# Returns the table `kernels` of tried kernels with the attribute `gained`: what the chosen `profile` gains, in nats.
 with_gain <- function(kernels, profile, nats, parameters = NULL, rows = NULL) {
   structure(kernels, gained = list(what = sub("[0-9,]*:.*", "", profile), nats = nats, parameters = parameters,
                                    rows = rows))
@@ -349,7 +346,7 @@ because_kernel <- function(kernels) {
 
 show_nats <- function(nats) if (abs(nats) < 9.95) sprintf("%.1f", nats) else sprintf("%.0f", nats)
 
-# Returns the model learned again from `count` rows, starting from its parameters.
+# Returns the model learned again from `count` of its rows, starting from its parameters.
 on_rows <- function(model, s, count) {
   problem <- learning_problem(some_of_pool(model$problem$pool, count), s, model$problem$profile)
   moved_to(model, best_from(problem, list(model$theta)))

@@ -106,7 +106,7 @@ learned_density <- function(fit) {
 }
 
 # Returns the density that learn_evidence() maximises, or that of the rows from which an additive kernel was chosen.
-# With few rows, learn_stage() multiplies the variances at the maximum by a factor, and natural() multiplies by it too.
+# With few rows, learn_stage() multiplied the learned variances by a factor. theta is without it; natural() includes it.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
   gained <- attr(fit$kernels, "gained")
@@ -169,8 +169,6 @@ density_of_laplace <- function(fit, data) {
                              laplace_start(data, s), tied = FALSE)
   density_of_minus(problem, all, FALSE, ifelse(all == "mean", likelihood$unit, 1), nrow(data$x) / nrow(rows$x))
 }
-
-# The following functions average the posterior over uncertain hyperparameters, by a mixture of posteriors.
 
 # Returns the mixture of posteriors over uncertain hyperparameters. theta are the p learned log hyperparameters, theta^
 # their estimate, and V = R R' their covariance. The 2 p points theta^ +- sqrt(p) R_j have mean theta^ and covariance V.
@@ -264,7 +262,7 @@ mean_coefficients <- function(fit) {
   list(estimate = stats::setNames(estimate, b$names), sd = sqrt(diag(covariance)), covariance = covariance)
 }
 
-# Returns a matrix of the coefficients of the linear mean and of the log noise, with sds, or NULL.
+# Returns a matrix of the coefficients of the linear mean and of a linear noise trend, with sds, or NULL.
 linear_coefficients <- function(fit) {
   parts <- list(mean_coefficients(fit), noise_coefficients(fit))
   estimate <- unlist(lapply(parts, `[[`, "estimate"))

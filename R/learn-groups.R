@@ -1,6 +1,6 @@
 # Learns a model of groups and a linear mean alone by restricted maximum likelihood (REML). With N rows, weights W, Z
-# the design of the effects, Lam the root of their covariance, X the basis of the mean (p columns), noise s2 and
-# H = s2 W^{-1} + Z Lam Lam' Z',
+# the design of the effects, Lam the Cholesky factor of their covariance, X the basis of the mean (p columns), noise s2
+# and H = s2 W^{-1} + Z Lam Lam' Z',
 #
 #   -2 log REML = (N - p) log 2 pi + log det H + log det X'H^{-1}X + y'(H^{-1} - H^{-1}X (X'H^{-1}X)^{-1}X'H^{-1})y,
 #   T = I + Lam'Z'W Z Lam / s2,   log det H = log det T - sum log(w / s2).
@@ -8,7 +8,7 @@
 # The sums Z'W Z, Z'W X, Z'W y are computed once. In T, the part of the group with most effects is block diagonal, so
 # its effects are eliminated level by level. All terms follow from a Cholesky factor of the Schur complement.
 
-# Learns kernel and noise by REML, and returns a list like that of learn_evidence().
+# Learns kernel and noise by REML. Returns list(kernel, noise, pilot, learned, kernels, learned_all).
 learn_groups <- function(data, s, state) {
   start <- start_values(s$kernel, s$noise, data)
   compiled <- compile_kernel(start$kernel)
@@ -54,8 +54,8 @@ learn_groups <- function(data, s, state) {
 # the mean, then y; the last two count as groups with one level. The elements are
 #   blocks   for each level of the first term (p effects) a row: the p^2 sums of products of its design columns
 #   crossed  crossed[[j]][[k]] has sums of products of the designs of later terms j and k; levels vary fastest
-#   pairs    list(of_term, order, start, column). of_term: sums_of_pairs() of the first and a later term. `order`
-#            sorts these by level of the first term; level l begins at start[l]. `column` has the later term's effect
+#   pairs    list(of_term, order, start, column). of_term: sums_of_pairs() of the first and each later term. `order`
+#            sorts the sums by level of the first term; level l begins at start[l]. `column` numbers the later effects
 #   order, sizes, log_w, n  the order of the groups, the numbers of effects of the terms, sum of log weights, rows
 group_sums <- function(kernel, data) {
   terms <- lapply(group_roots(kernel), function(term) {
@@ -99,7 +99,7 @@ group_sums <- function(kernel, data) {
        log_w = sum_of_logs(data$weights), n = n)
 }
 
-# Returns the linear mean's basis without dependent columns. Attribute `rate` converts slopes to units of the inputs.
+# Returns the linear mean's linearly independent basis columns. Attribute `rate` converts slopes to units of the inputs.
 flat_basis <- function(kernel, x) {
   leaf <- Find(is_mean, as_sum(kernel)$leaves)
   if (is.null(leaf)) return(matrix(0, nrow(x), 0L))
@@ -109,8 +109,8 @@ flat_basis <- function(kernel, x) {
   structure(U[, kept, drop = FALSE], rate = c(1, leaf$rate)[kept])
 }
 
-# Returns logLik() of a fit of groups and a linear mean alone, in units of y and the inputs. Unless `restricted`, all
-# variances are multiplied by the factor that maximises the ordinary likelihood, as in lme4. Given variances are kept.
+# Returns logLik() of a fit of groups and a linear mean alone, in units of y and the inputs. Unless `restricted`, or
+# given by the user, variances are first multiplied by the factor that maximises the ordinary likelihood, as in lme4.
 likelihood_of_groups <- function(fit, restricted) {
   model <- model_of(fit)
   kernel <- as_kernel(model$kernel)
@@ -125,9 +125,9 @@ likelihood_of_groups <- function(fit, restricted) {
             class = "logLik")
 }
 
-# Returns list(level, other, size, effects, sums) for two terms: for each pair of their levels that occurs in a row,
-# both levels and the sums of products of the designs (the first design varies faster). `size` and `effects` are the
-# numbers of levels and effects of the second term.
+# Returns list(level, other, size, effects, sums) for two terms. For each pair of their levels that occurs in a row, it
+# has the levels `level` and `other`, and the sums of products of the design columns (those of the first term vary
+# faster). `size` and `effects` are the numbers of levels and effects of the second term.
 sums_of_pairs <- function(one, two, w) {
   pair <- one$code + one$levels * (two$code - 1)
   met <- sort(unique(pair)) - 1
@@ -138,8 +138,8 @@ sums_of_pairs <- function(one, two, w) {
 }
 
 # Returns list(reml, ml, square): restricted and ordinary log likelihood (-Inf if the factorisation fails), and the term
-# quadratic in y of -2 log REML (head of this file). If noise and variances are multiplied by c, the log likelihood of n
-# rows changes by (square (1 - 1 / c) - n log c) / 2. For REML with p columns of the mean, n - p replaces n.
+# of -2 log REML that is quadratic in y. If noise and variances are multiplied by c, the log likelihood of n rows
+# changes by (square (1 - 1 / c) - n log c) / 2. For REML with p columns of the mean, n - p replaces n.
 restricted_likelihood <- function(sums, roots, noise, shift) {
   last <- length(sums$sizes)
   lam <- c(lapply(roots[sums$order], `[[`, "root"), list(diag(1, sums$sizes[last - 1L])), list(diag(1)))
@@ -160,7 +160,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   }
   effects <- seq_len(size - sum(sums$sizes[last - 1:0]))
   K[cbind(effects, effects)] <- K[cbind(effects, effects)] + 1
-  # T has the blocks L L' for the first term, K for later terms, and B between them. C = L^{-1} B; K becomes K - C'C.
+  # The sums form a matrix: L L' for the first term, K for later terms, B between. With C = L^{-1} B, K becomes K - C'C.
   pairs <- sums$pairs
   entries <- Map(function(t, root) {
     scaled <- t$sums %*% kronecker(root, first) / noise
@@ -180,7 +180,7 @@ restricted_likelihood <- function(sums, roots, noise, shift) {
   list(reml = ml + (length(flat) * log(2 * pi) - sum(logs[flat])) / 2, ml = ml, square = R[size]^2 + shift$ss / noise)
 }
 
-# Multiplies the effects of each level by root'. Row (a - 1) levels + l of m has effect a of level l.
+# Multiplies the p effects of each level by root', a p x p matrix. Row (a - 1) levels + l of m has effect a of level l.
 with_root <- function(m, root) {
   p <- nrow(root)
   if (p < 2L) return(m * if (p) c(root) else 1)

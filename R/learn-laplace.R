@@ -94,7 +94,7 @@ learn_laplace <- function(data, s, start, state) {
   best
 }
 
-# Chooses among learned models by their `scores`: minus log (marginal likelihood times prior), plus penalties.
+# Chooses among learned models by `scores`: minus log (marginal likelihood times prior), plus penalties for parameters.
 choose_learned <- function(found, scores) {
   candidates <- Map(function(one, score) {
     model <- c(one, list(parameters = nrow(kernel_parameters(one$kernel)), penalised = score))
@@ -144,7 +144,6 @@ choose_smooth <- function(rows, s, start, given, search) {
   choice
 }
 
-# Returns copies of a model whose lengthscales are multiplied by `scales`.
 starts_of_scales <- function(model, scales) {
   lapply(scales, function(scale) {
     replace(model, "kernel", list(change_leaves(model$kernel, function(leaf) {
@@ -154,7 +153,7 @@ starts_of_scales <- function(model, scales) {
   })
 }
 
-# Returns the results of searches, lowest first. Drops a result with log parameters within 0.1 of those of a lower one.
+# Returns the results of searches, best first. Drops those with log parameters within 0.1 of those of a better one.
 distinct_ends <- function(found) {
   found <- found[order(vapply(found, `[[`, 0, "value"))]
   at <- lapply(found, function(one) log(kernel_values(one$kernel)))
@@ -171,8 +170,8 @@ may_share_unit <- function(x) {
 }
 
 # Returns the best of several kinds of kernels: smooth; with a linear mean; of warped or rotated inputs; with one
-# lengthscale for all inputs; additive; seasonal. With few rows, more parameters have a larger maximum by chance. If
-# there are priors, occam_penalty() then averages the likelihoods over parameters.
+# lengthscale for all inputs; additive; seasonal. With few rows, a kernel with more parameters has a larger maximum by
+# chance. If there are priors, occam_penalty() then averages the likelihoods over parameters.
 choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   now <- smooth[[1L]]
   if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
@@ -285,7 +284,7 @@ search_laplace <- function(rows, s, now, origin, state, tied) {
   now
 }
 
-# Returns list(x, sites, points) for learning: at most `most` random rows, and `points` adapted to groups and classes.
+# Returns list(x, sites, points): at most `most` random rows, and how many inducing points suit groups and classes.
 laplace_rows <- function(data, s, most, points) {
   n <- nrow(data$x)
   most <- min(n, most, s$rows)
@@ -300,15 +299,15 @@ laplace_rows <- function(data, s, most, points) {
 greedy_points <- function(rows, s, kernel) choose_greedy(rows$x, min(rows$points, nrow(rows$x), s$most), kernel)$z
 
 # Returns a problem for minimise(): minus log (Laplace marginal likelihood, or variational bound, times prior), at
-# inducing points z. Its parameters are the free logs of the kernel's parameters relative to those of `now` (for
-# lengthscales one factor if `tied`), the constant mean less that of `now` in units of f, and log theta. `origin` has
-# the centres of the priors.
+# inducing points z. Its parameters are differences from `now` of the logs of free kernel parameters (for lengthscales
+# one difference if `tied`) and of the constant mean (in units of f), and log theta. `origin` has the centres of the
+# priors.
 #
 # Priors are the same for any number of rows: without them separable classes have no maximum, and classes have little
 # information on lengthscales. The d lengthscales l of a factor have one prior for their common size, one for ratios:
 #   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log(l / spread) - this mean ~ N(0, 0.7^2),
 #   log variance ~ N(log 2, 1.5^2),  constant mean ~ N(start, 3^2),  log theta ~ N(log middle, 2^2)
-# The response (response-table.R) has the `middle` of theta. With Student's t, f and theta are in units of the spread.
+# The response gives the `middle` of theta. With Student's t, f and theta are in units of the spread of y.
 laplace_problem <- function(rows, z, s, now, origin, tied) {
   response <- response_to_learn(s$likelihood, rows$sites)
   unit <- response$unit

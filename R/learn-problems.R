@@ -11,11 +11,11 @@
 # of an irrelevant input infinite, and the noise of few rows 0. Priors weaken with more rows (prior_share()). With
 # lengthscales l in units of the spreads of the d inputs, and variances in units of the response's variance:
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 3^2),  log noise ~ N(log 0.1, 2^2).
-# If the Vecchia likelihood is the last stage, variances keep a prior sd of 1.5 (half of that for a kernel of one term).
-# With much noise this likelihood hardly changes if the variance increases by a factor of 100 and the lengthscale with
-# it. The random order of rows would decide (by 0.01 in NLPD). With `little_noise`, q = log(noise / prior median) has an
-# exponential lower tail: for q < -1 its log density is (q + 1/2) / 4 instead of -q^2 / 8. If noise is a millionth of
-# the response's variance, this is -2.8 nats, not -16.6.
+# If no search by the exact likelihood follows, variances keep a prior sd of 1.5 (0.75 for a kernel of one term). With
+# much noise, the Vecchia likelihood hardly changes if the variance grows by a factor of 100 and lengthscales with it,
+# so the random order of rows would decide (and change the NLPD by 0.01). With `little_noise`, q = log(noise / prior
+# median) has an exponential lower tail: for q < -1 its log density is (q + 1/2) / 4 instead of -q^2 / 8. If noise is a
+# millionth of the response's variance, this is -2.8 nats, not -16.6.
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   made <- kernel_to_learn(pool, s, profile)
   compiled <- made$compiled
@@ -59,8 +59,8 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
 }
 
 # Returns list(asked, compiled, table, free, by_number, label) for a profile. `compiled` is the kernel with the user's
-# values, `free` marks the learned parameters. `table` is made by parameter_units() for responses of mean square 1,
-# `by_number` by by_numbers_of_levels(). pool$made keeps this list for other problems.
+# values, `free` marks the learned parameters. `table` has parameter_units() for responses of mean square 1, `by_number`
+# an equal kernel that reads numbers of levels. pool$made keeps this list for later problems with the profile.
 kernel_to_learn <- function(pool, s, profile) {
   made <- if (!is.null(profile)) pool$made[[profile]]
   asked <- s[c("kernel", "names", "free")]
@@ -97,7 +97,7 @@ with_likelihood <- function(problem, precision) {
     }
     list(value = value, gradient = -precision * away, information = precision)
   }
-  # Add the log prior, and for r rows merged into others, with sum of squares ss, -(r/2) log(2 pi s2) - ss/(2 s2).
+  # Add the log prior, and for r merged rows with sum of squares ss, at noise s2: -(r/2) log(2 pi s2) - ss/(2 s2).
   problem$posterior <- function(result, noise, share, theta) {
     shift <- pool$shift
     prior <- problem$prior(theta)
@@ -167,7 +167,7 @@ exact_density <- function(problem, rows = NULL) {
 # ---- kernels by the names of their profiles -------------------------------------------------------------------------
 
 # Returns the kernel with this profile. "a+b" is a sum of kernels over the same inputs. "additive:a" and "pairwise:a"
-# are kernel_additive() of a. A seasonal kernel (kernel-place.R) needs its `periods`.
+# are kernel_additive() of a. A seasonal kernel, such as "season1,2:a", needs its `periods`.
 kernel_of <- function(profile, periods = NULL) {
   one <- plain_kernels[[profile]]
   if (!is.null(one)) return(one)
@@ -220,7 +220,7 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
       }
       l
     })
-    # A plain factor `chosen` has the inputs of `kernel`, whose columns are known, so place_kernel() is not called.
+    # If `chosen` is a plain factor, it has the inputs of `kernel` with known columns: place_kernel() is not needed.
     placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
     return(if (placed) replace(chosen, "columns", list(kernel$columns)) else place_kernel(chosen, x))
   }
@@ -250,19 +250,18 @@ parts_of_season <- function(profile, periods) {
 
 # ---- rows to learn from ---------------------------------------------------------------------------------------------
 
-# The "pool" has the rows that hyperparameters are learned from, their random order `rank`, and units derived from them.
-
-# Returns the pool. Equal rows are always merged; otherwise the information on the noise would depend on which of them
-# are in a sample. A pool of up to exact_learning_rows rows always has the same random order, so that the seed has no
-# effect. With other orders, three seeds found different kernels or transforms on 44 % of 57 sets of 201 to 699 rows,
-# with the same mean density of held-out rows (difference .0007 nats, standard error .0025).
+# Returns the pool: rows that hyperparameters are learned from, their random order `rank`, and units derived from them.
+# Equal rows are always merged; otherwise the information on the noise would depend on which of them are in a sample. A
+# pool of up to exact_learning_rows rows always has the same random order, so that the seed has no effect. With other
+# orders, three seeds found different kernels or transforms on 44 % of 57 sets of 201 to 699 rows, with the same mean
+# density of held-out rows (difference .0007 nats, standard error .0025).
 learning_rows <- function(data, s) {
   data <- merge_all_equal_rows(without_copies(data)) # copies have no information on the noise
   if (nrow(data$x) <= exact_learning_rows) with_fixed_seed(pool_of_rows(data, s)) else pool_of_rows(data, s)
 }
 
 # Returns the pool of distinct rows. pool$take(count) returns the numbers of `count` rows, whose log densities a search
-# adds up; pool$made keeps compiled kernels; pool$few is TRUE if the exact likelihood is the last stage.
+# adds up; pool$made keeps compiled kernels; pool$few is TRUE if learning ends with the exact likelihood of all rows.
 pool_of_rows <- function(data, s) {
   n <- nrow(data$x)
   most <- min(n, s$rows, learning_sizes$population)
@@ -289,8 +288,8 @@ pool_of_rows <- function(data, s) {
   pool$few <- pool$share == 1 && n == max(pool$exact)
   pool <- pool_of_response(pool, data)
   if (!length(columns)) return(pool)
-  # Renumber the levels from 1. take() returns the first rows in the random order, because the integrated likelihood
-  # needs all neighbours of these rows among them.
+  # Renumber the levels from 1. take() returns the first rows in the random order: with group effects integrated out,
+  # the likelihood needs all neighbours of these rows among them.
   for (column in columns) pool$x[, column] <- match(pool$x[, column], sort(unique(pool$x[, column])))
   pool$levels <- apply(pool$x[, columns, drop = FALSE], 2L, max)
   by_rank <- order(pool$rank)
@@ -361,15 +360,15 @@ response_units <- function(data) {
        weight = if (is.null(even)) 1 else mean_weight(data))
 }
 
-# Returns the weighted mean square of all responses (1 if it is 0): of y, and of deviations within merged rows.
+# Returns the weighted mean square of y (1 if it is 0), including the deviations within merged rows.
 response_power <- function(data, y = data$y) {
   w <- if (is.null(data$weights)) 1 else data$weights
   power <- (sum(w * y^2) + data$shift$ss) / sum(w + 0 * y)
   if (power > 0) power else 1
 }
 
-# Returns TRUE if steps between inputs, not rounding, may cause equal steps between responses. This is so if no two rows
-# have the same response, or if y is a sum of quadratic functions of single inputs. y has no rows of weight 0.
+# Returns TRUE if equal steps between responses may come from steps between inputs, not from rounding: no two rows have
+# the same response, or y is a sum of quadratic functions of single inputs. y has no rows of weight 0.
 is_regular <- function(data, y) {
   n <- nrow(data$x)
   if (data$shift$ss > 1e-12 * data$n) return(FALSE) # equal inputs have different responses
@@ -382,7 +381,7 @@ is_regular <- function(data, y) {
 }
 
 # Returns kernel and noise with start values for unknown parameters: lengthscales sqrt(d) times the spread of the input
-# (a typical distance of two rows), the mean square of y as variance, and a tenth of it times the mean weight as noise.
+# (a typical distance of two rows), the mean square of y as variance, a tenth of it times the mean weight as noise.
 start_values <- function(kernel, noise, data) {
   power <- response_power(data)
   list(kernel = name_lengthscales(with_typical_values(kernel, data$x, power = power), data$x),

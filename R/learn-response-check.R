@@ -1,11 +1,11 @@
-# Lists the models of the response (transform and noise) that may be tried, and checks them by decreasing merit
-# (see learn-response.R) on held-out rows. A model with a larger likelihood can predict the mean worse: an inverse
-# transform magnifies errors of f in the tail, and a noise trend may explain f by noise.
+# Lists the models of the response (transform and noise) that may be tried, and checks them on held-out rows, in order
+# of decreasing merit. A model with a larger likelihood can predict the mean worse: an inverse transform magnifies
+# errors of f in the tail, and a noise trend may explain f by noise.
 
 # Returns `choice` with `best`, the best candidate that is not refused, and `refused`, the reasons against better
 # candidates, named by their labels. The first candidate is never refused. With heavy tails and a transform that the fit
 # chose, the predicted variance in units of y depends on the far tail of the transformed response, and may be too small.
-# Then best$transform$wider is the mean of squared error / variance at held-out rows, between 1 and most_wider.
+# best$transform$wider multiplies it: the mean of squared error / variance at held-out rows, within [1, most_wider].
 checked_response <- function(choice, from) {
   first <- choice$tried[[1L]]
   for (model in choice$tried[order(vapply(choice$tried, `[[`, 0, "score"))]) {
@@ -25,13 +25,14 @@ checked_response <- function(choice, from) {
 
 # Returns the reason to refuse a model, or NULL. With more than response_rule$held_out rows, its log density of held-out
 # rows must be at least that of each rival: the first candidate and, for a noise trend, the same transform with constant
-# noise. The sum of its squared errors must not exceed that of `first` (or of from$least, if given) by more than the
-# factor response_rule$error. The row with the largest increase is omitted, because one outlier can dominate the sum.
+# noise. Its sum of squared errors must not exceed that of `first` by more than the factor response_rule$error. (If
+# given, from$least replaces the squared errors of `first`.) The row with the largest increase is omitted: one outlier
+# can dominate.
 #
-# A deterministic response (from$simulator) has no outliers, and the shape of f alone can make a transform likely. A
-# transform passes if the squared errors of all held-out rows are smaller by the factor little_response$error, or $kink
-# for Yeo-Johnson, whose second derivative jumps at the median. It also passes if they are not larger and the log
-# density is larger by $gain nats per row plus $sure standard errors.
+# A deterministic response has no outliers, and the shape of f alone can make a transform likely. So the model is
+# compared with from$simulator, a model with the transform of `first`. It must reduce the sum of squared errors by the
+# factor little_response$error ($kink for Yeo-Johnson, whose second derivative jumps at the median). Otherwise it must
+# not increase the sum, and its log density must be larger by $gain nats per row plus $sure standard errors.
 reason_to_refuse <- function(model, first, from, rivals = list(first)) {
   errors <- squared_errors(model, from)
   if (!is.null(from$simulator)) {
@@ -123,8 +124,8 @@ held_out_response <- function(model, from, earlier = FALSE) {
 
 # Returns list(data, chosen): the data, with data$warp if the kernel reads logs of skewed inputs, and the model of the
 # response that find(data, open) chose. find() is called for the inputs as given and, if no argument fixes the model,
-# for logs of inputs. Logs win if they gain more merit than their penalty. `state` then keeps elements of the winning
-# search.
+# for logs of inputs. Logs win if they gain more merit than their penalty. `state` keeps results of the winning search
+# only.
 with_log_inputs <- function(data, asked, open, state, find, first) {
   kept <- c("begun", "response", "because", "asked", "so_far", "tails")
   values <- function() mget(kept, envir = state, ifnotfound = list(NULL))
@@ -152,9 +153,9 @@ with_log_inputs <- function(data, asked, open, state, find, first) {
   logs
 }
 
-# Returns a warp (kernel-compile.R) of positive, skewed inputs to their logs. Returns NULL without such inputs, with
-# groups or times, or for many rows. The warp is linear between warp_knots knots, which divide log(x) evenly from a
-# quarter of the smallest value to four times the largest.
+# Returns a warp (a piecewise linear map of inputs) of positive, skewed inputs to their logs. Returns NULL without such
+# inputs, with groups or times, or for many rows. Its knots divide log(x) evenly from a quarter of the smallest value to
+# four times the largest.
 warp_to_logs <- function(data) {
   x <- data$x
   if (nrow(x) > log_inputs[["rows"]] || length(data$groups) ||
@@ -178,9 +179,9 @@ warp_to_logs <- function(data) {
 
 # Returns the candidates `tried`, some with a larger merit. Under a kernel of all inputs, a sum of functions of single
 # inputs looks like a skewed response, or like noise that depends on the inputs. So the gain of an additive kernel in
-# log marginal likelihood is added to the merit of candidates with constant noise. Rows must be few, this gain above
-# `additive_nats`, and that of a noise trend over constant noise below. Element `terms` of a candidate is the additive
-# kernel, learned from some rows, with its gain. Later searches start from this kernel.
+# log marginal likelihood is added to the merit of candidates with constant noise, if it exceeds `additive_nats`. Rows
+# must be few, and a noise trend must gain less than `additive_nats` over constant noise. Element `terms` of a candidate
+# is its additive kernel, learned from some rows, with its gain. Later searches start from this kernel.
 with_terms_in_merit <- function(tried, from) {
   constant <- names(Filter(function(model) is.null(model$trend), tried))
   leader <- best_of(tried)
@@ -211,10 +212,10 @@ with_terms_in_merit <- function(tried, from) {
   tried
 }
 
-# Returns the candidates `tried`. If an input identifies individuals with several rows each, differences between
-# individuals look like noise that depends on the inputs, or like a skewed response. A kernel with a short lengthscale
-# in that input and a linear mean (short_run()) represents individuals. The gain of this kernel is added to the merit of
-# the first candidate, and of the best transform with constant noise. The gain must exceed the lead of the best
+# Returns the candidates `tried`, some with a larger merit. If an input identifies individuals with several rows each,
+# differences between individuals look like noise that depends on the inputs, or like a skewed response. A kernel with a
+# short lengthscale in that input and a linear mean (short_run()) represents individuals. Its gain is added to the merit
+# of the first candidate, and of the best transform with constant noise. The gain must exceed the lead of the best
 # candidate, plus what the best candidate gains from such a kernel, by `additive_nats`.
 with_short_lengthscale <- function(tried, from) {
   best <- tried[[best_of(tried)]]
@@ -245,9 +246,9 @@ with_short_lengthscale <- function(tried, from) {
 
 # ---- the arguments of the user --------------------------------------------------------------------------------------
 
-# Returns list(transforms, trends, tails, plain): transforms (NULL: none), trends of the noise (NULL: constant), and
-# TRUE if the noise may have heavy tails. `plain` is NULL, or for the transform "auto" the name in `given` (below) of a
-# reason to try neither transforms nor noise trends.
+# Returns list(transforms, trends, tails, plain): transforms to try (NULL: none), trends of the noise (NULL: constant),
+# and TRUE if the noise may have heavy tails. For transform = "auto", `plain` is the name in `given` of the first reason
+# to try neither transforms nor trends. Otherwise `plain` is NULL.
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
   smooth <- smooth_columns(data$x, placed_variables(data$frame))
@@ -276,8 +277,8 @@ responses_to_try <- function(data, asked) {
   list(transforms = transforms, trends = trends, tails = open, plain = if (auto) plain)
 }
 
-# Returns "two" if more than four responses have only two values, "few" if the responses have few values, else "many".
-# With `tell`, a message suggests families for few values, or if many rows have one value, where a density is unbounded.
+# Returns "two" if more than four responses have only two values, "few" if they have few different values, else "many".
+# With `tell`, a message suggests families for few values, or if many rows have the same value, which no density fits.
 values_of_response <- function(y, tell) {
   distinct <- unique(y)
   times <- tabulate(match(y, distinct))
@@ -289,7 +290,7 @@ values_of_response <- function(y, tell) {
   atom <- max(times) > max(response_values[["share"]] * length(y), response_values[["times"]])
   few <- length(times) < response_values[["values"]] && 2L * length(times) < length(y)
   if (tell && (atom || few)) {
-    # Counts vary about as much as their mean. Years and codes of places vary much less.
+    # The variance of counts is about their mean. Years and codes of places have a much smaller variance.
     whole <- all(y >= 0 & y == round(y))
     advice <- c(if (whole && stats::var(y) > mean(y) / 20) "for counts use `family = poisson()` or `nb()`",
                 if (whole && length(distinct) <= 6L) "for classes make the response a factor() or ordered()")

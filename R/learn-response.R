@@ -3,11 +3,11 @@
 # Searches start from the hyperparameters learned for the first candidate. Over the rows of the Vecchia likelihood,
 # which are the same for all candidates, a candidate has
 #
-#   merit = log p(T(y)) + sum log T'(y) + log prior + Laplace's terms of the noise (noise.R),
+#   merit = log p(T(y)) + sum log T'(y) + log prior + Laplace's terms for a noise trend (learn_noise()),
 #   score = penalty for parameters - merit; the smallest score is best.
 
 # Returns the data with the chosen model of the response, or after an interrupt with that of the first candidate. Sets
-# state$open to TRUE if no argument excludes a choice of the transform. Stops if the data lack inputs of `like`.
+# state$open to TRUE if no argument excludes a choice of the transform. Stops if the data lack inputs of the fit `like`.
 response_stage <- function(data, asked, state) {
   other <- if (!is.null(data$terms)) setdiff(asked$like_columns, colnames(data$x))
   refuse_if(length(other) > 0L, "like",
@@ -43,13 +43,13 @@ response_stage <- function(data, asked, state) {
   found <- with_log_inputs(data, asked, open, state, find, first)
   chosen <- found$chosen
   out <- data_as_modelled(found$data, chosen, asked)
-  # Count lambda of a transform and the noise trend, but not the variance of the tails: logLik() assumes normal noise.
+  # Count lambda of a transform and the noise trend as parameters, but not the tails: logLik() assumes normal noise.
   lambda <- identical(chosen$transform$kind, "yeojohnson") && !inherits(asked$transform, "pfdtc_transform")
   out$response_df <- lambda + noise_df(chosen$trend)
   out
 }
 
-# Returns the data with the response model list(transform, trend, tail). data$given_response is not transformed.
+# Returns the data with the response model list(transform, trend, tail). data$given_response is the response before T.
 data_as_modelled <- function(data, model, asked) {
   transform <- model$transform
   if (!is.null(transform)) {
@@ -71,10 +71,8 @@ data_as_modelled <- function(data, model, asked) {
   data
 }
 
-# ---- the search -----------------------------------------------------------------------------------------------------
-
-# Returns the chosen model of the response, and sets state$begun for learn_evidence() and state$response for the fit.
-# `first` is the transform of the first candidate.
+# Returns the chosen model of the response. Sets state$begun, searches that learn_evidence() can continue, and the table
+# of candidates state$response. `first` is the transform of the first candidate.
 find_response <- function(data, asked, open, first, state) {
   tell <- stage_line("transform and noise", asked$control$progress, after = 1)
   tell("starts")
@@ -133,7 +131,7 @@ find_response <- function(data, asked, open, first, state) {
 }
 
 # Returns the candidates by their labels. A noise trend is tried with the first transform and with the best transform.
-# If `noise` is a formula, every candidate has its trend, or constant noise if the trend cannot be learned.
+# If `noise` is a formula, every candidate has its noise trend, or constant noise if that cannot be learned.
 response_candidates <- function(open, from) {
   labels <- vapply(open$transforms, transform_label, "")
   trend <- open$trends[[length(open$trends)]]
@@ -162,11 +160,9 @@ response_candidates <- function(open, from) {
   if (given) uneven else c(constant[1L], uneven[1L], constant[-1L], uneven[-1L])
 }
 
-# ---- the rows that candidates are learned from ----------------------------------------------------------------------
-
 # Returns list(rows, theta, until, size, n, weight, order), from which candidates are learned until the time `until`.
-# With many rows and no groups, `rows` are those of the Vecchia likelihood (learning_sizes[[size]]), those that are
-# predicted, and neighbours of both, without which variation of f would look like noise. All `n` rows have the mean
+# With many rows and no groups, `rows` are those of the Vecchia likelihood (learning_sizes[[size]]), held-out rows, and
+# neighbours of both, without which variation of f would look like noise. The pool has `n` rows with the mean weight
 # `weight`. `order` is list(rank, take), the random order of `rows`, or NULL if `rows` are all rows or there are groups.
 rows_around <- function(data, problem, theta, size) {
   pool <- problem$pool
@@ -186,7 +182,7 @@ rows_around <- function(data, problem, theta, size) {
 }
 
 # Returns list(x, y, w, offset, group, made) of the rows of positive weight at the distinct inputs numbered `taken`,
-# without copies. y is the response before its transform, `group` numbers distinct inputs. `made` will store a pool.
+# without copies of rows. y is the response before its transform. `group` numbers the inputs. `made` will store a pool.
 rows_for_response <- function(data, taken) {
   inputs <- training_inputs(data)
   used <- of_used_rows(data, seq_along(data$response))
@@ -201,8 +197,6 @@ rows_for_response <- function(data, taken) {
   list(x = x[kept, , drop = FALSE], y = unname(data$response[used]), w = if (!all(w == 1)) w,
        offset = data$offset[used], group = match(group[kept], unique(group[kept])), made = new.env())
 }
-
-# ---- one candidate --------------------------------------------------------------------------------------------------
 
 # Returns the learning problem of a candidate. Its element `counted` has the rows whose densities its merit adds up.
 response_problem <- function(from, transform) {
@@ -236,7 +230,7 @@ response_model <- function(from, transform) {
   model_of_response(list(transform = transform, problem = problem, theta = run$theta), run$value)
 }
 
-# Returns the model with a noise trend, or NULL if it cannot be learned. Below the value `least` learning may end early.
+# Returns the model with a noise trend, or NULL if it cannot be learned. Learning may end early below the value `least`.
 with_uneven_noise <- function(model, trend, from, least = -Inf) {
   learned <- learn_noise(model$problem, model$theta, trend, from$size, least)
   if (is.null(learned)) return(NULL)
@@ -248,8 +242,8 @@ with_uneven_noise <- function(model, trend, from, least = -Inf) {
 }
 
 # Returns the model with heavy tails of the noise, if they increase the log density of responses given their neighbours
-# by more than the penalty for a parameter. Inputs with several responses are left out: means have lighter tails. This
-# gain is for densities given all other rows. The merit sums densities given earlier rows, and increases by their gain.
+# by more than the penalty for a parameter. Inputs with several responses are left out: means have lighter tails. Here
+# neighbours are among all other rows. In the merit they are among earlier rows, and it increases by the gain there.
 with_tail <- function(model, from) {
   if (is.null(model) || !from$tails || at_floor(model)) return(model)
   tail_of <- function(held) {
@@ -277,7 +271,7 @@ at_floor <- function(model) {
 
 price_of_response <- function(problem) max(parameter_nats, response_rule[["nats"]] * length(problem$counted))
 
-# Adds to a model its `merit` (head of file) and the number of its `parameters`.
+# Adds a model's `merit`, `value` plus the sum of log T'(y) over the counted rows, and the number of its `parameters`.
 model_of_response <- function(model, value) {
   model$value <- value
   model$merit <- value + sum(model$problem$slopes[model$problem$counted])
@@ -285,10 +279,10 @@ model_of_response <- function(model, value) {
   model
 }
 
-# Returns `from`. If Matern 3/2 leaves little noise, sets from$profile to the kernel profile of largest likelihood, and
-# from$first to its model. Without this, the misfit of Matern 3/2 to a smooth f could decide on the transform. Sets
-# from$simulator to a model if the response counts as deterministic: noise is almost 0 and f predicts held-out rows, or
-# explain_noise() explains noise by f. Little noise is not enough: f may follow the outliers of a skewed response.
+# Returns `from`, a list by rows_around(). If Matern 3/2 leaves little noise, sets from$profile to the kernel profile of
+# largest likelihood, and from$first to its model. Without this, the misfit of Matern 3/2 to a smooth f could decide on
+# the transform. Sets from$simulator to a model if the response counts as deterministic: noise is almost 0 and f
+# predicts held-out rows, or explain_noise() explains noise by f. Little noise is not enough: f may follow outliers.
 with_smoother_profile <- function(from, transform) {
   noise <- function(model) exp(model$theta[[length(model$theta)]]) / from$weight
   if (noise(from) >= little_response[["look"]]) return(from)
@@ -306,8 +300,6 @@ with_smoother_profile <- function(from, transform) {
   if (model$problem$little_noise || little) from$simulator <- model
   from
 }
-
-# ---- lambda ---------------------------------------------------------------------------------------------------------
 
 # Returns the lambda that maximises the profile likelihood of a linear model of T(y) in the inputs (Box and Cox).
 lambda_of_line <- function(transform, rows) {
@@ -341,10 +333,8 @@ likeliest_lambda <- function(transform, from, problem, theta) {
   stats::optimize(each, pmin(pmax(transform$lambda + c(-0.7, 0.7), 0), 2), maximum = TRUE, tol = 0.005)$maximum
 }
 
-# ---- the choice -----------------------------------------------------------------------------------------------------
-
 # Returns the table of candidates, best first; candidates that were not tried have no merit. `tail` is the variance of
-# the log noise variance that the inputs do not explain.
+# the log noise variance at given inputs, which makes tails heavy.
 table_of_responses <- function(choice, labels) {
   of <- function(value, none = NA_real_) {
     vapply(unname(choice$tried[labels]), function(model) if (is.null(model)) none else value(model), none)
@@ -364,7 +354,7 @@ because_response <- function(choice, open, price) {
     sprintf("%s %s higher than with %s, after a penalty of %s for more parameters", what, show_nats(nats), plain,
             show_nats(penalty))
   }
-  # Returns a text: the gain of the best model over models without `what`, after the penalty for `parameters`.
+  # Returns a text: the gain of the best model over the best without `what`, after the penalty for `parameters`.
   gain <- function(what, plain, parameters) {
     without <- Filter(function(m) is.null(m[[what]]) && !m$label %in% names(choice$refused), choice$tried)
     gain_over(plain, min(vapply(without, `[[`, 0, "score")) - choice$best$score, price * parameters)

@@ -23,9 +23,9 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
 
 in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 
-# Maximises by Fisher scoring: step = (information + lambda diagonal)^{-1} gradient. lambda increases if a step gains
-# too little, and decreases if it gains as predicted. No log hyperparameter moves by more than 2 in a step. The search
-# ends when the predicted gain is below `enough` nats. Without information from evaluate(), BFGS updates `information`.
+# Maximises by Fisher scoring: step = (H + lambda diag(H))^{-1} gradient, H the information. lambda increases if a step
+# gains too little, and decreases if it gains as predicted. No log hyperparameter moves by more than 2 in a step. The
+# search ends when the predicted gain is below `enough` nats. If evaluate() has no information, BFGS updates it.
 ascend <- function(problem, theta, maxit, enough, information = NULL, least = -Inf) {
   start <- theta
   point <- problem$evaluate(theta)
@@ -85,7 +85,7 @@ ascend <- function(problem, theta, maxit, enough, information = NULL, least = -I
 }
 
 # Maximises the exact marginal likelihood times prior, first on fewer rows. Starts at the result of `run`, a search by
-# the Vecchia likelihood, and ends when the predicted gain is below `enough` nats, or too small to reach `least`.
+# the Vecchia likelihood. Ends when the predicted gain is below `enough` nats, or too small to reach the value `least`.
 learn_exactly <- function(problem, run, least = -Inf,
                           enough = exact_enough[[if (problem$pool$n <= exact_enough[["rows"]]) "few" else "many"]]) {
   pool <- problem$pool
@@ -105,7 +105,7 @@ model_of_run <- function(problem, run) {
 
 best_first <- function(runs) runs[order(-vapply(runs, `[[`, 0, "value"))]
 
-# Returns the best model that searches from the `starts` find. `size` is as in climb(), `least` as in learn_exactly().
+# Returns the best model that searches from the `starts` find. A search ends early if it cannot reach the value `least`.
 best_from <- function(problem, starts, size = "few", least = -Inf, enough = 0.1) {
   best <- best_first(lapply(starts, function(theta) {
     learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 8L, enough), least)
@@ -129,8 +129,6 @@ moved_to <- function(model, end) {
   replace(model, same, end[same])
 }
 
-# ---- starts ---------------------------------------------------------------------------------------------------------
-
 # Returns starting values in units of the parameters. Two terms over the same inputs start at different lengthscales:
 # from equal values they would have equal derivatives and stay equal.
 start_values_of <- function(problem, lengthscale, noise) {
@@ -141,8 +139,8 @@ start_values_of <- function(problem, lengthscale, noise) {
   c(start, noise)
 }
 
-# Returns a start for each c(lengthscale, variance, noise) in `values`, in units of sqrt(d) times the input's spread and
-# of the response's variance. Parameters that are not learned keep their values in `theta`.
+# Returns a start for each c(lengthscale, variance, noise) in `values`, in units of sqrt(d) times the spread of the d
+# inputs and of the response's variance. Parameters that are not learned keep their values in `theta`.
 further_starts <- function(problem, values, theta) {
   lapply(values, function(at) {
     value <- start_values_of(problem, at[1L], at[3L])
@@ -162,9 +160,9 @@ smooth_runs <- function(problem, s, theta) {
   })
 }
 
-# Returns a list of starts theta, without repeats. Attribute "grid" has their lengthscales, in units of sqrt(d) times
-# the input's spread, and noise, in units of the response's variance. Many optima explain all variation by noise; starts
-# with short lengthscales and little noise avoid them. With d <= 2 some starts are shorter: series may have many waves.
+# Returns starts theta, without repeats. Attribute "grid" has their lengthscales, in units of sqrt(d) times the spread
+# of the d inputs, and noise, in units of the response's variance. Many optima explain all variation by noise; starts
+# with short lengthscales and little noise avoid them. With d <= 2 some are shorter, for series with many waves.
 starts_of <- function(problem, restarts) {
   d <- sum(problem$table$ard)
   short <- if (d == 1L) c(0.01, 0.03) else if (d == 2L) 0.03
@@ -183,7 +181,7 @@ starts_of <- function(problem, restarts) {
   }
   known <- !is.na(problem$given)
   thetas <- from(known)
-  # The user's values may be far from any that suit the data, so also start without them.
+  # The user's values beyond the usual bounds may not suit the data, so also start without them.
   if (any(problem$absurd)) {
     thetas <- c(thetas, from(known & !problem$absurd))
     grid <- rbind(grid, grid)
@@ -240,7 +238,7 @@ finish_starts <- function(problem, thetas) {
 
 # Moves each lengthscale alone to its prior's centre, and returns the theta of largest log density, or NULL if the given
 # theta is best. With several short lengthscales, a search may end a hundred nats below the optimum, because each
-# lengthscale is best given the others. Also returns NULL if rows are too many for a search of neighbours for each.
+# lengthscale is best given the others. Returns NULL if there are too many rows to search neighbours for each theta.
 lengthened <- function(problem, theta) {
   pool <- problem$pool
   if (pool$n > learning_sizes$whole[["rows"]]) return(NULL)
@@ -251,7 +249,7 @@ lengthened <- function(problem, theta) {
   if (best > 1L) tried[[best - 1L]]
 }
 
-# Returns Vecchia log likelihood + log prior at each theta. `rows` and `near` are names in learning_sizes.
+# Returns Vecchia log likelihood + log prior at each theta. learning_sizes has sizes named by `rows` and `near`.
 densities_at <- function(problem, thetas, rows, near) {
   rows <- problem$pool$take(min(learning_sizes[[rows]][["rows"]], problem$pool$n))
   vapply(thetas, function(theta) {
@@ -279,10 +277,10 @@ identifying_columns <- function(pool) {
   which(values >= short_rule[["values"]] & 2 * values <= pool$n)
 }
 
-# Searches from the best start with one short lengthscale and a linear mean. Returns the result, or NULL if its log
-# density is not short_rule$nats above `least`, or if that of the start is far below `least`. An input that identifies
-# individuals, each with several rows, needs a short lengthscale. Searches from equal lengthscales do not find this
-# lengthscale, and explain differences between individuals by noise.
+# Searches from the best start with one short lengthscale and a linear mean. Returns the result, or NULL if the start is
+# far below the log density `least`, or the result not short_rule$nats above it. An input that identifies individuals,
+# each with several rows, needs a short lengthscale. Searches from equal lengthscales do not find this lengthscale, and
+# explain differences between individuals by noise.
 short_run <- function(problem, theta, least) {
   pool <- problem$pool
   columns <- identifying_columns(pool)
@@ -320,8 +318,6 @@ search_starts <- function(problem, restarts, state) {
   keep(theta)
   list(problem = problem, theta = theta, report = found$report, rival = rival)
 }
-
-# ---- two explanations of the data -----------------------------------------------------------------------------------
 
 # Returns list(rival): the best of the other `ends` of searches that explains by noise what ends[[1]] explains by f, or
 # vice versa; NULL if there is none. The larger of the two noise variances is at least twice the smaller, and exceeds

@@ -1,5 +1,5 @@
-# Learns hyperparameters by the Vecchia likelihood (Vecchia 1988). Rows are in a random order, and S(i) are the nearest
-# rows before i:
+# Learns hyperparameters by the Vecchia likelihood (Vecchia 1988). Rows are in a random order, S(i) are the nearest rows
+# before row i, and I are some or all rows:
 #
 #   log p(y) = sum_i log p(y_i | earlier rows)  ~  sum over rows I of log p(y_i | y_S(i)).
 #
@@ -8,8 +8,9 @@
 # late rows close ones, so all lengthscales are covered. With more rows, only the search of neighbours takes longer.
 
 # Learns hyperparameters and chooses the kernel. Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother,
-# exact); for the last four see learn_stage(). For interrupts, state$so_far keeps the best result, with the problem and
-# theta in its element `at`. state$begun has results of searches that were made to choose a transform of the response.
+# exact): tables of starts and of kernels tried, and results of smoother_kernel() and choose_exactly(). For interrupts,
+# state$so_far keeps the best result, with the problem and theta in its element `at`. state$begun has results of
+# searches that were made to choose a transform of the response.
 learn_evidence <- function(data, s, state) {
   begun <- state$begun
   state$begun <- NULL
@@ -125,8 +126,8 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
   list(model = now, rival = if (!now$problem$little_noise) rival)
 }
 
-# Returns `model` or, if may_lack_noise(), the better of two: that of explain_noise(), and one from a search whose prior
-# allows little noise. The log likelihood without priors of the second must be larger by little_noise_rule["nats"].
+# Returns `model`. If may_lack_noise(), compares explain_noise(model) with a search whose prior allows little noise.
+# That wins if its log likelihood without priors is larger by little_noise_rule["nats"].
 compare_little_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   model <- explain_noise(model, s)
@@ -135,7 +136,7 @@ compare_little_noise <- function(model, s) {
   if (isTRUE(likelihood(best) - likelihood(model) > little_noise_rule[["nats"]])) best else model
 }
 
-# Returns `model`, or one whose noise is fixed at a small share of the response's variance. That one must have a much
+# Returns `model`, or one whose noise is fixed at a small share of the response's variance. The latter must have a much
 # larger leave-one-out log density, and a log likelihood at most one nat smaller. The likelihood alone cannot decide:
 # for few rows of a simulator, noise and an f with short lengthscales explain the data equally well.
 explain_noise <- function(model, s) {
@@ -183,8 +184,8 @@ may_lack_noise <- function(problem, theta, s) {
 because_of_noise <- c(noise = paste("The fit has little noise, as for a deterministic simulator: this raises the log",
                                    "marginal likelihood without priors, or the leave-one-out log density."))
 
-# The following functions add terms of single inputs to the kernel of all inputs (additive kernel, kernel-compile.R), if
-# this increases the log marginal likelihood enough.
+# The following functions add terms of single inputs to the kernel of all inputs (an additive kernel), if this increases
+# the log marginal likelihood enough.
 
 # Returns the model `now`, or one with an additive kernel if log (marginal likelihood times prior) gains additive_nats,
 # and with terms for pairs of inputs if they gain pair_nats more. `first` is an additive kernel learned before from
@@ -205,7 +206,7 @@ choose_additive <- function(now, s, first = NULL) {
 
 # With too many rows for the exact likelihood, compares `now` with an additive kernel learned from some rows. The
 # additive kernel wins if it predicts held-out rows from these rows with a log density that is larger by over a standard
-# error. `now` predicts from the same rows and from nearest neighbours among all rows; the better of both counts.
+# error. `now` predicts from the same rows and from nearest neighbours among all rows; its better prediction counts.
 choose_additive_on_some <- function(now, s) {
   pool <- now$problem$pool
   if (!may_be_additive(s$kernel) || !in_time(pool)) return(now)
@@ -231,9 +232,9 @@ may_be_additive <- function(kernel, terms = "single") {
   inputs >= 2L && inputs <= searched_inputs[[terms]]
 }
 
-# Returns the model with an additive kernel of this `kind`, "additive" or "pairwise"; for `least` see learn_exactly().
-# With many rows, a model of some rows is learned first, unless `first` is one. If it gains little, the result is NULL.
-# `n` is the number of rows that the kernel is for; searches for few rows take few steps by the Vecchia likelihood.
+# Returns the model with an additive kernel of this `kind`, "additive" or "pairwise". Searches may end if they cannot
+# reach the value `least`. With many rows, a model of some rows (`first`) is learned first; if it gains little, the
+# result is NULL. If the kernel is for few rows (`n`), the search by the Vecchia likelihood is short.
 learn_additive <- function(kind, from, s, least = -Inf, first = NULL, n = from$problem$pool$n) {
   pool <- from$problem$pool
   search <- function(pool, first, least) {
@@ -249,9 +250,9 @@ learn_additive <- function(kind, from, s, least = -Inf, first = NULL, n = from$p
   if (isTRUE(first$value > enough)) search(pool, first, least)
 }
 
-# Returns the start for `wide`, the problem of an additive kernel: the parameters of the model `from`. The kernel of all
-# inputs has less variance. Values given by the user are kept. A second start, with long lengthscales and most of the
-# variance in terms of single inputs, was never more than 1.2 nats better (bench/structure.R).
+# Returns the start for `wide`, the problem of an additive kernel: parameters of the model `from`, with a smaller share
+# of variance in the kernel of all inputs. The user's values are kept. A second start, with long lengthscales and most
+# of the variance in terms of single inputs, was never more than 1.2 nats better (bench/structure.R).
 additive_start <- function(from, wide) {
   old <- from$problem$table
   table <- wide$table
@@ -274,7 +275,7 @@ additive_start <- function(from, wide) {
   ifelse(wide$free, pmin(pmax(theta, wide$lower), wide$upper), wide$given)
 }
 
-# Returns means of minus the log density over groups of `rows` by the exact posterior given `some`; Inf if it fails.
+# Returns group means of minus the log density of `rows` given the rows `some` (exact posterior), or Inf if it fails.
 scores_given <- function(problem, theta, some, rows) {
   pool <- problem$pool
   now <- problem$at(theta)
@@ -286,7 +287,6 @@ scores_given <- function(problem, theta, some, rows) {
 }
 
 # ---- inputs of classes, rotated or warped ----------------------------------------------------------------------------
-# The kernel may read rotated or warped inputs in place of x. Logs of inputs are in learn-response-check.R.
 
 # Returns TRUE if the response of each row is one of several classes without an order.
 one_class_a_row <- function(rows, s) {
@@ -294,8 +294,8 @@ one_class_a_row <- function(rows, s) {
   response$kind == "labels" || response$kind == "classes" && all((rows$sites$size %||% 1) == 1)
 }
 
-# Returns a rotation (kernel-compile.R) to inputs z that are uncorrelated within classes: z_1 = x_1, and z_j is x_j
-# minus its regression on x_1, ..., x_{j-1}, in the unit of x_j. Columns of 0 and 1 are not rotated. Returns NULL for
+# Returns a rotation list(inputs, by) to z = x B that is uncorrelated within classes: z_1 = x_1, and z_j is x_j minus
+# its regression on x_1, ..., x_{j-1}, in the unit of x_j. Columns of 0 and 1 are not rotated. Returns NULL for
 # responses without classes, kernels of several factors or with shared lengthscales, fewer than two inputs to rotate,
 # fewer than `rotation_rows` rows an input, or linearly dependent inputs.
 rotation_by_classes <- function(rows, s) {
@@ -311,7 +311,7 @@ rotation_by_classes <- function(rows, s) {
   list(inputs = inputs, by = backsolve(R, diag(diag(R))) * outer(1 / unit, unit))
 }
 
-# Returns the number of nats that a kernel must gain if its inputs are rotated, and 0 if they are not.
+# Returns how many nats a kernel of rotated inputs must gain, or 0 for other kernels.
 price_of_rotation <- function(kernel) {
   d <- length(rotation_of(kernel)$inputs)
   if (d) max(rotation_nats[["least"]], rotation_nats[["pair"]] * d * (d - 1) / 2) else 0
@@ -345,8 +345,8 @@ kernel_beside_line <- function(kernel, rows, s) {
   set_values(kernel, value)
 }
 
-# Returns the columns that may be warped: those with over two values. Returns none unless one_class_a_row(), or with
-# `plain`, a given kernel or values of it, over `warp_rows` rows, groups, or three columns that are a place on a sphere.
+# Returns the columns that may be warped: those with over two values. Returns none unless one_class_a_row(), with plain
+# = TRUE, a given kernel or its values, over `warp_rows` rows, groups, or three columns for a place on a sphere.
 inputs_to_warp <- function(rows, s) {
   x <- rows$x
   leaves <- as_sum(s$kernel)$leaves
@@ -357,8 +357,8 @@ inputs_to_warp <- function(rows, s) {
   which(!coded & vapply(seq_len(ncol(x)), function(j) length(unique(x[, j])) > 2L, NA))
 }
 
-# Returns the warp (kernel-compile.R) of these inputs to (1 - share) x + share (m + s q(x)). m and s are mean and sd of
-# the input, and q(x) is its normal score, the normal quantile of (rank - 1/2) / n. The knots are quantiles of x.
+# Returns the warp (a piecewise linear map) of `inputs` to (1 - share) x + share (m + s q(x)). m and s are mean and sd
+# of the input, and q(x) is its normal score, the normal quantile of (rank - 1/2) / n. The knots are quantiles of x.
 warp_to_scores <- function(x, inputs, share) {
   each <- lapply(inputs, function(j) {
     v <- x[, j]
@@ -374,7 +374,7 @@ warp_to_scores <- function(x, inputs, share) {
        share = share)
 }
 
-# Returns the kernel with inputs moved by the rotation or warp `move`. Lengthscales relative to input spreads are kept.
+# Returns the kernel with the rotation or warp `move` of its inputs. Lengthscales relative to input spreads are kept.
 with_moved_inputs <- function(kernel, move, x) {
   turned <- !is.null(move$by)
   word <- if (turned) "rotated" else paste0(if (move$share < 1) "half ", "warped inputs")

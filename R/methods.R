@@ -76,7 +76,7 @@ coef.gp_fit <- function(object, complete = TRUE, log = FALSE, ...) {
 sigma.gp_fit <- function(object, use.fallback = TRUE, ...) {
   check_dots_empty()
   trend <- object$noise_trend
-  # Smooth noise has a mean factor at the training rows. Older fits have only the range of the factors.
+  # Multiply smooth noise by the mean of its factor at the training rows. Older fits have only the range of the factors.
   factor <- if (is.null(trend$smooth)) 1 else trend$mean %||% sqrt(prod(trend$range))
   if (response_of(object)$conjugate) return(sqrt(object$noise * factor))
   if (response_of(object)$link_name == "identity") object$theta else NA_real_
@@ -354,7 +354,7 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
 # If `caller` lacks some, the result is the formula's environment plus `caller`'s variables of the arguments `new`. For
 # a fit from a matrix the result is `caller` plus the fit's x, y, weights and offset.
 frame_of_update <- function(object, call, new, caller) {
-  # `asked` names arguments of the fit's call. Variables of some of them may be `columns` of the data.
+  # `asked` names the arguments of the fit's call that are not `new`. Those in `by_row` may read `columns` of the data.
   by_row <- c("subset", "weights", "offset")
   columns <- if (is.symbol(call$data)) names(get0(as.character(call$data), caller))
   asked <- if (is.null(object$terms)) c("x", "y", "weights", "offset") else

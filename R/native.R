@@ -79,7 +79,6 @@ engine_input <- function(data, n, control) list(rows = engine_rows(data), contro
 
 status_sentence <- function(status) .Call(ffi_status, as.integer(status))
 
-# Raises an error if the engine reports a failure, else returns the result.
 stop_on_status <- function(result, doing) {
   if (result$status != 0L) {
     abort_numerical(sprintf("%s failed: %s.", doing, status_sentence(result$status)), status = result$status)
@@ -96,9 +95,9 @@ native_kernel_matrix <- function(kernel, x, z) {
 
 kernel_diagonal <- function(kernel, x) .Call(ffi_kernel_diagonal, engine_model(kernel = kernel), x)
 
-# Evaluates the objective `name` (src/objective.c). Returns list(value, gradient), with the gradient by z. If the
-# evaluation fails, the value is Inf and `reason` is a sentence. For -ELBO, `theta` and `noise` have the derivatives by
-# log kernel parameters and log noise. `scratch` is an environment that keeps memory for the next evaluation.
+# Evaluates the objective `name`, such as "pf". Returns list(value, gradient by inducing points z). If the evaluation
+# fails, the value is Inf and `reason` is a sentence. For -ELBO, elements `theta` and `noise` are derivatives by log
+# kernel parameters and log noise. `scratch` is an environment that keeps memory for the next evaluation.
 native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, control = NULL, scratch = NULL) {
   to <- engine_points(z, model, jitter)
   result <- .Call(ffi_evaluate, engine_objective(name, aux), to, engine_rows(data),
@@ -115,8 +114,8 @@ native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
          engine_control(nrow(data$x), control), doing = "The sums over the rows")
 }
 
-# Returns the part of the gradient that comes from some rows. One of the calls also gets `k_sum`, the sum of k(x, x)
-# over all rows, and adds the part that does not come from rows, such as the gradient by k(z, z).
+# Returns the part of the gradient by z that comes from some rows. One of the calls also gets `k_sum`, the sum of k(x,
+# x) over all rows, and adds the part that is no sum over rows, such as the gradient by k(z, z).
 native_gradient <- function(name, aux, z, data, model, jitter, adjoint, k_sum = NULL, control = NULL) {
   to <- engine_points(z, model, jitter)
   as_value(.Call(ffi_gradient, engine_objective(name, aux), to, engine_rows(data), adjoint, k_sum,
@@ -133,8 +132,8 @@ sums_merge <- function(a, b) {
 }
 
 # Returns the engine's result for the optimiser; after a failure, the value is Inf and `reason` a sentence. `to` is the
-# model in the engine's form. Converts derivatives by the logs of the engine's parameters (`theta`, or `score` and
-# `information`) to derivatives by the logs of the kernel's own parameters.
+# model in the engine's form. Converts derivatives by logs of engine parameters (`theta`, or `score` and `information`)
+# to derivatives by logs of the kernel's own parameters.
 as_value <- function(result, to = NULL) {
   if (result$status != 0L) return(list(value = Inf, reason = status_sentence(result$status), status = result$status))
   turned <- to$kernel$rotation
@@ -159,8 +158,8 @@ as_value <- function(result, to = NULL) {
   result
 }
 
-# Computes the posterior on inducing points. The jitter is multiplied by ten, up to `most`, until the factorisation
-# works. If `fitc`, the noise includes the residual prior variance.
+# Computes the posterior on inducing points. If the factorisation fails, the jitter is multiplied by ten, up to `most`.
+# If `fitc`, the noise includes the residual prior variance.
 native_posterior <- function(z, data, model, jitter, most = max(1e-4, jitter), control = NULL, fitc = FALSE) {
   native(ffi_posterior, engine_points(z, model, jitter), engine_rows(data), as.double(most), as.integer(fitc),
          engine_control(nrow(data$x), control), doing = "The posterior on the inducing points")
@@ -188,7 +187,7 @@ native_exact <- function(data, model, control = NULL) {
   c(result[c("L", "alpha")], list(minus_evidence = result$value))
 }
 
-# Returns minus the exact log marginal likelihood and its derivatives. Many calls can share `at`.
+# Returns minus the exact log marginal likelihood and its derivatives. Many calls can share the input `at`.
 native_exact_evidence <- function(data, model, control = NULL, at = engine_input(data, nrow(data$x), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
   result <- with_dense_products(.Call(ffi_exact, to, at$rows, data$weights, 1L, at$control), at$control)
@@ -229,7 +228,6 @@ native_norms <- function(posterior, z, data, model, order, t1_rows, t2_rows, con
         as.integer(t2_rows), engine_control(nrow(data$x), control))
 }
 
-# Returns v divided into blocks of `size` elements, of which the last may be smaller.
 blocks_of <- function(v, size) split(v, (seq_along(v) - 1L) %/% size)
 
 # Returns f(x) computed for blocks of rows of x, which saves memory, and joined by `bind`.
@@ -237,10 +235,9 @@ in_blocks <- function(x, f, size = 2048L, bind = rbind) {
   do.call(bind, unname(lapply(blocks_of(seq_len(nrow(x)), size), function(i) f(x[i, , drop = FALSE]))))
 }
 
-# Joins the lists of several blocks, element by element, without names.
 join_lists <- function(...) Map(function(...) c(..., use.names = FALSE), ...)
 
-# Returns the sums over all rows, by crossing_run() (src/norms.h), that narrow bounds on the variance of f at x_new.
+# Returns sums over all rows. With them, certificates have narrower bounds on the variance of f at x_new.
 native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
   posterior <- engine_posterior(posterior, z, model)
   in_blocks(x_new, function(x) {
@@ -248,14 +245,14 @@ native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
   }, bind = join_lists)
 }
 
-# Returns F v, or F'v if `transpose`, for the matrix F that decorrelates rows from their neighbours. `near` is a result
-# of native_near(keep = TRUE).
+# Returns F v, or F'v if `transpose`. The matrix F decorrelates rows from their neighbours in `near`, a result of
+# native_near(keep = TRUE).
 native_decorrelate <- function(near, v, transpose = FALSE) {
   .Call(ffi_decorrelate, near$u, near$d, near$rows, v, as.integer(transpose))
 }
 
-# Returns W^{1/2} K W^{1/2} v over all pairs of rows of x, for a vector or matrix v. If `shares` > 1, returns only part
-# number `share`; the product is the sum of the parts 1, ..., `shares`.
+# Returns W^{1/2} K W^{1/2} v over all pairs of rows of x, W = diag(weights), for a vector or matrix v. If `shares` > 1,
+# returns only part number `share`; the product is the sum of the parts 1, ..., `shares`.
 native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL, share = 1L, shares = 1L) {
   root <- if (is.null(weights)) 1 else sqrt(weights)
   Kv <- root * .Call(ffi_kernel_matvecs, engine_model(kernel = kernel), engine_rows(list(x = x)), as.matrix(root * v),
@@ -267,16 +264,16 @@ native_kernel_cross_matvec <- function(kernel, x, u, x_new, control = NULL) {
   .Call(ffi_kernel_cross_matvec, engine_model(kernel = kernel), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
-# Returns the sums of the posterior that depend on data$y. `whiten` = FALSE is faster; it suffices for preconditioning.
+# Returns the posterior's sums with data$y. `whiten` = FALSE is faster, and accurate enough for preconditioning.
 native_response <- function(posterior, z, data, model, whiten = TRUE, control = NULL) {
   .Call(ffi_response, engine_posterior(posterior, z, model), engine_rows(data), as.integer(whiten),
         engine_control(nrow(data$x), control))
 }
 
-# Returns the Vecchia log likelihood of y, not of y times the roots of weights. Its terms are multiplied by `times`.
-# Also returns its derivatives by the logs of kernel parameters and noise, and by the coefficients of `basis`, a trend
-# of the log noise variance that data$weights already contain. Without slopes it returns `residual`, y minus its mean
-# given the neighbours, and its `variance`. With `slopes` = 2, a quarter of the terms gives the information.
+# Returns the Vecchia log likelihood of y, not of y times the roots of weights. The terms are multiplied by `times`.
+# Also returns derivatives by the logs of kernel parameters and noise, and by the coefficients of `basis`, a trend of
+# the log noise variance that data$weights already contain. Without slopes it returns `residual`, y minus its mean given
+# the neighbours, and its `variance`. With `slopes` = 2, a quarter of the terms gives the information.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L), at = engine_input(data, length(rows), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
@@ -285,9 +282,9 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
   if (is.null(to$kernel$slopes) && result$status == 0L) result else as_value(result, to)
 }
 
-# Computes the Laplace or variational approximation on points z. `sites` is the result of engine_sites(), `start` the
-# result of an earlier call. The result has the log marginal likelihood without the terms of the residual prior variance
-# (`penalty`), which `want` = 1 adds to the result; `want` = 2 also adds the gradient.
+# Computes the Laplace or variational approximation on inducing points z. `sites` is the result of engine_sites(),
+# `start` the result of an earlier call. The result has the log marginal likelihood without terms of the residual prior
+# variance. With `want` = 1 it also has these terms (`penalty`), with `want` = 2 also the gradient.
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
                            control = NULL) {
@@ -300,14 +297,14 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0
   if (result$status == 0L) as_value(result, to) else result
 }
 
-# Returns list(mean, S, left) of the contrasts of classes at x. The mean is that for the weights `beta`, S the
-# covariance that data can reduce, `left` the residual prior variance.
+# Returns list(mean, S, left) of the contrasts of classes at x. The mean has the weights `beta` of the features of x, S
+# is the posterior covariance without the residual prior variance `left`.
 native_softmax_at <- function(factors, z, kernel, x, control = NULL, beta = factors$beta) {
   control <- engine_control(nrow(x), control)
   .Call(ffi_softmax_at, engine_points(z, kernel = kernel), factors$L, beta, factors$inverse, x, control)
 }
 
-# Returns log p, its derivative, minus its second derivative and its third derivative at f (with offset), in four rows.
+# Returns four rows at f (with offset): log p(y | f), its derivative, minus its second derivative, its third derivative.
 native_likelihood <- function(sites, f) .Call(ffi_sites, sites, f)
 
 # Returns the kernel in the engine's form with `slopes`, the derivatives of the logs of the engine's parameters by the

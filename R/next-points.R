@@ -104,7 +104,7 @@ best_mean <- function(design, rows) {
 
 # Returns data.frame(measured, value) for rows. `value` is the criterion (NA if the row is incomplete): for the expected
 # improvement its log, which does not underflow. `measured` is TRUE if design$measured has the row, or a row close to it
-# while f is known at the row (see latent_given()). Measured rows are proposed only if no other is left.
+# while f is known at the row (its variance is at most `least`). These rows are proposed only if no other is left.
 criterion_at <- function(design, rows) {
   new <- new_rows(design$fit, rows)
   f <- latent_given(design, new$x)
@@ -230,8 +230,8 @@ rows_in_space <- function(space, u) {
   }, space, seq_along(space)), optional = TRUE)
 }
 
-# Returns the row with the largest criterion among rows not yet measured. L-BFGS starts from the best of some
-# quasi-random rows and of rows around the best data. It moves numeric inputs only.
+# Returns the row with the largest criterion among rows not yet measured. L-BFGS moves the numeric inputs. It starts
+# from the best of some quasi-random rows and of rows around the best data.
 best_in_space <- function(space, design) {
   d <- length(space)
   u <- roberts_sequence(min(design_search[["rows"]] * d, design_search[["most"]]), d)

@@ -33,8 +33,8 @@ noise_trend_of <- function(data, columns, smooth = NULL, label = "~.") {
   c(trend, basis_units(rotated(trend, data$x)[, columns, drop = FALSE]))
 }
 
-# Returns list(all, smooth) for a sum of terms: the sum without the calls of smooth() but with their arguments, and a
-# list of these arguments.
+# Returns list(all, smooth) for a sum of terms of a formula: the sum with the arguments of each smooth() in its place,
+# and a list of these arguments.
 smooth_terms <- function(term) {
   if (!is.call(term)) return(list(all = term, smooth = list()))
   parts <- lapply(as.list(term)[-1L], smooth_terms)
@@ -43,8 +43,8 @@ smooth_terms <- function(term) {
   list(all = as.call(c(term[[1L]], all)), smooth = do.call(c, lapply(parts, `[[`, "smooth")))
 }
 
-# Adds the points Z to a smooth noise trend. The first is the row of x nearest to the mean, and each further one is the
-# row farthest from earlier points. Lengthscales of log noise are twice those of f, within 0.3 to 1e6 sd of the input.
+# Adds the points Z of the kernel of log noise to a smooth noise trend. The first is the row of x nearest to the mean,
+# each further one the row farthest from earlier points. Lengthscales are twice those of f, within 0.3 to 1e6 input sds.
 place_noise_trend <- function(trend, x, lengthscale) {
   columns <- trend$smooth
   if (!is.numeric(columns)) return(trend)
@@ -82,7 +82,7 @@ smooth_values <- function(smooth, x) {
 # Scaled inputs are cut at this size, so that their products are finite.
 most_far <- 1e100
 
-# Returns the features b at the rows of x, the linear ones first.
+# Returns the features b_n of each row of x, the linear ones first.
 noise_basis <- function(trend, x) {
   x <- rotated(trend, x)
   linear <- x[, trend$columns, drop = FALSE]
@@ -97,13 +97,13 @@ noise_parts <- function(trend) {
   rep(1:2, c(length(trend$columns), if (is.null(trend$smooth)) 0L else ncol(trend$smooth$root)))
 }
 
-# The log of the factor exp(b'gamma) is from -most_trend to most_trend, so the factor is at most 1,100.
+# The log noise factor b_n'gamma is cut to at least -most_trend and at most most_trend, so the factor is at most 1,100.
 most_trend <- 7
 
-# Returns the noise variance divided by s2 at the rows of x, or 1 without a trend. The log noise variance has the
+# Returns the noise variance at the rows of x divided by s2, or 1 without a trend. The log noise variance has the
 # posterior N(log s2 + m, v), so the mean of this factor is exp(m + v / 2). Its log is at least -most_trend and at most
 # trend$most, which is log(trend$largest / s2) cut to [0, most_trend]. `largest` is the largest mean of weight times
-# squared deviation over rows with equal inputs: more noise would only lower densities. Smooth noise keeps its `range`.
+# squared deviation over rows with equal inputs: more noise would lower densities. Smooth noise keeps to `range`.
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
   B <- noise_basis(trend, x)
@@ -112,22 +112,22 @@ noise_factor <- function(trend, x) {
   if (is.null(trend$smooth) || is.null(trend$range)) factor else pmin(pmax(factor, trend$range[1L]), trend$range[2L])
 }
 
-# Returns the posterior variance of the log noise variance at the features B. If the noise is not smooth, returns 0 and
-# does not evaluate B. Fits of older versions have no `trend$level`.
+# Returns the posterior variance of the log noise variance at the features B, or 0 if the noise is not smooth (B is then
+# not evaluated). trend$level has the variance of log s2 and its covariances with gamma; older fits lack it.
 trend_spread <- function(trend, B) {
   if (is.null(trend$smooth)) return(0)
   level <- if (is.null(trend$level)) numeric(ncol(B) + 1L) else trend$level
   pmin(pmax(level[1L] + 2 * drop(B %*% level[-1L]) + rowSums((B %*% trend$covariance) * B), 0), most_spread)
 }
 
-# Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y. Hyperparameters of the
-# final kernel are learned after the trend and may multiply it, so new_fit() limits smooth noise to `top` times s2.
+# Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y. The noise s2 is learned
+# again after the trend and may then be larger, so smooth noise is at most `top` times s2 (trend$largest).
 noise_at <- function(fit, x, noise = fit$noise) {
   noise * pmin(noise_factor(fit$noise_trend, x), fit$noise_trend$top %||% Inf)
 }
 
 # Returns list(noise, spread) at new rows: the mean of the noise variance, and the variance of its log. `spread` is the
-# posterior variance of smooth noise plus a variance for heavy tails of the noise (response-transform.R).
+# posterior variance of smooth noise plus a variance that gives the noise heavy tails.
 noise_law <- function(fit, rows, noise = fit$noise) {
   each <- function(v) rep_len(v, nrow(rows$x))[rows$index]
   list(noise = each(noise_at(fit, rows$x, noise)), spread = each(noise_spread(fit, rows$x)))
@@ -145,7 +145,7 @@ noise_spread <- function(fit, x) trend_spread(fit$noise_trend, noise_basis(fit$n
 # variance is uncertain; `noise_tail` then has the name "few" (learn_stage()).
 has_learned_tails <- function(fit) !is.null(fit$noise_tail) && is.null(names(fit$noise_tail))
 
-# Returns the data with weights divided by the trend's factors. data$given_weights keeps the user's weights.
+# Returns the data with weights divided by noise_factor() of the trend. data$given_weights keeps the user's weights.
 with_noise_trend <- function(data, trend) {
   factor <- noise_factor(trend, data$x)
   each <- if (is.null(data$group)) factor else factor[data$group]
@@ -177,8 +177,6 @@ noise_df <- function(trend) {
   round(length(trend$gamma) - sum(diag(trend$covariance) / trend$v[noise_parts(trend)]))
 }
 
-# ---- no noise -------------------------------------------------------------------------------------------------------
-
 asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && identical(as.double(noise), 0)
 
 # Returns the noise variance of a fit that interpolates (`noise = 0`), in squared units of the response. It is about the
@@ -191,8 +189,6 @@ interpolation_noise <- function(kernel, data) {
   variances <- kernel_values(kernel)[kernel_parameters(kernel)$what == "variance"]
   max(least_noise[["response"]] * in_units(data, power, 2), least_noise[["kernel"]] * sum(variances, na.rm = TRUE))
 }
-
-# ---- learning -------------------------------------------------------------------------------------------------------
 
 # Returns the learning problem with the coefficients gamma ~ N(0, v) of the noise trend as further parameters, for the
 # Vecchia likelihood. `v` has a prior variance for each coefficient, and `B` the features of the rows.
@@ -220,7 +216,7 @@ problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem
                gradient = result$score + c(prior$gradient, -gamma / v),
                information = result$information + diag(c(prior$information, 1 / v)))
     if (!length(twins)) return(at)
-    # Merging removed twins$rows rows and left sums of squares `ss`: add -(rows / 2) log(2 pi noise) - ss / (2 noise).
+    # Merging removed twins$rows rows with sums of squares twins$ss: add -(rows / 2) log(2 pi noise) - ss / (2 noise).
     noise <- exp(theta[[last]]) * factor
     share <- length(rows) / pool$n * pool$share / 2
     own_noise <- last - 1L + seq_len(ncol(basis) + 1L)
@@ -285,7 +281,7 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   best
 }
 
-# Returns the information on the parameters other than `own`, after the parameters `free` are integrated out.
+# Returns the information on all parameters but `own`, after those of them in `free` are integrated out.
 information_of_rest <- function(information, own, free) {
   S <- information[-own, -own, drop = FALSE]
   if (!length(free)) return(S)

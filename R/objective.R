@@ -78,9 +78,8 @@ vfe_objective <- function(z, x, y, kernel, noise, weights = NULL, jitter = 0) {
   list(value = result$value - shift, gradient = gradient)
 }
 
-# Lists two functions for each pF objective. constant() returns C(X), the part of s2^2 d_pF^2 that does not depend on
-# the inducing points z (d_pF: the pF divergence). divergence() returns d_pF of the DTC posterior `p` on z. Under white
-# noise, s2^2 d_pF^2 is the objective minus the minima of its two parts, for mean and covariance.
+# Lists two functions for each pF objective. divergence() returns d, the pF divergence of the DTC posterior `p` on z.
+# constant() returns C(X), the part of s2^2 d^2 that does not depend on z (s2: noise variance).
 pf_objectives <- list(pf = list(constant = function(aux, data, model) {
     native(ffi_pf_constant, engine_model(model), engine_rows(data), aux, engine_control(nrow(data$x)))
   }, divergence = function(aux, z, p, jitter, data, model) {
@@ -97,8 +96,8 @@ pf_objectives <- list(pf = list(constant = function(aux, data, model) {
                  sqrt(sum(pmax(parts - white_at_exact(data, model, aux$variance), 0))) / noise
                }))
 
-# Returns the minima of both parts of the objective under white noise, where K is the exact kernel matrix: s2^2 y'P y
-# for the mean, v s2 tr(K (I + K/s2)^{-2}) = v s2^3 tr(P - s2 P^2) for the covariance; P = (K + s2 I)^{-1}.
+# With an auxiliary distribution of white noise (variance v), the pF objective has a part for the mean and one for the
+# covariance. Returns their minima at the exact kernel matrix K: s2^2 y'P y, v s2^3 tr(P - s2 P^2); P = (K + s2 I)^{-1}.
 white_at_exact <- function(data, model, variance) {
   noise <- model$noise
   n <- nrow(data$x)
@@ -128,7 +127,6 @@ check_objective <- function(z, x, y, kernel, noise, weights, jitter) {
   c(rows, list(z = z, jitter = check_finite(check_at_least_0(jitter, "jitter"), "jitter")))
 }
 
-# Evaluates the objective for the result of check_objective(). The gradient has the column names of x.
 evaluate_checked <- function(args, aux) {
   result <- stop_on_failure(objective_of(args, aux, args$z, args$model, args$jitter), args$jitter)
   if (!is.null(colnames(args$x))) colnames(result$gradient) <- colnames(args$x)
@@ -164,8 +162,7 @@ objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = 
 }
 
 # Returns the problem of minimising the objective (VFE, or pF under `aux`) over the inducing points z. Each input is
-# divided by its lengthscale, or by its range if that is shorter, so that the points stay near the data. Columns that
-# the kernel does not use stay fixed.
+# divided by its lengthscale, or by its range if that is shorter, so that the points stay near the data.
 points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE) {
   scratch <- new.env()
   columns <- smooth_inputs(model$kernel)
@@ -218,7 +215,7 @@ vfe_hyper_problem <- function(data, z, parameters, jitter, control, points = NUL
 
 # ---- rows of a source -----------------------------------------------------------------------------------------------
 
-# Evaluates the objective like native_evaluate(), but by two passes over a row source: for sums, then for the gradient.
+# Evaluates an objective (VFE or pF) by two passes over the row source `whole`: for sums and for the gradient.
 objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gradient = TRUE) {
   refuse_if(isTRUE(aux$p > 0), "optimise_rows", "exceeds the sample that is kept of the source",
             hint = "The objective of this auxiliary distribution has sums over pairs of rows, all in memory.")
@@ -266,7 +263,7 @@ inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans
 point_methods <- c("greedy", "random", "kmeans", "divergence")
 
 # Returns a list with up to m points z. For "greedy" it also has `t`, the sum of the residual prior variances of the
-# searched rows after each point, and `looked`, their number. For "divergence", `toward` is list(y, weights, noise).
+# searched rows after each point, and `looked`, their number. "divergence" needs `toward`, list(y, weights, noise).
 choose_points <- function(x, m, kernel, method, memory = greedy_memory, toward = NULL, control = NULL) {
   switch(method, divergence = choose_guided(x, m, kernel, toward, memory, control),
          greedy = choose_greedy(x, m, kernel, memory),
@@ -274,11 +271,10 @@ choose_points <- function(x, m, kernel, method, memory = greedy_memory, toward =
          kmeans = list(z = choose_kmeans(x, m, kernel)))
 }
 
-# Returns the numbers 1 to n, or `most` of them drawn at random, in increasing order.
 some_of <- function(n, most) if (n > most) sort(sample.int(n, floor(most))) else seq_len(n)
 
-# Chooses m or fewer rows of x by pivoted Cholesky, with the factor in memory. If it would exceed `memory` bytes and x
-# has more than 20 m rows, a random sample of rows replaces x. pfdtc_control(memory = ) does not change `memory`.
+# Chooses m or fewer rows of x by pivoted Cholesky factorisation. If the factor would exceed `memory` bytes and x has
+# more than 20 m rows, a random sample of rows replaces x.
 choose_greedy <- function(x, m, kernel, memory = greedy_memory) {
   looked <- some_of(nrow(x), max(20 * m, memory / (8 * m)))
   pool <- if (length(looked) < nrow(x)) x[looked, , drop = FALSE] else x
@@ -288,10 +284,10 @@ choose_greedy <- function(x, m, kernel, memory = greedy_memory) {
   list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t, looked = nrow(pool))
 }
 
-# Chooses up to m rows so that each lowers the pF divergence d most. To first order s2^2 d^2 is tr((S + r r') E), with
-# posterior covariance S and residuals r at the rows and the residual prior covariance E. A posterior on greedy points U
-# approximates S and r. With L L' = k(U, U), V = L^{-1} k(U, X) and P = V (S + r r') V', row i reduces the trace by
-# v_i'P v_i / v_i'v_i, where v_i is column i of V minus its projection on the columns of rows chosen earlier.
+# Chooses up to m rows so that each lowers the pF divergence d most. To first order, with noise variance s2, s2^2 d^2 is
+# tr((S + r r') E), for posterior covariance S and residuals r at the rows X, and residual prior covariance E. A
+# posterior on greedy points U approximates S and r. With L L' = k(U, U), V = L^{-1} k(U, X) and P = V (S + r r') V',
+# row i reduces the trace by v_i'P v_i / v_i'v_i. v_i is column i of V, without its projection on earlier rows' columns.
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
   # Three matrices of size landmarks x rows must fit into `memory` bytes.
@@ -303,7 +299,8 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
   post <- native_posterior(u, list(x = pool, y = toward$y[looked], weights = toward$weights[looked]),
                            new_model(kernel, noise), jitter = 0, control = control)
   V <- forwardsolve(post$L, native_kernel_matrix(kernel, u, pool))
-  # For S and r of the posterior on U (the landmarks), V S V' = s2 G (s2 I + G)^{-1} G and V r = s2 beta.
+  # Compute P = V (S + r r') V' for the posterior covariance S and residuals r at the pool. The posterior on the
+  # landmarks has V S V' = noise G (noise I + G)^{-1} G, where G = V V' for equal weights, and V r = noise beta.
   P <- noise * crossprod(forwardsolve(post$C, post$G)) + noise^2 * tcrossprod(post$beta)
   least <- 4 * m * .Machine$double.eps * max(kernel_diagonal(kernel, pool))
   rows <- native(ffi_select_guided, V, P, as.integer(min(m, length(looked))), least)
@@ -337,5 +334,5 @@ choose_kmeans <- function(x, m, kernel) {
   z
 }
 
-# Returns the numbers of the rows that are inducing points of a reference, chosen among at most 20 m2 random rows.
+# Returns the numbers of at most m2 rows, chosen greedily among 20 m2 random rows as inducing points of a reference.
 reference_rows <- function(data, kernel, m2) choose_greedy(data$x, m2, kernel, memory = 0)$rows

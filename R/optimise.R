@@ -125,9 +125,9 @@ two_loop <- function(g, pairs) {
 }
 
 # Searches along `direction` from the point `from`, where the objective has this `slope`. Returns list(point, blocked).
-# At `point` the value is at most from$value + 1e-4 step slope. If possible, its slope is at most 0.9 times `slope` in
-# absolute value. `point` is NULL if no value is that low. `blocked` is the reason if a failed evaluation ended the
-# search. `lo` is the lowest good point, `hi` the other end of the interval that is searched.
+# At `point` the value is at most from$value + 1e-4 step slope (NULL if no such point was found). If possible, its slope
+# is at most 0.9 times `slope` in absolute value. `blocked` is the reason if a failed evaluation ended the search. `lo`
+# is the lowest good point, `hi` the other end of the interval that is searched.
 line_search <- function(evaluate, from, direction, slope, step) {
   lo <- list(step = 0, value = from$value, slope = slope)
   hi <- NULL
@@ -180,8 +180,7 @@ why_stopped <- function(e) {
   stopped_by_time
 }
 
-# Calls minimise() with the settings `steps`, shows progress, and counts evaluations of the stage `stage` in `state`. An
-# objective without a value at the start is an error.
+# Calls minimise() with the settings `steps`, shows progress, and counts evaluations of the stage `stage` in `state`.
 run_minimise <- function(problem, steps, label, state, stage, maxit = steps$maxit, reltol = steps$reltol, ...) {
   line <- stage_line(label, steps$progress, after = 2, every = 0.5)
   progress <- if (steps$progress) function(evaluation, iteration, best) {
@@ -241,12 +240,11 @@ seconds_left <- function(max_seconds) {
 # ---- the stages of a fit, and interrupts ----------------------------------------------------------------------------
 
 # Interrupts are allowed only inside stages. An interrupt (or R's time limit) ends its stage with the best result so
-# far, and later stages return their starting values, so that there is always a fit to return. state$stopped is then
-# list(convergence, message), else NULL.
+# far. Later stages then return their start values, so that there is always a fit to return, and state$stopped says why.
 
 free_memory <- function(data) if (nrow(data$x) > many_rows) gc(FALSE)
 
-# Evaluates `expr`, a stage. If the stage, or an earlier one, was interrupted, returns `otherwise` instead. Without
+# Evaluates the stage `expr`. If this or an earlier stage was interrupted, returns `otherwise` instead. Without
 # `otherwise`, an interrupt ends the call.
 run_stage <- function(state, name, expr, otherwise) {
   started <- proc.time()[["elapsed"]]
@@ -260,7 +258,7 @@ run_stage <- function(state, name, expr, otherwise) {
   value
 }
 
-# Computes the posterior by make(), also after an interrupt of an earlier stage; a second interrupt ends the call. If
+# Computes the posterior by make(), even if an interrupt ended an earlier stage; a second interrupt ends the call. If
 # nothing was learned before, the first interrupt ends the call.
 posterior_stage <- function(state, make) {
   if (is.null(state$stopped) && sum(state$evaluations) == 0) return(run_stage(state, "posterior", make()))

@@ -1,5 +1,4 @@
-# Defines methods for packages butcher, vetiver, generics (forecasts) and marginaleffects. The methods are registered
-# when these packages are loaded.
+# Defines methods for packages butcher, vetiver, generics (forecasts) and marginaleffects, registered when these load.
 
 #' @exportS3Method butcher::axe_data
 axe_data.gp_fit <- function(x, verbose = FALSE, ...) {
@@ -182,8 +181,7 @@ print.pfdtc_forecast <- function(x, ...) {
 
 # ---- marginaleffects ------------------------------------------------------------------------------------------------
 
-# marginaleffects predicts several times in one call. The environment `draws` keeps draws of f for all of these
-# predictions, so that equal rows have equal draws.
+# `draws` keeps draws of f for all predictions in a call of marginaleffects, so that equal rows have equal draws.
 #' @exportS3Method marginaleffects::sanitize_model_specific
 sanitize_model_specific.gp_fit <- function(model, ...) {
   model <- check_any_fit(model, "model")
@@ -230,8 +228,8 @@ get_predict.gp_fit <- function(model, newdata = NULL, type = "response", ...) {
   structure(data.frame(rowid, estimate), posterior_draws = f)
 }
 
-# Returns joint draws of the K - 1 class contrasts (classes.R) at the rows of x, as an array of rows x (K - 1) x draws.
-# `draws` keeps draws of f at inducing points for later calls. joint_draws() adds the residual of f given these points.
+# Returns joint draws of the K - 1 latent functions of K classes: an array of rows of x by functions by draws. `draws`
+# keeps draws at inducing points for later calls, and joint_draws() adds the residual of f given these points.
 contrast_draws <- function(fit, x, draws) {
   p <- posterior_of(fit)
   q <- ncol(p$factors$beta)
@@ -262,7 +260,7 @@ new_draws <- function() {
 # which f determines f at the other earlier rows up to rounding. It also keeps the Cholesky factor R of their covariance
 # C = R'R, and z ~ N(0, I) with f = R'z. For new rows, with V = R^{-T} C(kept, x) and z_2 ~ N(0, I),
 #   f(x) = V'z + S'z_2,   S'S = C(x, x) - V'V.
-# covariance(x) may describe another process than f. Its largest variance is `size`, to which rounding is relative.
+# covariance(x) may describe another process than f, and `size` is its largest variance.
 joint_draws <- function(fit, x, draws, size = max(diag(C)), covariance = function(x) {
                           covariance_at(fit, list(x = x, index = seq_len(nrow(x)), names = NULL))
                         }) {

@@ -1,5 +1,4 @@
-# Defines methods for packages generics (broom), emmeans, lmtest, insight, performance and parameters. The methods are
-# registered when these packages are loaded.
+# Defines methods for packages generics (broom), emmeans, lmtest, insight, performance and parameters.
 
 #' Tidy a Gaussian process fit
 #'
@@ -183,7 +182,7 @@ recover_data.gp_fit <- function(object, data = NULL, ...) {
   if (is.null(object$terms)) abort_input("object", "is a fit from a matrix", hint = "Fit by formula and data frame.")
   terms <- stats::delete.response(object$terms)
   group <- vapply(object$frame$variables, function(v) v$kind == "group", NA)
-  # Omit groups. Variables of offsets become inputs: predictions include the offset, which emmeans must not add again.
+  # Omit groups from the terms. Variables of offsets become inputs, because predictions include the offset already.
   offsets <- c(as.list(attr(terms, "variables"))[1L + attr(terms, "offset")], object$frame$offset)
   if (any(group) || length(offsets)) {
     inputs <- vapply(object$frame$variables[!group], `[[`, "", "name")

@@ -71,8 +71,7 @@ translate.gp_reg <- function(x, engine = x$engine, ...) {
   x
 }
 
-# For each mode and prediction type of parsnip, this list has the arguments of predict(). `post` is the name of the
-# function in parsnip_posts that converts the result.
+# This list has the arguments of predict() by parsnip's mode and type. `post` names a function in parsnip_posts.
 parsnip_types <- list(
   regression = list(raw = NULL, numeric = list(type = "response"),
     conf_int = list(post = "band", type = "response", interval = "credible", level = quote(level)),
@@ -280,7 +279,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     sprintf("A %s was fitted to %s by %s. Data: %s.", if (is_groups_only(fit$kernel)) "linear mixed model" else
       "Gaussian process", name, facts["Software"], facts["Data"]),
     sprintf("%s %s.", ifelse(is.na(own), paste0(names(told), ":"), own), sub("[.]$", "", told))), collapse = " ")
-  # Coefficients have names of the data, such as "Time", so they are added after facts were selected by name.
+  # A coefficient may have the name of a fact, such as "Time", so add coefficients after facts were selected by name.
   table <- append(facts, report_coefficients(fit, about, number), max(which(names(facts) %in% c("Units", "Inputs"))))
   structure(list(text = text, table = data.frame(what = names(table), value = unname(table))), class = "pfdtc_report")
 }
@@ -366,7 +365,6 @@ knit_print.pfdtc_report <- function(x, ...) {
   when_loaded("parsnip", register_parsnip)
 }
 
-# Calls `register` now, or as soon as `package` is loaded.
 when_loaded <- function(package, register) {
   if (isNamespaceLoaded(package)) register() else setHook(packageEvent(package, "onLoad"), register)
 }

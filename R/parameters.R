@@ -1,9 +1,8 @@
 # Represents the learned hyperparameters for the optimiser: a vector of their logs, in the order of coef().
 
-# Returns the names of the parameters that are not learned. `s` has the settings of learning, plan$learn.
 not_learned <- function(s) setdiff(s$names, s$free)
 
-# For each parameter of a compiled kernel and for the noise, returns TRUE if it is learned.
+# For each parameter of a compiled kernel and for the noise, returns TRUE if the settings s of learning leave it free.
 are_learned <- function(kernel, s) {
   free <- !c(kernel$table$held, FALSE)
   fixed <- not_learned(s)
@@ -23,8 +22,8 @@ count_learned <- function(kernel, s, frame) {
 }
 
 # Returns the parameters of kernel and noise for the optimiser, without those in `fixed`. `start` has their logs, `free`
-# their positions among all parameters. at(par) returns list(kernel, noise) in the engine's form, natural(par) in that
-# for users. too_far(par) returns a reason not to evaluate par, or NULL. Variances are in squared units of data$y.
+# their positions. at(par) returns list(kernel, noise) with the compiled kernel, natural(par) with the kernel as users
+# see it. too_far(par) returns a reason not to evaluate par, or NULL.
 hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   compiled <- compile_kernel(kernel)
   names <- parameter_names(compiled, columns)
@@ -48,7 +47,7 @@ hyper_parameters <- function(kernel, noise, columns, fixed = character()) {
   list(start = unname(start[free]), at = at, natural = natural, too_far = too_far, free = which(free))
 }
 
-# Checks the user's names `fix` of hyperparameters that keep their start values. `names` has all names.
+# Checks that `fix`, the user's names of hyperparameters to keep at their start values, are among `names`.
 check_fixed <- function(fix, names) {
   unknown <- setdiff(fix, names)
   refuse_if(length(unknown), "fix", sprintf("has \"%s\", which is no hyperparameter of the fit", unknown[1L]),
@@ -59,7 +58,7 @@ check_fixed <- function(fix, names) {
 # Adds columns to the table of kernel_parameters(): unit, start (in units of `unit`), middle and sd of the normal prior
 # of the log (in this unit), low and high (limits of the search), ard (TRUE for a lengthscale of inputs), keep (TRUE if
 # the prior does not weaken with more rows). The unit of a lengthscale is its input's spread, that of a period the
-# input's range. The unit of a variance is `power`, a variance of the response, over the mean of k(x, x) for variance 1.
+# input's range. For a variance it is `power`, a variance of the response, over the mean of k(x, x) at variance 1.
 parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel), spreads = spreads_of(x)) {
   if (is.null(kernel$leaves)) kernel <- as_sum(kernel)
   leaves <- kernel$leaves
@@ -110,8 +109,7 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
   if (is.null(kernel$season)) table else season_priors(table, kernel, x)
 }
 
-# Returns the mean of k(x, x) over the rows of x. k is the product of the factors `leaves`, with variance 1. An unknown
-# parameter has the value of its unit.
+# Returns the mean of k(x, x) over the rows of x for the product k of `leaves`. Unknown parameters are 1 in their unit.
 prior_of_term <- function(leaves, x) {
   leaves <- lapply(leaves, function(l) {
     if (identical(l$profile, "polynomial") && is.null(l$offset)) l$offset <- mean_square(l, x)
@@ -125,8 +123,8 @@ prior_of_term <- function(leaves, x) {
   if (varies(term)) mean(kernel_diagonal(term, x)) else 1
 }
 
-# Returns the row of parameter_units() for the ratio of the sds of a group's effect `at` + 1 and its first effect. The
-# unit is the ratio of root mean squares of the first effect's input and of the other effect's input.
+# Returns the row of parameter_units() for the ratio of the sds of a group's effect `at` + 1 and its first effect. Its
+# unit is the ratio of the root mean squares of the inputs of the first effect and of the other effect.
 unit_of_scale <- function(leaf, at, x) {
   size <- sqrt(c(rep(1, leaf$intercept), colMeans(x[, leaf$inputs[-1L], drop = FALSE]^2)))
   list(unit = if (all(size[c(1L, at + 1L)] > 0)) size[1L] / size[at + 1L] else 1, sd = 1.5, low = 1e-4, high = 1e4)
@@ -147,16 +145,15 @@ name_lengthscales <- function(kernel, x) {
 
 # With d inputs, the prior of a log lengthscale (in units of the input's spread) is N(log(3 d^0.5), 0.7^2), chosen on a
 # dozen data sets of 20 to 50 rows (bench/small-n.R). Beyond n = 50 rows its precision decreases like 1 / n^2, because a
-# constant precision costs a Matern 1/2 kernel 10 nats of log marginal likelihood at 300 rows. With many inputs
-# lengthscales overfit. So the precision stays constant up to 15 rows per input, and then decreases like 1 / n^6 until
-# 1 / n^2 is reached. At 40 rows per input (data set Boston) it is almost 0.
+# constant precision costs a Matern 1/2 kernel 10 nats of log marginal likelihood at 300 rows. Many lengthscales
+# overfit. So the precision is constant up to 15 rows per input, and then falls like 1 / n^6 until it is like 1 / n^2.
 learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50, rows_an_input = 15)
 
-# Returns the factor, at most 1, that multiplies the precisions of the priors for n rows of d inputs.
+# Returns the factor, at most 1, that multiplies the prior precisions of log hyperparameters for n rows of d inputs.
 prior_share <- function(n, d) min(1, max(learning_priors$rows / n, (learning_priors$rows_an_input * d / n)^3)^2)
 
-# Returns the kernel with typical values for unknown parameters. typical(units) returns values in the units of
-# parameter_units(), and `power` is the unit of variances.
+# Returns the kernel with typical values for its unknown parameters: typical() in units of parameter_units(). The unit
+# of variances is `power`, by default from the unit of f for the likelihood in s (settings of learning).
 with_typical_values <- function(kernel, x, s, typical = function(units) units$start,
                                 power = laplace_priors$variance * s$likelihood$unit^2) {
   units <- parameter_units(kernel, x, power)
@@ -189,9 +186,8 @@ dimnames_of <- function(v, names) {
 #
 #   v (1 + sum_j u_j(x) u_j(z)),   u_j(x) = (x_j - centre_j) rate_j.
 #
-# The term integrates out an intercept and slopes b ~ N(0, v I). v is 10^4 times the mean square of the response. The
-# prior shrinks coefficients by at most about 1e-4 of their size, and costs four of sixteen digits. v is not learned.
-# The choice of nearest neighbours ignores the term.
+# The term integrates out an intercept and slopes b ~ N(0, v I). v is 10^4 times the mean square of the response, and
+# not learned. This prior shrinks coefficients by at most about 1e-4 of their size, and costs four of sixteen digits.
 
 vague_mean <- 1e4
 
@@ -202,7 +198,7 @@ with_mean <- function(kernel, mean, data) {
   flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # with groups alone, the mean is an intercept
   if (has_profile(kernel, "mean") || !length(columns) && !flat) return(kernel)
   variables <- placed_variables(data$frame)
-  # If there are groups, the first level of an R factor has no coefficient.
+  # With groups, the linear mean has no coefficient for the first level of an R factor.
   first <- lapply(variables, function(v) if (identical(v$kind, "factor")) v$columns[1L])
   if (groups) columns <- setdiff(columns, unlist(first))
   power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)
@@ -228,10 +224,10 @@ basis_units <- function(x) {
   list(centre = unname(ifelse(coded, 0, colMeans(x))), rate = pmin(1 / unname(unit), .Machine$double.xmax))
 }
 
-# Returns the design of a linear model in x. Powers of 2 scale its columns: lm.fit() fails for subnormal numbers.
+# Returns the design of a linear model in x. Powers of 2 scale its columns, as lm.fit() fails for subnormal numbers.
 linear_design <- function(x) cbind(1, x * rep(2^pmin(-floor(log2(apply(abs(x), 2L, max))), 1000), each = nrow(x)))
 
-# Returns the columns of x in which a mean, or log noise, with this formula is linear; none for ~ 1.
+# Returns the columns of x in which a linear mean, or log noise, with the formula `mean` is linear; none for ~ 1.
 mean_columns <- function(mean, data, argument = "mean") {
   refuse_if(!inherits(mean, "formula") || length(mean) != 2L, argument, describe(mean),
             "a one-sided formula of inputs, such as ~ 1 or ~ x1 + x2")
@@ -260,9 +256,9 @@ held_names <- function(kernel, columns) {
   kernel_parameter_names(kernel, columns)[kernel$table$held | kernel$table$mean]
 }
 
-# Returns list(kernel, rows): a kernel in which each R factor with a shared lengthscale is one column of level numbers,
-# and a function that converts rows of x to the columns of this kernel. Kernel values are the same, and many levels do
-# not slow down learning. Columns code levels if the rows of the argument `x` have a single 1 among zeros in them.
+# Returns list(kernel, rows): a kernel in which a column of level numbers replaces the 0/1 columns of each R factor with
+# a shared lengthscale, and a function that makes these columns from rows of x. This keeps learning fast with many
+# levels. Columns belong to a factor if each row of the argument `x` has a single 1 among zeros in them.
 by_numbers_of_levels <- function(kernel, x) {
   sets <- list()
   numbered <- change_leaves(as_kernel(kernel), function(leaf) {

@@ -134,8 +134,8 @@ NULL
 
 # ---- arguments -> data and settings -> a fit ------------------------------------------------------------------------
 
-# Fits the rows of a matrix. `frame` is the environment of a default method, with its arguments. If the data come first
-# and a formula has the name `formula`, as in data |> pfdtc(formula = y ~ x), the function fits this formula.
+# Fits the rows of a matrix. `frame` has the arguments of a default method. If the data come first and a formula has the
+# name `formula`, as in data |> pfdtc(formula = y ~ x), the function fits this formula.
 matrix_fit <- function(method, call, frame, dots) {
   # Do not evaluate `dots` before this test, because weights may be columns of the data.
   if (inherits(eval(call$formula, parent.frame(2L)), "formula")) {
@@ -182,14 +182,14 @@ formula_fit <- function(method, call, envir, given, dots) {
   fit_by_family(method, data, call, args)
 }
 
-# Returns the likelihood of the argument `family`, or "by response" if the user gave no family, the function has this
-# argument, and no other argument needs Gaussian noise. `given` has the names of the user's arguments.
+# Returns the likelihood of the argument `family`. If the user's arguments, named in `given`, neither include a family
+# nor need Gaussian noise, the response chooses it: returns "by response".
 likelihood_asked <- function(args, given) {
   gaussian <- is.null(args$family) || !is.null(args$noise) || asks_for_transform(args$transform)
   if (gaussian || "family" %in% given) as_likelihood(args$family) else "by response"
 }
 
-# Fits the result of clean_data(). If the response determined the family, data$family has the family.
+# Fits the cleaned data. If the response determined the family, data$family has it.
 fit_by_family <- function(method, data, call, args) {
   family <- data$family %||% args$family
   kept <- data$kept
@@ -200,8 +200,7 @@ fit_by_family <- function(method, data, call, args) {
   fit
 }
 
-# Fits the rows of a source. If there are at most dense_rows of them and the posterior may be exact, reads all rows and
-# fits them like a data frame.
+# Fits the rows of a source: like a data frame if there are at most dense_rows rows and the posterior may be exact.
 source_fit <- function(method, source, call, args, envir) {
   family <- gp_families[[method]]
   refuse_if(is.null(family$objective) || family$fitc, "data",
@@ -228,7 +227,7 @@ source_fit <- function(method, source, call, args, envir) {
   fit
 }
 
-# Returns the arguments of a formula method that came through `...`, with checked names, and defaults for the others.
+# Returns the arguments that a formula method got as `...`, with checked names, and defaults for the others.
 formula_arguments <- function(dots, method, given = names(dots)) {
   defaults <- formals(method)
   defaults <- defaults[setdiff(names(defaults), c("x", "y", "weights", "offset", "..."))]
@@ -241,8 +240,7 @@ formula_arguments <- function(dots, method, given = names(dots)) {
   args
 }
 
-# Fits `data` with the checked settings `asked`, and raises the fit's warnings. If most responses are equal, the fit is
-# compared with a fit with a linear kernel.
+# Fits `data` with the checked settings `asked`, tries a linear kernel if most responses are equal, and raises warnings.
 fit_as_asked <- function(data, asked) {
   if (!is.null(asked$likelihood)) asked <- complete_likelihood(data, asked)
   state <- no_state()
@@ -270,7 +268,7 @@ fit_as_asked <- function(data, asked) {
   fit
 }
 
-# Chooses transform, noise model and likelihood, then fits by the plan. Interrupts end the current stage (run_stage()).
+# Chooses transform, noise model and likelihood, then fits by the plan.
 fit_once <- function(data, asked, state) {
   data <- response_stage(data, asked, state)
   asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # response_stage() may set it
@@ -285,8 +283,8 @@ fit_once <- function(data, asked, state) {
   fit
 }
 
-# Returns TRUE for 50 to 2,000 rows without groups if most responses are equal, no argument excludes a choice of the
-# model, and time is left. The marginal likelihood then cannot choose: it is unbounded as the noise at that value falls.
+# Returns TRUE if most of 50 to 2,000 responses are equal, without groups, if kernel and transform may be chosen and
+# time is left. Marginal likelihood cannot choose: it grows without bound as the noise at the common response shrinks.
 has_common_value <- function(data, asked, state) {
   y <- of_used_rows(data, data$response)
   is.null(state$stopped) && isTRUE(state$open) && is.null(asked$kernel) && !length(data$groups) &&

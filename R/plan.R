@@ -1,5 +1,4 @@
-# Plans a fit: decide() returns what the fit will do and why, and fit_by_plan() does it. Stages read their part of the
-# plan and never change it.
+# Plans a fit: decide() returns what the fit will do and why, fit_by_plan() does it. No stage of a fit changes its plan.
 
 # Returns what decide() reads about the data. `n` is the number of rows after merging equal rows, `rows` before merging.
 facts_of <- function(data, asked) {
@@ -8,18 +7,18 @@ facts_of <- function(data, asked) {
        memory = getOption("pfdtc.max_memory", 2^32))
 }
 
-# Returns a plan. `asked` is the result of complete_settings(). `look` has the measurements so far. A "gain" is a mean
-# difference in log density (nats per row), with its standard error and the number of rows:
+# Returns a plan. `asked` is the result of complete_settings(). `look` has the measurements so far. A "gain" is a vector
+# with the mean difference in log density (`gain`, nats per row), its standard error `se`, and the number of `rows`:
 #
 #   learned gain of hyperparameters by the exact likelihood over those by the Vecchia likelihood, for rows given their
-#           neighbours: c(rows, gain, se), or NULL if they were not compared
+#           neighbours, or NULL if they were not compared
 #   exact   TRUE if the exact posterior could be computed
-#   dense   gain of the exact posterior of some rows over inducing points with neighbours, as a vector like `trial`
-#   few     gain of few inducing points over more, both with neighbours, as a vector like `trial`
+#   dense   gain of the exact posterior of a sample of rows over inducing points with neighbours
+#   few     gain of few inducing points over more, both with neighbours
 #   rho     mean weight times mean residual prior variance of the rows, divided by the noise variance
 #   left    mean over the rows of the residual prior variance, divided by the mean prior variance
-#   trial   gain of inducing points alone over neighbours at held-out rows: c(gain, se, rows), or NULL if it failed
-#   alone   rho for the kernel and the inducing points to which the gain `trial` belongs
+#   trial   gain of inducing points alone over neighbours at held-out rows, or NULL if a posterior failed
+#   alone   rho for the kernel and inducing points that were best alone in this trial
 #
 # The plan has the parts `learn` (hyperparameters), `posterior`, `goal` (accuracy), `run` (passes over rows), `because`
 # (a sentence for each choice) and `next_look`, the measurement to make before the plan is final, or NULL.
@@ -50,9 +49,8 @@ first_plan <- function(data, asked) {
   c(decide(facts_of(data, asked), asked), list(asked = asked))
 }
 
-# Fits by a plan. While plan$next_look names a measurement, the function of that name in `steps` (fit.R) makes it, and
-# decide() returns a new plan. Then steps$make() computes the posterior. `now` collects the results: data, learned,
-# start (inducing points) and look (measurements).
+# Fits by a plan. While plan$next_look names a measurement, the function of that name in `steps` makes it, and decide()
+# returns a new plan. Then steps$make() computes the posterior. `now` collects results and measurements (`look`).
 fit_by_plan <- function(data, asked, state, steps) {
   facts <- facts_of(data, asked)
   plan <- decide(facts, asked)
@@ -78,7 +76,6 @@ announce_memory <- function(bytes, n) {
   tell_classed("memory", sprintf("The exact posterior of %d rows takes %s.", as.integer(n), show_bytes(bytes)))
 }
 
-# Returns the plan with the settings `...` in its part `posterior`.
 with_posterior <- function(plan, ...) replace(plan, "posterior", list(utils::modifyList(plan$posterior, list(...))))
 
 # Returns why the user's arguments, or the function that fits, require moved inducing points, or NULL if they do not.
@@ -94,9 +91,9 @@ exact_is_affordable <- function(facts, most = exact_rows) {
 }
 
 # ---- which posterior ------------------------------------------------------------------------------------------------
-# The functions below return list(posterior = list(kind, m, neighbours, move, ...), next_look, because). `kind` is
-# "exact", "points" or "near", and m is the number of inducing points, or of rows for "exact". `next_look` names the
-# next computation on the data that the plan needs, or is NULL.
+# decide_posterior() and decide_working() return list(posterior = list(kind, m, neighbours, move, ...), next_look,
+# because). `kind` is "exact", "points" or "near", and m is the number of inducing points, or of rows for "exact".
+# `next_look` names the next computation on the data that the plan needs, or is NULL.
 
 # Plans the posterior for Gaussian responses. gp_exact() has the exact posterior of all rows, gp_subsample() of m rows.
 decide_posterior <- function(facts, asked, look) {
@@ -229,7 +226,7 @@ argument_for_points <- function(asked) {
   if (asked$hyper[1L] %in% c("pilot", "joint")) sprintf("`hyper` = \"%s\"", asked$hyper[1L])
 }
 
-# Returns a text on look$dense, the gain of the exact posterior of some rows over neighbours.
+# Returns a text on look$dense: the gain of the exact posterior of a sample of rows over one with neighbours.
 describe_dense <- function(dense) {
   sprintf("changes the log density at %d held-out rows by %+.2g per row relative to neighbours (standard error %.2g)",
           as.integer(dense[["rows"]]), dense[["gain"]], dense[["se"]])
@@ -266,8 +263,8 @@ because_moved <- function(asked, move, near, alone) {
 
 # ---- parts of the plan ----------------------------------------------------------------------------------------------
 
-# Returns the part `learn` of the plan. `most` is the number of inducing points that learning by Laplace's approximation
-# may use. `additive` is TRUE if an additive kernel may be chosen.
+# Returns the part `learn` of the plan. Laplace's approximation learns with at most `most` inducing points. `additive`
+# is TRUE if an additive kernel may be chosen.
 learning_settings <- function(kernel, noise, columns, free, control, hyper = "evidence", most = NULL, likelihood = NULL,
                               center = TRUE, additive = TRUE, names = parameter_names(kernel, columns)) {
   list(kernel = kernel, noise = noise, columns = columns, names = names, free = free, hyper = hyper, most = most,

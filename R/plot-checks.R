@@ -117,9 +117,8 @@ calibration_figure <- function(fit) {
          legend_keys(levels, colours, pch = 16))
 }
 
-# Returns a table of at most ten groups of rows with similar probabilities p, each of `least` rows or more if there are
-# enough. Columns are mean probability, share y of successes among `size` trials, the sd of this share if the
-# probabilities are right, and number of rows.
+# Returns a table of at most ten groups of rows with similar probabilities p: mean probability, share y of successes
+# among `size` trials, sd of this share if p is right, and number of rows (if possible at least `least`).
 shares_table <- function(p, y, size, least) {
   group <- ceiling(rank(p, ties.method = "average") / length(p) * min(10L, max(1L, length(p) %/% least)))
   each <- function(v) as.vector(tapply(v, group, sum))
@@ -128,8 +127,8 @@ shares_table <- function(p, y, size, least) {
              sd = sqrt(each(size * p * (1 - p))) / trials, rows = as.vector(table(group)))
 }
 
-# Returns a panel of observed shares against leave-one-out probabilities. Bars around the diagonal contain about 95 % of
-# the observed shares if the probabilities are right. `d` has the columns predicted, observed and sd.
+# Returns a panel of observed shares against leave-one-out probabilities, for `d` with the columns predicted, observed
+# and sd. Bars around the diagonal contain about 95 % of the observed shares if the probabilities are right.
 shares_panel <- function(d, ylab, bar, dot = "black", ...) {
   half <- stats::qnorm(0.975) * d$sd
   list(args = list(main = "Calibration", xlim = 0:1, ylim = 0:1, xlab = "leave-one-out probability", ylab = ylab),
@@ -140,15 +139,14 @@ shares_panel <- function(d, ylab, bar, dot = "black", ...) {
 
 # ---- bars ----------------------------------------------------------------------------------------------------------
 
-# Returns a panel of the estimates `at` in the given order, with bars from `lwr` to `upr`.
 bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
   i <- seq_along(at)
   list(args = list(main = title, xlab = if (is.null(labels)) "level" else "", ylab = ylab), levels = labels,
        layers = c(level_line(0), layer("segment", i, lwr, x1 = i, y1 = upr), layer("dots", i, at, pch = pch)))
 }
 
-# Draws by how much the log density of each candidate is below that of the chosen one. The unit is nats for transforms
-# and noise models, nats per row for kernels. The axis ends at 4 times the median; labels state values beyond.
+# Draws how far the log density of each candidate model is below that of the chosen one, in nats for transforms and
+# noise models, in nats per row for kernels. The axis ends at 4 times the median; labels state values beyond.
 choices_figure <- function(fit) {
   behind <- function(candidate, score, se, chosen) {
     used <- is.finite(score)
@@ -174,8 +172,7 @@ choices_figure <- function(fit) {
   figure(panels, if (length(tables) == 1L) tables[[1L]] else tables, shape = c(1L, length(tables)))
 }
 
-# Draws the effects of groups: a panel for each effect, with the levels in the order of their estimates. Up to forty
-# levels have their names below the axis.
+# Draws the effects of groups: a panel for each effect, with the levels in the order of their estimates.
 groups_figure <- function(fit, level) {
   table <- as.data.frame(ranef.gp_fit(fit_with_groups(fit, "x"), se = TRUE))
   half <- stats::qnorm((1 + check_level(level)) / 2) * table$condsd
@@ -209,8 +206,7 @@ classes_figure <- function(fit, inputs, at, n, xlim) {
   figure(panels, value, legend_keys(levels, looks$col, looks$lty, 2), foot = s$foot)
 }
 
-# Draws the confusion matrix: observed classes in rows, most probable leave-one-out classes in columns. Darker boxes
-# have larger shares of their row. The figure's value is the table of counts.
+# Draws the confusion matrix: observed classes in rows, most probable leave-one-out classes in columns.
 confusion_figure <- function(fit) {
   refuse_if(!response_of(fit)$kind %in% c("labels", "ordered"), "which",
             "= \"confusion\" needs several classes", hint = "Use \"calibration\" or \"checks\".")

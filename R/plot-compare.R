@@ -40,8 +40,8 @@ comparison_base <- function(fits, exact) {
   Find(function(fit) !is.null(fit$data), candidates) %||% candidates[[1L]]
 }
 
-# Returns a figure with a panel for each fit: the predictions of the fit and of the exact GP along the only variable of
-# the slices `s`. If `s` has no variable, a panel shows mean minus exact mean at rows. `value` has the predictions.
+# Returns a figure with a panel for each fit. It shows the predictions of the fit and of the exact GP along the only
+# variable of the slices `s`, or mean minus exact mean at rows if `s` has no variable. `value` has the predictions.
 comparison_figure <- function(s, value, fits, base, has_exact) {
   d <- value
   v <- s$variables[[1L]]
@@ -177,8 +177,7 @@ certificate_figure <- function(out, log = NULL) {
   certified_errors_figure(out, is.null(log) || grepl("y", log, fixed = TRUE))
 }
 
-# Draws certified intervals of at most `most` rows in the order of their means. Interval ends far outside
-# mean +- 2 sd, such as infinite ends, are cut off.
+# Draws certified intervals of at most `most` rows in the order of their means, cut off far outside mean +- 2 sd.
 certified_rows_figure <- function(d, most = 300L) {
   shown <- d[is.finite(d$mean), ]
   refuse_if(!nrow(shown), "object", "has no complete row")
@@ -200,8 +199,7 @@ certified_rows_figure <- function(d, most = 300L) {
   figure(list(panel), d, keys)
 }
 
-# Returns the exact fit to draw: `exact`, one of `fits`, or a new fit. By default, a new fit is made only for at most
-# `most` rows. Returns NULL if there is no exact fit or exact = FALSE.
+# Returns the exact fit to draw: `exact`, one of `fits`, a new fit (by default for at most `most` rows), or NULL.
 exact_for_figure <- function(fits, exact, most = 500L) {
   if (!is.null(exact) && !is.logical(exact)) return(check_exact(exact, fits, "plot_certificate"))
   wanted <- !is.null(exact) && check_flag(exact, "exact")
@@ -314,15 +312,14 @@ certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   structure(out, class = c("pfdtc_certificate", "data.frame"), figure = "errors")
 }
 
-# Each effort has a line type and a symbol. A certified error may equal the actual one, so symbols fit inside one
-# another. `dashes` are in units of the line width, so dashes of wide and narrow lines have equal lengths.
+# Each `effort` of certify() has a line type and a symbol. A certified error may equal the actual one, so symbols fit
+# inside one another. `dashes` are in units of the line width, so dashes of wide and narrow lines have equal lengths.
 effort_looks <- data.frame(
   effort = c("actual", "fast", "reference", "tight"), col = c("#000000", "#E69F00", "#0072B2", "#CC79A7"),
   label = c("actual error", "certified, fast", "certified, reference", "certified, tight"), pch = c(16L, 2L, 0L, 5L),
   cex = c(0.7, 1.1, 1.4, 1.1), lwd = c(4.5, 2.25, 2.25, 1.125), dashes = c("21", "42", "42", "84"))
 
-# Draws certified and actual errors against the number of inducing points. If `log`, the vertical axis is logarithmic,
-# and triangles at its lower end stand for zeros.
+# Draws certified and actual errors against the number of inducing points. On a log axis, triangles stand for zeros.
 certified_errors_figure <- function(data, log) {
   looks <- effort_looks[effort_looks$effort %in% data$effort, ]
   # The line of the actual error is pale, so that an equal certified error is visible on it.

@@ -47,8 +47,8 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
   with_marks(s, fit, if (!terms) fit, points, type)
 }
 
-# Adds to the slices `s` the data of `base`, or partial residuals if there are several inputs. Adds the inducing points
-# of `fit`, which is NULL if panels show terms. Data are omitted if `base` lacks them, or if f is drawn and has a link.
+# Adds to the slices `s` the data of `base`, or partial residuals if there are several inputs, and the inducing points
+# of `fit` (NULL if panels show terms). Data are omitted if `base` lacks them, or if f is drawn on a link's scale.
 with_marks <- function(s, base, fit, points, type) {
   s$residuals <- is.null(fit) || length(s$all) > 1L && response_of(base)$reads != "classes"
   if (points && !is.null(base$data) && (type == "response" || fit_link(base) == "identity")) {
@@ -104,7 +104,7 @@ rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
 # Returns the fit, for type "link" without its transform, so that f is drawn on the transformed scale.
 without_transform <- function(fit, type) if (type == "link") replace(fit, "transform", list(NULL)) else fit
 
-# Returns list(mean, sd) of f (type "link") or of the mean response, for f ~ N(p$mean, p$var) and this noise variance.
+# Returns list(mean, sd) of f (type "link") or of the mean response, for f ~ N(p$mean, p$var) and the variance `noise`.
 on_scale <- function(fit, p, type, noise = 0) {
   if (type == "link") return(list(mean = p$mean, sd = sqrt(p$var)))
   found <- response_moments(response_of(fit), p$mean, p$var, noise)
@@ -238,7 +238,7 @@ dependence_figure <- function(d) {
 
 # Returns a map as list(map, unknown, rows, outline, title, asp, ticks, foot). `map` is the value of plot(), `unknown`
 # marks cells whose mean is left blank, and `rows` has the inputs of the data. For coordinates, `outline` is the convex
-# hull of the rows, and `asp` the aspect ratio (else NA). `ticks` has those of both axes (variable_ticks()).
+# hull of the rows, and `asp` the aspect ratio (else NA). `ticks` has the ticks of both axes.
 map_table <- function(fit, inputs, at, n, points, type) {
   n <- if (is.null(n)) 100L else check_count(n, "n", min = 2)
   x <- slice_rows(fit)

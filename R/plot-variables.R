@@ -19,8 +19,7 @@ fit_variables <- function(fit) {
   stats::setNames(as.list(all), panel_names(all))
 }
 
-# Returns the variables that `inputs` names or numbers. By default, these are at most `most` variables, those with the
-# longest ranges of the data in lengthscales.
+# Returns the variables that `inputs` names or numbers; by default `most` with the longest ranges in lengthscales.
 choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   if (!is.null(inputs)) {
     i <- match(inputs, if (is.character(inputs)) names(all) else seq_along(all))
@@ -62,8 +61,8 @@ slice_centre <- function(fit, variables, at) {
   replace(centre, which(!is.na(given)), given[!is.na(given)])
 }
 
-# Returns the values of the variable v at the rows of x. For a factor, these are the numbers of the levels with the
-# nearest codes, because inducing points may have codes between 0 and 1.
+# Returns the values of a variable v from fit_variables() at the rows of x. For a factor, these are the numbers of the
+# levels with the nearest codes, because inducing points may have codes between 0 and 1.
 value_along <- function(v, x) {
   x <- x[, v$columns, drop = FALSE]
   if (!is.null(v$axis)) return(degrees_of(x, v$middle)[, v$axis])
@@ -72,7 +71,7 @@ value_along <- function(v, x) {
   max.col(-matrix(distance, nrow(x)), ties.method = "first")
 }
 
-# Returns x with `value` as the values of the variable v at its rows.
+# Returns x with `value` (for a factor, the number of a level) as the values of the variable v at its rows.
 set_along <- function(v, x, value) {
   if (!is.null(v$axis)) {
     at <- degrees_of(x[, v$columns, drop = FALSE], v$middle)
@@ -98,8 +97,8 @@ variable_ticks <- function(v, lim) {
   list(at = at, labels = trimws(paste0(format(abs(degrees), trim = TRUE), "\u00b0 ", side[sign(degrees) + 2L])))
 }
 
-# Returns the number of points of a curve along the variable v: 12 for each length of the shortest lengthscale or
-# period, from `least` to `most`. A periodic kernel of lengthscale below 1 changes over that fraction of its period.
+# Returns the number of points of a curve along the variable v: 12 per shortest lengthscale or period, from `least` to
+# `most`. A periodic kernel of lengthscale below 1 changes over that fraction of its period.
 slice_points <- function(fit, v, values, least = 200L, most = 2000L) {
   shortest <- min(Inf, unlist(lapply(as_sum(fit$kernel)$leaves, function(leaf) {
     along <- leaf$inputs %in% v$columns
@@ -111,8 +110,8 @@ slice_points <- function(fit, v, values, least = 200L, most = 2000L) {
   as.integer(min(most, max(least, ceiling(12 * unit * diff(range(values)) / shortest) + 1)))
 }
 
-# Returns a data frame with a row for each point of a curve: the input's name, value and label (of a level), `outside`
-# (TRUE beyond the range of the data), and all inputs x.
+# Returns a data frame with a row for each point of a curve: the name of the input, its value there (for a factor, also
+# the level's `label`), `outside` (TRUE beyond the range of the data), and a matrix column x of all inputs.
 grid_frame <- function(input, value, label, x, outside = FALSE) {
   grid <- data.frame(input = input, value = rep_len(value, nrow(x)), label = label, outside = outside)
   grid$x <- unname(x)
@@ -190,8 +189,8 @@ term_panels <- function(kernel, variables, columns) {
   unname(unlist(panels, recursive = FALSE))
 }
 
-# Returns the text below a figure: how many of `panels` panels are shown, and the values at which variables are fixed.
-# `shown` has the names of variables with panels, `axes` is their number in a panel. Returns NULL if none is fixed.
+# Returns the text below a figure: how many of `panels` panels are shown, and the values at which variables are fixed
+# (NULL if none is). `shown` has the names of variables with panels, `axes` is the number of variables in a panel.
 slices_foot <- function(all, centre, shown, panels = length(shown), axes = 1L, most = 12L) {
   held <- Filter(function(v) length(shown) > axes || !v$name %in% shown, all)
   if (!length(held)) return(NULL)

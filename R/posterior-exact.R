@@ -65,9 +65,9 @@ exact_of_fit <- function(fit) {
   new_posterior("exact", model, fit, data, x = data$x, factors = native_exact(data, model, fit$control))
 }
 
-# Returns the list that row_parts() describes. Merged rows g have responses y, weights W. With B = (K + s2 W^{-1})^{-1},
-# alpha = B y, the mean of f is y - s2 / W alpha and its variance is q = s2 / W (1 - s2 / W B_gg). A row with the share
-# p of a merged weight has 1 - leverage = (1 - p) + p s2 / W B_gg. Rows outside a subsample have leverage 0.
+# Returns list(mean, q, left, g, W, rest, sure, group), see row_parts(). With noise variance s2 / W_i of merged row i
+# and B = (K + s2 W^{-1})^{-1}, f has the mean y_i - s2 / W_i (B y)_i and the variance q = s2 / W_i (1 - s2 / W_i B_ii).
+# A row with the share p of W_i has 1 - leverage = (1 - p) + p s2 / W_i B_ii. Rows outside a subsample have leverage 0.
 row_parts.exact <- function(p) {
   apart <- responses_used(p)
   all <- is.null(p$chosen)
@@ -80,7 +80,7 @@ row_parts.exact <- function(p) {
     line <- stage_line("leave-one-out", p$control$progress)
     line(sprintf("precisions of %d rows", length(y)))
   }
-  # The engine computes the diagonal of B (symbols above this function) from L^{-1}, some columns at a time.
+  # C code computes the diagonal of B = (K + noise W^{-1})^{-1} from L^{-1}, some columns at a time.
   own <- noise / W * native(ffi_exact_precision, cholesky_of(p), engine_control(nrow(p$x), p$control))
   off <- noise / W * p$factors$alpha
   w <- apart$w[seen]
@@ -122,8 +122,8 @@ covariance_with_rows.exact <- function(p, fun) {
 
 few_rows <- 50L
 
-# Returns mean leave-one-out log densities, list(fit, linear, mean): of the exact posterior, and of a linear model and a
-# constant, which may predict few rows better. Returns NULL unless there are 4 to 49 rows, none of them merged.
+# Returns list(fit, linear, mean): the mean leave-one-out log densities by the exact posterior, a linear model and a
+# constant. The latter two may predict few rows better. Returns NULL unless there are 4 to 49 rows, none of them merged.
 small_n_check <- function(p) {
   data <- p$rows
   n <- nrow(data$x)
@@ -135,8 +135,8 @@ small_n_check <- function(p) {
        linear = mean(loo_linear(linear, data$y, w)), mean = mean(loo_linear(linear[, 1L, drop = FALSE], data$y, w)))
 }
 
-# Returns the leave-one-out log density of a linear model with weights w_i (-Inf for too few rows or some h_i = 1). With
-# residual e_i and leverage h_i, the error without row i is e_i / (1 - h_i), with variance s_i^2 / (w_i (1 - h_i)).
+# Returns the leave-one-out log density of a linear model with weights w_i, or -Inf for too few rows or a leverage of 1.
+# With residual e_i and leverage h_i, the error without row i is e_i / (1 - h_i), with variance s_i^2 / (w_i (1 - h_i)).
 # s_i^2 is the residual variance of the linear model without row i.
 loo_linear <- function(X, y, w) {
   fit <- stats::lm.wfit(X, y, w)
@@ -161,8 +161,8 @@ warn_small_n <- function(check, n) {
     "it."), if (other == "linear") "A linear model" else "The mean of the response", n, ahead), check)
 }
 
-# Draws f jointly at rows. Up to `dense_draws` rows, and where posterior_paths() is not used, draws need the covariance
-# matrix. Else data correct a draw from the prior of an exact posterior, at its rows X and at x (Matheron's rule):
+# Draws f jointly at rows: by the covariance matrix, or for many rows by posterior_paths(). There, for an exact
+# posterior, the data y at X correct a draw from the prior (Matheron's rule; W has the weights of the rows):
 #
 #   f(x) = f0(x) + k(x, X) (K + s2 W^{-1})^{-1} (y - f0(X) - noise),   f0 and noise drawn from the prior.
 #
@@ -190,7 +190,8 @@ posterior_draws <- function(p, x, n) {
 
 posterior_paths <- function(p, x, nsim, normal) UseMethod("posterior_paths")
 
-# Draws f = a'u + e with u ~ N(beta, s2 (C C')^{-1}), features a of x, and e from the residual prior (SoR: e = 0).
+# Draws f = a'u + e, with features a of x and e from the residual prior (SoR: e = 0). u has whitened values at the
+# inducing points. Its posterior is N(beta, noise (C C')^{-1}), with beta and C in p$factors.
 posterior_paths.points <- function(p, x, nsim, normal) {
   f <- p$factors
   u <- f$beta + sqrt(p$model$noise) * solve_t(f$C, normal(nrow(f$C), nsim))
@@ -198,7 +199,7 @@ posterior_paths.points <- function(p, x, nsim, normal) {
   if (p$sor) value else value + residual_paths(p$model, p$z, p$jitter, x, nsim, normal, p$control)$draws
 }
 
-# Draws prior paths by up to 200 inducing points and a residual process, and corrects them by data (Matheron's rule).
+# Draws from the prior by up to 200 inducing points and a residual process, and corrects the draws by the data.
 posterior_paths.exact <- function(p, x, nsim, normal) {
   kernel <- p$model$kernel
   used <- p$chosen %||% seq_along(p$rows$y)
@@ -214,8 +215,9 @@ posterior_paths.exact <- function(p, x, nsim, normal) {
   f0[-seq_len(n), , drop = FALSE] + in_blocks(x, function(x) native_kernel_matrix(kernel, x, p$x) %*% weights)
 }
 
-# Draws f(x) = mean + a'delta + e(x) - u'(a'delta + e + noise at the neighbours of x). a has the features, u the weights
-# of neighbours, delta ~ N(0, (C C')^{-1}) with C as in posterior-near.R, and `mean` is that of posterior_at().
+# Draws f(x) = mean + a'delta + e(x) - u'(a'delta + e + noise at the neighbours of x). `mean` is the posterior mean, a
+# has features, e is the residual process, and u has the weights of the neighbours. delta ~ N(0, (C C')^{-1}) has
+# deviations of whitened values at inducing points from their posterior mean.
 posterior_paths.near <- function(p, x, nsim, normal) {
   data <- p$rows
   n <- nrow(data$x)
@@ -224,7 +226,7 @@ posterior_paths.near <- function(p, x, nsim, normal) {
   all <- rbind(data$x, x)
   drawn <- residual_paths(p$model, p$z, near$jitter, all, nsim, normal, p$control)$draws +
     times_features(p$model$kernel, p$z, near$L, all, delta)
-  # Predictions use weights u for responses times the roots of their weights. So the draws are multiplied by the roots.
+  # Multiply the draws by the roots of the rows' weights, as u belongs to responses times these roots.
   noisy <- sqrt(merged_weights(data)) * drawn[seq_len(n), , drop = FALSE] + sqrt(p$model$noise) * normal(n, nsim)
   said <- predict_given(p, x, keep = TRUE)
   value <- said$mean + drawn[-seq_len(n), , drop = FALSE]
@@ -235,7 +237,7 @@ posterior_paths.near <- function(p, x, nsim, normal) {
   value
 }
 
-# Returns list(draws, L): draws of the residual process e at the rows of x, each given at most 30 earlier rows, and the
+# Returns list(draws, L): draws of the residual process at the rows of x, each given at most 30 earlier rows, and the
 # Cholesky factor L of k(z, z) for inducing points z. Noise of 1e-6 times the prior variance keeps equal rows distinct.
 residual_paths <- function(model, z, jitter, x, nsim, normal, control) {
   n <- nrow(x)

@@ -1,5 +1,6 @@
 # Computes posteriors of kernels with groups. Effects of groups are exact. Inducing points, with or without nearest
-# neighbours, approximate the other terms, the "smooth part". effects.R defines groupings, A+, P+ and dense features.
+# neighbours, approximate the other terms, the "smooth part". A "grouping" (effects.R) is a term such as (1 | group):
+# its levels, and the design and prior covariance of a level's effects. The grouping with the most effects comes first.
 
 # Predicts f at x. `unexplained` in the result is the residual prior variance plus the variance of new levels' effects.
 predict_grouped <- function(p, x, keep = FALSE) {
@@ -18,8 +19,7 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
   } else {
     at <- predict_grouped(p, fun$x, joint)
     list(mean = at$mean, var = at$sor_variance + at$unexplained, cov = if (joint) {
-      # Add up the residual prior covariance, the posterior covariance of features and known levels, and the prior
-      # covariance of new levels.
+      # Add the residual prior covariance, the posterior covariance of features and effects, and that of new levels.
       x <- numbered(fun$x, own$groupings)
       residual_covariance(smooth_part(p$model$kernel), p$z, own$L, x) + crossprod(at$features) +
         within_levels(p, x, at$own) + covariance_of_new(own$groupings, x, TRUE)
@@ -48,8 +48,8 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
   })
 }
 
-# Returns mean and variance of c'b for each column c of `design`. The vector b has the effects of grouping g in the
-# column's `level`. `effects` has the posterior mean and covariance of all effects.
+# Returns mean and variance of c'b for each column c of `design`, where b has the effects of grouping g at the column's
+# `level`. `effects` has the posterior mean and covariance of all effects.
 effect_moments <- function(g, effects, level, design) {
   level[level < 1 | level > g$levels] <- g$levels + 1 # new levels come last
   first <- rep(seq_len(nrow(design)), nrow(design))
@@ -89,16 +89,16 @@ covariance_of_new <- function(groupings, x, joint) {
   }))
 }
 
-# Returns the covariance of f at rows x and z that comes from effects of the first grouping, given the coefficients of
-# all dense features. `own` and `other` have the designs at x and z, times roots of the levels' posterior covariances.
+# Returns the covariance of f at rows x and z that comes from the effects of the first grouping, given all other effects
+# and the inducing points. `own` and `other` have the designs at x and z times roots of the posterior covariances.
 within_levels <- function(p, x, own, z = x, other = NULL) {
   column <- p$factors$groupings[[1L]]$column
   outer(x[, column], z[, column], "==") * crossprod(own, other)
 }
 
-# Computes a+'P+^{-1}a+ - |P+^{-1}a+|^2 for the features a+ of each row (effects.R). P+ = I + A+ W A+' has three blocks:
-# T for the first grouping, one for the other features, which are dense (Schur complement R'R), and C between both.
-# T^{-1} follows from the roots U of the levels' posterior covariances.
+# Computes a'P^{-1}a - |P^{-1}a|^2 for each row with features a (of inducing points and effects). P = I + A W A' has the
+# features A of all rows, and W = weights / noise. Its blocks are T for the first grouping, one for all other features
+# (Schur complement R'R), and C between both. T^{-1} follows from the roots U of the levels' posterior covariances.
 squared_moves.grouped <- function(p) {
   f <- p$factors
   g <- f$groupings[[1L]]
@@ -153,8 +153,7 @@ remade_fit <- function(p, rows, model) {
   fit
 }
 
-# Draws f at the rows of x as a sum of three draws: dense features times coefficients, the effects of each level given
-# these coefficients, and the residual process.
+# Draws f at the rows of x: the term of the inducing points, effects of groups given it, and the residual process.
 posterior_paths.grouped <- function(p, x, nsim, normal) {
   f <- p$factors
   model <- smooth_model(p$model)
@@ -165,8 +164,9 @@ posterior_paths.grouped <- function(p, x, nsim, normal) {
     residual_paths(model, p$z, p$jitter, x, nsim, normal, p$control)$draws
 }
 
-# Returns draws of the first grouping's effects given the coefficients gamma of all dense features: N(V (r - H'gamma) /
-# s2, V) for a level, with covariance V = U'U. H and r sum, over rows, designs times dense features and responses.
+# Returns draws of the effects of the first grouping, given the drawn coefficients gamma of inducing points and of other
+# effects. At a level with posterior covariance V = U'U, their distribution is N(V (r - H'gamma) / noise, V). H and r
+# sum products of the level's designs with the features and responses of its rows.
 drawn_levels <- function(f, gamma, normal) {
   g <- f$groupings[[1L]]
   p <- nrow(g$root)
@@ -177,8 +177,8 @@ drawn_levels <- function(f, gamma, normal) {
   times_blocks(aperm(U, c(2L, 1L, 3L)), times_blocks(U, (r - crossprod(H, gamma)) / f$noise) + normal(q, ncol(gamma)))
 }
 
-# Adds the effects at the rows of x to the draws `value` of the smooth part. `gamma` has drawn coefficients of the dense
-# features. A new level's effects are drawn from the prior.
+# Adds the effects at the rows of x to the draws `value` of the smooth part. `gamma` has the drawn coefficients of
+# inducing points and of the effects of all groupings but the first. Effects of new levels are drawn from the prior.
 add_drawn_effects <- function(value, f, gamma, x, normal) {
   all <- rbind(drawn_levels(f, gamma, normal), gamma[-seq_len(nrow(f$L)), , drop = FALSE])
   at <- 0
@@ -199,16 +199,18 @@ add_drawn_effects <- function(value, f, gamma, x, normal) {
 
 # ---- with nearest neighbours ----------------------------------------------------------------------------------------
 #
-# The smooth part alone determines the neighbours S of a row. Let z be the design of the effects at a row, Z_S that at
-# its neighbours, Lam the root of the effects' prior covariance, and u, r and d those of posterior-near.R. Then
+# The smooth part alone determines the neighbours S of a row. z is the design of the effects at a row, Z_S that at S,
+# and Lam the root of the effects' prior covariance. For the smooth part, a and A_S are features of the row and of S, u
+# has the weights of the neighbours, r = a - A_S u, and d is the variance of the response given S and the inducing
+# points.
 #
-#   r+ = (r; Lam'(z - Z_S'u)),  mean = u'y_S + r+'beta+,  var = residual variance + |C+^{-1} r+|^2,  C+ C+' = I + sum of
-#   r+ r+' / d over rows (src/integrated.h).
+#   r+ = (r; Lam'(z - Z_S'u)),  mean = u'y_S + r+'beta,  var = residual variance + |C^{-1} r+|^2,  C C' = I + sum of
+#   r+ r+' / d over rows,  C C' beta = sum of r+ (y - u'y_S) / d.
 #
-# There are at most `dense_effects` effects, because the matrix C+ is dense.
+# There are at most `dense_effects` effects, because the matrix C is dense.
 
-# Returns a list like that of near_posterior(), for a kernel with groups. Five steps of expectation-maximisation,
-# without a further pass over the rows, learn the variances of the groups that `free` marks.
+# Returns the posterior with neighbours for a kernel with groups. Five steps of expectation-maximisation, without a
+# further pass over the rows, learn the variances of the groups that `free` marks.
 near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours, rank, jitter = 1e-12, control = NULL,
                                    free = NULL) {
   groupings <- groupings_of(model$kernel, x = data$x)
@@ -227,7 +229,7 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
     }, groupings, effects)
     P <- times_roots(t(times_roots(sums$P, m, groupings, TRUE, all = TRUE)), m, groupings, TRUE, all = TRUE)
     v <- times_roots(sums$v, m, groupings, TRUE, all = TRUE)
-    # Compute C with C C' = I + P, x = (I + P)^{-1} v, and (I + P)^{-1}.
+    # The sums P and v give the posterior precision C C' = I + P and mean (I + P)^{-1} v. Compute C, mean and inverse.
     f <- native(ffi_factor, P, as.double(v), 1L, doing = "The Cholesky factorisation")
     effects <- Map(function(g, first) {
       p <- nrow(g$root)
@@ -245,7 +247,7 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
     evidence = -(sums$log_d + logdet(f$C) + sums$yy - sum(v * f$x) + nrow(data$x) * log(2 * pi)) / 2))
 }
 
-# Returns mean and variance of f at the rows of x, or of functionals whose neighbours are `given` (functionals_near()).
+# Returns mean and variance of f at the rows of x, or of functionals whose neighbours and features are `given`.
 near_grouped_at <- function(p, x, given = NULL, joint = FALSE) {
   near <- p$near
   x <- numbered(x, near$groupings)

@@ -1,12 +1,13 @@
-# Computes posteriors by inducing points Z with nearest neighbours. For a functional, cross(x) has the prior covariances
-# with f at the rows x. Its features are a = L^{-1} cross(Z), where L L' = k(Z, Z). E = k - a'a is the residual prior
-# covariance, and A_S has the features of rows S. Given the nearest rows S, the functional has the posterior
+# Computes posteriors by inducing points Z with nearest neighbours. W has the weights of the rows, and s2 / W_i is the
+# noise variance of row i. For a functional of f, such as its value at x, cross(X) has the prior covariances with f at
+# rows X, and v is the prior variance. Its features are a = L^{-1} cross(Z), with L L' = k(Z, Z). A_S has the features
+# of rows S, and E = k - a'a is the residual prior covariance. Given the responses y_S of the nearest rows S,
 #
-#   u = (E_SS + s2 W^{-1})^{-1} e,  e = cross(S) - A_S'a,  r = a - A_S u
-#   mean = u'y_S + r'beta,  var = [prior - |a|^2 - e'u] + |C^{-1} r|^2.
+#   u = (E_SS + s2 W_S^{-1})^{-1} e,  e = cross(S) - A_S'a,  r = a - A_S u
+#   mean = u'y_S + r'beta,  var = [v - |a|^2 - e'u] + |C^{-1} r|^2.
 #
-# Training rows are in a random order (`rank`). Row i is conditioned on its nearest earlier rows p. With u, e and r as
-# above for S = p,
+# Here C C' is the posterior precision of the whitened values L^{-1} f(Z), and beta is their mean. Training rows are in
+# a random order (`rank`). In the formulas for u, e and r of row i, its nearest earlier rows p replace S. Then
 #
 #   d = E_ii + s2 / W_i - e'u,  C C' = I + sum r r' / d,  C C' beta = sum r (y_i - u'y_p) / d.
 #
@@ -15,9 +16,9 @@
 #
 #   Cov(f(x), f(z)) = r_x'(C C')^{-1} r_z + E(x, z) - u_x'E(S_x, z) - E(x, S_z) u_z + u_x'N(S_x, S_z) u_z.
 
-# Returns L, C, beta, jitter and numbers of neighbours, which predictions need besides the rows. `neighbours` has the
-# number for a prediction, and perhaps a second one for predictions far from the data (src/neighbours.c). `evidence`
-# estimates the log density of the scaled responses sqrt(w) y.
+# Returns what predictions need besides the rows. L is the Cholesky factor of k(Z, Z), C C' and beta are the posterior
+# precision and mean of L^{-1} f(Z). `neighbours` may have a second number, for predictions far from the data.
+# `evidence` estimates the log density of the scaled responses sqrt(w) y.
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
   near <- native_near(z, data, model, train_neighbours, rank, jitter, control = control)
@@ -37,9 +38,9 @@ posterior_at.near <- function(p, fun, joint = FALSE) {
 }
 
 # Returns list(mean, var_near, var_far) of f at the rows of x given their nearest rows. The variance of f is var_near,
-# given neighbours and inducing points, plus var_far, from uncertainty at inducing points. given$rows, s x n, may have
-# the numbers of other neighbours (0 after the last). For n functionals, `given` also has cross [s, n], features [M, n]
-# and prior [n]. If `keep`, the result has neighbours' numbers, u (for rows times the roots of weights) and r.
+# given neighbours and inducing points, plus var_far, from uncertainty at inducing points. The columns of given$rows may
+# name rows to use instead of the nearest (0 after the last). For n functionals, `given` also has cross [s, n], features
+# [M, n] and prior [n]. `keep` adds the neighbours, their weights u for the responses sqrt(w) y, and r to the result.
 predict_given <- function(p, x, given = NULL, keep = FALSE) {
   s <- if (is.null(given)) p$near$neighbours else nrow(given$rows)
   native(ffi_near_predict, engine_posterior(p$near, p$z, p$model), engine_rows(p$rows), as.integer(s), x, given,
@@ -47,7 +48,7 @@ predict_given <- function(p, x, given = NULL, keep = FALSE) {
 }
 
 # Returns the argument `given` of predict_given() for functionals: their neighbours, and their covariances with f at the
-# neighbours. Returns NULL for values, whose neighbours are found during prediction.
+# neighbours. Returns NULL for values of f, whose neighbours predict_given() finds.
 functionals_near <- function(p, fun) {
   if (fun$kind == "values") return(NULL)
   x <- p$rows$x
@@ -61,7 +62,7 @@ functionals_near <- function(p, fun) {
   list(rows = rows, cross = cross, features = features_of(fun, p$z, p$near$L), prior = fun$prior)
 }
 
-# Returns mean and variance of weighted sums. The mean is the sum of means; the variance uses the rows' covariance.
+# Returns mean and variance of weighted sums of values of f. The variance uses the covariance of f at the rows of a sum.
 sums_of_values <- function(p, fun) {
   f <- posterior_values(p, fun$x)$mean
   list(mean = mapply(function(rows, w) sum(w * f[rows]), fun$rows, fun$weights), var = mapply(function(rows, w) {
@@ -71,8 +72,8 @@ sums_of_values <- function(p, fun) {
 
 # ---- leave-one-out --------------------------------------------------------------------------------------------------
 #
-# Without a row, the order and the neighbours of the others stay the same. Row j with neighbours p has the following
-# (symbols as at the head of this file; ~ marks a residual from neighbours).
+# Without a row, the order and the neighbours of the others stay the same. Let row j have the neighbours p, the features
+# a_j and the weight W_j. Let A_p be the features of the rows p, E the residual prior covariance, s2 the noise variance.
 #
 #   N = E_pp + s2 W_p^{-1},  u = N^{-1} E_pj,  r = a_j - A_p u,  y~ = y_j - u'y_p,  d = E_jj + s2 / W_j - E_jp u
 #   P = I + sum r r' / d,    P beta = sum r y~ / d.
@@ -82,8 +83,8 @@ sums_of_values <- function(p, fun) {
 #
 #   u' = u - kappa u_g t,   r' = r + kappa u_g A_p t,   y~' = y~ + kappa u_g t'y_p,   d' = d + kappa u_g^2.
 #
-# The changed terms replace the old ones in P. A part of a merged row's weight is omitted by a finite delta. Rows are
-# left out in batches, which share the terms of all rows with a neighbour in the batch.
+# The changed terms replace the old ones in P. A finite delta omits a part of a merged row's weight. Rows are left out
+# in batches, which share the terms of all rows with a neighbour in the batch.
 posterior_without.near <- function(p) {
   apart <- responses_used(p)
   terms <- near_terms(p)
@@ -102,7 +103,8 @@ posterior_without.near <- function(p) {
   list(mean = out[, 1L], var = out[, 2L], leverage = out[, 3L])
 }
 
-# Returns the posterior p for the kernel without groups. With beta = 0 and a very large C, features r have no effect.
+# Returns the posterior p for the kernel without groups. Its C and beta make predict_given() omit the terms of the
+# inducing points, which near_grouped_at() adds together with the effects of groups.
 smooth_near <- function(p) {
   m <- nrow(p$z)
   p$model <- smooth_model(p$model)
@@ -110,8 +112,8 @@ smooth_near <- function(p) {
   structure(p, class = c("near", "posterior"))
 }
 
-# Returns z - Z_S'u, a column for each row of x, where z is the effects' design at the row and Z_S that at its
-# neighbours (`rows`, with weights `u`). Without `design`, z is 0.
+# Returns z - Z_S'u, a column for each row of x. z is the design of the effects of groups at the row, or 0 if `design`
+# is FALSE. Z_S is the design at the neighbours S of the row, whose numbers are in `rows` and weights in `u`.
 decorrelated_design <- function(groupings, x, data, rows, u, design) {
   all <- seq_len(nrow(x))
   parts <- lapply(groupings, function(g) {
@@ -135,8 +137,8 @@ decorrelated_design <- function(groupings, x, data, rows, u, design) {
   do.call(rbind, parts)
 }
 
-# Returns what leave-one-out reads: `lists` of neighbours in training, features A, U = C^{-1} A, `children` (for each
-# row, the rows whose neighbour it is), `around` (neighbours in predictions), and others.
+# Returns what leave-one-out needs. A has the features of the rows, and U = C^{-1} A. `lists` has the neighbours of each
+# row in training, `around` those in predictions, and `children` the rows whose neighbour it is.
 near_terms <- function(p) {
   near <- p$near
   data <- p$rows
@@ -166,8 +168,8 @@ near_terms <- function(p) {
        order = in_order, batch = max(100, floor(p$control$memory / (8 * m * max(1, s)))))
 }
 
-# Returns list(rows, u, r, left) for the rows j given their neighbours lists[, j]: numbers of the neighbours, their
-# weights u (for responses without the roots of weights), residual features C^{-1} r, and residual variances.
+# Returns list(rows, u, r, left) for rows j with the neighbours p = lists[, j]. u has the weights of the responses y_p,
+# r = C^{-1} (a_j - A_p u) with features a_j and A_p of the rows, and `left` the variance of f given y_p and f(Z).
 conditionals <- function(terms, j, lists) {
   given <- list(rows = lists[, j, drop = FALSE])
   at <- predict_given(terms$posterior, terms$x[j, , drop = FALSE], given, keep = TRUE)
@@ -180,7 +182,7 @@ conditionals <- function(terms, j, lists) {
   list(rows = given$rows, u = at$u, r = r, left = at$var_near)
 }
 
-# Returns N^{-1} for the rows p, where N = E_pp + s2 W_p^{-1} with the residual prior covariance E.
+# Returns the inverse of N = E + noise W^{-1}, for the residual prior covariance E and the weights W of the rows p.
 neighbours_inverse <- function(terms, p) {
   if (!length(p)) return(matrix(0, 0L, 0L))
   x <- terms$x[p, , drop = FALSE]
@@ -196,8 +198,10 @@ neighbours_inverse <- function(terms, p) {
   }
 }
 
-# For rows of a batch and rows that have one of them as neighbour, returns C^{-1} r, y~ and d (see posterior_without()).
-# For each neighbour g it returns C^{-1} A_p t (`steps`), u_g, t_g (`diagonal`) and t'y_p (`answer`).
+# For rows j of a batch, and rows j with a neighbour in it, returns y = y_j - u'y_p with neighbours p and their weights
+# u, r = C^{-1} (a_j - A_p u) with features a_j and A_p, and d, the variance of y_j given y_p and f(Z). With column g of
+# the precision matrix of y_p as t, returns C^{-1} A_p t (`steps`), u_g, t_g (`diagonal`) and t'y_p (`answer`) for each
+# g in p.
 batch_lists <- function(terms, batch) {
   members <- unique(c(batch, unlist(terms$children[batch], use.names = FALSE)))
   s <- nrow(terms$lists)
@@ -245,7 +249,7 @@ without_row <- function(terms, lists, around, g, w, y) {
   }
   b <- terms$b + drop(r %*% (y_new / d)) - drop(r_old %*% (lists$y[old] / lists$d[old]))
 
-  # Predict at row g, given all observations and given the others.
+  # Compute the leverage `hat`, then the weights u and responses of the neighbours of row g without the observation.
   near <- match(g, around$rows)
   hat <- sum(around_r(terms, around, g, around$u) * (r_old %*% (c(-u, 1) / lists$d[old])))
   u <- around$u
@@ -259,11 +263,11 @@ without_row <- function(terms, lists, around, g, w, y) {
     u <- u - kappa * u[near] * around$inverse[, near]
     if (alone) u[near] <- 0
   }
-  # Rounding errors of d are divided by 1 - leverage. Return NaN if they may change the variance by 10 %.
+  # Dividing by 1 - leverage magnifies rounding errors. Return NaN if they may change the variance by 10 %.
   rounding <- .Machine$double.eps * sum(terms$A[, g]^2) / lists$d[own]
   if (!isTRUE(rounding < 0.1 * (1 - hat * w / W))) return(c(NaN, NaN, hat * w / W))
   r_x <- around_r(terms, around, g, u)
-  # Solve with the changed P = I + V diag(sign) V', by the smaller of two matrices.
+  # Replacing terms of rows changes the precision I of whitened values to I + V diag(sign) V'. Solve the smaller system.
   V <- cbind(r * rep(1 / sqrt(d), each = nrow(r)), r_old * rep(1 / sqrt(lists$d[old]), each = nrow(r)))
   sign <- rep(c(1, -1), c(length(d), length(old)))
   solved <- cbind(b, r_x)

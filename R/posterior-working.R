@@ -3,9 +3,9 @@
 # "working rows" with Gaussian noise: where the log likelihood at f has derivatives g and -W (for "vi", averaged over
 # f), a working row has the response f + g / W and the noise variance 1 / W.
 
-# Returns Laplace's or the variational approximation on points z for the responses `sites`, both in the engine's form.
-# `start` is an earlier approximation; without it, for many rows and one concave log p, every eighth row gives a first
-# mode. If log p is not concave (Student's t), a search that ends in a saddle point starts again near the prior mean.
+# Returns Laplace's or the variational approximation on points z, for `sites` from engine_sites(). `start` is an earlier
+# approximation; without it, for many rows and one f with concave log p, every eighth row gives a first mode. If log p
+# is not concave (Student's t), a search that ends in a saddle point starts again near the prior mean.
 laplace_at <- function(x, sites, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
   mode <- function(start) {
     native_laplace(z, x, sites, kernel, jitter, start, want = want, maxit = maxit, control = control)
@@ -29,17 +29,16 @@ mode_again <- function(fit, data, sites = sites_of_fit(fit, data)) {
   laplace_at(data$x, sites, fit$kernel, fit$inducing, fit$jitter, fit$control, fit$factors, want = 1L, maxit = 0L)
 }
 
-# Returns mean minus mode of f at the rows of x (the `shift`, see posterior.R), with a column for each latent function.
+# Returns mean minus mode of f at the rows of x, with a column for each latent function.
 shift_at_rows <- function(at, z, kernel, x) {
   if (!is.null(at$probability)) return(native_softmax_at(at, z, kernel, x, beta = at$shift)$mean)
   as.matrix(native_kernel_cross_matvec(kernel, z, solve_t(at$L, at$shift), x))
 }
 
-# Returns the factor, at most 1, by which laplace_parts() multiplied the shift from mode to mean.
+# Returns the factor, at most 1, by which laplace_parts() multiplied the shift (mean minus mode).
 share_of_shift <- function(factors, at) if (any(at$shift != 0)) sqrt(sum(factors$shift^2) / sum(at$shift^2)) else 1
 
-# Maximises the variational bound from the mode `found`, ten steps at a time. After an interrupt, the function returns
-# the result of the last ten steps that were completed.
+# Maximises the variational bound from the mode `found`, by tens of steps. After an interrupt, returns the last result.
 variational_at <- function(x, sites, kernel, z, found, state, control) {
   step <- function(maxit) {
     found <<- laplace_at(x, sites, kernel, z, found$jitter, control, found, want = 1L, maxit = maxit)
@@ -66,7 +65,7 @@ variational_bound <- function(found, sites, most) {
     found$quadrature
 }
 
-# Returns a bound on the rounding errors of f plus offset at the rows.
+# Returns a bound on the rounding errors of f plus offset at the rows. `slack` bounds that of a kernel value.
 rounding_of_f <- function(at, slack, sites) {
   slack * weights_norm(at) + 4 * .Machine$double.eps * (sites$unit + abs(at$f) + abs(sites$offset))
 }
@@ -79,14 +78,13 @@ weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 # Each step computes the working rows at the current f, and then f as the mean of their posterior with neighbours. A
 # fixed point is the mode of a process in which rows that are not neighbours depend on each other only through the
 # inducing points. If all rows are neighbours, the steps are Newton's steps for the exact GP. A step changes f by at
-# most `longest` units of f at a row, because W changes with f. Steps are halved at rows where f alternates. No
+# most `longest` times sites$unit, because (log p)'' changes with f. Steps are halved at rows where f alternates. No
 # objective decreases in each step, so a warning reports if the mode was not reached after `most` steps.
 
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
 # Returns the posterior with neighbours at the mode, with its working rows list(x, y, weights). The search starts at `f`
-# (without offset and constant mean); `taken` is the last step of an earlier search, if any. The search ends when the
-# root mean square of a step is below `settled`.
+# (without offset and constant mean) and ends when the root mean square of a step (`taken` at first) is below `settled`.
 near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0,
                          rank = sample.int(nrow(data$x))) {
   force(rank)
@@ -98,8 +96,9 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
   c(found$posterior, found["steps"])
 }
 
-# Iterates to the mode and returns list(posterior, f, steps). make(rows) computes the posterior given working rows (head
-# of this file). mean_of(posterior) computes the mean of f at the rows. `taken` and `settled`: see near_laplace().
+# Iterates to the mode from `f`, and returns list(posterior, f, steps). make(rows) computes the posterior given working
+# rows, and mean_of(posterior) the mean of f at the rows. The search ends when the root mean square of a step (`taken`
+# at first) is below `settled`. `share` shortens the steps of rows where f alternates.
 mode_of_rows <- function(data, f, sites, what, make, mean_of, taken = Inf, settled = 0) {
   share <- 1
   for (step in seq_len(near_laplace_steps$most)) {
@@ -127,7 +126,7 @@ clip_step <- function(move, unit) {
   pmin(pmax(move, -longest), longest)
 }
 
-# Returns the working rows at f (head of this file). W is kept above 0, because their responses are f + g / W.
+# Returns the working rows: responses f + g / W with weights W > 0, where g and -W are the derivatives of log p at f.
 working_rows <- function(x, sites, f) {
   l <- native_likelihood(sites, f + sites$offset)
   W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30 / sites$unit^2)
@@ -139,7 +138,7 @@ working_rows <- function(x, sites, f) {
 # Returns the elements of a non-Gaussian fit that depend on all rows. `start` has the factors of an earlier mode.
 # near(f) computes the posterior with neighbours from f, the mode on inducing points without offset and constant mean.
 laplace_parts <- function(data, sites, learned, z, run, state, start = list(), near = function(f) NULL) {
-  # sum_of_sites identifies the responses of a fit, to recognise its data later.
+  # sum_of_sites identifies the responses, to recognise the data of the fit later.
   common <- list(inducing = z, m = nrow(z), sum_of_sites = vapply(data$sites[c("y", "size", "offset")], function(v) {
     if (is.null(v)) 0 else sum((v * cos(seq_along(v)))[is.finite(v)])
   }, 0))
@@ -166,8 +165,8 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
                              if (variational) "variational posterior" else "posterior's mode", found$decrement))
   }
   if (sites$skewed) {
-    # Limit the shift from mode to mean to `most_shift` sds at every row. The shift, from third derivatives at the mode,
-    # is too large if rows determine little but the sign of f, as with a very large prior variance.
+    # Limit the shift from mode to mean, which comes from third derivatives at the mode, to `most_shift` sds at every
+    # row. It is too large if rows determine little but the sign of f, as with a very large prior variance.
     variance <- if (is.null(found$S)) found$q else rowSums(found$S[, diagonals(ncol(found$shift)), drop = FALSE])
     shift <- shift_at_rows(found, z, learned$kernel, data$x)
     sds <- sqrt(rowSums(shift^2) / (variance + NCOL(found$shift) * found$left))
@@ -183,9 +182,9 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
          unexplained = mean(pmax(curvature, 0) * found$left)), common)
 }
 
-# Returns a list like that of laplace_parts(), for a fit with groups. With whitened coefficients gamma and effects zeta,
-# log likelihood l, W = -l'', residual prior variance E, P+ = I + A+ W A+' and features A+ (factors_of_effects()),
-#   -2 log evidence = -2 l + |gamma|^2 + |zeta|^2 + log det P+ + sum log(1 + W E).
+# Returns the list of laplace_parts() for a fit with groups. With whitened coefficients gamma and effects zeta, log
+# likelihood l, W = -l'', residual prior variance E, and features A of inducing points and effects at the rows,
+#   -2 log evidence = -2 l + |gamma|^2 + |zeta|^2 + log det(I + A W A') + sum log(1 + W E).
 grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
   model <- new_model(learned$kernel, 1)
   jitter <- rounding_jitter(nrow(z))
@@ -215,8 +214,8 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
 
 parts_of_mode <- c("L", "C", "G", "beta", "inverse", "residual", "jitter", "decrement", "steps")
 
-# Returns the non-Gaussian fit p$fit for other rows or another model, with a search from the old mode. For other rows,
-# if these are few, inducing points are chosen anew if the old ones left no residual variance.
+# Returns the non-Gaussian fit p$fit for other rows or another model, with a search from the old mode. If the old
+# inducing points left no residual variance, and the new rows are few, inducing points are chosen anew.
 remade_working_fit <- function(p, rows, model) {
   fit <- p$fit
   z <- fit$inducing
@@ -251,8 +250,8 @@ posterior_again <- function(p, rows = p$rows, model = p$model) {
 
 # ---- inducing points (DTC, SoR, FITC) -------------------------------------------------------------------------------
 
-# With features a = L^{-1} cross(Z) and prior variance v, the mean is a'beta and the variance is v - |a|^2 + s2 |C^{-1}
-# a|^2 (SoR: the last term alone).
+# L^{-1} f(Z) has the posterior N(beta, noise (C C')^{-1}), with L L' = k(Z, Z). So a functional of variance v and with
+# features a = L^{-1} Cov(f(Z), functional) has mean a'beta, variance v - |a|^2 + noise |C^{-1} a|^2 (SoR: last term).
 posterior_at.points <- function(p, fun, joint = FALSE) {
   p$factors$beta <- mean_weights(p$factors)
   if (fun$kind == "values") {
@@ -267,8 +266,8 @@ posterior_at.points <- function(p, fun, joint = FALSE) {
   list(mean = drop(crossprod(a, p$factors$beta)), var = sor + if (p$sor) 0 else pmax(fun$prior - colSums(a^2), 0))
 }
 
-# Returns the DTC posterior on the inducing points of p, for error_bounds() and divergences. An exact posterior has its
-# rows as inducing points, with a jitter of the size of rounding errors. That of a subsample is returned as it is.
+# Returns the DTC posterior on the inducing points of p, for error_bounds() and divergences. For an exact posterior, the
+# rows are the inducing points, with a tiny jitter. The posterior of a subsample is returned as it is.
 posterior_on_points <- function(p) {
   if (inherits(p, "points") && !inherits(p, "grouped") || !is.null(p$chosen)) return(p)
   data <- training_data(p$fit, "fit")
@@ -277,9 +276,9 @@ posterior_on_points <- function(p) {
   new_posterior("points", p$model, p$fit, data, z = z, factors = factors, jitter = factors$jitter)
 }
 
-# Returns the list that row_parts() (posterior.R) describes. Gaussian noise has W = w / s2, g = W (y - mean). FITC adds
-# the residual prior variance to the noise. Laplace's and the variational posterior have g and W of their working rows.
-# With groups, f includes effects.
+# Returns list(mean, q, left, g, W, rest, group) for the rows (see row_parts()). Gaussian noise s2 / w has W = w / s2
+# and g = W (y - mean). FITC adds the residual prior variance to the noise. Laplace's and the variational posterior have
+# g and W of their working rows. With groups, f includes effects.
 row_parts.points <- function(p) {
   apart <- responses_used(p)
   x <- p$rows$x
@@ -309,8 +308,8 @@ row_parts.points <- function(p) {
   c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
-# If 1 - leverage is almost 0, rounding errors dominate the formula. With inducing points, Gaussian noise, no merged
-# rows and at most 20 such rows, each is left out by a new posterior in which it has almost no weight.
+# If 1 - leverage is almost 0, dividing by it magnifies rounding errors. With inducing points, Gaussian noise, no merged
+# rows and at most 20 rows of such leverage, each is left out by a new posterior in which it has almost no weight.
 posterior_without.exact <- posterior_without.points <- function(p) {
   part <- without_rounded(row_parts(p))
   rest <- part$rest
@@ -330,12 +329,12 @@ posterior_without.exact <- posterior_without.points <- function(p) {
   out
 }
 
-# Returns C^{-1} L^{-1} k(Z, x). Its crossproduct times s2 is the SoR covariance of f at the rows of x.
+# Returns H = C^{-1} L^{-1} k(Z, x), so that the SoR covariance of f at the rows of x is the noise variance times H'H.
 whitened_features <- function(p, x) {
   forwardsolve(p$factors$C, forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$z, x)))
 }
 
-# Computes s2 a_g'P^{-1} (A W A') P^{-1} a_g for each row g: A has the features a_g, W the weights, P = s2 I + A W A'.
+# Returns noise a_g'P^{-1} (A W A') P^{-1} a_g for each row g, with features A, weights W and P = noise I + A W A'.
 squared_moves.points <- function(p) {
   moves <- in_blocks(p$rows$x, function(x) {
     half <- whitened_features(p, x)

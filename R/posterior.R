@@ -12,10 +12,11 @@
 # numbers are in units of data$y (the response, centred and scaled), without the constant mean.
 #
 # For binomial and ordered responses and classes, `factors$shift` is the mean minus the mode of the whitened values, to
-# first order: H^{-1} A s, where H is minus the Hessian of the log posterior, A has the features of the rows, and s is
-# the derivative of -log det H / 2 by f. Certificates and posteriors with neighbours are about the mode.
+# first order: H^{-1} A s. H is minus the Hessian of the log posterior, and A has the features of the rows. s is the
+# derivative, by f at each row, of the determinant terms of Laplace's log marginal likelihood (mainly -log det H / 2).
+# Certificates and posteriors with neighbours are about the mode.
 
-# Returns the posterior of a fit, made of its elements. The neighbours in a fit of a row source are from sampled rows.
+# Returns the posterior of a fit. If the data came in blocks from a row source, sampled rows (near$rows) are neighbours.
 posterior_of <- function(fit) {
   near <- fit$near
   class <- if (!is.null(fit$x)) "exact" else if (!is.null(near$groupings)) c("grouped_near", "near") else
@@ -32,14 +33,14 @@ new_posterior <- function(class, model, fit, rows, ..., sor = FALSE, fitc = FALS
             class = c(class, "posterior"))
 }
 
-# Returns the responses of rows in the engine's form, for a fit with a non-Gaussian likelihood.
+# Returns the responses of a fit with a non-Gaussian likelihood in the form that C code reads.
 sites_of_fit <- function(fit, data) engine_sites(fit$likelihood, data$sites, fit$center)
 
 # Returns TRUE if Laplace's approximation on inducing points equals, up to rounding, that of the exact GP.
 is_laplace_limit <- function(fit) identical(fit$likelihood$approx, "laplace") && isTRUE(fit$unexplained < 1e-8)
 
-# Returns list(mean, var) of the functionals `fun`. With `joint`, values of f also have their covariance matrix `cov`.
-# Rounding may make a variance slightly negative.
+# Returns list(mean, var) of the functionals `fun`; rounding may make a variance slightly negative. With `joint`, values
+# of f also have their covariance matrix `cov`.
 posterior_at <- function(p, fun, joint = FALSE) {
   if (!fun$n) return(list(mean = numeric(), var = numeric(), cov = if (joint) matrix(0, 0L, 0L)))
   UseMethod("posterior_at")
@@ -53,35 +54,35 @@ posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
 # Returns the leave-one-out distribution of f at each training row: list(mean, var, leverage) with an element for each
 # row of positive weight, before equal rows are merged. Inducing points and hyperparameters stay the same.
 #
-# Let g and -W be the first two derivatives of a row's log likelihood. The variance of f is q + left, where data can
-# reduce only q. Then
+# Let g and -W be the first two derivatives of a row's log likelihood by f at the mode (for Gaussian noise, the mean).
+# The variance of f is q + left, where data can reduce only q. `shift` is the mean minus the mode of f, and s the
+# derivative by f of the determinant terms of Laplace's log marginal likelihood. Both are 0 unless the response is
+# binomial or ordered.
 #
-#   mean_(-n) = mean - (g q - shift + q s) / (1 - W q),  var_(-n) = q / (1 - W q) + left,  leverage W q.
+#   mean_(-n) = mode - (g q - shift + q s) / (1 - W q),  var_(-n) = q / (1 - W q) + left,  leverage W q.
 #
-# shift and s (head of this file) are 0 unless the response is binomial or ordered. posterior-near.R has other formulas.
+# Posteriors with neighbours do not use this formula (posterior_without.near()).
 posterior_without <- function(p) UseMethod("posterior_without")
 
-# Returns list(mean, q, left, g, W, rest, group) for each row of positive weight: the terms of the formula above
-# posterior_without(), rest = 1 - W q, and the row `group` of p$rows$x into which the row was merged.
+# Returns list(mean, q, left, g, W, rest, group) for each row of positive weight. `mean` is the mode of f, q + left its
+# variance, of which data reduce only q, and g and -W are the derivatives of the log likelihood. rest = 1 - W q, and
+# `group` is the row of p$rows$x into which the row was merged.
 row_parts <- function(p) UseMethod("row_parts")
 
-# Sets part$rest = 1 - leverage to NaN if it is only rounding error. part$sure marks rows whose part$rest is accurate,
-# because it was computed without a subtraction.
+# Sets part$rest = 1 - leverage to NaN if it is only rounding error. part$sure marks rows without such error.
 without_rounded <- function(part) {
   part$rest[part$rest < 1e-12 & !(part$sure %||% FALSE)] <- NaN
   part
 }
 
-# Returns the sum over rows k of W_k Q_kg^2 for each row g of p$rows$x, for Cook's distances. W has the weights divided
-# by the noise variance, and Q is the posterior covariance of f without the residual prior variance.
+# Returns sum_k W_k Q_kg^2 over the rows k, for each row g of p$rows$x (Cook's distances need it). W has the weights
+# divided by the noise variance, and Q is the posterior covariance of f without the residual prior variance.
 squared_moves <- function(p) UseMethod("squared_moves")
 
-# Returns the posterior covariance of f at the data rows (in rows) with functionals (in columns), without the residual
-# prior covariance.
+# Returns the covariance of f at the data rows (rows) with functionals (columns), without the residual prior covariance.
 covariance_with_rows <- function(p, fun) UseMethod("covariance_with_rows")
 
-# Returns list(group, y, w) for the rows of positive weight before merging: the row of p$rows$x into which each was
-# merged, its response and its weight.
+# Returns list(group, y, w) for each row of positive weight: its row of p$rows$x after merging, response and weight.
 responses_used <- function(p) {
   data <- p$rows
   if (!is.null(p$fit$likelihood)) return(list(group = seq_len(nrow(data$x)), y = data$y, w = merged_weights(data)))
@@ -93,7 +94,7 @@ responses_used <- function(p) {
 }
 
 # Returns list(value, lower, upper, is): the log marginal likelihood of y, or its approximation, and bounds on that of
-# the exact GP. `is` has the kind of value: "exact", "lower bound", "estimate", or "own model" (SoR, FITC, a subsample).
+# the exact GP. `is` is the kind of value: "exact", "lower bound", "estimate", or "own model" (SoR, FITC, a subsample).
 posterior_evidence <- function(p) {
   is <- if (p$sor || p$fitc || !is.null(p$chosen)) "own model" else
     if (identical(p$fit$likelihood$approx, "vi")) "lower bound" else
@@ -104,18 +105,18 @@ posterior_evidence <- function(p) {
        upper = if (is == "exact") value else Inf, is = is)
 }
 
-# Returns the largest log marginal likelihood that learning found, for information criteria. If learn_stage() multiplied
-# the learned variances for few rows, this maximum exceeds the log marginal likelihood of the fit.
+# Returns the largest log marginal likelihood that learning found, for information criteria. The fit has a smaller one
+# if learn_stage() enlarged the learned variances (for few rows).
 largest_evidence <- function(fit) fit$evidence + (attr(fit$learned, "below") %||% 0)
 
-# Returns the log_evidence() of a new posterior of class `class`. In `kind`, list(sor, fitc), TRUE marks SoR and FITC.
+# Returns the log_evidence() of a new posterior of class `class`. In `kind`, list(sor, fitc), TRUE marks SoR or FITC.
 evidence_of <- function(class, model, rows, factors, kind = NULL) {
   log_evidence(new_posterior(class, model, NULL, rows, factors = factors, near = if (class == "near") factors,
                              sor = isTRUE(kind$sor), fitc = isTRUE(kind$fitc)))
 }
 
 # Returns the log marginal likelihood of a posterior, or its approximation. On inducing points, SoR has the model y ~
-# N(0, Q + s2 W^{-1}); Q approximates the kernel matrix K, W has weights. DTC has the variational bound: SoR's value
+# N(0, Q + s2 W^{-1}); Q approximates the kernel matrix K, W has weights. DTC returns the variational bound: SoR's value
 # minus t / (2 s2), where t is the trace of W (K - Q). FITC adds the diagonal of K - Q to the noise.
 log_evidence <- function(p) {
   data <- if (is.null(p$chosen)) p$rows else take_rows(p$rows, p$chosen)
@@ -123,7 +124,7 @@ log_evidence <- function(p) {
   noise <- p$model$noise
   less <- 0
   if (inherits(p, "exact")) {
-    # Change the density of y, whose noise has the weights, to that of sqrt(w) y, to which shift$constant belongs.
+    # Change log p(y) to the log density of sqrt(w) y, because shift$constant has the Jacobian of sqrt(w) y.
     value <- -f$minus_evidence - if (is.null(data$weights)) 0 else sum(log(data$weights)) / 2
   } else if (inherits(p, "near")) {
     value <- p$near$evidence
@@ -143,9 +144,9 @@ log_evidence <- function(p) {
 # Returns bounds on mean and sd under the exact GP: list(mean_lower, mean_upper, sd_lower, sd_upper).
 posterior_certificate <- function(p, fun, ...) UseMethod("posterior_certificate")
 
-# Returns mean and variance of f at the rows of x, in units of y if y is Gaussian; with `joint` also the covariance
-# `cov`. The mean includes the constant mean but no offset. If `re` is FALSE, effects of groups are omitted. Variances
-# are at least 0. A mixture over hyperparameters also has `noise`.
+# Returns mean and variance of f at the rows of x, in units of y if y is Gaussian. With `joint`, also returns their
+# covariance `cov`. The mean includes the constant mean but no offset. If `re` is FALSE, effects of groups are omitted.
+# Variances are at least 0. A mixture over hyperparameters also has `noise`.
 latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = FALSE, re = TRUE) {
   if (joint) check_memory(8 * as.double(nrow(x))^2, sprintf("the covariance of %d rows", nrow(x)))
   at <- if (re || !has_groups(p$model$kernel)) posterior_values(p, x, joint, mean_only) else
@@ -185,9 +186,8 @@ interval_frame <- function(of_fit, inside, at, room) {
              sd_upper = (1 + eps) * inside$sd_upper)
 }
 
-# Returns mean and sd of functionals, or their certificate, as a data frame. `shift` is added to the means, with a
-# rounding error of at most `rounding`. spread(v) inserts NA for functionals of rows with missing inputs. `ask` has the
-# arguments of certify().
+# Returns mean and sd of functionals, or their certificate, as a data frame. `shift`, with a rounding error of at most
+# `rounding`, is added to means. spread(v) inserts NA for rows with missing inputs. `ask` has arguments of certify().
 answer_of_functionals <- function(fit, fun, shift, rounding, spread, ask) {
   started <- proc.time()[["elapsed"]]
   at <- functionals_in_units(if (ask$certified) at_mode(fit) else fit, fun)
@@ -198,9 +198,8 @@ answer_of_functionals <- function(fit, fun, shift, rounding, spread, ask) {
             m2 = attr(inside, "m2"), seconds = proc.time()[["elapsed"]] - started)
 }
 
-# Returns the certificate of functionals as a data frame. For Gaussian noise, intervals include the effect of rounding
-# of the responses. An error of y with the norm |e| moves the mean by at most |e| sqrt(size / s2) / 2, where `size` is
-# at least the prior variance of the functional.
+# Returns the certificate of functionals as a data frame. For Gaussian noise, intervals include rounding of responses.
+# An error e of y moves the mean by at most |e| sqrt(size / noise) / 2, where `size` is at least the prior variance.
 functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
   eps <- 4 * .Machine$double.eps
   of_response <- if (!response_of(fit)$conjugate) 0 else
@@ -213,7 +212,7 @@ functional_frame <- function(fit, fun, at, inside, shift, rounding, spread) {
             transformed = !is.null(fit$transform))
 }
 
-# Returns a bound on |y| + |offset| for the user's responses y, where squares in both norms are weighted.
+# Returns a bound on |y| + |offset| for the user's responses y; both norms weight the squares by the rows' weights.
 response_size <- function(fit) {
   offset <- fit$frame$offset_size %||% if (length(fit$data$offset)) offset_size(fit$data)
   sqrt(fit$signature$sums[["yy"]]) + (offset %||% 0)
@@ -225,9 +224,8 @@ covariance_at <- function(fit, rows, at = latent_at(fit, rows$x, TRUE)) {
   dimnames_of(at$cov[rows$index, rows$index, drop = FALSE], rows$names)
 }
 
-# Returns the rows to predict at: list(x, index, offset, names). x has the inputs of rows without missing values, and
-# `index` the row of x for each row, or NA. If all are NA, x still has one row, because computations need one. If
-# `newdata` is missing, these are the training rows.
+# Returns the rows to predict at, list(x, index, offset, names). x has the inputs of rows without missing values, and
+# `index` the row of x for each row, or NA. If all are NA, x still has one row, because computations need one.
 new_rows <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
   if (missing(newdata)) return(training_rows(fit))
   new <- new_inputs(fit, newdata, na.action, re)
@@ -237,7 +235,8 @@ new_rows <- function(fit, newdata, na.action = stats::na.pass, re = TRUE) {
   list(x = new$x, index = index, offset = new$offset, names = new$row_names)
 }
 
-# Returns the training rows as new_rows() does. Each merged row is separate; rows omitted by na.exclude are NA.
+# Returns the training rows as list(x, index, offset, names), where index[i] is the row of x with the inputs of row i.
+# Rows that the fit merged are separate, and rows omitted by na.exclude are NA.
 training_rows <- function(fit) {
   data <- training_data(fit)
   rows <- training_inputs(data)
@@ -263,8 +262,8 @@ training_data <- function(fit, argument = "newdata") {
     if (source) "a fit of a row source keeps none" else "the fit was made with `keep_data = FALSE`"), hint = hint)
 }
 
-# Returns rows that show the range of every input: the data, or if these are not kept, three rows of minimum, median and
-# maximum. If the fit lacks both, returns its inducing points.
+# Returns inputs that show the range of every input: those of the data, or if these are not kept, three rows of minimum,
+# median and maximum. If the fit lacks both, returns its inducing points.
 slice_rows <- function(fit) if (!is.null(fit$data)) fit$data$x else fit$frame$outline %||% fit_points(fit)
 
 # Returns the inducing points, or the rows of an exact posterior.
@@ -273,10 +272,9 @@ fit_points <- function(fit) fit$inducing %||% fit$x
 # Returns the positions of the variances in a q x q covariance matrix that is stored as a row.
 diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
 
-# Returns the whitened weights from which the mean of f follows: those of the mode, plus the shift if there is one.
+# Returns whitened weights, which times features give the mean of f: those of the mode plus the shift, if there is one.
 mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else factors$beta + factors$shift
 
-# Returns the fit, or stops if it has several classes.
 refuse_classes <- function(fit) {
   refuse_if(length(fit$center) > 1L, "model", "a fit of several classes",
             message = paste(user_function(), "needs a fit with one latent function, but this fit has several classes."),
@@ -292,19 +290,17 @@ at_mode <- function(fit) {
 
 # ---- rounding -------------------------------------------------------------------------------------------------------
 
-# Returns a jitter (a share of each k(z, z)) for m inducing points Z that is well above rounding: the Cholesky
-# factorisation of k(Z, Z) has a relative error of 0.1 to 0.2 m eps for distinct points. Certificates are for posteriors
-# with at least this jitter.
+# Returns a jitter (a share of each k(z, z)) for m inducing points Z that is well above rounding: the factorisation of
+# k(Z, Z) has a relative error of 0.1 to 0.2 m eps for distinct points. Certificates need at least this jitter.
 rounding_jitter <- function(m) 4 * (m + 8) * .Machine$double.eps
 
 # Bounds the relative rounding error of sums over n rows and of factorisations of size m. The n term is for sums of
 # equal terms, whose errors have a common sign: n eps / 110 was measured with a BLAS that adds terms one by one.
 rounding_growth <- function(m, n) (4 * (sqrt(m) + sqrt(n) + 4) + n / 64) * .Machine$double.eps
 
-# Bounds the relative rounding error of v'(K - Q) v, with K - Q the residual prior covariance (certify_slack() in C).
+# Bounds the relative rounding error of v'(K - Q) v, where K - Q is the residual prior covariance.
 rounding_slack <- function(m, n) 4 * (m + sqrt(n) + 32) * .Machine$double.eps
 
-# Returns log det C C' of a triangular matrix C.
 logdet <- function(C) 2 * sum(log(diag(C)))
 
 # Returns a jitter for m inducing points of which many may be almost equal. The errors of the factorisation of k(Z, Z)
@@ -323,7 +319,7 @@ round_bound <- function(v, digits, up) {
   ifelse(inwards, signif(shown + (if (up) step else -step), digits + 1L), shown)
 }
 
-# Rounds the columns of bounds of a data frame outwards.
+# Rounds the columns of a data frame that are bounds (by their names) outwards.
 round_bounds <- function(x, digits) {
   up <- grepl("(^|_)upper$|mean_error$|_bound(_sharp)?$|^at_most$|^upr_certified$", names(x))
   bounds <- (up | grepl("(^|_)lower$|^at_least$|^lwr_certified$", names(x))) & vapply(x, is.numeric, NA)

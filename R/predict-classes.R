@@ -1,7 +1,6 @@
-# Predicts several numbers for each row: probabilities of classes, survival at several times, or several quantiles.
-# Predicts at the rows of a source as well, block by block.
+# Predicts several numbers for each row (probabilities of classes, survival, quantiles), and at the rows of a source.
 
-# Returns predictions for classes: list(fit, sd, lwr, upr), with a column for each class. Log odds lack the first class.
+# Returns predictions for classes, list(fit, sd, lwr, upr), with a column for each class (log odds: all but the first).
 say_chances <- function(response, f, ask) {
   latent <- ask$type == "latent"
   at <- if (latent) list(mean = f$mean, sd = sqrt(pmax(f$var[, diagonals(ncol(f$mean)), drop = FALSE], 0))) else
@@ -14,8 +13,8 @@ say_chances <- function(response, f, ask) {
   list(fit = at$mean, sd = at$sd, lwr = pmin(ends$lwr, at$mean), upr = pmax(ends$upr, at$mean))
 }
 
-# Returns list(mean, sd), the averaged probability of each class (columns) and, if `se`, its sd; NA where f is unknown.
-# For unordered classes `f` has log odds.
+# Returns list(mean, sd): the probability of each class (columns), averaged over f, and if `se` its sd. Both are NA
+# where f is unknown. For unordered classes `f` has log odds.
 class_chances <- function(response, f, se = FALSE) {
   where_known(f[c("mean", "var")], function(f) {
     f <- lapply(f, unname)
@@ -61,10 +60,9 @@ class_ends <- function(response, f, latent, level) {
   lapply(ends(middle, var), stats::plogis)
 }
 
-# Returns the most probable class of each row, or with an interval a logical matrix of sets of classes. A set has the
-# most probable classes, until their total probability is at least `level`. A conformal set has all classes whose
-# probability is at least a quantile of the leave-one-out probabilities of the observed classes. The attribute
-# "probability" has the probability of each set.
+# Returns the most probable class of each row, or with an interval a logical matrix of sets of classes. The most
+# probable classes enter a set until their total probability is at least `level`. A conformal set has the most probable
+# class, and classes at least as probable as a quantile of the leave-one-out probabilities of the observed classes.
 say_class <- function(fit, response, f, names, ask) {
   levels <- response$levels
   if (!response$kind %in% c("labels", "ordered")) {
@@ -139,8 +137,8 @@ check_probs <- function(probs) {
   read_numbers(probs, "probs", NULL, function(p) p > 0 & p < 1, "probabilities between 0 and 1")
 }
 
-# Returns list(fit), averaged over f, with a column for each quantile (`probs`) of a response, or for P(y > t) at each
-# of `times`. With an interval, P(y > t) also has `lwr` and `upr`, its values at the ends of the interval of f.
+# Returns list(fit) with a column for each quantile (`probs`) of a response, or for P(y > t) at each of `times`, after
+# averaging over f. With an interval, P(y > t) also has `lwr` and `upr`, its values at the ends of the interval of f.
 say_columns <- function(response, f, ask) {
   columns <- function(values, answer, ...) {
     each <- vapply(values, answer, f$mean)
@@ -163,9 +161,8 @@ say_columns <- function(response, f, ask) {
 
 # ---- predictions at the rows of a source ----------------------------------------------------------------------------
 
-# Predicts at the rows of a source, where predict_block(block) predicts at a block. The predictions are returned, or
-# written as lines of the CSV file `file`. `request` identifies the call: the same call continues an interrupted file.
-# With NULL the file is begun anew.
+# Predicts at the blocks of rows of a source by predict_block(block). Returns the predictions, or writes them as lines
+# of the CSV file `file`. An equal `request` (if not NULL) in a later call continues an interrupted file.
 predict_source <- function(source, predict_block, file, request = NULL) {
   none <- function() abort_input("newdata", "has no rows")
   if (is.null(file)) {

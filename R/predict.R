@@ -1,5 +1,4 @@
-# Predicts in three steps: converts newdata to the fit's columns, computes f there in units of y, and shapes the answer
-# like that of predict.lm().
+# Predicts in three steps: converts newdata to the fit's columns, computes f, and shapes answers like predict.lm().
 
 #' Predict from a Gaussian process fit
 #'
@@ -135,7 +134,8 @@ answer_asked <- function(fit, response, new, ask, na.action, file = NULL) {
   in_shape(said, rows$names, ask)
 }
 
-# Sends a message if means that were cut off (curves_up()) are more than half an sd of y away from the median of y.
+# The mean of a transformed response is cut off near the outermost training response. Sends a message if a mean was cut
+# by so much that it is more than half an sd away from the median, on the transformed scale.
 message_if_cut <- function(transform, mean, f) {
   away <- (f$mean - transformed(transform, mean)) / sqrt(f$var + f$noise)
   n <- sum(if (curves_up(transform)) away > 0.5 else away < -0.5, na.rm = TRUE)
@@ -149,8 +149,8 @@ predict_apart <- function(fit, response, new, ask, na.action, file) {
   if (ask$full_cov) abort_input("full_cov", "is not available for a row source or a spatial object")
   at <- function(rows, ...) answer_asked(fit, response, rows, ask, ...)
   if (!is_source(new)) return(predictions_at(new, at(rows_at_places(fit$frame, new), stats::na.pass)))
-  # With na.pass, each row has its own line in the file, so that an interrupted file can be continued. Elements of the
-  # fit in `request` differ between fits whose predictions differ.
+  # With na.pass, each row has its own line in the file, so that an interrupted file can be continued by an equal
+  # `request`. The elements of the fit in `request` differ between fits with different predictions.
   request <- if (identical(na.action, stats::na.pass)) {
     own <- c(fit[c("signature", "noise", "center", "scale", "inducing", "neighbours")], list(
       kernel = kernel_values(fit$kernel), near = fit$near$beta, factors = fit$factors[c("beta", "alpha")],
@@ -163,8 +163,7 @@ predict_apart <- function(fit, response, new, ask, na.action, file) {
 }
 
 # Returns predictions in the form of predict.lm(): a vector, a matrix with an interval, or a list with `se.fit` or
-# `full_cov`. If there are several numbers for each row (classes, times, quantiles), vectors become matrices and
-# matrices arrays.
+# `full_cov`. With several numbers a row (classes, times, quantiles), vectors become matrices, and matrices arrays.
 in_shape <- function(said, names, ask) {
   shaped <- function(v) {
     if (is.matrix(v)) `dimnames<-`(v, list(names, colnames(said$fit))) else stats::setNames(v, names)
@@ -182,8 +181,8 @@ in_shape <- function(said, names, ask) {
 # ---- rows -> f ------------------------------------------------------------------------------------------------------
 
 # Returns a list with `mean` and `var` of f at the rows to predict at. If certified, the exact mean is between `lower`
-# and `upper`, and the exact variance at most `top`. `noise` and `spread` are made by noise_law(). If there is a
-# `noise_new`, it replaces `noise` in prediction intervals. `size` has the numbers of trials.
+# and `upper`, and the exact variance at most `top`. `noise` is the mean noise variance, `spread` the variance of its
+# log; `noise_new` replaces `noise` in prediction intervals. `size` has the numbers of trials.
 latent_asked <- function(fit, rows, ask) {
   conjugate <- is.null(fit$likelihood)
   if (ask$certified) fit <- at_mode(fit)
@@ -213,7 +212,7 @@ latent_asked <- function(fit, rows, ask) {
   f
 }
 
-# Returns the log density of each row's response. The density is an average over f.
+# Returns the log of the density of each row's response, after averaging this density over f.
 log_densities <- function(fit, response, newdata, f, rows) {
   given <- if (response$conjugate) {
     list(y = if (is.null(newdata)) stats::napredict(fit$na.action, given_response(training_data(fit))) else
@@ -252,7 +251,7 @@ check_responses <- function(rows, given) {
   abort_input("newdata", "has missing values in its variables or the response")
 }
 
-# Returns list(y, size) as in the data's `sites`: responses and numbers of trials of new rows, NA if they are unknown.
+# Returns list(y, size): the responses and numbers of trials of new rows, NA if they are unknown.
 new_sites <- function(fit, newdata, response = responses_in(fit, newdata)) {
   known <- stats::complete.cases(response)
   all <- length(known)
@@ -305,7 +304,7 @@ allowed_with <- function(type, kind) {
   list(intervals = of(predict_intervals, letters[1L]), with = of(predict_arguments, letters[2L]))
 }
 
-# Checks the arguments of predict() and their combination. `ask` is a named list of the arguments.
+# Checks the arguments of predict(), in the list `ask`, and their combination.
 check_asked <- function(response, ask) {
   for (flag in setdiff(names(predict_arguments), "newdata")) ask[[flag]] <- check_flag(ask[[flag]], flag)
   other <- !response$conjugate
@@ -341,7 +340,6 @@ check_asked <- function(response, ask) {
     refuse_if(ask[[flag]] && !flag %in% row$with, flag, if (flag != "newdata") paste("is not available", beside) else
       sprintf("is not available for type = \"%s\", which predicts the training rows", type))
   }
-  # These pairs of arguments exclude each other.
   refuse <- function(wrong, argument, beside, hint = NULL) {
     if (wrong) abort_input(argument, paste("cannot be combined with", beside), hint = hint)
   }

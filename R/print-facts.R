@@ -59,7 +59,6 @@ fit_fields <- list(
     if (!length(sampled)) return(read)
     sprintf("%s; %s come from %s random rows", read, list_quoted(sampled, ""), show_count(fit$source$sample))
   },
-  # The coefficients of a linear mean have a table of their own.
   Mean = function(fit, response) {
     scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
     only <- if (has_intercept_only(fit$linear)) fit$linear["(Intercept)", "Estimate"]
@@ -192,8 +191,8 @@ fit_fields <- list(
     idle <- c("nothing to optimise", unlist(fit$because)["move"]) # `because` is in the line `Choices`
     if (!response$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
     maxit <- fit$maxit %||% fit$control$maxit # missing in fits of version 0.1.0
-    # The gain in the last 10 % of evaluations shows if a larger `maxit` is worthwhile. The gain is unknown if there
-    # were several rounds, because their objectives differ in the auxiliary distribution.
+    # The gain in the last 10 % of evaluations shows if a larger `maxit` is worthwhile. It is unknown if the auxiliary
+    # distribution, and with it the objective, changed during the search.
     best <- cummin(if (is.null(fit$trace$round)) fit$trace$objective[!is.na(fit$trace$objective)])
     n <- length(best)
     late <- if (n >= 20L && best[1L] > best[n]) {
@@ -252,7 +251,7 @@ fit_facts <- function(fit) {
   }
   fit$evidence <- largest_evidence(fit)
   inputs <- input_table(fit)
-  # Count the learned hyperparameters that coef() omits. Coefficients of smooth noise have an effective number.
+  # Count the learned hyperparameters that coef() omits. Smooth noise counts with its effective number of parameters.
   of <- c("varying noise" = noise_df(fit$noise_trend), transform = identical(fit$transform$kind, "yeojohnson"))
   of <- of[of > 0 & !fit$hyper %in% "fixed"]
   df_text <- paste0(
@@ -265,12 +264,10 @@ fit_facts <- function(fit) {
     groups = group_table(fit), df_text = df_text, fields = fields))
 }
 
-# Returns TRUE if the only coefficient of a linear mean is its intercept.
 has_intercept_only <- function(linear) {
   identical(grep("^noise[.]", rownames(linear), value = TRUE, invert = TRUE), "(Intercept)")
 }
 
-# Returns TRUE if an optimisation has moved the inducing points.
 has_moved_points <- function(fit) {
   isTRUE(fit$moved) && !identical(method_traits(fit)$objective, "none") && !isTRUE(fit$control$maxit == 0)
 }
@@ -286,7 +283,7 @@ fit_title <- function(fit) {
           response$words[["by"]])
 }
 
-# Returns the name of a fit's posterior, such as "exact posterior". For a mere list(method), returns the method's name.
+# Returns the name of a fit's posterior, such as "exact posterior", or for a mere list(method) the method's name.
 posterior_title <- function(fit) {
   family <- method_traits(fit)
   pf <- is.null(fit$inducing) || has_moved_points(fit) || fit$inducing_method == "divergence" # pF was minimised

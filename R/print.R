@@ -32,7 +32,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
     }
     out$weighted <- is_weighted(fit)
     out$scores <- if (kept) scores(seen = TRUE)
-    # Omit leave-one-out for many rows, where it is slow, and for tables of counts, see rows_of_table().
+    # Omit leave-one-out for many rows, where it is slow, and for counts of classes at repeated inputs.
     out$scores_loo <- if (kept && fit$nobs <= dense_rows && is.null(rows_of_table(fit, fit$data))) scores()
     other <- response_of(fit)$overdispersed
     # excess_scatter() was at most 3.4 in fits of 150 samples of Poisson counts, so 4 is the limit.
@@ -40,7 +40,7 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
   } else {
     out$residuals <- if (kept) stats::residuals(fit)
     out$rmse <- if (kept) root_mean_square(out$residuals) else NA_real_
-    # With more rows, leave-one-out residuals would take too long.
+    # Leave-one-out residuals of over dense_rows rows would take too long.
     if (is_exact(fit) && kept && fit$nobs <= dense_rows) {
       out$rmse_loo <- root_mean_square(stats::residuals(fit, type = "loo"))
     }
@@ -147,7 +147,6 @@ print_model <- function(about, digits) {
   print_parameters(about, digits)
 }
 
-# Returns shares as percentages. A positive share below 0.5 % is "< 1 %".
 show_share <- function(v) ifelse(is.na(v), NA, ifelse(v > 0 & v < 0.005, "< 1 %", sprintf("%.0f %%", 100 * v)))
 
 # Prints a line "Label  text" for each element of `fields`. If an element has several texts, each begins a line.
@@ -163,8 +162,7 @@ print_fields <- function(fields, digits = 3L, width = 12L) {
   }
 }
 
-# Prints a table of text, the first column aligned left, the others right. If `rank` is given, only the 20 rows with the
-# smallest ranks are printed, and then the number of the others with the text `rest`.
+# Prints a table of text. If `rank` is given, prints the 20 rows of smallest rank, and counts the others.
 print_columns <- function(table, rank = NULL, rest = "") {
   more <- if (is.null(rank)) 0L else nrow(table) - 20L
   if (more > 0L) table <- table[utils::head(order(rank), 20L), ]
@@ -298,7 +296,6 @@ print.pfdtc_table <- function(x, digits = max(3L, getOption("digits") - 2L * inh
   invisible(x)
 }
 
-# Prints the first n rows of a data frame, and returns it invisibly.
 print_rows <- function(x, n, digits, ...) {
   rows <- utils::head(seq_len(nrow(x)), check_count(n, "n", min = 0))
   if (length(rows)) print(as.data.frame(take_rows_of(x, rows), row.names = row.names(x)[rows]), digits = digits, ...)

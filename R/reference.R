@@ -64,10 +64,9 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
   out
 }
 
-# Returns the argument `goal` of exact_mean(). It is met if the median error bound at 200 rows is at most `share` times
-# the median distance between the means of fit and reference. With neighbours as preconditioner, it is also met if the
-# median bound of kriging at 32 rows is at most a tenth of the median distance between the means of kriging and fit.
-# Returns NULL if the goal is met already or bounds are infinite.
+# Returns the argument `goal` of exact_mean(), or NULL if the goal is met already or bounds are infinite. The median
+# error bound at 200 rows must be at most `share` times the median distance between the means of fit and reference. With
+# a preconditioner by neighbours, it also suffices if kriging has a median bound of a tenth of its distance to the fit.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
@@ -101,13 +100,13 @@ points_of_fit <- function(fit) {
   m + min(250L, ceiling(sum(effects) / 4)) # levels of groups need points of their own
 }
 
-# Returns the reference. If the fit keeps no data, the reference loses its correction, which works only with the data.
+# Returns the reference. If the fit keeps no data, removes the correction of the reference's mean, which needs the data.
 kept_reference <- function(reference, fit) {
   if (is.null(fit$data)) reference$correction <- NULL
   reference
 }
 
-# Returns the reference `given`, or a new one if `given` is NULL, after checks and with error norms (certify-norms.R).
+# Returns the reference `given` after checks, or a new one if it is NULL, with the norms that certificates need.
 find_reference <- function(fit, given, m2, max_seconds = 10) {
   if (is.null(given)) {
     hint <- if (!is.null(fit$source))
@@ -134,8 +133,8 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
 # ---- rows in a source -----------------------------------------------------------------------------------------------
 
 # Computes the reference of a source by three passes, here or on workers; each pass holds one block in memory. The first
-# draws a sample, from which points are chosen, not by R's default generator, which might repeat simulated data. The
-# second adds up the posterior's sums and checks that the source has the fit's rows. The third adds up the norms.
+# draws a sample, from which inducing points are chosen. The second adds up the sums of the posterior, and checks that
+# the source has the rows of the fit. The third adds up the norms that certificates need.
 reference_of_source <- function(fit, source, m2, call, tell) {
   model <- model_of(fit)
   recipe <- fit_recipe(fit)
@@ -166,11 +165,10 @@ sampled_rows <- function(rows, size) {
 
 # ---- local kriging --------------------------------------------------------------------------------------------------
 
-# Kriging predicts f(x) by w'y with weights w on the nearest neighbours of x. For any w, let k_x = k(X, x), J(w) =
-# k(x,x) - 2 w'k_x + w'(K + s2 I) w and h = k_x - (K + s2 I) w. For any v, with r = y - (K + s2 I) v,
-#   exact variance = J - |h|^2 in the norm of (K + s2 I)^{-1},
-#   exact mean     = k_x'v + w'r + h'(K + s2 I)^{-1} r.
-# Good weights make h small. With sparse w, J needs only few pairs of rows. certify.h has the bounds on the norms.
+# Kriging predicts f(x) by w'y, with weights w on the nearest neighbours of x. Let P = K + s2 I with the noise variance
+# s2, k_x = k(X, x), J = k(x, x) - 2 w'k_x + w'P w, h = k_x - P w and |h|^2 = h'P^{-1} h. For any v and r = y - P v,
+#   exact variance = J - |h|^2,   exact mean = k_x'v + w'r + h'P^{-1} r.
+# Good weights make h small. With sparse w, J needs only few pairs of rows.
 
 # Returns the number of neighbours that a group of close rows shares. Tests set the option to 0: certificates then use
 # neither kriging nor the exact posterior.
@@ -190,7 +188,7 @@ near_groups <- function(kernel, x, most) {
   list(order = unlist(groups), start = c(0L, cumsum(lengths(groups))))
 }
 
-# Returns a matrix with a column for each group: the numbers of n_c rows of the data near its members.
+# Returns a matrix with a column for each group of rows of x: the numbers of n_c data rows near rows of the group.
 shared_rows <- function(kernel, data, x, groups, n_c, control) {
   n <- nrow(data$x)
   if (n_c == n) return(matrix(seq_len(n), n, length(groups$start) - 1L))
@@ -201,9 +199,9 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
   matrix(rows, n_c)
 }
 
-# Computes kriging weights of functionals and bounds from them, in the reference's units. The result is list(fun, order,
-# group, rows, k, n_terms, W, J, q, ww, var_lower, var_upper). Functional order[i] has the weights w in column i of W,
-# for the data's rows[, group[i]]. J[i] is J(w), q[i] a bound on |h|^2, ww[i] w'w. Values in a group share rows.
+# Computes kriging weights w of functionals, and bounds from them, in the reference's units. Functional order[i] has the
+# weights in column i of W, for the data's rows[, group[i]]. J[i] = Var(f - w'y) is at least its exact variance, q[i] at
+# least the difference of both. ww[i] is w'w, and k has covariances with f at all rows. Values in a group share rows.
 krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(fun$n)) {
   model <- model_of(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))
@@ -232,8 +230,9 @@ krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(
 }
 
 # Returns intervals of the exact mean and sd, in units of y, from the result of krige(). `sd_lower` is a lower bound on
-# the exact sd. With h, J, v, r as above kriging_rows() and the norm of (K + s2 I)^{-1}, |h|^2 = J - exact variance and
-#   |exact mean - (k'v + w'r)| <= |h| |r|,  plus rounding.
+# the exact sd. Let k be the covariances with f at the rows, w the kriging weights, P = K + s2 I with noise variance s2,
+# v an approximate solution of P v = y, r = y - P v its residual, and |r|^2 = r'P^{-1} r. Then
+#   |exact mean - (k'v + w'r)| <= |h| |r| + rounding,   |h|^2 = J - exact variance,   J = Var(f - w'y).
 kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
   model <- model_of(reference)
   fun <- found$fun
@@ -263,7 +262,8 @@ kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
   lapply(out, function(v) replace(numeric(fun$n), at, v))
 }
 
-# Returns an upper bound on |h|^2 (see kriging_rows()) of each functional: q, or J minus a lower bound on its variance.
+# Returns an upper bound on |h|^2 = J - exact variance for each functional, where J = Var(f - w'y) with kriging weights
+# w: the bound q, or J minus a lower bound on the exact variance.
 kriged_h2 <- function(found, var_lower = 0) {
   pmin(found$q, pmax(found$J - pmax(found$var_lower, var_lower), 0) + 8 * .Machine$double.eps * found$J)
 }
@@ -277,7 +277,6 @@ kriged_sums <- function(found, r) {
 group_for <- function(n) max(1, min(16, n %/% 64))
 
 # Returns how many of n values krige() can treat in the seconds left: at most 1,024, or 0 if there is no time for 64.
-# Each call also computes the features of all rows of the data.
 points_in_time <- function(reference, data, n, left) {
   N <- as.double(nrow(data$x))
   m <- reference$m

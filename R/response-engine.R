@@ -1,6 +1,6 @@
-# Represents the likelihood of a fit by a row of a table (response-table.R), and makes the engine's input.
+# Represents the likelihood of a fit by a row of a table (response-table.R), and makes the input of C code (the engine).
 #
-# A likelihood is list(name, link, approx = "laplace" or "vi", site = the engine's name, theta = the shape parameter,
+# A likelihood is list(name, link, approx = "laplace" or "vi", site = the C code's name, theta = the shape parameter,
 # learned = TRUE if theta is learned, df = a given further parameter, unit = unit of f, label, levels = classes' names,
 # trials = TRUE if a row may have several). The likelihood of a Gaussian response is NULL. "Sites" are the responses of
 # the rows of data$x, list(y, size, weight, offset).
@@ -46,8 +46,8 @@ approximation_words <- list(
 
 # ---- the engine -----------------------------------------------------------------------------------------------------
 
-# Returns the responses `sites` as the engine reads them, with `constant` (the terms of log p without f), `concave` (is
-# log p concave in f?) and the `unit` of f.
+# Returns the responses `sites` in the form that the C code reads, with `constant` (the terms of log p(y | f) without
+# f), `concave` (is log p concave in f?) and `unit`, the scale of f for this likelihood.
 engine_sites <- function(likelihood, sites, center) {
   response <- as_response(likelihood)
   if (response$kind == "labels") { # `center` has the constant mean of each class
@@ -70,7 +70,7 @@ engine_sites <- function(likelihood, sites, center) {
 # Returns what learning needs from the responses: list(learned, shape, unit, theta_middle, slope, at). `learned` is TRUE
 # if theta is learned, `shape` has its names, `unit` is the unit of f, theta_middle the middle of its prior. at(theta,
 # center) calls engine_sites() for theta. slope(theta, engine, e) returns the derivative by log theta of Laplace's log
-# marginal likelihood or the variational bound, from results of at() (`engine`) and the engine (e).
+# marginal likelihood or the variational bound, for the sites `engine` = at(theta, center) and their approximation e.
 response_to_learn <- function(likelihood, sites) {
   with_theta <- function(theta) replace(likelihood, "theta", list(theta))
   response <- as_response(likelihood)
@@ -92,8 +92,8 @@ response_to_learn <- function(likelihood, sites) {
     at = function(theta, center) engine_sites(with_theta(theta), sites, center)))
 }
 
-# Returns list(l, g, W) like theta_slopes() of response-table.R: derivatives in log theta of log p, (log p)' and -(log
-# p)'', by differences of four points. Their error is h^4 / 30 = 3.3e-14 times the fifth derivative, plus rounding.
+# Returns list(l, g, W): the derivatives by log theta of log p, (log p)' and -(log p)'' (' is by f), from differences of
+# four points. Their error is h^4 / 30 = 3.3e-14 times the fifth derivative, plus rounding.
 theta_differences <- function(response, sites, f, h = 1e-3) {
   theta <- response$theta
   sites$weight <- NULL
@@ -148,9 +148,9 @@ curvature_range <- function(likelihood, sites, f, e) {
   })
 }
 
-# Returns list(lower, upper), bounds at each row on the averages of W = -(log p)'' between f and f + t, for all |t| <=
-# e. `range` has bounds on W. If W (or each part of it) has one extreme, the averages are bounded by those at t = -e, 0
-# and e, and by the extreme of W. If W hardly varies, computed averages lose digits, so the result is `range`.
+# Returns list(lower, upper), bounds at each row on the average of W = -(log p)'' between f and f + t, for all |t| <= e.
+# `range` has bounds on W. If W (or each part of it) has one extreme, the bounds are among W(f), the averages for t = -e
+# and t = e, and the extreme. If W hardly varies, computed averages lose digits, so the result is `range`.
 average_curvature_range <- function(likelihood, sites, f, e, range) {
   response <- as_response(likelihood)
   wide <- is.finite(e) & range$upper > 1.001 * range$lower
@@ -176,9 +176,8 @@ average_curvature_range <- function(likelihood, sites, f, e, range) {
   list(lower = sharper("lower", pmax), upper = sharper("upper", pmin))
 }
 
-# Checks the concavity and bounds that a user's family states, for f up to 6 units from 0 and from each response, with
-# units from 0.001 to 1e4. Skips f with a density below e^-500 of the largest. W = -(log p)'' may err by 1e-6 of its
-# maximum.
+# Checks the concavity and bounds that a user's family states, for f up to 6 units from 0 and from each response, units
+# of 0.001 to 1e4, and densities above e^-500 of the largest. W = -(log p)'' may err by 1e-6 of its maximum.
 claims_in_units <- function(likelihood, y) {
   grid <- expand.grid(step = seq(-6, 6, by = 0.25), unit = 10^(-3:4), around = 0:1, y = y)
   grid$f <- grid$unit * grid$step + grid$around * grid$y
@@ -204,8 +203,8 @@ claims_in_units <- function(likelihood, y) {
   list(grid = grid[c("f", "y")], claims = lapply(Filter(Negate(is.null), claims), function(ok) ok | !used))
 }
 
-# Returns list(lower, upper), bounds on a sum of terms, one for each of the response's `parts`. values(part, turns)
-# returns values of a term, extremes included (for `parts` and `turns` see response-table.R). `rounding` widens bounds.
+# Returns list(lower, upper), bounds on a sum of terms, one for each element of response$parts(sites). values(part,
+# turns) returns values of a term, with its extremes at f = `turns`. `rounding` widens bounds.
 range_of_parts <- function(response, sites, rounding, values) {
   parts <- if (is.null(response$parts)) list(sites) else response$parts(sites)
   turns <- if (!is.null(response$turns)) response$turns(sites)
@@ -217,8 +216,7 @@ range_of_parts <- function(response, sites, rounding, values) {
 
 # ---- averages over f -------------------------------------------------------------------------------------------------
 
-# Returns P(Y <= t) of counts as in predictive_cdf(): a row for each t, a column for each f ~ N(mu, s^2). All columns
-# share the results of limit_of_f(), which is slow.
+# Returns P(Y <= t) of counts: a row for each t, a column for each f ~ N(mu, s^2). Keeps results of limit_of_f().
 cdf_of_wide <- function(response, t, mu, s) {
   known <- list()
   limit <- function(u, rows) {
@@ -230,7 +228,7 @@ cdf_of_wide <- function(response, t, mu, s) {
   matrix(vapply(seq_along(mu), upto, t), length(t))
 }
 
-# Returns the f at which P(Y <= y | f) = pnorm(-u), by `limit` of response-table.R or else by bisection.
+# Returns the f at which P(Y <= y | f) = pnorm(-u), by the response's function `limit` or else by bisection.
 limit_of_f <- function(response, y, size, u) {
   if (!is.null(response$limit)) return(response$limit(u, y, size, response$theta, response$link))
   bisect(function(f) response$cdf(y, response$link$inv(f), size, response$theta) > stats::pnorm(-u), 0 * y - 700,
@@ -254,7 +252,7 @@ normal_rule <- function(q, step = 0.3, unit = seq_len(class_draws)) {
 }
 
 # Returns list(mean, sd), n x K matrices: the class probabilities averaged over the log odds `f`, and their sds. For two
-# or three classes, rows with a large variance have a rule of their own (wide_moments()).
+# or three classes, wide_moments() averages over log odds with a large variance.
 class_moments <- function(f, step = 0.3, ...) {
   q <- ncol(f$mean)
   n <- nrow(f$mean)
@@ -289,10 +287,10 @@ widest_odds <- function(var, q) {
   sqrt(pmax(if (q == 1L) var[, 1L] else pmax(var[, 1L], var[, 4L], var[, 1L] + var[, 4L] - 2 * var[, 2L]), 0))
 }
 
-# Returns list(mean, square): the averages of the probabilities of two or three classes, and of their squares, for log
-# odds against the first class with distribution N(mean, S). The trapezoid rule goes along b, the log odds with the
-# largest variance, in steps of at most 4 `step`. Given b, logistic_moments() averages over the third class. The result
-# is smooth in b, because the regressions of other log odds on b have slopes between 0 and 1.
+# Returns list(mean, square): the averages of the probabilities of two or three classes, and of their squares. The log
+# odds against the first class have the distribution N(mean, S). The trapezoid rule averages over b, the log odds of two
+# classes with the largest variance, in steps of at most 4 `step`. Given b, logistic_moments() averages over the log
+# odds of the third class. The result is smooth in b, because other log odds regress on b with slopes from 0 to 1.
 wide_moments <- function(mean, S, step) {
   q <- length(mean)
   D <- rbind(0, diag(q))
@@ -325,8 +323,7 @@ wide_moments <- function(mean, S, step) {
   out
 }
 
-# Returns the averages of p = plogis(f) and of its square over f ~ N(mean, sd^2). If sd > 4, average_of() takes steps of
-# 1 (error 2e-7), and p^2 = p - p (1 - p).
+# Returns averages of p = plogis(f) and p^2 over f ~ N(mean, sd^2), for sd > 4 as sums over -25:25 (error 2e-7).
 logistic_moments <- function(mean, sd) {
   average <- function(h, term) average_of(h, mean, rep(sd, length(mean)), -25:25, term)
   first <- function(t, z, s) stats::dlogis(t) * stats::pnorm(z)

@@ -1,14 +1,11 @@
-# Defines families beyond those of glm(): responses known up to an interval (ordered classes, censored numbers and
-# times), and likelihoods by a user's expression.
+# Defines families beyond glm(): ordered classes, censored numbers and times, and likelihoods by a user's expression.
 #
-# With a transform T (log for times), T(y) = f + s e, where e has the distribution function F. If T(y) is known to be in
-# [L, U],
+# With a transform T (log for times), T(y) = f + s e, where e has the cdf F. If T(y) is known to be in [L, U],
 #
 #   p(y | f) = F((U - f) / s) - F((L - f) / s),   or F'((L - f) / s) / s if L = U.
 #
 # A log-concave F' makes log p concave in f.
 
-# Returns an object for the argument `family` of pfdtc().
 new_family <- function(family, link, ...) structure(list(family = family, link = link, ...), class = "pfdtc_family")
 
 # Adds defaults to a row of the table of likelihoods (response-table.R).
@@ -19,9 +16,9 @@ with_defaults <- function(row) {
   c(row, defaults[setdiff(names(defaults), names(row))])
 }
 
-# Each entry is a distribution of the noise e. Besides its cdf and quantile it has growth(s) = E e^(s e);
-# best(L, U, s), the f that makes [L, U] most likely; `ratio`, the name of e^(-f / s), which multiplies hazard or odds;
-# parts(sites) and turns(sites) as in response-table.R; `bend`, a bound on |F''| / 2, if F is not symmetric.
+# Each entry is a distribution F of the noise e in T(y) = f + s e. growth(s) is E e^(s e). best(L, U, s) is the f for
+# which T(y) is most likely in [L, U]. `ratio` names e^(-f / s), which multiplies hazard or odds. W = -(log p)'' is a
+# sum over parts(sites), whose W have extremes at the f turns(sites). `bend` bounds |F''| / 2 if F is not symmetric.
 noises <- list(
   logistic = list(
     cdf = stats::plogis, quantile = stats::qlogis, ratio = "odds ratio",
@@ -82,8 +79,7 @@ interval_row <- function(noise, name, link, up, down, ends, start = NULL, ...) {
 
 # ---- ordered classes ------------------------------------------------------------------------------------------------
 
-# Returns the cut points between K classes on the scale of f. The first finite cut point is 0, because f has a constant
-# mean, and theta has the distances to the next ones.
+# Returns the cut points of f between classes. The first finite one is 0, as f has a constant mean; theta has the gaps.
 cut_points <- function(theta) c(-Inf, 0, cumsum(theta), Inf)
 
 ordinal_row <- function(noise, link) {
@@ -118,8 +114,7 @@ ordinal <- function(link = c("logit", "probit", "cloglog")) {
   new_family(paste0("ordinal", if (link != "logit") paste0("_", link)), link)
 }
 
-# Defines the likelihoods of censored times and numbers. A response is known to be between sites$y and sites$size, which
-# are equal if it was observed.
+# Censored times and numbers are known to be between sites$y and sites$size, which are equal if they were observed.
 
 # Weibull, log-logistic and log-normal times have log y = f + s e, where theta is s.
 times_row <- function(noise, name, label) {
@@ -208,8 +203,8 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 
 # ---- a family by the user's expression ------------------------------------------------------------------------------
 
-# Defines a likelihood by a user's expression of log p in f and y. stats::D() gives derivatives. The engine evaluates
-# log p and its derivatives as programs (src/program.h).
+# Defines a likelihood by a user's expression of log p in f and y. stats::D() gives derivatives. C code evaluates log p
+# and its derivatives as programs (vectors of numbers, see program_of()).
 
 #' Define a likelihood
 #'
@@ -312,10 +307,9 @@ expression_of <- function(given, argument, names) {
   e
 }
 
-# Returns the sum of the terms as a call.
 sum_of_terms <- function(terms) Reduce(function(a, b) call("+", a, b), terms)
 
-# Returns the terms of a sum, each with its sign.
+# Returns the terms of a sum of calls, each with its sign.
 terms_of_sum <- function(e) {
   operator <- if (is.call(e)) as.character(e[[1L]])[1L] else ""
   if (operator == "(") return(terms_of_sum(e[[2L]]))
@@ -327,7 +321,7 @@ terms_of_sum <- function(e) {
 
 # ---- programs -------------------------------------------------------------------------------------------------------
 
-# Each operation of a program has this number in the engine (src/program.c).
+# A program is a vector of these numbers, which C code reads as an expression of f and y in reverse Polish notation.
 program_steps <- c(number = 0, f = 1, y = 2, "+" = 3, "-" = 4, "*" = 5, "/" = 6, "^" = 7, negate = 8, exp = 9, log = 10,
                    sqrt = 11, log1p = 12, expm1 = 13, sin = 14, cos = 15, pnorm = 16, dnorm = 17)
 

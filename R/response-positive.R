@@ -84,17 +84,16 @@ truncated_poisson <- function() new_family("truncated_poisson", "log")
 # ---- Tweedie ---------------------------------------------------------------------------------------------------------
 
 # Returns list(phi, p, size, rate, scale) of Tweedie's response: the sum of N gamma variables with shape parameter
-# `size` and this `scale`, N ~ Poisson(rate). The sum has mean e^f and variance phi mean^p, 1 < p < 2, and theta =
-# c(phi, odds), odds = (p - 1) / (2 - p).
+# `size` and `scale`, N ~ Poisson(rate). Its variance is phi mean^p, 1 < p < 2. theta is c(phi, (p - 1) / (2 - p)).
 tweedie_parts <- function(theta, mean = 1) {
   p <- 1 + theta[2L] / (1 + theta[2L])
   list(phi = theta[1L], p = p, size = (2 - p) / (p - 1), rate = mean^(2 - p) / (theta[1L] * (2 - p)),
        scale = theta[1L] * (p - 1) * mean^(p - 1))
 }
 
-# Chooses the terms of infinite sums over 1, 2, ...: row i of the matrix n has the indices that sum i uses. The terms
-# are like a normal density with this `middle` and `sd` times a factor that changes within `width`. If `middle` and
-# `width` are large, a row has only every `by`-th index (trapezoid rule).
+# Chooses the terms of infinite sums over n = 1, 2, ...: row i of the matrix n has the indices for sum i. As a function
+# of n, the terms are like a normal density (`middle`, `sd`) times a factor that changes over a distance `width`. If
+# `middle` and `width` are large, a row has only every by-th index (trapezoid rule).
 terms_around <- function(middle, sd, width = sd) {
   far <- middle > 8 * sd + 5
   by <- ifelse(far, pmax(1, floor(width / 1.5)), 1)
@@ -102,7 +101,8 @@ terms_around <- function(middle, sd, width = sd) {
   list(n = from + outer(by, 0:ceiling(max((middle + 8 * sd + 14 - from) / by))), by = by)
 }
 
-# Returns three columns: terms of log p without f, and derivatives in log phi and log theta[2] (Dunn and Smyth 2005).
+# Returns three columns: the terms of log p(y | f) without f, and their derivatives in log phi and log odds, where theta
+# is c(phi, odds) of tweedie_parts(). The terms are a series (Dunn and Smyth 2005).
 tweedie_series <- function(theta, y) {
   of <- tweedie_parts(theta)
   a <- of$size
@@ -117,22 +117,22 @@ tweedie_series <- function(theta, y) {
   each <- n * (a * (log_y - log(p - 1)) - (1 + a) * log(of$phi) - log(2 - p)) - lgamma(n + 1) - lgamma(n * a)
   value <- log_row_sums(each)
   share <- exp(each - value)
-  # `slope` has the derivatives of `each` in p, where a = (2 - p) / (p - 1) has the derivative -1 / (p - 1)^2.
+  # `slope` has the derivatives of the log terms in p, where a = (2 - p) / (p - 1) has the derivative -1 / (p - 1)^2.
   slope <- n * ((log(p - 1) - log_y + log(of$phi) + digamma(n * a)) / (p - 1)^2 - a / (p - 1) + 1 / (2 - p))
   out[some, ] <- c(value + log(sum$by) - log_y, -(1 + a) * rowSums(share * n),
                    rowSums(share * slope) * (p - 1) * (2 - p))
   out
 }
 
-# Returns P(Y <= y | f) of Tweedie's response Y, or if `area` its integral from 0 to y, E max(y - Y, 0). If the rate of
-# the Poisson variable exceeds 1e12, Y is nearly normal.
+# Returns P(Y <= y | f) of Tweedie's response Y or, if `area`, its integral from 0 to y, E max(y - Y, 0). If Y is the
+# sum of Poisson(rate) gamma variables with a rate above 1e12, Y is nearly normal.
 tweedie_given <- function(theta, y, f, area = FALSE) {
   at <- tweedie_parts(theta, exp(f))
   few <- pmin(at$rate, 1e12)
   out <- exp(-few) * if (area) y else 1
-  # Rows with similar numbers of terms share a matrix.
+  # Rows that need similar numbers of terms (values of the Poisson variable) share a matrix.
   for (i in split(seq_along(few), ceiling(2 * log2(pmin(few, 100) + 1)))) {
-    sum <- terms_around(few[i], sqrt(few[i]), sqrt(few[i] / (1 + at$size))) # pgamma() falls within sqrt(n / size)
+    sum <- terms_around(few[i], sqrt(few[i]), sqrt(few[i] / (1 + at$size))) # pgamma() falls within this width of n
     shape <- sum$n * at$size
     scale <- pmax(at$scale[i], .Machine$double.xmin)
     upto <- stats::pgamma(y[i] / scale, shape)
@@ -145,7 +145,7 @@ tweedie_given <- function(theta, y, f, area = FALSE) {
   ifelse(at$rate > few, exp(f) * sd * (z * stats::pnorm(z) + stats::dnorm(z)), out)
 }
 
-# Computes tweedie_given() faster: far from the mean, P is 1 or 0 up to rounding (Chernoff's bound, exp(-deviance / 2)).
+# Computes tweedie_given() faster. Far from the mean e^f, P(Y <= y | f) is 1 or 0 up to rounding (by Chernoff's bound).
 tweedie_near <- function(theta, y, f, area = FALSE) {
   near <- !tweedie_row$deviance(y, exp(f), 1, theta) > 80
   near <- near | is.na(near)
@@ -154,8 +154,8 @@ tweedie_near <- function(theta, y, f, area = FALSE) {
   out
 }
 
-# Returns P(Y <= y) averaged over f ~ N(mu, s^2). P(Y <= y | f) falls within about `width` (in sds of f). If s is large
-# or the width small, uses the second average of predictive_cdf().
+# Returns P(Y <= y) averaged over f ~ N(mu, s^2). As f grows, P(Y <= y | f) falls from 1 to 0 within about `width` sds
+# s. If s is large or `width` small, averages Phi((U(u) - mu) / s) over u ~ N(0, 1), where P(Y <= y | U(u)) = Phi(-u).
 tweedie_cdf <- function(theta, y, mu, s) {
   if (!length(mu)) return(mu)
   y <- rep_len(y, length(mu))
@@ -175,8 +175,8 @@ tweedie_cdf <- function(theta, y, mu, s) {
   out
 }
 
-# Returns functions v(f) with the derivative slope(f) = sqrt(least^2 + e^(power f) / phi). at(share) returns the f
-# between `from` and `to` at which v has passed this share of its `range`.
+# Returns v(f) with the derivative slope(f) = sqrt(least^2 + e^(power f) / phi). Points evenly spaced in v are dense in
+# f where the sd of log Y, sqrt(phi e^(-power f)), is small. at(share) returns the f at this share of the range of v.
 even_map <- function(from, to, least, phi, power) {
   slope <- function(f) sqrt(least^2 + exp(power * f) / phi)
   v <- function(f) least * f + 2 / power * (slope(f) - least * log(slope(f) + least))
@@ -186,8 +186,8 @@ even_map <- function(from, to, least, phi, power) {
   })
 }
 
-# Returns for each row, with f ~ N(mu, s^2), multiples of the averages of the polynomials in map$v that are 1 at one
-# point f and 0 at the others, in the barycentric form for Chebyshev's points.
+# Returns a row of weights for each N(mu, s^2). Weight j is proportional to the average over this density of the
+# polynomial in map$v that is 1 at f[j] and 0 at the other f (barycentric formula for Chebyshev's points).
 polynomial_weights <- function(map, f, mu, s) {
   sign <- rep_len(c(1, -1), length(f)) * c(0.5, rep(1, length(f) - 2L), 0.5)
   at <- map$v(f)
@@ -201,12 +201,12 @@ polynomial_weights <- function(map, f, mu, s) {
 
 # Returns the CRPS of y for f ~ N(mu, s^2), or NA where the grids would be large. With F the distribution function of Y,
 # the CRPS is the integral of (1 - F(t))^2 over t > 0, plus 2 E max(y - Y, 0) - y. All rows share a matrix of P(Y <= t |
-# f) at points of even_map(): Chebyshev's points of f, and steps of t for the trapezoid rule.
+# f). In even_map(), its f are Chebyshev's points, and its t have equal steps (trapezoid rule).
 tweedie_crps <- function(theta, y, mu, s) {
   of <- tweedie_parts(theta)
   low <- min(mu) - 2
   top <- max(mu + 5 * s)
-  past <- top + 1 + log1p(12 * sqrt(of$phi * exp((of$p - 2) * top))) # Y is below e^past
+  past <- top + 1 + log1p(12 * sqrt(of$phi * exp((of$p - 2) * top))) # Y hardly ever exceeds e^past
   map <- even_map(min(mu - 6.5 * s) - 0.1, max(mu + 6.5 * s) + 0.1, 2, of$phi, 2 - of$p)
   t_map <- even_map(low - 3.2, past, 1, of$phi * (of$p - 1), 2 - of$p)
   K <- 10 + ceiling(2.5 * map$range)
@@ -222,7 +222,7 @@ tweedie_crps <- function(theta, y, mu, s) {
   t <- exp(v - exp(low - v))
   slope <- t_map$range / steps * t * (1 + exp(low - v)) / t_map$slope(v)
   P <- matrix(tweedie_near(theta, rep(t, K + 1), rep(f, each = length(t))), length(t))
-  # If the density of f is wide, average by the trapezoid rule in `angle`, else average polynomials.
+  # If N(mu, s^2) is wide, average over f by the trapezoid rule in `angle`, else by polynomials through the nodes f.
   weight <- stats::dnorm(outer(mu, f, `-`) / s) * rep(sin(angle) / map$slope(f), each = length(mu))
   narrow <- which(s * map$slope(mu - 6.5 * s) < 1)
   if (length(narrow)) weight[narrow, ] <- polynomial_weights(map, f, mu[narrow], s[narrow])
@@ -232,8 +232,8 @@ tweedie_crps <- function(theta, y, mu, s) {
   drop(above^2 %*% slope) - replace(y, some, y[some] * (1 - 2 * area))
 }
 
-# Returns the p-quantile of the response, averaged over f ~ N(mu, s^2): 0, or the root of tweedie_cdf() - p in log y, at
-# most the largest double. It uses false position (Illinois), which is slow for steep cdfs, so some later steps bisect.
+# Returns the p-quantile of Y, averaged over f ~ N(mu, s^2): 0, or e^t with the root t of tweedie_cdf(e^t) = p. False
+# position (Illinois) finds t. It is slow for steep cdfs, so some later steps bisect.
 tweedie_quantile <- function(theta, p, mu, s) {
   p <- rep_len(p, length(mu))
   open <- which(p > tweedie_cdf(theta, 0 * mu, mu, s))

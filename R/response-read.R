@@ -72,7 +72,7 @@ family.gp_fit <- function(object, ...) {
   do.call(new_family, c(list(row$name, likelihood$link), likelihood[kept], likelihood["theta"]))
 }
 
-# Returns the likelihood of a family (see response-engine.R), or NULL for Gaussian responses.
+# Returns the likelihood that a family describes, or NULL for Gaussian responses.
 as_likelihood <- function(family, approx = "laplace") {
   if (is.null(family)) return(NULL)
   approx <- check_choice(approx, c("laplace", "vi"), "approx")
@@ -116,8 +116,8 @@ as_likelihood <- function(family, approx = "laplace") {
 
 # ---- responses ------------------------------------------------------------------------------------------------------
 
-# Returns list(response, y, size, weight, levels): `response` for residuals (successes as shares); y, the numbers,
-# counts, successes, classes or lower ends; `size`, the trials or upper ends. NULL `size` and `weight` stand for 1.
+# Returns list(response, y, size, weight, levels). `response` is for residuals (successes as shares). y has numbers,
+# counts, successes, classes or lower ends of intervals, `size` trials or upper ends. NULL `size` and `weight` mean 1.
 read_response <- function(likelihood, response, weights, argument, n) {
   row <- response_row(likelihood)
   numbers <- function(want, ok) list(y = read_numbers(response, argument, n, ok, want))
@@ -277,16 +277,15 @@ with_sites <- function(data, read, offset) {
   data
 }
 
-# If `likelihood` is not "by response", returns list(likelihood). Otherwise the response determines list(family,
-# likelihood): NULL (Gaussian) for numbers, and a family for classes for factors, text and logicals. A survival::Surv()
-# object has the family "times": best_of_times() fits three families.
+# Returns list(family, likelihood). If `likelihood` is "by response", the response determines it: NULL (Gaussian) for
+# numbers, a family for classes for factors, text and logicals, and "times" (see best_of_times()) for survival::Surv().
 settle_family <- function(likelihood, response, name) {
   if (!identical(likelihood, "by response")) return(list(likelihood = likelihood))
   if (inherits(response, "Surv")) return(list(family = "times", likelihood = as_likelihood(weibull())))
   has_levels <- is.factor(response) || is.character(response) || is.logical(response)
   levels <- if (is.factor(response)) levels(response) else if (has_levels) sort(unique(as.character(response)))
   K <- length(levels)
-  # Too many levels for classes cause an error in check_response().
+  # A response with too many levels for classes gets NULL, so that check_response() stops with a hint.
   if (!has_levels || !is.null(dim(response)) || K > max(2, length(response) / 2)) return(list(likelihood = NULL))
   refuse_if(K < 2L, name, sprintf("has a single class, %s", list_quoted(levels, "\"")),
             hint = "Classes need two different values.")

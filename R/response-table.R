@@ -26,7 +26,7 @@
 #   deviance(y, mean, size, theta)        twice the difference from the largest log likelihood
 #   best(sites, theta)                    instead of a deviance, the f that makes each response most likely
 #   expected(f, theta)                    E(y | f) if it is not the inverse link
-#   growth(theta)                         or the ratio of E(y | f) to the inverse link, by default 1
+#   growth(theta)                         without `expected`, the ratio of E(y | f) to the inverse link, by default 1
 #   limit(u, y, size, theta, link)        the f at which y has cdf pnorm(-u); the default searches for it
 #   averaged                              list(cdf, quantile, crps, log_density) if averages over f have their own form
 #   zeros, from          TRUE if positive numbers may be 0; the smallest count, if it is not 0
@@ -34,8 +34,8 @@
 #   shown_slopes(theta)                   the derivatives of log shown(theta) in log theta, by default 1
 #   overdispersed                         how users write a family for counts with a larger variance
 #   ratio(theta)         c(name = power): e^(power f) is a ratio of this name between rows; the default is by the link
-#   turns(sites), parts(sites)            the f where W = -(log p)'' has extremes; a list of sites whose W have no other
-#                                         extremes and sum to W
+#   parts(sites)         a list of sites whose W = -(log p)'' sum to the W of `sites`, by default `sites` alone
+#   turns(sites)         the f where the W of these parts have their only extremes
 #
 # theta is c(shape parameter, given parameter such as df). `mean` is for one trial, y has successes in `size` trials.
 # Unordered classes ("labels") have K - 1 latent functions and none of the functions of a mean (see below).
@@ -43,9 +43,8 @@
 # ---- links ----------------------------------------------------------------------------------------------------------
 
 # Each link has fun and its inverse inv, with values in `range`. moments(mean, var) returns mean and sd of inv(f) for f
-# ~ N(mean, var); the default is quadrature. `error` is the relative error of moments (absolute if inv is bounded).
-# start(sites, w) returns the constant f where learning starts, unit(sites) the unit of f (default 1). pair(p, rest)
-# returns fun(p), accurate near p = 1, from p and rest = 1 - p.
+# ~ N(mean, var), by default by quadrature, with the relative error `error` (absolute if inv is bounded). start(sites,
+# w) is the f where learning starts, unit(sites) the unit of f (default 1). pair(p, 1 - p) is fun(p), accurate near 1.
 identity_link <- list(fun = identity, inv = identity, range = c(-Inf, Inf), error = 0,
   moments = function(mean, var) list(mean = mean, sd = sqrt(var)))
 
@@ -122,9 +121,8 @@ normal_average <- function(h, mean, sd, unbounded = FALSE) {
   out
 }
 
-# Returns E h(f) for f ~ N(mean, sd^2). If sd > 4, the average is the sum of term(t, (mean - t) / sd, sd) over a grid of
-# t. A term is the step of the grid times h(t) times a normal density, or (integration by parts) times the derivative of
-# h times a normal probability.
+# Returns E h(f) for f ~ N(mean, sd^2). If sd > 4, it is the sum of term(t, (mean - t) / sd, sd) over `grid`. A term is
+# the step of the grid times h(t) times the density of f at t, or (integration by parts) times h'(t) P(f > t).
 average_of <- function(h, mean, sd, grid, term) {
   wide <- which(sd > 4)
   narrow <- setdiff(seq_along(mean), wide)
@@ -134,7 +132,7 @@ average_of <- function(h, mean, sd, grid, term) {
   out
 }
 
-# ---- rows -----------------------------------------------------------------------------------------------------------
+# ---- rows of the table of responses ---------------------------------------------------------------------------------
 
 gaussian_row <- list(
   name = "gaussian", label = "Gaussian", call = "gaussian()", links = "identity", reads = "numbers", conjugate = TRUE)
@@ -178,13 +176,13 @@ poisson_row <- list(
     ifelse(y > large_count, log(y) + u / sqrt(y), log(stats::qgamma(stats::pnorm(u), pmin(y, large_count) + 1)))
   })
 
-# In the engine the mean is theta e^f, so log theta is subtracted from the offset.
+# The C code's f is log(mean / theta), so log theta is subtracted from the offset.
 nb_row <- list(
   name = "nb", label = "negative binomial", call = "nb()", links = "log", reads = "counts", discrete = TRUE,
   site = "nb", shape = "theta", middle = 1,
   # The log of Gamma(y + theta) / (Gamma(theta) y!) by lbeta(): each lgamma() may be far larger than the result.
   constant = function(y, size, theta) ifelse(y > 0, -lbeta(pmax(y, 1), theta) - log(pmax(y, 1)), 0),
-  # Derivatives in log theta: that of n = y + theta is theta, and that of the engine's f is -1. p is plogis(f).
+  # The C code's f is log(mean / theta), which has the derivative -1 in log theta. n has the derivative theta.
   theta_slopes = function(theta, y, f) {
     n <- y + theta
     p <- stats::plogis(f)
@@ -230,7 +228,7 @@ gamma_row <- list(
   deviance = function(y, mean, size, k) k * stats::Gamma()$dev.resids(y, mean, 1 + 0 * y),
   limit = function(u, y, size, k, link) log(y * k) - log(stats::qgamma(stats::pnorm(-u), k)))
 
-# Student's t response is y = f + s t, with theta = c(s, degrees of freedom). The engine's f lacks offset and constant
+# Student's t response is y = f + s t, with theta = c(s, degrees of freedom). The C code's f lacks offset and constant
 # mean; both are subtracted from y, so that responses far from 0 lose no digits in y - f.
 student_row <- list(
   name = "student", label = "Student-t", call = "student()", links = "identity", reads = "numbers", concave = FALSE,
@@ -283,7 +281,6 @@ response_rows <- lapply(
        weibull = times_row("gumbel", "weibull", "Weibull"), loglogistic = times_row("logistic", "loglogistic",
        "log-logistic"), lognormal = times_row("normal", "lognormal", "log-normal"), tobit = tobit_row), with_defaults)
 
-# Returns the row of the table for a likelihood; NULL stands for Gaussian responses.
 response_row <- function(likelihood) likelihood$row %||% response_rows[[likelihood$name %||% "gaussian"]]
 
 # Returns list(p, rest): the p-quantile of Beta(a, b), and 1 minus this quantile without loss of digits.
@@ -293,8 +290,8 @@ beta_quantiles <- function(p, a, b) {
 
 # ---- Student's t as a mixture of normals ----------------------------------------------------------------------------
 
-# Returns a grid for Student's t as a mixture of normals with variance s^2 / q, q ~ Gamma(df / 2, df / 2). The integrand
-# decreases fast on both sides of its maximum in log q, so the trapezoid rule is accurate.
+# Returns a grid of q and log weights. With scale s, Student's t is a mixture of normals with variance s^2 / q, q ~
+# Gamma(df / 2, df / 2). The integrand falls fast from its maximum in log q, so the trapezoid rule is accurate.
 student_grid <- function(df) {
   step <- min(0.1, sqrt(2 / df) / 4)
   grid <- seq(-80 / df - 2, 6, by = step)
@@ -311,7 +308,7 @@ student_predictive <- function(theta, y, mu, v) {
 }
 
 # Returns P(y - mu <= distance) (normal = pnorm) or the density of y - mu at `distance` (normal = dnorm), where y is f +
-# s t with Student's t and f ~ N(mu, v).
+# s t with Student's t, f ~ N(mu, v), and theta is c(s, degrees of freedom).
 student_mixture <- function(theta, distance, v, normal) {
   grid <- student_grid(theta[2L])
   out <- 0 * distance
@@ -334,8 +331,8 @@ concave_quantile <- function(p, x, average) {
 
 # ---- several unordered classes --------------------------------------------------------------------------------------
 
-# A distribution of f at n rows is that of the log odds of classes 2 to K against class 1: list(mean [n, K - 1], var
-# [n, (K - 1)^2]). Each row of var is a covariance matrix, column by column.
+# For unordered classes, the distribution of f at n rows is that of the log odds of classes 2 to K against class 1:
+# list(mean [n, K - 1], var [n, (K - 1)^2]). Each row of var is a covariance matrix, column by column.
 
 # Returns K - 1 orthonormal contrasts of K classes as columns.
 class_contrasts <- function(K) {
@@ -343,14 +340,13 @@ class_contrasts <- function(K) {
   C / rep(sqrt(colSums(C^2)), each = K)
 }
 
-# Returns the `rows` of a vector, a matrix, a data frame, or of each element of a list.
 take_rows_of <- function(v, rows) {
   if (length(dim(v)) == 2L) return(v[rows, , drop = FALSE])
   if (is.list(v)) lapply(v, take_rows_of, rows) else v[rows]
 }
 
 # Converts the distribution `at` of contrasts of classes (covariance V) to that of log odds against the first class. Log
-# odds are D times the contrasts plus differences of the constant means `center`. They have the covariance D V D'.
+# odds are D times the contrasts plus differences of the constant means `center`, and have the covariance D V D'.
 as_log_odds <- function(at, center) {
   n <- nrow(at$mean)
   q <- ncol(at$mean)

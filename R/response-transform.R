@@ -6,9 +6,8 @@
 #     psi = ((1 + u)^lambda - 1) / lambda if u >= 0,  -((1 - u)^(2 - lambda) - 1) / (2 - lambda) if u < 0.
 #
 # `ends` has T of the smallest and the largest training response. `found` is TRUE if the fit chose the transform.
-# `wider` corrects sds, see moments_of_response(). For lambda between 0 and 2, T maps all numbers onto all numbers.
-#
-# The noise of T(y) is normal or has heavy tails (see the end of this file).
+# `wider` corrects sds, see moments_of_response(). For lambda between 0 and 2, T maps all numbers onto all numbers. The
+# noise of T(y) is normal or has heavy tails (see spread_steps).
 transforms <- c("log", "yeojohnson")
 
 transform_label <- function(transform) {
@@ -40,8 +39,8 @@ log_slope <- function(transform, y) {
   (transform$lambda - 1) * sign(u) * log1p(abs(u)) - log(transform$unit)
 }
 
-# Returns a list like that of clean_data(), with the transformed response and with equal rows merged. `slopes` has log
-# T'(y) minus the log of the unit of T(y), summed over the rows of each distinct input.
+# Returns `rows` with T(y) as the response, centred, scaled, and with equal rows merged, like clean_data(). `slopes` has
+# the sums of log(T'(y) / scale) over the rows of each distinct input.
 rows_transformed <- function(rows, transform) {
   y <- transformed(transform, rows$y)
   slope <- if (is.null(transform)) 0 * rows$y else log_slope(transform, rows$y)
@@ -106,19 +105,18 @@ untransformed <- function(transform, z) {
   transform$centre + transform$unit * ifelse(z >= 0, expm1(up), -expm1(down))
 }
 
-# Returns TRUE if T^-1 is convex, FALSE if it is concave. Values far beyond all responses may dominate the mean and sd
-# of y. So if the fit chose the transform, values of y beyond a cut are replaced by the cut: those above if T^-1 is
-# convex, else those below. If T^-1 is convex, the cut is the largest training response or, if larger, T^-1(mean - k sds
-# of T(y)). For the sd of y, k = 0; for its mean, k = sure_sds, or more if the sd of T(y) exceeds the range of training
-# T(y). Normal 95 % intervals contain 94 % of new responses with the sd of the cut y, 96 % without a cut
-# (bench/response.R, bench/second-moments.R, bench/point-predictions.R).
+# Returns TRUE if T^-1 is convex, FALSE if it is concave. Values of y far beyond the data could dominate mean and sd. So
+# if the fit chose T, y is replaced by min(y, cut) or, if T^-1 is concave, by max(y, cut). If T^-1 is convex, T(cut) is
+# the larger of T(largest training response) and mean - k sds of T(y). k is 0 for the sd of y. For its mean, k is
+# sure_sds, or more if the sd of T(y) exceeds the range of training T(y). Normal 95 % intervals with the sd of the cut y
+# contain 94 % of new responses, 96 % without a cut (bench/response.R, bench/second-moments.R).
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
 is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends)
 
 sds_before_cut <- function(transform, sd, sure = sure_sds) sure * pmax(sd / diff(transform$ends), 1)^2
 
-# Returns (T(y) - mean) / sd at the cut of y (see curves_up()), or an infinite number if there is no cut.
+# Returns (T(cut) - mean) / sd for T(y) ~ N(mean, sd^2), or an infinite number if no cut replaces y beyond it.
 cut_at <- function(transform, mean, sd, sure = sure_sds) {
   up <- curves_up(transform)
   if (!is_cut(transform)) return(rep(if (up) Inf else -Inf, length(mean)))
@@ -126,13 +124,12 @@ cut_at <- function(transform, mean, sd, sure = sure_sds) {
   if (up) pmax((transform$ends[2L] - mean) / sd, -sds) else pmin((transform$ends[1L] - mean) / sd, sds)
 }
 
-# Returns list(mean, sd) of E(y | f) for f ~ N(mean, var), where T(y) is f plus noise of variance `noise` and y is cut
-# (see curves_up()). With rho = var / (var + noise), h(t) = T^-1(mean + sqrt(var + noise) t) and Hermite polynomials
-# He_k,
+# Returns list(mean, sd) of E(y | f) for f ~ N(mean, var), where T(y) is f plus noise. A cut may replace y beyond it,
+# see curves_up(). For rho = var / (var + noise), h(t) = T^-1(mean + sqrt(var + noise) t), Hermite polynomials He_k,
 #
 #   E(E(y | f)^2) = sum_k rho^k c_k^2,   c_k = E h(t) He_k(t) / sqrt(k!),   t ~ N(0, 1)   (Mehler).
 #
-# The mean has another cut than the sd. So rho times the squared difference of the two means is added to the variance.
+# Mean and sd of y have different cuts: rho times the squared difference of the two means is added to the variance.
 moments_back <- function(transform, mean, var, noise = 0) {
   total <- var + noise
   if (transform$kind == "log" && !is_cut(transform)) {
@@ -148,8 +145,8 @@ moments_back <- function(transform, mean, var, noise = 0) {
 }
 
 # Returns list(mean, sd) of a new response, where T(y) is f ~ N(mean, var) plus noise. The mean assumes normal noise. If
-# y is cut (see curves_up()) and the noise has heavy tails (`spread`), the sd averages over the tails. It is multiplied
-# by the root of transform$wider (at least 1), the mean of squared error / predicted variance of held-out rows.
+# a cut replaces y beyond it and the noise has heavy tails (`spread` > 0), the variance is averaged over noise variances
+# and multiplied by transform$wider (at least 1), the mean of squared error / predicted variance of held-out rows.
 moments_of_response <- function(transform, mean, var, noise, spread) {
   out <- moments_back(transform, mean, var + noise)
   wide <- which(rep_len(spread, length(mean)) > 0)
@@ -165,7 +162,8 @@ moments_of_response <- function(transform, mean, var, noise, spread) {
   out
 }
 
-# Returns the covariance matrix of E(y | f) at rows, where f ~ N(mean, cov) and T(y) is f plus noise.
+# Returns the covariance matrix of E(y | f), where f ~ N(mean, cov) and T(y) is f plus noise. Rows i and j have the
+# covariance sum_k r_ij^k c_ik c_jk, where c_ik is c_k of moments_back() at row i.
 covariance_back <- function(transform, mean, cov, noise) {
   known <- which(!is.na(mean))
   var <- diag(cov)[known]
@@ -179,8 +177,8 @@ covariance_back <- function(transform, mean, cov, noise) {
   cov
 }
 
-# Returns list(mean, sd, c, between) of y for T(y) ~ N(mean, var). y is cut at one value for `mean`, at another for sd
-# and Hermite coefficients c (see curves_up()). `between` is the difference of the means of y with these two cuts.
+# Returns list(mean, sd, c, between) of y for T(y) ~ N(mean, var), with c_k as in moments_back(). One cut replaces y for
+# `mean`, another one for sd and c (see curves_up()). `between` is the difference of the means with both cuts.
 parts_back <- function(transform, mean, var, order) {
   var <- rep_len(var, length(mean))
   part <- hermite_back(transform, mean, var, order, sure_sds)
@@ -197,8 +195,9 @@ parts_back <- function(transform, mean, var, order) {
 
 most_hermite <- 20L
 
-# Returns list(mean, sd, c) of y cut by cut_at(), where c is the matrix of Hermite coefficients c_1, ..., c_order. Gauss
-# rules are used between the kinks of T^-1 and the cut. Overflow gives Inf.
+# Returns list(mean, sd, c) of y for T(y) ~ N(mean, var), with y beyond a cut replaced by it, see cut_at(). Column k of
+# c has the averages of y He_k(t) / sqrt(k!), with Hermite polynomials He_k and t = (T(y) - mean) / sd. Gauss rules are
+# used between the kink of T^-1 and the cut.
 hermite_back <- function(transform, mean, var, order, sure) {
   sd <- sqrt(var)
   n <- length(mean)
@@ -246,7 +245,7 @@ hermite_back <- function(transform, mean, var, order, sure) {
 }
 
 # Returns nodes and weights of Gauss's quadrature rule for the uniform weight on (-1, 1), or for a weight with another
-# `total` and three-term `recursion`, from the eigenvalues and eigenvectors of its matrix (Golub and Welsch 1969).
+# `total` and three-term `recursion`, by eigenvectors of the recursion's tridiagonal matrix (Golub and Welsch 1969).
 gauss_rule <- function(n, recursion = function(k) k / sqrt(4 * k^2 - 1), total = 2) {
   k <- seq_len(n - 1L)
   J <- matrix(0, n, n)
@@ -278,7 +277,7 @@ describe_transform <- function(transform) {
 #' @export
 print.pfdtc_transform <- print_lines(function(x) paste("Response:", describe_transform(x)))
 
-# ---- the tails of the noise -----------------------------------------------------------------------------------------
+# ---- noise with heavy tails -----------------------------------------------------------------------------------------
 
 # Gaussian noise may have heavy tails: y = f + e, e ~ N(0, s2 exp(u - v / 2)), u ~ N(0, v). Then e has the variance s2,
 # and v = 0 is normal noise. Means are those of normal noise, and so are sds, except under a transform that the fit
@@ -292,8 +291,8 @@ is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 # Returns the sd of y if the log noise variance is `step` sds above its mean.
 sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
 
-# Returns log p(y) for responses y on the scale of f, with the noise described above spread_steps. Exponents are
-# relative to the largest one, that of the last step. Beyond 6 sds: the larger of far_steps and farther_log_density().
+# Returns log p(y) for responses y on the scale of f, averaged over noise variances (see spread_steps). Exponents are
+# relative to the largest one, that of the last step. Beyond 6 sds of y, takes the larger of two sums over other steps.
 noisy_log_density <- function(y, f, steps = spread_steps) {
   if (!is_spread(f)) return(stats::dnorm(y, f$mean, sqrt(f$var + f$noise), log = TRUE))
   half <- pmin((y - f$mean)^2 / 2, .Machine$double.xmax)
@@ -312,8 +311,8 @@ noisy_log_density <- function(y, f, steps = spread_steps) {
   replace(out, far, pmax(noisy_log_density(y[far], at, far_steps), farther_log_density(half[far], at)))
 }
 
-# Computes noisy_log_density() by a sum around the integrand's maximum, which is beyond far_steps for some small
-# spreads. Returns -Inf if the maximum is at a step of at most 20, well within far_steps. `half` is (y - mean)^2 / 2.
+# Returns log p(y) by a sum over `step` (sds of the log noise variance) around the integrand's maximum, which may be
+# beyond far_steps. If it is at step 20 or less, where far_steps suffice, returns -Inf. `half` is (y - mean)^2 / 2.
 farther_log_density <- function(half, f) {
   out <- rep(-Inf, length(half))
   some <- which(f$spread > 0 & f$noise > 0)
@@ -338,7 +337,7 @@ farther_log_density <- function(half, f) {
   replace(out, some, ifelse(top > 20, highest + log(sum), -Inf))
 }
 
-# Returns P(y - mean <= distance), or its density if `normal` is dnorm. The noise is described above spread_steps.
+# Returns P(y - mean <= distance), or its density if `normal` is dnorm. Noise may have heavy tails (see spread_steps).
 noisy_cdf <- function(distance, f, normal = stats::pnorm, steps = spread_steps) {
   if (!is_spread(f)) return(normal(distance, 0, sqrt(f$var + f$noise)))
   out <- 0
@@ -347,7 +346,7 @@ noisy_cdf <- function(distance, f, normal = stats::pnorm, steps = spread_steps) 
   out
 }
 
-# Draws noise of variance `noise` for n new responses. A positive `spread` gives the noise heavy tails.
+# Draws n errors with mean 0 and variance `noise`, with heavy tails if `spread` is positive (see spread_steps).
 draw_noise <- function(n, noise, spread) {
   sd <- sqrt(noise)
   if (any(spread > 0, na.rm = TRUE)) sd <- sd * exp((sqrt(spread) * stats::rnorm(n) - spread / 2) / 2)

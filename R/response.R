@@ -1,9 +1,9 @@
 # Converts predictions of f to the scale of the response: means, intervals, quantiles and log densities.
 
-# ---- the response's scale -------------------------------------------------------------------------------------------
+# ---- means, distribution and quantiles of a response ----------------------------------------------------------------
 
-# Returns answer(f) for the rows whose mean of f is known, and NA for the others. The elements of the list `f` are
-# vectors or matrices with a row for each data row, or single numbers.
+# Returns answer(f) for the rows whose f$mean is not NA, and NA for the other rows. The elements of the list `f` are
+# single numbers, or vectors or matrices with a row for each data row.
 where_known <- function(f, answer) {
   n <- NROW(f$mean)
   known <- which(!is.na(as.matrix(f$mean)[, 1L]))
@@ -15,14 +15,14 @@ where_known <- function(f, answer) {
   pad(answer(lapply(Filter(Negate(is.null), f), some)))
 }
 
-# Returns E(y | f): f itself, a probability, a rate, or under a transform T the mean of T^-1(f + e), e ~ N(0, noise).
+# Returns E(y | f), such as a rate or, under a transform T, the mean of T^-1(f + e) with e ~ N(0, noise).
 response_given <- function(response, f, noise) {
   if (!is.null(response$expected)) return(response$expected(f, response$theta))
   if (is.null(response$transform)) return(response$link$inv(f) * response$growth(response$theta))
   where_known(list(mean = f, noise = noise), function(f) moments_back(response$transform, f$mean, f$noise, 0)$mean)
 }
 
-# Returns mean and sd of E(y | f) for f ~ N(mean, var), NA where f is unknown. `noise` is the Gaussian noise variance.
+# Returns mean and sd of E(y | f) for f ~ N(mean, var), NA where mean is NA. `noise` is the Gaussian noise variance.
 response_moments <- function(response, mean, var, noise = 0) {
   where_known(list(mean = mean, var = var, noise = noise), function(f) {
     if (!is.null(response$transform)) return(moments_back(response$transform, f$mean, f$var, f$noise))
@@ -38,7 +38,7 @@ response_moments <- function(response, mean, var, noise = 0) {
   })
 }
 
-# Returns mean and sd of a new response with Gaussian noise. `f` is list(mean, var, noise, spread) as in noisy_cdf().
+# Returns mean and sd of a new response with Gaussian noise; f$spread is the variance of the log noise variance.
 new_moments <- function(response, f) {
   where_known(f[c("mean", "var", "noise", "spread")], function(f) {
     if (is.null(response$transform)) return(list(mean = f$mean, sd = sqrt(f$var + f$noise)))
@@ -54,7 +54,7 @@ class_shares <- function(response, mu, s = NULL) {
   out
 }
 
-# Returns P(y <= k) for each ordered class k (columns), averaged like class_shares().
+# Returns P(y <= k) for each ordered class k (columns), averaged over f ~ N(mu, s^2). Without `s`, f is mu.
 shares_upto <- function(response, mu, s = NULL) {
   upto <- vapply(seq_along(response$levels), function(k) {
     if (is.null(s)) response$cdf(rep(k, length(mu)), mu, 1, response$theta) else
@@ -72,9 +72,9 @@ variance_of_class <- function(response, mean, sd) {
   })
 }
 
-# Returns for each response in `sites` the log of p(y | f) averaged over f ~ N(mu, v), where mu includes the offset. The
-# trapezoid rule goes along t, where f = mode + s sinh(t) with the mode and sd s of Laplace's approximation. Its range
-# includes 12 sds of the prior, because p(y | f) of a censored response may fall steeply on one side only.
+# Returns log E p(y | f) for each response y in `sites`, where f ~ N(mu, v) and mu includes the offset. The trapezoid
+# rule integrates over t, where f = mode + s sinh(t) with the mode and sd s of Laplace's approximation. Nodes reach 12
+# sqrt(v) from the mode, because p(y | f) of a censored response may fall steeply on one side only.
 log_predictive <- function(likelihood, sites, mu, v) {
   response <- as_response(likelihood)
   if (!is.null(response$averaged$log_density)) return(response$averaged$log_density(response$theta, sites, mu, v))
@@ -82,7 +82,7 @@ log_predictive <- function(likelihood, sites, mu, v) {
   plain <- engine_sites(likelihood, sites, 0)
   at <- function(f) native_likelihood(plain, f + plain$offset)
   v <- pmax(v, (1e-6 * plain$unit)^2)
-  # Bisect for the mode in t, with f = mu + sqrt(v) sinh(t). A slope that overflows to NaN leads back to mu.
+  # Bisect for the t at the mode of p(y | f) N(f; mu, v), f = mu + sqrt(v) sinh(t). A NaN slope (overflow) leads to mu.
   f <- mu + sqrt(v) * sinh(bisect(function(t) {
     slope <- at(mu + sqrt(v) * sinh(t))[2L, ] - sinh(t) / sqrt(v)
     ifelse(is.na(slope), t < 0, slope > 0)
@@ -98,12 +98,11 @@ log_predictive <- function(likelihood, sites, mu, v) {
   top + log(rowSums(exp(logs - top)) * s * end / 120) + plain$constant
 }
 
-# Returns P(Y <= y), averaged over f ~ N(mu, s^2) with mu including the offset. With u standard normal and U(u) the f at
-# which P(Y <= y | f) = pnorm(-u),
+# Returns P(Y <= y), averaged over f ~ N(mu, s^2) (mu with offset). For u ~ N(0, 1) and P(Y <= y | f = U(u)) = Phi(-u),
 #
 #   P(Y <= y) = E P(Y <= y | mu + s u) = E Phi((U(u) - mu) / s).
 #
-# The first average is computed if s is at most about the sd of U(u), else the second. Then the integrand is smooth.
+# If s is at most about the sd of U(u), the first average is computed, else the second. The integrand is then smooth.
 predictive_cdf <- function(response, y, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$cdf(response$theta, y, size, mu, s))
   if (response$discrete) y <- floor(y + 1e-7)
@@ -120,8 +119,8 @@ predictive_cdf <- function(response, y, size, mu, s) {
   out
 }
 
-# Returns the smallest y with P(Y <= y) >= p, by bisection between `low` and `high`. `high` is the q-quantile of y given
-# the q-quantile of f, q = (1 + p) / 2, so P(y > high) <= (1 - q) + (1 - q) = 1 - p. `low` is found likewise.
+# Returns the smallest y with P(Y <= y) >= p, by bisection between `low` and `high`. For q = (1 + p) / 2, `high` is the
+# q-quantile of y given the q-quantile of f, so P(y > high) <= (1 - q) + (1 - q) = 1 - p. `low` is found likewise.
 predictive_quantile <- function(response, p, size, mu, s) {
   if (!is.null(response$averaged)) return(response$averaged$quantile(response$theta, p, size, mu, s))
   p <- rep_len(p, length(mu))
@@ -130,7 +129,7 @@ predictive_quantile <- function(response, p, size, mu, s) {
   whole <- response$discrete
   if (whole) low <- floor(low) - 1 # quantiles of large counts are approximations
   if (whole) high <- ceiling(high)
-  far <- function() pmax(abs(low), abs(high)) # quantiles up to the smallest normal double are 0
+  far <- function() pmax(abs(low), abs(high)) # quantiles up to double.xmin become 0
   while (length(open <- which(far() > .Machine$double.xmin & high - low > pmax(as.numeric(whole), 1e-12 * far())))) {
     middle <- low[open] + (high[open] - low[open]) / 2
     if (whole) middle <- floor(middle)
@@ -149,7 +148,7 @@ quantile_given <- function(response, p, size, mu, s) {
 # ---- predictions ----------------------------------------------------------------------------------------------------
 
 # Returns predictions list(fit, lwr, upr, sd, cov) of f or of a response. `f` has mean, var and cov of f, the noise
-# variance `noise` (`noise_new` in prediction intervals), variance `spread` of its log and trials `size`. `lower` and
+# variance `noise` (`noise_new` in prediction intervals), the variance `spread` of its log, and trials `size`. `lower`,
 # `upper` bound the mean, `top` the variance (without a certificate: mean and var). `ask` has arguments of predict().
 response_say <- function(response, f, ask) {
   if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
@@ -178,14 +177,14 @@ response_say <- function(response, f, ask) {
   c(list(fit = scale$shown$mean, sd = scale$shown$sd, cov = scale$cov), lapply(ends, unname))
 }
 
-# Returns an interval for f, or for f plus noise. It contains the intervals for all means from f$lower to f$upper.
+# Returns the union of the intervals for f (or f plus noise) with variance f$top and a mean from f$lower to f$upper.
 normal_ends <- function(f, noise, level) {
   half <- noisy_half(level, list(var = f$top, noise = noise$noise, spread = noise$spread))
   list(lwr = f$lower - half, upr = f$upper + half)
 }
 
-# Returns list(shown, given, cov) for the quantity that `type` names: `shown` has its mean and sd (a median has no sd),
-# `cov` its covariance. given(v) converts ends v of a credible interval of f to this quantity.
+# Returns list(shown, given, cov) for the quantity `type` of predict(): `shown` has its mean and sd (a median has no
+# sd), `cov` its covariance. given(v) converts ends v of a credible interval of f to this quantity.
 response_scale <- function(response, type, f) {
   given <- function(v) response_given(response, v, f$noise)
   scale <- function(shown, given, cov = f$cov) list(shown = shown, given = given, cov = cov)
@@ -209,7 +208,7 @@ response_scale <- function(response, type, f) {
   scale(list(mean = back(f$mean)), back)
 }
 
-# Returns the p-quantile of a new response, averaged over f. It is NA if f is unknown or there are no trials.
+# Returns the p-quantile of a new response, averaged over f. It is NA if f$mean is NA, or if there are no trials.
 response_quantile <- function(response, p, f) {
   f$mean <- unname(f$mean)
   if (response$conjugate) {
@@ -226,8 +225,7 @@ response_quantile <- function(response, p, f) {
 # Returns binomial responses as shares of their trials, and other responses unchanged.
 shares <- function(response, y, f) if (response$reads == "classes") y / f$size else y
 
-# Returns simulated responses, a data frame of numbers, in the form of the fit's response: factors, two columns of
-# successes and failures, or shares of `size` trials.
+# Converts simulated numbers to the form of the response: factors, successes and failures, or shares of `size` trials.
 draws_as_given <- function(fit, draws, size) {
   response <- response_of(fit)
   levels <- response$levels
@@ -254,8 +252,8 @@ response_log_density <- function(response, given, f) {
   if (is.null(t)) out else ifelse(is.finite(z), out + log_slope(t, unname(given$y)), -Inf)
 }
 
-# Returns half the width of the central interval with probability `level` of a new response. Levels above 99.99 % need
-# far_steps: spread_steps make the probability outside up to 3 % too large at level 1 - 1e-6, and 18 % at 1 - 1e-7.
+# Returns half the width of the central interval of f plus noise with probability `level`. The quadrature with
+# spread_steps is for levels up to 99.99 %: at level 1 - 1e-7, the probability outside is up to 18 % too large.
 noisy_half <- function(level, f) {
   p <- (1 + level) / 2
   if (!is_spread(f)) return(stats::qnorm(p) * sqrt(f$var + f$noise))
@@ -265,22 +263,21 @@ noisy_half <- function(level, f) {
 
 # ---- bounds of a transformed response -------------------------------------------------------------------------------
 
-# Bounds the mean, median and quantiles of y from bounds on mean mu and sd tau of T(y), rounding included. h = T^-1
-# increases, so medians and quantiles are h of those of T(y). If h is convex (T is the log, or lambda <= 1) and X(mu,
-# tau, c) = E (h(mu + tau Z) - h(c))+ with Z ~ N(0, 1), the mean of y cut at h(c) is
+# Bounds quantiles and mean of y from bounds on mean mu and sd tau of T(y), rounding included. T is log or Yeo-Johnson's
+# transform. Its inverse h increases, so quantiles of y are h of those of T(y). For convex h, E min(y, h(c)) is
 #
-#   M(mu, tau, c) = M(mu, tau, Inf) - X(mu, tau, c).
+#   M(mu, tau, c) = E h(mu + tau Z) - E max(h(mu + tau Z) - h(c), 0),   Z ~ N(0, 1).
 #
-# M increases in mu, and both terms increase in tau. A concave h is -g(-z), where g is the convex T^-1 of 2 - lambda.
+# M increases in mu. Both terms increase in tau, so they get opposite bounds on tau. For concave h, -h(-z) is bounded.
 
-# To bound the mean, Z from -far_tail to far_tail is divided into this number of cells. Formulas bound the tails.
+# To bound the mean of y = T^-1(mu + tau Z), Z ~ N(0, 1), the range -far_tail to far_tail has this number of cells.
 mean_cells <- 250L
 far_tail <- 9
 
-# This bounds the relative rounding error of T^-1 and of sums over cells: a thousand times the largest error observed.
+# This bounds relative rounding errors of inverse transforms and of sums of their values: 1,000 times the largest seen.
 back_rounding <- 1e-12
 
-# Returns list(lower, upper), bounds on y for T(y) between `lower` and `upper`, with an allowance for rounding.
+# Returns list(lower, upper): bounds on y, rounding included, if T(y) is between `lower` and `upper`.
 back_bounds <- function(transform, lower, upper) {
   if (is.null(transform)) return(list(lower = lower, upper = upper))
   most <- .Machine$double.xmax
@@ -296,8 +293,8 @@ rounding_back <- function(transform, y) {
   back_rounding * abs(y - transform$centre) + 4 * .Machine$double.eps * (abs(transform$centre) + transform$unit)
 }
 
-# Returns list(lower, upper), bounds on the mean of y as moments_back() defines it, for normal T(y) with mean between
-# mu$lower and mu$upper and sd between tau$lower and tau$upper. Infinite bounds give infinite bounds, and NA gives NA.
+# Returns list(lower, upper), bounds on the mean of y, or of min or max of y and the cut of curves_up(), for normal T(y)
+# with mean from mu$lower to mu$upper and sd from tau$lower to tau$upper. Infinite bounds give infinite bounds.
 mean_bounds <- function(transform, mu, tau) {
   open <- ifelse(is.na(mu$lower), NA_real_, 0)
   known <- which(is.finite(mu$lower + mu$upper + tau$lower + tau$upper))
@@ -321,7 +318,7 @@ mean_bounds <- function(transform, mu, tau) {
        upper = ends(Inf, y$upper + rounding_back(transform, y$upper)))
 }
 
-# Bounds M(mu, tau, Inf) - X(mu, other, c) (above mean_cells). If `other` is tau, this is E min(h(mu + tau Z), h(c)).
+# Bounds E h(mu + tau Z) - E max(h(mu + other Z) - h(c), 0), Z ~ N(0, 1): E min(h(mu + tau Z), h(c)) if other = tau.
 mean_below <- function(h, mu, tau, other, c) {
   all <- h$enclose(mu, tau, rep(-Inf, length(mu)))
   if (all(c == Inf)) return(all)
@@ -335,7 +332,8 @@ mean_below <- function(h, mu, tau, other, c) {
   list(lower = all$lower - X$upper, upper = all$upper - X$lower)
 }
 
-# Returns list(value, enclose): h, or g if h is concave (see mean_cells), and bounds on E value(mu + tau Z) 1{Z > from}.
+# Returns list(value, enclose): the inverse transform h(z), or -h(-z) if h is concave, and bounds on E value(mu + tau Z)
+# 1{Z > from} for Z ~ N(0, 1).
 convex_back <- function(transform) {
   if (transform$kind == "log") {
     return(list(value = exp, enclose = function(mu, tau, from) {
@@ -346,7 +344,7 @@ convex_back <- function(transform) {
   }
   lambda <- min(transform$lambda, 2 - transform$lambda)
   value <- function(z) untransformed(list(kind = "yeojohnson", lambda = lambda, centre = 0, unit = 1), z)
-  # Returns a derivative of h up to a factor: (1 + lambda z)^(1 / lambda - order), for z < 0 with -z and 2 - lambda.
+  # Returns (1 + l |z|)^(1 / l - order), l = lambda (z < 0: 2 - lambda): this derivative of h up to a factor.
   power <- function(z, order) {
     v <- ifelse(z >= 0, log_of_power(pmax(z, 0), lambda), log_of_power(pmax(-z, 0), 2 - lambda))
     exp(v * (1 - order * ifelse(z >= 0, lambda, 2 - lambda)))
@@ -358,9 +356,9 @@ convex_back <- function(transform) {
   })
 }
 
-# Bounds E h(mu + tau Z) 1{Z > from} by cells of Z. On a cell with mean c and variance V of Z, the mean of h is h(mu +
-# tau c) + tau^2 V h''(z) / 2 with z in the cell (Taylor). h'' is monotone on either side of 0. The tails use h(z) <
-# exp(z) and h(z) >= z.
+# Bounds E h(mu + tau Z) 1{Z > from} for Z ~ N(0, 1) and convex h. On a cell where Z has mean c and variance V, the mean
+# of h is h(mu + tau c) + tau^2 V h''(z) / 2 for a z in the cell (Taylor). h'' is monotone on either side of 0. In the
+# tails, z <= h(z) < exp(z).
 enclose_cells <- function(h, mu, tau, from) {
   from <- pmax(from, -far_tail)
   edge <- from + outer(far_tail - from, (0:mean_cells) / mean_cells)

@@ -1,16 +1,16 @@
 # Cleans the rows of a formula or of a matrix. rows-read.R reads formulas, rows-signature.R merges rows.
 #
-# clean_data() returns a list of class "pfdtc_data":
+# clean_data() returns a list of class "pfdtc_data" with N merged rows of d inputs:
 #   x               N x d double matrix with column names, without rows of weight 0; equal rows are merged
 #   y               N doubles, (response - offset - center) / scale; for merged rows their weighted mean
 #   weights         NULL (all 1), or N positive doubles; for merged rows their sum
-#   center, scale   of the response: 0 and 1 if not wanted, but see response_unit()
+#   center, scale   mean and sd of response - offset; if not wanted, 0 and 1 or a power of 2 (see response_unit())
 #   n               number of rows with positive weight, before merging
 #   group           NULL, or n integers: the row of x that each row was merged into
 #   twins           NULL, or list(rows, ss): the number of further rows merged into each row of x, and the sum of
 #                   squares of their responses about the mean
 #   x_zero          NULL, or the inputs of rows of weight 0, which have fitted values
-#   shift           list(constant, rows, ss), see log_density_shift()
+#   shift           terms of the log density of the response as given, see log_density_shift()
 #   sd_y            sd of response - offset, in units of the response
 #   response, offset, prior_weights   all given rows; the last two may be NULL; names(response) are row names
 #   na_action, terms, groups   of the formula method, else NULL; `groups` has the kernels of its groups
@@ -68,8 +68,8 @@ message_if_degrees <- function(x) {
     111.2 * width[2L], names[1L], names[2L]))
 }
 
-# Returns the list of clean_data(). For a `likelihood` (NULL: Gaussian) it also has `sites` (response-engine.R), and its
-# `y` is for figures only. `rows` are names for the rows in messages, by default their numbers.
+# Returns the list of clean_data(). For a `likelihood` (NULL: Gaussian) it also has the responses `sites`, and its `y`
+# is for figures only. `rows` are names for the rows in messages, by default their numbers.
 clean_rows <- function(x, response, name, weights, offset, labels, center, scale, merge, likelihood, rows = NULL) {
   if (is.null(likelihood)) return(clean_data(
     x, check_response(response, name, nrow(x), rows), name, weights, offset, labels, check_flag(center, "center"),
@@ -83,9 +83,9 @@ clean_rows <- function(x, response, name, weights, offset, labels, center, scale
   with_sites(clean_data(x, read$response, name, read$weight, NULL, labels, FALSE, FALSE, merge = FALSE), read, offset)
 }
 
-# Cleans rows of finite numbers. `name` is the response's name in messages, and `labels` are row names. Equal rows are
-# merged if the share of distinct rows is at most `merge` (TRUE: 0.9). `center` and `scale` are about the response. Its
-# centre, scale and sd may be given by `unit` instead.
+# Returns rows of finite numbers as "pfdtc_data". `name` is the response's name in messages, and `labels` are row names.
+# Equal rows are merged if the share of distinct rows is at most `merge` (TRUE: 0.9). `center` and `scale` are flags for
+# the response; instead, `unit` may give its centre, scale and sd.
 clean_data <- function(x, response, name, weights, offset, labels, center, scale, merge, unit = NULL) {
   r <- if (is.null(offset)) response else response - offset
   w <- weights
@@ -119,19 +119,19 @@ cleaned <- function(fit, given) {
        scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0), offset_squares = offset_squares(given))
 }
 
-# Cleans rows with another response by clean_data(). Formula and groups are those of `data`.
+# Cleans the rows of `data` with another response. Formula and groups are kept.
 clean_again <- function(data, x, response, w, offset, center, scale, merge, name = "transform", labels = NULL) {
   out <- clean_data(x, response, name, w, offset, labels, center, scale, merge)
   out[c("frame", "terms", "groups")] <- data[c("frame", "terms", "groups")]
   out
 }
 
-# Returns the terms that convert the log density of the centred and scaled y to that of y as given. Equal rows are
-# merged into groups g, and W_g are the sums of their weights w_n. The engine computes the density of sqrt(W_g) y_g, so
+# Returns the terms that convert the log density of the centred and scaled y to that of y as given, for the noise
+# variance s2. Equal rows form groups g, and W_g sums their weights w_n. For the computed density, of sqrt(W_g) y_g,
 #   log p(y as given) = log p(computed) + constant - (rows/2) log(2 pi s2) - ss/(2 s2),
 #   constant = sum_n log(w_n)/2 - n log(scale).
 # Here `rows` is the number of rows that were merged away, and `ss` their weighted sum of squares about the group means.
-# `constant` is the log Jacobian of w_n^{1/2} y_n / scale. For merged rows, two terms +- sum_g log(W_g)/2 cancel.
+# `constant` is the log Jacobian of sqrt(w_n) y_n / scale. That of sqrt(W_g) y_g cancels a term of merge_equal_rows().
 log_density_shift <- function(n, log_w, scale, rows = 0, ss = 0) {
   list(constant = log_w / 2 - n * log(scale), rows = rows, ss = ss)
 }
@@ -170,7 +170,7 @@ hint_for_text <- function(x) {
     sprintf("R does not read \"%s\" as a number: remove the marks by gsub(), then use as.numeric().", unread[1L])
 }
 
-# Checks weights. Their fourth powers must not overflow or underflow. A weight of 0 drops its row.
+# Checks weights: 0, which drops the row, or numbers whose fourth powers neither overflow nor underflow.
 check_weights <- function(weights, n) {
   weights <- check_vector(weights, "weights", n)
   bad <- which(weights != 0 & !(weights >= 1e-60 & weights <= 1e60))[1L]
@@ -179,7 +179,6 @@ check_weights <- function(weights, n) {
   weights
 }
 
-# Checks the arguments x, y and weights of an exported function, and returns list(x, y, weights).
 check_rows <- function(x, y, weights) {
   x <- check_matrix(x, "x")
   if (!nrow(x)) abort_input("x", "has no rows")
@@ -187,7 +186,7 @@ check_rows <- function(x, y, weights) {
        weights = if (!is.null(weights)) check_weights(check_positive(weights, "weights", nrow(x)), nrow(x)))
 }
 
-# Returns the row names of x or, unless x is a data frame, those of y, else NULL.
+# Returns labels of the rows: row names (or names) of x or, unless x is a data frame, those of y; NULL without labels.
 row_labels <- function(x, y) {
   if (is.data.frame(x)) return(if (is.character(attr(x, "row.names"))) row.names(x))
   own <- function(v) if (is.null(dim(v))) names(v) else rownames(v)
@@ -195,7 +194,6 @@ row_labels <- function(x, y) {
   if (length(labels) == NROW(x)) labels
 }
 
-# Returns distinct column names: x1, x2, ... for missing names.
 column_names <- function(x) {
   names <- colnames(x) %||% character(ncol(x))
   blank <- is.na(names) | !nzchar(names)
@@ -209,8 +207,8 @@ random_state <- function() {
   get(".Random.seed", envir = globalenv())
 }
 
-# Returns `draws`, an expression that makes random numbers, evaluated from `seed` if that is given. The result has the
-# attribute `seed`, and R's generator is restored, as in stats::simulate().
+# Evaluates `draws`, an expression that makes random numbers, from `seed` if that is given. The result has the attribute
+# `seed`, and the state of R's generator is restored, as in stats::simulate().
 from_seed <- function(seed, draws) {
   state <- random_state()
   if (is.null(seed)) return(structure(draws, seed = state))
@@ -218,7 +216,7 @@ from_seed <- function(seed, draws) {
   structure(with_fixed_seed(draws, seed, NULL), seed = structure(seed, kind = as.list(RNGkind())))
 }
 
-# Evaluates `expr` with random numbers of a seed, by a `kind` of generator (NULL: the user's), and restores the latter.
+# Evaluates `expr` with random numbers from `seed` by a `kind` of generator (NULL: the user's). Restores R's generator.
 with_fixed_seed <- function(expr, seed = 1, kind = "Mersenne-Twister") {
   state <- random_state()
   on.exit(assign(".Random.seed", state, envir = globalenv()))
@@ -226,7 +224,7 @@ with_fixed_seed <- function(expr, seed = 1, kind = "Mersenne-Twister") {
   expr
 }
 
-# ---- parts of the cleaned data --------------------------------------------------------------------------------------
+# ---- parts of cleaned data ("pfdtc_data") ---------------------------------------------------------------------------
 
 # Returns list(x, index) for all given rows, including those of weight 0: row i has the inputs x[index[i], ].
 training_inputs <- function(data) {
@@ -246,7 +244,8 @@ all_rows <- function(data, used, zero) {
 # Fits with neighbours are certified at no more than this number of training rows.
 certified_rows <- 2000L
 
-# Returns the training rows to certify: all of positive weight, before merging, or `most` of them drawn at random.
+# Returns the training rows to certify as list(x, index, offset, names), where row i has the inputs x[index[i], ]. They
+# are all rows of positive weight, before merging, or `most` of them drawn at random.
 used_rows <- function(data, most = Inf) {
   index <- data$group %||% seq_len(nrow(data$x))
   offset <- if (is.null(data$offset)) 0 else of_used_rows(data, data$offset)
@@ -257,7 +256,7 @@ used_rows <- function(data, most = Inf) {
        offset = if (length(offset) > 1L) offset[taken] else offset, names = NULL)
 }
 
-# Returns the rows with numbers `rows` as data. Merged rows keep their mean response, weight and `twins`.
+# Returns these `rows` (numbers of merged rows) as data. `twins` describes the rows that were merged into each of them.
 take_rows <- function(data, rows) {
   w <- data$weights[rows]
   list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = w, n = length(rows), rows = rows,
@@ -265,12 +264,11 @@ take_rows <- function(data, rows) {
        twins = lapply(data$twins, `[`, rows))
 }
 
-# Inducing points are moved on a sample of this many rows. With more rows, the log predictive density per row changes by
-# 0.001 nats (bench/large.R).
+# Inducing points are optimised on this many rows. More rows change log densities by 0.001 per row (bench/large.R).
 enough_rows <- 20000L
 
-# Returns the random sample of rows on which m inducing points are moved. Its size is `asked`, by default the larger of
-# enough_rows and 100 m. If `asked` exceeds the sample that is kept of a row source, all rows are used, by passes.
+# Returns the random sample of rows on which m inducing points are optimised. Its size is `asked`, by default the larger
+# of enough_rows and 100 m. If `asked` exceeds the sample kept of a row source, passes use all its rows.
 optimise_rows <- function(data, asked, m) {
   n <- nrow(data$x)
   most <- asked %||% max(enough_rows, 100 * m)
@@ -283,22 +281,19 @@ optimise_rows <- function(data, asked, m) {
   take_rows(data, sort(sample.int(n, most)))
 }
 
-# Returns at most `most` evenly spaced numbers from 1 to n.
 evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 
-# Returns the user's weights, or NULL. data$prior_weights may be these divided by the factors of a noise trend.
+# Returns the user's weights, or NULL. With a noise trend, data$prior_weights are these divided by the trend's factors.
 users_weights <- function(data) if (is.null(data$noise_trend)) data$prior_weights else data$given_weights
 
 # Returns TRUE for a fit with weights other than 0 and 1, or without data if its call has `weights`.
 is_weighted <- function(fit) !all(users_weights(fit$data) %in% 0:1) || is.null(fit$data) && !is.null(fit$call$weights)
 
-# Returns the weighted norm of the offset.
 offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, offset = data$offset)))
 
 offset_squares <- function(rows) sum((rows$w %||% 1) * rows$offset^2)
 
-# Returns what a fit keeps to read newdata. Without keep_data, the workspace becomes the environment of the formula,
-# because the original environment may contain the data.
+# Returns what a fit keeps to read newdata. Without keep_data, drops the environment of its terms, which may hold data.
 make_frame <- function(data, keep_data = TRUE) {
   frame <- data$frame
   if (!keep_data) {

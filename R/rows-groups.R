@@ -2,9 +2,8 @@
 # model.frame() sees the formula. Each group becomes a column with the numbers of its levels.
 
 # Returns the formula, with grouped terms (also those of `kernel`) replaced by their variables. The attribute `grouped`,
-# absent without groups, is list(formula, smooth, apart, by, groups). `formula` is the formula as given, `smooth` the
-# labels of inputs of the smooth part, `apart` the labels that only groups or `mean` use, `by` the grouping variables,
-# and `groups` the kernels of the formula's groups.
+# NULL without groups, is list(formula, smooth, apart, by, groups): the formula as given, labels of terms that are not
+# grouped, other labels in groups or `mean`, grouping variables, and kernels of the formula's groups.
 formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
   split <- split_bars(formula)
   own <- Filter(function(leaf) is_group(leaf) && is.language(leaf$group$by),
@@ -40,8 +39,7 @@ formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
 one_sided <- function(term) stats::as.formula(call("~", term), globalenv())
 
 # Splits a formula into list(smooth, groups, bars): the formula without grouped terms, list(by, design, correlated) for
-# each grouped term, and these terms as given. (1 | a / b) is (1 | a) + (1 | b:a). A bar outside
-# a term (x | g) or (x || g) is an error, and so are two bars in one term.
+# each grouped term, and these terms as given. (1 | a / b) is (1 | a) + (1 | b:a). Stops at a bar outside of (x | g).
 split_bars <- function(formula) {
   groups <- bars <- list()
   add <- function(bar) {
@@ -111,7 +109,7 @@ by_parts <- function(by) {
 }
 
 # Returns a function (expr, rows) that evaluates an expression in `rows` of the variables alone, by default in `data`,
-# or returns NULL after an error. The state of random numbers stays.
+# or returns NULL after an error. It does not change the state of random numbers.
 evaluator <- function(variables, data, around) {
   if (is.environment(data)) around <- data
   inside <- if (!is.environment(data)) as.list(data)
@@ -121,8 +119,8 @@ evaluator <- function(variables, data, around) {
   }
 }
 
-# Compares the values v of an expression among all rows with those in fewer rows: the row of the smallest value, the row
-# of the largest, and every second row. Returns TRUE, FALSE, or NA without values there, for each of the three.
+# Evaluates `expr` in the row where its value v is smallest, in the row where it is largest, and in every second row.
+# For each of the three, returns TRUE if the values are those among all rows, FALSE if not, and NA if there are none.
 same_without_others <- function(expr, v, value_of) {
   plain <- function(v) {
     if (inherits(v, "difftime")) units(v) <- "secs"
@@ -135,15 +133,15 @@ same_without_others <- function(expr, v, value_of) {
   vapply(list(which.min(order), which.max(order), every_second), function(rows) {
     alone <- if (length(rows)) value_of(expr, rows)
     if (is.null(alone) || NROW(alone) != length(rows)) return(NA)
-    # The tolerance is for products of matrices, which round otherwise in fewer rows.
+    # Values may differ by rounding errors, because products of matrices round differently in fewer rows.
     isTRUE(all.equal(plain(take_rows_of(v, rows)), plain(alone), tolerance = 1e-8, scale = size))
   }, NA)
 }
 
-# ---- columns --------------------------------------------------------------------------------------------------------
+# ---- inputs as columns of a matrix ----------------------------------------------------------------------------------
 
-# Returns the coding of each input of a model frame as columns: list(name, kind, levels, width, columns), where `width`
-# is the number of columns and `columns` their names. `apart` marks variables that the smooth part does not use.
+# Returns how each input of a model frame is coded as columns: list(name, kind, levels, width, columns, apart). `width`
+# is the number of columns and `columns` their names. `apart` is TRUE for variables that only groups or `mean` use.
 coded_variables <- function(mf, used, grouped) {
   code <- function(name) {
     v <- mf[[name]]
@@ -179,8 +177,8 @@ coded_variables <- function(mf, used, grouped) {
   c(lapply(grouped$smooth, code), apart, groups[!duplicated(vapply(groups, `[[`, "", "name"))])
 }
 
-# Stops if the variance of a group cannot be learned from `n` rows, or if hardly any value of a factor repeats, because
-# learning would take hours. Sends messages about numeric groups and about factors with many levels.
+# Stops if the variance of a group cannot be learned from `n` rows. Stops if hardly any value of a factor repeats,
+# because learning would take hours. Sends messages about numeric groups and about factors with many levels.
 check_levels <- function(variables, n, gaussian = TRUE) {
   refuse <- function(got, hint) abort_input("formula", got, hint = hint)
   for (v in variables) {
@@ -206,9 +204,9 @@ check_levels <- function(variables, n, gaussian = TRUE) {
   }
 }
 
-# Returns the level of a group in each row as text, such as "a:b", or NA if a part is missing. A colon inside a part has
-# a backslash before it, because "a:b" and "c" are another level than "a" and "b:c". The text of a time is in UTC, and
-# that of 100000 is the same for an integer and a double. as.character() depends on the time zone and on other rows.
+# Returns the level of a group in each row as text, such as "a:b", or NA if a part is missing. A colon inside a part
+# gets a backslash, because "a:b" and "c" are another level than "a" and "b:c". Unlike that of as.character(), the text
+# of a time or number does not depend on time zone, type or other rows.
 group_keys <- function(v, values) {
   keys <- lapply(values[v$parts], function(u) {
     if (inherits(u, "POSIXt")) return(sub(" 00:00:00$", "", format(u, "%Y-%m-%d %H:%M:%S", tz = "UTC")))
@@ -274,7 +272,6 @@ bind_columns <- function(variables, values) {
   x
 }
 
-# Returns the name of the variable that each column of x belongs to.
 variable_of_columns <- function(variables) unlist(lapply(variables, function(v) rep(v$name, v$width)))
 
 # Returns TRUE if the user gave a correlation matrix of these levels of a factor.
@@ -283,8 +280,7 @@ has_given_levels <- function(kernel, levels) {
   any(vapply(factors, function(f) is.matrix(f$given) && setequal(rownames(f$given), levels), NA))
 }
 
-# Returns `call`, whose formula was updated from `before`, without terms of `mean` and `noise` that use a variable which
-# the new formula lacks.
+# Returns `call` without terms of `mean` and `noise` whose variables were in the formula `before`, but no longer are.
 with_inputs_of <- function(call, before) {
   lost <- setdiff(all.vars(before[[3L]]), all.vars(call$formula[[3L]]))
   for (name in Filter(function(name) is_call_of(call[[name]], "~"), c("mean", "noise"))) {

@@ -2,9 +2,9 @@
 
 by_formula <- function(fit) fit$frame$method == "formula"
 
-# ---- new rows -------------------------------------------------------------------------------------------------------
+# ---- rows to predict at ---------------------------------------------------------------------------------------------
 
-# Returns rows to predict at in the columns of the fit: list(
+# Returns rows to predict at, with inputs as columns like those of the fit: list(
 #   x          the rows without missing values, a double matrix
 #   offset     0, or a number for each element of keep
 #   keep       for each row that na.action keeps: TRUE if it is complete, so that it is in x
@@ -64,7 +64,6 @@ match_columns <- function(frame, newdata) {
   if (identical(at, seq_len(ncol(newdata)))) newdata else newdata[, at, drop = FALSE]
 }
 
-# Stops if new rows lack columns that the fit needs.
 check_columns <- function(needed, names, hint = NULL) {
   lacking <- setdiff(needed, names)
   refuse_if(length(lacking), "newdata", sprintf("lacks %s, which the fit needs", list_quoted(lacking)), hint = hint)
@@ -92,8 +91,8 @@ rows_by_formula <- function(frame, newdata, re) {
   x <- evaluate_new(bind_columns(frame$variables, mf))
   if (re) x <- check_new_levels(frame$variables, x)
   check_finite(x, "newdata", TRUE, labels, variable_of_columns(frame$variables))
-  # Add up the offset() terms and the offset argument, evaluated in newdata, like predict.lm(). A column of newdata may
-  # be called (offset), so model.offset() gets the columns without names.
+  # Add up the offset() terms and the offset argument, evaluated in newdata, like predict.lm(). model.offset() gets
+  # columns without names, because a column of newdata may be called (offset).
   total <- evaluate_new(stats::model.offset(stats::setNames(mf, rep("", length(mf))))) %||% 0
   if (!is.null(frame$offset)) {
     hint <- "Fit with offset(<variable>) in the formula to predict at new rows."
@@ -116,7 +115,7 @@ evaluate_new <- function(expr) {
   })
 }
 
-# Returns `rows` of a hurdle with NA for levels of factors that its fit of the responses above 0 lacks, and warns.
+# Returns `rows` with NA for levels of factors that `fit`, the part of a hurdle model for responses above 0, lacks.
 rows_above_0 <- function(fit, rows) {
   for (v in Filter(function(v) v$kind == "factor" && v$name %in% names(rows), fit$frame$variables)) {
     lacks <- !rows[[v$name]] %in% c(v$levels, NA)
@@ -128,7 +127,7 @@ rows_above_0 <- function(fit, rows) {
   rows
 }
 
-# Evaluates `rows`, new rows for a user's `argument`. Errors about `newdata` are raised again with that name.
+# Evaluates `rows`. An error about `newdata` becomes one about `argument`, the user's name for these rows.
 naming_argument <- function(argument, rows) {
   tryCatch(rows, pfdtc_error_input = function(e) {
     message <- gsub("`newdata`", sprintf("`%s`", argument), conditionMessage(e), fixed = TRUE)
@@ -136,8 +135,8 @@ naming_argument <- function(argument, rows) {
   })
 }
 
-# Returns the model frame, or stops if a variable depends on the other rows, has another kind than in the fit, or levels
-# that the fit lacks. A column of NA fits any kind, and logical values fit a number.
+# Returns the model frame of new rows. Stops if a variable depends on the other rows, has another kind than in the fit,
+# or levels that the fit lacks. A column of NA fits any kind, and logical values fit a number.
 check_new_variables <- function(mf, frame) {
   together <- sub("^[(](weights|offset)[)]$", "\\1", intersect(frame$together, names(mf)))
   refuse_if(length(together), "newdata", "has other rows", hint = "Fit with a column of `data` instead.", message =
@@ -174,11 +173,11 @@ check_new_variables <- function(mf, frame) {
   mf
 }
 
-# ---- rows with a response -------------------------------------------------------------------------------------------
+# ---- further rows with a response -----------------------------------------------------------------------------------
 
-# Returns rows with a response, in the columns of the fit: list(x, response, offset, w, keep). `keep` marks rows of
-# positive weight. There are also y and size for a non-Gaussian likelihood, `given` (the response before the fit's
-# transform), and for a formula labels, variables and frame. `fit` is a fit or a result of fit_recipe().
+# Returns rows with a response as list(x, response, offset, w, keep). x has columns like the fit; `keep` marks rows of
+# positive weight. A non-Gaussian likelihood adds y and size, a transform `given` (the response before it), and a
+# formula labels, variables and frame. `fit` is a fit or a result of fit_recipe().
 training_rows_from <- function(fit, newdata) {
   rows <- if (by_formula(fit)) {
     formula_rows_again(fit, rows_at_places(fit$frame, newdata))
@@ -208,10 +207,9 @@ training_rows_from <- function(fit, newdata) {
   given
 }
 
-# Returns the rows of training_rows_from() in the units of `fit`, see cleaned().
 added_rows <- function(fit, newdata) cleaned(fit, training_rows_from(fit, newdata))
 
-# Returns the list of rows_of_frame() for new data of a formula, with `labels` (row names), `variables` and `frame`.
+# Returns rows with a response for a fit by a formula: list(x, response, name, w, offset, labels, variables, frame).
 formula_rows_again <- function(fit, newdata) {
   refuse_if(!is.data.frame(newdata), "newdata", describe(newdata),
             "a data frame with the variables of the formula and the response")
@@ -232,10 +230,10 @@ formula_rows_again <- function(fit, newdata) {
     list(labels = labels, variables = variables, frame = frame))
 }
 
-# ---- replace or extend the rows of a fit ----------------------------------------------------------------------------
+# ---- data with other rows -------------------------------------------------------------------------------------------
 
-# Returns all rows of the data before merging: list(x, response, offset, w, given, y, size). `given` is the response
-# before a transform, `y` and `size` are responses and trials of a non-Gaussian likelihood.
+# Returns all rows of the data before merging: list(x, response, offset, w, given, y, size). `w` has weights, `given`
+# the response before a transform, `y` and `size` responses and trials of a non-Gaussian likelihood.
 rows_of_data <- function(data) {
   inputs <- training_inputs(data)
   sites <- data$sites
@@ -256,8 +254,8 @@ extended_rows <- function(old, new) {
        size = both("size", 1))
 }
 
-# Returns the data of a fit with `rows` instead of its own. Equal rows are merged with neighbours, or if the fit's
-# method merges rows and at most 90 % of them are distinct; never for non-Gaussian likelihoods.
+# Returns the data of a fit with `rows` instead of its own. A fit with neighbours merges all equal rows. Another
+# Gaussian fit merges them if its method does so and at most 90 % of the rows are distinct.
 data_of_rows <- function(data, rows, fit) {
   w <- rows$w
   keep <- (w %||% rep(1, nrow(rows$x))) > 0
@@ -283,15 +281,15 @@ data_of_rows <- function(data, rows, fit) {
 
 # ---- the rows of a fit, read again ----------------------------------------------------------------------------------
 
-# Returns the small part of a fit that workers need to read rows by training_rows_from(): the fit's own rows, of which
-# its argument `subset` keeps some, or `new` rows.
+# Returns the small part of a fit that workers need to read rows by training_rows_from(). If `new` is FALSE, the rows
+# are those of the fit, and its argument `subset` is evaluated.
 fit_recipe <- function(fit, new = FALSE) {
   call <- as.list(fit$call)[intersect(c("weights", "offset", "subset"), names(fit$call))]
   terms <- if (!is.null(fit$terms)) with_global_objects(fit$terms, call, fit$frame$required)
   c(fit[c("frame", "center", "scale")], list(terms = terms, call = call, subset = if (!new) "subset"))
 }
 
-# Returns `data`, which has the rows of the fit, as a row source.
+# Returns `data`, a data frame or a source with the rows of the fit, as a row source.
 source_of_fit <- function(fit, data) {
   refuse_if(!by_formula(fit), "fit", "is a fit from a matrix", hint = "Rows can be read again only by a formula.")
   if (is.data.frame(data)) return(rows_in_memory(data))
@@ -299,8 +297,7 @@ source_of_fit <- function(fit, data) {
   data
 }
 
-# Returns the fit with all rows of a source as its data, for products with the n x n kernel matrix. If workers hold the
-# rows, the workers compute the products.
+# Returns the fit with all rows of a source as data, for products k(x, x) v (computed by workers if they hold the rows).
 with_rows_of <- function(fit, source) {
   numbers <- 2 * length(fit$frame$columns) + 6
   check_memory(8 * fit$nobs * numbers, sprintf("all %s rows, for products over their pairs,", show_count(fit$nobs)))
@@ -317,8 +314,8 @@ refuse_other_rows <- function() {
 
 # ---- rows looked up by name -----------------------------------------------------------------------------------------
 
-# Returns the model frame of the fit's data: of the rows that the fit keeps, else of data looked up by their name in the
-# fit's call. `given` has further arguments of model.frame(). Stops if the data have changed since the fit.
+# Returns the model frame of the fit's data: of the rows that the fit keeps, else of the `data` that its call names.
+# `given` has further arguments of model.frame(). Stops if the data have changed since the fit.
 frame_by_name <- function(fit, given, caller) {
   call <- fit$call
   call <- call[c(1L, match(c("data", "subset", "weights", "na.action", "offset"), names(call), 0L))]
@@ -349,7 +346,7 @@ frame_by_name <- function(fit, given, caller) {
   mf
 }
 
-# Returns the call with `held`, the rows that the fit keeps, as data. Weights and offset become names of its columns.
+# Returns `call` with `held`, the rows that a fit keeps, as data. Weights and offset become names of its columns.
 with_kept_rows <- function(call, held) {
   call$data <- held
   call[c("subset", "na.action")] <- NULL
@@ -372,7 +369,7 @@ is_data_lost <- function(object, call, caller) {
   !any(vapply(data, function(v) is.list(v) || is.environment(v) || is_source(v) || is_spatial(v), NA))
 }
 
-# Returns the fit with a call that has the fit's own rows as `data`, so that update() uses the same rows.
+# Returns the fit with its own rows as `data` in its call, so that update() uses the same rows.
 on_kept_rows <- function(fit) {
   held <- kept_variables(fit)
   if (is.null(held)) return(fit)

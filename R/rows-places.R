@@ -79,8 +79,8 @@ variable_kind <- function(v) {
   if (length(dim(v)) == 2L) "matrix" else if (is.logical(v)) "logical" else "numeric"
 }
 
-# Returns fields that only points on the globe, times and time differences have. Times are days since `origin`, the
-# earliest second in the data, because seconds since 1970 lose digits.
+# Returns coding fields that only points on the globe, times and time differences have. Times become days since
+# `origin`, the earliest second in the data, because seconds since 1970 would lose digits.
 unit_fields <- function(v, name, kind) {
   if (inherits(v, "pfdtc_series_time")) return(list(period = c(cycle = 1)))
   if (inherits(v, "difftime") || inherits(v, "units") && isNamespaceLoaded("units"))
@@ -105,7 +105,7 @@ series_time <- function(x) {
 #' @export
 `[.pfdtc_series_time` <- function(x, i) structure(unclass(x)[i], class = "pfdtc_series_time")
 
-# Returns time differences and values with units as numbers in `unit` (their own by default), and others unchanged.
+# Returns time differences and values with units as numbers in `unit` (default: their own), and others unchanged.
 in_unit <- function(v, unit = NULL) {
   if (is.null(unit_fields(v, "", "numeric")$unit)) return(v)
   if (!is.null(unit)) units(v) <- unit
@@ -114,15 +114,14 @@ in_unit <- function(v, unit = NULL) {
 
 seconds_of <- function(v) as.numeric(v) * if (inherits(v, "Date")) 86400 else 1
 
-# Returns the values of a variable as numbers. Times become days since the origin of the data; time differences are in
-# the unit of the fit.
+# Returns the values of a variable as numbers. Times become days since spec$origin. Time differences get the fit's unit.
 numbers_of <- function(spec, v) {
   v <- in_unit(v, spec$unit)
   if (identical(spec$kind, "time") && identical(variable_kind(v), "time")) (seconds_of(v) - spec$origin) / 86400 else
     as.double(v)
 }
 
-# Returns days since the origin of the data as dates, or as times in the time zone of the data.
+# Returns days since spec$origin as dates, or as times in the time zone of the data.
 times_of <- function(spec, days) {
   seconds <- as.POSIXct(round(days * 86400 + spec$origin, 5), origin = "1970-01-01", tz = spec$zone %||% "UTC")
   if (spec$date) as.Date(seconds) else seconds
@@ -134,20 +133,19 @@ times_of <- function(spec, days) {
 horizontal_names <- "^(lon|long|lng|longitude|x|easting)$"
 vertical_names <- "^(lat|latitude|y|northing)$"
 
-# Returns TRUE if the names of two inputs are those of coordinates, the horizontal one first.
 are_coordinates <- function(names) grepl(horizontal_names, names[1L], TRUE) && grepl(vertical_names, names[2L], TRUE)
 
 # ---- objects of sf, sp, terra and stars -----------------------------------------------------------------------------
 #
-# Reads objects of the packages sf, sp, terra and stars as data and as new rows. They become a data frame with two
-# columns of coordinates. The formula gets the term sphere(lon, lat) for longitude and latitude, else x + y.
+# Objects of the packages sf, sp, terra and stars can be data or new rows. They become data frames with two columns of
+# coordinates. The formula gets the term sphere(lon, lat) for longitude and latitude, else x + y.
 
 spatial_classes <- c("sf", "sfc", "Spatial", "SpatVector", "SpatRaster", "stars")
 is_spatial <- function(x) inherits(x, spatial_classes)
 spatial_class <- function(x) spatial_classes[inherits(x, spatial_classes, which = TRUE) > 0L][1L]
 
 # Splits a spatial object into list(values, at, crs, geographic): data frame, matrix of coordinates, reference system as
-# text or NULL, and whether it is in longitude and latitude. Lines and polygons are represented by their centroids.
+# text or NULL, and TRUE for longitude and latitude. Lines and polygons are represented by their centroids.
 spatial_parts <- function(x, argument) {
   none <- function(n) data.frame(row.names = seq_len(n))
   kind <- spatial_class(x)
@@ -186,8 +184,8 @@ spatial_parts <- function(x, argument) {
        crs = if (!is.null(crs) && !is.na(crs) && nzchar(crs)) crs)
 }
 
-# Returns the call of a formula method. A spatial object as its `data` becomes a data frame, and the formula gets the
-# coordinates. The data frame's attribute "place" has the names of the coordinates and their reference system.
+# Returns `call`, of a formula method. If its `data` is a spatial object, this becomes a data frame, and the formula
+# gets the coordinates. The attribute "place" of the data frame has their names and their reference system.
 call_with_places <- function(call, envir) {
   data <- eval(call$data, envir)
   if (!is_spatial(data)) return(call)

@@ -1,8 +1,7 @@
 # Reads the rows of a formula: makes a model frame, codes its variables as columns, and calls clean_rows().
 
-# Returns the list of clean_data() for a formula method. `call` is its match.call(). As in lm(), subset, weights and
-# offset are evaluated in `data`, then in the formula's environment; other arguments are evaluated in `envir`. Factors
-# with a correlation matrix in `kernel` keep all declared levels.
+# Returns the list of clean_data() for a `call` with a formula. As in lm(), subset, weights and offset are evaluated in
+# `data`, then in the formula's environment; other arguments in `envir`. Factors keep levels that are named in `kernel`.
 data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = TRUE, likelihood = NULL,
                               kernel = NULL, mean = NULL) {
   mf <- make_model_frame(call, envir, kernel, mean)
@@ -58,8 +57,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data$frame$together <- attr(exprs, "together")
   response <- mf[[attr(terms, "response")]]
   data$frame$response_unit <- unit_fields(response, "", "numeric")$unit
-  # New data must have the variables that are in `data`, and others with a value for each row. R would silently take a
-  # missing variable from the formula's environment.
+  # newdata must have the variables that are in `data`, and others that have a value for each row. Otherwise R would
+  # silently take a missing variable from the formula's environment.
   known <- c(if (is.data.frame(given)) names(given), if (!identical(nrow(given), 1L)) names(by_row))
   data$frame$required <- intersect(data$frame$required, known)
   data$kept <- frame_to_keep(mf, data, by_row[setdiff(names(by_row), names(mf))])
@@ -67,8 +66,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data
 }
 
-# Returns the formula without factors of which hardly a value repeats, and sends a message. Returns NULL if all or no
-# inputs are such factors. Factors among the `columns` of a given kernel stay, as do those with hints in check_levels().
+# Returns the formula without factors whose values hardly ever repeat, and sends a message. Returns NULL if all or no
+# inputs are such factors. Factors in `columns` of a kernel stay, as does text of dates or of numbers such as 5%.
 without_identifiers <- function(mf, terms, used, columns) {
   n <- nrow(mf)
   names <- names(mf)[used]
@@ -93,8 +92,7 @@ without_identifiers <- function(mf, terms, used, columns) {
 
 # ---- the model frame ------------------------------------------------------------------------------------------------
 
-# Calls model.frame() as lm() does. Drops levels without rows, unless a correlation matrix in `kernel` names the levels
-# of their factor.
+# Calls model.frame() as lm() does. Drops levels without rows, unless `kernel` has a correlation matrix of the levels.
 make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   data <- eval(call$data, envir)
   formula <- formula_of_groups(check_formula(call, envir), data, kernel, mean)
@@ -126,7 +124,7 @@ make_model_frame <- function(call, envir, kernel = NULL, mean = NULL) {
   mf
 }
 
-# Returns the formula of a call, or stops if this is no formula or has no variables.
+# Returns the formula of a call. Stops if it is no formula or has no variables.
 check_formula <- function(call, envir) {
   formula <- eval(call$formula, envir)
   refuse_if(!inherits(formula, "formula"), "formula", if (is.null(call$formula)) "is missing" else describe(formula),
@@ -190,7 +188,7 @@ hint_for_frame <- function(text, data) {
   did_you_mean(name, names(data))
 }
 
-# Returns list(x, response, name, w, offset) from a model frame. `variables` has the coding of the inputs as columns.
+# Returns list(x, response, name, w, offset) from a model frame: inputs by the coding `variables`, and weights w.
 rows_of_frame <- function(mf, variables, labels, argument = "data", unit = NULL) {
   response <- attr(attr(mf, "terms"), "response")
   n <- nrow(mf)
@@ -205,15 +203,13 @@ rows_of_frame <- function(mf, variables, labels, argument = "data", unit = NULL)
        w = if (!is.null(w)) check_weights(w, n), offset = if (!is.null(offset)) check_vector(offset, "offset", n))
 }
 
-# Adds to the data what belongs to the formula: terms, groups, and `frame`, the coding of inputs for new rows.
+# Adds terms, groups and `frame` (the coding of inputs, for new rows) to the data.
 add_formula <- function(data, terms, variables, call) {
   data$terms <- terms
   data$groups <- attr(terms, "grouped")$groups
-  # For predictions the offset argument is evaluated again in newdata. A vector that do.call() put into the call belongs
-  # to the training rows and cannot be evaluated again.
+  # Predictions evaluate the offset argument in newdata. They cannot if do.call() put training offsets into the call.
   recomputable <- is.null(call$offset) || is.language(call$offset) || length(call$offset) == 1L
-  # Terms are reduced to inputs and offset() terms. So newdata may lack the response, and variables removed as in
-  # y ~ . - id.
+  # Reduce terms to inputs and offset() terms. So newdata may lack the response, and variables removed as in y ~ . - id.
   a <- attributes(terms)
   keep <- sort(c(input_variables(terms), a$offset))
   if (length(terms) == 3L) terms[[2L]] <- NULL
@@ -244,11 +240,10 @@ input_variables <- function(terms) {
   used
 }
 
-# Returns the columns of a model frame as expressions with the same values in a row without the others: I(x - mean(x))
-# becomes I(x - 3.5). `together` names those for which this fails, such as rank(x). Warns if predictions need one.
+# Returns the columns of a model frame as expressions that do not need the other rows: I(x - mean(x)) becomes I(x -
+# 3.5). `together` names columns for which this fails, such as rank(x). Warns if predictions need such a column.
 expressions_of_rows <- function(mf, terms, call, value_of) {
-  # Returns an expression with values in place of its parts with another length than its n rows, such as mean(x), and
-  # with the parameters of parts such as scale(x).
+  # Returns `expr` with constants for parts without n values, such as mean(x), and with the parameters of scale(x).
   with_constants <- function(expr, n) {
     for (i in seq_along(expr)[-1L]) if (is.call(expr[[i]]) && !is_call_of(expr[[i]], "function")) {
       value <- value_of(expr[[i]])
@@ -291,11 +286,11 @@ slim_call <- function(call) {
   call
 }
 
-# ---- the model frame that a fit holds -------------------------------------------------------------------------------
+# ---- the model frame that a fit keeps -------------------------------------------------------------------------------
 
 # A fit keeps its model frame, but only the columns that fit$data lacks.
 
-# Returns what must be kept to restore a model frame: list(names, columns, raw) with the names of all columns, the
+# Returns what a fit keeps to restore its model frame: list(names, columns, raw) with the names of all columns, the
 # columns that differ from `data`, and variables that occur only inside of functions, such as x of log(x).
 frame_to_keep <- function(mf, data, raw = list()) {
   known <- columns_of_data(data, names(mf))
@@ -303,7 +298,7 @@ frame_to_keep <- function(mf, data, raw = list()) {
   list(names = names(mf), columns = unclass(mf)[names(mf)[!same]], raw = raw)
 }
 
-# Returns the inputs and the response of `data` that are among the columns `names` of a model frame.
+# Returns those inputs, and the response, of `data` that are among the columns `names` of a model frame.
 columns_of_data <- function(data, names) {
   inputs <- training_inputs(data)
   wanted <- intersect(names, colnames(inputs$x))
@@ -313,8 +308,7 @@ columns_of_data <- function(data, names) {
   out
 }
 
-# Returns a list of the variables `names` with a value for each row of `data`, at the rows of the model frame. It is
-# empty if its rows are not found in `data`.
+# Returns the variables `names` that have a value per row of `data`, at the rows of mf; none if mf has other rows.
 variables_by_row <- function(names, mf, terms, data) {
   value_of <- function(expr) tryCatch(eval(expr, data, environment(terms)), error = function(e) NULL)
   rows_of <- function(v) row_labels(v, NULL) %||% seq_len(NROW(v))
@@ -342,8 +336,8 @@ as_data_frame <- function(columns, response) {
   structure(columns, row.names = labels, class = "data.frame")
 }
 
-# `added` is list(mf, raw). Returns what a fit keeps of its model frame after the rows of `added` were added. Returns
-# NULL if the fit did not keep its model frame or `added` has other columns.
+# Returns what a fit keeps of its model frame after the rows of `added`, list(mf, raw), were added, or NULL if it kept
+# no model frame or `added` has other columns.
 kept_with_rows <- function(fit, added, data) {
   old <- kept_frame(fit)
   if (is.null(old) || !identical(names(old), names(added$mf))) return(NULL)
@@ -360,8 +354,7 @@ kept_with_rows <- function(fit, added, data) {
   frame_to_keep(mf, data, Map(both, raw, added$raw[names(raw)]))
 }
 
-# Returns a data frame of the formula's variables at the rows of the fit, with columns of weights and offset. Returns
-# NULL if the fit does not hold all of them.
+# Returns the formula's variables, weights and offset at the rows of the fit, or NULL if the fit does not keep them all.
 kept_variables <- function(fit) {
   mf <- kept_frame(fit)
   if (is.null(mf)) return(NULL)

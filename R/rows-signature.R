@@ -1,14 +1,12 @@
-# Merges equal rows, recognises copies, and computes sums that identify data. Rows with equal inputs are merged into one
-# row with the sum of their weights and the weighted mean of their responses. Merging does not change posteriors. Rows
-# that also have equal responses may be copies.
+# Merges rows with equal inputs into one row with the sum of their weights and the weighted mean of their responses,
+# which does not change posteriors. Recognises copies, rows that also have equal responses. Identifies data by sums.
 
-# Above this number of rows, data are treated in parts, or without copies in memory.
+# With more rows, the code saves memory: it sums over parts of the rows, makes fewer copies, and frees memory early.
 many_rows <- 1e5
 
-# Returns the number of the group of equal rows that each row belongs to, in order of appearance. Returns NULL if more
-# than `most` rows are distinct. Columns are compared one after another, and a row that differs from all others is
-# skipped from then on. So data without repeats need few sorts if the first columns have few ties, and memory for a
-# column. Numbers are compared by value (0 equals -0).
+# Returns the number of each row's group of equal rows, in order of appearance. Returns NULL if more than `most` rows
+# are distinct. Columns are compared one after another, without rows that already differ from all others. So data
+# without repeats need few sorts if the first columns have few ties, and memory for one column. 0 equals -0.
 equal_rows <- function(x, most = nrow(x)) {
   n <- nrow(x)
   if (n < 2L || !ncol(x)) return(NULL)
@@ -31,11 +29,11 @@ equal_rows <- function(x, most = nrow(x)) {
   cumsum(first == seq_len(n))[first]
 }
 
-# Merges equal rows if at most the share `most` of the rows is distinct. With W_g the sum of the weights w_n and m_g
-# their weighted mean response over a group g, N rows and N_g groups, the log density of all rows is
+# Merges equal rows if at most the share `most` of the rows is distinct. With the noise variance s2, the sum W_g of the
+# weights w_n and their weighted mean response m_g over a group g, N rows and N_g groups, the log density of all rows is
 #   log p(y) = log p(merged) + (sum_n log w_n - sum_g log W_g)/2
 #              - (N - N_g) log(2 pi s2)/2 - ss/(2 s2),   ss = sum_n w_n (y_n - m_g)^2.
-# `twins` in the result has the number of further rows and the sum of squares of each group.
+# `twins` in the result has, for each group, the number of further rows and the terms of `ss`.
 merge_equal_rows <- function(x, y, weights, most = 0.9, group = if (most > 0) equal_rows(x, most = most * nrow(x))) {
   if (is.null(group)) return(list(x = x, y = y, weights = weights, group = NULL, rows = 0, ss = 0))
   first <- which(!duplicated(group))
@@ -50,7 +48,7 @@ merge_equal_rows <- function(x, y, weights, most = 0.9, group = if (most > 0) eq
        rows = length(y) - length(first), ss = sum(squares), twins = list(rows = twins[, 1L] - 1, ss = twins[, 2L]))
 }
 
-# Merges all equal rows, even if they are few. `group` has the number of each row's group of equal rows.
+# Merges all equal rows, however few they are. `group` has the number of each row's group of equal rows.
 merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) - 1)) {
   if (!is.null(data$group)) return(data)
   m <- merge_equal_rows(data$x, data$y, data$weights, group = group)
@@ -62,8 +60,8 @@ merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) -
 
 # Returns the number of each row's group of copies (equal inputs and response), or NULL if there are no copies. `group`
 # has the groups of equal inputs. Rows are copies, as in bootstrap samples, if equal inputs have equal responses more
-# often than by chance: kappa = (agreement - chance) / (1 - chance) > copy_rule["kappa"]. Chance is the probability that
-# two random rows have equal responses. No rows are copies, as with grades, if chance > copy_rule["chance"] and the
+# often than by chance: kappa = (agreement - chance) / (1 - chance) > copy_rule["kappa"], where two random rows have
+# equal responses with probability `chance`. No rows are copies, as with grades, if chance > copy_rule["chance"] and the
 # repeated (x, y) have fewer than copy_rule["responses"] different responses. If each (x, y) occurs a multiple of k >= 2
 # times, and this is unlikely by chance, all rows are copies (a repeated table).
 copies_of <- function(y, group) {
@@ -92,8 +90,8 @@ response_of_rows <- function(data) {
   unname((of_used_rows(data, y) - data$center) / data$scale)
 }
 
-# Returns the groups of copies among the rows of the data, see copies_of(). Data with a non-Gaussian likelihood, working
-# rows and samples of a row source have no copies.
+# Returns the number of each row's group of copies (equal inputs and response). Data with a non-Gaussian likelihood,
+# working rows and samples of a row source have no copies.
 copies_in <- function(data) {
   if (!is.null(data$sites) || is.null(data$center)) return(NULL)
   group <- merge_all_equal_rows(data)$group
@@ -122,9 +120,9 @@ without_copies <- function(data) {
 merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)
 
-# Returns the mean weight. Noise has the variance s2 / w_n, so that a mean square of y times the mean weight is a unit
-# of s2. If a few rows with huge weights have almost all weighted squares of y, the mean weight is multiplied by the
-# share of the squares that remains after limiting the weights to their median.
+# Returns the mean weight. Noise has the variance s2 / w_n, so the mean square of y times the mean weight is a unit of
+# s2. If a few rows with huge weights have almost all weighted squares of y, the mean weight is multiplied by the share
+# of the squares that remains if weights are at most their median.
 mean_weight <- function(data) {
   w <- data$weights
   if (is.null(w)) return(1)
@@ -141,7 +139,7 @@ smallest_step <- function(y) {
   if (length(y) > 1L) min(diff(y)) else 0
 }
 
-# Returns the terms of the log density that merged rows add (see merge_equal_rows()), for the scaled response.
+# Returns the log density that merging removed, of shift$rows rows with the sum of squares shift$ss about their mean.
 merged_log_density <- function(shift, noise) -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)
 
 # Returns a few numbers that differ for other rows or another order of the rows.
@@ -152,14 +150,14 @@ fingerprint <- function(data) {
            if (is.null(w)) c(length(i), sum(i)) else c(sum(w), sum(w * i))))
 }
 
-# Returns the fingerprint of inputs and weights, by which certify-exact.R finds out if rows are in another order.
+# Returns numbers that differ if inputs and weights are in another order.
 order_of_rows <- function(data) fingerprint(list(x = data$x, y = numeric(nrow(data$x)), weights = data$weights))
 
-# ---- data of two fits, with or without their rows -------------------------------------------------------------------
+# ---- comparison of the data of two fits, with or without their rows -------------------------------------------------
 
-# Returns sums over rows that identify data however rows are merged or scaled, and the sizes of their terms, to which
-# rounding errors are relative. Sums of x and y would not notice swapped inputs, so there are also sums of w phi(x) and
-# w y phi(x) with pseudo-random functions phi.
+# Returns list(sums, size): sums over rows, which identify data however rows are merged or scaled, and sums of absolute
+# terms, to which rounding errors are relative. Sums of x and y would not notice swapped inputs, so there are also sums
+# of w phi(x) and w y phi(x) with pseudo-random functions phi.
 data_signature <- function(data) {
   n <- nrow(data$x)
   if (n <= many_rows) return(signature_of(signature_sums(data), data$center))
@@ -200,14 +198,14 @@ same_data <- function(a, b) {
   is.null(a$data) || is.null(b$data) || same_rows(a$data, b$data)
 }
 
-# Returns TRUE if two signatures agree up to rounding, relative to the sizes of their terms.
+# Returns TRUE if two signatures list(sums, size) agree up to rounding errors, which are relative to `size`.
 same_sums <- function(a, b) {
   if (length(a$sums) != length(b$sums) || a$sums[["n"]] != b$sums[["n"]]) return(FALSE)
   all(abs(a$sums - b$sums) <= 8 * (sqrt(a$sums[["n"]]) + 16) * .Machine$double.eps * pmax(a$size, b$size))
 }
 
 # Returns TRUE if merged rows have the same weights and mean responses up to rounding, in any order. Returns TRUE also
-# if the inputs differ, because rounding may be the cause and the caller has compared sums.
+# if inputs differ: rounding may be the cause, and the caller has compared sums over the rows.
 same_rows <- function(a, b) {
   if (!identical(a$x, b$x)) {
     a <- ordered_rows(a)

@@ -1,8 +1,8 @@
 # Defines the settings of the functions that fit, in a table of their arguments, and checks them.
 
-# Each argument of the functions that fit has a row, except those that are read before: x, y, weights, offset, family,
-# approx, like and workers. A new setting also needs a line of help. check(value, method) returns the checked value. It
-# is not called if the value is NULL, unless `null` is FALSE.
+# Each argument of the functions that fit has a row, except x, y, weights, offset, family, approx, like and workers,
+# which are read before. A new setting also needs a line of help. check(value, method) returns the checked value of a
+# call of the function `method`. It is not called for NULL unless `null` is FALSE.
 settings <- local({
   setting <- function(check = function(value, method) value, null = TRUE) list(check = check, null = null)
   list(
@@ -54,8 +54,7 @@ check_settings <- function(method, call, args) {
   c(list(method = method, call = if (args$keep_data) call else slim_call(call)), args, list(likelihood = likelihood))
 }
 
-# Returns the arguments. If `like` is a fit, its kernel, noise, transform, center and scale replace those of the
-# arguments. With `plain` = TRUE, no transform is tried.
+# Returns `args` with kernel, noise, transform, center and scale of the fit `like`, or (`plain`) without transforms.
 model_asked <- function(args) {
   plain <- isTRUE(args$plain)
   if (is.null(args$like) && !plain) return(args)
@@ -87,9 +86,9 @@ is_fixed <- function(hyper) is.character(hyper) && length(hyper) == 1L && hyper 
 
 # ---- arguments and data ---------------------------------------------------------------------------------------------
 
-# Returns the settings `asked` completed by the data: the kernel with its inputs, kernel and noise in units of data$y
-# (centred and scaled), `free` with the names of hyperparameters to learn, and inducing points with the columns of the
-# data. asked$again keeps the arguments as given, to fit other rows in the same way.
+# Returns the settings `asked`, completed by the data. The kernel gets inputs, inducing points get the columns of the
+# data, and kernel and noise get the unit of data$y (centred and scaled). `free` has the names of hyperparameters to
+# learn. asked$again keeps the arguments as given, to fit other rows in the same way.
 complete_settings <- function(data, asked) {
   asked <- complete_points(data, asked)
   asked$again <- asked[intersect(setdiff(names(settings), c("control", "keep_data")), names(asked))]
@@ -122,7 +121,7 @@ complete_settings <- function(data, asked) {
   asked
 }
 
-# Returns the kernel with inputs, groups and linear mean. The fit will choose the profile of a factor without `profile`.
+# Returns the kernel with inputs, groups and linear mean. If its `profile` (such as "se") is NULL, the fit chooses it.
 complete_kernel_asked <- function(data, asked) {
   refuse_if(is.null(asked$kernel) && asked$hyper == "fixed", "kernel",
             "is missing, and hyper = \"fixed\" learns nothing",
@@ -157,7 +156,7 @@ complete_kernel_asked <- function(data, asked) {
   with_mean(kernel, asked$mean, data)
 }
 
-# Checks `m` and `inducing`. A fit gives its points and, if its response has the same transform, start values.
+# Checks `m` and `inducing`. A fit as `inducing` gives inducing points and, if its transform is the same, start values.
 complete_points <- function(data, asked) {
   if (inherits(asked$inducing, "gp_fit")) {
     old <- asked$inducing

@@ -87,7 +87,7 @@ check_growing <- function(fit) {
   fit
 }
 
-# ---- a fit without its data: sums -----------------------------------------------------------------------------------
+# ---- add or remove rows without the fit's data, by sums over rows ---------------------------------------------------
 
 # Returns the factors of the posterior on the inducing points, with the sums over rows from which they were computed.
 posterior_of_fit <- function(fit) {
@@ -96,7 +96,7 @@ posterior_of_fit <- function(fit) {
   c(fit$factors[setdiff(names(fit$factors), "jitter")], fit["jitter"])
 }
 
-# Returns the fit after adding (`sign` = 1) or removing (`sign` = -1) `rows` (see cleaned()), by sums over rows.
+# Returns the fit after adding (`sign` = 1) or removing (`sign` = -1) `rows`, a result of cleaned(), by sums over rows.
 with_sums <- function(fit, rows, sign) {
   if (!rows$n) return(fit)
   near <- fit$near
@@ -122,8 +122,8 @@ with_sums <- function(fit, rows, sign) {
   with_new_sums(fit, new, sign)
 }
 
-# Returns the fit after adding or removing the sums `new` (of sums_with_signature()). `allowance` accumulates the
-# rounding errors, relative to the noise variance, that removed rows leave in the sums of products of features.
+# Returns the fit after adding or removing the sums `new` over rows X. `allowance` accumulates the rounding errors,
+# relative to the noise variance, that removed rows leave in G = A A', A = L^{-1} k(Z, X), L L' = k(Z, Z).
 with_new_sums <- function(fit, new, sign) {
   model <- model_of(fit)
   p <- posterior_of_fit(fit)
@@ -162,8 +162,8 @@ with_new_sums <- function(fit, new, sign) {
   count_rows(fit, sign * new$n, new, sign)
 }
 
-# Returns the fit with n more rows (below 0: fewer) in its counts and its signature. `new` is list(signature,
-# offset_squares) of the rows added or removed. Removes `tol` and the reference, which belong to the old rows.
+# Returns the fit with n more rows (below 0: fewer) in its counts and in its signature, the sums of data_signature().
+# `new` is list(signature, offset_squares) of these rows. Removes `tol` and the reference, which belong to the old rows.
 count_rows <- function(fit, n, new, sign = 1) {
   old <- fit$signature
   names <- names(new$signature$sums)
@@ -204,9 +204,9 @@ resampled <- function(kept, rows, before) {
   kept
 }
 
-# ---- a fit with its data --------------------------------------------------------------------------------------------
+# ---- add or remove rows with the fit's data -------------------------------------------------------------------------
 
-# Returns the fit with its posterior computed anew for `data`.
+# Returns the fit with its posterior computed anew for `data`. Hyperparameters stay.
 fit_of_data <- function(fit, data) {
   model <- model_of(fit)
   n <- data$n - fit$nobs
@@ -218,7 +218,7 @@ fit_of_data <- function(fit, data) {
   } else if (response_of(fit)$conjugate && is.null(fit$near) && is_finite_number(fit$unexplained)) {
     fit$unexplained <- fit$factors$t / data$n / model$noise
   }
-  if (!is.null(fit$learned)) attr(fit$learned, "below") <- NULL # the largest likelihood of other rows is unknown
+  if (!is.null(fit$learned)) attr(fit$learned, "below") <- NULL # the maximum of the likelihood is unknown here
   fit[c("nobs", "signature")] <- list(data$n, data_signature(data))
   if (!is.null(fit$reference))
     fit$reference <- if (!response_of(fit)$conjugate)
@@ -227,8 +227,7 @@ fit_of_data <- function(fit, data) {
   note_rows(fit, n)
 }
 
-# Returns the ranks of the rows of `data` in the order of conditioning. `rank` has those of `old`, whose rows keep their
-# order; other rows follow.
+# Returns ranks in the order in which the Vecchia posterior conditions on rows: those of `old` by `rank`, then others.
 order_after <- function(rank, data, old) {
   own <- seq_len(nrow(old$x))
   all <- rbind(old$x, data$x)
@@ -237,7 +236,7 @@ order_after <- function(rank, data, old) {
   order(order(ifelse(is.na(was), length(own) + seq_along(was), rank[was])))
 }
 
-# ---- inducing points ------------------------------------------------------------------------------------------------
+# ---- replace inducing points ----------------------------------------------------------------------------------------
 
 #' @rdname add_rows
 #' @export

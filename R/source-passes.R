@@ -1,8 +1,8 @@
 # Makes passes over a source of rows, here or on workers. The first pass finds what cleaning needs from all rows (mean
 # and sd of the response, levels of factors) and draws a random sample. Later passes clean the rows block by block.
 
-# Returns a sample of `size` rows as data, like data_from_formula(), with the centre and scale of all rows. Its element
-# `whole` has the source, and the coding and units with which later passes read all rows.
+# Returns a sample of `size` rows as data, like data_from_formula(), but with the centre and scale of all rows. Its
+# element `whole` has the source, and the coding and units with which later passes read all rows.
 data_from_source <- function(source, call, envir, center, scale, size, kernel = NULL, mean = NULL) {
   center <- check_flag(center, "center")
   scale <- check_flag(scale, "scale")
@@ -43,7 +43,7 @@ data_from_source <- function(source, call, envir, center, scale, size, kernel = 
 
 # ---- how blocks are read --------------------------------------------------------------------------------------------
 
-# Returns list(formula, given, grouped) for block_rows(): the formula, further arguments of the call, grouped terms.
+# Returns list(formula, given, grouped) for block_rows(): the formula, arguments such as weights, and grouped terms.
 source_recipe <- function(call, envir, source, kernel = NULL, mean = NULL) {
   columns <- stats::setNames(as.list(seq_along(source$columns)), source$columns)
   formula <- formula_of_groups(check_formula(call, envir), columns, kernel, mean)
@@ -51,7 +51,7 @@ source_recipe <- function(call, envir, source, kernel = NULL, mean = NULL) {
   formula <- stats::formula(stats::terms(formula, data = columns)) # replaces a dot by the columns
   input_variables(stats::terms(formula))
   given <- as.list(call)[intersect(c("subset", "weights", "offset"), names(call))]
-  # Check that variables from outside the source are single values. Longer ones would have to come in blocks.
+  # Check that variables from outside the source are single values. Others could not be matched to the rows of a block.
   for (name in setdiff(unlist(lapply(c(formula, given), all.vars)), source$columns)) {
     value <- get0(name, environment(formula))
     refuse_if(is.null(value) || (!is.function(value) && length(value) != 1L), "formula",
@@ -62,9 +62,9 @@ source_recipe <- function(call, envir, source, kernel = NULL, mean = NULL) {
   list(formula = with_global_objects(formula, given, source$columns), given = given, grouped = grouped)
 }
 
-# Returns list(mf, inputs, x, r, w, name, largest, offset_squares) for the rows of a block that na.action and subset
-# keep: model frame mf, coding of the `inputs`, r (the response minus the offset), its `name`, weights w (0 included)
-# and the `largest` of |response| and |offset|. Inputs are coded by `variables`, by default with the block's levels.
+# Returns list(mf, inputs, x, r, w, name, unit, largest, offset_squares) for the rows of a block that na.action and
+# subset keep: model frame, coding of inputs, inputs, response minus offset, weights (0 included), name and unit of the
+# response, and the `largest` |response| or |offset|. `variables` codes inputs; the default has the block's levels.
 block_rows <- function(recipe, block, variables = NULL) {
   parts <- c(list(quote(stats::model.frame), formula = recipe$formula, data = block), recipe$given)
   mf <- evaluate_frame(parts, environment(recipe$formula))
@@ -96,14 +96,13 @@ block_rows <- function(recipe, block, variables = NULL) {
 
 same_kind <- function(a, b) a$kind == b$kind && (a$kind == "factor" || a$width == b$width)
 
-# Returns the rows of a block with positive weights, converted by the centre, scale and levels of all rows.
+# Returns the rows of a block with positive weights, coded, centred and scaled like all rows.
 clean_block <- function(whole, block) {
   rows <- block_rows(whole$recipe, block, whole$variables)
   cleaned(whole, list(x = rows$x, response = rows$r, w = rows$w))
 }
 
-# Makes a pass: applies f(rows, ...), with the arguments `more`, to the rows of each block (clean_block()), joins the
-# values by merge(a, b), and counts the pass.
+# Makes a pass: joins the values f(rows, ...) of all blocks of cleaned rows, with the arguments `more`, by merge(a, b).
 whole_pass <- function(whole, f, more, merge, so_far = new.env()) {
   whole$passes$n <- whole$passes$n + 1L
   needed <- whole[setdiff(names(whole), c("source", "passes"))] # omits the source, which does not go to workers
@@ -163,7 +162,7 @@ survey_merge <- function(a, b) {
   a
 }
 
-# Returns list(n, total, mean, ss, range) of r with weights w, or NULL: total = sum w, ss = sum w (r - mean)^2.
+# Returns list(n, total, mean, ss, range) of r with weights w, or NULL without rows. ss is sum w (r - mean)^2.
 weighted_moments <- function(r, w) {
   if (!length(r)) return(NULL)
   total <- if (is.null(w)) length(r) else sum(w)
@@ -180,8 +179,8 @@ merge_moments <- function(a, b) {
 
 # ---- a random sample of rows that come block by block ---------------------------------------------------------------
 
-# Returns a random sample of at most `size` rows from several parts, as list(key, values, r, w, size). Each row has a
-# random key, and rows with the smallest keys are kept, so that samples of parts can be joined.
+# Returns a random sample of at most `size` rows from several parts: list(key, values, r, w, size) with variables,
+# response minus offset, and weights. Rows with the smallest random keys are kept, so samples can be joined.
 smallest_keys <- function(parts, size = parts[[1L]]$size) {
   rows <- bind_blocks(parts)
   if (length(rows$key) > size) rows <- take_rows_of(rows, which(rows$key <= sort(rows$key, partial = size)[size]))
@@ -237,8 +236,7 @@ next_source <- function() {
   sprintf("%d-%s-%d", Sys.getpid(), format(unclass(Sys.time()), digits = 16), engine$sources)
 }
 
-# Returns a function (kernel, v, control) that computes k(x, x) v on workers. Each worker takes a share of the pairs of
-# rows, and receives all rows once; later calls send v only.
+# Returns a function that computes k(x, x) v on workers, each for a share of the pairs of rows. It sends x only once.
 products_on_workers <- function(x, crew = find_crew()) {
   id <- next_source()
   sent <- FALSE
@@ -257,8 +255,7 @@ products_on_workers <- function(x, crew = find_crew()) {
 kept_parts <- new.env(parent = emptyenv())
 
 # Runs task(kept) on a worker, where `kept` is stored under `name` for the source `id`. If nothing is stored, `value` is
-# evaluated and stored. If `value` is NULL, the result is list(absent = TRUE). Errors are returned as list(error), so
-# that a task fails only if its worker dies.
+# evaluated and stored. If `value` is NULL, returns list(absent = TRUE). Returns errors as list(error).
 on_worker <- function(id, name, value, task) {
   tryCatch({
     if (!identical(kept_parts$id, id)) {
@@ -270,8 +267,8 @@ on_worker <- function(id, name, value, task) {
   }, error = function(e) list(error = e))
 }
 
-# Makes a pass over part i of the source `id`, on a worker. Without `visit` it returns the names of the columns. If the
-# task was sent without data, `part` is NULL.
+# Makes a pass over part i of the source `id`, on a worker. Without `visit`, returns the part's columns. `part` is NULL
+# if the task was sent without it.
 visit_part <- function(id, i, part, visit = NULL, merge = NULL, seed = NULL) {
   as_source <- function(rows) {
     if (is.null(rows) || is_source(rows)) return(rows)
@@ -293,9 +290,9 @@ share_of_product <- function(id, share, x, kernel, v, control, shares) {
 
 # ---- tasks and workers ----------------------------------------------------------------------------------------------
 
-# Runs n tasks on the workers of `crew` and returns their results. task(i, whole) is list(function, arguments); the
-# arguments have part i of the data if `whole`. A worker that lacks the part returns `absent`, and the task is sent
-# again with the data. so_far(results) is called at the end, also after an error.
+# Runs n tasks on the workers of `crew` and returns their results. task(i, whole) is list(function, arguments); if
+# `whole`, the arguments have part i of the data. A worker that lacks this part returns `absent`, and the task is sent
+# again with the part. so_far(results) is called at the end, also after an error.
 crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   whole <- rep(whole, n)
   lost <- integer(n)
@@ -353,7 +350,7 @@ crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   in_order()
 }
 
-# Returns the value of a finished task (`flight`), or the error of a dead worker. Raises a task's error, plus `where`.
+# Returns the value of a finished task (`flight`) or, if its worker died, an error. Raises a task's errors with `where`.
 value_of_task <- function(crew, flight, where) {
   result <- tryCatch(crew$value(flight), error = function(e) e)
   if (inherits(result, "error") || is.null(result$error)) return(result)
@@ -366,8 +363,8 @@ value_of_task <- function(crew, flight, where) {
 }
 
 # Returns the workers as list(name, size, start, landed, value, exclude). start(f, args) returns a running task, a
-# `flight`; landed(flight) tests if it has ended; value(flight) is its result. exclude(flight), if present, stops using
-# its worker. For a dead worker start() and value() raise an error.
+# `flight`. landed(flight) tests if it has ended, and value(flight) is its result. exclude(flight), if present, stops
+# using its worker. If the worker is dead, start() and value() raise an error.
 find_crew <- function() {
   if (isNamespaceLoaded("mirai") && mirai::status()$connections > 0) {
     return(list(name = "mirai", size = function() mirai::status()$connections, start = function(f, args) {
@@ -380,8 +377,7 @@ find_crew <- function() {
   }
   refuse_if(!requireNamespace("future", quietly = TRUE), "workers", "not available",
             message = "Workers need the package future or mirai.", hint = "Install one of them.")
-  # Clusters of future count a dead worker as free and would send it the next task. So later tasks use a cluster `alive`
-  # without that worker.
+  # Clusters of future would send a dead worker the next task. So later tasks use a cluster `alive` without it.
   alive <- NULL
   list(name = "future", size = future::nbrOfWorkers, start = function(f, args) {
     if (!is.null(alive)) {

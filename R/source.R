@@ -88,10 +88,9 @@ print.pfdtc_source <- print_lines(function(x) {
 
 # ---- a pass over all rows -------------------------------------------------------------------------------------------
 
-# Calls visit(block) for every block with rows, and joins the values that are not NULL by merge(a, b). Returns NULL if
-# all values are NULL. `visit` may run in another process, so it must use nothing but `block` and the arguments of the
-# function that made it. The order of merging changes rounding only. The environment so_far holds the `value` and the
-# number of `rows` so far.
+# Calls visit(block) for every block with rows, and joins the values that are not NULL by merge(a, b), in an order that
+# changes rounding only. Returns NULL if all are NULL. `visit` may run in another process, so it must use nothing but
+# `block` and the arguments of the function that made it. so_far has the `value` so far and the number of `rows`.
 source_pass <- function(source, visit, merge, so_far = new.env()) {
   so_far$rows <- 0
   source$pass(source, visit, merge, so_far)
@@ -147,7 +146,6 @@ source_of_items <- function(items, columns, label, open) {
   replace(source, "items", list(Filter(is.character, items))) # predict(file = ) continues only for the same items
 }
 
-# Returns a source of the rows of a data frame.
 rows_in_memory <- function(rows) {
   source_of_items(list(rows), names(rows), "rows", function(rows) list(read = read_slices(rows, 65536L)))
 }
@@ -165,7 +163,7 @@ read_slices <- function(rows, block) {
 # Returns TRUE if other processes visit the blocks. A visit then cannot write to variables of this session.
 read_elsewhere <- function(source) !identical(source$pass, pass_in_turn)
 
-# Visits blocks in sequence in this session.
+# Visits the blocks of a source one after another in this session.
 pass_in_turn <- function(source, visit, merge, so_far) {
   on.exit(source$finish())
   reading(source$rewind(), 0)
@@ -229,7 +227,7 @@ bind_blocks <- function(blocks) {
 
 # ---- files, data bases and streams ----------------------------------------------------------------------------------
 
-# Rows are read in blocks of this many, so that computing takes longer than reading. Ten columns take 1.6 MB.
+# By default blocks have this many rows, so that computing takes longer than reading. With ten columns they take 1.6 MB.
 rows_of_a_block <- 20000
 
 #' @export

@@ -2,14 +2,14 @@
 
 # ---- copies of rows, and weights ------------------------------------------------------------------------------------
 
-# Equal rows (inputs and response) are copies if Cohen's kappa of responses at equal inputs exceeds `kappa`. If two
-# random rows have equal responses with a probability above `chance`, the equal rows must also have `responses`
-# different responses. If all rows occur k times, they are copies if this has a probability below `whole` by chance
-# (bench/copies.R).
+# Rows with equal inputs and responses are copies if Cohen's kappa of responses at equal inputs exceeds `kappa`. If two
+# random rows have equal responses with a probability above `chance`, the equal rows must also have at least `responses`
+# different responses. If every row occurs k times, all are copies if this has a probability below `whole` in
+# independent data (bench/copies.R).
 copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1, whole = 1e-3)
 
-# A few rows have extreme weights if replacing weights above the median by the median reduces the weighted sum of
-# squares of the response to less than this share. The unit of the noise then uses the reduced sum (test-learn-rows.R).
+# A few rows have extreme weights if cutting weights at their median reduces the weighted sum of squares of the response
+# to less than this share. The unit of the noise then uses the reduced sum (test-learn-rows.R).
 few_squares <- 1e-3
 
 # ---- noise = 0, and little noise ------------------------------------------------------------------------------------
@@ -18,10 +18,9 @@ few_squares <- 1e-3
 # variance if that is larger (bench/simulators.R).
 least_noise <- c(response = 1e-10, kernel = 1e-13)
 
-# Variances here are shares of the response's variance. Two more fits are tried if the noise variance is below `noise`,
-# and the variance of rounding errors below `rounded`. The fit with a prior for little noise must gain `nats` of log
-# likelihood. The fit with the noise variance fixed at `held` may lose `behind` nats of log likelihood, if its
-# leave-one-out log density gains `left_out` nats per row (bench/simulators.R).
+# Two more fits are tried if noise is below the share `noise` of the response's variance, and rounding errors are below
+# `rounded`. One fit has a prior for little noise and must gain `nats` of log likelihood. One has the share `held` of
+# noise; it may lose `behind` nats if its leave-one-out log density gains `left_out` nats per row (bench/simulators.R).
 little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behind = 1, left_out = 0.5)
 
 # ---- learning hyperparameters ---------------------------------------------------------------------------------------
@@ -38,7 +37,7 @@ learning_sizes <- list(
   first = 200L,                          # rows that are in every sum
   starts = c(rows = 4000L, near = 10L),  # for every start of a search
   finals = c(rows = 5000L, near = 15L),  # for the best starts
-  response = c(rows = 2000L, near = 15L), # for every transform and noise trend, if a trend is tried; else `finals`
+  response = c(rows = 2000L, near = 15L), # for transforms and noise trends; without trends, `finals`
   kernels = c(rows = 8000L, near = 25L), # for every kernel; with fewer rows chance decides
   few = c(rows = 2000L, near = 20L),     # for every kernel, if the exact likelihood is the last stage
   whole = c(rows = 16000L, near = 30L),  # for the chosen kernel
@@ -49,102 +48,98 @@ learning_sizes <- list(
 exact_learning_rows <- 2000L
 
 # With over 1.5 first_exact_rows rows, the exact likelihood is first maximised for first_exact_rows of them, then for
-# all. A search ends when a step predicts a gain below `few` nats (above `rows` rows: `many`) (bench/cliff.R). Up to
-# `last` rows the search for the chosen model takes no steps by the Vecchia likelihood, and continues until the
-# predicted gain is below `sure` nats. The Vecchia likelihood's search for the additive kernel ends below `additive`
-# nats there (bench/few-seeds.R, bench/RESULTS.md).
+# all. A search ends when a step predicts a gain below `few` nats, or `many` with over `rows` rows (bench/cliff.R). Up
+# to `last` rows, the search for the chosen model takes no steps by the Vecchia likelihood and ends below `sure` nats,
+# and the Vecchia likelihood's search for the additive kernel ends below `additive` nats (bench/few-seeds.R).
 first_exact_rows <- 1000L
-# If a model must gain some nats to be chosen, its search ends when `hopeless` times the predicted gain is too small.
+# The search for a model that must gain some nats ends when `hopeless` times the predicted gain cannot reach them.
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000, last = 200, sure = 1e-7, additive = 1, hopeless = 20)
 
-# With more than exact_learning_rows rows, hyperparameters are also learned by the exact likelihood of some of the rows,
-# if the noise is at most this share of the response's variance. The log density of rows given neighbours decides
-# between these hyperparameters and those learned by the Vecchia likelihood (bench/cliff.R).
+# With more than exact_learning_rows rows, a second candidate has hyperparameters learned by the exact likelihood of
+# some of the rows, if the noise is at most this share of the response's variance. The log density of rows given
+# neighbours decides between it and the candidate by the Vecchia likelihood (bench/cliff.R).
 exact_noise <- 0.1
 
-# With groups, hyperparameters are learned from at most `levels` levels of each group, or `few` if the exact likelihood
-# is the last stage. From each level come up to `rows` rows, then further rows at random (bench/groups.R).
+# With groups, hyperparameters are learned from at most `levels` levels of each group, or from `few` if the exact
+# likelihood is the last stage. Each level gives up to `rows` rows; the other rows are random (bench/groups.R).
 effect_learning <- c(levels = 500, few = 1000, rows = 3)
 
-# With neighbours, the effects of groups and the inducing points have one dense covariance matrix. It has at most this
-# number of rows; its factorisations then take half a minute (bench/groups.R).
+# With neighbours, the effects of groups and the inducing points have one dense covariance matrix with at most this
+# number of rows. Its factorisations then take half a minute (bench/groups.R).
 dense_effects <- 4000L
 
-# With groups, the noise is learned again from the sums of all rows, if the mean residual prior variance is below this
-# share of the noise variance. The variational bound counts residual variance as noise (bench/groups.R).
+# With groups, the noise variance is learned again by the variational bound. As this counts residual variance as noise,
+# the mean residual prior variance must be below this share of the noise variance (bench/groups.R).
 most_left <- 0.05
 
-# In the choice of a kernel by nats per row, the penalty for a parameter is 2 / min(n, parameter_rows) for n rows. With
+# When kernels are compared by nats per row, the penalty for a parameter is 2 / min(n, parameter_rows) for n rows. With
 # a lower penalty, sums of two kernels would win although they predict worse (bench/choice.R, bench/race.md).
 parameter_rows <- 3000L
 
-# In choices by log likelihood, the penalty for a parameter is this many nats. For a transform, noise or tails the
-# penalty is at least this (response_rule). For a linear mean it decreases to 0 with fewer rows, because priors then are
-# stronger (bench/choice.R, bench/small-n.R).
+# When models are compared by log likelihood, a parameter has a penalty of this many nats. Parameters of a transform, a
+# noise trend or heavy tails have at least this penalty (response_rule). With fewer rows, the penalty for a linear mean
+# decreases to 0, because priors are then stronger (bench/choice.R, bench/small-n.R).
 parameter_nats <- 2
 
-# If a linear mean gains this many nats of log marginal likelihood, the kernel is chosen again, together with the mean
+# If a linear mean gains this many nats of log marginal likelihood, the kernel is chosen again with it
 # (bench/few-seeds.R).
 line_again <- 10
 
-# A second search with a linear mean starts with one short lengthscale, short_lengthscales times the spread of the
-# input, if the input has at least `values` different numbers, and on average two rows for each. With d inputs, other
-# lengthscales start at `others` sqrt(d) spreads; kernel variance and noise variance at the shares `variance` and
-# `noise` of the response's variance. Compared with the result of the first search, the log density may be `below` nats
-# lower at the start, but must be `nats` higher at the end (bench/individuals.R).
+# A second search with a linear mean starts with one short lengthscale, short_lengthscales times the input's spread.
+# This input must have at least `values` different numbers, on average in two rows each. With d inputs, other
+# lengthscales start at `others` sqrt(d) spreads, and variances at shares of the response's: `variance` and `noise`. The
+# log density may start `below` nats under the first search's, and must end `nats` over it (bench/individuals.R).
 short_lengthscales <- c(0.02, 0.1)
 short_rule <- c(values = 10, others = 3, variance = 0.1, noise = 0.02, below = 30, nats = 15)
 
 # A linear mean is tried from this number of rows on; fewer rows were not measured (bench/small-n.R).
 least_line_rows <- 30L
 
-# Up to this number of rows, a linear mean alone has the same penalty as a kernel. With more rows its penalty is
-# smaller: priors are then weak, and a kernel's lengthscales could fit noise (bench/small-n.R, test-learn-choose.R).
+# Up to this number of rows, a linear mean alone has the penalty of the kernel it competes with. With more rows its own
+# parameters count: priors are then weak, and lengthscales could fit noise (bench/small-n.R, test-learn-choose.R).
 line_as_kernel <- 200L
 
-# The additive kernel must gain additive_nats of log marginal likelihood, and with pairs of inputs pair_nats more. With
-# more than `all` rows the additive kernel is first learned from `some` rows, and dropped if it gains fewer than `nats`
-# nats there. With more than exact_learning_rows rows it is learned from `beyond` rows, and must also predict `held`
-# other rows better. When transforms are compared, its gain is measured on `merit` rows (bench/structure.R). With
-# non-Gaussian families the additive kernel is tried from `classes` rows on (bench/two-classes.R).
+# The additive kernel must gain additive_nats of log marginal likelihood, with terms for pairs of inputs pair_nats more.
+# With more than `all` rows it is first learned from `some` rows, and dropped if it gains fewer than `nats` nats there.
+# With more than exact_learning_rows rows it is learned from `beyond` rows, and must also predict `held` other rows
+# better. When transforms are compared, its gain is measured on `merit` rows (bench/structure.R). With non-Gaussian
+# families it is tried from `classes` rows on (bench/two-classes.R).
 additive_nats <- 15
 additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150, classes = 300)
 pair_nats <- 8
 
-# The additive kernel is tried if there are at most `single` inputs, and with terms for pairs of inputs if there are at
-# most `pairs` inputs. Noise trends are tried if the kernel and noise have at most `noise` learned hyperparameters. Time
-# grows with the square of the number of parameters (bench/factors.R).
+# An additive kernel is tried with at most `single` inputs, and with terms for pairs of at most `pairs` inputs. Noise
+# trends are tried with at most `noise` hyperparameters. Time grows with the square of their number (bench/factors.R).
 searched_inputs <- c(single = 60, pairs = 15, noise = 60)
 
-# With more than this number of parameters, a quarter of the rows gives the Fisher information. From all rows, the
-# information would take most of the time (bench/factors.R).
+# With more parameters than this, the Fisher information is computed from a quarter of the rows (bench/factors.R).
 sampled_parameters <- 100L
 
-# An R factor of at most `factor` levels has a lengthscale for each level, if all R factors together have at most `all`
-# levels. Otherwise its levels share one lengthscale (bench/factors.R).
+# An R factor of at most `factor` levels has one lengthscale per level, if all R factors together have at most `all`
+# levels. Otherwise its levels share a lengthscale (bench/factors.R).
 most_lengthscales <- c(factor = 20, all = 40)
 
 # If an R factor has at least this many levels, a message suggests the group (1 | g) instead.
 many_levels <- 50L
 
-# A kernel with a trend and seasons must gain `nats` nats of log marginal likelihood, and `more` for each further
-# period, on at most `rows` rows. Log parameters have normal priors with sds season_sd. season_variances has their
-# medians for variances (shares of the response's variance), season_noise median and sd for noise (bench/forecasts.R).
+# A kernel with terms for a trend, seasons and the rest must gain `nats` nats of log marginal likelihood, and `more` for
+# each further period, on at most `rows` rows. Priors of log parameters have sds season_sd: `cycle` for lengthscales of
+# seasons, `length` for others. season_variances has prior medians of variances, as shares of the response's (`mean`: of
+# the linear mean). season_noise has prior median and sd of the noise (bench/forecasts.R).
 season_rule <- c(nats = 10, more = 4, rows = 500)
 season_variances <- c(trend = 0.5, cycle = 0.3, rest = 0.1, mean = 2)
 season_sd <- c(variance = 1.5, cycle = 0.7, length = 1)
 season_noise <- c(middle = 0.05, sd = 1.5)
 
-# Differences in Vecchia likelihood may be wrong by this many nats of log marginal likelihood (bench/choice.R).
+# Differences in Vecchia log likelihood between models may be wrong by this many nats (bench/choice.R).
 mistaken_nats <- 3
 
-# With more than exact_learning_rows rows, kernels with and without a linear mean are compared by the exact log marginal
-# likelihood of this many rows (bench/choice.R).
+# With over exact_learning_rows rows, the exact likelihood of this many rows decides on a linear mean (bench/choice.R).
 line_rows <- 1000L
 
 # ---- the response ---------------------------------------------------------------------------------------------------
 
-# Transform and noise are chosen from all rows if there are at most this many, else from the rows of the Vecchia
+# Transform and noise trend are chosen from all rows if there are at most this many, else from the rows of the Vecchia
 # likelihood and their neighbours (bench/stages.R, bench/satellite.R).
 transform_rows <- 10000L
 
@@ -159,17 +154,17 @@ response_rule <- c(
   nats = 0.0025)    # penalty for a parameter: this for each row of the Vecchia likelihood, but at least 2 nats
 
 # If the noise variance with Matern 3/2 is below the share `look` of the response's variance, Matern 5/2 and SE are
-# tried as well before a transform is chosen. A response is deterministic if noise variance and held-out squared errors
-# are below the shares `noise` and `left` of its variance. Then a transform must multiply held-out squared errors by at
-# most `error` (`kink` for Yeo-Johnson). A transform that does not increase these errors is also accepted if the
-# held-out log density increases by `gain` nats per row plus `sure` standard errors (bench/cliff.R).
+# tried as well before a transform is chosen. A response is deterministic if its noise variance is below the share
+# `noise` of its variance, and held-out squared errors below `left`. Then a transform must reduce these errors to at
+# most the share `error` (`kink` for Yeo-Johnson). A transform that does not increase them also passes if the held-out
+# log density gains `gain` nats per row plus `sure` standard errors (bench/cliff.R).
 little_response <- c(look = 0.02, noise = 1e-3, left = 0.05, error = 0.6, kink = 0.4, gain = 0.5, sure = 3)
 
-# A transform has the penalty of this many parameters (bench/response.R).
+# A transform has the penalty of this many parameters when models are compared (bench/response.R).
 transform_parameters <- 2L
 
-# If the fit chose the transform T, y is cut to compute its mean. The cut is at the outermost training response or, if
-# the mean of T(y) is beyond it, up to this number of sds inside the mean (curves_up(), bench/point-predictions.R).
+# If the fit chose the transform T, the mean of y replaces values beyond a cut by the cut: the outermost training
+# response or, if the mean of T(y) is beyond it, this number of sds inside that mean (bench/point-predictions.R).
 sure_sds <- 1
 
 # If the fit chose a transform and heavy tails, the variance of a new response is multiplied by the mean over held-out
@@ -177,8 +172,8 @@ sure_sds <- 1
 # dominate this mean (bench/second-moments.R).
 most_wider <- 100
 
-# The noise is constant for a response of fewer than `values` distinct values, each in over two rows on average. Then,
-# or if a value occurs in more than `times` rows and more than the share `share`, a message is sent (bench/response.R).
+# A response with fewer than `values` different values, each in over two rows on average, gets constant noise and a
+# message. A value in more than `times` rows and the share `share` of all also causes a message (bench/response.R).
 response_values <- c(share = 0.2, times = 5, values = 10)
 
 # If more than the share `share` of the responses are equal, a linear kernel is also tried. It is used if its log
@@ -192,9 +187,8 @@ most_spread <- 4
 # few / (n - p). The log of a sample variance with n - p degrees of freedom has half of this variance (bench/few.R).
 uncertain_noise <- c(rows = 200, few = 4)
 
-# A noise trend has at most `points` features. The prior variances of their coefficients are updated in `rounds` rounds.
-# The search ends if these variances decrease while the log density is `behind` nats below that of constant noise. No
-# data set was found on which such a search would have won (bench/response.R).
+# A noise trend has at most `points` features. The prior variances of their coefficients are updated in `rounds` rounds,
+# or until they decrease with the log density `behind` nats below that of constant noise (bench/response.R).
 noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 
 # ---- learning with a non-Gaussian likelihood ------------------------------------------------------------------------
@@ -203,39 +197,40 @@ noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 laplace_sizes <- list(
   points = 120L, rows = 3000L,         # inducing points and rows in the last search
   few_points = 60L, few_rows = 1000L,  # inducing points and rows when starts or kernels are compared
-  rounds = 3L, gain = 1e-3,            # rounds of a search, each with new points; a round ends if two steps gain less
-  most = 400L,                         # default number of inducing points of posteriors of many rows
-  pivot = 0.1,                         # smallest pivot of the Hessian H for Student's t; log det H must be bounded
-  inputs = 10L,                        # number of inputs from which on one lengthscale for all inputs is tried
+  rounds = 3L, gain = 1e-3,            # searches, each with new inducing points; each ends if two steps gain fewer nats
+  most = 400L,                         # default number of inducing points with many rows
+  pivot = 0.1,                         # least pivot of the Hessian, because its log det has no bound for Student's t
+  inputs = 10L,                        # from this number of inputs on, one lengthscale for all inputs is tried
   contrasts = 240L,                    # for several classes, largest number of inducing points times latent functions
   levels = 150L,                       # with groups, rows are from at most this many levels
   decrement = 1e-6,                    # for several classes, Newton decrement at which the search for the mode ends
   alike = 0.05,                        # one lengthscale is not tried if log spreads of inputs differ by at most this
-  apart = 0.05)                        # nats that separate lengthscales must gain over one common factor for all
+  apart = 0.05)                        # nats that separate lengthscales must gain over one factor times input spreads
 
 # For classes, rotated inputs are tried if there are at least this many rows per input. The kernel must then gain
 # rotation_nats["pair"] nats for each pair of inputs, and at least rotation_nats["least"] (bench/classes-line.R).
 rotation_rows <- 10
 rotation_nats <- c(least = 1, pair = 0.1)
 
-# For classes and at most `warp_rows` rows, kernels also read inputs moved by these shares of the way to normal scores.
-# The scores are interpolated between score_knots quantiles (bench/warped-inputs.R, bench/several-classes.R).
+# For classes and at most `warp_rows` rows, kernels are also tried with inputs moved by these shares of the way to
+# normal scores, interpolated between score_knots quantiles (bench/warped-inputs.R, bench/several-classes.R).
 warp_rows <- 600L
 warp_shares <- c(0.5, 1)
 score_knots <- 17L
 
-# Every warp has this number of knots (WARP_KNOTS in src/kernel.h). With fewer, logs of inputs show bends in figures.
+# A warped input is piecewise linear between this number of knots (WARP_KNOTS in C). With fewer, bends show in figures.
 warp_knots <- 65L
 
-# Up to `rows` rows, the default kernel may read logs of positive inputs that have more than this `skewness` and at
-# least `values` different values. Logs must gain more than `nats` of log marginal likelihood (bench/log-inputs.R).
+# Up to `rows` rows, the default kernel is also tried with logs of positive inputs that have a `skewness` above this and
+# at least `values` different values. Logs must gain more than `nats` of log marginal likelihood (bench/log-inputs.R).
 log_inputs <- c(rows = 2000, skewness = 1.5, values = 10, nats = 2)
 
-# For several classes, inducing points times latent functions are at most `most` (a Cholesky factorisation takes a
-# second), with at least `least` points. Hyperparameters are learned from at most `learn` classes. A message is sent if
-# the posterior may take over `seconds` seconds. Averages over more than two latent functions use class_draws lattice
-# points. Averages over fewer use wide_moments() if the sd of log odds exceeds wide_odds. If all weights are above
-# `narrow` times W, certificates reuse the posterior with weights W (bench/classes-table.R, bench/classes-average.R).
+# For several classes, inducing points times latent functions are at most `most`, for which a Cholesky factorisation
+# takes a second, with at least `least` points. Hyperparameters are learned from at most `learn` classes. A message is
+# sent if the posterior may take over `seconds` seconds. For more than two latent functions, class probabilities average
+# over class_draws points of f, else they use wide_moments() if the sd of log odds exceeds wide_odds
+# (bench/classes-average.R). If all W = -(log p)'' in a certificate exceed `narrow` times W at the mode, it reuses the
+# posterior (bench/classes-table.R).
 class_points <- c(most = 4000, least = 20, learn = 12, seconds = 60, narrow = 0.5)
 class_draws <- 1024L
 wide_odds <- 4
@@ -244,8 +239,8 @@ wide_odds <- 4
 # and the prior variance is very large, the true distance is about two sds of Laplace's posterior.
 most_shift <- 2
 
-# The following priors are for a non-Gaussian likelihood. That of the kernel's variance has the centre `variance`. Those
-# of the constant mean and of the log shape parameter have the sds `center` and `theta` (bench/laplace-table.R).
+# For a non-Gaussian likelihood, the kernel variance has a prior with centre `variance`. The priors of the constant mean
+# and of log shape parameters have the sds `center` and `theta` (bench/laplace-table.R).
 laplace_priors <- list(variance = 2, center = 3, theta = 2)
 
 # ---- uncertainty of hyperparameters ---------------------------------------------------------------------------------
@@ -259,60 +254,58 @@ most_sd <- 4
 # (n^3 / 3 operations at 2e10 a second), and 200 MB while it is used (bench/cliff.R).
 exact_rows <- 5000L
 
-# A session keeps the last Cholesky factor of an exact posterior, and others up to this number of bytes: one of 5,000
-# rows, or eight of 2,000 (bench/cliff.R).
+# A session keeps the last Cholesky factor of an exact posterior, and earlier ones up to this total of bytes: one of
+# 5,000 rows, or eight of 2,000 (bench/cliff.R).
 most_kept <- 2^28
 
-# Up to this number of rows, non-Gaussian fits have all rows as inducing points (with several classes: class_points), a
-# row source is fitted exactly, and summary() computes leave-one-out (bench/stages.R).
+# Up to this number of rows, non-Gaussian fits have all rows as inducing points (for several classes, see class_points),
+# a row source is fitted exactly, and summary() computes leave-one-out (bench/stages.R).
 dense_rows <- 2000L
 
-# This is the default number of inducing points of Gaussian fits (more after a trial: more_points) (bench/methods.R).
+# Gaussian fits have this number of inducing points by default. A trial may choose more_points (bench/methods.R).
 default_points <- 200L
 
-# With neighbours and short lengthscales, fits have this number of inducing points. On four data sets 50 points predict
-# as well as 200 or 400 (bench/near.R).
+# With neighbours and short lengthscales, this number of inducing points predicts as well as 200 or 400 (bench/near.R).
 few_points <- 50L
 
 # Predictions use this number of nearest neighbours by default (bench/near.R).
 default_neighbours <- 40L
 
-# With groups, predictions use this number of neighbours, because rows of a level are often close together. The RMSE of
-# the mean, compared with the exact posterior, is then .03 to .05 posterior sds, and .06 to .07 with 40 neighbours
-# (bench/groups.R). Training rows have 40 neighbours.
+# With groups, predictions use this number of neighbours, as rows of a level are often close together. The mean then has
+# .03 to .05 posterior sds of error, with the 40 neighbours of training rows .06 to .07 (bench/groups.R).
 neighbours_with_groups <- 60L
 
 # Far from the data, as under clouds of a satellite image, predictions use this number of neighbours, because the
-# nearest are all on one side (src/neighbours.c). In holes of Matern fields this halves the error of the mean with 40
-# neighbours (bench/gaps.R). For 4,000 cells under clouds, 40, 100 and 200 neighbours have RMSE 1.70, 1.61 and 1.58, and
-# interval scores 7.29, 7.08 and 6.99 (bench/satellite.R).
+# nearest are all on one side. In holes of Matern fields this halves the error of the mean with 40 neighbours
+# (bench/gaps.R). For 4,000 cells under clouds, 40, 100 and 200 neighbours have RMSE 1.70, 1.61 and 1.58, and interval
+# scores 7.29, 7.08 and 6.99 (bench/satellite.R).
 far_neighbours <- 200L
 
-# The first three are limits of rho, the mean residual prior variance over the noise variance. If rho is below `enough`,
-# neighbours or moved points would change held-out log densities by less than 0.001 nats, and are not used. From
-# `enough` to `trial`, held-out rows decide between neighbours and inducing points alone (bench/trial.R). Above `short`,
-# neighbours explain nearly all of f. Then few_points inducing points suffice (bench/near.R), if the mean residual prior
-# variance also exceeds `left` times the prior variance. Below `left`, 200 points gain .10 (Hartmann) and .35 nats
+# rho is the mean residual prior variance over the noise variance. If rho is below `enough`, neighbours or optimised
+# inducing points would change held-out log densities by less than 0.001 nats, and are not used. If rho is from `enough`
+# to `trial`, held-out rows decide between neighbours and inducing points alone (bench/trial.R). If rho is above `short`
+# and the residual prior variance above `left` times the prior variance, neighbours explain nearly all of f, and
+# few_points inducing points suffice (bench/near.R). Below `left`, 200 points gain .10 (Hartmann) and .35 nats
 # (borehole) of held-out log density over 50 points, for 6,000 rows without noise (bench/cliff.R).
 unexplained_rule <- c(enough = 0.005, trial = 0.5, short = 5, left = 0.5)
 
-# Inducing points alone are compared with neighbours at up to `held` held-out rows, at most a fifth of all. Posteriors
-# use up to `posterior` rows; neighbours are searched among up to `among` rows (bench/trial.R).
+# Inducing points alone are compared with neighbours on up to `held` held-out rows, at most a fifth of all. The compared
+# posteriors use up to `posterior` rows, with neighbours among up to `among` rows (bench/trial.R).
 trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 
 # With over exact_rows and up to `rows` rows, the exact posterior is used if its gain over neighbours exceeds `gain`
-# nats per held-out row, and its standard error. Its Cholesky factor takes 9 s of one thread and 512 MB. The trial uses
-# posteriors of `posterior` rows, neighbours among `among` rows, and `held` other rows (bench/cliff.R).
+# nats per held-out row, and its standard error. Its Cholesky factor takes 9 s of one thread and 512 MB. The gain is
+# that of posteriors of `posterior` rows, with neighbours among `among` rows, on `held` other rows (bench/cliff.R).
 exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
-# If the exact posterior wins the trial of exact_trial, but there are too many rows for it, fits of up to `rows` rows
-# use `points` inducing points and `neighbours` neighbours. Fits of more rows use `many` inducing points if few_points
-# of them lose more than few_trial["gain"] nats per held-out row (bench/cliff.R).
+# If the exact posterior wins the comparison of exact_trial, but there are too many rows for it, fits of up to `rows`
+# rows use `points` inducing points and `neighbours` neighbours. Fits of more rows use `many` inducing points if
+# few_points of them lose more than few_trial["gain"] nats per held-out row (bench/cliff.R).
 more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
 
-# With over more_points["rows"] rows, rho above `short` and residual prior variance below `left` (unexplained_rule),
-# few_points predict twice as fast. So more_points["many"] points beside neighbours must gain over `gain` nats per
-# held-out row. The other elements are as in exact_trial (bench/cliff.R, bench/satellite.R).
+# With neighbours, over more_points["rows"] rows and a large residual prior variance (see unexplained_rule), few_points
+# inducing points predict twice as fast as more_points["many"]. These must gain `gain` nats per row on `held` rows, with
+# posteriors of `posterior` rows and neighbours among `among` rows (bench/satellite.R).
 few_trial <- c(posterior = 20000, held = 2000, among = 20000, gain = 0.02)
 
 # A message suggests neighbours if computing sds takes more operations than this: 100 s of a thread (bench/exact-sd.R).
@@ -321,37 +314,36 @@ slow_prediction <- 2e12
 # A computation with an exact posterior shows a line of progress beyond this number of operations: 2 s of a thread.
 slow_silent <- 4e10
 
-# Inducing points move in at most `asked` iterations if the user asked for moved points, else in at most `default`
-# (bench/methods.R).
+# Inducing points are optimised in up to `asked` iterations if the user asked for it, else `default` (bench/methods.R).
 most_moves <- c(asked = 200L, default = 50L)
 
-# The greedy choice takes points from at most so many rows that its factor has this many bytes. A fit uses half of these
-# bytes, a non-Gaussian likelihood a quarter: 400 points chosen from 10,000 of 50,000 rows predict as well as 400 chosen
-# from all (bench/laplace-near.R).
+# The greedy choice of m inducing points from n rows has an m x n factor. n is reduced so that it has at most this many
+# bytes, half of them in a fit and a quarter with a non-Gaussian likelihood: 400 points chosen from 10,000 of 50,000
+# rows predict as well as 400 chosen from all (bench/laplace-near.R).
 greedy_memory <- 2^27
 
-# From `least` rows on, the search for the posterior mode first uses every eighth row (`by`), for at most `steps` steps
+# From `least` rows on, the search for the mode of f begins with up to `steps` steps on every `by`-th row
 # (bench/families_speed.R).
 mode_rows <- c(least = 16000, by = 8, steps = 5)
 
-# The share of variance that each input explains (summary()) is computed from at most `rows` rows, and `values` kernel
-# values. A prediction from neighbours counts as `near` kernel values (bench/structure.R).
+# The share of variance that each input explains (summary()) is computed from at most `rows` rows and `values` values of
+# the kernel. A prediction from neighbours counts as `near` values (bench/structure.R).
 share_sample <- c(rows = 2000, values = 2e7, near = 10000)
 
-# These constants rule the trial of neighbours with a non-Gaussian likelihood (bench/laplace-near.R).
+# These constants are for a trial of neighbours with a non-Gaussian likelihood (bench/laplace-near.R).
 near_trial <- list(
-  rows = 8000L, held = 5000L,  # number of rows for the inducing points beside neighbours; held-out rows
+  rows = 8000L, held = 5000L,  # rows that inform the inducing points; held-out rows
   points = 200L,               # inducing points beside neighbours
   settled = 1, steps = 3L,     # Newton steps end below this root mean square (units of f), or after this number
   largest = 4,                 # latent values are cut at this size (units of f) to compute working responses
   raised = 5L, by = 3,         # kernel variances are multiplied by `by` up to `raised` times
-  gain = 0.001, theta = 10,    # least gain (nats per row); theta is learned again and changes by at most this factor
+  gain = 0.001, theta = 10,    # least gain of neighbours (nats per row); a learned theta changes by at most this factor
   residuals = 0.0007)          # the comparison ends early if residuals predict a smaller gain (nats per row)
 
 # ---- where to measure next ------------------------------------------------------------------------------------------
 
-# With d inputs, next_points() evaluates its criterion at `rows` d rows (at most `most`), and at `cloud` d rows near the
-# best data, and with up to `corners` inputs at the corners. L-BFGS starts from the best `starts` of them
-# (bench/next-points.R). Without noise, a row that differs from a measured one by at most `next_to` of the range in each
-# input counts as measured.
+# With d inputs, next_points() evaluates its criterion (such as expected improvement) at `rows` d rows (at most `most`),
+# at `cloud` d rows near the best data and, with up to `corners` inputs, at their extremes. L-BFGS starts from the best
+# `starts` rows (bench/next-points.R). Without noise, a row counts as measured if each input is within the share
+# `next_to` of its range from a measured row.
 design_search <- c(rows = 250, most = 2000, cloud = 50, starts = 4, next_to = 1e-4, corners = 6)
