@@ -141,7 +141,8 @@ static struct factor arg_factor(SEXP list)
     return f;
 }
 
-/* Sets a factor's parameters, some of the kernel's `values`, and fills a table that depends on them (factor.h). */
+/* Sets f->parameter to the factor's part of the kernel's parameters `values`. If they determine a correlation or
+ * covariance matrix of levels, fills f->table with this matrix and its derivatives. */
 static void give_parameters(struct factor *f, const double *values)
 {
     if (f->at < 0)
@@ -154,7 +155,7 @@ static void give_parameters(struct factor *f, const double *values)
     }
 }
 
-/* Reads list(factors, terms, values = theta (kernel.h), rotation, warp). A term has the numbers of factors, from 1. */
+/* Reads list(factors, terms, values = theta (kernel.h), rotation, warp). A term has numbers of its factors, from 1. */
 struct kernel arg_kernel(SEXP list)
 {
     struct kernel k;

@@ -43,14 +43,13 @@ const double *list_vector(SEXP list, const char *name, size_t length);
  * `least` is 0, the integer 0 stands for "none" and becomes -1. */
 const int *arg_indices(SEXP x, const char *argument, int least, int most);
 
-/* The results of arg_kernel() and arg_lowrank() are valid until .Call returns. */
+/* Read a kernel and an auxiliary distribution. The results are valid until .Call returns. */
 struct kernel arg_kernel(SEXP list);
 struct lowrank *arg_lowrank(SEXP list, const struct kernel *kernel);
 
 /* Returns the model of list(kernel, noise). */
 const struct model *arg_model(SEXP list);
-/* Returns the rows of list(x, y, scale), where y and scale may be NULL.  x must have all columns that
- * the model's kernel reads. */
+/* Returns the rows of list(x, y, scale). y and scale may be NULL. x must have all columns that the kernel reads. */
 struct source *arg_rows(const struct model *model, SEXP list);
 /* Works like arg_rows(), and checks that y is not NULL. */
 struct source *arg_data(const struct model *model, SEXP list);
@@ -58,32 +57,30 @@ struct source *arg_data(const struct model *model, SEXP list);
 struct source *arg_new_rows(const struct model *model, SEXP x);
 /* Returns the inducing points of list(kernel, noise, z, jitter), without their Cholesky factor L. */
 struct inducing arg_points(SEXP list);
-/* Returns the posterior of list(kernel, noise, z, jitter, L, C, beta), see posterior.h. */
+/* Returns the posterior (posterior.h) of list(kernel, noise, z, jitter, L, C, beta). */
 struct posterior *arg_posterior(SEXP list);
 /* Returns the plan of a pass over N rows.  control: list(block, threads: integers; memory: bytes as a double) */
 struct plan arg_plan(SEXP control, int N);
-/* Returns a loop over blocks of rows (pass.h) with inducing points z, which may be NULL. */
+/* Returns a pass over the rows (pass.h), with inducing points z, which may be NULL. */
 struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP control);
 
-/* Returns a loop over the rows of the matrix x (pass.h), with inducing points z. */
+/* Returns a pass over the rows of the matrix x, with inducing points z. */
 struct pass pass_at(SEXP x, const struct inducing *z, SEXP control);
 
-/* Returns the sums (stats.h) in a result of ffi_sums(), or in several results that R has added up. */
+/* Returns the sums in a result of ffi_sums(), or in several results that R has added up. */
 struct stats arg_sums(SEXP list, int M, int q);
 
 /* ---- memory and results ---------------------------------------------------------------------- */
 
-/* Returns memory that R frees when .Call returns.  Doubles begin at a cache line: a vector of eight doubles that spans
- * two lines takes twice as long to load. */
+/* Returns memory that R frees when .Call returns. Doubles begin at a cache line: vectors across two lines are slow. */
 double *alloc_doubles(size_t n);
 int *alloc_integers(size_t n);
 /* Returns an arena of memory that R frees.  If `scratch` is a vector of doubles, the arena uses it first. */
 struct arena *scratch_arena(SEXP scratch);
 
-/* Creates a named list of results. The arguments, which end with NULL, are the names of elements that may stay NULL: if
- * such an element were absent, R's `$` could return another element whose name begins alike. The caller protects the
- * list. packed() unprotects it, and returns it without unused places. The functions below set an element. If it is an
- * array, they return the array's memory. */
+/* Creates a named list of results. Its arguments, up to NULL, name elements that may stay NULL: if such an element were
+ * absent, R's `$` could return another one whose name begins alike. The caller protects the list. packed() unprotects
+ * it, and returns it without unused places. The functions below set an element, and return the memory of an array. */
 SEXP pack(const char *optional, ...);
 SEXP packed(SEXP list);
 double *pack_matrix(SEXP list, const char *name, int rows, int columns);
@@ -95,5 +92,5 @@ void pack_status(SEXP list, enum status status);
 enum status pack_value(SEXP list, enum status status, const char *name, const double *x);
 /* Creates the elements L and C (M x M) and beta [M] of a posterior. */
 void pack_factors(SEXP list, int M, double **L, double **C, double **beta);
-/* Sets the elements G, Ay, yy, k_sum, t and log_weights to the sums s (stats.h). A negative t becomes 0. */
+/* Sets the elements G, Ay, yy, k_sum, t and log_weights to those of s. A t below 0, by rounding, becomes 0. */
 void pack_sums(SEXP list, const struct stats *s);

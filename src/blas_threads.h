@@ -1,9 +1,5 @@
 #pragma once
 
-/*
- * Sets the number of threads of the loaded BLAS, if it is OpenBLAS or MKL.  The library's own function is looked up at
- * run time, so the package does not link to it.  Only one thread at a time may call blas_threads().
- */
-
-/* Sets the number of threads if n >= 1.  Returns the earlier number, or 0 if it is unknown. */
+/* If n >= 1, sets the number of threads of the loaded BLAS, if it is OpenBLAS or MKL, by a function that is looked up
+ * at run time. Returns the earlier number, or 0 if it is unknown. Only one thread at a time may call blas_threads(). */
 int blas_threads(int n);

@@ -13,7 +13,7 @@ size_t certify_size(int M, int n)
     return 3 * (size_t)M * n + (size_t)n;
 }
 
-/* Returns max(x, 0). NaN, the result of an overflow, stays NaN; fmin() and fmax() then return their other argument. */
+/* Returns max(x, 0), or NaN if x is NaN after an overflow: fmax() would return 0, which is not an upper bound. */
 static double positive(double x)
 {
     return x <= 0.0 ? 0.0 : x;
@@ -25,10 +25,9 @@ static double or_else(double x, double otherwise)
     return isnan(x) ? otherwise : x;
 }
 
-/* Bounds on var_exact - var_SoR, with the symbols of certify.h, root = sqrt(E(x, x)), ratio = lam / s2, and eta or
- * eta_true >= |h_x|_E. The root has a rounding error of at most kappa_x, root and eta together one of at most kappa.
- * cross_error, gain_error and norm_error bound the rounding errors of h_x'e_x, e_x'B^{-1}e_x and the square root of the
- * latter. */
+/* Bounds on var_exact - var_SoR, from root = sqrt(E(x, x)) (E: residual prior covariance), ratio = lam / s2 with lam >=
+ * |E|_2, and eta or eta_true >= sqrt(h_x'E h_x) (h_x: certify.h). kappa_x bounds the rounding error of root, kappa that
+ * of root + eta. cross_error, gain_error and norm_error bound those of e->cross, e->gain and sqrt(e->gain). */
 struct left {
     double low, high;
 };
@@ -63,8 +62,8 @@ static struct left with_crossing(const struct crossing *e, double root, double e
     return known;
 }
 
-/* Computes the bounds at one point x from hGh = C_x'G C_x, hPsih = C_x'Psi C_x, CC = |C_x|^2 and crossing, which may be
- * NULL (symbols: certify.h). Rounding errors of k(x, x) are proportional to `size` >= exact_prior. */
+/* Computes the bounds at x. With C_x = (s2 I + G)^{-1} a, hGh is C_x'G C_x, hPsih is C_x'Psi C_x (Psi: struct norms)
+ * and CC is |C_x|^2. crossing may be NULL. Rounding errors of k(x, x) are proportional to `size`. */
 static struct certificate certify_point(const struct norms *s, double s2,
                                         double exact_prior, double size, double mean,
                                         double sor, double unexplained, double hGh,
@@ -72,8 +71,8 @@ static struct certificate certify_point(const struct norms *s, double s2,
                                         const struct crossing *crossing)
 {
     struct certificate certificate;
-    /* With rounding, |C C' - (s2 I + G)|_2 <= inner s2 for the Cholesky factor C.  This moves h_x = A'(s2 I + G)^{-1} a
-     * by at most inner sqrt(s2) |C_x| / 2, because |A'(s2 I + G)^{-1}|_2 is at most 1 / (2 sqrt(s2)). */
+    /* With rounding, the Cholesky factor C has |C C' - (s2 I + G)|_2 <= inner s2, where G = A A'. This moves h_x =
+     * A'(s2 I + G)^{-1} a by at most inner sqrt(s2) |C_x| / 2, because |A'(s2 I + G)^{-1}|_2 <= 1 / (2 sqrt(s2)). */
     const double inner = s->growth * s->G_norm / s2, moved = inner * sqrt(s2 * CC) / 2.0;
     const double prior = exact_prior + 16.0 * DBL_EPSILON * (size - exact_prior);
     const double everything = fabs(mean) + sqrt(prior * s->c); /* |mean_exact|_H^2 <= c */
@@ -93,7 +92,8 @@ static struct certificate certify_point(const struct norms *s, double s2,
                              sqrt(s->spread) * kappa_h + sqrt(s->lam) * moved;
     const double eta = fmin(sqrt(s->lam) * h, by_groups), root = sqrt(unexplained);
     const double kappa = kappa_x + kappa_h, wide = root + eta + kappa;
-    /* k_error bounds the effect of relative errors of 4 eps, of one sign, in kernel values; |K|_2 <= |G|_2 + |E|_2 */
+    /* k_error bounds the error of k(X, x) - K h_x if kernel values have relative errors of 4 eps, all of one sign.
+     * |K|_2 is at most |G|_2 + |E|_2, and |k(X, x)|^2 at most k(x, x) |K|_2. */
     const double K_norm = s->G_norm + s->lam,
                  k_error = 4.0 * DBL_EPSILON * (sqrt(size * K_norm) + K_norm * h);
 

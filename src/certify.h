@@ -1,8 +1,8 @@
 #pragma once
 
 /*
- * Certificates: bounds on the distance between the exact GP and a posterior on inducing points.  The theory vignette
- * has the proofs.  With
+ * Certificates: bounds on the distance between the exact GP and a posterior on inducing points Z. The theory vignette
+ * has the proofs. With
  *
  *     K = k(X, X),   A = L^{-1} k(Z, X),   a = L^{-1} k(Z, x),   G = A A',   |u|_E^2 = u'E u,   E = K - A'A,
  *     B = A'A + s2 I,   v = (y - A'beta) / s2,   w = (K + s2 I)^{-1} y,
@@ -12,28 +12,27 @@
  *     var_SoR + max(0, sqrt(E(x,x)) - eta)^2 / (1 + lam / s2) <= var_exact
  *                                                       <= var_SoR + (sqrt(E(x,x)) + eta)^2
  *
- * With e_x = E(X, x), p = R'(1, -h_x), E = R R' over (x, X) and the rows R_X of R, the exact variance is
- * var_SoR + p'(I + R_X'B^{-1}R_X)^{-1} p.  If h_x'e_x and e_x'B^{-1}e_x are known,
+ * Let e_x = E(X, x), let R R' be the matrix of E at (x, X), R_X the rows of R for X, and p = R'(1, -h_x). The exact
+ * variance is var_SoR + p'(I + R_X'B^{-1}R_X)^{-1} p. If h_x'e_x and e_x'B^{-1}e_x are known,
  *
  *     |p|^2 = E(x,x) - 2 h_x'e_x + |h_x|_E^2,
  *     q = |e_x - E h_x|^2 in the norm of B^{-1};  sqrt(q) is within sqrt(lam / s2) eta of |e_x| in that norm,
  *     |p|^4 / (|p|^2 + q) <= var_exact - var_SoR <= |p|^2 - q / (1 + lam / s2)
  *
- * Section 10 of the vignette has the allowances for rounding.  Let k be the largest k(x, x). An E-norm of u has an
- * error of at most kappa = sqrt(slack k) |u|, so kappa is added to E-norms in bounds.  An inner product <u, w>_E has
- * an error of at most |u|_E kappa_w + kappa_u (|w|_E + kappa_w).  A sum of n numbers has an error of about sqrt(n) eps
- * of its size; four times that is allowed.  Kernel values may have relative errors of 4 eps, all of one sign.
+ * Section 10 of the vignette has the allowances for rounding. Let k be the largest k(x, x). The computed |u|_E has an
+ * error of at most kappa_u = sqrt(slack k) |u|, which is added to it in bounds. An inner product u'E w has an error of
+ * at most |u|_E kappa_w + kappa_u (|w|_E + kappa_w). A sum of n numbers has an error of about sqrt(n) eps of its size;
+ * four times that is allowed. Kernel values may have relative errors of 4 eps, all of one sign.
  */
 #include "posterior.h"
 
-/* Numbers for bounds that hold at all x.  Every number is rounded up. */
+/* Numbers, rounded up, for bounds at all x. E = K - A'A, |u|_E^2 = u'E u, B = A'A + s2 I, w = (K + s2 I)^{-1} y. */
 struct norms {
     double weight; /* largest row weight */
-    /* Largest k(x, x) of the rows and the inducing points.  Rounding errors at x are bounded with the larger of
-     * this number and k(x, x). */
+    /* Largest k(x, x) of the rows and inducing points. Bounds on rounding at x use max(most, k(x, x)). */
     double most;
     double spread;     /* N divided by the rows of the smallest group of Psi (norms.h) */
-    double slack;      /* allowance for E-norms, relative to k: see above */
+    double slack;      /* allowance for the rounding of |u|_E, see certify_slack() */
     double growth;     /* rounding errors of sums over rows, relative to their size */
     double c;          /* >= y'B^{-1}y */
     double t;          /* >= tr E */
@@ -49,14 +48,15 @@ struct norms {
     const double *Psi; /* M x M with |h_x|_E^2 <= C_x'Psi C_x */
 };
 
-/* Sums over all rows that narrow the bounds at a point x, with e_x = E(X, x). crossing_run() computes them. */
+/* Sums over all rows X that narrow the bounds at x: e_x = E(X, x) for the residual prior covariance E, h_x = A'(s2 I +
+ * G)^{-1} a, B = A'A + s2 I. crossing_run() computes them. */
 struct crossing {
     double cross; /* h_x'e_x */
     double gain;  /* e_x'B^{-1}e_x */
     double size;  /* |e_x|^2 */
 };
 
-/* The sums of struct crossing for n points, [n] each. */
+/* The members of struct crossing for n points x, [n] each. */
 struct crossings {
     const double *cross, *gain, *size;
 };
@@ -67,23 +67,24 @@ struct certificate {
 };
 
 /*
- * Local kriging (local.h) predicts f(x) by w'y, with variance J(w) >= var_exact.  For h = k_x - (K + s2 I) w,
+ * Local kriging (local.h) predicts f(x) by w'y for some weights w, with variance J >= var_exact. With features A at X
+ * and a at x, E = K - A'A, lam >= |E|_2, B = A'A + s2 I, h_x = A'(s2 I + A A')^{-1} a and h = k(X, x) - (K + s2 I) w,
  *
  *     var_exact = J - |h|^2 in the norm of (K + s2 I)^{-1},   B <= K + s2 I,
  *     J - q <= var_exact <= J - q / (1 + lam / s2),     q = h'B^{-1}h
  *     var_SoR + max(0, p2 - y)^2 / (p2 + z) <= var_exact,
  *     p2 = J - J_Q,  J_Q = |a - A w|^2 + s2 |w|^2,  d2 = J_Q - var_SoR,
- *     y = (h_x - w)'h - d2, z = q - d2 - 2 y (y and z are numbers here)
+ *     y = (h_x - w)'h - d2,  z = q - d2 - 2 y  (numbers, not responses)
  *
- * Allowances for rounding, with the row weights w_n, the rows S with an entry in w, tau = slack k max w_n, and units =
- * (4 + 2 sqrt(n_c) + n_c / 64) eps, where n_c is an argument of certify_kriged():
+ * Allowances for rounding, with the weight W_n of row n, the rows S where w is not 0, tau = slack k max W_n, and
+ * units = (4 + 2 sqrt(n_c) + n_c / 64) eps, where n_c is an argument of certify_kriged():
  *
  *     (1 - tau / s2) B is below K + s2 I,
  *     var_exact has an error of at most slack k + tau |w_exact|^2,  s2 |w_exact|^2 <= J,
- *     h has an error of at most units (k sqrt(sum w_n) (1 + sum_S sqrt(w_n) |w|)) + 4 eps s2 |w|,
- *     J has an error of at most units k (1 + sum_S sqrt(w_n) |w|)^2.
+ *     h has an error of at most units (k sqrt(sum W_n) (1 + sum_S sqrt(W_n) |w_n|)) + 4 eps s2 |w|,
+ *     J has an error of at most units k (1 + sum_S sqrt(W_n) |w_n|)^2.
  */
-struct kriged {           /* sums of a point, as computed */
+struct kriged {           /* sums at a point x, with rounding */
     double prior, sor;    /* k(x,x), var_SoR */
     double size;          /* >= prior: rounding errors of prior are proportional to it */
     double J, wh, ww, w1; /* see struct kriging in local.h */
@@ -96,22 +97,23 @@ struct kriging_bounds {
     double var_lower, var_upper; /* bounds on var_exact */
 };
 
-/* Returns bounds from the sums of a point.  n_c is the number of weights w of the point, plus the terms of a
- * functional, and sum_w is the sum of the weights of all rows. */
+/* Returns bounds on the exact variance at a point x from its sums. n_c is the number of kriging weights, plus the terms
+ * of a functional that replaces f(x). sum_w is the sum of the weights of all rows. */
 struct kriging_bounds certify_kriged(const struct norms *norms, double s2, int n_c,
                                      double sum_w, const struct kriged *x);
 
-/* Returns the allowance `slack` for E-norms (kappa^2 = slack k |u|^2), for M inducing points and N rows. */
+/* Returns `slack` for M inducing points and N rows: the computed sqrt(u'E u), with the residual prior covariance E, has
+ * an error of at most sqrt(slack k) |u|, where k is the largest k(x, x). */
 double certify_slack(int M, int N);
 
-/* Results at new rows, one number for each. The first three are those of predicting_sink(). */
+/* Results at new rows, one number for each. mean, sor_variance and unexplained are those of predicting_sink(). */
 struct certified {
     double *mean, *sor_variance, *unexplained, *mean_error, *var_lower, *var_upper;
 };
 
-/* Certifies n linear functionals l(f), and stores results from place `first` on. The bounds above hold if l(k(Z, .))
- * replaces k(Z, x) and Var l(f) replaces k(x, x). A (M x n) = L^{-1} l(k(Z, .)); prior: the variances; size >= prior:
- * the scale of rounding errors, (sum |c_i| sqrt(k(x_i, x_i)))^2 if l(f) = sum c_i f(x_i). work: 3 M n doubles */
+/* Certifies n linear functionals l(f): l(k(Z, .)) replaces k(Z, x), and Var l(f) replaces k(x, x). A (M x n) = L^{-1}
+ * l(k(Z, .)); prior: the Var l(f). Rounding errors are proportional to size >= prior: (sum |c_i| sqrt(k(x_i, x_i)))^2
+ * for l(f) = sum c_i f(x_i). Results are stored from place `first` on. work: 3 M n doubles */
 void certify_features(const struct posterior *p, const struct norms *norms, int n,
                       int first, const double *A, const double *prior, const double *size,
                       const struct crossings *crossings, double *work,
@@ -122,7 +124,7 @@ size_t certify_size(int M, int n);
 struct certifying {
     const struct posterior *posterior;
     const struct norms *norms;
-    const struct crossings *crossings; /* at all rows, or NULL */
+    const struct crossings *crossings; /* at all new rows, or NULL */
     struct certified to;
 };
 struct sink certifying_sink(const struct certifying *self);

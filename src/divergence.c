@@ -2,10 +2,8 @@
 #include "linalg.h"
 #include "gram.h"
 
-/* ---- R = W_x' - y' of a block --------------------------------------------------------------- */
-
-/* Computes R = W_x' - y' (q x n): the values of the q auxiliary functions at the rows; y is subtracted from the last
- * one, which is the mean. work: panel_size() */
+/* Computes R (q x n): the values of the q functions of the auxiliary distribution at the rows; the responses are
+ * subtracted from the last one, its mean. work: panel_size() */
 static void residual_rows(const struct divergence *d, const struct block *b, double *work,
                           double *R)
 {
@@ -21,7 +19,7 @@ static double *kept_rows(const struct divergence *d, int b)
                             : NULL;
 }
 
-/* Returns R of a block. If R was not kept, computes it in `work`, which has panel_size() + q n doubles. */
+/* Returns R (residual_rows()) of a block: kept, or computed in `work`, which has panel_size() + q n doubles. */
 static const double *find_rows(const struct divergence *d, const struct block *b,
                                double *work)
 {
@@ -33,9 +31,8 @@ static const double *find_rows(const struct divergence *d, const struct block *b
     return R;
 }
 
-/* ---- sums over the rows ---------------------------------------------------------------------- */
-
-/* Adds a block to the sums of stats.h and to U (M x q) = A (W_x - A'T). */
+/* Adds a block to the sums of stats.h and to U (M x q) = A (W_x - A'T). W_x are the values of the auxiliary functions
+ * at the rows, T their whitened values at the inducing points, and A = L^{-1} k(Z, X). */
 static void sums_add(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;
@@ -51,8 +48,8 @@ static void sums_add(const void *self, const struct visit *v)
         residual_rows(d, b, scratch, kept);
 }
 
-/* Adds all pairs of a row of this block and any row to term (I) of divergence.h and, if p = 1, to V (M x M) = A E
- * A'. */
+/* Adds the pairs of a row n of this block and any row m to sum (k^ + r r')_nm E_nm, term (I) of divergence.h. E is the
+ * residual prior covariance. If aux->p = 1, also adds them to A E A' (M x M). */
 static void pairs_block(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;
@@ -85,7 +82,8 @@ static void pairs_block(const void *self, const struct visit *v)
         mult_ABt(M, here->n, M, 1.0, AE, v->A, 1.0, v->sums + 1);
 }
 
-/* Adds all pairs of a row of this block and any row to the constant C(X) of divergence.h. */
+/* Adds the pairs of a row n of this block and any row m to sum (k^ + r r')_nm K_nm, the constant C(X) of divergence.h.
+ * aux has the covariance k^, and r is its mean minus y. */
 static void constant_block(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;
@@ -110,8 +108,6 @@ static void constant_block(const void *self, const struct visit *v)
                 aux->sign[j] * out[(size_t)i * aux->q + j] * R[(size_t)i * aux->q + j];
 }
 
-/* ---- value and constant ---------------------------------------------------------------------- */
-
 static void open_rows(struct divergence *d)
 {
     const int q = d->panel.aux->q;
@@ -122,7 +118,7 @@ static void open_rows(struct divergence *d)
     d->R = arena_take(d->pass.plan.arena, (size_t)d->pass.kept * q * d->pass.plan.block);
 }
 
-/* Returns a sink that visits every block, and reads all other blocks for each. */
+/* Returns a sink whose `add` gets every block and reads all blocks for it. */
 static struct sink pairs_sink(const struct divergence *d, sink_add *add, size_t n_sums,
                               double *sums)
 {

@@ -38,7 +38,8 @@ int effects_row(const struct effects *e, const double *x, int ldx, int *column,
 
 /* ---- sums over rows --------------------------------------------------------------------------- */
 
-/* Adds one row to H, n and r (effects.h). a and y are already multiplied by the scale, `value` is not. */
+/* Adds one row to H = sum F z', n = sum z_1 z_1' (by level) and r = sum z y. z = (z_1, z_2) is its row of the design
+ * matrix, z_1 for the first grouping; F = (a; z_2). a and y already have the row's scale, `value` has not. */
 static void add_row(const struct effects *e, const double *a, double y, int entries,
                     const int *column, const double *value, double scale, double *H)
 {
@@ -82,7 +83,7 @@ struct sink effect_sums_sink(const struct effect_summing *self, double *sums)
     return sum_sink(self, add_block, 2, 0, effects_size(self->effects), sums);
 }
 
-/* ---- elimination of the first grouping -------------------------------------------------------- */
+/* ---- elimination of the effects of the first grouping ----------------------------------------- */
 
 void level_products(int p, int levels, const int *start, const int *column,
                     const double *V, int size, double *S)
@@ -101,8 +102,7 @@ size_t eliminate_size(const struct effects *e)
     return (size_t)e->m * e->m + (size_t)e->m + 2;
 }
 
-/* Computes in T (p x p) the Cholesky factor K of T_l, and U = K^{-1} Lam' (effects.h). If there is no factor, T[0] is
- * NaN. */
+/* For one level, computes as T (p x p) the Cholesky factor K of I + root'n root / s2, or NaN, and U = K^{-1} root'. */
 static void factor_level(int p, const double *n, const double *root, double s2, double *T,
                          double *U)
 {
@@ -173,10 +173,10 @@ struct sink solving_sink(const struct solving *self)
     return row_sink(self, solve_block, m * p, p * p + p + m * p);
 }
 
-/* ---- new rows --------------------------------------------------------------------------------- */
+/* ---- predictions at new rows ------------------------------------------------------------------ */
 
-/* Returns the prior variance of the effects of levels that the data lack: the sum of |Lam'z|^2 over the groupings
- * concerned. */
+/* Returns the prior variance of the row's effects of levels that the data lack: the sum of |Lam'z|^2 over the groupings
+ * with such a level, where z are the design variables and Lam is the root of the effects' covariance. */
 static double new_levels(const struct effects *e, const int *column, const double *value)
 {
     double variance = 0.0;
@@ -189,7 +189,9 @@ static double new_levels(const struct effects *e, const int *column, const doubl
     return variance;
 }
 
-/* Overwrites the features F of a row by F_0, and computes own = U_l z_1 (effects.h). Returns z'b. */
+/* Completes the features F of a row x, and returns z'b, the mean of its effects. For its level l of the first grouping,
+ * own is U_l z_1, and H_l U_l'own / s2 is subtracted from F (effects.h). U_l'U_l is the covariance of the level's
+ * effects given all others. */
 static double take_row(const struct effect_predicting *to, const double *x, int ldx,
                        double *F, double *own, double *unexplained)
 {
@@ -211,7 +213,7 @@ static double take_row(const struct effect_predicting *to, const double *x, int 
     if (column[0] >= 0) {
         const double *U = s->U + (size_t)column[0] * p;
         mult_Ax(p, p, 1.0, U, value, 0.0, own);
-        mult_Atx(p, p, 1.0, U, own, 0.0, back); /* V_l z_1 */
+        mult_Atx(p, p, 1.0, U, own, 0.0, back); /* U_l'U_l z_1 */
         mult_Ax(m, p, -1.0 / s->s2, s->from.H + (size_t)column[0] * m, back, 1.0, F);
     }
     return mean;

@@ -1,18 +1,18 @@
 #pragma once
 
 /*
- * The model is y = f(x) + Z b + noise, b ~ N(0, Lam Lam').  Whitened effects Lam^{-1} b are like inducing
- * variables without residual prior variance, so posterior.h holds with A+ = (A; Lam'Z') in the place of A.  Effects
- * of the first grouping (Z_1) are eliminated level by level, because a row has only one level.  Effects of the other
- * groupings (Z_2) are features like A: F = (A; Z_2') has m = M + q_2 rows.  With weights w and rows z of Z,
+ * The model is y = f(x) + Z b + noise, b ~ N(0, Lam Lam'). Whitened effects Lam^{-1} b are like inducing variables
+ * without residual prior variance, so posterior.h holds with (A; Lam'Z') in the place of its features A. Effects
+ * of the first grouping (columns Z_1) are eliminated level by level, because a row has only one level. Effects of the
+ * other groupings (Z_2) are features like A: F = (A; Z_2') has m = M + q_2 rows. With weights w and rows z of Z,
  *
  *     H = sum w F z' (m x q),   n_l = sum w z_1 z_1' of a level l,   r = sum w z y,
  *     T_l = I + Lam_1'n_l Lam_1 / s2 = K K',   U_l = K^{-1} Lam_1',   V_l = U_l'U_l,
  *     eliminated = sum_l H_l V_l H_l' / s2^2,   b_l = V_l (r_l - H_l'gamma) / s2,
  *     Cov(b_l | y) = V_l + V_l H_l'W W'H_l V_l / s2^2,
  *
- * where gamma is the mean of F's coefficients and W W' is their posterior covariance (both computed in R).  At a row
- * with F_0 = F - H_l V_l z_1 / s2
+ * where gamma is the mean of F's coefficients and W W' is their posterior covariance (both computed in R). At a row
+ * with features F, F_0 = F - H_l V_l z_1 / s2 and residual prior variance E(x, x),
  *
  *     mean = F'gamma + z_1'b_l,   variance = E(x, x) + |W'F_0|^2 + |U_l z_1|^2.
  *
@@ -20,36 +20,35 @@
  */
 #include "stats.h"
 
-/* A grouping.  In Z, a row has its design variables in the columns of its level. */
+/* A grouping has p random effects for each level. A row of the design matrix Z has p entries in its level's columns. */
 struct grouping {
     /* column of X with levels 1 to `levels`; number of effects of a level */
     int column, levels, p;
     const int *design;  /* columns of X [p], -1 for an intercept */
-    const double *root; /* Lam of a level: p x p, lower */
+    const double *root; /* Lam (p x p, lower), prior N(0, Lam Lam') */
     int first;          /* first column in Z */
 };
 struct effects {
-    int M, n, q, m; /* numbers of inducing points, groupings, columns of Z, features F */
+    int M, n, q, m; /* numbers of inducing points, groupings, columns of Z, rows of F */
     const struct grouping *grouping; /* [n], the eliminated one first */
 };
-/* The largest allowed number of entries of a row of Z in the columns of its levels. */
+/* The largest allowed number of effects of one row, over all groupings. */
 enum { most_entries = 256 };
 
-/* Computes the entries in Z of a row x, and their columns (-1: no such level). Returns their number. */
+/* Computes the entries of row x in the design matrix Z, and their columns (-1: a new level). Returns their number. */
 int effects_row(const struct effects *e, const double *x, int ldx, int *column,
                 double *value);
 
-/* Returns the number of doubles of the sums: those of stats.h, then H, n and r. */
+/* Returns the number of doubles of the sums: those of stats.h, then H, n and r, the products of the design matrix Z
+ * with the features, with itself (first grouping, by level) and with y. */
 size_t effects_size(const struct effects *e);
 struct effect_sums {
     const double *H, *n, *r;
 };
 struct effect_sums effects_sums(const struct effects *e, const double *sums);
 
-/*
- * Adds sum_l V_l'V_l to the lower triangle of S (size x size).  V_l has the columns start[l], ..., start[l + 1] - 1 of
- * V (p rows).  Column j of V belongs to row and column column[j] of S; these ascend within a level.
- */
+/* Adds sum_l V_l'V_l to the lower triangle of S (size x size). V_l has the columns start[l], ..., start[l + 1] - 1 of V
+ * (p rows). Column j of V belongs to row and column column[j] of S, and column[] ascends within each l. */
 void level_products(int p, int levels, const int *start, const int *column,
                     const double *V, int size, double *S);
 
@@ -59,17 +58,19 @@ struct effect_summing {
 };
 struct sink effect_sums_sink(const struct effect_summing *self, double *sums);
 
-/* A sink over the levels of the first grouping, which it eliminates. Its sums are `eliminated` (m x m, lower), sum_l
- * H_l V_l r_l / s2^2 (m), sum_l r_l'V_l r_l / s2^2 and log det T. */
+/* A sink over the levels l of the first grouping, which it eliminates. With its root Lam, T_l = I + Lam'n_l Lam / s2
+ * and V_l = Lam T_l^{-1} Lam', the sums are sum_l H_l V_l H_l' / s2^2 (m x m, lower; `eliminated`), sum_l H_l V_l r_l /
+ * s2^2 (m), sum_l r_l'V_l r_l / s2^2 and sum_l log det T_l. */
 struct eliminating {
     const struct effects *effects;
     struct effect_sums from;
-    double s2, *U; /* U is a result: p x p for each level */
+    double s2, *U; /* U is a result: U_l (p x p) of each level */
 };
 size_t eliminate_size(const struct effects *e);
 struct sink eliminating_sink(const struct eliminating *self, double *sums);
 
-/* A sink that computes b (p) and its covariance (p x p) for each level of the first grouping.  W: m x m */
+/* A sink that computes the posterior mean b (p) and covariance (p x p) of each level's effects of the first grouping.
+ * gamma [m] and W W' (m x m) are the posterior mean and covariance of the inducing variables and other effects. */
 struct solving {
     const struct effects *effects;
     struct effect_sums from;
@@ -79,8 +80,9 @@ struct solving {
 };
 struct sink solving_sink(const struct solving *self);
 
-/* A sink that predicts at new rows. features (m x n) = W'F_0 and own (p x n) = U_l z_1 may be NULL. unexplained is E(x,
- * x) plus the variance of new levels. */
+/* A sink that predicts at new rows. variance is the sum of squares of a column of features (m x n; inducing variables
+ * and other groupings) and own (p x n; first grouping), which may be NULL. unexplained is the residual prior variance
+ * of f, plus the variance of new levels. */
 struct effect_predicting {
     const struct inducing *z;
     struct solving of; /* without results */

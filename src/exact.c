@@ -12,7 +12,7 @@ static double noise_of(const struct exact *e, int i)
     return e->weights == NULL ? e->model->s2 : e->model->s2 / e->weights[i];
 }
 
-/* Overwrites K in e->L by the Cholesky factor of K + s2 W^{-1}, and computes alpha. */
+/* Overwrites K in e->L by the Cholesky factor L of K + s2 W^{-1} (W: weights), and computes alpha = (L L')^{-1} y. */
 static enum status factor(struct exact *e)
 {
     const int n = e->pass.rows->N;
@@ -26,7 +26,7 @@ static enum status factor(struct exact *e)
         if (chol_columns(n, start, min_int(left, columns_at_a_time), K))
             return STATUS_EXACT_NOT_PD;
     }
-    /* Fails if a pivot is NaN, or is no larger than its rounding error. */
+    /* Fails if a pivot is NaN, or if its square is only rounding of the diagonal element, which alpha keeps. */
     for (int i = 0; i < n; i++) {
         const double pivot = K[(size_t)i * n + i];
         if (!(pivot * pivot > 8.0 * DBL_EPSILON * alpha[i]))

@@ -14,14 +14,13 @@ struct exact {
     const struct model *model;
     struct pass pass;
     const double *weights; /* [N] or NULL */
-    /* results: N x N, [N].  Above the diagonal, L has zeros if precision is NULL, else any numbers. */
+    /* results, N x N and [N]. Above the diagonal, L has zeros if precision is NULL, else any numbers. */
     double *L, *alpha;
     double *precision; /* diagonal of (K + s2 W^{-1})^{-1} [N], if it is wanted */
 };
-/* Computes L, alpha and value = -log N(y; 0, K + s2 W^{-1}).  pass.rows have a response. */
+/* Computes the Cholesky factor L of K + s2 W^{-1} (W: weights), alpha = (L L')^{-1} y and -log N(y; 0, L L'). */
 enum status exact_run(struct exact *e, double *value);
-/* Computes the derivatives of the value of exact_run(): dtheta [n_theta] in the kernel's log parameters, and *noise in
- * log s2.  Sets precision. */
+/* Computes e->precision and the derivatives of exact_run()'s value in the kernel's log parameters and in log s2. */
 void exact_gradient(struct exact *e, double *dtheta, double *noise);
 
 /* Computes precision [N], the diagonal of (L L')^{-1}, for N = plan->N, in the plan's threads. */

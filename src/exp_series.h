@@ -1,9 +1,7 @@
 #pragma once
 
-/*
- * exp(x) = 2^k exp(r), k = x / log 2 rounded, exp(r) = 1 + r + r^2 q(r) on |r| <= log(2) / 2. EXP_Q(r) is q(r) for a
- * double or a vector of doubles. Without rounding, the relative error of exp(r) is at most 1.6e-17.
- */
+/* exp(x) = 2^k exp(r), k = x / log 2 rounded, exp(r) = 1 + r + r^2 q(r) on |r| <= log(2) / 2. EXP_Q(r) is q(r) for a
+ * double or a vector of doubles. Without rounding, the relative error of exp(r) is at most 1.6e-17. */
 #define EXP_Q(r)                                                                         \
     (0x1.0000000000001p-1 +                                                              \
      r * (0x1.5555555555556p-3 +                                                         \

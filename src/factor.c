@@ -39,7 +39,7 @@ int factor_is_mean(const struct factor *f)
     return f->profile->metric == METRIC_PRODUCT && f->table != NULL;
 }
 
-/* Returns input j of a METRIC_PRODUCT factor, centred and scaled if f is a linear mean, which has a table. */
+/* Returns input j of a METRIC_PRODUCT factor, centred and scaled if it is a linear mean, which has a table. */
 static double product_input(const struct factor *f, int j, double x)
 {
     return f->table == NULL ? x : (x - f->table[j]) * f->table[f->d + j];
@@ -62,7 +62,7 @@ const double *factor_shape(const struct factor *f)
     return f->parameter + factor_n_metric(f);
 }
 
-/* A rate is finite, so that a difference of 0, times the rate, is 0 even for lengthscales below 6e-309. */
+/* The rate is finite, so that a difference of 0 times the rate is 0 even for lengthscales below 6e-309. */
 double factor_rate(const struct factor *f, int j)
 {
     const int single = f->isotropic || f->profile->metric == METRIC_PERIODIC;
@@ -75,7 +75,7 @@ double factor_period(const struct factor *f)
     return f->parameter[1];
 }
 
-/* ---- arguments of profiles ------------------------------------------------------------------- */
+/* ---- the arguments of a factor for pairs of rows --------------------------------------------- */
 
 static void add_levels_apart(int M, double rate, double x, const double *restrict z,
                              double *restrict r2)
@@ -106,7 +106,7 @@ CLONES static void squared_distances(const struct factor *f, const struct rows *
     }
 }
 
-/* remainder() is exact, so the angle is accurate for any x. */
+/* remainder() has no rounding error, so the angle is accurate for any x. */
 void factor_on_circle(double x, double period, double *c, double *s)
 {
     const double angle = 2.0 * PI * (remainder(x, period) / period);
@@ -114,7 +114,7 @@ void factor_on_circle(double x, double period, double *c, double *s)
     *s = sin(angle);
 }
 
-/* Computes r2 from points on the unit circle at angles a and b: 4 sin^2((a - b) / 2) = |exp(ia) - exp(ib)|^2. */
+/* Computes r2, sums over inputs of (rate |exp(ia) - exp(ib)|)^2 for points on the unit circle at the angles a and b. */
 static void squared_chords(const struct factor *f, struct rows Z, struct rows X,
                            double *restrict S)
 {
@@ -183,7 +183,7 @@ void factor_levels(const struct factor *f, struct rows X, int *level)
     }
 }
 
-/* A row without a level (-1) has correlation 0 with all other rows. */
+/* Computes S, the correlations of the rows' levels. A row without a level (-1) has correlation 0 with every row. */
 static void correlations(const struct factor *f, struct rows Z, struct rows X, double *S)
 {
     int of_z[FACTOR_ARC], of_x;
@@ -201,7 +201,7 @@ static void correlations(const struct factor *f, struct rows Z, struct rows X, d
     }
 }
 
-/* Returns element a of the design vector u of a row. */
+/* Returns element a of the design vector u of a row: 1 for the intercept, or an input. */
 static double effect_of(const struct factor *f, int a, const struct rows *x)
 {
     return a < f->power ? 1.0 : *rows_column(*x, f->column[a - f->power + 1]);
@@ -228,7 +228,7 @@ double factor_input_curvature(const struct factor *f, int j)
     return rate * rate;
 }
 
-/* Returns u(x)' S u(z). */
+/* Returns u(x)' S u(z) for the design vectors u of two rows and the covariance S of the random effects, in f->table. */
 static double effects_product(const struct factor *f, const struct rows *x,
                               const struct rows *z)
 {

@@ -1,12 +1,11 @@
 #pragma once
 
 /*
- * A factor of a kernel is a function of one number (its profile, profile.h).  That number is the factor's argument,
- * which depends on some of the inputs.  Arguments are computed for many pairs of rows at a time, then values and
- * derivatives entry by entry.
+ * A factor of a kernel is a function (its profile, profile.h) of one number, its argument, such as the squared distance
+ * of two rows. Arguments are computed for many pairs of rows at a time, then values and derivatives entry by entry.
  *
- * A squared distance is a sum of squares of (x_j - z_j) / l_j, never |x|^2 + |z|^2 - 2 x'z.  So equal rows have
- * distance exactly 0, and inputs around 1e8 keep their digits.  Periodic distances are computed from points on a
+ * A squared distance is a sum of squares of (x_j - z_j) / l_j, never |x|^2 + |z|^2 - 2 x'z. So equal rows have
+ * distance exactly 0, and inputs around 1e8 keep their digits. Periodic distances are computed from points on a
  * circle, with one sine for each row instead of each pair of rows.
  */
 #include "levels.h"
@@ -23,54 +22,54 @@ struct factor {
     enum levels levels; /* METRIC_LEVELS: kind of correlations */
     int n_parameters;
     const double *parameter; /* parameters, all positive [n_parameters] */
-    /* METRIC_LEVELS, METRIC_GROUP: correlations or covariances, then their derivatives in the log parameters;
+    /* METRIC_LEVELS: correlations, METRIC_GROUP: covariances, each followed by its derivatives in the log parameters;
      * METRIC_PRODUCT: the centres of all inputs, then their rates (input = (x - centre) rate); or NULL */
     const double *table;
-    int at; /* place of its first parameter in theta */
+    int at; /* place of its first parameter in the kernel's theta */
 };
 
 int factor_is_stationary(const struct factor *f);
-/* Returns 1 if the factor is 1 for each row with itself. */
+/* Returns 1 if the factor g has g(x, x) = 1 for every row x. */
 int factor_is_constant(const struct factor *f);
-/* Returns 1 if the factor has a table with derivatives. */
+/* Returns 1 for METRIC_LEVELS and METRIC_GROUP, whose table has a matrix and its derivatives. */
 int factor_has_levels(const struct factor *f);
-/* Returns the number of rows of each matrix in f->table: number of levels, or of effects of one level. */
+/* Returns the number of rows of each matrix in f->table: levels (METRIC_LEVELS), or effects of a level. */
 int factor_table_rows(const struct factor *f);
-/* Fills `table` with the factor's matrix (factor_table_rows()) and its derivative by each parameter.  work: as one. */
+/* Fills `table` with the correlations or covariances, then their derivative in each log parameter. work: one matrix */
 void factor_fill_table(struct factor *f, double *work, double *table);
-/* Returns 1 for a linear mean.  Its large prior variance must not decide which rows are neighbours. */
+/* Returns 1 for a linear mean. Its large prior variance must not decide which rows are neighbours. */
 int factor_is_mean(const struct factor *f);
-/* Return the derivative d s(x, z) / d z_j of the argument s, which depends on x only, and d^2 s / (d x_j d z_j). Both
- * are for METRIC_PRODUCT, and for METRIC_GROUP if both rows have the same level. */
+/* For the factor's argument s(x, z), return d s / d z_j, which depends on x only, and d^2 s / (d x_j d z_j). Both are
+ * for METRIC_PRODUCT, and for METRIC_GROUP if both rows have the same level. */
 double factor_input_slope(const struct factor *f, int j, struct rows x);
 double factor_input_curvature(const struct factor *f, int j);
-/* Computes dg / dlog parameter j of a factor g that is not stationary, for all pairs of rows (M x n). */
+/* Computes the derivative in log parameter j of a factor that is not stationary, for all pairs of rows (M x n). */
 void factor_own_slope(const struct factor *f, int j, struct rows Z, struct rows X,
                       double *out);
-/* Returns the shape parameters, which follow the metric's parameters. */
+/* Returns the parameters of the profile, which follow those of the argument (lengthscales, period). */
 const double *factor_shape(const struct factor *f);
 
 /* METRIC_PERIODIC: return the period, and compute the point (c, s) on the unit circle at the angle 2 pi x / period. */
 double factor_period(const struct factor *f);
 void factor_on_circle(double x, double period, double *c, double *s);
-/* The number of rows whose points on the circle, or whose levels, are in memory at a time. */
+/* The largest number of rows whose points on the unit circle (METRIC_PERIODIC) or levels are in memory at a time. */
 enum { FACTOR_ARC = 64 };
 
-/* Returns 1 / lengthscale of input j, at most DBL_MAX; or minus this number for a column with level numbers. */
+/* Returns 1 / lengthscale of input j, at most DBL_MAX. For a column with level numbers, returns minus this number. */
 double factor_rate(const struct factor *f, int j);
 
-/* Computes S (M x n), the arguments for the rows of Z and the rows of X. */
+/* Computes S (M x n), the factor's arguments for the rows of Z and the rows of X. */
 void factor_argument(const struct factor *f, struct rows Z, struct rows X, double *S);
-/* Computes s [n], the argument for each row with itself. */
+/* Computes s [n], the factor's argument for each row with itself. */
 void factor_self_argument(const struct factor *f, struct rows X, double *s);
 
-/* Multiplies the n numbers times * exp(-exponent) by the factor's values at the arguments S. For a stationary factor,
+/* Multiplies the n numbers times * exp(-exponent) by the factor's values at its n arguments S. For a stationary factor,
  * changes `exponent` and `times`, and returns 1. For any other, changes `times`, overwrites S, and returns 0. */
 int factor_split(const struct factor *f, size_t n, double *S, double *exponent,
                  double *times);
 
-/* Computes the level of each row [n], from 0: the place of the factor's column that is 1, or -1 if there is none. */
+/* Computes the level of each row [n], from 0: the place of the 1 among the factor's 0/1 columns, or -1 if all are 0. */
 void factor_levels(const struct factor *f, struct rows X, int *level);
 
-/* Returns the number of parameters of the argument, which come before the shape parameters. */
+/* Returns the number of lengthscales and periods, the parameters of the argument. */
 int factor_n_metric(const struct factor *f);

@@ -5,23 +5,22 @@
  *   points     a model with inducing points z and their jitter
  *   posterior  points with L, C and beta, and with G if the entry point says so
  *   rows       list(x, y, scale): scale has the square roots of the weights or is NULL; y is NULL if it is not read
- *   control    see arg_plan()
+ *   control    list(block, threads, memory), see arg_plan()
  * The result of a computation that can fail has the element `status`, an enum status.  An entry point writes to no
  * argument but `scratch`.  Numbers of rows and columns count from 1. */
 #include "args.h"
 #include "likelihood.h"
 
-/* Returns the Vecchia likelihood (likelihood.h), in which every term counts once. */
+/* Reads a Vecchia likelihood (likelihood.h), in which the terms of all rows have weight 1. */
 struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis,
                                  SEXP targets, SEXP neighbours, SEXP slopes,
                                  SEXP control);
-/* Reads the largest number of neighbours of a row near the data (few) and far from the data (most), each at most n.
- * s has both numbers, or one for both. */
+/* Reads from s the largest number of neighbours of a row: `few` if it is near other rows, `most` if it is far from all
+ * of them, each at most n. s has both numbers, or one for both. */
 void arg_neighbours(SEXP s, int n, int *few, int *most);
 void pack_vecchia(SEXP result, const struct vecchia *whole);
 
-/* The entry points of each file: names without ffi_, and numbers of arguments.  The comment above each function
- * describes its result. */
+/* Lists the entry points: names without ffi_, numbers of arguments. Those after `kernel` are in ffi_kernel.c, etc. */
 /* clang-format off */
 #define DOORS(door)                                                                     \
     /* kernel */ door(kernel_matrix, 4) door(kernel_diagonal, 2) door(kernel_slopes, 4) \

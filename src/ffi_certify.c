@@ -5,8 +5,10 @@
 #include "local.h"
 #include "norms.h"
 
-/* Returns list(T1, kappa, Psi, lam, vv, spread), bounds on |v|_E, |h_x|_E and |E|_2 (norms.h), from groups of t1_rows
- * and t2_rows rows in the given order. If t1_rows is 0, T1 is infinite; if t2_rows is 0, lam is infinite. */
+/* Returns list(T1, kappa, Psi, lam, vv, spread) for certificates. With v = (y - A'beta) / s2 and E, h_x and C_x of
+ * certify.h, T1 >= |v|_E, of which kappa is for rounding; |h_x|_E^2 <= C_x'Psi C_x; lam >= |E|_2; vv = |v|^2. Bounds
+ * come from groups of t1_rows (T1) and t2_rows rows (Psi, lam) in the given order; `spread` is N divided by the
+ * smallest t2 group. If t1_rows is 0, T1 is infinite; if t2_rows is 0, lam is infinite. */
 SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows,
                SEXP control)
 {
@@ -31,8 +33,7 @@ SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows
     return packed(result);
 }
 
-/* Returns list(cross = h_x'e_x, gain = e_x'B^{-1}e_x, size = |e_x|^2) at the rows of x_new, see crossing_run() in
- * norms.h. */
+/* Returns list(cross, gain, size), the members of struct crossing (certify.h), at the rows of x_new. */
 SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -45,7 +46,7 @@ SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
     return packed(result);
 }
 
-/* Reads struct norms (certify.h) from list(weight, ...) and a posterior with G. */
+/* Reads struct norms (certify.h) from list(weight, most, ...) and from a posterior with G. */
 static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior *p)
 {
     const size_t M = (size_t)p->z.M;
@@ -91,7 +92,7 @@ static struct crossings arg_crossings(SEXP list, int n)
                               list_vector(list, "size", (size_t)n)};
 }
 
-/* Reads list(cross, features, prior, size, terms) for n functionals of f and N rows of data. The list may be NULL. */
+/* Reads struct functionals (local.h) for n functionals of f and N rows of data. The list may be NULL. */
 static struct functionals arg_functionals(SEXP list, int N, int M, int n)
 {
     if (list == R_NilValue)
@@ -103,9 +104,9 @@ static struct functionals arg_functionals(SEXP list, int N, int M, int n)
                                 arg_count(list_get(list, "terms"), "terms")};
 }
 
-/* Returns list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x, see certify.h.
- * posterior has G; crossing is the result of ffi_cross() at these rows, or NULL.  `of` is NULL or has functionals, see
- * arg_functionals(), which replace f at the rows; then of$cross has length 0. */
+/* Returns the certificates list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x,
+ * see certify.h. posterior has G. crossing is the result of ffi_cross() at these rows, or NULL. Unless NULL, `of` has
+ * functionals that replace f at the rows, see arg_functionals(); it has no covariances `cross` (length 0). */
 SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
                  SEXP control)
 {
@@ -128,7 +129,7 @@ SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
     return packed(result);
 }
 
-/* Reads the groups of new rows.  Group i begins at start[i] and ends before start[i + 1]. */
+/* Reads the groups of new rows. Group i has the rows from start[i] to start[i + 1] - 1, which count from 0. */
 static void arg_groups(struct local *l, SEXP start, SEXP members)
 {
     if (!Rf_isMatrix(members) || TYPEOF(start) != INTSXP ||
@@ -147,10 +148,10 @@ static void arg_groups(struct local *l, SEXP start, SEXP members)
     l->point = (struct kriging *)R_alloc((size_t)l->rows_new.n, sizeof *l->point);
 }
 
-/* Returns list(W, J, q, ww, var_lower, var_upper) by local kriging at groups of rows of x_new, see local.h and
- * certify.h.  Group i has the rows from start[i] to start[i + 1] - 1, which count from 0, and uses the rows
- * near[members[, i]] of the data.  W has the weights of these data rows, a column for each row of x_new.  Unless NULL,
- * `of` has functionals of f, one for each row of x_new; the values of x_new are then not read. */
+/* Returns list(W, J, q, ww, var_lower, var_upper) by local kriging at groups of rows of x_new, see struct local in
+ * local.h. Group i has the rows from start[i] to start[i + 1] - 1, which count from 0, and uses the rows near[members[,
+ * i]] of the data. Column j of W has the weights of these data rows for row j of x_new. Unless NULL, `of` has
+ * functionals of f, one for each row of x_new; x_new then only gives their number. */
 SEXP ffi_kriging(SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new, SEXP of, SEXP start,
                  SEXP near, SEXP members, SEXP control)
 {

@@ -10,7 +10,7 @@ static struct divergence divergence_of(const struct model *model, SEXP rows, SEX
     return d;
 }
 
-/* Returns list(status, value), s2^2 times the squared pF divergence, from pairs of rows (divergence.h). */
+/* Returns list(status, value): value is s2^2 times the squared pF divergence, from a loop over all pairs of rows. */
 SEXP ffi_pf_divergence(SEXP points, SEXP rows, SEXP aux, SEXP control)
 {
     const struct inducing z = arg_points(points);
@@ -22,14 +22,14 @@ SEXP ffi_pf_divergence(SEXP points, SEXP rows, SEXP aux, SEXP control)
     return packed(result);
 }
 
-/* Returns the constant C(X) = tr((k^ + (mu^ - y)(mu^ - y)') K), see divergence.h. */
+/* Returns the constant tr((k^ + (mu^ - y)(mu^ - y)') K) of the pF divergence for aux = GP(mean mu^, covariance k^). */
 SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP aux, SEXP control)
 {
     struct divergence d = divergence_of(arg_model(model), rows, aux, control);
     return Rf_ScalarReal(divergence_constant(&d));
 }
 
-/* Returns the values of aux at the rows: the transpose of W_x, q x N, with scaled columns. */
+/* Returns the values of the q functions of aux (lowrank.h) at the rows, q x N, times the rows' scales. */
 SEXP ffi_lowrank_rows(SEXP model_, SEXP aux_, SEXP rows_, SEXP control)
 {
     const struct model *model = arg_model(model_);

@@ -20,7 +20,7 @@ static struct grouping arg_grouping(SEXP list, int columns, int first)
     return g;
 }
 
-/* Reads the groupings of rows with `columns` columns, for a posterior with M inducing points. */
+/* Reads a list of groupings, whose rows have `columns` columns, for a posterior with M inducing points. */
 static struct effects arg_effects(SEXP list, int columns, int M)
 {
     struct effects e = {.M = M, .m = M, .n = Rf_length(list)};
@@ -49,9 +49,8 @@ static struct effect_sums arg_effect_sums(const struct effects *e, SEXP sums)
     return effects_sums(e, arg_vector(sums, "sums", effects_size(e)));
 }
 
-/* Returns list(status, jitter, L, sums) for grouped effects, see effects.h.  `effects` is a list of groupings
- * list(column, levels, design, root); design has numbers of columns, 0 for an intercept.  The first grouping is
- * eliminated. */
+/* Returns list(status, jitter, L, sums), with the sums of effects_size() (effects.h). `effects` is a list of groupings
+ * list(column, levels, design, root); design has numbers of columns, 0 for an intercept. */
 SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
                      SEXP control)
 {
@@ -84,8 +83,8 @@ static struct pass over_levels(const struct effects *e, SEXP control)
     return (struct pass){.plan = arg_plan(control, e->grouping->levels)};
 }
 
-/* Returns list(eliminated, h, quad, logdet, U), the sums and U of struct eliminating (effects.h).  M is the number of
- * inducing points, and columns the number of columns of x. */
+/* Returns list(eliminated, h, quad, logdet, U), the sums over levels and U of struct eliminating (effects.h), from the
+ * `sums` of ffi_effect_sums(). M is the number of inducing points, `columns` the number of columns of x. */
 SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP control)
 {
     const struct effects e =
@@ -105,7 +104,8 @@ SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP 
     return packed(result);
 }
 
-/* Reads the posterior of the effects from list(sums, U, gamma, W), see effects.h. */
+/* Reads the posterior of the effects from list(sums, U, gamma, W): sums of ffi_effect_sums(), U of ffi_eliminate(), and
+ * mean gamma and covariance W W' of the inducing variables and the effects of other groupings than the first. */
 static struct solving arg_solving(const struct effects *e, SEXP posterior, double s2)
 {
     const size_t m = (size_t)e->m, p = (size_t)e->grouping->p;
@@ -117,7 +117,8 @@ static struct solving arg_solving(const struct effects *e, SEXP posterior, doubl
                             .W = list_vector(posterior, "W", m * m)};
 }
 
-/* Returns list(b, covariance) for the levels of the first grouping.  posterior is list(sums, U, gamma, W). */
+/* Returns list(b, covariance), the posterior mean and covariance of the effects of each level of the first grouping.
+ * posterior is list(sums, U, gamma, W), see arg_solving(). */
 SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s2,
                       SEXP control)
 {
@@ -133,8 +134,8 @@ SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s
     return packed(result);
 }
 
-/* Returns list(mean, sor_variance, unexplained), with features and own if `keep`, see struct effect_predicting in
- * effects.h.  posterior is list(sums, U, gamma, W, L, b). */
+/* Returns list(mean, sor_variance, unexplained) at the rows of x and, if `keep`, features and own, see struct
+ * effect_predicting in effects.h. posterior is list(sums, U, gamma, W, L, b), with the means b of all effects. */
 SEXP ffi_effect_predict(SEXP points_, SEXP effects, SEXP posterior, SEXP x, SEXP keep,
                         SEXP control)
 {
@@ -158,7 +159,7 @@ SEXP ffi_effect_predict(SEXP points_, SEXP effects, SEXP posterior, SEXP x, SEXP
     return packed(result);
 }
 
-/* ---- the Vecchia likelihood with the effects integrated out ----------------------------------- */
+/* ---- the Vecchia likelihood with the random effects integrated out ---------------------------- */
 
 static void check_levels(const struct effects *e, const struct source *rows)
 {
@@ -171,8 +172,8 @@ static void check_levels(const struct effects *e, const struct source *rows)
                 Rf_error("internal: row %d has no level", i + 1);
 }
 
-/* Returns list(status, value, score, information, V, b) as ffi_vecchia() does, with the effects integrated out
- * (integrated.h).  V and b are the covariance and mean of the whitened effects. */
+/* Returns list(status, value, score, information, V, b): value, score and information as in ffi_vecchia(), but with the
+ * random effects integrated out. V and b are the posterior covariance and mean of the whitened effects. */
 SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP noise_basis,
                     SEXP targets, SEXP neighbours, SEXP slopes, SEXP control)
 {
@@ -197,10 +198,10 @@ SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP nois
     return packed(result);
 }
 
-/* ---- effects and nearest neighbours ---------------------------------------------------------- */
+/* ---- sums for random effects, when each row is conditioned on its neighbours ----------------- */
 
-/* Returns list(P, v, yy, log_d), see struct decorrelated in integrated.h.  near is list(u, d, rows, r) from
- * ffi_near(). */
+/* Returns list(P, v, yy, log_d), sums over decorrelated rows (integrated.h) of products of features (P), of features
+ * and responses (v), of squared responses (yy), and of log d. near is the result of ffi_near(). */
 SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP control)
 {
     const struct model *model = arg_model(model_);
@@ -238,7 +239,7 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
     return packed(result);
 }
 
-/* Reads the first column of each level, among `entries` columns. The last number is 1 more than the last column. */
+/* Reads the first column of V for each level. The last number must be 1 more than `entries`, the number of columns. */
 static const int *arg_starts(SEXP x, int entries)
 {
     const int *start = arg_indices(x, "start", 1, entries + 1);
@@ -251,7 +252,7 @@ static const int *arg_starts(SEXP x, int entries)
     return start;
 }
 
-/* Returns sum_l V_l'V_l, see level_products() in effects.h. */
+/* Returns sum_l V_l'V_l: V_l has the columns of V from start[l] on. column[] has their rows and columns in the sum. */
 SEXP ffi_level_products(SEXP V_, SEXP start, SEXP column, SEXP size_)
 {
     int p, entries;
@@ -268,8 +269,8 @@ SEXP ffi_level_products(SEXP V_, SEXP start, SEXP column, SEXP size_)
     return result;
 }
 
-/* Returns list(status, C, x, inverse): C C' = I + A, x = (I + A)^{-1} b and, if `invert`, the inverse of I + A.
- * Only the lower triangle of A is read. */
+/* Returns list(status, C, x, inverse): C C' = I + A, x = (I + A)^{-1} b and, if `invert`, (I + A)^{-1}. Only the lower
+ * triangle of A is read. */
 SEXP ffi_factor(SEXP A, SEXP b, SEXP invert)
 {
     int n, columns;

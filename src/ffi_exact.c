@@ -2,9 +2,9 @@
 #include "ffi.h"
 #include "linalg.h"
 
-/* Returns list(status, alpha, value, ...) for the exact GP, where value is minus the log marginal likelihood. weights
- * replace the scales of the rows. Without slopes the list has L. With slopes it has theta and noise, the derivatives in
- * the log kernel parameters and in log s2, and precision, the diagonal of (K + noise)^{-1}. */
+/* Returns list(status, alpha, value, ...) for the exact GP: alpha = (K + noise)^{-1} y and minus the log marginal
+ * likelihood. `weights` replace the rows' scales. Without slopes, adds L, the Cholesky factor of K + noise. With
+ * slopes, adds derivatives in the log kernel parameters (theta) and log s2 (noise), and diag (K + noise)^{-1}. */
 SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP slopes_, SEXP control)
 {
     struct exact e = {.model = arg_model(model)};

@@ -58,8 +58,7 @@ SEXP ffi_kernel_slopes(SEXP model_, SEXP x, SEXP z, SEXP column)
     return K;
 }
 
-/* Returns list(prior, size): the prior variance of df/dx_column at the rows of x.  Rounding errors of `prior` are
- * proportional to `size`. */
+/* Returns list(prior, size): the prior variance of df/dx_column at the rows of x; rounding errors scale with `size`. */
 SEXP ffi_slope_variance(SEXP model_, SEXP x, SEXP column)
 {
     const struct model *model = arg_model(model_);
@@ -84,7 +83,7 @@ static void from_1(int n, const int *row, int *to)
         to[i] = row[i] + 1;
 }
 
-/* Returns list(pivots, t): the rows that select_step() chooses, and the sum of E (select.h) after each choice. */
+/* Returns list(pivots, t): greedily chosen inducing points, and the sum of residual prior variances after each. */
 SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
 {
     const struct model *model = arg_model(model_);
@@ -103,7 +102,8 @@ SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
     return packed(result);
 }
 
-/* Returns the numbers of the columns of V that guided_step() (select.h) chooses. */
+/* Returns the numbers of columns of V that guided_step() (select.h) chooses, each to reduce tr((I - B B') P) most. B is
+ * an orthonormal basis of the columns chosen so far. */
 SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
 {
     const double least = arg_number(least_, "least");
@@ -123,7 +123,7 @@ SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
     return pivots;
 }
 
-/* Returns pseudo-random functions of the rows of x, nrow(x) x n_features, see row_features.h. */
+/* Returns n_features pseudo-random functions of each row of x, which identify a set of rows by their sums. */
 SEXP ffi_row_features(SEXP x, SEXP n_features)
 {
     int N, columns;
@@ -141,7 +141,7 @@ SEXP ffi_status(SEXP status)
     return Rf_mkString(status_sentence((enum status)arg_integer(status, "status")));
 }
 
-/* Chooses how dense algebra is computed, by linalg_own() (linalg.h), and returns the earlier choice. */
+/* Makes dense algebra use vectors of `lanes` doubles, or BLAS and LAPACK if lanes = 0. Returns the earlier choice. */
 SEXP ffi_linalg_own(SEXP lanes)
 {
     return Rf_ScalarInteger(linalg_own(arg_count(lanes, "lanes")));

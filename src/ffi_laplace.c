@@ -5,9 +5,9 @@
 #include "program.h"
 #include "softmax.h"
 
-/* ---- for one latent function and for K classes ------------------------------------------------ */
+/* ---- helpers for one latent function and for K classes ---------------------------------------- */
 
-/* Returns a pass over x that runs several times. If `want` is 2, it keeps K = k(Z, x) for derivatives. */
+/* Returns a pass over x that runs several times. If `want` is 2, it has K = k(Z, x) of each block for derivatives. */
 static struct pass fitting_pass(SEXP x, const struct inducing *z, int want, SEXP control)
 {
     struct pass pass = pass_at(x, z, control);
@@ -85,8 +85,8 @@ static SEXP pack_laplace(struct laplace *l, int N, int want)
     return result;
 }
 
-/* Returns an estimate of the quadrature error in the sum of expected log densities of a variational posterior. Returns
- * 0 for Laplace's approximation. */
+/* Returns an estimate of the quadrature error in the sum of expected log densities of a variational posterior. For each
+ * row, l3 has an estimate (responses.h). Returns 0 for Laplace's approximation. */
 static double quadrature(const struct laplace *l, int N)
 {
     double sum = 0.0;
@@ -95,8 +95,8 @@ static double quadrature(const struct laplace *l, int N)
     return sum;
 }
 
-/* Iterates from `start` to the mode and, if l->variational, from there to the variational posterior. If l->variational
- * and `start` has G, then `start` is already near the variational posterior, and no mode is computed. */
+/* Moves l->mode.u from `start` to the mode and, if l->variational, on to the variational posterior. If `start` has G,
+ * it is near the variational posterior, and no mode is computed. */
 static enum status fit(struct laplace *l, SEXP start, SEXP stop)
 {
     const size_t M = (size_t)l->z.M;
@@ -133,14 +133,14 @@ static void evidence(struct laplace *l, int want, SEXP result)
                         l, pack_vector(result, "theta", l->z.model->kernel->n_theta)));
 }
 
-/* Computes Laplace's approximation on z, or the variational posterior, see laplace.h.
+/* Computes Laplace's approximation, or the variational posterior if sites$variational, see laplace.h.
  *   sites  list(name, y, size, weight, offset, shape, variational); size and weight are NULL if all are 1
- *   start  list(beta = u, G), each of which may be NULL;  stop: list(enough, maxit, most_jitter)
+ *   start  list(beta, G), each of which may be NULL;  stop: list(enough, maxit, most_jitter), see laplace_mode()
  *   want   0: the mode and its log marginal likelihood; 1: also the penalty; 2: also the gradient
- * Returns list(status, jitter, L, C, G, beta = u, residual, evidence, decrement, steps, f, g, W, quadrature), with
- * penalty, left, q, slopes = s, shift = zeta if want > 0, and p, theta, constant if want = 2.  f includes the offset.
- * `evidence` is log Z without the constants of l; for a variational posterior it is the lower bound, and `quadrature`
- * estimates the error of its averages. */
+ * Returns list(status, jitter, L, C, G, beta, residual, evidence, decrement, steps, f, g, W, quadrature), with
+ * penalty, left, q, slopes, shift if want > 0, and p, theta, constant if want = 2. In laplace.h, beta is u, residual
+ * is r, slopes is s and shift is zeta. f includes the offset. `evidence` is the log marginal
+ * likelihood without constants of the likelihood, or the variational lower bound, with an error of `quadrature`. */
 SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
                  SEXP control)
 {
@@ -162,8 +162,7 @@ SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
     return packed(result);
 }
 
-/* Returns the quadratic forms C_x'P C_x, C_x = (C C')^{-1} a, for each M x M matrix P of a list, at each row of x:
- * length(P) x nrow(x). */
+/* Returns c'P_j c, with c = (C C')^{-1} L^{-1} k(Z, x), for each matrix P_j of a list (rows) and row x (columns). */
 SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -199,8 +198,7 @@ SEXP ffi_paths(SEXP posterior, SEXP x, SEXP sites_, SEXP U, SEXP control)
     return value;
 }
 
-/* Returns for each row i the log density l at f[i], its first derivative g, W = -l'' and its third derivative l3: 4 x
- * length(f). */
+/* Returns for each row i the log density l at f[i] and its derivatives in f: l, l', -l'' and l''' (4 x length(f)). */
 SEXP ffi_sites(SEXP sites_, SEXP f)
 {
     const int N = (int)Rf_xlength(f);
@@ -281,8 +279,8 @@ static enum status fit_classes(struct softmax *l, SEXP start, SEXP stop)
 
 /* Computes Laplace's approximation for K classes, see softmax_rows.h. sites is list(y, weight, center [K], contrasts [K
  * x q]), where y counts classes from 0. Returns list(status, jitter, L, C, beta, residual, evidence, decrement, steps,
- * probability, left, penalty, S, inverse, slopes, shift, theta, constant [K]): the elements from left to shift if want
- * > 0, theta and constant if want > 1. */
+ * probability), with left, penalty, S, inverse, slopes, shift if want > 0, and theta, constant [K] if want > 1. In
+ * softmax_rows.h, beta is u, residual is r, slopes is s, shift is zeta. */
 SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
                  SEXP control)
 {
@@ -300,8 +298,8 @@ SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
     return packed(result);
 }
 
-/* Returns list(mean, S, left) of struct softmax_at (softmax_rows.h) at the N rows of x. mean has a column for each
- * column of beta, S is N x q^2 for q contrasts of classes, and left has N numbers. */
+/* Returns for the N rows of x list(mean, S, left): posterior means, N x ncol(beta); covariances of the q contrasts due
+ * to the posterior of u, N x q^2; residual prior variances [N]. See struct softmax_at in softmax_rows.h. */
 SEXP ffi_softmax_at(SEXP points, SEXP L, SEXP beta, SEXP inverse, SEXP x, SEXP control)
 {
     struct inducing z = arg_points(points);

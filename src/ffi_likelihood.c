@@ -32,11 +32,11 @@ void pack_vecchia(SEXP result, const struct vecchia *whole)
          pack_matrix(result, "information", whole->p, whole->p));
 }
 
-/* Returns list(status, value, score, information, residual, variance) of the Vecchia likelihood.  value is the sum of
- * times * log p(y_i | neighbours) over the rows `targets`.  With slopes, score is its gradient in the log kernel
- * parameters, log s2 and the coefficients of noise_basis, and information the expected information, from a quarter of
- * the terms if slopes = 2.  Without slopes, residual is y_i minus its conditional mean, and variance its conditional
- * variance.  neighbours is s x |targets|, with numbers of rows, or 0 if a target has fewer. */
+/* Returns list(status, value, score, information, residual, variance) of the Vecchia likelihood. value is the sum of
+ * times_i log p(y_i | responses of its neighbours) over the rows i in `targets`. With slopes, score is its gradient in
+ * the log kernel parameters, log s2 and the coefficients of noise_basis. information is then the expected information,
+ * from a quarter of the terms if slopes = 2. Without slopes, residual is y_i minus its conditional mean, and variance
+ * its conditional variance. neighbours is s x length(targets), with numbers of rows, and 0 behind the last. */
 SEXP ffi_vecchia(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis, SEXP targets,
                  SEXP neighbours, SEXP times, SEXP slopes, SEXP control)
 {
@@ -79,8 +79,9 @@ static struct source arg_queries(const struct model *model, const struct source 
     return queries;
 }
 
-/* Returns the numbers of the s rows of x nearest to each row of `query`, or to each row `query_rows` of x except
- * itself: s x queries, 0 if there are fewer.  With ranks, neighbours are rows of lower rank. */
+/* Returns the numbers of the s rows of x nearest to each row of `query`, s x nrow(query), 0 behind the last. Unless
+ * query_rows is NULL, it has numbers of rows of x as queries. Their neighbours are other rows, of lower rank if `rank`
+ * is given. */
 SEXP ffi_neighbours(SEXP model_, SEXP x, SEXP s_, SEXP query, SEXP query_rows, SEXP rank,
                     SEXP control)
 {

@@ -1,8 +1,7 @@
 #include "ffi.h"
 #include "near_posterior.h"
 
-/* Returns a near_field with inducing points and rows, whose targets are the rows unless the caller replaces them. The
- * caller sets the results. */
+/* Returns a near_field with rows. The targets, which are conditioned on neighbours, are these rows unless replaced. */
 static struct near_field arg_field(struct inducing z, SEXP rows, SEXP s)
 {
     struct near_field f = {.z = z, .rows = *arg_data(z.model, rows)};
@@ -11,16 +10,16 @@ static struct near_field arg_field(struct inducing z, SEXP rows, SEXP s)
     return f;
 }
 
-/* Creates the elements u (weights of neighbours, near.h) and rows (their numbers) for every target. */
+/* Creates for every target the elements u, the weights of its neighbours, and rows, their numbers. */
 static void pack_kept(SEXP result, struct near_field *f)
 {
     f->near_rows = pack_integer_matrix(result, "rows", f->s, f->targets.N);
     f->u = pack_matrix(result, "u", f->s, f->targets.N);
 }
 
-/* Returns list(status, jitter, L, C, beta, minus_log): the posterior with each row conditioned on its s nearest
- * earlier rows, see near_posterior.h.  u, d and rows are added if `keep`, and r if keep = 2.  minus_log is minus the
- * log density of the scaled y. */
+/* Returns list(status, jitter, L, C, beta, minus_log): the posterior on inducing points from rows that are each
+ * conditioned on their s nearest rows of lower rank. minus_log is minus the log density of y times its scale. `keep` =
+ * 1 adds rows, the neighbours (s x N), u, their weights, and d, conditional variances [N]; keep = 2 also r (near.h). */
 SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP keep,
               SEXP control)
 {
@@ -44,7 +43,7 @@ SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP 
     return packed(result);
 }
 
-/* Prepares predictions at new rows.  Their means and variances go into `result`. */
+/* Prepares predictions at the rows of x_new. Their means and variances, var_near + var_far, go into `result`. */
 static struct near_predicting arg_predicting(SEXP near, SEXP rows, SEXP s, SEXP x_new,
                                              SEXP control, SEXP result)
 {
@@ -60,7 +59,8 @@ static struct near_predicting arg_predicting(SEXP near, SEXP rows, SEXP s, SEXP 
     return p;
 }
 
-/* Reads neighbours that R has chosen: list(rows), or list(rows, cross, features, prior) for functionals. */
+/* Reads neighbours that R has chosen, list(rows), or list(rows, cross, features, prior) for functionals in place of f.
+ * Functionals have covariances with f at the neighbours (cross), features and prior variances. */
 static void arg_given(struct near_field *f, SEXP given)
 {
     const size_t s = (size_t)f->s, n = (size_t)f->targets.N;
@@ -75,9 +75,9 @@ static void arg_given(struct near_field *f, SEXP given)
     f->prior = list_vector(given, "prior", n);
 }
 
-/* Returns list(status, mean, var_near, var_far), and if `keep` u, rows and r, at the rows of x_new, each with its s
- * nearest neighbours among the rows.  `given` = list(rows) has the neighbours (s x n, 0 behind the last) instead.
- * `given` = list(rows, cross, features, prior) has functionals in place of f at the rows of x_new, see near.h. */
+/* Returns list(status, mean, var_near, var_far) of f at the rows of x_new, each conditioned on its s nearest rows. The
+ * variance is var_near + var_far. If `keep`, adds the neighbours `rows`, their weights u, and r of near.h. Unless NULL,
+ * `given` has other neighbours (s x n, 0 behind the last), or functionals in place of f, see arg_given(). */
 SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP given, SEXP keep,
                       SEXP control)
 {

@@ -2,8 +2,7 @@
 #include "linalg.h"
 #include "objective.h"
 
-/* Reads an objective, its inducing points, and the rows, or NULL if the caller needs no rows. The objective is
- * list(name, aux, Wt, share), where missing parts are NULL. */
+/* Reads an objective list(name, aux, Wt, share), with NULL for missing parts, its inducing points, and rows or NULL. */
 static struct evaluation arg_evaluation(SEXP objective, SEXP points, SEXP rows, int want,
                                         SEXP control, SEXP scratch)
 {
@@ -45,12 +44,12 @@ static void pack_gradient(SEXP result, const struct evaluation *e, enum status s
     }
 }
 
-/* Returns list(status, value, gradient, theta, noise, used): an objective; if want > 0, its derivatives in z (M x d)
- * and, if they exist, in the log kernel parameters and log s2; and the number of doubles of scratch used.
- * objective is list(name, aux, Wt, share) with one of these names:
+/* Returns list(status, value, gradient, theta, noise, used) for an objective. If want > 0, it has derivatives in z
+ * (gradient, M x d) and, if they exist, in the log kernel parameters (theta) and log s2 (noise). `used` is the number
+ * of doubles of scratch. objective is list(name, aux, Wt, share) with one of these names:
  *   vfe     -ELBO
- *   pf      s2^2 d_pF^2 - C(X) for aux; Wt has the values of aux at the rows, or is NULL
- *   white   pf, where aux is white noise of variance share * s2 at the rows; white_at_exact() in R has -C(X) */
+ *   pf      s2^2 d_pF^2 - C(X): pF divergence for aux, without its constant; Wt: values of aux at the rows, or NULL
+ *   white   pf for white noise of variance share * s2 at the rows as aux; white_at_exact() in R computes -C(X) */
 SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP control,
                   SEXP scratch)
 {
@@ -66,11 +65,10 @@ SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP contro
     return packed(result);
 }
 
-/* ---- one step at a time, for rows that are not in memory -------------------------------------- */
+/* ---- the steps of ffi_evaluate(), for rows that are not in memory ----------------------------- */
 
-/* ffi_sums(), ffi_objective() and ffi_gradient() are the steps of ffi_evaluate() for rows in parts.  This function
- * returns sums over some rows: list(status, G, Ay, AW, AKA, yy, k_sum, t, n, log_weights).  Sums of parts add up, but
- * AKA needs all pairs of rows; it exists only if aux has p = 1. */
+/* Returns list(status, G, Ay, AW, AKA, yy, k_sum, t, n, log_weights), the sums of stats.h over some rows. Sums of parts
+ * of the rows add up, except AKA = A K A', which needs all pairs of rows; it exists only if aux$p = 1. */
 SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
 {
     struct evaluation e = arg_evaluation(objective, points, rows, 0, control, R_NilValue);
@@ -80,7 +78,7 @@ SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
     enum status status = evaluation_begin(&e);
     if (status == STATUS_OK && (status = evaluation_sums(&e)) == STATUS_OK) {
         pack_sums(result, s);
-        /* R adds up the t of parts, so a t below 0 (by rounding) is not replaced by 0 */
+        /* t sums residual prior variances. If it is below 0 by rounding, it stays so, because R adds up parts */
         pack_number(result, "t", s->t);
         copy(M * s->q, s->AW, pack_matrix(result, "AW", s->M, s->q));
         pack_number(result, "n", s->n);
@@ -91,8 +89,9 @@ SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
     return packed(result);
 }
 
-/* Returns list(status, value, adjoint, noise) from the sums of all rows.  noise is the derivative in log s2, for vfe.
- * rss is |y - A'beta|^2 from ffi_gradient(). If NULL, it comes from the sums, which loses digits if it is almost 0. */
+/* Returns list(status, value, adjoint, noise) from the sums of all rows. adjoint has the derivatives in these sums, for
+ * ffi_gradient(). noise is the derivative in log s2, for vfe. rss is |y - A'beta|^2 from ffi_gradient(). If NULL, it is
+ * computed from the sums, which loses digits if it is almost 0. */
 SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss)
 {
     struct evaluation e =
@@ -116,8 +115,9 @@ SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss)
     return packed(result);
 }
 
-/* Returns list(status, gradient, theta, rss) for some rows; results of parts add up.  In one call, k_sum is that of all
- * rows, and the part of the gradient from the inducing points is added.  In the other calls, k_sum is NULL. */
+/* Returns list(status, gradient, theta, rss) for a part of the rows, from the `adjoint` of ffi_objective(). Results of
+ * parts add up. In one call, k_sum is sum w k(x, x) over all rows with weights w, and the part of the gradient from
+ * k(Z, Z) is added. In other calls, k_sum is NULL. */
 SEXP ffi_gradient(SEXP objective, SEXP points, SEXP rows, SEXP adjoint, SEXP k_sum,
                   SEXP control)
 {

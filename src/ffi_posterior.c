@@ -1,8 +1,9 @@
 #include "ffi.h"
 #include "linalg.h"
 
-/* Returns list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights).  fitc is 1 for FITC's weights
- * (pass.h), else 0.  log_weights is the sum of the logs of the weights that were used. */
+/* Returns list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights): the posterior on inducing points
+ * (posterior.h), its sums (stats.h), and rss = |y - A'beta|^2. If fitc is 1, rows have FITC's weights (pass.h).
+ * log_weights is the sum of the logs of the weights that were used. */
 SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP fitc, SEXP control)
 {
     struct evaluation e = {.z = arg_points(points),
@@ -31,7 +32,7 @@ SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP fitc, SEXP con
     return packed(result);
 }
 
-/* Returns list(status, L, C, beta) from the sums of all rows. */
+/* Returns list(status, L, C, beta), the posterior on inducing points (posterior.h), from the sums of all rows. */
 SEXP ffi_posterior_of_sums(SEXP points_, SEXP sums)
 {
     struct inducing points = arg_points(points_);
@@ -56,8 +57,8 @@ static struct posterior arg_factors(SEXP points, SEXP C)
     return p;
 }
 
-/* Returns list(mean, sor_variance, unexplained) at the rows of x; unexplained = k(x, x) - q(x, x).  An exact posterior
- * (posterior.h) has C = NULL and no sor_variance.  If L is NULL, only means are computed. */
+/* Returns list(mean, sor_variance, unexplained) at the rows of x; unexplained is the residual prior variance. An exact
+ * posterior has C = NULL and no sor_variance (posterior.h). If L is NULL, only means are computed. */
 SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control)
 {
     struct posterior p = arg_factors(posterior, list_get(posterior, "C"));
@@ -74,8 +75,7 @@ SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control)
     return packed(result);
 }
 
-/* Returns the covariance of f at the rows of x, for SoR if `sor`, else for DTC.  points has L.  For an exact
- * posterior (posterior.h) C is NULL. */
+/* Returns the covariance of f at the rows of x, of SoR if `sor`, else of DTC. An exact posterior has C = NULL. */
 SEXP ffi_covariance(SEXP points, SEXP C, SEXP x, SEXP sor)
 {
     const struct posterior p = arg_factors(points, C);

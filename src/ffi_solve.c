@@ -3,13 +3,10 @@
 #include "linalg.h"
 #include "near.h"
 
-/*
- * Products for solving (K + s2 I) w = y by conjugate gradients: with K, over pairs of row blocks, and with the
- * preconditioner B^{-1} = (A'A + s2 I)^{-1}.
- */
+/* Entry points for solving (K + s2 I) w = y by conjugate gradients: products with K = k(X, X), over pairs of row
+ * blocks, and with the preconditioner (A'A + s2 I)^{-1}, where A = L^{-1} k(Z, X). */
 
-/* Returns K V, where K has no scales and V is N x m. With shares > 1, returns part `share`, counted from 0, of a sum
- * that is K V. */
+/* Returns K V for K = k(X, X), without scales, and V (N x m), or part `share` of `shares` parts whose sum is K V. */
 SEXP ffi_kernel_matvecs(SEXP model_, SEXP rows, SEXP V_, SEXP share_, SEXP shares_,
                         SEXP control)
 {
@@ -44,9 +41,8 @@ SEXP ffi_kernel_cross_matvec(SEXP model_, SEXP x, SEXP u, SEXP x_new, SEXP contr
     return Ku;
 }
 
-/* Computes beta = (s2 I + G)^{-1} Ay, and returns weights w with A'beta = F'w for the features F of the pass. If
- * `whiten`, F = A and w = beta. Otherwise F = k(Z, X) diag(scale), w = L^{-T} beta, and Ay is first multiplied by
- * L^{-1}. */
+/* Computes beta = (s2 I + G)^{-1} A y, and returns weights w with A'beta = F'w for the features F of the pass. If
+ * `whiten`, F = A and w = beta. Otherwise F = L A, w = L^{-T} beta, and Ay on entry is F y. */
 static const double *response_weights(const struct posterior *p, int whiten, double *Ay,
                                       double *beta)
 {
@@ -62,8 +58,9 @@ static const double *response_weights(const struct posterior *p, int whiten, dou
     return weights;
 }
 
-/* Returns list(Ay, beta, yy, rss, v) for another response y, where v = B^{-1} y. With whiten = 0, Ay is computed as
- * L^{-1} (k(Z, X) diag(scale) y), which takes O(N M) operations and is accurate enough for a preconditioner. */
+/* Returns list(Ay, beta, yy, rss, v) for another response y: rss = |y - A'beta|^2, v = (A'A + s2 I)^{-1} y. Without
+ * `whiten`, Ay = L^{-1} (k(Z, X) diag(scale) y) takes O(N M) operations, but its accuracy is only for
+ * preconditioners. */
 SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -85,8 +82,8 @@ SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
     return packed(result);
 }
 
-/* Returns F v, or F'v if `transpose`: element i of F v is (v_i - u_i'v[rows_i]) / sqrt(d_i), with u, d and rows of
- * ffi_near(). */
+/* Returns F v, or F'v if `transpose`: element i of F v is (v_i - u_i'v[rows_i]) / sqrt(d_i), where ffi_near() returns
+ * the weights u_i of the neighbours rows_i and the conditional variances d_i. */
 SEXP ffi_decorrelate(SEXP u_, SEXP d, SEXP rows, SEXP v, SEXP transpose)
 {
     int s, N;

@@ -3,11 +3,11 @@
 #include "simd.h"
 #include "vectors.h"
 
-/* ---- tiles ------------------------------------------------------------------------------ */
+/* ---- functions for one tile, for each kind of vector ------------------------------------ */
 
 #ifdef EIGHT_LANES
 #include <immintrin.h>
-/* Sums the elements of four vectors: first adjacent elements of each vector, then quarters and halves. */
+/* Computes to [4], the sums of the elements of four vectors: of adjacent elements, then of quarters and halves. */
 FOR_EIGHT_LANES INSIDE void totals_8(const eight *v, double *to)
 {
     const __m512d r = (__m512d)v[0], s = (__m512d)v[1], t = (__m512d)v[2],
@@ -25,7 +25,7 @@ FOR_EIGHT_LANES INSIDE void totals_8(const eight *v, double *to)
 #include "kinds.h"
 
 struct shape {
-    /* sizes of a tile; tiles of dot products have 4 rows */
+    /* doubles in a vector; sizes of a tile; columns of a tile of dot products, which has 4 rows */
     int lanes, rows, columns, dot_columns;
     void (*pack)(int width, int k, double alpha, const double *from, ptrdiff_t column,
                  double *to);
@@ -43,10 +43,9 @@ struct shape {
     }
 static const struct shape shapes[N_KINDS] = KINDS(SHAPE);
 
-/* ---- packing ---------------------------------------------------------------------------- */
+/* ---- packing parts of A and B for the cache --------------------------------------------- */
 
-/* A is packed in parts of WIDE rows and DEEP columns, B in parts of DEEP rows and WIDE columns.  WIDE is a multiple of
- * the numbers of rows and columns of every tile. */
+/* A is packed in parts of WIDE x DEEP, B of DEEP x WIDE. The numbers of rows and columns of every tile divide WIDE. */
 #define DEEP      128
 #define SOLVED    208 /* rows of a triangular system that are solved at a time */
 #define WIDE      144
@@ -54,16 +53,14 @@ static const struct shape shapes[N_KINDS] = KINDS(SHAPE);
 #define MOST_TILE (MOST_ROWS * 12)
 #define MOST_DOTS 6
 
-/* Splits n into as few parts of at most `most` as possible, about equal in size.  Returns the size of each part but the
- * last, rounded up to a multiple of `of`. */
+/* Splits n into the fewest parts of at most `most`. Returns the size of all but the last, a multiple of `of`. */
 static int part(int n, int most, int of)
 {
     const int parts = (n + most - 1) / most, each = (n + parts - 1) / parts;
     return (each + of - 1) / of * of;
 }
 
-/* Copies n vectors of k entries, times alpha, between a matrix and a strip (see pack()). In `from`, vectors are
- * from_vector apart and entries from_entry apart; in `to`, likewise. */
+/* Copies n vectors of k entries, times alpha. Arguments give the distances between vectors and between entries. */
 INSIDE void move(int n, int k, double alpha, const double *from, ptrdiff_t from_vector,
                  ptrdiff_t from_entry, double *to, ptrdiff_t to_vector,
                  ptrdiff_t to_entry)
@@ -105,7 +102,7 @@ struct target {
     int lower; /* 1 if only entries with row >= column are computed */
 };
 
-/* Adds the first `rows` x `columns` numbers of a tile to C from (i, j) on. */
+/* Adds the first `rows` x `columns` numbers of a tile to C from (i, j) on. Columns of the tile are `stride` apart. */
 CLONES static void add_tile(const struct target *to, int stride,
                             const double *restrict tile, int i, int j, int rows,
                             int columns)
@@ -168,9 +165,9 @@ void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
         }
 }
 
-/* ---- C += alpha A'A for columns in different places ---------------------------------------- */
+/* ---- C += alpha A'A, when the columns of A are not adjacent -------------------------------- */
 
-/* Adds alpha times dot products of the n columns a to the tile of C that begins at (i, j). */
+/* Adds alpha a_i'a_j, for n vectors a of length m, to the lower triangle of the tile of C that begins at (i, j). */
 static void add_dots(const struct shape *s, int m, int n, int i, int j, double alpha,
                      const double *const *a, double *C)
 {
@@ -202,7 +199,7 @@ void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
 
 /* ---- B <- L^{-1} B ---------------------------------------------------------------------- */
 
-/* The number of doubles in a packed triangle of SOLVED rows. */
+/* The largest number of doubles in solve_block()'s packed part of L, for tiles of up to 12 columns. */
 #define TRIANGLE (SOLVED * (SOLVED + 12) / 2)
 
 /* Solves L X = B for a system of m rows, at most SOLVED. Columns of B are packed as rows of a tile, at most s->rows at

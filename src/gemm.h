@@ -6,7 +6,7 @@
  * processor's vectors, whose width is found at run time. Repeated calls on one processor return the same bits. `lanes`
  * is the largest number of doubles in a vector, at most GEMM_LANES.
  *
- * A matrix is a pointer and two steps: entry (i, j) is x[i * row + j * column].  Other steps in the same memory give
+ * A matrix is a pointer and two steps: entry (i, j) is x[i * row + j * column]. Other steps in the same memory give
  * the transposed matrix, or a system that is solved backwards.
  */
 #include <stddef.h>
@@ -18,20 +18,19 @@ struct strided {
     ptrdiff_t row, column;
 };
 
-/* C += alpha A B            A: m x k,  B: k x n,  C: m x n with C_ij at C[i * row + j * column]. If `lower`, only
- * entries with i >= j are computed. */
+/* Computes C += alpha A B for A (m x k), B (k x n) and C (m x n), with C_ij at C[i * row + j * column]. If `lower`,
+ * only entries with i >= j are computed. */
 void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
               struct strided B, double *C, ptrdiff_t row, ptrdiff_t column, int lower);
 
-/* C += alpha A'A, lower triangle only      a [n]: the columns of A (m x n),  C: n x n */
+/* Computes the lower triangle of C += alpha A'A for C (n x n). a [n] has pointers to the columns of A (m x n). */
 void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
                   double *C);
 
-/* B <- L^{-1} B             L: m x m, read for i >= j,  B: m x n, with steps as C above */
+/* Overwrites B (m x n), with B_ij at B[i * row + j * column], by L^{-1} B. Reads the lower triangle of L (m x m). */
 void gemm_solve(int lanes, int m, int n, struct strided L, double *B, ptrdiff_t row,
                 ptrdiff_t column);
 
-/* Computes squares [n] = |L^{-1} b_j|^2 and returns 1, if m is small enough for the cache. Otherwise returns 0 and
- * does nothing. */
+/* Stores |L^{-1} b_j|^2 in `squares` for the columns b_j of B (m x n). Returns 0 if m is too large for the cache. */
 int gemm_solve_squares(int lanes, int m, int n, struct strided L, struct strided B,
                        double *squares);

@@ -1,8 +1,6 @@
-/*
- * gemm.c includes this file once for each kind of vector (kinds.h).  These macros depend on the kind:
+/* gemm.c includes this file once for each kind of vector (kinds.h).  These macros depend on the kind:
  *   COLUMNS      number of columns of a tile, whose columns are two vectors long
- *   DOT_COLUMNS  number of columns of a tile of dot products, which has four rows
- */
+ *   DOT_COLUMNS  number of columns of a tile of dot products, which has four rows */
 #if KIND == 8
 #define COLUMNS     12
 #define DOT_COLUMNS 6
@@ -61,8 +59,7 @@ TARGET static void NAME(pack)(int width, int k, double alpha, const double *from
         }
 }
 
-/* Computes X <- L^{-1} (X - C).  X and C have n rows of two vectors.  L is lower, with L_ij at L[i * row + j *
- * column]. */
+/* Overwrites X by L^{-1} (X - C). X and C have n rows of two vectors. L is lower, with L_ij at L[i row + j column]. */
 TARGET static void NAME(solve)(int n, const double *L, ptrdiff_t row, ptrdiff_t column,
                                const double *C, double *X)
 {
@@ -80,7 +77,7 @@ TARGET static void NAME(solve)(int n, const double *L, ptrdiff_t row, ptrdiff_t 
     }
 }
 
-/* Computes the column sums of squares of X, whose n rows are two vectors each. */
+/* Computes the sums of squares of the columns of X, whose n rows are two vectors each. */
 TARGET static void NAME(squares)(int n, const double *X, double *out)
 {
     const VECTOR *x = (const VECTOR *)X;
@@ -93,8 +90,7 @@ TARGET static void NAME(squares)(int n, const double *X, double *out)
     ((VECTOR *)out)[1] = v;
 }
 
-/* Computes the dot products a_i'b_j of 4 vectors a and DOT_COLUMNS vectors b.  Their length k is a multiple of the
- * lanes. */
+/* Computes the dot products a_i'b_j of 4 vectors a and DOT_COLUMNS vectors b. k is a multiple of LANES_OF(VECTOR). */
 TARGET static void NAME(dots)(int k, const double *const *a, const double *const *b,
                               double *out)
 {

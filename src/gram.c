@@ -1,8 +1,6 @@
 #include "gram.h"
 #include "linalg.h"
 
-/* ---- pairs of blocks -------------------------------------------------------------------------- */
-
 void pairs_kernel(const struct kernel *k, const struct block *b, const struct block *c,
                   double *K)
 {
@@ -18,7 +16,7 @@ void pairs_add(const struct kernel *k, const struct block *b, const struct block
     mult_AB(m, c->n, b->n, 1.0, P_c, K_cb, 1.0, out_b);
 }
 
-/* The number of rows of b that are processed at a time.  Their kernel values stay in the level 1 cache. */
+/* The number of rows of block b that are processed at a time. Their kernel values stay in the level 1 cache. */
 enum { ROWS = 2 * STRIP_ROWS };
 
 size_t pairs_both_size(int n_b, int n_c)
@@ -49,8 +47,6 @@ void pairs_unexplained(const struct kernel *k, const struct block *b,
     pairs_kernel(k, b, c, E_cb);
     mult_AtB(c->n, M, b->n, -1.0, A_c, A_b, 1.0, E_cb);
 }
-
-/* ---- passes ------------------------------------------------------------------------------------- */
 
 static void matrix_add(const void *self, const struct visit *v)
 {

@@ -18,19 +18,19 @@ static inline struct rows points_of(const struct inducing *z)
     return matrix_rows(z->M, z->Z);
 }
 
-/* Computes L and sets z->L. */
+/* Computes the Cholesky factor L of k(Z, Z) + jitter diag k(z, z), and sets z->L. */
 enum status inducing_factor(struct inducing *z, double *L);
 
 /* Calls inducing_factor() until it succeeds: with z->jitter, then 10 times as much (1e-15 after 0), up to `most`. */
 enum status inducing_ladder(struct inducing *z, double most, double *L);
 
-/* Computes A = L^{-1} K diag(scale) from K (M x n) = k(Z, X); without L, A = K diag(scale).  A may be K. */
+/* Computes A = L^{-1} K diag(scale) from K (M x n) = k(Z, X). If z->L is NULL, A = K diag(scale). A may be K. */
 void inducing_whiten(const struct inducing *z, int n, const double *scale,
                      const double *K, double *A);
 
-/* Computes A = L^{-1} k(Z, X_b) diag(scale) for a block. */
+/* Computes A = L^{-1} k(Z, X_b) diag(scale) for the rows X_b of a block. */
 void inducing_features(const struct inducing *z, const struct block *b, double *A);
 
-/* Computes the residual prior variances left [n], E_nn = k(x_n, x_n) - |a_n|^2, at least 0. A (M x n) has no scales. */
+/* Computes the residual prior variances left [n] = k(x, x) - |a|^2 >= 0 from the columns a of A (M x n), not scaled. */
 void inducing_unexplained(const struct inducing *z, const struct block *b,
                           const double *A, double *left);

@@ -2,10 +2,8 @@
 #include "integrated.h"
 #include "linalg.h"
 
-/* ---- sums of decorrelated rows ------------------------------------------------------------------ */
-
-/* Computes the column of entry a of row t of F (integrated.h), and its value times sqrt(d_t). Entry 0 is for the row
- * itself, entry a for neighbour a. Returns 0 if there is no such neighbour, else 1. */
+/* Row t of F (integrated.h) has an entry a = 0 at its own row and an entry a > 0 for each neighbour. Computes the data
+ * row of entry a, and the entry times sqrt(d_t). Returns 0 if there is no neighbour a, else 1. */
 static int row_at(const struct decorrelated *F, int t, int a, int *row, double *weight)
 {
     const int *near = F->near + (size_t)t * F->s;
@@ -17,7 +15,7 @@ static int row_at(const struct decorrelated *F, int t, int a, int *row, double *
     return 1;
 }
 
-/* Computes row z of Z, or Lam'z if F->whiten, as columns and values. Returns the number of values. */
+/* Computes a row z of the design matrix Z, or Lam'z if F->whiten, as columns and values. Returns their number. */
 static int entries_of(const struct decorrelated *F, int row, int *column, double *value)
 {
     const struct effects *e = F->e;
@@ -28,7 +26,8 @@ static int entries_of(const struct decorrelated *F, int row, int *column, double
     return n;
 }
 
-/* Computes row t of F Z, times sqrt(d_t), as values and columns, which may repeat.  Returns the number of values. */
+/* Computes row t of F Z for the design matrix Z, times sqrt(d_t): values and columns, which may repeat. Returns how
+ * many. */
 static int effects_of(const struct decorrelated *F, int t, int *column, double *value)
 {
     int n = 0, row;
@@ -41,8 +40,7 @@ static int effects_of(const struct decorrelated *F, int t, int *column, double *
     return n;
 }
 
-/* Returns the number of doubles for the values of a row of F Z. The columns of the values follow, in as many
- * doubles. */
+/* Returns the number of values for which effects_of() needs room. Their columns, as integers, get as many doubles. */
 static size_t row_size(const struct decorrelated *F)
 {
     return ((size_t)F->s + 1) * most_entries;
@@ -96,8 +94,6 @@ struct sink decorrelated_sink(const struct decorrelated *self, double *sums)
     return sum_sink(self, decorrelated_add, M, 2 * row_size(self) + M * M,
                     decorrelated_size(self->e), sums);
 }
-
-/* ---- the effects integrated out ------------------------------------------------------------------ */
 
 static double sparse_dot(int n, const int *column, const double *value, const double *x)
 {

@@ -1,7 +1,7 @@
 #include "kernel.h"
 #include "linalg.h"
 
-/* 8 more numbers, because the last vector may end beyond the tile */
+/* TILE_SIZE has 8 more numbers than a tile, because a vector may end beyond the tile. */
 enum { TILE_SIZE = KERNEL_TILE * KERNEL_WIDE + 8 };
 
 struct tile {
@@ -41,7 +41,7 @@ int kernel_columns(const struct kernel *k)
     return columns;
 }
 
-/* Returns w(x), the piecewise linear function through the knots, which is linear beyond them. */
+/* Returns w(x), the piecewise linear function through the knots (at, to), whose end pieces extend to infinity. */
 static double warped(const double *at, double x)
 {
     const double *to = at + WARP_KNOTS;
@@ -84,16 +84,14 @@ const struct factor *kernel_factor(const struct kernel *k, const struct term *t,
     return k->factor + t->factor[i];
 }
 
-/* METRIC_SCALED profiles are 0 only by underflow, so derivatives of a single factor follow from the kernel matrix. */
+/* The derivatives of a single factor follow from its values, because METRIC_SCALED profiles are 0 only by underflow. */
 int kernel_is_single(const struct kernel *k)
 {
     return k->n_terms == 1 && k->term->n_factors == 1 &&
            kernel_factor(k, k->term, 0)->profile->metric == METRIC_SCALED;
 }
 
-/* ---- values ---------------------------------------------------------------------------- */
-
-/* Adds a factor to s.  Returns 0 if the factor has no closed form or s has no room for it. */
+/* Adds a factor to the vectorised kernel s. Returns 0 if the factor has no closed form or s has no room for it. */
 static int strips_factor(struct strip_kernel *s, const struct factor *f)
 {
     if (f->profile->closed == NULL || s->n_factors == STRIP_MOST_FACTORS ||
@@ -123,7 +121,7 @@ int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
     return 1;
 }
 
-/* Computes K (M x n), the sum of n_terms terms from t on.  Returns 0 if a term does not have the form of strip.h. */
+/* Computes K (M x n), the sum of n_terms terms from t on, by vectorised code. Returns 0 if that is not possible. */
 static int strips_of_terms(const struct kernel *k, const struct term *t, int n_terms,
                            struct rows Z, struct rows X, double *K)
 {
@@ -134,7 +132,7 @@ static int strips_of_terms(const struct kernel *k, const struct term *t, int n_t
     return 1;
 }
 
-/* Computes w->argument, a term without its factor `skip` (-1: with all factors), for a tile. */
+/* Computes a term without its factor `skip` (-1: with all factors) for a tile. The result is in w->argument. */
 static void term_tile(const struct kernel *k, const struct term *t, int skip,
                       struct rows Z, struct rows X, struct tile *w)
 {

@@ -1,19 +1,19 @@
 #pragma once
 
 /*
- * A covariance function is a sum of products of factors,
+ * A kernel is a sum of products of factors,
  *
  *     k(x, z) = sum_t variance_t prod_f g_f(x, z),
  *
- * where each factor is a profile of some inputs (factor.h).  Several terms may share a factor and its parameters.
+ * where each factor g_f is a function of some inputs (factor.h). Several terms t may share a factor and its parameters.
  */
 #include "factor.h"
 #include "strip.h"
 
-/* A tile has KERNEL_TILE rows of Z and KERNEL_WIDE rows of X.  Its kernel values fit into the level 1 cache. */
+/* A tile has KERNEL_TILE rows of Z and KERNEL_WIDE rows of X. Its kernel values fit into the level 1 cache. */
 enum { KERNEL_TILE = 64, KERNEL_WIDE = 32 };
 
-/* A warped column has this number of knots. */
+/* A warped input w(x) is piecewise linear, with this number of knots. */
 enum { WARP_KNOTS = 65 };
 
 struct term {
@@ -34,7 +34,7 @@ struct kernel {
     const double *warp; /* [2 WARP_KNOTS n_warped] knots of x_j, then w_j there */
 };
 
-/* Sets the fields of k, and the place of each parameter in theta. k refers to the caller's factors and terms. */
+/* Sets the fields of k, and each parameter's place in theta, the vector of all. k refers to the factors and terms. */
 void kernel_places(int n_factors, struct factor *factor, int n_terms, struct term *term,
                    struct kernel *k);
 
@@ -42,17 +42,17 @@ void kernel_places(int n_factors, struct factor *factor, int n_terms, struct ter
 int kernel_columns(const struct kernel *k);
 
 /* Computes and returns Z, the rotated or warped inputs that the factors read in place of X (both n x columns). Entry
- * points call it for all rows, so every other function receives Z as its X. Equal rows stay equal to the bit. */
+ * points call it, so the arguments X of all other functions are such inputs. Equal rows stay equal to the bit. */
 const double *kernel_inputs(const struct kernel *k, int n, int columns, const double *X,
                             double *Z);
 
 /* Computes K (M x n) = k(Z, X) for the M rows of Z and the n rows of X. */
 void kernel_cross(const struct kernel *k, struct rows Z, struct rows X, double *K);
 
-/* Computes diagonal[i] = k(x_i, x_i), bit for bit as kernel_cross() if x_i has a level of each categorical factor. */
+/* Computes diagonal[i] = k(x_i, x_i), with the bits of kernel_cross() if x_i has a level of each categorical factor. */
 void kernel_diagonal(const struct kernel *k, struct rows X, double *diagonal);
 
-/* Sets out (M x n) to a term without its factor `skip` (-1: with all factors), or adds the term to out if `add`. */
+/* Computes a term without its factor `skip` (-1: with all factors). Stores it in out (M x n) or, if `add`, adds it. */
 void kernel_term(const struct kernel *k, const struct term *t, int skip, int add,
                  struct rows Z, struct rows X, double *out);
 
@@ -61,15 +61,15 @@ void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip
                           struct rows X, double *out);
 
 const struct factor *kernel_factor(const struct kernel *k, const struct term *t, int i);
-/* Returns 1 if the kernel has one term with one factor, of METRIC_SCALED. */
+/* Returns 1 if the kernel has one term with one factor, whose metric is METRIC_SCALED. */
 int kernel_is_single(const struct kernel *k);
-/* Copies n_terms terms, from t on, to s in the form of strip.h. Returns 0 if a term does not have that form. */
+/* Copies n_terms terms, from t on, to s, which is vectorised (strip.h). Returns 0 if s cannot hold them, else 1. */
 int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
                   struct strip_kernel *s);
 /* Returns 1 if the kernel has one term and k(x, x) is constant. */
 int kernel_is_constant(const struct kernel *k);
 
-/* A Gaussian process with noise, in the units of the responses of the rows. */
+/* A Gaussian process with noise. Its variances are in the squared units of the rows' responses. */
 struct model {
     const struct kernel *kernel;
     double s2; /* noise variance of a row with weight 1 */

@@ -3,12 +3,13 @@
 #include "linalg.h"
 #include "simd.h"
 
-/* ---- from derivatives in the arguments of a factor to those in inputs and parameters ---------- */
+/* ---- derivatives in inputs and parameters, from those in a factor's arguments ----------------- */
 
-/* The number of rows of X that are processed at a time, so that dZ is read and written only once for them. */
+/* The number of rows of X that are processed at a time. dZ is read and written once for all of them. */
 enum { FACTOR_ROWS = 4 };
 
-/* Adds to g the derivatives of sum_i w_i r2(x_i, z) in z, for four x_i: -2 sum_i w_i (x_i - z) / l^2. w has 2 w_i. */
+/* For four x_i, adds to g the derivatives in z of sum_i (w_i / 2) r2(x_i, z), which are -sum_i w_i (x_i - z) / l^2. z
+ * and x_i are values of one input, l is its lengthscale, and rate = 1 / l. */
 static void pull_points(int M, double rate, const double *x, const double *restrict z,
                         const double *restrict w, double *restrict g)
 {
@@ -21,8 +22,8 @@ static void pull_points(int M, double rate, const double *x, const double *restr
     }
 }
 
-/* Returns sum_i,m (w u) u, from d r2 / d log l = -2 u^2 with u = (x - z) / l. With w = 0, (w u) u is 0, but w (u^2)
- * might be 0 times infinity. */
+/* Returns sum_i,m w u u with u = (x_i - z_m) / l. It is minus the derivative of sum_i,m (w / 2) r2 in log l. In the
+ * order (w u) u it is 0 if w = 0; w (u^2) might be 0 times infinity. */
 static double pull_lengthscale(int M, double rate, const double *x,
                                const double *restrict z, const double *restrict w)
 {
@@ -39,7 +40,7 @@ static double pull_lengthscale(int M, double rate, const double *x,
     return sum;
 }
 
-/* Returns the sum of pull_lengthscale() for a column with level numbers. */
+/* Works like pull_lengthscale() for a column with level numbers: u is LEVELS_APART / l for different levels, else 0. */
 static double pull_levels_apart(int M, int n, double rate, const double *x,
                                 const double *restrict z, const double *restrict w)
 {
@@ -76,11 +77,10 @@ static void pull_scaled(const struct factor *f, struct rows Z, struct rows X,
     }
 }
 
-/*
- * r2 = (2 / l^2) sum_j (1 - cos b_j),  b = 2 pi (x - z) / period:
+/* Adds to dZ and dtheta the derivatives of sum w r2 for a periodic factor with lengthscale l and input columns j:
+ *     r2 = (2 / l^2) sum_j (1 - cos b_j),  b = 2 pi (x - z) / period,
  *     d r2 / d z = -(4 pi / (period l^2)) sin b,   d r2 / d log period = -(2 / l^2) b sin b,
- *     d r2 / d log l = -2 r2
- */
+ *     d r2 / d log l = -2 r2 */
 static void pull_periodic(const struct factor *f, struct rows Z, struct rows X,
                           const double *w, double *dZ, double *dtheta)
 {
@@ -116,7 +116,8 @@ static void pull_periodic(const struct factor *f, struct rows Z, struct rows X,
     }
 }
 
-/* Adds dF / dZ to dZ for METRIC_PRODUCT, and for METRIC_GROUP from pairs of rows with the same level. */
+/* Adds to dZ the derivatives of sum w s for the arguments s of a METRIC_PRODUCT factor. For METRIC_GROUP, s depends on
+ * inputs only for pairs of rows with the same level. */
 static void pull_inputs(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *dZ)
 {
@@ -133,9 +134,9 @@ static void pull_inputs(const struct factor *f, struct rows Z, struct rows X,
         }
 }
 
-/* Let F depend on the arguments S (M x n) of the rows of Z and X by dF = sum(S_bar * dS).  Adds dF / dZ to dZ (M x
- * columns, leading dimension M), and the derivatives in the logs of the metric's parameters to dtheta; either may be
- * NULL.  S_bar has room for FACTOR_ROWS - 1 more rows of X, and is overwritten. */
+/* Let F be a function of the factor's arguments S (M x n) for the rows of Z and X, with dF = sum(S_bar * dS). Adds dF /
+ * dZ to dZ (M x columns, leading dimension M), and derivatives in log lengthscales and log periods to dtheta. Either
+ * may be NULL. S_bar has room for FACTOR_ROWS - 1 more rows of X, and is overwritten. */
 static void factor_pull(const struct factor *f, struct rows Z, struct rows X,
                         double *S_bar, double *dZ, double *dtheta)
 {
@@ -154,15 +155,15 @@ static void factor_pull(const struct factor *f, struct rows Z, struct rows X,
     }
 }
 
-/* ---- from derivatives in a kernel matrix ------------------------------------------------------ */
+/* ---- derivatives in inputs and parameters, from those in a kernel matrix ---------------------- */
 
-/* Returns the number of rows of X that are processed at a time: few for a single factor, whose values are all in K. */
+/* Returns the number of rows of X that are processed at a time: few for a single factor, which needs only K. */
 static int rows_at_a_time(const struct kernel *k)
 {
     return kernel_is_single(k) ? FACTOR_ROWS : KERNEL_WIDE;
 }
 
-/* Returns the number of pairs of levels of the first n_factors factors. */
+/* Returns the number of pairs of levels of the categorical ones among the kernel's first n_factors factors. */
 static size_t levels_before(const struct kernel *k, int n_factors)
 {
     size_t size = 0;
@@ -178,7 +179,8 @@ size_t kernel_size(const struct kernel *k, int M)
     return 3 * piece + levels_before(k, k->n_factors);
 }
 
-/* Adds w to sums (d x d): entry (a, b) is the derivative of F in the correlation of the levels a and b. */
+/* Adds w, the derivatives of F in the factor's value for each pair of rows, to sums (d x d), at the levels of the two
+ * rows. Rows without a level add nothing. */
 static void pull_levels(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *sums)
 {
@@ -208,7 +210,7 @@ static void multiply(size_t n, const double *restrict by, double *restrict x)
         x[i] *= by[i];
 }
 
-/* Adds the derivatives by a stationary factor of a term, whose values are k, to dZ and dtheta. */
+/* Adds to dZ and dtheta the derivatives through one stationary factor of a term. k has the values of the term. */
 static void pull_stationary(const struct factor *f, const double *k, const struct pull *p)
 {
     const struct profile *profile = f->profile;
@@ -225,7 +227,8 @@ static void pull_stationary(const struct factor *f, const double *k, const struc
     factor_pull(f, p->Z, p->X, p->w, p->dZ, p->dtheta);
 }
 
-/* Adds the derivatives by factor i, which is not stationary. p->w becomes K_bar times the other factors of the term. */
+/* Adds to dZ and dtheta the derivatives that come from factor i of a term, which is not stationary. p->w first becomes
+ * K_bar times the product of the term's variance and other factors. */
 static void pull_other(const struct kernel *k, const struct term *t, int i,
                        const struct pull *p)
 {
@@ -269,7 +272,7 @@ static void pull_term(const struct kernel *k, const struct term *t, const double
             pull_other(k, t, i, p);
 }
 
-/* Adds derivatives in the parameters of correlations of levels to dtheta, from the sums of pull_levels(). */
+/* Adds to dtheta the derivatives in the parameters of correlations of levels, from the sums of pull_levels(). */
 static void finish_levels(const struct kernel *k, const double *sums, double *dtheta)
 {
     for (int f = 0; f < k->n_factors; f++) {
@@ -322,8 +325,8 @@ void kernel_pull_self(const struct kernel *k, int columns, struct rows Z, double
     kernel_pull_diagonal(k, Z, jitter, K_bar, Z.n + 1, dZ, dtheta);
 }
 
-/* Adds the derivatives of sum_i weight_i k_t(x_i, x_i), for a tile of rows and a term t whose diagonal varies, to
- * dtheta and dX. Column j of dX begins at dX + j ld. */
+/* Adds to dtheta and dX the derivatives of sum_i weight_i k_t(x_i, x_i) through the factors of a term t, for a tile of
+ * rows. Factors with g(x, x) = 1 add nothing. Column j of dX begins at dX + j ld. */
 static void pull_varying(const struct kernel *k, const struct term *t, struct rows X,
                          const double *weight, double *dX, int ld, double *dtheta)
 {
@@ -382,7 +385,7 @@ size_t term_slopes_size(const struct kernel *k, int n)
     return (size_t)k->n_theta + kernel_size(k, n);
 }
 
-/* With column k_a of K, element a of (dK / dtheta_j) u is d (u'k_a) / dtheta_j. */
+/* Uses that element a of (dK / dtheta_j) u is d (u'k_a) / dtheta_j, where k_a is column a of K. */
 void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
                  const double *values, const double *u, double *work, double *out)
 {

@@ -1,31 +1,30 @@
 #pragma once
 
-/* Let F be a function of kernel matrices. From the derivatives of F in k(Z, X), k(Z, Z) and the k(x, x), these
- * functions compute its derivatives in Z and in the log parameters of the kernel. "Pull" means the pullback of
- * reverse-mode differentiation. */
+/* From derivatives of a function F in k(Z, X), k(Z, Z) and k(x, x), these functions compute its derivatives in Z and in
+ * the kernel's log parameters. "Pull" means the pullback of reverse-mode differentiation. */
 #include "arena.h"
 #include "kernel.h"
 
 /* Returns the number of doubles of scratch that kernel_pull() needs for M rows of Z. */
 size_t kernel_size(const struct kernel *k, int M);
 
-/* Adjoint of K = k(Z, X), where K comes from kernel_cross(): dF = sum(K_bar * dK).  Adds to dZ (M x columns,
- * leading dimension M) and to dtheta [n_theta]; either may be NULL. */
+/* Let F have dF = sum(K_bar * dK) for K = k(Z, X) from kernel_cross(). Adds dF / dZ to dZ (M x columns, leading
+ * dimension M), and the derivatives in log parameters to dtheta [n_theta]. Either may be NULL. */
 void kernel_pull(const struct kernel *k, struct rows Z, struct rows X, const double *K,
                  const double *K_bar, double *work, double *dZ, double *dtheta);
 
-/* Adjoint of K = k(Z, Z) + jitter diag k(z, z), with symmetric K_bar: dF = sum(K_bar * dK).  Derivatives in Z are
- * those in both arguments of k.  Z has `columns` columns. */
+/* Let F have dF = sum(K_bar * dK), K_bar symmetric, for K = k(Z, Z) + jitter diag k(z, z). Adds the derivatives of F to
+ * dZ and dtheta. Those in Z are in both arguments of k. Z has `columns` columns. */
 void kernel_pull_self(const struct kernel *k, int columns, struct rows Z, double jitter,
                       const double *K_bar, struct arena *arena, double *dZ,
                       double *dtheta);
 
-/* Adjoint of the k(x_i, x_i): dF = times sum_i w_i d k(x_i, x_i), where w_i is w[i * stride].  Adds to dX (n x
- * columns, leading dimension n) and to dtheta; either may be NULL. */
+/* Let F have dF = times sum_i w_i d k(x_i, x_i), where w_i is w[i * stride]. Adds the derivatives of F to dX (n x
+ * columns, leading dimension n) and to dtheta. Either may be NULL. */
 void kernel_pull_diagonal(const struct kernel *k, struct rows X, double times,
                           const double *w, int stride, double *dX, double *dtheta);
 
-/* For the kernel matrix K = `values` of one term at X (n x n), adds (dK / dtheta_j) u to column j of out (n x n_theta).
+/* For the kernel matrix K (`values`, n x n) of one term at X, adds (dK / dtheta_j) u to column j of out (n x n_theta).
  * work: term_slopes_size() */
 size_t term_slopes_size(const struct kernel *k, int n);
 void term_slopes(const struct kernel *k, const struct term *t, struct rows X,

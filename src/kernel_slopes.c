@@ -2,7 +2,7 @@
 #include "kernel_slopes.h"
 #include "linalg.h"
 
-/* Returns the component of a direction along input j of a factor, or 0 if the factor is not smooth in that input. */
+/* Returns the component of a direction along input j of a factor, or 0 if the factor has no derivative in it. */
 static double along(const struct factor *f, int j, const double *direction)
 {
     const enum metric metric = f->profile->metric;
@@ -11,7 +11,7 @@ static double along(const struct factor *f, int j, const double *direction)
     return smooth ? direction[f->column[j]] : 0.0;
 }
 
-/* Returns 1 if the direction has a component other than 0 along an input in which the factor is smooth. */
+/* Returns 1 if the factor has a derivative in an input along which the direction has a component other than 0. */
 static int has_slope(const struct factor *f, const double *direction)
 {
     for (int j = 0; j < f->d; j++)
@@ -20,11 +20,9 @@ static int has_slope(const struct factor *f, const double *direction)
     return 0;
 }
 
-/*
- * Adds `share` w ds / dx_j to out (M x n), with the argument s of the factor and its derivative in input j of x:
+/* For a factor with argument s(z, x), adds share * w ds / dx_j to out (M x n), an entry for each z and x. ds / dx_j is
  *     2 (x - z) / l^2 if scaled,   (2 turn / l^2) sin(turn (x - z)) if periodic, turn = 2 pi / period,
- *     factor_input_slope() for x'z and u'S u
- */
+ *     factor_input_slope() for METRIC_PRODUCT, and for METRIC_GROUP at equal levels */
 static void add_slope(const struct factor *f, int j, double share, struct rows Z,
                       struct rows X, const double *w, double *out)
 {
@@ -47,7 +45,7 @@ static void add_slope(const struct factor *f, int j, double share, struct rows Z
             }
 }
 
-/* Returns d^2 s / (dx_j dx'_j) of the argument s(x, x') at x' = x. */
+/* Returns d^2 s / (dx_j dx'_j) of the factor's argument s(x, x') at x' = x. */
 static double second_slope(const struct factor *f, int j)
 {
     if (!factor_is_stationary(f))
@@ -63,8 +61,7 @@ struct slopes {
         w[KERNEL_TILE * KERNEL_WIDE], out[KERNEL_TILE * KERNEL_WIDE];
 };
 
-/* Adds the part of factor i in the derivative of a term to s->out: dg / dS times dS / dx times the other factors, for
- * the factor g with argument S. */
+/* Adds to s->out the part of factor g, number i, in a term's derivative: dg / dS dS / dx times the other factors. */
 static void add_factor(const struct kernel *k, const struct term *t, int i,
                        const double *direction, struct rows Z, struct rows X,
                        struct slopes *s)
@@ -105,7 +102,7 @@ void kernel_slopes(const struct kernel *k, const double *direction, struct rows 
         }
 }
 
-/* A factor at x' = x: its value g, dg / dx and d^2 g / (dx dx') along a direction. */
+/* The value g(x, x') of a factor, dg / dx and d^2 g / (dx dx') along a direction, at x' = x. */
 struct jet {
     double value, slope, second;
 };

@@ -1,4 +1,4 @@
-/* lanes.c includes this file once for each kind of vector (kinds.h).  lanes.h has the formulas. */
+/* lanes.c includes this file once for each kind of vector (kinds.h). lanes.h describes the functions. */
 
 #define VECTORS(x)       ((VECTOR *)(x))
 #define CONST_VECTORS(x) ((const VECTOR *)(x))
@@ -42,7 +42,7 @@ TARGET INSIDE void NAME(tile)(int n, const VECTOR *const *x, const VECTOR *const
         to[i] = sums[i];
 }
 
-/* Computes a factor's exponent a, the polynomial before exp(-a), and -2 d log(factor) / d r2 times that polynomial. */
+/* For a factor g = times exp(-a) in closed form, computes a, `times`, and slope with dg / d r2 = -slope exp(-a) / 2. */
 TARGET INSIDE void NAME(split)(const struct closed_form *form, VECTOR r2, VECTOR *a,
                                VECTOR *times, VECTOR *slope)
 {

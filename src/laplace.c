@@ -3,14 +3,15 @@
 #include "kernel_pull.h"
 #include "linalg.h"
 
-/* ---- sums at u ------------------------------------------------------------------------------ */
+/* ---- sums over the rows at a vector u ------------------------------------------------------- */
 
 static int concave(const struct laplace *l)
 {
     return l->sites.response->majorant == NULL;
 }
 
-/* The sums over rows are A W A' (lower triangle), A g and sum l. If W may be < 0, A w A' follows (w: majorant). */
+/* Returns the place of A w A' among the sums. Before it are A W A' (lower triangle), A g and sum l, where g and -W are
+ * the derivatives of the log densities l. If W may be negative, w are the weights of a majorant (responses.h). */
 static size_t majorant_at(int M)
 {
     return (size_t)M * M + M + 1;
@@ -21,7 +22,7 @@ static size_t mode_size(const struct laplace *l)
     return majorant_at(l->z.M) + (concave(l) ? 0 : (size_t)l->z.M * l->z.M);
 }
 
-/* Computes for a block q_n = |C^{-1} a_n|^2, the posterior variance of a_n'u, and left_n = E_nn. */
+/* Computes for each row of a block `left`, its residual prior variance, and q = |C^{-1} a|^2, the variance of a'u. */
 static void spread(const struct laplace *l, const struct visit *v)
 {
     const int M = l->z.M, n = v->block.n, first = v->block.first;
@@ -72,7 +73,7 @@ double laplace_pass(struct laplace *l)
     return l->sums[majorant_at(M) - 1];
 }
 
-/* Calls laplace_pass(), and returns Psi at `trial`. */
+/* Returns Psi = -log likelihood + |u|^2 / 2 at u = mode.trial. */
 static double psi_at(void *self)
 {
     struct laplace *l = self;
@@ -80,18 +81,18 @@ static double psi_at(void *self)
     return 0.5 * sum_squares((size_t)l->z.M, l->mode.trial) - sum;
 }
 
-/* ---- the mode ------------------------------------------------------------------------------- */
+/* ---- Newton's method for the mode of u ------------------------------------------------------ */
 
 int laplace_factor(struct laplace *l, const double *G)
 {
     return chol_shifted(l->z.M, G, 1.0, l->mode.C);
 }
 
-/* Computes the gradient r, the factor C of the Hessian H, and the step H^{-1} r at `trial`. If H has no factor because
- * some W are negative, the majorant's weights replace W; their step lowers Psi, too. Where Psi is almost flat, such
- * steps are tiny. Then 1e-6 I, 2e-6 I, 4e-6 I, ... is added to H until H has a factor; these steps also leave saddle
- * points. Without negative W, H has no factor where W is so large that I is lost in A W A' by rounding. Then multiples
- * of I that begin with the size of rounding errors are added. */
+/* At u = mode.trial, computes the gradient r of Psi, the factor C of its Hessian H = I + A W A', and the step H^{-1} r.
+ * If H has no factor because some W are negative, weights of a majorant (responses.h) replace W; that step lowers Psi,
+ * too. Where Psi is almost flat, that step is tiny. Then 1e-6 I, 2e-6 I, 4e-6 I, ... is added to H until it has a
+ * factor, and the steps also leave saddle points. If no W is negative, H has no factor when W is so large that I is
+ * lost by rounding. Then multiples of I are added, the first as large as rounding errors. */
 static enum status prepare(void *self)
 {
     struct laplace *l = self;
@@ -117,7 +118,7 @@ static enum status prepare(void *self)
     if (!isfinite(added))
         return STATUS_INNER_NOT_PD;
     const enum status status = newton_step(&l->mode);
-    /* Newton's steps lower the logarithm of W by about 1, so they are lengthened; newton_run() halves them again */
+    /* where W is huge, a step lowers log W by only about 1, so it is lengthened; newton_run() halves long steps */
     scale_by(M, l->no_factor && concave(l) ? 32.0 : 1.0, l->mode.step);
     return status;
 }
@@ -140,15 +141,16 @@ enum status laplace_mode(struct laplace *l, double enough, int maxit)
     return status == STATUS_OK && l->no_factor ? STATUS_INNER_NOT_PD : status;
 }
 
-/* ---- residual variances, and derivatives through W -------------------------------------------- */
+/* ---- penalty for residual prior variances, and its derivatives -------------------------------- */
 
-/* Returns the W that counts in the penalty: 0 if W is negative, so that such a row adds nothing to the penalty. */
+/* Returns max(W, 0): a row with a negative W adds nothing to the penalty sum log(1 + W E) / 2. */
 static double kept(double W)
 {
     return W > 0.0 ? W : 0.0;
 }
 
-/* Adds a block to the sums A s and the penalty (laplace.h). */
+/* Adds a block with features A to A s and to the penalty sum log(1 + W E) / 2, where E are the residual prior
+ * variances. s are the derivatives, in f through W, of minus half the log determinants of I + A W A' and I + W E. */
 static void penalty_add(const void *self, const struct visit *v)
 {
     const struct laplace *l = self;
@@ -167,7 +169,7 @@ static void penalty_add(const void *self, const struct visit *v)
 double laplace_penalty(struct laplace *l)
 {
     const int M = l->z.M;
-    if (l->variational) { /* the bound includes the penalty, and has derivative 0 in q */
+    if (l->variational) { /* the bound includes the penalty, and its derivative in q(u) is 0 */
         fill((size_t)M, 0.0, l->zeta);
         fill((size_t)l->pass->rows->N, 0.0, l->s);
         return 0.0;
@@ -178,19 +180,21 @@ double laplace_penalty(struct laplace *l)
     return l->sums[M];
 }
 
-/* ---- gradient ------------------------------------------------------------------------------- */
+/* ---- gradient of the log marginal likelihood in the kernel's parameters --------------------- */
 
 /*
- * The derivatives of F (laplace.h) in A, in the residual prior variances E, in k(Z, X) and in L are
+ * With F, u, g, W and H of laplace.h, the derivatives of F in the features A = L^{-1} k(Z, X), in the residual prior
+ * variances E, in k(Z, X) and in L are
  *
  *     Abar = u (g + s - W p)' + zeta g' - H^{-1} A W - 2 A dE,   dE = -W / (2 (1 + E W)),
- *     Kmx_bar = L^{-T} Abar,  Lbar = -tril(L^{-T} Abar A').
+ *     Kmx_bar = L^{-T} Abar,  Lbar = -tril(L^{-T} Abar A'),
  *
- * The variational bound has s = zeta = 0 and dE = -W / 2. A pass adds up Abar A' (M x M), g + s - W p, and the
- * derivatives in theta.
+ * where s are the derivatives of F in f through W at a fixed u, zeta = H^{-1} A s and p = A'zeta. The variational bound
+ * has s = zeta = 0 and dE = -W / 2. A pass adds up Abar A' (M x M), g + s - W p, and the derivatives in theta.
  */
 
-/* Computes Abar of a block, g + s - W p and dE, at the start of the scratch. */
+/* Computes at the start of the scratch, for a block, the derivatives of the log marginal likelihood: bar in the
+ * features A, slope in f, and dE in the residual prior variances. The sum of slope is added to the sums. */
 static void gradient_bars(const struct laplace *l, const struct visit *v)
 {
     const int M = l->z.M, n = v->block.n, first = v->block.first;
@@ -260,7 +264,7 @@ double laplace_gradient(struct laplace *l, double *dtheta)
                            dtheta);
 }
 
-/* ---- likelihoods of drawn functions ------------------------------------------------------------ */
+/* ---- likelihoods of functions drawn from the posterior ----------------------------------------- */
 
 static void paths_add(const void *self, const struct visit *v)
 {

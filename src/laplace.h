@@ -1,22 +1,22 @@
 #pragma once
 
 /*
- * Laplace's approximation for non-Gaussian likelihoods (responses.h), on whitened inducing points: f_X = A'u, u ~ N(0,
- * I).  With the log density l of each row and its derivatives g, -W and l3 in f,
+ * Laplace's approximation for non-Gaussian likelihoods (responses.h). At the rows X, f = A'u with u ~ N(0, I) and
+ * A = L^{-1} k(Z, X) for inducing points Z. l is the log density of a row, and g, -W and l3 are its derivatives in f.
  *
  *     Psi(u) = -sum l + |u|^2 / 2,   r = u - A g,   H = I + A W A',   u <- u - t H^{-1} r,
  *     log Z = -Psi - log det H / 2,   F = log Z - sum log(1 + W_n E_nn) / 2.
  *
- * If no W is negative, Psi is 1-strongly convex: |u - mode| <= |r|, and steps that are shortened until Psi decreases
- * enough lead to the mode from anywhere.  Otherwise they lead to a mode or a saddle point.  A negative W counts as 0
- * in the last sum of F.
+ * r and H are the gradient and the Hessian of Psi, 0 < t <= 1, and E_nn is the residual prior variance of row n.
+ * If no W is negative, Psi is 1-strongly convex: |u - mode| <= |r|. Steps that are shortened until Psi decreases
+ * enough then lead to the mode from anywhere. If some W are negative, steps lead to a mode or a saddle point. A
+ * negative W counts as 0 in the last sum of F.
  *
- * If `variational`, q(u) = N(u, H^{-1}) maximises
+ * If `variational`, q(u) = N(u, H^{-1}) maximises a lower bound on the log marginal likelihood of the exact GP,
  *
- *     sum_n E_q l_n - KL(q, p),   f_n ~ N(a'u, q_n + E_nn) under q,
+ *     sum_n E_q l_n - KL(q, p),   f_n ~ N(a_n'u, a_n'H^{-1}a_n + E_nn) under q.
  *
- * a lower bound on the log marginal likelihood of the exact GP.  mode.psi is minus this bound.  l, g and W are then
- * averages over f_n.
+ * mode.psi is minus this bound. l, g and W are then averages over f_n.
  */
 #include "newton.h"
 #include "pass.h"
@@ -26,49 +26,53 @@ struct laplace {
     struct inducing z;
     struct sites sites;
     struct pass *pass;
-    /* Arrays with a number for each row: f without offset, g, W, l3, left = E_nn, q = a'H^{-1}a and p = a'zeta
-     * with zeta = H^{-1} A s.  s is the derivative of F in f through W at a fixed u. */
+    /* Arrays with a number for each row with features a: f without offset; g, -W and l3, the derivatives of its log
+     * density in f; left, its residual prior variance; s, the derivative of the log marginal likelihood F in f through
+     * W; and, with H = I + A W A', q = a'H^{-1}a and p = a'H^{-1}A s. */
     double *f, *g, *W, *l3, *left, *q, *s, *p;
-    double *zeta; /* [M] */
+    double *zeta; /* H^{-1} A s [M] */
     struct newton mode;
     double *G;     /* A W A', M x M */
-    int no_factor; /* 1 if H has no factor, and C is that of a larger matrix */
+    int no_factor; /* 1 if H is not positive definite; C is then of a larger matrix */
     int variational;
-    /* Allocated by laplace_open().  `toward` = I + A W A' - H, and `work`, are for laplace_variational(). */
+    /* Allocated by laplace_open(). If `variational`: work, and toward = I + A W A' - H for the precision H of q(u). */
     double *sums, *toward, *work;
 };
 
-/* The caller sets z (with L), sites, pass, `variational`, all arrays above `sums`, and the arrays of the mode. */
+/* Allocates sums, toward and work. The caller has set z (with L), sites, pass, `variational`, all arrays before `sums`,
+ * and u, r and C of the mode. */
 void laplace_open(struct laplace *l);
 
-/* Moves u to the mode, by newton_run(). */
+/* Moves mode.u to the mode by Newton's method, until mode.decrement < enough or after maxit steps. */
 enum status laplace_mode(struct laplace *l, double enough, int maxit);
 
-/* Moves q from N(u, (I + G)^{-1}) to the optimum, until mode.decrement is below `enough` or after maxit steps. */
+/* Moves q(u) from N(mode.u, (I + G)^{-1}) to the largest bound, until mode.decrement < enough or after maxit steps. */
 enum status laplace_variational(struct laplace *l, double enough, int maxit);
 
-/* laplace_pass() computes l->sums (A W A', A g) and the arrays of the rows at `trial`, and returns the sum of l.
- * laplace_factor() computes C with C C' = I + G, and returns 1 if I + G is not positive definite. */
+/* At u = mode.trial, laplace_pass() computes f, g, W and l3 of the rows (g, -W, l3: derivatives of the log densities),
+ * and l->sums: A W A' and A g with A = L^{-1} k(Z, X). It returns the log likelihood. laplace_factor() computes mode.C
+ * with C C' = I + G. It returns 1 if I + G is not positive definite, else 0. */
 double laplace_pass(struct laplace *l);
 int laplace_factor(struct laplace *l, const double *G);
 
-/* Computes left, q, s and zeta, and returns sum log(1 + W E) / 2, for F above. */
+/* Returns the penalty sum_n log(1 + W_n E_nn) / 2, or 0 if `variational`. E_nn is the residual prior variance of row n,
+ * and -W_n the second derivative of its log density. Computes left, q, s and zeta, see struct laplace. */
 double laplace_penalty(struct laplace *l);
 
-/* Computes p and the derivatives of F in the kernel's log parameters [n_theta].  Returns the derivative in a
- * constant added to f. */
+/* Computes l->p, and dtheta [n_theta]: the derivatives in the kernel's log parameters of the log marginal likelihood
+ * minus the penalty, or of the variational bound. Returns the derivative in a constant added to f. */
 double laplace_gradient(struct laplace *l, double *dtheta);
 
-/* Runs the pass for dtheta, the derivatives of F in the kernel's log parameters.  Its sums are Abar A' (M x M), `extra`
- * numbers, which are returned, and dtheta.  `add` calls laplace_pull() with the derivatives in a block's A (bar: M x n,
- * overwritten) and E_nn (dE: [n]); work: kernel_size() */
+/* Runs the pass for dtheta, the derivatives of an objective F in the kernel's log parameters. For each block `add`
+ * calls laplace_pull(), which adds to the sums bar A' (M x M), `extra` numbers, which are returned, and dtheta. bar (M
+ * x n, overwritten) and dE [n] are derivatives of F in A = L^{-1} k(Z, X) and in residual prior variances. */
 const double *laplace_slopes(struct pass *pass, const void *self, sink_add *add,
                              size_t per_row, size_t more, int extra, double *sums,
                              double *dtheta);
 void laplace_pull(const struct inducing *z, const struct visit *v, double *bar,
                   const double *dE, int extra, double *work);
 
-/* A sink for value [S], the sums of l over the rows at S vectors u (the rows of U, S x M). */
+/* A sink for value [S], the log likelihood of all rows at f = A'u for each of the S rows u of U (S x M). */
 struct paths {
     int M, S;
     const double *U;
@@ -77,8 +81,8 @@ struct paths {
 };
 struct sink paths_sink(const struct paths *self);
 
-/* A sink for quadratic forms C_x'P C_x (n_forms x N), C_x = (C C')^{-1} a.  The matrices P (M x M) are symmetric,
- * one after the other. */
+/* A sink for value (n_forms x N), the quadratic forms c'P c of each row, c = (C C')^{-1} L^{-1} k(Z, x). P has n_forms
+ * symmetric matrices P (M x M), one after the other. */
 struct forms {
     int M, n_forms;
     const double *C, *P;

@@ -28,7 +28,7 @@ int levels_parameters(enum levels kind, int n)
     }
 }
 
-/* R_ab = exp(-p) and dR_ab / dlog p = -p R_ab, for a != b */
+/* Computes correlations R_ab = exp(-p) of different levels a and b, then dR_ab / dlog p = -p R_ab. */
 static void exchangeable(int n, double p, double *R)
 {
     double *slope = R + (size_t)n * n;
@@ -39,7 +39,8 @@ static void exchangeable(int n, double p, double *R)
     }
 }
 
-/* dR_ab / dlog p_j = -p_j R_ab if gap j is between the levels a and b, else 0 */
+/* Computes R_ab = exp(-|score_a - score_b|) for scores of the levels with the gaps p, then their derivatives: dR_ab /
+ * dlog p_j = -p_j R_ab if gap j is between the levels a and b, else 0. */
 static void ordered(int n, const double *p, double *score, double *R)
 {
     score[0] = 0.0;
@@ -54,16 +55,14 @@ static void ordered(int n, const double *p, double *score, double *R)
         }
 }
 
-/*
- * R = L L', where rows of L have length 1: L_ij = cos(a_ij) prod_{k<j} sin(a_ik),  L_ii = prod_{k<i} sin(a_ik). The
- * angles are a = pi p / (1 + p), so R = I if every p is 1.
- */
+/* Returns an angle of the correlation matrix R = L L'. Rows of L have length 1: L_ij = cos(a_ij) prod_{k<j} sin(a_ik),
+ * L_ii = prod_{k<i} sin(a_ik). The angles are a = pi p / (1 + p), so R = I if every p is 1. */
 static double angle_of(double p)
 {
     return pi * p / (1.0 + p);
 }
 
-/* Returns the number of the parameter for row i > column j.  Parameters are ordered by columns. */
+/* Returns the place of the angle for row i > column j of an n x n matrix. Angles are ordered by columns. */
 static int place(int n, int i, int j)
 {
     return j * n - j * (j + 1) / 2 + i - j - 1;
@@ -88,7 +87,7 @@ static void sphere(int n, const double *p, double *L)
     }
 }
 
-/* Returns the derivative of L_ic in the angle of row i and column j, for c >= j. */
+/* Returns the derivative of entry L_ic of the Cholesky factor in the angle of row i and column j <= c. */
 static double sphere_slope(int n, const double *p, const double *L, int i, int j, int c)
 {
     const double angle = angle_of(p[place(n, i, j)]), l = L[(size_t)c * n + i];
@@ -145,7 +144,7 @@ void levels_covariance(enum levels kind, int n, const double *p, double *work,
 {
     const size_t nn = (size_t)n * n;
     const int angles = levels_parameters(kind, n);
-    /* R is followed by its derivatives in the angles */
+    /* table gets S, its derivatives in n - 1 scales, and those in angles. The last scale's derivative will replace R */
     double *R = table + (size_t)(n - 1) * nn;
     for (size_t ab = 0; ab < nn; ab++)
         R[ab] = ab % (size_t)(n + 1) == 0 ? 1.0 : 0.0;
@@ -159,7 +158,7 @@ void levels_covariance(enum levels kind, int n, const double *p, double *work,
             for (int j = 0; j < angles; j++)
                 R[(size_t)(j + 1) * nn + ab] *= scale;
         }
-    for (int j = n - 1; j > 0; j--) /* the last derivative overwrites R */
+    for (int j = n - 1; j > 0; j--) /* the derivative in the last scale overwrites R */
         for (int b = 0; b < n; b++)
             for (int a = 0; a < n; a++) {
                 const size_t ab = (size_t)b * n + a;

@@ -8,17 +8,15 @@ enum levels {
     LEVELS_FULL     /* any matrix; n (n - 1) / 2 angles determine its Cholesky factor */
 };
 
-/* Returns the kind with a name, or LEVELS_GIVEN for other names. */
+/* Returns the kind of correlations with a name, or LEVELS_GIVEN for other names. */
 enum levels levels_named(const char *name);
 int levels_parameters(enum levels kind, int n);
 
-/* Computes the correlations of n levels (n x n), then their derivative in each log parameter p. work: n x n */
+/* Computes as `table` the correlations of n levels (n x n) and their derivative in each log parameter p. work: n x n */
 void levels_table(enum levels kind, int n, const double *p, double *work, double *table);
 
-/*
- * Computes the covariance S = D R D of the n random effects of one level (n x n), then its derivative in each log
- * parameter p.  D is diagonal: 1, then n - 1 scales.  R is a correlation matrix of kind LEVELS_FULL, or the identity
- * for LEVELS_GIVEN.  p has the scales, then the parameters of R.  work: n x n
- */
+/* Computes into `table` the covariance S = D R D of the n random effects of one level (n x n), then its derivative in
+ * each log parameter p. D is diagonal: 1, then n - 1 scales. R is a correlation matrix of kind LEVELS_FULL, or the
+ * identity for LEVELS_GIVEN. p has the scales, then the parameters of R. work: n x n */
 void levels_covariance(enum levels kind, int n, const double *p, double *work,
                        double *table);
