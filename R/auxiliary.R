@@ -16,10 +16,9 @@
 #' @param start the first auxiliary distribution.
 #' @param m2 largest number of inducing points of the reference. Default: 4 times `m`; in [auxiliary()] 800.
 #' @param samples number of sample paths that replace the covariance of the reference. Default: the covariance itself.
-#' @param tail share of the covariance's trace beyond its first `m` eigenvectors that omitted eigenvectors may have.
+#' @param tail eigenvectors of the covariance after the first `m` are omitted, up to this share of the trace they add.
 #' @param variance variance of the white noise divided by the noise variance.
-#' @param make a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns `list(U, W, sign, mean, p)`,
-#'   see Details.
+#' @param make a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns `list(U, W, sign, mean, p)`.
 #' @param label the name that `print()` shows.
 #' @return An object of class `pfdtc_aux`, for `aux` of [pfdtc()].
 #' @details `aux_white()`, the default if [pfdtc()] moves inducing points, is white noise around the exact posterior

@@ -171,8 +171,8 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' pf_divergence(fit, nu = NULL)
 #' error_bounds(fit, newdata, effort = c("reference", "fast"), ..., reference = fit$reference,
 #'   m2 = NULL, samples = 0)
-#' @param fit A Gaussian fit. `kl_divergence()` needs `newdata` if it has neighbours. The other functions need a fit by
-#'   [pfdtc()], [gp_vfe()] or [gp_dtc()], its data, and no groups. They ignore neighbours. An exact posterior counts as
+#' @param fit A Gaussian fit. `kl_divergence()` needs `newdata` if the fit has neighbours. The others need a fit by
+#'   [pfdtc()], [gp_vfe()] or [gp_dtc()] with data, without groups. They ignore neighbours. An exact posterior counts as
 #'   DTC.
 #' @param exact An exact fit ([gp_exact()]) with equal data and hyperparameters.
 #' @param newdata Rows to compare at. `error_bounds()`: default training rows.
@@ -182,14 +182,14 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' @param reference,m2,... As in [certify()].
 #' @param samples Number of importance samples for an estimate of the density ratio, which is no bound.
 #' @return `kl_divergence()`: a number of at least 0 (natural logarithm). It is `Inf` for SoR without `newdata`, because
-#'   the SoR posterior is singular. `pf_divergence()`: a number of at least 0, without unit. `error_bounds()`: a data
-#'   frame with the columns `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp` (units of f) and
-#'   `var_bound` (squared units). Attributes: `eps`, the bound on the pF divergence, with its parts `eps_mean` (for the
-#'   sharp bounds on the mean) and `eps_cov` (on the sd); `w2`, a bound on the 2-Wasserstein distance. A fit with
-#'   [aux_subset()] also has the paper's bound on the pF divergence by a density ratio: `log_eps`, its log;
-#'   `log_density_ratio`, which grows with the number of rows outside the subset; `vacuous` (would the prior have
-#'   a smaller bound?); `note`, the result in words; with `samples`, `density_ratio_estimate` (a log) and its
-#'   effective sample size `density_ratio_ess`.
+#'   the SoR posterior is singular. `pf_divergence()`: a number of at least 0. `error_bounds()`: a data frame with the
+#'   columns `mean_bound`, `sd_bound`, `mean_bound_sharp`, `sd_bound_sharp` (units of f) and `var_bound` (squared
+#'   units). Attributes: `eps`, a bound on the pF divergence between the fit and the exact posterior, with its parts
+#'   `eps_mean` (for `mean_bound_sharp`) and `eps_cov` (for `sd_bound_sharp`); `w2`, a bound on their 2-Wasserstein
+#'   distance. A fit with [aux_subset()] also has the paper's bound on the pF divergence: `log_eps`, its log;
+#'   `log_density_ratio`, a bound on the log ratio of the densities of exact posterior and nu, which grows with the rows
+#'   outside the subset; `vacuous` (is the bound of the prior no larger?); with `samples`, `density_ratio_estimate` (a
+#'   log) and its effective sample size `density_ratio_ess`.
 #' @section Invariants: The exact posterior has divergence 0, up to rounding. At every point, with mean~ and sd~ of the
 #'   fit and KL without `newdata`, \eqn{(\tilde\mu - \mu)^2 + (\tilde\sigma - \sigma)^2 \le 2 \sigma^2
 #'   \mathrm{KL}}{(mean~ - mean)^2 + (sd~ - sd)^2 <= 2 sd^2 KL}. If `nu` is the exact posterior, \eqn{|\tilde\mu(x) -

@@ -10,11 +10,11 @@
 #' @param fit A fit with data or a `reference`, except by `approx = "vi"`.
 #' @param newdata Rows to predict at. Default: the training rows.
 #' @param effort `"fast"` uses the inducing points of the fit. `"reference"`, the default, adds a [reference()] and, as
-#'   far as `max_seconds` allows, the exact posterior and kriging on nearest neighbours. `"tight"` adds sums over all
-#'   pairs of rows, in \eqn{O(n^2 m_2)} time with \eqn{m_2} = `m2`.
+#'   far as `max_seconds` allows, the exact posterior and predictions from nearest neighbours. `"tight"` adds sums over
+#'   all pairs of rows, in \eqn{O(n^2 m_2)} time with \eqn{m_2} = `m2`.
 #' @param reference A [reference()] or a [gp_dtc()] fit of the same data and hyperparameters. `NULL`: a new one.
 #' @param m2 Number of inducing points of a new [reference()].
-#' @param test_points Number of rows of `newdata` that may join the inducing points. Default: `max(16, m2 / 4)`.
+#' @param test_points Number of rows of `newdata` that may join the reference's points. Default: `max(16, m2 / 4)`.
 #' @param max_seconds Limit in seconds for the steps after the reference. Default: 10, or `Inf` for `"tight"`.
 #'   A non-Gaussian `family` has no such steps and no test points.
 #' @param hyper_uncertainty,... Certify the mixture of `predict(hyper_uncertainty = TRUE)`? `...` is not used.
@@ -24,11 +24,11 @@
 #'   * with a built-in link other than the identity, the mean response as `response`, with its bounds;
 #'   * with a transform, f is the transformed response; `median` and `fit` (mean) are of `y`, with their bounds.
 #'
-#'   Attributes: `effort`, `seconds`, `advice` and, for a reference, `m2`, `passes` (over all pairs of rows) and `t`
-#'   (sum over rows of weight times the prior variance that the reference does not explain).
+#'   Attributes: `effort`, `seconds`, `advice` (if any) and, for a reference, `m2`, `passes` (over all pairs of rows)
+#'   and `t` (sum over rows of weight times the prior variance that the reference does not explain).
 #' @details For unordered classes there is a row for each row of `newdata` and each class. f is the log odds against the
-#'   first class, and `mode` the probability at the posterior mode. For ordered classes `response` and its bounds are
-#'   matrices. With `noise = 0` the exact GP has the noise variance `fit$noise`, the smallest that can be computed.
+#'   first class. The column `mode` is the probability at the posterior mode. For ordered classes `response` and its
+#'   bounds are matrices. With `noise = 0`, the exact GP has the noise variance `fit$noise`, the smallest possible.
 #' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never
 #'   gives wider intervals, up to rounding.
 #' @seealso [reference()], [refine()], [error_bounds()], [evidence_bounds()], `vignette("certificates")`
@@ -280,9 +280,9 @@ bounds_of_mixture <- function(inside, weights) {
 
 #' Compare Laplace's approximation with the true posterior
 #'
-#' Estimates the error of Laplace's approximation by importance sampling from the fit's posterior. Of the values
-#' only `elbo`, a lower bound, is certain. For log-concave likelihoods `evidence_bounds(fit, true = TRUE)` bounds the
-#' error. [certify()] bounds the error that the inducing points add.
+#' Estimates the error of Laplace's approximation by importance sampling from the fit's posterior. Only `elbo` is
+#' certain: it is a lower bound. For log-concave likelihoods `evidence_bounds(fit, true = TRUE)` bounds the error.
+#' [certify()] bounds the error that the inducing points add.
 #' @param fit A fit by [pfdtc()] with its data, without neighbours and with a non-Gaussian `family` other than
 #'   [multinomial()].
 #' @param draws Number of random draws, at least 100.

@@ -4,19 +4,18 @@
 #'
 #' `compare_fits()` returns a table with a row for each fit: its errors relative to the exact GP, and scores of its
 #' predictions. `plot_fits()` draws a panel for each fit: the mean plus and minus two sds, in blue for the exact GP and
-#' in red for the fit, and the inducing points; with `newdata` and several variables the errors of the mean there.
+#' in red for the fit, and the inducing points. With `newdata` of several variables, it draws errors of the mean.
 #' @param fits A fit, or a list of fits whose names become `method`.
 #' @param exact A fit of the same model by `gp_exact(..., like = fit)`, or a Laplace fit whose line `Posterior` in
 #'   `print()` ends with "the same as with all rows, up to rounding".
 #' @param newdata Rows to compare at; plots of several inputs show up to 300.
 #' @param y Responses as numbers. Default: the responses in `newdata`, always used for trials and unordered classes.
 #' @param pf Should `pf_divergence` be computed? Default: `TRUE` if `exact` has at most 2,000 rows.
-#' @param certify Effort of [certify()]; `TRUE` is `"reference"`, `FALSE` certifies nothing. Fits of the same model
-#'   share one reference.
+#' @param certify Effort of [certify()]; `TRUE` is `"reference"`, `FALSE` certifies nothing.
 #' @param ... Arguments of [plot.default()], only for `plot_fits()`.
 #' @return `compare_fits()`: a data frame of class `pfdtc_comparison`. Values that do not exist are `NA`.
 #'   * Fits: `method`, `m` (number of inducing points, or of rows of a subsample), `objective` (the minimised value,
-#'     comparable only within a method), `seconds` and `evaluations`.
+#'     comparable only for one model and method), `seconds` and `evaluations`.
 #'   * Errors relative to the exact GP: `rmse_mean` and `rmse_sd` (RMSE of mean and sd, in units of f), `kl`
 #'     ([kl_divergence()] between the processes), `kl_marginal` (mean divergence between the marginal distributions at
 #'     `newdata`), `pf_divergence`, and `certified_mean_error` (largest `mean_error` of [certify()], never

@@ -2,25 +2,25 @@
 #'
 #' `evidence_bounds()` bounds the log marginal likelihood (evidence) of the exact Gaussian process: by the ELBO, and
 #' from above as in Titsias (2014), but tighter. For an exact posterior the two differ only by rounding. A [reference()]
-#' in the fit narrows the interval. `anova()` compares each fit with the fit before it; kernels, inputs or likelihoods
-#' may differ.
+#' in the fit narrows the interval. `anova()` compares each fit with the fit before it; kernels, inputs or families may
+#' differ.
 #' @param fit,object A fit. Without data the interval is wider, or unavailable. Bounds need a log-concave `family`.
 #' @param true `TRUE` bounds the true log marginal likelihood instead of Laplace's approximation to it, for a `family`
 #'   with one latent function. The upper bound can be `Inf`.
 #' @param ... For `anova()`, further fits of the same response.
-#' @return `c(lower, upper)`, for the response as given and variances before inflation. If `true`, attribute `within`
-#'   bounds the total variation distance of the fitted from the true posterior, and so errors of probabilities.
-#'   `anova()`: a data frame, one row per fit, of `df` (number of hyperparameters), `logLik` (log marginal likelihood)
-#'   and its bounds, `AIC`, `difference`, `at_least`, `at_most`.
+#' @return `c(lower, upper)`, for the response as given and variances before inflation (see [logLik()][gp_fit-methods]).
+#'   If `true`, attribute `within` bounds the total variation distance of the fitted from the true posterior, and so
+#'   errors of probabilities. `anova()`: a data frame, one row per fit, of `df` (number of hyperparameters), `logLik`
+#'   (log marginal likelihood) and its bounds, `AIC`, `difference`, `at_least`, `at_most`.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
-#'   variational lower bound and `Inf`. Bounds by `anova()` are `NA` for [gp_sor()], [gp_fitc()], [gp_subsample()],
-#'   `"vi"` beside Laplace, and fits with neighbours but no reference. The [logLik()] of these, of Laplace's
+#'   variational lower bound and `Inf`. Bounds by `anova()` are `NA` for [gp_sor()], [gp_fitc()], [gp_subsample()], fits
+#'   by `"vi"` beside Laplace fits, and fits with neighbours but no reference. The `logLik()` of these, of Laplace's
 #'   approximation by inducing points and of models of groups only can lie outside `evidence_bounds()`.
 #'
 #' `difference` is that of two values of `logLik`. The exact one lies between `at_least` and `at_most`. If both have the
-#' same sign, the order of the fits is certain. There are no p-values: hyperparameters have priors and bounded ranges,
-#' so twice a difference is not chi-squared. A difference of 5 is large. A useless hyperparameter raises `logLik()` by
-#' about 0.5 on average.
+#' same sign, the order of the fits is certain. There are no p-values: with priors and bounded ranges, twice a
+#' difference is not chi-squared. A difference of 5 is large. A useless hyperparameter raises `logLik()` by at most 0.5
+#' on average.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
 #'   `at_least <= exact difference <= at_most`.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop). Chen,

@@ -3,13 +3,13 @@
 #' Find where f exceeds a threshold, with certified probabilities
 #'
 #' Returns for each row the probability that f, or a new response, is above a threshold. Certified bounds contain the
-#' probability under the exact GP, or with a `family` under Laplace's approximation of it. If `certified`, no row is
-#' "above" or "below" by an error of inducing points or neighbours.
+#' probability under the exact GP, or with a `family` under Laplace's approximation of it. If `certified`, errors of
+#' inducing points or neighbours never make a row "above" or "below".
 #' @param fit A fit with one latent function. Bounds need its data or a reference, and not `approx = "vi"`.
 #' @param newdata Rows at which f is compared with the threshold. Default: the training rows.
 #' @param threshold A number, or one for each row, on the response's scale, also with a transform. With a `family` and
 #'   `of = "f"`, a mean response (probability, time, count, class number), or f if a [gp_family()] has no `mean`.
-#' @param prob Probability, above 0.5, that a classified row must reach.
+#' @param prob Probability, above 0.5, from which a row is `"above"`.
 #' @param of `"f"` compares the mean response (with a transform its median), `"response"` a new response.
 #' @param certified `FALSE` computes no bounds, which is fast.
 #' @param draws Number of joint random draws of f for the column `joint`.
@@ -18,14 +18,14 @@
 #'   * `prob`, the fit's probability, and if `certified` bounds of the exact GP's, `prob_lower` and `prob_upper`;
 #'   * `region`: `"above"` (the probability, or both bounds, at least argument `prob`), `"below"` (at most `1 - prob`)
 #'     or `"undecided"`, and `NA` for missing inputs;
-#'   * `because`, for undecided rows if `certified`: `"data"` if both bounds are undecided, else `"approximation"`;
+#'   * `because`, for undecided rows if `certified`: `"data"` if each bound alone is undecided, else `"approximation"`;
 #'   * `joint`, with `draws`: `"above"` for a set of rows at which f is jointly above the threshold with probability
 #'     `prob`, `"below"` for a set at which f is below. Rows enter the set above in the order of their probabilities, as
 #'     long as all are above in a share of at least `prob` of the draws. Other rows are `"undecided"`.
 #' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
 #'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, rows are often
-#'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for the
-#'   passes, as in `max_seconds = 600`. With a `family`, certified `prob` is for Laplace's approximation at the mode.
+#'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for them
+#'   (`max_seconds = 600`). If `certified` with a `family`, the column `prob` uses the mode of f as its mean.
 #' @seealso [certify()], [next_points()], `vignette("design")`
 #' @examples
 #' north <- subset(quakes[1:500, ], lat > -26)

@@ -42,8 +42,9 @@
 #'   file from the source.
 #' @details Methods use the hyperparameters of VFE with up to 200 random points, and one stopping rule. `"pf"` (as in
 #'   the paper), `"vfe"` and `"sor"` start with the same random rows as inducing points. `"subsample"` uses `m` random
-#'   rows, `"default"` is [pfdtc()] with `m` points alone. `"vfe_greedy"` starts with [inducing_points()] by `"greedy"`.
-#'   `"exact"` is always included. Interrupts, workers and the order of `m` change only the times.
+#'   rows, `"default"` is [pfdtc()] with `m` inducing points and no neighbours. `"vfe_greedy"` starts with
+#'   [inducing_points()] by `"greedy"`. `"exact"` is always included. Interrupts, workers and the order of `m` change
+#'   only times.
 #'
 #' `"synthetic"` has 2,000 random rows as in the scripts of the authors, with `x` uniform on (0, 2) and \eqn{y = \sin(12
 #' x) + 0.66 \cos(25 x) + 3 + e}{y = sin(12 x) + 0.66 cos(25 x) + 3 + e}, \eqn{e \sim N(0, 0.01)}{e ~ N(0, 0.01)}.
@@ -114,10 +115,10 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 
 #' Plot optimisations and results of experiments
 #'
-#' `plot_trace()` draws the objective of fits during optimisation, in a panel for each method, minus the smallest value
-#' of the panel. For an experiment, this is the smallest of the repetition, and the panel of `"pf"` shows the pF
-#' divergence. If a line still falls at its end, increase `maxit`. The others draw results of
-#' [run_experiment()] on log axes, as in Huggins et al. (2019).
+#' `plot_trace()` draws the objective of fits during optimisation, in a panel for each method, minus the panel's
+#' smallest value. For an experiment, the smallest of each repetition is subtracted, and the panel of `"pf"` shows the
+#' pF divergence. If a line still falls at its end, increase `maxit`. The others draw results of [run_experiment()] on
+#' log axes, as in Huggins et al. (2019).
 #' @usage
 #' plot_trace(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
 #'   m = NULL)
@@ -143,11 +144,11 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 #'   `plot_trace()` and `plot_divergence_error()` the first data set and number.
 #' @param figure Which figure `autoplot()` draws with ggplot2.
 #' @param ... Arguments of [plot.default()]; for `autoplot()` the arguments of the figure, by name.
-#' @return Invisibly, the data of the figure as a data frame, whose columns are `dataset`, `method`, `m`, and `middle`
-#'   (median), `low`, `high` and `n` (number of repetitions), or `repetition`, `error` and `kl` (nats).
-#'   `plot_divergence_error()` has `repetition`, `evaluation`, `divergence`, `what` and `error`, and the attribute
-#'   `slope`, the coefficients of the two fitted lines. `plot_trace()` has the columns `fit`, `objective_of` (method),
-#'   `evaluation`, `seconds`, `objective` and, for fits, `round`. `autoplot()` returns a ggplot.
+#' @return Invisibly, the figure's data: a data frame with columns `dataset`, `method`, `m`, and `middle` (median),
+#'   `low`, `high` and `n` (number of repetitions), or `repetition`, `error` and `kl` (nats). `plot_divergence_error()`
+#'   has `repetition`, `evaluation`, `divergence`, `what` and `error`, and the attribute `slope`, the coefficients of
+#'   the two fitted lines. `plot_trace()` has `fit`, `objective_of` (method), `evaluation`, `seconds`, `objective` and,
+#'   for fits, `round` (one line each). `autoplot()` returns a ggplot.
 #' @details In `plot_trace()`, values are comparable between fits with the same data, hyperparameters and auxiliary
 #'   distribution. If the auxiliary distribution is renewed ([aux_refresh()], `hyper = "joint"`), a new line begins each
 #'   time, and no value is subtracted. For a non-Gaussian fit the line shows the last search for hyperparameters.

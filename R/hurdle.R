@@ -9,7 +9,7 @@
 #' @param family Family of the responses above 0: `truncated_poisson()` (zero-truncated Poisson), `Gamma("log")`,
 #'   [lognormal()], or another family of positive numbers. Default: `truncated_poisson()` for whole numbers, else
 #'   `Gamma("log")`.
-#' @param ... For `gp_hurdle()`, arguments of [pfdtc()] for both fits. For methods, not used.
+#' @param ... For `gp_hurdle()`, arguments of [pfdtc()] for both fits.
 #' @param object A fit by `gp_hurdle()`.
 #' @param newdata Rows to predict at. Default: the training rows.
 #' @param type `"response"` (mean), `"zero"` (probability of 0), `"median"`, `"quantile"` (at `probs`) or `"density"`
@@ -17,12 +17,12 @@
 #' @param interval `"prediction"` adds an interval for a new response, zeros included, to a mean or median.
 #' @param level Probability of the interval.
 #' @param probs Probabilities of the quantiles.
-#' @return `gp_hurdle()`: an object of class `gp_hurdle`, a list with the fits `zero` and `positive`. `predict()`: as
-#'   [predict.gp_fit()]. `truncated_poisson()`: a family.
-#' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits: names begin with `zero.` or
-#'   `positive.`. Functions for one fit, such as `drop1()`, take `fit$zero` or `fit$positive`. [certify()]
-#'   returns the mean `response` and the probability `zero` with bounds `_lower` and `_upper`, averaged over
-#'   Laplace's approximation at the mode. `predict()` takes the mean of f in `fit$zero`, not its mode.
+#' @return `gp_hurdle()`: a list of class `gp_hurdle` with the fits `zero` (is the response above 0?) and `positive`.
+#'   `predict()`: a vector, or a matrix with `fit`, `lwr`, `upr` or quantiles.
+#' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits: names begin with `zero.` or `positive.`.
+#'   Functions for one fit, such as `drop1()`, take `fit$zero` or `fit$positive`. [certify()] returns the mean
+#'   `response` and the probability `zero` with bounds `_lower` and `_upper`, averaged over Laplace's approximation at
+#'   the mode. `predict()` corrects the mode of `fit$zero` to a mean, and can differ much.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples
 #' d <- data.frame(x = 1:60 / 10)

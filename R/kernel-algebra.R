@@ -6,18 +6,18 @@
 #'   parameters of `c`. A term has one variance, because data do not determine the variance of each factor. A constant
 #'   factor is part of this variance.
 #'
-#' In [coef()] and in `control = pfdtc_control(fix = )`, parameters of several factors are named by factor and inputs,
+#' In [coef()] and in `control = pfdtc_control(fix = )`, parameters of a sum or product are named by kernel and inputs,
 #' such as `se(lat,long).lengthscale.lat` and `periodic(day)*matern32(year).variance`.
 #' @param e1,e2 two kernels, or a kernel and a positive number.
 #' @param object,kernel a kernel, for `kernel_matrix()` with all parameters.
 #' @param x inputs: a numeric matrix or data frame with a row for each point, or a vector for one column.
 #' @param z a second set of points with the same columns in the same order. Default: `x`.
-#' @param ... for `update()`, new parameters. A kernel of one factor has the names of its constructor's arguments, a
-#'   fitted kernel of several factors has the names of `coef()`.
-#' @return A kernel, of class `pfdtc_kernel`. A kernel of several factors has the elements `leaves` (the factors) and
-#'   `terms` (each with a `variance` and the positions of its factors). `kernel_matrix()`: the matrix of \eqn{k(x_i,
+#' @param ... for `update()`, new parameters. A single kernel has the names of its function's arguments, a fitted sum or
+#'   product has the names of `coef()`.
+#' @return A kernel, of class `pfdtc_kernel`. A sum or product has the elements `leaves` (its single kernels) and
+#'   `terms` (each with a `variance` and the positions of its kernels). `kernel_matrix()`: the matrix of \eqn{k(x_i,
 #'   z_j)}, in squared units of f.
-#' @seealso [kernel_se()] for the factors, `vignette("modelling")`
+#' @seealso [kernel_se()] for single kernels, `vignette("modelling")`
 #' @name kernel_algebra
 #' @examples
 #' k <- kernel_se(lengthscale = 2) + 0.5 * kernel_periodic(period = 7) * kernel_matern()

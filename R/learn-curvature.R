@@ -7,12 +7,12 @@
 #' including the priors.
 #'
 #' The log density is the exact log marginal likelihood up to 2,000 rows, else the Vecchia likelihood of 16,000 rows,
-#' scaled to all rows. For additive kernels chosen on a sample of 800 rows it is that of the sample. For `hyper =
-#' "pilot"` and `"joint"` it is the ELBO. For a non-Gaussian likelihood (without neighbours) it is Laplace's
+#' scaled to all rows. For additive kernels chosen on a sample of 800 rows it is that of the sample. For
+#' `hyper = "pilot"` and `"joint"` it is the ELBO. For a non-Gaussian likelihood (without neighbours) it is Laplace's
 #' approximation or the variational bound, from at most 3,000 rows. Parameters of a transform and of smooth noise count
 #' as known. Constant means and coefficients of `mean` and `noise` are not on the log scale. Covariances of coefficients
-#' with hyperparameters are 0. Combinations that the data do not determine have sd 4. At the end of their range,
-#' hyperparameters have too small variances.
+#' with hyperparameters are 0. On the log scale, combinations of hyperparameters have sds of at most 4. The variance of
+#' a hyperparameter at the end of its range is too small.
 #' @param object a fit of one latent function with learned hyperparameters.
 #' @param complete,... not used.
 #' @param log `FALSE`: covariances of `coef(fit)`, by the delta method. `TRUE`: of `coef(fit, log = TRUE)`.

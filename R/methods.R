@@ -6,18 +6,17 @@
 #'
 #' * `print()` and `summary()` show data, choices and hyperparameters. `summary()` adds the kernels tried, residuals,
 #'   and scores on training rows and, if quick, by leave-one-out. Both take `digits`.
-#' * `coef()` returns `lengthscale.<column>` (in units of the column, if not warped or rotated; times in days),
-#'   `variance` and `noise` (in squared units of f), other parameters of the kernel, coefficients of a linear mean and
-#'   of a formula for `noise`; for a non-Gaussian family its parameters, the constant `mean`, and `mean.variance`, the
-#'   prior variance of coefficients. With `log = TRUE`, positive parameters are logs. `sigma()` returns the noise sd, or
-#'   the scale of [student()] or [tobit()]; for smooth noise its root mean square at the training rows, for other
-#'   families `NA`.
+#' * `coef()` returns `lengthscale.<column>` (in units of the column, unless `print()` shows logs, "warped" or
+#'   "rotated"; times in days), `variance` and `noise` (in squared units of f), other parameters of the kernel,
+#'   coefficients of a linear mean and of a formula for `noise`; for a non-Gaussian family its parameters, the constant
+#'   `mean`, and `mean.variance`, the prior variance of coefficients. With `log = TRUE`, positive parameters are logs.
+#'   `sigma()` returns the noise sd, or the scale of [student()] or [tobit()]; for smooth noise its root mean square at
+#'   the training rows, for other families `NA`.
 #' * `logLik()` returns the log marginal likelihood of the response as given, with attributes `nobs`, `df` (the number
-#'   of all learned parameters, some of which `coef()` omits), and bounds `lower` and `upper` if known
-#'   ([evidence_bounds()]). With inducing points the value is a lower bound; with neighbours, or by Laplace's
-#'   approximation, it is an estimate. For [gp_fitc()], [gp_sor()] and [gp_subsample()] it refers to their approximate
-#'   models, for a Gaussian model with only groups it is the restricted likelihood. If [pfdtc()] inflated the learned
-#'   variances (`fit$because["scale"]`), value and bounds are for those before inflation.
+#'   of learned parameters, also those not in `coef()`), and bounds `lower` and `upper` if known ([evidence_bounds()]).
+#'   With inducing points the value is a lower bound; with neighbours, or by Laplace's approximation, it is an estimate.
+#'   For [gp_fitc()], [gp_sor()] and [gp_subsample()] it refers to their approximate models. If [pfdtc()] inflated the
+#'   learned variances (`fit$because["scale"]`), value and bounds use the variances before inflation.
 #' * `AIC()` and `BIC()` return a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`)
 #'   if the bounds of `logLik()` do not show which fit is better.
 #' * `nobs()` returns the number of rows in use, for [gp_subsample()] those drawn. `weights()` is as for [lm()], times
@@ -34,7 +33,7 @@
 #' @param nsim Number of draws.
 #' @param seed Number for [set.seed()]; R's generator is restored.
 #' @param newdata Rows to draw at. Default: the training rows.
-#' @param REML For Gaussian models of groups alone ([kernel_group()]): `FALSE` is the ordinary likelihood.
+#' @param REML For Gaussian models with groups only ([kernel_group()]): restricted likelihood (`FALSE`: ordinary)?
 #' @param k Penalty for each parameter.
 #' @param ... For `AIC()` and `BIC()` more fits; otherwise not used.
 #' @return `fitted()`, `residuals()`: a vector; for unordered classes a matrix, but one deviance residual a row. Ordered
@@ -266,8 +265,8 @@ draws_at <- function(object, rows, nsim, type, training) {
 #'   likelihood, the deviance as in [glm()].
 #' * `df.residual()` returns `nobs(fit) - sum(hatvalues(fit))`; rows of weight 0 do not count.
 #' * `extractAIC()` returns the number of learned hyperparameters and the AIC of the log marginal likelihood. [step()],
-#'   [drop1()] and [add1()] work for fits from a formula, also with groups. They never drop the only term left: its AIC
-#'   is `NA`. If `logLik()` is a bound or an estimate, [anova()][anova.gp_fit] shows whether fits can be compared.
+#'   [drop1()] and [add1()] work for fits from a formula, also with groups. If only one term is left, it is kept: its
+#'   AIC is `NA`. If `logLik()` is a bound or an estimate, [anova()][anova.gp_fit] bounds the differences between fits.
 #' * `influence()` returns a list with `hat` and `wt.res`, the Pearson residuals. `influence.measures()` works only for
 #'   `lm()` and `glm()`; use [cooks.distance()] and [leave_one_out].
 #' * `family()` returns the family of the response, `labels()` the terms of the formula or the columns of a matrix,

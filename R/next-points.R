@@ -4,13 +4,13 @@
 #'
 #' Returns the inputs at which another response would help most. The goal is to find the minimum or the maximum of f, to
 #' find where f crosses a level, or to know f everywhere.
-#' @param fit A fit with one latent function. An extreme needs its data.
+#' @param fit A fit with one f; for a minimum or maximum, with its data.
 #' @param n Number of rows to propose, at most 10,000. Each row is chosen as if the rows before it had been measured.
 #' @param goal `"minimum"` or `"maximum"` of f; `"level"` to find where f equals `level`; `"fill"` to know f everywhere.
 #' @param lower,upper Bounds on the numeric inputs: one number, a number for each input, or a named vector. Default: the
 #'   range of the data, if known. An input with equal bounds is held constant.
 #' @param candidates Rows to choose from, instead of bounds.
-#' @param level,... For `goal = "level"`, a number on the scale of the response (`family`: mean). `...` is not used.
+#' @param level,... For `goal = "level"`, a value of the response (`family`: of its mean). `...` is not used.
 #' @return A data frame with `n` rows: all variables but the response, and `criterion`. For a minimum it is the expected
 #'   improvement \eqn{E max(b - f, 0)}, where b is the smallest posterior mean at the training rows and the rows already
 #'   proposed. For a maximum it is the same with -f. For a level l it is the straddle criterion \eqn{1.96 sd - |mean -
@@ -18,7 +18,7 @@
 #' @details The criterion is computed on the scale of f: the link scale of a `family`, or the scale of the transformed
 #'   response. Within bounds the search compares hundreds to thousands of rows, then moves numeric inputs of the best by
 #'   L-BFGS; it draws no random numbers. For `n` above 1, rows already proposed have the predicted means as responses
-#'   (kriging believer), which reduces the sd nearby; with a `family` f counts as known there. With `noise = 0` a row
+#'   (kriging believer). This reduces the sd nearby. With a `family`, f counts as known there. With `noise = 0` a row
 #'   almost equal to a measured row is proposed only if no other row remains.
 #' @source Jones, Schonlau and Welch (1998), *Journal of Global Optimization* 13 (expected improvement); Bryan et al.
 #'   (2005), *NIPS* 18 (straddle); Ginsbourger, Le Riche and Carraro (2010), Kriging is well-suited to parallelize

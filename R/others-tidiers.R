@@ -138,10 +138,9 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 #' * butcher: `butcher(fit)` removes parts that prediction does not need. Predictions stay identical. `axe_data()`
 #'   removes the training rows, except that a fit with neighbours keeps them and an exact posterior keeps its inputs.
 #'   `axe_env()` removes the environments of formulas; their functions must then be in the workspace.
-#' * vetiver: `vetiver_model(fit, "name")` makes a model without its data that can be pinned and served. If the formula
-#'   has terms such as `log(a)`, also give `prototype_data`, some rows of the data.
-#'   `vetiver_api(v, interval = "prediction")` passes arguments to [predict.gp_fit()]. Its results have `.pred`,
-#'   `.pred_lower` and `.pred_upper`.
+#' * vetiver: `vetiver_model(fit, "name")` makes a model to pin and serve, without the data that prediction does not
+#'   need. If the formula has terms such as `log(a)`, also give `prototype_data`, some rows of the data. With
+#'   `vetiver_api(v, interval = "prediction")`, results have `.pred`, `.pred_lower` and `.pred_upper`.
 #' @usage
 #' get_predicted.gp_fit(x, data = NULL, predict = "expectation", ci = NULL, verbose = TRUE, ...)
 #' model_parameters.gp_fit(model, ci = 0.95, ...)

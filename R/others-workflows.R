@@ -5,13 +5,13 @@
 #' `gp_reg()` makes a model specification for parsnip's `fit()`, workflows, recipes and `tune`. `mlr3_learner()` makes
 #' an mlr3 learner that fits by [pfdtc()], like `mlr3::lrn("regr.pfdtc")` and `mlr3::lrn("classif.pfdtc")`.
 #'
-#' Prediction types of `gp_reg()` are `"numeric"`, `"conf_int"` (credible), `"pred_int"` and `"raw"`. For classes they
-#' are `"class"`, `"prob"`, `"conf_int"` and `"raw"`, for censored times `"time"` (the median), `"survival"`,
-#' `"linear_pred"` (f) and `"raw"`. Pass other arguments, such as `tol` or `family = poisson()`, to
-#' `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and `neighbors`. Values of `noise` and kernels (in
-#' a list column) are tuned by a grid. The learner predicts means, with `predict_type = "se"` also their sd; for
-#' classification it predicts classes, with `"prob"` also probabilities. Its `tol` and `hyper` have ranges for
-#' tuning. Case weights are `weights` of [pfdtc()].
+#' Prediction types of `gp_reg()` are `"numeric"`, `"conf_int"` (credible interval), `"pred_int"` and `"raw"`. For
+#' classes they are `"class"`, `"prob"`, `"conf_int"` and `"raw"`, for censored times `"time"` (the median),
+#' `"survival"`, `"linear_pred"` (f) and `"raw"`. Pass other arguments, such as `tol` or `family = poisson()`, to
+#' `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and `neighbors`. To tune `noise` or kernels, give
+#' a grid of values (kernels in a list column). The learner predicts means, with `predict_type = "se"` also their
+#' posterior sd; for classification it predicts classes, with `"prob"` also probabilities. Its `tol` and `hyper` have
+#' ranges for tuning. Case weights are `weights` of [pfdtc()].
 #' @param mode `"regression"`, `"classification"` for a factor, or `"censored regression"` for `survival::Surv()`.
 #' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
 #' @param kernel,inducing_points,neighbors,noise `kernel`, `m`, `neighbours` and `noise` of the engine's function.
@@ -198,7 +198,7 @@ mlr3_learner <- function(..., type = c("regr", "classif")) {
 #' @param x A fit. For `print()`, a report.
 #' @param newdata Rows at which the report certifies predictions, as in [certify()]. By default it certifies none, and a
 #'   fit with `tol` reports the error certified during the fit.
-#' @param digits,... Number of significant digits. `...` is not used.
+#' @param digits,... Significant digits of most numbers. `...` is not used.
 #' @return An object of class `pfdtc_report`: a list with `text`, a string, and `table`, a data frame with columns
 #'   `what` and `value` (character). The table has `coef()` (without `noise` if that is smooth), the sd for each
 #'   variance, and correlations of group effects instead of the angles in `coef()`.
@@ -376,8 +376,9 @@ when_loaded <- function(package, register) {
 #' @importFrom stats rstudent sigma simulate terms update variable.names vcov weights
 #' @importFrom graphics plot
 #' @useDynLib pfdtc, .registration = TRUE
-#' @section Conditions: Argument errors have class `pfdtc_error_input` and fields `argument` and `got`. Failed
-#'   computations have class `pfdtc_error_numerical`, failing row sources `pfdtc_error_source`. Classes of warnings
-#'   begin with `pfdtc_warning_`: `convergence`, `evidence`, `small` (few rows, successes not whole), `undefined` (`NA`)
-#'   or `weights` (new rows get weight 1). Messages have class `pfdtc_message`. See [pfdtc()], `vignette("pfdtc")`.
+#' @section Conditions: Checks of arguments raise errors of class `pfdtc_error_input` with fields `argument` and `got`.
+#'   Failed computations have class `pfdtc_error_numerical`, failing row sources `pfdtc_error_source`. Classes of
+#'   warnings begin with `pfdtc_warning_`: `convergence`, `evidence`, `small` (few rows: a linear model is better;
+#'   successes not whole), `undefined` (`NA`) or `weights` (new rows have 1). Messages have class `pfdtc_message`. See
+#'   [pfdtc()], `vignette("pfdtc")`.
 "_PACKAGE"

@@ -17,32 +17,31 @@
 #' @param x inputs: a matrix, a data frame or a formula.
 #' @param y response: numbers, classes, times or two columns of counts.
 #' @param m maximum number of inducing points. Default: all rows for an exact posterior, else up to 800
-#'   (`vignette("defaults")`). With a `family` and few classes, all of up to 2,000 rows.
+#'   (`vignette("defaults")`). With a `family`, all up to 2,000 (many classes: fewer).
 #' @param tol largest error of the mean of f in sds of the (transformed) response, and relative error of the sd of f.
-#' @param kernel a kernel, see [kernel_se()]. Parameters that are `NULL` are learned. Given values start the search.
-#'   Default: the best of several kernels.
+#' @param kernel a kernel, see [kernel_se()]. Parameters that are `NULL` are learned. Given values start the search; a
+#'   given period or matrix stays. Default: the best of several kernels.
 #' @param noise noise variance, in squared units of `y`, from which the search starts; 0 interpolates. A formula models
-#'   its log: `~ 1`, `~ x1` (linear), `~ smooth(x1)`. Default: constant or smooth, by log marginal likelihood.
-#' @param hyper `"evidence"` learns as in Details, `"fixed"` learns neither kernel nor noise. `"pilot"` maximises the
+#'   its log: `~ 1`, `~ x1` (linear), `~ smooth(x1)`. Default: constant or smooth, chosen with `transform`.
+#' @param hyper `"evidence"`: see Details; `"fixed"` learns neither kernel nor Gaussian noise. `"pilot"` maximises the
 #'   ELBO of Titsias (2009) with 200 random points; `"joint"` then optimises points and hyperparameters in turn.
 #' @param aux auxiliary distribution of the pF-DTC objective that moves inducing points, see [aux_sor()].
 #' @param neighbours number of nearest neighbours beside inducing points. Default: 0, or at least 40 if needed.
 #' @param family [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
-#'   [tobit()], [tweedie()], [student()] or [gp_family()]. Default: Gaussian for numbers, otherwise by the type of the
-#'   response.
+#'   [tobit()], [tweedie()], [student()] or [gp_family()]. Default: Gaussian for numbers, else by the response's type.
 #' @param approx `"laplace"` or `"vi"` (variational), if `family` has one f.
 #' @param mean a linear mean, `~ x1 + x2`, if Gaussian. Default: chosen.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; or `fit$transform` of another fit.
-#'   `"auto"` chooses by log marginal likelihood, see `vignette("defaults")`.
+#'   `"auto"` chooses, unless inducing points are requested (`"none"`).
 #' @param like a Gaussian fit whose model is taken; nothing is learned.
 #' @param plain `TRUE`: response and inputs as given, constant noise, one kernel of all inputs; linear mean if likelier.
 #' @param workers `TRUE` fits on the workers of [rows_parts()].
 #' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
 #' @param weights,offset `weights` divide `noise` or, with a `family`, multiply log likelihoods; `offset` is added to f.
-#' @param center,scale constant mean: `TRUE` estimates it, `FALSE` is 0; with a `family` it may be a number. Divide by
-#'   the sd?
+#' @param center,scale estimate the constant mean (`FALSE`: 0; a `family` also takes a number)? `scale`: divide `y` by
+#'   its sd?
 #' @param control options of the computation, see [pfdtc_control()].
-#' @param keep_data keep the rows? Exact posteriors and some methods need them.
+#' @param keep_data keep the rows, for exact `pfdtc()` fits and some methods?
 #' @param formula,data,subset,na.action as in [lm()]. Inputs may be factors. `(1 | g)` is a group ([kernel_group()]).
 #'   `data` may be a row source ([rows_blocks()]) or a spatial object ([sphere()]).
 #' @param ... for a formula, arguments of the default method, by name.
@@ -57,10 +56,10 @@
 #'
 #' The exact posterior costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, inducing points \eqn{O(n m^2)}{O(n
 #' m^2)} time. [set.seed()] reproduces a fit on one machine. An interrupt returns the best fit so far, with a warning.
-#' @section Errors and invariants: Own errors have class `pfdtc_error_input`, `pfdtc_error_numerical` or, if a
-#'   row source fails, `pfdtc_error_source`. Warnings have class `pfdtc_warning_convergence` or `pfdtc_warning_small`
-#'   (few rows, successes not whole). With all rows as inducing points the posterior is exact. Row order can decide
-#'   between equal models. With `hyper = "fixed"`, weight 2 predicts as two rows.
+#' @section Errors and invariants: Own errors have class `pfdtc_error_input`, `pfdtc_error_numerical` or, if a row
+#'   source fails, `pfdtc_error_source`. Warnings have class `pfdtc_warning_convergence` or `pfdtc_warning_small` (few
+#'   rows, which a linear model predicts better; successes not whole). With all rows as inducing points the posterior is
+#'   exact. With `hyper = "fixed"`, a row of weight 2 counts as two rows.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS,
 #'   \url{https://proceedings.mlr.press/v89/huggins19a.html}; Vecchia (1988), JRSS B 50.
 #' @seealso [predict.gp_fit()], [certify()], [pfdtc_fit]; `vignette("pfdtc")`, `vignette("defaults")`,
@@ -104,25 +103,26 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'   * Response: `likelihood` and its parameters `theta` for a non-Gaussian family; `transform`; `noise_trend`, the
 #'     model of the log noise variance; `noise_tail`, the variance of the log noise variance that the inputs do not
 #'     explain. `response` is a data frame of transforms and noise models compared: `merit` is the Vecchia log
-#'     likelihood minus a penalty of 2 or more for each of the `parameters`, `chosen` marks the selected row, `refused`
+#'     likelihood minus a penalty of 2 or more for each of the `parameters`. `chosen` marks the selected row, `refused`
 #'     is `TRUE` if held-out rows are predicted poorly, `tail` is the learned `noise_tail`.
-#'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of those compared. `score` is a penalty
-#'     for parameters plus a loss: minus the log density per held-out scaled response or, if `se` is `NA`, minus the log
-#'     marginal likelihood per scaled response. `se` is the standard error of the difference from the best.
-#'   * Learning: `learned`, a data frame with a row for each start: `lengthscale` and `noise` of the start (scaled),
-#'     and the objective reached (`evidence`). Starts within `attr(learned, "same")` nats of the best count as equal.
-#'     `pilot`, if `hyper = "pilot"`, has `trace`, `convergence`, `message` and `evaluations` of that search.
-#'     `evidence`: see [logLik()][gp_fit-methods]. `small_n` may have, below 50 rows, the leave-one-out log densities
-#'     of `fit`, a `linear` model and the `mean`.
+#'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of the kernels compared. `score` is a
+#'     penalty for parameters plus a loss: minus the log density per held-out scaled response or, if `se` is `NA`, minus
+#'     the log marginal likelihood per scaled response. `se` is the standard error of the difference from the best.
+#'   * Learning: `learned`, a data frame with a row for each start: `lengthscale` and `noise` of the start (data
+#'     scaled), and the objective reached (`evidence`). Starts within `attr(learned, "same")` nats of the best count as
+#'     equal. `pilot`, if `hyper = "pilot"`, has `trace`, `convergence`, `message` and `evaluations` of that search.
+#'     `evidence`: see [logLik()][gp_fit-methods]. `small_n` may have, below 50 rows, the leave-one-out log densities of
+#'     `fit`, a `linear` model and the `mean`.
 #'   * Inducing points: `inducing` is a matrix of the `m` (at most `m_asked`) inducing points, or of all rows if the
 #'     posterior is exact; `moved` (were they to be optimised?), `jitter`, `inducing_method`; `unexplained` is the mean
-#'     prior variance that they do not explain, divided by the noise variance (`Inf` if unknown). `factors` has the sums
-#'     and Cholesky factors of the posterior.
+#'     prior variance that they do not explain, divided by the noise variance (`Inf` if unknown). `factors` has sums
+#'     over rows and Cholesky factors of the posterior.
 #'   * Neighbours: `neighbours` is their number, `near` has what predictions from neighbours need. `trial` compares
 #'     predictions of held-out rows: `gain` is the mean log density without neighbours minus that with (negative if
 #'     neighbours help), `se` its standard error.
-#'   * Optimisation: `trace` is a data frame (objectives of one `round` are comparable); `convergence` is 0 (done), 1
-#'     (`maxit`), 2 (time), 51 (failures) or 52 (interrupt); `message`, `maxit`; `evaluations` and `seconds` by stage.
+#'   * Optimisation: `trace` is a data frame (objectives are comparable within a `round`, of one auxiliary
+#'     distribution); `convergence` is 0 (done), 1 (`maxit`), 2 (time), 51 (failed) or 52 (interrupt); `message`,
+#'     `maxit`; `evaluations` and `seconds` by stage.
 #'   * Accuracy: `tol` is a list with the certified errors `mean` and `sd`, `met` (was `tol` met?) and `needs` (advice
 #'     if not). `reference` is the result of [reference()].
 #'   * Rows: `frame` and `terms`; `data` and `na.action`, if `keep_data` is `TRUE`.

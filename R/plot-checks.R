@@ -236,7 +236,7 @@ confusion_figure <- function(fit) {
 #'   input. Ticks mark inducing points. The other inputs are held at the values that are printed below the figure. With
 #'   several inputs the points are partial residuals: mean along the slice plus residual (log links: times response /
 #'   prediction); for classes, responses. Unordered classes show probabilities.
-#' * `"map"` shows mean and sd over two numeric inputs. The mean is blank if the sd of f is above 0.7 prior sds.
+#' * `"map"` shows mean and sd over two numeric inputs. The mean is blank where the sd of f is above 0.7 prior sds.
 #' * `"checks"` compares leave-one-out predictions with the responses, see `vignette("pfdtc")`. Single panels are
 #'   `"residuals"`, `"qq"`, `"pit"`, `"observed"` and `"semivariogram"`.
 #' * `"calibration"`, for a non-Gaussian likelihood, shows the share of successes (or of each class) against the
@@ -261,7 +261,7 @@ confusion_figure <- function(fit) {
 #' @param ... Arguments of [plot.default()]; for a map also `useRaster` and `zlim` of [image()].
 #' @return Invisibly, the data of the figure without offsets. Slices have `input`, `value`, `label` (of a level), `fit`,
 #'   `se.fit`, `lwr` and `upr` (credible), `lwr_y` and `upr_y` (prediction), or `class` and `probability`, and `outside`
-#'   (beyond the data?). A map has the inputs, `fit` and `se.fit`. Several checks have a data frame each.
+#'   (beyond the data?). A map has the inputs, `fit` and `se.fit`. Several checks: a list of data frames.
 #' @seealso [plot_certificate()], [plot_trace()], [partial_dependence()], [cross_validate()]
 #' @examples
 #' fit <- pfdtc(mpg ~ wt + hp + cyl, mtcars, m = 15)

@@ -111,7 +111,8 @@ label_fits <- function(fits, name) {
 #' the maximum. The axes are logarithmic; triangles mark zeros. With a `family`, "exact" is Laplace's approximation with
 #' all rows (mean: mode of f).
 #' @param fits A fit, or a list of fits of the same data and hyperparameters.
-#' @param newdata Rows, for a list or one numeric input. Default: `n` values along each input; for a list training rows.
+#' @param newdata Rows to draw, for a list or one numeric input. Default: `n` values along each input; list: training
+#'   rows.
 #' @param effort Effort of [certify()]. Default: `"reference"` for one fit, all three for a list.
 #' @param exact A [gp_exact()] fit of the same model, or `FALSE`. Default: computed if at most 500 rows are distinct;
 #'   `TRUE` always computes it.

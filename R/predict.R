@@ -8,16 +8,16 @@
 #'   row source ([rows_blocks()]), or an object of \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, which is returned
 #'   with predictions. Default: the training rows.
 #' @param se.fit return standard deviations?
-#' @param interval `"credible"` (or `"confidence"`) for f; `"prediction"` for a new response, of weight 1 at
-#'   `newdata` and of the row's weight at a training row; `"conformal"` without assuming normal noise.
+#' @param interval `"credible"` (or `"confidence"`) for f; `"prediction"` for a new response, of weight 1 at `newdata`
+#'   and of the row's weight at a training row; `"conformal"`, for Gaussian fits, without assuming normal noise.
 #' @param level probability of the interval.
 #' @param type quantity, see Details. Default: `"mean"` with Gaussian noise and for prediction intervals, else
 #'   `"latent"`.
 #' @param times times for `type = "survival"`.
 #' @param probs probabilities for `type = "quantile"`.
 #' @param wrt input of `type = "derivative"`: its name or number.
-#' @param certified widen the interval so that it contains the interval of the exact GP, see [certify()]? Give
-#'   fits that are not exact a reference, `fit$reference <- reference(fit)`, or each call computes one.
+#' @param certified widen the interval so that it contains the interval of the exact GP, see [certify()]? If the fit is
+#'   not exact, store `fit$reference <- reference(fit)`; otherwise each call computes it.
 #' @param full_cov return the covariance matrix of all rows?
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? This computes two
 #'   further posteriors for each hyperparameter.
@@ -46,12 +46,12 @@
 #' If the noise variance is uncertain (few rows, varying noise, heavy tails), densities and intervals average over it.
 #' For `"mean"`, `se.fit` is the posterior sd of the mean response; also for `"response"`, except that with Gaussian
 #' noise it is the sd of a new response. With a transform T, `"latent"`, `"link"`, `"loo_latent"`, `"terms"` and
-#' `"derivative"` are on the scale of T(y); `"response"` at training rows uses their weights. If the fit chose T, values
-#' of y far beyond the training responses are cut off in the mean response (`vignette("defaults")`). For non-Gaussian
-#' families, prediction intervals are quantiles of a new response: whole numbers for counts, and shares of successes if
-#' `newdata` has numbers of trials. With Laplace's approximation, means of f are modes, which are corrected for classes
-#' unless `certified`. Credible intervals of a mean response transform quantiles of f, except for several classes; they
-#' need not contain `fit`.
+#' `"derivative"` are on the scale of T(y). If the fit chose T, values of y far beyond the training responses are cut
+#' off in the mean response. For non-Gaussian families, except unordered classes and [gp_family()], prediction intervals
+#' are quantiles of a new response. They are whole numbers for counts, and shares of successes if `newdata` has numbers
+#' of trials. With Laplace's approximation, the mode of f stands for its mean; for classes it is corrected unless
+#' `certified`. Credible intervals of a mean response transform quantiles of f, except for several classes; they need
+#' not contain `fit`.
 #' @section Invariants: Intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
 #'   certified, conformal, transformed, or of uncertain noise. Terms, constant and offset sum to the mean of f. A row is
 #'   predicted as if it were the only one, up to rounding.

@@ -22,7 +22,7 @@
 #' @details A reference takes \eqn{O(n m_2^2)} time and \eqn{O(m_2^2)} memory, where \eqn{m_2} is `m2`. A row source is
 #'   read three times. A step of the correction or of `refine()` takes \eqn{n^2 / 2}{n^2/2} kernel evaluations.
 #' @section Invariants: `|mean - exact mean| <= mean_error`; if `met`, `mean_error` is at most `tol` sds of the
-#'   response. If `maxit`, rounding or an interrupt ends it, `refine()` warns (`pfdtc_warning_convergence`).
+#'   response. If `maxit`, rounding or an interrupt ends `refine()`, it warns (`pfdtc_warning_convergence`).
 #' @source Theory vignette; Fine and Scheinberg (2001) for the pivoted Cholesky factorisation; Artemev, Burt and van der
 #'   Wilk (2021), ICML, for conjugate gradients.
 #' @seealso [certify()], [aux_reference()]

@@ -223,19 +223,19 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 #' @param support a function of `y` that returns `TRUE` for possible responses.
 #' @param family [poisson()], [nb()], `Gamma("log")`, [tweedie()], [student()] or a `gp_family()`.
 #'   Parameters to learn are checked at 1.
-#' @param y,f responses and values of `f` to check at. For `gp_family()`, concavity and bounds are also checked
-#'   within 6 u of 0 and `y`, u = 0.001, 0.01, ..., 10,000.
+#' @param y,f responses and values of `f` to check at. For `gp_family()`, concavity and bounds are also checked for `f`
+#'   within 6 u of 0 and of `y`, with u = 0.001, 0.01, ..., 10,000.
 #' @return `gp_family()`: an object of class `pfdtc_family`. `check_family()`: a data frame with the columns `claim`,
 #'   `holds`, and `f` and `y` of the first failure.
 #' @details A fit checks the stated properties at up to 40 responses on grids of `f`, and raises an error if one fails.
 #'   A grid is no proof: certificates of the fit are valid only if the stated properties hold. Without `kappa` and
-#'   `curvature` certified intervals are wide. A log density that is not concave requires `expected`, for example the
-#'   expected value of minus the second derivative. The posterior may then have several modes, and without `curvature`
-#'   nothing is certified.
+#'   `curvature`, certified intervals of the sd can be wide. A log density that is not concave requires `expected`, for
+#'   example the expected value of minus the second derivative. The posterior may then have several modes, and without
+#'   `curvature` nothing is certified.
 #'
 #' Terms with `f` may use `exp`, `log`, `sqrt`, `log1p`, `expm1`, `sin`, `cos`, `pnorm` and `dnorm`; other terms may use
-#' any function. Omitting a term without `f` and learned parameters shifts the log marginal likelihood by a constant.
-#' New responses have no intervals, quantiles or draws.
+#' any function. If a term without `f` and without learned parameters is omitted, the log marginal likelihood shifts by
+#' a constant. New responses have no intervals, quantiles or draws.
 #' @seealso [pfdtc()], [certify()], `vignette("likelihoods")`
 #' @examples
 #' # Poisson counts

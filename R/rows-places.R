@@ -3,7 +3,7 @@
 #' Fit and predict on the globe
 #'
 #' Turns longitudes and latitudes into an input of [pfdtc()] with distances through the globe. Neighbours across the
-#' date line or a pole stay neighbours. Use it in a formula, `y ~ sphere(lon, lat) + other`, instead of `y ~ lon + lat`.
+#' date line or a pole stay neighbours. In a formula, write `y ~ sphere(lon, lat) + other` instead of `y ~ lon + lat`.
 #' @param lon,lat longitudes and latitudes in degrees, of equal length or one number. Longitudes are modulo 360.
 #' @return A numeric matrix of class `pfdtc_sphere` with a row for each place. Its three columns are coordinates in km
 #'   from the centre of a globe with radius 6371 km.
@@ -13,8 +13,8 @@
 #'   also shows it in degrees. Other inputs have their own lengthscales.
 #'
 #'   In a kernel, `inputs = ~ sphere(lon, lat)` selects this term. [predict()][predict.gp_fit] takes `lon` and `lat`
-#'   from `newdata`. Figures have panels for longitude and latitude. A fit sends a message if both are plain numbers,
-#'   and a degree of longitude varies in length by a factor of 1.5 or longitudes span 90 degrees.
+#'   from `newdata`. Figures have panels for longitude and latitude. If both are plain numbers, a fit sends a message
+#'   when the length of a degree of longitude varies by a factor of 1.5, or longitudes span 90 degrees.
 #'
 #'   If `data` is an object of the package \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, its coordinates are added to
 #'   the formula. `y ~ 1` uses only the coordinates, `y ~ a` the coordinates and `a`. Longitudes and latitudes become

@@ -239,8 +239,8 @@ check_learnable <- function(kernel, table, data, names, free) {
 #'   points, otherwise 50.
 #' @param reltol an optimisation ends after three consecutive iterations that each reduce the objective by less than
 #'   this share of the total reduction.
-#' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: at rounding,
-#'   such as `1e-12`, multiplied by 10 until the Cholesky factorisation succeeds.
+#' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: tiny, such as
+#'   `1e-12`, multiplied by 10 until the Cholesky factorisation succeeds.
 #' @param block number of rows processed at once. Default: at most 512.
 #' @param threads number of threads, also of the BLAS.
 #' @param memory scratch memory in bytes. It changes results only by rounding.

@@ -2,7 +2,7 @@
 #'
 #' Updates a fit without learning: kernel, noise, and centre and scale of `y` stay. `add_rows()` and `drop_rows()` keep
 #' the inducing points. Only a Laplace fit with `unexplained` prior variance below 1e-8 gets new ones, up to 2,000 rows.
-#' `update_points()` replaces the points, as for distant new rows.
+#' `update_points()` replaces the points, say for distant new rows.
 #'
 #' The posterior equals the posterior of a fit to the present rows with the same inducing points and centre, up to
 #' rounding. Without its data, a Gaussian fit with inducing points, without groups and transform, adds n rows in
@@ -14,9 +14,9 @@
 #' @param rows numbers of rows of `model.frame(fit)` to remove. For a fit without its data, rows as in `newdata`, but no
 #'   row source.
 #' @param m number of inducing points. Default: the present number.
-#' @return The fit, without its certificate for `tol`. `added` and `dropped` count rows of positive weight. After
-#'   `drop_rows()` without data, `allowance` bounds the rounding error, relative to the noise variance.
-#'   `update_points()` keeps the inducing points unless others reduce the unexplained prior variance by a tenth or more.
+#' @return The fit, without its certificate for `tol`. Elements `added` and `dropped` count rows of positive weight.
+#'   After `drop_rows()` without data, `allowance` bounds the rounding error, relative to the noise variance.
+#'   `update_points()` keeps the inducing points unless others reduce the unexplained prior variance by a tenth.
 #' @examples
 #' first <- pfdtc(mag ~ stations + depth, quakes[1:800, ], kernel = kernel_se(c(60, 300), 0.1),
 #'                noise = 0.04, hyper = "fixed", m = 20)

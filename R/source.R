@@ -1,14 +1,14 @@
 #' Fit data larger than memory, or stored elsewhere
 #'
 #' A row source returns the rows of a data set block by block, as often as needed. [pfdtc()] takes a row source as
-#' `data` of a formula, and keeps one block and a sample in memory. `rows_db()` reads a table or the result of a query
-#' (package `DBI`). `rows_csv()` reads CSV files, `rows_parquet()` Parquet files (package `nanoparquet`), and
-#' `rows_arrow()` Arrow array streams (package `nanoarrow`). `rows_blocks()` calls a function for each block.
+#' `data` of a formula, and keeps one block and a sample in memory (few rows: all). `rows_db()` reads a table or the
+#' result of a query (package `DBI`). `rows_csv()` reads CSV files, `rows_parquet()` Parquet files (package
+#' `nanoparquet`), and `rows_arrow()` Arrow array streams (package `nanoarrow`). `rows_blocks()` calls a function for
+#' each block.
 #'
-#' `rows_parts()` takes the rows in parts, and a worker process reads each part. Workers are the processes of the
-#' current plan of package \pkg{future}, or the daemons of package \pkg{mirai}, also on other machines. A pass over the
-#' rows is one task for each part and returns sums. `pfdtc(formula, data, workers = TRUE)` sends a data frame to the
-#' workers.
+#' `rows_parts()` takes the rows in parts, and a worker reads each part. Workers are the processes of the current plan
+#' of package \pkg{future} (with its default plan, the session itself), or the daemons of package \pkg{mirai}, also on
+#' other machines. `pfdtc(formula, data, workers = TRUE)` sends a data frame to the workers.
 #' @usage
 #' rows_db(con, query, block = rows_of_a_block)
 #' rows_csv(files, block = rows_of_a_block, col_classes = NULL, ..., skip = 0)
@@ -30,9 +30,9 @@
 #' @return A row source, of class `pfdtc_source`. Every pass must give the same rows;
 #'   `predict(file = )` also needs the same order.
 #' @details Package `duckdb` holds the whole result of a query in memory unless `nanoarrow` and `DBI` >= 1.2.0 are
-#'   installed. Parquet data larger than memory need several files. Workers keep their parts until another
-#'   source is used. If a worker fails, another repeats its part. If nothing is learned and
-#'   inducing points are given and kept, a fit by workers equals one without, up to rounding.
+#'   installed. Parquet data larger than memory need several files. Workers keep their parts until another source is
+#'   used. If a worker fails, another repeats its part. With fixed hyperparameters and inducing points, a fit by workers
+#'   equals one without, up to rounding.
 #' @section Errors: Failures while rows are read have class `pfdtc_error_source`, with the original condition (`parent`)
 #'   and the number of rows read before (`rows`).
 #' @examples
