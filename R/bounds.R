@@ -32,7 +32,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   attributes(out) <- c(attributes(out), about)
   structure(out, class = c("pfdtc_table", "data.frame"), legend = paste(
     "Bounds on the absolute errors of the mean, sd and variance of f against the exact GP. All are valid; those with",
-    "`sharp` in their name are smaller."))
+    "`sharp` in their name are at most as large."))
 }
 
 # Returns upper bounds on eps_mean, eps_cov and eps = sqrt(eps_mean^2 + eps_cov^2) of Theorem 3 (theory vignette) for

@@ -322,7 +322,7 @@ laplace_evidence_bounds <- function(fit) {
   if (response_of(fit)$kind == "labels") return(bracket_of_classes(fit))
   refuse_if(!response_of(fit)$concave, "fit",
             sprintf("has family %s, which is not log-concave", response_of(fit)$label),
-            hint = "With several modes no bounds of the Laplace evidence are known.")
+            hint = "With several modes no bounds of the Laplace log marginal likelihood are known.")
   with_fixed_seed({
     kept <- if (!is.null(fit$reference)) find_laplace_reference(fit, fit$reference)$bounds$bracket
     if (is.null(fit$data) && !is.null(kept)) return(kept)

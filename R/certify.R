@@ -115,7 +115,7 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
   about <- attributes(inside)
   out <- certificate_frame(fit, new, about$at %||% functionals_in_units(at_mode(fit), fun), inside)
   if (!response_of(fit)$conjugate) out <- with_response(out, fit$likelihood)
-  advice <- certificate_advice(out, effort, about, response_of(fit)$conjugate)
+  advice <- certificate_advice(out, effort, about, response_of(fit))
   structure(out, effort = effort, m2 = about$m2, t = about$t, passes = about$passes,
             seconds = proc.time()[["elapsed"]] - started, advice = advice, likelihood = fit$likelihood$label,
             claims = stated_claims(fit$likelihood), moved = !is.null(fit$factors$shift),
@@ -172,8 +172,11 @@ certificate_frame <- function(fit, new, of_fit, inside) {
 
 # Returns sentences on how to narrow wide intervals, or NULL. An interval of the mean is wide if half its width exceeds
 # the sd. There is no advice for exact posteriors and mixtures.
-certificate_advice <- function(out, effort, about, conjugate) {
+certificate_advice <- function(out, effort, about, response) {
+  conjugate <- response$conjugate
   if (!nrow(out) || conjugate && is.null(about$left)) return(NULL)
+  if (response$reads == "own" && is.null(c(response$curvature, response$kappa)))
+    return("Bounds are wide or infinite, because the gp_family() has neither `kappa` nor `curvature`.")
   if (!conjugate && any(is.infinite(out$sd_upper))) {
     return(paste("Nothing is certified: the exact GP may have more than one mode nearby. Outliers or few inducing",
                  "points can cause this."))

@@ -72,8 +72,8 @@ print.pfdtc_comparison <- function(x, digits = 3, ...) {
       c("rmse_mean", "rmse_sd", "kl", "kl_marginal", "pf_divergence", "certified_mean_error"),
     "Prediction of y (nlpd: mean negative log density per row; coverage, if shown, is of 95 % intervals)" =
       c("rmse_pred", "nlpd", "coverage"))
-  blocks <- c(list(Fits = setdiff(kept, c("method", unlist(blocks)))), lapply(blocks, intersect, kept))
-  blocks <- Filter(length, blocks)
+  fits <- list(Fits = setdiff(kept, c("method", unlist(blocks))))
+  blocks <- Filter(length, c(fits, lapply(blocks, intersect, kept)))
   if (!length(blocks)) print_columns(table)
   for (title in names(blocks)) {
     note <- if ("objective" %in% blocks[[title]]) " (`objective` is comparable between fits of one model by one method)"
@@ -207,14 +207,14 @@ compare_criterion <- function(fits, labels, name, penalty) {
   meet <- outer(best, worst, "<")
   at <- which(meet & t(meet) & outer(wide, wide, "|") & upper.tri(meet), arr.ind = TRUE) # pairs whose bounds overlap
   against <- which(outer(worst, best, "<=") & outer(out, out, ">"), arr.ind = TRUE) # in a pair, the first is better
-  pairs <- function(at) list_quoted(sprintf("%s and %s", labels[at[, 1L]], labels[at[, 2L]]), quote = "", most = 3L)
+  pairs <- function(at) list_quoted(sprintf("(%s, %s)", labels[at[, 1L]], labels[at[, 2L]]), quote = "", most = 3L)
   message <- if (length(at)) {
     bare <- vapply(fits, function(fit) {
       inherits(fit, "gp_fit") && is.null(fit$reference) && !is.null(fit$data) && response_of(fit)$approx != "vi"
     }, NA)
-    sprintf("%s does not show which of %s is better: the bounds of their log marginal likelihoods overlap.%s", name,
+    sprintf("%s does not show the better fit of %s: the bounds of their log marginal likelihoods overlap.%s", name,
             pairs(at), if (same_model(fits[[at[1L, 1L]]], fits[[at[1L, 2L]]]))
-              sprintf(" Fits %s and %s approximate the same exact GP.", labels[at[1L, 1L]], labels[at[1L, 2L]])
+              sprintf(" Fits %s and %s are posteriors of one model.", labels[at[1L, 1L]], labels[at[1L, 2L]])
             else if (any(bare)) " A reference narrows them: fit$reference <- reference(fit)." else "")
   }
   if (length(against)) {
@@ -256,26 +256,6 @@ anova.gp_fit <- function(object, ...) {
   structure(table, heading = anova_heading(fits, table), class = c("pfdtc_table", "anova", "data.frame"))
 }
 
-# Returns TRUE if two fits have the same responses, judged by sums over the rows. A continuous and a discrete response
-# always differ, because the density of numbers cannot be compared with the probability of counts or classes.
-same_response <- function(a, b) {
-  discrete <- response_of(a)$discrete
-  if (discrete != response_of(b)$discrete) return(FALSE)
-  if (discrete && !isTRUE(all.equal(a$sum_of_sites, b$sum_of_sites))) return(FALSE)
-  # A transform or a noise trend changes the response or the weights, so compare the user's responses and weights.
-  modelled <- function(fit) !is.null(fit$transform) || !is.null(fit$noise_trend)
-  if (modelled(a) || modelled(b)) {
-    as_given <- function(data) list(unname(given_response(data)), users_weights(data), data$offset)
-    return(!is.null(a$data) && !is.null(b$data) && isTRUE(all.equal(as_given(a$data), as_given(b$data))))
-  }
-  values <- lapply(list(a$data, b$data), function(data) sort(unname(as.double(of_used_rows(data, data$response)))))
-  if (all(lengths(values)) && !isTRUE(all.equal(values[[1L]], values[[2L]]))) return(FALSE)
-  of <- c("n", "w", "y", "yy")
-  sums <- a$signature$sums[of]
-  size <- pmax(a$signature$size[of], b$signature$size[of])
-  all(abs(sums - b$signature$sums[of]) <= 8 * (sqrt(sums[["n"]]) + 16) * .Machine$double.eps * size)
-}
-
 # Returns the heading of anova(): the model of each fit, and which fit of a pair is better, if the bounds show it.
 anova_heading <- function(fits, table) {
   names <- row.names(table)
@@ -291,7 +271,7 @@ anova_heading <- function(fits, table) {
   }, "")
   verdicts <- vapply(seq_along(names)[-1L], function(i) {
     both <- paste(names[i - 1:0], collapse = ", ")
-    if (same_model(fits[[i]], fits[[i - 1L]])) return(paste0(both, ": approximations of one exact GP"))
+    if (same_model(fits[[i]], fits[[i - 1L]])) return(paste0(both, ": posteriors of one model, exact or approximate"))
     if (is.na(table$at_least[i])) return(paste0(both, ": the difference has no bounds, it is one of estimates"))
     less <- table$at_most[i] < 0
     if (!less && table$at_least[i] <= 0) return(paste0(both, ": the bounds overlap, so either may be better"))
@@ -305,7 +285,7 @@ anova_heading <- function(fits, table) {
   inflated <- names[vapply(fits, function(fit) "scale" %in% names(fit$because), NA)]
   c("Log marginal likelihood of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
     lines(c(verdicts, columns, if (length(inflated)) paste(
-      "Values of", toString(inflated), "are for variances before inflation. `like` takes the inflated variances."))))
+      "Values of", toString(inflated), "are for variances before inflation. A fit by `like` has the inflated ones."))))
 }
 
 # ---- add1(), drop1() and step(): one term more or less --------------------------------------------------------------

@@ -181,9 +181,8 @@ make_folds <- function(fit, data, folds, by) {
   same <- if (is.null(by)) rows_of_table(fit, data)
   if (!is.null(same)) {
     names <- if (by_formula(fit)) vapply(fit$frame$variables, `[[`, "", "name") else fit$frame$columns
-    tell_classed("equal_inputs", sprintf(paste(
-      "%d of %d rows repeat the inputs of an earlier row, and weights are counts. If only one of the rows with equal",
-      "inputs is left out, its class gets too small a probability. To leave them out together, use by = ~ %s."),
+    tell_classed("equal_inputs", sprintf(
+      "%d of %d rows repeat the inputs of another, and weights are counts. To leave these out together, use by = ~ %s.",
       length(same) - max(same), length(same), paste(names, collapse = " + ")))
   }
   group <- together %||% seq_len(n)

@@ -73,7 +73,8 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   structure(out, class = c("pfdtc_exceedance", "data.frame"),
             about = list(threshold = threshold, prob = prob, of = of, certified = certified, draws = draws,
                          median = !is.null(fit$transform), ordered = response_of(fit)$kind == "ordered",
-                         laplace = !response_of(fit)$conjugate),
+                         laplace = !response_of(fit)$conjugate, claims = attr(at, "claims"),
+                         advice = if (!response_of(fit)$conjugate) unname(attr(at, "advice"))),
             figure = list(inputs = numeric_inputs(fit, new$x[new$index, , drop = FALSE]),
                           data = if (!is.null(x)) numeric_inputs(fit, x[evenly(nrow(x), 2000L), , drop = FALSE]),
                           variables = fit_variables(fit)))
@@ -208,7 +209,7 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
         if (isTRUE(about$ordered)) "the mean class number" else "the mean response",
                      if (length(about$threshold) == 1L) format(about$threshold) else "thresholds", nrow(x),
                      plural_s(nrow(x))), exdent = 2), sep = "\n")
-    print_fields(c(Above = sprintf("%d (probability at least %s)", count("above", "region"), format(about$prob)),
+    print_fields(list(Above = sprintf("%d (probability at least %s)", count("above", "region"), format(about$prob)),
       Below = sprintf("%d (probability at most %s)", count("below", "region"), format(1 - about$prob)),
       Undecided = paste0(count("undecided", "region"), if (about$certified && count("undecided", "region") > 0L) {
         sprintf(" (%d because of the data, %d because of the approximation)", count("data", "because"),
@@ -216,7 +217,8 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
       }), Unknown = if (anyNA(x$region)) sprintf("%d (missing inputs)", sum(is.na(x$region))),
       Bounds = if (about$certified) paste0("certified: they contain the probability under ", if (isTRUE(about$laplace))
         "Laplace's approximation without inducing points" else "the exact GP", "; `prob` may lie outside"),
-      Advice = if (any(x$because %in% "approximation")) "effort \"reference\" or more `max_seconds` narrows the bounds",
+      Claims = about$claims, Advice = if (any(x$because %in% "approximation"))
+        about$advice %||% "effort \"reference\", a larger `m2` or more `max_seconds` may narrow the bounds",
       Joint = if (about$draws > 0) {
         sprintf("with probability at least %s each, all of %s are above and all of %d below (from %.0f draws)",
                 format(about$prob), count_of(count("above", "joint"), "row"), count("below", "joint"),

@@ -24,12 +24,9 @@ check_fit <- function(fit, argument) check_posterior(check_any_fit(fit, argument
 
 # Each entry is a property of posteriors that some functions need. `approx` lists the approximations with this property
 # ("none": Gaussian noise). `groups` is TRUE if non-Gaussian fits with groups have it too. `hint` is for the error.
-posterior_needs <- list(normal = list(approx = "none", hint = paste(
-    "certify() bounds errors, evidence_bounds() the log marginal likelihood, and cross_validate() compares",
-    "predictions.")),
-  certificate = list(approx = c("none", "laplace"), groups = TRUE, hint =
-    paste("Certificates bound the distance from the Laplace posterior of the exact GP. To get one, refit by",
-          "update(fit, approx = \"laplace\"). evidence_bounds() works for this fit.")),
+posterior_needs <- list(normal = list(approx = "none", hint = "certify(), evidence_bounds() and cross_validate() are."),
+  certificate = list(approx = c("none", "laplace"), groups = TRUE,
+    hint = "Use update(fit, approx = \"laplace\"). evidence_bounds() works for this fit too."),
   families = list(approx = c("laplace", "vi"), hint = "With Gaussian noise the posterior needs no such approximation."))
 
 # Returns the fit, or stops if it lacks the property posterior_needs[[need]], which the function or result `what` needs.
@@ -240,6 +237,26 @@ check_exact <- function(exact, fits, caller = NULL) {
   exact
 }
 
+# Returns TRUE if two fits have the same responses, judged by sums over the rows. A continuous and a discrete response
+# always differ, because the density of numbers cannot be compared with the probability of counts or classes.
+same_response <- function(a, b) {
+  discrete <- response_of(a)$discrete
+  if (discrete != response_of(b)$discrete) return(FALSE)
+  if (discrete && !isTRUE(all.equal(a$sum_of_sites, b$sum_of_sites))) return(FALSE)
+  # A transform or a noise trend changes the response or the weights, so compare the user's responses and weights.
+  modelled <- function(fit) !is.null(fit$transform) || !is.null(fit$noise_trend)
+  if (modelled(a) || modelled(b)) {
+    as_given <- function(data) list(unname(given_response(data)), users_weights(data), data$offset)
+    return(!is.null(a$data) && !is.null(b$data) && isTRUE(all.equal(as_given(a$data), as_given(b$data))))
+  }
+  values <- lapply(list(a$data, b$data), function(data) sort(unname(as.double(of_used_rows(data, data$response)))))
+  if (all(lengths(values)) && !isTRUE(all.equal(values[[1L]], values[[2L]]))) return(FALSE)
+  of <- c("n", "w", "y", "yy")
+  sums <- a$signature$sums[of]
+  size <- pmax(a$signature$size[of], b$signature$size[of])
+  all(abs(sums - b$signature$sums[of]) <= 8 * (sqrt(sums[["n"]]) + 16) * .Machine$double.eps * size)
+}
+
 # Stops unless two fits approximate the same exact GP: with the same data, constant mean, kernel and noise, or for other
 # likelihoods family, trials and offset. In the error, `argument` and `other` name the fits; `more` is a further hint.
 check_same_model <- function(a, b, argument, other, more = NULL) {
@@ -253,19 +270,16 @@ check_same_model <- function(a, b, argument, other, more = NULL) {
               hyperparameters = !close(model_theta(a), model_theta(b)))
   if (any(differ)) {
     what <- names(differ)[differ]
-    shown <- if (identical(a$transform, b$transform)) what else sub("^data$", "data (as transformed)", what)
+    shown <- sub("^data$", if (!identical(a$transform, b$transform)) "data (as transformed)" else
+      if (same_response(a, b)) "inputs" else "data", what)
+    hint <- if ("data" %in% what && old_signature(a) != old_signature(b))
+      "pfdtc 0.1.0 kept too little information on dropped data. Fit again." else if (!gaussian)
+      paste0("Fit `", argument, "` to these data with family = family(f), center = coef(f)[[\"mean\"]], ",
+             "kernel = f$kernel, hyper = \"fixed\", and the same trials and offset, where f is `", other, "`.") else
+        c(if ("data" %in% what) "Rows, inputs, weights, offset, `center` and `transform` must agree.",
+          sprintf("Make `%s` with like = %s.", argument, other))
     abort_input(argument, sprintf("is of another model than `%s`: they differ in %s", other, list_quoted(shown, "")),
-                hint = paste(c(if (!gaussian && any(what %in% c("likelihood", "constant mean"))) {
-                  paste0("Fit `", argument, "` to these data with family = family(f), center = coef(f)[[\"mean\"]], ",
-                         "kernel = f$kernel, hyper = \"fixed\", and the same numbers of trials and offset, where f is ",
-                         "`", other, "`.")
-                } else if (!"data" %in% what) {
-                  "Make one with like = <the other>."
-                } else if (old_signature(a) != old_signature(b)) {
-                  "pfdtc 0.1.0 kept too little information on dropped data. Fit again."
-                } else {
-                  "Data, weights, offset, `center` and `transform` must agree: make one with like = <the other>."
-                }, more), collapse = " "))
+                hint = paste(c(hint, more), collapse = " "))
   }
 }
 

@@ -341,7 +341,7 @@ describe_tolerance <- function(fit) {
 tolerance_words <- function(fit) {
   tol <- fit$tol
   by <- if (fit$posterior == "exact") "with the exact posterior, rounding included" else
-    sprintf("with %d inducing points%s (certificate of effort \"%s\")", fit$m,
+    sprintf("with %s%s (certificate of effort \"%s\")", count_of(fit$m, "inducing point"),
             and_neighbours(if (fit$posterior == "far + near") fit$neighbours else 0L), tol$effort)
   of <- if (response_of(fit)$conjugate) c("mean", "sd(y)") else c("mode", "the sd of f")
   some <- tol$rows < fit$nobs

@@ -116,19 +116,21 @@ refuse_with_likelihood <- function(s) {
   tol <- !is.null(s$tol)
   several <- !response$concave || tol || labels
   near <- isTRUE(s$neighbours > 0)
-  refuse <- function(argument, given, hint) {
-    if (given) abort_input(argument, sprintf("is not available with family %s", response$label), hint = hint)
+  family <- sprintf("family %s", response$label)
+  limit <- if (vi) "approx = \"vi\"" else family
+  refuse <- function(argument, given, hint, with = family) {
+    if (given) abort_input(argument, paste("is not available with", with), hint = hint)
   }
-  scatter <- "The likelihood describes how responses scatter."
+  scatter <- "Leave it out: the family describes how responses scatter."
   refuse("noise", !is.null(s$noise), scatter)
   refuse("transform", asks_for_transform(s$transform), scatter)
-  refuse("aux", !is.null(s[["aux"]]) && (several || vi || near || aux_keeps_reference(s[["aux"]])), paste(
-    "Inducing points can move for log-concave likelihoods with approx = \"laplace\", without `tol` and `neighbours`,",
-    "and with an auxiliary distribution that needs no reference, such as aux_white() or aux_sor()."))
+  refuse("aux", !is.null(s[["aux"]]) && (several || vi || near || aux_keeps_reference(s[["aux"]])),
+         "Use aux_white() or aux_sor(), a log-concave likelihood, and neither `tol`, `neighbours` nor approx = \"vi\".")
   refuse("tol", tol && (vi || labels), if (labels) "With several classes, use `m` and then certify()." else
-    "Certificates are about Laplace's posterior. Use approx = \"laplace\".")
-  refuse("neighbours", near && (several || vi), paste(
-    "Neighbours are for log-concave likelihoods of one latent function with approx = \"laplace\", without `tol`."))
+    "Certificates are about Laplace's posterior. Use approx = \"laplace\".", limit)
+  refuse("neighbours", near && (several || vi),
+         "Neighbours are for log-concave likelihoods of one latent function with approx = \"laplace\", without `tol`.",
+         if (tol) "`tol`" else limit)
   refuse("mean", !is.null(s$mean) && !identical(s$mean[[2L]], 1), "Without `mean`, a linear mean may be chosen.")
   refuse("hyper", s$hyper %in% c("pilot", "joint"), "Use \"evidence\" or \"fixed\".")
   refuse("inducing", identical(s$inducing, "divergence"), "Use another method of inducing_points().")

@@ -46,7 +46,7 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
     })
   }
   y <- found(formula[[2L]], "formula", environment(formula))
-  if (!is.numeric(y)) abort_input(name, describe(y), "numbers of at least 0")
+  if (!is.numeric(y) || NCOL(y) > 1L) abort_input(name, describe(y), "numbers of at least 0, one for each row")
   home <- parent.frame()
   call <- without_dots(match.call(), home)
   rows <- stats::setNames(seq_len(nrow(data)), row.names(data))
@@ -59,8 +59,7 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
   wrong <- if (all(y > 0, na.rm = TRUE)) "has no zeros" else if (!length(above)) "is 0 in all rows" else
     if (length(above) == 1L && !is_fixed(eval(call$hyper, home))) "is above 0 in one row only"
   refuse_if(!is.null(wrong), name, wrong,
-            hint = if (all(y > 0, na.rm = TRUE)) "Use pfdtc() with a family of positive numbers." else
-              "A hurdle needs some zeros and several numbers above 0.")
+            hint = "A hurdle needs zeros and several numbers above 0. Without zeros use pfdtc().")
   if (is.null(family)) family <- if (all(y == round(y), na.rm = TRUE)) truncated_poisson() else stats::Gamma("log")
   row <- as_response(as_likelihood(family))
   above_0 <- identical(row$from, 1) || row$reads %in% c("positive", "times", "own") && !isTRUE(row$zeros)
@@ -124,7 +123,7 @@ confint.gp_hurdle <- function(object, parm, level = 0.95, ...) {
 report.gp_hurdle <- function(x, ...) {
   each <- lapply(unclass(x)[c("zero", "positive")], report, ...)
   for (part in names(each)) each[[part]]$table$what <- paste(part, each[[part]]$table$what, sep = ".")
-  structure(list(text = paste("Is a response above 0?", each$zero$text, "Responses above 0:", each$positive$text),
+  structure(list(text = paste("Part `zero` (is y above 0?).", each$zero$text, "Part `positive`.", each$positive$text),
                  table = do.call(rbind, unname(lapply(each, `[[`, "table")))), class = "pfdtc_report")
 }
 
@@ -257,7 +256,7 @@ simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$d
 print.gp_hurdle <- function(x, ...) {
   cat(sprintf("Hurdle model of two fits, log marginal likelihood %s (sum of both)\n", format(x$evidence, digits = 5)))
   cat(wrap(paste("Call:", deparse_shown(x$zero$call)), exdent = 6), sep = "\n")
-  cat("\nFit `zero`: probability of a response above 0\n")
+  cat("\nFit `zero`: is the response above 0?\n")
   print(replace(x$zero, "call", list(NULL)), ...)
   cat("\nFit `positive`: responses above 0\n")
   print(replace(x$positive, "call", list(NULL)), ...)

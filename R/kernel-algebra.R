@@ -184,14 +184,14 @@ kernel_parameter_names <- function(kernel, columns = kernel$columns) {
 
 # Stops if f is not differentiable along the column, because a factor that reads the column is rough or has levels.
 check_differentiable <- function(kernel, column, name) {
-  rough <- c(matern12 = "is not differentiable: its paths have a kink everywhere", white = "is not continuous",
+  rough <- c(matern12 = "is not differentiable, because its paths have a kink everywhere", white = "is not continuous",
              categorical = "reads levels, which have no values in between")
   for (leaf in as_sum(kernel)$leaves) {
     known <- intersect(c(leaf$profile, leaf$base), names(rough))
     refuse_if(length(known) && column %in% leaf$inputs, "wrt", sprintf("\"%s\"", name),
               "an input along which the function has a slope",
-              message = sprintf("There is no derivative with respect to `%s`: %s %s.", name, leaf_name(leaf),
-                                rough[[known]]),
+              message = sprintf("There is no derivative with respect to `%s`: the factor %s of its kernel %s.", name,
+                                sub("[(].*", "", leaf_name(leaf)), rough[[known]]),
               hint = "kernel_matern(3/2), kernel_matern(5/2) and kernel_se() have derivatives.")
   }
 }

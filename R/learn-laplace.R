@@ -84,13 +84,10 @@ learn_laplace <- function(data, s, start, state) {
   best$steps <- NULL
   reasons <- state$left_out # why searches could not start
   if (!length(reasons)) return(best)
-  text <- sprintf("%d search%s for hyperparameters could not begin (%s).", length(reasons),
-                  if (length(reasons) == 1L) "" else "es", paste(unique(reasons), collapse = "; "))
-  if (is.finite(min(best$value, found$best$value))) {
-    tell_classed("search", paste(text, "The fit uses the best result of the other searches."))
-  } else {
-    warn_convergence(paste(text, "Nothing was learned: hyperparameters stay at their prior values."))
-  }
+  text <- paste0("Searches for hyperparameters could not begin: ", paste(unique(reasons), collapse = "; "), ".")
+  if (is.finite(min(best$value, found$best$value)))
+    tell_classed("search", paste(text, "The fit uses the best result of the other searches.")) else
+    warn_convergence(paste(text, "Nothing was learned: parameters keep the values at which the search began."))
   best
 }
 

@@ -17,9 +17,8 @@ learn_evidence <- function(data, s, state) {
   pool <- if (is.null(begun$problem)) learning_rows(data, s) else begun$problem$pool
   copies <- pool$copies
   if (!is.null(copies)) {
-    tell_classed("copies", sprintf(paste(
-      "%d of %d rows are copies of other rows (same inputs, same response). Hyperparameters were learned from the %d",
-      "distinct rows; predictions use all rows."), copies, data$n, data$n - copies))
+    tell_classed("copies", sprintf("%d of %d rows are copies of other rows. Hyperparameters are learned without them.",
+                                   copies, data$n))
   }
   counted <- learning_sizes$whole[["rows"]]
   if (counted < pool$n) state$rows[c("learn", "among")] <- c(counted, pool$n)

@@ -216,8 +216,7 @@ bounds_given <- function(given, argument, specs, default) {
   }, specs[own], rep_len(given, length(own)), own)
   lacking <- names[!is.finite(out)]
   refuse_if(length(lacking), argument, sprintf("lacks %s", list_quoted(lacking)),
-            hint = paste("The range of a variable in the offset or inside a function is unknown. To hold such a",
-                         "variable, set `lower` and `upper` to the same value. Or give `candidates`."))
+            hint = "To keep it constant, set `lower` and `upper` to the same value. Or give `candidates`.")
   out
 }
 

@@ -195,9 +195,7 @@ because_points <- function(facts, asked, look) {
   } else if (facts$n > most) {
     n <- paste0(show_count(facts$n), if (isTRUE(facts$n < facts$rows)) " distinct")
     sprintf("Inducing points are used, because there are %s rows. %s", n, if (!is.null(look$dense)) {
-      sprintf(paste("Between %s and %s rows the posterior is exact only if it raises the log density per held-out",
-                    "row by more than %.2g and one standard error. Here the exact posterior %s."),
-              show_count(most), show_count(exact_trial[["rows"]]), exact_trial[["gain"]], describe_dense(look$dense))
+      sprintf("The exact posterior %s, which is too little.", describe_dense(look$dense))
     } else if (!is.null(asked$likelihood)) {
       sprintf("Up to %s rows their number is not limited.", show_count(most))
     } else {
@@ -220,7 +218,7 @@ leaves_points_open <- function(asked) is.null(argument_for_points(asked))
 
 # Returns a text that names the argument that requires inducing points, or NULL if there is none.
 argument_for_points <- function(asked) {
-  if (!is.null(asked[["m"]])) return(sprintf("`m` = %s", format(asked[["m"]], scientific = FALSE)))
+  if (!is.null(asked[["m"]])) return("`m`")
   if (!is.null(asked$inducing)) return("`inducing`")
   if (!is.null(asked[["aux"]])) return("`aux`")
   if (asked$hyper[1L] %in% c("pilot", "joint")) sprintf("`hyper` = \"%s\"", asked$hyper[1L])

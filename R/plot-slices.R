@@ -126,6 +126,7 @@ slice_label <- function(fit, type) {
   link <- fit_link(fit)
   response <- response_of(fit)
   if (link == "identity") return(if (type == "link" && !is.null(fit$transform)) paste("f, transformed", name) else name)
+  if (response$reads == "own") return(paste(if (type == "link") "f for" else "mean of", name))
   if (type == "link") return(sprintf("%s of %s", link, name))
   if (response$kind == "ordered") return(paste("number of the class of", name))
   if (link == "log") return(paste(if (response$discrete) "rate of" else "mean of", name))

@@ -11,9 +11,9 @@ posterior_at.exact <- function(p, fun, joint = FALSE) {
   work <- 2 * fun$n * as.double(rows)^2
   if (!is.null(L) && work >= slow_prediction) {
     tell_classed("slow", sprintf(paste(
-      "Standard deviations of %.0f predictions from an exact posterior of %d rows take about %.0f minutes on one",
-      "thread. pfdtc(..., like = fit, m = 200, neighbours = 40) takes a thirtieth of that. Its standard deviations",
-      "are about 1 %% larger with two inputs, but may be twice as large with six."), fun$n, rows, work / 2e10 / 60))
+      "Standard deviations of %.0f predictions, exact for %d rows, take about %.0f minutes on one thread.",
+      "pfdtc(..., like = fit, m = 200, neighbours = 40) is 30 times as fast, with larger standard deviations."), fun$n,
+      rows, work / 2e10 / 60))
   }
   if (!is.null(L) && work >= slow_silent) {
     line <- stage_line("predict()", p$control$progress)

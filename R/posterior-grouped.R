@@ -70,12 +70,13 @@ smooth_at <- function(p, fun) {
 }
 
 refuse_grouped <- function(kind, certificate = FALSE) {
-  what <- if (kind %in% c("sums", "slopes")) kind else "functionals of this kind"
+  what <- switch(kind, sums = kind, slopes = "derivatives", "functionals of this kind")
+  with <- if (kind == "slopes") " with slopes such as (x | group)" else ""
   refuse_if(certificate, "certified", "TRUE", hint = "Use certified = FALSE, or fit at most 2,000 rows.",
             message = sprintf("Certificates of %s are not available for groups with this family beyond 2,000 rows.",
                               what))
   abort_input("fit", "groups on inducing points",
-              message = sprintf("For groups beside inducing points, %s are not available.", what),
+              message = sprintf("For groups%s beside inducing points, %s are not available.", with, what),
               hint = "Fit at most 5,000 rows (2,000 with a family), for which the posterior is that of all rows.")
 }
 

@@ -13,7 +13,8 @@ fit_fields <- list(
            if (omitted) sprintf(" (%d more omitted by na.action)", omitted),
            if (inputs) paste0(", ", count_of(if (variables) variables else inputs, "input")),
            if (variables && variables != inputs) {
-             paste0(" (", count_of(inputs, "column"), if ("factor" %in% kinds) ": a factor has one for each level", ")")
+             paste0(" (", count_of(inputs, "column"), if ("factor" %in% kinds) ": a factor has one for each level" else
+               if ("sphere" %in% kinds) ": sphere() has three", ")")
            }, if (groups) paste0(", ", count_of(groups, "grouping factor")),
            if (has_ends(response) && !is.null(fit$data)) {
              L <- fit$data$sites$y
@@ -40,16 +41,16 @@ fit_fields <- list(
     if (response$kind == "ordered") { # show cut points minus the constant mean or intercept of f
       cuts <- cut_points(fit$theta) - if (is.null(fit$linear)) fit$center else fit$linear["(Intercept)", "Estimate"]
       between <- paste(utils::head(response$levels, -1L), utils::tail(response$levels, -1L), sep = "|")
-      return(sprintf("%s, cut points minus the %s %s", response$full_label,
-                     if (is.null(fit$linear)) "mean of f:" else "intercept of f:",
-                     paste(between, format(signif(cuts[is.finite(cuts)], 4)), collapse = ", ")))
+      between <- paste(gsub("%", "%%", between, fixed = TRUE), "%s", collapse = ", ")
+      return(with_numbers(sprintf("%s, cut points minus the %s of f: %s", response$full_label,
+                                  if (is.null(fit$linear)) "mean" else "intercept", between), cuts[is.finite(cuts)]))
     }
     if (!is.null(fit$likelihood$row)) { # a family of gp_family()
       values <- if (length(fit$theta)) sprintf("%s = %s", response$shape, format(signif(fit$theta, 4)))
       return(paste(c(fit$likelihood$label, if (length(values)) toString(values)), collapse = "; "))
     }
-    shape <- paste(response$shape_label %||% response$shape, format(signif(response$shown(fit$theta), 4)))
-    paste(c(response$full_label, shape), collapse = ", ")
+    with_numbers(paste(c(response$full_label, paste(response$shape_label %||% response$shape, "%s")), collapse = ", "),
+                 response$shown(fit$theta))
   },
   Source = function(fit, response) {
     if (is.null(fit$source)) return(NULL)
@@ -92,9 +93,9 @@ fit_fields <- list(
     range <- if (!is.null(trend$smooth)) pmin(trend$range, trend$top %||% Inf)
     variables <- if (length(trend$names) == length(fit$frame$columns) && length(trend$names) > 1L) "all inputs" else
       toString(unique(sub("^(sphere\\(.*\\))[xyz]$", "\\1", trend$names)))
-    more <- if (asks_no_noise(fit$asked$noise)) ", fixed (noise = 0: interpolation)" else if (!is.null(trend)) {
+    more <- if (asks_no_noise(fit$asked$noise)) ", the minimum (noise = 0: interpolation)" else if (!is.null(trend)) {
       if (!is.null(trend$smooth)) paste0(", a smooth function of ", variables) else
-        sprintf(" at the mean of %1$s; the log noise variance is linear in %1$s", variables)
+        sprintf(" at the mean of %1$s over distinct rows; the log noise variance is linear in %1$s", variables)
     }
     weight <- if (!is.null(fit$data) && is_weighted(fit)) " at weight 1"
     with_numbers(paste0(if (is.null(range)) "sd %s" else "sd between %s and %s", weight,
@@ -102,14 +103,13 @@ fit_fields <- list(
   },
   "Noise tails" = function(fit, response) {
     if (has_learned_tails(fit)) {
-      with_numbers(paste("heavier than normal, because the noise variance is random (its log has sd %s).",
+      with_numbers(paste("heavier than normal, because the noise variance is random; its log has sd %s.",
                          "Predictions use this; the log marginal likelihood does not."), sqrt(fit$noise_tail))
     }
   },
   "Noise sd" = function(fit, response) {
-    if (!is.null(fit$noise_tail) && !has_learned_tails(fit)) {
-      with_numbers("uncertain; predictions average over it (sd of the log noise variance %s)", sqrt(fit$noise_tail))
-    }
+    if (is.null(fit$noise_tail) || has_learned_tails(fit)) return(NULL)
+    with_numbers("uncertain; predictions average over it (sd of the log noise variance %s)", sqrt(fit$noise_tail))
   },
   # If two coordinates are the only inputs, use terms of geostatistics: nugget, partial sill and practical ranges.
   Variogram = function(fit, response) {
@@ -171,8 +171,10 @@ fit_fields <- list(
   },
   Estimation = function(fit, response) {
     if (!response$conjugate) {
-      if (fit$hyper != "fixed") return(response$words[["learned"]])
+      ended <- if (fit$convergence %in% 1:2) paste0("; ", fit$message) # "`maxit` was reached", or `max_seconds`
+      if (fit$hyper != "fixed") return(paste0(response$words[["learned"]], ended))
       open <- c(if (fit$df > response$learned) "mean", if (response$learned) response$shape)
+      open <- open[length(fit$evaluations) > 0L] # a search that failed at its start has none
       return(paste0("hyperparameters given, not estimated", if (length(open)) paste(", except", list_quoted(open, ""))))
     }
     text <- switch(fit$hyper, fixed = "hyperparameters given, not estimated",
@@ -246,9 +248,7 @@ fit_facts <- function(fit) {
              "source", "transform")
   fit$linear <- linear_coefficients(fit)
   fields <- lapply(fit_fields, function(text) text(fit, response_of(fit)))
-  if (response_of(fit)$kind == "ordered" && !is.null(fit$linear)) { # the cut points are relative to the intercept
-    fit$linear <- fit$linear[-1L, , drop = FALSE]
-  }
+  if (response_of(fit)$kind == "ordered") fit$linear <- fit$linear[-1L, , drop = FALSE] # is in cut points
   fit$evidence <- largest_evidence(fit)
   inputs <- input_table(fit)
   # Count the learned hyperparameters that coef() omits. Smooth noise counts with its effective number of parameters.
@@ -269,7 +269,8 @@ has_intercept_only <- function(linear) {
 }
 
 has_moved_points <- function(fit) {
-  isTRUE(fit$moved) && !identical(method_traits(fit)$objective, "none") && !isTRUE(fit$control$maxit == 0)
+  moved <- fit$moved %||% (!is.null(fit$likelihood) && !is.null(fit$aux)) # other families keep `aux` only if they moved
+  isTRUE(moved) && !identical(method_traits(fit)$objective, "none") && !isTRUE(fit$control$maxit == 0)
 }
 
 # Returns the first line of print() for a fit.

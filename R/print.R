@@ -58,7 +58,8 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
     # `se` is 0 for the kernel with which others are compared, and NA for kernels compared by log marginal likelihood.
     known <- !tried$chosen & !is.na(tried$se) & tried$se > 0
     by <- ifelse(is.na(tried$se), "log marginal likelihood", "log density given other rows")
-    worse <- sprintf("%.3f", tried$score - tried$score[tried$chosen][1L])
+    loss <- tried$score - tried$score[tried$chosen][1L]
+    worse <- ifelse(loss > 1000, "above 1000", sprintf("%.3f", loss))
     table <- data.frame("Kernels tried" = tried$kernel, "Compared by" = by, "Loss per row, nats" = worse,
                         check.names = FALSE)
     table[tried$chosen, -1L] <- list(NA, "selected")
@@ -326,7 +327,7 @@ certificate_fields <- function(x) {
            sprintf("the exact sd is %s to %s times `sd`", show_bound(ends[1L], 3, up = FALSE),
                    show_bound(ends[2L], if (ends[2L] < 1) 3 else 4))
        },
-       Bounds = c("rounded outwards", if (outside) "they contain the exact values; the fit's may lie outside"),
+       Bounds = paste0("rounded outwards", if (outside) "; some values of the fit lie outside"),
        Classes = if ("class" %in% names(x)) "f is relative to the first class, whose f is 0",
        Scales = if (transformed) paste0("`mean` and `sd` are of f, on the scale of the transformed response",
                                         if ("fit_lower" %in% names(x)) "; `median` and `fit` (mean) are of y") else
@@ -346,8 +347,8 @@ certificate_fields <- function(x) {
          c(paste("by importance sampling, not bounds; Pareto k", lines[1L]), lines[-1L])
        },
        Mixture = if (!is.null(weights)) {
-         sprintf(paste("average over %d values of the hyperparameters; the bounds are for the average with the weights",
-                       "of the exact GP"), nrow(weights))
+         sprintf("average over %d values of the hyperparameters, whose bounds are for the weights of the exact GP%s",
+                 nrow(weights), if (transformed) "; `fit` has no finite bounds" else "")
        },
        Advice = unname(attr(x, "advice")))
 }
@@ -356,9 +357,8 @@ certificate_fields <- function(x) {
 print.pfdtc_laplace_check <- function(x, ...) {
   cat(sprintf("Check of the %s posterior by importance sampling (%d draws); all but the lower bound are estimates\n",
               if (is.na(x$laplace)) "variational" else "Laplace", x$draws))
-  print_fields(list("Pareto k" = laplace_check_lines(x)[1L], Likelihood = laplace_check_lines(x)[2L],
-                    Posterior = laplace_check_lines(x)[-(1:2)],
-                    "Lower bound" = sprintf("of the true log marginal likelihood of the exact GP: %s",
-                                            show_bound(x$elbo, 7, up = FALSE))))
+  lines <- laplace_check_lines(x)
+  bound <- sprintf("of the true log marginal likelihood of the exact GP: %s", show_bound(x$elbo, 7, up = FALSE))
+  print_fields(list("Pareto k" = lines[1L], Likelihood = lines[2L], Posterior = lines[-(1:2)], "Lower bound" = bound))
   invisible(x)
 }

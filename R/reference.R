@@ -118,7 +118,7 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
                                     "To keep one for all calls: fit$reference <- reference(fit)"))
     return(made)
   }
-  given <- check_fit(given, "reference")
+  given <- check_any_fit(given, "reference")
   refuse_if(!method_traits(given)$reference, "reference", sprintf("a fit by %s()", given$method),
             "a fit by reference() or gp_dtc()")
   check_same_model(given, fit, "reference", "fit")

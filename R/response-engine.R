@@ -199,7 +199,7 @@ claims_in_units <- function(likelihood, y) {
   inside <- if (by_kappa) abs(now[4L, ]) <= row$kappa * (1.001 * W + room) else
     Reduce(`&`, lapply(c(-1, -0.6, -0.2, 0.2, 0.6, 1), within))
   claims <- list("the log density is concave" = if (row$concave) W >= -room,
-                 "bounds on derivatives (`kappa`, `curvature`) hold" = inside)
+                 "bounds on derivatives (`kappa`, `curvature`)" = inside)
   list(grid = grid[c("f", "y")], claims = lapply(Filter(Negate(is.null), claims), function(ok) ok | !used))
 }
 

@@ -100,13 +100,14 @@ as_likelihood <- function(family, approx = "laplace") {
           sprintf("Use %s.", list_quoted(sprintf("%s(\"%s\")", family$family, row$links), "", last = "or")) else
             "See ?pfdtc: nb() is for overdispersed counts, Gamma(\"log\") for positive numbers.")
   }
-  refuse_if(row$conjugate && approx == "vi", "approx", "= \"vi\" is not for Gaussian noise, which needs none",
+  refuse_if(row$conjugate && approx == "vi", "approx", "= \"vi\" is only for families of non-Gaussian responses",
             hint = "Leave it out.")
   if (row$conjugate) return(NULL)
   refuse_if(row$reads == "labels" && approx == "vi", "approx", "= \"vi\" is not available for several classes",
             hint = "Leave it out: they are fitted by Laplace's approximation.")
   label <- if (!is.null(family$text)) sprintf("log density %s", family$text) else
     paste(c(row$label, if (!is.null(family$df)) row$known(family$df),
+            if (any(is.finite(family$ends))) paste("limits", paste(family$ends, collapse = " and ")),
             if (family$link != "identity") paste(family$link, "link")), collapse = ", ")
   c(list(name = row$name, link = family$link, approx = approx, label = label,
        theta = family$theta, df = family$df, unit = 1, site = if (is.null(row$site)) family$link else row$site,
@@ -358,7 +359,7 @@ failures_of <- function(likelihood, y, f = seq(-6, 6, by = 0.25)) {
     "third derivative is correct" = near(now[4L, ], -slope[3L, ], 0),
     "the log density is concave" = if (response$concave) W >= -1e-10 * (1 + max(abs(W[finite]), 0)),
     "the weight is positive" = if (!is.null(likelihood$row) && !response$concave) weight() > 0,
-    "bounds on derivatives (`kappa`, `curvature`) hold" = inside)
+    "bounds on derivatives (`kappa`, `curvature`)" = inside)
   claims <- claims[!vapply(claims, is.null, NA)]
   if (!is.null(likelihood$row)) {
     far <- claims_in_units(likelihood, unique(y))

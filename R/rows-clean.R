@@ -146,10 +146,10 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
   } else if (is_time(y) || inherits(y, "Surv") || !is.null(hint_for_text(y))) {
     hint_for_text(y) %||% reason_not_numeric(y)
   } else if (is.logical(y) || is.factor(y) || is.character(y)) {
-    if (2 * length(unique(y)) <= length(y))
-      "The model has Gaussian noise. For two classes use family = binomial(), for more multinomial() or ordinal()." else
-      sprintf("Its %d different values in %d rows are too many for classes by default. For classes give family = %s.",
-              length(unique(y)), length(y), "multinomial()")
+    classes <- length(unique(y))
+    refuse_if(2 * classes > length(y), argument, describe(y), hint = "For classes give family = multinomial().",
+              message = sprintf("`%s` has %d different values, which are no numbers.", argument, classes))
+    "The model has Gaussian noise. For two classes use family = binomial(), for more multinomial() or ordinal()."
   } else if (is.data.frame(y) && ncol(y) == 1L) {
     sprintf("Give its column, as in data[[\"%s\"]].", names(y))
   } else if (length(dim(y)) == 2L && ncol(y) > 1L) {

@@ -45,6 +45,8 @@ split_bars <- function(formula) {
   add <- function(bar) {
     refuse_if(!is.null(find_bar(bar[[2L]])), "formula", sprintf("has two bars in (%s)", deparse1(bar)),
               hint = "Each group is a term of its own: (x | g) + (x | h).")
+    refuse_if(!length(all.vars(bar[[3L]])), "formula", sprintf("has (%s), without a grouping variable", deparse1(bar)),
+              hint = "Write the variable after the bar, as in (x | g).")
     bars <<- c(bars, call("(", bar))
     nested <- function(by) if (is_call_of(by, "/")) c(nested(by[[2L]]), by[[3L]]) else list(by)
     parts <- nested(bar[[3L]]) # a / b is list(a, b)
@@ -249,7 +251,7 @@ check_new_levels <- function(variables, x) {
   tell_classed("new_levels", sprintf("New level of %s in %s. The prediction is the population mean; %s",
     list_quoted(gsub("^[(]|[)]$", "", columns), last = "or"),
     if (length(new) == 1L) paste("row", new) else count_of(length(new), "row"),
-    "its variance includes the variance between levels. predict(re = FALSE) is for a level with effect 0."))
+    "its variance includes the variance between levels. For a level with effect 0 use predict(re = FALSE)."))
   x
 }
 

@@ -68,7 +68,7 @@ model_asked <- function(args) {
   }
   like <- check_any_fit(args$like, "like")
   refuse_if(!is.null(like$likelihood), "like", sprintf("is a fit with family %s", like$likelihood$label),
-            hint = "It must have Gaussian noise. Use `family`, `kernel = fit$kernel` and hyper = \"fixed\".")
+            hint = "It must have Gaussian noise. Use `family`, kernel = <that fit>$kernel and hyper = \"fixed\".")
   refuse_if(any(given), names(given)[given][1L], "cannot be combined with `like`",
             hint = "To learn again, take parts of the fit: kernel = fit$kernel, transform = fit$transform.")
   scaled <- if (is.null(like$asked)) list(like$center != 0, like$scale != 1) else like$asked[c("center", "scale")]
@@ -197,7 +197,8 @@ learned_names <- function(asked, compiled) {
     refuse_if(lacking[1L] == "noise", "noise", sprintf("is missing, which %s needs", by),
               hint = "Give noise = <variance>.")
     abort_input("kernel", sprintf("has no value for %s, which %s needs", lacking[1L], by),
-                hint = if (!has_one_factor(asked$kernel)) "Give it in its term, as in kernel_se(1, variance = 1)." else
+                hint = if (startsWith(lacking[1L], "group(")) "It is to be learned. Leave out `hyper`." else
+                  if (!has_one_factor(asked$kernel)) "Give it in its term, as in kernel_se(1, variance = 1)." else
                   sprintf("Give %s = <value> to the function that makes the kernel.",
                           sub("^distance$", "correlation", gsub("^additive[.]|[.].*", "", lacking[1L]))))
   }

@@ -254,11 +254,11 @@ update_points <- function(fit, m = NULL) {
   after <- left(z)
   if (after > 0.9 * before) {
     tell_classed("points", sprintf(
-      "The %d inducing points are kept: %d new points (`m`) would leave %s times their residual prior variance.",
-      nrow(fit$inducing), nrow(z), format(signif(after / before, 3))))
+      "The inducing points are kept: %d new points (`m`) would leave a residual prior variance %s times as large.",
+      nrow(z), format(signif(after / before, 3))))
     return(fit)
   }
-  changed <- c("inducing", "m", "m_asked", "inducing_method", "unexplained", "moved")
-  fit[changed] <- list(z, nrow(z), m, "greedy", after / data$n / model$noise, FALSE)
+  changed <- c("inducing", "m", "m_asked", "inducing_method", "unexplained", "moved", "message", "objective")
+  fit[changed] <- list(z, nrow(z), m, "greedy", after / data$n / model$noise, FALSE, "nothing to optimise", NA_real_)
   fit_of_data(fit, data)
 }

@@ -218,8 +218,8 @@ rows_parts <- function(parts) {
   not_in_turn <- function() {
     abort_input("data", "has its rows on workers", hint = "Give a source that can be read here, block by block.")
   }
-  new_source(not_in_turn, not_in_turn, columns, sprintf("%d parts, on workers of %s", length(parts), crew$name),
-             pass = pass)
+  label <- sprintf("%s, through package %s", count_of(length(parts), "part"), crew$name)
+  new_source(not_in_turn, not_in_turn, columns, label, pass = pass)
 }
 
 # Returns the source of a data frame that is divided into as many parts as there are workers.

@@ -8,7 +8,7 @@ static const char *const sentences[] = {
         "points (nearly) coincide, or the lengthscales are much longer than the distances between them",
     [STATUS_INNER_NOT_PD] =
         "the posterior precision matrix of the inducing variables is not positive definite in double precision: the "
-        "noise variance is too small relative to the signal variance",
+        "noise variance (for a family, of working responses) is too small relative to the signal variance",
     [STATUS_EXACT_NOT_PD] =
         "the kernel matrix of the rows plus the noise is not positive definite in double precision: the noise "
         "variance is too small relative to the signal variance",

@@ -178,7 +178,7 @@ test_that("two approximations of one model are not said to differ", {
   same <- list(kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
   exact <- do.call(gp_exact, c(list(dist ~ speed, cars), same))
   few <- do.call(gp_vfe, c(list(dist ~ speed, cars, m = 3), same))
-  expect_output(print(anova(exact, few)), "exact, few: approximations of one exact GP")
+  expect_output(print(anova(exact, few)), "exact, few: posteriors of one model")
   other <- update(few, noise = 100)
   expect_output(print(anova(exact, other)), "exact, other: the bounds overlap")
 })

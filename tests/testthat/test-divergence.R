@@ -298,7 +298,7 @@ test_that("fits of another model are refused with the reason", {
   refused(fit_by("gp_dtc", utils::modifyList(p, list(noise = 0.3001))), "")
   refused(fit_by("gp_dtc", p, kernel = kernel_matern(5 / 2, p$kernel$lengthscale, p$kernel$variance)), "")
   other <- fit_by("gp_dtc", p, kernel = kernel_se(1, 1))
-  refused(other, "like = <the other>")
+  refused(other, "Make `exact` with like = ")
   expect_input_error(compare_fits(list(fit_by("gp_dtc", p), other), exact, p$new), "than `fits[[2]]`")
   refused(fit_by("gp_dtc", p), "gp_exact()", fit_by("gp_dtc", p))
   refused(fit_by("gp_dtc", p), "exact", cars)

@@ -12,7 +12,7 @@ test_that("with few inducing points some places are undecided because of the app
   got <- exceedance(fit, d, 0, effort = "fast")
   expect_gt(sum(got$because %in% "approximation"), 10)
   expect_true(all(got$prob_lower <= got$prob_upper))
-  expect_output(print(got), "Advice +effort \"reference\" or more `max_seconds` narrows the bounds")
+  expect_output(print(got), "Advice +effort \"reference\", a larger `m2` or more `max_seconds` may narrow")
 })
 
 test_that("the threshold is on the scale of the response also with transforms, smooth noise and offsets", {

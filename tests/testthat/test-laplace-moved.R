@@ -51,3 +51,18 @@ test_that("points are optimised only if an auxiliary distribution is given; argu
   d <- data.frame(x = 1:30 / 10, y = sin(1:30 / 10))
   expect_error(pfdtc(y ~ x, d, family = student(), aux = aux_white()), "`aux`", class = "pfdtc_error_input")
 })
+
+test_that("print() says that inducing points moved, if and only if they did", {
+  fits <- moved_fits("log", control = pfdtc_control(maxit = 3))
+  expect_false(identical(fits$moved$inducing, fits$start$inducing))
+  expect_output(print(fits$moved), "12 inducing points, with optimised\\s+locations \\(start: rows chosen")
+  expect_output(print(fits$start), "12 inducing points, rows chosen")
+})
+
+test_that("print() says that a search for hyperparameters of counts was stopped", {
+  d <- data.frame(x = 1:40 / 40, y = rep(c(0, 2, 1, 5), 10))
+  fit <- function(...) pfdtc(y ~ x, d, family = poisson(), kernel = kernel_se(), control = pfdtc_control(...))
+  expect_output(print(fit(maxit = 1)), "prior density; `maxit` was\\s+reached")
+  expect_output(print(suppressWarnings(fit(max_seconds = 0))), "`max_seconds`\\s+was\\s+reached")
+  expect_no_match(utils::capture.output(print(fit())), "reached")
+})

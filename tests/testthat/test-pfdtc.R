@@ -232,7 +232,7 @@ test_that("a search that `max_seconds` ends gives a warning, and a constant resp
   expect_warning(whole <- pfdtc(dist ~ speed, cars, control = pfdtc_control(progress = FALSE)), NA)
   expect_identical(whole$convergence, 0L)
   expect_error(pfdtc(y ~ x, data.frame(x = 1:20, y = 3)), "two different values", class = "pfdtc_error_input")
-  expect_error(pfdtc(y ~ x, data.frame(x = 1:20, y = letters[1:20])), "too many for classes.*multinomial\\(\\)",
+  expect_error(pfdtc(y ~ x, data.frame(x = 1:20, y = letters[1:20])), "20 different values.*multinomial\\(\\)",
                class = "pfdtc_error_input")
   expect_error(pfdtc(y ~ x, data.frame(x = 1:20, y = paste(1:20, "%"))), "gsub", class = "pfdtc_error_input")
   padded <- data.frame(x = 1:20, y = c("7 ", paste(2:20, "%")))

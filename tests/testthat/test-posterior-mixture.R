@@ -173,3 +173,10 @@ test_that("arguments that exclude hyper_uncertainty are refused by name", {
   expect_input_error(certify(fit_cars(), hyper_uncertainty = TRUE))
   expect_input_error(predict(fit_cars(), hyper_uncertainty = TRUE))
 })
+
+test_that("print() of a certified mixture says that the mean of a transformed response has no bounds", {
+  fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(), transform = "log")
+  got <- certify(fit, cars[1:2, ], hyper_uncertainty = TRUE)
+  expect_identical(got$fit_upper, c(Inf, Inf))
+  expect_output(print(got), "exact GP; `fit` has no\\s+finite bounds")
+})

@@ -200,3 +200,15 @@ test_that("titles tell mixed models from Gaussian processes, and constant means 
   heavy <- pfdtc(heavy ~ (1 | Chick), d, family = binomial())
   expect_output(print(heavy), "^Generalised linear mixed model, binomial response .*constant, \\S+ on the logit scale")
 })
+
+test_that("shape parameters and cut points in a report have the given number of digits", {
+  fit <- pfdtc(dist ~ speed, cars, family = student(), kernel = kernel_se(10, 1000), hyper = "fixed")
+  table <- report(fit, digits = 2)$table
+  sigma <- format(signif(fit$theta, 2))
+  expect_match(table$value[table$what == "Family"], paste0("sigma ", sigma, "$"))
+  d <- transform(cars, far = cut(dist, c(-Inf, 20, Inf), c("50 % near", "far"), ordered_result = TRUE))
+  ordered <- pfdtc(far ~ speed, d, family = ordinal(), kernel = kernel_se(10, 4), hyper = "fixed")
+  table <- report(ordered, digits = 2)$table
+  expect_match(table$value[table$what == "Family"],
+               paste("mean of f: 50 % near|far", format(signif(-ordered$center, 2))), fixed = TRUE)
+})

@@ -179,3 +179,11 @@ test_that("slopes of intervals of every width are differences", {
     expect_equal(at(0)[4L, ], -slope[3L, ], tolerance = 1e-6)
   }
 })
+
+test_that("prints of a tobit() family and its fit have the limits, if there are any", {
+  expect_output(print(tobit(left = 0)), "Family: censored normal, limits 0 and Inf, noise sd: learned")
+  expect_output(print(tobit()), "Family: censored normal, noise sd")
+  fit <- pfdtc(pmin(dist, 70) ~ speed, cars, family = tobit(right = 70, scale = 15), kernel = kernel_se(5, 500),
+               hyper = "fixed")
+  expect_output(print(fit), "Response +censored normal, limits -Inf and 70, noise sd 15")
+})

@@ -197,3 +197,20 @@ test_that("the mean and sd of an unbounded mean response are right however wide 
   falling <- normal_average(function(f) exp(-9 * f), 0, 1, unbounded = TRUE) # most of the integral is near f = -9
   expect_equal(falling, exp(9^2 / 2), tolerance = 1e-9)
 })
+
+test_that("prints and figures state what a user's family allows, and a search that failed learned nothing", {
+  fit <- fixed(n ~ x, own_poisson())
+  new <- own_data()[1:2, ]
+  expect_output(print(certify(fit, new)), "Advice +Bounds are wide or infinite, because")
+  expect_output(print(exceedance(fit, new, 2)), "Claims +stated by the family, not proved")
+  expect_identical(slice_label(fit, "response"), "mean of n")
+  expect_identical(slice_label(fit, "link"), "f for n")
+  heavy <- gp_family(~ -log(1 + (y - f)^2 / 4), concave = FALSE, expected = ~ 1 / 4 + 0 * f)
+  expect_warning(failed <- pfdtc(dist ~ speed, cars, family = heavy, kernel = kernel_se(5, 500), hyper = "fixed"),
+                 "Nothing was learned: parameters keep the values", class = "pfdtc_warning_convergence")
+  expect_match(utils::capture.output(print(failed)), "^Estimation +hyperparameters given, not estimated$", all = FALSE)
+  fixed_poisson <- pfdtc(n ~ x, own_data(), family = poisson(), kernel = kernel_se(0.8, 1), hyper = "fixed")
+  expect_output(print(fixed_poisson), "not estimated, except mean")
+  out <- exceedance(failed, cars[1:2, ], 10, effort = "reference", max_seconds = 60)
+  expect_output(print(out), "Advice +Bounds are wide or infinite")
+})

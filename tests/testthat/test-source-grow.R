@@ -182,6 +182,11 @@ test_that("points are chosen anew if that reduces the unexplained variance, and 
   expect_equal(nrow(update_points(more, m = 20)$inducing), 20)
   expect_null(update_points(replace(more, "tol", list(list(met = TRUE))))$tol) # it belongs to the old points
   expect_equal(better$factors$G, fit_of(d, inducing = better$inducing)$factors$G, tolerance = 1e-8)
+  moved <- pfdtc(dist ~ speed, cars, m = 3, neighbours = 0, kernel = kernel_se(3, 500), noise = 200, hyper = "fixed")
+  anew <- update_points(moved, 12)
+  expect_identical(c(is.na(moved$objective), is.na(anew$objective)), c(FALSE, TRUE)) # belongs to the moved points
+  expect_output(print(moved), "\nOptimisation")
+  expect_false(any(grepl("^Optimisation|because `m` = 3", utils::capture.output(print(anew)))))
 })
 
 test_that("a fit of a source with neighbours grows by all new rows, or by their share of its sample", {
