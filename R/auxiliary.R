@@ -16,7 +16,7 @@
 #' @param start the first auxiliary distribution.
 #' @param m2 largest number of inducing points of the reference. Default: 4 times `m`; in [auxiliary()] 800.
 #' @param samples number of sample paths that replace the covariance of the reference. Default: the covariance itself.
-#' @param tail eigenvectors of the covariance after the first `m` are omitted, up to this share of the trace they add.
+#' @param tail the smallest eigenvalues are omitted, up to this share of the sum of those after the first `m`.
 #' @param variance variance of the white noise divided by the noise variance.
 #' @param make a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns `list(U, W, sign, mean, p)`.
 #' @param label the name that `print()` shows.
@@ -87,8 +87,8 @@ check_aux <- function(aux, argument = "aux") {
 
 #' @export
 aux_custom <- function(make, label = "given by a function") {
-  check_given("make", "Give a function that returns list(U, W, sign, mean).")
-  refuse_if(!is.function(make), "make", describe(make), "a function that returns list(U, W, sign, mean)")
+  check_given("make", "Give a function that returns list(U, W, sign, mean, p).")
+  refuse_if(!is.function(make), "make", describe(make), "a function that returns list(U, W, sign, mean, p)")
   refuse_if(!is.character(label) || length(label) != 1L || is.na(label), "label", describe(label), "a string")
   new_aux("custom", make = make, label = label)
 }

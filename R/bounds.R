@@ -172,8 +172,8 @@ estimate_density_ratio <- function(fit, data, samples) {
 #' error_bounds(fit, newdata, effort = c("reference", "fast"), ..., reference = fit$reference,
 #'   m2 = NULL, samples = 0)
 #' @param fit A Gaussian fit. `kl_divergence()` needs `newdata` if the fit has neighbours. The others need a fit by
-#'   [pfdtc()], [gp_vfe()] or [gp_dtc()] with data, without groups. They ignore neighbours. An exact posterior counts as
-#'   DTC.
+#'   [pfdtc()], [gp_vfe()] or [gp_dtc()] with data (with groups, exact only). They ignore neighbours. An exact
+#'   posterior counts as DTC.
 #' @param exact An exact fit ([gp_exact()]) with equal data and hyperparameters.
 #' @param newdata Rows to compare at. `error_bounds()`: default training rows.
 #' @param nu An auxiliary distribution: the result of [auxiliary()], [aux_sor()] or a similar function, or a fit of the

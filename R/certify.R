@@ -7,7 +7,7 @@
 #' For a non-Gaussian `family`, "exact GP" means Laplace's approximation to its posterior, without inducing points;
 #' [laplace_check()] examines it. With four or more unordered classes, probabilities are averaged over f numerically,
 #' and their intervals are widened by four estimated standard errors.
-#' @param fit A fit with data or a `reference`, except by `approx = "vi"`.
+#' @param fit A fit with data or a `reference`, but not by `approx = "vi"`.
 #' @param newdata Rows to predict at. Default: the training rows.
 #' @param effort `"fast"` uses the inducing points of the fit. `"reference"`, the default, adds a [reference()] and, as
 #'   far as `max_seconds` allows, the exact posterior and predictions from nearest neighbours. `"tight"` adds sums over

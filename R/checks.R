@@ -166,7 +166,7 @@ reason_not_numeric <- function(x) {
   if (is_dates_as_text(x)) {
     "Its values look like dates. as.numeric(as.Date(<text>)) counts days; as.Date() has a `format` for other dates."
   } else if (is.factor(x) || is.character(x)) {
-    "Only inputs of a formula may be factors. as.numeric(as.character(<factor>)) returns the numbers of a factor."
+    "Only inputs of a formula may be factors. If levels are numbers, as.numeric(as.character(<factor>)) returns them."
   }
 }
 

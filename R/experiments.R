@@ -210,7 +210,7 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
     }
   }, fits, names(fits))))
   refuse_if(is.null(trace), "fits", "have no trace",
-            hint = "Hyperparameters were given or held, and inducing points were not moved.")
+            hint = "A trace is of a search that moves inducing points, or of one by Laplace's approximation.")
   fit <- factor(trace$fit, unique(trace$fit))
   looks <- series_looks(nlevels(fit))
   first <- stats::ave(trace$round, trace$objective_of, FUN = max) == 1L

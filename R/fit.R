@@ -24,7 +24,7 @@ gaussian_steps <- list(learn = function(...) learn_stage(...),
     if (!is.null(now$fit)) return(now$fit)
     if (plan$posterior$kind == "exact") return(construct_exact(now$data, now$learned, plan, state))
     near <- plan$posterior$neighbours > 0L
-    # Merge equal rows. Otherwise copies among the neighbours would count as new information.
+    # Rows with equal inputs share the part of f that inducing points leave. Merge them, so that it counts once.
     data <- if (near) merge_all_equal_rows(now$data) else now$data
     if (!near && !is.null(now$alone)) now[c("learned", "start")] <- now$alone
     if (isTRUE(plan$posterior$more)) now$start <- points_stage(data, now$learned, plan$posterior, state)

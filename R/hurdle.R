@@ -22,7 +22,7 @@
 #' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits: names begin with `zero.` or `positive.`.
 #'   Functions for one fit, such as `drop1()`, take `fit$zero` or `fit$positive`. [certify()] returns the mean
 #'   `response` and the probability `zero` with bounds `_lower` and `_upper`, averaged over Laplace's approximation at
-#'   the mode. `predict()` corrects the mode of `fit$zero` to a mean, and can differ much.
+#'   the mode. `predict()` corrects this mode of `fit$zero` to a mean: its probabilities can differ much.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples
 #' d <- data.frame(x = 1:60 / 10)

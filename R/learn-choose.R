@@ -241,7 +241,7 @@ linear_model <- function(problem) {
 
 # Returns a model's log posterior density, extrapolated from the exact likelihood of line_rows rows (-Inf if this
 # fails). The Vecchia likelihood is too low for long lengthscales, and line_rows rows have little information on short
-# lengthscales. So choose_line() takes the larger of both densities.
+# lengthscales. So choose_line() takes the larger of this density and the Vecchia likelihood's.
 value_of_some <- function(model) {
   problem <- model$problem
   pool <- problem$pool

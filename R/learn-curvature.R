@@ -171,12 +171,13 @@ density_of_laplace <- function(fit, data) {
 }
 
 # Returns the mixture of posteriors over uncertain hyperparameters. theta are the p learned log hyperparameters, theta^
-# their estimate, and V = R R' their covariance. The 2 p points theta^ +- sqrt(p) R_j have mean theta^ and covariance V.
-# The weight of a point is proportional to the ratio of its posterior density to exp(-|R^{-1}(theta - theta^)|^2 / 2),
-# the normal approximation. The mixture has no parts of negligible weight. Its parts are computed one after the other
-# when they are needed. Its element `points` is list(hyper, weights, apart, gain) for all points: `hyper` has
-# list(kernel, noise) for each point. `gain` has the logs of the ratios, or is NULL if the likelihood is not exact.
-# `apart` has these logs without the log marginal likelihood, for callers that compute a better log marginal likelihood.
+# their estimate, and V = R R' their covariance. The 2 p points theta^ +- sqrt(p) R_j have mean theta^ and covariance V,
+# unless bounds of the hyperparameters cut them. The weight of a point is proportional to the ratio of its posterior
+# density to exp(-|R^{-1}(theta - theta^)|^2 / 2), the normal approximation. The mixture has no parts of negligible
+# weight. Its parts are computed one after the other when they are needed. Its element `points` is list(hyper, weights,
+# apart, gain) for all points: `hyper` has list(kernel, noise) for each point. `gain` has the logs of the ratios, or is
+# NULL if the likelihood is not exact. `apart` has these logs without the log marginal likelihood, for callers that
+# compute a better log marginal likelihood.
 mixture_of <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)

@@ -297,7 +297,7 @@ pool_of_rows <- function(data, s) {
   pool
 }
 
-# Returns the pool with other responses for the same rows, those of `data`, and the units that follow from them.
+# Returns the pool with the responses of `data`, which has the same rows, and with their units.
 pool_of_response <- function(pool, data) {
   some <- if (is.null(pool$of)) data else take_rows(data, pool$of) # pool$of = NULL: all rows
   pool[c("y", "weights", "twins", "shift")] <- list(some$y, some$weights, some$twins, data$shift)

@@ -279,9 +279,9 @@ model_of_response <- function(model, value) {
   model
 }
 
-# Returns `from`, a list by rows_around(). If Matern 3/2 leaves little noise, sets from$profile to the kernel profile of
-# largest likelihood, and from$first to its model. Without this, the misfit of Matern 3/2 to a smooth f could decide on
-# the transform. Sets from$simulator to a model if the response counts as deterministic: noise is almost 0 and f
+# Returns `from`, a result of rows_around(). If Matern 3/2 leaves little noise, sets from$profile to the kernel profile
+# of largest likelihood, and from$first to its model. Without this, the misfit of Matern 3/2 to a smooth f could decide
+# on the transform. Sets from$simulator to a model if the response counts as deterministic: noise is almost 0 and f
 # predicts held-out rows, or explain_noise() explains noise by f. Little noise is not enough: f may follow outliers.
 with_smoother_profile <- function(from, transform) {
   noise <- function(model) exp(model$theta[[length(model$theta)]]) / from$weight
@@ -301,14 +301,14 @@ with_smoother_profile <- function(from, transform) {
   from
 }
 
-# Returns the lambda that maximises the profile likelihood of a linear model of T(y) in the inputs (Box and Cox).
+# Returns the lambda from 0 to 2 that maximises the profile likelihood of a linear model of T(y) (Box and Cox).
 lambda_of_line <- function(transform, rows) {
-  H <- linear_design(rows$x)
+  w <- if (is.null(rows$w)) 1 else rows$w
+  line <- qr(linear_design(rows$x) * sqrt(w))
   each <- function(lambda) {
     transform$lambda <- lambda
     z <- transformed(transform, rows$y) - if (is.null(rows$offset)) 0 else rows$offset
-    w <- if (is.null(rows$w)) 1 else rows$w
-    rss <- sum(stats::lm.fit(H * sqrt(w), z * sqrt(w))$residuals^2)
+    rss <- sum(qr.resid(line, z * sqrt(w))^2)
     sum(log_slope(transform, rows$y)) - length(z) * log(max(rss, 1e-300)) / 2
   }
   stats::optimize(each, c(0, 2), maximum = TRUE, tol = 0.01)$maximum

@@ -14,7 +14,7 @@
 #' ranges for tuning. Case weights are `weights` of [pfdtc()].
 #' @param mode `"regression"`, `"classification"` for a factor, or `"censored regression"` for `survival::Surv()`.
 #' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
-#' @param kernel,inducing_points,neighbors,noise `kernel`, `m`, `neighbours` and `noise` of the engine's function.
+#' @param kernel,inducing_points,neighbors,noise `kernel` and `noise`; for [pfdtc()] also `m` and `neighbours`.
 #' @param object,parameters,fresh A specification, arguments to change, and whether to reset all others, as in
 #'   parsnip's `update()`.
 #' @param ... For `mlr3_learner()`, arguments of [pfdtc()]: `m`, `tol`, `kernel`, `noise`, `hyper`, `neighbours`,

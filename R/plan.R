@@ -199,8 +199,8 @@ because_points <- function(facts, asked, look) {
     } else if (!is.null(asked$likelihood)) {
       sprintf("Up to %s rows their number is not limited.", show_count(most))
     } else {
-      sprintf("The posterior is exact up to %s rows%s.", show_count(most), if (facts$n > exact_trial[["rows"]]) "" else
-        sprintf(", and up to %s if that predicts better", show_count(exact_trial[["rows"]])))
+      sprintf("By default the posterior is exact up to %s rows, and up to %s if that predicts better.",
+              show_count(most), show_count(exact_trial[["rows"]]))
     })
   } else if (isTRUE(asked$neighbours > 0L)) {
     "Inducing points are used, because `neighbours` was given."

@@ -19,7 +19,7 @@ fit_variables <- function(fit) {
   stats::setNames(as.list(all), panel_names(all))
 }
 
-# Returns the variables that `inputs` names or numbers; by default `most` with the longest ranges in lengthscales.
+# Returns the variables that `inputs` names or numbers; by default the `most` with the largest range / lengthscale.
 choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   if (!is.null(inputs)) {
     i <- match(inputs, if (is.character(inputs)) names(all) else seq_along(all))

@@ -9,14 +9,14 @@
 #'   with predictions. Default: the training rows.
 #' @param se.fit return standard deviations?
 #' @param interval `"credible"` (or `"confidence"`) for f; `"prediction"` for a new response, of weight 1 at `newdata`
-#'   and of the row's weight at a training row; `"conformal"`, for Gaussian fits, without assuming normal noise.
+#'   and of the row's weight at a training row; `"conformal"`, without assuming normal noise (not for all families).
 #' @param level probability of the interval.
-#' @param type quantity, see Details. Default: `"mean"` with Gaussian noise and for prediction intervals, else
-#'   `"latent"`.
+#' @param type quantity, see Details. Default: `"mean"` with Gaussian noise and for prediction intervals of numbers,
+#'   else `"latent"`.
 #' @param times times for `type = "survival"`.
 #' @param probs probabilities for `type = "quantile"`.
 #' @param wrt input of `type = "derivative"`: its name or number.
-#' @param certified widen the interval so that it contains the interval of the exact GP, see [certify()]? If the fit is
+#' @param certified return an interval that contains that of the exact GP (of its mode), see [certify()]? If the fit is
 #'   not exact, store `fit$reference <- reference(fit)`; otherwise each call computes it.
 #' @param full_cov return the covariance matrix of all rows?
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? This computes two
@@ -35,13 +35,13 @@
 #' | `"mean"`, `"response"` | mean response averaged over f; probabilities of classes (ordered `"mean"`: class number) |
 #' | `"latent"`, `"link"` | f with its offset; for several unordered classes log odds against the first class |
 #' | `"median"` | median of the response, except for classes and [gp_family()] |
-#' | `"class"` | most probable class; with an interval and several classes, the prediction set (logical matrix) |
+#' | `"class"` | most probable class; for several classes, `interval` returns the prediction set (logical matrix) |
 #' | `"survival"` | matrix of probabilities of a time above each of `times`; with intervals an array |
 #' | `"quantile"` | matrix of quantiles of a new response at `probs`, where `"median"` exists |
 #' | `"density"` | log predictive density of the response in `newdata` |
 #' | `"loo"`, `"loo_latent"` | leave-one-out prediction of each training row, see [leave_one_out] |
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
-#' | `"derivative"` | derivative of f with respect to `wrt`; not for Matern 1/2 kernels |
+#' | `"derivative"` | derivative of f with respect to `wrt`; not for Matern 1/2 kernels or unordered classes |
 #'
 #' If the noise variance is uncertain (few rows, varying noise, heavy tails), densities and intervals average over it.
 #' For `"mean"`, `se.fit` is the posterior sd of the mean response; also for `"response"`, except that with Gaussian

@@ -230,8 +230,8 @@ print_parameters <- function(about, digits) {
                            Value = show(theta[!printed]), row.names = NULL))
 }
 
-rotation_note <- paste("Rotated inputs: an input is replaced by its residual in a regression on the inputs before it,",
-                       "with an intercept for each class and the same slopes for all classes.")
+rotation_note <- paste("Rotated inputs: from an input, slopes times the inputs before it are subtracted. The slopes",
+                       "are those of a regression with an intercept for each class.")
 
 warp_note <- function(share, more = "") {
   half <- if (isTRUE(share < 1)) c(" half", "the average of two numbers: itself and ") else c("", "")
@@ -347,8 +347,8 @@ certificate_fields <- function(x) {
          c(paste("by importance sampling, not bounds; Pareto k", lines[1L]), lines[-1L])
        },
        Mixture = if (!is.null(weights)) {
-         sprintf("average over %d values of the hyperparameters, whose bounds are for the weights of the exact GP%s",
-                 nrow(weights), if (transformed) "; `fit` has no finite bounds" else "")
+         sprintf("average of certificates at %d values of the hyperparameters, each with its weight%s", nrow(weights),
+                 if (transformed) "; `fit` has no finite bounds" else "")
        },
        Advice = unname(attr(x, "advice")))
 }

@@ -23,7 +23,7 @@ nb <- function(theta = NULL) new_family("nb", "log", theta = positive_or_null(th
 #'   reached from a start at or near the prior mean, by steps that each increase the posterior density. [certify()]
 #'   tries to prove that the posterior of the exact GP has exactly one mode in a range around this mode. If the
 #'   proof fails (too many outliers or too few inducing points), the intervals are infinite.
-#'   [evidence_bounds()] refuses `student()`.
+#'   [evidence_bounds()] needs `approx = "vi"`.
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.7; Dunn and Smyth (2005),
 #'   Statistics and Computing 15.
 #' @seealso [pfdtc()], [gp_hurdle()] for many zeros, `Gamma("log")` for positive numbers, `vignette("likelihoods")`

@@ -145,8 +145,8 @@ moments_back <- function(transform, mean, var, noise = 0) {
 }
 
 # Returns list(mean, sd) of a new response, where T(y) is f ~ N(mean, var) plus noise. The mean assumes normal noise. If
-# a cut replaces y beyond it and the noise has heavy tails (`spread` > 0), the variance is averaged over noise variances
-# and multiplied by transform$wider (at least 1), the mean of squared error / predicted variance of held-out rows.
+# is_cut(), moments are of y cut off at a limit. If also the noise has heavy tails (`spread` > 0), the variance is the
+# average over noise variances, times transform$wider >= 1, the mean of squared error / variance of held-out rows.
 moments_of_response <- function(transform, mean, var, noise, spread) {
   out <- moments_back(transform, mean, var + noise)
   wide <- which(rep_len(spread, length(mean)) > 0)

@@ -176,8 +176,8 @@ check_new_variables <- function(mf, frame) {
 # ---- further rows with a response -----------------------------------------------------------------------------------
 
 # Returns rows with a response as list(x, response, offset, w, keep). x has columns like the fit; `keep` marks rows of
-# positive weight. A non-Gaussian likelihood adds y and size, a transform `given` (the response before it), and a
-# formula labels, variables and frame. `fit` is a fit or a result of fit_recipe().
+# positive weight. Further elements: y and size for a non-Gaussian likelihood; `given`, the response before a transform;
+# labels, variables and frame for a formula. `fit` is a fit or a result of fit_recipe().
 training_rows_from <- function(fit, newdata) {
   rows <- if (by_formula(fit)) {
     formula_rows_again(fit, rows_at_places(fit$frame, newdata))

@@ -255,7 +255,7 @@ products_on_workers <- function(x, crew = find_crew()) {
 kept_parts <- new.env(parent = emptyenv())
 
 # Runs task(kept) on a worker, where `kept` is stored under `name` for the source `id`. If nothing is stored, `value` is
-# evaluated and stored. If `value` is NULL, returns list(absent = TRUE). Returns errors as list(error).
+# evaluated and stored; if it is NULL, returns list(absent = TRUE). Returns errors as list(error).
 on_worker <- function(id, name, value, task) {
   tryCatch({
     if (!identical(kept_parts$id, id)) {

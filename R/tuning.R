@@ -18,9 +18,10 @@ few_squares <- 1e-3
 # variance if that is larger (bench/simulators.R).
 least_noise <- c(response = 1e-10, kernel = 1e-13)
 
-# Two more fits are tried if noise is below the share `noise` of the response's variance, and rounding errors are below
-# `rounded`. One fit has a prior for little noise and must gain `nats` of log likelihood. One has the share `held` of
-# noise; it may lose `behind` nats if its leave-one-out log density gains `left_out` nats per row (bench/simulators.R).
+# Two more fits are tried if noise has less than the share `noise` of the response's variance, and the rounding of the
+# response to its last decimal less than `rounded`. One fit has a prior for little noise and must gain `nats` of log
+# likelihood. One has the share `held` of noise; it may lose `behind` nats if its leave-one-out log density gains
+# `left_out` nats per row (bench/simulators.R).
 little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behind = 1, left_out = 0.5)
 
 # ---- learning hyperparameters ---------------------------------------------------------------------------------------
@@ -49,8 +50,8 @@ exact_learning_rows <- 2000L
 
 # With over 1.5 first_exact_rows rows, the exact likelihood is first maximised for first_exact_rows of them, then for
 # all. A search ends when a step predicts a gain below `few` nats, or `many` with over `rows` rows (bench/cliff.R). Up
-# to `last` rows, the search for the chosen model takes no steps by the Vecchia likelihood and ends below `sure` nats,
-# and the Vecchia likelihood's search for the additive kernel ends below `additive` nats (bench/few-seeds.R).
+# to `last` rows, the search for the chosen model takes no steps by the Vecchia likelihood and ends below `sure` nats.
+# There, the Vecchia likelihood's search for the additive kernel ends below `additive` nats (bench/few-seeds.R).
 first_exact_rows <- 1000L
 # The search for a model that must gain some nats ends when `hopeless` times the predicted gain cannot reach them.
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000, last = 200, sure = 1e-7, additive = 1, hopeless = 20)
@@ -99,7 +100,7 @@ least_line_rows <- 30L
 # parameters count: priors are then weak, and lengthscales could fit noise (bench/small-n.R, test-learn-choose.R).
 line_as_kernel <- 200L
 
-# The additive kernel must gain additive_nats of log marginal likelihood, with terms for pairs of inputs pair_nats more.
+# The additive kernel must gain additive_nats of log marginal likelihood, and pair_nats more if it has terms for pairs.
 # With more than `all` rows it is first learned from `some` rows, and dropped if it gains fewer than `nats` nats there.
 # With more than exact_learning_rows rows it is learned from `beyond` rows, and must also predict `held` other rows
 # better. When transforms are compared, its gain is measured on `merit` rows (bench/structure.R). With non-Gaussian

@@ -141,8 +141,7 @@ static struct factor arg_factor(SEXP list)
     return f;
 }
 
-/* Sets f->parameter to the factor's part of the kernel's parameters `values`. If they determine a correlation or
- * covariance matrix of levels, fills f->table with this matrix and its derivatives. */
+/* Sets f->parameter to its part of the kernel's parameters `values`. Fills f->table, for a matrix of levels. */
 static void give_parameters(struct factor *f, const double *values)
 {
     if (f->at < 0)

@@ -1,10 +1,8 @@
 #pragma once
 
-/*
- * Functions for the entry points of .Call: they unpack arguments, allocate memory and pack results.  An unpacker
+/* Functions for the entry points of .Call: they unpack arguments, allocate memory and pack results.  An unpacker
  * raises an R error with the argument's name if the argument is wrong.  Such an error is a bug of the R code, because R
- * checks the arguments that users give.  Nothing needs to be freed after an error, because R owns all memory.
- */
+ * checks the arguments that users give.  Nothing needs to be freed after an error, because R owns all memory. */
 #include <stddef.h>
 #define R_NO_REMAP
 #ifndef STRICT_R_HEADERS

@@ -1,7 +1,6 @@
 #pragma once
 
-/*
- * Certificates: bounds on the distance between the exact GP and a posterior on inducing points Z. The theory vignette
+/* Certificates: bounds on the distance between the exact GP and a posterior on inducing points Z. The theory vignette
  * has the proofs. With
  *
  *     K = k(X, X),   A = L^{-1} k(Z, X),   a = L^{-1} k(Z, x),   G = A A',   |u|_E^2 = u'E u,   E = K - A'A,
@@ -22,8 +21,7 @@
  * Section 10 of the vignette has the allowances for rounding. Let k be the largest k(x, x). The computed |u|_E has an
  * error of at most kappa_u = sqrt(slack k) |u|, which is added to it in bounds. An inner product u'E w has an error of
  * at most |u|_E kappa_w + kappa_u (|w|_E + kappa_w). A sum of n numbers has an error of about sqrt(n) eps of its size;
- * four times that is allowed. Kernel values may have relative errors of 4 eps, all of one sign.
- */
+ * four times that is allowed. Kernel values may have relative errors of 4 eps, all of one sign. */
 #include "posterior.h"
 
 /* Numbers, rounded up, for bounds at all x. E = K - A'A, |u|_E^2 = u'E u, B = A'A + s2 I, w = (K + s2 I)^{-1} y. */
@@ -66,8 +64,7 @@ struct certificate {
     double var_lower, var_upper; /* bounds on var_exact */
 };
 
-/*
- * Local kriging (local.h) predicts f(x) by w'y for some weights w, with variance J >= var_exact. With features A at X
+/* Local kriging (local.h) predicts f(x) by w'y for some weights w, with variance J >= var_exact. With features A at X
  * and a at x, E = K - A'A, lam >= |E|_2, B = A'A + s2 I, h_x = A'(s2 I + A A')^{-1} a and h = k(X, x) - (K + s2 I) w,
  *
  *     var_exact = J - |h|^2 in the norm of (K + s2 I)^{-1},   B <= K + s2 I,
@@ -82,8 +79,7 @@ struct certificate {
  *     (1 - tau / s2) B is below K + s2 I,
  *     var_exact has an error of at most slack k + tau |w_exact|^2,  s2 |w_exact|^2 <= J,
  *     h has an error of at most units (k sqrt(sum W_n) (1 + sum_S sqrt(W_n) |w_n|)) + 4 eps s2 |w|,
- *     J has an error of at most units k (1 + sum_S sqrt(W_n) |w_n|)^2.
- */
+ *     J has an error of at most units k (1 + sum_S sqrt(W_n) |w_n|)^2. */
 struct kriged {           /* sums at a point x, with rounding */
     double prior, sor;    /* k(x,x), var_SoR */
     double size;          /* >= prior: rounding errors of prior are proportional to it */

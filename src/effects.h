@@ -1,7 +1,6 @@
 #pragma once
 
-/*
- * The model is y = f(x) + Z b + noise, b ~ N(0, Lam Lam'). Whitened effects Lam^{-1} b are like inducing variables
+/* The model is y = f(x) + Z b + noise, b ~ N(0, Lam Lam'). Whitened effects Lam^{-1} b are like inducing variables
  * without residual prior variance, so posterior.h holds with (A; Lam'Z') in the place of its features A. Effects
  * of the first grouping (columns Z_1) are eliminated level by level, because a row has only one level. Effects of the
  * other groupings (Z_2) are features like A: F = (A; Z_2') has m = M + q_2 rows. With weights w and rows z of Z,
@@ -16,8 +15,7 @@
  *
  *     mean = F'gamma + z_1'b_l,   variance = E(x, x) + |W'F_0|^2 + |U_l z_1|^2.
  *
- * A level that is not in the data adds |Lam'z|^2 to the variance.
- */
+ * A level that is not in the data adds |Lam'z|^2 to the variance. */
 #include "stats.h"
 
 /* A grouping has p random effects for each level. A row of the design matrix Z has p entries in its level's columns. */

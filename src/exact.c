@@ -74,14 +74,12 @@ enum status exact_run(struct exact *e, double *value)
     return status;
 }
 
-/*
- * Adds a block of columns to the derivatives of minus the log density: dtheta, then noise. With B = (K + s2
+/* Adds a block of columns to the derivatives of minus the log density: dtheta, then noise. With B = (K + s2
  * W^{-1})^{-1} and K_bar = (B - alpha alpha') / 2,
  *
  *     dtheta = sum_ij K_bar_ij dK_ij / dtheta,   noise = sum_i K_bar_ii s2 / w_i.
  *
- * K_bar is symmetric, so a block needs only the rows from its first column on. Rows below the block count twice.
- */
+ * K_bar is symmetric, so a block needs only the rows from its first column on. Rows below the block count twice. */
 static void pulling_add(const void *self, const struct visit *v)
 {
     const struct exact *e = self;

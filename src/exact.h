@@ -1,12 +1,10 @@
 #pragma once
 
-/*
- * The exact posterior of f, given n rows with weights W = diag(w) and noise variance s2, has the elements
+/* The exact posterior of f, given n rows with weights W = diag(w) and noise variance s2, has the elements
  *
  *     L L' = K + s2 W^{-1},  alpha = (K + s2 W^{-1})^{-1} y
  *
- * and, at a point x:  mean = k(x, X) alpha,  variance = k(x, x) - |L^{-1} k(X, x)|^2
- */
+ * and, at a point x:  mean = k(x, X) alpha,  variance = k(x, x) - |L^{-1} k(X, x)|^2 */
 #include "gram.h"
 
 /* The exact posterior of rows in memory, computed by passes over them. */

@@ -1,13 +1,11 @@
 #pragma once
 
-/*
- * A factor of a kernel is a function (its profile, profile.h) of one number, its argument, such as the squared distance
+/* A factor of a kernel is a function (its profile, profile.h) of one number, its argument, such as the squared distance
  * of two rows. Arguments are computed for many pairs of rows at a time, then values and derivatives entry by entry.
  *
  * A squared distance is a sum of squares of (x_j - z_j) / l_j, never |x|^2 + |z|^2 - 2 x'z. So equal rows have
  * distance exactly 0, and inputs around 1e8 keep their digits. Periodic distances are computed from points on a
- * circle, with one sine for each row instead of each pair of rows.
- */
+ * circle, with one sine for each row instead of each pair of rows. */
 #include "levels.h"
 #include "profile.h"
 #include "block.h"

@@ -252,7 +252,7 @@ static const int *arg_starts(SEXP x, int entries)
     return start;
 }
 
-/* Returns sum_l V_l'V_l: V_l has the columns of V from start[l] on. column[] has their rows and columns in the sum. */
+/* Returns sum_l V_l'V_l: V_l has the columns of V from start[l] on. Column i of V is for row and column column[i]. */
 SEXP ffi_level_products(SEXP V_, SEXP start, SEXP column, SEXP size_)
 {
     int p, entries;

@@ -1,14 +1,12 @@
 #pragma once
 
-/*
- * Matrix products and triangular solves, because R's reference BLAS takes four to six times as long (bench/README.md).
+/* Matrix products and triangular solves, because R's reference BLAS takes four to six times as long (bench/README.md).
  * Blocks are packed for the cache, and a tile of the result stays in registers. The tile's size depends on the
  * processor's vectors, whose width is found at run time. Repeated calls on one processor return the same bits. `lanes`
  * is the largest number of doubles in a vector, at most GEMM_LANES.
  *
  * A matrix is a pointer and two steps: entry (i, j) is x[i * row + j * column]. Other steps in the same memory give
- * the transposed matrix, or a system that is solved backwards.
- */
+ * the transposed matrix, or a system that is solved backwards. */
 #include <stddef.h>
 
 #define GEMM_LANES 8

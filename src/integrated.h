@@ -1,14 +1,12 @@
 #pragma once
 
-/*
- * Posterior of grouped random effects (effects.h, design matrix Z) from decorrelated responses F y. Row t of F has 1 at
+/* Posterior of grouped random effects (effects.h, design matrix Z) from decorrelated responses F y. Row t of F has 1 at
  * its own row and -u_t (near.h) at its neighbours, times the roots of the rows' weights, divided by sqrt(d_t). d_t is
  * the variance of the row's response given the neighbours. With features A = L^{-1} k(Z_m, X) of inducing points Z_m,
  *
  *     A+~ = (F A', F Z)',   P = A+~ A+~' (k x k, k = M + q),   v = A+~ F y,
  *
- * where row t of F A' is r_t / sqrt(d_t) of near.h.
- */
+ * where row t of F A' is r_t / sqrt(d_t) of near.h. */
 #include "effects.h"
 #include "likelihood.h"
 
@@ -28,8 +26,7 @@ struct decorrelated {
 size_t decorrelated_size(const struct effects *e);
 struct sink decorrelated_sink(const struct decorrelated *self, double *sums);
 
-/*
- * integrated_run() computes the Vecchia likelihood of f + noise (likelihood.h), with the whitened random effects b
+/* integrated_run() computes the Vecchia likelihood of f + noise (likelihood.h), with the whitened random effects b
  * integrated out. u, T, r, w and d (there D) are those of likelihood.h, for the kernel of f. F, P and v are those of
  * struct decorrelated without inducing points, with Z Lam in the place of Z. With y~ = F y, b has the posterior
  * N(V v, V), and
@@ -42,8 +39,7 @@ struct sink decorrelated_sink(const struct decorrelated *self, double *sums);
  *     r^2 -> (u'y^)^2 + u'Z_ V Z_'u,     r w -> T_SS^{-1} g_S,     g_S = (u'y^) y^_S + Z_S V Z_'u,
  *
  * where Z_ = Z Lam, and Z_S are its rows S. This is the score for responses g_S / e of the neighbours and a residual e
- * of row i, where e^2 is what replaces r^2. The information is that for known effects.
- */
+ * of row i, where e^2 is what replaces r^2. The information is that for known effects. */
 struct integrated {
     struct likelihood l;
     const struct effects *e; /* every row must have a level of each grouping */

@@ -1,7 +1,6 @@
 #pragma once
 
-/*
- * A kernel is a sum of products of factors,
+/* A kernel is a sum of products of factors,
  *
  *     k(x, z) = sum_t variance_t prod_f g_f(x, z),
  *

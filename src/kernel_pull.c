@@ -8,8 +8,7 @@
 /* The number of rows of X that are processed at a time. dZ is read and written once for all of them. */
 enum { FACTOR_ROWS = 4 };
 
-/* For four x_i, adds to g the derivatives in z of sum_i (w_i / 2) r2(x_i, z), which are -sum_i w_i (x_i - z) / l^2. z
- * and x_i are values of one input, l is its lengthscale, and rate = 1 / l. */
+/* For four x_i, adds to g the derivative of sum_i (w_i / 2) r2(x_i, z) in an input z, -sum_i w_i (x_i - z) rate^2. */
 static void pull_points(int M, double rate, const double *x, const double *restrict z,
                         const double *restrict w, double *restrict g)
 {
@@ -116,8 +115,7 @@ static void pull_periodic(const struct factor *f, struct rows Z, struct rows X,
     }
 }
 
-/* Adds to dZ the derivatives of sum w s for the arguments s of a METRIC_PRODUCT factor. For METRIC_GROUP, s depends on
- * inputs only for pairs of rows with the same level. */
+/* Adds to dZ the derivatives of sum w s for METRIC_PRODUCT, and for METRIC_GROUP from pairs of rows of one level. */
 static void pull_inputs(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *dZ)
 {
@@ -179,8 +177,7 @@ size_t kernel_size(const struct kernel *k, int M)
     return 3 * piece + levels_before(k, k->n_factors);
 }
 
-/* Adds w, the derivatives of F in the factor's value for each pair of rows, to sums (d x d), at the levels of the two
- * rows. Rows without a level add nothing. */
+/* Adds w, the derivatives of F in the factor's value for each pair of rows, to sums (d x d) at the two rows' levels. */
 static void pull_levels(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *sums)
 {

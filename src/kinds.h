@@ -1,5 +1,4 @@
-/*
- * Includes the file PAGE once for each kind of vector, like a template.  simd.h and vectors.h must be included before.
+/* Includes the file PAGE once for each kind of vector, like a template.  simd.h and vectors.h must be included before.
  * Afterwards KINDS(entry) lists the kinds as entry(1, double), entry(2, two), ...; a narrower kind replaces a kind
  * that the compiler lacks.  This file includes itself for each kind, with these macros for PAGE:
  *   KIND            number of doubles in a vector: 1, 2, 4 or 8
@@ -9,8 +8,7 @@
  *   ROOT(v)         square roots
  *   SHIFT(v, n)     bits of v shifted left by n places, as doubles
  *   UNLESS(v, a, b) 0 where a >= b, else v
- * PAGE may call NAME(total) and, if exp_series.h is included before, NAME(value) and NAME(levels).
- */
+ * PAGE may call NAME(total) and, if exp_series.h is included before, NAME(value) and NAME(levels). */
 #ifdef NAME
 
 /* Returns the sum of the elements of v. */

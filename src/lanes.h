@@ -1,13 +1,11 @@
 #pragma once
 
-/*
- * These functions solve small positive definite systems T side by side, one in each lane of the processor's vectors:
+/* These functions solve small positive definite systems T side by side, one in each lane of the processor's vectors:
  * number i of system l is x[i * lanes + l]. A symmetric matrix is stored as its lower triangle by rows: entry (a, b) is
  * number a (a + 1) / 2 + b. T has n rows, a row i behind its neighbours S, and D is the Schur complement of T_SS. The
  * factor L of T has reciprocals on its diagonal, except that its last entry is D:
  *
- *     (L_S 0; l' 1) (I 0; 0 D) (L_S' l; 0 1) = T,     u = (-L_S^{-T} l; 1),   u'T u = D.
- */
+ *     (L_S 0; l' 1) (I 0; 0 D) (L_S' l; 0 1) = T,     u = (-L_S^{-T} l; 1),   u'T u = D. */
 #include <stddef.h>
 #include "strip.h"
 

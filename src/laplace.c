@@ -182,16 +182,14 @@ double laplace_penalty(struct laplace *l)
 
 /* ---- gradient of the log marginal likelihood in the kernel's parameters --------------------- */
 
-/*
- * With F, u, g, W and H of laplace.h, the derivatives of F in the features A = L^{-1} k(Z, X), in the residual prior
+/* With F, u, g, W and H of laplace.h, the derivatives of F in the features A = L^{-1} k(Z, X), in the residual prior
  * variances E, in k(Z, X) and in L are
  *
  *     Abar = u (g + s - W p)' + zeta g' - H^{-1} A W - 2 A dE,   dE = -W / (2 (1 + E W)),
  *     Kmx_bar = L^{-T} Abar,  Lbar = -tril(L^{-T} Abar A'),
  *
  * where s are the derivatives of F in f through W at a fixed u, zeta = H^{-1} A s and p = A'zeta. The variational bound
- * has s = zeta = 0 and dE = -W / 2. A pass adds up Abar A' (M x M), g + s - W p, and the derivatives in theta.
- */
+ * has s = zeta = 0 and dE = -W / 2. A pass adds up Abar A' (M x M), g + s - W p, and the derivatives in theta. */
 
 /* Computes at the start of the scratch, for a block, the derivatives of the log marginal likelihood: bar in the
  * features A, slope in f, and dE in the residual prior variances. The sum of slope is added to the sums. */

@@ -1,7 +1,6 @@
 #pragma once
 
-/*
- * Laplace's approximation for non-Gaussian likelihoods (responses.h). At the rows X, f = A'u with u ~ N(0, I) and
+/* Laplace's approximation for non-Gaussian likelihoods (responses.h). At the rows X, f = A'u with u ~ N(0, I) and
  * A = L^{-1} k(Z, X) for inducing points Z. l is the log density of a row, and g, -W and l3 are its derivatives in f.
  *
  *     Psi(u) = -sum l + |u|^2 / 2,   r = u - A g,   H = I + A W A',   u <- u - t H^{-1} r,
@@ -16,8 +15,7 @@
  *
  *     sum_n E_q l_n - KL(q, p),   f_n ~ N(a_n'u, a_n'H^{-1}a_n + E_nn) under q.
  *
- * mode.psi is minus this bound. l, g and W are then averages over f_n.
- */
+ * mode.psi is minus this bound. l, g and W are then averages over f_n. */
 #include "newton.h"
 #include "pass.h"
 #include "responses.h"

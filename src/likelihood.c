@@ -18,31 +18,31 @@ void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia 
     fill(vecchia_size(k, q), 0.0, memory);
 }
 
-/* The rows in the lanes, and the kernel values of all terms, from which derivatives are computed. */
+/* The rows in the lanes (the neighbours of a row, then the row itself), and kernel values that derivatives need. */
 struct lane_rows {
     const struct lanes *v;
     const struct kernel *k;
     int n;
     const double *X;
-    double *values; /* for each term its triangle, then S of each factor (lanes.h) */
-    double *u, *Q;  /* [n]; n x (p + 1): q_j of each parameter (likelihood.h), then y */
+    double *values; /* of each term its matrix, then -2 dterm / dr2 of each factor */
+    double *u, *Q;  /* [n]; n x (p + 1): (dT / dtheta_j) u of each parameter, then y */
     double *work;   /* scratch of one lane */
 };
 
-/* lane_rows.values has lower triangles of kernel matrices: that of a term and those of its factors.  Returns how many. */
+/* Returns how many lower triangles lane_rows.values has for a kernel term: one for itself, and one for each factor. */
 static size_t triangles(const struct term *t)
 {
     return 1 + (size_t)t->n_factors;
 }
 
-/* Returns the number of doubles of scratch of one lane, for rows, kernel values, u, Q and term_slopes(). */
+/* Returns the number of doubles of lane_rows.work, the scratch of other_slopes() for a lane with n rows. */
 static size_t lane_size(const struct kernel *k, size_t n)
 {
     return n * ((size_t)kernel_columns(k) + n + 1 + k->n_theta) +
            term_slopes_size(k, (int)n);
 }
 
-/* Returns the number of doubles of the triangles of all terms, for one lane. */
+/* Returns the number of doubles of lane_rows.values for one lane with n rows. */
 static size_t values_size(const struct kernel *k, int n)
 {
     size_t size = 0;
@@ -58,7 +58,7 @@ size_t vecchia_rows_size(const struct lanes *v, const struct kernel *k, int q, i
            lane_size(k, n);
 }
 
-/* ---- terms that do not have the form of strip.h: lane by lane -------------------------------- */
+/* ---- kernel terms without vector code: one lane at a time ------------------------------------ */
 
 static void take_lane(const struct lane_rows *r, int lane, size_t n, const double *from,
                       double *to)
@@ -104,7 +104,7 @@ static void other_slopes(const struct lane_rows *r, const struct term *t,
     }
 }
 
-/* ---- all terms ------------------------------------------------------------------------------ */
+/* ---- the covariance matrix of the rows, and its derivatives, from all kernel terms ---------- */
 
 static void add_terms(const struct lane_rows *r, double *T)
 {
@@ -143,7 +143,8 @@ static void add_slopes(const struct lane_rows *r)
     }
 }
 
-/* Computes T_j u (likelihood.h) for the log noise, noise u, and for the coefficient of column b_l, noise b_l u. */
+/* Computes (dT / dtheta) u for the covariance matrix T of responses: noise * u for theta = log noise level, and noise *
+ * b_l * u for the coefficient of column b_l in the log noise. */
 static void noise_slopes(const struct lane_rows *r, int q, const double *noise,
                          const double *b, double *of_noise)
 {
@@ -155,7 +156,7 @@ static void noise_slopes(const struct lane_rows *r, int q, const double *noise,
             of_noise[(l + 1) * n + j] = of_noise[j] * b[l * n + j];
 }
 
-/* Overwrites T + diag(noise) by its factor.  Returns 0 if the matrix of a lane is not positive definite. */
+/* Replaces T by the Cholesky factor of T + diag(noise). Returns 0 if it does not exist in some lane. */
 static int factorise(const struct lane_rows *r, const double *noise, double *T)
 {
     const int lanes = r->v->lanes;
@@ -214,15 +215,16 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
     return STATUS_OK;
 }
 
-/* ---- the pass over all terms ------------------------------------------------------------------- */
+/* ---- the pass over all terms of the likelihood ----------------------------------------------- */
 
-/* A block of this size takes long enough to repay the start of its threads, and is short enough for interrupts. */
+/* A block of this many terms repays the start of a thread, and is short enough for interrupts after it. */
 enum { most_rows = 256 };
 
-/* The sums are the arrays of struct vecchia, its value, and how many blocks failed as NOT_PD and as NOT_FINITE. */
+/* The sums are score, information, the log likelihood, and the numbers of blocks that failed: with a covariance matrix
+ * that is not positive definite, or with a value that is not finite. */
 enum { VALUE, NOT_PD, NOT_FINITE, MORE };
 
-/* The rows of the lanes with s neighbours each, as vecchia_add() reads them. */
+/* This struct has arguments of vecchia_add(): for each lane, a row and its s neighbours. */
 struct gathered {
     const struct lanes *v;
     double *X, *y, *noise, *b, *times, *u, *work;
@@ -237,7 +239,7 @@ static void gather_column(const double *x, int s, const int *near, int own, int 
     to[s * lanes] = x[own];
 }
 
-/* Copies the s rows `near` and row `own` to one lane, column by column. */
+/* Copies inputs, responses and noise of the s rows `near` and of row `own` to one lane. */
 static void gather(const struct likelihood *l, int s, const int *near, int own, int lane,
                    const struct gathered *to)
 {
@@ -266,7 +268,7 @@ static int neighbours_of(const struct likelihood *l, int t)
     return s;
 }
 
-/* If `slopes` is 2, the information is estimated from every fourth run of 16 consecutive terms. */
+/* If likelihood.slopes is 2, the information matrix is estimated from the first 16 of every 64 terms. */
 enum { sampled_terms = 16, sampled_of = 4 };
 
 static int has_information(const struct likelihood *l, int t)
@@ -274,7 +276,7 @@ static int has_information(const struct likelihood *l, int t)
     return l->slopes != 2 || t / sampled_terms % sampled_of == 0;
 }
 
-/* Adds the terms t, ..., t + n - 1, which have s neighbours each.  Lanes beyond n repeat the last term, times 0. */
+/* Adds the terms t, ..., t + n - 1 with s neighbours each, one in a lane. Lanes beyond n add 0 times the last term. */
 static enum status add_lanes(const struct likelihood *l, int t, int n, int s,
                              const struct gathered *to, struct vecchia *sum)
 {

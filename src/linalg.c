@@ -13,7 +13,7 @@
 #include "linalg.h"
 #include "simd.h"
 
-/* Number of doubles in the vectors for products by gemm.h, or 0 for the BLAS, see linalg_own(). */
+/* This is the number of doubles in a vector of the package's own code, or 0 if BLAS and LAPACK are used. */
 static int own = 0;
 static const double one = 1.0, minus = -1.0;
 
@@ -29,7 +29,7 @@ int linalg_lanes(void)
     return own ? own : GEMM_LANES;
 }
 
-/* Returns A, or A' if t is not "N".  ld is the leading dimension of A. */
+/* Returns a view of A if t is "N", else of A'. A has the leading dimension ld. */
 static struct strided entries(const char *t, const double *A, int ld)
 {
     return *t == 'N' ? (struct strided){A, 1, ld} : (struct strided){A, ld, 1};
@@ -162,7 +162,7 @@ int chol_corner(int n, int height, int width, double *A)
     return 0;
 }
 
-/* Computes columns start, ..., start + width - 1 of L and updates the later columns, without the BLAS. */
+/* Computes columns start, ..., start + width - 1 of the Cholesky factor of A, updates later ones, uses no BLAS. */
 static int chol_own_columns(int n, int start, int width, double *A)
 {
     const int rest = n - start - width;
@@ -244,7 +244,7 @@ double chol_logdet(int n, const double *L)
     return 2.0 * sum;
 }
 
-/* Returns L' with its rows and columns in reverse order, which is lower triangular again. */
+/* Returns a view of L' with rows and columns in reverse order. It is lower triangular, as gemm_solve() requires. */
 static struct strided backwards(int n, const double *L)
 {
     return (struct strided){L + (size_t)n * n - 1, -n, -1};

@@ -1,16 +1,15 @@
 #pragma once
 
-/*
- * Dense algebra in functions that are named by their formula.  Matrices are column-major, and their leading dimension
- * is their number of rows.  Dimensions may be 0; then only `beta` has an effect.  Only linalg.c calls BLAS and LAPACK.
- */
+/* Dense algebra in functions that are named after their formula. Matrices are column-major, and their leading dimension
+ * is their number of rows. Dimensions may be 0: a product with k = 0 only multiplies C by `beta`. Only linalg.c calls
+ * BLAS and LAPACK. */
 #include <stddef.h>
 #include "status.h"
 
-/* Chooses how products, solves and factorisations are computed: by gemm.h in vectors of `lanes` doubles, or by BLAS
- * and LAPACK if `lanes` is 0.  Returns the earlier choice. */
+/* If `lanes` is 0, BLAS and LAPACK compute products, solves and factorisations from now on. Otherwise code of this
+ * package does, in vectors of `lanes` doubles. Returns the earlier choice. */
 int linalg_own(int lanes);
-/* Returns the argument `lanes` for functions that never call the BLAS: the choice of linalg_own(), or GEMM_LANES if
+/* Returns the doubles in a vector for functions that never call the BLAS: the choice of linalg_own(), or GEMM_LANES if
  * that choice is 0. */
 int linalg_lanes(void);
 
@@ -44,17 +43,17 @@ void add_diagonal(int n, double value, double *A);
 /* Overwrites A by its lower Cholesky factor L, A = L L'.  Only the lower triangle of A is read.  Returns 1 if A is
  * not positive definite in double precision, else 0. */
 int chol_lower(int n, double *A);
-/* Writes the Cholesky factor of A + shift I to C, which may be A.  Only the lower triangle of A is read.  Returns
- * what chol_lower() does. */
+/* Writes the Cholesky factor of A + shift I to C, which may be A. Only the lower triangle of A is read. Returns 1 if A
+ * + shift I is not positive definite in double precision, else 0. */
 int chol_shifted(int n, const double *A, double shift, double *C);
-/* Does one step of chol_lower(), so that interrupts are possible between steps.  Computes columns start, ..., start +
- * width - 1 of L, and updates the lower triangle of the later columns.  Returns what chol_lower() does. */
+/* Does one step of chol_lower(), so that interrupts are possible between steps: computes columns start, ..., start +
+ * width - 1 of L, and updates the lower triangle of later columns. Returns 1 if A is not positive definite. */
 int chol_columns(int n, int start, int width, double *A);
-/* Sets the strict upper triangle to 0 after the last chol_columns().  Returns 1 if a diagonal element of L is not
+/* Ends a factorisation by chol_columns(): sets the strict upper triangle to 0. Returns 1 if a diagonal element is not
  * positive and finite. */
 int chol_finish(int n, double *A);
-/* Factorises the first `width` columns of a lower triangle with `height` rows and leading dimension n:
- * (A .; B .) -> (L .; B L^{-T} .).  Returns what chol_lower() does.  For a few dozen rows it is faster than LAPACK. */
+/* Replaces the first `width` columns (A; B) of a matrix with `height` rows and leading dimension n by (L; B L^{-T}), A
+ * = L L'. Returns 1 if A is not positive definite, else 0. For a few dozen rows it is faster than LAPACK. */
 int chol_corner(int n, int height, int width, double *A);
 /* Returns log det(L L'). */
 double chol_logdet(int n, const double *L);
@@ -72,14 +71,14 @@ void solve_chol(int m, int n, const double *L, double *B);
 
 /* inverse = (L L')^{-1} */
 void chol_inverse(int n, const double *L, double *inverse);
-/* Computes columns start, ..., start + width - 1 of (L L')^{-1} from row `start` on: (n - start) x width.  It never
+/* Computes columns start, ..., start + width - 1 of (L L')^{-1} from row `start` on: (n - start) x width. It never
  * calls the BLAS. */
 void chol_inverse_columns(int n, const double *L, int start, int width, double *inverse);
-/* Computes columns start, ..., start + width - 1 of L^{-1} from row `start` on (0 above it), without the BLAS. */
+/* Computes columns start, ..., start + width - 1 of L^{-1} from row `start` on, without the BLAS. Rows above are 0. */
 void lower_inverse_columns(int n, const double *L, int start, int width, double *inverse);
 
-/* Adjoint of K = L L': computes the symmetric Kbar = L^{-T} (Phi + Phi') L^{-1} / 2, where Phi = tril(L' Lbar) with
- * halved diagonal.  Reads the lower triangle of Lbar, and sets the rest to 0.  Kbar must not overlap Lbar. */
+/* Computes the adjoint of K = L L' from that of L: Kbar = L^{-T} (Phi + Phi') L^{-1} / 2, where Phi = tril(L' Lbar)
+ * with halved diagonal. Reads the lower triangle of Lbar, and sets the rest to 0. Kbar must not overlap Lbar. */
 void chol_adjoint(int n, const double *L, double *Lbar, double *Kbar);
 
 double dot(size_t n, const double *x, const double *y);
@@ -90,7 +89,7 @@ void scale_columns(int m, int n, const double *s, double *A);
 /* Multiplies row i of A (m x n) by s[i].  NULL stands for ones. */
 void scale_rows(int m, int n, const double *s, double *A);
 void scale_by(size_t n, double by, double *x);
-/* left [n] = max(left - squared norms of the columns of A (m x n), 0) */
+/* left_j <- max(left_j - |column j of A|^2, 0)     A: m x n */
 void subtract_squares(int m, int n, const double *A, double *left);
 void fill(size_t n, double value, double *x);
 void copy(size_t n, const double *x, double *y);

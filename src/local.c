@@ -4,10 +4,10 @@
 #include "linalg.h"
 #include "local.h"
 
-/* The largest number of kernel values between the rows of a block and the rows in `near` or the new rows. */
+/* A block has so few rows that its kernel values with local.near and the new rows are at most this many, or 32 rows. */
 enum { most_near = 1 << 22 };
 
-/* ---- weights, a group at a time ------------------------------------------------------------- */
+/* ---- kriging weights, one group of new rows at a time --------------------------------------- */
 
 static int group_size(const struct local *l, int i)
 {
@@ -38,7 +38,7 @@ static struct group group_of(const struct local *l, double *work)
     return s;
 }
 
-/* Computes K of the rows S of group i, and k(S, x) for its new rows x. */
+/* Computes the kernel matrix of the data rows S that predict group i, and k(S, x) for the new rows x of the group. */
 static void group_kernels(const struct local *l, int i, struct group s)
 {
     const struct kernel *k = l->posterior->z.model->kernel;
@@ -74,7 +74,8 @@ static void prior_variances(const struct local *l, int at, int g, double *prior)
         copy((size_t)g, l->of.prior + at, prior);
 }
 
-/* Computes the weights W (n_c x g) of a group, with more s2 if K + s2 I has no Cholesky factor; W = 0 if this fails. */
+/* Computes the kriging weights W = (K + s2 I)^{-1} k(S, x) (n_c x g) of a group's new rows, and their elements of
+ * `point`. If the Cholesky factorisation fails, s2 is increased; if that fails too, W = 0. */
 static void weigh(int n_c, int g, double s2, struct group s, double *W,
                   struct kriging *point)
 {
@@ -104,7 +105,7 @@ static void weigh(int n_c, int g, double s2, struct group s, double *W,
             wh += w[i] * (k[i] - Kw[i] - s2 * w[i]);
             w1 += s.scale[i] * fabs(w[i]);
         }
-        /* (K + s2 I) w = k_x - h */
+        /* J = prior - 2 w'k + w'(K + s2 I) w = prior - w'k - w'h, where h = k - (K + s2 I) w */
         point[j] =
             (struct kriging){s.prior[j] - wk - wh, wh, sum_squares((size_t)n_c, w), w1};
     }
@@ -120,10 +121,10 @@ static void group_add(const void *self, const struct visit *v)
     weigh(n_c, g, l->posterior->z.model->s2, s, l->W + (size_t)n_c * at, l->point + at);
 }
 
-/* ---- h, a block of rows at a time ----------------------------------------------------------- */
+/* ---- residuals h = k(X, x) - (K + s2 I) w, one block of rows at a time ---------------------- */
 
-/* For a group and the rows of a block, computes H (n x g) <- H - (K + s2 I) w, where H starts as k(X_b, x) and K_S (n x
- * n_c) is k(X_b, S). Adds A_b w_b to Aw (M x g). */
+/* Subtracts (K + s2 I) w at the n rows of a block from H (n x g), for each column w of W. K_S (n x n_c) has kernel
+ * values with the n_c rows S, outside which w is 0. Adds the block's part of v->A w to Aw (M x g). */
 static void subtract_weighted(const struct visit *v, int M, int n_c, int g, double s2,
                               const double *K_S, const int *S, const double *W, double *H,
                               double *Aw)
@@ -140,7 +141,7 @@ static void subtract_weighted(const struct visit *v, int M, int n_c, int g, doub
     }
 }
 
-/* The sums are A h and A w (M x n_new each), and |h|^2 [n_new]. */
+/* Adds a block's part to A h, A w (M x n_new each) and |h|^2: A is v->A, w kriging weights, h = k_x - (K + s2 I) w. */
 static void rows_add(const void *self, const struct visit *v)
 {
     const struct local *l = self;
@@ -171,7 +172,7 @@ static void rows_add(const void *self, const struct visit *v)
         hh[j] += sum_squares((size_t)n, H + (size_t)n * j);
 }
 
-/* ---- bounds ----------------------------------------------------------------------------------- */
+/* ---- bounds on the variance of the exact GP -------------------------------------------------- */
 
 static void certify_points(const struct local *l, const struct local_bounds *to)
 {
@@ -220,8 +221,6 @@ static void certify_points(const struct local *l, const struct local_bounds *to)
         to->var_upper[j] = bounds.var_upper;
     }
 }
-
-/* ---- all steps -------------------------------------------------------------------------------- */
 
 void local_run(struct local *l, const struct local_bounds *to)
 {

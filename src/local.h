@@ -1,15 +1,14 @@
 #pragma once
 
-/*
- * Local kriging predicts f at all points x of a group from the responses of the same n_c rows S, with weights w:
+/* Local kriging predicts f at each point x of a group by w'y, with weights w that are 0 outside n_c rows S:
  *
  *     w = (K_SS + s2 I)^{-1} k(S, x),   J = k(x,x) - 2 w'k(X, x) + w'(K + s2 I) w,
- *     h = k(X, x) - (K + s2 I) w,
+ *     h = k(X, x) - (K + s2 I) w.
  *
- * with the rows' scales in K, k(X, x) and w, and w = 0 outside S. J needs only the rows S; h uses all rows, by blocks;
- * certificates need sums of h. Bounds from J and h hold for any w, so an inexact solve does no harm. Computing h takes
- * kernel values of all N rows with all rows that are in some S, and 2 N (n_c + M) flops for each x.
- */
+ * The roots of the rows' weights multiply K = k(X, X), k(X, x) and y. J is the error variance of w'y, and needs only
+ * the rows S. The residual h uses all rows, by blocks; bounds on the exact posterior variance (certify.h) need sums of
+ * h. They hold for any w, so rounding errors of w do no harm. Computing h takes kernel values of all N rows with all
+ * rows that are in S of some group, and 2 N (n_c + M) flops for each x. */
 #include "certify.h"
 #include "pass.h"
 
@@ -17,9 +16,9 @@ struct kriging { /* of one x: J, w'h, |w|^2, sum over S of scale |w|, as compute
     double J, wh, ww, w1;
 };
 
-/* Functionals of f that replace f at the new rows, unless cross is NULL.  cross: covariances with f at the rows (N
- * x n_new); features: covariances with the whitened inducing variables (M x n_new); prior: variances; size: see
- * certify.h; terms: number of kernel values that are summed in an entry of cross. */
+/* If cross is not NULL, linear functionals of f take the place of f at the new rows. cross (N x n_new): covariances
+ * with f at the rows; features (M x n_new): covariances with the whitened inducing variables; prior: variances; size >=
+ * prior: scale of rounding errors; terms: number of kernel values that are summed in an entry of cross. */
 struct functionals {
     const double *cross, *features, *prior, *size;
     int terms;
@@ -29,7 +28,7 @@ struct local {
     const struct posterior *posterior;
     const struct norms *norms;
     struct source rows; /* data */
-    /* the rows of the data that are in some S, selected by near.order */
+    /* near.order has the numbers of all rows of the data that are in S of some group */
     struct source near;
     struct block rows_new; /* new rows, in the order of their groups */
     struct functionals of;
@@ -44,8 +43,8 @@ struct local {
     double *sums; /* A h, A w (M x n_new each), |h|^2 [n_new] */
 };
 
-/* local_run() computes l->W, the bounds J, q, var_lower and var_upper, and ww = |w|^2, [n_new] each.  The caller sets
- * the elements of l down to `point`, W and pass.plan. */
+/* local_run() computes kriging weights l->W and, for each new row: J >= error variance of kriging, q >= J minus the
+ * exact GP's variance, bounds on that variance, and ww = |w|^2. The caller sets l down to `point`, W and pass.plan. */
 struct local_bounds {
     double *J, *q, *ww, *var_lower, *var_upper;
 };

@@ -1,13 +1,11 @@
 #pragma once
 
-/*
- * An auxiliary distribution is a Gaussian process with
+/* An auxiliary distribution is a Gaussian process with
  *
  *     covariance  p k(x, x') + sum_j s_j b_j(x) b_j(x'),   mean  mu(x),
  *     [b(x), mu(x)] = W' k(U, x),
  *
- * where p is 0 or 1 and s_j = +-1.  The mean is the last of the q functions and has s = +1.
- */
+ * where p is 0 or 1, s_j = +-1, and U has n_u rows. The mean is the last of the q functions and has s = +1. */
 #include "arena.h"
 #include "inducing.h"
 #include "sink.h"
@@ -22,29 +20,30 @@ struct lowrank {
     const double *sign; /* s_j [q] */
 };
 
-/* The values of the q functions of an auxiliary distribution at the rows: given, or computed block by block. */
+/* A panel has the q functions of an auxiliary distribution at the rows: stored, or computed block by block. */
 struct panel {
     const struct lowrank *aux; /* NULL if there is no auxiliary distribution */
     const double *Wt;          /* values at all rows (q x N), or NULL */
 };
-/* Returns q, or 0 without an auxiliary distribution. */
+/* Returns the number q of functions of the auxiliary distribution, or 0 if there is none. */
 int panel_columns(const struct panel *p);
-/* Returns the number of doubles of scratch for a block of n rows, or 0 if the values are given. */
+/* Returns the number of doubles of scratch that panel_rows() needs for n rows: 0 if the values are stored. */
 size_t panel_size(const struct panel *p, int n);
-/* Returns Wt (q x n) = W' k(U, X_b) diag(scale). */
+/* Returns the q functions at the n rows of a block (q x n), times the square roots of the rows' weights. */
 const double *panel_rows(const struct panel *p, const struct block *b, double *work);
 
-/* A sink that stores the values at all rows. */
+/* This sink stores the results of panel_rows() for all rows in Wt. */
 struct panel_values {
     struct panel panel;
     double *Wt; /* q x N */
 };
 struct sink panel_sink(const struct panel_values *self);
 
-/* Computes K_zu (M x n_u) = k(Z, U), and T (M x q) = L^{-1} K_zu W, or K_zu W without L. */
+/* Computes K_zu = k(Z, U) (M x n_u) for inducing points Z, and T = L^{-1} K_zu W (M x q). K_zu W has the functions of
+ * the auxiliary distribution at Z. If z->L is NULL, T = K_zu W. */
 void lowrank_points(const struct lowrank *aux, const struct inducing *z, double *K_zu,
                     double *T);
 
-/* For F with dF = sum(Wm_bar * dWm), Wm = K_zu W, adds dF / dZ to dZ (M x columns). */
+/* Adds to dZ (M x columns) an objective's derivative in Z, from its derivative Wm_bar (M x q) in the functions at Z. */
 void lowrank_pull(const struct lowrank *aux, const struct inducing *z, const double *K_zu,
                   const double *Wm_bar, struct arena *arena, double *dZ);

@@ -4,7 +4,7 @@
 #include "linalg.h"
 #include "simd.h"
 
-/* Kernel values are computed for this number of columns of E at a time. */
+/* Kernel values are computed for this number of columns of a covariance matrix at a time. */
 enum { STRIP = 4 };
 
 size_t near_size(int s)
@@ -17,7 +17,7 @@ size_t near_rows_size(int s, int columns)
     return ((size_t)s + 1) * ((size_t)columns + 2);
 }
 
-/* Computes the residual prior covariance E of the neighbours S and x (n x n, n = s + 1, lower triangle). */
+/* Computes the lower triangle of the covariance of f at the s neighbours and x, given the inducing variables. */
 static void unexplained(const struct near *p, double *strip, double *E)
 {
     const int n = p->s + 1;
@@ -43,7 +43,7 @@ static void unexplained(const struct near *p, double *strip, double *E)
         E[(size_t)j * n + j] = fmax(E[(size_t)j * n + j], 0.0);
 }
 
-/* Computes r = a - A_S u (near.h). */
+/* Computes r = a[s] - sum_j u_j a[j] over the s neighbours j. The columns a[0], ..., a[s] have M numbers each. */
 INSIDE void decorrelate(int M, int s, const double *const *a, const double *u, double *r)
 {
     int j = 0;
@@ -61,7 +61,7 @@ INSIDE void decorrelate(int M, int s, const double *const *a, const double *u, d
         add_scaled((size_t)M, -u[j], a[j], r);
 }
 
-/* Solves u <- L^{-T} u.  L is the factor of the first s rows, with leading dimension s + 1. */
+/* Replaces u by L^{-T} u for a lower triangular L (s x s) with leading dimension s + 1. */
 static void solve_transposed(int s, const double *L, double *u)
 {
     for (int j = s - 1; j >= 0; j--) {
@@ -83,10 +83,10 @@ CLONES enum status near_condition(const struct near *p, double *work, double *u,
         unexplained(p, strip, E);
         for (int j = 0; j < s; j++)
             E[(size_t)j * n + j] += noise;
-        /* ( N .; e' . ) -> ( L .; w' . ),   w = L^{-1} e */
+        /* (N; e') -> (L; w'): N = L L': covariances of the neighbours; e: theirs with x; w = L^{-1} e */
         if (chol_corner(n, n, s, E) == 0)
             break;
-        /* noise above the largest variance outweighs all rounding errors, so this happens only for NaN or infinity */
+        /* noise above the largest variance outweighs all rounding errors, so now a value is NaN or infinite */
         if (!(noise <= most))
             return STATUS_NOT_FINITE;
         noise = fmax(10.0 * noise, 1e-15 * most);

@@ -1,17 +1,15 @@
 #pragma once
 
-/*
- * Conditions f at a row x on its s nearest neighbours S, under the residual prior covariance given the inducing
- * points, E(x, z) = k(x, z) - a_x'a_z with a_x = L^{-1} k(Z, x).  (Each row is scaled by the root of its weight.)
+/* Conditions f at a row x on its s nearest neighbours S, under the residual prior covariance given the inducing points,
+ * E(x, z) = k(x, z) - a_x'a_z with a_x = L^{-1} k(Z, x). (Each row is scaled by the root of its weight.)
  *
  *     N = E_SS + s2 I,   e = E(S, x),   u = N^{-1} e
  *     r = a - A_S u,     mean = u'y_S,  left = E(x, x) - e'u
  *
- * Given whitened inducing variables v, f(x) has the mean r'v + u'y_S and the variance `left`. A linear functional of f
- * may take the place of f(x): then a are its features, `cross` are its covariances with f at S, e = cross - A_S'a, and
- * E(x, x) = prior - |a|^2. No BLAS is called here, so several threads may condition rows even if the BLAS is not safe
- * for threads.
- */
+ * Given whitened inducing variables v ~ N(0, I), f(x) has the mean r'v + u'y_S and the variance `left`. If a linear
+ * functional of f takes the place of f(x), a are its covariances with v, `cross` those with f at S, e = cross - A_S'a,
+ * and E(x, x) = prior - |a|^2. No BLAS is called here, so threads may condition rows even if the BLAS does not allow
+ * threads. */
 #include "inducing.h"
 
 struct near {
@@ -25,16 +23,17 @@ struct near {
     double prior;        /* prior variance of the functional, if cross is given */
 };
 
-/* Return the number of doubles of scratch for s neighbours, and that of X, scale and y. */
+/* near_size() returns the doubles of near_condition()'s scratch, near_rows_size() those of near.X, scale and y. */
 size_t near_size(int s);
 size_t near_rows_size(int s, int columns);
 
-/* Computes u [s], r [M], mean and left.  If N is not positive definite in double precision, the noise is increased.
- * work: near_size(s) */
+/* Computes u [s], r [M], `mean` and `left`: given its neighbours' responses y_S and whitened inducing variables v, f(x)
+ * has the mean u'y_S + r'v, where u'y_S = `mean`, and the variance `left`. If rounding makes the neighbours' covariance
+ * matrix indefinite, the noise is increased. work: near_size(s) */
 enum status near_condition(const struct near *p, double *work, double *u, double *r,
                            double *mean, double *left);
 
-/* Computes out [N] = F v, or F'v if `transpose`.  Row i of F v is (v_i - u_i'v_S) / sqrt(d_i), where S are the
- * neighbours of row i and d_i = left + s2.  u: s x N; rows: numbers of neighbours from 0, s x N, -1 behind the last */
+/* Computes out [N] = F v, or F'v if `transpose`: (F v)_i = (v_i - u_i'v_S) / sqrt(d_i), with the variance d_i of row i
+ * given its neighbours S. Columns i of `rows` and u (s x N) have S, from 0, -1 behind the last, and u_i. */
 void near_decorrelate(int s, int N, const double *u, const double *d, const int *rows,
                       const double *v, int transpose, double *out);

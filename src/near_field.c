@@ -6,7 +6,7 @@
 #define FEW       64 /* the store has room for the neighbours of at least this many targets */
 #define NEAR_ROWS 256 /* largest number of rows in a block */
 
-/* ---- the store ------------------------------------------------------------------------------ */
+/* ---- the store of A = L^{-1} k(Z, x) and inputs of some rows x ------------------------------ */
 
 static void store_clear(struct store *store)
 {
@@ -31,7 +31,8 @@ int field_row(const struct near_field *f, int i)
     return f->wave.order == NULL ? f->start + i : f->wave.order[i];
 }
 
-/* Finds places in the store for all rows that the wave needs. Returns 0 if the store is full. */
+/* Reserves places in the store for the neighbours of this wave's targets and, if they have ranks, the targets. Returns
+ * 0 if the store is full. */
 static int want_wave(struct near_field *f)
 {
     for (int i = 0; i < f->n; i++) {
@@ -58,7 +59,7 @@ static void storing_add(const void *self, const struct visit *v)
             X[(size_t)i * columns + c] = b->X[c * b->ldx + i];
 }
 
-/* Lets a pass read the n rows of `order`. */
+/* Makes a pass read the n rows whose numbers are in `order`. */
 static void aim(struct pass *p, struct source *rows, const int *order, int n)
 {
     rows->order = order;
@@ -81,15 +82,15 @@ static void fill_store(struct near_field *f)
     pass_run(&f->fill, row_sink(f, storing_add, 0, 0));
 }
 
-/* ---- a target with its neighbours ------------------------------------------------------------ */
+/* ---- conditioning a target on its neighbours ------------------------------------------------- */
 
-/* Returns 1 if the features A of targets are in the store, where those of neighbours always are. */
+/* Returns 1 if L^{-1} k(Z, x) of targets x is in the store: targets have ranks if they are rows of the data. */
 static int is_stored(const struct near_field *f)
 {
     return f->rank != NULL && f->s > 0;
 }
 
-/* Returns the features of target i of the block: given, from the store, or from the pass. */
+/* Returns the covariances of target i with whitened inducing variables [M]: given, stored, or from the pass. */
 static const double *features_of(const struct near_field *f, const struct visit *v, int i)
 {
     const size_t M = (size_t)f->z.M, row = (size_t)field_row(f, v->block.first + i);
@@ -117,7 +118,7 @@ struct field_scratch field_scratch(const struct near_field *f, int n, double *wo
     return r;
 }
 
-/* Copies the neighbours of target i of the block, and the target itself, to `near`. */
+/* Copies target i of the block and its neighbours `found` (from 1, 0 behind the last) to `near`. */
 static void collect(const struct near_field *f, const struct visit *v, int i,
                     const int *found, struct near *near)
 {
@@ -177,9 +178,9 @@ int field_condition(const struct near_field *f, const struct visit *v,
     return failures;
 }
 
-/* ---- waves ---------------------------------------------------------------------------------- */
+/* ---- waves: sets of targets that are processed together ------------------------------------- */
 
-/* Allocates the store of features and inputs.  Returns how many targets are computed together (a wave). */
+/* Allocates the store. Returns how many targets a wave may have, so that the store has room for its neighbours. */
 static int store_open(struct near_field *f)
 {
     struct arena *arena = f->plan.arena;
@@ -225,7 +226,7 @@ static void field_open(struct near_field *f)
     const int share = n / f->plan.threads + (n % f->plan.threads > 0);
     struct plan wave = plan_for(
         &f->plan, n, min_int(f->plan.block, min_int(NEAR_ROWS, share > 1 ? share : 1)));
-    /* plan_for() left at most a thread for each block, but filling the store may take more blocks */
+    /* plan_for() allows one thread for each block of targets; the pass that fills the store may have more blocks */
     wave.threads = f->plan.threads;
     f->most = n;
     if (f->s > 0) {

@@ -1,14 +1,12 @@
 #pragma once
 
-/*
- * Conditions targets on their nearest neighbours (near.h).  For the sums of the posterior the targets are the rows of
- * the data, and their neighbours are earlier rows.  For predictions the targets are new rows.
+/* Conditions f at many rows, the targets, each on its nearest neighbours (near.h). For the sums of the posterior the
+ * targets are the rows of the data, and their neighbours are earlier rows. For predictions the targets are new rows.
  *
- * Targets are processed in waves, in the order of a tree.  A wave has three passes: find neighbours of its targets;
- * compute A for neighbours that are not in the store; condition each target.  If the store has room for all rows, A is
- * computed once.  Otherwise the store is emptied when it is full.  Targets of a wave are close to each other, so they
- * share neighbours.
- */
+ * Targets are processed in waves, in the order of a tree, so that targets of a wave share neighbours. A wave has three
+ * passes: find neighbours of its targets; compute A = L^{-1} k(Z, x) for neighbours x that are not in the store;
+ * condition each target. If the store has room for all rows, A is computed once. Otherwise the store is emptied when it
+ * is full. */
 #include "near.h"
 #include "neighbours.h"
 #include "pass.h"
@@ -24,34 +22,34 @@ struct near_field {
     struct inducing z;           /* inducing points; field_run() needs their L */
     struct source rows, targets; /* data; targets, which may be the same rows */
     const int *rank;             /* order of the rows if they are the targets, or NULL */
-    /* largest number of neighbours of a target: s if it is far from the data, else `few`; at most rows.N */
+    /* A target has at most s neighbours if it is far from the data, else at most `few`; both are at most rows.N */
     int s, few;
     struct plan plan; /* plan for all targets */
-    /* neighbours of every target (s x n, from 0, -1 behind the last), or NULL for its nearest rows */
+    /* neighbours of each target (s x n, from 0, -1 behind the last), or NULL: then its nearest rows are found */
     const int *given;
-    /* If the targets are functionals in place of f(x): their covariances with f at the neighbours (s x n), features
-     * (M x n) and prior variances [n], see near.h.  Otherwise NULL. */
+    /* If the targets are linear functionals of f: their covariances with f at the neighbours (s x n) and with the
+     * whitened inducing variables (M x n), and their prior variances [n]. Otherwise NULL. */
     const double *cross, *features, *prior;
-    /* Results of every target, in their order, or NULL: u (s x n), r (M x n), and the rows that u refers to (s x n,
-     * from 1, 0 behind the last). */
+    /* Results for each target, or NULL: coefficients u of its neighbours' responses (s x n), coefficients r of the
+     * whitened inducing variables (M x n), and the numbers of its neighbours (s x n, from 1, 0 behind the last). */
     double *u, *R;
     int *near_rows;
-    /* Set by field_run(): */
+    /* field_run() sets the elements below. */
     struct tree tree, order;
     struct finding finding;
     struct store store;
-    /* Targets come in waves.  most: largest number of targets in a wave; start: first target of this wave;
-     * n: number of its targets */
+    /* A wave is a set of at most `most` targets that are processed together. This wave begins at target `start`, and
+     * has n targets. */
     int most, start, n;
     int *near; /* neighbours of the wave, from 1, 0 behind the last */
     struct source wave, stored;
     struct pass find, fill, each;
 };
 
-/* Calls the sink with every block of targets. field_scratch() divides the sink's scratch. */
+/* Calls the sink with every block of targets. The sink divides its scratch by field_scratch(). */
 void field_run(struct near_field *f, struct sink sink);
 
-/* Returns the number of target i of the wave among all targets. */
+/* Returns the number, among all targets, of target i of the current wave (the targets that are processed together). */
 int field_row(const struct near_field *f, int i);
 
 struct field_scratch {
@@ -60,7 +58,7 @@ struct field_scratch {
     struct near near;
 };
 struct field_scratch field_scratch(const struct near_field *f, int n, double *work);
-/* Computes R (M x n, columns r), `mean` and `left` by near_condition() for each target of a block. Returns the number
- * of targets for which it failed. */
+/* Conditions each target of a block on its neighbours' responses and the whitened inducing variables v: f has the mean
+ * r'v + `mean` and the variance `left`. Column i of R (M x n) is r of target i. Returns the number of failures. */
 int field_condition(const struct near_field *f, const struct visit *v,
                     struct field_scratch *r);

@@ -3,12 +3,13 @@
 #include "linalg.h"
 #include "posterior.h"
 
-/* ---- sums of the rows ----------------------------------------------------------------------- */
+/* ---- the posterior, from sums over the rows ------------------------------------------------- */
 
-/* The sums of stats.h are followed by the sum of log d and the number of failures. */
+/* The sums of struct stats precede the sum of the rows' log conditional variances d and the number of failures. */
 enum { LOG_D, FAILURES, MORE };
 
-/* Adds the rows of a block to G = sum a~a~', Ay = sum a~y~ and the other sums. */
+/* Adds a block's part to G = sum r r' / d, Ay = sum r (y - u'y_S) / d and the other sums. Given its neighbours S and
+ * whitened inducing variables v, y has mean u'y_S + r'v and variance d. */
 static void summing_add(const void *self, const struct visit *v)
 {
     const struct near_posterior *p = self;
@@ -33,7 +34,7 @@ static void summing_add(const void *self, const struct visit *v)
     *yy += sum_squares((size_t)n, r.y);
 }
 
-/* Computes C C' = I + G and beta = (I + G)^{-1} Ay. */
+/* Computes the posterior N(beta, (C C')^{-1}) of whitened inducing variables, and minus the log density of y. */
 static enum status finish(struct near_posterior *p)
 {
     const int M = p->field.z.M;
@@ -61,7 +62,7 @@ enum status near_posterior_run(struct near_posterior *p, double most_jitter)
     return p->sums[size + FAILURES] > 0.0 ? STATUS_NOT_FINITE : finish(p);
 }
 
-/* ---- new rows ------------------------------------------------------------------------------- */
+/* ---- predictions of single new rows --------------------------------------------------------- */
 
 static void predicting_add(const void *self, const struct visit *v)
 {
@@ -89,10 +90,10 @@ enum status near_predicting_run(struct near_predicting *p)
 
 /* ---- joint predictions of new rows ---------------------------------------------------------- */
 
-/* Kernel values with all points are computed for this number of points at a time. */
+/* The kernel matrix of all points is computed in blocks of this number of columns. */
 enum { JOINT_POINTS = 64 };
 
-/* Adds a row of a source to the points, and returns the point's number. */
+/* Appends a row of `from` to j->points, and returns its number there. */
 static int add_point(struct near_joint *j, const struct source *from, int row,
                      double noise)
 {
@@ -127,7 +128,8 @@ static void add_points(struct near_joint *j, int *place)
     }
 }
 
-/* Adds the part of a block b of points to the covariance W'(K + noise)W of near_posterior.h. */
+/* Adds a block's part to W'(K + noise)W, with the kernel matrix K of all points. Column x of W has the coefficients of
+ * f at the points in the prediction error of f(x). */
 static void joint_add(const void *self, const struct visit *v)
 {
     const struct near_joint *j = self;
@@ -152,8 +154,8 @@ static void joint_add(const void *self, const struct visit *v)
                 add_scaled(n, j->W[e], T + n * (j->point[e] - first), v->sums + n * i);
 }
 
-/* Computes Cov(f(x), f(x~)) = r'(C C')^{-1} r~ - r'r~ + W'(K + noise)W for all pairs (near_posterior.h). The
- * predicted variances go on the diagonal. R is overwritten. */
+/* Adds r'(C C')^{-1} r~ - r'r~ to the covariances W'(K + noise)W of each two new rows, where r and r~ are their columns
+ * of R. The predicted variances replace the diagonal. R is overwritten. */
 static void finish_joint(struct near_joint *j)
 {
     const struct near_predicting *p = &j->at;

@@ -1,11 +1,12 @@
 #pragma once
 
-/* The functions below compute the posterior on inducing points from rows, each conditioned on earlier neighbours. They
- * predict at new rows, each conditioned on its nearest neighbours (near_field.h). */
+/* The posterior is computed from the rows, each conditioned on inducing points and on earlier neighbours. Predictions
+ * at new rows condition each on inducing points and on its nearest rows (near_field.h). */
 #include "near_field.h"
 
-/* The posterior: C C' = I + sum a~a~', beta = (C C')^{-1} sum a~y~ over the rows, with (near.h) a~ = r / sqrt(d),
- * y~ = (y - u'y_S) / sqrt(d), d = left + s2. */
+/* Given earlier neighbours S and whitened inducing variables v, the response y of a row has mean u'y_S + r'v and
+ * variance d. The posterior of v is N(beta, (C C')^{-1}), C C' = I + sum r r' / d, beta = (C C')^{-1} sum r (y - u'y_S)
+ * / d. */
 struct near_posterior {
     struct near_field field; /* its targets are the rows; neighbours have a lower rank */
     double *L, *C, *beta;
@@ -13,10 +14,11 @@ struct near_posterior {
     double minus_log; /* minus the log density of the scaled y */
     double *sums;
 };
-/* The jitter of the inducing points may be raised up to most_jitter. */
+/* Computes the posterior. The jitter of the inducing points may be raised up to most_jitter. */
 enum status near_posterior_run(struct near_posterior *p, double most_jitter);
 
-/* Predicts at new rows: mean = u'y_S + r'beta, variance = var_near + var_far = left + |C^{-1} r|^2 (near.h). */
+/* Predicts f at new rows. Given neighbours S and whitened inducing variables v ~ N(beta, (C C')^{-1}), f has mean u'y_S
+ * + r'v and variance var_near. So mean = u'y_S + r'beta, and var_far = |C^{-1} r|^2 is added to the variance. */
 struct near_predicting {
     struct near_field field; /* its targets are the new rows, without ranks */
     const double *C, *beta;
@@ -24,16 +26,15 @@ struct near_predicting {
 };
 enum status near_predicting_run(struct near_predicting *p);
 
-/*
- * Predicts like near_predicting, and computes the joint covariance of f (n x n).  Given whitened inducing variables v,
- * f(x) - u'y_S - r'v has the covariance W'(K + noise)W - R'R, where r is a column of R.  Column x of W is 1 at x, -u at
- * neighbours, times the roots of their weights.  K is the kernel matrix of `points`: the x and their neighbours.
- */
+/* Predicts like near_predicting, and computes the joint covariance of f at the new rows x (n x n). Given whitened
+ * inducing variables v, f(x) - u'y_S - r'v has the covariance W'(K + noise)W - R'R. R has a column r for each x. K is
+ * the kernel matrix of `points`, the x and their neighbours. Column x of W is 1 at x, and -u times root weights at
+ * neighbours. */
 struct near_joint {
     struct near_predicting at;
     double *covariance;
-    /* Set by near_joint_run().  W and point have s + 1 numbers for each x: the entries of its column of W, and the
-     * points of these entries, -1 behind the last. */
+    /* near_joint_run() sets the rest. For each x, W has the s + 1 nonzero entries of its column of W, and `point` has
+     * the points that they belong to, -1 behind the last. */
     struct rows points;
     double *X, *noise, *W; /* noise: s2 / weight of a neighbour, 0 for an x */
     int *point;

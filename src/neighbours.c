@@ -13,27 +13,25 @@ struct search {
     int *row;
 };
 
-/* Returns how far u lies outside an interval: the positive one of under = lower end - u and over = u - upper end, or 0
- * if neither is positive.  The formula is exact and has no branches. */
+/* Returns how far u lies outside an interval, from under = lower end - u and over = u - upper end: the positive one, or
+ * 0 if neither is positive. The formula is exact and has no branches. */
 INSIDE double beyond(double under, double over)
 {
     return 0.5 * ((under + fabs(under)) + (over + fabs(over)));
 }
 
-/* Returns the squared distance of u from a box.  The sum has the order of sums in distances(), so even when rounded it
- * never exceeds the squared distance of a row in the box. */
-static double box_distance(int d, const double *box, const double *u)
+/* Returns the squared distance of u from a box. Coordinates are added in the order of look_at_all(), so even when
+ * rounded it never exceeds the squared distance of a row in the box. */
+static double box_distance(const struct tree *t, const double *box, const double *u)
 {
     double sum = 0.0;
-    for (int j = 0; j < d; j++) {
-        const double off = beyond(box[j] - u[j], u[j] - box[d + j]);
-        sum += off * off;
-    }
+    for (int j = 0; j < t->d; j++)
+        sum += squared(beyond(box[j] - u[j], u[j] - box[t->d + j]), t->at[j].gap);
     return sum;
 }
 
-/* Returns 1 if no row in a box at squared distance `box` can be a neighbour.  The factor 1 - 1e-14 allows for fused
- * multiply-adds, which may round distances of the box and of its rows differently. */
+/* Returns 1 if s neighbours are found and no row in a box at squared distance `box` is nearer. The factor 1 - 1e-14
+ * allows for fused multiply-adds, which may round distances of the box and of its rows differently. */
 INSIDE int too_far(const struct search *q, double box)
 {
     return q->found == q->s && box * (1.0 - 1e-14) > q->r2[q->s - 1];
@@ -62,25 +60,18 @@ INSIDE void offer(struct search *q, double r2, int row)
     q->row[i] = row;
 }
 
-/* Computes the squared distances r2 of u from the first n of `all` rows. */
-INSIDE void distances(int d, int all, int n, const double *U, const double *u,
-                      double *restrict r2)
-{
-    for (int i = 0; i < n; i++)
-        r2[i] = 0.0;
-    for (int j = 0; j < d; j++) {
-        const double *restrict row = U + (size_t)j * all, uj = u[j];
-        SIMD
-        for (int i = 0; i < n; i++)
-            r2[i] += (uj - row[i]) * (uj - row[i]);
-    }
-}
-
+/* Compares u with the first n of the `all` rows of a leaf of the tree. */
 INSIDE void look_at_all(struct search *q, int start, int all, int n)
 {
     const struct tree *t = q->tree;
-    double r2[LEAF];
-    distances(t->d, all, n, t->U + (size_t)start * t->d, q->u, r2);
+    double r2[LEAF] = {0.0};
+    for (int j = 0; j < t->d; j++) {
+        const double *x = t->U + (size_t)start * t->d + (size_t)j * all;
+        const double u = q->u[j], gap = t->at[j].gap;
+        SIMD
+        for (int i = 0; i < n; i++)
+            r2[i] += squared(u - x[i], gap);
+    }
     for (int i = 0; i < n; i++)
         if (t->row[start + i] != q->self)
             offer(q, r2[i], t->row[start + i]);
@@ -96,21 +87,23 @@ INSIDE float as_float(double r2, double width, int d)
     return most < FLT_MAX ? (float)most * (1.0F + 0x1p-22F) + FLT_MIN : INFINITY;
 }
 
-/* Lists in `which` the rows of a tile whose squared distance from u in floats is at most `most` or NaN.  Returns
- * how many there are. */
-INSIDE int near_in_tile(int d, int all, const float *V, const float *u, float most,
-                        int *which)
+/* Lists in `which` those of TILE rows whose squared distance from u, computed in floats, is at most `most` or NaN.
+ * Returns how many there are. */
+INSIDE int near_in_tile(const struct tree *t, int all, const float *V, const float *u,
+                        float most, int *which)
 {
-    float r2[TILE];
+    float r2[TILE] = {0.0F};
     int near[TILE], any = 0, count = 0;
-    for (int i = 0; i < TILE; i++)
-        r2[i] = 0.0F;
-    for (int j = 0; j < d; j++, V += all) {
+    int j = 0;
+    for (; j < t->numbers; j++, V += all) {
         const float uj = u[j];
         SIMD
         for (int i = 0; i < TILE; i++)
             r2[i] += (uj - V[i]) * (uj - V[i]);
     }
+    for (; j < t->d; j++, V += all)
+        for (int i = 0; i < TILE; i++)
+            r2[i] += V[i] != u[j] ? (float)t->at[j].gap : 0.0F;
     SIMD
     for (int i = 0; i < TILE; i++)
         near[i] = !(r2[i] > most);
@@ -125,15 +118,15 @@ INSIDE int near_in_tile(int d, int all, const float *V, const float *u, float mo
     return count;
 }
 
-INSIDE double distance(int d, int all, const double *U, const double *u)
+INSIDE double distance(const struct tree *t, int all, const double *U, const double *u)
 {
     double r2 = 0.0;
-    for (int j = 0; j < d; j++, U += all)
-        r2 += (u[j] - *U) * (u[j] - *U);
+    for (int j = 0; j < t->d; j++, U += all)
+        r2 += squared(u[j] - *U, t->at[j].gap);
     return r2;
 }
 
-/* Computes distances in doubles for the rows that the test in floats does not exclude. */
+/* Compares u with the rows of a leaf: distances in floats exclude most rows, the others get distances in doubles. */
 INSIDE void look_at_near(struct search *q, size_t leaf, int start, int all, int n)
 {
     const struct tree *t = q->tree;
@@ -144,11 +137,11 @@ INSIDE void look_at_near(struct search *q, size_t leaf, int start, int all, int 
     for (int j = 0; j < t->d; j++)
         u[j] = (float)(q->u[j] - t->low[leaves * j + leaf]);
     for (int i = 0; i < n; i += TILE) {
-        const int count = near_in_tile(t->d, all, t->V + at + i, u, most, which);
+        const int count = near_in_tile(t, all, t->V + at + i, u, most, which);
         for (int c = 0; c < count && i + which[c] < n; c++) {
             const int p = i + which[c], row = t->row[start + p];
             if (row != q->self)
-                offer(q, distance(t->d, all, t->U + at + p, q->u), row);
+                offer(q, distance(t, all, t->U + at + p, q->u), row);
         }
     }
 }
@@ -175,7 +168,7 @@ INSIDE int is_open(const struct search *q, size_t node)
     return q->tree->rank == NULL || q->tree->least_rank[node] < q->below;
 }
 
-/* Searches the leaves of a twig (tree.h), nearest boxes first. */
+/* Searches the leaves below a twig (node i of a level of the tree), nearest boxes first. */
 CLONES static void search_twig(struct search *q, int level, size_t i)
 {
     const struct tree *t = q->tree;
@@ -184,10 +177,9 @@ CLONES static void search_twig(struct search *q, int level, size_t i)
     size_t order[1 << TWIG], open = 0;
     for (size_t l = 0; l < n; l++)
         far[l] = 0.0;
-    for (size_t j = 0; j < (size_t)t->d; j++) {
-        const double *restrict low = t->low + leaves * j + first, *restrict high =
-                                                                      t->high +
-                                                                      leaves * j + first;
+    const double *low = t->low + first, *high = t->high + first;
+    int j = 0;
+    for (; j < t->numbers; j++, low += leaves, high += leaves) {
         const double u = q->u[j];
         SIMD
         for (size_t l = 0; l < n; l++) {
@@ -195,6 +187,9 @@ CLONES static void search_twig(struct search *q, int level, size_t i)
             far[l] += off * off;
         }
     }
+    for (; j < t->d; j++, low += leaves, high += leaves)
+        for (size_t l = 0; l < n; l++)
+            far[l] += low[l] > q->u[j] || high[l] < q->u[j] ? t->at[j].gap : 0.0;
     for (size_t l = 0; l < n; l++) {
         if (too_far(q, far[l]) || !is_open(q, leaves - 1 + first + l))
             continue;
@@ -203,12 +198,11 @@ CLONES static void search_twig(struct search *q, int level, size_t i)
             order[k] = order[k - 1];
         order[k] = l;
     }
-    for (size_t k = 0; k < open && !too_far(q, far[order[k]]); k++) {
+    for (size_t k = 0; k < open && !too_far(q, far[order[k]]); k++)
         search_leaf(q, first + order[k]);
-    }
 }
 
-/* Searches node i of a level, whose number is 2^level - 1 + i. */
+/* Searches the subtree of node i of a level, the nearer child first. The node has the number 2^level - 1 + i. */
 static void search_node(struct search *q, int level, size_t i)
 {
     const struct tree *t = q->tree;
@@ -217,8 +211,8 @@ static void search_node(struct search *q, int level, size_t i)
         return;
     }
     const size_t child = 2 * (((size_t)1 << level) - 1 + i) + 1, two_d = 2 * (size_t)t->d;
-    const double far[2] = {box_distance(t->d, t->box + two_d * child, q->u),
-                           box_distance(t->d, t->box + two_d * (child + 1), q->u)};
+    const double far[2] = {box_distance(t, t->box + two_d * child, q->u),
+                           box_distance(t, t->box + two_d * (child + 1), q->u)};
     const size_t first = far[1] < far[0];
     for (size_t turn = 0; turn < 2; turn++) {
         const size_t side = turn == 0 ? first : 1 - first;
@@ -236,8 +230,8 @@ int tree_nearest(const struct tree *tree, const double *u, int s, int self, int 
     return q.found;
 }
 
-/* Returns 1 if a row x is far from the data. Then the empty ball around x, up to its nearest neighbour, would have at
- * least `missing` rows at the density of the shell between the nearest and the n-th neighbour (n - 1 rows). */
+/* Returns 1 if a row x is far from the data: at the density of the n - 1 rows between its nearest and its n-th
+ * neighbour, the empty ball up to its nearest neighbour would have at least `missing` rows. */
 static int is_far(int d, int n, const double *r2)
 {
     const double missing = 10.0, ball = pow(r2[0] / r2[n - 1], 0.5 * d);
@@ -255,7 +249,7 @@ static void finding_add(const void *self, const struct visit *v)
         int *near = f->near + (size_t)(b->first + i) * f->s;
         tree_coordinates(f->tree, rows_from(rows_of(b), i, 1), u);
         int found = tree_nearest(f->tree, u, f->few, self_row, below, r2, near);
-        if (f->few < f->s && found > 0 && is_far(f->tree->d, found, r2))
+        if (f->few < f->s && found > 0 && is_far(f->tree->inputs, found, r2))
             found = tree_nearest(f->tree, u, f->s, self_row, below, r2, near);
         for (int j = 0; j < f->s; j++)
             near[j] = j < found ? near[j] + 1 : 0;

@@ -1,19 +1,19 @@
 #pragma once
 
-/* Finds the nearest neighbours of a row in the coordinates of a kernel (tree.h), among all rows or among rows of
- * lower rank.  Of two rows at equal distance, the row with the smaller number comes first, so the result depends
- * neither on the tree nor on threads. */
+/* Finds the nearest neighbours of a row: smaller distances of coordinates (tree.h) mean larger prior correlations.
+ * Ranks, if given, order the rows, and neighbours have lower ranks. Of two rows at equal distance, the row with the
+ * smaller number comes first, so the result depends neither on the tree nor on threads. */
 #include "sink.h"
 #include "tree.h"
 
 /* Finds the s nearest neighbours of a point with coordinates u, nearest first: their numbers row [s], from 0, and
- * squared distances r2 [s].  Row `self` is left out (-1: no row is).  If the tree has ranks, neighbours have ranks
- * below `below`.  Returns the number of neighbours found. */
+ * squared distances r2 [s]. Row `self` is left out (-1: no row is). If the tree has ranks, which order its rows,
+ * neighbours have ranks below `below`. Returns the number of neighbours found. */
 int tree_nearest(const struct tree *tree, const double *u, int s, int self, int below,
                  double *r2, int *row);
 
-/* A sink that finds the neighbours of each row of a pass.  For each row `near` has s numbers: neighbours from 1, then
- * zeros.  A row far from all data has up to s neighbours, any other row has up to `few`. */
+/* This sink finds the neighbours of each row of a pass. For each row, `near` has s numbers: its neighbours from 1, then
+ * zeros. A row far from all data has up to s neighbours, any other row has up to `few`. */
 struct finding {
     const struct tree *tree;
     int s, few;

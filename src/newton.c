@@ -20,8 +20,8 @@ enum status newton_step(struct newton *t)
     return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* Returns the first t = 1, 1/2, ... that lowers Psi by 1e-4 times the predicted decrease (Armijo's rule), up to
- * rounding of Psi.  Returns 0 if there is none. */
+/* Returns the first step length 1, 1/2, ... that lowers Psi by 1e-4 times the predicted decrease (Armijo's rule), up to
+ * rounding of Psi. Returns 0 if there is none. */
 static double search(struct newton *t, void *self)
 {
     const size_t n = (size_t)t->n;

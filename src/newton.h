@@ -11,19 +11,19 @@ struct newton {
     double psi, decrement; /* Psi at u; sqrt(r'H^{-1} r) */
     int steps;
     double (*value)(void *self); /* returns Psi at `trial` */
-    /* sets u = trial, and computes r, C and the step */
+    /* sets u = trial, and computes the gradient r there, the Cholesky factor C of the Hessian, and the step */
     enum status (*prepare)(void *self);
 };
 
 /* Allocates step and trial. */
 void newton_open(struct newton *t, int n, struct arena *arena);
 
-/* Computes the step and the decrement from r and C. */
+/* Computes the step H^{-1} r and the decrement sqrt(r'H^{-1} r), from the gradient r and the Cholesky factor C of H. */
 enum status newton_step(struct newton *t);
 
-/* Minimises Psi from u. Stops if the decrement is below `enough`, after maxit steps, or if steps no longer lower Psi in
- * double precision. Results are for the last u. */
+/* Minimises the function Psi by Newton steps from u. Stops if the decrement is below `enough`, after maxit steps, or if
+ * steps no longer lower Psi in double precision. All results are for the last u. */
 enum status newton_run(struct newton *t, void *self, double enough, int maxit);
 
-/* Returns -Psi - log det H / 2: Laplace's approximation of log integral exp(-Psi), without its n log(2 pi) / 2. */
+/* Returns -Psi - log det H / 2, H = Hessian at u: Laplace's log integral of exp(-Psi), without n log(2 pi) / 2. */
 double newton_evidence(const struct newton *t);

@@ -4,9 +4,9 @@
 #include "norms.h"
 #include "gram.h"
 
-/* ---- pieces of groups ------------------------------------------------------------------------ */
+/* ---- groups of rows, and their pieces -------------------------------------------------------- */
 
-/* A piece has n rows, at most `inner`, from start + i on. Its group has n_b rows from `start` on. */
+/* A piece of a group has the n rows from start + i on, at most `inner`. The group has n_b rows from `start` on. */
 struct piece {
     int start, n_b, i, n;
 };
@@ -40,7 +40,7 @@ static size_t rows_size(const struct row_groups *g)
     return source_size(&g->rows, g->inner);
 }
 
-/* Computes a piece's part of v_b'K_bb v_b for group b: pairs within the piece, and twice those with earlier pieces. */
+/* Computes a piece's part of v'K v over the rows of a group: pairs in the piece, and twice pairs with earlier ones. */
 static void T1_add(const void *self, const struct visit *to)
 {
     const struct pieces *all = self;
@@ -68,7 +68,7 @@ static void T1_add(const void *self, const struct visit *to)
     g->vv[to->number] = vv;
 }
 
-/* Computes T1 (norms.h): sum over groups of sqrt(v_b'K_bb v_b - |A v_b|^2) + kappa_b (rounding). Av: scratch of M */
+/* Computes T1 = sum_b sqrt(v_b'K_bb v_b - |A_b v_b|^2) + kappa over groups b of rows; kappa allows for rounding. */
 static void sum_T1(struct row_groups *g, const struct pieces *all, double *Av)
 {
     const int N = g->rows.N, M = g->z.M;
@@ -96,7 +96,8 @@ static struct block with_A(const struct row_groups *g, int start, int n, double 
     return b;
 }
 
-/* Computes a piece's part of Psi and its largest row sum of |E_bb|, for T2 (norms.h). */
+/* Adds a piece's part to Psi = sum_b (N / n_b) A_b E_bb A_b' over groups b of n_b rows, and stores its largest row sum
+ * of |E_bb|, where E is the residual prior covariance of rows. */
 static void T2_add(const void *self, const struct visit *to)
 {
     const struct pieces *all = self;
@@ -138,9 +139,9 @@ static double sum_lam(const struct row_groups *g, const struct pieces *all)
     return lam;
 }
 
-/* ---- all bounds ------------------------------------------------------------------------------- */
+/* ---- all bounds on norms --------------------------------------------------------------------- */
 
-/* Returns the number of rows in a group, if N rows are cut into equal groups of about `rows` rows. */
+/* Returns the number of rows in a group, if N rows are cut into equal groups of at most `rows` rows. */
 static int even_groups(int N, int rows)
 {
     const int groups = N / rows + (N % rows > 0);
@@ -201,7 +202,7 @@ void norms_run(struct row_groups *g)
     }
 }
 
-/* ---- sums for a few new rows --------------------------------------------------------------------- */
+/* ---- sums over the data for a few new rows --------------------------------------------------- */
 
 struct crossing_rows {
     const struct posterior *posterior;
@@ -209,7 +210,7 @@ struct crossing_rows {
     const double *a; /* L^{-1} k(Z, x) */
 };
 
-/* Adds the part of a block to A e (M x n_new) and |e|^2 [n_new], with e = E(X, x) for each new row x. */
+/* Adds a block's part to A e and |e|^2 for each new row x: e has its residual prior covariances with the data. */
 static void crossing_add(const void *self, const struct visit *v)
 {
     const struct crossing_rows *c = self;

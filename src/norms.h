@@ -1,17 +1,16 @@
 #pragma once
 
-/*
- * norms_run() computes bounds on norms (symbols: certify.h) in time linear in N. The N rows, in a random order, are cut
- * into groups b of n_b:
+/* norms_run() bounds norms that certificates need (certify.h), in time linear in N. E = K - A'A is the residual prior
+ * covariance of the rows, |v|_E^2 = v'E v, v = (y - A'beta) / s2, C_x = (s2 I + G)^{-1} L^{-1} k(Z, x) and h_x = A'C_x
+ * for a new row x. The N rows, in a random order, are cut into groups b of n_b rows:
  *
  *     T1   |v|_E     <= sum_b sqrt(v_b'E_bb v_b)
  *     T2   |h_x|_E^2 <= C_x'Psi C_x,   Psi = sum_b (N / n_b) A_b E_bb A_b'
  *          |E|_2     <= sum_b |E_bb|_inf
  *
- * T1 and T2 have different groups.  With one group of all rows, the bounds on E-norms are equalities, at a cost of N^2.
- * A group is read in pieces of `inner` rows.  T1 is rounded up: sqrt(v_b'E_bb v_b) has an error of at most kappa_b =
- * sqrt(slack sum_b w_n k(x_n,x_n) v_n^2), where w_n is the weight of row n.
- */
+ * T1 and T2 have different groups. With one group of all rows, the bounds on E-norms are equalities, at a cost of N^2.
+ * A group is read in pieces of `inner` rows. T1 is rounded up: sqrt(v_b'E_bb v_b) has an error of at most kappa_b =
+ * sqrt(slack sum_b w_n k(x_n,x_n) v_n^2), where w_n is the weight of row n. */
 #include "pass.h"
 #include "posterior.h"
 
@@ -24,22 +23,21 @@ struct row_groups {
     int inner;  /* rows in a piece */
     double *v;  /* (y - A'beta) / s2 [N], in the random order */
     double *Av; /* A v of each piece, M numbers */
-    /* for each piece: v'K v, sum w k(x, x) v^2, and the largest row sum of |E| */
+    /* for each piece of a group: v'K v, sum w k(x, x) v^2, and the largest row sum of |E|, E = K - A'A */
     double *vKv, *vv, *largest;
     double *Psi;
-    /* Further results. Without groups T1 and lam are infinite. kappa: sum of the kappa_b; vv_sum: |v|^2; spread:
-     * largest N / n_b of T2 */
+    /* T1 >= sqrt(v'E v) and lam >= |E|_2 for E = K - A'A are infinite if no groups are wanted. kappa: the part of T1
+     * for rounding; vv_sum: |v|^2; spread: N divided by the rows of the smallest group of T2 */
     double T1, kappa, lam, vv_sum, spread;
 };
 
-/* Computes the bounds. The caller sets z, rows, pass.plan, beta, t1, t2 and the memory of Psi. t2 is changed to make
- * groups equal. */
+/* Computes the elements of g from v on. The caller sets z, rows, pass.plan, beta, t1, t2 and the memory of Psi. t2 is
+ * changed to make groups equal. */
 void norms_run(struct row_groups *g);
 
-/*
- * Computes sums over all rows for certificates at the rows x: with e_x = E(X, x), cross = h_x'e_x, gain =
- * e_x'B^{-1}e_x and size = |e_x|^2 (certify.h), x->n numbers each.  The pass is over the data.  It needs 4 N M x->n
- * flops and N x->n kernel values, of which one block is in memory at a time.
- */
+/* Computes sums over the data X that narrow bounds on the exact GP at the rows x. For the residual prior covariances
+ * e_x = E(X, x): cross = h_x'e_x, gain = e_x'B^{-1}e_x and size = |e_x|^2, x->n numbers each, where h_x = A'(s2 I + A
+ * A')^{-1} a, B = A'A + s2 I, A = L^{-1} k(Z, X) and a = L^{-1} k(Z, x). Costs 4 N M x->n flops and N x->n kernel
+ * values, of which one block is in memory at a time. */
 void crossing_run(const struct posterior *p, const struct block *x, struct pass *pass,
                   double *cross, double *gain, double *size);

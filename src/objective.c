@@ -6,26 +6,25 @@
 #include "gram.h"
 #include "posterior.h"
 
-/* ---- the table -------------------------------------------------------------------------------- */
+/* ---- the objectives -------------------------------------------------------------------------- */
 
 static double *matrix(const struct summary *s, struct arena *arena)
 {
     return arena_take(arena, (size_t)s->z->M * s->z->M);
 }
 
-/* Returns c = y'(Q + s2 I)^{-1} y = rss / s2 + |beta|^2. The second pass sums rss = |y - A'beta|^2 over the rows, so
- * that nothing cancels near interpolation. */
+/* Returns y'(A'A + s2 I)^{-1} y = rss / s2 + |beta|^2. rss = |y - A'beta|^2 is a sum over rows of a second pass, so
+ * that nothing cancels if residuals are small. */
 static double quadratic_form(const struct summary *s, double rss)
 {
     return rss / s->z->model->s2 + sum_squares((size_t)s->z->M, s->beta);
 }
 
-/*
- * The variational bound of Titsias (2009), as a value to minimise:
+/* The variational bound of Titsias (2009), as a value to minimise. With A = L^{-1} k(Z, X), G = A A', D = I + G / s2, c
+ * = y'(A'A + s2 I)^{-1} y, t = tr(K - A'A), and the derivative Abar in A:
  *
  *     -ELBO = N/2 log(2 pi s2) + log det D / 2 + c / 2 + t / (2 s2)
- *     Abar = ((s2 I + G)^{-1} - I/s2) A - beta v',  v = (y - A'beta) / s2
- */
+ *     Abar = ((s2 I + G)^{-1} - I/s2) A - beta v',  v = (y - A'beta) / s2 */
 static enum status vfe_factor(struct summary *s, struct arena *arena,
                               struct adjoint *adjoint)
 {
@@ -42,7 +41,8 @@ static enum status vfe_factor(struct summary *s, struct arena *arena,
     return STATUS_OK;
 }
 
-/* The derivative in log s2 is N/2 - (M - tr D^{-1})/2 - rss/(2 s2) - t/(2 s2),  D^{-1} = s2 (s2 I + G)^{-1}. */
+/* Returns -ELBO. Its derivative in log s2 is [N - (M - tr D^{-1}) - rss / s2 - t / s2] / 2, where D = I + A A' / s2,
+ * rss is the residual sum of squares, and t the weighted sum of the residual prior variances. */
 static double vfe_value(const struct summary *summary, double rss, double *slope)
 {
     const struct stats *s = &summary->stats;
@@ -54,16 +54,14 @@ static double vfe_value(const struct summary *summary, double rss, double *slope
            0.5 * quadratic_form(summary, rss) + s->t / (2.0 * s2);
 }
 
-/*
- * The pF objective if the auxiliary distribution is white noise around the mean of the exact posterior: independent
- * values with variance u / w_n at row n, u = share * s2, and variance 0 at Z.  The squared error of the mean, in the
- * RKHS norm of the posterior covariance, is c - y'(K + s2 I)^{-1} y with c = y'(s2 I + A'A)^{-1} y (theory vignette,
- * Proposition 2b).  Only c depends on Z, and the objective counts it s2^2 times.  With D = I + G / s2,
- * N = I - D^{-1} = (s2 I + G)^{-1} G and t = tr E:
+/* The pF objective if the auxiliary distribution is white noise around the mean of the exact posterior: independent
+ * values with variance u / w_n at row n of weight w_n, u = share * s2, and variance 0 at Z. The squared error of the
+ * mean, in the RKHS norm of the posterior covariance, is c - y'(K + s2 I)^{-1} y with c = y'(s2 I + A'A)^{-1} y (theory
+ * vignette, Proposition 2b). Only c depends on Z, and the objective counts it s2^2 times. With A = L^{-1} k(Z, X), G =
+ * A A', D = I + G / s2, N = I - D^{-1} = (s2 I + G)^{-1} G, t = tr(K - A'A), and the derivative Abar in A:
  *
  *     value = s2^2 c + u (t + tr(G D^{-2}))
- *     Abar = -2 u N (4 I - 5 N + 2 N^2) A - 2 s2 beta (y - A'beta)', its derivative in A (posterior.h)
- */
+ *     Abar = -2 u N (4 I - 5 N + 2 N^2) A - 2 s2 beta (y - A'beta)' */
 static enum status white_factor(struct summary *s, struct arena *arena,
                                 struct adjoint *adjoint)
 {
@@ -113,7 +111,7 @@ static double pf_value(const struct summary *s, double rss, double *slope)
 }
 
 static const struct objective objectives[] = {
-    /* name, with_aux, with_residuals, with_theta */
+    /* columns: name, with_aux, with_residuals, with_theta, factor, value */
     {"vfe", 0, 1, 1, vfe_factor, vfe_value},
     {"white", 0, 1, 0, white_factor, white_value},
     {"pf", 1, 0, 0, pf_factor, pf_value},
@@ -127,7 +125,7 @@ const struct objective *objective_named(const char *name)
     return NULL;
 }
 
-/* ---- the passes over the rows ------------------------------------------------------------------ */
+/* ---- passes over the rows, for sums and gradients -------------------------------------------- */
 
 static int p_of(const struct evaluation *e)
 {
@@ -148,7 +146,7 @@ static size_t pairing_size(const struct evaluation *e)
     return ((size_t)2 * M + n) * n + source_size(&e->rows, n);
 }
 
-/* Returns A K of a block (M x n_b): the matrix that an earlier call kept or, if `again` or none is kept, a new one. */
+/* Returns A k(X, X_b) of block b (M x n_b), A = L^{-1} k(Z, X). Unless `again`, an earlier call may have kept it. */
 static const double *pairing_AK(const struct evaluation *e, const struct block *here,
                                 int again, double *work)
 {
@@ -169,7 +167,7 @@ static const double *pairing_AK(const struct evaluation *e, const struct block *
     return AK;
 }
 
-/* Adds the part of a block to W0 = A K A' (M x M). */
+/* Adds a block's part to W0 = A k(X, X) A' (M x M), where A = L^{-1} k(Z, X). */
 static void pairing_add(const void *self, const struct visit *v)
 {
     const struct evaluation *e = self;
@@ -202,13 +200,13 @@ static size_t theta_at(const struct inducing *z)
     return (size_t)z->M * z->columns;
 }
 
-/* Returns the number of doubles of the gradient: dZ (M x columns), dtheta [n_theta] and rss. */
+/* Returns the number of doubles of the gradient in Z and hyperparameters, and of the residual sum of squares. */
 static size_t gradient_size(const struct inducing *z)
 {
     return theta_at(z) + (size_t)z->model->kernel->n_theta + 1;
 }
 
-/* Computes the derivative Kmx_bar in the block's K, at the start of the scratch. */
+/* Computes the objective's derivative in k(Z, X_b) of a block at v->work, and adds to the residual sum of squares. */
 static void gradient_bar(const struct evaluation *e, const struct visit *v)
 {
     const struct block *b = &v->block;
@@ -237,7 +235,7 @@ static void gradient_add(const void *self, const struct visit *v)
     kernel_pull_diagonal(k, rows_of(b), *e->adjoint.k_bar, work, 1, NULL, dtheta);
 }
 
-/* ---- an evaluation ---------------------------------------------------------------------------- */
+/* ---- the steps of an evaluation -------------------------------------------------------------- */
 
 static void lay_out(struct evaluation *e)
 {

@@ -1,14 +1,13 @@
 #pragma once
 
-/*
- * The table of objectives.  An objective computes, from the sums of stats.h, a value and its derivatives in these sums.
- * An evaluation has three steps: a pass for the sums, the objective, and a pass for the gradient in Z and parameters.
- */
+/* An objective is a function of inducing points Z and hyperparameters that is minimised. It computes a value and its
+ * derivatives in sums over rows (stats.h). An evaluation has three steps: a pass for the sums, the objective, and a
+ * pass for the gradient in Z and hyperparameters. */
 #include "pass.h"
 #include "pf.h"
 #include "stats.h"
 
-/* The inputs of an objective, and results of its factor(). */
+/* A summary has the inputs of an objective, and results of its function `factor`. */
 struct summary {
     const struct inducing *z;
     struct stats stats;
@@ -16,8 +15,8 @@ struct summary {
     const double *T;           /* M x q: L^{-1} [b(Z), mu(Z)] */
     const double *W0;          /* M x M: A K A', if aux has p = 1 */
     double share;              /* variance of white noise divided by s2 */
-    /* results of `factor`, read by `value`: C and beta of the posterior if with_residuals; N for white noise; with
-     * adjoints, trace = tr (s2 I + G)^{-1} for the ELBO */
+    /* `factor` computes C and beta of the posterior if with_residuals, N = (s2 I + G)^{-1} G (G of stats) for "white",
+     * and, with adjoints, trace = tr (s2 I + G)^{-1} for "vfe" */
     double *C, *beta, *N, trace;
     double pf; /* the value of the pF objective */
 };
@@ -27,10 +26,11 @@ struct objective {
     int with_aux;       /* 1 if it reads sums of an auxiliary distribution's values */
     int with_residuals; /* 1 if its value reads rss = |y - A'beta|^2 */
     int with_theta;     /* 1 if it has a gradient in the hyperparameters */
-    /* Prepares `value`.  Unless `adjoint` is NULL, also computes the adjoints of the sums, which start at 0. */
+    /* Computes what value() reads and, unless `adjoint` is NULL, adds the value's derivatives in the sums to it. */
     enum status (*factor)(struct summary *s, struct arena *arena,
                           struct adjoint *adjoint);
-    /* Returns the value, which reads rss if with_residuals.  Unless NULL, slope gets the derivative in log s2. */
+    /* Returns the value. If with_residuals, it reads rss, the residual sum of squares. slope, unless NULL, gets the
+     * derivative in the log noise variance. */
     double (*value)(const struct summary *s, double rss, double *slope);
 };
 
@@ -47,37 +47,37 @@ struct evaluation {
     struct summary summary;
     int with_gradient;
     struct adjoint adjoint;
-    /* set by evaluation_begin(); AK has A K (M x block) for each kept block */
+    /* evaluation_begin() sets these. AK has A k(X, X_b) (M x block) for each kept block b, A = L^{-1} k(Z, X) */
     double *L, *T, *K_zu, *sums, *W0, *AK, *adjoint_memory, *gradient;
 };
 
-/* Runs all steps below for rows in memory. Computes the value and, with a gradient, the derivative `slope` in log s2.
- * The caller sets z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share. With STATUS_OK
- * the value is finite. */
+/* Runs the steps below for rows in memory. Computes the value and, with a gradient, the derivative `slope` in log s2.
+ * The caller sets z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share. With STATUS_OK the
+ * value is finite. */
 enum status evaluation_run(struct evaluation *e, double *value, double *slope);
 
-/* Allocates memory, and computes L and T.  Every step below needs this step. */
+/* Allocates memory, and computes L with L L' = k(Z, Z) + jitter, and aux at Z. It must be the first step. */
 enum status evaluation_begin(struct evaluation *e);
-/* Computes summary.stats and W0 from the rows. */
+/* Computes the sums over rows, summary.stats and summary.W0. */
 enum status evaluation_sums(struct evaluation *e);
 enum status evaluation_factor(struct evaluation *e);
-/* Computes the part of the gradient that is a sum over rows, from the adjoint: dZ, dtheta and rss. Without a gradient
- * it computes rss alone. */
+/* Computes the sums over rows that are parts of the gradient in Z and hyperparameters, and the residual sum of squares.
+ * Without a gradient it computes the latter alone. */
 void evaluation_gradient(struct evaluation *e);
-/* Adds the parts of the gradient that come from k(Z, Z) and, if k(x, x) is constant, from k_sum = sum k(x, x) w. */
+/* Adds the parts of the gradient from k(Z, Z), aux at Z and, if k(x, x) is constant, its weighted sum k_sum. */
 void evaluation_points(struct evaluation *e, double k_sum);
-/* Returns rss, summed over the rows by evaluation_gradient(). */
+/* Returns the residual sum of squares that evaluation_gradient() has computed. */
 double evaluation_rss(const struct evaluation *e);
-/* Returns rss from the sums of evaluation_sums(), which loses digits near interpolation; 0 if the objective needs
- * no rss. */
+/* Returns the residual sum of squares from the sums of evaluation_sums(), where digits cancel if residuals are small.
+ * Returns 0 if the objective does not need it. */
 double evaluation_rss_of_sums(const struct evaluation *e);
 
-/* Computes the adjoint of K = k(Z, X_b), Kmx_bar (M x n) = (H A + F W_x' + f e' + E A K) diag(scale), e = y - A'beta,
- * with the fields of `adjoint` (stats.h). Wt = W_x' (q x n) is read if q > 0, and AK = A K (M x n) if adjoint->E is
- * not NULL. Returns |e|^2. work: n */
+/* Computes the derivative of an objective in k(Z, X_b), Kmx_bar (M x n) = (H A + F Wt + f e' + E AK) diag(scale), with
+ * e = y - A'beta and H, F, f, E, beta of `adjoint`. Wt (q x n), the functions of aux at the rows, is read if q > 0, and
+ * AK = A k(X, X_b) (M x n) if E is not NULL. Returns |e|^2. work: n */
 double gradient_block(const struct adjoint *adjoint, const struct block *b,
                       const double *A, const double *Wt, const double *AK, double *work,
                       double *Kmx_bar);
 
-/* Returns the number of doubles in adjoint_memory, which is all that other processes need to compute gradients. */
+/* Returns the number of doubles of evaluation.adjoint_memory, which is all that other processes need for gradients. */
 size_t evaluation_adjoint_size(const struct evaluation *e);

@@ -1,13 +1,12 @@
 #pragma once
 
-/*
- * The loop over the rows of a source: it passes each block b to a sink, with K = k(Z, X_b) and A = L^{-1} K diag(scale)
- * for inducing points Z.  K and A are computed once, and kept for the next pass if memory allows.  Only this file
- * decides about threads, interrupts and the order in which sums are added.
+/* A pass is a loop over the rows of a source. It gives each block b to a sink, with K = k(Z, X_b) and A = L^{-1} K
+ * diag(scale) for inducing points Z; scale has the roots of the rows' weights. K and A are computed once, and kept for
+ * the next pass if memory allows. Only this file decides about threads, interrupts and the order in which sums are
+ * added.
  *
- * Blocks are given to threads in a fixed pattern, so the order of sums depends only on the number of threads.
- * Products are the engine's own (gemm.h), in the calling thread: a pass never calls a BLAS that has threads.
- */
+ * Blocks are given to threads in a fixed pattern, so the order of sums depends only on the number of threads. Products
+ * are computed by this package's gemm.h in the calling thread: a pass never calls a BLAS that has threads. */
 #include "arena.h"
 #include "inducing.h"
 #include "sink.h"
@@ -25,15 +24,15 @@ struct plan plan_for(const struct plan *like, int n, int block);
 struct pass {
     struct plan plan;
     const struct source *rows; /* NULL if the sinks read items without rows */
-    /* NULL if neither K nor A is needed; z->L may be NULL */
+    /* inducing points, or NULL if sinks read neither K nor A; if z->L is NULL, A = K diag(scale) */
     const struct inducing *z;
-    /* 1 for the weights w s2 / (s2 + w E_nn) (FITC, Snelson and Ghahramani 2006) */
+    /* 1 if w s2 / (s2 + w E) replaces row weights w, E = residual prior variance (FITC, Snelson and Ghahramani 2006) */
     int fitc;
     int wants_K, again; /* 1 if sinks read K; 1 if there are several passes */
     int goes_on;        /* 1 if this pass adds to the sums of earlier passes */
     int beside;         /* doubles for each row of kept blocks that the caller stores */
-    /* Set by the pass: 1 if memory is allocated; number of blocks whose K and A are kept; 1 if kept K and A are
-     * computed. */
+    /* The pass sets these: 1 if memory is allocated; number of blocks whose K and A are kept; 1 if these are
+     * computed */
     int opened, kept, made;
     double *memory;        /* K, A and FITC's scales of the kept blocks */
     double *thread, *work; /* scratch of each thread: of the pass; of its sink */
@@ -42,11 +41,11 @@ struct pass {
     struct sink sink;
 };
 
-/* Unless done before, sets `kept`, and allocates memory for kept blocks and threads. */
+/* Allocates memory for threads and for as many kept blocks as fit, unless an earlier call has done so. */
 void pass_open(struct pass *p);
 void pass_run(struct pass *p, struct sink sink);
 
 /* Returns block b of the rows, for sinks that read two blocks.  scratch: source_size(rows, plan.block). */
 struct block pass_block(const struct pass *p, int b, double *scratch);
-/* Returns the kept A of a block or, if none is kept, computes it in the argument A (M x n) and returns that. */
+/* Returns A = L^{-1} k(Z, X_b) diag(scale) of a block: the kept one, or else a new one in the argument A (M x n). */
 const double *pass_A(const struct pass *p, const struct block *block, double *A);

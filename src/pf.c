@@ -2,7 +2,7 @@
 #include "pf.h"
 #include "linalg.h"
 
-/* Computes X <- D^{-1} X = s2 (s2 I + G)^{-1} X. */
+/* Replaces X by D^{-1} X = s2 (s2 I + G)^{-1} X, where D = I + G / s2 and C C' = s2 I + G. */
 static void solve_D(int M, int n, const double *C, double s2, double *X)
 {
     solve_chol(M, n, C, X);
@@ -16,8 +16,7 @@ static void transpose(int n, const double *A, double *At)
             At[(size_t)i * n + j] = A[(size_t)j * n + i];
 }
 
-/* Computes root [M], the square roots of k(z, z) relative to the largest one. Returns the jitter times the largest
- * k(z, z). */
+/* Computes root [M], where root_m^2 = k(z_m, z_m) / largest k(z, z). Returns the jitter times the largest k(z, z). */
 static double jitter_of_points(const struct inducing *z, double *root)
 {
     double most = 0.0;
@@ -29,8 +28,8 @@ static double jitter_of_points(const struct inducing *z, double *root)
     return z->jitter * most;
 }
 
-/* Computes Q = D^{-1} (V - G J G) D^{-1}.  J = jitter L^{-1} diag(root)^2 L^{-T} as in pf.h, so G J G = jitter B'B for
- * B = diag(root) L^{-T} G.  V is overwritten. */
+/* Computes Q = D^{-1} (V - G J G) D^{-1}, where D = I + G / s2, G = s->G, and J = jitter L^{-1} diag(root)^2 L^{-T} is
+ * the effect of the jitter of k(Z, Z). G J G = jitter B'B for B = diag(root) L^{-T} G. V is overwritten. */
 static void without_jitter(const struct inducing *z, const struct stats *s, double jitter,
                            const double *root, const double *C, double *V, double *B,
                            double *Q)
@@ -46,8 +45,8 @@ static void without_jitter(const struct inducing *z, const struct stats *s, doub
     solve_D(M, M, C, s2, Q);
 }
 
-/* Returns sum_j s_j |D^{-1} u_j|^2 + p tr Q, with Q of without_jitter().  X is U before, and D^{-1} U after.  V, B,
- * Q, root and jitter are for p = 1. */
+/* Returns sum_j s_j |D^{-1} u_j|^2 + p tr Q, where D = I + G / s2 and s_j = aux->sign[j]. The columns u_j of X become
+ * D^{-1} u_j. If p = 1, without_jitter() computes Q and B from V and overwrites V; root and jitter are results too. */
 static double transfer(const struct inducing *z, const struct stats *s,
                        const struct lowrank *aux, const double *C, double *X, double *V,
                        double *B, double *Q, double *root, double *jitter)
@@ -64,14 +63,14 @@ static double transfer(const struct inducing *z, const struct stats *s,
     return value + trace(M, Q);
 }
 
-/*
- * Computes the part of the adjoints (stats.h) that exists only for p = 1:
- *   Abar += Hs A + E A K,   E = 2 (D^{-2} - I),
+/* Computes what the prior part (p = 1) of the auxiliary covariance adds to derivatives of the pF objective in A =
+ * L^{-1} k(Z, X), in L, and in the k(z, z). With D = I + G / s2, J = jitter L^{-1} diag(root)^2 L^{-T}, and Q1 = Q of
+ * without_jitter():
+ *   Abar += Hs A + E A k(X, X),   E = 2 (D^{-2} - I),
  *   Hs   -= 2 (R + R') / s2,  R = D^{-1} Q1,  and  4 D^{-2} G + 2 (D^{-2} G J + J D^{-2} G)
  *   Lbar += tril(2 L^{-T} G D^{-2} G J)
- * Updates Hs, and adds E W0 to AbarAt.  Computes E, Lbar_share and, if k(z, z) depends on z, the derivatives in the
- * k(z, z), kzz_bar = -z->jitter diag(L^{-T} G D^{-2} G L^{-1}).
- */
+ * Updates Hs, and adds E W0 to AbarAt (Abar A'). Computes E, Lbar_share and, if k(z, z) depends on z, kzz_bar =
+ * -z->jitter diag(L^{-T} G D^{-2} G L^{-1}). */
 static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
                              double jitter, const double *root, const double *C,
                              double s2, const double *W0, const double *Q1, double *work,
@@ -92,7 +91,7 @@ static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
     solve_D(M, M, C, s2, GD2);
     add_scaled(MM, -4.0, GD2, Hs);
 
-    /* (D^{-2} G J)' = jitter L^{-1} diag(root)^2 (D^{-2} G L^{-1})' */
+    /* GD2J = J GD2', where J = jitter L^{-1} diag(root)^2 L^{-T} is the effect of the jitter of k(Z, Z) */
     copy(MM, GD2, R);
     solve_lower_right(M, M, z->L, R);
     transpose(M, R, GD2J);

@@ -3,9 +3,10 @@
 #include <string.h>
 #include "profile.h"
 
-/* ---- stationary profiles: exponent(), times() and dk / dr2 as formulas in a = a(r2) and k --- */
+/* ---- stationary profiles -------------------------------------------------------------------- */
 
-/* Defines the functions of a stationary profile.  Formulas may contain r2, a and shape[0], and slope_of_k also k. */
+/* Defines the functions of a stationary profile k = times * exp(-exponent) by formulas in r2, a (computed from r2) and
+ * shape[0]. slope_of_k is dk / dr2, which may contain k too. */
 #define STATIONARY(name, a_of_r2, exponent_of_a, times_of_a, slope_of_k)                 \
     static void name##_split(int n, const double *shape, const double *r2s,              \
                              double *exponent, double *times)                            \
@@ -30,7 +31,7 @@
 
 STATIONARY(se, r2, 0.5 * a, 1.0, -0.5 * k)
 
-/* The derivative at the kink r2 = 0 is set to 0. */
+/* The derivative in r2 is infinite at r2 = 0. There it is set to 0. */
 STATIONARY(matern12, sqrt(r2), a, 1.0, r2 > 0.0 ? -0.5 * k / a : 0.0)
 
 STATIONARY(matern32, sqrt(3.0 * r2), a, 1.0 + a, -1.5 * k / (1.0 + a))
@@ -49,7 +50,7 @@ static void rq_shape_slope(int n, const double *shape, const double *k, const do
     }
 }
 
-/* ---- profiles of s = x'z --------------------------------------------------------------------- */
+/* ---- profiles of a product s = x'z ----------------------------------------------------------- */
 
 static double to_power(double x, int power)
 {
@@ -83,7 +84,7 @@ OF_PRODUCT(polynomial_curvature,
            to_power(x + shape[0], power - 2) * (power * (power - 1)))
 OF_PRODUCT(polynomial_offset_slope, shape[0] * power * to_power(x + shape[0], power - 1))
 
-/* ---- the table ------------------------------------------------------------------------- */
+/* ---- the table of profiles ------------------------------------------------------------- */
 
 static const struct closed_form se = {1, 0.5, 0.0, 0.0}, matern12 = {0, 1.0, 0.0, 0.0},
                                 matern32 = {0, 3.0, 1.0, 0.0},

@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include "program.h"
 
-/* Codes of operations: three that push a value, five on two values, then functions of one value. */
+/* The codes of operations are three that push a value, five on two values, and then functions of one value. */
 enum { NUMBER, LATENT, RESPONSE, ADD, SUBTRACT, TIMES, DIVIDE, POWER, NEGATE };
 
 enum { n_operations = NEGATE + 10, deepest = 64, n_programs = 5, head = 2 + n_programs };
@@ -12,7 +12,7 @@ static int takes(int operation)
     return operation <= RESPONSE ? 0 : operation <= POWER ? 2 : 1;
 }
 
-/* Returns 1 if the program is valid. `available` numbers of the array are left from the program's start on. */
+/* Returns 1 if a program stays within `available` numbers and the stack, has known codes, and leaves one value. */
 static int valid_program(const double *program, size_t available)
 {
     int depth = 0;

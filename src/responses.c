@@ -4,7 +4,7 @@
 #include "responses.h"
 #include "program.h"
 
-/* l = y f - (y + n) log(1 + e^f) for log odds f, y successes and n failures */
+/* Returns l = y f - (y + n) log(1 + e^f) and its derivatives, for log odds f, y successes and n failures. */
 static struct site_value odds(double f, double y, double n)
 {
     const double e = exp(-fabs(f)), far = e / (1.0 + e), near = 1.0 / (1.0 + e);
@@ -18,13 +18,13 @@ static struct site_value odds(double f, double y, double n)
     return v;
 }
 
-/* binomial with p = 1 / (1 + e^-f) */
+/* binomial likelihood with success probability 1 / (1 + e^-f) */
 static struct site_value logit(double f, struct observed o)
 {
     return odds(f, o.y, o.size - o.y);
 }
 
-/* negative binomial with mean theta e^f, theta = size */
+/* negative binomial likelihood with mean theta e^f, theta = o.size */
 static struct site_value nb(double f, struct observed o)
 {
     return odds(f, o.y, o.size);
@@ -33,8 +33,8 @@ static struct site_value nb(double f, struct observed o)
 static const double sqrt_half = 0.70710678118654752440,
                     log_root_2pi = 0.91893853320467274178;
 
-/* One trial with success probability Phi(z): g = r = phi(z) / Phi(z). For z far below 0, W = r (r + z) would cancel,
- * so with x = -z the continued fraction r - x = 1 / (x + 2 / (x + 3 / ...)) is used. */
+/* Returns l = log Phi(z) and its derivatives: g = r = phi(z) / Phi(z), W = r (r + z). For z far below 0, r + z would
+ * cancel, so with x = -z the continued fraction r - x = 1 / (x + 2 / (x + 3 / ...)) is used. */
 static struct site_value trial(double z)
 {
     struct site_value v;
@@ -70,14 +70,14 @@ static struct site_value plus(struct site_value u, struct site_value v)
     return (struct site_value){u.l + v.l, u.g + v.g, u.W + v.W, u.l3 + v.l3};
 }
 
-/* Returns trial(-z) as a function of z. */
+/* Returns l = log Phi(-z) and its derivatives in z. */
 static struct site_value failure(double z)
 {
     const struct site_value v = trial(-z);
     return (struct site_value){v.l, -v.g, v.W, -v.l3};
 }
 
-/* binomial with p = Phi(f), y successes and k failures */
+/* binomial likelihood with success probability Phi(f), y successes and k failures */
 static struct site_value probit(double f, struct observed o)
 {
     const double y = o.y, k = o.size - y;
@@ -110,7 +110,7 @@ static struct site_value poisson(double f, double v, struct observed o)
     return power(f, v, o.y, 1.0, 1.0);
 }
 
-/* gamma with mean e^f and shape `size` */
+/* gamma likelihood with mean e^f and shape o.size */
 static struct site_value gamma_of(double f, double v, struct observed o)
 {
     return power(f, v, o.y, o.size, 2.0);
@@ -131,7 +131,7 @@ static double h_slope(double w, double h)
                : w + h - 1.0;
 }
 
-/* Poisson count that is not 0, with m = e^f: l = y f - log(e^m - 1).  Its mean is u = m / (1 - e^-m) = m + h. */
+/* Poisson count that is not 0, with m = e^f: l = y f - log(e^m - 1). Its mean is u = m + h, where h = m / (e^m - 1). */
 static struct site_value positive_count(double f, struct observed o)
 {
     const double y = o.y, m = exp(f),
@@ -142,8 +142,8 @@ static struct site_value positive_count(double f, struct observed o)
                                y - u, u * rest, -u * (rest * rest + h * k)};
 }
 
-/* Student's t with nu degrees of freedom and scale s around f: l = -(nu + 1) / 2 log(1 + r^2 / a), a = nu s^2, r = y
- * - f. Its majorant is the tangent in r^2, in which l is convex. */
+/* Student's t with nu degrees of freedom and scale s around f: l = -(nu + 1) / 2 log(1 + r^2 / a), a = nu s^2, r = y -
+ * f. As a function of r^2 l is convex, so its tangent is a majorant. */
 static struct site_value student(double f, struct observed o)
 {
     const double nu = o.shape[0], a = nu * o.shape[1] * o.shape[1], r = o.y - f,
@@ -162,12 +162,9 @@ static double student_majorant(double f, struct observed o)
     return (nu + 1.0) / (nu * o.shape[1] * o.shape[1] + r * r);
 }
 
-/*
- * Censored and interval responses: y = f + s e is known to be in [L, U], and s = shape[1]. With a = (L - f) / s, b = (U
- * - f) / s and the distribution function F of e, l = log(F(b) - F(a)). If L = U, y is known, and l = log(F'(a) / s).
- *
- * in_f() turns derivatives in -f / s into derivatives in f.
- */
+/* Censored and interval responses: y = f + s e is known to be in [L, U], where s = shape[1], and e has the distribution
+ * function F. With a = (L - f) / s and b = (U - f) / s, l = log(F(b) - F(a)). If L = U, y is known, and l = log(F'(a) /
+ * s). in_f() turns derivatives of l in -f / s into derivatives in f. */
 static struct site_value in_f(struct site_value v, double s)
 {
     return (struct site_value){v.l, -v.g / s, v.W / (s * s), -v.l3 / (s * s * s)};
@@ -187,7 +184,7 @@ static struct site_value interval_logistic(double f, struct observed o)
     return in_f(v, s);
 }
 
-/* Gauss-Legendre rule with 24 nodes on [-1, 1]: the positive nodes and the weights */
+/* Gauss-Legendre rule with 24 nodes on [-1, 1]: the positive nodes, and their weights */
 static const double nodes[12] = {0.06405689286260563, 0.19111886747361631,
                                  0.3150426796961634,  0.43379350762604513,
                                  0.54542147138883956, 0.64809365193697555,
@@ -200,9 +197,9 @@ static const double nodes[12] = {0.06405689286260563, 0.19111886747361631,
                         0.086190161531953219, 0.073346481411080272, 0.059298584915436658,
                         0.044277438817419676, 0.028531388628933809, 0.012341229799987334};
 
-/* Returns l = log P(a < e < b) for a normal e, by quadrature.  With derivatives in a shift of a and b, g is minus the
- * mean, W 1 minus the variance, and l3 minus the third central moment of e given a < e < b.  Densities are divided by
- * the largest one, at `top`. */
+/* Returns l = log P(a < e < b) for a standard normal e, by quadrature, and derivatives in a shift of both a and b.
+ * Given a < e < b, g is minus the mean of e, W is 1 minus the variance, and l3 is minus the third central moment.
+ * Densities are divided by the largest one, at `top`. */
 static struct site_value cut_normal(double a, double b)
 {
     const double middle = 0.5 * (a + b), half = 0.5 * (b - a),
@@ -246,7 +243,7 @@ static struct site_value interval_normal(double f, struct observed o)
             (struct site_value){-0.5 * a * a - log_root_2pi - log(s), -a, 1.0, 0.0}, s);
     if (isinf(L) && isinf(U))
         return (struct site_value){0.0, 0.0, 0.0, 0.0};
-    /* the density falls by e^-40 inside the interval, so the other end changes nothing */
+    /* if the density falls by e^-40 from one end of the interval to the other, the other end changes nothing */
     if (isinf(L) || (b < 0.0 && (a - b) * (a + b) > 80.0))
         return in_f(trial(b), s);
     if (isinf(U) || (a > 0.0 && (b - a) * (b + a) > 80.0))
@@ -266,7 +263,7 @@ static struct site_value interval_gumbel(double f, struct observed o)
         v.l += a - log(s);
         v.g += 1.0;
     } else if (!isinf(U)) {
-        /* for a wide interval A is negligible beside e^b; it may underflow while e^(b - a) overflows */
+        /* for a wide interval A is negligible beside e^b; A may underflow while e^(b - a) overflows */
         const double wide = (U - L) / s, b = (U - f) / s,
                      w = wide > 40.0 ? exp(b) : A * expm1(wide);
         if (w < 700.0) {
@@ -282,7 +279,7 @@ static struct site_value interval_gumbel(double f, struct observed o)
     return in_f(v, s);
 }
 
-/* Evaluates a user's likelihood: programs 0 to 3 are l, g, W and l3, program 4 is the weight of the majorant. */
+/* Evaluates a user's likelihood: programs 0 to 3 compute the log density and its derivatives g, -W and l3 in f. */
 static struct site_value own(double f, struct observed o)
 {
     return (struct site_value){
@@ -295,7 +292,7 @@ static double own_weight(double f, struct observed o)
     return program_run(o.shape, 4, f, o.y);
 }
 
-/* name, log p, majorant, strip, average, shapes */
+/* name; l and derivatives; majorant; half width of the strip of complex f where l is analytic; average; shapes */
 static const struct response table[] = {
     {"logit", logit, NULL, 3.14, NULL, 0},
     {"probit", probit, NULL, 2.8, NULL, 0}, /* Phi has zeros at +-1.92 +- 2.82 i */
@@ -305,7 +302,7 @@ static const struct response table[] = {
     {"tweedie", NULL, NULL, INFINITY, tweedie, 2},
     {"positive", positive_count, NULL, 1.57, NULL, 0}, /* singular at e^f = 2 pi i */
     {"logistic", interval_logistic, NULL, 3.14, NULL, 2},
-    /* the strip is narrowest if (U - L) / s = 3.5 */
+    /* the strip in which l is analytic is narrowest if (U - L) / s = 3.5 */
     {"normal", interval_normal, NULL, 2.4, NULL, 2},
     {"gumbel", interval_gumbel, NULL, 1.57, NULL, 2},
     {"student", student, student_majorant, 1.0, NULL, 2},
@@ -339,8 +336,9 @@ struct site_value sites_at(const struct sites *s, int i, double f)
     return weighted(s, i, r->at == NULL ? r->average(at, 0.0, o) : r->at(at, o));
 }
 
-/* Averages over N(f, sd^2) by the trapezoid rule within 8.5 sd. Its step is at most a fifth of the strip and 1/2 sd, if
- * 10,001 terms suffice; the error is e^-30. Every second term alone has e^-15; the difference is the estimate l3. */
+/* Averages l, g and W over N(f, sd^2) by the trapezoid rule within 8.5 sd. If 10,001 terms suffice, the step is at most
+ * sd / 2 and a fifth of `strip`, in which l is analytic, so the error is e^-30. With every second term alone the error
+ * is e^-15; l3 is the difference of the two averages. */
 static struct site_value average(const struct sites *s, int i, double f, double sd)
 {
     const double strip =

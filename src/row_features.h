@@ -1,9 +1,7 @@
 #pragma once
 
-/*
- * Fixed pseudo-random functions of a row.  Their sums over rows identify a set of rows, whatever the order of the rows
- * and their division into blocks.
- */
+/* These are fixed pseudo-random functions of a row. Their sums over rows identify a set of rows, whatever the order of
+ * the rows and their division into blocks. */
 
 /* Computes n_features functions of each row of X (N x d): F (N x n_features), in [-1, 1). Inputs are rounded to 40
  * binary digits, so inputs that differ by rounding errors usually have the same value. 0 and -0 have the same value. */

@@ -29,7 +29,7 @@ int select_step(struct select_state *s, double tolerance)
     if (m >= s->most || best < 0)
         return 0;
 
-    /* a = (k(X, x) - A A[best, ]') / sqrt(E[best]) */
+    /* the pivot x (row `best`) adds the column a = (k(X, x) - A A[best, ]') / sqrt(E[best]) to the factor A */
     kernel_cross(s->kernel, X, rows_from(X, best, 1), column);
     for (int j = 0; j < m; j++)
         row[j] = s->A[(size_t)j * n + best];
@@ -41,7 +41,7 @@ int select_step(struct select_state *s, double tolerance)
     for (int i = 0; i < n; i++) {
         a[i] /= root;
         const double left = s->E[i] - a[i] * a[i];
-        /* a row that equals the pivot has E = 0, also after rounding */
+        /* a row that equals the pivot gets residual prior variance E = 0, also after rounding */
         const int twin = column[i] == s->prior[best] && column[i] == s->prior[i];
         s->E[i] = twin || left < 0.0 ? 0.0 : left;
         t += s->E[i];
@@ -83,8 +83,9 @@ void guided_start(struct guided_state *g, struct arena *arena)
     }
 }
 
-/* Returns the column with the largest v'P v / v'v (select.h), among columns with v'P v > 1e-11 * first; a smaller v'P v
- * may be a rounding error. Otherwise returns the column with the largest v'v, or -1 if that is at most `least`. */
+/* Returns the column with the largest gain / left = v'P v / v'v, where v is its part orthogonal to the pivots. A gain
+ * of at most 1e-11 * first may be a rounding error; if all are, returns the column of largest left, or -1 if that is at
+ * most `least`. */
 static int best_column(const struct guided_state *g, double least)
 {
     double best_worth = 0.0, most_left = least;
@@ -128,8 +129,8 @@ int guided_step(struct guided_state *g, double least)
     for (int i = 0; i < r; i++)
         b[i] /= length;
 
-    /* For column v_i of V and c_i = v_i - sum_l b_l (b_l'v_i) over the earlier b_l, computes b'c_i = b'v_i and
-     * (P b)'v_i in `both`, and (P b)'c_i in s. */
+    /* For each column v_i of V, `both` gets b'v_i and (P b)'v_i with the new pivot b. s gets (P b)'c_i, where c_i is
+     * the part of v_i orthogonal to the earlier pivots; b'c_i = b'v_i. */
     copy((size_t)r, b, pair);
     mult_Ax(r, r, 1.0, g->P, b, 0.0, pair + r);
     mult_AtB(2, r, n, 1.0, pair, g->V, 0.0, both);

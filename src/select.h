@@ -1,9 +1,8 @@
 #pragma once
 
-/*
- * Greedy choice of inducing points: pivoted Cholesky factorisation of k(X, X).  Each step chooses as its pivot the row
- * with the largest residual prior variance, E_ii = k(x_i, x_i) - |A_i|^2, and then adds a column to A.
- */
+/* Inducing points are chosen greedily, by a pivoted Cholesky factorisation of k(X, X). Each step chooses as its pivot
+ * the row with the largest residual prior variance, E_i = k(x_i, x_i) - |row i of A|^2, and then adds a column to the
+ * factor A. */
 #include "arena.h"
 #include "block.h"
 #include "kernel.h"
@@ -21,18 +20,17 @@ struct select_state {
     double *work;
 };
 
-/* Starts without pivots, with E = prior = k(x, x). */
+/* Allocates memory, and starts without pivots, so that residual prior variances are prior variances. */
 void select_start(struct select_state *s, struct arena *arena);
 
-/* Adds one pivot.  Returns 0 if `most` is reached, or if all E are at most tolerance * prior, so that E is only
- * rounding.  Rows that the kernel does not distinguish from a pivot get E = 0 exactly. */
+/* Adds the row with the largest residual prior variance E as a pivot. Returns 0 if there are `most` pivots, or if all E
+ * are at most tolerance * prior, so that E is only rounding. Rows that the kernel does not distinguish from a pivot get
+ * E = 0 exactly. */
 int select_step(struct select_state *s, double tolerance);
 
-/*
- * Chooses columns of V greedily, each to reduce tr((I - B B') P) most (R uses the rows of these columns as inducing
- * points).  B is an orthonormal basis of the columns chosen so far, and v = (I - B B') times another column.  Each step
- * chooses the largest v'P v / v'v, or the largest v'v if every v'P v is only rounding.
- */
+/* Columns of V are chosen as pivots greedily, each to reduce tr((I - B B') P) most. (R uses the rows of these columns
+ * as inducing points.) B is an orthonormal basis of the pivots so far, and v = (I - B B') times another column. Each
+ * step chooses the largest v'P v / v'v, or the largest v'v if every v'P v is only rounding. */
 struct guided_state {
     int r, n, most; /* V is r x n; largest number of pivots */
     const double *V;
@@ -40,7 +38,7 @@ struct guided_state {
     int m;           /* number of pivots so far */
     int *pivot;      /* columns that are pivots [most], from 0; memory of the caller */
     double first;    /* largest v'P v at the start */
-    /* guided_start() allocates the elements below */
+    /* guided_start() allocates these. v is the part of each column of V that is orthogonal to the pivots */
     double *left; /* v'v [n] */
     double *gain; /* v'P v [n] */
     double *B;    /* r x most */
@@ -50,5 +48,5 @@ struct guided_state {
 
 void guided_start(struct guided_state *g, struct arena *arena);
 
-/* Adds one pivot.  Returns 0 if `most` is reached, or if v'v is at most `least` for every column. */
+/* Adds a pivot. Returns 0 if there are `most`, or if |v|^2 <= least for each column's part v orthogonal to them. */
 int guided_step(struct guided_state *g, double least);

@@ -1,6 +1,6 @@
 #pragma once
 
-/* The macros below have no effect for compilers that do not support them. */
+/* Compilers that do not support a pragma or attribute below compile without it. */
 
 /* Marks a loop that may be vectorised. */
 #ifdef _OPENMP

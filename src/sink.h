@@ -1,16 +1,14 @@
 #pragma once
 
-/*
- * A sink receives every block of a pass over rows (pass.h).  Each thread adds to its own sums, which are cleared
- * before the pass and added in the order of threads after it.  Other results belong to a block or a row, and are
- * stored by its number.
- */
+/* A sink receives every block of a pass over rows (pass.h). Each thread adds to its own sums, which are cleared before
+ * the pass and added in the order of threads after it. Other results belong to a block or a row, and are stored by its
+ * number. */
 #include "block.h"
 
 struct visit {
     int number; /* number of the block */
     struct block block;
-    /* k(Z, X_b) if pass.wants_K, and L^{-1} K diag(scale), each M x n */
+    /* K = k(Z, X_b) if pass.wants_K; A = L^{-1} K diag(scale); M x n each. scale: roots of row weights */
     const double *K, *A;
     double *sums, *work; /* sums and scratch of this thread */
 };
@@ -23,18 +21,17 @@ struct sink {
         more; /* doubles of scratch: for each row of a block; for each block */
     size_t n_sums;
     double *sums; /* the result [n_sums], also the sums of the first thread */
-    /* 1 if each block has its own sums, added in the order of blocks; so the number of threads does not change them */
+    /* 1 if each block has its own sums, added in the order of blocks: so the number of threads does not matter */
     int by_block;
 };
 
-/* Returns a sink without sums. */
+/* Returns a sink without sums, which stores its results by row or block. */
 static inline struct sink row_sink(const void *self, sink_add *add, size_t per_row,
                                    size_t more)
 {
     return (struct sink){self, add, per_row, more, 0, NULL, 0};
 }
 
-/* Returns a sink with n_sums sums. */
 static inline struct sink sum_sink(const void *self, sink_add *add, size_t per_row,
                                    size_t more, size_t n_sums, double *sums)
 {

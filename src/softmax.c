@@ -4,14 +4,14 @@
 #include "laplace.h"
 #include "linalg.h"
 
-/* ---- the mode ------------------------------------------------------------------------------------- */
+/* ---- the mode of the posterior --------------------------------------------------------------- */
 
 static size_t blocks_size(const struct softmax *l)
 {
     return (size_t)l->z.M * l->z.M * pair_of(l->q, 0);
 }
 
-/* The sums over rows are A g (M x q) and the log likelihood, sum l in softmax_rows.h. */
+/* Adds a block's part to A g (M x q), g: derivatives of log likelihoods in phi, and to the log likelihood. */
 static void value_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
@@ -26,7 +26,7 @@ static void value_add(const void *self, const struct visit *v)
     mult_ABt(M, n, l->q, 1.0, v->A, r.g, 1.0, v->sums);
 }
 
-/* The sums over rows are A W_jk A' for each pair of contrasts, lower triangles. */
+/* Adds a block's part to A W_jk A' (lower triangles), where -W is the Hessian of log likelihoods in phi [q]. */
 static void curvature_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
@@ -58,7 +58,7 @@ static double psi_at(void *self)
     return 0.5 * sum_squares(dim, l->mode.trial) - value[dim];
 }
 
-/* Copies H - I from the sums to C, lower triangle. */
+/* Copies the blocks A W_jk A' of H - I, where H is the Hessian, from the sums to C (lower triangle). */
 static void assemble(struct softmax *l)
 {
     const size_t M = (size_t)l->z.M, dim = M * l->q;
@@ -71,7 +71,7 @@ static void assemble(struct softmax *l)
         }
 }
 
-/* Computes the factor C of the Hessian H at u, and the Newton step. */
+/* Computes the Cholesky factor C of the Hessian at u, and the Newton step. */
 static enum status factor_here(struct softmax *l)
 {
     pass_run(l->pass,
@@ -82,8 +82,8 @@ static enum status factor_here(struct softmax *l)
                                                                   : newton_step(&l->mode);
 }
 
-/* A step with the factor of an earlier H is much cheaper than a Newton step, which computes H and its factor. Such
- * steps are made as long as each halves the decrement and leaves it above `near`. All other steps are Newton steps. */
+/* Computes a step. With the factor of an earlier Hessian it is much cheaper than a Newton step. Such steps are made as
+ * long as each halves the decrement and leaves it above `near`. All other steps are Newton steps. */
 static enum status prepare(void *self)
 {
     struct softmax *l = self;
@@ -122,7 +122,7 @@ enum status softmax_mode(struct softmax *l, double enough, int maxit)
     return status == STATUS_OK && l->factor == FACTOR_EARLIER ? factor_here(l) : status;
 }
 
-/* ---- the covariance of phi, and derivatives through W ------------------------------------------ */
+/* ---- covariances of phi (f = C phi + b), the penalty and its derivatives --------------------- */
 
 static void invert(struct softmax *l)
 {
@@ -148,8 +148,9 @@ static void invert(struct softmax *l)
         }
 }
 
-/* Computes S and the residual prior variances to->left of a block.  Unless bar is NULL, also computes bar (M x n) = -sum_jk (H^{-1})_jk A W_jk from
- * l and its rows r.  work: (M + 1) n */
+/* Computes the covariances S of phi (f = C phi + b) and residual prior variances `left` of a block. Unless NULL, bar (M
+ * x n) gets the derivative -sum_jk (H^{-1})_jk A W_jk of -log det H / 2 in A for fixed W, with the Hessian H. work: (M
+ * + 1) n */
 static void spread(const struct softmax_at *to, const struct visit *v, double *work,
                    const struct softmax *l, const struct class_rows *r, double *bar)
 {
@@ -175,11 +176,10 @@ static void spread(const struct softmax_at *to, const struct visit *v, double *w
     inducing_unexplained(to->z, &v->block, v->A, to->left + first);
 }
 
-/* With e = E_nn w, D = 1 / (1 + e p), den = sum p D and W0 = diag p - p p',
+/* Returns log det(I + e W0) / 2 for W0 = diag p - p p', and computes D [K] = 1 / (1 + e p) and den = sum p D. e is the
+ * residual prior variance times the weight of a row with class probabilities p. The formulas are
  *
- *     (I + e W0)^{-1} = diag(D) + e (D p)(D p)' / den,   log det(I + e W0) = log den - sum log D.
- *
- * Computes D [K] and den, and returns half of the log determinant. */
+ *     (I + e W0)^{-1} = diag(D) + e (D p)(D p)' / den,   log det(I + e W0) = log den - sum log D. */
 static double penalty_row(const struct softmax *l, double e, const double *p, double *D,
                           double *den)
 {
@@ -193,7 +193,8 @@ static double penalty_row(const struct softmax *l, double e, const double *p, do
     return 0.5 * (sum + log(*den));
 }
 
-/* Computes s = C's_f, where e = E_nn and
+/* Computes s = C's_f, the derivatives through W of F, the penalised log marginal likelihood, in a row's phi (f = C phi
+ * + b). S is the covariance of phi, e the residual prior variance, w the row's weight, and W0 = diag p - p p'.
  *
  *     (s_f)_a = -(1/2) sum T_bc dW_bc / df_a = -w p_a (T_aa - p'diag T - 2 (T p)_a + 2 p'T p) / 2,
  *     T = C S C' + e (I + e w W0)^{-1}.
@@ -241,7 +242,7 @@ static double *kept_bar(const struct softmax *l, int block)
                : NULL;
 }
 
-/* The sums are A s (M x q) and the penalty. */
+/* Adds a block's part to A s (M x q), where s is made by slope_row(), and to the penalty sum log det(I + E W) / 2. */
 static void penalty_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
@@ -276,16 +277,18 @@ double softmax_penalty(struct softmax *l)
     return l->sums[dim];
 }
 
-/* ---- gradient --------------------------------------------------------------------------------------- */
+/* ---- the gradient of F, the log marginal likelihood minus the penalty ------------------------ */
 
-/*
- * The derivatives of F in A and in E_nn are
+/* F is Laplace's log marginal likelihood minus the penalty sum log det(I + E W) / 2, with -W the Hessian of a row's log
+ * likelihood in phi (f = C phi + b). With derivatives g of the log likelihood and s of F through W in phi, and zeta =
+ * H^{-1} A s, the derivatives of F in A and in the residual prior variances E are
  *
  *     Abar = sum_j [u_j (g + s - W A'zeta)_j' + zeta_j g_j'] - sum_jk (H^{-1})_jk A W_jk - 2 A dE,
- *     dE = -tr((I + E W)^{-1} W) / 2.  The sums are Abar A' (M x M), derivatives in phi summed over rows [q], dtheta.
- */
+ *     dE = -tr((I + E W)^{-1} W) / 2.
+ *
+ * gradient_add() sums Abar A' (M x M), derivatives in phi [q], and derivatives in the kernel's parameters. */
 
-/* Replaces pz [q] = A'zeta of a row by the derivative in phi, g + s - W pz. x: scratch of K */
+/* Replaces pz [q] of a row by g + s - W pz, where -W is the Hessian of its log likelihood. x: scratch of K */
 static void slope_of_phi(const struct softmax *l, int row, const double *p,
                          const double *g, double *x, double *pz)
 {
@@ -347,7 +350,7 @@ void softmax_gradient(struct softmax *l, double *dtheta, double *dcenter)
     mult_Ax(l->K, l->q, 1.0, l->contrasts, sums, 0.0, dcenter);
 }
 
-/* ---- new rows --------------------------------------------------------------------------------------- */
+/* ---- predictions at new rows ----------------------------------------------------------------- */
 
 static void at_add(const void *self, const struct visit *v)
 {

@@ -1,16 +1,20 @@
 #pragma once
 
-/* Finds the mode of the posterior in softmax_rows.h, and its log marginal likelihood. */
+/* These functions compute Laplace's approximation for a response with K classes. softmax_rows.h has its symbols. */
 #include "softmax_rows.h"
 
-/* The caller sets z (with L), pass, K, q, the responses and the arrays for rows and inducing points. */
+/* Prepares *l. The caller sets z (with L), pass, K, q, the responses, and the arrays for rows and inducing points. */
 void softmax_open(struct softmax *l);
-/* Moves u to the mode, by newton_run().  If `factor` is FACTOR_EARLIER, the first steps use the factor in C. */
+/* Moves the whitened inducing variables u to the mode of their posterior, by newton_run(). If l->factor is
+ * FACTOR_EARLIER, the first steps use the Cholesky factor of an earlier Hessian. */
 enum status softmax_mode(struct softmax *l, double enough, int maxit);
-/* Computes inverse, left, S, s and zeta, and returns sum log det(I + E W) / 2. */
+/* Returns sum log det(I + E_nn W_n) / 2 over rows n, which is subtracted from Laplace's log marginal likelihood. E_nn
+ * is the residual prior variance, -W_n the Hessian of the log likelihood. Also computes inverse, left, S, s and zeta in
+ * *l. */
 double softmax_penalty(struct softmax *l);
-/* Computes the derivatives of F in the kernel's log parameters [n_theta] and in b [K]. */
+/* Computes the derivatives of Laplace's log marginal likelihood minus softmax_penalty() in the kernel's log parameters
+ * [n_theta] and in the constant means of the classes [K]. */
 void softmax_gradient(struct softmax *l, double *dtheta, double *dcenter);
 
-/* A sink that computes mean, S and left at new rows. */
+/* This sink predicts at new rows: mean and covariance S of phi (f = C phi + b), and residual prior variances. */
 struct sink softmax_at_sink(const struct softmax_at *self);

@@ -1,22 +1,21 @@
 #pragma once
 
-/*
- * Laplace's approximation for a response with K classes, on whitened inducing points.  With orthonormal contrasts
- * C (K x q, q = K - 1, C'1 = 0) and one kernel for all classes,
+/* Laplace's approximation for a response y with K classes, on whitened inducing points. With orthonormal contrasts C (K
+ * x q, q = K - 1, C'1 = 0), one kernel for all classes, A = L^{-1} k(Z, X), row weights w, and unit vectors e_y:
  *
  *     f = C phi + b,  phi_j = A'u_j,  u_j ~ N(0, I),  p = softmax(f),  l = w (f_y - log sum exp f),
  *     g = w C'(e_y - p) [q],  W = w C'(diag p - p p')C [q x q] at a row,
  *     Psi = -sum l + |u|^2 / 2,  r_j = u_j - A g_j,  H_jk = [j = k] I + A diag(W_jk) A',
  *     log Z = -Psi - log det H / 2,   F = log Z - sum log det(I + E_nn W_n) / 2.
  *
- * Psi is 1-strongly convex.  A matrix with symmetric blocks jk is stored as the blocks j >= k; pair_of() returns
- * their places.  Learning maximises F, in which E_nn is the residual prior variance of row n.
- */
+ * Psi is 1-strongly convex. A matrix with symmetric blocks jk is stored as the blocks j >= k; pair_of() returns their
+ * places. Learning maximises F, in which E_nn is the residual prior variance of row n. */
 #include "newton.h"
 #include "pass.h"
 
-/* Predictions at N rows: mean = A'u (N x n_u) for u (M x n_u), S = a'(H^{-1})_jk a (N x q x q) and left = E_nn [N].
- * `inverse` has the symmetric parts of the blocks j >= k of H^{-1}, M x M each. */
+/* Predictions at N rows are mean = A'u (N x n_u) for u (M x n_u), S = a'(H^{-1})_jk a (N x q x q) for the column a of A
+ * = L^{-1} k(Z, X), and residual prior variances left [N]. `inverse` has the symmetric parts of the blocks j >= k of
+ * H^{-1}, M x M each, for the Hessian H at the mode. */
 struct softmax_at {
     const struct inducing *z;
     int q, n_u, N;
@@ -51,23 +50,24 @@ static inline int pair_of(int j, int k)
     return j * (j + 1) / 2 + k;
 }
 
-/* The rows of a block: p (K x n, a part of l->p), mean = C'p (q x n), g (q x n), and `rest`, scratch of a routine. */
+/* For the n rows of a block: class probabilities p (K x n, a part of l->p), mean = C'p with the contrasts C (q x n),
+ * derivatives g (q x n) of the log likelihoods in phi, where f = C phi + b, and `rest`, scratch of a routine. */
 struct class_rows {
     double *p, *mean, *g, *rest;
 };
-/* Divides `work` into the other arrays of struct class_rows. */
+/* Returns the arrays of a block: p within l->p, and the others within `work`. */
 struct class_rows class_rows_in(const struct softmax *l, const struct visit *v,
                                 double *work);
-/* Computes C'p and g of row i of a block from its p.  `row` is its number among all rows. */
+/* Computes mean and g of row i of a block (number `row` of all rows) from its class probabilities, all in *r. */
 void class_rows_complete(const struct softmax *l, int row, int i, struct class_rows *r);
-/* Computes mean and g of a block from its p. */
+/* Returns the arrays of a block, with mean and g computed from its class probabilities in l->p. */
 struct class_rows class_rows_again(const struct softmax *l, const struct visit *v,
                                    double *work);
-/* Computes p [K] of a row from phi [q], and returns its log likelihood l. */
+/* Computes class probabilities p [K] of a row from phi [q], where f = C phi + b, and returns its log likelihood. */
 double class_row(const struct softmax *l, int row, const double *phi, double *p);
 double class_weight(const struct softmax *l, int row);
-/* Computes y = C'x for x [K]. */
+/* Computes y [q] = C'x for x [K] and the contrasts C (K x q). */
 void class_contrasts(const struct softmax *l, const double *x, double *y);
-/* Computes W_jk at the rows of a block. */
+/* Computes W [n], minus the second derivatives in phi_j and phi_k of a block's log likelihoods, where f = C phi + b. */
 void class_curvature(const struct softmax *l, const struct visit *v,
                      const struct class_rows *r, int j, int k, double *W);

@@ -2,7 +2,8 @@
 #include "stats.h"
 #include "linalg.h"
 
-/* The sums are G (lower triangle), Ay, AW and the scalars below. */
+/* The sums are G = A A' (lower triangle), A y, A W_x of stats.h, and these scalars: y'y, the sums of w k(x, x) and of w
+ * times the residual prior variance, the number of rows, and the sum of log w, where w are row weights. */
 enum { YY, K_SUM, T, ROWS, LOG_WEIGHTS, SCALARS };
 
 size_t stats_size(int M, int q)

@@ -1,6 +1,6 @@
 #pragma once
 
-/* The outcome of a numerical routine.  Routines return failures; only the functions that R calls (ffi.h) raise
+/* A status is the outcome of a numerical routine. Routines return failures; only functions that R calls raise
  * errors. */
 enum status {
     STATUS_OK = 0,

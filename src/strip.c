@@ -22,9 +22,9 @@ struct kind {
     }
 static const struct kind kinds[N_KINDS] = KINDS(KIND);
 
-/* ---- values --------------------------------------------------------------------------------- */
+/* ---- kernel values of rows with a strip ----------------------------------------------------- */
 
-/* Copies rows i, ..., i + 3 of X side by side.  Rows beyond n repeat the last one. */
+/* Copies the inputs of rows i, ..., i + 3 of X side by side to x. Rows beyond the last one repeat it. */
 static void rows_side_by_side(const struct strip_kernel *k, int i, struct rows X,
                               double *x)
 {
@@ -63,7 +63,7 @@ void strip_values(int lanes, const struct strip_kernel *k, struct rows Z, struct
     }
 }
 
-/* ---- products ------------------------------------------------------------------------------- */
+/* ---- products of a strip of kernel values with vectors -------------------------------------- */
 
 void strip_products(int lanes, int M, int n, const double *K, int m, int ldp,
                     const double *p_z, const double *p_x, double *out_z, double *out_x)

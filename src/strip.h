@@ -1,17 +1,15 @@
 #pragma once
 
-/*
- * Kernel matrices between a strip (at most STRIP_ROWS rows) and many other rows, and their products with vectors, are
- * computed in processor vectors of at most `lanes` doubles.  The kernel is a sum of products of stationary factors,
- * with one exponential for each term.  On a given CPU, the bits of a kernel value do not depend on the strip; k(x, z) =
- * k(z, x), and k(x, x) is the sum of the terms' variances.
- */
+/* Kernel matrices between a strip (at most STRIP_ROWS rows) and many other rows, and their products with vectors, are
+ * computed in processor vectors of at most `lanes` doubles. The kernel is a sum of products of stationary factors, with
+ * one exponential for each term. On a given CPU, the bits of a kernel value do not depend on the strip; k(x, z) = k(z,
+ * x), and k(x, x) is the sum of the terms' variances. */
 #include "profile.h"
 #include "block.h"
 
 enum { STRIP_ROWS = 4, STRIP_MOST_INPUTS = 512, STRIP_MOST_FACTORS = 64 };
 
-/* A factor is a closed form of r2 = sum_j ((x_j - z_j) rate_j)^2 over its d inputs. */
+/* A factor is a closed form (profile.h) of r2 = sum_j ((x_j - z_j) rate_j)^2 over its d inputs. */
 struct strip_factor {
     const struct closed_form *form;
     int d;
@@ -22,14 +20,14 @@ struct strip_term {
     int n_factors; /* at least one */
 };
 
-/* k = sum over terms of variance times factors. A term is 0 if the sum of its exponents is at least 708, where exp() is
- * hardly above the smallest normal double. The factors and inputs follow the order of the terms. */
+/* A kernel is a sum over terms of a variance times factors. A term is 0 if the sum of its exponents is at least 708,
+ * where exp() is hardly above the smallest normal double. Factors and inputs are in the order of the terms. */
 struct strip_kernel {
     int n_terms, n_factors, d; /* d: inputs of all factors */
     struct strip_term term[STRIP_MOST_FACTORS];
     struct strip_factor factor[STRIP_MOST_FACTORS];
     int column[STRIP_MOST_INPUTS]; /* columns of the inputs [d] */
-    /* 1 / lengthscale [d]; negative for level numbers (profile.h) */
+    /* 1 / lengthscale [d]; negative for columns of level numbers, which count as 0/1 columns */
     double rate[STRIP_MOST_INPUTS];
 };
 

@@ -1,6 +1,6 @@
 /* strip.c includes this file once for each kind of vector (kinds.h). */
 
-/* Multiplies a term by a factor: adds the factor's exponent at r2 to a, and multiplies `times` by its polynomial. */
+/* Multiplies times * exp(-a) by a factor: adds its exponent at r2 to a, and multiplies `times` by its polynomial. */
 TARGET INSIDE void NAME(take)(const struct closed_form *form, VECTOR r2, VECTOR *a,
                               VECTOR *times)
 {

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <string.h>
 #include "tree.h"
 #include "linalg.h"
 
@@ -7,108 +8,67 @@
 #define SAMPLE 64
 #define FAR    1e150 /* bound on coordinates, which keeps squared distances finite */
 
-/* ---- coordinates of a kernel ---------------------------------------------------------------------- */
+/* ---- coordinates of rows ---------------------------------------------------------------------- */
 
-static int is_mean(const struct kernel *k, const struct term *t)
+/* Returns the number of coordinates from at[0] on, of d, that are the 0/1 inputs of a factor: each row has one 1 among
+ * them, and they have the same rate.  Returns 1 if there is no factor.  taken: scratch [rows]. */
+static int count_levels(const struct source *rows, int d, const struct coordinate *at,
+                        double *taken)
 {
-    return t->n_factors == 1 && factor_is_mean(kernel_factor(k, t, 0));
-}
-
-/* Returns a term's variance parameter, divided by the sum of those of all terms except linear means; 1 for a single
- * term. */
-static double share_of(const struct kernel *k, const struct term *t)
-{
-    double sum = 0.0;
-    for (int i = 0; i < k->n_terms; i++)
-        sum += is_mean(k, k->term + i) ? 0.0 : k->term[i].variance;
-    return k->n_terms == 1 ? 1.0 : t->variance / sum;
-}
-
-/* Returns the average of -log(correlation) over pairs of different levels; correlations below 1e-3 count as 1e-3. */
-static double apart(const struct factor *f)
-{
-    double sum = 0.0;
-    for (int a = 0; a < f->d; a++)
-        for (int b = 0; b < a; b++)
-            sum -= log(fmax(f->table[(size_t)a * f->d + b], 1e-3));
-    return f->d > 1 ? sum / (0.5 * f->d * (f->d - 1.0)) : 0.0;
-}
-
-static int add(struct coordinate *at, int n, int column, double rate, double period)
-{
-    for (int i = 0; i < n; i++)
-        if (at[i].column == column && at[i].period == period) {
-            at[i].rate = sqrt(at[i].rate * at[i].rate + rate * rate);
-            return n;
+    int levels = 0, left = rows->N;
+    memset(taken, 0, (size_t)left * sizeof *taken);
+    for (; levels < d && at[levels].column == at->column + levels; levels++) {
+        const double *x = rows->X + (size_t)at[levels].column * rows->ldx;
+        if (at[levels].rate != at->rate || at[levels].period != 0.0)
+            break;
+        for (int i = 0; i < rows->N; i++) {
+            if (x[i] != 0.0 && (x[i] != 1.0 || taken[i] == 1.0))
+                return left == 0 ? levels : 1;
+            left -= x[i] == 1.0;
+            taken[i] += x[i];
         }
-    at[n] = (struct coordinate){column, rate, period};
-    return n + 1;
+    }
+    return left == 0 ? levels : 1;
 }
 
-static int add_factor(const struct factor *f, double share, struct coordinate *at, int n)
+/* Merges the coordinates of a factor's 0/1 inputs into one, so that the time of a search does not grow with the number
+ * of levels. Coordinates that are numbers come first. */
+static void merge_levels(struct tree *t, const struct source *rows,
+                         const struct coordinate *from)
 {
-    const double *shape = factor_shape(f), root = sqrt(share);
-    if (factor_is_mean(f))
-        return n;
-    for (int j = 0; j < f->d; j++)
-        switch (f->profile->metric) {
-        case METRIC_SCALED: /* the bound avoids Inf * 0 */
-            n = add(at, n, f->column[j], fmin(root * factor_rate(f, j), 1e290), 0.0);
-            break;
-        case METRIC_PERIODIC: /* r2 is a squared chord of a circle with this radius */
-            n = add(at, n, f->column[j], root * fmin(factor_rate(f, j), 1e145),
-                    factor_period(f));
-            n = add(at, n, f->column[j], root * fmin(factor_rate(f, j), 1e145),
-                    -factor_period(f));
-            break;
-        case METRIC_PRODUCT: {
-            const double slope =
-                f->profile->n_shape ? f->power * pow(shape[0], f->power - 1) : 1.0;
-            n = add(at, n, f->column[j], fmin(root * sqrt(slope), 1e290), 0.0);
-            break;
+    t->d = 0;
+    for (int turn = 0; turn < 2; turn++) {
+        for (int j = 0, n; j < t->inputs; j += n) {
+            const double gap = 2.0 * from[j].rate * from[j].rate;
+            n = gap > 0.0 ? count_levels(rows, t->inputs - j, from + j, t->work) : 1;
+            if ((n > 1) != turn)
+                continue;
+            t->at[t->d] = from[j];
+            t->at[t->d].levels = turn == 0 ? 0 : n;
+            t->at[t->d++].gap = turn == 0 ? 0.0 : gap;
         }
-        case METRIC_LEVELS:
-            n = add(at, n, f->column[j], root * sqrt(apart(f)), 0.0);
-            break;
-        default:
-            break;
-        }
-    return n;
+        t->numbers = turn == 0 ? t->d : t->numbers;
+    }
 }
 
-int kernel_n_coordinates(const struct kernel *k)
+/* Computes a coordinate of a row.  Its inputs begin at x, and have the distance ldx. */
+static double coordinate(const struct coordinate *at, const double *x, int ldx)
 {
-    int n = 0;
-    for (int t = 0; t < k->n_terms; t++)
-        for (int i = 0; i < k->term[t].n_factors; i++) {
-            const struct factor *f = kernel_factor(k, k->term + t, i);
-            n += f->profile->metric == METRIC_PERIODIC ? 2 * f->d : f->d;
-        }
-    return n;
-}
-
-int kernel_coordinates(const struct kernel *k, struct coordinate *at)
-{
-    int n = 0;
-    for (int t = 0; t < k->n_terms; t++)
-        for (int i = 0; i < k->term[t].n_factors; i++)
-            n = add_factor(kernel_factor(k, k->term + t, i), share_of(k, k->term + t), at,
-                           n);
-    return n;
-}
-
-static double coordinate(const struct coordinate *at, double x, double centre)
-{
-    double u = (x - centre) * at->rate;
+    for (int k = 0; k < at->levels; k++)
+        if (x[(size_t)k * ldx] > 0.5)
+            return k + 1.0;
+    if (at->levels > 0) /* a level that the data do not have */
+        return 0.0;
+    double u = (*x - at->centre) * at->rate;
     if (at->period != 0.0) {
-        const double turns = x / fabs(at->period),
+        const double turns = *x / fabs(at->period),
                      angle = 2.0 * PI * (turns - floor(turns));
         u = at->rate * (at->period > 0.0 ? cos(angle) : sin(angle));
     }
     return u > FAR ? FAR : u < -FAR ? -FAR : u;
 }
 
-/* ---- the tree ------------------------------------------------------------------------------------- */
+/* ---- levels and memory of the tree ----------------------------------------------------------- */
 
 static int levels_of(int n)
 {
@@ -133,13 +93,10 @@ static size_t nodes_to(int level)
 
 static void lay_out(struct tree *t, struct arena *arena)
 {
-    const size_t rows = (size_t)t->n, d = (size_t)kernel_n_coordinates(t->kernel);
-    t->d = (int)d;
+    const size_t rows = (size_t)t->n, d = (size_t)t->d;
     t->levels = levels_of(t->n);
     const size_t leaves = (size_t)1 << t->levels, nodes = nodes_to(t->levels);
-    /* a coordinate has the size of three doubles */
-    t->at = (struct coordinate *)arena_take(arena, 3 * d);
-    t->centre = arena_take(arena, d);
+    t->level = arena_take(arena, rows * (size_t)(t->d - t->numbers));
     t->U = arena_take(arena, rows * d);
     t->V = (float *)arena_ints(arena, rows * d + TILE);
     t->box = arena_take(arena, 2 * d * nodes_to(tree_twigs(t)));
@@ -149,14 +106,12 @@ static void lay_out(struct tree *t, struct arena *arena)
     t->row = arena_ints(arena, rows);
     t->rank = t->with_ranks ? arena_ints(arena, rows) : NULL;
     t->least_rank = t->with_ranks ? arena_ints(arena, nodes) : NULL;
-    t->work = arena_take(arena, rows);
 }
 
 void tree_coordinates(const struct tree *tree, struct rows x, double *u)
 {
     for (int j = 0; j < tree->d; j++)
-        u[j] = coordinate(tree->at + j, *rows_column(x, tree->at[j].column),
-                          tree->centre[j]);
+        u[j] = coordinate(tree->at + j, rows_column(x, tree->at[j].column), x.ldx);
 }
 
 /* ---- the order of the rows ------------------------------------------------------------------ */
@@ -193,29 +148,27 @@ static void split_at(int n, int middle, double *key, int *row)
     }
 }
 
-/* Returns the coordinate with the largest range in a sample of n rows.  U is N x d in the order of the data. */
-static int widest_input(int n, const int *row, int N, int d, const double *U)
+/* Returns the column of t->U with the largest range in a sample of the n rows `row`. */
+static const double *widest(const struct tree *t, int n, const int *row)
 {
     const int step = n > SAMPLE ? n / SAMPLE : 1;
-    int widest = 0;
+    const double *u = t->U, *widest = u;
     double most = -1.0;
-    for (int j = 0; j < d; j++) {
-        const double *u = U + (size_t)j * N;
+    for (int j = 0; j < t->d; j++, u += t->n) {
         double low = u[row[0]], high = low;
         for (int i = 0; i < n; i += step) {
-            const double v = u[row[i]];
-            low = v < low ? v : low;
-            high = v > high ? v : high;
+            low = fmin(u[row[i]], low);
+            high = fmax(u[row[i]], high);
         }
-        if (high - low > most) {
-            most = high - low;
-            widest = j;
+        if (squared(high - low, t->at[j].gap) > most) {
+            most = squared(high - low, t->at[j].gap);
+            widest = u;
         }
     }
     return widest;
 }
 
-/* Sorts the rows of the tree.  U is still in the order of the data. */
+/* Cuts each node in half along its widest coordinate, by sorting t->row. t->U is still in the order of the data. */
 static void order_rows(struct tree *t)
 {
     double *key = t->work;
@@ -223,9 +176,7 @@ static void order_rows(struct tree *t)
         for (size_t i = 0; i < (size_t)1 << level; i++) {
             const int start = tree_start(t, level, i), end = tree_start(t, level, i + 1);
             const int middle = tree_start(t, level + 1, 2 * i + 1);
-            const double *u =
-                t->U + (size_t)t->n *
-                           widest_input(end - start, t->row + start, t->n, t->d, t->U);
+            const double *u = widest(t, end - start, t->row + start);
             for (int p = start; p < end; p++)
                 key[p] = u[t->row[p]];
             split_at(end - start, middle - start, key + start, t->row + start);
@@ -254,25 +205,42 @@ static void take_ranks(struct tree *t, const int *rank)
         t->rank[p] = rank[t->row[p]];
 }
 
-/* ---- boxes ---------------------------------------------------------------------------------- */
+/* ---- coordinates and bounding boxes in the order of the tree -------------------------------- */
 
-/* Returns the column of X for coordinate j. */
+/* Returns the inputs of the data from which coordinate j is computed. */
 static const double *input(const struct tree *t, const struct source *rows, int j)
 {
     return rows->X + (size_t)t->at[j].column * rows->ldx;
 }
 
-/* Computes U in the order of the tree, leaf by leaf. */
+/* Computes the level coordinates of all rows, column by column: to read X by rows would miss the cache. */
+static void fill_levels(struct tree *t, const struct source *rows)
+{
+    double *level = t->level;
+    for (int j = t->numbers; j < t->d; j++, level += t->n)
+        for (int k = 0; k < t->at[j].levels; k++) {
+            const double *x = input(t, rows, j) + (size_t)k * rows->ldx;
+            for (int i = 0; i < t->n; i++)
+                level[i] = x[i] == 1.0 ? k + 1.0 : level[i];
+        }
+}
+
+/* Returns coordinate j of a row of the data. */
+static double of_row(const struct tree *t, const struct source *rows, int j, int row)
+{
+    return j < t->numbers ? coordinate(t->at + j, input(t, rows, j) + row, rows->ldx)
+                          : t->level[(size_t)(j - t->numbers) * t->n + row];
+}
+
+/* Computes the coordinates t->U leaf by leaf: n_l x d numbers for the n_l rows of each leaf. */
 static void fill_leaves(struct tree *t, const struct source *rows)
 {
     double *u = t->U;
     for (size_t i = 0; i < (size_t)1 << t->levels; i++)
-        for (int j = 0; j < t->d; j++) {
-            const double *x = input(t, rows, j);
+        for (int j = 0; j < t->d; j++)
             for (int p = tree_start(t, t->levels, i); p < tree_start(t, t->levels, i + 1);
                  p++)
-                *u++ = coordinate(t->at + j, x[t->row[p]], t->centre[j]);
-        }
+                *u++ = of_row(t, rows, j, t->row[p]);
 }
 
 static void least_and_most(size_t n, const double *x, double *least, double *most)
@@ -286,8 +254,8 @@ static void least_and_most(size_t n, const double *x, double *least, double *mos
     *most = high;
 }
 
-/* Computes the boxes of the leaves, of the twigs and of the nodes above the twigs.  In t->box, node i has the children
- * 2 i + 1 and 2 i + 2. */
+/* Computes bounding boxes: of the leaves in t->low and t->high, and of the twigs and the nodes above them in t->box.
+ * There node i has the children 2 i + 1 and 2 i + 2. */
 static void fill_boxes(struct tree *t)
 {
     const size_t leaves = (size_t)1 << t->levels, d = (size_t)t->d;
@@ -321,7 +289,7 @@ static void fill_nearby(struct tree *t)
         double square = 0.0;
         for (size_t j = 0; j < d; j++) {
             const double low = t->low[leaves * j + i], w = t->high[leaves * j + i] - low;
-            square += w * w;
+            square += squared(w, t->at[j].gap);
             for (int p = 0; p < n; p++, at++)
                 t->V[at] = (float)(t->U[at] - low);
         }
@@ -348,16 +316,21 @@ void tree_build(struct tree *t, const struct source *rows, const int *rank, int 
                 struct arena *arena)
 {
     const int n = t->n;
+    const size_t size = 5 * (size_t)kernel_n_coordinates(t->kernel); /* in doubles */
+    struct coordinate *from = (struct coordinate *)arena_take(arena, size);
+    t->at = (struct coordinate *)arena_take(arena, size);
+    t->work = arena_take(arena, (size_t)n);
+    t->inputs = kernel_coordinates(t->kernel, from);
+    merge_levels(t, rows, from);
     lay_out(t, arena);
-    t->d = kernel_coordinates(t->kernel, t->at);
     if (n == 0)
         return;
-    for (int j = 0; j < t->d; j++)
-        t->centre[j] = input(t, rows, j)[0];
-    for (int j = 0; j < t->d; j++)
+    fill_levels(t, rows);
+    for (int j = 0; j < t->d; j++) {
+        t->at[j].centre = input(t, rows, j)[0];
         for (int i = 0; i < n; i++)
-            t->U[(size_t)j * n + i] =
-                coordinate(t->at + j, input(t, rows, j)[i], t->centre[j]);
+            t->U[(size_t)j * n + i] = of_row(t, rows, j, i);
+    }
     for (int i = 0; i < n; i++)
         t->row[i] = i;
     if (queries > FEW && t->d > 0)

@@ -2,20 +2,20 @@
 #include "laplace.h"
 #include "linalg.h"
 
-/*
- * laplace_variational() makes steps along the natural gradient, with averages of g and W under q (laplace.h):
+/* laplace_variational() maximises a lower bound on the log marginal likelihood over q(u) = N(u, H^{-1}), by steps along
+ * the natural gradient. With averages under q of the derivatives g and -W of the log likelihood l in f, and A = L^{-1}
+ * k(Z, X), a step of length t is
  *
  *     H <- (1 - t) H + t (I + A W A'),   u <- u - t H^{-1} r,   r = u - A g,   with the new H.
  *
- * At t = 1 this is Newton's step with averages.  The derivative of the bound in t at 0 is
+ * At t = 1 this is Newton's step with averages. The derivative of the bound in t at 0 is
  *
  *     r'H^{-1}r + tr[(H^{-1} D)^2] / 2,   D = I + A W A' - H.
  *
- * This derivative is positive unless q is stationary, so short enough steps raise the bound.  If every l is concave,
- * the bound is concave in u and a factor of H^{-1}, and the only stationary q is the best one.
- */
+ * This derivative is positive unless q is stationary, so short enough steps raise the bound. If every l is concave, the
+ * bound is concave in u and a factor of H^{-1}, and the only stationary q is the best one. */
 
-/* Returns minus the bound for N(trial, (C C')^{-1}). */
+/* Returns minus the variational bound for q = N(l->mode.trial, (C C')^{-1}). */
 static double value(struct laplace *l)
 {
     const size_t M = (size_t)l->z.M;
@@ -26,7 +26,8 @@ static double value(struct laplace *l)
            sum;
 }
 
-/* Computes the gradient r, `toward` = D, and as decrement the root of the bound's derivative in t at 0. */
+/* Prepares a step: computes the gradient r in u, the direction `toward` of G and, as decrement, the root of the bound's
+ * derivative in the length of the step at 0. */
 static enum status prepare(struct laplace *l)
 {
     const size_t M = (size_t)l->z.M;
@@ -49,9 +50,9 @@ static enum status prepare(struct laplace *l)
     return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* Tries a step of length t: G + t toward, and the u that follows. Makes the step and returns 1 if the bound rises by
- * 1/4 nat, or by 1/4 of t times its derivative (for a parabola, the step to the top gives 1/2). The bound has a
- * maximum, so only finitely many steps raise it by 1/4 nat. */
+/* Tries a step of length t from q = N(u, (I + G)^{-1}): G + t toward, and the u that follows. Makes the step and
+ * returns 1 if the bound rises by 1/4 nat, or by 1/4 of t times its derivative (for a parabola, the step to the top
+ * gives 1/2). The bound has a maximum, so only finitely many steps raise it by 1/4 nat. */
 static int try_step(struct laplace *l, double t)
 {
     const size_t M = (size_t)l->z.M;
@@ -73,7 +74,7 @@ static int try_step(struct laplace *l, double t)
     return 0;
 }
 
-/* Replaces G by c G, at the same u. */
+/* Multiplies G by c in q = N(u, (I + G)^{-1}), and prepares a step from there. */
 static enum status start_at(struct laplace *l, double c)
 {
     const size_t M = (size_t)l->z.M;
@@ -84,8 +85,8 @@ static enum status start_at(struct laplace *l, double c)
     return isfinite(l->mode.psi) ? prepare(l) : STATUS_NOT_FINITE;
 }
 
-/* Doubles G, which makes q narrower, until the bound is finite and the decrement is small, or until the bound does not
- * rise, which undoes the last step. At the mode q may be so wide that averages of e^f overflow. */
+/* At the mode q = N(u, (I + G)^{-1}) may be so wide that averages of e^f overflow. Doubles G, which makes q narrower,
+ * until the bound is finite and the decrement small. If doubling does not raise the bound, undoes the last doubling. */
 static enum status start(struct laplace *l, int most)
 {
     enum status status = start_at(l, 1.0);
@@ -109,7 +110,7 @@ enum status laplace_variational(struct laplace *l, double enough, int maxit)
     enum status status = start(l, maxit > 0 ? 60 : 0);
     while (status == STATUS_OK && l->mode.decrement >= enough && l->mode.steps < maxit) {
         const double before = l->mode.decrement;
-        /* tries longer steps again, unless a change of the bound may be a rounding error */
+        /* tries longer steps t again, unless the change of the bound may be a rounding error */
         if (before * before > 1e-10 * fabs(l->mode.psi))
             t = t < 0.5 ? 2.0 * t : 1.0;
         while (t > 1e-12 && !try_step(l, t))
@@ -122,7 +123,7 @@ enum status laplace_variational(struct laplace *l, double enough, int maxit)
             break;
         }
         status = prepare(l);
-        /* near the maximum only rounding errors are left */
+        /* near the maximum of the bound, a decrement that no longer falls is a rounding error */
         if (before < 1e-6 && l->mode.decrement >= before)
             break;
     }

@@ -1,10 +1,8 @@
 #pragma once
 
-/*
- * Types for vectors of doubles.  Every gcc-like compiler has vectors of two.  Code for wider vectors and for fused
- * multiply-adds is chosen at run time.  gcc on Windows does not align the stack for vectors of four, so `four` is
- * `two` there.  `bits_of_*` is a vector of integers with the same size and number of elements.
- */
+/* These are types for vectors of doubles. Every gcc-like compiler has vectors of two. Code for wider vectors and for
+ * fused multiply-adds is chosen at run time. gcc on Windows does not align the stack for vectors of four, so `four` is
+ * `two` there. `bits_of_*` is a vector of integers with the same size and number of elements. */
 #include <stdint.h>
 
 #ifdef __GNUC__

@@ -279,7 +279,7 @@ static void composite(const int *profiles)
         CHECK_NEAR(sum, *at[j] * slope(value, &q, at[j]), 3e-7);
     }
     struct coordinate *coordinates =
-        (struct coordinate *)array(3 * (size_t)kernel_n_coordinates(k));
+        (struct coordinate *)array(5 * (size_t)kernel_n_coordinates(k));
     CHECK(kernel_coordinates(k, coordinates) <= kernel_n_coordinates(k));
 }
 

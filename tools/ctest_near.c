@@ -60,10 +60,12 @@ static int next_row(int n, const double *r2, int self, const int *rank, int belo
 }
 
 /* Inputs of rows: anywhere; on a grid, with equal distances; in small clusters that are far apart; so close to each
- * other that squared differences underflow in floats.  For the last two, distances in floats are inaccurate. */
-enum lie { ANYWHERE, GRID, CLUSTERS, TINY, N_LIES };
+ * other that squared differences underflow in floats; 0/1 inputs of a factor with a level for each input.  For clusters
+ * and tiny differences, distances in floats are inaccurate. */
+enum lie { ANYWHERE, GRID, CLUSTERS, TINY, LEVELS, N_LIES };
 
-static double lie(enum lie how)
+/* Returns input j of row i, of d inputs. */
+static double lie(enum lie how, int i, int j, int d)
 {
     const double x = uniform(-3.0, 3.0);
     switch (how) {
@@ -73,6 +75,8 @@ static double lie(enum lie how)
         return 1e9 * floor(uniform(0.0, 3.0)) + 1e-3 * x;
     case TINY:
         return 1e-22 * x;
+    case LEVELS:
+        return j == i * 5 % 7 % d;
     default:
         return x;
     }
@@ -83,11 +87,15 @@ static void neighbours_of(int n, int d, int s, int with_rank, enum lie how, int 
     struct covariance c = covariance_new("se", d, d);
     const int ldx = n + 1;
     double *X = array((size_t)(d - 1) * ldx + n);
-    int *rank = array_int((size_t)n);
+    int *rank = array_int((size_t)n), *column = array_int((size_t)d);
+    struct factor ascending = *c.kernel.factor; /* columns of levels must be ascending */
+    ascending.column = column;
+    c.kernel.factor = &ascending;
     for (int j = 0; j < d; j++) {
-        c.lengthscale[j] = how == GRID ? 0.5 : c.lengthscale[j];
+        column[j] = j;
+        c.lengthscale[j] = how == GRID || how == LEVELS ? 0.5 : c.lengthscale[j];
         for (int i = 0; i < n; i++)
-            X[(size_t)j * ldx + i] = lie(how);
+            X[(size_t)j * ldx + i] = lie(how, i, j, d);
     }
     for (int i = 0; i < n; i++)
         rank[i] = (i * 7) % n; /* all different if n is no multiple of 7 */
@@ -95,6 +103,7 @@ static void neighbours_of(int n, int d, int s, int with_rank, enum lie how, int 
     const int *ranks = with_rank ? rank : NULL;
     const struct source rows = {.N = n, .columns = d, .X = X, .ldx = ldx};
     tree_build(&tree, &rows, ranks, queries, &arrays);
+    CHECK(how != LEVELS || tree.d == 1);
     double *u = array((size_t)d), *v = array((size_t)d), *r2 = array((size_t)n),
            *got_r2 = array((size_t)s);
     int *got = array_int((size_t)s);
@@ -102,9 +111,13 @@ static void neighbours_of(int n, int d, int s, int with_rank, enum lie how, int 
         tree_coordinates(&tree, (struct rows){1, X + q, ldx}, u);
         for (int i = 0; i < n; i++) {
             tree_coordinates(&tree, (struct rows){1, X + i, ldx}, v);
+            double raw = 0.0; /* squared distance of the inputs divided by lengthscales */
             r2[i] = 0.0;
-            for (int j = 0; j < d; j++)
-                r2[i] += (u[j] - v[j]) * (u[j] - v[j]);
+            for (int j = 0; j < tree.d; j++)
+                r2[i] += squared(u[j] - v[j], tree.at[j].gap);
+            for (int j = 0; how == LEVELS && j < d; j++)
+                raw += 4.0 * fabs(X[(size_t)j * ldx + i] - X[(size_t)j * ldx + q]);
+            CHECK(how != LEVELS || r2[i] == raw);
         }
         const int found = tree_nearest(&tree, u, s, q, rank[q], got_r2, got);
         int last = -1;

@@ -73,7 +73,7 @@ test_that("plain = TRUE is the response as given with constant noise", {
   expect_error(pfdtc(y ~ a, d, plain = TRUE, noise = ~ a), "plain", class = "pfdtc_error_input")
   expect_error(pfdtc(y ~ a, d, plain = 1), "plain", class = "pfdtc_error_input")
   few <- pfdtc(y ~ a, d, transform = "auto", m = 10, kernel = kernel_se())
-  expect_match(few$because[["response"]], "`m` = 10", fixed = TRUE)
+  expect_match(few$because[["response"]], "`m` was given", fixed = TRUE)
 })
 
 test_that("`like` refuses fits of other inputs and of families, with the reason", {

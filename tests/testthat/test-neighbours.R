@@ -68,6 +68,28 @@ test_that("neighbours agree with brute force for 1 to 20 inputs, clusters, dupli
   })
 })
 
+test_that("neighbours agree with brute force for factors whose levels share a lengthscale", {
+  with_seed(4, {
+    for (levels in c(2, 7, 90)) for (n in quick(c(200, 600, 2300))) {
+      g <- diag(levels)[c(seq_len(levels), sample.int(levels, n - levels, TRUE)), ]
+      h <- rbind(diag(3), 0)[c(1:4, sample.int(4, n - 4, TRUE)), ] # some rows have no 1: no factor
+      x <- cbind(rnorm(n), g, h, rep(0:1, length.out = n))
+      lengthscale <- rep(c(1, 0.4, 2, 0.4), c(1, levels, 3, 1)) # the last column is no level of a factor
+      kernel <- neighbour_kernel(lengthscale, x)
+      query <- x[sample.int(n, 40), ]
+      query[, 1] <- rnorm(40)
+      query[1:3, 1 + seq_len(levels)] <- 0                     # a level that no row has
+      info <- sprintf("%d levels, %d rows", levels, n)
+      expect_identical(native_neighbours(kernel, x, 12, query), brute_neighbours(x, 12, lengthscale, query),
+                       info = info)
+      rows <- sample.int(n, 40)
+      rank <- sample.int(n)
+      expect_identical(native_neighbours(kernel, x, 12, rows = rows, rank = rank),
+                       brute_neighbours(x, 12, lengthscale, rows = rows, rank = rank), info = info)
+    }
+  })
+})
+
 test_that("columns that the kernel does not read do not count; lengthscales at the ends of the double range work", {
   with_seed(2, {
     x <- cbind(rnorm(300), 1e6 * rnorm(300), rnorm(300))
