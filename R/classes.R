@@ -164,7 +164,8 @@ weights_of_class_range <- function(b, e) {
 }
 
 # Returns bounds on |c'(f* - fh)|, for the modes fh of the fit and f* of the exact GP, in a column for each contrast c
-# (row of `gamma`). A row of S bounds a covariance on inducing points; `left` is residual, `prior` full prior variance.
+# (row of `gamma`). For each row of data, S has an upper bound on the covariance matrix of f without residual prior
+# variance, as a vector. `left` is the residual prior variance, `prior` the prior variance.
 distance_of_contrasts <- function(b, S, left, prior, gamma) {
   size <- rowSums(gamma^2)
   v <- (1 + b$growth) * pmax(S %*% t(squares_of(gamma)), 0)

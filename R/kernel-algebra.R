@@ -8,7 +8,7 @@
 #'
 #' In [coef()] and in `control = pfdtc_control(fix = )`, parameters of a sum or product are named by kernel and inputs,
 #' such as `se(lat,long).lengthscale.lat` and `periodic(day)*matern32(year).variance`.
-#' @param e1,e2 two kernels, or a kernel and a positive number.
+#' @param e1,e2 two kernels; for `*` also a kernel and a positive number.
 #' @param object,kernel a kernel, for `kernel_matrix()` with all parameters.
 #' @param x inputs: a numeric matrix or data frame with a row for each point, or a vector for one column.
 #' @param z a second set of points with the same columns in the same order. Default: `x`.

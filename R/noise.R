@@ -121,7 +121,7 @@ trend_spread <- function(trend, B) {
 }
 
 # Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y. The noise s2 is learned
-# again after the trend and may then be larger, so smooth noise is at most `top` times s2 (trend$largest).
+# again after the trend. If s2 grows, all noise grows with it; so smooth noise is at most `top` times s2.
 noise_at <- function(fit, x, noise = fit$noise) {
   noise * pmin(noise_factor(fit$noise_trend, x), fit$noise_trend$top %||% Inf)
 }

@@ -264,7 +264,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     "Log marginal likelihood" = paste0(evidence, if (response$approx == "laplace")
       " (Laplace approximation)" else if (!is.null(fit$near) && !length(ends)) " (Vecchia estimate)" else
         if (has_own_likelihood(fit)) " (restricted likelihood)" else if ("scale" %in% names(fit$because))
-          " (for variances before inflation)"),
+          " (before variances were increased for few rows)"),
     "Leave-one-out" = report_loo(fit, number), Time = sprintf("%s s", number(sum(fit$seconds))),
     Software = sprintf("pfdtc %s", format(fit$version)))
   facts <- facts[!is.na(facts)]

@@ -243,7 +243,7 @@ mean_columns <- function(mean, data, argument = "mean") {
   unknown <- setdiff(labels, names)
   refuse_if(length(unknown), argument, sprintf("a formula with `%s`", unknown[1L]), "a formula of inputs",
             message = sprintf("`%s` has `%s`, but may use only inputs of the fit: %s.", argument, unknown[1L],
-                              list_quoted(unique(names))), hint = "Transform inputs in the formula of the fit.")
+                              list_quoted(unique(names))), hint = "Add it to the formula of the fit.")
   sort(unique(unlist(lapply(labels, function(name) {
     i <- match(name, vapply(variables, `[[`, "", "name"))
     if (is.na(i)) match(name, colnames(data$x)) else variables[[i]]$columns

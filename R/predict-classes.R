@@ -94,7 +94,7 @@ say_class <- function(fit, response, f, names, ask) {
   structure(matrix(inside, nrow(p), ncol(p), dimnames = dimnames(p)), probability = rowSums(p * inside))
 }
 
-# Returns list(p, y): the leave-one-out probabilities of classes, and the classes, of the training rows.
+# Returns list(p, y): leave-one-out probabilities of classes, and classes, of the training rows where both are known.
 loo_shares <- function(fit) {
   p <- class_chances(response_of(fit), loo_rows(fit))$mean
   known <- which(!is.na(p[, 1L]))

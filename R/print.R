@@ -230,8 +230,8 @@ print_parameters <- function(about, digits) {
                            Value = show(theta[!printed]), row.names = NULL))
 }
 
-rotation_note <- paste("Rotated inputs: from an input, slopes times the inputs before it are subtracted. The slopes",
-                       "are those of a regression with an intercept for each class.")
+rotation_note <- paste("Rotated inputs: each input minus its linear regression on the inputs above it, without the",
+                       "intercepts of the regression, which has one for each class.")
 
 warp_note <- function(share, more = "") {
   half <- if (isTRUE(share < 1)) c(" half", "the average of two numbers: itself and ") else c("", "")

@@ -248,10 +248,11 @@ check_new_levels <- function(variables, x) {
   x[, columns] <- replace(codes, codes < -2^52 - 2^31, NA) # group_codes() codes missing levels below this
   new <- which(rowSums(x[, columns, drop = FALSE] < 0, na.rm = TRUE) > 0)
   if (!length(new)) return(x)
-  tell_classed("new_levels", sprintf("New level of %s in %s. The prediction is the population mean; %s",
+  columns <- columns[colSums(x[, columns, drop = FALSE] < 0, na.rm = TRUE) > 0]
+  tell_classed("new_levels", sprintf("New level of %s in %s. %s",
     list_quoted(gsub("^[(]|[)]$", "", columns), last = "or"),
     if (length(new) == 1L) paste("row", new) else count_of(length(new), "row"),
-    "its variance includes the variance between levels. For a level with effect 0 use predict(re = FALSE)."))
+    "Its effect has mean 0 and the variance between levels. predict(re = FALSE) leaves out the effects of all groups."))
   x
 }
 

@@ -136,7 +136,7 @@ naming_argument <- function(argument, rows) {
 }
 
 # Returns the model frame of new rows. Stops if a variable depends on the other rows, has another kind than in the fit,
-# or levels that the fit lacks. A column of NA fits any kind, and logical values fit a number.
+# or levels that the fit lacks (grouping factors may). A column of NA fits any kind, and logical values fit a number.
 check_new_variables <- function(mf, frame) {
   together <- sub("^[(](weights|offset)[)]$", "\\1", intersect(frame$together, names(mf)))
   refuse_if(length(together), "newdata", "has other rows", hint = "Fit with a column of `data` instead.", message =

@@ -142,7 +142,7 @@ smallest_step <- function(y) {
 # Returns the log density that merging removed, of shift$rows rows with the sum of squares shift$ss about their mean.
 merged_log_density <- function(shift, noise) -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)
 
-# Returns a few numbers that differ for other rows or another order of the rows.
+# Returns a few sums that hardly ever agree for other rows, or for another order of the rows.
 fingerprint <- function(data) {
   i <- seq_along(data$y) / length(data$y)
   w <- data$weights

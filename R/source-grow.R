@@ -1,7 +1,7 @@
 #' Add or remove rows, or replace inducing points
 #'
 #' Updates a fit without learning: kernel, noise, and centre and scale of `y` stay. `add_rows()` and `drop_rows()` keep
-#' the inducing points. Only a Laplace fit with `unexplained` prior variance below 1e-8 gets new ones, up to 2,000 rows.
+#' the inducing points. A fit without unexplained prior variance stays so: exact fits, Laplace's up to 2,000 rows.
 #' `update_points()` replaces the points, say for distant new rows.
 #'
 #' The posterior equals the posterior of a fit to the present rows with the same inducing points and centre, up to

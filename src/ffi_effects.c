@@ -239,7 +239,7 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
     return packed(result);
 }
 
-/* Reads the first column of V for each level. The last number must be 1 more than `entries`, the number of columns. */
+/* Reads, for each level, the number of its first column in V; and then entries + 1, one more than V has columns. */
 static const int *arg_starts(SEXP x, int entries)
 {
     const int *start = arg_indices(x, "start", 1, entries + 1);

@@ -169,7 +169,7 @@ test_that("the units of lengthscales are those of the inputs, where they have on
   logs <- with_seed(1, pfdtc(y ~ a, d, transform = "auto"))
   expect_match(units(logs), "in units of their inputs (without unit for the logs of a)", fixed = TRUE)
   expect_no_match(report(logs)$text, "warped")
-  expect_match(report(logs)$text, "(for variances before inflation)", fixed = TRUE)
+  expect_match(report(logs)$text, "(before variances were increased for few rows)", fixed = TRUE)
   expect_match(logs$because[["scale"]], "of kernel, linear mean and noise .* 4 hyperparameters of kernel, linear mean")
 })
 

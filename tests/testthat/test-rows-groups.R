@@ -111,7 +111,11 @@ test_that("names of groups, their designs and other inputs may be any text", {
 test_that("the error for newdata without the group names re = FALSE", {
   fit <- pfdtc(weight ~ Time + (1 | Chick), ChickWeight[1:60, ], plain = TRUE, control = pfdtc_control(restarts = 1))
   expect_error(predict(fit, data.frame(Time = 3)), "re = FALSE", class = "pfdtc_error_input")
-  expect_message(predict(fit, data.frame(Time = 3, Chick = "new")), "level with effect 0",
+  expect_message(predict(fit, data.frame(Time = 3, Chick = "new")), "leaves out the effects",
+                 class = "pfdtc_message_new_levels")
+  d <- data.frame(x = 1:8, y = c(3, 1, 2, 4, 6, 5, 7, 8), a = rep(1:2, 4), b = rep(1:4, each = 2))
+  two <- pfdtc(y ~ x + (1 | a) + (1 | b), d, plain = TRUE, control = pfdtc_control(restarts = 1))
+  expect_message(predict(two, data.frame(x = 3, a = 9, b = 1)), "New level of `a` in row 1",
                  class = "pfdtc_message_new_levels")
 })
 
