@@ -347,8 +347,8 @@ certificate_fields <- function(x) {
          c(paste("by importance sampling, not bounds; Pareto k", lines[1L]), lines[-1L])
        },
        Mixture = if (!is.null(weights)) {
-         sprintf("average of certificates at %d values of the hyperparameters, each with its weight%s", nrow(weights),
-                 if (transformed) "; `fit` has no finite bounds" else "")
+         sprintf("bounds are for the exact GP, averaged over %d values of the hyperparameters with its own weights%s",
+                 nrow(weights), if (transformed) "; `fit` has no finite bounds" else "")
        },
        Advice = unname(attr(x, "advice")))
 }

@@ -10,8 +10,8 @@ struct coordinate {
     int levels; /* number of a factor's 0/1 inputs, whose coordinate is the level; or 0 */
     double rate;   /* factor of x - x_1, or radius of the circle */
     double period; /* 0: none; above 0, the coordinate is a cosine, below 0 a sine */
-    double centre; /* x_1 */
-    double gap;    /* squared distance of two levels; or 0 */
+    double centre; /* x_1, from tree_build() */
+    double gap; /* squared distance of two levels; or 0, from tree_build() as `levels` */
 };
 
 /* Returns the largest possible number of coordinates of a kernel. */

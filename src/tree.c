@@ -16,6 +16,9 @@ static int count_levels(const struct source *rows, int d, const struct coordinat
                         double *taken)
 {
     int levels = 0, left = rows->N;
+    const double first = left > 0 ? rows->X[(size_t)at->column * rows->ldx] : 0.0;
+    if (first != 0.0 && first != 1.0) /* the usual case */
+        return 1;
     memset(taken, 0, (size_t)left * sizeof *taken);
     for (; levels < d && at[levels].column == at->column + levels; levels++) {
         const double *x = rows->X + (size_t)at[levels].column * rows->ldx;
@@ -32,26 +35,24 @@ static int count_levels(const struct source *rows, int d, const struct coordinat
 }
 
 /* Merges the coordinates of a factor's 0/1 inputs into one, so that the time of a search does not grow with the number
- * of levels. Coordinates that are numbers come first. */
+ * of levels. Coordinates that are numbers come first. `from` is overwritten. */
 static void merge_levels(struct tree *t, const struct source *rows,
-                         const struct coordinate *from)
+                         struct coordinate *from)
 {
-    t->d = 0;
-    for (int turn = 0; turn < 2; turn++) {
-        for (int j = 0, n; j < t->inputs; j += n) {
-            const double gap = 2.0 * from[j].rate * from[j].rate;
-            n = gap > 0.0 ? count_levels(rows, t->inputs - j, from + j, t->work) : 1;
-            if ((n > 1) != turn)
-                continue;
-            t->at[t->d] = from[j];
-            t->at[t->d].levels = turn == 0 ? 0 : n;
-            t->at[t->d++].gap = turn == 0 ? 0.0 : gap;
-        }
-        t->numbers = turn == 0 ? t->d : t->numbers;
+    int merged = 0;
+    t->numbers = 0;
+    for (int j = 0, n; j < t->inputs; j += n) {
+        const double gap = 2.0 * from[j].rate * from[j].rate;
+        n = gap > 0.0 ? count_levels(rows, t->inputs - j, from + j, t->work) : 1;
+        from[j].levels = n > 1 ? n : 0;
+        from[j].gap = n > 1 ? gap : 0.0;
+        *(n > 1 ? from + merged++ : t->at + t->numbers++) = from[j];
     }
+    memcpy(t->at + t->numbers, from, (size_t)merged * sizeof *from);
+    t->d = t->numbers + merged;
 }
 
-/* Computes a coordinate of a row.  Its inputs begin at x, and have the distance ldx. */
+/* Computes a coordinate of a row from its inputs x[0], x[ldx], ...  The level is that of the first input above 1/2. */
 static double coordinate(const struct coordinate *at, const double *x, int ldx)
 {
     for (int k = 0; k < at->levels; k++)
@@ -157,8 +158,9 @@ static const double *widest(const struct tree *t, int n, const int *row)
     for (int j = 0; j < t->d; j++, u += t->n) {
         double low = u[row[0]], high = low;
         for (int i = 0; i < n; i += step) {
-            low = fmin(u[row[i]], low);
-            high = fmax(u[row[i]], high);
+            const double v = u[row[i]];
+            low = v < low ? v : low;
+            high = v > high ? v : high;
         }
         if (squared(high - low, t->at[j].gap) > most) {
             most = squared(high - low, t->at[j].gap);

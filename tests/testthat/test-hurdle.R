@@ -100,7 +100,7 @@ test_that("methods of fits work for both fits of a hurdle", {
   expect_identical(stats::nobs(again), 40L)
   about <- report(fit)
   expect_identical(sum(startsWith(about$table$what, "positive.")), nrow(report(parts$positive)$table))
-  for (refuse in list(evidence_bounds, stats::weights, stats::deviance, stats::anova,
+  for (refuse in list(evidence_bounds, plot_certificate, stats::weights, stats::deviance, stats::anova,
                       stats::hatvalues, stats::rstandard, stats::cooks.distance, stats::model.frame, stats::drop1,
                       stats::rstudent, stats::influence, stats::dfbetas, stats::sigma)) {
     expect_error(refuse(fit), "zero", class = "pfdtc_error_input")
