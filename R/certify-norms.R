@@ -2,9 +2,9 @@
 # noise variance s2, inducing points Z, L L' = k(Z, Z) and A = L^{-1} k(Z, X), let Q = A'A, E = K - Q, t the trace of E,
 # v = (Q + s2 I)^{-1} y, w = (K + s2 I)^{-1} y, |v|_E^2 = v'E v, G = A A', beta = (s2 I + G)^{-1} A y.
 
-# Returns bounds on the effect of rounding errors: `e` on the residuals y - A'beta, `row` on A'beta by errors of A, and
-# `v` on v = (Q + s2 I)^{-1} y. A has the features of the rows, beta the mean of their coefficients, and Q = A'A.
-# |(Q + s2 I)^{-1} A'| <= 1 / (2 sqrt(s2)) bounds the effect of errors of beta.
+# Returns bounds on rounding errors: `e` of the residuals y - A'beta, `row` of A'beta by errors of A, and `v` of
+# v = (Q + s2 I)^{-1} y, where Q = A'A. A has the features of the rows, beta the mean of their coefficients. A residual
+# d of (s2 I + A A') beta = A y moves A'beta by at most |d| / (2 sqrt(s2)), as |(Q + s2 I)^{-1} A'| <= 1 / (2 sqrt(s2)).
 residual_error <- function(p, norms, model) {
   noise <- model$noise
   e <- norms$growth * (sqrt(p$yy) + sqrt(sum(diag(p$G))) * sqrt(sum(p$beta^2)))
@@ -21,11 +21,11 @@ bound_w <- function(c, v_E) {
   if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2
 }
 
-# Returns the result of finish_norms() for the DTC posterior p. It uses sums over blocks of rows: T1, for the error
-# bound w_E (see bound_w()), and Psi, which does not depend on the response. Larger blocks take longer and give smaller
-# bounds. A block has all rows if `tight`, m rows if `fast`, else as many as norm_groups() returns. If `same` is given,
-# it has norms for another response and the same points, and its Psi is used. `inner` has norms on some of the points;
-# its w_E holds for p too. If `inner` is given or `sharp` is FALSE, T1 is omitted.
+# Returns the result of finish_norms() for the DTC posterior p, from sums over blocks of rows: T1, for the error bound
+# w_E (see bound_w()), and Psi, which does not depend on the response. Larger blocks take longer and give smaller
+# bounds. A block has all rows if `tight`, m rows if `fast`, else as many as norm_groups() returns. `same`, if given,
+# has norms for another response and the same points: its Psi is used. `inner` has norms on some of the points: its w_E
+# holds for p too. If `inner` is given or `sharp` is FALSE, T1 is omitted.
 posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
                             same = NULL, sharp = TRUE) {
   n <- nrow(data$x)
@@ -36,7 +36,7 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
   finish_norms(norms, p, model, inner)
 }
 
-# Returns the numbers of rows in a block for T1 and for Psi of rows_norms(), which then cost O(n m^2).
+# Returns the numbers of rows in a block with which rows_norms() computes T1 and Psi. Each then costs O(n m^2).
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
 # Returns sums over random blocks b of rows. With size[1] rows in a block, T1 bounds sqrt(v'E v). With size[2] rows, lam
@@ -50,7 +50,7 @@ rows_norms <- function(data, p, z, model, size, control) {
     list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
 }
 
-# Combines two results of rows_norms(). Psi and `spread` have the factor n, so they are scaled to all rows.
+# Combines two results of rows_norms(). Psi and `spread` are proportional to n, so they are scaled to the rows of both.
 norms_merge <- function(a, b) {
   n <- a$n + b$n
   list(T1 = a$T1 + b$T1, Psi = a$Psi * (n / a$n) + b$Psi * (n / b$n), lam = a$lam + b$lam, vv = a$vv + b$vv,
@@ -80,8 +80,8 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   kappa <- sqrt(out$slack * out$most * out$weight) # bounds |dA u| for |u| = 1, with dA the rounding error of A
   kappa_v <- kappa * sqrt(norms$vv)
   out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
-  # c = y'(A'A + s2 I)^{-1} y is the minimum over beta of |y - A'beta|^2 / s2 + |beta|^2, so an inexact beta gives an
-  # upper bound. Rounding of the features A adds a term in v_E to it or, alternatively, error$row to |y - A'beta|.
+  # For any beta, c = y'(A'A + s2 I)^{-1} y is at most |y - A'beta|^2 / s2 + |beta|^2, with equality for the exact beta.
+  # Rounding errors of A add either a term in v_E to this bound or error$row to |y - A'beta|: use the smaller result.
   value <- function(e) up * (e^2 / noise + beta^2)
   e <- sqrt(p$rss) + error$e
   out$c <- min(value(e) + (2 * out$v_E + kappa_v) * kappa_v, value(e + error$row), up * p$yy / noise)
@@ -100,11 +100,10 @@ norms_of_sums <- function(p, z, model, n) {
                p, model)
 }
 
-# Returns bounds `lower` and `upper` on c = y'v, and `least`, a lower bound on y'w. Here v = (Q + s2 I)^{-1} y,
-# w = (K + s2 I)^{-1} y, Q = A'A approximates K by inducing points, and t is the trace of E = K - Q. For any
-# tau >= s2 + t,
+# Returns bounds `lower` and `upper` on c = y'v, and `least`, a lower bound on y'w, rounding errors included (section 10
+# of the theory vignette). Here v = (Q + s2 I)^{-1} y, w = (K + s2 I)^{-1} y, Q = A'A approximates K by inducing points,
+# t is the trace of E = K - Q and, for any tau >= s2 + t,
 #   max(c^2 / (c + v'E v), y'(Q + tau I)^{-1} y) <= y'w <= c = |y - A'beta|^2 / s2 + |beta|^2.
-# All bounds include rounding errors (section 10 of the theory vignette).
 quadratic_bracket <- function(p, norms, model) {
   noise <- model$noise
   growth <- norms$growth
@@ -141,7 +140,7 @@ response_rounding <- function(fit, x) {
   4 * .Machine$double.eps * response_size(fit) * sqrt(prior_most(fit, x) / fit$noise) / 2 / (fit$likelihood$unit %||% 1)
 }
 
-# ---- posteriors with norms ------------------------------------------------------------------------------------------
+# ---- DTC posteriors with the norms that certificates need -----------------------------------------------------------
 
 distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 
@@ -157,8 +156,8 @@ dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL)
                                  norms = norms), call = call)
 }
 
-# Returns a fit with a DTC posterior and its norms, on the inducing points of `fit` or the rows of an exact fit. Without
-# groups, the posterior of `fit` itself is used if it is DTC or SoR and its jitter covers rounding and is at most 1e-10.
+# Returns a fit with a DTC posterior and its norms, on the inducing points of `fit` or the rows of an exact fit. If
+# `fit` has no groups, is DTC or SoR, and has a jitter above rounding and at most 1e-10, its own posterior is used.
 own_posterior <- function(fit) {
   p <- posterior_of(fit)
   near <- inherits(p, "near")
@@ -203,9 +202,8 @@ unknown_intervals <- function(n) {
 }
 
 # Returns the intersection of the intervals `inside` with those of `found` (intervals, or the result of certify_with()).
-# If `rows` is given, `found` has these functionals only. A NaN bound (overflow) is ignored. If two intervals miss each
-# other by no more than rounding, the result is the gap between them. If two intervals are further apart, one is wrong:
-# the result contains both, with a warning.
+# If `rows` is given, `found` has these functionals only. A NaN bound (overflow) is ignored. The result is the gap
+# between two intervals that miss each other by rounding. If they are further apart, it contains both, with a warning.
 narrow <- function(inside, found, rows = NULL) {
   if (is.null(found$mean_lower)) {
     of_sd <- if (!is.null(found$var_lower)) list(sd_lower = sqrt(found$var_lower), sd_upper = sqrt(found$var_upper))
@@ -252,12 +250,12 @@ features_with_effects <- function(b, factors, x) {
   c(native_effect_predict(factors, b$z, b$smooth, x, TRUE, b$fit$control), list(x = x))
 }
 
-# Sums over the rows are computed in blocks of this many rows.
+# effect_forms() adds up blocks of this many rows.
 effect_block <- 200L
 
-# Returns sums over blocks of rows for effect_root(): the matrix `all` and, in row l of `own`, a matrix for level l.
-# `lam` bounds the eigenvalues of W^{1/2} E W^{1/2}, for weights W and the residual prior covariance E. `spread` is the
-# largest factor that scales a block to all rows. With `diagonal`, E is diag(diagonal), and no block is scaled.
+# Returns sums over blocks b of rows of F_b E_bb F_b', for weighted features F and residual prior covariance E: `all`
+# for inducing points, row l of `own` for level l. Factors of at most `spread` scale blocks to all rows. `lam` bounds
+# the eigenvalues of W^{1/2} E W^{1/2}, W: weights. With `diagonal`, E is diag(diagonal), and is not scaled.
 effect_forms <- function(b, factors, weights, diagonal = NULL) {
   g <- factors$groupings[[1L]]
   level <- numbered(b$data$x, factors$groupings)[, g$column]
@@ -307,8 +305,8 @@ effect_root <- function(b, factors, forms, at) {
     sqrt(pmax(by_level, 0) + rounding * rowSums(abs(own)) * rowSums(o^2))
 }
 
-# Returns the list that variances_of() returns, for fits with groups. Its bounds on the variance omit `new`, the prior
-# variance of effects of levels without rows. `eta` is the bound of effect_root(), rounding included.
+# Returns the list of variances_of() for fits with groups. Its bounds on the variance omit `new`, the prior variance of
+# effects of levels without rows. `eta` is the bound of effect_root(), rounding included.
 variances_with_effects <- function(b, post, fun) {
   x <- fun$x
   norms <- post$norms
@@ -328,7 +326,7 @@ variances_with_effects <- function(b, post, fun) {
        var_upper = pmin(at$sor_variance + room + wide^2, prior - new + slack), new = new)
 }
 
-# Returns a matrix [effects, levels]: each design column of group g times v, summed over the rows of each level.
+# Returns a matrix [effects, levels]: the sums over each level's rows of v times each design column of group g.
 sums_by_level <- function(g, x, v) {
   sums <- rowsum(t(design_of(g, x)) * v, x[, g$column])
   all <- matrix(0, nrow(g$root), g$levels)
@@ -337,7 +335,7 @@ sums_by_level <- function(g, x, v) {
 }
 
 # Returns a list like that of laplace_at() for fits with groups, with the whitened effects `zeta`. sites(f) returns
-# list(f, g, W): f with its offset, and the first two derivatives g and -W of the log likelihood at the rows.
+# list(f, g, W): f plus offset, and the derivatives g and -W of the log likelihood at the rows.
 mode_with_effects <- function(b, factors, sites) {
   factors$shift <- NULL
   x <- numbered(b$data$x, factors$groupings)

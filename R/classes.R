@@ -22,7 +22,7 @@ with_rest <- function(S, left) {
 # Returns for each row the distribution of f without the row's response, and the leverage tr(W Q). At a row, the log
 # likelihood has gradient g and Hessian -W, and f has the covariance Q + R: data can reduce Q, and R is the residual
 # prior covariance. Without the response, mode and covariance are mode - Q (1 - W Q)^{-1} g and Q (1 - W Q)^{-1} + R.
-# `shift`, the mean minus the mode, becomes (1 - Q W)^{-1} (shift - Q s), where Q s is the row's part of it.
+# `shift`, mean minus mode, becomes (1 - Q W)^{-1} (shift - Q s), as its part Q s (s: `slopes`) is from the response.
 posterior_without.classes <- function(p) {
   sites <- sites_of_fit(p$fit, p$rows)
   at <- mode_again(p$fit, p$rows, sites)
@@ -54,22 +54,21 @@ posterior_certificate.classes <- row_parts.classes <- function(p, ...) refuse_cl
 
 # ---- certificates ---------------------------------------------------------------------------------------------------
 
-# Certificates bound the distance between the fit's Laplace posterior (mode fh) and that of the exact GP (mode f*), for
-# contrasts c of classes. Let E be the residual prior covariance, |v|_E^2 = v'E v, gamma = c - mean(c), g and -W the
-# first derivative and the Hessian (a matrix at each row) of the log likelihood at fh. Let r be the residual of the
-# equation of the mode, and h the coefficients of the rows in the posterior mean of c'f at x. If each probability p at
-# fh changes to between alpha p and beta p, W changes to between alpha W and beta W. Let vS(w) be the variance of c'f on
-# inducing points with row weights w W, lam(w) a bound on the largest eigenvalue of (w W)^{1/2} E (w W)^{1/2},
-# q^2 = |gamma|^2 E(x, x). Then
+# Certificates bound the distance between the modes fh of the fit's Laplace posterior and f* of the exact GP's, for
+# contrasts c of classes. Let E be the residual prior covariance, |v|_E^2 = v'E v, and gamma = c - mean(c). At fh, let g
+# be the gradient and -W the Hessian (a matrix at each row) of the log likelihood, and r the gradient of the log
+# posterior of L^{-1} f(Z), which is nearly 0. Let h be the coefficients of the rows in the posterior mean of c'f at x.
+# If each probability p at fh changes to between alpha p and beta p, W changes to between alpha W and beta W. Let vS(w)
+# be the variance of c'f on inducing points with row weights w W, lam(w) a bound on the largest eigenvalue of
+# (w W)^{1/2} E (w W)^{1/2}, and q^2 = |gamma|^2 E(x, x). Then
 #   crude   |c'(f* - fh)| <= |gamma| sqrt(k(x, x) (|g|_E^2 + |r|^2)),
 #   first   |c'(f* - fh)| <= |(c, -h)|_E |g|_E + sqrt(vup) |r|,   vup = vS(alpha) + (q + sqrt(lam(alpha) vS(alpha)))^2,
 #           |(c, -h)|_E <= q + sqrt(lam(beta) vS(alpha)) and <= sqrt(vup),
-# because vup bounds the exact variance with the average of W between fh and f* as weights, and this variance is the sum
-# of |(c, -h)|_E^2 and of nonnegative terms.
+# because vup bounds the exact variance for the average W between fh and f*, and it is at least |(c, -h)|_E^2.
 
-# Returns the list `b` for certificates: `at`, the fit's mode and its factors; g_E and r, which bound the distance of
-# the exact GP's mode; `between`, bounds for the average of the row weights W between both modes; the posteriors `lo`
-# and `hi` with the smallest and the largest row weights that the exact mode may have.
+# Returns the list `b` for certificates: `at`, the fit's mode and its factors; g_E and r, which bound the distance from
+# this mode to the exact GP's; `between`, bounds for the average of the row weights W between the two modes; the
+# posteriors `lo` and `hi` with the smallest and the largest row weights that the exact GP's mode may have.
 class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   sites <- sites_of_fit(fit, data)
   n <- nrow(data$x)
@@ -98,7 +97,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   b$r <- sqrt(sum(at$residual^2)) +
     sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
-  # Column k of e [n, K] bounds how far f_k minus the mean over classes moves from the fit's to the exact mode.
+  # Column k of e [n, K] bounds the change of f_k minus the mean over classes, from the fit's mode to the exact GP's.
   centred <- class_contrasts(b$K) # row k is class k minus the mean over classes
   prior <- kernel_diagonal(b$model$kernel, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
@@ -119,8 +118,8 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
 }
 
 # Returns bounds alpha (`lower`) and beta (`upper`) on the factor by which each row's W (minus the Hessian of the log
-# likelihood) changes. From the fit's mode to the exact mode, each f_k minus the mean over classes moves by at most e.
-# The bounds hold at the fraction `at` of this way, or for the mean of W over several `at`.
+# likelihood) changes. From the fit's mode to the exact GP's, each f_k minus the mean over classes moves by at most e.
+# The bounds hold at the fraction `at` of this way, or for the mean of W over several such fractions.
 range_of_weights <- function(b, e, at = 1) {
   range_at <- function(t) {
     K <- b$K
@@ -152,9 +151,9 @@ largest_residual <- function(b, times) {
   (1 + b$growth) * min(sum(by_rows), sum(times * b$trace * b$left))
 }
 
-# Returns upper bounds on posterior covariances, on inducing points (`inverse`) and at the rows (S), with the mean of
-# the row weights W between the modes; and largest_residual() for the smallest (`lam`) and largest W (`lam_top`). If no
-# W decreases by more than a factor `least` near 1, `inverse` and S are those of the fit, divided by `least`.
+# Returns upper bounds for the average of the row weights W between the modes of fit and exact GP: on posterior
+# covariances of inducing points (`inverse`) and rows (S), and largest_residual() for the smallest (`lam`) and largest W
+# (`lam_top`). If W decreases at most by a factor `least` near 1, `inverse` and S are the fit's, divided by `least`.
 weights_of_class_range <- function(b, e) {
   range <- range_of_weights(b, e, (1:16) / 16)
   least <- min(range$lower)
@@ -163,9 +162,9 @@ weights_of_class_range <- function(b, e) {
   c(S[c("inverse", "S")], lam = S$lam %||% largest_residual(b, range$lower), lam_top = largest_residual(b, range$upper))
 }
 
-# Returns bounds on |c'(f* - fh)|, for the modes fh of the fit and f* of the exact GP, in a column for each contrast c
-# (row of `gamma`). For each row of data, S has an upper bound on the covariance matrix of f without residual prior
-# variance, as a vector. `left` is the residual prior variance, `prior` the prior variance.
+# Returns bounds on |c'(f* - fh)|, for the modes fh of the fit and f* of the exact GP, with a column for each contrast c
+# (row of `gamma`). Each row of S has an upper bound on the covariance matrix of f without residual prior variance, as a
+# vector. `left` is the residual prior variance, `prior` the prior variance.
 distance_of_contrasts <- function(b, S, left, prior, gamma) {
   size <- rowSums(gamma^2)
   v <- (1 + b$growth) * pmax(S %*% t(squares_of(gamma)), 0)
@@ -181,9 +180,9 @@ squares_of <- function(C) {
   C[, rep(q, length(q)), drop = FALSE] * C[, rep(q, each = length(q)), drop = FALSE]
 }
 
-# Returns list(lower, upper), bounds on exact variances of contrasts or on sums of such variances. `lo` and `hi` are the
-# variances on inducing points with the row weights of b$lo and b$hi. `prior` is the prior variance, E its residual
-# part, and `room` a bound on rounding errors.
+# Returns list(lower, upper), bounds on the exact GP's variances of contrasts, or on sums of such variances. `lo` and
+# `hi` are the variances on inducing points with the row weights of b$lo and b$hi, `prior` is the prior variance, E its
+# residual part, and `room` bounds rounding errors.
 variance_range <- function(b, lo, hi, E, prior, room) {
   lo <- (1 + b$growth) * pmax(lo, 0)
   hi <- (1 + b$growth) * pmax(hi, 0)
@@ -194,7 +193,7 @@ variance_range <- function(b, lo, hi, E, prior, room) {
 
 # Returns a certificate at the rows of x. For all pairs j < k of classes (`pairs`) it has f_k - f_j at the fit's mode
 # (`mean`), the posterior `sd`, and bounds on both for the exact GP. For each class it has the result of
-# averaged_bounds(), and `odds_sd`, an upper bound on the exact sd of log(p / (1 - p)), linearised in f.
+# averaged_bounds() and `odds_sd`, an upper bound on the exact GP's sd of log(p / (1 - p)), linearised in f.
 pair_certificate <- function(b, x) {
   C <- class_contrasts(b$K)
   pairs <- utils::combn(b$K, 2L)
@@ -221,8 +220,8 @@ pair_certificate <- function(b, x) {
   reach <- vapply(seq_len(b$K), function(k) most(e, colSums(pairs == k) > 0), prior)
   share <- averaged_bounds(b, odds, rowSums(f$var[, diagonals(b$K - 1L), drop = FALSE]), S, left, prior,
                            matrix(reach, nrow(x)))
-  # The linearised log odds of a class are f_k minus an average of the other f_j. If differences of these f_j move by at
-  # most e between the modes, the average's weights move by at most tanh(e / 4) in total variation.
+  # The linearised log odds of a class are f_k minus an average of the other f_j. If their differences change by up to e
+  # between the modes of fit and exact GP, the average's weights change by up to tanh(e / 4) in total variation.
   odds_sd <- vapply(seq_len(b$K), function(k) {
     c <- log_odds_of_class(odds$mean, k)$slope %*% C
     size <- rowSums(c^2)
@@ -238,8 +237,8 @@ pair_certificate <- function(b, x) {
 
 # Returns list(share, share_lower, share_upper): the probabilities p averaged over f, and bounds on them for the exact
 # posterior, a column for each class. E averages over the fit's posterior, with log odds `odds` and the trace `trace` of
-# the covariance; E* averages over the exact posterior. For class k, o (`reach`) bounds the distance of the modes in
-# f_k - f_j for all j. D bounds the sum of the absolute eigenvalues of the difference of the covariances. Then
+# the covariance; E* averages over the exact posterior. For class k, o (`reach`) bounds the change of f_k - f_j, for all
+# j, between their modes. D bounds the sum of the absolute eigenvalues of the difference of their covariances. Then
 #   |E* p - E p| <= o / 4 + .1175 D,   exp(-(o + D)) <= E* p / E p <= exp(o + D).
 averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
   q <- b$K - 1L
@@ -247,8 +246,8 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
   v <- variance_range(b, sum_of(S$lo$S), sum_of(S$hi$S), q * left, q * prior, q * b$slack * b$most)
   D <- pmax(v$upper - trace, 0) + pmax(v$upper - v$lower, 0) + q * b$slack * pmax(b$most, prior) + b$growth * trace
   p <- class_moments(odds)$mean
-  # `room` estimates the integration error of p: the difference from a grid with twice the step or, with random points,
-  # 4 standard errors from 8 parts of them. For a wide distribution of f, points may miss a tail of 4 / class_draws.
+  # `room` estimates the integration error of p: the difference from a grid with twice the step or, for random points, 4
+  # standard errors (from 8 parts of the points) and, if f is wide, the tail of 4 / class_draws that they may miss.
   room <- if (q <= 2L) {
     abs(p - class_moments(odds, 0.6)$mean) + 1e-10 + 1e-4 * (widest_odds(odds$var, q) > 1e4)
   } else {
@@ -263,8 +262,8 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
        share_upper = pmin(p + room + off, (p + room) * ratio, 1))
 }
 
-# Returns list(fitted, inside): pair_certificate() at x for the fit's own inducing points, and its bounds. m2 > fit$m
-# training rows as inducing points narrow the bounds, unless effort is "fast" or no residual prior variance is left.
+# Returns list(fitted, inside): pair_certificate() at x for the fit's inducing points, and bounds for the exact GP. If
+# residual prior variance is left and effort is not "fast", m2 > fit$m training rows as inducing points narrow these.
 class_certificate <- function(fit, x, effort, m2 = NULL) {
   data <- training_data(fit, "fit")
   n <- nrow(data$x)
@@ -371,9 +370,8 @@ bracket_of_classes <- function(fit) {
 
 # Returns c(lower, upper), bounds on Laplace's log marginal likelihood of the exact GP. `psi` is minus log(likelihood
 # times prior) at the fit's mode, where the log likelihood has the derivatives g and -W. `low` and `high` bound
-# log det(I + W^{1/2} K W^{1/2}), `low` with the approximation A'A of K by inducing points. For the smallest W, `most`
-# bounds the largest eigenvalue of I + A W A', `squares` bounds g'W^{-1} g. `size` scales relative rounding errors,
-# `off` bounds other rounding errors.
+# log det(I + W^{1/2} K W^{1/2}), `low` with A'A in place of K (inducing points). For the smallest W, `most` bounds the
+# largest eigenvalue of I + A W A', `squares` g'W^{-1} g. `size` scales rounding errors, `off` bounds others.
 evidence_ends <- function(b, psi, squares, most, low, high, size, off, constant = 0) {
   at <- b$at
   slack <- b$slack * b$most

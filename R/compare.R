@@ -44,7 +44,7 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   pf <- check_flag(pf %||% (!is.null(exact$x) && nrow(exact$x) <= 2000), "pf") && !is.null(exact)
   effort <- if (!is.logical(certify)) check_choice(certify, c("reference", "fast", "tight"), "certify") else
     if (check_flag(certify, "certify")) "reference"
-  # Each fit has its own response, such as log(y). For Gaussian fits from a matrix, the first response found is used.
+  # Each fit has its own response, such as log(y). A Gaussian fit without one (of a matrix) gets the first one found.
   own <- lapply(fits, responses_in, newdata, needed = FALSE)
   numbers <- vapply(fits, function(fit) response_of(fit)$conjugate, NA)
   own[numbers] <- lapply(own[numbers], `%||%`, Find(Negate(is.null), own[numbers]))
@@ -98,7 +98,7 @@ compare_one <- function(fit, y, exact, truth, newdata, pf) {
     out[c("rmse_mean", "rmse_sd")] <- lapply(off, root_mean_square)
     out$kl_marginal <- kl_marginal(at, truth)
     family <- method_traits(fit)
-    # Fits with neighbours get no KL divergence: the neighbours differ between rows.
+    # Fits with neighbours get no KL divergence, because each row has its own neighbours.
     if (is.null(fit$near) && response$conjugate && (!is.null(fit$data) || !(family$fitc || family$some))) {
       out$kl <- kl_divergence(fit, exact)
       if (pf && family$dtc && !is.null(fit$data)) out$pf_divergence <- pf_divergence(fit, exact)
@@ -307,8 +307,7 @@ drop1.gp_fit <- function(object, scope, ...) {
 add1.gp_fit <- function(object, scope, ...) table_for_step(NextMethod(), object)
 
 # Evaluates `table` here, so that the fits made for it send only messages on progress and time, and sets Df <= 0 to NA.
-# AIC() of Gaussian fits of groups alone uses the restricted likelihood, but `table` compares log marginal likelihoods.
-# The heading then explains this difference.
+# If AIC() of the fit uses the restricted likelihood, the heading says that `table` has the log marginal likelihood.
 table_for_step <- function(table, fit) {
   table <- withCallingHandlers(table, pfdtc_message = function(m) {
     if (!inherits(m, c("pfdtc_message_progress", "pfdtc_message_slow"))) invokeRestart("muffleMessage")

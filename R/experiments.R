@@ -226,7 +226,7 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
 }
 
 # Returns a figure of `y` against the column `against` of `value`: a panel for each different `title`, a line for each
-# `run`. For each value of `y`, `title`, `run`, `ylab` and `log` have an element, `looks` (colour, line type) a row.
+# `run`. `title`, `run`, `ylab` and `log` have an element, and `looks` (colour, line type) a row, for each element of y.
 figure_of_runs <- function(value, against, y, run, looks, title, ylab, log, keys = NULL) {
   at <- value[[against]]
   panels <- lapply(split(seq_along(y), factor(title, unique(title))), function(own) {

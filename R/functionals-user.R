@@ -228,7 +228,7 @@ read_boxes <- function(fit, lower, upper) {
   list(lower = lower, upper = upper, offset = offset, names = at[[1L]]$names)
 }
 
-# Returns the mean response at each row, and its derivative in the mean of f (1 for y = f + noise, else a difference).
+# Returns the mean response at each row, and its derivative in the mean of f (1 for y = f + noise, else by differences).
 response_slopes <- function(fit, new) {
   p <- latent_at(fit, new$x)
   mean <- p$mean[new$index] + new$offset

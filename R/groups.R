@@ -132,7 +132,7 @@ fit_with_groups <- function(fit, argument) {
   fit
 }
 
-# Returns for each group its element of group_roots(), with its name `by`, its `levels` and their numbers `codes` in x.
+# Returns group_roots() with, for each group, its name `by`, its `levels`, and `codes`, the numbers of the levels in x.
 groups_of_fit <- function(fit) {
   kernel <- as_sum(fit$kernel)
   lapply(group_roots(kernel), function(term) {
@@ -170,7 +170,7 @@ effects_of_levels <- function(fit, term, covariances) {
 }
 
 # Returns the table of groups for summary(), with a row for each effect, or NULL. `share` is the group's share of the
-# prior variance of the response (of f if not Gaussian), without the linear mean, averaged over some rows or points.
+# prior variance of the response (of f if not Gaussian), without the linear mean, averaged over at most 2,000 rows.
 group_table <- function(fit) {
   if (!length(group_roots(fit$kernel))) return(NULL)
   x <- if (is.null(fit$data)) fit_points(fit) else fit$data$x

@@ -161,7 +161,7 @@ cross_validate.gp_hurdle <- function(fit, folds = 10, by = NULL, hyper = "refit"
   call <- as.list(fit$call)[-1L]
   call$subset <- NULL
   vars <- all.vars(call$offset) # predictions evaluate an offset whose variables are all in the data
-  # Weights, and an offset unless the data have all of its variables, may be outside the data.
+  # Weights may be outside the data, and so may an offset if the data lack one of its variables.
   of_rows <- intersect(c("weights", if (!length(vars) || !all(vars %in% names(fit$data))) "offset"), names(call))
   given <- lapply(call[of_rows], eval, fit$data, home)
   wrong <- of_rows[lengths(given) != nrow(fit$data)][1L]

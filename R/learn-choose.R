@@ -3,8 +3,7 @@
 # for the best model, and optionally scores of groups of rows.
 
 # Returns list(table, tried, best). `table` has the candidates, best first: kernel (a label), score, se (standard error
-# of the difference to the best, from `scores`), parameters, chosen. `tried` has the models with their scores, `best`
-# the model with the smallest score.
+# of the difference to the best, from `scores`), parameters, chosen. `tried` has all models, `best` the best one.
 choose <- function(candidates, judge) {
   tried <- list()
   for (name in names(candidates)) {
@@ -22,8 +21,8 @@ choose <- function(candidates, judge) {
 
 best_of <- function(tried) names(tried)[which.min(vapply(tried, `[[`, 0, "score"))]
 
-# Appends the table of a `later` choice to `table`. Scores are nats per row in `table` and sums over n rows in the later
-# choice, whose first candidate is the model chosen in `table`, perhaps with another label.
+# Appends the table of a `later` choice to `table`. The first candidate of `later` is the model chosen in `table`,
+# perhaps with another label. Scores of `table` are nats per row, those of `later` sums over n rows.
 join_choices <- function(table, later, n) {
   if (is.null(table)) return(NULL)
   table$kernel[table$chosen] <- later$tried[[1L]]$label
@@ -84,9 +83,9 @@ candidates <- function(pool, s, theta, tell = function(what) NULL) {
     })
 }
 
-# Scores a model by the mean over rows i of -log p(y_i | neighbours), plus 2 / (number of rows, at most parameter_rows)
-# nats for each parameter. With groups, such densities would depend on an estimate of the level's effect, so the exact
-# log marginal likelihood of some rows is used instead.
+# Scores a model by the mean over rows i of -log p(y_i | neighbours), plus 2 nats for each parameter divided by the
+# number of rows (at most parameter_rows). With groups, such densities would depend on an estimate of the level's
+# effect. Then the exact log marginal likelihood of some rows replaces them.
 judge_by_rows <- function(model) {
   pool <- model$problem$pool
   if (!is.null(pool$levels)) return(list(score = (2 * model$parameters - value_of_some(model)) / pool$n))
@@ -118,8 +117,8 @@ has_little_noise <- function(problem, theta) {
 }
 
 # Compares two estimates of the log hyperparameters theta: by the Vecchia likelihood, and by the exact likelihood of
-# some rows, which may count variation of f between these rows as noise. The larger log density of rows given neighbours
-# wins. Returns list(theta, exact = c(rows, gain, se)); `gain` is the second's lead (nats per row).
+# some rows. The second may count variation of f between these rows as noise. The larger log density of rows given
+# neighbours wins. Returns list(theta, exact = c(rows, gain, se)): the second's is larger by `gain` per row.
 choose_exactly <- function(now, run) {
   thetas <- list(now$theta, learn_exactly(now$problem, run)$theta)
   scores <- lapply(thetas, conditional_scores, problem = now$problem, size = learning_sizes$exact)
@@ -129,7 +128,7 @@ choose_exactly <- function(now, run) {
 }
 
 # Returns list(now, s, gain), the model and settings. If an R factor has a lengthscale for each level, tries one for all
-# levels, and keeps it if the leave-one-out log density increases. `gain` is this increase per row, or NULL.
+# levels, and keeps it if the leave-one-out log density increases. `gain` is the increase per row, or NULL.
 choose_shared <- function(now, s) {
   groups <- s$kernel$groups
   pool <- now$problem$pool
@@ -168,12 +167,12 @@ smoother_kernel <- function(tried, best) {
 
 # ---- Gaussian responses: a linear mean, judged by the log marginal likelihood ---------------------------------------
 
-# Returns `now`, or a model with a linear mean, alone or beside the kernel. The largest
-#   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters
-# wins: with few rows priors are strong, and a parameter has no further penalty. `run` is the result of a search by the
+# Returns `now`, or a model with a linear mean, alone or beside the kernel, whichever has the largest
+#   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters.
+# With few rows, priors are strong, and a parameter has no further penalty. `run` is the result of a search by the
 # Vecchia likelihood, and `line` that of search_beside_line(), if it was called before. With many rows only the linear
-# mean alone is tried, because a search for mean and kernel takes as long as one for the kernel. Up to
-# `line_as_kernel` rows the linear mean alone is penalised like the kernel, because few functions are linear.
+# mean alone is tried, because a search for mean and kernel takes as long as one for the kernel. Up to `line_as_kernel`
+# rows, a linear mean alone is penalised like the kernel, because few functions are linear.
 choose_line <- function(now, s, run, line = NULL) {
   pool <- now$problem$pool
   if (pool$n < least_line_rows) return(now)
@@ -194,7 +193,7 @@ choose_line <- function(now, s, run, line = NULL) {
     least <- judge(hoped)$score + hoped$value - tried[[best_of(tried)]]$score # the smallest value that would win
     if (isTRUE(least < hoped$value)) model_of_run(problem, learn_exactly(problem, own, least))
   }
-  # The kernel was chosen without a linear mean. If a linear mean gains much, choose the kernel again, beside it.
+  # The kernel was chosen without a linear mean. If adding a linear mean gains much, choose the kernel again with it.
   again <- lapply(stats::setNames(nm = by_roughness), function(profile) {
     function(tried) {
       first <- tried$beside
@@ -257,9 +256,8 @@ value_of_some <- function(model) {
 
 # ---- a trend and seasons --------------------------------------------------------------------------------------------
 
-# Returns `now`, or a model with a trend and seasons, if its log (marginal likelihood times prior) is larger by more
-# than the price of its profile. Tries each period alone, then all periods, then the best of these with a linear mean.
-# With many rows, a sample of them decides.
+# Returns `now`, or a model with a trend and seasons if its log (marginal likelihood times prior) is larger by more than
+# profile_price(). Tries each period alone, all together, and the best with a linear mean; many rows are sampled.
 choose_season <- function(now, s) {
   pool <- now$problem$pool
   one <- now$problem$profile
@@ -289,8 +287,8 @@ choose_season <- function(now, s) {
   now
 }
 
-# Returns the profiles of kernels with seasons: each period alone, then all of them. `rest` is the profile of the kernel
-# of all inputs, unless the time is the only input; then it is "matern12". Without periods the result is NULL.
+# Returns the profiles of kernels with seasons: each period alone, then all periods together. `rest` is the profile of
+# the kernel of all inputs; if the time is the only input, "matern12" replaces it. Without periods the result is NULL.
 season_profiles <- function(open, rest) {
   if (!length(open$periods)) return(NULL)
   if (length(open$inputs) == 1L) rest <- "matern12"
@@ -311,8 +309,8 @@ profile_price <- function(profile) {
   season_rule[["nats"]] + season_rule[["more"]] * further
 }
 
-# Returns the best model of `choice`, a result of choose() for `now` and other models on n rows. Adds these to
-# now$kernels, with the gain of the best (in nats, on `rows` rows; NULL: all) as an attribute.
+# Returns the best model of `choice`, a result of choose() for `now` and other models on n rows. Adds the others to
+# now$kernels, whose attribute `gained` gets the best model's gain in nats on `rows` rows (NULL: all).
 take_choice <- function(now, choice, n, rows = NULL) {
   first <- choice$tried[[1L]]
   best <- choice$best

@@ -214,7 +214,7 @@ vfe_hyper_problem <- function(data, z, parameters, jitter, control, points = NUL
   }, points)
 }
 
-# ---- rows of a source -----------------------------------------------------------------------------------------------
+# ---- objectives of a row source -------------------------------------------------------------------------------------
 
 # Evaluates an objective (VFE or pF) by two passes over the row source `whole`: for sums and for the gradient.
 objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gradient = TRUE) {
@@ -263,8 +263,8 @@ inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans
 
 point_methods <- c("greedy", "random", "kmeans", "divergence")
 
-# Returns a list with up to m points z. For "greedy" it also has `t`, the sum of the residual prior variances of the
-# searched rows after each point, and `looked`, their number. "divergence" needs `toward`, list(y, weights, noise).
+# Returns a list with up to m points z. For "greedy" it also has `looked`, the number of rows searched, and `t`, the sum
+# of their residual prior variances after each point. "divergence" needs `toward`, list(y, weights, noise).
 choose_points <- function(x, m, kernel, method, memory = greedy_memory, toward = NULL, control = NULL) {
   switch(method, divergence = choose_guided(x, m, kernel, toward, memory, control),
          greedy = choose_greedy(x, m, kernel, memory),
@@ -288,10 +288,10 @@ choose_greedy <- function(x, m, kernel, memory = greedy_memory) {
 # Chooses up to m rows so that each lowers the pF divergence d most. To first order, with noise variance s2, s2^2 d^2 is
 # tr((S + r r') E), for posterior covariance S and residuals r at the rows X, and residual prior covariance E. A
 # posterior on greedy points U approximates S and r. With L L' = k(U, U), V = L^{-1} k(U, X) and P = V (S + r r') V',
-# row i reduces the trace by v_i'P v_i / v_i'v_i. v_i is column i of V, without its projection on earlier rows' columns.
+# row i reduces the trace by v_i'P v_i / v_i'v_i. v_i is column i of V, less its projection on chosen rows' columns.
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
-  # Three matrices of size landmarks x rows must fit into `memory` bytes.
+  # Three matrices with a row for each greedy point and a column for each row must fit into `memory` bytes.
   looked <- some_of(n, min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100)))))
   pool <- x[looked, , drop = FALSE]
   landmarks <- choose_greedy(pool, min(length(looked), m + 100), kernel, Inf)$rows
@@ -300,8 +300,8 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
   post <- native_posterior(u, list(x = pool, y = toward$y[looked], weights = toward$weights[looked]),
                            new_model(kernel, noise), jitter = 0, control = control)
   V <- forwardsolve(post$L, native_kernel_matrix(kernel, u, pool))
-  # Compute P = V (S + r r') V' for the posterior covariance S and residuals r at the pool. The posterior on the
-  # landmarks has V S V' = noise G (noise I + G)^{-1} G, where G = V V' for equal weights, and V r = noise beta.
+  # Compute P = V (S + r r') V' for the posterior covariance S and residuals r at the pool. The posterior on the greedy
+  # points u has V S V' = noise G (noise I + G)^{-1} G, where G = V V' for equal weights, and V r = noise beta.
   P <- noise * crossprod(forwardsolve(post$C, post$G)) + noise^2 * tcrossprod(post$beta)
   least <- 4 * m * .Machine$double.eps * max(kernel_diagonal(kernel, pool))
   rows <- native(ffi_select_guided, V, P, as.integer(min(m, length(looked))), least)

@@ -47,8 +47,8 @@ slices <- function(fit, inputs, at, level, n, points = TRUE, certified = FALSE, 
   with_marks(s, fit, if (!terms) fit, points, type)
 }
 
-# Adds to the slices `s` the data of `base`, or partial residuals if there are several inputs, and the inducing points
-# of `fit` (NULL if panels show terms). Data are omitted if `base` lacks them, or if f is drawn on a link's scale.
+# Adds to the slices `s` the inducing points of `fit` (NULL if panels show terms) and the data of `base` or, with
+# several inputs, partial residuals. Data are omitted if `base` lacks them, or if f is drawn on a link's scale.
 with_marks <- function(s, base, fit, points, type) {
   s$residuals <- is.null(fit) || length(s$all) > 1L && response_of(base)$reads != "classes"
   if (points && !is.null(base$data) && (type == "response" || fit_link(base) == "identity")) {
@@ -136,8 +136,8 @@ slice_label <- function(fit, type) {
 
 # ---- panels ---------------------------------------------------------------------------------------------------------
 
-# Returns the range of the vertical axis, which contains means, points and bands. A wide band may leave it: the axis
-# goes beyond means and points by at most their range, or by the median width of the bands if that is larger.
+# Returns the range of the vertical axis, which contains means and points. For the bands, the axis goes beyond these by
+# at most their range, or by the median width of the bands if that is larger.
 slice_range <- function(s, interval) {
   bands <- s$curves[if (interval == "credible") c("lwr", "upr") else c("lwr_y", "upr_y")]
   inner <- range(s$curves$fit, s$points$y, finite = TRUE)
@@ -194,7 +194,6 @@ credible_layer <- function(p, lower = "lwr", upper = "upr", col = band_colour(if
   layer("band", p$value, p[[lower]], y1 = p[[upper]], col = col)
 }
 
-# Returns a line for each of the `columns` of the piece `p` of a curve.
 curve_layers <- function(p, columns, ..., col = plot_colours["mean"]) {
   unlist(lapply(columns, function(column) layer("line", p$value, p[[column]], ..., col = col)), FALSE)
 }

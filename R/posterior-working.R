@@ -4,8 +4,8 @@
 # f), a working row has the response f + g / W and the noise variance 1 / W.
 
 # Returns Laplace's or the variational approximation on points z, for `sites` from engine_sites(). `start` is an earlier
-# approximation; without it, for many rows and one f with concave log p, every eighth row gives a first mode. If log p
-# is not concave (Student's t), a search that ends in a saddle point starts again near the prior mean.
+# approximation. Without it, if there are many rows, one f, and a concave log p, the mode for every eighth row is the
+# start. If log p is not concave (Student's t), a search that ends in a saddle point starts again near the prior mean.
 laplace_at <- function(x, sites, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
   mode <- function(start) {
     native_laplace(z, x, sites, kernel, jitter, start, want = want, maxit = maxit, control = control)
@@ -38,7 +38,7 @@ shift_at_rows <- function(at, z, kernel, x) {
 # Returns the factor, at most 1, by which laplace_parts() multiplied the shift (mean minus mode).
 share_of_shift <- function(factors, at) if (any(at$shift != 0)) sqrt(sum(factors$shift^2) / sum(at$shift^2)) else 1
 
-# Maximises the variational bound from the mode `found`, by tens of steps. After an interrupt, returns the last result.
+# Maximises the variational bound from the mode `found`, ten steps at a time. An interrupt ends with the last result.
 variational_at <- function(x, sites, kernel, z, found, state, control) {
   step <- function(maxit) {
     found <<- laplace_at(x, sites, kernel, z, found$jitter, control, found, want = 1L, maxit = maxit)
@@ -65,7 +65,7 @@ variational_bound <- function(found, sites, most) {
     found$quadrature
 }
 
-# Returns a bound on the rounding errors of f plus offset at the rows. `slack` bounds that of a kernel value.
+# Returns a bound on the rounding errors of f plus offset at the rows. `slack` bounds those of kernel values.
 rounding_of_f <- function(at, slack, sites) {
   slack * weights_norm(at) + 4 * .Machine$double.eps * (sites$unit + abs(at$f) + abs(sites$offset))
 }
@@ -73,7 +73,7 @@ rounding_of_f <- function(at, slack, sites) {
 # Returns |alpha|, where the mode is f(x) = k(x, Z) alpha.
 weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 
-# ---- with neighbours ------------------------------------------------------------------------------------------------
+# ---- Laplace's approximation with neighbours ------------------------------------------------------------------------
 #
 # Each step computes the working rows at the current f, and then f as the mean of their posterior with neighbours. A
 # fixed point is the mode of a process in which rows that are not neighbours depend on each other only through the
@@ -84,7 +84,7 @@ weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
 # Returns the posterior with neighbours at the mode, with its working rows list(x, y, weights). The search starts at `f`
-# (without offset and constant mean) and ends when the root mean square of a step (`taken` at first) is below `settled`.
+# (without offset and constant mean), after a step `taken`, and ends if a step's root mean square is below `settled`.
 near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0,
                          rank = sample.int(nrow(data$x))) {
   force(rank)
@@ -97,8 +97,8 @@ near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf,
 }
 
 # Iterates to the mode from `f`, and returns list(posterior, f, steps). make(rows) computes the posterior given working
-# rows, and mean_of(posterior) the mean of f at the rows. The search ends when the root mean square of a step (`taken`
-# at first) is below `settled`. `share` shortens the steps of rows where f alternates.
+# rows, and mean_of(posterior) the mean of f at the rows. `taken` is the step that led to `f`. The search ends if the
+# root mean square of a step is below `settled`. `share` shortens the steps of rows where f alternates.
 mode_of_rows <- function(data, f, sites, what, make, mean_of, taken = Inf, settled = 0) {
   share <- 1
   for (step in seq_len(near_laplace_steps$most)) {
@@ -133,7 +133,7 @@ working_rows <- function(x, sites, f) {
   list(x = x, y = f + l[2L, ] / W, weights = W)
 }
 
-# ---- the parts of a fit ---------------------------------------------------------------------------------------------
+# ---- elements of a non-Gaussian fit ---------------------------------------------------------------------------------
 
 # Returns the elements of a non-Gaussian fit that depend on all rows. `start` has the factors of an earlier mode.
 # near(f) computes the posterior with neighbours from f, the mode on inducing points without offset and constant mean.
@@ -165,8 +165,8 @@ laplace_parts <- function(data, sites, learned, z, run, state, start = list(), n
                              if (variational) "variational posterior" else "posterior's mode", found$decrement))
   }
   if (sites$skewed) {
-    # Limit the shift from mode to mean, which comes from third derivatives at the mode, to `most_shift` sds at every
-    # row. It is too large if rows determine little but the sign of f, as with a very large prior variance.
+    # Limit the shift from mode to mean, computed from third derivatives at the mode, to `most_shift` sds at every row.
+    # It is too large if the data determine little but the sign of f, as with a very large prior variance.
     variance <- if (is.null(found$S)) found$q else rowSums(found$S[, diagonals(ncol(found$shift)), drop = FALSE])
     shift <- shift_at_rows(found, z, learned$kernel, data$x)
     sds <- sqrt(rowSums(shift^2) / (variance + NCOL(found$shift) * found$left))
@@ -215,7 +215,7 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
 parts_of_mode <- c("L", "C", "G", "beta", "inverse", "residual", "jitter", "decrement", "steps")
 
 # Returns the non-Gaussian fit p$fit for other rows or another model, with a search from the old mode. If the old
-# inducing points left no residual variance, and the new rows are few, inducing points are chosen anew.
+# inducing points left no residual variance, and rows are few, inducing points are chosen anew.
 remade_working_fit <- function(p, rows, model) {
   fit <- p$fit
   z <- fit$inducing
@@ -250,7 +250,7 @@ posterior_again <- function(p, rows = p$rows, model = p$model) {
 
 # ---- inducing points (DTC, SoR, FITC) -------------------------------------------------------------------------------
 
-# L^{-1} f(Z) has the posterior N(beta, noise (C C')^{-1}), with L L' = k(Z, Z). So a functional of variance v and with
+# Given the data, L^{-1} f(Z) ~ N(beta, noise (C C')^{-1}), L L' = k(Z, Z). A functional with prior variance v and
 # features a = L^{-1} Cov(f(Z), functional) has mean a'beta, variance v - |a|^2 + noise |C^{-1} a|^2 (SoR: last term).
 posterior_at.points <- function(p, fun, joint = FALSE) {
   p$factors$beta <- mean_weights(p$factors)
@@ -308,8 +308,8 @@ row_parts.points <- function(p) {
   c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
-# If 1 - leverage is almost 0, dividing by it magnifies rounding errors. With inducing points, Gaussian noise, no merged
-# rows and at most 20 rows of such leverage, each is left out by a new posterior in which it has almost no weight.
+# Dividing by 1 - leverage magnifies rounding errors if it is almost 0. With inducing points, Gaussian noise and no
+# merged rows, a new posterior leaves out each of up to 20 such rows, by a tiny weight.
 posterior_without.exact <- posterior_without.points <- function(p) {
   part <- without_rounded(row_parts(p))
   rest <- part$rest
@@ -334,7 +334,7 @@ whitened_features <- function(p, x) {
   forwardsolve(p$factors$C, forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$z, x)))
 }
 
-# Returns noise a_g'P^{-1} (A W A') P^{-1} a_g for each row g, with features A, weights W and P = noise I + A W A'.
+# Returns noise a'P^{-1} (A W A') P^{-1} a for each row's features a, a column of A, weights W, P = noise I + A W A'.
 squared_moves.points <- function(p) {
   moves <- in_blocks(p$rows$x, function(x) {
     half <- whitened_features(p, x)

@@ -14,7 +14,7 @@
 # For binomial and ordered responses and classes, `factors$shift` is the mean minus the mode of the whitened values, to
 # first order: H^{-1} A s. H is minus the Hessian of the log posterior, and A has the features of the rows. s is the
 # derivative, by f at each row, of the determinant terms of Laplace's log marginal likelihood (mainly -log det H / 2).
-# Certificates and posteriors with neighbours are about the mode.
+# Certificates and posteriors with neighbours use the mode.
 
 # Returns the posterior of a fit. If the data came in blocks from a row source, sampled rows (near$rows) are neighbours.
 posterior_of <- function(fit) {
@@ -33,7 +33,6 @@ new_posterior <- function(class, model, fit, rows, ..., sor = FALSE, fitc = FALS
             class = c(class, "posterior"))
 }
 
-# Returns the responses of a fit with a non-Gaussian likelihood in the form that C code reads.
 sites_of_fit <- function(fit, data) engine_sites(fit$likelihood, data$sites, fit$center)
 
 # Returns TRUE if Laplace's approximation on inducing points equals, up to rounding, that of the exact GP.
@@ -64,12 +63,12 @@ posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
 # Posteriors with neighbours do not use this formula (posterior_without.near()).
 posterior_without <- function(p) UseMethod("posterior_without")
 
-# Returns list(mean, q, left, g, W, rest, group) for each row of positive weight. `mean` is the mode of f, q + left its
-# variance, of which data reduce only q, and g and -W are the derivatives of the log likelihood. rest = 1 - W q, and
+# Returns list(mean, q, left, g, W, rest, group) for each row of positive weight. `mean` is the mode of f. Its variance
+# is q + left, of which data can reduce only q. g and -W are the derivatives of the log likelihood, and rest = 1 - W q.
 # `group` is the row of p$rows$x into which the row was merged.
 row_parts <- function(p) UseMethod("row_parts")
 
-# Sets part$rest = 1 - leverage to NaN if it is only rounding error. part$sure marks rows without such error.
+# Sets part$rest = 1 - leverage to NaN if it may be only rounding error, unless part$sure excludes this.
 without_rounded <- function(part) {
   part$rest[part$rest < 1e-12 & !(part$sure %||% FALSE)] <- NaN
   part
@@ -105,8 +104,8 @@ posterior_evidence <- function(p) {
        upper = if (is == "exact") value else Inf, is = is)
 }
 
-# Returns the largest log marginal likelihood that learning found, for information criteria. The fit has a smaller one
-# if learn_stage() enlarged the learned variances (for few rows).
+# Returns the largest log marginal likelihood that learning found, for information criteria. With few rows,
+# learn_stage() may enlarge the learned variances, and fit$evidence is then smaller.
 largest_evidence <- function(fit) fit$evidence + (attr(fit$learned, "below") %||% 0)
 
 # Returns the log_evidence() of a new posterior of class `class`. In `kind`, list(sor, fitc), TRUE marks SoR or FITC.
@@ -124,7 +123,7 @@ log_evidence <- function(p) {
   noise <- p$model$noise
   less <- 0
   if (inherits(p, "exact")) {
-    # Change log p(y) to the log density of sqrt(w) y, because shift$constant has the Jacobian of sqrt(w) y.
+    # Use the log density of sqrt(w) y, as for other posteriors: shift$constant changes it back to that of y.
     value <- -f$minus_evidence - if (is.null(data$weights)) 0 else sum(log(data$weights)) / 2
   } else if (inherits(p, "near")) {
     value <- p$near$evidence
@@ -162,13 +161,11 @@ latent_at <- function(fit, x, joint = FALSE, p = posterior_of(fit), mean_only = 
   c(in_response_units(fit, at, fit$center), at["noise"])
 }
 
-# Converts the moments of functionals to units of y; `shift` is added to the mean.
 in_response_units <- function(fit, p, shift = 0) {
   c(list(mean = shift + in_units(fit, p$mean), var = in_units(fit, pmax(p$var, 0), 2)),
     if (!is.null(p$cov)) list(cov = in_units(fit, p$cov, 2)))
 }
 
-# Returns the mean and sd of functionals in units of y, without the constant mean.
 functionals_in_units <- function(fit, fun) {
   p <- posterior_at(posterior_of(fit), fun)
   list(mean = in_units(fit, p$mean), sd = in_units(fit, sqrt(pmax(p$var, 0))))
@@ -266,7 +263,6 @@ training_data <- function(fit, argument = "newdata") {
 # median and maximum. If the fit lacks both, returns its inducing points.
 slice_rows <- function(fit) if (!is.null(fit$data)) fit$data$x else fit$frame$outline %||% fit_points(fit)
 
-# Returns the inducing points, or the rows of an exact posterior.
 fit_points <- function(fit) fit$inducing %||% fit$x
 
 # Returns the positions of the variances in a q x q covariance matrix that is stored as a row.
@@ -288,7 +284,7 @@ at_mode <- function(fit) {
   fit
 }
 
-# ---- rounding -------------------------------------------------------------------------------------------------------
+# ---- bounds on rounding errors --------------------------------------------------------------------------------------
 
 # Returns a jitter (a share of each k(z, z)) for m inducing points Z that is well above rounding: the factorisation of
 # k(Z, Z) has a relative error of 0.1 to 0.2 m eps for distinct points. Certificates need at least this jitter.

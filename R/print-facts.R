@@ -284,7 +284,7 @@ fit_title <- function(fit) {
           response$words[["by"]])
 }
 
-# Returns the name of a fit's posterior, such as "exact posterior", or for a mere list(method) the method's name.
+# Returns the name of a fit's posterior, such as "exact posterior", or of the method if `fit` is only list(method).
 posterior_title <- function(fit) {
   family <- method_traits(fit)
   pf <- is.null(fit$inducing) || has_moved_points(fit) || fit$inducing_method == "divergence" # pF was minimised
@@ -325,7 +325,7 @@ term_words <- function(kernel, columns) {
   stats::setNames(terms, if (has_one_factor(kernel)) "" else term_names(kernel))
 }
 
-# Returns names of coef() in words, such as "periodic: period", with the factors and terms of the kernel. Names such as
+# Returns names of coef() in words, with factors and terms of the kernel, such as "periodic: period". Names such as
 # "mean.<class>" are constant means of classes, not parameters of a linear mean.
 parameter_words <- function(names, kernel, columns) {
   constant <- grepl("^mean($|[.])", names) & !names %in% c("mean.variance", columns)
@@ -374,7 +374,7 @@ practical_range <- function(column, kernel, d) {
 }
 
 # Returns a data frame of the inputs, also for a fit without its data: name (as in lengthscales of coef()), unit, range,
-# and the `factor` to which a 0/1 column belongs ("" if none).
+# and the R `factor` to which a 0/1 column belongs ("" if none).
 input_table <- function(fit) {
   x <- rotated(fit$kernel, slice_rows(fit)) # lengthscales are those of rotated or warped inputs
   name <- fit$frame$columns

@@ -44,7 +44,7 @@ approximation_words <- list(
   vi = c(by = "variational approximation", learned = "variational lower bound plus log prior density",
          evidence = "variational lower bound"))
 
-# ---- the engine -----------------------------------------------------------------------------------------------------
+# ---- responses in the form for C code -------------------------------------------------------------------------------
 
 # Returns the responses `sites` in the form that the C code reads, with `constant` (the terms of log p(y | f) without
 # f), `concave` (is log p concave in f?) and `unit`, the scale of f for this likelihood.
@@ -150,7 +150,7 @@ curvature_range <- function(likelihood, sites, f, e) {
 
 # Returns list(lower, upper), bounds at each row on the average of W = -(log p)'' between f and f + t, for all |t| <= e.
 # `range` has bounds on W. If W (or each part of it) has one extreme, the bounds are among W(f), the averages for t = -e
-# and t = e, and the extreme. If W hardly varies, computed averages lose digits, so the result is `range`.
+# and t = e, and the extreme. If W hardly varies, computed averages lose digits, and `range` is returned.
 average_curvature_range <- function(likelihood, sites, f, e, range) {
   response <- as_response(likelihood)
   wide <- is.finite(e) & range$upper > 1.001 * range$lower
@@ -176,8 +176,8 @@ average_curvature_range <- function(likelihood, sites, f, e, range) {
   list(lower = sharper("lower", pmax), upper = sharper("upper", pmin))
 }
 
-# Checks the concavity and bounds that a user's family states, for f up to 6 units from 0 and from each response, units
-# of 0.001 to 1e4, and densities above e^-500 of the largest. W = -(log p)'' may err by 1e-6 of its maximum.
+# Checks the concavity and bounds that a user's family states, for f within 6 units of 0 or of a response (units of
+# 0.001 to 1e4), where the density is above e^-500 of the largest. W = -(log p)'' may err by 1e-6 of its maximum.
 claims_in_units <- function(likelihood, y) {
   grid <- expand.grid(step = seq(-6, 6, by = 0.25), unit = 10^(-3:4), around = 0:1, y = y)
   grid$f <- grid$unit * grid$step + grid$around * grid$y
@@ -203,8 +203,8 @@ claims_in_units <- function(likelihood, y) {
   list(grid = grid[c("f", "y")], claims = lapply(Filter(Negate(is.null), claims), function(ok) ok | !used))
 }
 
-# Returns list(lower, upper), bounds on a sum of terms, one for each element of response$parts(sites). values(part,
-# turns) returns values of a term, with its extremes at f = `turns`. `rounding` widens bounds.
+# Returns list(lower, upper), bounds on a function of f, as W = -(log p)'', that is a sum over response$parts(sites).
+# values(part, turns) lists values that bound a part, whose W has extremes at f = `turns`. `rounding` widens bounds.
 range_of_parts <- function(response, sites, rounding, values) {
   parts <- if (is.null(response$parts)) list(sites) else response$parts(sites)
   turns <- if (!is.null(response$turns)) response$turns(sites)
@@ -290,7 +290,7 @@ widest_odds <- function(var, q) {
 # Returns list(mean, square): the averages of the probabilities of two or three classes, and of their squares. The log
 # odds against the first class have the distribution N(mean, S). The trapezoid rule averages over b, the log odds of two
 # classes with the largest variance, in steps of at most 4 `step`. Given b, logistic_moments() averages over the log
-# odds of the third class. The result is smooth in b, because other log odds regress on b with slopes from 0 to 1.
+# odds of the third class. The integrand is smooth in b, because these log odds regress on b with slopes from 0 to 1.
 wide_moments <- function(mean, S, step) {
   q <- length(mean)
   D <- rbind(0, diag(q))
@@ -323,7 +323,7 @@ wide_moments <- function(mean, S, step) {
   out
 }
 
-# Returns averages of p = plogis(f) and p^2 over f ~ N(mean, sd^2), for sd > 4 as sums over -25:25 (error 2e-7).
+# Returns averages of plogis(f) and its square over f ~ N(mean, sd^2), for sd > 4 on the grid -25:25 (error 2e-7).
 logistic_moments <- function(mean, sd) {
   average <- function(h, term) average_of(h, mean, rep(sd, length(mean)), -25:25, term)
   first <- function(t, z, s) stats::dlogis(t) * stats::pnorm(z)

@@ -117,7 +117,7 @@ tweedie_series <- function(theta, y) {
   each <- n * (a * (log_y - log(p - 1)) - (1 + a) * log(of$phi) - log(2 - p)) - lgamma(n + 1) - lgamma(n * a)
   value <- log_row_sums(each)
   share <- exp(each - value)
-  # `slope` has the derivatives of the log terms in p, where a = (2 - p) / (p - 1) has the derivative -1 / (p - 1)^2.
+  # `slope` has the derivatives in p of the logs of the terms; a = (2 - p) / (p - 1) has the derivative -1 / (p - 1)^2.
   slope <- n * ((log(p - 1) - log_y + log(of$phi) + digamma(n * a)) / (p - 1)^2 - a / (p - 1) + 1 / (2 - p))
   out[some, ] <- c(value + log(sum$by) - log_y, -(1 + a) * rowSums(share * n),
                    rowSums(share * slope) * (p - 1) * (2 - p))
@@ -154,7 +154,7 @@ tweedie_near <- function(theta, y, f, area = FALSE) {
   out
 }
 
-# Returns P(Y <= y) averaged over f ~ N(mu, s^2). As f grows, P(Y <= y | f) falls from 1 to 0 within about `width` sds
+# Returns P(Y <= y) averaged over f ~ N(mu, s^2). As f grows, P(Y <= y | f) falls from 1 to 0 within about `width` times
 # s. If s is large or `width` small, averages Phi((U(u) - mu) / s) over u ~ N(0, 1), where P(Y <= y | U(u)) = Phi(-u).
 tweedie_cdf <- function(theta, y, mu, s) {
   if (!length(mu)) return(mu)
@@ -200,8 +200,8 @@ polynomial_weights <- function(map, f, mu, s) {
 }
 
 # Returns the CRPS of y for f ~ N(mu, s^2), or NA where the grids would be large. With F the distribution function of Y,
-# the CRPS is the integral of (1 - F(t))^2 over t > 0, plus 2 E max(y - Y, 0) - y. All rows share a matrix of P(Y <= t |
-# f). In even_map(), its f are Chebyshev's points, and its t have equal steps (trapezoid rule).
+# the CRPS is the integral of (1 - F(t))^2 over t > 0, plus 2 E max(y - Y, 0) - y. All rows share a matrix of
+# P(Y <= t | f), on grids by even_map(): Chebyshev's points f, and t in equal steps (trapezoid rule).
 tweedie_crps <- function(theta, y, mu, s) {
   of <- tweedie_parts(theta)
   low <- min(mu) - 2
@@ -222,7 +222,7 @@ tweedie_crps <- function(theta, y, mu, s) {
   t <- exp(v - exp(low - v))
   slope <- t_map$range / steps * t * (1 + exp(low - v)) / t_map$slope(v)
   P <- matrix(tweedie_near(theta, rep(t, K + 1), rep(f, each = length(t))), length(t))
-  # If N(mu, s^2) is wide, average over f by the trapezoid rule in `angle`, else by polynomials through the nodes f.
+  # If N(mu, s^2) is wide, average over the nodes f by the trapezoid rule in `angle`, else by polynomials through them.
   weight <- stats::dnorm(outer(mu, f, `-`) / s) * rep(sin(angle) / map$slope(f), each = length(mu))
   narrow <- which(s * map$slope(mu - 6.5 * s) < 1)
   if (length(narrow)) weight[narrow, ] <- polynomial_weights(map, f, mu[narrow], s[narrow])

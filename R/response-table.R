@@ -18,8 +18,8 @@
 #   least(sites)         the smallest value of the shape parameter, by default 1e-6 of its unit
 #   constant(y, size, theta)              the terms of log p without f
 #   theta_slopes(theta, y, f)             list(l, g, W): derivatives in the log of the shape parameter, by default
-#                                         differences of the engine's values
-#   engine(sites, theta)                  the sites in the engine's form; by default `size` is the shape parameter
+#                                         differences of the C code's values
+#   engine(sites, theta)                  the sites in the form for C; by default `size` is the shape parameter
 #   cdf, quantile(y or p, mean, size, theta)    the distribution of y given its mean
 #   draw(mean, size, theta)               a draw of y, by default a quantile at a random probability
 #   variance(mean, sd, size, theta)       the variance of y about its mean, averaged if the mean has this sd
@@ -182,7 +182,7 @@ nb_row <- list(
   site = "nb", shape = "theta", middle = 1,
   # The log of Gamma(y + theta) / (Gamma(theta) y!) by lbeta(): each lgamma() may be far larger than the result.
   constant = function(y, size, theta) ifelse(y > 0, -lbeta(pmax(y, 1), theta) - log(pmax(y, 1)), 0),
-  # The C code's f is log(mean / theta), which has the derivative -1 in log theta. n has the derivative theta.
+  # In log theta, the C code's f has the derivative -1, and n has the derivative theta.
   theta_slopes = function(theta, y, f) {
     n <- y + theta
     p <- stats::plogis(f)

@@ -90,8 +90,8 @@ response_unit <- function(r, w, size, center, scale, name, known = NULL) {
                 message = sprintf("The square of `%s` (size %.3g) is beyond double precision.", name, size))
   }
   middle <- if (center) mean_r else 0
-  # Without scaling the unit is 1, or a power of 2 (exact in products) if the largest |r - centre| is above 2^33 or
-  # below 2^-32, so that its powers are representable.
+  # Without scaling the unit is 1. If the largest |r - centre| is above 2^33 or below 2^-32, it is a power of 2 (exact
+  # in products), so that powers of r are representable.
   size <- max(abs(known$range - middle))
   power <- if (size > 0) floor(log2(size)) else 0
   list(center = middle, scale = if (scale) sd_r else if (abs(power) <= 32) 1 else 2^power, sd = sd_r)
@@ -106,9 +106,9 @@ untransformed <- function(transform, z) {
 }
 
 # Returns TRUE if T^-1 is convex, FALSE if it is concave. Values of y far beyond the data could dominate mean and sd. So
-# if the fit chose T, y is replaced by min(y, cut) or, if T^-1 is concave, by max(y, cut). If T^-1 is convex, T(cut) is
-# the larger of T(largest training response) and mean - k sds of T(y). k is 0 for the sd of y. For its mean, k is
-# sure_sds, or more if the sd of T(y) exceeds the range of training T(y). Normal 95 % intervals with the sd of the cut y
+# if the fit chose T, min(y, cut) replaces y or, if T^-1 is concave, max(y, cut). If T^-1 is convex, T(cut) is the
+# larger of T(largest training response) and mean - k sd, for mean and sd of T(y). k is 0 for the sd of y. For its mean,
+# k is sure_sds, or more if sd exceeds the range of training T(y). Normal 95 % intervals with the sd of the cut y
 # contain 94 % of new responses, 96 % without a cut (bench/response.R, bench/second-moments.R).
 curves_up <- function(transform) transform$kind == "log" || transform$lambda <= 1
 
@@ -116,7 +116,7 @@ is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends
 
 sds_before_cut <- function(transform, sd, sure = sure_sds) sure * pmax(sd / diff(transform$ends), 1)^2
 
-# Returns (T(cut) - mean) / sd for T(y) ~ N(mean, sd^2), or an infinite number if no cut replaces y beyond it.
+# Returns (T(cut) - mean) / sd for T(y) ~ N(mean, sd^2), or an infinite number if y has no cut, see curves_up().
 cut_at <- function(transform, mean, sd, sure = sure_sds) {
   up <- curves_up(transform)
   if (!is_cut(transform)) return(rep(if (up) Inf else -Inf, length(mean)))
@@ -124,12 +124,12 @@ cut_at <- function(transform, mean, sd, sure = sure_sds) {
   if (up) pmax((transform$ends[2L] - mean) / sd, -sds) else pmin((transform$ends[1L] - mean) / sd, sds)
 }
 
-# Returns list(mean, sd) of E(y | f) for f ~ N(mean, var), where T(y) is f plus noise. A cut may replace y beyond it,
-# see curves_up(). For rho = var / (var + noise), h(t) = T^-1(mean + sqrt(var + noise) t), Hermite polynomials He_k,
+# Returns list(mean, sd) of E(y | f) for f ~ N(mean, var), where T(y) is f plus noise. A cut may replace y far beyond
+# the data (curves_up()). With rho = var / (var + noise), h(t) = T^-1(mean + sqrt(var + noise) t), and Hermite's He_k,
 #
 #   E(E(y | f)^2) = sum_k rho^k c_k^2,   c_k = E h(t) He_k(t) / sqrt(k!),   t ~ N(0, 1)   (Mehler).
 #
-# Mean and sd of y have different cuts: rho times the squared difference of the two means is added to the variance.
+# Mean and sd use different cuts: rho times the squared difference of the means for both is added to the variance.
 moments_back <- function(transform, mean, var, noise = 0) {
   total <- var + noise
   if (transform$kind == "log" && !is_cut(transform)) {
@@ -145,7 +145,7 @@ moments_back <- function(transform, mean, var, noise = 0) {
 }
 
 # Returns list(mean, sd) of a new response, where T(y) is f ~ N(mean, var) plus noise. The mean assumes normal noise. If
-# is_cut(), moments are of y cut off at a limit. If also the noise has heavy tails (`spread` > 0), the variance is the
+# is_cut(), y beyond a cut counts as it (curves_up()). If noise has heavy tails too (`spread` > 0), the variance is the
 # average over noise variances, times transform$wider >= 1, the mean of squared error / variance of held-out rows.
 moments_of_response <- function(transform, mean, var, noise, spread) {
   out <- moments_back(transform, mean, var + noise)
@@ -163,7 +163,7 @@ moments_of_response <- function(transform, mean, var, noise, spread) {
 }
 
 # Returns the covariance matrix of E(y | f), where f ~ N(mean, cov) and T(y) is f plus noise. Rows i and j have the
-# covariance sum_k r_ij^k c_ik c_jk, where c_ik is c_k of moments_back() at row i.
+# covariance sum_k r_ij^k c_ik c_jk: c_ik is row i's Hermite coefficient c_k (moments_back()), r_ij T(y)'s correlation.
 covariance_back <- function(transform, mean, cov, noise) {
   known <- which(!is.na(mean))
   var <- diag(cov)[known]
@@ -177,8 +177,8 @@ covariance_back <- function(transform, mean, cov, noise) {
   cov
 }
 
-# Returns list(mean, sd, c, between) of y for T(y) ~ N(mean, var), with c_k as in moments_back(). One cut replaces y for
-# `mean`, another one for sd and c (see curves_up()). `between` is the difference of the means with both cuts.
+# Returns list(mean, sd, c, between) of y for T(y) ~ N(mean, var), with the Hermite coefficients c of moments_back().
+# One cut (curves_up()) is used for `mean`, another for sd and c. `between` is the difference of the means for both.
 parts_back <- function(transform, mean, var, order) {
   var <- rep_len(var, length(mean))
   part <- hermite_back(transform, mean, var, order, sure_sds)
@@ -195,9 +195,9 @@ parts_back <- function(transform, mean, var, order) {
 
 most_hermite <- 20L
 
-# Returns list(mean, sd, c) of y for T(y) ~ N(mean, var), with y beyond a cut replaced by it, see cut_at(). Column k of
-# c has the averages of y He_k(t) / sqrt(k!), with Hermite polynomials He_k and t = (T(y) - mean) / sd. Gauss rules are
-# used between the kink of T^-1 and the cut.
+# Returns list(mean, sd, c) of y for T(y) ~ N(mean, var). Values of y beyond a cut, which could dominate both, count as
+# the cut (cut_at()). Column k of c has the averages of y He_k(t) / sqrt(k!), with Hermite polynomials He_k and
+# t = (T(y) - mean) / sd. Gauss's rule is used between 0, the cut, and the kink of T^-1 at T(y) = 0.
 hermite_back <- function(transform, mean, var, order, sure) {
   sd <- sqrt(var)
   n <- length(mean)
@@ -291,8 +291,8 @@ is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 # Returns the sd of y if the log noise variance is `step` sds above its mean.
 sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
 
-# Returns log p(y) for responses y on the scale of f, averaged over noise variances (see spread_steps). Exponents are
-# relative to the largest one, that of the last step. Beyond 6 sds of y, takes the larger of two sums over other steps.
+# Returns log p(y) for responses y on the scale of f, averaged over noise variances. Exponents are relative to the last
+# one, the largest. Beyond 6 sds of y, far_steps replace `steps`, or farther_log_density() if it is larger.
 noisy_log_density <- function(y, f, steps = spread_steps) {
   if (!is_spread(f)) return(stats::dnorm(y, f$mean, sqrt(f$var + f$noise), log = TRUE))
   half <- pmin((y - f$mean)^2 / 2, .Machine$double.xmax)
@@ -311,8 +311,8 @@ noisy_log_density <- function(y, f, steps = spread_steps) {
   replace(out, far, pmax(noisy_log_density(y[far], at, far_steps), farther_log_density(half[far], at)))
 }
 
-# Returns log p(y) by a sum over `step` (sds of the log noise variance) around the integrand's maximum, which may be
-# beyond far_steps. If it is at step 20 or less, where far_steps suffice, returns -Inf. `half` is (y - mean)^2 / 2.
+# Returns log p(y) by a sum over the log noise variance around the integrand's maximum, `top` (a number of its sds). If
+# `top` is at most 20, far_steps suffice, and the result is -Inf. `half` is (y - mean)^2 / 2.
 farther_log_density <- function(half, f) {
   out <- rep(-Inf, length(half))
   some <- which(f$spread > 0 & f$noise > 0)
@@ -353,8 +353,8 @@ draw_noise <- function(n, noise, spread) {
   sd * stats::rnorm(n)
 }
 
-# Returns c(tail, gain): the number to add to `spread` that maximises the likelihood of y, and the gain in log
-# likelihood in nats. `f` has the leave-one-out predictive distributions of y.
+# Returns c(tail, gain): the number to add to `spread` (the variance of the log noise variance) that maximises the
+# likelihood of y, and the gain in log likelihood in nats. `f` has the leave-one-out predictive distributions of y.
 likeliest_tail <- function(y, f) {
   each <- function(tail) sum(noisy_log_density(y, replace(f, "spread", list(f$spread + tail))))
   normal <- each(0)

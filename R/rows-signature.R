@@ -4,9 +4,8 @@
 # With more rows, the code saves memory: it sums over parts of the rows, makes fewer copies, and frees memory early.
 many_rows <- 1e5
 
-# Returns the number of each row's group of equal rows, in order of appearance. Returns NULL if more than `most` rows
-# are distinct. Columns are compared one after another, without rows that already differ from all others. So data
-# without repeats need few sorts if the first columns have few ties, and memory for one column. 0 equals -0.
+# Returns the number of each row's group of equal rows (0 equals -0), in order of appearance, or NULL if more than
+# `most` rows are distinct. To save time, columns are sorted only for rows that equal another in earlier columns.
 equal_rows <- function(x, most = nrow(x)) {
   n <- nrow(x)
   if (n < 2L || !ncol(x)) return(NULL)
@@ -48,7 +47,7 @@ merge_equal_rows <- function(x, y, weights, most = 0.9, group = if (most > 0) eq
        rows = length(y) - length(first), ss = sum(squares), twins = list(rows = twins[, 1L] - 1, ss = twins[, 2L]))
 }
 
-# Merges all equal rows, however few they are. `group` has the number of each row's group of equal rows.
+# Merges all equal rows, even if there are few. `group` has the number of each row's group of equal rows.
 merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) - 1)) {
   if (!is.null(data$group)) return(data)
   m <- merge_equal_rows(data$x, data$y, data$weights, group = group)
@@ -59,11 +58,11 @@ merge_all_equal_rows <- function(data, group = equal_rows(data$x, nrow(data$x) -
 }
 
 # Returns the number of each row's group of copies (equal inputs and response), or NULL if there are no copies. `group`
-# has the groups of equal inputs. Rows are copies, as in bootstrap samples, if equal inputs have equal responses more
-# often than by chance: kappa = (agreement - chance) / (1 - chance) > copy_rule["kappa"], where two random rows have
-# equal responses with probability `chance`. No rows are copies, as with grades, if chance > copy_rule["chance"] and the
-# repeated (x, y) have fewer than copy_rule["responses"] different responses. If each (x, y) occurs a multiple of k >= 2
-# times, and this is unlikely by chance, all rows are copies (a repeated table).
+# has the groups of equal inputs. Rows are copies, as in bootstrap samples, if responses of equal inputs agree more
+# often than by chance: kappa = (agreement - chance) / (1 - chance) > copy_rule["kappa"]. Two random rows have equal
+# responses with probability `chance`. Rows are no copies, as with grades, if chance > copy_rule["chance"] and repeated
+# (x, y) have fewer than copy_rule["responses"] different responses. All rows are copies (a repeated table) if each
+# (x, y) occurs a multiple of k >= 2 times, and this is unlikely by chance.
 copies_of <- function(y, group) {
   if (is.null(group) || !anyDuplicated(group)) return(NULL)
   each <- equal_rows(cbind(group, y))
@@ -115,14 +114,14 @@ without_copies <- function(data) {
   data
 }
 
-# ---- numbers computed from rows -------------------------------------------------------------------------------------
+# ---- weights, steps and sums of rows --------------------------------------------------------------------------------
 
 merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)
 
 # Returns the mean weight. Noise has the variance s2 / w_n, so the mean square of y times the mean weight is a unit of
-# s2. If a few rows with huge weights have almost all weighted squares of y, the mean weight is multiplied by the share
-# of the squares that remains if weights are at most their median.
+# s2. If most of sum_n w_n (y_n - mean)^2 is from a few rows with huge weights, the mean weight is multiplied by the
+# share of this sum that remains if weights are at most their median.
 mean_weight <- function(data) {
   w <- data$weights
   if (is.null(w)) return(1)
@@ -139,7 +138,7 @@ smallest_step <- function(y) {
   if (length(y) > 1L) min(diff(y)) else 0
 }
 
-# Returns the log density that merging removed, of shift$rows rows with the sum of squares shift$ss about their mean.
+# Returns the part of log p(y) that merged rows lack, of shift$rows rows with squares shift$ss about group means.
 merged_log_density <- function(shift, noise) -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)
 
 # Returns a few sums that hardly ever agree for other rows, or for another order of the rows.
@@ -155,9 +154,9 @@ order_of_rows <- function(data) fingerprint(list(x = data$x, y = numeric(nrow(da
 
 # ---- comparison of the data of two fits, with or without their rows -------------------------------------------------
 
-# Returns list(sums, size): sums over rows, which identify data however rows are merged or scaled, and sums of absolute
-# terms, to which rounding errors are relative. Sums of x and y would not notice swapped inputs, so there are also sums
-# of w phi(x) and w y phi(x) with pseudo-random functions phi.
+# Returns list(sums, size). `sums` over rows identify data however rows are merged or scaled. `size` has the sums of
+# absolute terms: rounding errors are relative to it. Because sums of x and y would not notice swapped inputs, there are
+# also sums of w phi(x) and w y phi(x) with pseudo-random functions phi.
 data_signature <- function(data) {
   n <- nrow(data$x)
   if (n <= many_rows) return(signature_of(signature_sums(data), data$center))
@@ -192,7 +191,7 @@ signature_of <- function(parts, center) {
   list(sums = c(parts$sums, center = center), size = c(parts$size, center = parts$size[["y"]] / parts$size[["w"]]))
 }
 
-# Returns TRUE if two fits have the same data, by their sums, and row by row if both hold their rows.
+# Returns TRUE if two fits have data with equal sums, see data_signature(), and equal rows, if both fits keep them.
 same_data <- function(a, b) {
   if (!same_sums(a$signature, b$signature)) return(FALSE)
   is.null(a$data) || is.null(b$data) || same_rows(a$data, b$data)

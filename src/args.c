@@ -141,7 +141,7 @@ static struct factor arg_factor(SEXP list)
     return f;
 }
 
-/* Sets f->parameter to its part of the kernel's parameters `values`. Fills f->table, for a matrix of levels. */
+/* Sets f->parameter to its part of the kernel's `values`. Fills f->table if it depends on them (levels, groups). */
 static void give_parameters(struct factor *f, const double *values)
 {
     if (f->at < 0)

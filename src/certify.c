@@ -19,15 +19,14 @@ static double positive(double x)
     return x <= 0.0 ? 0.0 : x;
 }
 
-/* Returns x, or `otherwise` if overflow made x NaN. */
 static double or_else(double x, double otherwise)
 {
     return isnan(x) ? otherwise : x;
 }
 
-/* Bounds on var_exact - var_SoR, from root = sqrt(E(x, x)) (E: residual prior covariance), ratio = lam / s2 with lam >=
- * |E|_2, and eta or eta_true >= sqrt(h_x'E h_x) (h_x: certify.h). kappa_x bounds the rounding error of root, kappa that
- * of root + eta. cross_error, gain_error and norm_error bound those of e->cross, e->gain and sqrt(e->gain). */
+/* Bounds on var_exact - var_SoR at x, from root = sqrt(E(x, x)), E the residual prior covariance, ratio >= |E|_2 / s2,
+ * and eta or eta_true >= sqrt(h'E h), h the coefficients of responses in SoR's mean. kappa_x bounds the rounding error
+ * of root, kappa that of root + eta; cross_error, gain_error and norm_error bound those of cross, gain, sqrt(gain). */
 struct left {
     double low, high;
 };
@@ -62,8 +61,8 @@ static struct left with_crossing(const struct crossing *e, double root, double e
     return known;
 }
 
-/* Computes the bounds at x. With C_x = (s2 I + G)^{-1} a, hGh is C_x'G C_x, hPsih is C_x'Psi C_x (Psi: struct norms)
- * and CC is |C_x|^2. crossing may be NULL. Rounding errors of k(x, x) are proportional to `size`. */
+/* Computes the bounds at x. With a = L^{-1} k(Z, x), A = L^{-1} k(Z, X), G = A A', C_x = (s2 I + G)^{-1} a, hGh is
+ * C_x'G C_x, hPsih C_x'Psi C_x (Psi: struct norms), CC |C_x|^2. Rounding errors of k(x, x) are relative to `size`. */
 static struct certificate certify_point(const struct norms *s, double s2,
                                         double exact_prior, double size, double mean,
                                         double sor, double unexplained, double hGh,
@@ -71,8 +70,8 @@ static struct certificate certify_point(const struct norms *s, double s2,
                                         const struct crossing *crossing)
 {
     struct certificate certificate;
-    /* With rounding, the Cholesky factor C has |C C' - (s2 I + G)|_2 <= inner s2, where G = A A'. This moves h_x =
-     * A'(s2 I + G)^{-1} a by at most inner sqrt(s2) |C_x| / 2, because |A'(s2 I + G)^{-1}|_2 <= 1 / (2 sqrt(s2)). */
+    /* By rounding, C C' of the Cholesky factor C is off s2 I + G by up to inner s2. This moves h_x = A'C_x (A A' = G,
+     * |C_x|^2 = CC) by up to inner sqrt(s2 CC) / 2, as |A'(s2 I + G)^{-1}|_2 <= 1 / (2 sqrt(s2)). */
     const double inner = s->growth * s->G_norm / s2, moved = inner * sqrt(s2 * CC) / 2.0;
     const double prior = exact_prior + 16.0 * DBL_EPSILON * (size - exact_prior);
     const double everything = fabs(mean) + sqrt(prior * s->c); /* |mean_exact|_H^2 <= c */
@@ -92,8 +91,8 @@ static struct certificate certify_point(const struct norms *s, double s2,
                              sqrt(s->spread) * kappa_h + sqrt(s->lam) * moved;
     const double eta = fmin(sqrt(s->lam) * h, by_groups), root = sqrt(unexplained);
     const double kappa = kappa_x + kappa_h, wide = root + eta + kappa;
-    /* k_error bounds the error of k(X, x) - K h_x if kernel values have relative errors of 4 eps, all of one sign.
-     * |K|_2 is at most |G|_2 + |E|_2, and |k(X, x)|^2 at most k(x, x) |K|_2. */
+    /* k_error bounds the error of k(X, x) - K h_x for coefficients h_x of norm h, if kernel values have relative errors
+     * of 4 eps, all of one sign. |K|_2 is at most |G|_2 + |E|_2, and |k(X, x)|^2 at most k(x, x) |K|_2. */
     const double K_norm = s->G_norm + s->lam,
                  k_error = 4.0 * DBL_EPSILON * (sqrt(size * K_norm) + K_norm * h);
 

@@ -16,7 +16,7 @@ static double share_of(const struct kernel *k, const struct term *t)
     return k->n_terms == 1 ? 1.0 : t->variance / sum;
 }
 
-/* Returns the average of -log(correlation) over pairs of different levels of a factor; each is at most -log(1e-3). */
+/* Returns the average of -log(max(correlation, 1e-3)) over pairs of different levels of an R factor. */
 static double apart(const struct factor *f)
 {
     double sum = 0.0;

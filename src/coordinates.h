@@ -3,11 +3,11 @@
 #include "kernel.h"
 
 /* The prior correlation of two rows decreases with the distance of their coordinates. A coordinate is (x - x_1) / l for
- * an input x with lengthscale l, where x_1 is that of the first row; or a point on a circle for a period. If the kernel
- * has several terms, it is multiplied by the root of its term's share in the prior variance. */
+ * an input x with lengthscale l and the value x_1 at the first row, or a point on a circle for a period. If the kernel
+ * has several terms, a coordinate is multiplied by the root of its term's share in the prior variance. */
 struct coordinate {
     int column;
-    int levels; /* number of a factor's 0/1 inputs, whose coordinate is the level; or 0 */
+    int levels; /* number of an R factor's 0/1 inputs if its level is the coordinate; or 0 */
     double rate;   /* factor of x - x_1, or radius of the circle */
     double period; /* 0: none; above 0, the coordinate is a cosine, below 0 a sine */
     double centre; /* x_1, from tree_build() */
@@ -16,5 +16,5 @@ struct coordinate {
 
 /* Returns the largest possible number of coordinates of a kernel. */
 int kernel_n_coordinates(const struct kernel *k);
-/* Computes a kernel's coordinates at[], and returns their number. Factors with the same column and period share one. */
+/* Computes a kernel's coordinates `at`, and returns their number. Factors with the same column and period share one. */
 int kernel_coordinates(const struct kernel *k, struct coordinate *at);

@@ -5,10 +5,10 @@
 #include "local.h"
 #include "norms.h"
 
-/* Returns list(T1, kappa, Psi, lam, vv, spread) for certificates. With v = (y - A'beta) / s2 and E, h_x and C_x of
- * certify.h, T1 >= |v|_E, of which kappa is for rounding; |h_x|_E^2 <= C_x'Psi C_x; lam >= |E|_2; vv = |v|^2. Bounds
- * come from groups of t1_rows (T1) and t2_rows rows (Psi, lam) in the given order; `spread` is N divided by the
- * smallest t2 group. If t1_rows is 0, T1 is infinite; if t2_rows is 0, lam is infinite. */
+/* Returns list(T1, kappa, Psi, lam, vv, spread) for certificates. With v = (y - A'beta) / s2 and the residual prior
+ * covariance E, T1 >= sqrt(v'E v), including kappa for rounding; c'A E A'c <= c'Psi c for every c; lam >= |E|_2;
+ * vv = |v|^2. T1 comes from groups of t1_rows rows in the given order, Psi and lam from groups of t2_rows rows;
+ * `spread` is N divided by the smallest of these. If t1_rows (t2_rows) is 0, T1 (lam) is infinite. */
 SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows,
                SEXP control)
 {
@@ -33,7 +33,7 @@ SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows
     return packed(result);
 }
 
-/* Returns list(cross, gain, size), the members of struct crossing (certify.h), at the rows of x_new. */
+/* Returns list(cross, gain, size) at rows x_new: sums over data that narrow certificates (struct crossing). */
 SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -105,8 +105,8 @@ static struct functionals arg_functionals(SEXP list, int N, int M, int n)
 }
 
 /* Returns the certificates list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x,
- * see certify.h. posterior has G. crossing is the result of ffi_cross() at these rows, or NULL. Unless NULL, `of` has
- * functionals that replace f at the rows, see arg_functionals(); it has no covariances `cross` (length 0). */
+ * see certify.h. `posterior` has an element G. crossing is the result of ffi_cross() at these rows, or NULL. Unless
+ * NULL, `of` has functionals that replace f at the rows, with an empty `cross`, see arg_functionals(). */
 SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
                  SEXP control)
 {
@@ -148,10 +148,10 @@ static void arg_groups(struct local *l, SEXP start, SEXP members)
     l->point = (struct kriging *)R_alloc((size_t)l->rows_new.n, sizeof *l->point);
 }
 
-/* Returns list(W, J, q, ww, var_lower, var_upper) by local kriging at groups of rows of x_new, see struct local in
- * local.h. Group i has the rows from start[i] to start[i + 1] - 1, which count from 0, and uses the rows near[members[,
- * i]] of the data. Column j of W has the weights of these data rows for row j of x_new. Unless NULL, `of` has
- * functionals of f, one for each row of x_new; x_new then only gives their number. */
+/* Returns list(W, J, q, ww, var_lower, var_upper) by local kriging (local.h) for each row of x_new: weights W of data
+ * rows, J >= their error variance, q >= J minus the exact variance, ww = sum of W^2, and bounds on the exact variance.
+ * Group i has the rows start[i] to start[i + 1] - 1 of x_new, from 0, and uses the rows near[members[, i]] of the data.
+ * Unless NULL, `of` has a functional of f for each row of x_new, whose values are not used then. */
 SEXP ffi_kriging(SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new, SEXP of, SEXP start,
                  SEXP near, SEXP members, SEXP control)
 {

@@ -2,8 +2,8 @@
 #include "linalg.h"
 
 /* Returns list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights): the posterior on inducing points
- * (posterior.h), its sums (stats.h), and rss = |y - A'beta|^2. If fitc is 1, rows have FITC's weights (pass.h).
- * log_weights is the sum of the logs of the weights that were used. */
+ * (posterior.h), its sums (stats.h), rss = |y - A'beta|^2, and the sum of the logs of the row weights. If fitc is 1,
+ * FITC's weights (pass.h) replace the rows' weights. */
 SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP fitc, SEXP control)
 {
     struct evaluation e = {.z = arg_points(points),

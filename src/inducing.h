@@ -31,6 +31,6 @@ void inducing_whiten(const struct inducing *z, int n, const double *scale,
 /* Computes A = L^{-1} k(Z, X_b) diag(scale) for the rows X_b of a block. */
 void inducing_features(const struct inducing *z, const struct block *b, double *A);
 
-/* Computes the residual prior variances left [n] = k(x, x) - |a|^2 >= 0 from the columns a of A (M x n), not scaled. */
+/* Computes the residual prior variances left [n] = k(x, x) - |a|^2 >= 0, a: columns of A = L^{-1} k(Z, X) (M x n). */
 void inducing_unexplained(const struct inducing *z, const struct block *b,
                           const double *A, double *left);

@@ -5,8 +5,7 @@
  *
  * Targets are processed in waves, in the order of a tree, so that targets of a wave share neighbours. A wave has three
  * passes: find neighbours of its targets; compute A = L^{-1} k(Z, x) for neighbours x that are not in the store;
- * condition each target. If the store has room for all rows, A is computed once. Otherwise the store is emptied when it
- * is full. */
+ * condition each target. A store with room for all rows is filled once, any other is emptied whenever it is full. */
 #include "near.h"
 #include "neighbours.h"
 #include "pass.h"
@@ -30,23 +29,22 @@ struct near_field {
     /* If the targets are linear functionals of f: their covariances with f at the neighbours (s x n) and with the
      * whitened inducing variables (M x n), and their prior variances [n]. Otherwise NULL. */
     const double *cross, *features, *prior;
-    /* Results for each target, or NULL: coefficients u of its neighbours' responses (s x n), coefficients r of the
-     * whitened inducing variables (M x n), and the numbers of its neighbours (s x n, from 1, 0 behind the last). */
+    /* Results for n targets, or NULL: coefficients u of their neighbours' responses (s x n), coefficients R of the
+     * whitened inducing variables (M x n), and the neighbours' row numbers (s x n, from 1, 0 behind the last). */
     double *u, *R;
     int *near_rows;
     /* field_run() sets the elements below. */
     struct tree tree, order;
     struct finding finding;
     struct store store;
-    /* A wave is a set of at most `most` targets that are processed together. This wave begins at target `start`, and
-     * has n targets. */
+    /* A wave is a set of at most `most` targets processed together. This one has n targets, from `start` on. */
     int most, start, n;
     int *near; /* neighbours of the wave, from 1, 0 behind the last */
     struct source wave, stored;
     struct pass find, fill, each;
 };
 
-/* Calls the sink with every block of targets. The sink divides its scratch by field_scratch(). */
+/* Calls the sink with every block of targets. field_scratch() divides the scratch memory of the sink. */
 void field_run(struct near_field *f, struct sink sink);
 
 /* Returns the number, among all targets, of target i of the current wave (the targets that are processed together). */
@@ -58,7 +56,7 @@ struct field_scratch {
     struct near near;
 };
 struct field_scratch field_scratch(const struct near_field *f, int n, double *work);
-/* Conditions each target of a block on its neighbours' responses and the whitened inducing variables v: f has the mean
- * r'v + `mean` and the variance `left`. Column i of R (M x n) is r of target i. Returns the number of failures. */
+/* Conditions f at each target (row) of a block on its neighbours' responses and the whitened inducing variables v: mean
+ * r'v + `mean`, variance `left`. Column i of R (M x n) is r of target i. Returns the number of failures. */
 int field_condition(const struct near_field *f, const struct visit *v,
                     struct field_scratch *r);

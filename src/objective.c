@@ -146,7 +146,7 @@ static size_t pairing_size(const struct evaluation *e)
     return ((size_t)2 * M + n) * n + source_size(&e->rows, n);
 }
 
-/* Returns A k(X, X_b) of block b (M x n_b), A = L^{-1} k(Z, X). Unless `again`, an earlier call may have kept it. */
+/* Returns A k(X, X_b) of block b (M x n_b), A = L^{-1} k(Z, X). If e->AK keeps it, computes it only if `again`. */
 static const double *pairing_AK(const struct evaluation *e, const struct block *here,
                                 int again, double *work)
 {

@@ -26,11 +26,11 @@ struct objective {
     int with_aux;       /* 1 if it reads sums of an auxiliary distribution's values */
     int with_residuals; /* 1 if its value reads rss = |y - A'beta|^2 */
     int with_theta;     /* 1 if it has a gradient in the hyperparameters */
-    /* Computes what value() reads and, unless `adjoint` is NULL, adds the value's derivatives in the sums to it. */
+    /* Computes what value() reads. Unless `adjoint` is NULL, adds the value's derivatives in the sums to it. */
     enum status (*factor)(struct summary *s, struct arena *arena,
                           struct adjoint *adjoint);
-    /* Returns the value. If with_residuals, it reads rss, the residual sum of squares. slope, unless NULL, gets the
-     * derivative in the log noise variance. */
+    /* Returns the value. If with_residuals, it reads rss, the residual sum of squares. Unless slope is NULL, *slope
+     * becomes the derivative in log s2. */
     double (*value)(const struct summary *s, double rss, double *slope);
 };
 
@@ -47,13 +47,12 @@ struct evaluation {
     struct summary summary;
     int with_gradient;
     struct adjoint adjoint;
-    /* evaluation_begin() sets these. AK has A k(X, X_b) (M x block) for each kept block b, A = L^{-1} k(Z, X) */
+    /* evaluation_begin() sets these. AK has A k(X, X_b) (M x block), A = L^{-1} k(Z, X), for blocks b kept in memory */
     double *L, *T, *K_zu, *sums, *W0, *AK, *adjoint_memory, *gradient;
 };
 
-/* Runs the steps below for rows in memory. Computes the value and, with a gradient, the derivative `slope` in log s2.
- * The caller sets z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share. With STATUS_OK the
- * value is finite. */
+/* Runs the steps below for rows in memory. Computes value (finite if STATUS_OK) and, with a gradient, slope = dvalue /
+ * dlog s2. The caller sets z (without L), rows, panel, objective, with_gradient, pass.plan, summary.share. */
 enum status evaluation_run(struct evaluation *e, double *value, double *slope);
 
 /* Allocates memory, and computes L with L L' = k(Z, Z) + jitter, and aux at Z. It must be the first step. */
@@ -64,12 +63,11 @@ enum status evaluation_factor(struct evaluation *e);
 /* Computes the sums over rows that are parts of the gradient in Z and hyperparameters, and the residual sum of squares.
  * Without a gradient it computes the latter alone. */
 void evaluation_gradient(struct evaluation *e);
-/* Adds the parts of the gradient from k(Z, Z), aux at Z and, if k(x, x) is constant, its weighted sum k_sum. */
+/* Adds parts of the gradient: from k(Z, Z), from aux at Z and, if k(x, x) is constant, from k_sum, its weighted sum. */
 void evaluation_points(struct evaluation *e, double k_sum);
 /* Returns the residual sum of squares that evaluation_gradient() has computed. */
 double evaluation_rss(const struct evaluation *e);
-/* Returns the residual sum of squares from the sums of evaluation_sums(), where digits cancel if residuals are small.
- * Returns 0 if the objective does not need it. */
+/* Returns the residual sum of squares from evaluation_sums(), inexact if residuals are small, or 0 if not needed. */
 double evaluation_rss_of_sums(const struct evaluation *e);
 
 /* Computes the derivative of an objective in k(Z, X_b), Kmx_bar (M x n) = (H A + F Wt + f e' + E AK) diag(scale), with

@@ -13,7 +13,7 @@ struct plan plan_for(const struct plan *like, int n, int block)
     return plan;
 }
 
-/* ---- memory of a block's kernel matrices: kept, or of its thread ----------------------------- */
+/* ---- memory of a block's matrices: kept for later passes, or its thread's -------------------- */
 
 static size_t matrix_size(const struct pass *p)
 {
@@ -103,7 +103,7 @@ static size_t stride_of(const struct pass *p)
            whole_lines(s->per_row * (size_t)p->plan.block + s->more);
 }
 
-/* Returns the sums of thread i or, if the sink adds by block, of block i. */
+/* Returns the sums of thread i or, if the sink has its own sums for each block, of block i. */
 static double *sums_of(const struct pass *p, int i)
 {
     if (i == 0)
@@ -131,8 +131,7 @@ static void visit_block(const struct pass *p, int b, int slot)
     p->sink.add(p->sink.self, &v);
 }
 
-/* Gives a few consecutive blocks at a time to a thread: entering a parallel region costs more than a small block on a
- * busy machine. */
+/* Gives a few blocks in a row to a thread: entering a parallel region may cost more than computing a small block. */
 static void visit_all(const struct pass *p)
 {
     const struct plan *plan = &p->plan;

@@ -12,16 +12,16 @@
 #include "stats.h"
 
 /* Computes s2^2 times the squared preconditioned Fisher divergence, up to a constant, and, unless `adjoint` is NULL,
- * its derivatives in the sums s. T (M x q) has the functions of aux at Z, times L^{-1}. If aux->p, reads W0 = A k(X, X)
+ * its derivatives in the sums s. T (M x q) has L^{-1} times the functions of aux at Z. If aux->p, reads W0 = A k(X, X)
  * A' (M x M), A = L^{-1} k(Z, X). */
 enum status pf_evaluate(const struct inducing *z, const struct stats *s,
                         const struct lowrank *aux, const double *T, const double *W0,
                         struct arena *arena, double *value, struct adjoint *adjoint);
 
-/* Computes sum_j s_j |D^{-1} u_j|^2 + p tr(D^{-1} (V - G J G) D^{-1}), a part of the divergence, with A = L^{-1} k(Z,
- * X), G = A A', D = I + G / s2 and J = L^{-1} diag(jitter k(z, z)) L^{-T}. Column j of U (M x q) is u_j = A (w_j -
- * A't_j), for a function of aux that is w_j at the rows and L t_j at Z. If aux->p, V = A (K - A'A) A' (M x M). U and V
- * are overwritten. */
+/* Computes sum_j s_j |D^{-1} u_j|^2 + p tr(D^{-1} (V - G J G) D^{-1}), a part of the divergence, for aux with the
+ * covariance p k(x, x') + sum_j s_j b_j(x) b_j(x'), s_j = +-1. Column j of U (M x q) is u_j = A (w_j - A't_j), if b_j
+ * is w_j at the rows and L t_j at Z. A is L^{-1} k(Z, X), G = A A', D = I + G / s2,
+ * J = L^{-1} diag(jitter k(z, z)) L^{-T}. If aux->p, V = A (K - A'A) A' (M x M). U and V are overwritten. */
 enum status pf_transfer(const struct inducing *z, const struct stats *s,
                         const struct lowrank *aux, double *U, double *V,
                         struct arena *arena, double *value);

@@ -10,7 +10,7 @@
  * factors has the derivative k g'/g in the r2 of one factor. In names, a slope is a derivative.
  *
  * METRIC_SCALED reads a column with level numbers as if it were the 0/1 columns of these levels: different levels are
- * LEVELS_APART lengthscales apart. Such a column has the rate -1 / lengthscale; Z has no derivatives in it. */
+ * LEVELS_APART lengthscales apart. Such a column has the rate -1 / lengthscale, and Z has no gradient in it. */
 #define LEVELS_APART 1.4142135623730951
 
 enum metric {
@@ -34,8 +34,7 @@ struct profile {
     int n_shape; /* number of shape parameters, which follow the metric's parameters */
     /* form for the vectorised code of strip.h, or NULL */
     const struct closed_form *closed;
-    /* The next functions are for stationary profiles T exp(-E). split() adds E to exponent, and multiplies times by
-     * T. */
+    /* The next functions are for stationary profiles T exp(-E). split() adds E to exponent, multiplies times by T. */
     void (*split)(int n, const double *shape, const double *r2, double *exponent,
                   double *times);
     int slope_reads_r2; /* 1 if slope() and shape_slope() read r2 */

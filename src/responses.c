@@ -142,8 +142,8 @@ static struct site_value positive_count(double f, struct observed o)
                                y - u, u * rest, -u * (rest * rest + h * k)};
 }
 
-/* Student's t with nu degrees of freedom and scale s around f: l = -(nu + 1) / 2 log(1 + r^2 / a), a = nu s^2, r = y -
- * f. As a function of r^2 l is convex, so its tangent is a majorant. */
+/* Student's t with nu degrees of freedom and scale s: l = -(nu + 1) / 2 log(1 + r^2 / a), a = nu s^2, r = y - f. l is
+ * convex in r^2, so l is never below its tangent, a parabola in f with curvature -student_majorant(). */
 static struct site_value student(double f, struct observed o)
 {
     const double nu = o.shape[0], a = nu * o.shape[1] * o.shape[1], r = o.y - f,
@@ -222,8 +222,7 @@ static struct site_value cut_normal(double a, double b)
                                -mean / mass, 1.0 - m2 / mass, -m3 / mass};
 }
 
-/* Returns the result of cut_normal() in closed form, for a wide interval with a < 1 and b > -1, where
- * cancellation costs few digits. */
+/* Returns the result of cut_normal() in closed form, for wide intervals with a < 1, b > -1: few digits cancel. */
 static struct site_value wide_normal(double a, double b)
 {
     const double P = 0.5 * (erf(b * sqrt_half) - erf(a * sqrt_half)),
@@ -243,7 +242,7 @@ static struct site_value interval_normal(double f, struct observed o)
             (struct site_value){-0.5 * a * a - log_root_2pi - log(s), -a, 1.0, 0.0}, s);
     if (isinf(L) && isinf(U))
         return (struct site_value){0.0, 0.0, 0.0, 0.0};
-    /* if the density falls by e^-40 from one end of the interval to the other, the other end changes nothing */
+    /* if the density at one end of the interval is below e^-40 times that at the other, this end counts as infinite */
     if (isinf(L) || (b < 0.0 && (a - b) * (a + b) > 80.0))
         return in_f(trial(b), s);
     if (isinf(U) || (a > 0.0 && (b - a) * (b + a) > 80.0))
@@ -263,12 +262,12 @@ static struct site_value interval_gumbel(double f, struct observed o)
         v.l += a - log(s);
         v.g += 1.0;
     } else if (!isinf(U)) {
-        /* for a wide interval A is negligible beside e^b; A may underflow while e^(b - a) overflows */
+        /* for a wide interval A = e^a is negligible beside e^b; A may underflow while e^(b - a) overflows */
         const double wide = (U - L) / s, b = (U - f) / s,
                      w = wide > 40.0 ? exp(b) : A * expm1(wide);
         if (w < 700.0) {
             const double h = w > 0.0 ? w / expm1(w) : 1.0, k = h_slope(w, h);
-            /* log w replaces log(1 - e^-w) where w underflows */
+            /* if w underflows, log w, computed from a and b, replaces log(1 - e^-w) */
             v.l += w > 0x1p-1000 ? log(-expm1(-w))
                                  : (wide > 40.0 ? b : a + log(expm1(wide)));
             v.g += h;
@@ -337,8 +336,8 @@ struct site_value sites_at(const struct sites *s, int i, double f)
 }
 
 /* Averages l, g and W over N(f, sd^2) by the trapezoid rule within 8.5 sd. If 10,001 terms suffice, the step is at most
- * sd / 2 and a fifth of `strip`, in which l is analytic, so the error is e^-30. With every second term alone the error
- * is e^-15; l3 is the difference of the two averages. */
+ * sd / 2 and a fifth of `strip`, in which l is analytic, so the error is e^-30. l3 estimates the error of l: it is the
+ * average of every second term (error e^-15) minus that of all. */
 static struct site_value average(const struct sites *s, int i, double f, double sd)
 {
     const double strip =

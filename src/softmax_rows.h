@@ -50,24 +50,24 @@ static inline int pair_of(int j, int k)
     return j * (j + 1) / 2 + k;
 }
 
-/* For the n rows of a block: class probabilities p (K x n, a part of l->p), mean = C'p with the contrasts C (q x n),
- * derivatives g (q x n) of the log likelihoods in phi, where f = C phi + b, and `rest`, scratch of a routine. */
+/* For the n rows of a block: class probabilities p (K x n, a part of l->p), mean = C'p (q x n), derivatives g (q x n)
+ * of the log likelihoods in phi, f = C phi + b (contrasts C, constant means b), and `rest`, scratch memory. */
 struct class_rows {
     double *p, *mean, *g, *rest;
 };
 /* Returns the arrays of a block: p within l->p, and the others within `work`. */
 struct class_rows class_rows_in(const struct softmax *l, const struct visit *v,
                                 double *work);
-/* Computes mean and g of row i of a block (number `row` of all rows) from its class probabilities, all in *r. */
+/* Computes r->mean and r->g for row i of a block (number `row` of all rows) from its class probabilities r->p. */
 void class_rows_complete(const struct softmax *l, int row, int i, struct class_rows *r);
 /* Returns the arrays of a block, with mean and g computed from its class probabilities in l->p. */
 struct class_rows class_rows_again(const struct softmax *l, const struct visit *v,
                                    double *work);
-/* Computes class probabilities p [K] of a row from phi [q], where f = C phi + b, and returns its log likelihood. */
+/* Computes a row's class probabilities p [K] for f = C phi + b (contrasts C, means b). Returns its log likelihood. */
 double class_row(const struct softmax *l, int row, const double *phi, double *p);
 double class_weight(const struct softmax *l, int row);
 /* Computes y [q] = C'x for x [K] and the contrasts C (K x q). */
 void class_contrasts(const struct softmax *l, const double *x, double *y);
-/* Computes W [n], minus the second derivatives in phi_j and phi_k of a block's log likelihoods, where f = C phi + b. */
+/* Computes W [n] = -d2l / dphi_j dphi_k of a block's log likelihoods l, where f = C phi + b (b: constant means). */
 void class_curvature(const struct softmax *l, const struct visit *v,
                      const struct class_rows *r, int j, int k, double *W);

@@ -1,11 +1,9 @@
 #pragma once
 
 /* Posteriors and objectives are computed from these sums over row blocks. With A = L^{-1} k(Z, X) diag(scale), scale =
- * square roots of the row weights w, and W_x = values of an auxiliary distribution's functions (lowrank.h):
+ * square roots of the row weights w, and W_x = scaled values of an auxiliary distribution's functions (lowrank.h):
  *
- *     G = A A',  Ay = A y,  AW = A W_x,  yy = y'y,  k_sum = sum k(x,x) w,  t = k_sum - tr G
- *
- * y and W_x have the same scale as A. */
+ *     G = A A',  Ay = A y,  AW = A W_x,  yy = y'y,  k_sum = sum k(x,x) w,  t = k_sum - tr G,  y: scaled responses */
 #include "block.h"
 #include "inducing.h"
 #include "lowrank.h"
@@ -13,8 +11,8 @@
 /* Returns the number of doubles of the sums over rows, for M inducing points and q auxiliary functions. */
 size_t stats_size(int M, int q);
 
-/* Adds a block's part to the sums over rows (of G = A A' the lower triangle). Wt (q x n) has the values of the q
- * auxiliary functions, multiplied by the rows' scales; NULL if q = 0. work: 2 n */
+/* Adds a block's part to the sums over rows (of G = A A', to its lower triangle), A = L^{-1} k(Z, X_b) diag(scale). Wt
+ * (q x n) has the values of the q auxiliary functions, multiplied by the rows' scales; NULL if q = 0. work: 2 n */
 void stats_add(const struct kernel *k, int M, int q, const struct block *b,
                const double *A, const double *Wt, double *work, double *sums);
 
@@ -30,9 +28,9 @@ struct stats {
 /* Copies G's lower triangle in `sums` to its upper one, and makes s point to the sums. Fails if a sum is not finite. */
 enum status stats_finish(int M, int q, double *sums, struct stats *s);
 
-/* An adjoint has the derivatives of an objective in the sums of struct stats, times L^{-T}. A second pass computes the
- * gradient from them. With e = y - A'beta and values W_x of auxiliary functions, the derivative in k(Z, X_b) of block b
- * is
+/* An adjoint has the derivatives of an objective in the sums of struct stats, times L^{-T} from the left. A second pass
+ * computes the gradient from them. With e = y - A'beta and values W_x of auxiliary functions, the derivative in
+ * k(Z, X_b) of block b is
  *
  *     Kmx_bar = (H A + F W_x' + f e' + E A k(X, X_b)) diag(scale). */
 struct adjoint {

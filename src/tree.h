@@ -18,13 +18,13 @@ struct tree {
     int n, with_ranks; /* number of rows; 1 if they have ranks */
     /* tree_build() sets the elements below */
     int d, levels;         /* number of coordinates; there are 2^levels leaves */
-    int inputs;            /* d, with a coordinate for each 0/1 input of a factor */
-    int numbers;           /* the first coordinates, which are not a factor's levels */
+    int inputs;            /* d if the 0/1 inputs of R factors were not merged */
+    int numbers;           /* how many coordinates are not levels of R factors */
     struct coordinate *at; /* how to compute each coordinate [d] */
-    double *level;         /* factors' levels, the last coordinates, n x (d - numbers) */
+    double *level;         /* levels of R factors at the rows, n x (d - numbers) */
     double *U;             /* coordinates leaf by leaf, n_l x d for n_l rows */
     float *V; /* U minus the lower ends of the leaf's box; TILE numbers more at the end */
-    /* boxes of the nodes from the root to the twigs: d lower and d upper ends for each */
+    /* lower and upper ends [2 d] of the box of each node down to the twigs (TWIG levels above leaves) */
     double *box;
     double *low;     /* lower ends of the leaves' boxes, leaves x d */
     double *high;    /* upper ends of the leaves' boxes, leaves x d */
@@ -35,14 +35,14 @@ struct tree {
     double *work;    /* scratch [n] */
 };
 
-/* Returns the squared distance of two coordinates that differ by `off`.  gap: that of the coordinate. */
+/* Returns the squared distance of coordinates that differ by `off`: off^2, or for two levels of an R factor gap > 0. */
 static inline double squared(double off, double gap)
 {
     return gap > 0.0 ? (off != 0.0 ? gap : 0.0) : off * off;
 }
 
-/* Builds the tree. If few searches (`queries`) will follow, the rows keep their order, because sorting would cost more
- * than it saves. The caller sets kernel, n and with_ranks; rank [n] is read if with_ranks. */
+/* Builds the tree. For few searches (`queries`), the rows keep their order, because sorting would cost more than it
+ * saves. The caller sets kernel, n and with_ranks; rank [n] is read if with_ranks. */
 void tree_build(struct tree *tree, const struct source *rows, const int *rank,
                 int queries, struct arena *arena);
 
