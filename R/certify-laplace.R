@@ -12,8 +12,7 @@
 #   second  a bound by E(x, x) and |h|_E, which is smaller if W varies little between the modes.
 # The crude bound at the rows gives a range of f, hence of W. With this range, the other bounds give a narrower range.
 
-# Returns intervals for the mode and the sd of functionals in the exact GP's Laplace posterior. If a reference has to be
-# computed, it has `m2` inducing points.
+# Returns intervals for mode and sd of functionals in the exact GP's Laplace posterior. A new reference has m2 points.
 mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
   check_posterior(fit, "certificate", what = "A certificate")
   if (!is.null(fit$factors$groupings) && fun$kind != "values") refuse_grouped(fun$kind, TRUE)
@@ -120,8 +119,8 @@ bounds_around <- function(b, at) {
 }
 
 # Returns list(factors, norms), the Gaussian posterior on the inducing points with the given row weights. If `norms` is
-# TRUE, the element `norms` has what variances_of() needs: the result of posterior_norms() or, for groups, the elements
-# of effect_forms(), the relative rounding error of the factors (`inner`) and the largest weight.
+# TRUE, the element `norms` has what variances_of() needs: the result of posterior_norms() or, for groups, that of
+# effect_forms() with the relative rounding error of the factors (`inner`) and the largest weight.
 weighted_posterior <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
   if (!inherits(b, "with_effects")) {
@@ -147,8 +146,8 @@ variances_of <- function(b, post, fun) {
 
 # Adds the list b$between, valid if the modes of the fit and of the exact GP differ by at most b$e at the rows. `lower`
 # and `upper` bound Wb, the average of the row weights W between the modes; `lo` and `hi` are the posteriors with these
-# weights. If it can be computed, `second` is A D A' (for groups, effect_forms() of D), with the features A of the rows,
-# D = diag(d^2 / lower), and d >= |Wb - W|.
+# weights. If computable, `second` is A D A', with the features A of the rows, D = diag(d^2 / lower) and d >= |Wb - W|;
+# for groups, it is what effect_forms() returns for D.
 with_averages <- function(b) {
   whole <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
   range <- average_curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e, whole)
@@ -177,8 +176,8 @@ posteriors_at_ends <- function(b, range) {
 # Bounds the exact GP's mode if W, minus the second derivative of the log likelihood, may be negative (Student's t).
 # Finds e (or Inf) such that the exact GP has one mode within e_n of the fit's mode at each row n. For the smallest W in
 # this box, let P = max(W, 0), N = max(-W, 0), and v_n bound the variance at row n with weights P. The conditions are
-# rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n, with gamma of bounds_around(). Any variance in the box is
-# at most `stretch` = 1 / (1 - rho) times that with weights P.
+# rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n, where gamma bounds sqrt(g'E g + |u - A g|^2) in the terms
+# of bounds_around(). Any variance in the box is at most `stretch` = 1 / (1 - rho) times that with weights P.
 bound_mode_student <- function(b) {
   fun <- values_at(b$model$kernel, b$data$x)
   at_rows <- function(b) (1 + b$growth) * sqrt(pmin(variances_of(b, b$lo, fun)$var_upper, fun$prior)) * b$gamma
@@ -211,7 +210,7 @@ distance_of <- function(b, fun) {
   values <- fun$kind == "values"
   most <- pmax(b$most, if (values) fun$prior else fun$size)
   prior <- fun$prior + if (values) 0 else b$slack * most
-  between <- b$between %||% b # references of version 0.1.0 have no bounds on Wb, only on W
+  between <- b$between %||% b # references of version 0.1.0 bound W, but not its average between the modes
   lo <- variances_of(b, between$lo, fun)
   top <- sqrt(pmin(lo$var_upper, prior)) # root of the largest variance
   distance <- if (!response_of(b$fit)$concave) {

@@ -63,7 +63,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   p <- if (hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   out <- certificate_of(fit, new, effort, reference, m2, test_points, max_seconds, p)
   if (!is.null(fit$transform)) out <- with_transformed(out, fit, noise_law(fit, new)$noise)
-  # Unless effort is "fast", check Laplace's approximation if laplace_check() applies and n m, its cost, is moderate.
+  # Unless effort is "fast", check Laplace's approximation if laplace_check() applies and rows times points are few.
   checked <- !response_of(fit)$conjugate && effort != "fast" && !is.null(fit$data) &&
     nrow(fit$data$x) * as.double(fit$m) <= 1e7 && is.null(c(fit$near, fit$factors$groupings))
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, check = if (checked) {
@@ -104,9 +104,8 @@ with_transformed <- function(out, fit, noise) {
 # Returns the inputs `x` as a list like the result of new_rows(), without offset or names.
 plain_rows <- function(x, index = seq_len(nrow(x))) list(x = x, index = index, offset = 0, names = NULL)
 
-# Returns the data frame of certify() for a fit at the rows `new` (a result of new_rows()). A mixture over
-# hyperparameters adds two attributes: `weights` has the weight of each part with bounds, and `noise` is an upper bound
-# on the noise variance of the exact mixture.
+# Returns the data frame of certify() at the rows `new`, a result of new_rows(). For a mixture over hyperparameters it
+# has the attributes `weights` (with bounds) and `noise`, an upper bound on the noise variance of the exact mixture.
 certificate_of <- function(fit, new, effort = "reference", reference = fit$reference, m2 = NULL, test_points = NULL,
                            max_seconds = 10, p = posterior_of(fit)) {
   started <- proc.time()[["elapsed"]]
@@ -125,7 +124,7 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
 # Adds the mean response and its bounds to the certificate `out`. The mean response increases with the mean of f. A
 # larger variance of f increases means with a log link, and moves probabilities towards 1/2. So the ends of the
 # intervals of mean and sd of f give bounds. For ordered classes, P(y <= k) decreases with the mean of f. response$bend,
-# if it exists, bounds the derivative of P(y <= k) by the variance of f.
+# if it exists, bounds the absolute derivative of P(y <= k) with respect to the variance of f.
 with_response <- function(out, likelihood) {
   response <- as_response(likelihood)
   if (likelihood$link %in% c("identity", "latent") && response$kind != "ordered") return(out) # the response is f itself
@@ -170,8 +169,7 @@ certificate_frame <- function(fit, new, of_fit, inside) {
   out
 }
 
-# Returns sentences on how to narrow wide intervals, or NULL. An interval of the mean is wide if half its width exceeds
-# the sd. There is no advice for exact posteriors and mixtures.
+# Returns sentences on how to narrow wide intervals, or NULL. There is no advice for exact posteriors and mixtures.
 certificate_advice <- function(out, effort, about, response) {
   conjugate <- response$conjugate
   if (!nrow(out) || conjugate && is.null(about$left)) return(NULL)
@@ -320,7 +318,7 @@ laplace_check <- function(fit, draws = 2000) {
   U <- at$beta + backsolve(at$C, z, upper.tri = FALSE, transpose = TRUE)
   l <- native(ffi_paths, engine_posterior(at, fit$inducing, kernel = fit$kernel), data$x, sites, t(U),
               engine_control(nrow(data$x), fit$control))
-  # Compute log importance weights log p(y, u) - log q(u) of draws u from q, the fit's posterior (without 2 pi).
+  # Compute log importance weights log p(y, u) - log q(u) of draws u from q, the fit's posterior of u, where f(Z) = L u.
   logs <- sum(sites$constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
   weights <- exp(logs - max(logs))
   weights <- weights / sum(weights)
@@ -337,7 +335,7 @@ laplace_check <- function(fit, draws = 2000) {
                  sd_ratio = range(sqrt(colSums(crossprod(spread, A)^2) + left) / plain)), class = "pfdtc_laplace_check")
 }
 
-# Returns Zhang and Stephens' estimate of the shape k of the Pareto tail of importance weights (0 if an excess is 0).
+# Returns Zhang and Stephens' estimate of the shape k of the Pareto tail of importance weights with logarithms `logs`.
 # As in Pareto smoothed importance sampling, ten pseudo-observations shrink k towards 1/2.
 pareto_shape <- function(logs) {
   n <- length(logs)

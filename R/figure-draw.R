@@ -4,7 +4,7 @@
 #   panels       a list for each panel: `args`, arguments of plot.default(); `layers`, see layer(); and optionally
 #     levels     names of the values 1, 2, ... on the horizontal axis
 #     ticks      list(at, labels) of the horizontal axis; `yticks` has those of the vertical axis
-#     left       lines of the left margin for horizontal labels of `yticks`; NULL turns these labels
+#     left       lines of the left margin for horizontal labels of `yticks`; if NULL, they run along the axis
 #     right      width of the right margin, in lines
 #   value        the value that the plotting function returns
 #   keys         rows of legend_keys(), one legend for all panels
@@ -227,8 +227,7 @@ draw_keys <- function(keys, outer, cex = 0.8) {
 
 # ---- ggplot2 --------------------------------------------------------------------------------------------------------
 
-# Returns a figure as a ggplot, or stops if autoplot() has the further arguments `dots`. Each panel is a facet. Axis
-# titles that differ between panels enter the facets' titles.
+# Returns a figure as a ggplot with a facet for each panel. Axis titles that differ between panels enter facets' titles.
 ggplot_figure <- function(f, dots = list()) {
   check_dots_empty(dots, "object")
   panels <- f$panels

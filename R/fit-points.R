@@ -1,5 +1,4 @@
-# Chooses inducing points, moves them, and compares them at held-out rows with neighbours or the exact posterior. `s` is
-# the part `posterior` of the plan.
+# Chooses and moves inducing points. Compares them with neighbours and the exact posterior. `s` is plan$posterior.
 
 # Returns list(z, t): the inducing points z and, if chosen greedily, the mean residual prior variance t of the rows.
 points_stage <- function(data, learned, s, state) {
@@ -16,7 +15,6 @@ unexplained_share <- function(data, learned, start) {
   mean(data$weights %||% 1) * start$t / learned$model$noise
 }
 
-# Chooses at most m inducing points for the cleaned data, and at most as many as there are rows.
 start_points <- function(data, model, m, method, run) {
   choose_points(data$x, min(m, nrow(data$x)), model$kernel, method, greedy_memory / 2,
                 c(data[c("y", "weights")], model["noise"]), run)
@@ -91,7 +89,7 @@ better_start <- function(data, rows, now, s, state) {
 
 steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
 
-# Returns begin(now) with now$z chosen greedily by divergence, or NULL if that fails or gives fewer points than now$z.
+# Returns begin(now), a search from points chosen greedily by the pF divergence, or NULL if it gives no or fewer points.
 second_start <- function(data, now, s, state, begin) {
   null_if_failed({
     z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
@@ -101,8 +99,8 @@ second_start <- function(data, now, s, state, begin) {
   })
 }
 
-# Moves the inducing points at fixed hyperparameters. The search ends when watch$after(z, jitter, value) is not NULL.
-# aux_reference() uses the points of `reference`. aux_refresh() renews its distribution every `schedule` iterations.
+# Moves the inducing points at fixed hyperparameters, until watch$after(z, jitter, value) is not NULL. The auxiliary
+# distribution by aux_reference() is on the points of `reference`, that by aux_refresh() on the latest inducing points.
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
   schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf
@@ -149,7 +147,6 @@ first_that_works <- function(make, jitter) {
 }
 
 take_result <- function(now, result) {
-  # Keep the previous value of the objective if the search computed none.
   if (is.na(result$value)) result$value <- now$value %||% NA_real_
   last <- list(evaluation = 0L, seconds = 0, round = 0L)
   if (!is.null(now$trace) && nrow(now$trace)) last <- now$trace[nrow(now$trace), ]
@@ -199,8 +196,7 @@ look_at_rival <- function(now, plan, state, name, sizes) {
   now
 }
 
-# Each function predicts f at x from `rows` by an alternative to the planned posterior with neighbours, and returns
-# list(mean, var). `one` has the hyperparameters and inducing points.
+# Each rival of the planned posterior returns list(mean, var) of f at x, for hyperparameters and points z in `one`.
 rivals <- list(points = function(one, rows, x, run) { # inducing points alone
     posterior <- native_posterior(one$start$z, rows, one$learned$model, 1e-12, control = run)
     p <- native_predict(posterior, one$start$z, one$learned$model, x)
@@ -220,9 +216,8 @@ predict_near <- function(z, model, rows, around, x, count, run) {
   posterior_values(new_posterior("near", model, NULL, around, z = z, near = near, control = run), x)
 }
 
-# Returns the gains in log density of held-out rows, in a column for each list(learned, start) in `tried`: the log
-# density by the method `rival` under this list, minus that by inducing points with neighbours under the first list.
-# Returns NULL if a factorisation fails.
+# Returns the gains in log density of held-out rows (NULL if a factorisation fails), in a column for each list(learned,
+# start) in `tried`: the log density by `rival` with this list, minus that by neighbours with the first list.
 held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_rows) {
   n <- nrow(data$x)
   held <- sample.int(n, min(sizes[["held"]], n %/% 5L))
@@ -259,13 +254,13 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   around <- sample(setdiff(seq_len(n), held))
   trial <- held_out_trial(data, likelihood, now$learned$center, held, around, plan$run)
   sites <- trial$sites_of(around)
-  # Two Newton steps suffice, because the start, the mode of all rows, is almost the mode of the other rows.
+  # Two Newton steps suffice, because the start, the mode of all rows, is almost the mode of the rows `around`.
   alone <- native_laplace(now$start$z, trial$x(around), sites, now$learned$kernel, now$mode$jitter, now$mode,
                           maxit = 2L, control = plan$run)
   p <- native_predict(stop_on_status(alone, "The posterior's mode"), now$start$z, now$learned$model, trial$x(held))
   score_alone <- trial$score(p$mean, p$sor_variance + p$unexplained)
 
-  # Use the mode of the other rows, because a mode that depends on held-out responses would favour neighbours.
+  # Use the mode of the rows `around`, because a mode that depends on held-out responses would favour neighbours.
   on_points <- numeric(n)
   on_points[around] <- alone$f - sites$offset
   on_points[held] <- p$mean
@@ -345,8 +340,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
   list(x = x, sites_of = sites_of, score = score, with_near = with_near)
 }
 
-# Returns the posterior with neighbours that predicts held-out rows best, for kernel variances multiplied by powers of
-# near_trial$by. If `free` is FALSE, the variances stay as they are.
+# Returns the posterior that predicts held-out rows best, for kernel variances times powers of near_trial$by if `free`.
 raise_variances <- function(trial, kernel, z, f, free) {
   raise <- function(kernel) if (free) scale_kernel(kernel, near_trial$by) else kernel
   best <- tried <- trial$with_near(raise(kernel), z, f)

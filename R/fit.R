@@ -24,7 +24,7 @@ gaussian_steps <- list(learn = function(...) learn_stage(...),
     if (!is.null(now$fit)) return(now$fit)
     if (plan$posterior$kind == "exact") return(construct_exact(now$data, now$learned, plan, state))
     near <- plan$posterior$neighbours > 0L
-    # Rows with equal inputs share the part of f that inducing points leave. Merge them, so that it counts once.
+    # Rows with equal inputs share the residual of f given the inducing points. Merge them, so that it counts once.
     data <- if (near) merge_all_equal_rows(now$data) else now$data
     if (!near && !is.null(now$alone)) now[c("learned", "start")] <- now$alone
     if (isTRUE(plan$posterior$more)) now$start <- points_stage(data, now$learned, plan$posterior, state)
@@ -143,8 +143,7 @@ working_points <- function(data, learned, s, state) {
                                           control = s$run)$z, otherwise = choose_points(data$x, s$m, NULL, "random")$z)
 }
 
-# Makes the fit at the posterior mode. If an earlier comparison computed them, `near` is the posterior with neighbours
-# and `start` the mode on the inducing points z.
+# Makes the fit at the posterior mode. `near` (posterior with neighbours) and `start` (mode on z) may be known already.
 construct_laplace <- function(data, learned, z, plan, state, near = NULL, start = NULL) {
   likelihood <- plan$learn$likelihood
   likelihood$theta <- learned$theta
@@ -211,7 +210,7 @@ fit_to_tolerance <- function(data, asked, state) {
   fit
 }
 
-# Searches among inducing points alone, if few may suffice, then among neighbours or the exact posterior.
+# Searches for a fit that meets `tol`: by inducing points if few may suffice, then by neighbours or the exact posterior.
 search_plans <- function(job, asked) {
   data <- job$data
   state <- job$state
@@ -224,7 +223,7 @@ search_plans <- function(job, asked) {
   n <- nrow(data$x)
   # The alternative `way` to inducing points, if any, is faster than a search among more than `worth` inducing points.
   worth <- if (way == "none") Inf else as.integer(min(n, max(50, min(1000, n %/% 4))))
-  # Choose greedy points z. rho[i] is mean residual prior variance / noise variance for the first i of these points.
+  # Choose inducing points z greedily. rho[i] is mean residual prior variance / noise variance for the first i points.
   look <- if (way != "none") run_stage(state, "start", {
     chosen <- start_points(data, job$learned$model, few$posterior$m, few$posterior$inducing, few$posterior$run)
     left <- if (few$posterior$inducing == "greedy") chosen$t / chosen$looked
@@ -247,7 +246,7 @@ search_plans <- function(job, asked) {
   construct_fit(data, done, with_posterior(plan, m = nrow(done$z)), state)
 }
 
-# Returns the plan for the search among inducing points alone: at most `m` points, which move.
+# Returns the plan for a fit that meets `tol` by at most `m` inducing points, which move, without neighbours.
 tolerance_plan <- function(data, asked) {
   refuse_if(!isTRUE(data$sd_y > 0), "tol", "cannot be used for a constant response",
             hint = "It is a fraction of the sd of y.")
@@ -373,8 +372,7 @@ unless_it_fails <- function(fit_with, data, asked) {
   if (is.null(state$stopped)) fit
 }
 
-# Fits to all but one fold in turn by fit_to(). Returns the log density of each held-out response of positive weight, or
-# NA if a fit fails.
+# Fits to all but one fold in turn by fit_to(). Returns the log densities of held-out responses, or NA if a fit fails.
 log_density_of_folds <- function(data, asked, fold, fit_to) {
   rows <- take_rows_of(rows_of_data(data), of_used_rows(data, seq_along(data$response)))
   y <- unname(rows$response)

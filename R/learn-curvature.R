@@ -105,7 +105,7 @@ learned_density <- function(fit) {
   density_of_minus(problem, free, exact)
 }
 
-# Returns the density that learn_evidence() maximises, or that of the rows from which an additive kernel was chosen.
+# Returns the density that learn_evidence() maximised, of all rows or of those for which an additive kernel was chosen.
 # With few rows, learn_stage() multiplied the learned variances by a factor. theta is without it; natural() includes it.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
@@ -149,8 +149,8 @@ density_of_minus <- function(problem, names, exact, unit = 1, times = 1) {
        })
 }
 
-# Returns the density that learn_laplace() maximises, from at most 3,000 rows, scaled to all rows. Parameters are the
-# free logs of the kernel's parameters, the constant mean and the log shape parameter.
+# Returns the density that learn_laplace() maximises, from at most 3,000 rows, scaled to all rows. Its parameters are
+# the logs of free kernel parameters, the constant mean and the logs of shape parameters.
 density_of_laplace <- function(fit, data) {
   refuse_classes(fit)
   refuse_if(!is.null(fit$near), "object", sprintf("has neighbours and family %s", fit$likelihood$label),
@@ -174,10 +174,9 @@ density_of_laplace <- function(fit, data) {
 # their estimate, and V = R R' their covariance. The 2 p points theta^ +- sqrt(p) R_j have mean theta^ and covariance V,
 # unless bounds of the hyperparameters cut them. The weight of a point is proportional to the ratio of its posterior
 # density to exp(-|R^{-1}(theta - theta^)|^2 / 2), the normal approximation. The mixture has no parts of negligible
-# weight. Its parts are computed one after the other when they are needed. Its element `points` is list(hyper, weights,
-# apart, gain) for all points: `hyper` has list(kernel, noise) for each point. `gain` has the logs of the ratios, or is
-# NULL if the likelihood is not exact. `apart` has these logs without the log marginal likelihood, for callers that
-# compute a better log marginal likelihood.
+# weight, and computes parts when they are needed. Its element `points` is list(hyper, weights, apart, gain): `hyper`
+# has list(kernel, noise) for each point. `gain` has the logs of the ratios, or is NULL if the likelihood is not exact.
+# `apart` has these logs without the log marginal likelihood, to which callers add one that is more accurate.
 mixture_of <- function(fit) {
   learned <- learned_density(fit)
   e <- eigen(curvature_inverse(learned), symmetric = TRUE)
@@ -216,8 +215,7 @@ posterior_at.mixture <- function(p, fun, joint = FALSE) {
   mixture_of_parts(each, p$weights, if (joint) seq_len(fun$n))
 }
 
-# Combines the parts of a mixture, each list(mean, var, noise, cov), with weights w. Returns covariances of the
-# functionals numbered `index`, if given.
+# Combines the parts of a mixture, list(mean, var, noise, cov), with weights w; cov only for the functionals `index`.
 mixture_of_parts <- function(each, w, index = NULL) {
   sum_of <- function(what) Reduce(`+`, Map(function(one, w) w * what(one), each, w))
   mean <- sum_of(function(one) one$mean)

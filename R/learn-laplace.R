@@ -1,6 +1,6 @@
 # Learns with a non-Gaussian likelihood: hyperparameters, constant mean and shape parameters maximise log (Laplace
 # marginal likelihood times prior). With approx = "vi", a last search maximises the variational bound. L-BFGS alternates
-# with new inducing points. choose_smooth() compares kernels on few rows. Up to dense_rows, choose_terms() tries more.
+# with new inducing points. choose_smooth() compares kernels on few rows. If rows are few, choose_terms() tries more.
 
 # Returns list(model, center, theta, learned, kernels, trace, ...). With many classes, learns from the rows of the
 # largest classes. Constant means of the other classes keep their start values. All classes share one kernel.
@@ -297,8 +297,7 @@ greedy_points <- function(rows, s, kernel) choose_greedy(rows$x, min(rows$points
 
 # Returns a problem for minimise(): minus log (Laplace marginal likelihood, or variational bound, times prior), at
 # inducing points z. Its parameters are differences from `now` of the logs of free kernel parameters (for lengthscales
-# one difference if `tied`) and of the constant mean (in units of f), and log theta. `origin` has the centres of the
-# priors.
+# one difference if `tied`) and of the constant mean (in units of f), and log theta. `origin` has the priors' centres.
 #
 # Priors are the same for any number of rows: without them separable classes have no maximum, and classes have little
 # information on lengthscales. The d lengthscales l of a factor have one prior for their common size, one for ratios:

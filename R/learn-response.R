@@ -49,7 +49,7 @@ response_stage <- function(data, asked, state) {
   out
 }
 
-# Returns the data with the response model list(transform, trend, tail). data$given_response is the response before T.
+# Returns the data with the response model list(transform, trend, tail), and the untransformed data$given_response.
 data_as_modelled <- function(data, model, asked) {
   transform <- model$transform
   if (!is.null(transform)) {
@@ -198,7 +198,7 @@ rows_for_response <- function(data, taken) {
        offset = data$offset[used], group = match(group[kept], unique(group[kept])), made = new.env())
 }
 
-# Returns the learning problem of a candidate. Its element `counted` has the rows whose densities its merit adds up.
+# Returns the learning problem for the transformed response. `counted` has the rows whose log densities are added up.
 response_problem <- function(from, transform) {
   data <- rows_transformed(from$rows, transform)
   by <- (from$scale / data$scale)^2
@@ -230,7 +230,7 @@ response_model <- function(from, transform) {
   model_of_response(list(transform = transform, problem = problem, theta = run$theta), run$value)
 }
 
-# Returns the model with a noise trend, or NULL if it cannot be learned. Learning may end early below the value `least`.
+# Returns the model with a noise trend, or NULL if it cannot be learned. Learning may end if log density < `least`.
 with_uneven_noise <- function(model, trend, from, least = -Inf) {
   learned <- learn_noise(model$problem, model$theta, trend, from$size, least)
   if (is.null(learned)) return(NULL)
@@ -242,8 +242,8 @@ with_uneven_noise <- function(model, trend, from, least = -Inf) {
 }
 
 # Returns the model with heavy tails of the noise, if they increase the log density of responses given their neighbours
-# by more than the penalty for a parameter. Inputs with several responses are left out: means have lighter tails. Here
-# neighbours are among all other rows. In the merit they are among earlier rows, and it increases by the gain there.
+# (among all other rows) by more than the penalty for a parameter. Inputs with several responses are left out: means
+# have lighter tails. The merit increases by the gain in this log density given neighbours among earlier rows.
 with_tail <- function(model, from) {
   if (is.null(model) || !from$tails || at_floor(model)) return(model)
   tail_of <- function(held) {
@@ -271,7 +271,7 @@ at_floor <- function(model) {
 
 price_of_response <- function(problem) max(parameter_nats, response_rule[["nats"]] * length(problem$counted))
 
-# Adds a model's `merit`, `value` plus the sum of log T'(y) over the counted rows, and the number of its `parameters`.
+# Adds a model's `merit`, `value` plus the sum of log T'(y) for its transform T, and the number of its `parameters`.
 model_of_response <- function(model, value) {
   model$value <- value
   model$merit <- value + sum(model$problem$slopes[model$problem$counted])
@@ -314,8 +314,7 @@ lambda_of_line <- function(transform, rows) {
   stats::optimize(each, c(0, 2), maximum = TRUE, tol = 0.01)$maximum
 }
 
-# Returns the lambda that maximises the likelihood of the responses at the fixed hyperparameters theta, which are in
-# units of the sd of T(y).
+# Returns the lambda that maximises the likelihood at the hyperparameters theta, which are in units of the sd of T(y).
 likeliest_lambda <- function(transform, from, problem, theta) {
   counted <- problem$counted
   neighbours <- problem$neighbours(theta, counted, learning_sizes[[from$size]][["near"]])

@@ -198,7 +198,7 @@ with_mean <- function(kernel, mean, data) {
   flat <- !length(columns) && groups == length(as_sum(kernel)$terms) # with groups alone, the mean is an intercept
   if (has_profile(kernel, "mean") || !length(columns) && !flat) return(kernel)
   variables <- placed_variables(data$frame)
-  # With groups, the linear mean has no coefficient for the first level of an R factor.
+  # With groups, the first level of an R factor has no coefficient in the linear mean, as in lm().
   first <- lapply(variables, function(v) if (identical(v$kind, "factor")) v$columns[1L])
   if (groups) columns <- setdiff(columns, unlist(first))
   power <- data$scale^2 * (mean(data$y^2) + data$shift$ss / data$n)

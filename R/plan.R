@@ -224,7 +224,7 @@ argument_for_points <- function(asked) {
   if (asked$hyper[1L] %in% c("pilot", "joint")) sprintf("`hyper` = \"%s\"", asked$hyper[1L])
 }
 
-# Returns a text on look$dense: the gain of the exact posterior of a sample of rows over one with neighbours.
+# Returns a text on look$dense: the gain of the exact posterior of a sample of rows over the posterior with neighbours.
 describe_dense <- function(dense) {
   sprintf("changes the log density at %d held-out rows by %+.2g per row relative to neighbours (standard error %.2g)",
           as.integer(dense[["rows"]]), dense[["gain"]], dense[["se"]])
@@ -261,8 +261,7 @@ because_moved <- function(asked, move, near, alone) {
 
 # ---- parts of the plan ----------------------------------------------------------------------------------------------
 
-# Returns the part `learn` of the plan. Laplace's approximation learns with at most `most` inducing points. `additive`
-# is TRUE if an additive kernel may be chosen.
+# Returns plan$learn. Laplace's approximation learns with up to `most` points. `additive` allows an additive kernel.
 learning_settings <- function(kernel, noise, columns, free, control, hyper = "evidence", most = NULL, likelihood = NULL,
                               center = TRUE, additive = TRUE, names = parameter_names(kernel, columns)) {
   list(kernel = kernel, noise = noise, columns = columns, names = names, free = free, hyper = hyper, most = most,

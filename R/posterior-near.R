@@ -39,8 +39,8 @@ posterior_at.near <- function(p, fun, joint = FALSE) {
 
 # Returns list(mean, var_near, var_far) of f at the rows of x given their nearest rows. The variance of f is var_near,
 # given neighbours and inducing points, plus var_far, from uncertainty at inducing points. The columns of given$rows may
-# name rows to use instead of the nearest (0 after the last). For n functionals, `given` also has cross [s, n], features
-# [M, n] and prior [n]. `keep` adds the neighbours, their weights u for the responses sqrt(w) y, and r to the result.
+# name other rows to use (0 after the last). For n functionals, `given` also has cross [s, n], features [M, n] and prior
+# [n]. `keep` adds the neighbours S, their weights u for sqrt(w) y, and r = a - A_S u (features a and A_S of x and S).
 predict_given <- function(p, x, given = NULL, keep = FALSE) {
   s <- if (is.null(given)) p$near$neighbours else nrow(given$rows)
   native(ffi_near_predict, engine_posterior(p$near, p$z, p$model), engine_rows(p$rows), as.integer(s), x, given,
@@ -103,8 +103,8 @@ posterior_without.near <- function(p) {
   list(mean = out[, 1L], var = out[, 2L], leverage = out[, 3L])
 }
 
-# Returns the posterior p for the kernel without groups. Its C and beta make predict_given() omit the terms of the
-# inducing points, which near_grouped_at() adds together with the effects of groups.
+# Returns the posterior p for the kernel without groups. Its C and beta make predict_given() take f as 0, with variance
+# 0, at the inducing points. near_grouped_at() adds their mean and variance, together with the effects of groups.
 smooth_near <- function(p) {
   m <- nrow(p$z)
   p$model <- smooth_model(p$model)
@@ -137,8 +137,8 @@ decorrelated_design <- function(groupings, x, data, rows, u, design) {
   do.call(rbind, parts)
 }
 
-# Returns what leave-one-out needs. A has the features of the rows, and U = C^{-1} A. `lists` has the neighbours of each
-# row in training, `around` those in predictions, and `children` the rows whose neighbour it is.
+# Returns what leave-one-out needs. A has the rows' features, U = C^{-1} A, and C C' is the precision of L^{-1} f(Z).
+# `lists` has a row's neighbours in training, `around` those in predictions, `children` the rows whose neighbour it is.
 near_terms <- function(p) {
   near <- p$near
   data <- p$rows
@@ -159,7 +159,7 @@ near_terms <- function(p) {
   }
   lists <- if (s == 0L) matrix(0L, 0L, n) else
     native_neighbours(kernel, data$x, s, rows = seq_len(n), rank = near$rank, control = p$control)
-  # Sort rows by location, so that a batch shares neighbours.
+  # Sort rows by location, so that rows of a batch, which are left out together, share neighbours.
   in_order <- do.call(order, lapply(seq_len(ncol(data$x)), function(j) round(8 * rank(data$x[, j]) / n)))
   list(posterior = smooth, kernel = kernel, x = data$x, y = data$y, W = merged_weights(data), A = A,
        U = forwardsolve(near$C, features), noise = p$model$noise, b = drop(crossprod(near$C, near$beta)),
@@ -168,8 +168,8 @@ near_terms <- function(p) {
        order = in_order, batch = max(100, floor(p$control$memory / (8 * m * max(1, s)))))
 }
 
-# Returns list(rows, u, r, left) for rows j with the neighbours p = lists[, j]. u has the weights of the responses y_p,
-# r = C^{-1} (a_j - A_p u) with features a_j and A_p of the rows, and `left` the variance of f given y_p and f(Z).
+# Returns list(rows, u, r, left) for rows j with neighbours p = lists[, j]: weights u of the responses y_p, variances
+# `left` of f given y_p and f(Z), and r = C^{-1} (a_j - A_p u), features a_j and A_p, precision C C' of L^{-1} f(Z).
 conditionals <- function(terms, j, lists) {
   given <- list(rows = lists[, j, drop = FALSE])
   at <- predict_given(terms$posterior, terms$x[j, , drop = FALSE], given, keep = TRUE)
@@ -198,10 +198,9 @@ neighbours_inverse <- function(terms, p) {
   }
 }
 
-# For rows j of a batch, and rows j with a neighbour in it, returns y = y_j - u'y_p with neighbours p and their weights
-# u, r = C^{-1} (a_j - A_p u) with features a_j and A_p, and d, the variance of y_j given y_p and f(Z). With column g of
-# the precision matrix of y_p as t, returns C^{-1} A_p t (`steps`), u_g, t_g (`diagonal`) and t'y_p (`answer`) for each
-# g in p.
+# For each row j of a batch or with a neighbour in it, returns u and r of conditionals(), y = y_j - u'y_p for its
+# neighbours p, and d, the variance of y_j given y_p and f(Z). Also returns, for each g in p, C^{-1} A_p t (`steps`),
+# t_g (`diagonal`) and t'y_p (`answer`), where t is column g of the precision matrix of y_p given f(Z).
 batch_lists <- function(terms, batch) {
   members <- unique(c(batch, unlist(terms$children[batch], use.names = FALSE)))
   s <- nrow(terms$lists)
@@ -267,7 +266,7 @@ without_row <- function(terms, lists, around, g, w, y) {
   rounding <- .Machine$double.eps * sum(terms$A[, g]^2) / lists$d[own]
   if (!isTRUE(rounding < 0.1 * (1 - hat * w / W))) return(c(NaN, NaN, hat * w / W))
   r_x <- around_r(terms, around, g, u)
-  # Replacing terms of rows changes the precision I of whitened values to I + V diag(sign) V'. Solve the smaller system.
+  # New terms r r' / d change the precision of f(Z), whitened to I, to I + V diag(sign) V'. Solve the smaller system.
   V <- cbind(r * rep(1 / sqrt(d), each = nrow(r)), r_old * rep(1 / sqrt(lists$d[old]), each = nrow(r)))
   sign <- rep(c(1, -1), c(length(d), length(old)))
   solved <- cbind(b, r_x)

@@ -65,8 +65,8 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
 }
 
 # Returns the argument `goal` of exact_mean(), or NULL if the goal is met already or bounds are infinite. The median
-# error bound at 200 rows must be at most `share` times the median distance between the means of fit and reference. With
-# a preconditioner by neighbours, it also suffices if kriging has a median bound of a tenth of its distance to the fit.
+# error bound at 200 rows must be at most `share` times the median distance between the means of fit and reference. If
+# `near` (a preconditioner by neighbours), kriging with an error bound of a tenth of its distance to the fit suffices.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
@@ -170,8 +170,7 @@ sampled_rows <- function(rows, size) {
 #   exact variance = J - |h|^2,   exact mean = k_x'v + w'r + h'P^{-1} r.
 # Good weights make h small. With sparse w, J needs only few pairs of rows.
 
-# Returns the number of neighbours that a group of close rows shares. Tests set the option to 0: certificates then use
-# neither kriging nor the exact posterior.
+# Returns how many neighbours close rows share. With 0, for tests, certificates omit kriging and the exact posterior.
 kriging_rows <- function() getOption("pfdtc.kriging_rows", 400L)
 
 # Divides x into groups of at most `most` close rows. Returns list(order, start): group i begins at order[start[i] + 1].
@@ -199,9 +198,9 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
   matrix(rows, n_c)
 }
 
-# Computes kriging weights w of functionals, and bounds from them, in the reference's units. Functional order[i] has the
-# weights in column i of W, for the data's rows[, group[i]]. J[i] = Var(f - w'y) is at least its exact variance, q[i] at
-# least the difference of both. ww[i] is w'w, and k has covariances with f at all rows. Values in a group share rows.
+# Computes kriging weights w of functionals, and bounds from them, in the reference's units. For functional order[i], w
+# is column i of W, and column group[i] of `rows` has the numbers of its data rows. J[i] >= Var(functional - w'y)
+# bounds the exact variance, and q[i] is at least the difference of both. ww[i] is w'w. k has covariances with all rows.
 krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(fun$n)) {
   model <- model_of(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))
@@ -231,8 +230,8 @@ krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(
 
 # Returns intervals of the exact mean and sd, in units of y, from the result of krige(). `sd_lower` is a lower bound on
 # the exact sd. Let k be the covariances with f at the rows, w the kriging weights, P = K + s2 I with noise variance s2,
-# v an approximate solution of P v = y, r = y - P v its residual, and |r|^2 = r'P^{-1} r. Then
-#   |exact mean - (k'v + w'r)| <= |h| |r| + rounding,   |h|^2 = J - exact variance,   J = Var(f - w'y).
+# v an approximate solution of P v = y, r = y - P v, h = k - P w and |r|^2 = r'P^{-1} r. Then
+#   |exact mean - (k'v + w'r)| <= |h| |r| + rounding,   |h|^2 = h'P^{-1} h = Var(f - w'y) - exact variance.
 kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
   model <- model_of(reference)
   fun <- found$fun
@@ -262,8 +261,7 @@ kriged_interval <- function(found, reference, correction, data, sd_lower = 0) {
   lapply(out, function(v) replace(numeric(fun$n), at, v))
 }
 
-# Returns an upper bound on |h|^2 = J - exact variance for each functional, where J = Var(f - w'y) with kriging weights
-# w: the bound q, or J minus a lower bound on the exact variance.
+# Returns an upper bound on |h|^2 = Var(f - w'y) - exact variance, for each functional f with the kriging weights w.
 kriged_h2 <- function(found, var_lower = 0) {
   pmin(found$q, pmax(found$J - pmax(found$var_lower, var_lower), 0) + 8 * .Machine$double.eps * found$J)
 }

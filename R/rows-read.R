@@ -288,8 +288,6 @@ slim_call <- function(call) {
 
 # ---- the model frame that a fit keeps -------------------------------------------------------------------------------
 
-# A fit keeps its model frame, but only the columns that fit$data lacks.
-
 # Returns what a fit keeps to restore its model frame: list(names, columns, raw) with the names of all columns, the
 # columns that differ from `data`, and variables that occur only inside of functions, such as x of log(x).
 frame_to_keep <- function(mf, data, raw = list()) {
@@ -336,8 +334,8 @@ as_data_frame <- function(columns, response) {
   structure(columns, row.names = labels, class = "data.frame")
 }
 
-# Returns what a fit keeps of its model frame after the rows of `added`, list(mf, raw), were added, or NULL if it kept
-# no model frame or `added` has other columns.
+# Returns what a fit keeps of its model frame after rows were added. `added` has their model frame mf and, in `raw`, the
+# variables inside of functions. Returns NULL if the fit kept no model frame or `added` has other columns.
 kept_with_rows <- function(fit, added, data) {
   old <- kept_frame(fit)
   if (is.null(old) || !identical(names(old), names(added$mf))) return(NULL)

@@ -4,8 +4,7 @@
 
 # Rows with equal inputs and responses are copies if Cohen's kappa of responses at equal inputs exceeds `kappa`. If two
 # random rows have equal responses with a probability above `chance`, the equal rows must also have at least `responses`
-# different responses. If every row occurs k times, all are copies if this has a probability below `whole` in
-# independent data (bench/copies.R).
+# different responses. If every row occurs k times, all are copies if this has a chance below `whole` (bench/copies.R).
 copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1, whole = 1e-3)
 
 # A few rows have extreme weights if cutting weights at their median reduces the weighted sum of squares of the response
@@ -14,8 +13,7 @@ few_squares <- 1e-3
 
 # ---- noise = 0, and little noise ------------------------------------------------------------------------------------
 
-# With noise = 0, the noise variance is `response` times the response's variance, or `kernel` times the kernel's
-# variance if that is larger (bench/simulators.R).
+# With noise = 0, noise has the larger of these shares of the response's or the kernel's variance (bench/simulators.R).
 least_noise <- c(response = 1e-10, kernel = 1e-13)
 
 # Two more fits are tried if noise has less than the share `noise` of the response's variance, and the rounding of the
@@ -48,17 +46,17 @@ learning_sizes <- list(
 # Up to this number of rows the exact log marginal likelihood is maximised last, in some seconds (bench/stages.R).
 exact_learning_rows <- 2000L
 
-# With over 1.5 first_exact_rows rows, the exact likelihood is first maximised for first_exact_rows of them, then for
-# all. A search ends when a step predicts a gain below `few` nats, or `many` with over `rows` rows (bench/cliff.R). Up
-# to `last` rows, the search for the chosen model takes no steps by the Vecchia likelihood and ends below `sure` nats.
-# There, the Vecchia likelihood's search for the additive kernel ends below `additive` nats (bench/few-seeds.R).
+# With over 1.5 first_exact_rows rows, the exact likelihood is first maximised for first_exact_rows, then for all rows.
 first_exact_rows <- 1000L
-# The search for a model that must gain some nats ends when `hopeless` times the predicted gain cannot reach them.
+# A search by the exact likelihood ends when a step predicts a gain below `few` nats, or `many` with over `rows` rows.
+# It also ends when `hopeless` times the predicted gain is less than the model must gain (bench/cliff.R). Up to `last`
+# rows, the search for the chosen model takes no steps by the Vecchia likelihood and ends below `sure` nats, and the
+# Vecchia likelihood's search for an additive kernel ends below `additive` nats (bench/few-seeds.R).
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000, last = 200, sure = 1e-7, additive = 1, hopeless = 20)
 
-# With more than exact_learning_rows rows, a second candidate has hyperparameters learned by the exact likelihood of
-# some of the rows, if the noise is at most this share of the response's variance. The log density of rows given
-# neighbours decides between it and the candidate by the Vecchia likelihood (bench/cliff.R).
+# If rows are too many for the exact likelihood (exact_learning_rows) and the noise is at most this share of the
+# response's variance, a second candidate has hyperparameters learned by the exact likelihood of some rows. The log
+# density of rows given neighbours decides between this and the Vecchia likelihood's candidate (bench/cliff.R).
 exact_noise <- 0.1
 
 # With groups, hyperparameters are learned from at most `levels` levels of each group, or from `few` if the exact
@@ -69,8 +67,8 @@ effect_learning <- c(levels = 500, few = 1000, rows = 3)
 # number of rows. Its factorisations then take half a minute (bench/groups.R).
 dense_effects <- 4000L
 
-# With groups, the noise variance is learned again by the variational bound. As this counts residual variance as noise,
-# the mean residual prior variance must be below this share of the noise variance (bench/groups.R).
+# With groups, the noise variance is learned again by the variational bound. The bound counts residual prior variance as
+# noise, so its mean must be below this share of the noise variance (bench/groups.R).
 most_left <- 0.05
 
 # When kernels are compared by nats per row, the penalty for a parameter is 2 / min(n, parameter_rows) for n rows. With
@@ -82,8 +80,7 @@ parameter_rows <- 3000L
 # decreases to 0, because priors are then stronger (bench/choice.R, bench/small-n.R).
 parameter_nats <- 2
 
-# If a linear mean gains this many nats of log marginal likelihood, the kernel is chosen again with it
-# (bench/few-seeds.R).
+# If a linear mean gains this many nats of log marginal likelihood, the kernel is chosen again (bench/few-seeds.R).
 line_again <- 10
 
 # A second search with a linear mean starts with one short lengthscale, short_lengthscales times the input's spread.
@@ -96,14 +93,14 @@ short_rule <- c(values = 10, others = 3, variance = 0.1, noise = 0.02, below = 3
 # A linear mean is tried from this number of rows on; fewer rows were not measured (bench/small-n.R).
 least_line_rows <- 30L
 
-# Up to this number of rows, a linear mean alone has the penalty of the kernel it competes with. With more rows its own
-# parameters count: priors are then weak, and lengthscales could fit noise (bench/small-n.R, test-learn-choose.R).
+# Up to this number of rows, a model with only a linear mean has the penalty of the kernel it competes with. With more
+# rows its own parameters count: priors are weak, and lengthscales could fit noise (bench/small-n.R).
 line_as_kernel <- 200L
 
 # The additive kernel must gain additive_nats of log marginal likelihood, and pair_nats more if it has terms for pairs.
 # With more than `all` rows it is first learned from `some` rows, and dropped if it gains fewer than `nats` nats there.
-# With more than exact_learning_rows rows it is learned from `beyond` rows, and must also predict `held` other rows
-# better. When transforms are compared, its gain is measured on `merit` rows (bench/structure.R). With non-Gaussian
+# If rows are too many for the exact likelihood, it is learned from `beyond` rows, and must also predict `held` other
+# rows better. When transforms are compared, its gain is measured on `merit` rows (bench/structure.R). With non-Gaussian
 # families it is tried from `classes` rows on (bench/two-classes.R).
 additive_nats <- 15
 additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150, classes = 300)
@@ -135,7 +132,7 @@ season_noise <- c(middle = 0.05, sd = 1.5)
 # Differences in Vecchia log likelihood between models may be wrong by this many nats (bench/choice.R).
 mistaken_nats <- 3
 
-# With over exact_learning_rows rows, the exact likelihood of this many rows decides on a linear mean (bench/choice.R).
+# If rows are too many for the exact likelihood, that of this many rows decides on a linear mean (bench/choice.R).
 line_rows <- 1000L
 
 # ---- the response ---------------------------------------------------------------------------------------------------
@@ -156,21 +153,20 @@ response_rule <- c(
 
 # If the noise variance with Matern 3/2 is below the share `look` of the response's variance, Matern 5/2 and SE are
 # tried as well before a transform is chosen. A response is deterministic if its noise variance is below the share
-# `noise` of its variance, and held-out squared errors below `left`. Then a transform must reduce these errors to at
-# most the share `error` (`kink` for Yeo-Johnson). A transform that does not increase them also passes if the held-out
-# log density gains `gain` nats per row plus `sure` standard errors (bench/cliff.R).
+# `noise` of its variance, and held-out squared errors are below the share `left`. Then a transform must reduce these
+# errors to at most the share `error` (`kink` for Yeo-Johnson), or gain `gain` nats of held-out log density per row plus
+# `sure` standard errors without increasing them (bench/cliff.R).
 little_response <- c(look = 0.02, noise = 1e-3, left = 0.05, error = 0.6, kink = 0.4, gain = 0.5, sure = 3)
 
 # A transform has the penalty of this many parameters when models are compared (bench/response.R).
 transform_parameters <- 2L
 
-# If the fit chose the transform T, the mean of y replaces values beyond a cut by the cut: the outermost training
-# response or, if the mean of T(y) is beyond it, this number of sds inside that mean (bench/point-predictions.R).
+# If the fit chose the transform T, values of y beyond a cut count as the cut in the mean of y. T(cut) is the larger of
+# T(largest training response) and mean - sure_sds sds of T(y), or the mirror image of this (bench/point-predictions.R).
 sure_sds <- 1
 
 # If the fit chose a transform and heavy tails, the variance of a new response is multiplied by the mean over held-out
-# rows of squared error / predicted variance. The factor is kept between 1 and most_wider, because one extreme row can
-# dominate this mean (bench/second-moments.R).
+# rows of squared error / predicted variance. One row may dominate the mean, so it is limited (bench/second-moments.R).
 most_wider <- 100
 
 # A response with fewer than `values` different values, each in over two rows on average, gets constant noise and a
@@ -181,15 +177,15 @@ response_values <- c(share = 0.2, times = 5, values = 10)
 # density of held-out rows (in `folds` folds) is higher by `errors` standard errors (bench/common-value.R).
 common_value <- c(share = 0.8, folds = 3, errors = 2)
 
-# Log noise variances have at most this variance: 95 % are within a factor of 50 of the median (bench/response.R).
+# A log noise variance has at most this variance: 95 % are within a factor of 50 of the median (bench/response.R).
 most_spread <- 4
 
 # In predictions from n <= `rows` rows with p learned hyperparameters, the log noise variance has at least the variance
 # few / (n - p). The log of a sample variance with n - p degrees of freedom has half of this variance (bench/few.R).
 uncertain_noise <- c(rows = 200, few = 4)
 
-# A noise trend has at most `points` features. The prior variances of their coefficients are updated in `rounds` rounds,
-# or until they decrease with the log density `behind` nats below that of constant noise (bench/response.R).
+# A noise trend has at most `points` features. The prior variances of their coefficients are updated in `rounds` rounds.
+# Rounds end if these variances decrease at a log density `behind` nats below that of constant noise (bench/response.R).
 noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 
 # ---- learning with a non-Gaussian likelihood ------------------------------------------------------------------------
@@ -226,12 +222,11 @@ warp_knots <- 65L
 # at least `values` different values. Logs must gain more than `nats` of log marginal likelihood (bench/log-inputs.R).
 log_inputs <- c(rows = 2000, skewness = 1.5, values = 10, nats = 2)
 
-# For several classes, inducing points times latent functions are at most `most`, for which a Cholesky factorisation
-# takes a second, with at least `least` points. Hyperparameters are learned from at most `learn` classes. A message is
-# sent if the posterior may take over `seconds` seconds. For more than two latent functions, class probabilities average
-# over class_draws points of f, else they use wide_moments() if the sd of log odds exceeds wide_odds
-# (bench/classes-average.R). If all W = -(log p)'' in a certificate exceed `narrow` times W at the mode, it reuses the
-# posterior (bench/classes-table.R).
+# For several classes, inducing points (at least `least`) times latent functions are at most `most`: a Cholesky factor
+# then takes a second. Hyperparameters are learned from at most `learn` classes. A message is sent if the posterior may
+# take over `seconds` seconds. With more than two latent functions, class probabilities average over class_draws points
+# of f, else they use wide_moments() if the sd of log odds exceeds wide_odds (bench/classes-average.R). If all W =
+# -(log p)'' in a certificate exceed `narrow` times W at the mode, it reuses the posterior (bench/classes-table.R).
 class_points <- c(most = 4000, least = 20, learn = 12, seconds = 60, narrow = 0.5)
 class_draws <- 1024L
 wide_odds <- 4
@@ -255,8 +250,7 @@ most_sd <- 4
 # (n^3 / 3 operations at 2e10 a second), and 200 MB while it is used (bench/cliff.R).
 exact_rows <- 5000L
 
-# A session keeps the last Cholesky factor of an exact posterior, and earlier ones up to this total of bytes: one of
-# 5,000 rows, or eight of 2,000 (bench/cliff.R).
+# A session keeps the last Cholesky factor of an exact posterior, and others up to this many bytes (bench/cliff.R).
 most_kept <- 2^28
 
 # Up to this number of rows, non-Gaussian fits have all rows as inducing points (for several classes, see class_points),
@@ -272,14 +266,13 @@ few_points <- 50L
 # Predictions use this number of nearest neighbours by default (bench/near.R).
 default_neighbours <- 40L
 
-# With groups, predictions use this number of neighbours, as rows of a level are often close together. The mean then has
-# .03 to .05 posterior sds of error, with the 40 neighbours of training rows .06 to .07 (bench/groups.R).
+# With groups, predictions use this number of neighbours, as rows of a level are often close together. The error of the
+# mean is then .03 to .05 posterior sds; with 40 neighbours it is .06 to .07 (bench/groups.R).
 neighbours_with_groups <- 60L
 
 # Far from the data, as under clouds of a satellite image, predictions use this number of neighbours, because the
 # nearest are all on one side. In holes of Matern fields this halves the error of the mean with 40 neighbours
-# (bench/gaps.R). For 4,000 cells under clouds, 40, 100 and 200 neighbours have RMSE 1.70, 1.61 and 1.58, and interval
-# scores 7.29, 7.08 and 6.99 (bench/satellite.R).
+# (bench/gaps.R). For 4,000 cells under clouds, 40, 100 and 200 have RMSE 1.70, 1.61 and 1.58 (bench/satellite.R).
 far_neighbours <- 200L
 
 # rho is the mean residual prior variance over the noise variance. If rho is below `enough`, neighbours or optimised
@@ -296,17 +289,17 @@ trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 
 # With over exact_rows and up to `rows` rows, the exact posterior is used if its gain over neighbours exceeds `gain`
 # nats per held-out row, and its standard error. Its Cholesky factor takes 9 s of one thread and 512 MB. The gain is
-# that of posteriors of `posterior` rows, with neighbours among `among` rows, on `held` other rows (bench/cliff.R).
+# measured on `held` rows, with posteriors of `posterior` other rows and neighbours among `among` (bench/cliff.R).
 exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
-# If the exact posterior wins the comparison of exact_trial, but there are too many rows for it, fits of up to `rows`
-# rows use `points` inducing points and `neighbours` neighbours. Fits of more rows use `many` inducing points if
-# few_points of them lose more than few_trial["gain"] nats per held-out row (bench/cliff.R).
+# If the exact posterior of a sample predicts better than neighbours, but all rows are too many for it, fits of up to
+# `rows` rows use `points` inducing points and `neighbours` neighbours. Fits of more rows use `many` inducing points if
+# few_points (50) of them lose more than few_trial["gain"] nats per held-out row (bench/cliff.R).
 more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
 
-# With neighbours, over more_points["rows"] rows and a large residual prior variance (see unexplained_rule), few_points
-# inducing points predict twice as fast as more_points["many"]. These must gain `gain` nats per row on `held` rows, with
-# posteriors of `posterior` rows and neighbours among `among` rows (bench/satellite.R).
+# With neighbours and over more_points["rows"] rows, few_points (50) inducing points predict twice as fast as
+# more_points["many"] (400), which must gain `gain` nats per row on `held` rows. Posteriors of `posterior` rows, with
+# neighbours among `among` rows, measure this gain (bench/satellite.R).
 few_trial <- c(posterior = 20000, held = 2000, among = 20000, gain = 0.02)
 
 # A message suggests neighbours if computing sds takes more operations than this: 100 s of a thread (bench/exact-sd.R).
@@ -318,13 +311,12 @@ slow_silent <- 4e10
 # Inducing points are optimised in up to `asked` iterations if the user asked for it, else `default` (bench/methods.R).
 most_moves <- c(asked = 200L, default = 50L)
 
-# The greedy choice of m inducing points from n rows has an m x n factor. n is reduced so that it has at most this many
-# bytes, half of them in a fit and a quarter with a non-Gaussian likelihood: 400 points chosen from 10,000 of 50,000
+# The greedy choice of m inducing points from n rows computes an m x n factor. n is reduced so that the factor has at
+# most this many bytes (half of this in a Gaussian fit, a quarter in others): 400 points chosen from 10,000 of 50,000
 # rows predict as well as 400 chosen from all (bench/laplace-near.R).
 greedy_memory <- 2^27
 
-# From `least` rows on, the search for the mode of f begins with up to `steps` steps on every `by`-th row
-# (bench/families_speed.R).
+# From `least` rows on, the search for the mode begins with `steps` steps on every `by`-th row (bench/families_speed.R).
 mode_rows <- c(least = 16000, by = 8, steps = 5)
 
 # The share of variance that each input explains (summary()) is computed from at most `rows` rows and `values` values of

@@ -53,7 +53,7 @@ void factor_on_circle(double x, double period, double *c, double *s);
 /* The largest number of rows whose points on the unit circle (METRIC_PERIODIC) or levels are in memory at a time. */
 enum { FACTOR_ARC = 64 };
 
-/* Returns 1 / lengthscale of input j, at most DBL_MAX. For a column with level numbers, returns minus this number. */
+/* Returns 1 / lengthscale of input j, at most DBL_MAX, with a minus sign if input j has level numbers. */
 double factor_rate(const struct factor *f, int j);
 
 /* Computes S (M x n), the factor's arguments for the rows of Z and the rows of X. */

@@ -3,7 +3,7 @@
 /* The entry points that R calls by .Call ("doors" in CONTRIBUTING.md).  Equal names of arguments mean the same:
  *   model      list(kernel, noise)
  *   points     a model with inducing points z and their jitter
- *   posterior  points with L, C and beta, and with G if the entry point says so
+ *   posterior  points with L (L L' = k(Z, Z)), C (factor of a precision), beta (mean of L^{-1} f(Z)), and G if read
  *   rows       list(x, y, scale): scale has the square roots of the weights or is NULL; y is NULL if it is not read
  *   control    list(block, threads, memory), see arg_plan()
  * The result of a computation that can fail has the element `status`, an enum status.  An entry point writes to no

@@ -2,9 +2,9 @@
 #include "ffi.h"
 #include "linalg.h"
 
-/* Returns list(status, alpha, value, ...) for the exact GP: alpha = (K + noise)^{-1} y and minus the log marginal
- * likelihood. `weights` replace the rows' scales. Without slopes, adds L, the Cholesky factor of K + noise. With
- * slopes, adds derivatives in the log kernel parameters (theta) and log s2 (noise), and diag (K + noise)^{-1}. */
+/* Returns list(status, alpha, value, ...) for the exact GP: alpha = (K + noise)^{-1} y, and value is minus the log
+ * marginal likelihood. The noise variances are s2 / weights. Without slopes, adds L, the Cholesky factor of K + noise.
+ * With slopes, adds derivatives in log kernel parameters (theta) and log s2 (noise), and diag (K + noise)^{-1}. */
 SEXP ffi_exact(SEXP model, SEXP rows, SEXP weights, SEXP slopes_, SEXP control)
 {
     struct exact e = {.model = arg_model(model)};

@@ -22,7 +22,6 @@ static enum status factor_points(SEXP result, struct inducing *z, SEXP stop)
                            pack_matrix(result, "L", z->M, z->M));
 }
 
-/* Sets u [n] to the element beta of `start`, or to 0 if beta is NULL. */
 static void start_at(SEXP start, size_t n, double *u)
 {
     SEXP from = list_get(start, "beta");
@@ -95,8 +94,8 @@ static double quadrature(const struct laplace *l, int N)
     return sum;
 }
 
-/* Moves l->mode.u from `start` to the mode and, if l->variational, on to the variational posterior. If `start` has G,
- * it is near the variational posterior, and no mode is computed. */
+/* Moves l->mode.u from `start` to the mode and, if l->variational, on to the variational posterior. If `start` has G
+ * (A W A' near the variational posterior), no mode is computed. */
 static enum status fit(struct laplace *l, SEXP start, SEXP stop)
 {
     const size_t M = (size_t)l->z.M;
@@ -118,7 +117,7 @@ static enum status fit(struct laplace *l, SEXP start, SEXP stop)
                                               : status;
 }
 
-/* Adds the log marginal likelihood to the result, with its penalty if want > 0 and its gradient if want > 1. */
+/* Adds the log marginal likelihood; if want > 0 the penalty for residual variance; if want > 1 the gradient. */
 static void evidence(struct laplace *l, int want, SEXP result)
 {
     pack_number(result, "evidence",
@@ -133,14 +132,15 @@ static void evidence(struct laplace *l, int want, SEXP result)
                         l, pack_vector(result, "theta", l->z.model->kernel->n_theta)));
 }
 
-/* Computes Laplace's approximation, or the variational posterior if sites$variational, see laplace.h.
+/* Computes Laplace's approximation, or the variational posterior if sites$variational.
  *   sites  list(name, y, size, weight, offset, shape, variational); size and weight are NULL if all are 1
  *   start  list(beta, G), each of which may be NULL;  stop: list(enough, maxit, most_jitter), see laplace_mode()
  *   want   0: the mode and its log marginal likelihood; 1: also the penalty; 2: also the gradient
- * Returns list(status, jitter, L, C, G, beta, residual, evidence, decrement, steps, f, g, W, quadrature), with
- * penalty, left, q, slopes, shift if want > 0, and p, theta, constant if want = 2. In laplace.h, beta is u, residual
- * is r, slopes is s and shift is zeta. f includes the offset. `evidence` is the log marginal
- * likelihood without constants of the likelihood, or the variational lower bound, with an error of `quadrature`. */
+ * Returns list(status, jitter, L, C, G, beta, residual, evidence, decrement, steps, f, g, W, quadrature): f = A'beta +
+ * offset with the whitened A = L^{-1} k(Z, X), derivatives g and -W of log densities in f, G = A W A', C C' = I + G and
+ * residual = beta - A g. `evidence` is the log marginal likelihood without constants of the likelihood, or the
+ * variational lower bound, with an error of `quadrature`. want > 0 adds penalty, left, q, slopes (s) and shift (zeta)
+ * of struct laplace; want = 2 adds its p, and the gradient in log parameters (theta) and a constant in f (constant). */
 SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
                  SEXP control)
 {
@@ -162,7 +162,8 @@ SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
     return packed(result);
 }
 
-/* Returns c'P_j c, with c = (C C')^{-1} L^{-1} k(Z, x), for each matrix P_j of a list (rows) and row x (columns). */
+/* Returns c'P_j c for each matrix P_j in P (rows) and row x of `x` (columns), with c = (C C')^{-1} L^{-1} k(Z, x) and
+ * the posterior precision C C' of the whitened values L^{-1} f(Z). */
 SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -181,7 +182,7 @@ SEXP ffi_forms(SEXP posterior, SEXP P, SEXP x, SEXP control)
     return value;
 }
 
-/* Returns, for each row u of U, the log likelihood of the rows of x at f = a'u, where a = L^{-1} k(Z, x). */
+/* Returns, for each row u of U, the log likelihood of the rows of x at f = a'u, where a is the whitened k(Z, x). */
 SEXP ffi_paths(SEXP posterior, SEXP x, SEXP sites_, SEXP U, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -250,7 +251,7 @@ static SEXP pack_softmax(struct softmax *l, int N, int want)
     return result;
 }
 
-/* Adds the log marginal likelihood to the result, with its penalty if want > 0 and its gradient if want > 1. */
+/* Adds the log marginal likelihood; if want > 0 the penalty for residual variance; if want > 1 the gradient. */
 static void class_evidence(struct softmax *l, int want, SEXP result)
 {
     pack_number(result, "evidence", newton_evidence(&l->mode));
@@ -277,10 +278,10 @@ static enum status fit_classes(struct softmax *l, SEXP start, SEXP stop)
     return softmax_mode(l, list_number(stop, "enough"), maxit);
 }
 
-/* Computes Laplace's approximation for K classes, see softmax_rows.h. sites is list(y, weight, center [K], contrasts [K
- * x q]), where y counts classes from 0. Returns list(status, jitter, L, C, beta, residual, evidence, decrement, steps,
- * probability), with left, penalty, S, inverse, slopes, shift if want > 0, and theta, constant [K] if want > 1. In
- * softmax_rows.h, beta is u, residual is r, slopes is s, shift is zeta. */
+/* Computes Laplace's approximation for K classes. sites is list(y, weight, center [K], contrasts [K x q]), where y
+ * counts classes from 0. Returns list(status, jitter, L, C, beta, residual, evidence, decrement, steps, probability): f
+ * = contrasts beta'A + center at the mode, A = L^{-1} k(Z, X), residual the gradient, C the Hessian's factor. want > 0
+ * adds penalty, left, S, inverse, slopes (s), shift (zeta) of struct softmax; want > 1 the gradient theta, constant. */
 SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
                  SEXP control)
 {
@@ -298,8 +299,8 @@ SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP wa
     return packed(result);
 }
 
-/* Returns for the N rows of x list(mean, S, left): posterior means, N x ncol(beta); covariances of the q contrasts due
- * to the posterior of u, N x q^2; residual prior variances [N]. See struct softmax_at in softmax_rows.h. */
+/* Returns list(mean, S, left) for the N rows of x: the means A'beta (N x ncol(beta)) for A = L^{-1} k(Z, x);
+ * covariances of the q contrasts A'u (N x q^2), if `inverse` is the covariance of u; residual prior variances [N]. */
 SEXP ffi_softmax_at(SEXP points, SEXP L, SEXP beta, SEXP inverse, SEXP x, SEXP control)
 {
     struct inducing z = arg_points(points);

@@ -17,9 +17,10 @@ static void pack_kept(SEXP result, struct near_field *f)
     f->u = pack_matrix(result, "u", f->s, f->targets.N);
 }
 
-/* Returns list(status, jitter, L, C, beta, minus_log): the posterior on inducing points from rows that are each
- * conditioned on their s nearest rows of lower rank. minus_log is minus the log density of y times its scale. `keep` =
- * 1 adds rows, the neighbours (s x N), u, their weights, and d, conditional variances [N]; keep = 2 also r (near.h). */
+/* Returns list(status, jitter, L, C, beta, minus_log): the precision C C' and mean beta of L^{-1} f(Z), from rows that
+ * are each conditioned on their s nearest rows of lower rank. minus_log is minus the log density of scaled y. keep = 1
+ * adds rows, the neighbours S (s x N), u, their weights, and d, conditional variances [N]; keep = 2 also r = a - A_S u,
+ * with the features a of a row and A_S of its neighbours (M x N). */
 SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP keep,
               SEXP control)
 {
@@ -76,8 +77,8 @@ static void arg_given(struct near_field *f, SEXP given)
 }
 
 /* Returns list(status, mean, var_near, var_far) of f at the rows of x_new, each conditioned on its s nearest rows. The
- * variance is var_near + var_far. If `keep`, adds the neighbours `rows`, their weights u, and r of near.h. Unless NULL,
- * `given` has other neighbours (s x n, 0 behind the last), or functionals in place of f, see arg_given(). */
+ * variance is var_near + var_far. If `keep`, adds the neighbours `rows`, their weights u, and r = a - A_S u, with the
+ * features a of a row and A_S of its neighbours. Unless NULL, arg_given() reads other neighbours or functionals. */
 SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP given, SEXP keep,
                       SEXP control)
 {

@@ -67,8 +67,9 @@ SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP contro
 
 /* ---- the steps of ffi_evaluate(), for rows that are not in memory ----------------------------- */
 
-/* Returns list(status, G, Ay, AW, AKA, yy, k_sum, t, n, log_weights), the sums of stats.h over some rows. Sums of parts
- * of the rows add up, except AKA = A K A', which needs all pairs of rows; it exists only if aux$p = 1. */
+/* Returns list(status, G, Ay, AW, AKA, yy, k_sum, t, n, log_weights) of some rows: G = A A' for A whitened k(Z, X), Ay
+ * = A y, AW = A times the values of aux, yy = y'y, k_sum = sum k(x, x), t = k_sum - tr G. Results of parts of the rows
+ * add up, except AKA = A k(X, X) A', which needs all pairs of rows; it exists only if aux$p = 1. */
 SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
 {
     struct evaluation e = arg_evaluation(objective, points, rows, 0, control, R_NilValue);
@@ -90,8 +91,8 @@ SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
 }
 
 /* Returns list(status, value, adjoint, noise) from the sums of all rows. adjoint has the derivatives in these sums, for
- * ffi_gradient(). noise is the derivative in log s2, for vfe. rss is |y - A'beta|^2 from ffi_gradient(). If NULL, it is
- * computed from the sums, which loses digits if it is almost 0. */
+ * ffi_gradient(). noise is the derivative in log s2, for vfe. rss is |y - posterior mean|^2 from ffi_gradient(). If rss
+ * is NULL, it is computed from the sums, which loses digits if it is almost 0. */
 SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss)
 {
     struct evaluation e =

@@ -16,8 +16,7 @@ struct strided {
     ptrdiff_t row, column;
 };
 
-/* Computes C += alpha A B for A (m x k), B (k x n) and C (m x n), with C_ij at C[i * row + j * column]. If `lower`,
- * only entries with i >= j are computed. */
+/* Computes C += alpha A B, A (m x k), B (k x n), with C_ij at C[i * row + j * column]; only i >= j if `lower`. */
 void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
               struct strided B, double *C, ptrdiff_t row, ptrdiff_t column, int lower);
 

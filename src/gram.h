@@ -3,22 +3,22 @@
 /* Kernel matrices of two blocks or of all rows, and products with these matrices. */
 #include "pass.h"
 
-/* Computes K_cb = k(X_c, X_b) for the rows of blocks b and c. Rows and columns are multiplied by the rows' scales. */
+/* Computes K_cb = k(X_c, X_b) for blocks b and c, its rows and columns times the square roots of the rows' weights. */
 void pairs_kernel(const struct kernel *k, const struct block *b, const struct block *c,
                   double *K_cb);
 
-/* Computes K_cb as pairs_kernel() does, and adds P_c K_cb to out_b (m x n_b) for P_c (m x n_c) of the rows of c. */
+/* Computes K_cb as pairs_kernel() does, and adds P_c K_cb to out_b (m x n_b), where P_c is m x n_c. */
 void pairs_add(const struct kernel *k, const struct block *b, const struct block *c,
                int m, const double *P_c, double *K_cb, double *out_b);
 
-/* With K_cb = k(X_c, X_b), without the blocks' scales, adds K_cb'p_c to out_b and, if c is not b, K_cb p_b to out_c.
- * Each p and out has m vectors with leading dimension ldp. */
+/* Adds k(X_b, X_c) p_c to out_b and, unless c is b, k(X_c, X_b) p_b to out_c: m vectors each, leading dimension ldp. */
 size_t pairs_both_size(int n_b, int n_c);
 void pairs_add_both(const struct kernel *k, const struct block *b, const struct block *c,
                     int m, int ldp, const double *p_b, const double *p_c, double *work,
                     double *out_b, double *out_c);
 
-/* Computes the residual prior covariance E_cb (n_c x n_b) = K_cb - A_c'A_b. A = L^{-1} k(Z, X) has the scales of K. */
+/* Computes the residual prior covariance E_cb (n_c x n_b) = K_cb - A_c'A_b, with K_cb of pairs_kernel() and features A
+ * = L^{-1} k(Z, X), whose columns are times the square roots of the rows' weights. */
 void pairs_unexplained(const struct kernel *k, const struct block *b,
                        const struct block *c, int M, const double *A_b, const double *A_c,
                        double *E_cb);
@@ -31,8 +31,8 @@ struct kernel_matrix {
 };
 struct sink kernel_matrix_sink(const struct kernel_matrix *self);
 
-/* A sink for K V, with K = k(X, X) for the rows X of the pass, without scales. With shares > 1, it uses only pairs of
- * blocks b and c with (b + c) mod shares = `share`. The results of all shares add up to K V. */
+/* A sink for K V, with K = k(X, X) for the rows X of the pass, whatever their weights. With shares > 1, the sink uses
+ * only pairs of blocks b and c with (b + c) mod shares = `share`. The results of all shares add up to K V. */
 struct kernel_matvecs {
     const struct kernel *kernel;
     const struct pass *pass;

@@ -2,8 +2,8 @@
 #include "integrated.h"
 #include "linalg.h"
 
-/* Row t of F (integrated.h) has an entry a = 0 at its own row and an entry a > 0 for each neighbour. Computes the data
- * row of entry a, and the entry times sqrt(d_t). Returns 0 if there is no neighbour a, else 1. */
+/* Row t of F subtracts from a response its mean given neighbours, and divides by sqrt(F->d[t]). Computes the data row
+ * of its entry a (0: own row; else a neighbour) and sqrt(F->d[t]) times the entry. Returns 0 without neighbour a. */
 static int row_at(const struct decorrelated *F, int t, int a, int *row, double *weight)
 {
     const int *near = F->near + (size_t)t * F->s;
@@ -15,7 +15,7 @@ static int row_at(const struct decorrelated *F, int t, int a, int *row, double *
     return 1;
 }
 
-/* Computes a row z of the design matrix Z, or Lam'z if F->whiten, as columns and values. Returns their number. */
+/* Computes columns and values of design row z, or root'z if F->whiten (Cov(effects) = root root'). Returns how many. */
 static int entries_of(const struct decorrelated *F, int row, int *column, double *value)
 {
     const struct effects *e = F->e;
@@ -26,8 +26,7 @@ static int entries_of(const struct decorrelated *F, int row, int *column, double
     return n;
 }
 
-/* Computes row t of F Z for the design matrix Z, times sqrt(d_t): values and columns, which may repeat. Returns how
- * many. */
+/* Computes values and columns of row t of F Z times sqrt(F->d[t]), Z the design matrix. Columns may repeat. */
 static int effects_of(const struct decorrelated *F, int t, int *column, double *value)
 {
     int n = 0, row;
@@ -40,7 +39,7 @@ static int effects_of(const struct decorrelated *F, int t, int *column, double *
     return n;
 }
 
-/* Returns the number of values for which effects_of() needs room. Their columns, as integers, get as many doubles. */
+/* Returns the largest number of values that effects_of() computes. */
 static size_t row_size(const struct decorrelated *F)
 {
     return ((size_t)F->s + 1) * most_entries;

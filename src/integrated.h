@@ -1,12 +1,13 @@
 #pragma once
 
-/* Posterior of grouped random effects (effects.h, design matrix Z) from decorrelated responses F y. Row t of F has 1 at
- * its own row and -u_t (near.h) at its neighbours, times the roots of the rows' weights, divided by sqrt(d_t). d_t is
- * the variance of the row's response given the neighbours. With features A = L^{-1} k(Z_m, X) of inducing points Z_m,
+/* Posterior of grouped random effects with design matrix Z from decorrelated responses F y. Row t of F has 1 at its own
+ * row and -u_t at its neighbours, times the roots of the rows' weights, divided by sqrt(d_t). d_t is the variance of
+ * the row's response given the neighbours, and u_t has their weights in its mean. With M inducing points Z_m, q
+ * effects, and features A = L^{-1} k(Z_m, X), L L' = k(Z_m, Z_m),
  *
- *     A+~ = (F A', F Z)',   P = A+~ A+~' (k x k, k = M + q),   v = A+~ F y,
+ *     A+~ = (F A', F Z)',   P = A+~ A+~' (k x k, k = M + q),   v = A+~ F y.
  *
- * where row t of F A' is r_t / sqrt(d_t) of near.h. */
+ * Row t of F A' is r_t / sqrt(d_t), where r_t = a - A_S u_t for features a of the row and A_S of its neighbours. */
 #include "effects.h"
 #include "likelihood.h"
 
@@ -15,31 +16,31 @@ struct decorrelated {
     struct source rows;
     int s, step; /* largest number of neighbours; numbers in u for each row of F */
     double sign; /* 1 if the array u has u_t, -1 if it has -u_t */
-    /* data row of each row t of F [n], NULL if it is t; neighbours (s x n), -1 behind the last */
+    /* row [n]: data row of each row t of F; NULL if row[t] = t. near: neighbours (s x n), -1 behind the last */
     const int *row, *near;
     const double *u, *d, *R; /* columns u_t, step x n; d_t [n]; columns r_t, M x n */
-    int whiten;              /* 1 if Z Lam replaces Z (Lam: root of effects.h) */
+    int whiten;              /* 1 if Z Lam replaces Z, for effects b ~ N(0, Lam Lam') */
 };
 
-/* Returns the number of doubles of the sums over decorrelated rows: products of features (P, upper triangle), of
- * features and responses (v), of responses (|F y|^2), and sum log d. */
+/* Returns the number of doubles of the sums over rows that are decorrelated from their neighbours: products of features
+ * (k x k, upper triangle), of features and responses [k], of responses, and logs of the conditional variances. */
 size_t decorrelated_size(const struct effects *e);
 struct sink decorrelated_sink(const struct decorrelated *self, double *sums);
 
-/* integrated_run() computes the Vecchia likelihood of f + noise (likelihood.h), with the whitened random effects b
- * integrated out. u, T, r, w and d (there D) are those of likelihood.h, for the kernel of f. F, P and v are those of
- * struct decorrelated without inducing points, with Z Lam in the place of Z. With y~ = F y, b has the posterior
- * N(V v, V), and
+/* integrated_run() computes the Vecchia likelihood of y = f + Z_ b + noise, with b ~ N(0, I) integrated out. Z_ = Z Lam
+ * is the whitened design matrix of the random effects. T is the covariance of f + noise at the neighbours S of row i
+ * and at row i, u = (-T_SS^{-1} T_Si; 1), and d_i = u'T u. Row i of F is u' / sqrt(d_i). With P = Z_'F'F Z_, v = Z_'F'F
+ * y, H = I + P and V = H^{-1}, b has the posterior N(V v, V), and
  *
- *     log p = -(sum log d_i + log det H + |y~|^2 - v'V v + n log 2 pi) / 2,   H = I + P,   V = H^{-1}.
+ *     log p = -(sum log d_i + log det H + |F y|^2 - v'V v + n log 2 pi) / 2.
  *
  * By Fisher's identity, derivatives are the posterior mean over the effects of the derivatives given the effects. With
- * y^ = y - Z Lam V v, they are the score of likelihood.h with these replacements, for row i and its neighbours S:
+ * y^ = y - Z_ V v, r = u'y and w = (T_SS^{-1} y_S; 0), they are the score of likelihood.h with these replacements:
  *
- *     r^2 -> (u'y^)^2 + u'Z_ V Z_'u,     r w -> T_SS^{-1} g_S,     g_S = (u'y^) y^_S + Z_S V Z_'u,
+ *     r^2 -> (u'y^)^2 + u'Z_ V Z_'u,     r w_S -> T_SS^{-1} g_S,     g_S = (u'y^) y^_S + Z_S V Z_'u,
  *
- * where Z_ = Z Lam, and Z_S are its rows S. This is the score for responses g_S / e of the neighbours and a residual e
- * of row i, where e^2 is what replaces r^2. The information is that for known effects. */
+ * where Z_S are rows S of Z_. This is the score for responses g_S / e of the neighbours and a residual e of row i,
+ * where e^2 is what replaces r^2. The information is that for known effects. */
 struct integrated {
     struct likelihood l;
     const struct effects *e; /* every row must have a level of each grouping */

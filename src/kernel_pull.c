@@ -8,7 +8,7 @@
 /* The number of rows of X that are processed at a time. dZ is read and written once for all of them. */
 enum { FACTOR_ROWS = 4 };
 
-/* For four x_i, adds to g the derivative of sum_i (w_i / 2) r2(x_i, z) in an input z, -sum_i w_i (x_i - z) rate^2. */
+/* Adds to g [M] the derivative of sum_i w_im ((x_i - z_m) rate)^2 / 2 in each z_m, -sum_i w_im (x_i - z_m) rate^2. */
 static void pull_points(int M, double rate, const double *x, const double *restrict z,
                         const double *restrict w, double *restrict g)
 {
@@ -21,8 +21,8 @@ static void pull_points(int M, double rate, const double *x, const double *restr
     }
 }
 
-/* Returns sum_i,m w u u with u = (x_i - z_m) / l. It is minus the derivative of sum_i,m (w / 2) r2 in log l. In the
- * order (w u) u it is 0 if w = 0; w (u^2) might be 0 times infinity. */
+/* Returns sum_im w_im u_im^2 with u_im = (x_i - z_m) / l and rate = 1 / l: minus the derivative of half this sum in log
+ * l. In the order (w u) u it is 0 if w = 0; w (u^2) might be 0 times infinity. */
 static double pull_lengthscale(int M, double rate, const double *x,
                                const double *restrict z, const double *restrict w)
 {
@@ -39,7 +39,7 @@ static double pull_lengthscale(int M, double rate, const double *x,
     return sum;
 }
 
-/* Works like pull_lengthscale() for a column with level numbers: u is LEVELS_APART / l for different levels, else 0. */
+/* Returns the sum of pull_lengthscale() for level numbers x and z: u is LEVELS_APART rate if they differ, else 0. */
 static double pull_levels_apart(int M, int n, double rate, const double *x,
                                 const double *restrict z, const double *restrict w)
 {
@@ -115,7 +115,7 @@ static void pull_periodic(const struct factor *f, struct rows Z, struct rows X,
     }
 }
 
-/* Adds to dZ the derivatives of sum w s for METRIC_PRODUCT, and for METRIC_GROUP from pairs of rows of one level. */
+/* Adds to dZ the derivatives of sum_im w_im s(x_i, z_m), s the factor's argument (METRIC_GROUP: rows of one level). */
 static void pull_inputs(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *dZ)
 {
@@ -155,13 +155,13 @@ static void factor_pull(const struct factor *f, struct rows Z, struct rows X,
 
 /* ---- derivatives in inputs and parameters, from those in a kernel matrix ---------------------- */
 
-/* Returns the number of rows of X that are processed at a time: few for a single factor, which needs only K. */
+/* Returns how many rows of X are processed at a time: few if k has one factor, as its values are not computed again. */
 static int rows_at_a_time(const struct kernel *k)
 {
     return kernel_is_single(k) ? FACTOR_ROWS : KERNEL_WIDE;
 }
 
-/* Returns the number of pairs of levels of the categorical ones among the kernel's first n_factors factors. */
+/* Returns the number of pairs of levels, over the METRIC_LEVELS factors among the kernel's first n_factors factors. */
 static size_t levels_before(const struct kernel *k, int n_factors)
 {
     size_t size = 0;
@@ -177,7 +177,7 @@ size_t kernel_size(const struct kernel *k, int M)
     return 3 * piece + levels_before(k, k->n_factors);
 }
 
-/* Adds w, the derivatives of F in the factor's value for each pair of rows, to sums (d x d) at the two rows' levels. */
+/* Adds w, an objective's derivatives in the factor's values for pairs of rows, to sums (d x d) at the rows' levels. */
 static void pull_levels(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *sums)
 {
@@ -207,7 +207,7 @@ static void multiply(size_t n, const double *restrict by, double *restrict x)
         x[i] *= by[i];
 }
 
-/* Adds to dZ and dtheta the derivatives through one stationary factor of a term. k has the values of the term. */
+/* Adds to dZ and dtheta an objective's derivatives through a stationary factor, from p->K_bar, those in its term k. */
 static void pull_stationary(const struct factor *f, const double *k, const struct pull *p)
 {
     const struct profile *profile = f->profile;
@@ -224,8 +224,8 @@ static void pull_stationary(const struct factor *f, const double *k, const struc
     factor_pull(f, p->Z, p->X, p->w, p->dZ, p->dtheta);
 }
 
-/* Adds to dZ and dtheta the derivatives that come from factor i of a term, which is not stationary. p->w first becomes
- * K_bar times the product of the term's variance and other factors. */
+/* Adds to dZ and dtheta an objective's derivatives through factor i of a term, which is not stationary, from p->K_bar,
+ * those in the term. p->w first becomes K_bar times the term's variance and its other factors. */
 static void pull_other(const struct kernel *k, const struct term *t, int i,
                        const struct pull *p)
 {
@@ -382,7 +382,7 @@ size_t term_slopes_size(const struct kernel *k, int n)
     return (size_t)k->n_theta + kernel_size(k, n);
 }
 
-/* Uses that element a of (dK / dtheta_j) u is d (u'k_a) / dtheta_j, where k_a is column a of K. */
+/* Computes element a of (dK / dtheta_j) u as d (u'k_a) / dtheta_j, where k_a is column a of K. */
 void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
                  const double *values, const double *u, double *work, double *out)
 {

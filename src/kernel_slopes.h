@@ -7,8 +7,8 @@
 void kernel_slopes(const struct kernel *k, const double *direction, struct rows Z,
                    struct rows X, double *out);
 
-/* Computes prior[i], the prior variance at x_i of the derivative of f along the direction: d^2 k(x, x') / (dx dx') at x
- * = x' = x_i. Its rounding errors are proportional to size[i] = max(prior[i], s^2). s sums, over all terms and their
- * factors g, sqrt(d^2 g / (dx dx') times the variance and the other factors). */
+/* Computes prior[i], the prior variance of the derivative of f along the direction: d^2 k(x, x') / (dx dx') at x = x' =
+ * x_i. Its rounding errors are proportional to size[i] = max(prior[i], s^2), where s sums sqrt(c d^2 g / (dx dx')) over
+ * the factors g of all terms, and c is the product of the term's variance and its other factors. */
 void kernel_slope_variance(const struct kernel *k, const double *direction, struct rows X,
                            double *prior, double *size);

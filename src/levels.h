@@ -8,11 +8,11 @@ enum levels {
     LEVELS_FULL     /* any matrix; n (n - 1) / 2 angles determine its Cholesky factor */
 };
 
-/* Returns the kind of correlations with a name, or LEVELS_GIVEN for other names. */
+/* Returns the kind of correlations that is called `name`, or LEVELS_GIVEN if there is none. */
 enum levels levels_named(const char *name);
 int levels_parameters(enum levels kind, int n);
 
-/* Computes as `table` the correlations of n levels (n x n) and their derivative in each log parameter p. work: n x n */
+/* Computes into `table` the n x n correlations of levels, then their derivative in each log parameter p. work: n x n */
 void levels_table(enum levels kind, int n, const double *p, double *work, double *table);
 
 /* Computes into `table` the covariance S = D R D of the n random effects of one level (n x n), then its derivative in

@@ -4,7 +4,7 @@
 #include "linalg.h"
 #include "local.h"
 
-/* A block has so few rows that its kernel values with local.near and the new rows are at most this many, or 32 rows. */
+/* A block of over 32 rows has at most this many kernel values with the new rows and the rows that predict them. */
 enum { most_near = 1 << 22 };
 
 /* ---- kriging weights, one group of new rows at a time --------------------------------------- */
@@ -124,7 +124,7 @@ static void group_add(const void *self, const struct visit *v)
 /* ---- residuals h = k(X, x) - (K + s2 I) w, one block of rows at a time ---------------------- */
 
 /* Subtracts (K + s2 I) w at the n rows of a block from H (n x g), for each column w of W. K_S (n x n_c) has kernel
- * values with the n_c rows S, outside which w is 0. Adds the block's part of v->A w to Aw (M x g). */
+ * values with the n_c rows S, outside which w is 0. Adds the features v->A times the block's w to Aw (M x g). */
 static void subtract_weighted(const struct visit *v, int M, int n_c, int g, double s2,
                               const double *K_S, const int *S, const double *W, double *H,
                               double *Aw)

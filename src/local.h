@@ -7,8 +7,8 @@
  *
  * The roots of the rows' weights multiply K = k(X, X), k(X, x) and y. J is the error variance of w'y, and needs only
  * the rows S. The residual h uses all rows, by blocks; bounds on the exact posterior variance (certify.h) need sums of
- * h. They hold for any w, so rounding errors of w do no harm. Computing h takes kernel values of all N rows with all
- * rows that are in S of some group, and 2 N (n_c + M) flops for each x. */
+ * h. They hold for any w, so rounding errors of w do no harm. For M inducing points, computing h takes kernel values of
+ * all N rows with the rows S of all groups, and 2 N (n_c + M) operations for each x. */
 #include "certify.h"
 #include "pass.h"
 
@@ -28,19 +28,19 @@ struct local {
     const struct posterior *posterior;
     const struct norms *norms;
     struct source rows; /* data */
-    /* near.order has the numbers of all rows of the data that are in S of some group */
+    /* near.order has the numbers of all data rows by which some group is predicted */
     struct source near;
     struct block rows_new; /* new rows, in the order of their groups */
     struct functionals of;
     int n_c, n_groups;
-    const int *start;      /* first new row of each group [n_groups + 1] */
-    const int *member;     /* S as places in near.order, n_c x n_groups */
-    int *S;                /* S as rows of the data, from 0; the caller's memory */
+    const int *start;  /* first new row of each group [n_groups + 1] */
+    const int *member; /* rows S of each group as places in near.order, n_c x n_groups */
+    int *S;            /* the same as rows of the data, from 0; the caller's memory */
     struct kriging *point; /* [n_new] the caller's memory */
     struct pass pass;
     struct block near_rows;
     double *W;    /* weights, n_c x n_new; the caller's memory */
-    double *sums; /* A h, A w (M x n_new each), |h|^2 [n_new] */
+    double *sums; /* A h, A w (M x n_new each; features A), |h|^2 [n_new] */
 };
 
 /* local_run() computes kriging weights l->W and, for each new row: J >= error variance of kriging, q >= J minus the

@@ -20,16 +20,17 @@ struct lowrank {
     const double *sign; /* s_j [q] */
 };
 
-/* A panel has the q functions of an auxiliary distribution at the rows: stored, or computed block by block. */
+/* A panel has the values at the rows of the q functions b_1, b_2, ..., mu of an auxiliary distribution with covariance
+ * p k + sum_j s_j b_j b_j' and mean mu. They are stored, or computed block by block. */
 struct panel {
     const struct lowrank *aux; /* NULL if there is no auxiliary distribution */
     const double *Wt;          /* values at all rows (q x N), or NULL */
 };
-/* Returns the number q of functions of the auxiliary distribution, or 0 if there is none. */
+/* Returns the number q of the auxiliary distribution's functions b_j and mu, or 0 if there is none. */
 int panel_columns(const struct panel *p);
 /* Returns the number of doubles of scratch that panel_rows() needs for n rows: 0 if the values are stored. */
 size_t panel_size(const struct panel *p, int n);
-/* Returns the q functions at the n rows of a block (q x n), times the square roots of the rows' weights. */
+/* Returns the auxiliary distribution's b_j and mu at the n rows of a block (q x n), times the roots of the weights. */
 const double *panel_rows(const struct panel *p, const struct block *b, double *work);
 
 /* This sink stores the results of panel_rows() for all rows in Wt. */
@@ -39,11 +40,11 @@ struct panel_values {
 };
 struct sink panel_sink(const struct panel_values *self);
 
-/* Computes K_zu = k(Z, U) (M x n_u) for inducing points Z, and T = L^{-1} K_zu W (M x q). K_zu W has the functions of
- * the auxiliary distribution at Z. If z->L is NULL, T = K_zu W. */
+/* Computes K_zu = k(Z, U) (M x n_u) for inducing points Z, and T = L^{-1} K_zu W (M x q). K_zu W has the values at Z of
+ * the auxiliary distribution's b_j and mu. If z->L is NULL, T = K_zu W. */
 void lowrank_points(const struct lowrank *aux, const struct inducing *z, double *K_zu,
                     double *T);
 
-/* Adds to dZ (M x columns) an objective's derivative in Z, from its derivative Wm_bar (M x q) in the functions at Z. */
+/* Adds to dZ (M x columns) an objective's derivative in Z from Wm_bar (M x q), that in the auxiliary b_j, mu at Z. */
 void lowrank_pull(const struct lowrank *aux, const struct inducing *z, const double *K_zu,
                   const double *Wm_bar, struct arena *arena, double *dZ);

@@ -2,7 +2,7 @@
 #include "pf.h"
 #include "linalg.h"
 
-/* Replaces X by D^{-1} X = s2 (s2 I + G)^{-1} X, where D = I + G / s2 and C C' = s2 I + G. */
+/* Replaces X by D^{-1} X for D = I + A A' / s2, features A, from the Cholesky factor C of s2 D. */
 static void solve_D(int M, int n, const double *C, double s2, double *X)
 {
     solve_chol(M, n, C, X);
@@ -29,7 +29,7 @@ static double jitter_of_points(const struct inducing *z, double *root)
 }
 
 /* Computes Q = D^{-1} (V - G J G) D^{-1}, where D = I + G / s2, G = s->G, and J = jitter L^{-1} diag(root)^2 L^{-T} is
- * the effect of the jitter of k(Z, Z). G J G = jitter B'B for B = diag(root) L^{-T} G. V is overwritten. */
+ * the effect of the jitter of k(Z, Z). G J G = jitter B'B for B = diag(root) L^{-T} G. V (M x M) is overwritten. */
 static void without_jitter(const struct inducing *z, const struct stats *s, double jitter,
                            const double *root, const double *C, double *V, double *B,
                            double *Q)
@@ -45,8 +45,8 @@ static void without_jitter(const struct inducing *z, const struct stats *s, doub
     solve_D(M, M, C, s2, Q);
 }
 
-/* Returns sum_j s_j |D^{-1} u_j|^2 + p tr Q, where D = I + G / s2 and s_j = aux->sign[j]. The columns u_j of X become
- * D^{-1} u_j. If p = 1, without_jitter() computes Q and B from V and overwrites V; root and jitter are results too. */
+/* Returns sum_j s_j |D^{-1} x_j|^2 + p tr Q for the columns x_j of X, s_j = aux->sign[j], p = aux->p and D = I + s->G /
+ * s2. X becomes D^{-1} X. If p = 1, computes root and jitter, and by without_jitter() Q and B from V (overwritten). */
 static double transfer(const struct inducing *z, const struct stats *s,
                        const struct lowrank *aux, const double *C, double *X, double *V,
                        double *B, double *Q, double *root, double *jitter)
@@ -63,11 +63,11 @@ static double transfer(const struct inducing *z, const struct stats *s,
     return value + trace(M, Q);
 }
 
-/* Computes what the prior part (p = 1) of the auxiliary covariance adds to derivatives of the pF objective in A =
- * L^{-1} k(Z, X), in L, and in the k(z, z). With D = I + G / s2, J = jitter L^{-1} diag(root)^2 L^{-T}, and Q1 = Q of
- * without_jitter():
+/* Computes what k in the auxiliary covariance (p = 1) adds to derivatives of the pF objective in A = L^{-1} k(Z, X), in
+ * L, and in the k(z, z). With G = A A', D = I + G / s2, W0 = A k(X, X) A', J = jitter L^{-1} diag(root)^2 L^{-T} and
+ * Q1 = D^{-1} (W0 - G^2 - G J G) D^{-1}:
  *   Abar += Hs A + E A k(X, X),   E = 2 (D^{-2} - I),
- *   Hs   -= 2 (R + R') / s2,  R = D^{-1} Q1,  and  4 D^{-2} G + 2 (D^{-2} G J + J D^{-2} G)
+ *   Hs   -= 2 (R + R') / s2 + 4 D^{-2} G + 2 (D^{-2} G J + J D^{-2} G),   R = D^{-1} Q1,
  *   Lbar += tril(2 L^{-T} G D^{-2} G J)
  * Updates Hs, and adds E W0 to AbarAt (Abar A'). Computes E, Lbar_share and, if k(z, z) depends on z, kzz_bar =
  * -z->jitter diag(L^{-T} G D^{-2} G L^{-1}). */

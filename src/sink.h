@@ -1,14 +1,13 @@
 #pragma once
 
-/* A sink receives every block of a pass over rows (pass.h). Each thread adds to its own sums, which are cleared before
- * the pass and added in the order of threads after it. Other results belong to a block or a row, and are stored by its
- * number. */
+/* A sink receives every block of a pass over rows. Each thread adds to its own sums, which start at 0 and are added in
+ * the order of threads after the pass. Other results belong to a block or a row, and are stored by its number. */
 #include "block.h"
 
 struct visit {
     int number; /* number of the block */
     struct block block;
-    /* K = k(Z, X_b) if pass.wants_K; A = L^{-1} K diag(scale); M x n each. scale: roots of row weights */
+    /* K = k(Z, X_b) if pass.wants_K; A = L^{-1} K diag(scale), L L' = k(Z, Z); M x n each. scale: roots of weights */
     const double *K, *A;
     double *sums, *work; /* sums and scratch of this thread */
 };

@@ -11,7 +11,7 @@ static size_t blocks_size(const struct softmax *l)
     return (size_t)l->z.M * l->z.M * pair_of(l->q, 0);
 }
 
-/* Adds a block's part to A g (M x q), g: derivatives of log likelihoods in phi, and to the log likelihood. */
+/* Adds a block to the log likelihood and to A g (M x q): A is the whitened k(Z, X), g its derivatives in phi = A'u. */
 static void value_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
@@ -26,7 +26,7 @@ static void value_add(const void *self, const struct visit *v)
     mult_ABt(M, n, l->q, 1.0, v->A, r.g, 1.0, v->sums);
 }
 
-/* Adds a block's part to A W_jk A' (lower triangles), where -W is the Hessian of log likelihoods in phi [q]. */
+/* Adds a block to A W_jk A' (lower triangles): A is the whitened k(Z, X), -W the Hessian of log likelihoods in A'u. */
 static void curvature_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
@@ -58,7 +58,7 @@ static double psi_at(void *self)
     return 0.5 * sum_squares(dim, l->mode.trial) - value[dim];
 }
 
-/* Copies the blocks A W_jk A' of H - I, where H is the Hessian, from the sums to C (lower triangle). */
+/* Copies the sums of curvature_add(), the blocks of the Hessian minus I, to C (lower triangle). */
 static void assemble(struct softmax *l)
 {
     const size_t M = (size_t)l->z.M, dim = M * l->q;
@@ -83,7 +83,7 @@ static enum status factor_here(struct softmax *l)
 }
 
 /* Computes a step. With the factor of an earlier Hessian it is much cheaper than a Newton step. Such steps are made as
- * long as each halves the decrement and leaves it above `near`. All other steps are Newton steps. */
+ * long as each halves the decrement and leaves it above l->near. All other steps are Newton steps. */
 static enum status prepare(void *self)
 {
     struct softmax *l = self;
@@ -148,9 +148,9 @@ static void invert(struct softmax *l)
         }
 }
 
-/* Computes the covariances S of phi (f = C phi + b) and residual prior variances `left` of a block. Unless NULL, bar (M
- * x n) gets the derivative -sum_jk (H^{-1})_jk A W_jk of -log det H / 2 in A for fixed W, with the Hessian H. work: (M
- * + 1) n */
+/* Computes the covariances S of phi = A'u and residual prior variances `left` of a block; A is the whitened k(Z, X).
+ * Unless NULL, bar (M x n) gets -sum_jk (H^{-1})_jk A W_jk, the derivative of -log det H / 2 in A for fixed W. -W is
+ * the Hessian of a row's log likelihood in phi, and H_jk = [j = k] I + A W_jk A'. work: (M + 1) n */
 static void spread(const struct softmax_at *to, const struct visit *v, double *work,
                    const struct softmax *l, const struct class_rows *r, double *bar)
 {
@@ -199,7 +199,7 @@ static double penalty_row(const struct softmax *l, double e, const double *p, do
  *     (s_f)_a = -(1/2) sum T_bc dW_bc / df_a = -w p_a (T_aa - p'diag T - 2 (T p)_a + 2 p'T p) / 2,
  *     T = C S C' + e (I + e w W0)^{-1}.
  *
- * x: scratch of 2 K + (q + 2) q */
+ * D and den are from penalty_row(). x: scratch of 2 K + (q + 2) q */
 static void slope_row(const struct softmax *l, int row, double e, const double *p,
                       const double *mean, double *D, double den, double *x, double *s)
 {
@@ -242,7 +242,7 @@ static double *kept_bar(const struct softmax *l, int block)
                : NULL;
 }
 
-/* Adds a block's part to A s (M x q), where s is made by slope_row(), and to the penalty sum log det(I + E W) / 2. */
+/* Adds a block to A s (M x q), A whitened k(Z, X), s by slope_row(), and to the sum of penalty_row(). */
 static void penalty_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
@@ -279,16 +279,16 @@ double softmax_penalty(struct softmax *l)
 
 /* ---- the gradient of F, the log marginal likelihood minus the penalty ------------------------ */
 
-/* F is Laplace's log marginal likelihood minus the penalty sum log det(I + E W) / 2, with -W the Hessian of a row's log
- * likelihood in phi (f = C phi + b). With derivatives g of the log likelihood and s of F through W in phi, and zeta =
- * H^{-1} A s, the derivatives of F in A and in the residual prior variances E are
+/* F is Laplace's log marginal likelihood minus the penalty sum log det(I + E W) / 2. For a row, E is the residual prior
+ * variance, g and -W are derivatives of the log likelihood in phi = A'u (A whitened k(Z, X), mode u), and s that of F
+ * in phi through W. With zeta = H^{-1} A s and the Hessian H in u, the derivatives of F in A and E are
  *
  *     Abar = sum_j [u_j (g + s - W A'zeta)_j' + zeta_j g_j'] - sum_jk (H^{-1})_jk A W_jk - 2 A dE,
  *     dE = -tr((I + E W)^{-1} W) / 2.
  *
  * gradient_add() sums Abar A' (M x M), derivatives in phi [q], and derivatives in the kernel's parameters. */
 
-/* Replaces pz [q] of a row by g + s - W pz, where -W is the Hessian of its log likelihood. x: scratch of K */
+/* Replaces pz [q] by g + s - W pz for a row, with derivatives g, -W of its log likelihood in phi, s of l->s; x: [K] */
 static void slope_of_phi(const struct softmax *l, int row, const double *p,
                          const double *g, double *x, double *pz)
 {
