@@ -226,8 +226,8 @@ aux_kinds <- list(
     low_rank_auxiliary(U, W, rep_len(as.double(sign), ncol(W)), mean, p, model, how$label)
   }))
 
-# Returns the row numbers in data$x that make the distribution. how$rows counts the rows as given, before equal rows
-# were merged. Given rows of weight 0 are omitted.
+# Returns the numbers of the rows of data$x from which the distribution is made. how$rows counts the rows as given,
+# before equal rows were merged. Given rows of weight 0 are omitted.
 auxiliary_rows <- function(how, data) {
   n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
   rows <- how$rows
@@ -258,9 +258,9 @@ sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {
   W <- if (is.null(how$tail) || how$tail == 0) {
     sqrt(noise) * solve_t(post$L, t(forwardsolve(post$C, diag(nrow(U)))))
   } else {
-    # Reduce the rank of the covariance by omitting eigenvectors of G. The eigenvector of eigenvalue g_j adds w_j = g_j
-    # / (1 + g_j/s2) to the trace of the covariance at the rows. Keep the first m, then more until the omitted w_j sum
-    # to at most `tail` times the sum of all w_j after the first m.
+    # Reduce the rank of the covariance by omitting eigenvectors of G = A A'. One with eigenvalue g_j adds w_j = g_j /
+    # (1 + g_j/s2) to the trace of the covariance at the rows. Keep the first m, then more until the omitted w_j sum to
+    # at most `tail` times the sum of all w_j after the first m.
     axes <- eigen(post$G, symmetric = TRUE)
     g <- pmax(axes$values, 0)
     w <- g / (1 + g / noise)
@@ -301,7 +301,7 @@ exact_on_rows <- function(data, rows, model) {
 solve_t <- function(L, b) backsolve(L, b, upper.tri = FALSE, transpose = TRUE)
 
 # Returns the auxiliary distribution with mean a'k(U, x), where a is the argument `mean`, and covariance p k(x, x') +
-# sum_j sign_j b_j(x) b_j(x'), where b(x) = W'k(U, x). The C code reads a as the last column of W.
+# sum_j sign_j b_j(x) b_j(x'), where b(x) = W'k(U, x) and p is 0 or 1. The C code reads a as the last column of W.
 low_rank_auxiliary <- function(U, W, sign, mean, p, model, label) {
   W <- cbind(W, mean, deparse.level = 0)
   dimnames(W) <- NULL

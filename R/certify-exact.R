@@ -3,7 +3,7 @@
 
 # Returns the correction of the reference posterior's mean towards the exact mean: correct_residual(), with `steps`,
 # `stalled` and `stopped` of solve_exact(). Returns NULL if there is no goal or no time. The arguments are:
-#   goal     NULL, or a function of `near` (is near_preconditioner() used?) that returns ratio() for solve_exact()
+#   goal     NULL, or a function of `near` (TRUE: near_preconditioner() is used) that returns ratio() for solve_exact()
 #   budget   at most budget$passes passes over all pairs of rows, within budget$left() seconds
 #   from     an earlier correction to improve, or NULL
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
@@ -124,9 +124,8 @@ exact_system <- function(reference, data) {
   list(y = root * data$y, noise = model$noise, product = product, by_B = by_B, passes = function() passes)
 }
 
-# Returns the state after a step of conjugate gradients. r is the residual, z the preconditioned residual, zr = z'r,
-# Kz = (K + s2 I) z. p = sum_i a_i z_i, over all z so far, is the search direction, Kp = (K + s2 I) p,
-# `carried` = sum_i a_i |z_i|.
+# Returns the state after a step of conjugate gradients. r is the residual, z the preconditioned residual, zr = z'r, Kz
+# = (K + s2 I) z. The direction is p = sum_i a_i z_i over all z so far, Kp = (K + s2 I) p, `carried` = sum_i a_i |z_i|.
 next_solution <- function(now, z, Kz, zr) {
   along <- if (is.null(now$p)) 0 else sum(z * (now$r - now$r_before)) / now$zr # Polak and Ribiere's formula
   p <- z + if (along > 0) along * now$p else 0
@@ -159,7 +158,7 @@ passes_ahead <- function(went, ratio, seconds, passes) {
 }
 
 # Estimates how many more passes reduce the error bound to `share` times its value; NULL if it hardly decreases. `went`
-# has the bound before the first pass and after each. The last five bounds give the rate, which is 1/2 after no pass.
+# has the bound before the first pass and after each. The last five bounds give the rate; before any pass it is 1/2.
 passes_until <- function(went, share) {
   went <- utils::tail(went, 5L)
   rate <- if (length(went) < 2L) 0.5 else (went[length(went)] / went[1L])^(1 / (length(went) - 1))
@@ -215,7 +214,7 @@ correction_for <- function(reference, data) {
   if (!is.null(correction) && !is.null(data) && identical(correction$made_from, order_of_rows(data))) correction
 }
 
-# Returns list(mean, mean_error), in units of y: the corrected mean of each functional, and a bound on its error.
+# Returns list(mean, mean_error), in units of y: the reference's corrected mean of functionals, with its error bound.
 corrected_mean <- function(reference, correction, data, fun) {
   model <- model_of(reference)
   norms <- correction$norms
@@ -236,8 +235,8 @@ corrected_mean <- function(reference, correction, data, fun) {
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
 }
 
-# Returns a bound on the rounding error of the corrected mean: of k_x'u, and of the residual r of the approximate
-# solution u. Corrections saved by version 0.1.0 have one bound for both, `rounding`, and no element `error`.
+# Returns a bound on the rounding error of corrected_mean(): of k_x'u, and of r = y - (K + s2 W^{-1}) u for the solution
+# u. Corrections saved by version 0.1.0 have one bound for both, `rounding`, and no element `error`.
 carried_rounding <- function(correction, model, data, fun, var_upper) {
   most <- prior_most(model, data$x)
   # `size` bounds each functional's prior sd over the largest prior sd of f at the data (for values, a number >= 1).
@@ -280,7 +279,7 @@ precondition_by_near_rows <- function(reference, data) {
   rough || has_many_levels(model, data$x)
 }
 
-# Returns the preconditioner as a function of the residual; for groups with many levels, effects_preconditioner().
+# Returns the preconditioner, a function of a vector; for groups with many levels, it is effects_preconditioner().
 # `size` has the numbers of inducing points and of neighbours of each row. With 200 points instead of 800, the log of
 # the residual decreases 1.3 to 2.7 times more slowly (bench/README.md).
 near_preconditioner <- function(reference, data, size = c(points = 800L, rows = 40L)) {

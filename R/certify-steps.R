@@ -74,7 +74,7 @@ narrowings <- list(
   },
 
   # Certifies wide intervals by the exact posterior, if time and memory allow. An interval counts as wide if it was wide
-  # before any passes over all pairs of rows. Otherwise, more passes could exempt an interval and leave it wider.
+  # before any pass over all pairs of rows. So a larger effort, with more passes, omits no interval here.
   "exact posterior" = function(job, fun, inside) {
     before <- job$without_passes
     known <- utils::modifyList(inside, as.list(before))
@@ -96,7 +96,7 @@ narrowings <- list(
 
   # Narrows wide intervals by kriging (weights on nearest neighbours), first those that are widest in units of the sd.
   # In a wide interval, half the width exceeds rounding and 1/20 of the distance from its middle to the fit's value (at
-  # least the median distance). For the sd, exceeding 1/400 of the sd is enough.
+  # least the median distance). An interval of the sd is also wide if half its width exceeds 1/400 of the sd.
   "kriging on nearest neighbours" = function(job, fun, inside) {
     if (kriging_rows() < 1) return(inside)
     excess <- function(what, floor) {
@@ -170,8 +170,7 @@ narrowings <- list(
   }
 )
 
-# Returns intervals for values of the exact GP, from a posterior of the effects of all groups and of the smooth part on
-# inducing points z.
+# Returns intervals for values of the exact GP, by a posterior of all effects of groups and the smooth part on points z.
 effects_interval <- function(fit, data, z, fun) {
   model <- model_of(fit)
   W <- merged_weights(data) / model$noise
@@ -204,9 +203,9 @@ half_and_distance <- function(inside, at, what) {
   list(half = (upper - lower) / 2, distance = distance, far = pmax(distance, stats::median(distance)))
 }
 
-# Returns the numbers of at most `most` rows of x to add to the reference's inducing points: rows with wide intervals
-# and a large residual prior variance `unexplained`. A pivoted Cholesky factorisation of their residual prior covariance
-# chooses among the rows with the largest variance.
+# Returns the row numbers of at most `most` rows of x to add to the reference's inducing points: rows with wide
+# intervals and a large residual prior variance `unexplained`. A pivoted Cholesky factorisation of their residual prior
+# covariance chooses among the rows with the largest variance.
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
   # In a wide interval, half the width exceeds v$far / 4 (half_and_distance()) and, if kriging follows, sd_upper / 20.
@@ -253,7 +252,6 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
     exact <- if (open) exact_if_cheap(fit, fun, 30)
     if (!is.null(exact)) found$inside <- narrow(found$inside, exact)
   }
-  # The column `mean` has the middle of each interval (0 if a bound is infinite), and `mean_error` half its width.
   inside <- found$inside
   unknown <- is.infinite(inside$mean_lower) | is.infinite(inside$mean_upper)
   middle <- ifelse(unknown, 0, (inside$mean_lower + inside$mean_upper) / 2)
@@ -298,7 +296,7 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   kriged <- made$value$kriged
   times <- if (is.null(kriged)) Inf else
     reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
-  # In state s of solve_exact(), the mean errs by at most times * sqrt(s$c) (kriging) and wide * s$w_E (reference).
+  # In state s of solve_exact(), kriging bounds the mean's error by times * sqrt(s$c), the reference by wide * s$w_E.
   wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
   aim <- 0.9 * goal
   renewed <- FALSE

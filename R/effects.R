@@ -2,9 +2,9 @@
 # src/effects.h). Effects are inducing variables without residual prior variance. The effects of the grouping with the
 # most effects are eliminated level by level. Effects of other groupings are dense features, like inducing points.
 #
-# A grouping is list(column, levels, design, root, term, codes): the column of x with the level (from 1), the number of
-# levels, the columns of its design (0 for an intercept), a root of the covariance of the effects of a level (lower
-# triangular), the number of its term in the kernel, and the codes of the levels in x unless they are 1, 2, ....
+# A grouping is list(column, levels, design, root, term, codes). Its `column` of x has the level (from 1), `levels` is
+# their number, `design` has the columns of x in its design (0: an intercept), and `root` is a lower triangular root of
+# the covariance of a level's effects. `term` is its term's number, `codes` are those of levels other than 1, 2, ....
 
 # Returns the compiled kernel without the terms that are groups; if none is left, a constant kernel with variance 0.
 smooth_part <- function(kernel) {
@@ -24,9 +24,8 @@ smooth_part <- function(kernel) {
 
 smooth_model <- function(model) replace(model, "kernel", list(smooth_part(model$kernel)))
 
-# Returns the groupings of a kernel; the grouping with the most effects comes first. `codes` has an element for each
-# group: the number of its levels, or the code of each level. By default the codes are found in x, where levels of added
-# rows have negative codes (rows-groups.R).
+# Returns the groupings of a kernel, the one with the most effects first. `codes` has an element for each group: the
+# number of levels, or the code of each level; by default it is from x, with negative codes of levels of added rows.
 groupings_of <- function(kernel, codes = lapply(group_columns(kernel), function(column) {
   if (min(x[, column]) >= 1) max(x[, column]) else sort(unique(x[, column]))
 }), x = NULL) {
@@ -146,9 +145,9 @@ effects_of <- function(factors) {
 
 # ---- variances of groups and noise, without a pass over the rows ----------------------------------------------------
 
-# Returns the posterior with the noise variance and the variances of groups that maximise the variational bound. If `s`,
-# a part of the plan, fixes a variance, it does not change. The noise variance does not change if the residual prior
-# variance is large, because the bound would count that variance as noise.
+# Returns the posterior with the noise variance and the variances of groups that maximise the variational bound. A
+# variance that the plan (`s` is its part `learn`) fixes does not change. The noise variance does not change if the
+# residual prior variance is large, because the bound would count that variance as noise.
 relearned_variances <- function(factors, data, model, s) {
   if (is.null(factors$groupings)) return(factors)
   m <- nrow(factors$L)
@@ -175,7 +174,7 @@ relearned_variances <- function(factors, data, model, s) {
   evaluate(found$par)$factors
 }
 
-# Returns TRUE for each group whose variance is learned, named by the number of its term. `s` is a part of the plan.
+# Returns TRUE for each group whose variance is learned, named by its term's number. `s` is the plan's part `learn`.
 free_groups <- function(kernel, s) {
   table <- kernel_parameters(kernel)
   variances <- which(table$leaf == 0L & plain_groups(kernel)[table$term])
@@ -215,8 +214,8 @@ model_of_effects <- function(model, factors) {
 # The functions below learn with groups, by the Vecchia likelihood of the smooth part with all effects integrated out
 # (src/integrated.h). Without integration, responses of neighbours would differ by the effects of their levels.
 
-# Returns the numbers of at most `most` rows to learn from; if the levels are many, of a random sample of levels. To
-# have many levels, at most effect_learning$rows rows of a level of the first column are chosen before any others.
+# Returns the row numbers of at most `most` rows to learn from, of at most most_levels random levels in each column. To
+# keep many levels, effect_learning$rows rows of each level of the first column are taken before any others.
 rows_of_levels <- function(x, columns, most,
                            most_levels = effect_learning[[if (nrow(x) <= exact_learning_rows) "few" else "levels"]]) {
   rows <- seq_len(nrow(x))

@@ -117,7 +117,7 @@ exact_bracket <- function(fit, factor = 1) {
   quadratic <- sum(y * f$alpha)
   moved <- error[["solution"]] * (1 + error[["solution"]] * max(d / v)) * sum(d * f$alpha^2) +
     sums * sqrt(sum(y^2) * sum(f$alpha^2))
-  # The constant term of the log density, from weights, scale and merged rows, sums over rows. `more` bounds its size.
+  # Constant terms of the log density are sums over rows of logs of weights and scale. `more` bounds their size.
   more <- fit$nobs * (2 + abs(log(2 * pi * model$noise)) + 2 * abs(log(model$scale))) + abs(sum(log(v / model$noise)))
   # `squares` is the sum of squares about the means of merged rows, or without the data an upper bound on it.
   squares <- if (!is.null(fit$data)) fit$data$shift$ss else
@@ -178,10 +178,10 @@ evidence_bracket <- function(post, data) {
 # and -W_n at m. Its quadratic expansion in t = f - m has the posterior q and the marginal likelihood Z_G.
 #   log r_n(t) = l_n(m + t) - l_n(m) - g_n t + W_n t^2 / 2,   log Z = log Z_G + log E_q prod r_n.
 # Jensen's inequality gives the lower end. The inequality of Chen, Dafnis and Paouris (2015) for correlated normal
-# variables gives the upper end, with p_n = 1 / (C_nn (W_n + v)) and v at most 1 / (largest eigenvalue of K):
+# variables gives the upper end, with p_n = 1 / (C_nn (W_n + v)) and v at most 1 / (largest eigenvalue of k(X, X)):
 #   sum E_q log r_n <= log Z - log Z_G <= sum (1 / p_n) log E_q r_n^p_n.
-# With inducing points, q in the lower end is the posterior on them, and the upper end uses certified intervals of Z_G,
-# m and C_nn. Integrals are by the trapezoid rule; the difference from half as many nodes is added as their error.
+# For a fit on inducing points, q in the lower end is its posterior, and the upper end uses certified intervals of Z_G,
+# m and C_nn of the exact GP. Integrals are by the trapezoid rule; their error is the difference from half the nodes.
 true_bracket <- function(fit) {
   response <- response_of(fit)
   refuse_if(response$kind == "labels" || !response$concave, "fit", sprintf("has family %s", response$full_label),
@@ -199,16 +199,15 @@ true_bracket <- function(fit) {
   fit$likelihood$approx <- "laplace"
   b <- bounds_at_mode(fit, data, FALSE)
   best <- variational_at(data$x, replace(sites, "variational", 1L), fit$kernel, b$z, b$at, no_state(), fit$control)
-  # Bound the largest eigenvalue of the kernel matrix K: for many rows, by that of its approximation Q on inducing
-  # points plus the trace of K - Q.
+  # Bound the largest eigenvalue of the kernel matrix K; for many rows, by that of its approximation Q plus tr(K - Q).
   x <- b$data$x
   largest <- if (nrow(x) <= dense_rows) largest_eigenvalue(native_kernel_matrix(b$fit$kernel, x, x)) else
     (1 + b$growth) * (largest_eigenvalue(tcrossprod(rows_on_points(b))) + sum(b$at$left + b$slack * b$most))
   v <- (1 - 1e-9) / largest
   problems <- list(laplace = gaussian_problem(b, b$at), vi = gaussian_problem(b, best))
   each <- lapply(problems, bracket_of_normal, v = v)
-  own <- if (nrow(b$z) == nrow(mode$L)) each[[response$approx]][["lower"]] else -Inf # -Inf if b dropped repeated points
-  # `b` is centred at the mode, but the mean of the fit's posterior is moved from the mode by own_shift.
+  own <- if (nrow(b$z) == nrow(mode$L)) each[[response$approx]][["lower"]] else -Inf # -Inf if points were dropped
+  # `problems` are centred at the mode, but the fit's posterior has its whitened mean moved from the mode by own_shift.
   if (is.finite(own) && length(own_shift) && any(own_shift != 0)) {
     own <- bracket_of_normal(problems$laplace, v, own_shift)[["lower"]]
   }
@@ -228,8 +227,8 @@ largest_eigenvalue <- function(K) {
 }
 
 # Returns c(lower, upper), bounds on the true log marginal likelihood by the normal approximation q of the posterior of
-# f at the rows. b$at has the mean of q and the row weights W. In the lower bound, q's whitened mean is moved by
-# `moved`. `v` is at most 1 / (largest eigenvalue of K).
+# f at the rows. `b`, made by gaussian_problem(), has in b$at the mean of q and the row weights W. In the lower bound,
+# q's whitened mean is moved by `moved`. `v` is at most 1 / (largest eigenvalue of k(X, X)).
 bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
   at <- b$at
   A <- rows_on_points(b)
@@ -280,7 +279,7 @@ upper_terms <- function(b, v, l, top) {
 }
 
 # Returns list(low, high, top) for concave functions log_h, one for each row, with the derivative `slope`. `top` is the
-# maximum, and log_h is at least 45 lower at `low` and at `high`.
+# maximum, and log_h is at least 45 lower at `low` and at `high`. Searches start with steps of `unit`.
 support_of <- function(log_h, slope, unit) {
   beyond <- function(from, step, times, open) { # multiplies each step by `times` while open() holds
     for (i in 1:60) {

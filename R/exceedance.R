@@ -298,7 +298,7 @@ exceedance_line <- function(x, inputs, data, shown, about, variable, label) {
 # Returns the panel of a map of the regions. Rows on a full grid are drawn as cells that touch, other rows as dots.
 exceedance_map <- function(inputs, data, shown, axes) {
   values <- lapply(inputs, function(v) sort(unique(v)))
-  whole <- prod(lengths(values)) <= sum(!duplicated(inputs)) # rows may lack inputs
+  whole <- prod(lengths(values)) <= sum(!duplicated(inputs)) # <=, as rows with NA count, too
   own <- which(!is.na(shown))
   col <- region_colours[as.character(shown[own])]
   ends <- function(k, side) {
@@ -316,8 +316,6 @@ exceedance_map <- function(inputs, data, shown, axes) {
   list(args = c(list(xlab = names(inputs)[1L], ylab = names(inputs)[2L], xlim = range(values[[1L]]),
                      ylim = range(values[[2L]])), if (!is.na(asp)) list(asp = asp)), layers = c(marks, rows))
 }
-
-# ---- ratios() of odds and means -------------------------------------------------------------------------------------
 
 #' @rdname linear_functional
 #' @order 2

@@ -57,8 +57,6 @@ with_new_names <- function(fit) {
 
 old_signature <- function(fit) !"phi1" %in% names(fit$signature$sums)
 
-# ---- parts of a fit -------------------------------------------------------------------------------------------------
-
 # Checks types and sizes of the parts of a fit that other functions read, and that numbers are finite. need(part =
 # condition, ...) stops at the first condition that is neither TRUE nor NULL, so a condition may assume that the earlier
 # conditions hold. If a condition is a string, it names the damaged element of the part.
@@ -106,7 +104,7 @@ check_fit_parts <- function(fit, argument) {
        `data$prior_weights` = is.null(data$x_zero) || sum(data$prior_weights == 0) == zero)
 }
 
-# If a fit has these optional parts, they must have these classes.
+# The optional parts of a fit have these classes.
 part_classes <- list(control = "pfdtc_control", aux = "pfdtc_aux", reference = "gp_fit", near = "list", norms = "list",
                      correction = "list", evaluations = c("numeric", "integer"), seconds = c("numeric", "integer"))
 
@@ -149,7 +147,7 @@ is_good_warp <- function(warp, inputs) {
     all(is.finite(warp$to)) && all(is.finite(warp$at)) && all(diff(warp$at) > 0)
 }
 
-# Checks the parts that define the posterior of a fit to d inputs. `need` is the function in check_fit_parts().
+# Checks the parts that define the posterior of a fit to d inputs. need(part = condition) stops if the condition fails.
 check_fit_posterior <- function(fit, d, need) {
   dense <- !is.null(fit$x) || is.null(method_traits(fit)$objective)
   f <- fit$factors
@@ -218,7 +216,7 @@ damaged_fit <- function(fit, argument, part) {
 
 # ---- fits of the same exact Gaussian process -----------------------------------------------------------------------
 
-# Returns `exact`, or stops unless it is a fit with the exact posterior of the same model as all `fits`. `exact` may be
+# Returns `exact` if it is a fit with the exact posterior of the same model as all `fits`, else stops. `exact` may be
 # NULL if `caller`, the name of the user's function, is given.
 check_exact <- function(exact, fits, caller = NULL) {
   check_given("exact", "Give gp_exact() of the same data with like = fit.")
@@ -257,8 +255,8 @@ same_response <- function(a, b) {
   all(abs(sums - b$signature$sums[of]) <= 8 * (sqrt(sums[["n"]]) + 16) * .Machine$double.eps * size)
 }
 
-# Stops unless two fits approximate the same exact GP: with the same data, constant mean, kernel and noise, or for other
-# likelihoods family, trials and offset. In the error, `argument` and `other` name the fits; `more` is a further hint.
+# Stops unless two fits approximate the same exact GP: with the same data, constant mean, kernel and noise or, for other
+# likelihoods than Gaussian, family, trials and offset. `argument` and `other` name the fits; `more` is a further hint.
 check_same_model <- function(a, b, argument, other, more = NULL) {
   close <- function(u, v, unit = 1) length(u) == length(v) && all(abs(u - v) <= 1e-12 * unit)
   gaussian <- response_of(b)$conjugate

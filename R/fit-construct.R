@@ -14,7 +14,7 @@ new_fit <- function(data, done, s, state, parts) {
   trace <- if (is.null(done$trace)) empty_trace else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
   trend <- data$noise_trend
-  most <- c(trend$largest / (done$model$noise * data$scale^2), Inf)[1L] # more would lower densities
+  most <- c(trend$largest / (done$model$noise * data$scale^2), Inf)[1L] # more noise lowers densities
   if (!is.null(trend$smooth)) trend$top <- if (most < trend$range[2L]) most
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
@@ -94,8 +94,8 @@ construct_exact <- function(data, learned, s, state) {
 
 # Learns again how heavy the tails of the noise are, with the posterior p of the final model, because the misfit of a
 # preliminary kernel may have hidden them. Returns the data, with the new tails if the leave-one-out log density
-# increases by more than the penalty for a parameter (bench/tails.R). Learns nothing below few_rows rows (learn_stage()
-# widens intervals), above first_exact_rows (to save time), or if noise is tiny.
+# increases by more than the penalty for a parameter (bench/tails.R). Learns nothing if noise is tiny, above
+# first_exact_rows (to save time), or below few_rows rows, for which learn_stage() widens intervals instead.
 with_final_tail <- function(data, p, learned, state) {
   if (!isTRUE(state$tails) || data$n < few_rows || data$n > first_exact_rows ||
         isTRUE(attr(learned, "little_noise"))) return(data)
@@ -177,10 +177,10 @@ near_training_rows <- 1e5
 
 # learn_stage(), free_parameters() and learn_hyper() learn hyperparameters. Their `s` is the part `learn` of the plan.
 
-# Learns the hyperparameters. Returns a list of the `model` and of elements that may be NULL: the trace of a search
-# (`pilot`), a report on the learned values (`learned`), the table of kernels tried (`kernels`), a comparison of exact
-# and Vecchia likelihood (`exact`, choose_exactly()), TRUE if groups and noise were learned from all rows
-# (`learned_all`), and a model with a smoother kernel that predicts as well (`smoother`).
+# Learns the hyperparameters. Returns list(model, pilot, learned, kernels, exact, learned_all, smoother): `pilot` has
+# the trace of a search, `learned` is a report on the learned values, `kernels` the table of kernels tried, `exact`
+# compares exact and Vecchia likelihood (choose_exactly()). `learned_all` is TRUE if groups and noise were learned from
+# all rows, `smoother` a model with a smoother kernel that predicts as well. All but `model` may be NULL.
 learn_stage <- function(data, s, state) {
   start <- function() {
     start_values(if (is_open(s$kernel)) with_profile(s$kernel, "matern32", data$x) else s$kernel, s$noise, data)
@@ -242,7 +242,7 @@ learn_stage <- function(data, s, state) {
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
 }
 
-# Returns the result of hyper_parameters() for the model. Hyperparameters that are not learned keep their values.
+# Returns the hyperparameters to learn, by hyper_parameters(). Other hyperparameters keep their values.
 free_parameters <- function(model, s) hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 
 # Learns hyperparameters by maximising the VFE bound at fixed inducing points z. Returns list(kernel, noise, pilot),
@@ -290,8 +290,8 @@ near_of_posterior <- function(p, model, neighbours) {
 # ---- the fit to a row source ----------------------------------------------------------------------------------------
 
 # Returns the sums over the rows for a posterior on inducing points z, with the signature of the rows. `start` is an
-# earlier posterior on z: the sums use its jitter, and `rss` is its residual sum of squares. With groups, the sums are
-# by level instead. If `has_near` (a posterior with neighbours), residual prior variances are added to the noise (FITC).
+# earlier posterior on z; its jitter is used, and its residual sum of squares is among the sums. With groups, the sums
+# are those of native_effect_sums(). If `has_near`, residual prior variances are added to the noise (FITC).
 sums_with_signature <- function(rows, z, model, start, has_near, control) {
   used <- rows[c("x", "y", "weights")]
   at <- if (is.null(start$groupings)) native_predict(start, z, model, rows$x)

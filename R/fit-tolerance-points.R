@@ -1,15 +1,13 @@
 # Searches for the fewest inducing points whose certified error is at most `tol`:
-#   grow_reference()  doubles the points of a reference, whose bounds certify other posteriors, until they are tight
+#   grow_reference()  doubles the points of a reference, which certifies other posteriors, until its bounds are tight
 #   search_first()    finds the smallest m for which the first m points of the reference meet tol, without moving them
-#   search_points()   moves greedy points until they meet tol
-
-# ---- are inducing points alone worth a search? ----------------------------------------------------------------------
+#   search_points()   optimises the places of m points, for increasing m, until they meet tol
 
 # Returns TRUE if `worth` inducing points alone are unlikely to meet tol. At a training row, the exact variance of f is
 # at most the noise variance, and the variance by inducing points at least the residual prior variance. So tol is missed
 # if rho = residual prior variance / noise variance exceeds (1 - tol)^-2. A power law extrapolates rho to `worth`
-# points. Then sds by greedily chosen points are compared with sds by neighbours, whose errors are about 1 %. If the
-# `tol_quantile` of the relative difference exceeds 1.6 tol, moving the points would not be enough.
+# points. If this does not decide, sds by greedily chosen points are compared with sds by neighbours, whose errors are
+# about 1 %. If the `tol_quantile` of the relative difference exceeds 1.6 tol, moving the points would not be enough.
 points_fall_short <- function(data, learned, look, plan, worth, state) {
   if (is.null(look) || plan$posterior$inducing != "greedy") return(FALSE)
   rho <- look$rho
@@ -32,8 +30,6 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
     off(look$z) > most && off(choose_greedy(data$x, worth, model$kernel)$z) > most
   }, otherwise = TRUE)
 }
-
-# ---- the reference that certifies errors ----------------------------------------------------------------------------
 
 # A search for few points can begin when the certified error of the reference itself is at most this share of tol.
 enough_of_tol <- 0.9
@@ -61,8 +57,8 @@ most_reference_points <- function(n) {
 }
 
 # Returns a yardstick() from a reference. Doubles the reference's points until it can certify errors of tol / 4, and its
-# own error is at most enough_of_tol * tol. If a size limit prevents tol / 4 and no other posterior exists (`worth` is
-# Inf), tries effort "tight", unless its passes over all pairs of rows cost more than a few references.
+# own error is at most enough_of_tol * tol. If a size limit prevents tol / 4 and no posterior with neighbours is an
+# option (`worth` is Inf), tries effort "tight", unless there are over ten rows for each point of the reference.
 points_yardstick <- function(job, fit, worth) {
   data <- job$data
   rows <- used_rows(data)
@@ -85,8 +81,8 @@ points_yardstick <- function(job, fit, worth) {
 }
 
 # Finds, to within 5 %, the smallest m for which the first m points of the reference have an error of at most `goal`.
-# All points of the reference must have such an error. at(m) returns list(mean, sd) of f by the first m points. Returns
-# list(m, tried, slope): this m, all candidates, and an estimate of -d log(error) / d log(m).
+# All points of the reference must have at most this error, too. at(m) returns list(mean, sd) of f by the first m
+# points. Returns list(m, tried, slope): this m, all candidates, and an estimate of -d log(error) / d log(m).
 search_first <- function(yard, goal, tol, at) {
   top <- yard$reference$m
   tried <- list()
@@ -133,8 +129,6 @@ next_m <- function(tried, slope, top, goal, cheap = FALSE) {
   if (wanted > failed && wanted < least) as.integer(wanted)
 }
 
-# ---- the search with moved points -----------------------------------------------------------------------------------
-
 # Searches for the fewest inducing points that meet tol after they have moved. With more than `worth` points another
 # posterior is faster; `worth` is Inf if there is no other. The results are in job$best and job$candidates.
 search_points <- function(job, worth) {
@@ -151,7 +145,7 @@ search_points <- function(job, worth) {
   job$yard <- yard
   least <- max(yard$error_of(yard$reference, data$x))
   within_reach <- least <= enough_of_tol * tol
-  # If tol cannot be certified, use as many points as give 1.25 times the reference's error before they are moved.
+  # If tol cannot be certified, search_first() aims at 1.25 times the reference's error instead.
   goal <- if (within_reach) tol else 1.25 * least
   ref <- yard$reference
   guide <- run_stage(state, "start", if (goal < 1) search_first(yard, goal, tol, function(m) {
@@ -229,8 +223,6 @@ try_points <- function(job, m, carrier, rows, last) {
                 done = replace(now, c("z", "value", "jitter"), best[c("z", "value", "jitter")]))
 }
 
-# ---- the errors that `tol` limits -----------------------------------------------------------------------------------
-
 # Returns the q-quantile of v: the smallest of its values such that at least a share q of the values is not larger.
 reached_by <- function(v, q) stats::quantile(replace(v, is.na(v), Inf), q, names = FALSE, type = 1)
 
@@ -259,8 +251,6 @@ yardstick <- function(interval, rows, unit, q, reference = NULL, effort = "refer
       error(at$mean - center, sqrt(at$var))
     }, reference = reference, effort = effort, m2 = reference$m %||% NA_integer_, rows = n)
 }
-
-# ---- candidates of a search -----------------------------------------------------------------------------------------
 
 # Returns a candidate of a search: a list of its settings, its certified `error` c(mean, sd), and the elements `...`.
 new_candidate <- function(m, error, tol, started, neighbours = 0L, posterior = "far", iterations = 0L,

@@ -103,7 +103,6 @@ term_names <- function(kernel) {
 
 formula_of_kernel <- function(kernel) paste(gsub("*", " * ", term_names(kernel), fixed = TRUE), collapse = " + ")
 
-# Returns the label of a sum of kernels, such as "Matern 3/2 + Matern 3/2".
 sum_label <- function(kernel) paste(vapply(as_sum(kernel)$leaves, `[[`, "", "label"), collapse = " + ")
 
 # Returns the parameters of a factor as texts by show(), with their kinds as names, such as "correlation angles".
@@ -196,11 +195,9 @@ check_differentiable <- function(kernel, column, name) {
   }
 }
 
-# A "model" is a kernel and a noise variance. Users see them in units of y; computations use the units of the cleaned
-# response (y - center) / scale.
+# A "model" is a kernel and a noise variance, in units of the cleaned response (y - center) / scale.
 
-# Returns a model with the compiled kernel, in units of the cleaned response. `kernel` and `noise` are in units of y, or
-# NULL if they are to be learned.
+# Returns a model with the compiled kernel, from `kernel` and `noise` in units of y or NULL (if they are to be learned).
 new_model <- function(kernel, noise, center = 0, scale = 1) {
   model <- list(kernel = kernel, noise = noise, center = center, scale = scale)
   if (!is.null(kernel)) model$kernel <- scale_kernel(compile_kernel(kernel), over = scale^2)

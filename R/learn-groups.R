@@ -1,6 +1,6 @@
-# Learns a model of groups and a linear mean alone by restricted maximum likelihood (REML). With N rows, weights W, Z
-# the design of the effects, Lam the Cholesky factor of their covariance, X the basis of the mean (p columns), noise s2
-# and H = s2 W^{-1} + Z Lam Lam' Z',
+# Learns a model of groups and a linear mean alone by restricted maximum likelihood (REML). With N rows of weights W,
+# noise s2, effects of design Z and covariance Lam Lam', the mean's basis X (p columns), and H = s2 W^{-1} + Z Lam Lam'
+# Z',
 #
 #   -2 log REML = (N - p) log 2 pi + log det H + log det X'H^{-1}X + y'(H^{-1} - H^{-1}X (X'H^{-1}X)^{-1}X'H^{-1})y,
 #   T = I + Lam'Z'W Z Lam / s2,   log det H = log det T - sum log(w / s2).
@@ -8,7 +8,7 @@
 # The sums Z'W Z, Z'W X, Z'W y are computed once. In T, the part of the group with most effects is block diagonal, so
 # its effects are eliminated level by level. All terms follow from a Cholesky factor of the Schur complement.
 
-# Learns kernel and noise by REML. Returns list(kernel, noise, pilot, learned, kernels, learned_all).
+# Learns kernel and noise by REML. Returns them in a list with learned_all = TRUE: groups and noise are from all rows.
 learn_groups <- function(data, s, state) {
   start <- start_values(s$kernel, s$noise, data)
   compiled <- compile_kernel(start$kernel)
@@ -55,7 +55,7 @@ learn_groups <- function(data, s, state) {
 #   blocks   for each level of the first term (p effects) a row: the p^2 sums of products of its design columns
 #   crossed  crossed[[j]][[k]] has sums of products of the designs of later terms j and k; levels vary fastest
 #   pairs    list(of_term, order, start, column). of_term: sums_of_pairs() of the first and each later term. `order`
-#            sorts the sums by level of the first term; level l begins at start[l]. `column` numbers the later effects
+#            sorts the sums by level of the first term; level l begins at start[l]. `column` has their later effects
 #   order, sizes, log_w, n  the order of the groups, the numbers of effects of the terms, sum of log weights, rows
 group_sums <- function(kernel, data) {
   terms <- lapply(group_roots(kernel), function(term) {
@@ -99,7 +99,7 @@ group_sums <- function(kernel, data) {
        log_w = sum_of_logs(data$weights), n = n)
 }
 
-# Returns the linear mean's linearly independent basis columns. Attribute `rate` converts slopes to units of the inputs.
+# Returns independent basis columns of the linear mean. Attribute `rate` converts slopes to units of the inputs.
 flat_basis <- function(kernel, x) {
   leaf <- Find(is_mean, as_sum(kernel)$leaves)
   if (is.null(leaf)) return(matrix(0, nrow(x), 0L))
@@ -109,8 +109,8 @@ flat_basis <- function(kernel, x) {
   structure(U[, kept, drop = FALSE], rate = c(1, leaf$rate)[kept])
 }
 
-# Returns logLik() of a fit of groups and a linear mean alone, in units of y and the inputs. Unless `restricted`, or
-# given by the user, variances are first multiplied by the factor that maximises the ordinary likelihood, as in lme4.
+# Returns logLik() of a fit of groups and a linear mean alone, in units of y and the inputs. Unless `restricted` is TRUE
+# or the user fixed a variance, all variances first get the common factor that maximises the likelihood, as in lme4.
 likelihood_of_groups <- function(fit, restricted) {
   model <- model_of(fit)
   kernel <- as_kernel(model$kernel)
@@ -126,8 +126,8 @@ likelihood_of_groups <- function(fit, restricted) {
 }
 
 # Returns list(level, other, size, effects, sums) for two terms. For each pair of their levels that occurs in a row, it
-# has the levels `level` and `other`, and the sums of products of the design columns (those of the first term vary
-# faster). `size` and `effects` are the numbers of levels and effects of the second term.
+# has the first term's level (`level`), the second term's (`other`), and sums of products of their design columns (the
+# first term's vary faster). `size` and `effects` are the numbers of levels and effects of the second term.
 sums_of_pairs <- function(one, two, w) {
   pair <- one$code + one$levels * (two$code - 1)
   met <- sort(unique(pair)) - 1

@@ -12,7 +12,7 @@ start_engine <- function() {
 }
 
 # native_own_products() lets the engine compute products and factorisations itself, in vectors of at most `lanes`
-# numbers (own_lanes at the start), or by BLAS and LAPACK if `lanes` is 0. It returns the previous setting.
+# numbers, or by BLAS and LAPACK if `lanes` is 0. It returns the previous setting. The first setting is own_lanes.
 own_lanes <- 8L
 native_own_products <- function(lanes) .Call(ffi_linalg_own, as.integer(lanes))
 
@@ -30,8 +30,7 @@ with_dense_products <- function(call, control) {
   call
 }
 
-# Returns block size (rows), threads and memory (bytes) for a pass over n rows, from a pfdtc_control() or from options.
-# The memory is reduced by the `used` bytes.
+# Returns block size (rows), threads and memory (bytes minus `used`) for a pass over n rows, by `control` or by options.
 engine_control <- function(n, control = NULL, used = 0) {
   if (is.null(control)) {
     asked <- list(threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
@@ -40,8 +39,7 @@ engine_control <- function(n, control = NULL, used = 0) {
     if (!identical(asked, engine$asked$from)) engine$asked <- list(from = asked, to = Map(check, names(asked), asked))
     control <- engine$asked$to
   }
-  # For fewer than 512 rows, starting threads takes longer than the pass. A forked process that used libgomp after its
-  # parent did would hang.
+  # For fewer than 512 rows, threads do not pay off. A forked process that uses libgomp after its parent did would hang.
   threads <- max(1, min(control$threads, n %/% 256))
   if (!is.null(control$block)) threads <- control$threads
   if (!identical(engine$pid, Sys.getpid())) threads <- 1
@@ -86,7 +84,6 @@ stop_on_status <- function(result, doing) {
   result
 }
 
-# Returns the value of `expr`, or NULL if a computation fails, such as a Cholesky factorisation with almost no noise.
 null_if_failed <- function(expr) tryCatch(expr, pfdtc_error_numerical = function(e) NULL)
 
 native_kernel_matrix <- function(kernel, x, z) {
@@ -200,8 +197,8 @@ native_exact_predict <- function(posterior, x, kernel, x_new, control = NULL) {
   list(mean = at$mean, variance = at$unexplained)
 }
 
-# Returns the numbers of the s nearest rows of x, nearest first, for each row of `query` or for x[rows, ]. Distances are
-# in units of lengthscales; equal distances are ordered by number. With `rank`, neighbours have lower rank than the row.
+# Returns the row numbers of the s nearest rows of x, nearest first, for each row of `query` or for x[rows, ]. Distances
+# are in lengthscales, equal ones ordered by row number. With `rank`, neighbours have lower rank than the row.
 native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NULL, control = NULL,
                               at = engine_control(if (is.null(rows)) nrow(query) else length(rows), control),
                               to = engine_model(kernel = kernel)) {
@@ -209,9 +206,8 @@ native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NU
         if (!is.null(rank)) as.integer(rank), at)
 }
 
-# Computes the posterior with neighbours. With `keep`, also returns for every row the weights u of its neighbours, its
-# residual variance d and the numbers of these neighbours (0 if absent). A row takes more work than in other passes, so
-# threads pay off for fewer rows.
+# Computes the posterior with neighbours. With `keep`, also returns each row's residual variance d and its neighbours'
+# weights u and row numbers (0 if absent). A row takes more work than in other passes, so threads pay off earlier.
 native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter), control = NULL, keep = FALSE) {
   native(ffi_near, engine_points(z, model, jitter), engine_rows(data), as.integer(s), as.integer(rank),
          as.double(most), as.integer(keep), engine_control(16 * nrow(data$x), control),
@@ -237,7 +233,8 @@ in_blocks <- function(x, f, size = 2048L, bind = rbind) {
 
 join_lists <- function(...) Map(function(...) c(..., use.names = FALSE), ...)
 
-# Returns sums over all rows. With them, certificates have narrower bounds on the variance of f at x_new.
+# Returns list(cross, gain, size) by ffi_cross(), sums over the rows of `data` for each row of x_new. With them,
+# certificates have narrower bounds on the variance of f at x_new.
 native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
   posterior <- engine_posterior(posterior, z, model)
   in_blocks(x_new, function(x) {
@@ -245,8 +242,7 @@ native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
   }, bind = join_lists)
 }
 
-# Returns F v, or F'v if `transpose`. The matrix F decorrelates rows from their neighbours in `near`, a result of
-# native_near(keep = TRUE).
+# Returns F v, or F'v if `transpose`. F decorrelates rows from their neighbours; `near` is by native_near(keep = TRUE).
 native_decorrelate <- function(near, v, transpose = FALSE) {
   .Call(ffi_decorrelate, near$u, near$d, near$rows, v, as.integer(transpose))
 }
@@ -264,7 +260,8 @@ native_kernel_cross_matvec <- function(kernel, x, u, x_new, control = NULL) {
   .Call(ffi_kernel_cross_matvec, engine_model(kernel = kernel), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
-# Returns the posterior's sums with data$y. `whiten` = FALSE is faster, and accurate enough for preconditioning.
+# Returns list(Ay, beta, yy, rss, v) of the posterior for the responses data$y instead of its own, see ffi_response().
+# `whiten` = FALSE is faster, and accurate enough for preconditioning.
 native_response <- function(posterior, z, data, model, whiten = TRUE, control = NULL) {
   .Call(ffi_response, engine_posterior(posterior, z, model), engine_rows(data), as.integer(whiten),
         engine_control(nrow(data$x), control))
@@ -273,7 +270,7 @@ native_response <- function(posterior, z, data, model, whiten = TRUE, control = 
 # Returns the Vecchia log likelihood of y, not of y times the roots of weights. The terms are multiplied by `times`.
 # Also returns derivatives by the logs of kernel parameters and noise, and by the coefficients of `basis`, a trend of
 # the log noise variance that data$weights already contain. Without slopes it returns `residual`, y minus its mean given
-# the neighbours, and its `variance`. With `slopes` = 2, a quarter of the terms gives the information.
+# the neighbours, and its `variance`. With `slopes` = 2, the information is estimated from a quarter of the terms.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L), at = engine_input(data, length(rows), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
@@ -283,8 +280,8 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
 }
 
 # Computes the Laplace or variational approximation on inducing points z. `sites` is the result of engine_sites(),
-# `start` the result of an earlier call. The result has the log marginal likelihood without terms of the residual prior
-# variance. With `want` = 1 it also has these terms (`penalty`), with `want` = 2 also the gradient.
+# `start` the result of an earlier call. The result's log marginal likelihood is that before the penalty for residual
+# prior variances is subtracted. With `want` = 1 it also has this `penalty`, with 2 also the gradient.
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
                            control = NULL) {
@@ -297,8 +294,8 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0
   if (result$status == 0L) as_value(result, to) else result
 }
 
-# Returns list(mean, S, left) of the contrasts of classes at x. The mean has the weights `beta` of the features of x, S
-# is the posterior covariance without the residual prior variance `left`.
+# Returns list(mean, S, left) at x for C'f, where f are the latent functions of the classes and C orthonormal contrasts.
+# The mean is `beta` times the features of x; S is the posterior covariance without the residual prior variance `left`.
 native_softmax_at <- function(factors, z, kernel, x, control = NULL, beta = factors$beta) {
   control <- engine_control(nrow(x), control)
   .Call(ffi_softmax_at, engine_points(z, kernel = kernel), factors$L, beta, factors$inverse, x, control)

@@ -98,7 +98,7 @@ lbfgs <- function(evaluate, start, maxit, reltol, first_step, pairs, least, out_
     end <- on_iteration(iteration, new, s, pairs)
     if (!is.null(end)) return(end)
     point <- new
-    # A failed evaluation may shorten steps far from any minimum. A small step then does not mean convergence.
+    # After a failed evaluation the step may be short, so a small decrease does not mean convergence.
     small <- gained <= max(reltol * (first - point$value), rounding(point$value))
     blocked_steps <- if (small && !is.null(search$blocked)) blocked_steps + 1L else 0L
     small_steps <- if (small && is.null(search$blocked)) small_steps + 1L else 0L
@@ -127,7 +127,7 @@ two_loop <- function(g, pairs) {
 # Searches along `direction` from the point `from`, where the objective has this `slope`. Returns list(point, blocked).
 # At `point` the value is at most from$value + 1e-4 step slope (NULL if no such point was found). If possible, its slope
 # is at most 0.9 times `slope` in absolute value. `blocked` is the reason if a failed evaluation ended the search. `lo`
-# is the lowest good point, `hi` the other end of the interval that is searched.
+# is the point with the lowest value so far, `hi` the other end of the interval that is searched.
 line_search <- function(evaluate, from, direction, slope, step) {
   lo <- list(step = 0, value = from$value, slope = slope)
   hi <- NULL

@@ -16,9 +16,10 @@ with_defaults <- function(row) {
   c(row, defaults[setdiff(names(defaults), names(row))])
 }
 
-# Each entry is a distribution F of the noise e in T(y) = f + s e. growth(s) is E e^(s e). best(L, U, s) is the f for
-# which T(y) is most likely in [L, U]. `ratio` names e^(-f / s), which multiplies hazard or odds. W = -(log p)'' is a
-# sum over parts(sites), whose W have extremes at the f turns(sites). `bend` bounds |F''| / 2 if F is not symmetric.
+# Each entry is a distribution function F of the noise e in T(y) = f + s e. growth(s) is E e^(s e). best(L, U, s) is the
+# f for which T(y) is most likely in [L, U]. `ratio` names the factor e^(-f / s) of hazard or odds. W = -(log p)'' is
+# the sum of the W of parts(sites) (normal: one part), whose only extremes are at the f in turns(sites). If F is not
+# symmetric, `bend` bounds |F''| / 2.
 noises <- list(
   logistic = list(
     cdf = stats::plogis, quantile = stats::qlogis, ratio = "odds ratio",
@@ -54,9 +55,9 @@ gumbel_parts <- function(sites) {
   list(above, replace(sites, c("y", "size"), list(-Inf + 0 * seq_along(L), U)))
 }
 
-# Returns a row of the table of likelihoods for responses y with T(y) = f + scale e. link(mean) returns f. up(y, theta)
-# returns T(y) (for a class its upper cut point), and down(t, theta) the y with T(y) = t. ends(sites, theta) returns
-# list(L, U, scale), with T(y) in [L, U]. By default f starts at the median of known_numbers(), or 0 if all are NA.
+# Returns a row of the table of likelihoods for responses y with T(y) = f + scale e. link(mean) returns f, up(y, theta)
+# T(y) (for a class its upper cut point), down(t, theta) the y with T(y) = t, and ends(sites, theta) list(L, U, scale)
+# with T(y) in [L, U]. By default, learning starts f at the median of known_numbers(), or at 0 if all are NA.
 interval_row <- function(noise, name, link, up, down, ends, start = NULL, ...) {
   e <- noises[[noise]]
   engine <- function(sites, theta) {
@@ -201,8 +202,6 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
   new_family("tobit", "identity", theta = positive_or_null(scale, "scale"), ends = c(left, right))
 }
 
-# ---- a family by the user's expression ------------------------------------------------------------------------------
-
 # Defines a likelihood by a user's expression of log p in f and y. stats::D() gives derivatives. C code evaluates log p
 # and its derivatives as programs (vectors of numbers, see program_of()).
 
@@ -319,8 +318,6 @@ terms_of_sum <- function(e) {
   c(if (length(e) == 3L) terms_of_sum(e[[2L]]), last)
 }
 
-# ---- programs -------------------------------------------------------------------------------------------------------
-
 # A program is a vector of these numbers, which C code reads as an expression of f and y in reverse Polish notation.
 program_steps <- c(number = 0, f = 1, y = 2, "+" = 3, "-" = 4, "*" = 5, "/" = 6, "^" = 7, negate = 8, exp = 9, log = 10,
                    sqrt = 11, log1p = 12, expm1 = 13, sin = 14, cos = 15, pnorm = 16, dnorm = 17)
@@ -350,8 +347,6 @@ engine_programs <- function(programs, values) {
   })
   as.double(c(1, 1, 7 + cumsum(c(0, lengths(steps)))[seq_along(steps)], unlist(steps)))
 }
-
-# ---- checks --------------------------------------------------------------------------------------------------------
 
 # Stops for a family by gp_family(), because the distribution function of its response is unknown.
 check_distribution <- function(fit, argument = "fit") {

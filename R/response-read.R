@@ -115,8 +115,6 @@ as_likelihood <- function(family, approx = "laplace") {
     family[intersect(c("ends", "row"), names(family))])
 }
 
-# ---- responses ------------------------------------------------------------------------------------------------------
-
 # Returns list(response, y, size, weight, levels). `response` is for residuals (successes as shares). y has numbers,
 # counts, successes, classes or lower ends of intervals, `size` trials or upper ends. NULL `size` and `weight` mean 1.
 read_response <- function(likelihood, response, weights, argument, n) {

@@ -1,7 +1,5 @@
 # Converts predictions of f to the scale of the response: means, intervals, quantiles and log densities.
 
-# ---- means, distribution and quantiles of a response ----------------------------------------------------------------
-
 # Returns answer(f) for the rows whose f$mean is not NA, and NA for the other rows. The elements of the list `f` are
 # single numbers, or vectors or matrices with a row for each data row.
 where_known <- function(f, answer) {
@@ -145,11 +143,9 @@ quantile_given <- function(response, p, size, mu, s) {
   pmin(response$quantile(p, mean, size, response$theta), .Machine$double.xmax)
 }
 
-# ---- predictions ----------------------------------------------------------------------------------------------------
-
 # Returns predictions list(fit, lwr, upr, sd, cov) of f or of a response. `f` has mean, var and cov of f, the noise
-# variance `noise` (`noise_new` in prediction intervals), the variance `spread` of its log, and trials `size`. `lower`,
-# `upper` bound the mean, `top` the variance (without a certificate: mean and var). `ask` has arguments of predict().
+# variance `noise` (`noise_new` in prediction intervals), the variance `spread` of its log, and trials `size`. f$lower
+# and f$upper bound the mean, f$top the variance (uncertified, they are mean and var). `ask` has arguments of predict().
 response_say <- function(response, f, ask) {
   if (ask$type == "latent" && ask$interval == "prediction" && !response$conjugate) ask$type <- "response"
   scale <- response_scale(response, ask$type, f)
@@ -208,7 +204,7 @@ response_scale <- function(response, type, f) {
   scale(list(mean = back(f$mean)), back)
 }
 
-# Returns the p-quantile of a new response, averaged over f. It is NA if f$mean is NA, or if there are no trials.
+# Returns the p-quantile of a new response, averaged over f, or NA if f$mean is NA or if there are no trials.
 response_quantile <- function(response, p, f) {
   f$mean <- unname(f$mean)
   if (response$conjugate) {
@@ -261,20 +257,19 @@ noisy_half <- function(level, f) {
   concave_quantile(p, stats::qnorm(p) * sd_at_step(f, steps[1L]), function(x, normal) noisy_cdf(x, f, normal, steps))
 }
 
-# ---- bounds of a transformed response -------------------------------------------------------------------------------
-
-# Bounds quantiles and mean of y from bounds on mean mu and sd tau of T(y), rounding included. T is log or Yeo-Johnson's
-# transform. Its inverse h increases, so quantiles of y are h of those of T(y). For convex h, E min(y, h(c)) is
+# Bounds quantiles and mean of y from bounds on mean mu and sd tau of T(y), rounding included. T is log or Yeo and
+# Johnson's transform. Its inverse h increases, so quantiles of y are h of T(y)'s. If h is convex, E min(y, h(c)) is
 #
 #   M(mu, tau, c) = E h(mu + tau Z) - E max(h(mu + tau Z) - h(c), 0),   Z ~ N(0, 1).
 #
-# M increases in mu. Both terms increase in tau, so they get opposite bounds on tau. For concave h, -h(-z) is bounded.
+# M increases in mu. Both terms increase in tau, so they get opposite bounds on tau. If h is concave, use -h(-z).
 
 # To bound the mean of y = T^-1(mu + tau Z), Z ~ N(0, 1), the range -far_tail to far_tail has this number of cells.
 mean_cells <- 250L
 far_tail <- 9
 
-# This bounds relative rounding errors of inverse transforms and of sums of their values: 1,000 times the largest seen.
+# back_rounding bounds relative rounding errors of inverse transforms and their sums: it is 1,000 times the largest
+# seen.
 back_rounding <- 1e-12
 
 # Returns list(lower, upper): bounds on y, rounding included, if T(y) is between `lower` and `upper`.
@@ -293,8 +288,8 @@ rounding_back <- function(transform, y) {
   back_rounding * abs(y - transform$centre) + 4 * .Machine$double.eps * (abs(transform$centre) + transform$unit)
 }
 
-# Returns list(lower, upper), bounds on the mean of y, or of min or max of y and the cut of curves_up(), for normal T(y)
-# with mean from mu$lower to mu$upper and sd from tau$lower to tau$upper. Infinite bounds give infinite bounds.
+# Returns list(lower, upper), bounds on the mean of y for normal T(y), whose mean and sd are in the intervals mu and
+# tau. If the fit chose T, they are for min(y, cut) or max(y, cut), see curves_up(). Infinite bounds stay infinite.
 mean_bounds <- function(transform, mu, tau) {
   open <- ifelse(is.na(mu$lower), NA_real_, 0)
   known <- which(is.finite(mu$lower + mu$upper + tau$lower + tau$upper))
@@ -318,7 +313,8 @@ mean_bounds <- function(transform, mu, tau) {
        upper = ends(Inf, y$upper + rounding_back(transform, y$upper)))
 }
 
-# Bounds E h(mu + tau Z) - E max(h(mu + other Z) - h(c), 0), Z ~ N(0, 1): E min(h(mu + tau Z), h(c)) if other = tau.
+# Bounds E h(mu + tau Z) - E max(h(mu + other Z) - h(c), 0), Z ~ N(0, 1), which is E min(h(mu + tau Z), h(c)) if other =
+# tau. It increases with tau and decreases with `other`, so mean_bounds() gives them opposite ends of the sd's interval.
 mean_below <- function(h, mu, tau, other, c) {
   all <- h$enclose(mu, tau, rep(-Inf, length(mu)))
   if (all(c == Inf)) return(all)
@@ -332,8 +328,7 @@ mean_below <- function(h, mu, tau, other, c) {
   list(lower = all$lower - X$upper, upper = all$upper - X$lower)
 }
 
-# Returns list(value, enclose): the inverse transform h(z), or -h(-z) if h is concave, and bounds on E value(mu + tau Z)
-# 1{Z > from} for Z ~ N(0, 1).
+# Returns list(value, enclose): the convex h(z) = T^-1(z) or -T^-1(-z), and bounds on E h(mu + tau Z) 1{Z > from}.
 convex_back <- function(transform) {
   if (transform$kind == "log") {
     return(list(value = exp, enclose = function(mu, tau, from) {
@@ -344,7 +339,7 @@ convex_back <- function(transform) {
   }
   lambda <- min(transform$lambda, 2 - transform$lambda)
   value <- function(z) untransformed(list(kind = "yeojohnson", lambda = lambda, centre = 0, unit = 1), z)
-  # Returns (1 + l |z|)^(1 / l - order), l = lambda (z < 0: 2 - lambda): this derivative of h up to a factor.
+  # Returns h's derivative of this order, up to a factor: (1 + l |z|)^(1 / l - order), l = lambda or 2 - lambda (z < 0).
   power <- function(z, order) {
     v <- ifelse(z >= 0, log_of_power(pmax(z, 0), lambda), log_of_power(pmax(-z, 0), 2 - lambda))
     exp(v * (1 - order * ifelse(z >= 0, lambda, 2 - lambda)))
@@ -356,9 +351,9 @@ convex_back <- function(transform) {
   })
 }
 
-# Bounds E h(mu + tau Z) 1{Z > from} for Z ~ N(0, 1) and convex h. On a cell where Z has mean c and variance V, the mean
-# of h is h(mu + tau c) + tau^2 V h''(z) / 2 for a z in the cell (Taylor). h'' is monotone on either side of 0. In the
-# tails, z <= h(z) < exp(z).
+# Bounds E h(mu + tau Z) 1{Z > from} for Z ~ N(0, 1) and a convex inverse h of Yeo and Johnson's transform. On a cell
+# where Z has mean c and variance V, the mean of h is h(mu + tau c) + tau^2 V h''(z) / 2 for a z in the cell (Taylor).
+# h'' is monotone on either side of 0. In the tails, z <= h(z) < exp(z).
 enclose_cells <- function(h, mu, tau, from) {
   from <- pmax(from, -far_tail)
   edge <- from + outer(far_tail - from, (0:mean_cells) / mean_cells)

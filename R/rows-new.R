@@ -2,8 +2,6 @@
 
 by_formula <- function(fit) fit$frame$method == "formula"
 
-# ---- rows to predict at ---------------------------------------------------------------------------------------------
-
 # Returns rows to predict at, with inputs as columns like those of the fit: list(
 #   x          the rows without missing values, a double matrix
 #   offset     0, or a number for each element of keep
@@ -173,8 +171,6 @@ check_new_variables <- function(mf, frame) {
   mf
 }
 
-# ---- further rows with a response -----------------------------------------------------------------------------------
-
 # Returns rows with a response as list(x, response, offset, w, keep). x has columns like the fit; `keep` marks rows of
 # positive weight. Further elements: y and size for a non-Gaussian likelihood; `given`, the response before a transform;
 # labels, variables and frame for a formula. `fit` is a fit or a result of fit_recipe().
@@ -282,7 +278,7 @@ data_of_rows <- function(data, rows, fit) {
 # ---- the rows of a fit, read again ----------------------------------------------------------------------------------
 
 # Returns the small part of a fit that workers need to read rows by training_rows_from(). If `new` is FALSE, the rows
-# are those of the fit, and its argument `subset` is evaluated.
+# are those of the fit, so the argument `subset` of its call is evaluated.
 fit_recipe <- function(fit, new = FALSE) {
   call <- as.list(fit$call)[intersect(c("weights", "offset", "subset"), names(fit$call))]
   terms <- if (!is.null(fit$terms)) with_global_objects(fit$terms, call, fit$frame$required)
@@ -314,7 +310,7 @@ refuse_other_rows <- function() {
 
 # ---- rows looked up by name -----------------------------------------------------------------------------------------
 
-# Returns the model frame of the fit's data: of the rows that the fit keeps, else of the `data` that its call names.
+# Returns the model frame of the rows that the fit keeps or, if it keeps none, of the `data` that its call names.
 # `given` has further arguments of model.frame(). Stops if the data have changed since the fit.
 frame_by_name <- function(fit, given, caller) {
   call <- fit$call

@@ -1,8 +1,8 @@
 # Defines the settings of the functions that fit, in a table of their arguments, and checks them.
 
 # Each argument of the functions that fit has a row, except x, y, weights, offset, family, approx, like and workers,
-# which are read before. A new setting also needs a line of help. check(value, method) returns the checked value of a
-# call of the function `method`. It is not called for NULL unless `null` is FALSE.
+# which other functions check. A new setting also needs a line of help. check(value, method) returns the checked value
+# of a call of the function `method`. It is not called for NULL unless `null` is FALSE.
 settings <- local({
   setting <- function(check = function(value, method) value, null = TRUE) list(check = check, null = null)
   list(
@@ -54,7 +54,7 @@ check_settings <- function(method, call, args) {
   c(list(method = method, call = if (args$keep_data) call else slim_call(call)), args, list(likelihood = likelihood))
 }
 
-# Returns `args` with kernel, noise, transform, center and scale of the fit `like`, or (`plain`) without transforms.
+# Returns `args` with the model (kernel, noise, transform, units) of the fit args$like; if `plain`, without transforms.
 model_asked <- function(args) {
   plain <- isTRUE(args$plain)
   if (is.null(args$like) && !plain) return(args)
@@ -86,9 +86,9 @@ is_fixed <- function(hyper) is.character(hyper) && length(hyper) == 1L && hyper 
 
 # ---- arguments and data ---------------------------------------------------------------------------------------------
 
-# Returns the settings `asked`, completed by the data. The kernel gets inputs, inducing points get the columns of the
-# data, and kernel and noise get the unit of data$y (centred and scaled). `free` has the names of hyperparameters to
-# learn. asked$again keeps the arguments as given, to fit other rows in the same way.
+# Returns the settings `asked`, completed by the data. The kernel gets its inputs, inducing points are checked against
+# the columns of x, and kernel and noise get the unit of data$y (centred and scaled). `free` has the names of
+# hyperparameters to learn. asked$again keeps the arguments as given, to fit other rows in the same way.
 complete_settings <- function(data, asked) {
   asked <- complete_points(data, asked)
   asked$again <- asked[intersect(setdiff(names(settings), c("control", "keep_data")), names(asked))]
@@ -228,8 +228,6 @@ check_learnable <- function(kernel, table, data, names, free) {
     }
   }
 }
-
-# ---- control of the computation -------------------------------------------------------------------------------------
 
 #' Set options of the computation
 #'

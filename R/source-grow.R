@@ -104,7 +104,7 @@ with_sums <- function(fit, rows, sign) {
             hint = "Fit the remaining rows, starting from this fit: pfdtc(<formula>, <source>, inducing = fit).")
   # Fits of version 0.1.0 lack `shift` and need their data.
   if (is.null(fit$inducing) || !is.null(near) && is.null(near$rows$shift)) training_data(fit, "fit")
-  if (!is.null(near) && is.null(near$sums)) { # new neighbours follow the old ones in the order of conditioning
+  if (!is.null(near) && is.null(near$sums)) { # new rows are conditioned on after the old ones
     old <- near$rows
     data <- merge_all_equal_rows(list(
       x = rbind(old$x, rows$x), y = c(old$y, rows$y), group = NULL, n = old$n + rows$n, shift = list(rows = 0, ss = 0),
@@ -227,7 +227,7 @@ fit_of_data <- function(fit, data) {
   note_rows(fit, n)
 }
 
-# Returns ranks in the order in which the Vecchia posterior conditions on rows: those of `old` by `rank`, then others.
+# Returns the order (ranks) in which rows of `data` are conditioned on: rows that `old` has, by `rank`, then the others.
 order_after <- function(rank, data, old) {
   own <- seq_len(nrow(old$x))
   all <- rbind(old$x, data$x)
@@ -235,8 +235,6 @@ order_after <- function(rank, data, old) {
   was <- match(group[-own], group[own]) # the number of an equal row of `old`, or NA
   order(order(ifelse(is.na(was), length(own) + seq_along(was), rank[was])))
 }
-
-# ---- replace inducing points ----------------------------------------------------------------------------------------
 
 #' @rdname add_rows
 #' @export

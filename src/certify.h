@@ -29,8 +29,8 @@ struct norms {
     double weight; /* largest row weight */
     /* Largest k(x, x) of the rows and inducing points. Bounds on rounding at x use max(most, k(x, x)). */
     double most;
-    double spread;     /* N divided by the rows of the smallest group of Psi (norms.h) */
-    double slack;      /* allowance for the rounding of |u|_E, see certify_slack() */
+    double spread;     /* N / the rows of the smallest group in Psi (norms.h) */
+    double slack;      /* |u|_E as computed errs by at most sqrt(slack most) |u| */
     double growth;     /* rounding errors of sums over rows, relative to their size */
     double c;          /* >= y'B^{-1}y */
     double t;          /* >= tr E */
@@ -46,15 +46,15 @@ struct norms {
     const double *Psi; /* M x M with |h_x|_E^2 <= C_x'Psi C_x */
 };
 
-/* Sums over all rows X that narrow the bounds at x: e_x = E(X, x) for the residual prior covariance E, h_x = A'(s2 I +
- * G)^{-1} a, B = A'A + s2 I. crossing_run() computes them. */
+/* crossing_run() computes these sums over all rows X, which narrow the bounds at x. E is the residual prior covariance,
+ * B = A'A + s2 I, e_x = E(X, x) and h_x = A'(s2 I + A A')^{-1} a. */
 struct crossing {
     double cross; /* h_x'e_x */
     double gain;  /* e_x'B^{-1}e_x */
     double size;  /* |e_x|^2 */
 };
 
-/* The members of struct crossing for n points x, [n] each. */
+/* h_x'e_x, e_x'B^{-1}e_x and |e_x|^2 (see struct crossing) of n points x, [n] each. */
 struct crossings {
     const double *cross, *gain, *size;
 };
@@ -73,8 +73,8 @@ struct certificate {
  *     p2 = J - J_Q,  J_Q = |a - A w|^2 + s2 |w|^2,  d2 = J_Q - var_SoR,
  *     y = (h_x - w)'h - d2,  z = q - d2 - 2 y  (numbers, not responses)
  *
- * Allowances for rounding, with the weight W_n of row n, the rows S where w is not 0, tau = slack k max W_n, and
- * units = (4 + 2 sqrt(n_c) + n_c / 64) eps, where n_c is an argument of certify_kriged():
+ * Allowances for rounding, with the weight W_n of row n, the rows S where w is not 0, tau = slack k max W_n, and units
+ * = (4 + 2 sqrt(n_c) + n_c / 64) eps for n_c kriging weights (see certify_kriged()):
  *
  *     (1 - tau / s2) B is below K + s2 I,
  *     var_exact has an error of at most slack k + tau |w_exact|^2,  s2 |w_exact|^2 <= J,
@@ -83,7 +83,7 @@ struct certificate {
 struct kriged {           /* sums at a point x, with rounding */
     double prior, sor;    /* k(x,x), var_SoR */
     double size;          /* >= prior: rounding errors of prior are proportional to it */
-    double J, wh, ww, w1; /* see struct kriging in local.h */
+    double J, wh, ww, w1; /* J, w'h, |w|^2, sum_S sqrt(W_n) |w_n| */
     double hh, ch, xh;    /* |h|^2, |C^{-1}A h|^2, h_x'h */
     double JQ;            /* |a - A w|^2 + s2 |w|^2 */
 };
@@ -98,18 +98,18 @@ struct kriging_bounds {
 struct kriging_bounds certify_kriged(const struct norms *norms, double s2, int n_c,
                                      double sum_w, const struct kriged *x);
 
-/* Returns `slack` for M inducing points and N rows: the computed sqrt(u'E u), with the residual prior covariance E, has
- * an error of at most sqrt(slack k) |u|, where k is the largest k(x, x). */
+/* Returns `slack` for M inducing points and N rows. With the residual prior covariance E of the rows, the computed
+ * sqrt(u'E u) of a vector u has an error of at most sqrt(slack k) |u|, where k is the largest k(x, x). */
 double certify_slack(int M, int N);
 
-/* Results at new rows, one number for each. mean, sor_variance and unexplained are those of predicting_sink(). */
+/* Results at new rows: mean, SoR variance, residual prior variance, bounds on the mean's error and exact variance. */
 struct certified {
     double *mean, *sor_variance, *unexplained, *mean_error, *var_lower, *var_upper;
 };
 
-/* Certifies n linear functionals l(f): l(k(Z, .)) replaces k(Z, x), and Var l(f) replaces k(x, x). A (M x n) = L^{-1}
- * l(k(Z, .)); prior: the Var l(f). Rounding errors are proportional to size >= prior: (sum |c_i| sqrt(k(x_i, x_i)))^2
- * for l(f) = sum c_i f(x_i). Results are stored from place `first` on. work: 3 M n doubles */
+/* Certifies n linear functionals l(f), with A (M x n) = L^{-1} l(k(Z, .)) and prior [n], the prior variances Var l(f).
+ * Rounding errors are proportional to size >= prior: (sum |c_i| sqrt(k(x_i, x_i)))^2 for l(f) = sum c_i f(x_i). Results
+ * are stored from place `first` on. `crossings` are of these functionals, or NULL. work: 3 M n doubles */
 void certify_features(const struct posterior *p, const struct norms *norms, int n,
                       int first, const double *A, const double *prior, const double *size,
                       const struct crossings *crossings, double *work,

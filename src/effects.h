@@ -27,18 +27,20 @@ struct grouping {
     int first;          /* first column in Z */
 };
 struct effects {
-    int M, n, q, m; /* numbers of inducing points, groupings, columns of Z, rows of F */
+    /* numbers of inducing points, of groupings and of effects; m = M + effects of all groupings but the first */
+    int M, n, q, m;
     const struct grouping *grouping; /* [n], the eliminated one first */
 };
 /* The largest allowed number of effects of one row, over all groupings. */
 enum { most_entries = 256 };
 
-/* Computes the entries of row x in the design matrix Z, and their columns (-1: a new level). Returns their number. */
+/* Computes the entries of row x in the design matrix Z, and their columns (-1: a level that the data lack). Returns the
+ * number of entries. */
 int effects_row(const struct effects *e, const double *x, int ldx, int *column,
                 double *value);
 
-/* Returns the number of doubles of the sums: those of stats.h, then H, n and r, the products of the design matrix Z
- * with the features, with itself (first grouping, by level) and with y. */
+/* Returns the number of doubles of the sums over rows: those of stats.h, then H, n and r, the products of the design
+ * matrix Z with the features, with itself (first grouping, by level) and with y. */
 size_t effects_size(const struct effects *e);
 struct effect_sums {
     const double *H, *n, *r;
@@ -56,9 +58,10 @@ struct effect_summing {
 };
 struct sink effect_sums_sink(const struct effect_summing *self, double *sums);
 
-/* A sink over the levels l of the first grouping, which it eliminates. With its root Lam, T_l = I + Lam'n_l Lam / s2
- * and V_l = Lam T_l^{-1} Lam', the sums are sum_l H_l V_l H_l' / s2^2 (m x m, lower; `eliminated`), sum_l H_l V_l r_l /
- * s2^2 (m), sum_l r_l'V_l r_l / s2^2 and sum_l log det T_l. */
+/* A sink over the levels l of the first grouping, which it eliminates. `from` has the products H_l, n_l and r_l of each
+ * level's design with features, itself and y. With the root Lam, T_l = I + Lam'n_l Lam / s2 and V_l = Lam T_l^{-1}
+ * Lam', the sums are sum_l H_l V_l H_l' / s2^2 (m x m, lower; `eliminated`), sum_l H_l V_l r_l / s2^2 (m), sum_l
+ * r_l'V_l r_l / s2^2 and sum_l log det T_l. */
 struct eliminating {
     const struct effects *effects;
     struct effect_sums from;
@@ -68,7 +71,8 @@ size_t eliminate_size(const struct effects *e);
 struct sink eliminating_sink(const struct eliminating *self, double *sums);
 
 /* A sink that computes the posterior mean b (p) and covariance (p x p) of each level's effects of the first grouping.
- * gamma [m] and W W' (m x m) are the posterior mean and covariance of the inducing variables and other effects. */
+ * `from` has sums over rows, and U is computed by eliminating_sink(). gamma [m] and W W' (m x m) are the posterior mean
+ * and covariance of the inducing variables and the other groupings' effects. */
 struct solving {
     const struct effects *effects;
     struct effect_sums from;
@@ -78,9 +82,9 @@ struct solving {
 };
 struct sink solving_sink(const struct solving *self);
 
-/* A sink that predicts at new rows. variance is the sum of squares of a column of features (m x n; inducing variables
- * and other groupings) and own (p x n; first grouping), which may be NULL. unexplained is the residual prior variance
- * of f, plus the variance of new levels. */
+/* A sink that predicts at new rows. A row's `variance` is the sum of squares of its columns of `features` (m x n:
+ * inducing variables and all groupings but the first) and `own` (p x n: the first grouping). Both arrays may be NULL.
+ * `unexplained` is the residual prior variance of f, plus the variance of levels that the data lack. */
 struct effect_predicting {
     const struct inducing *z;
     struct solving of; /* without results */

@@ -17,7 +17,7 @@ static enum status factor(struct exact *e)
 {
     const int n = e->pass.rows->N;
     double *K = e->L, *alpha = e->alpha;
-    for (int i = 0; i < n; i++) /* alpha keeps the diagonal for the check below */
+    for (int i = 0; i < n; i++) /* keeps the diagonal for the check of the pivots */
         alpha[i] = K[(size_t)i * n + i] += noise_of(e, i);
     for (int start = 0; start < n; start += columns_at_a_time) {
         const int left = n - start;
@@ -32,7 +32,7 @@ static enum status factor(struct exact *e)
         if (!(pivot * pivot > 8.0 * DBL_EPSILON * alpha[i]))
             return STATUS_EXACT_NOT_PD;
     }
-    /* Derivatives do not read the upper triangle, so it needs no zeros for them. */
+    /* If derivatives follow (precision is not NULL), nothing reads the upper triangle, so it needs no zeros. */
     if (e->precision == NULL && chol_finish(n, K))
         return STATUS_EXACT_NOT_PD;
     copy((size_t)n, e->pass.rows->y, alpha);
@@ -75,7 +75,7 @@ enum status exact_run(struct exact *e, double *value)
 }
 
 /* Adds a block of columns to the derivatives of minus the log density: dtheta, then noise. With B = (K + s2
- * W^{-1})^{-1} and K_bar = (B - alpha alpha') / 2,
+ * W^{-1})^{-1}, alpha = B y and K_bar = (B - alpha alpha') / 2,
  *
  *     dtheta = sum_ij K_bar_ij dK_ij / dtheta,   noise = sum_i K_bar_ii s2 / w_i.
  *

@@ -39,7 +39,7 @@ int factor_is_mean(const struct factor *f)
     return f->profile->metric == METRIC_PRODUCT && f->table != NULL;
 }
 
-/* Returns input j of a METRIC_PRODUCT factor, centred and scaled if it is a linear mean, which has a table. */
+/* Returns input j of a METRIC_PRODUCT factor. A linear mean has a table of centres and scales; others use x itself. */
 static double product_input(const struct factor *f, int j, double x)
 {
     return f->table == NULL ? x : (x - f->table[j]) * f->table[f->d + j];
@@ -62,7 +62,8 @@ const double *factor_shape(const struct factor *f)
     return f->parameter + factor_n_metric(f);
 }
 
-/* The rate is finite, so that a difference of 0 times the rate is 0 even for lengthscales below 6e-309. */
+/* Returns 1 / lengthscale of input j, or minus that if input j is a level number. The result is finite, so a difference
+ * of 0 times it is 0 even for lengthscales below 6e-309. */
 double factor_rate(const struct factor *f, int j)
 {
     const int single = f->isotropic || f->profile->metric == METRIC_PERIODIC;
@@ -114,7 +115,7 @@ void factor_on_circle(double x, double period, double *c, double *s)
     *s = sin(angle);
 }
 
-/* Computes r2, sums over inputs of (rate |exp(ia) - exp(ib)|)^2 for points on the unit circle at the angles a and b. */
+/* Computes S, sums over inputs of (rate |exp(ia) - exp(ib)|)^2 for points on the unit circle at the angles a and b. */
 static void squared_chords(const struct factor *f, struct rows Z, struct rows X,
                            double *restrict S)
 {

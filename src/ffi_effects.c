@@ -49,8 +49,9 @@ static struct effect_sums arg_effect_sums(const struct effects *e, SEXP sums)
     return effects_sums(e, arg_vector(sums, "sums", effects_size(e)));
 }
 
-/* Returns list(status, jitter, L, sums), with the sums of effects_size() (effects.h). `effects` is a list of groupings
- * list(column, levels, design, root); design has numbers of columns, 0 for an intercept. */
+/* Returns list(status, jitter, L, sums): the Cholesky factor L of k(z, z) with the jitter, and the sums over rows that
+ * effects_size() counts (effects.h). `effects` is a list of groupings list(column, levels, design, root); design has
+ * numbers of columns, 0 for an intercept. */
 SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
                      SEXP control)
 {
@@ -83,8 +84,10 @@ static struct pass over_levels(const struct effects *e, SEXP control)
     return (struct pass){.plan = arg_plan(control, e->grouping->levels)};
 }
 
-/* Returns list(eliminated, h, quad, logdet, U), the sums over levels and U of struct eliminating (effects.h), from the
- * `sums` of ffi_effect_sums(). M is the number of inducing points, `columns` the number of columns of x. */
+/* Eliminates the effects of the first grouping. Returns list(eliminated, h, quad, logdet, U). The first three are what
+ * this subtracts from F F' / s2, F y / s2 and y'y / s2, where F are the other features. logdet is a sum of log
+ * determinants over levels l, and U has the factor U_l of each (effects.h). M is the number of inducing points,
+ * `columns` that of columns of x. */
 SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP control)
 {
     const struct effects e =
@@ -104,8 +107,7 @@ SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP 
     return packed(result);
 }
 
-/* Reads the posterior of the effects from list(sums, U, gamma, W): sums of ffi_effect_sums(), U of ffi_eliminate(), and
- * mean gamma and covariance W W' of the inducing variables and the effects of other groupings than the first. */
+/* Reads the posterior that ffi_effect_solve() describes. */
 static struct solving arg_solving(const struct effects *e, SEXP posterior, double s2)
 {
     const size_t m = (size_t)e->m, p = (size_t)e->grouping->p;
@@ -117,8 +119,9 @@ static struct solving arg_solving(const struct effects *e, SEXP posterior, doubl
                             .W = list_vector(posterior, "W", m * m)};
 }
 
-/* Returns list(b, covariance), the posterior mean and covariance of the effects of each level of the first grouping.
- * posterior is list(sums, U, gamma, W), see arg_solving(). */
+/* Returns list(b, covariance), the posterior mean and covariance of each level's effects of the first grouping.
+ * posterior is list(sums, U, gamma, W): `sums` of ffi_effect_sums(), U of ffi_eliminate(), and mean gamma and
+ * covariance W W' of the inducing variables and the other effects. */
 SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s2,
                       SEXP control)
 {
@@ -134,8 +137,8 @@ SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s
     return packed(result);
 }
 
-/* Returns list(mean, sor_variance, unexplained) at the rows of x and, if `keep`, features and own, see struct
- * effect_predicting in effects.h. posterior is list(sums, U, gamma, W, L, b), with the means b of all effects. */
+/* Returns list(mean, sor_variance, unexplained) at the rows of x and, if `keep`, features and own, whose products are
+ * covariances. posterior is that of ffi_effect_solve(), with L of ffi_effect_sums() and the means b of all effects. */
 SEXP ffi_effect_predict(SEXP points_, SEXP effects, SEXP posterior, SEXP x, SEXP keep,
                         SEXP control)
 {
@@ -158,8 +161,6 @@ SEXP ffi_effect_predict(SEXP points_, SEXP effects, SEXP posterior, SEXP x, SEXP
     pass_run(&pass, effect_predicting_sink(&to));
     return packed(result);
 }
-
-/* ---- the Vecchia likelihood with the random effects integrated out ---------------------------- */
 
 static void check_levels(const struct effects *e, const struct source *rows)
 {
@@ -198,10 +199,8 @@ SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP nois
     return packed(result);
 }
 
-/* ---- sums for random effects, when each row is conditioned on its neighbours ----------------- */
-
-/* Returns list(P, v, yy, log_d), sums over decorrelated rows (integrated.h) of products of features (P), of features
- * and responses (v), of squared responses (yy), and of log d. near is the result of ffi_near(). */
+/* Returns list(P, v, yy, log_d), sums over rows that are decorrelated from their neighbours: products of features,
+ * features times responses, squared responses, and logs of conditional variances. near is the result of ffi_near(). */
 SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP control)
 {
     const struct model *model = arg_model(model_);
@@ -239,7 +238,7 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
     return packed(result);
 }
 
-/* Reads, for each level, the number of its first column in V; and then entries + 1, one more than V has columns. */
+/* Reads the number of each level's first column in V, and then entries + 1, where V has `entries` columns. */
 static const int *arg_starts(SEXP x, int entries)
 {
     const int *start = arg_indices(x, "start", 1, entries + 1);
@@ -252,7 +251,7 @@ static const int *arg_starts(SEXP x, int entries)
     return start;
 }
 
-/* Returns sum_l V_l'V_l: V_l has the columns of V from start[l] on. Column i of V is for row and column column[i]. */
+/* Returns sum_l V_l'V_l. V_l has the columns of V from start[l] on. Column i of V is for the result's row column[i]. */
 SEXP ffi_level_products(SEXP V_, SEXP start, SEXP column, SEXP size_)
 {
     int p, entries;

@@ -19,7 +19,6 @@ SEXP ffi_kernel_matrix(SEXP model_, SEXP x, SEXP z, SEXP control)
     return K;
 }
 
-/* Returns the diagonal of k(x, x). */
 SEXP ffi_kernel_diagonal(SEXP model_, SEXP x)
 {
     const struct model *model = arg_model(model_);
@@ -58,7 +57,7 @@ SEXP ffi_kernel_slopes(SEXP model_, SEXP x, SEXP z, SEXP column)
     return K;
 }
 
-/* Returns list(prior, size): the prior variance of df/dx_column at the rows of x; rounding errors scale with `size`. */
+/* Returns list(prior, size): the prior variance of df/dx_column at the rows of x, and a scale of its rounding error. */
 SEXP ffi_slope_variance(SEXP model_, SEXP x, SEXP column)
 {
     const struct model *model = arg_model(model_);
@@ -83,7 +82,7 @@ static void from_1(int n, const int *row, int *to)
         to[i] = row[i] + 1;
 }
 
-/* Returns list(pivots, t): greedily chosen inducing points, and the sum of residual prior variances after each. */
+/* Returns list(pivots, t): rows chosen greedily as inducing points, sums of residual prior variances after each. */
 SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
 {
     const struct model *model = arg_model(model_);
@@ -102,8 +101,8 @@ SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
     return packed(result);
 }
 
-/* Returns the numbers of columns of V that guided_step() (select.h) chooses, each to reduce tr((I - B B') P) most. B is
- * an orthonormal basis of the columns chosen so far. */
+/* Chooses columns of V greedily as pivots, each to reduce tr((I - B B') P) most, for a positive semidefinite P. B is an
+ * orthonormal basis of the columns chosen so far. Returns the numbers of the columns. */
 SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
 {
     const double least = arg_number(least_, "least");
@@ -135,7 +134,6 @@ SEXP ffi_row_features(SEXP x, SEXP n_features)
     return F;
 }
 
-/* Returns the sentence that describes a status. */
 SEXP ffi_status(SEXP status)
 {
     return Rf_mkString(status_sentence((enum status)arg_integer(status, "status")));

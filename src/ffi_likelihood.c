@@ -79,9 +79,8 @@ static struct source arg_queries(const struct model *model, const struct source 
     return queries;
 }
 
-/* Returns the numbers of the s rows of x nearest to each row of `query`, s x nrow(query), 0 behind the last. Unless
- * query_rows is NULL, it has numbers of rows of x as queries. Their neighbours are other rows, of lower rank if `rank`
- * is given. */
+/* Returns the numbers of the s rows of x nearest to each row of `query`, s x nrow(query), then zeros. If query_rows is
+ * not NULL, the queries are these rows of x. Their neighbours are other rows, of lower rank if `rank` is given. */
 SEXP ffi_neighbours(SEXP model_, SEXP x, SEXP s_, SEXP query, SEXP query_rows, SEXP rank,
                     SEXP control)
 {

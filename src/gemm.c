@@ -7,7 +7,7 @@
 
 #ifdef EIGHT_LANES
 #include <immintrin.h>
-/* Computes to [4], the sums of the elements of four vectors: of adjacent elements, then of quarters and halves. */
+/* Computes to [4], the sums of the elements of four vectors: adds adjacent elements, then quarters, then halves. */
 FOR_EIGHT_LANES INSIDE void totals_8(const eight *v, double *to)
 {
     const __m512d r = (__m512d)v[0], s = (__m512d)v[1], t = (__m512d)v[2],
@@ -25,7 +25,7 @@ FOR_EIGHT_LANES INSIDE void totals_8(const eight *v, double *to)
 #include "kinds.h"
 
 struct shape {
-    /* doubles in a vector; sizes of a tile; columns of a tile of dot products, which has 4 rows */
+    /* doubles in a vector; rows and columns of a tile; columns of a tile of dot products, which has 4 rows */
     int lanes, rows, columns, dot_columns;
     void (*pack)(int width, int k, double alpha, const double *from, ptrdiff_t column,
                  double *to);
@@ -53,7 +53,7 @@ static const struct shape shapes[N_KINDS] = KINDS(SHAPE);
 #define MOST_TILE (MOST_ROWS * 12)
 #define MOST_DOTS 6
 
-/* Splits n into the fewest parts of at most `most`. Returns the size of all but the last, a multiple of `of`. */
+/* Splits n into the fewest parts of at most `most`. Returns the size of all parts but the last, a multiple of `of`. */
 static int part(int n, int most, int of)
 {
     const int parts = (n + most - 1) / most, each = (n + parts - 1) / parts;
@@ -199,12 +199,11 @@ void gemm_add_AtA(int lanes, int m, int n, double alpha, const double *const *a,
 
 /* ---- B <- L^{-1} B ---------------------------------------------------------------------- */
 
-/* The largest number of doubles in solve_block()'s packed part of L, for tiles of up to 12 columns. */
+/* solve_block() packs at most this number of doubles of L, for tiles of up to 12 columns. */
 #define TRIANGLE (SOLVED * (SOLVED + 12) / 2)
 
-/* Solves L X = B for a system of m rows, at most SOLVED. Columns of B are packed as rows of a tile, at most s->rows at
- * a time, and rows of L as columns of a tile. If `squares` is NULL, X is stored in `to`. Otherwise the squared norms of
- * the columns of X are stored in `squares`. */
+/* Solves L X = B for at most SOLVED rows (m). Columns of B are packed as rows of a tile, at most s->rows at a time, and
+ * rows of L as columns of a tile. Stores X in `to` or, if `squares` is not NULL, squared norms of X's columns there. */
 static void solve_block(const struct shape *s, int m, int n, struct strided L,
                         struct strided B, double *to, double *squares)
 {

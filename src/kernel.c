@@ -84,7 +84,8 @@ const struct factor *kernel_factor(const struct kernel *k, const struct term *t,
     return k->factor + t->factor[i];
 }
 
-/* The derivatives of a single factor follow from its values, because METRIC_SCALED profiles are 0 only by underflow. */
+/* Returns 1 if the kernel is a variance times one METRIC_SCALED factor. Then derivatives can be computed from kernel
+ * values, which are 0 only by underflow. */
 int kernel_is_single(const struct kernel *k)
 {
     return k->n_terms == 1 && k->term->n_factors == 1 &&
@@ -132,7 +133,7 @@ static int strips_of_terms(const struct kernel *k, const struct term *t, int n_t
     return 1;
 }
 
-/* Computes a term without its factor `skip` (-1: with all factors) for a tile. The result is in w->argument. */
+/* Computes a term without its factor `skip` (-1: with all factors) for a tile, in w->argument. */
 static void term_tile(const struct kernel *k, const struct term *t, int skip,
                       struct rows Z, struct rows X, struct tile *w)
 {

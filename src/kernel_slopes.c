@@ -61,7 +61,8 @@ struct slopes {
         w[KERNEL_TILE * KERNEL_WIDE], out[KERNEL_TILE * KERNEL_WIDE];
 };
 
-/* Adds to s->out the part of factor g, number i, in a term's derivative: dg / dS dS / dx times the other factors. */
+/* Adds to s->out factor i's part of a term's derivative in x: dg / dS dS / dx times the other factors, for the factor
+ * g(S) and its argument S, such as a squared distance. */
 static void add_factor(const struct kernel *k, const struct term *t, int i,
                        const double *direction, struct rows Z, struct rows X,
                        struct slopes *s)

@@ -12,18 +12,19 @@
 struct lanes {
     int lanes;
     /* Adds a term of the kernel to the kernel matrices T, and copies the term to K. S gets a triangle for each factor:
-     * -2 times the derivative of the term in the factor's r2. Columns of X are n numbers apart. */
+     * -2 times the derivative of the term in the factor's squared distance r2. Columns of X are n numbers apart. */
     void (*values)(const struct strip_kernel *k, int n, const double *X, double *T,
                    double *K, double *S);
-    /* slope() adds sum_b S_ab ((x_a - x_b) rate)^2 u_b to out_a, for a triangle S of values(). multiply() adds K u. */
+    /* slope() adds sum_b S_ab ((x_a - x_b) rate)^2 u_b to out_a, for a factor's triangle S. multiply() adds K u. */
     void (*slope)(int n, double rate, const double *x, const double *S, const double *u,
                   double *out);
     void (*multiply)(int n, const double *K, const double *u, double *out);
-    /* Overwrites T by the factor L. If T is not positive definite, L is not finite or D is not positive. */
+    /* Overwrites T by its factor L. If T is not positive definite, L is not finite, or its last entry not positive. */
     void (*chol)(int n, double *T);
-    /* Overwrites each of p columns q by (L_S^{-1} q_S; u'q), for the factor L_S of T_SS and u of kriging(). */
+    /* Overwrites each of p columns q by (L_S^{-1} q_S; u'q), for the factor L_S of T_SS and kriging()'s u. */
     void (*solve)(int n, const double *L, int p, double *Q);
-    void (*kriging)(int n, const double *L, double *u); /* sets u = (-L_S^{-T} l; 1) */
+    /* Computes u = (-L_S^{-T} l; 1) from L, whose last row is (l', D). */
+    void (*kriging)(int n, const double *L, double *u);
     /* Adds each lane's score and information (likelihood.h), times its weight `times`. Q (n x (p + 1)) has results of
      * solve(): (h_j; e_j) for q_j = T_j u of parameter j, then (w; r) for the responses y. T_j is dT / dtheta_j.
      *     score_j        += times ((r^2 / D - 1) e_j / (2 D) + (r / D) w'h_j)

@@ -88,11 +88,11 @@ int laplace_factor(struct laplace *l, const double *G)
     return chol_shifted(l->z.M, G, 1.0, l->mode.C);
 }
 
-/* At u = mode.trial, computes the gradient r of Psi, the factor C of its Hessian H = I + A W A', and the step H^{-1} r.
- * If H has no factor because some W are negative, weights of a majorant (responses.h) replace W; that step lowers Psi,
- * too. Where Psi is almost flat, that step is tiny. Then 1e-6 I, 2e-6 I, 4e-6 I, ... is added to H until it has a
- * factor, and the steps also leave saddle points. If no W is negative, H has no factor when W is so large that I is
- * lost by rounding. Then multiples of I are added, the first as large as rounding errors. */
+/* At u = mode.trial, computes the gradient r of Psi = -log likelihood + |u|^2 / 2, the Cholesky factor C of its Hessian
+ * H = I + A W A', and the step H^{-1} r. H may have no factor because some W are negative. Then weights of a majorant
+ * (responses.h) replace W, so the step still lowers Psi. If this step is tiny, 1e-6 I, 2e-6 I, 4e-6 I, ... is added to
+ * the original H until it has a factor; then steps also leave saddle points. If no W is negative but W is so large that
+ * rounding loses I, multiples of I are added, the first as large as rounding errors. */
 static enum status prepare(void *self)
 {
     struct laplace *l = self;
@@ -118,7 +118,7 @@ static enum status prepare(void *self)
     if (!isfinite(added))
         return STATUS_INNER_NOT_PD;
     const enum status status = newton_step(&l->mode);
-    /* where W is huge, a step lowers log W by only about 1, so it is lengthened; newton_run() halves long steps */
+    /* Where W is huge, a step lowers log W by only about 1, so it is lengthened. newton_run() halves too long ones. */
     scale_by(M, l->no_factor && concave(l) ? 32.0 : 1.0, l->mode.step);
     return status;
 }
@@ -149,8 +149,8 @@ static double kept(double W)
     return W > 0.0 ? W : 0.0;
 }
 
-/* Adds a block with features A to A s and to the penalty sum log(1 + W E) / 2, where E are the residual prior
- * variances. s are the derivatives, in f through W, of minus half the log determinants of I + A W A' and I + W E. */
+/* Adds a block's part to A s, A = L^{-1} k(Z, X), and to the penalty sum log(1 + W E) / 2 for residual prior variances
+ * E. s has the derivatives, in f through W, of minus half the log determinants of I + A W A' and I + W E. */
 static void penalty_add(const void *self, const struct visit *v)
 {
     const struct laplace *l = self;
@@ -182,8 +182,8 @@ double laplace_penalty(struct laplace *l)
 
 /* ---- gradient of the log marginal likelihood in the kernel's parameters --------------------- */
 
-/* With F, u, g, W and H of laplace.h, the derivatives of F in the features A = L^{-1} k(Z, X), in the residual prior
- * variances E, in k(Z, X) and in L are
+/* F is the log marginal likelihood minus the penalty, u the mode, g and -W are derivatives of log densities in f, and H
+ * = I + A W A'. The derivatives of F in A = L^{-1} k(Z, X), in residual prior variances E, in k(Z, X) and in L are
  *
  *     Abar = u (g + s - W p)' + zeta g' - H^{-1} A W - 2 A dE,   dE = -W / (2 (1 + E W)),
  *     Kmx_bar = L^{-T} Abar,  Lbar = -tril(L^{-T} Abar A'),
@@ -191,8 +191,8 @@ double laplace_penalty(struct laplace *l)
  * where s are the derivatives of F in f through W at a fixed u, zeta = H^{-1} A s and p = A'zeta. The variational bound
  * has s = zeta = 0 and dE = -W / 2. A pass adds up Abar A' (M x M), g + s - W p, and the derivatives in theta. */
 
-/* Computes at the start of the scratch, for a block, the derivatives of the log marginal likelihood: bar in the
- * features A, slope in f, and dE in the residual prior variances. The sum of slope is added to the sums. */
+/* For a block, computes the derivatives of the log marginal likelihood in the features A (`bar`), in f (`slope`) and in
+ * residual prior variances (dE), at the start of the scratch. Adds the slopes to their sum. */
 static void gradient_bars(const struct laplace *l, const struct visit *v)
 {
     const int M = l->z.M, n = v->block.n, first = v->block.first;

@@ -24,9 +24,9 @@ struct laplace {
     struct inducing z;
     struct sites sites;
     struct pass *pass;
-    /* Arrays with a number for each row with features a: f without offset; g, -W and l3, the derivatives of its log
-     * density in f; left, its residual prior variance; s, the derivative of the log marginal likelihood F in f through
-     * W; and, with H = I + A W A', q = a'H^{-1}a and p = a'H^{-1}A s. */
+    /* Each array has a number for each row with features a. f is without offset; g, -W and l3 are derivatives of the
+     * log density in f; left is the residual prior variance. s is the derivative of the log marginal likelihood F in f
+     * through W. With H = I + A W A', q = a'H^{-1}a and p = a'H^{-1}A s. */
     double *f, *g, *W, *l3, *left, *q, *s, *p;
     double *zeta; /* H^{-1} A s [M] */
     struct newton mode;
@@ -37,14 +37,14 @@ struct laplace {
     double *sums, *toward, *work;
 };
 
-/* Allocates sums, toward and work. The caller has set z (with L), sites, pass, `variational`, all arrays before `sums`,
- * and u, r and C of the mode. */
+/* Allocates sums, toward and work. The caller has set all earlier fields but no_factor, and u, r and C of `mode`. */
 void laplace_open(struct laplace *l);
 
-/* Moves mode.u to the mode by Newton's method, until mode.decrement < enough or after maxit steps. */
+/* Moves mode.u to the mode of its posterior by Newton's method, until mode.decrement < enough or after maxit steps. */
 enum status laplace_mode(struct laplace *l, double enough, int maxit);
 
-/* Moves q(u) from N(mode.u, (I + G)^{-1}) to the largest bound, until mode.decrement < enough or after maxit steps. */
+/* Maximises the variational bound over q(u) = N(mode.u, (I + G)^{-1}), from the mode on. Ends when mode.decrement, the
+ * root of the bound's derivative along the step, is below `enough`, or after maxit steps. */
 enum status laplace_variational(struct laplace *l, double enough, int maxit);
 
 /* At u = mode.trial, laplace_pass() computes f, g, W and l3 of the rows (g, -W, l3: derivatives of the log densities),
@@ -54,23 +54,24 @@ double laplace_pass(struct laplace *l);
 int laplace_factor(struct laplace *l, const double *G);
 
 /* Returns the penalty sum_n log(1 + W_n E_nn) / 2, or 0 if `variational`. E_nn is the residual prior variance of row n,
- * and -W_n the second derivative of its log density. Computes left, q, s and zeta, see struct laplace. */
+ * and -W_n the second derivative of its log density. Also computes the fields left, q, s and zeta of *l. */
 double laplace_penalty(struct laplace *l);
 
-/* Computes l->p, and dtheta [n_theta]: the derivatives in the kernel's log parameters of the log marginal likelihood
- * minus the penalty, or of the variational bound. Returns the derivative in a constant added to f. */
+/* Computes l->p and dtheta [n_theta], the derivatives in the kernel's log parameters of the log marginal likelihood
+ * minus laplace_penalty(), or of the variational bound. Returns the derivative in a constant added to f. */
 double laplace_gradient(struct laplace *l, double *dtheta);
 
-/* Runs the pass for dtheta, the derivatives of an objective F in the kernel's log parameters. For each block `add`
- * calls laplace_pull(), which adds to the sums bar A' (M x M), `extra` numbers, which are returned, and dtheta. bar (M
- * x n, overwritten) and dE [n] are derivatives of F in A = L^{-1} k(Z, X) and in residual prior variances. */
+/* laplace_slopes() runs a pass that computes dtheta, the derivatives of an objective F in the kernel's log parameters.
+ * For each block, `add` computes bar (M x n) and dE [n], the derivatives of F in A = L^{-1} k(Z, X) and in residual
+ * prior variances, and calls laplace_pull(), which overwrites bar. The sums are bar A' (M x M), `extra` numbers of
+ * `add`, which laplace_slopes() returns, and dtheta. `add` has scratch of per_row doubles a row and `more` doubles. */
 const double *laplace_slopes(struct pass *pass, const void *self, sink_add *add,
                              size_t per_row, size_t more, int extra, double *sums,
                              double *dtheta);
 void laplace_pull(const struct inducing *z, const struct visit *v, double *bar,
                   const double *dE, int extra, double *work);
 
-/* A sink for value [S], the log likelihood of all rows at f = A'u for each of the S rows u of U (S x M). */
+/* This sink sums value [S]: the log likelihood of all rows at f = A'u, A = L^{-1} k(Z, X), for each row u of U. */
 struct paths {
     int M, S;
     const double *U;
@@ -79,8 +80,8 @@ struct paths {
 };
 struct sink paths_sink(const struct paths *self);
 
-/* A sink for value (n_forms x N), the quadratic forms c'P c of each row, c = (C C')^{-1} L^{-1} k(Z, x). P has n_forms
- * symmetric matrices P (M x M), one after the other. */
+/* This sink computes value (n_forms x N): at each row x, c'P c for each of n_forms symmetric matrices P (M x M, one
+ * after the other), where c = (C C')^{-1} L^{-1} k(Z, x) for a lower triangular C (M x M). */
 struct forms {
     int M, n_forms;
     const double *C, *P;

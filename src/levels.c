@@ -55,8 +55,8 @@ static void ordered(int n, const double *p, double *score, double *R)
         }
 }
 
-/* Returns an angle of the correlation matrix R = L L'. Rows of L have length 1: L_ij = cos(a_ij) prod_{k<j} sin(a_ik),
- * L_ii = prod_{k<i} sin(a_ik). The angles are a = pi p / (1 + p), so R = I if every p is 1. */
+/* Returns an angle a_ij from its parameter p. The correlation matrix is R = L L', and rows of L have length 1: L_ij =
+ * cos(a_ij) prod_{k<j} sin(a_ik), L_ii = prod_{k<i} sin(a_ik). R = I if every p is 1. */
 static double angle_of(double p)
 {
     return pi * p / (1.0 + p);
@@ -87,7 +87,7 @@ static void sphere(int n, const double *p, double *L)
     }
 }
 
-/* Returns the derivative of entry L_ic of the Cholesky factor in the angle of row i and column j <= c. */
+/* Returns the derivative of entry L_ic of the correlations' Cholesky factor in the angle of row i and column j <= c. */
 static double sphere_slope(int n, const double *p, const double *L, int i, int j, int c)
 {
     const double angle = angle_of(p[place(n, i, j)]), l = L[(size_t)c * n + i];
@@ -144,7 +144,8 @@ void levels_covariance(enum levels kind, int n, const double *p, double *work,
 {
     const size_t nn = (size_t)n * n;
     const int angles = levels_parameters(kind, n);
-    /* table gets S, its derivatives in n - 1 scales, and those in angles. The last scale's derivative will replace R */
+    /* The table gets the covariance, its derivatives in n - 1 scales, and those in angles. The correlations R use the
+     * place of the derivative in the last scale, which overwrites them at the end. */
     double *R = table + (size_t)(n - 1) * nn;
     for (size_t ab = 0; ab < nn; ab++)
         R[ab] = ab % (size_t)(n + 1) == 0 ? 1.0 : 0.0;
@@ -158,7 +159,7 @@ void levels_covariance(enum levels kind, int n, const double *p, double *work,
             for (int j = 0; j < angles; j++)
                 R[(size_t)(j + 1) * nn + ab] *= scale;
         }
-    for (int j = n - 1; j > 0; j--) /* the derivative in the last scale overwrites R */
+    for (int j = n - 1; j > 0; j--)
         for (int b = 0; b < n; b++)
             for (int a = 0; a < n; a++) {
                 const size_t ab = (size_t)b * n + a;

@@ -1,7 +1,6 @@
 #pragma once
 
-/* A Vecchia likelihood is the sum of the l_i over rows i: l_i is the log density of y_i given the responses of the s
- * neighbours S of row i.
+/* A Vecchia likelihood is the sum over rows i of l_i, the log density of y_i given the responses of i's s neighbours S.
  *
  *     T = k(X, X) + diag(noise) on (S, i),   z = T_SS^{-1} T_Si,   u = (-z; 1),
  *     r = u'y = y_i - z'y_S,   D = u'T u,
@@ -26,8 +25,7 @@ struct vecchia {
     double *information; /* p x p, lower triangle, or NULL */
 };
 
-/* Returns the number of doubles of score and information. vecchia_init() places both in `memory`, and sets the value
- * and both arrays to 0. */
+/* vecchia_init() places score and information in `memory` (vecchia_size() doubles), and sets *sum to 0. */
 size_t vecchia_size(const struct kernel *k, int q);
 void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia *sum);
 
@@ -49,9 +47,9 @@ struct likelihood {
     const struct source *rows; /* data */
     const double *weights;     /* of the rows [N], or NULL */
     int q;                     /* number of columns of b */
-    const double *b;           /* N x q, in which the log noise is linear */
+    const double *b;           /* N x q: the log noise is linear in its columns */
     int count, s;              /* number of terms; largest number of neighbours */
-    int slopes;     /* 0: value; 1: and derivatives; 2: information from a sample */
+    int slopes;     /* 0: value; 1: also derivatives; 2: information from a sample */
     const int *row; /* rows of the terms [count], from 0 */
     const int *neighbours; /* s x count, from 0, -1 behind the last of a term */
     const double *times;   /* weights of the terms [count], or NULL for 1 */

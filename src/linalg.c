@@ -13,7 +13,7 @@
 #include "linalg.h"
 #include "simd.h"
 
-/* This is the number of doubles in a vector of the package's own code, or 0 if BLAS and LAPACK are used. */
+/* `own` is the number of doubles in a vector of the package's own code, or 0 if BLAS and LAPACK are used. */
 static int own = 0;
 static const double one = 1.0, minus = -1.0;
 
@@ -75,7 +75,7 @@ void mult_AtB(int m, int k, int n, double alpha, const double *A, const double *
     gemm("T", "N", m, n, k, alpha, A, k, B, k, beta, C);
 }
 
-/* y += alpha A x.  Columns of A are lda apart, entries of x incx apart. */
+/* Adds alpha A x to y.  Columns of A are lda apart, entries of x incx apart. */
 CLONES static void add_Ax(int m, int n, double alpha, const double *A, int lda,
                           const double *x, int incx, double *restrict y)
 {
@@ -162,7 +162,7 @@ int chol_corner(int n, int height, int width, double *A)
     return 0;
 }
 
-/* Computes columns start, ..., start + width - 1 of the Cholesky factor of A, updates later ones, uses no BLAS. */
+/* Computes columns start, ..., start + width - 1 of A's Cholesky factor without BLAS, and updates later columns. */
 static int chol_own_columns(int n, int start, int width, double *A)
 {
     const int rest = n - start - width;

@@ -31,8 +31,8 @@ int field_row(const struct near_field *f, int i)
     return f->wave.order == NULL ? f->start + i : f->wave.order[i];
 }
 
-/* Reserves places in the store for the neighbours of this wave's targets and, if they have ranks, the targets. Returns
- * 0 if the store is full. */
+/* Reserves places in the store for the neighbours of the targets that are processed together (a wave) and, if targets
+ * are rows of the data, for these targets. Returns 0 if the store is full. */
 static int want_wave(struct near_field *f)
 {
     for (int i = 0; i < f->n; i++) {
@@ -84,13 +84,13 @@ static void fill_store(struct near_field *f)
 
 /* ---- conditioning a target on its neighbours ------------------------------------------------- */
 
-/* Returns 1 if L^{-1} k(Z, x) of targets x is in the store: targets have ranks if they are rows of the data. */
+/* Returns 1 if the store has L^{-1} k(Z, x) of the targets x: they are rows of the data, and have neighbours. */
 static int is_stored(const struct near_field *f)
 {
     return f->rank != NULL && f->s > 0;
 }
 
-/* Returns the covariances of target i with whitened inducing variables [M]: given, stored, or from the pass. */
+/* Returns the covariances [M] of f at target i with the whitened inducing variables: f->features, stored, or v->A. */
 static const double *features_of(const struct near_field *f, const struct visit *v, int i)
 {
     const size_t M = (size_t)f->z.M, row = (size_t)field_row(f, v->block.first + i);
@@ -118,7 +118,7 @@ struct field_scratch field_scratch(const struct near_field *f, int n, double *wo
     return r;
 }
 
-/* Copies target i of the block and its neighbours `found` (from 1, 0 behind the last) to `near`. */
+/* Copies target i of the block and its neighbours to `near`. `found` has the neighbours' row numbers, then zeros. */
 static void collect(const struct near_field *f, const struct visit *v, int i,
                     const int *found, struct near *near)
 {
@@ -180,7 +180,8 @@ int field_condition(const struct near_field *f, const struct visit *v,
 
 /* ---- waves: sets of targets that are processed together ------------------------------------- */
 
-/* Allocates the store. Returns how many targets a wave may have, so that the store has room for its neighbours. */
+/* Allocates the store. Returns the largest number of targets in a wave (a set of targets that are processed together)
+ * for which the store certainly has room for their neighbours. */
 static int store_open(struct near_field *f)
 {
     struct arena *arena = f->plan.arena;

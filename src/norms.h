@@ -26,18 +26,18 @@ struct row_groups {
     /* for each piece of a group: v'K v, sum w k(x, x) v^2, and the largest row sum of |E|, E = K - A'A */
     double *vKv, *vv, *largest;
     double *Psi;
-    /* T1 >= sqrt(v'E v) and lam >= |E|_2 for E = K - A'A are infinite if no groups are wanted. kappa: the part of T1
-     * for rounding; vv_sum: |v|^2; spread: N divided by the rows of the smallest group of T2 */
+    /* T1 >= sqrt(v'E v), infinite if t1 = 0; kappa, the part of T1 that allows for rounding; lam >= |E|_2, infinite if
+     * t2 = 0; |v|^2; and N divided by the rows of the smallest group in Psi */
     double T1, kappa, lam, vv_sum, spread;
 };
 
-/* Computes the elements of g from v on. The caller sets z, rows, pass.plan, beta, t1, t2 and the memory of Psi. t2 is
- * changed to make groups equal. */
+/* Computes the elements of *g from v on. The caller sets z, rows, pass.plan, beta, t1, t2 and the memory of Psi. If t2
+ * does not divide N, norms_run() reduces t2, so that groups have nearly equal sizes. */
 void norms_run(struct row_groups *g);
 
-/* Computes sums over the data X that narrow bounds on the exact GP at the rows x. For the residual prior covariances
- * e_x = E(X, x): cross = h_x'e_x, gain = e_x'B^{-1}e_x and size = |e_x|^2, x->n numbers each, where h_x = A'(s2 I + A
- * A')^{-1} a, B = A'A + s2 I, A = L^{-1} k(Z, X) and a = L^{-1} k(Z, x). Costs 4 N M x->n flops and N x->n kernel
- * values, of which one block is in memory at a time. */
+/* Computes sums over the rows X of the data that narrow bounds on the exact GP at the rows x. With the residual prior
+ * covariances e_x = E(X, x), they are cross = h_x'e_x, gain = e_x'B^{-1}e_x and size = |e_x|^2, x->n numbers each,
+ * where h_x = A'(s2 I + A A')^{-1} a, B = A'A + s2 I, A = L^{-1} k(Z, X) and a = L^{-1} k(Z, x). Costs 4 N M x->n flops
+ * and N x->n kernel values, of which one block is in memory at a time. */
 void crossing_run(const struct posterior *p, const struct block *x, struct pass *pass,
                   double *cross, double *gain, double *size);

@@ -2,8 +2,7 @@
 
 /* A pass is a loop over the rows of a source. It gives each block b to a sink, with K = k(Z, X_b) and A = L^{-1} K
  * diag(scale) for inducing points Z; scale has the roots of the rows' weights. K and A are computed once, and kept for
- * the next pass if memory allows. Only this file decides about threads, interrupts and the order in which sums are
- * added.
+ * the next pass if memory allows. Only this file decides about threads, interrupts and the order of sums.
  *
  * Blocks are given to threads in a fixed pattern, so the order of sums depends only on the number of threads. Products
  * are computed by this package's gemm.h in the calling thread: a pass never calls a BLAS that has threads. */
@@ -30,9 +29,8 @@ struct pass {
     int fitc;
     int wants_K, again; /* 1 if sinks read K; 1 if there are several passes */
     int goes_on;        /* 1 if this pass adds to the sums of earlier passes */
-    int beside;         /* doubles for each row of kept blocks that the caller stores */
-    /* The pass sets these: 1 if memory is allocated; number of blocks whose K and A are kept; 1 if these are
-     * computed */
+    int beside;         /* doubles that the caller stores for each row of a kept block */
+    /* The pass sets these: 1 if memory is allocated; number of blocks with kept K and A; 1 if they are computed */
     int opened, kept, made;
     double *memory;        /* K, A and FITC's scales of the kept blocks */
     double *thread, *work; /* scratch of each thread: of the pass; of its sink */
@@ -45,7 +43,8 @@ struct pass {
 void pass_open(struct pass *p);
 void pass_run(struct pass *p, struct sink sink);
 
-/* Returns block b of the rows, for sinks that read two blocks.  scratch: source_size(rows, plan.block). */
+/* Returns block b of the rows, for sinks that read two blocks.  scratch: source_size(rows, plan.block) doubles */
 struct block pass_block(const struct pass *p, int b, double *scratch);
-/* Returns A = L^{-1} k(Z, X_b) diag(scale) of a block: the kept one, or else a new one in the argument A (M x n). */
+/* Returns A = L^{-1} k(Z, X_b) diag(scale) of a block, where scale has the roots of the row weights: a kept A, or else
+ * the argument A (M x n), computed anew. */
 const double *pass_A(const struct pass *p, const struct block *block, double *A);

@@ -1,7 +1,6 @@
 #pragma once
 
-/* The posterior of f is computed from sums over the rows X. With A = L^{-1} k(Z, X), G = A A', and a = L^{-1} k(Z, x)
- * at a point x:
+/* The posterior of f is computed from sums over rows X. With A = L^{-1} k(Z, X), G = A A', and a = L^{-1} k(Z, x) at x:
  *
  *     C C' = s2 I + G,  beta = (s2 I + G)^{-1} A y = A v,  v = (y - A'beta) / s2,
  *     mean = a'beta,  variance of SoR (subset of regressors) = s2 |C^{-1} a|^2,  E(x, x) = k(x, x) - |a|^2 */
@@ -19,8 +18,8 @@ struct posterior {
 /* Computes C with C C' = s2 I + G, and beta = (s2 I + G)^{-1} Ay, from the sums G and Ay of s. */
 enum status posterior_factor(const struct stats *s, double s2, double *C, double *beta);
 
-/* Completes `adjoint`, which has H, for an objective with the derivative Abar = H A + factor beta (y - A'beta)' in A =
- * L^{-1} k(Z, X). With G = A A', and derivatives Lbar in L and Kmx_bar in k(Z, X):
+/* Completes `adjoint`, whose H is known, for an objective with the derivative Abar = H A + factor beta (y - A'beta)' in
+ * A = L^{-1} k(Z, X), where `factor` is a number. With G = A A', and derivatives Lbar in L and Kmx_bar in k(Z, X):
  *     Abar A' = H G + factor s2 beta beta',  Lbar = -tril(L^{-T} Abar A'),  Kmx_bar = L^{-T} Abar
  * work: M^2 */
 void posterior_adjoint(const struct inducing *z, const struct stats *s,
@@ -35,7 +34,7 @@ struct predicting {
 };
 struct sink predicting_sink(const struct predicting *self);
 
-/* This sink sums rss = |y - A'beta|^2, A = L^{-1} k(Z, X). Unless NULL, v gets (y - A'beta) / s2 for each row, and Av
+/* This sink sums rss = |y - A'beta|^2, A = L^{-1} k(Z, X). If not NULL, v gets (y - A'beta) / s2 for each row, and Av
  * gets A v of each block. */
 struct residuals {
     int M;
@@ -48,6 +47,6 @@ struct sink residuals_sink(const struct residuals *self, double *rss);
 struct sink response_sink(const int *M, double *sums);
 
 /* Computes the posterior covariance (n x n) of f at rows X: k(X, X) - a'a + s2 a'(C C')^{-1} a, a = L^{-1} k(Z, X). SoR
- * (subset of regressors) has only the last term, an exact posterior (C = NULL) only the others. work: M n */
+ * (subset of regressors) has only the last term, an exact posterior (C = NULL) only the first two. work: M n */
 void posterior_covariance(const struct posterior *p, const struct block *b, int sor,
                           double *work, double *covariance);

@@ -1,7 +1,7 @@
 #pragma once
 
-/* Each likelihood is a density p(y | f) of a response y given the latent f. l(f) is log p(y | f) up to terms without f,
- * and
+/* A likelihood is a density p(y | f) of a response y given the latent f. With l(f) = log p(y | f) up to terms without
+ * f,
  *
  *     g = dl/df,  W = -d2l/df2,  l3 = d3l/df3.
  *
@@ -9,11 +9,11 @@
  *
  *     l(f + t) >= l(f) + g t - w t^2 / 2      for every t,
  *
- * so Newton steps with w in place of W never lower the sum of the l. (A user's likelihood has its expected W as w.)
+ * so Newton steps with w in place of W never lower the sum of the l. (For a user's likelihood, the user gives w.)
  *
- * l is analytic in a strip of complex f around the real line. Its half width is `strip`, multiplied by sqrt(shape[0])
- * shape[1] if there are shape parameters; the quadrature of averages depends on it. If the width is infinite, averages
- * over a normal f of variance v have the closed form `average`, which replaces `at` by its value for v = 0. */
+ * l is analytic where |Im f| < strip or, given shape parameters, |Im f| < strip sqrt(shape[0]) shape[1]. This bound
+ * determines the number of quadrature nodes. If it is infinite, average(f, v, o) is the closed form of the averages
+ * over N(f, v), and average(f, 0, o) replaces at(f, o). */
 
 struct site_value {
     double l, g, W, l3;
@@ -49,7 +49,7 @@ struct sites {
 };
 /* Returns the log likelihood l of row i at f + offset, and its derivatives g, -W and l3 in f. */
 struct site_value sites_at(const struct sites *s, int i, double f);
-/* Returns w with l(f + t) >= l(f) + t l'(f) - w t^2 / 2 for every t, l: log likelihood of row i at f + offset. */
+/* Returns w with l(f + t) >= l(f) + t l'(f) - w t^2 / 2 for every t. l is the log likelihood of row i at f + offset. */
 double sites_majorant(const struct sites *s, int i, double f);
-/* Returns averages over N(f + offset, v) of l, g and W as in sites_at(). l3 estimates the error of the average of l. */
+/* Returns the averages of l, g and W of row i over N(f + offset, v). The result's l3 estimates the error of its l. */
 struct site_value sites_average(const struct sites *s, int i, double f, double v);

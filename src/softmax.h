@@ -1,20 +1,22 @@
 #pragma once
 
-/* These functions compute Laplace's approximation for a response with K classes. softmax_rows.h has its symbols. */
+/* These functions compute Laplace's approximation for a response with K classes. softmax_rows.h defines the symbols. */
 #include "softmax_rows.h"
 
-/* Prepares *l. The caller sets z (with L), pass, K, q, the responses, and the arrays for rows and inducing points. */
+/* Allocates l->sums and prepares l->mode and l->at. Before, the caller sets z (with L), pass, K, q, y, weight, center,
+ * contrasts and, unless FACTOR_NONE, factor, and points the other arrays to memory. */
 void softmax_open(struct softmax *l);
 /* Moves the whitened inducing variables u to the mode of their posterior, by newton_run(). If l->factor is
  * FACTOR_EARLIER, the first steps use the Cholesky factor of an earlier Hessian. */
 enum status softmax_mode(struct softmax *l, double enough, int maxit);
 /* Returns sum log det(I + E_nn W_n) / 2 over rows n, which is subtracted from Laplace's log marginal likelihood. E_nn
- * is the residual prior variance, -W_n the Hessian of the log likelihood. Also computes inverse, left, S, s and zeta in
- * *l. */
+ * is the residual prior variance, -W_n the Hessian of the log likelihood. Also computes s, zeta and inverse of *l, and
+ * the covariances S and residual prior variances `left` of l->at. */
 double softmax_penalty(struct softmax *l);
 /* Computes the derivatives of Laplace's log marginal likelihood minus softmax_penalty() in the kernel's log parameters
  * [n_theta] and in the constant means of the classes [K]. */
 void softmax_gradient(struct softmax *l, double *dtheta, double *dcenter);
 
-/* This sink predicts at new rows: mean and covariance S of phi (f = C phi + b), and residual prior variances. */
+/* This sink predicts mean and covariance S of phi, and residual prior variances, at new rows. The classes have the
+ * latent functions f = C phi + b, with orthonormal contrasts C and constant means b. */
 struct sink softmax_at_sink(const struct softmax_at *self);

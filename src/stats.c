@@ -2,8 +2,8 @@
 #include "stats.h"
 #include "linalg.h"
 
-/* The sums are G = A A' (lower triangle), A y, A W_x of stats.h, and these scalars: y'y, the sums of w k(x, x) and of w
- * times the residual prior variance, the number of rows, and the sum of log w, where w are row weights. */
+/* The sums are G = A A' (lower triangle), A y, A W_x (W_x: values of auxiliary functions) and scalars: y'y, the sum of
+ * w k(x, x), that of w times residual prior variance, the number of rows, and the sum of log w, with row weights w. */
 enum { YY, K_SUM, T, ROWS, LOG_WEIGHTS, SCALARS };
 
 size_t stats_size(int M, int q)

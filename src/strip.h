@@ -20,14 +20,14 @@ struct strip_term {
     int n_factors; /* at least one */
 };
 
-/* A kernel is a sum over terms of a variance times factors. A term is 0 if the sum of its exponents is at least 708,
- * where exp() is hardly above the smallest normal double. Factors and inputs are in the order of the terms. */
+/* A kernel is a sum over terms of a variance times factors. A term is 0 if the sum of its exponents is at least 708, as
+ * exp(-708) is close to the smallest normal double. Factors and inputs are in the order of the terms. */
 struct strip_kernel {
     int n_terms, n_factors, d; /* d: inputs of all factors */
     struct strip_term term[STRIP_MOST_FACTORS];
     struct strip_factor factor[STRIP_MOST_FACTORS];
     int column[STRIP_MOST_INPUTS]; /* columns of the inputs [d] */
-    /* 1 / lengthscale [d]; negative for columns of level numbers, which count as 0/1 columns */
+    /* 1 / lengthscale [d], or -1 / lengthscale for level numbers: different levels are sqrt(2) lengthscales apart */
     double rate[STRIP_MOST_INPUTS];
 };
 
@@ -40,7 +40,6 @@ void strip_values(int lanes, const struct strip_kernel *k, struct rows Z, struct
 void strip_products(int lanes, int M, int n, const double *K, int m, int ldp,
                     const double *p_z, const double *p_x, double *out_z, double *out_x);
 
-/* Computes out = times exp(-exponent), or 0 if exponent >= 708. The arrays are read and written up to the next multiple
- * of 8 numbers. */
+/* Computes out = times exp(-exponent), or 0 if exponent >= 708. Arrays have room up to the next multiple of 8. */
 void strip_finish(int lanes, int n, const double *exponent, const double *times,
                   double *out);

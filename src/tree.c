@@ -4,14 +4,14 @@
 #include "linalg.h"
 
 #define FEW 16 /* up to this number of queries, rows are not sorted */
-/* in a node with more rows than this, 64 to 127 rows are compared to find the coordinate with the largest range */
+/* In a node with more rows than this, 64 to 127 rows are compared to find the coordinate with the largest range. */
 #define SAMPLE 64
 #define FAR    1e150 /* bound on coordinates, which keeps squared distances finite */
 
 /* ---- coordinates of rows ---------------------------------------------------------------------- */
 
-/* Returns the number of coordinates from at[0] on, of d, that are the 0/1 inputs of a factor: each row has one 1 among
- * them, and they have the same rate.  Returns 1 if there is no factor.  taken: scratch [rows]. */
+/* Returns the number of coordinates, of at[0], ..., at[d - 1], that are the 0/1 inputs of one categorical variable:
+ * each row has one 1 among them, and they have the same rate.  Returns 1 if there is none.  taken: scratch [rows] */
 static int count_levels(const struct source *rows, int d, const struct coordinate *at,
                         double *taken)
 {
@@ -34,8 +34,8 @@ static int count_levels(const struct source *rows, int d, const struct coordinat
     return left == 0 ? levels : 1;
 }
 
-/* Merges the coordinates of a factor's 0/1 inputs into one, so that the time of a search does not grow with the number
- * of levels. Coordinates that are numbers come first. `from` is overwritten. */
+/* Merges the coordinates of a categorical variable's 0/1 inputs into one, so that the time of a search does not grow
+ * with the number of levels. Coordinates that are numbers come first. `from` is overwritten. */
 static void merge_levels(struct tree *t, const struct source *rows,
                          struct coordinate *from)
 {
@@ -52,13 +52,13 @@ static void merge_levels(struct tree *t, const struct source *rows,
     t->d = t->numbers + merged;
 }
 
-/* Computes a coordinate of a row from its inputs x[0], x[ldx], ...  The level is that of the first input above 1/2. */
+/* Computes a coordinate of a row from its inputs x[0], x[ldx], ...  For 0/1 inputs, it is the number of the 1. */
 static double coordinate(const struct coordinate *at, const double *x, int ldx)
 {
     for (int k = 0; k < at->levels; k++)
         if (x[(size_t)k * ldx] > 0.5)
             return k + 1.0;
-    if (at->levels > 0) /* a level that the data do not have */
+    if (at->levels > 0) /* a level that the data lack */
         return 0.0;
     double u = (*x - at->centre) * at->rate;
     if (at->period != 0.0) {
@@ -209,13 +209,13 @@ static void take_ranks(struct tree *t, const int *rank)
 
 /* ---- coordinates and bounding boxes in the order of the tree -------------------------------- */
 
-/* Returns the inputs of the data from which coordinate j is computed. */
+/* Returns the first column of the data from which coordinate j is computed. */
 static const double *input(const struct tree *t, const struct source *rows, int j)
 {
     return rows->X + (size_t)t->at[j].column * rows->ldx;
 }
 
-/* Computes the level coordinates of all rows, column by column: to read X by rows would miss the cache. */
+/* Computes the level numbers among the coordinates, column by column: to read X by rows would miss the cache. */
 static void fill_levels(struct tree *t, const struct source *rows)
 {
     double *level = t->level;
@@ -256,8 +256,8 @@ static void least_and_most(size_t n, const double *x, double *least, double *mos
     *most = high;
 }
 
-/* Computes bounding boxes: of the leaves in t->low and t->high, and of the twigs and the nodes above them in t->box.
- * There node i has the children 2 i + 1 and 2 i + 2. */
+/* Computes bounding boxes: of the leaves in t->low and t->high, and in t->box of the twigs (nodes TWIG levels above the
+ * leaves) and the nodes above them. In t->box, node i has the children 2 i + 1 and 2 i + 2. */
 static void fill_boxes(struct tree *t)
 {
     const size_t leaves = (size_t)1 << t->levels, d = (size_t)t->d;
@@ -311,8 +311,6 @@ static void fill_least_ranks(struct tree *t)
         t->least_rank[i] = a < b ? a : b;
     }
 }
-
-/* ---- building the tree ------------------------------------------------------------------------ */
 
 void tree_build(struct tree *t, const struct source *rows, const int *rank, int queries,
                 struct arena *arena)

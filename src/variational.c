@@ -13,7 +13,7 @@
  *     r'H^{-1}r + tr[(H^{-1} D)^2] / 2,   D = I + A W A' - H.
  *
  * This derivative is positive unless q is stationary, so short enough steps raise the bound. If every l is concave, the
- * bound is concave in u and a factor of H^{-1}, and the only stationary q is the best one. */
+ * bound is concave in u and a factor of H^{-1}, and the only stationary q maximises it. */
 
 /* Returns minus the variational bound for q = N(l->mode.trial, (C C')^{-1}). */
 static double value(struct laplace *l)
@@ -26,8 +26,9 @@ static double value(struct laplace *l)
            sum;
 }
 
-/* Prepares a step: computes the gradient r in u, the direction `toward` of G and, as decrement, the root of the bound's
- * derivative in the length of the step at 0. */
+/* Prepares a step from q = N(u, (I + G)^{-1}): computes the gradient r in u, the direction toward = A W A' - G of G
+ * (-W: averages of the second derivatives of l in f) and, as mode.decrement, the root of the bound's derivative in the
+ * step length t at t = 0. */
 static enum status prepare(struct laplace *l)
 {
     const size_t M = (size_t)l->z.M;
@@ -50,9 +51,9 @@ static enum status prepare(struct laplace *l)
     return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* Tries a step of length t from q = N(u, (I + G)^{-1}): G + t toward, and the u that follows. Makes the step and
- * returns 1 if the bound rises by 1/4 nat, or by 1/4 of t times its derivative (for a parabola, the step to the top
- * gives 1/2). The bound has a maximum, so only finitely many steps raise it by 1/4 nat. */
+/* Tries a step of length t from q = N(u, (I + G)^{-1}): G becomes G + t toward, and u becomes u - t (I + G)^{-1} r with
+ * the new G. Makes the step and returns 1 if the bound rises by 1/4 nat, or by 1/4 of t times its derivative (to the
+ * top of a parabola, 1/2). The bound has a maximum, so only finitely many steps raise it by 1/4 nat. */
 static int try_step(struct laplace *l, double t)
 {
     const size_t M = (size_t)l->z.M;
@@ -85,8 +86,8 @@ static enum status start_at(struct laplace *l, double c)
     return isfinite(l->mode.psi) ? prepare(l) : STATUS_NOT_FINITE;
 }
 
-/* At the mode q = N(u, (I + G)^{-1}) may be so wide that averages of e^f overflow. Doubles G, which makes q narrower,
- * until the bound is finite and the decrement small. If doubling does not raise the bound, undoes the last doubling. */
+/* Laplace's q = N(u, (I + G)^{-1}), at the mode u, may be so wide that averages of e^f overflow. Doubles G (narrows q)
+ * until the bound is finite and the decrement small. Undoes the last doubling if it did not raise the bound. */
 static enum status start(struct laplace *l, int most)
 {
     enum status status = start_at(l, 1.0);
@@ -110,20 +111,20 @@ enum status laplace_variational(struct laplace *l, double enough, int maxit)
     enum status status = start(l, maxit > 0 ? 60 : 0);
     while (status == STATUS_OK && l->mode.decrement >= enough && l->mode.steps < maxit) {
         const double before = l->mode.decrement;
-        /* tries longer steps t again, unless the change of the bound may be a rounding error */
+        /* Tries longer steps t again, unless the change of the bound may be a rounding error. */
         if (before * before > 1e-10 * fabs(l->mode.psi))
             t = t < 0.5 ? 2.0 * t : 1.0;
         while (t > 1e-12 && !try_step(l, t))
             t *= 0.5;
         l->mode.steps++;
-        if (t <= 1e-12) { /* no step helps: restores the state at u */
+        if (t <= 1e-12) { /* no step raises the bound: restores the state at u */
             copy((size_t)l->z.M, l->mode.u, l->mode.trial);
             laplace_factor(l, l->G);
             value(l);
             break;
         }
         status = prepare(l);
-        /* near the maximum of the bound, a decrement that no longer falls is a rounding error */
+        /* Near the maximum of the bound, a decrement that no longer falls is a rounding error. */
         if (before < 1e-6 && l->mode.decrement >= before)
             break;
     }
