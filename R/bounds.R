@@ -14,7 +14,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   if (effort == "reference") reference <- find_reference(fit, reference, m2)
   new <- new_rows(fit, newdata)
   # If the jitter of the fit's posterior p is too small to cover rounding errors, `own` is a posterior on the distinct
-  # points of p. A larger jitter and residual prior variance only increase `eps`, which thus holds for p too.
+  # points of p, with a larger jitter. Its `eps` is at least that of p, so it holds for p too.
   own <- with_fixed_seed(if (p$jitter >= safe_jitter(nrow(p$z))) {
     replace(p, "norms", list(posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)))
   } else {
@@ -79,8 +79,8 @@ theorem_frame <- function(p, own, eps, new) {
 }
 
 # Returns bounds on the rounding errors of the mean, sd, variance and SoR variance that the posterior `own` predicts at
-# the rows x. r is the result of certify_with(). The bound on the mean is that of certify() without approximation error,
-# plus the effect of rounding in the features of the rows (section 10 of the theory vignette).
+# the rows x. r is the result of certify_with(). The bound on the mean is that of certify() for rounding errors, plus
+# the effect of rounding in the features of the rows (section 10 of the theory vignette).
 prediction_rounding <- function(own, r, x) {
   model <- own$model
   noise <- model$noise
@@ -104,7 +104,7 @@ prediction_rounding <- function(own, r, x) {
   list(mean = mean, sd = pmin(sqrt(var), var / sqrt(sor + r$unexplained)), var = var, sor = sor_error)
 }
 
-# ---- the density ratio under aux_subset() ---------------------------------------------------------------------------
+# ---- the density ratio of the exact posterior to that of aux_subset() -----------------------------------------------
 
 # Returns the exact posterior given the rows of aux_subset(), in units of the cleaned response.
 subset_posterior <- function(fit, data) {
@@ -116,8 +116,8 @@ subset_posterior <- function(fit, data) {
 
 # Returns `log_density_ratio`, an upper bound on the log density ratio of the exact posterior to nu, the posterior given
 # a subset of rows. It is log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z_nu is the marginal
-# likelihood of the subset, Z a lower bound for all rows, w are the weights. `log_eps`, the log of the paper's bound on
-# the error, is half this bound plus the log pF divergence.
+# likelihood of the subset, Z a lower bound for all rows, w are the weights. `log_eps`, half this bound plus the log pF
+# divergence, is the log of a bound on the error.
 ratio_bound <- function(fit, p, reference) {
   lower <- own_bracket(fit)[["lower"]]
   if (!is.null(reference)) lower <- max(lower, evidence_bracket(reference, NULL)[["lower"]])

@@ -10,8 +10,7 @@ check_given <- function(argument, hint = NULL) {
   if (eval.parent(call("missing", as.name(argument)))) abort_input(argument, "is missing", hint = hint)
 }
 
-# Returns a matrix, a data frame of numbers or a vector (one column) as a double matrix, with its column names. There
-# may be no rows; NA is an error unless `allow_na`.
+# Returns a matrix, data frame or vector of numbers as a double matrix. NA is an error unless `allow_na`.
 check_matrix <- function(x, argument, allow_na = FALSE) {
   if (is.data.frame(x)) {
     j <- which(!vapply(x, is_plain_numeric, NA))[1L]
@@ -29,8 +28,7 @@ check_matrix <- function(x, argument, allow_na = FALSE) {
   check_finite(x, argument, allow_na)
 }
 
-# Returns a vector, or a matrix of one column, as doubles without names. `n` is the required length, and `labels` are
-# names of the elements for messages.
+# Returns a vector or one-column matrix as doubles. `n` is the required length, `labels` name elements in messages.
 check_vector <- function(y, argument, n = NULL, labels = NULL) {
   if (!is.null(dim(y)) && prod(dim(y)) == dim(y)[1L]) dim(y) <- NULL
   refuse_if(!is_plain_numeric(y) || is.logical(y) || !is.null(dim(y)), argument, describe(y), "a numeric vector",
@@ -79,8 +77,7 @@ check_flag <- function(x, argument) {
   as.vector(x)
 }
 
-# Returns the element of `choices` that begins with the string x, or the first element if x equals `choices`, as an
-# argument's default does.
+# Returns the element of `choices` that begins with the string x, or the first one if x is the default, `choices`.
 check_choice <- function(x, choices, argument) {
   if (identical(x, choices)) return(choices[1L])
   i <- if (is.character(x) && length(x) == 1L && !is.na(x)) pmatch(x, choices) else NA
@@ -340,7 +337,7 @@ list_quoted <- function(x, quote = "`", most = 5L, last = "and") {
 }
 
 # Returns the hint "Did you mean ...?" with the name in `known` that is most similar to `name`. If none is similar, the
-# hint lists the known names; it is NULL if `value` is TRUE, because the error about a value lists them already.
+# hint lists the known names. For a `value` it is NULL, because the error lists them already.
 did_you_mean <- function(name, known, value = FALSE) {
   if (!length(known) || is.na(name)) return(NULL)
   apart <- utils::adist(name, known, ignore.case = TRUE)

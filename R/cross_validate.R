@@ -104,7 +104,7 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   invisible(x)
 }
 
-# Returns the arguments with which fit_as_asked() fits the model of `fit` to other rows. `hyper`: see cross_validate().
+# Returns arguments for fit_as_asked(), to fit the model of `fit` to other rows. hyper = "held" keeps what it learned.
 settings_again <- function(fit, hyper) {
   held <- hyper == "held"
   refuse_if(is.null(fit$asked) && !held, "fit", "was made by an earlier version, which kept no record of its arguments",
@@ -220,8 +220,8 @@ groups_by <- function(fit, by, n) {
   match(value, unique(value))
 }
 
-# For a table of counts of classes (whole weights), returns a number for each row, equal for rows with equal inputs;
-# else NULL. If a row of such a table were left out alone, all cases of one class at its inputs would be missing.
+# If the data are a table of counts of classes, returns a number for each row, equal for rows with equal inputs; else
+# NULL. If a row of such a table were left out alone, all cases of one class at its inputs would be missing.
 rows_of_table <- function(fit, data) {
   response <- response_of(fit)
   w <- weights_given(data)
@@ -260,8 +260,8 @@ conformal_band <- function(fit, rows, p, level) {
   list(lwr = mean - half[rows$index, 1L], upr = mean + half[rows$index, 2L])
 }
 
-# Returns a row for each row of x: the distances of both ends of the interval from the mean. A distance is the k-th
-# smallest of those that training rows i imply. kappa is the posterior covariance of f(x_i) and f(x), W the noise
+# Returns a row for each row of x: the distances of both ends of the interval from the mean. Each training row i gives
+# such a distance; the k-th smallest is returned. kappa is the posterior covariance of f(x_i) and f(x), W the noise
 # precision, l the leverage, mu and mu_(-i) the mean and leave-one-out mean. `total`, or sd^2, is var(y) at x.
 #
 # For inducing points (jackknife+), the prediction without row i is

@@ -117,8 +117,6 @@ roberts_sequence <- function(n, d) {
   (0.5 + outer(seq_len(n), root^-seq_len(d))) %% 1
 }
 
-# ---- averages over boxes --------------------------------------------------------------------------------------------
-
 # If a kernel is a product of factors of one input each, the covariance of f(u) with the average of f over a box is a
 # product of averages of the factors k over intervals [a, b]. In units of the lengthscale, let w be the width, T(d) the
 # integral of k from d to infinity, and M(w) the integral of t k(t) from 0 to w. Then
@@ -129,8 +127,8 @@ roberts_sequence <- function(n, d) {
 # For intervals shorter than a lengthscale, digits would cancel in the formulas. Such intervals use Gauss-Legendre's
 # rule on both sides of u, which is exact to rounding. Other kernels use weighted sums over the points of such a rule.
 
-# Returns for a Matern factor: k(t), its integral T(t) from t to infinity, and the integral M(t) of s k(s) over s in [0,
-# t]. With x = c t and polynomials k(), tail(), first(): e^-x k(x), e^-x tail(x) / c, (first(0) - e^-x first(x)) / c^2.
+# Returns functions of t for the Matern correlation m(t) = e^-x k(x), x = c t, with polynomials k, tail and first: m,
+# its integral e^-x tail(x) / c from t on, and the integral (first(0) - e^-x first(x)) / c^2 of s m(s) over [0, t].
 matern_box <- function(c, k, tail, first) {
   poly <- function(p, x) Reduce(function(sum, a) sum * x + a, rev(p), 0 * x)
   list(value = function(t) exp(-c * t) * poly(k, c * t), tail = function(t) exp(-c * t) * poly(tail, c * t) / c,
@@ -142,7 +140,7 @@ box_factors <- list(se = list(value = function(t) exp(-t^2 / 2), tail = function
   matern12 = matern_box(1, 1, 1, c(1, 1)), matern32 = matern_box(sqrt(3), c(1, 1), c(2, 1), c(3, 3, 1)),
   matern52 = matern_box(sqrt(5), c(1, 1, 1 / 3), c(8, 5, 1) / 3, c(5, 5, 2, 1 / 3)))
 
-# Returns the averages over t in [a, b] (columns) of the covariance `factor` at |t - u| (rows u), all in lengthscales.
+# Returns averages over t in [a, b] (columns) of a correlation `factor` at |t - u| (rows u), in units of lengthscale.
 interval_average <- function(factor, u, a, b) {
   u <- matrix(u, length(u), length(a))
   a <- matrix(a, nrow(u), ncol(u), byrow = TRUE)
@@ -170,8 +168,7 @@ interval_variance <- function(factor, w) {
   ifelse(w < 1, narrow, 2 / wide * (factor$tail(0) - factor$tail(wide) - factor$first(wide) / wide))
 }
 
-# Returns the averages of f over boxes as functionals, with opposite corners in the rows of `lower` and `upper`. Returns
-# NULL if the averages have no closed form.
+# Returns averages of f over boxes, with corners `lower` and `upper`, as functionals, or NULL without a closed form.
 boxes_at <- function(kernel, lower, upper) {
   # A box of x is not a box of rotated inputs, and warping a uniform input makes it non-uniform.
   if (!is.null(rotation_of(kernel)) || !is.null(warp_of(kernel))) return(NULL)

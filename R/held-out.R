@@ -201,7 +201,7 @@ pit_of <- function(fit, loo) {
   })
 }
 
-# Leave out further elements of influence() of lm(): influence.measures(), which reads them, needs lm() or glm().
+# Further elements of lm()'s influence() are left out: influence.measures(), which reads them, needs lm() or glm().
 #' @export
 influence.gp_fit <- function(model, ...) {
   list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))
@@ -307,15 +307,14 @@ response_crps <- function(response, y, f) {
   unlist(lapply(blocks, function(n) crps_by_halves(cdf, n, y[n], ends[n, , drop = FALSE], positive)), use.names = FALSE)
 }
 
-# Returns the CRPS of each count y, the sum over whole numbers t of (P(Y <= t) - 1{y <= t})^2. If there are too many t,
-# P is computed at some of them: dense around y and the median, or equally spaced in log(t) if the sd of f is large. In
-# between, the square is interpolated linearly.
+# Returns the CRPS of each count y, the sum over whole numbers t of (P(Y <= t) - 1{y <= t})^2. If t has many values, the
+# square is interpolated between some: near y and the median, or equally spaced in log(t).
 crps_of_counts <- function(response, y, size, mu, s) {
   out <- if (response$kind == "ordered") NA * y else vapply(seq_along(y), function(i) {
     crps_by_masses(response, y[i], size[i], mu[i], max(s[i], 1e-6), response$from %||% 0)
   }, 0)
   rest <- which(is.na(out))
-  # The outer `ends` leave out tails of at most 1e-6: a tail of 5e-7 for f, and one of 5e-7 for a count given f.
+  # The first and last of `ends` leave out tails of at most 1e-6: 5e-7 for f, and 5e-7 for a count given f.
   ends <- matrix(vapply(c(5e-7, 0.5, 1 - 5e-7), function(p) {
     quantile_given(response, p, size[rest], mu[rest], s[rest])
   }, 0 * rest), ncol = 3L)
@@ -346,8 +345,7 @@ crps_of_counts <- function(response, y, size, mu, s) {
 }
 
 # Returns the CRPS of one count y as a sum over all t, or NA if this needs more than 2e5 probabilities. P(Y <= t)
-# averages over f by the trapezoid rule. Its steps are below the sd of f, and below 1 / sqrt(W), where -W is the second
-# derivative of the log likelihood by f.
+# averages over f by the trapezoid rule, with steps below the sd of f and 1 / sqrt(W), W = -d^2 log p(y | f) / df^2.
 crps_by_masses <- function(response, y, size, mu, s, least) {
   values <- function(y, f) { # log p and W at all pairs of a count and an f
     sites <- engine_sites(response$likelihood, list(y = y, size = rep(size, length(y)), offset = 0 * y), 0)

@@ -231,7 +231,7 @@ smooth_inputs <- function(kernel) {
 # weights 1 / S, s / (S G) and 2 p / (S G (G - 1)) for each additive factor.
 
 # A factor may have one lengthscale for several columns: for the three columns of sphere(), or for those of an R factor
-# with many levels. leaf$shared has for each column the position in leaf$lengthscale, and the input as name.
+# with many levels. leaf$shared has for each column the position of its lengthscale, named by the input.
 
 shared_by <- function(groups) stats::setNames(match(groups, unique(groups)), groups)
 
@@ -260,9 +260,8 @@ additive_inputs <- function(leaf) {
 }
 
 # Returns the kernel with each additive factor replaced by its terms: list(leaves, terms, M, weights). M times the logs
-# of kernel parameters (in the order of `table`, of compile_kernel()) and term weights gives the logs of engine
-# parameters. `weights` has a row for each additive factor: the places in `table` of share and pairs (0: none), number
-# of inputs.
+# of the parameters in `table` and of the term weights gives the logs of the engine's parameters. For each additive
+# factor, `weights` has the rows of `table` with share and pairs (0: none), and the number of inputs.
 expand_additive <- function(parts, table) {
   place <- function(leaf, what) match(TRUE, table$leaf == leaf & table$what == what, nomatch = 0L)
   n <- nrow(table)
@@ -318,13 +317,13 @@ expand_additive <- function(parts, table) {
 
 # Factors may read rotated or warped inputs in place of columns of x. The engine computes them, so R code passes x.
 
-# Rotated inputs are z = x B. leaf$rotation is list(inputs, by): the numbers of the columns of x that are rotated, and
-# B. It is the same for all factors that read these columns.
+# Rotated inputs are z = x B. leaf$rotation is list(inputs, by): the columns of x that are rotated, and B. It is the
+# same for all factors that read these columns.
 
 rotation_of <- function(kernel) shared_by_leaves(kernel, "rotation", "rotated")
 
-# Returns the rotation or warp (`what`) of the kernel's factors, or NULL. Stops if a factor reads one of the rotated or
-# warped inputs without it. In the error, `word` is "rotated" or "warped".
+# Returns the rotation or warp (`what`) of the kernel's factors, or NULL if there is none. Stops if some factors read
+# rotated or warped inputs and others read the same inputs unchanged. In the error, `word` is "rotated" or "warped".
 shared_by_leaves <- function(kernel, what, word) {
   if (!is.null(kernel$engine)) kernel <- kernel$kernel
   leaves <- if (is.null(kernel$leaves)) list(kernel) else kernel$leaves

@@ -1,6 +1,6 @@
 # Completes kernels for data: finds the columns that each factor reads, its levels and its lengthscales.
 
-# Returns the kernel with its inputs as column numbers of x, and all of its lengthscales if the user gave any.
+# Returns the kernel with its inputs as column numbers of x. A single lengthscale from the user is used for all inputs.
 # `variables` has list(name, columns, levels) for each variable; an R factor has several columns.
 place_kernel <- function(kernel, x, variables = NULL) {
   if (!ncol(x)) abort_input("x", "has no columns")
@@ -14,8 +14,8 @@ place_kernel <- function(kernel, x, variables = NULL) {
   with_columns(kernel, x)
 }
 
-# Returns `part`, the kernel or noise trend of a fit, for other `data`. Its column numbers refer to columns of the fit's
-# data, which have the names `from`. They become the places of these names in data$x, if it has all of them.
+# Returns `part`, the kernel or noise trend of a fit, for other `data`: column numbers of the fit's data, whose columns
+# have the names `from`, become those of the same names in data$x. If data$x lacks a name, `part` is returned unchanged.
 at_names <- function(part, data, from = part$columns) {
   own <- names(part$lengthscale) # the only names in kernels of earlier versions
   if (is.null(from) && length(own) && length(own) == length(part$inputs)) from[part$inputs] <- own
@@ -28,8 +28,7 @@ at_names <- function(part, data, from = part$columns) {
   part
 }
 
-# Sets `inputs` of a sum of kernels to the columns of x that its factors read (1 if none), and `columns` to
-# the names of all columns.
+# Sets `inputs` of a sum of kernels to the columns of x that its factors read (or 1), `columns` to all column names.
 with_columns <- function(kernel, x) {
   inputs <- sort(unique(unlist(lapply(kernel$leaves, `[[`, "inputs"))))
   kernel["inputs"] <- list(if (length(inputs)) inputs else 1L)
@@ -102,16 +101,14 @@ leaf_columns <- function(leaf, x, argument, variables) {
   inputs
 }
 
-# Returns the name of the input that each column belongs to, or NULL if each input is one column. An R factor has a
-# column of 0 and 1 for each level, and a sphere() has three columns.
+# Returns the name of each column's input, or NULL if each input has one column. R factors and sphere() have several.
 column_groups <- function(inputs, names, variables) {
   groups <- if (is.null(names)) as.character(inputs) else names[inputs]
   for (v in variables) if (!is.null(v$levels) || identical(v$kind, "sphere")) groups[inputs %in% v$columns] <- v$name
   if (anyDuplicated(groups)) groups
 }
 
-# Returns leaf$shared, which has for each column of a factor the number of its lengthscale. Returns NULL if each column
-# has its own. `given` has lengthscales from the user.
+# Returns leaf$shared, the number of each column's lengthscale (NULL: its own). `given` has lengthscales from the user.
 shared_lengthscales <- function(inputs, names, variables, given = NULL) {
   variables <- Filter(function(v) any(inputs %in% v$columns), variables)
   factors <- vapply(variables, function(v) identical(v$kind, "factor"), NA) & length(given) != length(inputs)

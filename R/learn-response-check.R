@@ -3,9 +3,9 @@
 # errors of f in the tail, and a noise trend may explain f by noise.
 
 # Returns `choice` with `best`, the best candidate that is not refused, and `refused`, the reasons against better
-# candidates, named by their labels. The first candidate is never refused. With heavy tails and a transform that the fit
-# chose, the predicted variance in units of y depends on the far tail of the transformed response, and may be too small.
-# best$transform$wider multiplies it: the mean of squared error / variance at held-out rows, within [1, most_wider].
+# candidates, named by their labels. The first candidate is never refused. If the fit chose a transform, and the noise
+# has heavy tails, the predicted variance of y may be too small. best$transform$wider multiplies this variance: the mean
+# of squared error / variance at held-out rows, within [1, most_wider].
 checked_response <- function(choice, from) {
   first <- choice$tried[[1L]]
   for (model in choice$tried[order(vapply(choice$tried, `[[`, 0, "score"))]) {
@@ -31,8 +31,8 @@ checked_response <- function(choice, from) {
 #
 # A deterministic response has no outliers, and the shape of f alone can make a transform likely. So the model is
 # compared with from$simulator, a model with the transform of `first`. It must reduce the sum of squared errors by the
-# factor little_response$error ($kink for Yeo-Johnson, whose second derivative jumps at the median). Otherwise it must
-# not increase the sum, and its log density must be larger by $gain nats per row plus $sure standard errors.
+# factor little_response$error (`kink` for Yeo-Johnson, whose second derivative jumps at the median). Otherwise it must
+# not increase the sum, and its log density must be larger by `gain` nats per row plus `sure` standard errors.
 reason_to_refuse <- function(model, first, from, rivals = list(first)) {
   errors <- squared_errors(model, from)
   if (!is.null(from$simulator)) {
@@ -72,8 +72,8 @@ squared_errors <- function(model, from, over_variance = FALSE) {
   (held$y - f$mean)^2 / if (over_variance) f$sd^2 else 1
 }
 
-# Returns for groups of rows the mean of minus the log density of the response before its transform, given the
-# neighbours of each row among all other rows.
+# Returns minus the log densities of held-out responses before the transform, as means over 20 random groups of rows.
+# Each row is conditioned on its neighbours among all other rows.
 response_scores <- function(model) {
   problem <- model$problem
   pool <- problem$pool
@@ -91,9 +91,9 @@ response_scores <- function(model) {
 }
 
 # Returns a data frame with a row for some inputs: mean y of the responses, mean z of the transformed responses, mean
-# `f` and variance `var` of f, noise variances of z (`noise`) and of one response (`size`), and `single`, TRUE for an
-# input with one response. f is conditioned on the nearest other rows or, if `earlier`, on the nearest of those earlier
-# in the random order. With groups and few rows it is conditioned on all others: the nearest may be of other levels.
+# `f` and variance `var` of f given other rows, noise variances of z (`noise`) and of one response (`size`), and
+# `single`, TRUE for an input with one response. The other rows are the nearest ones or, if `earlier`, the nearest
+# before the row in the random order. For few rows with groups all others count: the nearest may have other levels.
 held_out_response <- function(model, from, earlier = FALSE) {
   problem <- model$problem
   pool <- problem$pool
@@ -123,9 +123,8 @@ held_out_response <- function(model, from, earlier = FALSE) {
 # ---- transforms and logs of inputs ----------------------------------------------------------------------------------
 
 # Returns list(data, chosen): the data, with data$warp if the kernel reads logs of skewed inputs, and the model of the
-# response that find(data, open) chose. find() is called for the inputs as given and, if no argument fixes the model,
-# for logs of inputs. Logs win if they gain more merit than their penalty. `state` keeps results of the winning search
-# only.
+# response that find(data, open) chose among the models `open`. If arguments leave the choice open (state$open), find()
+# also tries logs, which win if they gain more merit than their penalty. `state` keeps results of the winning search.
 with_log_inputs <- function(data, asked, open, state, find, first) {
   kept <- c("begun", "response", "because", "asked", "so_far", "tails")
   values <- function() mget(kept, envir = state, ifnotfound = list(NULL))
@@ -154,8 +153,7 @@ with_log_inputs <- function(data, asked, open, state, find, first) {
 }
 
 # Returns a warp (a piecewise linear map of inputs) of positive, skewed inputs to their logs. Returns NULL without such
-# inputs, with groups or times, or for many rows. Its knots divide log(x) evenly from a quarter of the smallest value to
-# four times the largest.
+# inputs, with groups or times, or for many rows. log(x) has evenly spaced knots, from min(x) / 4 to 4 max(x).
 warp_to_logs <- function(data) {
   x <- data$x
   if (nrow(x) > log_inputs[["rows"]] || length(data$groups) ||
@@ -179,9 +177,9 @@ warp_to_logs <- function(data) {
 
 # Returns the candidates `tried`, some with a larger merit. Under a kernel of all inputs, a sum of functions of single
 # inputs looks like a skewed response, or like noise that depends on the inputs. So the gain of an additive kernel in
-# log marginal likelihood is added to the merit of candidates with constant noise, if it exceeds `additive_nats`. Rows
-# must be few, and a noise trend must gain less than `additive_nats` over constant noise. Element `terms` of a candidate
-# is its additive kernel, learned from some rows, with its gain. Later searches start from this kernel.
+# log marginal likelihood is added to the merit of candidates with constant noise, if it exceeds `additive_nats`.
+# Nothing changes if rows are many, or if a noise trend gains `additive_nats` over constant noise. Element `terms` of a
+# candidate is its additive kernel, learned from some rows, with its gain. Later searches start from this kernel.
 with_terms_in_merit <- function(tried, from) {
   constant <- names(Filter(function(model) is.null(model$trend), tried))
   leader <- best_of(tried)
@@ -246,9 +244,9 @@ with_short_lengthscale <- function(tried, from) {
 
 # ---- the arguments of the user --------------------------------------------------------------------------------------
 
-# Returns list(transforms, trends, tails, plain): transforms to try (NULL: none), trends of the noise (NULL: constant),
-# and TRUE if the noise may have heavy tails. For transform = "auto", `plain` is the name in `given` of the first reason
-# to try neither transforms nor trends. Otherwise `plain` is NULL.
+# Returns list(transforms, trends, tails, plain): transforms to try (NULL: none), noise trends to try (NULL: constant
+# noise), and TRUE if the noise may have heavy tails. `plain` is the first name in `given` with TRUE, the reason to try
+# neither transforms nor trends. It is NULL without reason, or if `transform` is not "auto".
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
   smooth <- smooth_columns(data$x, placed_variables(data$frame))

@@ -23,9 +23,9 @@ climb <- function(problem, theta, size, steps, enough = 0.1, neighbours = NULL) 
 
 in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 
-# Maximises by Fisher scoring: step = (H + lambda diag(H))^{-1} gradient, H the information. lambda increases if a step
-# gains too little, and decreases if it gains as predicted. No log hyperparameter moves by more than 2 in a step. The
-# search ends when the predicted gain is below `enough` nats. If evaluate() has no information, BFGS updates it.
+# Maximises by Fisher scoring: step = (H + lambda diag(H))^{-1} gradient, H the information matrix. lambda increases if
+# a step gains too little, and decreases if it gains as predicted. No log hyperparameter moves by more than 2 in a step.
+# The search ends when the predicted gain is below `enough` nats. If evaluate() has no H, BFGS updates it.
 ascend <- function(problem, theta, maxit, enough, information = NULL, least = -Inf) {
   start <- theta
   point <- problem$evaluate(theta)
@@ -105,7 +105,7 @@ model_of_run <- function(problem, run) {
 
 best_first <- function(runs) runs[order(-vapply(runs, `[[`, 0, "value"))]
 
-# Returns the best model that searches from the `starts` find. A search ends early if it cannot reach the value `least`.
+# Searches from each of `starts`, and returns the best model. Searches that cannot reach the value `least` end early.
 best_from <- function(problem, starts, size = "few", least = -Inf, enough = 0.1) {
   best <- best_first(lapply(starts, function(theta) {
     learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 8L, enough), least)
@@ -129,8 +129,7 @@ moved_to <- function(model, end) {
   replace(model, same, end[same])
 }
 
-# Returns starting values in units of the parameters. Two terms over the same inputs start at different lengthscales:
-# from equal values they would have equal derivatives and stay equal.
+# Returns starting values as multiples of problem$unit. Terms start at different lengthscales: equal ones stay equal.
 start_values_of <- function(problem, lengthscale, noise) {
   table <- problem$table
   start <- table$start
@@ -139,8 +138,8 @@ start_values_of <- function(problem, lengthscale, noise) {
   c(start, noise)
 }
 
-# Returns a start for each c(lengthscale, variance, noise) in `values`, in units of sqrt(d) times the spread of the d
-# inputs and of the response's variance. Parameters that are not learned keep their values in `theta`.
+# Returns a start for each c(lengthscale, variance, noise) in `values`: in units of sqrt(d) times the spread of each of
+# the d inputs, and of the response's variance. Parameters that are not learned keep their values in `theta`.
 further_starts <- function(problem, values, theta) {
   lapply(values, function(at) {
     value <- start_values_of(problem, at[1L], at[3L])
@@ -161,8 +160,8 @@ smooth_runs <- function(problem, s, theta) {
 }
 
 # Returns starts theta, without repeats. Attribute "grid" has their lengthscales, in units of sqrt(d) times the spread
-# of the d inputs, and noise, in units of the response's variance. Many optima explain all variation by noise; starts
-# with short lengthscales and little noise avoid them. With d <= 2 some are shorter, for series with many waves.
+# of the d inputs, and noise, in units of the response's variance. Starts with short lengthscales and little noise avoid
+# optima that explain all variation by noise. For d <= 2, some are very short, for series with many waves.
 starts_of <- function(problem, restarts) {
   d <- sum(problem$table$ard)
   short <- if (d == 1L) c(0.01, 0.03) else if (d == 2L) 0.03
@@ -198,7 +197,7 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
   grid <- attr(thetas, "grid")
   size <- learning_sizes$starts
   rows <- pool$take(min(size[["rows"]], pool$n))
-  # In each start all lengthscales are equal in units of the spreads, so all starts have the same neighbours.
+  # In each start, lengthscales are equal multiples of the inputs' spreads, so all starts have the same neighbours.
   equal <- !problem$composite && !any(!is.na(problem$given) & c(problem$table$ard, FALSE))
   shared <- if (equal) problem$neighbours(thetas[[1L]], rows, size[["near"]])
   most <- -Inf
@@ -227,7 +226,7 @@ run_starts <- function(problem, restarts, note = function(theta) NULL) {
   list(thetas = ends, report = report)
 }
 
-# Continues the best starts on more rows. Returns the runs, best first.
+# Continues the searches of run_starts() from `thetas`, on more rows. Returns the runs, best first.
 finish_starts <- function(problem, thetas) {
   few <- problem$pool$few
   steps <- c(6L, if (few) 6L else 2L)
@@ -249,7 +248,7 @@ lengthened <- function(problem, theta) {
   if (best > 1L) tried[[best - 1L]]
 }
 
-# Returns Vecchia log likelihood + log prior at each theta. learning_sizes has sizes named by `rows` and `near`.
+# Returns Vecchia log likelihood + log prior at each theta. `rows` and `near` name entries of learning_sizes.
 densities_at <- function(problem, thetas, rows, near) {
   rows <- problem$pool$take(min(learning_sizes[[rows]][["rows"]], problem$pool$n))
   vapply(thetas, function(theta) {
@@ -277,10 +276,9 @@ identifying_columns <- function(pool) {
   which(values >= short_rule[["values"]] & 2 * values <= pool$n)
 }
 
-# Searches from the best start with one short lengthscale and a linear mean. Returns the result, or NULL if the start is
-# far below the log density `least`, or the result not short_rule$nats above it. An input that identifies individuals,
-# each with several rows, needs a short lengthscale. Searches from equal lengthscales do not find this lengthscale, and
-# explain differences between individuals by noise.
+# Searches from the best start with one short lengthscale and a linear mean. Returns NULL if the start is `below` nats
+# below the log density `least`, or the result less than `nats` above it (both in short_rule). An input that identifies
+# individuals, each with several rows, needs a short lengthscale. Searches from equal lengthscales do not find it.
 short_run <- function(problem, theta, least) {
   pool <- problem$pool
   columns <- identifying_columns(pool)
@@ -320,8 +318,8 @@ search_starts <- function(problem, restarts, state) {
 }
 
 # Returns list(rival): the best of the other `ends` of searches that explains by noise what ends[[1]] explains by f, or
-# vice versa; NULL if there is none. The larger of the two noise variances is at least twice the smaller, and exceeds
-# it by a tenth of the response's variance. rival$behind is ends[[1]]'s lead over the rival in nats, for all rows.
+# vice versa; NULL if there is none. The larger of the two noise variances is over twice the smaller, and exceeds it by
+# a tenth of the response's variance. rival$behind is the difference of the two log densities, scaled to all rows.
 find_rival <- function(problem, ends) {
   last <- problem$last
   other <- Filter(function(end) {

@@ -8,9 +8,9 @@
 # late rows close ones, so all lengthscales are covered. With more rows, only the search of neighbours takes longer.
 
 # Learns hyperparameters and chooses the kernel. Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother,
-# exact): tables of starts and of kernels tried, and results of smoother_kernel() and choose_exactly(). For interrupts,
-# state$so_far keeps the best result, with the problem and theta in its element `at`. state$begun has results of
-# searches that were made to choose a transform of the response.
+# exact): `learned` and `kernels` are tables of starts and of kernels tried, `smoother` and `exact` results of
+# smoother_kernel() and choose_exactly(). For interrupts, state$so_far keeps the best result. state$begun has results of
+# searches that chose a transform of the response.
 learn_evidence <- function(data, s, state) {
   begun <- state$begun
   state$begun <- NULL
@@ -72,12 +72,12 @@ estimated_by <- function(model) {
 }
 
 # Improves the chosen model by the Vecchia likelihood on more rows, or by the exact likelihood if rows are few. If the
-# user gave no kernel, tries seasons, a linear mean and an additive kernel. `terms` is NULL, or an additive kernel
-# learned before from fewer rows, to start from. Calls keep(model) with each improved model. Returns list(model, rival).
+# user gave no kernel, tries seasons, a linear mean and an additive kernel, whose search starts from `terms` (learned
+# from fewer rows, or NULL). Calls keep(model) with each improved model. Returns list(model, rival).
 learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
   exact <- problem$pool$few
-  few <- problem$pool$n <= exact_enough[["last"]] # the Vecchia likelihood gives only the information at the start
+  few <- problem$pool$n <= exact_enough[["last"]] # then the Vecchia likelihood takes no steps
   run <- climb(problem, now$theta, "whole", if (!exact) c(5L, 3L) else if (few) 0L else c(8L, 6L, 6L))
   now[c("theta", "value")] <- run[c("theta", "value")]
   keep(now)
@@ -125,8 +125,8 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
   list(model = now, rival = if (!now$problem$little_noise) rival)
 }
 
-# Returns `model`. If may_lack_noise(), compares explain_noise(model) with a search whose prior allows little noise.
-# That wins if its log likelihood without priors is larger by little_noise_rule["nats"].
+# Returns `model`, or one with less noise if may_lack_noise(). A model whose prior allows little noise wins over
+# explain_noise(model) if its log likelihood without priors is larger by little_noise_rule["nats"].
 compare_little_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   model <- explain_noise(model, s)
@@ -183,12 +183,9 @@ may_lack_noise <- function(problem, theta, s) {
 because_of_noise <- c(noise = paste("The fit has little noise, as for a deterministic simulator: this raises the log",
                                    "marginal likelihood without priors, or the leave-one-out log density."))
 
-# The following functions add terms of single inputs to the kernel of all inputs (an additive kernel), if this increases
-# the log marginal likelihood enough.
-
-# Returns the model `now`, or one with an additive kernel if log (marginal likelihood times prior) gains additive_nats,
-# and with terms for pairs of inputs if they gain pair_nats more. `first` is an additive kernel learned before from
-# fewer rows, with its `gain`, or NULL.
+# Returns `now`, or a model with an additive kernel if log (marginal likelihood times prior) gains additive_nats, and
+# with terms for pairs of inputs if they gain pair_nats more. An additive kernel has the kernel of all inputs plus terms
+# of single inputs. `first` is NULL, or an additive kernel learned from fewer rows, with its `gain`.
 choose_additive <- function(now, s, first = NULL) {
   pool <- now$problem$pool
   if (isTRUE(first$gain < additive_rows[["nats"]]) || !may_be_additive(s$kernel)) return(now)
@@ -232,8 +229,8 @@ may_be_additive <- function(kernel, terms = "single") {
 }
 
 # Returns the model with an additive kernel of this `kind`, "additive" or "pairwise". Searches may end if they cannot
-# reach the value `least`. With many rows, a model of some rows (`first`) is learned first; if it gains little, the
-# result is NULL. If the kernel is for few rows (`n`), the search by the Vecchia likelihood is short.
+# reach the value `least`. With many rows, a model of some rows is learned first (or given as `first`); if it gains less
+# than additive_rows["nats"] over `from`, returns NULL. For few rows (`n`), Vecchia searches are short.
 learn_additive <- function(kind, from, s, least = -Inf, first = NULL, n = from$problem$pool$n) {
   pool <- from$problem$pool
   search <- function(pool, first, least) {
@@ -249,9 +246,9 @@ learn_additive <- function(kind, from, s, least = -Inf, first = NULL, n = from$p
   if (isTRUE(first$value > enough)) search(pool, first, least)
 }
 
-# Returns the start for `wide`, the problem of an additive kernel: parameters of the model `from`, with a smaller share
-# of variance in the kernel of all inputs. The user's values are kept. A second start, with long lengthscales and most
-# of the variance in terms of single inputs, was never more than 1.2 nats better (bench/structure.R).
+# Returns the start for `wide`, the problem of an additive kernel: parameters of the model `from`, whose kernel of all
+# inputs keeps 0.3 of its variance. The user's values are kept. A second start, with long lengthscales and most of the
+# variance in terms of single inputs, was never more than 1.2 nats better (bench/structure.R).
 additive_start <- function(from, wide) {
   old <- from$problem$table
   table <- wide$table
@@ -274,7 +271,7 @@ additive_start <- function(from, wide) {
   ifelse(wide$free, pmin(pmax(theta, wide$lower), wide$upper), wide$given)
 }
 
-# Returns group means of minus the log density of `rows` given the rows `some` (exact posterior), or Inf if it fails.
+# Returns minus log densities of `rows` given the rows `some`, as means over 20 groups of rows, or Inf after a failure.
 scores_given <- function(problem, theta, some, rows) {
   pool <- problem$pool
   now <- problem$at(theta)
@@ -344,8 +341,8 @@ kernel_beside_line <- function(kernel, rows, s) {
   set_values(kernel, value)
 }
 
-# Returns the columns that may be warped: those with over two values. Returns none unless one_class_a_row(), with plain
-# = TRUE, a given kernel or its values, over `warp_rows` rows, groups, or three columns for a place on a sphere.
+# Returns the columns with over two values, which may be warped. Returns none if responses are not classes, plain =
+# TRUE, the user gave a kernel or parameter values, rows exceed `warp_rows`, or there are groups or points on a sphere.
 inputs_to_warp <- function(rows, s) {
   x <- rows$x
   leaves <- as_sum(s$kernel)$leaves

@@ -5,10 +5,10 @@
 # Linear features are b_nj = (x_nj - centre_j) rate_j. Smooth features are K(x_n, Z) R, where Z are some of the rows, K
 # is the Matern 3/2 correlation and R R' = K(Z, Z)^{-1}. With gamma ~ N(0, v I), the smooth part of b_n'gamma is a
 # Gaussian process, whose kernel at Z is v K. gamma is learned once, with one kernel of the latent function f. Searches
-# for other kernels of f then give rows the weights w_n exp(-b_n'gamma).
+# for other kernels keep gamma: row n then has the weight w_n exp(-b_n'gamma).
 
-# Returns the trend of the log noise variance that the formula `noise` describes, or NULL for constant noise. In the
-# result, `columns` are the columns of x with linear features, and `smooth` those inside of smooth().
+# Returns the trend of the log noise variance that the formula `noise` describes, or NULL for constant noise. Its
+# `columns` are the columns of x with linear features, `smooth` those inside of smooth().
 asked_noise_trend <- function(noise, data, s) {
   parts <- if (inherits(noise, "formula") && length(noise) == 2L) smooth_terms(noise[[2L]])
   smooth <- NULL
@@ -33,8 +33,7 @@ noise_trend_of <- function(data, columns, smooth = NULL, label = "~.") {
   c(trend, basis_units(rotated(trend, data$x)[, columns, drop = FALSE]))
 }
 
-# Returns list(all, smooth) for a sum of terms of a formula: the sum with the arguments of each smooth() in its place,
-# and a list of these arguments.
+# Returns list(all, smooth): `term`, a sum, with each smooth() replaced by its arguments, and a list of these arguments.
 smooth_terms <- function(term) {
   if (!is.call(term)) return(list(all = term, smooth = list()))
   parts <- lapply(as.list(term)[-1L], smooth_terms)
@@ -100,10 +99,10 @@ noise_parts <- function(trend) {
 # The log noise factor b_n'gamma is cut to at least -most_trend and at most most_trend, so the factor is at most 1,100.
 most_trend <- 7
 
-# Returns the noise variance at the rows of x divided by s2, or 1 without a trend. The log noise variance has the
-# posterior N(log s2 + m, v), so the mean of this factor is exp(m + v / 2). Its log is at least -most_trend and at most
-# trend$most, which is log(trend$largest / s2) cut to [0, most_trend]. `largest` is the largest mean of weight times
-# squared deviation over rows with equal inputs: more noise would lower densities. Smooth noise keeps to `range`.
+# Returns the noise factor, the noise variance at the rows of x divided by s2. The log noise variance has the posterior
+# N(log s2 + m, v), so the factor's mean is exp(m + v / 2). Its log is within [-most_trend, trend$most]; `most` is
+# log(trend$largest / s2) cut to [0, most_trend]. `largest` is the largest mean of weight times squared deviation over
+# rows with equal inputs: more noise lowers densities. Factors of smooth noise stay within trend$range (training rows).
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
   B <- noise_basis(trend, x)
@@ -120,8 +119,8 @@ trend_spread <- function(trend, B) {
   pmin(pmax(level[1L] + 2 * drop(B %*% level[-1L]) + rowSums((B %*% trend$covariance) * B), 0), most_spread)
 }
 
-# Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y. The noise s2 is learned
-# again after the trend. If s2 grows, all noise grows with it; so smooth noise is at most `top` times s2.
+# Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y. s2 is learned again
+# after the trend, and may be larger than before. trend$top = trend$largest / s2 limits smooth noise to trend$largest.
 noise_at <- function(fit, x, noise = fit$noise) {
   noise * pmin(noise_factor(fit$noise_trend, x), fit$noise_trend$top %||% Inf)
 }
@@ -141,8 +140,8 @@ noise_by_weight <- function(fit, noise) {
 
 noise_spread <- function(fit, x) trend_spread(fit$noise_trend, noise_basis(fit$noise_trend, x)) + sum(fit$noise_tail)
 
-# Returns TRUE if heavy tails of the noise were learned. With few rows, predictions have heavy tails because the noise
-# variance is uncertain; `noise_tail` then has the name "few" (learn_stage()).
+# Returns TRUE if heavy tails of the noise were learned. If few rows leave the noise variance uncertain, predictions
+# also have heavy tails, and `noise_tail` has the name "few".
 has_learned_tails <- function(fit) !is.null(fit$noise_tail) && is.null(names(fit$noise_tail))
 
 # Returns the data with weights divided by noise_factor() of the trend. data$given_weights keeps the user's weights.
@@ -232,8 +231,8 @@ problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem
 
 # Learns the coefficients gamma of the noise trend, and a prior variance v for each part (linear, smooth), which starts
 # at 0.3. In each round, MacKay's formula changes v to |gamma|^2 / e, e = q - trace(V) / v, where V is the posterior
-# covariance of the q coefficients. Returns list(theta, value, trend) of the round with the largest Laplace
-# approximation of the log marginal likelihood,
+# covariance of the part's q coefficients. Returns list(theta, value, trend) of the round with the largest Laplace
+# approximation of the log marginal likelihood (here for one part),
 #
 #   log p(y | theta, gamma) + log prior(theta) - |gamma|^2 / (2 v) - (q / 2) log v - log det(V^{-1}) / 2,
 #
@@ -281,7 +280,7 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   best
 }
 
-# Returns the information on all parameters but `own`, after those of them in `free` are integrated out.
+# Returns the information matrix of all parameters but `own`. Of `own`, `free` are integrated out, the others fixed.
 information_of_rest <- function(information, own, free) {
   S <- information[-own, -own, drop = FALSE]
   if (!length(free)) return(S)

@@ -250,7 +250,7 @@ contrast_draws <- function(fit, x, draws) {
 
 # ---- joint draws in several batches ---------------------------------------------------------------------------------
 
-# Returns an environment for joint_draws(), without rows. `half` is the number of pairs z, -z of normal variables.
+# Returns an environment in which joint_draws() keeps rows and draws. `half` is the number of pairs z, -z of normals.
 new_draws <- function() {
   half <- ceiling(check_count(getOption("pfdtc.draws", 2000), "pfdtc.draws", min = 2) / 2)
   list2env(list(half = half, x = NULL, R = matrix(0, 0L, 0L), z = NULL), parent = emptyenv())

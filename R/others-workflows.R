@@ -351,8 +351,6 @@ knit_print.pfdtc_report <- function(x, ...) {
   knitr::asis_output(paste0("\n\n", x$text, "\n\n", paste(knitr::kable(x$table), collapse = "\n"), "\n\n"))
 }
 
-# ---- loading --------------------------------------------------------------------------------------------------------
-
 .onLoad <- function(libname, pkgname) {
   start_engine()
   when_loaded("marginaleffects", function(...) { # adds "gp_fit" to the classes that the package accepts

@@ -137,8 +137,6 @@ shares_panel <- function(d, ylab, bar, dot = "black", ...) {
                   layer("dots", d$predicted, d$observed, pch = 16, col = dot)))
 }
 
-# ---- bars ----------------------------------------------------------------------------------------------------------
-
 bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
   i <- seq_along(at)
   list(args = list(main = title, xlab = if (is.null(labels)) "level" else "", ylab = ylab), levels = labels,
@@ -146,7 +144,7 @@ bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
 }
 
 # Draws how far the log density of each candidate model is below that of the chosen one, in nats for transforms and
-# noise models, in nats per row for kernels. The axis ends at 4 times the median; labels state values beyond.
+# noise models, in nats per row for kernels. The axis ends at 4 times the median difference; labels give larger ones.
 choices_figure <- function(fit) {
   behind <- function(candidate, score, se, chosen) {
     used <- is.finite(score)
@@ -186,8 +184,6 @@ groups_figure <- function(fit, level) {
     bars_panel(title, "effect", d$estimate, d$lwr, d$upr, if (nrow(d) <= 40L) d$level)
   }, parts, names(parts)), table, shape = rev(grDevices::n2mfrow(length(parts))))
 }
-
-# ---- several classes ------------------------------------------------------------------------------------------------
 
 # Draws the probability of each class, averaged over f, along each of `inputs`. slice_centre() fixes the other inputs.
 classes_figure <- function(fit, inputs, at, n, xlim) {

@@ -65,9 +65,9 @@ exact_of_fit <- function(fit) {
   new_posterior("exact", model, fit, data, x = data$x, factors = native_exact(data, model, fit$control))
 }
 
-# Returns list(mean, q, left, g, W, rest, sure, group), see row_parts(). With noise variance s2 / W_i of merged row i
-# and B = (K + s2 W^{-1})^{-1}, f has the mean y_i - s2 / W_i (B y)_i and the variance q = s2 / W_i (1 - s2 / W_i B_ii).
-# A row with the share p of W_i has 1 - leverage = (1 - p) + p s2 / W_i B_ii. Rows outside a subsample have leverage 0.
+# Returns list(mean, q, left, g, W, rest, sure, group), see row_parts(). With the weight W_i of merged row i and B = (K
+# + s2 W^{-1})^{-1}, f has the mean y_i - s2 / W_i (B y)_i and the variance q = s2 / W_i (1 - s2 / W_i B_ii). A row with
+# the share p of W_i has 1 - leverage = (1 - p) + p s2 / W_i B_ii. Rows not in a subsample have leverage 0.
 row_parts.exact <- function(p) {
   apart <- responses_used(p)
   all <- is.null(p$chosen)
@@ -118,8 +118,6 @@ covariance_with_rows.exact <- function(p, fun) {
   all
 }
 
-# ---- few rows -------------------------------------------------------------------------------------------------------
-
 few_rows <- 50L
 
 # Returns list(fit, linear, mean): the mean leave-one-out log densities by the exact posterior, a linear model and a
@@ -166,8 +164,8 @@ warn_small_n <- function(check, n) {
 #
 #   f(x) = f0(x) + k(x, X) (K + s2 W^{-1})^{-1} (y - f0(X) - noise),   f0 and noise drawn from the prior.
 #
-# A draw f0 is a'v + e, with features a of inducing points, v ~ N(0, I) and e ~ GP(0, residual prior covariance). e is
-# drawn row after row in random order, given the nearest earlier rows (Vecchia). Nothing else is approximated.
+# A draw f0(x) is a'v + e(x), with inducing points z, L L' = k(z, z), a = L^{-1} k(z, x), v ~ N(0, I) and e ~ GP(0,
+# residual prior covariance). e is drawn row after row in random order, given the nearest earlier rows (approximately).
 
 dense_draws <- 2000L
 
@@ -190,8 +188,8 @@ posterior_draws <- function(p, x, n) {
 
 posterior_paths <- function(p, x, nsim, normal) UseMethod("posterior_paths")
 
-# Draws f = a'u + e, with features a of x and e from the residual prior (SoR: e = 0). u has whitened values at the
-# inducing points. Its posterior is N(beta, noise (C C')^{-1}), with beta and C in p$factors.
+# Draws f(x) = a'u + e(x), where a = L^{-1} k(z, x), u = L^{-1} f(z), L L' = k(z, z), and e is the residual process
+# (SoR: e = 0). u has the posterior N(beta, noise (C C')^{-1}), with beta and C in p$factors.
 posterior_paths.points <- function(p, x, nsim, normal) {
   f <- p$factors
   u <- f$beta + sqrt(p$model$noise) * solve_t(f$C, normal(nrow(f$C), nsim))
@@ -215,9 +213,8 @@ posterior_paths.exact <- function(p, x, nsim, normal) {
   f0[-seq_len(n), , drop = FALSE] + in_blocks(x, function(x) native_kernel_matrix(kernel, x, p$x) %*% weights)
 }
 
-# Draws f(x) = mean + a'delta + e(x) - u'(a'delta + e + noise at the neighbours of x). `mean` is the posterior mean, a
-# has features, e is the residual process, and u has the weights of the neighbours. delta ~ N(0, (C C')^{-1}) has
-# deviations of whitened values at inducing points from their posterior mean.
+# Draws f(x) = mean + a'delta + e(x) - u'(a'delta + e + noise at the neighbours of x). a is L^{-1} k(z, x), L L' = k(z,
+# z), e the residual process, u has neighbours' weights. delta ~ N(0, (C C')^{-1}) is L^{-1} f(z) minus its mean.
 posterior_paths.near <- function(p, x, nsim, normal) {
   data <- p$rows
   n <- nrow(data$x)
@@ -254,7 +251,7 @@ residual_paths <- function(model, z, jitter, x, nsim, normal, control) {
   list(draws = draws, L = found$L)
 }
 
-# Returns a'u at the rows of x, where a = L^{-1} k(z, x) has the features of inducing points.
+# Returns a'u at the rows of x, where a = L^{-1} k(z, x) and L L' = k(z, z) for inducing points z.
 times_features <- function(kernel, z, L, x, u) {
   in_blocks(x, function(x) crossprod(forwardsolve(L, native_kernel_matrix(kernel, z, x)), u))
 }

@@ -1,6 +1,6 @@
-# Computes posteriors of kernels with groups. Effects of groups are exact. Inducing points, with or without nearest
-# neighbours, approximate the other terms, the "smooth part". A "grouping" (effects.R) is a term such as (1 | group):
-# its levels, and the design and prior covariance of a level's effects. The grouping with the most effects comes first.
+# Computes posteriors of kernels with groups. Effects of groups are not approximated. Inducing points, with or without
+# nearest neighbours, approximate the other terms, the "smooth part". A "grouping" is a term such as (1 | group): its
+# levels, and the design and prior covariance of a level's effects. The one with the most effects comes first.
 
 # Predicts f at x. `unexplained` in the result is the residual prior variance plus the variance of new levels' effects.
 predict_grouped <- function(p, x, keep = FALSE) {
@@ -24,7 +24,7 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
       residual_covariance(smooth_part(p$model$kernel), p$z, own$L, x) + crossprod(at$features) +
         within_levels(p, x, at$own) + covariance_of_new(own$groupings, x, TRUE)
     })
-  }, sums = sums_of_values(p, fun), effects = { # returns products of rows of fun$of and the effects of a level
+  }, sums = sums_of_values(p, fun), effects = { # returns c'b for rows c of fun$of and the effects b of a level
     asked <- fun$effects
     at <- place(asked$term)
     g <- own$groupings[[at]]
@@ -97,9 +97,9 @@ within_levels <- function(p, x, own, z = x, other = NULL) {
   outer(x[, column], z[, column], "==") * crossprod(own, other)
 }
 
-# Computes a'P^{-1}a - |P^{-1}a|^2 for each row with features a (of inducing points and effects). P = I + A W A' has the
-# features A of all rows, and W = weights / noise. Its blocks are T for the first grouping, one for all other features
-# (Schur complement R'R), and C between both. T^{-1} follows from the roots U of the levels' posterior covariances.
+# Computes a'P^{-1}a - |P^{-1}a|^2 for each row with features a (of inducing points and effects), where P = I + A W A'
+# for the features A of all rows, and W = weights / noise. P has the blocks T (first grouping), Q (all other features)
+# and C between them, and R'R = Q - C T^{-1} C'. The roots U of the levels' posterior covariances U'U give T^{-1}.
 squared_moves.grouped <- function(p) {
   f <- p$factors
   g <- f$groupings[[1L]]
@@ -230,7 +230,8 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
     }, groupings, effects)
     P <- times_roots(t(times_roots(sums$P, m, groupings, TRUE, all = TRUE)), m, groupings, TRUE, all = TRUE)
     v <- times_roots(sums$v, m, groupings, TRUE, all = TRUE)
-    # The sums P and v give the posterior precision C C' = I + P and mean (I + P)^{-1} v. Compute C, mean and inverse.
+    # Given neighbours S, y has the mean u'y_S + r'b and variance d. For P = sum r r' / d and v = sum r (y - u'y_S) / d,
+    # b has the posterior precision C C' = I + P and mean (I + P)^{-1} v.
     f <- native(ffi_factor, P, as.double(v), 1L, doing = "The Cholesky factorisation")
     effects <- Map(function(g, first) {
       p <- nrow(g$root)
@@ -248,7 +249,7 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
     evidence = -(sums$log_d + logdet(f$C) + sums$yy - sum(v * f$x) + nrow(data$x) * log(2 * pi)) / 2))
 }
 
-# Returns mean and variance of f at the rows of x, or of functionals whose neighbours and features are `given`.
+# Returns mean and variance of f at the rows of x, or of functionals if their neighbours and features are `given`.
 near_grouped_at <- function(p, x, given = NULL, joint = FALSE) {
   near <- p$near
   x <- numbered(x, near$groupings)

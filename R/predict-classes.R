@@ -102,9 +102,7 @@ loo_shares <- function(fit) {
   list(p = p[known, , drop = FALSE], y = unname(all_rows(data, data$sites$y, NA))[known])
 }
 
-# ---- leave-one-out, draws -------------------------------------------------------------------------------------------
-
-# Returns simulated classes at rows, a factor for each draw, or log odds in columns such as "sim_1.class".
+# Returns simulated classes at the rows, a factor for each draw, or log odds in columns such as "sim_1.class".
 simulate_labels <- function(fit, rows, nsim, type) {
   levels <- response_of(fit)$levels
   p <- posterior_of(fit)
@@ -161,8 +159,8 @@ say_columns <- function(response, f, ask) {
 
 # ---- predictions at the rows of a source ----------------------------------------------------------------------------
 
-# Predicts at the blocks of rows of a source by predict_block(block). Returns the predictions, or writes them as lines
-# of the CSV file `file`. An equal `request` (if not NULL) in a later call continues an interrupted file.
+# Predicts at the rows of a source, block by block, with predict_block(block). Returns the predictions, or writes them
+# as lines of the CSV file `file`. An equal `request` (if not NULL) in a later call continues an interrupted file.
 predict_source <- function(source, predict_block, file, request = NULL) {
   none <- function() abort_input("newdata", "has no rows")
   if (is.null(file)) {

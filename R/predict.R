@@ -178,7 +178,7 @@ in_shape <- function(said, names, ask) {
   c(list(fit = value, se.fit = shaped(said$sd)), if (ask$full_cov) list(cov = said$cov))
 }
 
-# ---- rows -> f ------------------------------------------------------------------------------------------------------
+# ---- the distribution of f at the rows ------------------------------------------------------------------------------
 
 # Returns a list with `mean` and `var` of f at the rows to predict at. If certified, the exact mean is between `lower`
 # and `upper`, and the exact variance at most `top`. `noise` is the mean noise variance, `spread` the variance of its
@@ -245,7 +245,7 @@ responses_in <- function(fit, newdata, needed = TRUE) {
   in_unit(eval(expression, newdata, environment(fit$terms)), fit$frame$response_unit)
 }
 
-# Stops unless each row has a response (or number of trials). The counts differ if na.omit dropped rows of newdata.
+# Stops unless each row has a response (or number of trials): na.omit may have dropped rows of newdata.
 check_responses <- function(rows, given) {
   if (length(given) == length(rows)) return(given)
   abort_input("newdata", "has missing values in its variables or the response")

@@ -3,7 +3,7 @@
 
 # Returns the formula, with grouped terms (also those of `kernel`) replaced by their variables. The attribute `grouped`,
 # NULL without groups, is list(formula, smooth, apart, by, groups): the formula as given, labels of terms that are not
-# grouped, other labels in groups or `mean`, grouping variables, and kernels of the formula's groups.
+# grouped, labels that only groups or `mean` have, grouping variables, and kernels of the formula's groups.
 formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
   split <- split_bars(formula)
   own <- Filter(function(leaf) is_group(leaf) && is.language(leaf$group$by),
@@ -110,8 +110,8 @@ by_parts <- function(by) {
   list(by)
 }
 
-# Returns a function (expr, rows) that evaluates an expression in `rows` of the variables alone, by default in `data`,
-# or returns NULL after an error. It does not change the state of random numbers.
+# Returns a function (expr, rows) that evaluates an expression in `data` or, if given, in `rows` of `variables` alone.
+# It returns NULL after an error, and keeps the state of random numbers.
 evaluator <- function(variables, data, around) {
   if (is.environment(data)) around <- data
   inside <- if (!is.environment(data)) as.list(data)
@@ -121,8 +121,8 @@ evaluator <- function(variables, data, around) {
   }
 }
 
-# Evaluates `expr` in the row where its value v is smallest, in the row where it is largest, and in every second row.
-# For each of the three, returns TRUE if the values are those among all rows, FALSE if not, and NA if there are none.
+# Evaluates `expr`, which has the values v at all rows, in three sets of rows: smallest v, largest v, every second row.
+# Returns for each set TRUE if its values equal those in v, else FALSE; NA if `expr` gives none.
 same_without_others <- function(expr, v, value_of) {
   plain <- function(v) {
     if (inherits(v, "difftime")) units(v) <- "secs"
@@ -277,7 +277,7 @@ bind_columns <- function(variables, values) {
 
 variable_of_columns <- function(variables) unlist(lapply(variables, function(v) rep(v$name, v$width)))
 
-# Returns TRUE if the user gave a correlation matrix of these levels of a factor.
+# Returns TRUE if the user gave the correlation matrix of a factor with these `levels`.
 has_given_levels <- function(kernel, levels) {
   factors <- if (inherits(kernel, "pfdtc_kernel")) as_sum(kernel)$leaves
   any(vapply(factors, function(f) is.matrix(f$given) && setequal(rownames(f$given), levels), NA))

@@ -52,7 +52,7 @@ sphere <- function(lon, lat) {
 # This is the mean radius of the Earth in km.
 earth_radius <- 6371.0088
 
-# Gives coordinates x the class of points by sphere(). Adding 0 turns -0 into 0, so that equal points have equal bits.
+# Gives coordinates x the class that sphere() returns. Adding 0 turns -0 into 0, so that equal points have equal bits.
 on_sphere <- function(x) structure(x + 0, class = "pfdtc_sphere")
 
 #' @export
@@ -79,7 +79,7 @@ variable_kind <- function(v) {
   if (length(dim(v)) == 2L) "matrix" else if (is.logical(v)) "logical" else "numeric"
 }
 
-# Returns coding fields that only points on the globe, times and time differences have. Times become days since
+# Returns fields of a variable's coding for points on the globe, times and time differences. Times become days since
 # `origin`, the earliest second in the data, because seconds since 1970 would lose digits.
 unit_fields <- function(v, name, kind) {
   if (inherits(v, "pfdtc_series_time")) return(list(period = c(cycle = 1)))
@@ -184,7 +184,7 @@ spatial_parts <- function(x, argument) {
        crs = if (!is.null(crs) && !is.na(crs) && nzchar(crs)) crs)
 }
 
-# Returns `call`, of a formula method. If its `data` is a spatial object, this becomes a data frame, and the formula
+# Returns the call of a formula method. A spatial object in its argument `data` becomes a data frame, and the formula
 # gets the coordinates. The attribute "place" of the data frame has their names and their reference system.
 call_with_places <- function(call, envir) {
   data <- eval(call$data, envir)

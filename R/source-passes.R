@@ -63,8 +63,8 @@ source_recipe <- function(call, envir, source, kernel = NULL, mean = NULL) {
 }
 
 # Returns list(mf, inputs, x, r, w, name, unit, largest, offset_squares) for the rows of a block that na.action and
-# subset keep: model frame, coding of inputs, inputs, response minus offset, weights (0 included), name and unit of the
-# response, and the `largest` |response| or |offset|. `variables` codes inputs; the default has the block's levels.
+# subset keep: model frame, coding of inputs, inputs, response minus offset, weights w, name and unit of the response,
+# largest |response| or |offset|, sum w offset^2. `variables` codes inputs; the default has the block's levels.
 block_rows <- function(recipe, block, variables = NULL) {
   parts <- c(list(quote(stats::model.frame), formula = recipe$formula, data = block), recipe$given)
   mf <- evaluate_frame(parts, environment(recipe$formula))
@@ -102,7 +102,7 @@ clean_block <- function(whole, block) {
   cleaned(whole, list(x = rows$x, response = rows$r, w = rows$w))
 }
 
-# Makes a pass: joins the values f(rows, ...) of all blocks of cleaned rows, with the arguments `more`, by merge(a, b).
+# Makes a pass: calls f(rows, ...), with arguments `more`, for blocks of cleaned rows, and joins values by merge(a, b).
 whole_pass <- function(whole, f, more, merge, so_far = new.env()) {
   whole$passes$n <- whole$passes$n + 1L
   needed <- whole[setdiff(names(whole), c("source", "passes"))] # omits the source, which does not go to workers
@@ -267,8 +267,8 @@ on_worker <- function(id, name, value, task) {
   }, error = function(e) list(error = e))
 }
 
-# Makes a pass over part i of the source `id`, on a worker. Without `visit`, returns the part's columns. `part` is NULL
-# if the task was sent without it.
+# Makes a pass over part i of the source `id` on a worker. Without `visit`, returns the part's columns. `part` may be
+# NULL if the worker has stored the part.
 visit_part <- function(id, i, part, visit = NULL, merge = NULL, seed = NULL) {
   as_source <- function(rows) {
     if (is.null(rows) || is_source(rows)) return(rows)
@@ -350,7 +350,7 @@ crew_run <- function(crew, n, whole, task, so_far = function(results) NULL) {
   in_order()
 }
 
-# Returns the value of a finished task (`flight`) or, if its worker died, an error. Raises a task's errors with `where`.
+# Returns the value of a finished task (`flight`), or an error if its worker died. Raises task errors, adding `where`.
 value_of_task <- function(crew, flight, where) {
   result <- tryCatch(crew$value(flight), error = function(e) e)
   if (inherits(result, "error") || is.null(result$error)) return(result)

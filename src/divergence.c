@@ -2,8 +2,8 @@
 #include "linalg.h"
 #include "gram.h"
 
-/* Computes R (q x n): the values of the q functions of the auxiliary distribution at the rows; the responses are
- * subtracted from the last one, its mean. work: panel_size() */
+/* Computes R (q x n) at the rows: functions b_j of the auxiliary distribution, with covariance sum +-b_j b_j', and its
+ * mean minus y. */
 static void residual_rows(const struct divergence *d, const struct block *b, double *work,
                           double *R)
 {
@@ -19,7 +19,7 @@ static double *kept_rows(const struct divergence *d, int b)
                             : NULL;
 }
 
-/* Returns R (residual_rows()) of a block: kept, or computed in `work`, which has panel_size() + q n doubles. */
+/* Returns what residual_rows() computes for a block: kept, or computed in `work` (panel_size() + q n doubles). */
 static const double *find_rows(const struct divergence *d, const struct block *b,
                                double *work)
 {
@@ -31,8 +31,8 @@ static const double *find_rows(const struct divergence *d, const struct block *b
     return R;
 }
 
-/* Adds a block to the sums of stats.h and to U (M x q) = A (W_x - A'T). W_x are the values of the auxiliary functions
- * at the rows, T their whitened values at the inducing points, and A = L^{-1} k(Z, X). */
+/* Adds a block to the sums of stats.h and to U (M x q) = A (W_x - A'T) for A = L^{-1} k(Z, X), L L' = k(Z, Z). The
+ * auxiliary distribution has q functions, b_j (covariance sum +-b_j b_j') and mean: W_x at rows, L T at Z. */
 static void sums_add(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;
@@ -48,8 +48,8 @@ static void sums_add(const void *self, const struct visit *v)
         residual_rows(d, b, scratch, kept);
 }
 
-/* Adds the pairs of a row n of this block and any row m to sum (k^ + r r')_nm E_nm, term (I) of divergence.h. E is the
- * residual prior covariance. If aux->p = 1, also adds them to A E A' (M x M). */
+/* Adds the pairs of a row n of this block and any row m to sum (k^ + r r')_nm E_nm. aux has the covariance k^, r is its
+ * mean minus y, and E is the residual prior covariance. If aux->p = 1, also adds the pairs to A E A' (M x M). */
 static void pairs_block(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;
@@ -82,8 +82,7 @@ static void pairs_block(const void *self, const struct visit *v)
         mult_ABt(M, here->n, M, 1.0, AE, v->A, 1.0, v->sums + 1);
 }
 
-/* Adds the pairs of a row n of this block and any row m to sum (k^ + r r')_nm K_nm, the constant C(X) of divergence.h.
- * aux has the covariance k^, and r is its mean minus y. */
+/* Adds the pairs of a row n of this block and any row m to tr((k^ + r r') K). aux has covariance k^ and mean y + r. */
 static void constant_block(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;
@@ -118,7 +117,7 @@ static void open_rows(struct divergence *d)
     d->R = arena_take(d->pass.plan.arena, (size_t)d->pass.kept * q * d->pass.plan.block);
 }
 
-/* Returns a sink whose `add` gets every block and reads all blocks for it. */
+/* Returns a sink whose function `add` is called with each block, and reads all blocks to form pairs of rows. */
 static struct sink pairs_sink(const struct divergence *d, sink_add *add, size_t n_sums,
                               double *sums)
 {

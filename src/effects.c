@@ -38,8 +38,9 @@ int effects_row(const struct effects *e, const double *x, int ldx, int *column,
 
 /* ---- sums over rows --------------------------------------------------------------------------- */
 
-/* Adds one row to H = sum F z', n = sum z_1 z_1' (by level) and r = sum z y. z = (z_1, z_2) is its row of the design
- * matrix, z_1 for the first grouping; F = (a; z_2). a and y already have the row's scale, `value` has not. */
+/* Adds one row to H = sum F z', n = sum z_1 z_1' (by level) and r = sum z y. z = (z_1, z_2) is the row's design, z_1
+ * for the first grouping. F = (a; z_2), a = L^{-1} k(Z, x), L L' = k(Z, Z). a and y are already multiplied by `scale`,
+ * the root of the row's weight; `value`, the nonzero entries of z, is not. */
 static void add_row(const struct effects *e, const double *a, double y, int entries,
                     const int *column, const double *value, double scale, double *H)
 {
@@ -102,7 +103,8 @@ size_t eliminate_size(const struct effects *e)
     return (size_t)e->m * e->m + (size_t)e->m + 2;
 }
 
-/* For one level, computes as T (p x p) the Cholesky factor K of I + root'n root / s2, or NaN, and U = K^{-1} root'. */
+/* For a level with n = sum z_1 z_1' over its rows, computes T (p x p), the Cholesky factor of I + root'n root / s2 or
+ * NaN, and U = T^{-1} root'. root root' is the prior covariance of the level's effects. */
 static void factor_level(int p, const double *n, const double *root, double s2, double *T,
                          double *U)
 {
@@ -189,9 +191,9 @@ static double new_levels(const struct effects *e, const int *column, const doubl
     return variance;
 }
 
-/* Completes the features F of a row x, and returns z'b, the mean of its effects. For its level l of the first grouping,
- * own is U_l z_1, and H_l U_l'own / s2 is subtracted from F (effects.h). U_l'U_l is the covariance of the level's
- * effects given all others. */
+/* Completes the features F of a row x with design z = (z_1, z_2), and returns z'b, the posterior mean of its effects.
+ * For its level l of the first grouping, computes own = U_l z_1, and subtracts H_l U_l'own / s2 from F. U_l'U_l is the
+ * covariance of the level's effects given all others, H_l the weighted sum of F z_1' over its rows. */
 static double take_row(const struct effect_predicting *to, const double *x, int ldx,
                        double *F, double *own, double *unexplained)
 {

@@ -29,7 +29,7 @@ SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP aux, SEXP control)
     return Rf_ScalarReal(divergence_constant(&d));
 }
 
-/* Returns the values of the q functions of aux (lowrank.h) at the rows, q x N, times the rows' scales. */
+/* For aux = GP(mu, p k + sum_j +-b_j b_j'), returns b_j and mu at rows (q x N), times roots of their weights. */
 SEXP ffi_lowrank_rows(SEXP model_, SEXP aux_, SEXP rows_, SEXP control)
 {
     const struct model *model = arg_model(model_);

@@ -4,9 +4,9 @@
 #include "near.h"
 
 /* Entry points for solving (K + s2 I) w = y by conjugate gradients: products with K = k(X, X), over pairs of row
- * blocks, and with the preconditioner (A'A + s2 I)^{-1}, where A = L^{-1} k(Z, X). */
+ * blocks, and with the preconditioner (A'A + s2 I)^{-1}, where A = L^{-1} k(Z, X) and L L' = k(Z, Z). */
 
-/* Returns K V for K = k(X, X), without scales, and V (N x m), or part `share` of `shares` parts whose sum is K V. */
+/* Returns K V for K = k(X, X) without weights and V (N x m), or part `share` of `shares` parts whose sum is K V. */
 SEXP ffi_kernel_matvecs(SEXP model_, SEXP rows, SEXP V_, SEXP share_, SEXP shares_,
                         SEXP control)
 {
@@ -41,8 +41,8 @@ SEXP ffi_kernel_cross_matvec(SEXP model_, SEXP x, SEXP u, SEXP x_new, SEXP contr
     return Ku;
 }
 
-/* Computes beta = (s2 I + G)^{-1} A y, and returns weights w with A'beta = F'w for the features F of the pass. If
- * `whiten`, F = A and w = beta. Otherwise F = L A, w = L^{-T} beta, and Ay on entry is F y. */
+/* For A = L^{-1} k(Z, X), L L' = k(Z, Z), computes beta = (s2 I + A A')^{-1} A y, and returns w with A'beta = F'w. If
+ * `whiten`, F = A and w = beta. Otherwise F = k(Z, X) and w = L^{-T} beta, and F y in `Ay` is replaced by A y. */
 static const double *response_weights(const struct posterior *p, int whiten, double *Ay,
                                       double *beta)
 {
@@ -58,8 +58,8 @@ static const double *response_weights(const struct posterior *p, int whiten, dou
     return weights;
 }
 
-/* Returns list(Ay, beta, yy, rss, v) for another response y: rss = |y - A'beta|^2, v = (A'A + s2 I)^{-1} y. Without
- * `whiten`, Ay = L^{-1} (k(Z, X) diag(scale) y) takes O(N M) operations, but its accuracy is only for
+/* Returns list(Ay, beta, yy, rss, v) for a response y: yy = |y|^2, rss = |y - A'beta|^2, v = (A'A + s2 I)^{-1} y. A is
+ * L^{-1} k(Z, X), L L' = k(Z, Z). Without `whiten`, Ay = L^{-1} (k(Z, X) y) takes O(N M) operations, but only suits
  * preconditioners. */
 SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
 {

@@ -46,7 +46,7 @@ TARGET static void NAME(multiply)(int k, const double *A, const double *B, doubl
     }
 }
 
-/* Copies k columns of `width` numbers, times alpha, to adjacent columns.  In `from` they begin `column` apart. */
+/* Copies k columns of `width` numbers, which are `column` numbers apart, times alpha to adjacent columns of `to`. */
 TARGET static void NAME(pack)(int width, int k, double alpha, const double *from,
                               ptrdiff_t column, double *to)
 {

@@ -4,8 +4,7 @@
  *
  *     k(x, z) = sum_t variance_t prod_f g_f(x, z),
  *
- * where each factor g_f is a function of some inputs (factor.h). Several terms t may share a factor and its parameters.
- */
+ * where a factor g_f is a function of some inputs (factor.h). Several terms may share a factor and its parameters. */
 #include "factor.h"
 #include "strip.h"
 
@@ -33,7 +32,7 @@ struct kernel {
     const double *warp; /* [2 WARP_KNOTS n_warped] knots of x_j, then w_j there */
 };
 
-/* Sets the fields of k, and each parameter's place in theta, the vector of all. k refers to the factors and terms. */
+/* Sets the fields of k (with pointers to the factors and terms), and each parameter's place in the vector theta. */
 void kernel_places(int n_factors, struct factor *factor, int n_terms, struct term *term,
                    struct kernel *k);
 
@@ -41,14 +40,14 @@ void kernel_places(int n_factors, struct factor *factor, int n_terms, struct ter
 int kernel_columns(const struct kernel *k);
 
 /* Computes and returns Z, the rotated or warped inputs that the factors read in place of X (both n x columns). Entry
- * points call it, so the arguments X of all other functions are such inputs. Equal rows stay equal to the bit. */
+ * points call it, so the arguments X of all other functions are such inputs. Equal rows of X give equal rows of Z. */
 const double *kernel_inputs(const struct kernel *k, int n, int columns, const double *X,
                             double *Z);
 
 /* Computes K (M x n) = k(Z, X) for the M rows of Z and the n rows of X. */
 void kernel_cross(const struct kernel *k, struct rows Z, struct rows X, double *K);
 
-/* Computes diagonal[i] = k(x_i, x_i), with the bits of kernel_cross() if x_i has a level of each categorical factor. */
+/* Computes diagonal[i] = k(x_i, x_i), bitwise equal to kernel_cross() if x_i has a level of each categorical factor. */
 void kernel_diagonal(const struct kernel *k, struct rows X, double *diagonal);
 
 /* Computes a term without its factor `skip` (-1: with all factors). Stores it in out (M x n) or, if `add`, adds it. */
@@ -62,7 +61,7 @@ void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip
 const struct factor *kernel_factor(const struct kernel *k, const struct term *t, int i);
 /* Returns 1 if the kernel has one term with one factor, whose metric is METRIC_SCALED. */
 int kernel_is_single(const struct kernel *k);
-/* Copies n_terms terms, from t on, to s, which is vectorised (strip.h). Returns 0 if s cannot hold them, else 1. */
+/* Copies the terms t, ..., t + n_terms - 1 to s for vector code (strip.h). Returns 0 if s cannot hold them, else 1. */
 int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
                   struct strip_kernel *s);
 /* Returns 1 if the kernel has one term and k(x, x) is constant. */

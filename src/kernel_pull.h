@@ -14,7 +14,7 @@ void kernel_pull(const struct kernel *k, struct rows Z, struct rows X, const dou
                  const double *K_bar, double *work, double *dZ, double *dtheta);
 
 /* Let F have dF = sum(K_bar * dK), K_bar symmetric, for K = k(Z, Z) + jitter diag k(z, z). Adds the derivatives of F to
- * dZ and dtheta. Those in Z are in both arguments of k. Z has `columns` columns. */
+ * dZ and dtheta. Both arguments of k depend on Z. Z has `columns` columns. */
 void kernel_pull_self(const struct kernel *k, int columns, struct rows Z, double jitter,
                       const double *K_bar, struct arena *arena, double *dZ,
                       double *dtheta);
@@ -24,8 +24,7 @@ void kernel_pull_self(const struct kernel *k, int columns, struct rows Z, double
 void kernel_pull_diagonal(const struct kernel *k, struct rows X, double times,
                           const double *w, int stride, double *dX, double *dtheta);
 
-/* For the kernel matrix K (`values`, n x n) of one term at X, adds (dK / dtheta_j) u to column j of out (n x n_theta).
- * work: term_slopes_size() */
+/* For a term's kernel matrix K (`values`, n x n) at X, adds (dK / dtheta_j) u to column j of out (n x n_theta). */
 size_t term_slopes_size(const struct kernel *k, int n);
 void term_slopes(const struct kernel *k, const struct term *t, struct rows X,
                  const double *values, const double *u, double *work, double *out);

@@ -18,18 +18,19 @@ void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia 
     fill(vecchia_size(k, q), 0.0, memory);
 }
 
-/* The rows in the lanes (the neighbours of a row, then the row itself), and kernel values that derivatives need. */
+/* The rows in the lanes (the neighbours of a row, then the row itself), and values for the derivatives of the
+ * covariance matrix T of their responses in the p parameters theta. */
 struct lane_rows {
     const struct lanes *v;
     const struct kernel *k;
     int n;
     const double *X;
-    double *values; /* of each term its matrix, then -2 dterm / dr2 of each factor */
-    double *u, *Q;  /* [n]; n x (p + 1): (dT / dtheta_j) u of each parameter, then y */
+    double *values; /* for each term its matrix, then -2 dterm / dr2 of each factor */
+    double *u, *Q;  /* (-kriging weights; 1) [n]; (dT / dtheta_j) u, y: n x (p + 1) */
     double *work;   /* scratch of one lane */
 };
 
-/* Returns how many lower triangles lane_rows.values has for a kernel term: one for itself, and one for each factor. */
+/* Returns the number of triangular matrices in lane_rows.values for a term: one for the term, one for each factor. */
 static size_t triangles(const struct term *t)
 {
     return 1 + (size_t)t->n_factors;
@@ -143,8 +144,8 @@ static void add_slopes(const struct lane_rows *r)
     }
 }
 
-/* Computes (dT / dtheta) u for the covariance matrix T of responses: noise * u for theta = log noise level, and noise *
- * b_l * u for the coefficient of column b_l in the log noise. */
+/* Computes (dT / dtheta) u for the covariance matrix T of the responses. It is noise * u if theta is the log of the
+ * noise level s2, and noise * b_l * u if theta is the coefficient of feature b_l of the log noise variance. */
 static void noise_slopes(const struct lane_rows *r, int q, const double *noise,
                          const double *b, double *of_noise)
 {
@@ -156,7 +157,7 @@ static void noise_slopes(const struct lane_rows *r, int q, const double *noise,
             of_noise[(l + 1) * n + j] = of_noise[j] * b[l * n + j];
 }
 
-/* Replaces T by the Cholesky factor of T + diag(noise). Returns 0 if it does not exist in some lane. */
+/* Replaces T by the Cholesky factor of T + diag(noise). Returns 0 if it is not positive definite in a lane. */
 static int factorise(const struct lane_rows *r, const double *noise, double *T)
 {
     const int lanes = r->v->lanes;
@@ -220,8 +221,7 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
 /* A block of this many terms repays the start of a thread, and is short enough for interrupts after it. */
 enum { most_rows = 256 };
 
-/* The sums are score, information, the log likelihood, and the numbers of blocks that failed: with a covariance matrix
- * that is not positive definite, or with a value that is not finite. */
+/* Score and information precede the log likelihood, and the numbers of blocks that failed for each reason. */
 enum { VALUE, NOT_PD, NOT_FINITE, MORE };
 
 /* This struct has arguments of vecchia_add(): for each lane, a row and its s neighbours. */
@@ -268,7 +268,7 @@ static int neighbours_of(const struct likelihood *l, int t)
     return s;
 }
 
-/* If likelihood.slopes is 2, the information matrix is estimated from the first 16 of every 64 terms. */
+/* If likelihood.slopes is 2, the information is estimated from the first 16 of every 64 terms of the likelihood. */
 enum { sampled_terms = 16, sampled_of = 4 };
 
 static int has_information(const struct likelihood *l, int t)
@@ -276,7 +276,7 @@ static int has_information(const struct likelihood *l, int t)
     return l->slopes != 2 || t / sampled_terms % sampled_of == 0;
 }
 
-/* Adds the terms t, ..., t + n - 1 with s neighbours each, one in a lane. Lanes beyond n add 0 times the last term. */
+/* Adds terms t, ..., t + n - 1 of the likelihood, with s neighbours each, one a lane. Other lanes count 0 times. */
 static enum status add_lanes(const struct likelihood *l, int t, int n, int s,
                              const struct gathered *to, struct vecchia *sum)
 {

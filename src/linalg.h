@@ -1,16 +1,14 @@
 #pragma once
 
-/* Dense algebra in functions that are named after their formula. Matrices are column-major, and their leading dimension
- * is their number of rows. Dimensions may be 0: a product with k = 0 only multiplies C by `beta`. Only linalg.c calls
- * BLAS and LAPACK. */
+/* Dense algebra in functions that are named after their formula. Matrices are column-major, with their number of rows
+ * as leading dimension. Dimensions may be 0: a product with k = 0 gives beta C. Only linalg.c calls BLAS and LAPACK. */
 #include <stddef.h>
 #include "status.h"
 
 /* If `lanes` is 0, BLAS and LAPACK compute products, solves and factorisations from now on. Otherwise code of this
  * package does, in vectors of `lanes` doubles. Returns the earlier choice. */
 int linalg_own(int lanes);
-/* Returns the doubles in a vector for functions that never call the BLAS: the choice of linalg_own(), or GEMM_LANES if
- * that choice is 0. */
+/* Returns the doubles in a vector for code without BLAS: the choice of linalg_own(), or GEMM_LANES if that is 0. */
 int linalg_lanes(void);
 
 /* C = alpha A B + beta C            A: m x k,  B: k x n,  C: m x n */
@@ -34,23 +32,17 @@ void add_xyt(int m, int n, double alpha, const double *x, const double *y, doubl
 void add_A_At(int m, int n, const double *A, double *C);
 /* Copies the lower triangle of A to its upper triangle. */
 void mirror_lower(int n, double *A);
-/* A += A' */
 void add_transpose(int n, double *A);
-
-/* A += value I */
 void add_diagonal(int n, double value, double *A);
 
-/* Overwrites A by its lower Cholesky factor L, A = L L'.  Only the lower triangle of A is read.  Returns 1 if A is
- * not positive definite in double precision, else 0. */
+/* Overwrites A by its lower Cholesky factor. Reads its lower triangle only. Returns 1 if A is not positive definite. */
 int chol_lower(int n, double *A);
-/* Writes the Cholesky factor of A + shift I to C, which may be A. Only the lower triangle of A is read. Returns 1 if A
- * + shift I is not positive definite in double precision, else 0. */
+/* Writes the Cholesky factor of A + shift I to C, which may be A. Reads A and returns 1 as chol_lower() does. */
 int chol_shifted(int n, const double *A, double shift, double *C);
 /* Does one step of chol_lower(), so that interrupts are possible between steps: computes columns start, ..., start +
  * width - 1 of L, and updates the lower triangle of later columns. Returns 1 if A is not positive definite. */
 int chol_columns(int n, int start, int width, double *A);
-/* Ends a factorisation by chol_columns(): sets the strict upper triangle to 0. Returns 1 if a diagonal element is not
- * positive and finite. */
+/* Ends chol_columns(): sets the upper triangle to 0. Returns 1 unless the diagonal is positive and finite. */
 int chol_finish(int n, double *A);
 /* Replaces the first `width` columns (A; B) of a matrix with `height` rows and leading dimension n by (L; B L^{-T}), A
  * = L L'. Returns 1 if A is not positive definite, else 0. For a few dozen rows it is faster than LAPACK. */
@@ -71,8 +63,7 @@ void solve_chol(int m, int n, const double *L, double *B);
 
 /* inverse = (L L')^{-1} */
 void chol_inverse(int n, const double *L, double *inverse);
-/* Computes columns start, ..., start + width - 1 of (L L')^{-1} from row `start` on: (n - start) x width. It never
- * calls the BLAS. */
+/* Computes columns start, ..., start + width - 1 of (L L')^{-1} from row `start` on, without the BLAS. */
 void chol_inverse_columns(int n, const double *L, int start, int width, double *inverse);
 /* Computes columns start, ..., start + width - 1 of L^{-1} from row `start` on, without the BLAS. Rows above are 0. */
 void lower_inverse_columns(int n, const double *L, int start, int width, double *inverse);
@@ -93,5 +84,4 @@ void scale_by(size_t n, double by, double *x);
 void subtract_squares(int m, int n, const double *A, double *left);
 void fill(size_t n, double value, double *x);
 void copy(size_t n, const double *x, double *y);
-/* y += alpha x */
 void add_scaled(size_t n, double alpha, const double *x, double *y);

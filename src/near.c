@@ -83,7 +83,7 @@ CLONES enum status near_condition(const struct near *p, double *work, double *u,
         unexplained(p, strip, E);
         for (int j = 0; j < s; j++)
             E[(size_t)j * n + j] += noise;
-        /* (N; e') -> (L; w'): N = L L': covariances of the neighbours; e: theirs with x; w = L^{-1} e */
+        /* replaces (N; e') by (L; w'): N = L L' are the neighbours' covariances, e those with x, w = L^{-1} e */
         if (chol_corner(n, n, s, E) == 0)
             break;
         /* noise above the largest variance outweighs all rounding errors, so now a value is NaN or infinite */

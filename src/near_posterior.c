@@ -5,11 +5,11 @@
 
 /* ---- the posterior, from sums over the rows ------------------------------------------------- */
 
-/* The sums of struct stats precede the sum of the rows' log conditional variances d and the number of failures. */
+/* Two sums follow those of struct stats: the sum of log d, d the rows' conditional variances, and that of failures. */
 enum { LOG_D, FAILURES, MORE };
 
-/* Adds a block's part to G = sum r r' / d, Ay = sum r (y - u'y_S) / d and the other sums. Given its neighbours S and
- * whitened inducing variables v, y has mean u'y_S + r'v and variance d. */
+/* Adds a block's part to G = sum r r' / d, Ay = sum r (y - u'y_S) / d, yy = sum (y - u'y_S)^2 / d and sum log d. Given
+ * the responses y_S of its neighbours and whitened inducing variables v, y has mean u'y_S + r'v and variance d. */
 static void summing_add(const void *self, const struct visit *v)
 {
     const struct near_posterior *p = self;
@@ -90,10 +90,10 @@ enum status near_predicting_run(struct near_predicting *p)
 
 /* ---- joint predictions of new rows ---------------------------------------------------------- */
 
-/* The kernel matrix of all points is computed in blocks of this number of columns. */
+/* The points are the new rows and their neighbours. Their kernel matrix is computed in blocks of so many columns. */
 enum { JOINT_POINTS = 64 };
 
-/* Appends a row of `from` to j->points, and returns its number there. */
+/* Appends a row of `from` to j->points, and returns its number in j->points. */
 static int add_point(struct near_joint *j, const struct source *from, int row,
                      double noise)
 {
@@ -128,8 +128,8 @@ static void add_points(struct near_joint *j, int *place)
     }
 }
 
-/* Adds a block's part to W'(K + noise)W, with the kernel matrix K of all points. Column x of W has the coefficients of
- * f at the points in the prediction error of f(x). */
+/* Adds a block's part to W'(K + noise) W, where K is the kernel matrix of the points (new rows and neighbours). W has a
+ * column for each new row x, with 1 at x and -u_i sqrt(w_i) at its neighbour i with weight w_i. */
 static void joint_add(const void *self, const struct visit *v)
 {
     const struct near_joint *j = self;
@@ -154,8 +154,9 @@ static void joint_add(const void *self, const struct visit *v)
                 add_scaled(n, j->W[e], T + n * (j->point[e] - first), v->sums + n * i);
 }
 
-/* Adds r'(C C')^{-1} r~ - r'r~ to the covariances W'(K + noise)W of each two new rows, where r and r~ are their columns
- * of R. The predicted variances replace the diagonal. R is overwritten. */
+/* Turns W'(K + noise) W into the covariances of f at the new rows: adds r'(C C')^{-1} r~ - r'r~. r and r~ are two rows'
+ * features given their neighbours (columns of R, which is overwritten), (C C')^{-1} is the posterior covariance of
+ * whitened inducing variables. The predicted variances replace the diagonal. */
 static void finish_joint(struct near_joint *j)
 {
     const struct near_predicting *p = &j->at;

@@ -20,8 +20,7 @@ INSIDE double beyond(double under, double over)
     return 0.5 * ((under + fabs(under)) + (over + fabs(over)));
 }
 
-/* Returns the squared distance of u from a box. Coordinates are added in the order of look_at_all(), so even when
- * rounded it never exceeds the squared distance of a row in the box. */
+/* Returns the squared distance of u from a box, rounded as by look_at_all(): at most that of any row in the box. */
 static double box_distance(const struct tree *t, const double *box, const double *u)
 {
     double sum = 0.0;
@@ -77,9 +76,9 @@ INSIDE void look_at_all(struct search *q, int start, int all, int n)
             offer(q, r2[i], t->row[start + i]);
 }
 
-/* Returns a bound on |u - x|^2 as computed in floats, for rows x with |u - x|^2 <= r2.  x and u, relative to the lower
- * end of the leaf's box, and their difference are each rounded by 2^-24 of themselves.  So the difference has an error
- * of at most 2^-22 (|u - x| + width).  Squares and their sum are rounded d + 2 times, or underflow. */
+/* Returns a bound on |u - x|^2 as computed in floats, for rows x with |u - x|^2 <= r2. x and u, relative to the lower
+ * end of the leaf's box, and their difference are rounded with relative error 2^-24. So the difference has an error of
+ * at most 2^-22 (|u - x| + width). Squares and their sum are rounded d + 2 times, or underflow. */
 INSIDE float as_float(double r2, double width, int d)
 {
     const double root = sqrt(r2), off = root + 0x1p-22 * (root + width),
@@ -87,8 +86,7 @@ INSIDE float as_float(double r2, double width, int d)
     return most < FLT_MAX ? (float)most * (1.0F + 0x1p-22F) + FLT_MIN : INFINITY;
 }
 
-/* Lists in `which` those of TILE rows whose squared distance from u, computed in floats, is at most `most` or NaN.
- * Returns how many there are. */
+/* Lists in `which`, and counts, those of TILE rows whose squared distance from u in floats is at most `most` or NaN. */
 INSIDE int near_in_tile(const struct tree *t, int all, const float *V, const float *u,
                         float most, int *which)
 {
@@ -168,7 +166,7 @@ INSIDE int is_open(const struct search *q, size_t node)
     return q->tree->rank == NULL || q->tree->least_rank[node] < q->below;
 }
 
-/* Searches the leaves below a twig (node i of a level of the tree), nearest boxes first. */
+/* Searches the leaves below a "twig", node i of a level of the tree, the leaf with the nearest box first. */
 CLONES static void search_twig(struct search *q, int level, size_t i)
 {
     const struct tree *t = q->tree;

@@ -12,12 +12,12 @@
 int tree_nearest(const struct tree *tree, const double *u, int s, int self, int below,
                  double *r2, int *row);
 
-/* This sink finds the neighbours of each row of a pass. For each row, `near` has s numbers: its neighbours from 1, then
- * zeros. A row far from all data has up to s neighbours, any other row has up to `few`. */
+/* This sink finds the neighbours of each row of a pass. For each row, `near` has s elements: the numbers of its
+ * neighbours, from 1, then zeros. A row far from all data has up to s neighbours, others up to `few`. */
 struct finding {
     const struct tree *tree;
     int s, few;
-    const int *row;  /* numbers of the queries, if they are rows of the tree; or NULL */
+    const int *row;  /* numbers of the pass's rows in the tree; NULL for new rows */
     const int *rank; /* ranks of all rows: neighbours have lower ranks; or NULL */
     int *near;
 };

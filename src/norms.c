@@ -6,14 +6,14 @@
 
 /* ---- groups of rows, and their pieces -------------------------------------------------------- */
 
-/* A piece of a group has the n rows from start + i on, at most `inner`. The group has n_b rows from `start` on. */
+/* A group b has the n_b rows from `start` on. One of its pieces has the n rows from start + i on, n <= g->inner. */
 struct piece {
     int start, n_b, i, n;
 };
 
 struct pieces {
     const struct row_groups *g;
-    int group_rows, each, n; /* rows and pieces of a group; all pieces */
+    int group_rows, each, n; /* rows of a group, pieces of a group, all pieces */
 };
 
 static struct pieces pieces_of(const struct row_groups *g, int group_rows)
@@ -40,7 +40,8 @@ static size_t rows_size(const struct row_groups *g)
     return source_size(&g->rows, g->inner);
 }
 
-/* Computes a piece's part of v'K v over the rows of a group: pairs in the piece, and twice pairs with earlier ones. */
+/* For v = (y - A'beta) / s2, computes a piece's part of v_b'K_bb v_b, for a group b of rows: the sum over pairs of rows
+ * in the piece, and twice the sum over pairs with a row of an earlier piece of the group. */
 static void T1_add(const void *self, const struct visit *to)
 {
     const struct pieces *all = self;
@@ -68,7 +69,8 @@ static void T1_add(const void *self, const struct visit *to)
     g->vv[to->number] = vv;
 }
 
-/* Computes T1 = sum_b sqrt(v_b'K_bb v_b - |A_b v_b|^2) + kappa over groups b of rows; kappa allows for rounding. */
+/* Computes T1 = sum_b sqrt(v_b'K_bb v_b - |A_b v_b|^2) + kappa over groups b of rows, from sums over pieces. v is (y -
+ * A'beta) / s2, A is L^{-1} k(Z, X), L L' = k(Z, Z), and kappa allows for rounding. */
 static void sum_T1(struct row_groups *g, const struct pieces *all, double *Av)
 {
     const int N = g->rows.N, M = g->z.M;
@@ -96,8 +98,8 @@ static struct block with_A(const struct row_groups *g, int start, int n, double 
     return b;
 }
 
-/* Adds a piece's part to Psi = sum_b (N / n_b) A_b E_bb A_b' over groups b of n_b rows, and stores its largest row sum
- * of |E_bb|, where E is the residual prior covariance of rows. */
+/* Adds a piece's part to Psi = sum_b (N / n_b) A_b E_bb A_b' over groups b of n_b rows, with A = L^{-1} k(Z, X), L L' =
+ * k(Z, Z), and the residual prior covariance E. Stores the largest row sum of |E_bb| in the piece. */
 static void T2_add(const void *self, const struct visit *to)
 {
     const struct pieces *all = self;
@@ -138,8 +140,6 @@ static double sum_lam(const struct row_groups *g, const struct pieces *all)
     }
     return lam;
 }
-
-/* ---- all bounds on norms --------------------------------------------------------------------- */
 
 /* Returns the number of rows in a group, if N rows are cut into equal groups of at most `rows` rows. */
 static int even_groups(int N, int rows)
@@ -207,10 +207,11 @@ void norms_run(struct row_groups *g)
 struct crossing_rows {
     const struct posterior *posterior;
     const struct block *x;
-    const double *a; /* L^{-1} k(Z, x) */
+    const double *a; /* L^{-1} k(Z, x), L L' = k(Z, Z) */
 };
 
-/* Adds a block's part to A e and |e|^2 for each new row x: e has its residual prior covariances with the data. */
+/* For each new row x, adds a block's part to A e and |e|^2. A is L^{-1} k(Z, X), L L' = k(Z, Z), and e has the residual
+ * prior covariances of f(x) with f at the data X. */
 static void crossing_add(const void *self, const struct visit *v)
 {
     const struct crossing_rows *c = self;

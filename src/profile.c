@@ -5,8 +5,8 @@
 
 /* ---- stationary profiles -------------------------------------------------------------------- */
 
-/* Defines the functions of a stationary profile k = times * exp(-exponent) by formulas in r2, a (computed from r2) and
- * shape[0]. slope_of_k is dk / dr2, which may contain k too. */
+/* Defines the functions of a stationary profile k = times * exp(-exponent) by formulas in the squared scaled distance
+ * r2, in a (computed from r2) and in the parameter shape[0]. slope_of_k is dk / dr2, and may also contain k. */
 #define STATIONARY(name, a_of_r2, exponent_of_a, times_of_a, slope_of_k)                 \
     static void name##_split(int n, const double *shape, const double *r2s,              \
                              double *exponent, double *times)                            \
@@ -83,8 +83,6 @@ OF_PRODUCT(polynomial_slope, to_power(x + shape[0], power - 1) * power)
 OF_PRODUCT(polynomial_curvature,
            to_power(x + shape[0], power - 2) * (power * (power - 1)))
 OF_PRODUCT(polynomial_offset_slope, shape[0] * power * to_power(x + shape[0], power - 1))
-
-/* ---- the table of profiles ------------------------------------------------------------- */
 
 static const struct closed_form se = {1, 0.5, 0.0, 0.0}, matern12 = {0, 1.0, 0.0, 0.0},
                                 matern32 = {0, 3.0, 1.0, 0.0},

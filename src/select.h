@@ -1,8 +1,7 @@
 #pragma once
 
-/* Inducing points are chosen greedily, by a pivoted Cholesky factorisation of k(X, X). Each step chooses as its pivot
- * the row with the largest residual prior variance, E_i = k(x_i, x_i) - |row i of A|^2, and then adds a column to the
- * factor A. */
+/* Inducing points are chosen greedily, by a pivoted Cholesky factorisation of k(X, X). Each step chooses the row with
+ * the largest residual prior variance E_i = k(x_i, x_i) - |row i of A|^2, and adds a column to A. */
 #include "arena.h"
 #include "block.h"
 #include "kernel.h"
@@ -24,8 +23,7 @@ struct select_state {
 void select_start(struct select_state *s, struct arena *arena);
 
 /* Adds the row with the largest residual prior variance E as a pivot. Returns 0 if there are `most` pivots, or if all E
- * are at most tolerance * prior, so that E is only rounding. Rows that the kernel does not distinguish from a pivot get
- * E = 0 exactly. */
+ * are at most tolerance * prior (rounding errors). Rows that the kernel does not distinguish from a pivot get E = 0. */
 int select_step(struct select_state *s, double tolerance);
 
 /* Columns of V are chosen as pivots greedily, each to reduce tr((I - B B') P) most. (R uses the rows of these columns

@@ -22,7 +22,7 @@ struct kind {
     }
 static const struct kind kinds[N_KINDS] = KINDS(KIND);
 
-/* ---- kernel values of rows with a strip ----------------------------------------------------- */
+/* ---- kernel values of all rows of Z with STRIP_ROWS rows of X ------------------------------- */
 
 /* Copies the inputs of rows i, ..., i + 3 of X side by side to x. Rows beyond the last one repeat it. */
 static void rows_side_by_side(const struct strip_kernel *k, int i, struct rows X,
@@ -63,7 +63,7 @@ void strip_values(int lanes, const struct strip_kernel *k, struct rows Z, struct
     }
 }
 
-/* ---- products of a strip of kernel values with vectors -------------------------------------- */
+/* ---- products of kernel values of STRIP_ROWS rows with vectors ------------------------------ */
 
 void strip_products(int lanes, int M, int n, const double *K, int m, int ldp,
                     const double *p_z, const double *p_x, double *out_z, double *out_x)
