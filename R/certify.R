@@ -28,7 +28,8 @@
 #'   and `t` (sum over rows of weight times the prior variance that the reference does not explain).
 #' @details For unordered classes there is a row for each row of `newdata` and each class. f is the log odds against the
 #'   first class. The column `mode` is the probability at the posterior mode. For ordered classes `response` and its
-#'   bounds are matrices. With `noise = 0`, the exact GP has the noise variance `fit$noise`, the smallest possible.
+#'   bounds are matrices. For classes [predict()][predict.gp_fit] corrects the mode of f, so its probabilities can lie
+#'   outside the bounds. `noise = 0` means noise variance `fit$noise`.
 #' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never
 #'   gives wider intervals, up to rounding.
 #' @seealso [reference()], [refine()], [error_bounds()], [evidence_bounds()], `vignette("certificates")`
@@ -357,7 +358,7 @@ laplace_check_lines <- function(x) {
   number <- function(v) format(signif(v, 2))
   variational <- is.na(x$laplace)
   reliable <- isTRUE(x$khat <= 0.7)
-  c(sprintf("%s (%s 0.7)", number(x$khat), if (reliable) "reliable below" else "not reliable above"),
+  c(sprintf("%s (%s 0.7)", number(x$khat), if (reliable) "reliable estimates below" else "no reliable estimates above"),
     sprintf("the %s log marginal likelihood minus the estimate of the true one is %s (standard error %s)",
             if (variational) "variational bound of the" else "Laplace",
             number((if (variational) x$elbo else x$laplace) - x$log_evidence), number(x$se)), if (reliable) {

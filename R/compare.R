@@ -6,10 +6,10 @@
 #' predictions. `plot_fits()` draws a panel for each fit: the mean plus and minus two sds, in blue for the exact GP and
 #' in red for the fit, and the inducing points. With `newdata` of several variables, it draws errors of the mean.
 #' @param fits A fit, or a list of fits whose names become `method`.
-#' @param exact A fit of the same model by `gp_exact(..., like = fit)`, or a Laplace fit whose line `Posterior` in
-#'   `print()` ends with "the same as with all rows, up to rounding".
+#' @param exact An exact fit of the same model, as by `gp_exact(..., like = fit)`, or a Laplace fit whose line
+#'   `Posterior` in `print()` ends with "the same as with all rows, up to rounding".
 #' @param newdata Rows to compare at; plots of several inputs show up to 300.
-#' @param y Responses as numbers. Default: the responses in `newdata`, always used for trials and unordered classes.
+#' @param y Responses as numbers. Default: those in `newdata`, always used for trials and unordered classes.
 #' @param pf Should `pf_divergence` be computed? Default: `TRUE` if `exact` has at most 2,000 rows.
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`, `FALSE` certifies nothing.
 #' @param ... Arguments of [plot.default()], only for `plot_fits()`.
@@ -285,7 +285,7 @@ anova_heading <- function(fits, table) {
   inflated <- names[vapply(fits, function(fit) "scale" %in% names(fit$because), NA)]
   c("Log marginal likelihood of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
     lines(c(verdicts, columns, if (length(inflated)) paste(
-      "Values of", toString(inflated), "are for variances before inflation. A fit by `like` has the inflated ones."))))
+      "Values of", toString(inflated), "are for variances before inflation. Values of fits by `like` are not."))))
 }
 
 # ---- add1(), drop1() and step(): one term more or less --------------------------------------------------------------

@@ -7,7 +7,7 @@
 #' Every row of positive weight is predicted once. By default each fold repeats the whole fit: kernel, hyperparameters,
 #' inducing points and number of neighbours. With `hyper = "held"` each fold keeps what `fit` learned, which is much
 #' faster, but too favourable for few rows. Rows that belong together, as of one patient, predict one another too
-#' well: `by` keeps each group in one fold. Otherwise copies of rows of Gaussian fits are in one random fold.
+#' well: `by` keeps each group in one fold. Without it copies of a row are in one random fold (Gaussian fits).
 #' @param fit A fit with its data (`keep_data = TRUE`).
 #' @param folds Number of random folds, or the fold of each row.
 #' @param by Groups of rows: a vector, or a formula such as `~ site`.
@@ -277,8 +277,7 @@ ends_by_row <- function(fit, x, total, loo, used, k) {
   kept <- match(used, which(weights_given(data) > 0))
   row <- list(residual = unname(loo$residual[used]), sd = unname(sqrt(loo$var + loo$noise)[used]),
               W = part$W[kept] / in_units(fit, 1, 2), rest = part$rest[kept])
-  blocks <- blocks_of(seq_along(total), max(1, 2^21 %/% length(kept)))
-  ends <- lapply(blocks, function(i) {
+  ends <- lapply(blocks_of(seq_along(total), max(1, 2^21 %/% length(kept))), function(i) {
     cov <- covariance_with_rows(p, values_at(p$model$kernel, x[i, , drop = FALSE]))
     kappa <- in_units(fit, cov, 2)[part$group[kept], , drop = FALSE]
     variance <- matrix(total[i], length(kept), length(i), byrow = TRUE)

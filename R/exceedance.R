@@ -5,7 +5,7 @@
 #' Returns for each row the probability that f, or a new response, is above a threshold. Certified bounds contain the
 #' probability under the exact GP, or with a `family` under Laplace's approximation of it. If `certified`, errors of
 #' inducing points or neighbours never make a row "above" or "below".
-#' @param fit A fit with one latent function. Bounds need its data or a reference, and not `approx = "vi"`.
+#' @param fit A fit with one latent function. There are no bounds without data and reference, or with `approx = "vi"`.
 #' @param newdata Rows at which f is compared with the threshold. Default: the training rows.
 #' @param threshold A number, or one for each row, on the response's scale, also with a transform. With a `family` and
 #'   `of = "f"`, a mean response (probability, time, count, class number), or f if a [gp_family()] has no `mean`.
@@ -18,10 +18,10 @@
 #'   * `prob`, the fit's probability, and if `certified` bounds of the exact GP's, `prob_lower` and `prob_upper`;
 #'   * `region`: `"above"` (the probability, or both bounds, at least argument `prob`), `"below"` (at most `1 - prob`)
 #'     or `"undecided"`, and `NA` for missing inputs;
-#'   * `because`, for undecided rows if `certified`: `"data"` if each bound alone is undecided, else `"approximation"`;
+#'   * `because`, for undecided rows if `certified`: `"data"` if both bounds are undecided, else `"approximation"`;
 #'   * `joint`, with `draws`: `"above"` for a set of rows at which f is jointly above the threshold with probability
-#'     `prob`, `"below"` for a set at which f is below. Rows enter the set above in the order of their probabilities, as
-#'     long as all are above in a share of at least `prob` of the draws. Other rows are `"undecided"`.
+#'     `prob`, `"below"` for a set at which f is below. The first set has the rows of largest probability, as many as
+#'     are all above in a share of at least `prob` of the draws. Other rows are `"undecided"`.
 #' @details The bounds are the extremes of the probability over the intervals of [certify()]. The column `region` is
 #'   about each row alone, `joint` about all rows of a set at once. From about 1e5 training rows on, rows are often
 #'   undecided because of the approximation, until passes over all pairs of rows narrow the bounds. Allow time for them
@@ -206,7 +206,7 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
     count <- function(what, where) sum(x[[where]] == what, na.rm = TRUE)
     cat(wrap(sprintf("Probability that %s exceeds %s, at %d row%s", if (about$of != "f") "a new response" else
       if (isTRUE(about$median)) "the median response" else
-        if (isTRUE(about$ordered)) "the mean class number" else "the mean response",
+        if (isTRUE(about$ordered)) "the mean class number (1, 2, ... in order)" else "the mean response",
                      if (length(about$threshold) == 1L) format(about$threshold) else "thresholds", nrow(x),
                      plural_s(nrow(x))), exdent = 2), sep = "\n")
     print_fields(list(Above = sprintf("%d (probability at least %s)", count("above", "region"), format(about$prob)),
@@ -220,8 +220,8 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
       Claims = about$claims, Advice = if (any(x$because %in% "approximation"))
         about$advice %||% "effort \"reference\", a larger `m2` or more `max_seconds` may narrow the bounds",
       Joint = if (about$draws > 0) {
-        sprintf("with probability at least %s each, all of %s are above and all of %d below (from %.0f draws)",
-                format(about$prob), count_of(count("above", "joint"), "row"), count("below", "joint"),
+        sprintf("%s jointly above and %d jointly below, each with probability at least %s (from %.0f draws)",
+                count_of(count("above", "joint"), "row"), count("below", "joint"), format(about$prob),
                 as.double(about$draws))
       }))
   }
@@ -261,7 +261,7 @@ exceedance_figure <- function(x) {
   text <- c(above = sprintf("above (probability at least %s)", format(about$prob)), below = "below",
             data = "undecided", approximation = "undecided because of the approximation")
   regions <- legend_keys(text[used], "grey40", pch = 22, size = 1.5, bg = region_colours[used])
-  label <- sprintf("P(%s > %s)", if (about$of == "f") "f" else "y",
+  label <- sprintf("P(%s > %s)", if (about$of != "f") "y" else if (isTRUE(about$median)) "median" else "mean",
                    if (length(about$threshold) == 1L) format(about$threshold) else "threshold")
   data <- figure$data[vary]
   axes <- figure$variables[names(inputs)[vary]]

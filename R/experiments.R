@@ -147,8 +147,8 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 #' @return Invisibly, the figure's data: a data frame with columns `dataset`, `method`, `m`, and `middle` (median),
 #'   `low`, `high` and `n` (number of repetitions), or `repetition`, `error` and `kl` (nats). `plot_divergence_error()`
 #'   has `repetition`, `evaluation`, `divergence`, `what` and `error`, and the attribute `slope`, the coefficients of
-#'   the two fitted lines. `plot_trace()` has `fit`, `objective_of` (method), `evaluation`, `seconds`, `objective` and,
-#'   for fits, `round` (one line each). `autoplot()` returns a ggplot.
+#'   the two fitted lines. `plot_trace()` has `fit`, `objective_of` (method), `evaluation`, `seconds`,
+#'   `objective` and, for fits, `round` (one line each). `autoplot()` returns a ggplot.
 #' @details In `plot_trace()`, values are comparable between fits with the same data, hyperparameters and auxiliary
 #'   distribution. If the auxiliary distribution is renewed ([aux_refresh()], `hyper = "joint"`), a new line begins each
 #'   time, and no value is subtracted. For a non-Gaussian fit the line shows the last search for hyperparameters.
@@ -205,7 +205,8 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
   trace <- do.call(rbind, unname(Map(function(fit, label) {
     t <- fit$trace[!is.na(fit$trace$objective), ] # omits failed steps
     if (NROW(t)) {
-      data.frame(fit = label, objective_of = fit$method, evaluation = t$evaluation, seconds = t$seconds,
+      by <- if (is.null(fit$likelihood)) fit$method else response_of(fit)$words[["by"]]
+      data.frame(fit = label, objective_of = by, evaluation = t$evaluation, seconds = t$seconds,
                  objective = t$objective, round = t$round %||% 1L)
     }
   }, fits, names(fits))))

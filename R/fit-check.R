@@ -4,8 +4,7 @@
 # 0.1.0 lacks some sums, and is computed again if the fit has its data.
 check_any_fit <- function(fit, argument) {
   if (missing(fit)) abort_input(argument, "is missing", hint = "Give a fit returned by pfdtc().")
-  refuse_if(inherits(fit, "gp_hurdle"), argument, "is a hurdle of two fits",
-            hint = "Use one of them, `fit$zero` or `fit$positive`.")
+  refuse_if(inherits(fit, "gp_hurdle"), argument, "is a hurdle of two fits", hint = "Use its fit `zero` or `positive`.")
   if (!inherits(fit, "gp_fit")) abort_input(argument, describe(fit), "a fit, such as by pfdtc()")
   if (!is.list(fit)) damaged_fit(list(), argument, "list")
   fit <- with_new_names(fit)
@@ -24,7 +23,7 @@ check_fit <- function(fit, argument) check_posterior(check_any_fit(fit, argument
 
 # Each entry is a property of posteriors that some functions need. `approx` lists the approximations with this property
 # ("none": Gaussian noise). `groups` is TRUE if non-Gaussian fits with groups have it too. `hint` is for the error.
-posterior_needs <- list(normal = list(approx = "none", hint = "certify(), evidence_bounds() and cross_validate() are."),
+posterior_needs <- list(normal = list(approx = "none", hint = "evidence_bounds() and cross_validate() are."),
   certificate = list(approx = c("none", "laplace"), groups = TRUE,
     hint = "Use update(fit, approx = \"laplace\"). evidence_bounds() works for this fit too."),
   families = list(approx = c("laplace", "vi"), hint = "With Gaussian noise the posterior needs no such approximation."))

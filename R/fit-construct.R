@@ -83,8 +83,7 @@ construct_exact <- function(data, learned, s, state) {
   p <- new_posterior("exact", done$model, NULL, data, x = data$x, factors = posterior, control = s$run)
   if (!some) data <- with_final_tail(data, p, done$learned, state)
   data$noise_tail <- data$noise_tail %||% attr(done$learned, "spread") # predictions average over the uncertain noise
-  as_points <- method_traits(s)$chooses
-  new_fit(data, done, s, state, c(list(x = used$x), if (as_points) {
+  new_fit(data, done, s, state, c(list(x = used$x), if (method_traits(s)$chooses) {
     list(inducing = data$x, m = n, m_asked = n, inducing_method = "rows", neighbours = 0L)
   } else {
     list(m = if (some) m, chosen = if (some) used$rows)
@@ -221,8 +220,9 @@ learn_stage <- function(data, s, state) {
       estimated <- sprintf("%s of %s and noise", count_of(as.integer(p), of[1L]), of[2L])
       state$because["scale"] <- sprintf(
         "Variance inflation: variances of %s and noise include a factor of %.2f%s for %s estimated from %d rows%s.",
-        of[2L], factor, if (widening > 1) sprintf(": %.2f", growth) else "", estimated, as.integer(n), if (widening > 1)
-          sprintf(", times %.2f so that 95 %% credible intervals are as wide as with Student's t (%s of freedom)",
+        of[2L], factor, if (widening > 1) sprintf(". It is the product of %.2f", growth) else "", estimated,
+        as.integer(n), if (widening > 1)
+          sprintf(" and %.2f for 95 %% credible intervals as wide as with Student's t (%s of freedom)",
                   widening, count_of(as.integer(n) - 1L, "degree")) else "")
     }
     times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)

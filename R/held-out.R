@@ -13,7 +13,7 @@
 #' | `residuals(fit, type = "pit")` | probability of a smaller response, ties at random: uniform if the model holds |
 #' | `rstandard()` | leave-one-out residual divided by its sd |
 #' | `rstudent()` | as `rstandard()`, with the scale of kernel and noise estimated from all other rows |
-#' | `hatvalues()` | leverage; the sum over rows is the fit's degrees of freedom |
+#' | `hatvalues()` | leverage; the sum over rows is the effective degrees of freedom |
 #' | `cooks.distance()` | weighted squared change of all fitted values without the row, scaled as in [lm()] |
 #' | `dfbetas()` | change of the coefficients of a linear `mean`, divided by their sd |
 #'
@@ -35,7 +35,7 @@
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)
 #' sqrt(mean(residuals(fit, type = "loo")^2)) # prediction error, in units of dist
-#' sum(hatvalues(fit))                        # degrees of freedom of the fit
+#' sum(hatvalues(fit))                        # effective degrees of freedom
 #' which.max(cooks.distance(fit))
 #' hist(residuals(fit, type = "pit"))         # high in the middle: intervals are too wide
 #' @seealso [cross_validate()], [predict.gp_fit()], `vignette("theory")`

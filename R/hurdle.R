@@ -17,7 +17,7 @@
 #' @param interval `"prediction"` adds an interval for a new response, zeros included, to a mean or median.
 #' @param level Probability of the interval.
 #' @param probs Probabilities of the quantiles.
-#' @return `gp_hurdle()`: a list of class `gp_hurdle` with the fits `zero` (is the response above 0?) and `positive`.
+#' @return `gp_hurdle()`: a list of class `gp_hurdle` with the fits `zero` (for P(y > 0)) and `positive`.
 #'   `predict()`: a vector, or a matrix with `fit`, `lwr`, `upr` or quantiles.
 #' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits: names begin with `zero.` or `positive.`.
 #'   Functions for one fit, such as `drop1()`, take `fit$zero` or `fit$positive`. [certify()] returns the mean
@@ -123,7 +123,7 @@ confint.gp_hurdle <- function(object, parm, level = 0.95, ...) {
 report.gp_hurdle <- function(x, ...) {
   each <- lapply(unclass(x)[c("zero", "positive")], report, ...)
   for (part in names(each)) each[[part]]$table$what <- paste(part, each[[part]]$table$what, sep = ".")
-  structure(list(text = paste("Part `zero` (is y above 0?).", each$zero$text, "Part `positive`.", each$positive$text),
+  structure(list(text = paste("Part `zero` (is y > 0?).", each$zero$text, "Part `positive`.", each$positive$text),
                  table = do.call(rbind, unname(lapply(each, `[[`, "table")))), class = "pfdtc_report")
 }
 
@@ -132,7 +132,7 @@ report.gp_hurdle <- function(x, ...) {
 #'   paste0("nlme::", c("VarCorr", "fixef", "ranef")),
 #'   paste0("stats::", c("add1", "anova", "cooks.distance", "deviance", "df.residual", "dfbetas", "drop1", "family",
 #'                       "hatvalues", "influence", "model.frame", "rstandard", "rstudent", "sigma", "weights"))))
-of_one_part <- function(...) check_any_fit(..1, "fit")
+of_one_part <- function(...) check_any_fit(..1, fit_labels(sys.call())[1L])
 
 #' @export
 terms.gp_hurdle <- function(x, ...) stats::terms(x$positive)
@@ -256,7 +256,7 @@ simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$d
 print.gp_hurdle <- function(x, ...) {
   cat(sprintf("Hurdle model of two fits, log marginal likelihood %s (sum of both)\n", format(x$evidence, digits = 5)))
   cat(wrap(paste("Call:", deparse_shown(x$zero$call)), exdent = 6), sep = "\n")
-  cat("\nFit `zero`: is the response above 0?\n")
+  cat("\nFit `zero`: probability of a response above 0\n")
   print(replace(x$zero, "call", list(NULL)), ...)
   cat("\nFit `positive`: responses above 0\n")
   print(replace(x$positive, "call", list(NULL)), ...)

@@ -126,7 +126,9 @@ print.pfdtc_kernel <- function(x, ...) {
     cat(sprintf(if (grepl(" + ", x$label, fixed = TRUE)) "kernel: %s\n" else "%s kernel\n", x$label))
     parts <- c(parameter_texts(x, show), variance = show(x$variance),
                inputs = if (!is.null(x$inputs)) paste0(if (is.numeric(x$inputs)) "column ", toString(x$inputs)),
-               "grouping factor" = if (is_group(x)) paste0(if (is.numeric(x$group$by)) "column ", x$of))
+               "grouping factor" = if (is_group(x)) paste0(if (is.numeric(x$group$by)) "column ",
+                                                         sub("^.*[|] ", "", x$of)),
+               effects = if (is_group(x) && grepl("|", x$of, fixed = TRUE)) sub(" [|].*$", "", x$of))
     cat(sprintf("  %-*s%s\n", max(17L, nchar(names(parts)) + 2L), paste0(names(parts), ":"), parts), sep = "")
     return(invisible(x))
   }

@@ -324,7 +324,7 @@ group_roots <- function(kernel) {
 #' @export
 kernel_additive <- function(kernel = kernel_matern(3 / 2), pairs = FALSE, share = NULL, ratio = NULL) {
   kernel <- check_kernel(kernel)
-  refuse_if(!isTRUE(kernel$profile %in% kernels_of_before), "kernel", "another kernel",
+  refuse_if(!isTRUE(kernel$profile %in% kernels_of_before), "kernel", paste("a", kernel$label, "kernel"),
             "kernel_se() or kernel_matern()")
   if (!is.numeric(pairs)) pairs <- check_flag(pairs, "pairs")
   with_pairs <- !isFALSE(pairs)

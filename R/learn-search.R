@@ -239,8 +239,7 @@ finish_starts <- function(problem, thetas) {
 # theta is best. With several short lengthscales, a search may end a hundred nats below the optimum, because each
 # lengthscale is best given the others. Returns NULL if there are too many rows to search neighbours for each theta.
 lengthened <- function(problem, theta) {
-  pool <- problem$pool
-  if (pool$n > learning_sizes$whole[["rows"]]) return(NULL)
+  if (problem$pool$n > learning_sizes$whole[["rows"]]) return(NULL)
   tried <- lapply(which(problem$table$ard & problem$free[-problem$last]), function(j) {
     replace(theta, j, problem$unit[[j]] + problem$table$middle[[j]])
   })

@@ -18,8 +18,8 @@
 #' @param m maximum number of inducing points.
 #' @param method `"greedy"` repeatedly takes the row with the largest residual prior variance K_ii - Q_ii (pivoted
 #'   Cholesky, \eqn{O(n m^2)} time). `"random"` draws rows. `"kmeans"` uses the centres of
-#'   [stats::kmeans()]. `"divergence"` repeatedly takes the row that reduces the pF
-#'   divergence most, to first order, among at most `max(10 m, 1000)` rows, for `y`, `noise` and `weights`.
+#'   [stats::kmeans()]. `"divergence"` needs `y` and `noise`. It repeatedly takes the
+#'   row that reduces the pF divergence most, to first order, among at most `max(10 m, 1000)` rows.
 #' @param y numeric response, one number for each row of `x`.
 #' @param kernel a kernel with all parameters, see [kernel_se()].
 #' @param noise the noise variance, in squared units of `y`.
@@ -30,10 +30,10 @@
 #' @param constant add \eqn{C(X)} to the value? It does not depend on `z` and takes \eqn{O(n^2)}{O(n^2)} time.
 #' @param jitter added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance.
 #' @return * `inducing_points()`: a matrix with at most `m` rows and the columns of `x`. `"greedy"` reads at most max(20
-#'   m, 2^24 / m) random rows. Its attribute `t` is the sum of their residual prior variances after each point; the
-#'   choice ends when this sum is almost 0.
+#'   m, 2^24 / m) random rows. Its attribute `t` is the sum of the residual prior variances of these rows after each
+#'   point; the choice ends when this sum is almost 0.
 #' * `auxiliary()`: a `pfdtc_auxiliary` object. `predict()` returns `list(fit, se.fit)`, mean and sd of nu in
-#'   units of `y`. For `aux_white()` this is an error, and for `aux_refresh()` nu is that of its argument `start`.
+#'   units of `y`. For `aux_white()` this is an error; `aux_refresh()` stands for its `start`.
 #' * `pf_objective()`: `list(value, gradient)`. The value is in the fourth power of the units of `y`. The gradient is
 #'   with respect to `z`, with nu fixed.
 #' * `vfe_objective()`: `list(value, gradient)`. The gradient has elements `z`, `theta` (log hyperparameters) and, for

@@ -83,7 +83,7 @@ handler_predict.gp_fit <- function(vetiver_model, ...) {
 #' @param ... for `pfdtc()` its other arguments; for `forecast()` not used.
 #' @return `pfdtc()` returns a fit of `y ~ time`. `forecast()` returns an object of class `forecast` with `mean`,
 #'   `lower`, `upper`, `x`, `fitted`, `residuals`, `method` and `model`, which the package \pkg{forecast} can plot and
-#'   score. Predictions are values of [predict()][predict.gp_fit] at future times, medians if there is a transform.
+#'   score. Predictions are means as by [predict()][predict.gp_fit], or medians if there is a transform.
 #' @seealso [pfdtc()], [predict.gp_fit()], `vignette("places")`
 #' @examples
 #' fit <- pfdtc(USAccDeaths, kernel = kernel_periodic(period = 1) + kernel_matern(3/2))

@@ -251,26 +251,27 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   evidence <- if (is_exact(fit) || !length(ends)) sprintf("%.1f", evidence) else
     if (gap < 0.01) sprintf("%.1f", attr(evidence, "upper")) else
       if (is.infinite(gap)) paste("at least", ends[1L]) else sprintf("between %s and %s", ends[1L], ends[2L])
+  of <- c(if (has_own_likelihood(fit)) "restricted likelihood", describe_evidence(fit, length(ends) > 0L))
   facts <- c(Response = name, Family = if (is.null(fit$theta)) fit$likelihood$label else fact$Response,
     Success = if (response$reads == "classes" && length(response$levels) == 2L) sprintf("\"%s\"", response$levels[2L]),
     Transform = if (!is.null(fit$transform)) fact$Response,
     Data = fact$Data, Method = about$title, unlist(fact[c("Mean", "Kernel", "Noise", "Noise tails", "Noise sd")]),
+    "Variance inflation" = unname(sub("^.*?: v", "v", unlist(fit$because)["scale"], perl = TRUE)),
     Units = paste0("sds are ", scale,
       if (any(grepl("lengthscale", names(stats::coef(fit))))) paste0(", lengthscales in units of their inputs", notes)),
     Inputs = if (!is.null(rotation_of(fit$kernel))) rotation_note else if (!is.null(warp) && is.null(logs))
-      warp_note(warp$share, "; its lengthscale is on this scale"),
+      warp_note(isTRUE(warp$share < 1), "; its lengthscale is on this scale"),
     unlist(fact[c("Estimation", "Posterior", "Neighbours")]),
     "Certified error" = report_certificate(fit, newdata, digits),
-    "Log marginal likelihood" = paste0(evidence, if (response$approx == "laplace")
-      " (Laplace approximation)" else if (!is.null(fit$near) && !length(ends)) " (Vecchia estimate)" else
-        if (has_own_likelihood(fit)) " (restricted likelihood)" else if ("scale" %in% names(fit$because))
-          " (before variances were increased for few rows)"),
+    "Log marginal likelihood" = paste0(evidence, if (length(of)) sprintf(" (%s)", paste(of, collapse = "; "))),
     "Leave-one-out" = report_loo(fit, number), Time = sprintf("%s s", number(sum(fit$seconds))),
     Software = sprintf("pfdtc %s", format(fit$version)))
   facts <- facts[!is.na(facts)]
 
-  made_of <- if (is_exact(fit)) "exact" else paste(stats::na.omit(facts[c("Posterior", "Neighbours")]), collapse = "; ")
-  before <- c("Transform", "Mean", "Kernel", "Noise", "Noise tails", "Noise sd", "Units", "Inputs", "Estimation")
+  made_of <- if (is_exact(fit)) "exact" else if (method_traits(fit)$some) posterior_title(fit) else
+    paste(stats::na.omit(facts[c("Posterior", "Neighbours")]), collapse = "; ")
+  before <- c("Transform", "Mean", "Kernel", "Noise", "Noise tails", "Noise sd", "Variance inflation", "Units",
+              "Inputs", "Estimation")
   told <- c(facts[c("Family", before)], Posterior = made_of, if (!is_exact(fit)) facts["Certified error"],
             facts[c("Log marginal likelihood", "Leave-one-out", "Time")])
   told <- told[!is.na(told)]

@@ -1,8 +1,8 @@
 #' Gaussian process regression for few and for many rows
 #'
 #' Learns the hyperparameters of a Gaussian process, chooses its kernel and computes its posterior. For Gaussian
-#' responses the posterior is exact up to 5,000 rows in memory, or 8,000 if that predicts better. Otherwise it uses
-#' inducing points, with neighbours if needed. [certify()] bounds the approximation error.
+#' responses the default posterior is exact up to 5,000 rows in memory, or 8,000 if that predicts better. Otherwise it
+#' uses inducing points, with neighbours if needed. [certify()] bounds the approximation error.
 #' @usage
 #' pfdtc(x, ...)
 #'
@@ -36,7 +36,8 @@
 #' @param like a Gaussian fit whose model is taken; nothing is learned.
 #' @param plain `TRUE`: response and inputs as given, constant noise, one kernel of all inputs; linear mean if likelier.
 #' @param workers `TRUE` fits on the workers of [rows_parts()].
-#' @param inducing how inducing points start: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`.
+#' @param inducing starting points: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`; if moved,
+#'   also `"divergence"`.
 #' @param weights,offset `weights` divide `noise` or, with a `family`, multiply log likelihoods; `offset` is added to f.
 #' @param center,scale estimate the constant mean (`FALSE`: 0; a `family` also takes a number)? `scale`: divide `y` by
 #'   its sd?
@@ -97,17 +98,18 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #' A fit is a plain list. If a method returns the value of an element, prefer the method.
 #' @name pfdtc_fit
 #' @format A list of class `c("pfdtc", "gp_fit")`. Other functions put their name in place of `"pfdtc"`. Numbers are in
-#'   units of the data. Elements without use are `NULL`.
+#'   units of the data, or of f with a transform or `family`. Unused elements are `NULL`.
 #'   * General: `call`, `method` and `version`; `posterior` is `"exact"`, `"far"` (inducing points) or `"far + near"`
 #'     (with nearest neighbours); `because` explains each choice.
 #'   * Response: `likelihood` and its parameters `theta` for a non-Gaussian family; `transform`; `noise_trend`, the
-#'     model of the log noise variance; `noise_tail`, the variance of the log noise variance that the inputs do not
-#'     explain. `response` is a data frame of transforms and noise models compared: `merit` is the Vecchia log
-#'     likelihood minus a penalty of 2 or more for each of the `parameters`. `chosen` marks the selected row, `refused`
-#'     is `TRUE` if held-out rows are predicted poorly, `tail` is the learned `noise_tail`.
+#'     model of the log noise variance; `noise_tail`, the variance of the part of the log noise variance that inputs
+#'     do not explain. `response` is a data frame of transforms and noise models compared: `merit` is the Vecchia log
+#'     likelihood minus a penalty of 2 or more for each of the `parameters` (a transform: 2). `chosen` marks
+#'     the selected row, `refused` is `TRUE` if held-out rows are predicted poorly, `tail` is the learned `noise_tail`.
 #'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of the kernels compared. `score` is a
-#'     penalty for parameters plus a loss: minus the log density per held-out scaled response or, if `se` is `NA`, minus
-#'     the log marginal likelihood per scaled response. `se` is the standard error of the difference from the best.
+#'     penalty for `parameters` (all lengthscales count) plus a loss: minus the log density per held-out
+#'     scaled response or, if `se` is `NA`, minus the log marginal likelihood per scaled response. `se` is the standard
+#'     error of the difference from the best.
 #'   * Learning: `learned`, a data frame with a row for each start: `lengthscale` and `noise` of the start (data
 #'     scaled), and the objective reached (`evidence`). Starts within `attr(learned, "same")` nats of the best count as
 #'     equal. `pilot`, if `hyper = "pilot"`, has `trace`, `convergence`, `message` and `evaluations` of that search.
@@ -118,10 +120,10 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #'     prior variance that they do not explain, divided by the noise variance (`Inf` if unknown). `factors` has sums
 #'     over rows and Cholesky factors of the posterior.
 #'   * Neighbours: `neighbours` is their number, `near` has what predictions from neighbours need. `trial` compares
-#'     predictions of held-out rows: `gain` is the mean log density without neighbours minus that with (negative if
-#'     neighbours help), `se` its standard error.
-#'   * Optimisation: `trace` is a data frame (objectives are comparable within a `round`, of one auxiliary
-#'     distribution); `convergence` is 0 (done), 1 (`maxit`), 2 (time), 51 (failed) or 52 (interrupt); `message`,
+#'     predictions of held-out rows: `gain` is the mean log density without neighbours minus that with neighbours, `se`
+#'     its standard error.
+#'   * Optimisation: `trace` is a data frame (objectives are comparable
+#'     within a `round`); `convergence` is 0 (done), 1 (`maxit`), 2 (time), 51 (failed) or 52 (interrupt); `message`,
 #'     `maxit`; `evaluations` and `seconds` by stage.
 #'   * Accuracy: `tol` is a list with the certified errors `mean` and `sd`, `met` (was `tol` met?) and `needs` (advice
 #'     if not). `reference` is the result of [reference()].

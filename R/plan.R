@@ -144,7 +144,7 @@ decide_posterior <- function(facts, asked, look) {
   if (alone) near <- 0L
   list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,
                         more = pays || many, rho = if (alone) look$alone else look$rho, trial = look$trial),
-       because = c(because_points(facts, asked, look), because_near(asked, look, near),
+       because = c(because_points(facts, asked, look), because_near(asked, look, near, move),
                    move = because_moved(asked, move, near, alone)))
 }
 
@@ -165,7 +165,7 @@ decide_working <- function(facts, asked, look) {
   if (undecided && isTRUE(look$trial[["gain"]] < -near_trial$gain)) near <- default_neighbours
   list(posterior = list(kind = if (near > 0L) "near" else "points", m = m, neighbours = near, move = move,
                         trial = look$trial), next_look = next_look,
-       because = c(because_points(facts, asked, list(m = m)), because_near(asked, look, near)))
+       because = c(because_points(facts, asked, list(m = m)), because_near(asked, look, near, move)))
 }
 
 # ---- reasons --------------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ describe_dense <- function(dense) {
           as.integer(dense[["rows"]]), dense[["gain"]], dense[["se"]])
 }
 
-because_near <- function(asked, look, near) {
+because_near <- function(asked, look, near, move) {
   if (!asked$traits$chooses) return(NULL)
   c(neighbours = if (!is.null(asked$neighbours)) {
     sprintf("Predictions use %d nearest neighbours, because `neighbours` was given.", near)
@@ -241,10 +241,11 @@ because_near <- function(asked, look, near) {
                   "rows (standard error %.2g)."), use, look$trial[["gain"]], as.integer(look$trial[["rows"]]),
             look$trial[["se"]])
   } else if (is_finite_number(look$rho)) {
-    sprintf("The mean residual prior variance is %.2g times the noise variance: %s.", look$rho,
+    sprintf("The mean residual prior variance %s %.2g times the noise variance: %s.",
+            if (move && !isTRUE(asked$control$maxit == 0)) "before inducing points moved was" else "is", look$rho,
             if (near > 0L) sprintf("predictions use %d nearest neighbours", near) else
               if (look$rho < unexplained_rule[["enough"]]) "nearest neighbours would not change predictions" else
-                "nearest neighbours would change predictions, but are not used")
+                "nearest neighbours could change predictions, but are not used")
   })
 }
 

@@ -161,8 +161,8 @@ choices_figure <- function(fit) {
     edge <- max(4 * stats::median(d$behind), 1e-3)
     at <- pmin(d$behind, edge)
     half <- 2 * replace(d$se, is.na(d$se), 0)
-    words <- if (what == "response") c("Response", "Vecchia log likelihood lost (nats)") else
-      c("Kernel", "log density lost per row (nats)")
+    words <- if (what == "response") c("Response", "Vecchia log likelihood below the chosen (nats)") else
+      c("Kernel", "log density per row below the chosen (nats)")
     bars_panel(words[1L], words[2L], at, at - half, at + half,
                ifelse(d$behind > edge, paste0(d$candidate, ": ", signif(d$behind, 2)), d$candidate),
                ifelse(d$chosen, 16, 1))
@@ -230,8 +230,8 @@ confusion_figure <- function(fit) {
 #'
 #' * `"slices"` shows data, mean, credible band of f (shaded) and prediction band of a new response (dashed) along each
 #'   input. Ticks mark inducing points. The other inputs are held at the values that are printed below the figure. With
-#'   several inputs the points are partial residuals: mean along the slice plus residual (log links: times response /
-#'   prediction); for classes, responses. Unordered classes show probabilities.
+#'   several inputs the points are partial residuals: mean along the slice plus residual or, with a log link, times
+#'   response / prediction (classes: responses). Unordered classes show probabilities.
 #' * `"map"` shows mean and sd over two numeric inputs. The mean is blank where the sd of f is above 0.7 prior sds.
 #' * `"checks"` compares leave-one-out predictions with the responses, see `vignette("pfdtc")`. Single panels are
 #'   `"residuals"`, `"qq"`, `"pit"`, `"observed"` and `"semivariogram"`.
@@ -245,7 +245,7 @@ confusion_figure <- function(fit) {
 #' @param inputs Names or numbers of variables. Default: the nine (map: two) of largest range divided by lengthscale.
 #' @param at Values of inputs that are held, as in `list(x = 1)`. Default: medians and most frequent levels.
 #' @param level Probability of the bands.
-#' @param interval Bands to draw: only `"credible"` for non-Gaussian likelihoods.
+#' @param interval Bands to draw. Non-Gaussian likelihoods have only `"credible"`.
 #' @param n Number of values of each numeric input. Default: 100 for a map, otherwise at least 200.
 #' @param points Should the data be drawn (at most 2,000 rows)?
 #' @param which Figure to draw, see Details.

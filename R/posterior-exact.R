@@ -124,8 +124,7 @@ few_rows <- 50L
 # constant. The latter two may predict few rows better. Returns NULL unless there are 4 to 49 rows, none of them merged.
 small_n_check <- function(p) {
   data <- p$rows
-  n <- nrow(data$x)
-  if (data$n >= few_rows || n < 4L || !is.null(data$group)) return(NULL)
+  if (data$n >= few_rows || nrow(data$x) < 4L || !is.null(data$group)) return(NULL)
   w <- merged_weights(data)
   loo <- posterior_without(p)
   linear <- linear_design(data$x)

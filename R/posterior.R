@@ -192,7 +192,7 @@ answer_of_functionals <- function(fit, fun, shift, rounding, spread, ask) {
   inside <- posterior_certificate(posterior_of(fit), fun, ask$effort, ask$reference, ask$m2,
                                   max_seconds = ask$max_seconds)
   structure(functional_frame(fit, fun, at, inside, shift, rounding, spread), effort = ask$effort,
-            m2 = attr(inside, "m2"), seconds = proc.time()[["elapsed"]] - started)
+            m2 = attr(inside, "m2"), seconds = proc.time()[["elapsed"]] - started, likelihood = fit$likelihood$label)
 }
 
 # Returns the certificate of functionals as a data frame. For Gaussian noise, intervals include rounding of responses.
@@ -273,8 +273,8 @@ mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else 
 
 refuse_classes <- function(fit) {
   refuse_if(length(fit$center) > 1L, "model", "a fit of several classes",
-            message = paste(user_function(), "needs a fit with one latent function, but this fit has several classes."),
-            hint = "predict(), certify(), residuals() and hatvalues() accept it.")
+            message = paste(user_function(), "is for fits with one latent function, not several unordered classes."),
+            hint = "predict(), certify(), residuals() and hatvalues() accept this fit.")
   fit
 }
 

@@ -35,7 +35,7 @@
 #' | `"mean"`, `"response"` | mean response averaged over f; probabilities of classes (ordered `"mean"`: class number) |
 #' | `"latent"`, `"link"` | f with its offset; for several unordered classes log odds against the first class |
 #' | `"median"` | median of the response, except for classes and [gp_family()] |
-#' | `"class"` | most probable class; for several classes, `interval` returns the prediction set (logical matrix) |
+#' | `"class"` | most probable class; for several classes, prediction intervals are sets (logical matrix) |
 #' | `"survival"` | matrix of probabilities of a time above each of `times`; with intervals an array |
 #' | `"quantile"` | matrix of quantiles of a new response at `probs`, where `"median"` exists |
 #' | `"density"` | log predictive density of the response in `newdata` |

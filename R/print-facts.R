@@ -102,10 +102,9 @@ fit_fields <- list(
                         if (!is.null(more)) gsub("%", "%%", more, fixed = TRUE)), sqrt(fit$noise * (range %||% 1)))
   },
   "Noise tails" = function(fit, response) {
-    if (has_learned_tails(fit)) {
-      with_numbers(paste("heavier than normal, because the noise variance is random; its log has sd %s.",
-                         "Predictions use this; the log marginal likelihood does not."), sqrt(fit$noise_tail))
-    }
+    if (!has_learned_tails(fit)) return(NULL)
+    with_numbers(paste("heavier than normal, because the noise variance is random; its log has sd %s.",
+                       "Predictions use this; the log marginal likelihood does not."), sqrt(fit$noise_tail))
   },
   "Noise sd" = function(fit, response) {
     if (is.null(fit$noise_tail) || has_learned_tails(fit)) return(NULL)
@@ -155,8 +154,8 @@ fit_fields <- list(
     kept <- fit$near$rows$x
     rows <- if (!is.null(kept)) sprintf(", out of %s rows kept in memory (%s)", show_count(nrow(kept)),
                                         show_bytes(8 * length(kept)))
-    far <- if (length(fit$near$neighbours) > 1L) sprintf(", %d far from the data", fit$near$neighbours[2L])
-    paste0(sprintf("%d nearest rows for each prediction", fit$neighbours), far, rows,
+    far <- if (length(fit$near$neighbours) > 1L) sprintf(", or %d if it is far from the data", fit$near$neighbours[2L])
+    paste0(sprintf("%d nearest rows for a prediction", fit$neighbours), far, rows,
            if (!response$conjugate) ", by a Gaussian approximation at the mode")
   },
   Trial = function(fit, response) {
@@ -166,8 +165,8 @@ fit_fields <- list(
   },
   Auxiliary = function(fit, response) {
     if (is.null(fit$aux) || isFALSE(fit$moved)) return(NULL)
-    paste("distribution of f in the preconditioned Fisher (pF) divergence:",
-          format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points))))
+    paste0(format(fill_aux(fit$aux, min(fit$nobs, fit$control$optimise_rows), fit$m, nrow(fit$aux_points))),
+           "; the preconditioned Fisher (pF) divergence is an expected value under this distribution of f")
   },
   Estimation = function(fit, response) {
     if (!response$conjugate) {
@@ -192,7 +191,6 @@ fit_fields <- list(
   Optimisation = function(fit, response) {
     idle <- c("nothing to optimise", unlist(fit$because)["move"]) # `because` is in the line `Choices`
     if (!response$conjugate || isTRUE(fit$message %in% idle)) return(NULL)
-    maxit <- fit$maxit %||% fit$control$maxit # missing in fits of version 0.1.0
     # The gain in the last 10 % of evaluations shows if a larger `maxit` is worthwhile. It is unknown if the auxiliary
     # distribution, and with it the objective, changed during the search.
     best <- cummin(if (is.null(fit$trace$round)) fit$trace$objective[!is.na(fit$trace$objective)])
@@ -202,6 +200,7 @@ fit_fields <- list(
       sprintf("; the last 10 %% of evaluations gave %s %% of the improvement",
               if (share < 0.01) "less than 0.01" else format(signif(share, 2)))
     }
+    maxit <- fit$maxit %||% fit$control$maxit # missing in fits of version 0.1.0
     how <- switch(as.character(fit$convergence), "1" = paste0(sprintf("stopped at `maxit` = %d", maxit), late),
                   "52" = "interrupted; the fit is the best so far", fit$message)
     if (is.null(how) || !nzchar(how)) how <- paste("code", fit$convergence)
@@ -237,15 +236,14 @@ fit_fields <- list(
                if (is_exact(fit) || is_laplace_limit(fit)) "posterior", if (is.null(fit$near)) "neighbours",
                if (!has_moved_points(fit)) "move",
                if (!any(grepl("lengthscale", names(stats::coef(fit))))) "factors")
-    shown <- because[!names(because) %in% plain]
-    if (length(shown)) shown
+    because[!names(because) %in% plain]
   })
 
 # Returns what print() and summary() show, a list of elements of the fit, tables, and the lines of `fit_fields`.
 fit_facts <- function(fit) {
   parts <- c("call", "method", "kernel", "kernels", "noise", "m", "hyper", "center", "scale", "nobs", "df", "evidence",
              "objective", "jitter", "evaluations", "seconds", "convergence", "message", "posterior", "likelihood",
-             "source", "transform")
+             "source", "transform", "because")
   fit$linear <- linear_coefficients(fit)
   fields <- lapply(fit_fields, function(text) text(fit, response_of(fit)))
   if (response_of(fit)$kind == "ordered") fit$linear <- fit$linear[-1L, , drop = FALSE] # is in cut points
@@ -350,7 +348,7 @@ parameter_words <- function(names, kernel, columns) {
   names
 }
 
-# Describes from how many starts hyperparameters were learned, and how many of them reached the best value.
+# Describes from how many starts hyperparameters were learned, and how many of them almost reached the best value.
 describe_starts <- function(learned) {
   if (is.null(learned)) return("none: the fit ended before hyperparameters were learned")
   by <- attr(learned, "by") %||% "log marginal likelihood" # missing in older fits
@@ -358,7 +356,7 @@ describe_starts <- function(learned) {
   if (nrow(learned) == 1L) return(paste0(by, ", from the given start"))
   behind <- sort(max(learned$evidence) - learned$evidence)
   agree <- sum(behind <= attr(learned, "same"))
-  sprintf("%s, %d starts (best value reached by %d%s)", by, nrow(learned), agree,
+  sprintf("%s, %d starts (%d within %.3g nats of the best value%s)", by, nrow(learned), agree, attr(learned, "same"),
           if (agree == 1L) sprintf("; the next best is %.1f lower", behind[2L]) else "")
 }
 

@@ -69,16 +69,16 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
     notes <- c(paste0("Losses are relative to the selected kernel and include penalties or priors for parameters.",
                       if (any(known)) sprintf(" The standard errors are of the difference in loss from %s.", first)),
                if (is.null(rotation_of(x$kernel)) && any(grepl("(rotated)", tried$kernel, fixed = TRUE))) rotation_note,
-               if (is.null(warp_of(x$kernel)) && any(grepl("warped inputs)", tried$kernel, fixed = TRUE))) warp_note(1))
+               if (is.null(warp_of(x$kernel)) && any(grepl("warped inputs)", tried$kernel, fixed = TRUE)))
+                 warp_note(any(grepl("(half", tried$kernel, fixed = TRUE))))
     cat(wrap(notes, exdent = 2), "", sep = "\n")
   }
   shares <- x$input_shares
   if (!is.null(shares)) {
     cat("Shares of the variance of the posterior mean of f, as if inputs were independent (Sobol indices, estimated)\n")
-    table <- data.frame(Input = sub("^[(](.*)[)]$", "\\1 (group)", shares$input),
-                        "Main effect" = show_share(shares$alone),
-                        "Total, with interactions" = show_share(shares$total), check.names = FALSE)
-    print_columns(table, -shares$total)
+    print_columns(data.frame(Input = sub("^[(](.*)[)]$", "\\1 (group)", shares$input),
+                             "Main effect" = show_share(shares$alone),
+                             "Total, with interactions" = show_share(shares$total), check.names = FALSE), -shares$total)
     cat("\n")
   }
   print_fields(summary_fields(x), digits)
@@ -93,11 +93,6 @@ summary_fields <- function(x) {
   }
   share <- x$term_shares
   words <- if (!is.null(share)) term_words(with_own_terms(x$kernel), x$columns)[names(share)]
-  family <- method_traits(x)
-  evidence <- if (!response_of(x)$conjugate) response_of(x)$words[["evidence"]] else
-    if (family$some) sprintf("of the subsample of %d rows", x$m) else
-      if (family$sor || family$fitc) "of the approximate model" else
-        switch(x$posterior, exact = NULL, far = "evidence lower bound, ELBO", "Vecchia estimate, not a bound")
   made <- x$evaluations[x$evaluations > 0]
   list(
     "Shares of terms" = if (!is.null(share)) {
@@ -117,12 +112,23 @@ summary_fields <- function(x) {
       sprintf("responses vary more than this family allows; compare family = %s", x$better_family)
     },
     "Leave-one-out" = scores(x$scores_loo), "Training rows" = scores(x$scores),
-    "Log marginal likelihood" = with_numbers(sprintf("%%s (%s)", paste(collapse = "; ", c(
-      evidence, x$df_text, if ("scale" %in% names(x$because)) "before inflation of variances"))), x$evidence),
+    "Log marginal likelihood" = with_numbers(
+      sprintf("%%s (%s)", paste(c(describe_evidence(x), x$df_text), collapse = "; ")), x$evidence),
     Jitter = if (isTRUE(x$jitter > 1e-12)) paste(format(x$jitter, digits = 2), "of the signal variance"),
     Time = paste0(format(signif(sum(unlist(x$seconds)), 3)), " s", if (length(made)) {
       sprintf(" (%.0f function evaluations in optimisation)", sum(made))
     }))
+}
+
+# Describes the log marginal likelihood of a fit, or of a result of fit_facts(). With `bounds`, bounds for the exact GP
+# are printed in place of the value.
+describe_evidence <- function(fit, bounds = FALSE) {
+  family <- method_traits(fit)
+  c(if (!response_of(fit)$conjugate) response_of(fit)$words[["evidence"]] else if (!bounds) {
+    if (family$some) sprintf("of the subsample of %d rows", fit$m) else
+      if (family$sor || family$fitc) "of the approximate model" else
+        switch(fit$posterior, exact = NULL, far = "evidence lower bound, ELBO", "Vecchia estimate, not a bound")
+  }, if ("scale" %in% names(fit$because)) "for variances before inflation")
 }
 
 print_model <- function(about, digits) {
@@ -214,7 +220,7 @@ print_parameters <- function(about, digits) {
     note <- if (!is.null(rotation_of(about$kernel))) rotation_note else
       if (isTRUE(warp$logs))
         paste("Lengthscales and ranges are of logs of these inputs:", toString(about$columns[warp$inputs])) else
-        if (!is.null(warp)) c(warp_note(warp$share, "; its lengthscale and range are on this scale"),
+        if (!is.null(warp)) c(warp_note(isTRUE(warp$share < 1), "; its lengthscale and range are on this scale"),
                               if (length(warp$inputs) < length(about$columns))
                                 "Inputs with at most two values, such as columns of factors, are not warped.") else
         if (length(flat)) paste("Inputs with almost no effect (lengthscale above 100 times the range):", toString(flat))
@@ -233,10 +239,10 @@ print_parameters <- function(about, digits) {
 rotation_note <- paste("Rotated inputs: each input minus its linear regression on the inputs above it, without the",
                        "intercepts of the regression, which has one for each class.")
 
-warp_note <- function(share, more = "") {
-  half <- if (isTRUE(share < 1)) c(" half", "the average of two numbers: itself and ") else c("", "")
-  sprintf(paste("A%s warped input is replaced by %sits mean plus its sd times its normal score, interpolated between",
-                "at most %d quantiles%s."), half[1L], half[2L], score_knots, more)
+warp_note <- function(half, more = "") {
+  sprintf(paste0("A warped input is replaced by its mean plus its sd times its normal score, interpolated between at ",
+                 "most %d quantiles%s%s."), score_knots,
+          if (half) ". A half warped input is the average of the input and its warped value" else "", more)
 }
 
 #' @export
@@ -358,7 +364,7 @@ print.pfdtc_laplace_check <- function(x, ...) {
   cat(sprintf("Check of the %s posterior by importance sampling (%d draws); all but the lower bound are estimates\n",
               if (is.na(x$laplace)) "variational" else "Laplace", x$draws))
   lines <- laplace_check_lines(x)
-  bound <- sprintf("of the true log marginal likelihood of the exact GP: %s", show_bound(x$elbo, 7, up = FALSE))
-  print_fields(list("Pareto k" = lines[1L], Likelihood = lines[2L], Posterior = lines[-(1:2)], "Lower bound" = bound))
+  bound <- sprintf("the true log marginal likelihood of the exact GP is at least %s", show_bound(x$elbo, 7, up = FALSE))
+  print_fields(list("Pareto k" = lines[1L], Likelihood = lines[2L], Posterior = lines[-(1:2)], Bound = bound))
   invisible(x)
 }

@@ -40,7 +40,7 @@ functions_of_f <- function(likelihood) {
 # These words name the approximation: `by` in titles, `learned` in the line about estimation, `evidence` for logLik().
 approximation_words <- list(
   laplace = c(by = "Laplace approximation", learned = "Laplace log marginal likelihood plus log prior density",
-              evidence = "Laplace"),
+              evidence = "Laplace approximation"),
   vi = c(by = "variational approximation", learned = "variational lower bound plus log prior density",
          evidence = "variational lower bound"))
 

@@ -196,8 +196,7 @@ row_labels <- function(x, y) {
 
 column_names <- function(x) {
   names <- colnames(x) %||% character(ncol(x))
-  blank <- is.na(names) | !nzchar(names)
-  make.unique(ifelse(blank, paste0("x", seq_along(names)), names))
+  make.unique(ifelse(is.na(names) | !nzchar(names), paste0("x", seq_along(names)), names))
 }
 
 # ---- random numbers -------------------------------------------------------------------------------------------------

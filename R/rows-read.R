@@ -55,8 +55,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   own <- intersect(c("weights", "offset"), names(call)) # a column of `data` may be called (offset)
   data <- add_formula(data, terms, inputs, replace(call, own, exprs[sprintf("(%s)", own)]))
   data$frame$together <- attr(exprs, "together")
-  response <- mf[[attr(terms, "response")]]
-  data$frame$response_unit <- unit_fields(response, "", "numeric")$unit
+  data$frame$response_unit <- unit_fields(mf[[attr(terms, "response")]], "", "numeric")$unit
   # newdata must have the variables that are in `data`, and others that have a value for each row. Otherwise R would
   # silently take a missing variable from the formula's environment.
   known <- c(if (is.data.frame(given)) names(given), if (!identical(nrow(given), 1L)) names(by_row))

@@ -233,9 +233,9 @@ check_learnable <- function(kernel, table, data, names, free) {
 #'
 #' Makes the argument `control` of [pfdtc()]. Only `priors` and `fix` change the model; the others
 #' change how it is computed.
-#' @param maxit maximum number of iterations of each optimisation of inducing points, or of hyperparameters with
-#'   `hyper = "pilot"`. With 0 the inducing points are never moved. Default: 200 if an argument requests moved inducing
-#'   points, otherwise 50.
+#' @param maxit maximum number of iterations of each optimisation of inducing points, or of hyperparameters with `hyper
+#'   = "pilot"`. With 0 the inducing points are never moved. Default: 50, but 200 with `aux`, `tol`, `"pilot"`,
+#'   `"joint"` or [gp_vfe()].
 #' @param reltol an optimisation ends after three consecutive iterations that each reduce the objective by less than
 #'   this share of the total reduction.
 #' @param jitter number added to the diagonal of \eqn{k(Z, Z)}, in units of the signal variance. Default: tiny, such as
@@ -252,7 +252,7 @@ check_learnable <- function(kernel, table, data, names, free) {
 #' @param trace store the inducing points every `trace` iterations in `fit$z_trace`; 0 stores none.
 #' @param progress show progress of long fits? A given `FALSE` also silences messages of class `pfdtc_message_progress`.
 #' @param max_seconds,... seconds after which an optimisation, or a search with `tol`, ends with the best result so far.
-#'   `...` is not used.
+#'   `...` must be empty.
 #' @return A list of class `pfdtc_control`. A plain list of some of these arguments is also a valid `control`.
 #' @examples
 #' pfdtc_control(maxit = 50, threads = 1)

@@ -1,14 +1,14 @@
 #' Add or remove rows, or replace inducing points
 #'
 #' Updates a fit without learning: kernel, noise, and centre and scale of `y` stay. `add_rows()` and `drop_rows()` keep
-#' the inducing points. A fit without unexplained prior variance stays so: exact fits, Laplace's up to 2,000 rows.
-#' `update_points()` replaces the points, say for distant new rows.
+#' the inducing points. If these give the posterior of all rows, they still do afterwards (Laplace's approximation: up
+#' to 2,000 rows). `update_points()` replaces the inducing points.
 #'
 #' The posterior equals the posterior of a fit to the present rows with the same inducing points and centre, up to
-#' rounding. Without its data, a Gaussian fit with inducing points, without groups and transform, adds n rows in
-#' \eqn{O(n m^2)} time; other fits, and `update_points()`, need the data. `fit$reference` is computed again if the fit
-#' has its data, otherwise it is removed. Without data, `drop_rows()` raises an error if rounding errors would be large.
-#' @param fit a fit, but not by [gp_subsample()] or [gp_hurdle()].
+#' rounding. To add or drop n rows, a Gaussian fit with inducing points, without groups and transform, needs no data and
+#' \eqn{O(n m^2)} time; other fits need their data. `fit$reference` is computed again if the fit has its data, otherwise
+#' it is removed. Without data, `drop_rows()` raises an error if rounding errors would be large.
+#' @param fit a fit, but not by [gp_subsample()] or [gp_hurdle()], nor exact for `update_points()`.
 #' @param newdata a data frame with the variables of the formula, response and weights included, or a row source
 #'   ([rows_blocks()]). For a fit from a matrix, a list with `x`, `y` and, if used, `weights` and `offset`.
 #' @param rows numbers of rows of `model.frame(fit)` to remove. For a fit without its data, rows as in `newdata`, but no
@@ -183,6 +183,7 @@ count_rows <- function(fit, n, new, sign = 1) {
 # Counts n rows added (below 0: removed), and removes `tol`, which belongs to the old rows and inducing points.
 note_rows <- function(fit, n) {
   what <- if (n > 0) "added" else "dropped"
+  fit$because[] <- sub("there are ([0-9,]+( distinct)? rows)", "the original fit had \\1", fit$because)
   replace(fit, c(if (n != 0) what, "tol"), c(if (n != 0) sum(fit[[what]], abs(n)), list(NULL)))
 }
 
@@ -242,18 +243,17 @@ update_points <- function(fit, m = NULL) {
   fit <- check_growing(fit)
   data <- training_data(fit, "fit")
   refuse_if(is.null(fit$inducing) || is_exact(fit), "fit",
-            "has an exact posterior, so there are no inducing points to replace")
+            "has an exact posterior, in which all rows are inducing points",
+            hint = "Use pfdtc(<formula>, <data>, m = <number>, like = fit) for fewer points.")
   m <- if (is.null(m)) nrow(fit$inducing) else check_count(m, "m", max = nrow(data$x),
                                                              max_is = "the number of distinct rows")
   model <- model_of(fit)
   z <- start_points(data, model, m, "greedy", fit$control)$z
   left <- function(z) native_posterior(z, data, model, fit$jitter, control = fit$control)$t
-  before <- left(fit$inducing)
   after <- left(z)
-  if (after > 0.9 * before) {
-    tell_classed("points", sprintf(
-      "The inducing points are kept: %d new points (`m`) would leave a residual prior variance %s times as large.",
-      nrow(z), format(signif(after / before, 3))))
+  if (after > 0.9 * left(fit$inducing)) {
+    tell_classed("points", sprintf(paste("The inducing points are kept: %d new points (`m`) would not reduce the",
+                                         "residual prior variance by a tenth."), nrow(z)))
     return(fit)
   }
   changed <- c("inducing", "m", "m_asked", "inducing_method", "unexplained", "moved", "message", "objective")

@@ -107,7 +107,8 @@ test_that("thresholds of times, classes and a user's family are mean responses, 
     expect_error(next_points(fit, goal = "level", level = -1), class = "pfdtc_error_input")
   }
   expect_identical(exceedance(fits[[4]], new, 3)$region, factor(c("below", "below"), region_levels))
-  expect_output(print(exceedance(fits[[4]], new, 3)), "the mean class number exceeds 3")
+  expect_output(print(exceedance(fits[[4]], new, 3)), "the mean class number (1, 2, ... in order) exceeds 3",
+                fixed = TRUE)
   expect_error(exceedance(of(t ~ x, own(~ exp(-f))), new, 1, certified = FALSE), class = "pfdtc_error_input")
 })
 

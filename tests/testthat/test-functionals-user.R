@@ -29,7 +29,10 @@ test_that("a functional has the mean and sd that the joint posterior gives it, w
   got <- linear_functional(binary, C, new)
   expect_equal(got$mean, drop(unname(C %*% p$fit)), tolerance = 1e-10)
   expect_equal(got$sd^2, unname(diag(C %*% p$cov %*% t(C))), tolerance = 1e-7)
-  expect_s3_class(linear_functional(binary, C, new, certified = TRUE, effort = "fast"), "pfdtc_certificate")
+  certified <- linear_functional(binary, C, new, certified = TRUE, effort = "fast")
+  expect_s3_class(certified, "pfdtc_certificate")
+  expect_output(print(certified), "`mean` is the posterior mode of f")
+  expect_no_match(utils::capture.output(print(certified)), "sd of the") # f is not in units of the response
 })
 
 test_that("one weight gives the certificate of f there; training rows are the default; missing rows give NA", {

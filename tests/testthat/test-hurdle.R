@@ -293,6 +293,10 @@ test_that("information criteria of hurdles have unique names, and methods for on
     expect_error(of(fit), "hurdle of two fits", class = "pfdtc_error_input")
   }
   expect_error(compare_fits(fit, newdata = fit$data), "hurdle of two fits", class = "pfdtc_error_input")
+  expect_input_error(drop1(fit), "fit") # the argument of drop1() is `object`, so the error has the user's words
+  days <- fit
+  expect_input_error(anova(days, fit), "days")
+  expect_input_error(rstandard(days), "days")
 })
 
 test_that("update() of a hurdle finds the data of the function that made it", {

@@ -26,6 +26,11 @@ test_that("terms of the formula and of the kernel are added, each once", {
                    c("se(x)", "group(g)", "group(0 + x | g)"))
 })
 
+test_that("print() of a group names its factor and its effects", {
+  expect_output(print(kernel_group(~ g, ~ 1 + x)), "grouping factor: +g\n  effects: +1 [+] x\n?$")
+  expect_output(print(kernel_group(~ a:b, ~ x, correlated = FALSE)), "grouping factor: +a:b\n  effects: +x\n?$")
+})
+
 test_that("odd arguments of a group have errors", {
   for (f in list(function() kernel_group(), function() kernel_group(y ~ g), function() kernel_group(~ g, design = 3),
                  function() kernel_group(c("a", "b")), function() kernel_group(~ g, correlated = NA))) {

@@ -191,3 +191,13 @@ test_that("inputs are warped only for classes with one trial, open kernels and f
   many <- list(x = kernel_rows(601), sites = list(y = rep(0, 601)))
   expect_length(inputs_to_warp(many, s), 0L)
 })
+
+test_that("if half warped inputs were tried, summary() explains them", {
+  shown <- summary(gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed"))
+  shown$kernels <- data.frame(kernel = paste0("squared exponential", c("", " (warped inputs)")), score = 1:2,
+                              se = NA_real_, parameters = 3L, chosen = c(TRUE, FALSE))
+  printed <- function() gsub("\\s+", " ", paste(utils::capture.output(print(shown)), collapse = " "))
+  expect_no_match(printed(), "half")
+  shown$kernels$kernel[2] <- "squared exponential (half warped inputs)"
+  expect_match(printed(), "A half warped input is the average of the input and its warped value.", fixed = TRUE)
+})

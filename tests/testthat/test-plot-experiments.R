@@ -72,6 +72,13 @@ test_that("plot_divergence_error() estimates the power law of the points", {
   expect_input_error(plot_divergence_error(results, dataset = "wine"), "results")
 })
 
+test_that("plot_trace() draws searches with Laplace's approximation in a panel of their own", {
+  moved <- pfdtc(dist ~ speed, cars, m = 3, kernel = kernel_se(3, 500), noise = 200, hyper = "fixed")
+  counts <- with_seed(1, pfdtc(dist ~ speed, cars, family = poisson(), kernel = kernel_se()))
+  trace <- draw_nowhere(plot_trace(list(moved, counts)))
+  expect_identical(unique(trace$objective_of), c("pfdtc", "Laplace approximation"))
+})
+
 test_that("plot_trace() of an experiment shows the divergence or, if unknown, the excess over the run's lowest value", {
   shown <- draw_nowhere(plot_trace(made_up()))
   pf <- shown[shown$objective_of == "pf", ]

@@ -146,9 +146,9 @@ test_that("composite kernels are printed in words, with a row for each input and
 test_that("if only one start is best, the difference to the next is printed", {
   learned <- structure(data.frame(evidence = c(-10, -14.5, -30)), same = 2)
   expect_match(describe_starts(learned), fixed = TRUE,
-               "3 starts (best value reached by 1; the next best is 4.5 lower)")
-  expect_match(describe_starts(structure(learned, same = 5)), "3 starts [(]best value reached by 2[)]$")
-  expect_match(describe_starts(structure(learned, same = 20)), "reached by 3)", fixed = TRUE)
+               "3 starts (1 within 2 nats of the best value; the next best is 4.5 lower)")
+  expect_match(describe_starts(structure(learned, same = 5)), "3 starts [(]2 within 5 nats of the best value[)]$")
+  expect_match(describe_starts(structure(learned, same = 20)), "(3 within 20 nats", fixed = TRUE)
 })
 
 test_that("the line about estimation names the likelihood that was maximised last", {

@@ -169,7 +169,9 @@ test_that("the units of lengthscales are those of the inputs, where they have on
   logs <- with_seed(1, pfdtc(y ~ a, d, transform = "auto"))
   expect_match(units(logs), "in units of their inputs (without unit for the logs of a)", fixed = TRUE)
   expect_no_match(report(logs)$text, "warped")
-  expect_match(report(logs)$text, "(before variances were increased for few rows)", fixed = TRUE)
+  expect_match(report(logs)$text, "(for variances before inflation)", fixed = TRUE)
+  expect_match(report(logs)$text, "Variance inflation: variances of kernel, linear mean and noise inc", fixed = TRUE)
+  expect_output(print(summary(logs)), "for variances before[[:space:]]+inflation")
   expect_match(logs$because[["scale"]], "of kernel, linear mean and noise .* 4 hyperparameters of kernel, linear mean")
 })
 
@@ -181,6 +183,14 @@ test_that("a report of groups alone names the mixed model and its restricted lik
   expect_match(said$text, "^A linear mixed model was fitted to weight")
   expect_identical(value("Method"), "Linear mixed model, exact posterior")
   expect_no_match(said$text, "Gaussian process")
+})
+
+test_that("a report names an approximate posterior, and what its log marginal likelihood is of", {
+  model <- list(dist ~ speed, cars, kernel = kernel_se(5, 500), noise = 200, hyper = "fixed", m = 8)
+  part <- with_seed(1, report(do.call(gp_subsample, model)))
+  expect_match(part$text, "Posterior: exact posterior of a subsample.", fixed = TRUE)
+  expect_match(part$text, "(of the subsample of 8 rows)", fixed = TRUE)
+  expect_match(report(do.call(gp_fitc, model))$text, "(of the approximate model)", fixed = TRUE)
 })
 
 test_that("bounds of the log marginal likelihood that agree are reported as one number", {

@@ -166,6 +166,15 @@ test_that("rows that cannot be added or removed are refused by name", {
   refused(drop_rows(strict, transform(d[1:50, ], w = 1e9)), "")
 })
 
+test_that("after an update, the number of rows in a reason is that of the original fit", {
+  fit <- pfdtc(dist ~ speed, cars, m = 3, kernel = kernel_se(3, 500), noise = 200, hyper = "fixed")
+  fit$because[["posterior"]] <- "Inducing points are used, because there are 8,500 distinct rows."
+  for (more in list(add_rows(fit, cars[1:2, ]), drop_rows(fit, 1))) {
+    expect_match(more$because[["posterior"]], "because the original fit had 8,500 distinct rows.", fixed = TRUE)
+    expect_identical(names(more$because), names(fit$because))
+  }
+})
+
 test_that("points are chosen anew if that reduces the unexplained variance, and stay otherwise", {
   d <- growing_rows()
   fit_of <- function(d, ...) {
@@ -178,7 +187,7 @@ test_that("points are chosen anew if that reduces the unexplained variance, and 
   expect_lt(better$factors$t, 0.5 * more$factors$t)
   expect_equal(better$nobs, more$nobs)
   expect_message(expect_identical(update_points(better), better), class = "pfdtc_message_points")
-  expect_message(update_points(better, m = 4), "4 new points (`m`)", fixed = TRUE)
+  expect_message(update_points(better, m = 4), "4 new points (`m`) would not reduce", fixed = TRUE)
   expect_equal(nrow(update_points(more, m = 20)$inducing), 20)
   expect_null(update_points(replace(more, "tol", list(list(met = TRUE))))$tol) # it belongs to the old points
   expect_equal(better$factors$G, fit_of(d, inducing = better$inducing)$factors$G, tolerance = 1e-8)
@@ -186,6 +195,9 @@ test_that("points are chosen anew if that reduces the unexplained variance, and 
   anew <- update_points(moved, 12)
   expect_identical(c(is.na(moved$objective), is.na(anew$objective)), c(FALSE, TRUE)) # belongs to the moved points
   expect_output(print(moved), "\nOptimisation")
+  near <- update(moved, neighbours = NULL)
+  left <- as.numeric(sub(".*moved was ([0-9.e+-]+) times.*", "\\1", near$because[["neighbours"]]))
+  expect_gt(left, 1.5 * near$unexplained) # the reason is about the points before they moved
   expect_false(any(grepl("^Optimisation|because `m` = 3", utils::capture.output(print(anew)))))
 })
 

@@ -297,6 +297,7 @@ test_that("functions for Laplace's posterior, and Gaussian responses, are refuse
   refused(certify(fit), "`fit`.*update\\(fit, approx")
   refused(reference(fit), "`fit`.*update\\(fit, approx")
   refused(predict(fit, interval = "credible", certified = TRUE), "update\\(fit, approx")
+  expect_no_match(conditionMessage(refused(pf_divergence(fit), "variational")), "certify") # refuses this fit, too
   again <- function(...) pfdtc(y ~ x, d, kernel = k, hyper = "fixed", approx = "vi", ...)
   refused(again(family = binomial(), tol = 0.1), "`tol`.*laplace")
   refused(again(family = binomial(), neighbours = 5), "`neighbours`.*laplace")
