@@ -303,10 +303,8 @@ solve_t <- function(L, b) backsolve(L, b, upper.tri = FALSE, transpose = TRUE)
 # Returns the auxiliary distribution with mean a'k(U, x), where a is the argument `mean`, and covariance p k(x, x') +
 # sum_j sign_j b_j(x) b_j(x'), where b(x) = W'k(U, x) and p is 0 or 1. The C code reads a as the last column of W.
 low_rank_auxiliary <- function(U, W, sign, mean, p, model, label) {
-  W <- cbind(W, mean, deparse.level = 0)
-  dimnames(W) <- NULL
-  structure(list(objective = "pf", label = label, model = model, p = as.integer(p), U = U, W = W, sign = c(sign, 1)),
-            class = "pfdtc_auxiliary")
+  structure(list(objective = "pf", label = label, model = model, p = as.integer(p), U = U, W = unname(cbind(W, mean)),
+                 sign = c(sign, 1)), class = "pfdtc_auxiliary")
 }
 
 reference_size <- function(how, m, n) min(how$m2 %||% (4 * m), n)

@@ -96,8 +96,7 @@ prediction_rounding <- function(own, r, x) {
   k_error <- 4 * .Machine$double.eps * (sqrt(k * K_norm) + K_norm * h)
   sor_error <- sor * (inner / (1 - inner) + 4 * .Machine$double.eps) + 2 * k_error * h
   kappa <- sqrt(norms$slack) * (sqrt(k) + sqrt(pmax(k, norms$most %||% prior_most(model)) * norms$weight) * h)
-  wide <- sqrt(pmax(r$var_upper - sor, 0))
-  wide <- ifelse(r$var_upper >= k, sqrt(k), wide)
+  wide <- ifelse(r$var_upper >= k, sqrt(k), sqrt(pmax(r$var_upper - sor, 0)))
   var <- (2 * wide + kappa) * kappa + sor_error
   v <- sqrt(norms$vv) + residual_error(own$factors, norms, model)$v
   mean <- mean + wide * sqrt(norms$slack * k * norms$weight) * v

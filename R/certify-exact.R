@@ -20,8 +20,7 @@ exact_mean <- function(reference, data, goal, budget, from = NULL, precondition 
   if (near && is.null(precondition)) precondition <- near_preconditioner(reference, data)
   state <- solve_exact(reference, data, budget$passes, goal(near), from, precondition = precondition,
                        in_time = in_time, ...)
-  c(correct_residual(reference, data, state, sharp = sharp %||% !near),
-    state[c("steps", "stalled")], list(stopped = state$stopped))
+  c(correct_residual(reference, data, state, sharp = sharp %||% !near), state[c("steps", "stalled", "stopped")])
 }
 
 # ---- conjugate gradients --------------------------------------------------------------------------------------------

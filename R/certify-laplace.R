@@ -288,8 +288,7 @@ laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   bounds$at <- bounds$at[intersect(c("L", "C", "G", "beta", "jitter", "factors", "zeta"), names(bounds$at))]
   fit$bounds <- bounds
   fit[c("data", "reference", "near")] <- list(NULL)
-  fit[c("posterior", "neighbours")] <- list("far", 0L)
-  fit
+  replace(fit, c("posterior", "neighbours"), list("far", 0L))
 }
 
 find_laplace_reference <- function(fit, given) {

@@ -308,9 +308,8 @@ effect_root <- function(b, factors, forms, at) {
 # Returns the list of variances_of() for fits with groups. Its bounds on the variance omit `new`, the prior variance of
 # effects of levels without rows. `eta` is the bound of effect_root(), rounding included.
 variances_with_effects <- function(b, post, fun) {
-  x <- fun$x
   norms <- post$norms
-  at <- features_with_effects(b, post$factors, x)
+  at <- features_with_effects(b, post$factors, fun$x)
   new <- covariance_of_new(post$factors$groupings, at$x, FALSE)
   prior <- fun$prior
   slack <- b$slack * pmax(b$most, prior)

@@ -256,17 +256,14 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   unknown <- is.infinite(inside$mean_lower) | is.infinite(inside$mean_upper)
   middle <- ifelse(unknown, 0, (inside$mean_lower + inside$mean_upper) / 2)
   out <- certificate_frame(fit, new, list(mean = middle, sd = inside$sd_upper), inside)[c("mean", "mean_error")]
-  class(out) <- c("pfdtc_table", "data.frame")
   worst <- max(out$mean_error, 0, na.rm = TRUE)
-  attr(out, "iterations") <- found$iterations
-  attr(out, "met") <- worst <= goal
   if (worst > goal) {
     warn_convergence(sprintf(
       "`tol` = %s was not met at %d of %d rows. The largest certified error is %s sd(y) after %d iterations (%s).",
       format(tol), sum(out$mean_error > goal, na.rm = TRUE), nrow(out), show_bound(worst / fit$sd_y, 3),
       found$iterations, found$why))
   }
-  out
+  structure(out, class = c("pfdtc_table", "data.frame"), iterations = found$iterations, met = worst <= goal)
 }
 
 rounding_stops <- "rounding errors allow no more"
@@ -313,10 +310,9 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
     }, keep)
     if (is.null(tried$value$correction)) return(ended(tried$stopped))
     correction <- tried$value$correction
-    before <- largest_error(inside)
     now <- largest_error(tried$value$inside)
     iterations <- iterations + correction$steps
-    stalled <- correction$stalled || (correction$steps == 0L && now > 0.9 * before)
+    stalled <- correction$stalled || (correction$steps == 0L && now > 0.9 * largest_error(inside))
     inside <- narrow(inside, tried$value$inside)
     if (largest_error(inside) <= goal || !is.null(correction$stopped) || iterations >= maxit) break
     from <- correction

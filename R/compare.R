@@ -56,8 +56,7 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   given <- !is.null(names(fits)) & nzchar(names(fits))
   out$method[given] <- names(fits)[given]
   row.names(out) <- NULL
-  class(out) <- c("pfdtc_comparison", "data.frame")
-  out
+  structure(out, class = c("pfdtc_comparison", "data.frame"))
 }
 
 #' @export

@@ -116,8 +116,7 @@ settings_again <- function(fit, hyper) {
   asked$mean <- asked$mean %||% ~ 1
   asked$transform <- asked$transform %||% "plain"
   if (held) {
-    asked[c("kernel", "noise", "hyper")] <- list(fit$kernel, fit$noise, "fixed")
-    asked["transform"] <- list(fit$transform)
+    asked[c("kernel", "noise", "hyper", "transform")] <- list(fit$kernel, fit$noise, "fixed", fit$transform)
     asked[c("tol", "m", "inducing", "neighbours")] <- list(NULL)
     if (method_traits(fit)$some) asked$m <- fit$m
     if (is.null(fit$x)) {
@@ -277,7 +276,8 @@ ends_by_row <- function(fit, x, total, loo, used, k) {
   kept <- match(used, which(weights_given(data) > 0))
   row <- list(residual = unname(loo$residual[used]), sd = unname(sqrt(loo$var + loo$noise)[used]),
               W = part$W[kept] / in_units(fit, 1, 2), rest = part$rest[kept])
-  ends <- lapply(blocks_of(seq_along(total), max(1, 2^21 %/% length(kept))), function(i) {
+  blocks <- blocks_of(seq_along(total), max(1, 2^21 %/% length(kept)))
+  do.call(rbind, lapply(blocks, function(i) {
     cov <- covariance_with_rows(p, values_at(p$model$kernel, x[i, , drop = FALSE]))
     kappa <- in_units(fit, cov, 2)[part$group[kept], , drop = FALSE]
     variance <- matrix(total[i], length(kept), length(i), byrow = TRUE)
@@ -294,6 +294,5 @@ ends_by_row <- function(fit, x, total, loo, used, k) {
     one <- B * row$residual / (g + h) * sd
     other <- -B * row$residual / (g - h) * sd
     cbind(kth(pmax(-one, -other)), kth(pmax(one, other)))
-  })
-  do.call(rbind, ends)
+  }))
 }

@@ -123,9 +123,8 @@ exact_bracket <- function(fit, factor = 1) {
   squares <- if (!is.null(fit$data)) fit$data$shift$ss else
     if (nrow(fit$x) == fit$nobs) 0 else (response_norm(fit) / fit$scale)^2
   total <- (quadratic + moved + squares / model$noise) * (1 + 1e-6)
-  size <- abs(fit$evidence) + 2 * sum(abs(logs)) + abs(logdet) + total + more
+  size <- abs(fit$evidence) + 2 * sum(abs(logs)) + abs(logdet) + total + more + fit$nobs * abs(log(factor))
   change <- if (factor != 1) attr(fit$learned, "below") else 0
-  size <- size + fit$nobs * abs(log(factor))
   room <- (factor * moved + 2 * rounding_growth(1, fit$nobs) * factor * size) / 2 +
     factor * response_room(fit, sqrt(total))
   out <- fit$evidence + change + c(logdet - det[2L], logdet - det[1L]) / 2 + c(-room, room)
@@ -148,8 +147,7 @@ evidence_bracket <- function(post, data) {
   growth <- norms$growth
   q <- quadratic_bracket(p, norms, model)
   if (is.infinite(q$upper)) return(c(lower = -Inf, upper = Inf)) # numbers overflowed
-  least <- q$least
-  if (!is.null(post$norms)) least <- max(least, least_quadratic(post, data))
+  least <- if (is.null(post$norms)) q$least else least_quadratic(post, data)
 
   logs <- log(diag(p$C))
   logdet <- 2 * sum(logs) - m * log(noise)

@@ -345,7 +345,6 @@ ratios <- function(fit, newdata, than, level = 0.95, certified = FALSE, ...) {
   }
   out <- data.frame(ratio = exp(unname(kind) * found$mean))
   out[c("lwr", "upr")] <- ends(found$mean, found$mean, found$sd)
-  columns <- c("lwr_certified", "upr_certified")
-  if (certified) out[columns] <- ends(found$mean_lower, found$mean_upper, found$sd_upper)
+  if (certified) out[c("lwr_certified", "upr_certified")] <- ends(found$mean_lower, found$mean_upper, found$sd_upper)
   structure(out, of = names(kind), row.names = row.names(newdata), class = c("pfdtc_table", "data.frame"))
 }

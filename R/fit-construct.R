@@ -115,8 +115,7 @@ with_final_tail <- function(data, p, learned, state) {
   state$because["tails"] <- sprintf(
     "Heavy-tailed noise: leave-one-out log density %s higher than with normal noise, after a penalty of %s.",
     show_nats(tail[["gain"]] - price), show_nats(price))
-  data$noise_tail <- tail[["tail"]]
-  data
+  replace(data, "noise_tail", tail[["tail"]])
 }
 
 construct_fit <- function(data, done, s, state) {
@@ -248,9 +247,8 @@ free_parameters <- function(model, s) hyper_parameters(model$kernel, model$noise
 # Learns hyperparameters by maximising the VFE bound at fixed inducing points z. Returns list(kernel, noise, pilot),
 # where `pilot` has the trace of the search.
 learn_hyper <- function(data, z, model, s, state, stage, maxit = s$steps$maxit) {
-  parameters <- free_parameters(model, s)
   # Changing lengthscales may make k(Z, Z) singular, so the jitter is at least 1e-8.
-  problem <- vfe_hyper_problem(data, z, parameters, max(s$jitter, 1e-8), s$run)
+  problem <- vfe_hyper_problem(data, z, free_parameters(model, s), max(s$jitter, 1e-8), s$run)
   result <- run_minimise(problem, s$steps, "hyperparameters", state, stage, maxit, max(s$steps$reltol, 1e-6))
   c(problem$natural(result$par), list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
 }

@@ -334,8 +334,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
       if (sqrt(mean(step^2)) < near_trial$settled * likelihood$unit) break
     }
     p <- predicted(f, x(held))
-    var <- p$var
-    list(score = score(p$mean, var), kernel = kernel, f = f, step = step, mean = p$mean, var = var)
+    list(score = score(p$mean, p$var), kernel = kernel, f = f, step = step, mean = p$mean, var = p$var)
   }
   list(x = x, sites_of = sites_of, score = score, with_near = with_near)
 }

@@ -183,10 +183,9 @@ boxes_at <- function(kernel, lower, upper) {
   if (any(vapply(terms, is.null, NA))) return(NULL)
   over_terms <- function(f) Reduce(`+`, lapply(terms, function(t) t$variance * Reduce(`*`, lapply(t$factors, f))))
   prior <- over_terms(function(factor) factor$prior)
-  middle <- (lower + upper) / 2
   x <- points_in_boxes(lower, upper)
   new_functionals("boxes", function(u, i) over_terms(function(factor) factor$cross(u, i)), prior,
-                  pmax(prior, kernel_diagonal(kernel, middle)), x$x, x$rows,
+                  pmax(prior, kernel_diagonal(kernel, (lower + upper) / 2)), x$x, x$rows,
                   function(kernel) boxes_at(kernel, lower, upper), rep(64 * (1 + length(open)), nrow(lower)), x$weights)
 }
 

@@ -89,15 +89,14 @@ fixef.gp_fit <- function(object, ...) {
 
 #' @export
 as.data.frame.pfdtc_ranef <- function(x, row.names = NULL, optional = FALSE, ...) {
-  tables <- lapply(names(x), function(g) {
+  do.call(rbind, lapply(names(x), function(g) {
     table <- x[[g]]
     cov <- attr(table, "postVar")
     if (is.array(cov)) cov <- list(cov)
     sd <- if (length(cov)) c(do.call(cbind, lapply(cov, function(v) matrix(sqrt(t(apply(v, 3L, diag))), dim(v)[3L]))))
     data.frame(grpvar = g, term = rep(names(table), each = nrow(table)), grp = rep(row.names(table), ncol(table)),
                condval = unlist(table, use.names = FALSE), condsd = if (is.null(sd)) NA_real_ else sd)
-  })
-  do.call(rbind, tables)
+  }))
 }
 
 #' @export
@@ -180,12 +179,11 @@ group_table <- function(fit) {
   kernel <- with_own_terms(fit$kernel)
   vague <- vapply(kernel$terms, function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), NA)
   share <- each[plain_groups(kernel)] / (sum(each[!vague]) + if (response_of(fit)$conjugate) stats::sigma(fit)^2 else 0)
-  rows <- Map(function(term, share) {
+  out <- do.call(rbind, Map(function(term, share) {
     rest <- rep(NA, length(term$effects) - 1L)
     data.frame(group = term$by, effect = term$effects, sd = sqrt(diag(tcrossprod(term$root))),
                levels = c(length(term$levels), rest), share = c(share, rest))
-  }, groups_of_fit(fit), share)
-  out <- do.call(rbind, rows)
+  }, groups_of_fit(fit), share))
   out$correlation <- correlations_in_words(VarCorr.gp_fit(fit), 3L)
   out
 }

@@ -297,11 +297,10 @@ response_crps <- function(response, y, f) {
     noisy_cdf(transformed(response$transform, t) - f$mean[n], take_rows_of(noisy, n))
   }
   # Find ends such that each tail of the distribution beyond them has the probability 1e-6 (with heavy tails, more).
-  ends <- vapply(c(1e-6, 1 - 1e-6), function(p) {
+  ends <- matrix(vapply(c(1e-6, 1 - 1e-6), function(p) {
     if (response$conjugate) return(untransformed(response$transform, f$mean + sd * stats::qnorm(p)))
     predictive_quantile(response, p, f$size, f$mean, sd)
-  }, numeric(length(y)))
-  ends <- matrix(ends, ncol = 2L)
+  }, numeric(length(y))), ncol = 2L)
   blocks <- blocks_of(seq_along(y), 256L)
   positive <- response$reads %in% c("positive", "times") || identical(response$transform$kind, "log")
   unlist(lapply(blocks, function(n) crps_by_halves(cdf, n, y[n], ends[n, , drop = FALSE], positive)), use.names = FALSE)

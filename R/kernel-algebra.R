@@ -30,22 +30,7 @@ Ops.pfdtc_kernel <- function(e1, e2) {
   refuse_if(missing(e2) || !.Generic %in% c("+", "*"), "kernel", sprintf("`%s`", .Generic), "used with + and * alone",
             message = sprintf("Kernels cannot be combined by `%s`. Use + or *.", .Generic))
   numbers <- !vapply(list(e1, e2), inherits, NA, "pfdtc_kernel")
-  if (!any(numbers)) {
-    if (.Generic == "+") return(add_kernels(e1, e2))
-    a <- as_sum(e1)
-    b <- as_sum(e2)
-    leaves <- c(a$leaves, b$leaves)
-    constant <- vapply(leaves, function(l) l$profile == "constant", NA)
-    pairs <- expand.grid(a = a$terms, b = lapply(b$terms, function(t) {
-      replace(t, "leaves", list(t$leaves + length(a$leaves)))
-    }))
-    return(new_sum(leaves, Map(function(ta, tb) {
-      given <- c(ta$variance, tb$variance)
-      factors <- c(ta$leaves, tb$leaves)
-      if (!all(constant[factors])) factors <- factors[!constant[factors]] # a constant factor is part of the variance
-      list(variance = if (length(given)) prod(given), leaves = unique(factors))
-    }, pairs$a, pairs$b)))
-  }
+  if (!any(numbers)) return(combine_kernels(e1, e2, .Generic))
   number <- if (numbers[1L]) e1 else e2
   refuse_if(.Generic == "+", "kernel", describe(number), "a kernel",
             hint = "For an unknown constant add kernel_constant().")
@@ -78,11 +63,21 @@ new_sum <- function(leaves, terms) {
   kernel
 }
 
-add_kernels <- function(a, b) {
+# Returns the sum of two kernels or, if the operator is "*", their product.
+combine_kernels <- function(a, b, operator = "+") {
   a <- as_sum(a)
   b <- as_sum(b)
+  leaves <- c(a$leaves, b$leaves)
   moved <- lapply(b$terms, function(t) replace(t, "leaves", list(t$leaves + length(a$leaves))))
-  new_sum(c(a$leaves, b$leaves), c(a$terms, moved))
+  if (operator == "+") return(new_sum(leaves, c(a$terms, moved)))
+  constant <- vapply(leaves, function(l) l$profile == "constant", NA)
+  pairs <- expand.grid(a = a$terms, b = moved)
+  new_sum(leaves, Map(function(ta, tb) {
+    given <- c(ta$variance, tb$variance)
+    factors <- c(ta$leaves, tb$leaves)
+    if (!all(constant[factors])) factors <- factors[!constant[factors]] # a constant factor is part of the variance
+    list(variance = if (length(given)) prod(given), leaves = unique(factors))
+  }, pairs$a, pairs$b))
 }
 
 # Returns the name of a factor with its inputs, such as "se(lat,long)".

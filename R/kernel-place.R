@@ -183,10 +183,9 @@ complete_kernel <- function(kernel, x) {
   kernel <- place_kernel(at_names(check_kernel(kernel), list(x = x)), x)
   compiled <- compile_kernel(kernel)
   lacking <- unique(compiled$table$what[is.na(compiled$engine$values)])
-  if (length(lacking)) {
-    words <- paste(sub("parameters", "correlation", lacking), collapse = " and ")
-    abort_input("kernel", sprintf("has no value for %s", words), hint = "Give the kernel with all its parameters.")
-  }
+  refuse_if(length(lacking), "kernel",
+            sprintf("has no value for %s", paste(sub("parameters", "correlation", lacking), collapse = " and ")),
+            hint = "Give the kernel with all its parameters.")
   kernel
 }
 

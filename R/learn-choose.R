@@ -160,8 +160,7 @@ smoother_kernel <- function(tried, best) {
   for (profile in intersect(rev(by_roughness), names(tried))) {
     if (profile == best || !best %in% by_roughness) return(NULL)
     behind <- tried[[profile]]$scores - tried[[best]]$scores
-    alike <- isTRUE(mean(behind) <= 2 * se_of_mean(behind))
-    if (alike) return(tried[[profile]]$problem$natural(tried[[profile]]$theta))
+    if (isTRUE(mean(behind) <= 2 * se_of_mean(behind))) return(tried[[profile]]$problem$natural(tried[[profile]]$theta))
   }
 }
 

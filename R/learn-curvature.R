@@ -99,8 +99,7 @@ learned_density <- function(fit) {
   # With hyper = "pilot" or "joint", the exact log marginal likelihood or the ELBO was maximised, without priors.
   parameters <- free_parameters(model, s)
   exact <- !is.null(fit$x)
-  minus_log <- function(now, z) native_exact_evidence(data, now, s$run)
-  problem <- if (exact) hyper_problem(data, parameters, minus_log) else
+  problem <- if (exact) hyper_problem(data, parameters, function(now, z) native_exact_evidence(data, now, s$run)) else
     vfe_hyper_problem(data, fit$inducing, parameters, max(fit$jitter, 1e-8), s$run)
   density_of_minus(problem, free, exact)
 }

@@ -228,7 +228,7 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
   if (is_season(profile)) { # the season replaces the open factor
     season <- with_profile(leaf, profile, x)
     others <- Filter(function(t) !any(open[t$leaves]), kernel$terms)
-    kernel <- with_columns(add_kernels(season, list(leaves = kernel$leaves, terms = others)), x)
+    kernel <- with_columns(combine_kernels(season, list(leaves = kernel$leaves, terms = others)), x)
     kernel$season <- c(season$season, rep("beside", length(kernel$leaves) - length(season$season)))
     return(kernel)
   }

@@ -333,7 +333,7 @@ choose_inputs <- function(rows, s, now, search) {
 kernel_beside_line <- function(kernel, rows, s) {
   leaf <- mean_leaf(rotated(kernel, rows$x), seq_len(ncol(rows$x)), NULL)
   leaf[c("of", "rotation", "warp")] <- list(character(), rotation_of(kernel), warp_of(kernel))
-  kernel <- with_columns(add_kernels(replace(kernel, "of", list(character())), leaf), rows$x)
+  kernel <- with_columns(combine_kernels(replace(kernel, "of", list(character())), leaf), rows$x)
   units <- parameter_units(kernel, rows$x, laplace_priors$variance * s$likelihood$unit^2)
   value <- kernel_values(kernel)
   variances <- which(units$what == "variance")

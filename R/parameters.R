@@ -208,7 +208,7 @@ with_mean <- function(kernel, mean, data) {
   leaf <- mean_leaf(data$x, columns, vague_mean * if (power > 0) power else 1)
   leaf <- if (flat) replace(leaf, c("inputs", "of"), list(integer(), character())) else
     place_leaf(leaf, data$x, "mean", variables)
-  with_columns(add_kernels(kernel, leaf), data$x)
+  with_columns(combine_kernels(kernel, leaf), data$x)
 }
 
 mean_leaf <- function(x, columns, variance) {

@@ -143,7 +143,7 @@ complete_kernel_asked <- function(data, asked) {
     for (leaf in data$groups) { # groups that the kernel already has are not added again
       if (!is.null(kernel) && leaf_name(leaf) %in% vapply(group_roots(kernel), `[[`, "", "name")) next
       leaf <- place_group(leaf, data$x, "formula", variables)
-      kernel <- if (is.null(kernel)) leaf else add_kernels(kernel, leaf)
+      kernel <- if (is.null(kernel)) leaf else combine_kernels(kernel, leaf)
     }
     kernel <- with_columns(as_sum(kernel), data$x)
   }
