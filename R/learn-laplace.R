@@ -190,8 +190,7 @@ choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   if (few && may_share_unit(rows$x)) {
     label <- sprintf("%s (isotropic)", kernel_of(now$kernel$profile)$label)
     kernel <- place_kernel(new_kernel(now$kernel$profile, label, NULL, NULL, NULL, isotropic = TRUE), rows$x)
-    kernel <- with_typical_values(kernel, rows$x, s)
-    starts <- starts_of_scales(replace(start, "kernel", list(kernel)), c(0.3, 1))
+    starts <- starts_of_scales(replace(start, "kernel", list(with_typical_values(kernel, rows$x, s))), c(0.3, 1))
     one <- lowest(lapply(starts, function(from) search(from, FALSE, from$kernel)))
     found <- c(found, list(one), with_line(one))
   }
@@ -253,7 +252,6 @@ search_laplace <- function(rows, s, now, origin, state, tied) {
   for_parameters <- list(tied, kernel_parameters(now$kernel)[c("what", "leaf", "held")],
                          lengths(now[c("center", "theta")]))
   if (!identical(now$steps$for_parameters, for_parameters)) pairs <- list()
-  last_values <- NULL
   enough <- function(par, value) { # ends the search if two steps gained little
     little <- last_values[1L] - value < laplace_sizes$gain
     last_values <<- c(last_values[2L], value)
@@ -270,12 +268,11 @@ search_laplace <- function(rows, s, now, origin, state, tied) {
       break
     }
     if (is.na(result$value)) result$value <- now$value
-    moved <- max(abs(result$par - problem$start), 0)
     step <- min(max(result$last_step, 1e-3), 0.1)
     pairs <- result$pairs
     now[c("kernel", "center", "theta")] <- problem$natural(result$par)
     now[c("value", "convergence", "message", "trace")] <- result[c("value", "convergence", "message", "trace")]
-    if (!is.null(state$stopped) || moved < 0.05) break
+    if (!is.null(state$stopped) || max(abs(result$par - problem$start), 0) < 0.05) break
   }
   now$steps <- list(pairs = pairs, for_parameters = for_parameters)
   now

@@ -19,8 +19,7 @@ checked_response <- function(choice, from) {
     share <- squared_errors(model, from, over_variance = TRUE)[model$held$single]
     model$transform$wider <- min(max(1, mean(share, na.rm = TRUE)), most_wider)
   }
-  choice$best <- model
-  choice
+  replace(choice, "best", list(model))
 }
 
 # Returns the reason to refuse a model, or NULL. With more than response_rule$held_out rows, its log density of held-out
@@ -45,8 +44,7 @@ reason_to_refuse <- function(model, first, from, rivals = list(first)) {
     return(if (!isTRUE(enough)) "neither its squared errors nor its density at held-out rows are much better")
   }
   if (model$problem$pool$n > response_rule[["held_out"]]) {
-    scores <- mean(response_scores(model))
-    behind <- scores - vapply(rivals, function(rival) mean(response_scores(rival)), 0)
+    behind <- mean(response_scores(model)) - vapply(rivals, function(rival) mean(response_scores(rival)), 0)
     if (!isTRUE(all(behind <= 0))) return("its density at held-out rows is smaller")
   }
   least <- from$least %||% squared_errors(first, from)

@@ -58,8 +58,7 @@ data_as_modelled <- function(data, model, asked) {
     out <- clean_again(data, inputs$x[inputs$index, , drop = FALSE], unname(transformed(transform, y)),
                        data$prior_weights, data$offset, asked$center, asked$scale, merges_rows(asked$method),
                        labels = names(y))
-    kept <- c("na_action", "warp")
-    out[kept] <- data[kept]
+    out[c("na_action", "warp")] <- data[c("na_action", "warp")]
     used <- of_used_rows(data, y)
     out$shift$constant <- out$shift$constant + sum(log_slope(transform, unname(used)))
     transform$ends <- transformed(transform, range(used))
@@ -67,8 +66,7 @@ data_as_modelled <- function(data, model, asked) {
     data <- out
   }
   if (!is.null(model$trend)) data <- with_noise_trend(data, model$trend)
-  data["noise_tail"] <- list(model$tail)
-  data
+  replace(data, "noise_tail", list(model$tail))
 }
 
 # Returns the chosen model of the response. Sets state$begun, searches that learn_evidence() can continue, and the table
@@ -237,8 +235,7 @@ with_uneven_noise <- function(model, trend, from, least = -Inf) {
   share <- from$n / length(model$problem$counted)
   for (what in c("covariance", "level")) learned$trend[[what]] <- learned$trend[[what]] / share
   learned$trend$largest <- learned$trend$largest * model$problem$scale^2 # in units of y
-  model[c("theta", "trend")] <- learned[c("theta", "trend")]
-  model_of_response(model[c("transform", "trend", "problem", "theta")], learned$value)
+  model_of_response(c(model[c("transform", "problem")], learned[c("trend", "theta")]), learned$value)
 }
 
 # Returns the model with heavy tails of the noise, if they increase the log density of responses given their neighbours

@@ -231,7 +231,6 @@ simulate.gp_fit <- function(object, nsim = 1, seed = NULL, newdata, type = c("re
 # Returns a data frame of `nsim` draws of f (`type` "latent") or of responses at `rows`, for models with one latent
 # function. New rows have one trial each. Responses at `training` rows of weight 0 have no distribution and are NA.
 draws_at <- function(object, rows, nsim, type, training) {
-  n <- length(rows$index)
   response <- response_of(object)
   f <- object$center + in_units(object, posterior_draws(posterior_of(object), rows$x, nsim))
   draws <- f[rows$index, , drop = FALSE] + rows$offset
@@ -251,7 +250,7 @@ draws_at <- function(object, rows, nsim, type, training) {
   } else if (type == "response") {
     law <- noise_law(object, rows)
     if (training) law$noise <- noise_by_weight(object, law$noise) %||% law$noise
-    draws <- untransformed(object$transform, draws + draw_noise(n * nsim, law$noise, law$spread))
+    draws <- untransformed(object$transform, draws + draw_noise(length(draws), law$noise, law$spread))
   }
   colnames(draws) <- paste0("sim_", seq_len(nsim))
   if (type == "latent") data.frame(draws) else draws_as_given(object, data.frame(draws), size)

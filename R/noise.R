@@ -64,8 +64,7 @@ place_noise_trend <- function(trend, x, lengthscale) {
   e <- eigen(smooth_values(smooth, z), symmetric = TRUE)
   kept <- e$values > 1e-6 * e$values[1L]
   smooth$root <- e$vectors[, kept, drop = FALSE] %*% diag(1 / sqrt(e$values[kept]), sum(kept))
-  trend$smooth <- smooth
-  trend
+  replace(trend, "smooth", list(smooth))
 }
 
 # Returns the Matern 3/2 correlation of rows of x with Z. The first row of Z is subtracted first, because distances
@@ -250,8 +249,7 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   trend$largest <- max(squares / (1 + (pool$twins$rows %||% 0)))
   best <- NULL
   for (round in seq_len(noise_trend_sizes[["rounds"]])) {
-    steps <- if (round == 1L) c(10L, 6L) else 6L
-    run <- climb(problem_with_trend(problem, trend, v[part], B), now, size, steps, 0.05)
+    run <- climb(problem_with_trend(problem, trend, v[part], B), now, size, if (round == 1L) c(10L, 6L) else 6L, 0.05)
     if (!is.finite(run$value)) break
     now <- run$theta
     S <- information_of_rest(run$information, own, own[problem$free])

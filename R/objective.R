@@ -107,8 +107,8 @@ white_at_exact <- function(data, model, variance) {
   exact <- native_exact(data, model)
   P <- chol2inv(t(exact$L)) # (K + s2 W^{-1})^{-1} = W^{1/2} (W^{1/2} K W^{1/2} + s2 I)^{-1} W^{1/2}
   w <- merged_weights(data)
-  rows <- (diag(P) - noise * colSums(P^2 / w)) / w
-  c(mean = noise^2 * sum(data$y * exact$alpha), covariance = variance * noise^3 * sum(rows))
+  c(mean = noise^2 * sum(data$y * exact$alpha),
+    covariance = variance * noise^3 * sum((diag(P) - noise * colSums(P^2 / w)) / w))
 }
 
 # Checks the arguments x, y, kernel, noise and weights of exported functions. Returns the rows with their `model`.
@@ -330,9 +330,7 @@ choose_kmeans <- function(x, m, kernel) {
     lost <- !is.finite(rowSums(centers)) # an empty cluster gets its start as centre
     centers[lost, ] <- u[start[lost], ]
   }
-  z <- sweep(centers, 2L, scale, "*")
-  dimnames(z) <- list(NULL, colnames(x))
-  z
+  `dimnames<-`(sweep(centers, 2L, scale, "*"), list(NULL, colnames(x)))
 }
 
 # Returns the numbers of at most m2 rows, chosen greedily among 20 m2 random rows as inducing points of a reference.

@@ -271,9 +271,8 @@ joint_draws <- function(fit, x, draws, size = max(diag(C)), covariance = functio
   if (!n) return(matrix(0, 0L, 2L * half))
   all <- rbind(draws$x, x)
   C <- covariance(all)
-  old <- seq_len(kept)
   new <- kept + seq_len(n)
-  V <- if (kept) backsolve(draws$R, C[old, new, drop = FALSE], transpose = TRUE) else matrix(0, 0L, n)
+  V <- if (kept) backsolve(draws$R, C[seq_len(kept), new, drop = FALSE], transpose = TRUE) else matrix(0, 0L, n)
   left <- C[new, new, drop = FALSE] - crossprod(V)
   rounding <- nrow(all) * .Machine$double.eps * size
   S <- suppressWarnings(chol(left, pivot = TRUE, tol = rounding)) # the rank may be below n

@@ -249,9 +249,8 @@ find_formula.gp_fit <- function(x, verbose = TRUE, ...) {
 get_variance.gp_fit <- function(x, component = "all", verbose = TRUE, ...) {
   x <- fit_with_groups(x, "x")
   rows <- rows_of_data(training_data(x))$x
-  conjugate <- response_of(x)$conjugate
   of_link <- c(logit = pi^2 / 3, probit = 1, cloglog = pi^2 / 6)[fit_link(x)]
-  residual <- if (conjugate) mean(x$noise * noise_factor(x$noise_trend, rows)) else
+  residual <- if (response_of(x)$conjugate) mean(x$noise * noise_factor(x$noise_trend, rows)) else
     if (response_of(x)$reads == "classes") of_link[[1L]] else NA_real_
   terms <- groups_of_fit(x)
   S <- lapply(terms, function(g) tcrossprod(g$root))

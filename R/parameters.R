@@ -175,10 +175,7 @@ spreads_of <- function(x) {
   }, 0)
 }
 
-dimnames_of <- function(v, names) {
-  dimnames(v) <- list(names, names)
-  v
-}
+dimnames_of <- function(v, names) `dimnames<-`(v, list(names, names))
 
 # ---- the linear mean ------------------------------------------------------------------------------------------------
 

@@ -237,9 +237,7 @@ formula_arguments <- function(dots, method, given = names(dots)) {
   if (is.null(given)) given <- rep("", length(dots))
   check_dots_empty(setdiff(given, c("x", names(defaults))),
                    c("formula", "data", names(defaults), "subset", "weights", "na.action", "offset"))
-  args <- lapply(defaults, eval, envir = environment(method))
-  args[names(dots)] <- dots
-  args
+  replace(lapply(defaults, eval, envir = environment(method)), names(dots), dots)
 }
 
 # Fits `data` with the checked settings `asked`, tries a linear kernel if most responses are equal, and raises warnings.

@@ -220,11 +220,10 @@ dependence_figure <- function(d) {
   curve <- data.frame(input = names(d)[1L], value = if (is.null(labels)) d[[1L]] else seq_along(labels),
                       label = labels %||% NA_character_, fit = d$mean, lwr = d$mean - 2 * d$sd,
                       upr = d$mean + 2 * d$sd, outside = FALSE)
-  range <- range(curve$lwr, curve$upr, finite = TRUE)
   if (certified) curve[c("mean_lower", "mean_upper")] <- d[c("mean_lower", "mean_upper")]
   panels <- slice_panels(
     list(variables = list(list(name = names(d)[1L], labels = labels))), curve[order(curve$value), ], attr(d, "label"),
-    range, credible_layer, function(p) {
+    range(curve$lwr, curve$upr, finite = TRUE), credible_layer, function(p) {
       c(if (certified) curve_layers(p, c("mean_lower", "mean_upper"), lwd = 3.5, col = plot_colours["certified"]),
         mean_layer(p))
     })

@@ -107,8 +107,7 @@ mode_of_rows <- function(data, f, sites, what, make, mean_of, taken = Inf, settl
     if (rests) break
     move <- mean_of(posterior) - f
     moved <- max(abs(move))
-    rests <- moved < near_laplace_steps$moved * (sites$unit + max(abs(f)))
-    if (rests) break
+    if (moved < near_laplace_steps$moved * (sites$unit + max(abs(f)))) break
     back <- is.finite(taken) & move * taken < 0 & abs(move) > 0.9 * abs(taken)
     share <- ifelse(back, share / 2, pmin(2 * share, 1))
     taken <- share * clip_step(move, sites$unit)

@@ -72,9 +72,7 @@ say_class <- function(fit, response, f, names, ask) {
       if (identical(levels, c("FALSE", "TRUE"))) best else factor(levels[1L + best], levels), names))
   }
   p <- `dimnames<-`(class_chances(response, f)$mean, list(names, levels))
-  best <- rep(NA_integer_, nrow(p))
-  known <- which(!is.na(p[, 1L]))
-  best[known] <- max.col(p[known, , drop = FALSE], "first")
+  best <- max.col(p, "first") # NA if p is missing
   if (ask$interval == "none") {
     return(stats::setNames(factor(levels[best], levels, ordered = response$kind == "ordered"), names))
   }
@@ -89,7 +87,7 @@ say_class <- function(fit, response, f, names, ask) {
     own <- loo$p[cbind(seq_along(loo$y), loo$y)]
     k <- ceiling(ask$level * (length(own) + 1) * (1 - 1e-12))
     inside <- p >= if (k > length(own)) 0 else sort(own, decreasing = TRUE)[k]
-    inside[cbind(known, best[known])] <- TRUE
+    inside[cbind(seq_along(best), best)[!is.na(best), , drop = FALSE]] <- TRUE
   }
   structure(matrix(inside, nrow(p), ncol(p), dimnames = dimnames(p)), probability = rowSums(p * inside))
 }

@@ -147,8 +147,7 @@ tweedie_given <- function(theta, y, f, area = FALSE) {
 
 # Computes tweedie_given() faster. Far from the mean e^f, P(Y <= y | f) is 1 or 0 up to rounding (by Chernoff's bound).
 tweedie_near <- function(theta, y, f, area = FALSE) {
-  near <- !tweedie_row$deviance(y, exp(f), 1, theta) > 80
-  near <- near | is.na(near)
+  near <- !(tweedie_row$deviance(y, exp(f), 1, theta) > 80) %in% TRUE
   out <- if (area) pmax(y - exp(f), 0) else as.numeric(exp(f) < y)
   out[near] <- tweedie_given(theta, y[near], f[near], area)
   out

@@ -47,9 +47,7 @@ new_moments <- function(response, f) {
 # Returns the probability of each ordered class (columns), averaged over f ~ N(mu, s^2). Without `s`, f is mu.
 class_shares <- function(response, mu, s = NULL) {
   upto <- shares_upto(response, mu, s)
-  out <- upto - cbind(numeric(nrow(upto)), upto[, -ncol(upto), drop = FALSE])
-  dimnames(out) <- list(names(mu), response$levels)
-  out
+  `dimnames<-`(upto - cbind(numeric(nrow(upto)), upto[, -ncol(upto), drop = FALSE]), list(names(mu), response$levels))
 }
 
 # Returns P(y <= k) for each ordered class k (columns), averaged over f ~ N(mu, s^2). Without `s`, f is mu.

@@ -121,9 +121,8 @@ cleaned <- function(fit, given) {
 
 # Cleans the rows of `data` with another response. Formula and groups are kept.
 clean_again <- function(data, x, response, w, offset, center, scale, merge, name = "transform", labels = NULL) {
-  out <- clean_data(x, response, name, w, offset, labels, center, scale, merge)
-  out[c("frame", "terms", "groups")] <- data[c("frame", "terms", "groups")]
-  out
+  kept <- c("frame", "terms", "groups")
+  replace(clean_data(x, response, name, w, offset, labels, center, scale, merge), kept, data[kept])
 }
 
 # Returns the terms that convert the log density of the centred and scaled y to that of y as given, for the noise

@@ -91,9 +91,8 @@ unit_fields <- function(v, name, kind) {
     return(list(unit = "days", origin = first, date = inherits(v, "Date"), zone = zone))
   }
   if (kind != "sphere") return(NULL)
-  middle <- colMeans(unclass(v), na.rm = TRUE)
   term <- tryCatch(as.list(str2lang(name))[2:3], error = function(e) list("lon", "lat"))
-  list(unit = "km", middle = degrees_of(t(middle))[[1L]], axes = vapply(term, deparse1, ""))
+  list(unit = "km", middle = degrees_of(t(colMeans(unclass(v), na.rm = TRUE)))[[1L]], axes = vapply(term, deparse1, ""))
 }
 
 # Returns the times of a ts object. model.frame() would drop the frequency, so a class marks frequencies above 1.
@@ -191,10 +190,9 @@ call_with_places <- function(call, envir) {
   if (!is_spatial(data)) return(call)
   parts <- spatial_parts(data, "data")
   formula <- eval(call$formula, envir)
-  n <- ncol(parts$values)
-  names <- make.unique(c(names(parts$values), if (parts$geographic) c("lon", "lat") else c("x", "y")))[n + 1:2]
-  term <- if (parts$geographic) call("sphere", as.name(names[1L]), as.name(names[2L])) else
-    call("+", as.name(names[1L]), as.name(names[2L]))
+  own <- if (parts$geographic) c("lon", "lat") else c("x", "y")
+  names <- utils::tail(make.unique(c(names(parts$values), own)), 2L)
+  term <- call(if (parts$geographic) "sphere" else "+", as.name(names[1L]), as.name(names[2L]))
   if (inherits(formula, "formula") && length(formula) == 3L) {
     environment <- environment(formula)
     if ("." %in% all.vars(formula)) {

@@ -129,9 +129,8 @@ check_formula <- function(call, envir) {
   refuse_if(!inherits(formula, "formula"), "formula", if (is.null(call$formula)) "is missing" else describe(formula),
             if (!is.null(call$formula)) "a formula such as y ~ x1 + x2")
   if (inherits(formula, "terms")) formula <- stats::formula(formula) # step() uses terms as formulas
-  sides <- as.list(formula)[-1L]
-  refuse_if(any(vapply(sides, function(side) is.null(side) || is.character(side), NA)), "formula", deparse1(formula),
-            "made of variables, such as y ~ x1 + x2")
+  refuse_if(any(vapply(as.list(formula)[-1L], function(side) is.null(side) || is.character(side), NA)), "formula",
+            deparse1(formula), "made of variables, such as y ~ x1 + x2")
   refuse_survival_terms(formula[[length(formula)]])
   around <- environment(formula) # sphere() may be unknown there
   if (!is.null(around) && "sphere" %in% all.names(formula) && !exists("sphere", around, mode = "function"))

@@ -72,11 +72,10 @@ model_asked <- function(args) {
   refuse_if(any(given), names(given)[given][1L], "cannot be combined with `like`",
             hint = "To learn again, take parts of the fit: kernel = fit$kernel, transform = fit$transform.")
   scaled <- if (is.null(like$asked)) list(like$center != 0, like$scale != 1) else like$asked[c("center", "scale")]
-  args[c("kernel", "noise", "hyper", "noise_trend", "noise_tail", "center", "scale")] <-
-    c(list(like$kernel, like$noise, "fixed"), list(like$noise_trend, like$noise_tail), scaled)
+  args[c("kernel", "noise", "hyper", "noise_trend", "noise_tail", "transform", "like", "center", "scale")] <-
+    c(list(like$kernel, like$noise, "fixed", like$noise_trend, like$noise_tail),
+      list(like$transform %||% "none", NULL), scaled)
   args$kernel$columns <- like$frame$columns
-  args$transform <- like$transform %||% "none"
-  args["like"] <- list(NULL)
   args$like_columns <- if (!is.null(like$terms)) like$frame$columns
   args
 }
