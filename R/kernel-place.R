@@ -124,10 +124,21 @@ column_owners <- function(inputs, names, variables) {
   if (is.null(names)) inputs else unique(names[inputs])
 }
 
+# Returns, for each row of x, the number of the only 1 in its `columns`. Returns NULL if a row has other values than one
+# 1 among zeros.
+ones_of_rows <- function(x, columns) {
+  number <- numeric(nrow(x))
+  for (k in seq_along(columns)) {
+    one <- x[, columns[k]] == 1
+    if (any(x[!one, columns[k]] != 0) || any(number[one] > 0)) return(NULL)
+    number[one] <- k
+  }
+  if (all(number > 0)) number
+}
+
 # Gives a categorical kernel the levels of its variable. Stops unless the kernel's columns code one R factor.
 place_levels <- function(leaf, x, argument, variables) {
-  u <- x[, leaf$inputs, drop = FALSE]
-  refuse_if(length(leaf$inputs) < 2L || !all(u == 0 | u == 1, rowSums(u) == 1), argument,
+  refuse_if(length(leaf$inputs) < 2L || is.null(ones_of_rows(x, leaf$inputs)), argument,
             sprintf("is categorical, but %s is no factor", list_quoted(leaf$of)),
             hint = "Convert a number or a logical by factor(). Columns of 0 and 1 need a single 1 in each row.")
   owner <- Filter(function(v) setequal(v$columns, leaf$inputs), variables)

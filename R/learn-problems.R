@@ -115,10 +115,11 @@ with_likelihood <- function(problem, precision) {
   }
   problem$neighbours <- function(theta, rows, near, earlier = TRUE) {
     if (nrow(pool$x) > many_rows) gc(FALSE) # frees the search tree of all rows, most of the memory
-    now <- problem$at(theta)
+    now <- problem$by_number(theta)
     to <- if (is.null(pool$levels)) now$engine else engine_model(kernel = smooth_part(now$kernel))
-    native_neighbours(NULL, pool$x, min(near, pool$n - 1L), rows = rows, rank = if (earlier) pool$rank,
-                      at = problem$input(length(rows))$control, to = to)
+    input <- problem$input(length(rows))
+    native_neighbours(NULL, input$rows$x, min(near, pool$n - 1L), rows = rows, rank = if (earlier) pool$rank,
+                      at = input$control, to = to)
   }
   made <- list(n = -1L)
   problem$input <- function(n) {

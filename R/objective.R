@@ -280,7 +280,9 @@ choose_greedy <- function(x, m, kernel, memory = greedy_memory) {
   looked <- some_of(nrow(x), max(20 * m, memory / (8 * m)))
   pool <- if (length(looked) < nrow(x)) x[looked, , drop = FALSE] else x
   # Each of m steps adds a rounding error of a few eps * k(x, x). Residual variances below that sum are rounding.
-  chosen <- native(ffi_select, engine_model(kernel = kernel), pool, as.integer(m), 4 * m * .Machine$double.eps)
+  numbered <- by_numbers_of_levels(kernel, pool)
+  chosen <- native(ffi_select, engine_model(kernel = numbered$kernel), numbered$rows(pool), as.integer(m),
+                   4 * m * .Machine$double.eps)
   rows <- looked[chosen$pivots]
   list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t, looked = nrow(pool))
 }

@@ -73,7 +73,7 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
   of_lengthscale <- function(leaf, at) {
     if (identical(leaf$profile, "periodic")) return(list(low = 0.03, high = 1e2))
     d <- length(leaf$inputs)
-    levels <- function(columns) length(columns) > 1L && all(x[, columns] %in% 0:1)
+    levels <- function(columns) length(columns) > 1L && !is.null(ones_of_rows(x, columns))
     own <- leaf$inputs[if (is.null(leaf$shared)) at else leaf$shared == at]
     on_sphere <- length(own) == 3L && !levels(own)
     if (!is.null(leaf$shared)) { # a sphere has two dimensions, an R factor one
@@ -216,7 +216,7 @@ mean_leaf <- function(x, columns, variance) {
 # Returns centre and finite rate of each input of a linear function: mean and 1 / spread, or 0 and 1 for 0/1 columns.
 basis_units <- function(x) {
   if (!ncol(x)) return(list(centre = numeric(), rate = numeric()))
-  coded <- apply(x, 2L, function(v) all(v %in% c(0, 1)))
+  coded <- vapply(seq_len(ncol(x)), function(j) all(x[, j] == 0 | x[, j] == 1), NA)
   unit <- ifelse(coded, 1, spreads_of(x))
   list(centre = unname(ifelse(coded, 0, colMeans(x))), rate = pmin(1 / unname(unit), .Machine$double.xmax))
 }
@@ -254,17 +254,16 @@ held_names <- function(kernel, columns) {
 }
 
 # Returns list(kernel, rows): a kernel in which a column of level numbers replaces the 0/1 columns of each R factor with
-# a shared lengthscale, and a function that makes these columns from rows of x. This keeps learning fast with many
-# levels. Columns belong to a factor if each row of the argument `x` has a single 1 among zeros in them.
-by_numbers_of_levels <- function(kernel, x) {
+# a shared lengthscale, and a function that makes these columns from rows of x. So the time of kernel values does not
+# grow with the levels. Columns belong to a factor if each row of x and of z has a single 1 among zeros in them.
+by_numbers_of_levels <- function(kernel, x, z = x[0L, , drop = FALSE]) {
   sets <- list()
   numbered <- change_leaves(as_kernel(kernel), function(leaf) {
     if (!has_shared(leaf)) return(leaf)
     leaf$number <- rep(1L, length(leaf$inputs))
     for (at in split(seq_along(leaf$inputs), leaf$shared)) {
       columns <- leaf$inputs[at]
-      u <- x[, columns, drop = FALSE]
-      if (length(at) < 2L || !(all(u == 0 | u == 1) && all(rowSums(u) == 1))) next # these do not code an R factor
+      if (length(at) < 2L || is.null(ones_of_rows(z, columns)) || is.null(ones_of_rows(x, columns))) next
       sets <<- union(sets, list(columns))
       leaf$inputs[at] <- c(ncol(x) + match(list(columns), sets), rep(0L, length(at) - 1L))
       leaf$number[at] <- 2L
@@ -283,7 +282,6 @@ by_numbers_of_levels <- function(kernel, x) {
     replace(leaf, "inputs", list(match(leaf$inputs, read)))
   })
   list(kernel = compile_kernel(numbered), rows = function(x) {
-    numbers <- vapply(sets, function(columns) max.col(x[, columns, drop = FALSE], "first"), integer(nrow(x)))
-    cbind(x, numbers)[, read, drop = FALSE]
+    cbind(x[, read[read <= ncol(x)], drop = FALSE], do.call(cbind, lapply(sets, ones_of_rows, x = x)))
   })
 }

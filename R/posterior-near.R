@@ -21,7 +21,10 @@
 # `evidence` estimates the log density of the scaled responses sqrt(w) y.
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
-  near <- native_near(z, data, model, train_neighbours, rank, jitter, control = control)
+  numbered <- by_numbers_of_levels(model$kernel, data$x, z)
+  model$kernel <- numbered$kernel
+  data$x <- numbered$rows(data$x)
+  near <- native_near(numbered$rows(z), data, model, train_neighbours, rank, jitter, control = control)
   c(near[c("L", "C", "beta", "jitter")], list(
     neighbours = as.integer(neighbours), train_neighbours = as.integer(train_neighbours), rank = rank,
     evidence = -near$minus_log))

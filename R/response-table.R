@@ -370,8 +370,7 @@ log_odds_of_class <- function(odds, k) {
   f <- cbind(numeric(nrow(odds)), odds)
   others <- f[, -k, drop = FALSE]
   share <- softmax_of(others[, -1L, drop = FALSE] - others[, 1L])
-  top <- cbind(seq_len(nrow(f)), max.col(others, "first"))
   slope <- matrix(1, nrow(f), ncol(f))
   slope[, -k] <- -share
-  list(value = f[, k] - others[top] + log(share[top]), slope = slope)
+  list(value = f[, k] - log_row_sums(others), slope = slope)
 }

@@ -5,13 +5,15 @@
 many_rows <- 1e5
 
 # Returns the number of each row's group of equal rows (0 equals -0), in order of appearance, or NULL if more than
-# `most` rows are distinct. To save time, columns are sorted only for rows that equal another in earlier columns.
+# `most` rows are distinct. To save time, columns with few ties come first, and columns are sorted only for rows that
+# equal another in earlier columns.
 equal_rows <- function(x, most = nrow(x)) {
   n <- nrow(x)
   if (n < 2L || !ncol(x)) return(NULL)
   row <- seq_len(n) # rows that may still equal another, ordered by group
   id <- NULL        # groups of these rows; NULL is a single group
-  for (j in seq_len(ncol(x))) {
+  few <- x[seq_len(min(n, 64L)), , drop = FALSE]
+  for (j in order(colSums(few == rep(few[1L, ], each = nrow(few))))) { # few ties first
     v <- x[row, j]
     o <- if (is.null(id)) order(v, method = "radix") else order(id, v, method = "radix")
     same <- diff(v[o]) == 0

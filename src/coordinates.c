@@ -30,7 +30,7 @@ static int add(struct coordinate *at, int n, int column, double rate, double per
 {
     for (int i = 0; i < n; i++)
         if (at[i].column == column && at[i].period == period) {
-            at[i].rate = sqrt(at[i].rate * at[i].rate + rate * rate);
+            at[i].rate = copysign(sqrt(at[i].rate * at[i].rate + rate * rate), rate);
             return n;
         }
     at[n] = (struct coordinate){.column = column, .rate = rate, .period = period};

@@ -8,7 +8,8 @@
 struct coordinate {
     int column;
     int levels; /* number of an R factor's 0/1 inputs if its level is the coordinate; or 0 */
-    double rate;   /* factor of x - x_1, or radius of the circle */
+    /* factor of x - x_1, or radius of the circle; negative for a column with level numbers, which is the coordinate */
+    double rate;
     double period; /* 0: none; above 0, the coordinate is a cosine, below 0 a sine */
     double centre; /* x_1, from tree_build() */
     double gap; /* squared distance of two levels; or 0, from tree_build() as `levels` */

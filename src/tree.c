@@ -44,9 +44,10 @@ static void merge_levels(struct tree *t, const struct source *rows,
     for (int j = 0, n; j < t->inputs; j += n) {
         const double gap = 2.0 * from[j].rate * from[j].rate;
         n = gap > 0.0 ? count_levels(rows, t->inputs - j, from + j, t->work) : 1;
+        const int level = n > 1 || from[j].rate < 0.0;
         from[j].levels = n > 1 ? n : 0;
-        from[j].gap = n > 1 ? gap : 0.0;
-        *(n > 1 ? from + merged++ : t->at + t->numbers++) = from[j];
+        from[j].gap = level ? gap : 0.0;
+        *(level ? from + merged++ : t->at + t->numbers++) = from[j];
     }
     memcpy(t->at + t->numbers, from, (size_t)merged * sizeof *from);
     t->d = t->numbers + merged;
@@ -58,8 +59,8 @@ static double coordinate(const struct coordinate *at, const double *x, int ldx)
     for (int k = 0; k < at->levels; k++)
         if (x[(size_t)k * ldx] > 0.5)
             return k + 1.0;
-    if (at->levels > 0) /* a level that the data lack */
-        return 0.0;
+    if (at->gap > 0.0) /* 0: a level that the data lack */
+        return at->levels > 0 ? 0.0 : *x;
     double u = (*x - at->centre) * at->rate;
     if (at->period != 0.0) {
         const double turns = *x / fabs(at->period),
@@ -219,12 +220,14 @@ static const double *input(const struct tree *t, const struct source *rows, int 
 static void fill_levels(struct tree *t, const struct source *rows)
 {
     double *level = t->level;
-    for (int j = t->numbers; j < t->d; j++, level += t->n)
+    for (int j = t->numbers; j < t->d; j++, level += t->n) {
+        memcpy(level, input(t, rows, j), (size_t)t->n * sizeof *level);
         for (int k = 0; k < t->at[j].levels; k++) {
             const double *x = input(t, rows, j) + (size_t)k * rows->ldx;
             for (int i = 0; i < t->n; i++)
                 level[i] = x[i] == 1.0 ? k + 1.0 : level[i];
         }
+    }
 }
 
 /* Returns coordinate j of a row of the data. */
