@@ -263,6 +263,17 @@ test_that("a factor as one column of level numbers has the value and slopes of i
     # Squared distances are sums of the same squares in another order.
     expect_equal(exact(by), exact(at), tolerance = 1e-11, info = kernel$label)
     expect_equal(vecchia(by), vecchia(at), tolerance = 1e-11, info = kernel$label)
+    neighbours <- function(p, ...) native_neighbours(p[[2L]]$kernel, p[[1L]]$x, 9, ...)
+    expect_identical(neighbours(by, rows = 1:61, rank = 61:1), neighbours(at, rows = 1:61, rank = 61:1), kernel$label)
+    expect_identical(neighbours(by, query = by[[1L]]$x), neighbours(at, query = x), kernel$label)
+    # Greedy points and the posterior with neighbours read level numbers, unless a point is between levels.
+    expect_identical(choose_greedy(x, 9, at[[2L]]$kernel)$rows, choose_greedy(by[[1L]]$x, 9, by[[2L]]$kernel)$rows)
+    for (z in list(x[1:9, ], x[1:9, ] - 0.1)) {
+      found <- near_posterior(at[[1L]], z, at[[2L]], 5, 5, 61:1)
+      want <- native_near(z, at[[1L]], at[[2L]], 5, 61:1, 1e-12)
+      expect_equal(found[c("L", "C", "beta")], want[c("L", "C", "beta")], tolerance = 1e-9, info = kernel$label)
+      expect_equal(found$evidence, -want$minus_log, tolerance = 1e-11, info = kernel$label)
+    }
   }
 })
 

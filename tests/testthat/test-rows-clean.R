@@ -72,8 +72,9 @@ test_that("rows are equal if all their numbers are equal to the last bit, and 0 
   x <- rbind(c(0, 1), c(-0, 1), c(0, 1 + 2^-52), c(2^-1074, 1), c(0, 1), c(1e300, -1e300))
   expect_identical(equal_rows(x), c(1L, 1L, 2L, 3L, 1L, 4L))
   expect_null(equal_rows(x, most = 3))
-  for (columns in c(3, 6)) { # first every combination, then few of them
+  for (columns in c(3, 6, 7)) { # first every combination, then few of them, then one column without ties
     x <- matrix(sample(0:2, 100 * columns, TRUE) + 0, 100)
+    if (columns == 7) x[, 5] <- c(1:98, 1, 1)
     key <- apply(x, 1, paste, collapse = " ")
     expect_identical(equal_rows(x), match(key, unique(key)))
   }
