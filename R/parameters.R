@@ -73,7 +73,8 @@ parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel),
   of_lengthscale <- function(leaf, at) {
     if (identical(leaf$profile, "periodic")) return(list(low = 0.03, high = 1e2))
     d <- length(leaf$inputs)
-    levels <- function(columns) length(columns) > 1L && !is.null(ones_of_rows(x, columns))
+    coded <- function(column) all(x[, column] == 0 | x[, column] == 1)
+    levels <- function(columns) length(columns) > 1L && all(vapply(columns, coded, NA))
     own <- leaf$inputs[if (is.null(leaf$shared)) at else leaf$shared == at]
     on_sphere <- length(own) == 3L && !levels(own)
     if (!is.null(leaf$shared)) { # a sphere has two dimensions, an R factor one

@@ -30,6 +30,14 @@ test_that("a factor of more than 20 levels has one lengthscale, from 50 on with 
                   hyper = "fixed")
   expect_equal(predict(one), predict(all), tolerance = 1e-10)
   expect_equal(c(logLik(one)), c(logLik(all)), tolerance = 1e-10)
+  # A kernel of a fit that lacks the last level: rows of this level have only zeros in its columns.
+  d <- with_levels_of(22)
+  few <- suppressMessages(gp_exact(y ~ x + g, droplevels(d[d$g != "22", ]), noise = 0.1, hyper = "fixed",
+                                   kernel = kernel_matern(lengthscale = c(0.4, 2), variance = 1)))
+  more <- gp_exact(y ~ x + g, d, kernel = few$kernel, noise = 0.1, hyper = "fixed")
+  all <- gp_exact(y ~ x + g, d, noise = 0.1, hyper = "fixed",
+                  kernel = kernel_matern(lengthscale = c(0.4, rep(2, 21)), variance = 1, inputs = 1:22))
+  expect_equal(predict(more), predict(all), tolerance = 1e-10)
 })
 
 test_that("factors with more than 40 levels together have one lengthscale each", {
