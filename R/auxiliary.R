@@ -102,8 +102,6 @@ print.pfdtc_aux <- function(x, ...) {
   invisible(x)
 }
 
-aux_keeps_reference <- function(aux) isTRUE(aux_kinds[[aux$kind]]$keeps_reference)
-
 # Returns the description `aux` with its number of rows or points filled in, for a fit with n rows and m inducing
 # points. `made` is the number of inducing points of a stored reference posterior, or NULL.
 fill_aux <- function(aux, n, m, made = NULL) {

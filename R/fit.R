@@ -124,7 +124,7 @@ refuse_with_likelihood <- function(s) {
   scatter <- "Leave it out: the family describes how responses scatter."
   refuse("noise", !is.null(s$noise), scatter)
   refuse("transform", asks_for_transform(s$transform), scatter)
-  refuse("aux", !is.null(s[["aux"]]) && (several || vi || near || aux_keeps_reference(s[["aux"]])),
+  refuse("aux", !is.null(s[["aux"]]) && (several || vi || near || isTRUE(aux_kinds[[s[["aux"]]$kind]]$keeps_reference)),
          "Use aux_white() or aux_sor(), a log-concave likelihood, and neither `tol`, `neighbours` nor approx = \"vi\".")
   refuse("tol", tol && (vi || labels), if (labels) "With several classes, use `m` and then certify()." else
     "Certificates are about Laplace's posterior. Use approx = \"laplace\".", limit)

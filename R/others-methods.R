@@ -97,7 +97,9 @@ pfdtc.ts <- function(x, ...) {
   refuse_if(is.matrix(x), "x", sprintf("has %d series", ncol(x)),
             hint = sprintf("Fit each by itself: pfdtc(%s[, %s]).", clip(deparse1(substitute(x))),
                            show_values(c(colnames(x), 1L)[1L])))
-  data <- list2DF(list(time = series_time(x), y = as.numeric(x)))
+  time <- as.numeric(stats::time(x))
+  if (stats::frequency(x) > 1) class(time) <- "pfdtc_series_time"
+  data <- list2DF(list(time = time, y = as.numeric(x)))
   attributes(data)[c("series", "formula")] <- list(substitute(x), y ~ time) # print() shows the series instead of both
   call <- as.list(match.call())
   call <- as.call(c(call[1L], list(formula = y ~ time, data = data), call[!names(call) %in% c("", "x")]))

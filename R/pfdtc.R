@@ -274,7 +274,7 @@ fit_once <- function(data, asked, state) {
   asked <- if (is.null(state$asked)) complete_settings(data, asked) else state$asked # response_stage() may set it
   fit <- if (!is.null(asked$tol)) fit_to_tolerance(data, asked, state) else
     fit_by_plan(data, asked, state, if (is.null(asked$likelihood)) gaussian_steps else working_steps)
-  keeps <- is.null(asked$tol) && !is.null(asked[["aux"]]) && aux_keeps_reference(asked[["aux"]])
+  keeps <- is.null(asked$tol) && !is.null(asked[["aux"]]) && isTRUE(aux_kinds[[asked[["aux"]]$kind]]$keeps_reference)
   if (keeps && !is.null(fit$aux_points) && is.null(state$stopped)) {
     fit$reference <- run_stage(state, "reference", kept_reference(reference_on(
       fit, data, distinct_points(fit$aux_points, model_of(fit)$kernel), NULL), fit), otherwise = NULL)

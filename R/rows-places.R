@@ -95,12 +95,7 @@ unit_fields <- function(v, name, kind) {
   list(unit = "km", middle = degrees_of(t(colMeans(unclass(v), na.rm = TRUE)))[[1L]], axes = vapply(term, deparse1, ""))
 }
 
-# Returns the times of a ts object. model.frame() would drop the frequency, so a class marks frequencies above 1.
-series_time <- function(x) {
-  time <- as.numeric(stats::time(x))
-  if (stats::frequency(x) > 1) structure(time, class = "pfdtc_series_time") else time
-}
-
+# Times of a ts object with a frequency above 1 have this class, because model.frame() would drop the frequency.
 #' @export
 `[.pfdtc_series_time` <- function(x, i) structure(unclass(x)[i], class = "pfdtc_series_time")
 

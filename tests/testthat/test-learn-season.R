@@ -19,7 +19,7 @@ test_that("periods are those that the data span twice, with more than two values
   expect_identical(periods(seq(day, by = "6 months", length.out = 30)), character())
   expect_identical(periods(as.POSIXct(day) + 3600 * 0:400), c("day", "week"))
   expect_identical(periods(stats::ts(1:40, frequency = 7)), character()) # a series, but not the time of a ts
-  expect_identical(periods(series_time(stats::ts(1:40, frequency = 7))), "cycle")
+  expect_identical(periods(structure(1 + 0:39 / 7, class = "pfdtc_series_time")), "cycle")
   expect_identical(periods(1990 + 0:40 / 12), "year")
   expect_identical(periods(round(1990 + 0:40 / 12, 2)), "year")
   expect_identical(periods(1990 + (0:40)[-c(5, 9)] / 4), "year")
