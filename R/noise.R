@@ -254,12 +254,12 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
     now <- run$theta
     S <- information_of_rest(run$information, own, own[problem$free])
     gamma <- unname(now[-own])
-    V <- solve(S)
+    V <- information_inverse(S)
     occam <- -(sum(log(v[part])) + as.numeric(determinant(S)$modulus)) / 2
     if (is.null(best) || run$value + occam > best$value) {
       level <- if (problem$free[problem$last]) {
         others <- own[-problem$last]
-        solve(information_of_rest(run$information, others, others[problem$free[others]]))[1L, ]
+        information_inverse(information_of_rest(run$information, others, others[problem$free[others]]))[1L, ]
       } else {
         numeric(length(gamma) + 1L)
       }
@@ -285,4 +285,11 @@ information_of_rest <- function(information, own, free) {
   A <- information[free, free, drop = FALSE]
   C <- information[-own, free, drop = FALSE]
   S - C %*% solve(A + diag(1e-9 * max(diag(A)), nrow(A)), t(C))
+}
+
+# Returns the inverse of an information matrix. A row with an extreme input gives its diagonal very different sizes. The
+# matrix can then be singular to rounding errors, so it is scaled to a unit diagonal.
+information_inverse <- function(S) {
+  scale <- if (rcond(S) < .Machine$double.eps) tcrossprod(1 / sqrt(diag(S))) else 1
+  scale * solve(scale * S)
 }

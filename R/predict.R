@@ -98,7 +98,8 @@ answer_asked <- function(fit, response, new, ask, na.action, file = NULL) {
   if (ask$type == "derivative")
     return(predict_derivative(fit, rows, ask$wrt, ask$se.fit, ask$interval, ask$level, ask$certified))
   if (ask$type == "terms") {
-    p <- lapply(term_values(fit, rows$x), function(v) `rownames<-`(v[rows$index, , drop = FALSE], rows$names))
+    values <- term_values(fit, rows$x, mean_only = !ask$se.fit)
+    p <- lapply(values, function(v) `rownames<-`(v[rows$index, , drop = FALSE], rows$names))
     terms <- structure(p$mean, constant = fit$center)
     return(if (ask$se.fit) list(fit = terms, se.fit = sqrt(p$var)) else terms)
   }

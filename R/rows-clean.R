@@ -46,9 +46,8 @@ message_if_constant <- function(x, owner) {
   constant <- nrow(x) > 1L & vapply(seq_len(ncol(x)), function(j) min(x[, j]) == max(x[, j]), NA)
   names <- names(which(tapply(constant, owner, all)))
   if (length(names))
-    tell_classed("constant", sprintf("%s %s constant, so predictions at other values of %s are extrapolations.",
-                                     list_quoted(names), if (length(names) == 1L) "is" else "are",
-                                     if (length(names) == 1L) "it" else "them"))
+    tell_classed("constant", sprintf(if (length(names) == 1L) "%s is constant, so its effect cannot be learned." else
+      "%s are constant, so their effects cannot be learned.", list_quoted(names)))
 }
 
 # Sends a message if longitude and latitude are plain numbers but degrees distort distances: the length of a degree of

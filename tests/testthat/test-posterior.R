@@ -131,3 +131,28 @@ test_that("the log marginal likelihood of a posterior is that of its fit, and it
     expect_gte(e$upper, exact$value)
   }
 })
+
+test_that("f is computed once for equal new rows, if fewer than half of the rows are distinct", {
+  asked <- NULL
+  registerS3method("posterior_at", "counted", function(p, fun, joint = FALSE) {
+    asked <<- fun$n
+    NextMethod()
+  }, envir = asNamespace("pfdtc"))
+  numbers <- pfdtc(dist ~ speed, cars, kernel = kernel_se(6, 2), noise = 0.1, hyper = "fixed")
+  classes <- pfdtc(Species ~ Sepal.Width, iris, kernel = kernel_se(1, 1), hyper = "fixed")
+  for (fit in list(numbers, classes)) {
+    p <- posterior_of(fit)
+    class(p) <- c("counted", class(p))
+    x <- fit$data$x[1:3, , drop = FALSE]
+    f <- latent_at(fit, x, p = p)
+    expect_identical(asked, 3L)
+    row <- c(2, 2, 1, 3, 2, 1, 2)
+    again <- latent_at(fit, x[row, , drop = FALSE], p = p) # another order of rows changes the last digits
+    expect_identical(asked, 3L)
+    for (what in c("mean", "var")) expect_close(again[[what]], take_rows_of(f[[what]], row), 1e-14)
+  }
+  mixed <- pfdtc(dist ~ speed, cars, kernel = kernel_se(), mean = ~ 1)
+  rows <- cars[c(2, 2, 1, 30, 2, 1, 2), ]
+  mixture <- function(rows) predict(mixed, rows, interval = "prediction", hyper_uncertainty = TRUE)
+  expect_close(unname(mixture(rows)), unname(mixture(cars)[c(2, 2, 1, 30, 2, 1, 2), ]), 1e-12)
+})

@@ -140,6 +140,16 @@ test_that("smooth noise is finite and constant far away from the data", {
   }
 })
 
+test_that("smooth noise is learned with an input that is 1e10 times as far away as others", {
+  # The information matrix of the coefficients is singular up to rounding until its diagonal is scaled to 1.
+  d <- with_seed(2, data.frame(x = c(1e10, rnorm(999))))
+  d$y <- with_seed(3, sin(d$x) + rnorm(1000) / 10)
+  fit <- pfdtc(y ~ x, d, kernel = kernel_se(), mean = ~ 1, transform = "none")
+  expect_close(sqrt(mean((predict(fit, data.frame(x = -20:20 / 10)) - sin(-20:20 / 10))^2)), 0, 0.05)
+  S <- tcrossprod(c(1, 1e10)) * matrix(c(2, 1, 1, 2), 2)
+  expect_close(information_inverse(S) * tcrossprod(c(1, 1e10)), matrix(c(2, -1, -1, 2), 2) / 3, 1e-14)
+})
+
 test_that("a model of the noise is refused where it cannot be learned", {
   d <- trend_data(40)
   expect_error(pfdtc(y ~ a, d, noise = ~ nobody), "noise.*nobody", class = "pfdtc_error_input")

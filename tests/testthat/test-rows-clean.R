@@ -27,6 +27,16 @@ test_that("inputs may be vectors, data frames or one-column matrices, also with 
   expect_identical(colnames(data_from_matrix(twice, d$y)$x), c("q", "q.1"))
 })
 
+test_that("a message about constant inputs is true for numbers and for factors, whose other levels are refused", {
+  d <- data.frame(cars, g = factor("a"), k = 2)
+  quick <- function(formula) pfdtc(formula, d, kernel = kernel_se(6, 2), noise = 0.1, hyper = "fixed")
+  expect_message(fit <- quick(dist ~ speed + g), "^`g` is constant, so its effect cannot be learned.\n$",
+                 class = "pfdtc_message_constant")
+  expect_error(predict(fit, data.frame(speed = 5, g = "b")), "which the fit does not have", class = "pfdtc_error_input")
+  expect_message(quick(dist ~ speed + g + k), "^`g` and `k` are constant, so their effects cannot be learned.\n$",
+                 class = "pfdtc_message_constant")
+})
+
 test_that("weights are precisions, which weight the centre and sd, and a weight of 0 drops the row", {
   d <- small_data()
   w <- c(0, d$g[-1])
