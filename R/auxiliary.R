@@ -16,7 +16,7 @@
 #' @param start the first auxiliary distribution.
 #' @param m2 largest number of inducing points of the reference. Default: 4 times `m`; in [auxiliary()] 800.
 #' @param samples number of sample paths that replace the covariance of the reference. Default: the covariance itself.
-#' @param tail the smallest eigenvalues are omitted, up to this share of the sum of those after the first `m`.
+#' @param tail the smallest eigenvalues of the covariance are omitted, up to this share of the sum after the first `m`.
 #' @param variance variance of the white noise divided by the noise variance.
 #' @param make a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns `list(U, W, sign, mean, p)`.
 #' @param label the name that `print()` shows.

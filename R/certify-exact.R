@@ -168,9 +168,9 @@ passes_until <- function(went, share) {
 # ---- certificates by a corrected mean -------------------------------------------------------------------------------
 
 # Returns the correction of the reference's mean by an approximate solution u of (K + s2 W^{-1}) u = y. For any u, the
-# exact mean at x is k_x'u plus the exact mean for the response r = y - (K + s2 W^{-1}) u, which the reference
-# certifies. The result has u (`v`), r (`residual`), the reference's sums (`response`) and error bounds (`norms`) for r,
-# and bounds on rounding errors. With `sharp`, `norms` are smaller and cost a pass over all pairs of rows.
+# exact mean at x is k_x'u plus the exact mean for the response r = y - (K + s2 W^{-1}) u. The reference certifies
+# the second mean. The result has u (`v`), r (`residual`), the reference's sums (`response`) and error bounds (`norms`)
+# for r, and bounds on rounding errors. With `sharp`, `norms` are smaller and cost a pass over all pairs of rows.
 correct_residual <- function(reference, data, state, sharp = TRUE) {
   model <- model_of(reference)
   root <- root_weights(data)

@@ -270,8 +270,8 @@ anova_heading <- function(fits, table) {
   }, "")
   verdicts <- vapply(seq_along(names)[-1L], function(i) {
     both <- paste(names[i - 1:0], collapse = ", ")
-    if (same_model(fits[[i]], fits[[i - 1L]])) return(paste0(both, ": posteriors of one model, exact or approximate"))
-    if (is.na(table$at_least[i])) return(paste0(both, ": the difference has no bounds, it is one of estimates"))
+    if (same_model(fits[[i]], fits[[i - 1L]])) return(paste0(both, ": the same model; only the approximation differs"))
+    if (is.na(table$at_least[i])) return(paste0(both, ": the values are estimates, so the difference has no bounds"))
     less <- table$at_most[i] < 0
     if (!less && table$at_least[i] <= 0) return(paste0(both, ": the bounds overlap, so either may be better"))
     sprintf("%s has a higher log marginal likelihood than %s, by at least %s", names[i - less], names[i - !less],
@@ -284,7 +284,7 @@ anova_heading <- function(fits, table) {
   inflated <- names[vapply(fits, function(fit) "scale" %in% names(fit$because), NA)]
   c("Log marginal likelihood of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
     lines(c(verdicts, columns, if (length(inflated)) paste(
-      "Values of", toString(inflated), "are for variances before inflation. Values of fits by `like` are not."))))
+      "Values of", toString(inflated), "are for variances before inflation, of fits by `like` after it."))))
 }
 
 # ---- add1(), drop1() and step(): one term more or less --------------------------------------------------------------

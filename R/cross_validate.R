@@ -7,7 +7,7 @@
 #' Every row of positive weight is predicted once. By default each fold repeats the whole fit: kernel, hyperparameters,
 #' inducing points and number of neighbours. With `hyper = "held"` each fold keeps what `fit` learned, which is much
 #' faster, but too favourable for few rows. Rows that belong together, as of one patient, predict one another too
-#' well: `by` keeps each group in one fold. Without it copies of a row are in one random fold (Gaussian fits).
+#' well: `by` keeps each group in one fold. Without it, copies of rows that count once are in one random fold.
 #' @param fit A fit with its data (`keep_data = TRUE`).
 #' @param folds Number of random folds, or the fold of each row.
 #' @param by Groups of rows: a vector, or a formula such as `~ site`.

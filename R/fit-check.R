@@ -23,7 +23,7 @@ check_fit <- function(fit, argument) check_posterior(check_any_fit(fit, argument
 
 # Each entry is a property of posteriors that some functions need. `approx` lists the approximations with this property
 # ("none": Gaussian noise). `groups` is TRUE if non-Gaussian fits with groups have it too. `hint` is for the error.
-posterior_needs <- list(normal = list(approx = "none", hint = "evidence_bounds() and cross_validate() are."),
+posterior_needs <- list(normal = list(approx = "none", hint = "evidence_bounds() and cross_validate() are available."),
   certificate = list(approx = c("none", "laplace"), groups = TRUE,
     hint = "Use update(fit, approx = \"laplace\"). evidence_bounds() works for this fit too."),
   families = list(approx = c("laplace", "vi"), hint = "With Gaussian noise the posterior needs no such approximation."))

@@ -59,7 +59,7 @@ linear_functional <- function(fit, weights, newdata, certified = is.null(fit$lik
             message = if (is.null(weights)) "`weights` is missing. Give a weight for each row, such as 1 / n.")
   if (is.null(dim(weights))) weights <- t(unname(weights))
   refuse_if(ncol(weights) != length(new$index), "weights",
-            sprintf("has %d numbers for %s", ncol(weights), count_of(length(new$index), "row")),
+            sprintf("has %s for %s", count_of(ncol(weights), "number"), count_of(length(new$index), "row")),
             hint = "For several sums give a matrix with a row for each.")
   storage.mode(weights) <- "double"
   # Divide weights by a power of two, so that their squares do not overflow, and multiply the results by that power.

@@ -153,7 +153,8 @@ dfbetas.gp_fit <- loo_method(function(model) {
 
 # Returns for each row the factor by which the sds of kernel and noise would change if estimated from the other rows:
 # the root of (y'K^{-1} y - r^2) / (n - p - 1), as in rstudent() of lm(). K is the covariance of the n responses y, r
-# the row's standardised residual, p the number of coefficients of the mean. Here y'K^{-1} y is sum(g y), g = K^{-1} y.
+# the row's standardised residual, p the number of coefficients of the mean. (A row outside a subsample has r = 0 and
+# n - p.) Here y'K^{-1} y is sum(g y), g = K^{-1} y.
 scale_without <- function(fit, r) {
   p <- posterior_of_rows(fit)
   part <- row_parts(p)

@@ -70,8 +70,9 @@ kernel_to_learn <- function(pool, s, profile) {
   label <- if (!is.null(profile)) profile_label(profile, open$periods, chosen)
   kernel <- if (is.null(open)) s$kernel else with_profile(s$kernel, profile, pool$x, open, chosen)
   compiled <- compile_kernel(kernel)
+  parts <- as_sum(compiled$kernel) # includes the periods of seasons
   made <- list(asked = asked, compiled = compiled, label = label, free = are_learned(compiled, s),
-               table = parameter_units(compiled$kernel, pool$x, 1, compiled$table, pool$spreads))
+               table = parameter_units(parts, pool$x, 1, compiled$table, pool$spreads))
   made$by_number <- if (is.null(compiled$engine$tie)) list(kernel = compiled, rows = identity) else # no tied values
     by_numbers_of_levels(compiled, pool$x)
   if (!is.null(profile)) pool$made[[profile]] <- made
@@ -117,9 +118,9 @@ with_likelihood <- function(problem, precision) {
     if (nrow(pool$x) > many_rows) gc(FALSE) # frees the search tree of all rows, most of the memory
     now <- problem$by_number(theta)
     to <- if (is.null(pool$levels)) now$engine else engine_model(kernel = smooth_part(now$kernel))
-    input <- problem$input(length(rows))
-    native_neighbours(NULL, input$rows$x, min(near, pool$n - 1L), rows = rows, rank = if (earlier) pool$rank,
-                      at = input$control, to = to)
+    input <- function(what) problem$input(length(rows))[[what]]
+    native_neighbours(NULL, input("rows")$x, min(near, pool$n - 1L), rows = rows, rank = if (earlier) pool$rank,
+                      at = input("control"), to = to)
   }
   made <- list(n = -1L)
   problem$input <- function(n) {

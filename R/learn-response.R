@@ -346,14 +346,13 @@ table_of_responses <- function(choice, labels) {
 
 # Returns a sentence for the transform and one for the noise, if there was a choice.
 because_response <- function(choice, open, price) {
-  gain_over <- function(plain, nats, penalty, what = "Vecchia log likelihood") {
-    sprintf("%s %s higher than with %s, after a penalty of %s for more parameters", what, show_nats(nats), plain,
-            show_nats(penalty))
+  gain_over <- function(plain, nats, what = "Vecchia log likelihood") {
+    sprintf("%s %s higher than with %s, after penalties for parameters", what, show_nats(nats), plain)
   }
-  # Returns a text: the gain of the best model over the best without `what`, after the penalty for `parameters`.
-  gain <- function(what, plain, parameters) {
+  # Returns a text: the gain of the best model over the best without `what`.
+  gain <- function(what, plain) {
     without <- Filter(function(m) is.null(m[[what]]) && !m$label %in% names(choice$refused), choice$tried)
-    gain_over(plain, min(vapply(without, `[[`, 0, "score")) - choice$best$score, price * parameters)
+    gain_over(plain, min(vapply(without, `[[`, 0, "score")) - choice$best$score)
   }
   transform <- choice$best$transform
   trend <- choice$best$trend
@@ -362,11 +361,11 @@ because_response <- function(choice, open, price) {
       sprintf("No transform of the response%s raises the Vecchia log likelihood by more than its penalty, %s.",
               if (length(choice$refused)) " that is not refused" else "", show_nats(price * transform_parameters))
     } else {
-      sprintf("Transform %s: %s.", transform_label(transform), gain("transform", "no transform", transform_parameters))
+      sprintf("Transform %s: %s.", transform_label(transform), gain("transform", "no transform"))
     }, if (length(choice$refused)) sprintf(" Refused: %s (%s).", names(choice$refused)[1L], choice$refused[[1L]]))
   }, noise_variance = if (length(open$trends) > 1L) {
     if (!is.null(trend)) {
-      sprintf("Noise variance varies smoothly with the inputs: %s.", gain("trend", "constant noise", length(trend$v)))
+      sprintf("Noise variance varies smoothly with the inputs: %s.", gain("trend", "constant noise"))
     } else if (any(grepl("smooth noise$", names(choice$refused)))) {
       "The noise variance is constant: smooth noise does not predict held-out rows better."
     } else {
@@ -375,7 +374,7 @@ because_response <- function(choice, open, price) {
                 sprintf("its penalty, %s", show_nats(2 * price)))
     }
   }, tails = if (!is.null(choice$best$tail)) {
-    sprintf("Heavy-tailed noise: %s.", gain_over("normal noise", choice$best$tail_gain - price, price,
+    sprintf("Heavy-tailed noise: %s.", gain_over("normal noise", choice$best$tail_gain - price,
                                                  "log density of responses given their neighbours"))
   })
 }

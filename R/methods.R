@@ -75,7 +75,7 @@ coef.gp_fit <- function(object, complete = TRUE, log = FALSE, ...) {
 sigma.gp_fit <- function(object, use.fallback = TRUE, ...) {
   check_dots_empty()
   trend <- object$noise_trend
-  # A factor multiplies noise that varies smoothly. Take its mean at the training rows. Older fits have only its range.
+  # Smooth noise is `noise` times a number for each row. Take its mean over rows. Older fits have only its range.
   factor <- if (is.null(trend$smooth)) 1 else trend$mean %||% sqrt(prod(trend$range))
   if (response_of(object)$conjugate) return(sqrt(object$noise * factor))
   if (response_of(object)$link_name == "identity") object$theta else NA_real_

@@ -111,8 +111,8 @@ native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
          engine_control(nrow(data$x), control), doing = "The sums over the rows")
 }
 
-# Returns the part of the gradient by z that comes from some rows. One of the calls also gets `k_sum`, the sum of k(x,
-# x) over all rows, and adds the part that is no sum over rows, such as the gradient by k(z, z).
+# Returns the parts of the gradients by z and theta, and of rss, that come from some rows. One of the calls also gets
+# `k_sum`, the sum of k(x, x) over all rows, and adds what is no sum over rows, such as the gradient by k(z, z).
 native_gradient <- function(name, aux, z, data, model, jitter, adjoint, k_sum = NULL, control = NULL) {
   to <- engine_points(z, model, jitter)
   as_value(.Call(ffi_gradient, engine_objective(name, aux), to, engine_rows(data), adjoint, k_sum,

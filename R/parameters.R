@@ -145,9 +145,9 @@ name_lengthscales <- function(kernel, x) {
 }
 
 # With d inputs, the prior of a log lengthscale (in units of the input's spread) is N(log(3 d^0.5), 0.7^2), chosen on a
-# dozen data sets of 20 to 50 rows (bench/small-n.R). Beyond n = 50 rows its precision decreases like 1 / n^2, because a
-# constant precision costs a Matern 1/2 kernel 10 nats of log marginal likelihood at 300 rows. Many lengthscales
-# overfit. So the precision is constant up to 15 rows per input, and then falls like 1 / n^6 until it is like 1 / n^2.
+# dozen data sets of 20 to 50 rows (bench/small-n.R). Its precision is constant up to n = 50 rows, and up to 15 rows per
+# input, because many lengthscales overfit. Then it is multiplied by (50 / n)^2 or, if that is larger, (15 d / n)^6: a
+# constant precision costs a Matern 1/2 kernel 10 nats of log marginal likelihood at 300 rows.
 learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50, rows_an_input = 15)
 
 # Returns the factor, at most 1, that multiplies the prior precisions of log hyperparameters for n rows of d inputs.

@@ -42,7 +42,7 @@
 #' @param center,scale estimate the constant mean (`FALSE`: 0; a `family` also takes a number)? `scale`: divide `y` by
 #'   its sd?
 #' @param control options of the computation, see [pfdtc_control()].
-#' @param keep_data keep the rows, for exact `pfdtc()` fits and some methods?
+#' @param keep_data keep the rows? Exact fits and some methods need them.
 #' @param formula,data,subset,na.action as in [lm()]. Inputs may be factors. `(1 | g)` is a group ([kernel_group()]).
 #'   `data` may be a row source ([rows_blocks()]) or a spatial object ([sphere()]).
 #' @param ... for a formula, arguments of the default method, by name.

@@ -156,13 +156,13 @@ choices_figure <- function(fit) {
   tables <- Filter(function(d) !is.null(d) && nrow(d) > 1L, list(
     response = if (!is.null(r)) behind(r$candidate, -r$merit, NA_real_, r$chosen),
     kernels = if (!is.null(k)) behind(k$kernel, k$score, k$se, k$chosen)))
-  refuse_if(!length(tables), "which", "= \"choices\" has nothing to show, because the fit made no choice")
+  refuse_if(!length(tables), "which", "= \"choices\" is for fits that compared transforms, noise or kernels")
   panels <- Map(function(d, what) {
     edge <- max(4 * stats::median(d$behind), 1e-3)
     at <- pmin(d$behind, edge)
     half <- 2 * replace(d$se, is.na(d$se), 0)
-    words <- if (what == "response") c("Response", "Vecchia log likelihood below the chosen (nats)") else
-      c("Kernel", "log density per row below the chosen (nats)")
+    words <- if (what == "response") c("Response", "score below the chosen (nats)") else
+      c("Kernel", "score per row below the chosen (nats)")
     bars_panel(words[1L], words[2L], at, at - half, at + half,
                ifelse(d$behind > edge, paste0(d$candidate, ": ", signif(d$behind, 2)), d$candidate),
                ifelse(d$chosen, 16, 1))
@@ -233,7 +233,7 @@ confusion_figure <- function(fit) {
 #'   several inputs the points are partial residuals: mean along the slice plus residual or, with a log link, times
 #'   response / prediction (classes: responses). Unordered classes show probabilities.
 #' * `"map"` shows mean and sd over two numeric inputs. The mean is blank where the sd of f is above 0.7 prior sds.
-#' * `"checks"` compares leave-one-out predictions with the responses, see `vignette("pfdtc")`. Single panels are
+#' * `"checks"` (like `"map"`, not for unordered classes) compares leave-one-out predictions and responses. Panels are
 #'   `"residuals"`, `"qq"`, `"pit"`, `"observed"` and `"semivariogram"`.
 #' * `"calibration"`, for a non-Gaussian likelihood, shows the share of successes (or of each class) against the
 #'   predicted probability, or the histogram of `"pit"`. `"confusion"` is a table of several
@@ -302,7 +302,7 @@ figure_of_fit <- function(fit, ask) {
   labels <- response_of(fit)$kind == "labels"
   plain <- !ask$certified && type == "response"
   refuse_if(labels && (which[1L] %in% c("map", "checks", checks_drawn) || which[1L] == "slices" && !plain), "which",
-            sprintf("must be %s for several classes",
+            sprintf("must be %s for unordered classes",
                     list_quoted(setdiff(figures_drawn, c("map", "checks")), "\"", last = "or")),
             hint = if (which[1L] == "slices") "Give type = \"response\", and neither `terms` nor `certified`.")
   switch(which[1L],

@@ -128,7 +128,7 @@ slice_label <- function(fit, type) {
   if (link == "identity") return(if (type == "link" && !is.null(fit$transform)) paste("f, transformed", name) else name)
   if (response$reads == "own") return(paste(if (type == "link") "f for" else "mean of", name))
   if (type == "link") return(sprintf("%s of %s", link, name))
-  if (response$kind == "ordered") return(paste("number of the class of", name))
+  if (response$kind == "ordered") return(paste("mean class number of", name))
   if (link == "log") return(paste(if (any(fit$data$sites$offset != 0)) "rate of" else "mean of", name))
   if (!is.null(response$levels)) sprintf("P(%s = %s)", name, response$levels[2L]) else
     if (grepl("^as[.]numeric[(].* > 0[)]$", name)) sub("as.numeric", "P", name) else "P(success)" # gp_hurdle()'s name

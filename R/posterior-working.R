@@ -214,7 +214,7 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
 parts_of_mode <- c("L", "C", "G", "beta", "inverse", "residual", "jitter", "decrement", "steps")
 
 # Returns the non-Gaussian fit p$fit for other rows or another model, with a search from the old mode. If the old
-# inducing points left no residual variance, and rows are few, inducing points are chosen anew.
+# inducing points left no residual variance, inducing points for few other rows are chosen anew.
 remade_working_fit <- function(p, rows, model) {
   fit <- p$fit
   z <- fit$inducing

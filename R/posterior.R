@@ -279,7 +279,7 @@ mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else 
 refuse_classes <- function(fit) {
   refuse_if(length(fit$center) > 1L, "model", "a fit of several classes",
             message = paste(user_function(), "is for fits with one latent function, not several unordered classes."),
-            hint = "predict(), certify(), residuals() and hatvalues() accept this fit.")
+            hint = "For example, predict(), certify(), residuals() and hatvalues() accept this fit.")
   fit
 }
 

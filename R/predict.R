@@ -11,8 +11,8 @@
 #' @param interval `"credible"` (or `"confidence"`) for f; `"prediction"` for a new response, of weight 1 at `newdata`
 #'   and of the row's weight at a training row; `"conformal"`, without assuming normal noise (not for all families).
 #' @param level probability of the interval.
-#' @param type quantity, see Details. Default: `"mean"` with Gaussian noise and for prediction intervals of numbers,
-#'   else `"latent"`.
+#' @param type quantity, see Details. Default: `"mean"` with Gaussian noise, and for prediction intervals of numbers or
+#'   ordered classes; else `"latent"`.
 #' @param times times for `type = "survival"`.
 #' @param probs probabilities for `type = "quantile"`.
 #' @param wrt input of `type = "derivative"`: its name or number.
@@ -33,7 +33,7 @@
 #' | `type` | Prediction |
 #' | --- | --- |
 #' | `"mean"`, `"response"` | mean response averaged over f; probabilities of classes (ordered `"mean"`: class number) |
-#' | `"latent"`, `"link"` | f with its offset; for several unordered classes log odds against the first class |
+#' | `"latent"`, `"link"` | f with its offset (unordered classes: log odds); as `"mean"` beside intervals of a new `y` |
 #' | `"median"` | median of the response, except for classes and [gp_family()] |
 #' | `"class"` | most probable class; for several classes, prediction intervals are sets (logical matrix) |
 #' | `"survival"` | matrix of probabilities of a time above each of `times`; with intervals an array |
@@ -43,7 +43,7 @@
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
 #' | `"derivative"` | derivative of f with respect to `wrt`; not for Matern 1/2 kernels or unordered classes |
 #'
-#' If the noise variance is uncertain (few rows, varying noise, heavy tails), densities and intervals average over it.
+#' Densities and prediction intervals average over uncertain noise (few rows, heavy tails).
 #' For `"mean"`, `se.fit` is the posterior sd of the mean response; also for `"response"`, except that with Gaussian
 #' noise it is the sd of a new response. With a transform T, `"latent"`, `"link"`, `"loo_latent"`, `"terms"` and
 #' `"derivative"` are on the scale of T(y). If the fit chose T, values of y far beyond the training responses are cut

@@ -58,7 +58,8 @@ fit_fields <- list(
     if (!is.null(fit$data)) return(paste0(read, "; all rows are kept in memory"))
     sampled <- c(if (fit$hyper != "fixed") c("kernel", "noise"), if (fit$inducing_method != "given") "inducing points")
     if (!length(sampled)) return(read)
-    sprintf("%s; %s come from %s random rows", read, list_quoted(sampled, ""), show_count(fit$source$sample))
+    sprintf("%s; %s come from %s random rows (equal rows are merged)", read, list_quoted(sampled, ""),
+            show_count(fit$source$sample))
   },
   Mean = function(fit, response) {
     scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
@@ -108,7 +109,8 @@ fit_fields <- list(
   },
   "Noise sd" = function(fit, response) {
     if (is.null(fit$noise_tail) || has_learned_tails(fit)) return(NULL)
-    with_numbers("uncertain; predictions average over it (sd of the log noise variance %s)", sqrt(fit$noise_tail))
+    with_numbers(paste("uncertain; prediction intervals and densities average over it",
+                       "(sd of the log noise variance %s)"), sqrt(fit$noise_tail))
   },
   # If two coordinates are the only inputs, use terms of geostatistics: nugget, partial sill and practical ranges.
   Variogram = function(fit, response) {

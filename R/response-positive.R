@@ -38,7 +38,7 @@ average_over_u <- function(rows, h, most = 1e5, step = 0.5) {
 # ---- counts above 0 -------------------------------------------------------------------------------------------------
 
 # Returns the mean m / (1 - e^-m), m = e^f, of a Poisson count that is not 0. rate_of() returns m for a mean, by
-# Newton's method in log m: the log mean has the derivative 1 - m / (e^m - 1) in log m.
+# Newton's method in m: the log mean has the derivative 1 - m / (e^m - 1) in log m.
 mean_above_0 <- function(f) {
   m <- exp(f)
   ifelse(m < 1e-12, 1 + m / 2, m / -expm1(-m))
@@ -327,7 +327,7 @@ tweedie_row <- list(
 tweedie <- function(p = NULL, phi = NULL) {
   if (!is.null(p)) p <- check_number(p, "p", "a number between 1 and 2", function(v) v > 1 && v < 2)
   phi <- positive_or_null(phi, "phi")
-  if (is.null(p) && !is.null(phi)) abort_input("phi", "is given without `p`", hint = "Give both or none.")
+  if (is.null(p) && !is.null(phi)) abort_input("phi", "is given without `p`", hint = "Give `p`, or leave `phi` out.")
   new_family("tweedie", "log", theta = phi, df = if (!is.null(p)) (p - 1) / (2 - p))
 }
 

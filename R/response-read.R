@@ -95,7 +95,7 @@ as_likelihood <- function(family, approx = "laplace") {
     of_mgcv <- c(tweedie = "tweedie()", ordered = "ordinal()", scaled = "student()")
     own <- of_mgcv[tolower(sub("[^A-Za-z].*", "", family$family))]
     abort_input("family", if (is.null(row)) sprintf("%s() is not available", family$family) else
-      sprintf("= %s() has no link \"%s\"", family$family, family$link), hint = if (!is.na(own))
+      sprintf("= %s() is not available with the link \"%s\"", family$family, family$link), hint = if (!is.na(own))
         sprintf("Use %s of this package.", own) else if (!is.null(row))
           sprintf("Use %s.", list_quoted(sprintf("%s(\"%s\")", family$family, row$links), "", last = "or")) else
             "See ?pfdtc: nb() is for overdispersed counts, Gamma(\"log\") for positive numbers.")

@@ -256,11 +256,13 @@ noisy_half <- function(level, f) {
 }
 
 # Bounds quantiles and mean of y from bounds on mean mu and sd tau of T(y), rounding included. T is log or Yeo and
-# Johnson's transform. Its inverse h increases, so quantiles of y are h of T(y)'s. If h is convex, E min(y, h(c)) is
+# Johnson's transform. Its inverse h increases, so quantiles of y are h of T(y)'s. In the mean, values of y above a cut
+# h(c) count as the cut (power_cut()). The mean of these values is
 #
-#   M(mu, tau, c) = E h(mu + tau Z) - E max(h(mu + tau Z) - h(c), 0),   Z ~ N(0, 1).
+#   M(mu, tau, c) = E min(y, h(c)) = E h(mu + tau Z) - E max(h(mu + tau Z) - h(c), 0),   Z ~ N(0, 1).
 #
-# M increases in mu. Both terms increase in tau, so they get opposite bounds on tau. If h is concave, use -h(-z).
+# M increases in mu. If h is convex, both terms increase in tau, so they get opposite bounds on tau. If h is concave,
+# use -h(-z).
 
 # To bound the mean of y = T^-1(mu + tau Z), Z ~ N(0, 1), the range -far_tail to far_tail has this number of cells.
 mean_cells <- 250L

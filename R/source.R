@@ -194,7 +194,8 @@ read_block <- function(source, before) {
   block
 }
 
-# Evaluates an expression that reads a source. An error becomes one of class "pfdtc_error_source".
+# Evaluates an expression that reads a source. An error, except of a time limit, becomes a
+# "pfdtc_error_source".
 reading <- function(expr, before) {
   tryCatch(expr, error = function(e) {
     if (is_time_limit(e)) stop(e)

@@ -79,5 +79,5 @@ struct source {
 size_t source_size(const struct source *s, int n);
 /* Returns rows start, ..., start + n - 1 of the source.  scratch: source_size() doubles. */
 struct block source_block(const struct source *s, int start, int n, double *scratch);
-/* Returns all rows as one block, without copies.  `order` must be NULL. */
+/* Returns all rows as one block, without copies.  `s->order` must be NULL. */
 struct block source_whole(const struct source *s);

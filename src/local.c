@@ -4,7 +4,8 @@
 #include "linalg.h"
 #include "local.h"
 
-/* A block of over 32 rows has at most this many kernel values with the new rows and the rows that predict them. */
+/* The data are read in blocks of 32 rows. Larger blocks have at most this many kernel values between their rows and the
+ * new rows with their nearest rows. */
 enum { most_near = 1 << 22 };
 
 /* ---- kriging weights, one group of new rows at a time --------------------------------------- */

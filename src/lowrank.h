@@ -20,8 +20,8 @@ struct lowrank {
     const double *sign; /* s_j [q] */
 };
 
-/* A panel has the values at the rows of the q functions b_1, b_2, ..., mu of an auxiliary distribution with covariance
- * p k + sum_j s_j b_j b_j' and mean mu. They are stored, or computed block by block. */
+/* A panel has the values, at all rows, of the q functions b_1, b_2, ..., mu of an auxiliary distribution with the
+ * covariance p k + sum_j s_j b_j b_j' and mean mu. They are stored, or computed block by block. */
 struct panel {
     const struct lowrank *aux; /* NULL if there is no auxiliary distribution */
     const double *Wt;          /* values at all rows (q x N), or NULL */

@@ -123,7 +123,7 @@ test_that("with few rows logLik(), AIC() and evidence_bounds() are about the max
   expect_true(all(as.double(logLik(fit)) >= c(at(1)$evidence, at(0.9 / factor)$evidence, at(1.1 / factor)$evidence)))
   expect_equal(AIC(fit), 2 * fit$df - 2 * peak$evidence)
   shown <- trimws(utils::capture.output(print(anova(fit, peak))))
-  expect_match(paste(shown, collapse = " "), "Values of fit are for variances before inflation.", fixed = TRUE)
+  expect_match(paste(shown, collapse = " "), "Values of fit are for variances before inflation, of fits by `like` after it.", fixed = TRUE)
   expect_identical(c(extractAIC(fit)[2], AIC(fit, peak)$AIC[1], anova(fit, peak)$AIC[1], generics::glance(fit)$AIC),
                    rep(AIC(fit), 4))
   twice <- rbind(mtcars, mtcars[1:10, ]) # merged rows

@@ -177,7 +177,7 @@ test_that("with few rows, predictions average over the uncertain noise variance"
   fit <- on(30)
   p <- fit$df # a lengthscale, perhaps a linear mean, and variances
   expect_equal(fit$noise_tail, c(few = 4 / (30 - p)))
-  expect_output(print(fit), "Noise sd    uncertain; predictions average over it")
+  expect_output(print(fit), "Noise sd    uncertain; prediction intervals and densities average")
   new <- data.frame(x = c(0.2, 0.9), y = c(3, -3)) # responses far from f
   f <- predict(fit, new, type = "latent", se.fit = TRUE)
   mixed <- vapply(1:2, function(i) {

@@ -396,5 +396,5 @@ test_that("choices are drawn from their tables", {
   on.exit(grDevices::dev.off())
   expect_identical(plot(fit, which = "choices"), f$value)
   fixed <- pfdtc(y ~ x, d, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
-  expect_error(plot(fixed, which = "choices"), "made no choice", class = "pfdtc_error_input")
+  expect_error(plot(fixed, which = "choices"), "compared transforms", class = "pfdtc_error_input")
 })
