@@ -29,7 +29,7 @@
 #' @details For unordered classes there is a row for each row of `newdata` and each class. f is the log odds against the
 #'   first class. The column `mode` is the probability at the posterior mode. For ordered classes `response` and its
 #'   bounds are matrices. For classes [predict()][predict.gp_fit] corrects the mode of f, so its probabilities can lie
-#'   outside the bounds. A fit with `noise = 0` has `fit$noise` above 0.
+#'   outside the bounds. A fit with `noise = 0` has `fit$noise` > 0.
 #' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never
 #'   gives wider intervals, up to rounding.
 #' @seealso [reference()], [refine()], [error_bounds()], [evidence_bounds()], `vignette("certificates")`

@@ -43,15 +43,14 @@
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
 #' | `"derivative"` | derivative of f with respect to `wrt`; not for Matern 1/2 kernels or unordered classes |
 #'
-#' Densities and prediction intervals average over uncertain noise (few rows, heavy tails).
-#' For `"mean"`, `se.fit` is the posterior sd of the mean response; also for `"response"`, except that with Gaussian
-#' noise it is the sd of a new response. With a transform T, `"latent"`, `"link"`, `"loo_latent"`, `"terms"` and
-#' `"derivative"` are on the scale of T(y). If the fit chose T, values of y far beyond the training responses are cut
-#' off in the mean response. For non-Gaussian families, except unordered classes and [gp_family()], prediction intervals
-#' are quantiles of a new response. They are whole numbers for counts, and shares of successes if `newdata` has numbers
-#' of trials. With Laplace's approximation, the mode of f stands for its mean; for classes it is corrected unless
-#' `certified`. Credible intervals of a mean response transform quantiles of f, except for several classes; they need
-#' not contain `fit`.
+#' Densities and prediction intervals average over uncertain noise (few rows, heavy tails). For `"mean"`, `se.fit` is
+#' the posterior sd of the mean response; also for `"response"`, except that with Gaussian noise it is the sd of a new
+#' response. With a transform T, `"latent"`, `"link"`, `"loo_latent"`, `"terms"` and `"derivative"` are on the scale of
+#' T(y). If the fit chose T, values of y far beyond the training responses are cut off in the mean response. For
+#' families, except unordered classes and [gp_family()], prediction intervals are quantiles of a new response. They are
+#' whole numbers for counts, and shares of successes if `newdata` has numbers of trials. With Laplace's approximation,
+#' the mode of f stands for its mean, corrected for classes unless `certified`. Credible intervals of a mean response
+#' transform quantiles of f (not for several classes). They need not contain `fit`.
 #' @section Invariants: Intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
 #'   certified, conformal, transformed, or of uncertain noise. Terms, constant and offset sum to the mean of f. A row is
 #'   predicted as if it were the only one, up to rounding.

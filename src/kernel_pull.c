@@ -115,8 +115,7 @@ static void pull_periodic(const struct factor *f, struct rows Z, struct rows X,
     }
 }
 
-/* Adds to dZ the derivatives of sum_im w_im s(x_i, z_m), s the factor's argument, such as a squared distance. With
- * METRIC_GROUP, the sum is over rows of one level. */
+/* Adds to dZ the derivatives of sum_im w_im s(x_i, z_m), s the factor's argument (of METRIC_GROUP: in one level). */
 static void pull_inputs(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *dZ)
 {
