@@ -178,13 +178,23 @@ training_scores <- function(fit, seen = FALSE) {
   summarise_scores(response, score_each(response, y, f))
 }
 
-# Returns the mean square of the leave-one-out Pearson residuals of Poisson counts, minus 1, divided by its standard
-# error. The square of a count's residual has variance 2 + 1 / mean.
-excess_scatter <- function(fit) {
+# Returns by how many standard errors leave-one-out predictions contradict the family. Poisson counts: mean square of
+# Pearson residuals, minus 1; a square has variance 2 + 1 / mean. Ordered classes: largest |sum_i z_i (Y_ik - p_ik)| /
+# sqrt(sum_i z_i^2 p_ik (1 - p_ik)). Y_ik is 1 if row i has class k, p_ik its probability, z an input or its square.
+misfit_of <- function(fit) {
   loo <- loo_rows(fit)
+  response <- response_of(fit)
   known <- !is.na(loo$mean) # rows of weight 0 have no prediction
-  m <- response_moments(response_of(fit), loo$mean[known], loo$var[known])
-  square <- (unname(training_data(fit)$response[known]) - m$mean)^2 / (m$sd^2 + m$mean)
+  if (response$kind == "ordered") {
+    p <- class_shares(response, loo$mean[known], sqrt(loo$var[known]))
+    x <- fit$data$x[all_rows(fit$data, seq_len(nrow(fit$data$x)), NA)[known], , drop = FALSE]
+    z <- scale(cbind(x, scale(x)^2)) # NaN for constant inputs
+    z <- z[, is.finite(colSums(z)), drop = FALSE]
+    Y <- outer(all_rows(fit$data, fit$data$sites$y, NA)[known], seq_len(ncol(p)), "==")
+    return(max(0, abs(crossprod(z, Y - p)) / sqrt(crossprod(z^2, p * (1 - p)))))
+  }
+  m <- response_moments(response, loo$mean[known], loo$var[known])
+  square <- (unname(fit$data$response[known]) - m$mean)^2 / (m$sd^2 + m$mean)
   used <- which(!is.na(square))
   sum(square[used] - 1) / sqrt(sum(2 + 1 / m$mean[used]))
 }

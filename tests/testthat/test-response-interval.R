@@ -187,3 +187,24 @@ test_that("prints of a tobit() family and its fit have the limits, if there are 
                hyper = "fixed")
   expect_output(print(fit), "Response +censored normal, limits -Inf and 70, noise sd 15")
 })
+
+test_that("the summary of ordered classes names multinomial() if inputs act on single classes, and not otherwise", {
+  d <- with_seed(1, data.frame(a = rnorm(300), b = rnorm(300), e = rlogis(300), one = 1))
+  # `a` tells class 1 from 2, `b` tells 2 from 3
+  d$y <- ordered(ifelse(2 * d$a + d$e < 0, 1, ifelse(2 * d$b + d$e > 0, 3, 2)))
+  d$as_ordinal <- ordered(findInterval(2 * sin(d$a) + d$b + d$e, c(-1, 1)))
+  for (y in c("y", "as_ordinal")) {
+    fit <- suppressMessages(pfdtc(stats::reformulate(c("a", "b", "one"), y), d, family = ordinal(), hyper = "fixed",
+                                  kernel = kernel_se(c(1, 1, 1), 2), weights = rep(c(1, 0), c(290, 10))))
+    expect_identical(any(grepl("family = multinomial()", capture.output(print(summary(fit))), fixed = TRUE)), y == "y")
+    p <- predict(fit, type = "loo")[1:290, ]
+    largest <- 0
+    for (v in list(d$a[1:290], d$b[1:290])) for (z in list(v - mean(v), (v - mean(v))^2)) for (k in 1:3) {
+      z <- z - mean(z)
+      largest <- max(largest, abs(sum(z * ((as.integer(d[[y]]) == k)[1:290] - p[, k]))) /
+                       sqrt(sum(z^2 * p[, k] * (1 - p[, k]))))
+    }
+    expect_equal(misfit_of(fit), largest, tolerance = 1e-8)
+  }
+  expect_error(ordinal("log"), "must be", class = "pfdtc_error_input")
+})
