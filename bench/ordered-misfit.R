@@ -1,4 +1,4 @@
-# How large is misfit_of(), which lets summary() name multinomial() for ordered classes?   Rscript bench/ordered-misfit.R
+# How large is misfit_of(), by which summary() names multinomial() for ordered classes?   Rscript bench/ordered-misfit.R
 # Samples of ordinal() with 60 to 500 rows, 1 to 10 inputs (normal or skewed) and 3 to 8 classes: at most 3.8 in
 # 40 samples; the limit is 5. Data, with the gain of multinomial() in leave-one-out log density per row (`cut` of the
 # diamonds depends on the distances of two inputs from ideal values):
