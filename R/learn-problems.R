@@ -118,9 +118,9 @@ with_likelihood <- function(problem, precision) {
     if (nrow(pool$x) > many_rows) gc(FALSE) # frees the search tree of all rows, most of the memory
     now <- problem$by_number(theta)
     to <- if (is.null(pool$levels)) now$engine else engine_model(kernel = smooth_part(now$kernel))
-    input <- function(what) problem$input(length(rows))[[what]]
-    native_neighbours(NULL, input("rows")$x, min(near, pool$n - 1L), rows = rows, rank = if (earlier) pool$rank,
-                      at = input("control"), to = to)
+    input <- problem$input(length(rows))
+    native_neighbours(NULL, input$rows$x, min(near, pool$n - 1L), rows = rows, rank = if (earlier) pool$rank,
+                      at = input$control, to = to)
   }
   made <- list(n = -1L)
   problem$input <- function(n) {

@@ -33,7 +33,7 @@
 #' | `type` | Prediction |
 #' | --- | --- |
 #' | `"mean"`, `"response"` | mean response averaged over f; probabilities of classes (ordered `"mean"`: class number) |
-#' | `"latent"`, `"link"` | f with its offset (unordered classes: log odds); as `"mean"` beside intervals of a new `y` |
+#' | `"latent"`, `"link"` | f with offset (unordered classes: log odds); a family's prediction intervals: as `"mean"` |
 #' | `"median"` | median of the response, except for classes and [gp_family()] |
 #' | `"class"` | most probable class; for several classes, prediction intervals are sets (logical matrix) |
 #' | `"survival"` | matrix of probabilities of a time above each of `times`; with intervals an array |

@@ -322,3 +322,15 @@ test_that("new rows may be a list that has trials, or have a column called (offs
   fit <- pfdtc(y ~ ., named, kernel = kernel_se(1, 1), noise = 1, hyper = "fixed")
   expect_equal(predict(fit, named), predict(fit))
 })
+
+test_that("prediction intervals of a family are those of its mean, whichever of latent, link and mean is asked for", {
+  ordered <- transform(trees, Volume = cut(Volume, 3, ordered_result = TRUE))
+  for (d in list(trees, ordered)) {
+    fit <- pfdtc(Volume ~ Girth, d, family = if (is.factor(d$Volume)) ordinal() else Gamma("log"), hyper = "fixed",
+                 kernel = kernel_se(3, 1))
+    of <- function(type) predict(fit, trees[1:3, ], type = type, interval = "prediction")
+    expect_identical(of("latent"), of("mean"))
+    expect_identical(of("link"), of("mean"))
+    expect_false(isTRUE(all.equal(unname(predict(fit, trees[1:3, ])), unname(of("latent")[, "fit"]))))
+  }
+})

@@ -190,8 +190,8 @@ test_that("prints of a tobit() family and its fit have the limits, if there are 
 
 test_that("the summary of ordered classes names multinomial() if inputs act on single classes, and not otherwise", {
   d <- with_seed(1, data.frame(a = rnorm(300), b = rnorm(300), e = rlogis(300), one = 1))
-  # `a` tells class 1 from 2, `b` tells 2 from 3
-  d$y <- ordered(ifelse(2 * d$a + d$e < 0, 1, ifelse(2 * d$b + d$e > 0, 3, 2)))
+  # The size of `a` tells class 1 from 2, that of `b` tells 2 from 3.
+  d$y <- ordered(ifelse(3 * d$a^2 - 2 + d$e < 0, 1, ifelse(3 * d$b^2 - 2 + d$e > 0, 3, 2)))
   d$as_ordinal <- ordered(findInterval(2 * sin(d$a) + d$b + d$e, c(-1, 1)))
   for (y in c("y", "as_ordinal")) {
     fit <- suppressMessages(pfdtc(stats::reformulate(c("a", "b", "one"), y), d, family = ordinal(), hyper = "fixed",
