@@ -149,7 +149,7 @@ make_auxiliary <- function(how, data, model, m, control = NULL, reference = NULL
   aux
 }
 
-# Returns an element of aux_kinds (below) for given or random rows. `what` names the distribution in print().
+# Returns an element of aux_kinds, for a distribution made from given or random rows. `what` names it in print().
 made_from_rows <- function(what, make) {
   list(objective = "pf", make = make, fill = function(how, n, ...) {
     if (is.null(how$rows) && is.null(how$size)) how$size <- min(ceiling(n / 10), 1000)
@@ -224,8 +224,8 @@ aux_kinds <- list(
     low_rank_auxiliary(U, W, rep_len(as.double(sign), ncol(W)), mean, p, model, how$label)
   }))
 
-# Returns the numbers of the rows of data$x from which the distribution is made. how$rows counts the rows as given,
-# before equal rows were merged. Given rows of weight 0 are omitted.
+# Returns the numbers of the rows of data$x from which the distribution is made. how$rows are row numbers before equal
+# rows were merged; those of weight 0 are omitted.
 auxiliary_rows <- function(how, data) {
   n <- if (is.null(data$group)) nrow(data$x) else length(data$group)
   rows <- how$rows
@@ -256,9 +256,9 @@ sor_auxiliary <- function(post, U, model, how = NULL, m = NULL) {
   W <- if (is.null(how$tail) || how$tail == 0) {
     sqrt(noise) * solve_t(post$L, t(forwardsolve(post$C, diag(nrow(U)))))
   } else {
-    # Reduce the rank of the covariance by omitting eigenvectors of G = A A'. One with eigenvalue g_j adds w_j = g_j /
-    # (1 + g_j/s2) to the trace of the covariance at the rows. Keep the first m, then more until the omitted w_j sum to
-    # at most `tail` times the sum of all w_j after the first m.
+    # Reduce the rank of the covariance by omitting eigenvectors of G = A A'. Eigenvalue g_j adds w_j = g_j / (1 + g_j /
+    # s2) to the trace of the covariance at the rows. The first m are kept, and more of them until the omitted w_j sum
+    # to at most `tail` times the sum of all w_j after the first m.
     axes <- eigen(post$G, symmetric = TRUE)
     g <- pmax(axes$values, 0)
     w <- g / (1 + g / noise)

@@ -4,13 +4,13 @@
 # L u is the mode at Z and r = u - A g. Wb is the average of W between both modes. Given row weights Wb and responses y,
 # the Gaussian posterior mean at x is h'y. With a = L^{-1} k(Z, x),
 #
-# f*(x) - fh(x) = (1, -h)'E (0, g) - (a - A h)'r,   with E and the vectors over x and the rows   (theory vignette).
+# f*(x) - fh(x) = (1, -h)'E (0, g) - (a - A h)'r,   where E and the vectors refer to x, then the rows (theory vignette).
 #
 # This gives three bounds, in the order of effort:
 #   crude   |f* - fh| <= sqrt(k(x, x) (|g|_E^2 + |r|^2)),
 #   first   sqrt(vup - vS) |g|_E + sqrt(vup) |r|,   vup >= the posterior variance of f(x), vS the SoR variance,
 #   second  a bound by E(x, x) and |h|_E, which is smaller if W varies little between the modes.
-# The crude bound at the rows gives a range of f, hence of W. With this range, the other bounds give a narrower range.
+# The crude bound at the rows gives a range of f, hence of W. The first and second bound then give a narrower range.
 
 # Returns intervals for mode and sd of functionals in the exact GP's Laplace posterior. A new reference has m2 points.
 mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
@@ -32,9 +32,9 @@ mode_certificate <- function(fit, fun, effort, reference, m2 = NULL) {
 
 # ---- bounds on the distance of the modes ----------------------------------------------------------------------------
 
-# Returns the list `b` for distance_of(): the mode (`at`), the bounds of bounds_around(), and the posteriors `lo` and
-# `hi` with the smallest and largest row weights W that the exact mode may have. W is minus the second derivative of the
-# log likelihood. Its range is narrowed up to three times. bound_mode_student() is for likelihoods with negative W.
+# Returns the list `b` for distance_of(): the fit's mode (`at`), bounds on norms at the mode (see bounds_around()), and
+# the posteriors `lo` and `hi` with the smallest and largest row weights W that the exact GP's mode may have. W is minus
+# the second derivative of the log likelihood. Its range is narrowed up to three times.
 laplace_bounds <- function(fit, data, tight = FALSE) {
   b <- bounds_at_mode(fit, data, tight)
   if (!b$sites$concave) return(bound_mode_student(b))
@@ -119,8 +119,8 @@ bounds_around <- function(b, at) {
 }
 
 # Returns list(factors, norms), the Gaussian posterior on the inducing points with the given row weights. If `norms` is
-# TRUE, the element `norms` has what variances_of() needs: the result of posterior_norms() or, for groups, that of
-# effect_forms() with the relative rounding error of the factors (`inner`) and the largest weight.
+# TRUE, the element `norms` is the result of posterior_norms() or, for groups, that of effect_forms() with the relative
+# rounding error of the factors (`inner`) and the largest weight. variances_of() reads it.
 weighted_posterior <- function(b, weights, norms) {
   data <- list(x = b$data$x, y = numeric(length(weights)), weights = weights)
   if (!inherits(b, "with_effects")) {
@@ -146,8 +146,8 @@ variances_of <- function(b, post, fun) {
 
 # Adds the list b$between, valid if the modes of the fit and of the exact GP differ by at most b$e at the rows. `lower`
 # and `upper` bound Wb, the average of the row weights W between the modes; `lo` and `hi` are the posteriors with these
-# weights. If computable, `second` is A D A', with the features A of the rows, D = diag(d^2 / lower) and d >= |Wb - W|;
-# for groups, it is what effect_forms() returns for D.
+# weights. If computable, `second` is A D A' (for groups, effect_forms() of D), with the features A of the rows, D =
+# diag(d^2 / lower) and d >= |Wb - W|.
 with_averages <- function(b) {
   whole <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
   range <- average_curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e, whole)
@@ -174,10 +174,11 @@ posteriors_at_ends <- function(b, range) {
 }
 
 # Bounds the exact GP's mode if W, minus the second derivative of the log likelihood, may be negative (Student's t).
-# Finds e (or Inf) such that the exact GP has one mode within e_n of the fit's mode at each row n. For the smallest W in
-# this box, let P = max(W, 0), N = max(-W, 0), and v_n bound the variance at row n with weights P. The conditions are
-# rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n, where gamma bounds sqrt(g'E g + |u - A g|^2) in the terms
-# of bounds_around(). Any variance in the box is at most `stretch` = 1 / (1 - rho) times that with weights P.
+# Finds e (or Inf) such that the exact GP has one mode within e_n of the fit's mode A'u at each row n. For the smallest
+# W in this box, let P = max(W, 0), N = max(-W, 0), and v_n bound the variance at row n with weights P. The conditions
+# are rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n. Here gamma bounds sqrt(g'E g + |u - A g|^2), with the
+# first derivatives g of the log likelihood, the residual prior covariance E and the features A of the rows. Any
+# variance in the box is at most `stretch` = 1 / (1 - rho) times that with weights P.
 bound_mode_student <- function(b) {
   fun <- values_at(b$model$kernel, b$data$x)
   at_rows <- function(b) (1 + b$growth) * sqrt(pmin(variances_of(b, b$lo, fun)$var_upper, fun$prior)) * b$gamma
@@ -242,7 +243,7 @@ second_distance <- function(b, between, fun, left, top, most) {
                     list(b$middle$norms$Psi, between$second, b$middle$factors$G), fun$x,
                     engine_control(fun$n, b$fit$control))
     root <- function(i) sqrt(pmax(forms[i, ], 0) * (1 + 1e3 * b$growth))
-    eta <- root(1L) + sqrt(b$slack * most * b$W_top) * root(3L) # bounds |h|_E (head of file)
+    eta <- root(1L) + sqrt(b$slack * most * b$W_top) * root(3L) # bounds |h|_E, where h'y is the posterior mean
     spread <- root(2L)
   }
   (E + eta + sqrt(between$hi$norms$lam) * spread) * (b$g_E + b$r / 2) + top * b$r

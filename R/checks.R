@@ -1,11 +1,9 @@
 # Checks the arguments of exported functions: a check returns the cleaned value or raises an error about the argument.
 
-# Raises the error of abort_input() if `wrong` is TRUE. If `wrong` is FALSE, the other arguments are not evaluated.
 refuse_if <- function(wrong, argument, got, want = NULL, hint = NULL, message = NULL, where = "it") {
   if (wrong) abort_input(argument, got, want, hint, message, where)
 }
 
-# Stops if an argument of the calling function is missing. `hint` is a sentence on what to give.
 check_given <- function(argument, hint = NULL) {
   if (eval.parent(call("missing", as.name(argument)))) abort_input(argument, "is missing", hint = hint)
 }
@@ -204,7 +202,7 @@ check_dots_empty <- function(dots_names = eval.parent(quote(list(...))), known =
   abort_input(name, "is not an argument of this function", hint = hint)
 }
 
-# ---- conditions -----------------------------------------------------------------------------------------------------
+# ---- errors, warnings and messages ----------------------------------------------------------------------------------
 
 # Raises the error "`argument` must be <want>; <where> is <got>.", or "`argument` <got>." without `want`. `got` is the
 # value, or a string that describes it. `hint` is a further sentence, `message` replaces the first sentence.
@@ -337,7 +335,7 @@ list_quoted <- function(x, quote = "`", most = 5L, last = "and") {
 }
 
 # Returns the hint "Did you mean ...?" with the name in `known` that is most similar to `name`. If none is similar, the
-# hint lists the known names. For a `value` it is NULL, because the error lists them already.
+# hint lists the known names, or is NULL for a `value`, because the error then lists them already.
 did_you_mean <- function(name, known, value = FALSE) {
   if (!length(known) || is.na(name)) return(NULL)
   apart <- utils::adist(name, known, ignore.case = TRUE)
@@ -355,7 +353,6 @@ wrap <- function(text, ...) {
   gsub("\001", " ", strwrap(text, width = getOption("width"), ...), fixed = TRUE)
 }
 
-# Returns a method of print(). lines(x) returns the lines to print.
 print_lines <- function(lines) {
   function(x, ...) {
     cat(lines(x), sep = "\n")

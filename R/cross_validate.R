@@ -104,7 +104,7 @@ print.pfdtc_cv <- function(x, digits = 3, ...) {
   invisible(x)
 }
 
-# Returns arguments for fit_as_asked(), to fit the model of `fit` to other rows. hyper = "held" keeps what it learned.
+# Returns arguments for fit_as_asked(), to fit the model to other rows. hyper = "held" keeps what `fit` learned.
 settings_again <- function(fit, hyper) {
   held <- hyper == "held"
   refuse_if(is.null(fit$asked) && !held, "fit", "was made by an earlier version, which kept no record of its arguments",
@@ -220,7 +220,7 @@ groups_by <- function(fit, by, n) {
 }
 
 # If the data are a table of counts of classes, returns a number for each row, equal for rows with equal inputs; else
-# NULL. If a row of such a table were left out alone, all cases of one class at its inputs would be missing.
+# NULL. If a row of such a table were left out alone, all cases of one class at these inputs would be missing.
 rows_of_table <- function(fit, data) {
   response <- response_of(fit)
   w <- weights_given(data)

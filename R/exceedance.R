@@ -106,8 +106,8 @@ exceedance_frame <- function(response, at, threshold, noise, of, prob) {
 
 region_levels <- c("above", "below", "undecided")
 
-# Returns list(lower, upper), the f at which the mean response (with a transform, the median) is the threshold, minus
-# and plus its rounding error. If there is no such f, both ends are above 1e307 or both below -1e307.
+# Returns list(lower, upper), bounds on the f at which the mean response (with a transform, the median) equals the
+# threshold up to rounding. If there is no such f, both bounds are above 1e307 or both below -1e307.
 threshold_of_f <- function(response, threshold) {
   if (!is.null(response$expected) && !is.na(response$expected(0, response$theta))) {
     given <- function(f) response$expected(f, response$theta)
@@ -144,9 +144,9 @@ normal_exceedance <- function(mean, sd, t) {
        upper = pmin(pmax(stats::pnorm(largest(mean$upper - t$lower)), 3e-308 * (sd$lower < sd$upper)) * (1 + 1e-13), 1))
 }
 
-# Bounds P(y > t), where y is f plus noise that may have heavy tails; `law`, a result of noise_law(), has the variance
-# `spread` of the log noise variance. normal_exceedance() is averaged over the noise variance, with errors below 1e-7 if
-# the spread is at most 9. These averages are widened by 1e-6, unless mean and sd are known.
+# Bounds P(y > t), where y is f plus noise that may have heavy tails. law$spread is the variance of the log noise
+# variance. The bounds of normal_exceedance() are averaged over the noise variance, with errors below 1e-7 if the spread
+# is at most 9. Unless mean and sd are known exactly, the averages are widened by 1e-6.
 noisy_exceedance <- function(mean, sd, t, law) {
   at <- function(step) normal_exceedance(mean, lapply(sd, function(s) sd_at_step(c(list(var = s^2), law), step)), t)
   if (!is_spread(law)) return(at(0))
@@ -176,8 +176,8 @@ response_exceedance <- function(response, mean, sd, threshold) {
   list(lower = lower, upper = upper)
 }
 
-# Returns a factor of regions. Rows enter the set "above" in decreasing order of the probabilities `p`, as long as f is
-# above the threshold at all its rows in a share `prob` of the draws. The set "below" is formed likewise.
+# Returns a factor of regions. Rows enter the set "above" in decreasing order of the probabilities `p`, as long as in a
+# share `prob` of the draws, f is above the threshold at all rows of the set. The set "below" is formed likewise.
 joint_regions <- function(fit, new, threshold, p, prob, draws) {
   n <- length(new$index)
   check_memory(16 * as.double(n) * draws, sprintf("%.0f draws at %d places", as.double(draws), n))

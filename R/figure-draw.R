@@ -37,7 +37,7 @@ layer <- function(verb, x, y = NULL, ..., col = "black", lty = 1, lwd = 1) {
   list(all[!vapply(all, is.null, NA)])
 }
 
-# Colour-blind readers can distinguish the colours of Okabe and Ito. Only the red of `fit` is not one of them.
+# All but the red of `fit` are colours of Okabe and Ito, which colour-blind readers can distinguish.
 plot_colours <- c(mean = "#0072B2", inducing = "#D55E00", data = "#000000", certified = "#E69F00", fit = "#D7191C")
 
 band_colour <- function(alpha = 0.3) grDevices::adjustcolor(plot_colours["mean"], alpha)
@@ -75,10 +75,8 @@ mark_keys <- function(s) {
   if (!is.null(s$inducing)) legend_keys("inducing points", plot_colours["inducing"], pch = 124, size = 0.8))
 }
 
-# ---- base graphics --------------------------------------------------------------------------------------------------
-
-# Draws a figure. `args` are the user's further arguments for plot.default(), par() and image(). `known`, the names of
-# the caller's own arguments, is for error messages. The settings of par() are restored.
+# Draws a figure by base graphics, and restores the settings of par(). `args` are the user's further arguments for
+# plot.default(), par() and image(). `known`, the names of the caller's own arguments, is for error messages.
 draw_figure <- function(f, args = list(), known = names(formals(sys.function(sys.parent())))) {
   names <- names(args) %||% character(length(args))
   of_image <- names %in% c("useRaster", "zlim")
@@ -225,9 +223,7 @@ draw_keys <- function(keys, outer, cex = 0.8) {
   do.call(graphics::legend, c(args, list(cex = cex * min(1, 0.96 * room / width))))
 }
 
-# ---- ggplot2 --------------------------------------------------------------------------------------------------------
-
-# Returns a figure as a ggplot with a facet for each panel. Axis titles that differ between panels enter facets' titles.
+# Returns a figure as a ggplot with a facet for each panel. Axis titles that differ between panels go into facet titles.
 ggplot_figure <- function(f, dots = list()) {
   check_dots_empty(dots, "object")
   panels <- f$panels
@@ -328,7 +324,7 @@ ggplot_keys <- function(keys) {
 }
 
 # Returns list(shift, scale) for panels whose horizontal axes have names (of levels or dates). Facets of ggplot2 share
-# one scale, so `shift` moves such panels to other parts of it. `scale` has the names there (NULL without names).
+# one scale, so `shift` moves each such panel to its own part of the scale, and `scale` has the names there, or is NULL.
 level_places <- function(panels) {
   labels <- lapply(panels, function(p) if (is.null(p$ticks)) p$levels else p$ticks$labels)
   has <- lengths(labels) > 0L

@@ -1,7 +1,7 @@
 # Checks a fit that the user gives to a function. The fit may be damaged, or come from an earlier version of pfdtc.
 
-# Returns the fit in the current layout, or stops if it is not a valid fit. The signature of the data in fits of version
-# 0.1.0 lacks some sums, and is computed again if the fit has its data.
+# Returns the fit in the current layout, or stops if it is not a valid fit. The signature, sums that identify the data,
+# lacks some sums in fits of version 0.1.0. It is computed again if the fit has its data.
 check_any_fit <- function(fit, argument) {
   if (missing(fit)) abort_input(argument, "is missing", hint = "Give a fit returned by pfdtc().")
   refuse_if(inherits(fit, "gp_hurdle"), argument, "is a hurdle of two fits", hint = "Use its fit `zero` or `positive`.")
@@ -103,14 +103,13 @@ check_fit_parts <- function(fit, argument) {
        `data$prior_weights` = is.null(data$x_zero) || sum(data$prior_weights == 0) == zero)
 }
 
-# The optional parts of a fit have these classes.
 part_classes <- list(control = "pfdtc_control", aux = "pfdtc_aux", reference = "gp_fit", near = "list", norms = "list",
                      correction = "list", evaluations = c("numeric", "integer"), seconds = c("numeric", "integer"))
 
 is_one_of <- function(v, known) is.character(v) && length(v) == 1L && v %in% known
 
-# Returns TRUE if all elements of `part` named in `shapes` are plain doubles of the length or c(rows, columns) given in
-# `shapes`, else the name of the first other element. A single number must not be NA. `optional` elements may be NULL.
+# Returns TRUE if each element of `part` named in `shapes` is plain doubles of the length or c(rows, columns) given
+# there, else the name of the first wrong element. A single number must not be NA. `optional` elements may be NULL.
 has_shapes <- function(part, shapes, optional = NULL) {
   for (name in names(shapes)) {
     v <- if (is.list(part)) part[[name]]
@@ -254,8 +253,8 @@ same_response <- function(a, b) {
   all(abs(sums - b$signature$sums[of]) <= 8 * (sqrt(sums[["n"]]) + 16) * .Machine$double.eps * size)
 }
 
-# Stops unless two fits approximate the same exact GP: with the same data, constant mean, kernel and noise or, for other
-# likelihoods than Gaussian, family, trials and offset. `argument` and `other` name the fits; `more` is a further hint.
+# Stops unless two fits approximate the same exact GP: they must have the same data, constant mean, kernel and
+# likelihood. `argument` and `other` name the fits; `more` is a further hint.
 check_same_model <- function(a, b, argument, other, more = NULL) {
   close <- function(u, v, unit = 1) length(u) == length(v) && all(abs(u - v) <= 1e-12 * unit)
   gaussian <- response_of(b)$conjugate

@@ -62,12 +62,12 @@ optimise_stage <- function(data, learned, z, s, state) {
     }, otherwise = now)
     if (!is.null(state$stopped) || max(abs(model_theta(before$model) - model_theta(now$model))) < 1e-3) break
   }
-  # In the trace, the first iterations from the better start and the search that continues them are one round.
+  # Number the first iterations from the better start and the search that continues them as one round of the trace.
   if (s$try_starts && !is.null(now$trace)) now$trace$round <- pmax(now$trace$round - 1L, 1L)
   now
 }
 
-# Runs a few iterations from two starts: points chosen greedily by residual prior variance, or by the pF divergence.
+# Compares two starts by a few iterations: inducing points chosen greedily by residual prior variance or pF divergence.
 # Returns list(now, steps): the better result, and the limits of the remaining search. The second start must lower the
 # squared pF divergence by over 5, because the first start mostly wins in the end if both are close.
 better_start <- function(data, rows, now, s, state) {
@@ -89,7 +89,7 @@ better_start <- function(data, rows, now, s, state) {
 
 steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
 
-# Returns begin(now), a search from points chosen greedily by the pF divergence, or NULL if it gives no or fewer points.
+# Returns begin(now), a search from inducing points chosen greedily by the pF divergence, or NULL if it chooses fewer.
 second_start <- function(data, now, s, state, begin) {
   null_if_failed({
     z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
@@ -99,8 +99,8 @@ second_start <- function(data, now, s, state, begin) {
   })
 }
 
-# Moves the inducing points at fixed hyperparameters, until watch$after(z, jitter, value) is not NULL. The auxiliary
-# distribution by aux_reference() is on the points of `reference`, that by aux_refresh() on the latest inducing points.
+# Moves the inducing points at fixed hyperparameters, until watch$after(z, jitter, value) is not NULL. For the auxiliary
+# distribution, aux_reference() uses the inducing points of `reference`, and aux_refresh() the latest ones.
 optimise_points <- function(rows, now, s, state, steps = s$steps, label = "inducing points", watch = NULL,
                             reference = NULL) {
   schedule <- if (s$objective == "pf" && !is.null(s$aux$every)) s$aux$every else Inf
@@ -162,8 +162,6 @@ take_result <- function(now, result) {
   now
 }
 
-# ---- comparisons on held-out rows -----------------------------------------------------------------------------------
-
 # Compares inducing points alone with inducing points and neighbours, by the log density of held-out rows. Neighbours
 # use few noisy responses, inducing points all, so inducing points alone may predict a smooth f better. decide() drops
 # neighbours if inducing points alone gain more than the standard error. A `smoother` kernel, if any, is tried too.
@@ -187,7 +185,7 @@ look_at_held_out <- function(now, plan, state) {
   now
 }
 
-# Measures, in nats per held-out row, how much larger the log density is under rivals[[name]] than under the plan.
+# Measures how much larger the log density of held-out rows is by the posterior rivals[[name]] than by the planned one.
 look_at_rival <- function(now, plan, state, name, sizes) {
   now$look[name] <- list(NULL)
   gain <- run_stage(state, "trial", held_gains(merge_all_equal_rows(now$data), list(now[c("learned", "start")]), plan,
@@ -196,7 +194,7 @@ look_at_rival <- function(now, plan, state, name, sizes) {
   now
 }
 
-# Each rival of the planned posterior returns list(mean, var) of f at x, for hyperparameters and points z in `one`.
+# Each rival of the planned posterior returns list(mean, var) of f at x. `one` has hyperparameters and inducing points.
 rivals <- list(points = function(one, rows, x, run) { # inducing points alone
     posterior <- native_posterior(one$start$z, rows, one$learned$model, 1e-12, control = run)
     p <- native_predict(posterior, one$start$z, one$learned$model, x)
@@ -238,12 +236,11 @@ held_gains <- function(data, tried, plan, rival = rivals$points, sizes = trial_r
 
 # ---- non-Gaussian likelihoods with neighbours -----------------------------------------------------------------------
 # Few inducing points cannot represent short lengthscales. So the Vecchia likelihood learns lengthscales from working
-# responses f + g / W with noise 1 / W, where f is the mode on inducing points, and g and -W are the first two
+# responses f + g / W with noise 1 / W. Here f is the mode on inducing points, and g and -W are the first two
 # derivatives of the log likelihood by f. This mode is too smooth, so the learned kernel variance is too small (as in
 # penalised quasi-likelihood: Breslow and Clayton 1993). The variance is multiplied by 3 up to five times, until the log
 # density of held-out rows is below the best one by more than the standard error of the difference.
 
-# Evaluates `expr`, which makes a fit with neighbours; returns `otherwise` if it fails or the mode does not converge.
 fallback_if_not_converged <- function(expr, otherwise) {
   tryCatch(expr, pfdtc_error_numerical = function(e) otherwise, pfdtc_warning_convergence = function(w) otherwise)
 }
@@ -294,7 +291,7 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
 
 # Estimates the gain in log density of each held-out row if neighbours correct f. g and -W are the first two derivatives
 # of the log likelihood by f. Where f lacks structure, g has equal signs at neighbours. With h = sum(g) / (sum(W) +
-# mean(W)) over neighbours, f + c h gains c g h - c^2 W h^2 / 2. c and the number of neighbours have the best mean gain.
+# mean(W)) over neighbours, f + c h gains c g h - c^2 W h^2 / 2. The best c and number of neighbours are used.
 gain_from_residuals <- function(trial, held, around, f, kernel, run) {
   slopes <- function(rows) {
     sites <- trial$sites_of(rows)
@@ -339,7 +336,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
   list(x = x, sites_of = sites_of, score = score, with_near = with_near)
 }
 
-# Returns the posterior that predicts held-out rows best, for kernel variances times powers of near_trial$by if `free`.
+# Returns the posterior that predicts held-out rows best. If `free`, kernel variances times near_trial$by^i are tried.
 raise_variances <- function(trial, kernel, z, f, free) {
   raise <- function(kernel) if (free) scale_kernel(kernel, near_trial$by) else kernel
   best <- tried <- trial$with_near(raise(kernel), z, f)
@@ -357,7 +354,7 @@ learn_near_laplace <- function(x, f, sites, s, learned, state) {
   largest <- near_trial$largest * sites$unit
   rows <- working_rows(x, sites, pmin(pmax(f, -largest), largest))
   rows <- c(rows, list(response = rows$y, scale = 1, n = nrow(x), shift = list(rows = 0, ss = 0, constant = 0)))
-  # Start from the kernel learned with inducing points, because it may be better than the usual starts.
+  # Start from the kernel learned with inducing points, because it may be better than the default starts of a search.
   kernel <- if (is_open(s$kernel)) replace(learned$kernel, "profile", list(NULL)) else learned$kernel
   s <- replace(s, c("kernel", "likelihood", "noise"), list(kernel, NULL, 1))
   found <- if (length(s$free)) learn_evidence(rows, s, state) else list(kernel = learned$model$kernel)

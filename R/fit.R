@@ -24,7 +24,7 @@ gaussian_steps <- list(learn = function(...) learn_stage(...),
     if (!is.null(now$fit)) return(now$fit)
     if (plan$posterior$kind == "exact") return(construct_exact(now$data, now$learned, plan, state))
     near <- plan$posterior$neighbours > 0L
-    # Rows with equal inputs share the residual of f given the inducing points. Merge them, so that it counts once.
+    # Merge rows with equal inputs, so that their common residual of f given the inducing points counts once.
     data <- if (near) merge_all_equal_rows(now$data) else now$data
     if (!near && !is.null(now$alone)) now[c("learned", "start")] <- now$alone
     if (isTRUE(plan$posterior$more)) now$start <- points_stage(data, now$learned, plan$posterior, state)
@@ -41,7 +41,7 @@ gaussian_steps <- list(learn = function(...) learn_stage(...),
 #   construct_laplace()    finds the posterior mode from all rows, or with approx = "vi" the largest variational bound,
 #                          and makes the fit
 #
-# Except for several classes, the result is a DTC posterior with noise 1, row weights W and responses f + g / W, where f
+# Except for several classes, the result is a DTC posterior with noise 1, row weights W and responses f + g / W. Here f
 # is the mode, and g and -W are the first two derivatives of the log likelihood by f.
 
 working_steps <- list(learn = function(...) learn_laplace_stage(...),
@@ -176,11 +176,9 @@ check_size_of_classes <- function(q, m, n) {
 
 # ---- fits with a certified accuracy ---------------------------------------------------------------------------------
 
-# Searches for a fit with certified accuracy `tol`: by inducing points, then by neighbours or the exact posterior.
-#
-# A fit meets `tol` if two errors are at most tol at a share of `tol_quantile` (1: all) of the training inputs: the
-# certified error of the mean, divided by sd(y), and |exact sd / sd - 1|. For a non-Gaussian likelihood, the first is
-# the certified error of the mode, divided by the sd of f at the row.
+# Searches for a fit that meets the accuracy `tol`: two errors are at most tol at a share of `tol_quantile` (1: all) of
+# the training inputs. They are the certified error of the mean, divided by sd(y), and |exact sd / sd - 1|. For a
+# non-Gaussian likelihood, the first is the certified error of the mode, divided by the sd of f at the row.
 #
 # Candidate fits are tried one after the other. A yardstick(), which has bounds on the exact GP, gives their errors.
 # `job` is an environment with data, learned, plan, goal, control, state, late() (TRUE when time is over), all
@@ -221,7 +219,7 @@ search_plans <- function(job, asked) {
   if (few$learn$hyper == "joint") job$learned <- optimise_stage(data, job$learned, first_points(), few$posterior, state)
   way <- alternative_posterior(facts_of(data, asked), asked)
   n <- nrow(data$x)
-  # The alternative `way` to inducing points, if any, is faster than a search among more than `worth` inducing points.
+  # With more than `worth` inducing points, the alternative (exact posterior or neighbours), if any, is faster.
   worth <- if (way == "none") Inf else as.integer(min(n, max(50, min(1000, n %/% 4))))
   # Choose inducing points z greedily. rho[i] is mean residual prior variance / noise variance for the first i points.
   look <- if (way != "none") run_stage(state, "start", {
@@ -260,8 +258,8 @@ tolerance_plan <- function(data, asked) {
   with_posterior(plan, rho = NULL)
 }
 
-# Returns an alternative to inducing points: "exact" if that is affordable and nothing requires inducing points, else
-# "near" if `neighbours` is positive (or missing, and nothing requires inducing points), else "none".
+# Returns an alternative to inducing points: "exact" if the exact posterior is affordable and no argument requires
+# inducing points; "near" if `neighbours` is positive, or missing and no argument requires inducing points; else "none".
 alternative_posterior <- function(facts, asked) {
   open <- facts$keep && leaves_points_open(asked)
   if (open && exact_is_affordable(facts)) return("exact")
@@ -317,7 +315,7 @@ near_yardstick <- function(fit, data, rows, goal, left) {
   yardstick(inside, rows, data$sd_y, goal$quantile, reference)
 }
 
-# Searches for a non-Gaussian fit that meets `tol`. Its inducing points are the first points of a reference.
+# Searches for a non-Gaussian fit that meets `tol`. Its inducing points are the first inducing points of a reference.
 search_working <- function(job, asked) {
   refuse_if(!is.null(asked$inducing) && !identical(asked$inducing, "greedy"), "inducing", describe(asked$inducing),
             sprintf("NULL or \"greedy\" where `tol` is given with family %s", response_of(asked)$label),
@@ -341,7 +339,7 @@ search_working <- function(job, asked) {
   if (is.null(yard)) return(fit)
   least <- max(yard$floor)
   ref <- yard$reference
-  # Try the first m points of the reference. If it cannot certify tol, aim at 1.25 times the smallest certifiable error.
+  # Find the fewest first points of the reference that meet tol, or else 1.25 times the smallest error it can certify.
   found <- run_stage(state, "certificate", if (is.finite(least)) {
     sites <- sites_of_fit(fit, data)
     search_first(yard, (if (least <= tol) tol else 1.25 * least) * (1 - 1e-6), tol, function(m) {
@@ -361,7 +359,7 @@ search_working <- function(job, asked) {
   fit
 }
 
-# ---- held-out folds -------------------------------------------------------------------------------------------------
+# ---- log densities of held-out folds --------------------------------------------------------------------------------
 
 # Returns the result of fit_with(), or NULL if it stops with an error of this package or is interrupted.
 unless_it_fails <- function(fit_with, data, asked) {

@@ -172,7 +172,7 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   fun <- if (is.null(fit$factors$groupings)) boxes_at(kernel, box$lower, box$upper)
   error <- NULL
   if (is.null(fun)) {
-    # Without a closed form, use quadrature. The difference from a coarser rule estimates its error. A wide box needs
+    # Without a closed form, use quadrature. The difference from a coarser rule estimates the error. A wide box needs
     # more points for each input. Matern kernels make kinks in the integrand, so their coarser rule has half the points.
     width <- rotated(kernel, box$upper) - rotated(kernel, box$lower)
     wide <- max(abs(width) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))

@@ -43,9 +43,9 @@
 #' @name leave_one_out
 NULL
 
-# Returns for each row, in units of y (of f if not Gaussian): mean (with offset) and variance of f given all other rows,
-# residual (response minus mean), noise variance and leverage. A row of weight 0 has noise variance NA, and its ordinary
-# prediction if noise is Gaussian, else NA. For several classes mean and variance are matrices of log odds.
+# Returns for each row: mean (with offset) and variance of f given all other rows, residual (response minus mean), noise
+# variance and leverage, in units of y (of f if not Gaussian). A row of weight 0 has noise variance NA. Its prediction
+# is the ordinary one for Gaussian noise, else NA. For several classes, mean and variance are matrices of log odds.
 loo_rows <- function(fit) {
   data <- training_data(fit)
   copy <- copies_in(data) # a row's copies predict the row
@@ -153,8 +153,8 @@ dfbetas.gp_fit <- loo_method(function(model) {
 
 # Returns for each row the factor by which the sds of kernel and noise would change if estimated from the other rows:
 # the root of (y'K^{-1} y - r^2) / (n - p - 1), as in rstudent() of lm(). K is the covariance of the n responses y, r
-# the row's standardised residual, p the number of coefficients of the mean. (A row outside a subsample has r = 0 and
-# n - p.) Here y'K^{-1} y is sum(g y), g = K^{-1} y.
+# the row's standardised residual, p the number of coefficients of the mean. For a row outside a subsample, the factor
+# is the root of y'K^{-1} y / (n - p). y'K^{-1} y is computed as sum(g y), g = K^{-1} y.
 scale_without <- function(fit, r) {
   p <- posterior_of_rows(fit)
   part <- row_parts(p)
@@ -178,9 +178,10 @@ training_scores <- function(fit, seen = FALSE) {
   summarise_scores(response, score_each(response, y, f))
 }
 
-# Returns by how many standard errors leave-one-out predictions contradict the family. Poisson counts: mean square of
-# Pearson residuals, minus 1; a square has variance 2 + 1 / mean. Ordered classes: largest |sum_i z_i (Y_ik - p_ik)| /
-# sqrt(sum_i z_i^2 p_ik (1 - p_ik)). Row i has class k if Y_ik = 1, with probability p_ik. z: centred input or square.
+# Returns by how many standard errors leave-one-out predictions contradict the family. For Poisson counts, the mean
+# square of Pearson residuals is compared with 1; a square has variance 2 + 1 / mean. For ordered classes, the result is
+# the largest |sum_i z_i (Y_ik - p_ik)| / sqrt(sum_i z_i^2 p_ik (1 - p_ik)) over classes k and centred inputs or squares
+# z. Y_ik is 1 if row i has class k (probability p_ik), else 0.
 misfit_of <- function(fit) {
   loo <- loo_rows(fit)
   response <- response_of(fit)
@@ -212,7 +213,7 @@ pit_of <- function(fit, loo) {
   })
 }
 
-# Further elements of lm()'s influence() are left out: influence.measures(), which reads them, needs lm() or glm().
+# Other elements of lm()'s influence() serve only influence.measures(), which works for lm() and glm() alone.
 #' @export
 influence.gp_fit <- function(model, ...) {
   list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))
@@ -318,7 +319,7 @@ response_crps <- function(response, y, f) {
 }
 
 # Returns the CRPS of each count y, the sum over whole numbers t of (P(Y <= t) - 1{y <= t})^2. If t has many values, the
-# square is interpolated between some: near y and the median, or equally spaced in log(t).
+# square is interpolated between some values of t: those near y and the median, or equally spaced in log(t).
 crps_of_counts <- function(response, y, size, mu, s) {
   out <- if (response$kind == "ordered") NA * y else vapply(seq_along(y), function(i) {
     crps_by_masses(response, y[i], size[i], mu[i], max(s[i], 1e-6), response$from %||% 0)

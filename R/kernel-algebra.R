@@ -212,8 +212,7 @@ model_units <- function(model) {
   list(kernel = as_kernel(scale_kernel(model$kernel, in_units(model, 1, 2))), noise = in_units(model, model$noise, 2))
 }
 
-# Converts v from units of the cleaned response to units of y, without adding the centre. `power` is 2 if v are
-# variances. `model` may also be a fit or data.
+# Converts v (variances if `power` is 2) from units of the cleaned response to those of y, without adding the centre.
 in_units <- function(model, v, power = 1) model$scale^power * v
 
 # Returns the logs of the hyperparameters, in the order of coef().

@@ -119,7 +119,6 @@ compile_kernel <- function(kernel) {
   compiled
 }
 
-# Returns the compiled kernel with the parameters `values`, in the order of its table.
 set_values <- function(kernel, values) {
   if (is.null(kernel$engine)) kernel <- compile_kernel(kernel)
   kernel$engine$values <- as.double(values)
@@ -190,7 +189,7 @@ total_variance <- function(kernel) {
 
 # Returns a lengthscale l for each of d columns of x, Inf for a column without a lengthscale. With several factors, 1 /
 # l^2 is summed over the factors of a term and averaged over terms (without the linear mean), weighted by variances. For
-# SE factors, this is the relative curvature of k at distance 0.
+# SE factors, this sum is the relative curvature of k at distance 0.
 kernel_lengths <- function(kernel, d) {
   kernel <- as_sum(kernel)
   leaves <- kernel$leaves
@@ -227,8 +226,8 @@ smooth_inputs <- function(kernel) {
 #   k = v (F(r) / S + s / (S G) sum_j u_j + 2 p / (S G (G - 1)) sum_{i < j} u_i u_j),   S = 1 + s + p.
 #
 # F is a correlation at distance r in all G inputs; u_j is squared exponential, with F's lengthscale of input j divided
-# by c. The logs of the engine's parameters are M times (log theta, log w): theta are the kernel's parameters, and w the
-# weights 1 / S, s / (S G) and 2 p / (S G (G - 1)) for each additive factor.
+# by c. The logs of the engine's parameters are a matrix M times (log theta, log w): theta are the kernel's parameters,
+# and w the weights 1 / S, s / (S G) and 2 p / (S G (G - 1)) for each additive factor.
 
 # A factor may have one lengthscale for several columns: for the three columns of sphere(), or for those of an R factor
 # with many levels. leaf$shared has for each column the position of its lengthscale, named by the input.
@@ -317,8 +316,7 @@ expand_additive <- function(parts, table) {
 
 # Factors may read rotated or warped inputs in place of columns of x. The engine computes them, so R code passes x.
 
-# Rotated inputs are z = x B. leaf$rotation is list(inputs, by): the columns of x that are rotated, and B. It is the
-# same for all factors that read these columns.
+# Rotated inputs are z = x B. leaf$rotation, the same in all leaves, is list(inputs, by): rotated columns of x, and B.
 
 rotation_of <- function(kernel) shared_by_leaves(kernel, "rotation", "rotated")
 

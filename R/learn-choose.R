@@ -47,8 +47,8 @@ by_roughness <- c("matern12", "matern32", "matern52", "se")
 two_scales <- "matern32+matern32"
 
 # Returns the candidates for the default kernel. `theta` are log parameters learned with Matern 3/2. With many rows,
-# Matern 5/2 is tried only if Matern 1/2 is not better than Matern 3/2, and SE only if Matern 5/2 is: the score is
-# assumed to have one minimum as a function of smoothness. tell(label) reports progress.
+# Matern 5/2 is tried only if Matern 1/2 is not better than Matern 3/2, and SE only if Matern 5/2 is better: the score
+# is assumed to have one minimum as a function of smoothness. tell(label) reports progress.
 candidates <- function(pool, s, theta, tell = function(what) NULL) {
   few <- pool$few
   shared <- NULL # the neighbours that all kernels share
@@ -117,8 +117,8 @@ has_little_noise <- function(problem, theta) {
 }
 
 # Compares two estimates of the log hyperparameters theta: by the Vecchia likelihood, and by the exact likelihood of
-# some rows. The second may count variation of f between these rows as noise. The larger log density of rows given
-# neighbours wins. Returns list(theta, exact = c(rows, gain, se)): the second's is larger by `gain` per row.
+# some rows, which may count variation of f between these rows as noise. The larger log density of rows given neighbours
+# wins. Returns list(theta, exact = c(rows, gain, se)), where `gain` per row is that of the second over the first.
 choose_exactly <- function(now, run) {
   thetas <- list(now$theta, learn_exactly(now$problem, run)$theta)
   scores <- lapply(thetas, conditional_scores, problem = now$problem, size = learning_sizes$exact)
@@ -167,7 +167,7 @@ smoother_kernel <- function(tried, best) {
 # ---- Gaussian responses: a linear mean, judged by the log marginal likelihood ---------------------------------------
 
 # Returns `now`, or a model with a linear mean, alone or beside the kernel, whichever has the largest
-#   log (marginal likelihood times prior) - 2 (1 - prior_share()) parameters.
+#   log (marginal likelihood times prior) - 2 (1 - prior_share()) (number of parameters).
 # With few rows, priors are strong, and a parameter has no further penalty. `run` is the result of a search by the
 # Vecchia likelihood, and `line` that of search_beside_line(), if it was called before. With many rows only the linear
 # mean alone is tried, because a search for mean and kernel takes as long as one for the kernel. Up to `line_as_kernel`
@@ -208,7 +208,7 @@ choose_line <- function(now, s, run, line = NULL) {
 
 # Learns a linear mean without kernel by the exact likelihood: y ~ N(0, v U U' + noise W^{-1}), with U = [1 u(x)],
 # scaled inputs u(x), prior variance v, weights W. W^{1/2} U U' W^{1/2} has q eigenvalues lambda > 0. In its eigenbasis,
-# the elements of W^{1/2} y are independent. They have variance v lambda + noise (q elements) or noise.
+# the elements of W^{1/2} y are independent. q of them have variance v lambda + noise, the others have variance noise.
 linear_model <- function(problem) {
   pool <- problem$pool
   rows <- pool$take(min(pool$n, learning_sizes$whole[["rows"]]))
@@ -237,9 +237,9 @@ linear_model <- function(problem) {
   model_of_run(problem, ascend(problem, problem$start, maxit = 50L, enough = 1e-3))
 }
 
-# Returns a model's log posterior density, extrapolated from the exact likelihood of line_rows rows (-Inf if this
-# fails). The Vecchia likelihood is too low for long lengthscales, and line_rows rows have little information on short
-# lengthscales. So choose_line() takes the larger of this density and the Vecchia likelihood's.
+# Returns a model's log posterior density for all rows, extrapolated from the exact likelihood of line_rows rows, or
+# -Inf if this fails. The Vecchia likelihood is too low for long lengthscales, but line_rows rows have little
+# information on short ones. So choose_line() takes the larger of both densities to decide about a linear mean.
 value_of_some <- function(model) {
   problem <- model$problem
   pool <- problem$pool
@@ -256,7 +256,7 @@ value_of_some <- function(model) {
 # ---- a trend and seasons --------------------------------------------------------------------------------------------
 
 # Returns `now`, or a model with a trend and seasons if its log (marginal likelihood times prior) is larger by more than
-# profile_price(). Tries each period alone, all together, and the best with a linear mean; many rows are sampled.
+# profile_price(). Tries each period alone, all together, and the best with a linear mean (if rows are many, on some).
 choose_season <- function(now, s) {
   pool <- now$problem$pool
   one <- now$problem$profile
@@ -299,7 +299,7 @@ season_profiles <- function(open, rest) {
 
 judge_by_price <- function(model) list(score = profile_price(model$problem$profile) - model$value)
 
-# Returns how many nats of log marginal likelihood a seasonal or additive kernel must gain, or 0 for other kernels.
+# Returns how many nats a seasonal or additive kernel must gain over one without these terms; 0 for other kernels.
 profile_price <- function(profile) {
   if (!is_season(profile)) {
     return(switch(sub(":.*", "", profile), additive = additive_nats, pairwise = additive_nats + pair_nats, 0))

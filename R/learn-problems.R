@@ -2,16 +2,16 @@
 #
 #   list(start, lower, upper, natural(theta), evaluate(theta) -> list(value, gradient, information), prior(theta))
 #
-# theta are the logs of the hyperparameters, and natural() returns list(kernel, noise). A learning_problem() has no
-# evaluate(), but at(theta), which returns kernel and noise, also in the form for C (`engine`), and vecchia(), the
-# Vecchia likelihood with its Fisher information, from which climb() makes evaluate(). The evaluate() of exact_density()
-# computes the exact likelihood, without information.
+# theta are the logs of the hyperparameters, and natural() returns list(kernel, noise). A learning_problem() has at() in
+# place of evaluate(). at(theta) returns kernel and noise, also in the form for C (`engine`). vecchia() returns the
+# Vecchia likelihood and its Fisher information, with which climb() makes evaluate(). exact_density() makes an
+# evaluate() that computes the exact likelihood, without information.
 
 # Returns the problem for a kernel with its bounds and priors. Without priors, the data would often make the lengthscale
 # of an irrelevant input infinite, and the noise of few rows 0. Priors weaken with more rows (prior_share()). With
 # lengthscales l in units of the spreads of the d inputs, and variances in units of the response's variance:
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 3^2),  log noise ~ N(log 0.1, 2^2).
-# If no search by the exact likelihood follows, variances keep a prior sd of 1.5 (0.75 for a kernel of one term). With
+# If no search by the exact likelihood follows, variances keep a prior sd of 1.5 (0.75 for a kernel of one factor). With
 # much noise, the Vecchia likelihood hardly changes if the variance grows by a factor of 100 and lengthscales with it,
 # so the random order of rows would decide (and change the NLPD by 0.01). With `little_noise`, q = log(noise / prior
 # median) has an exponential lower tail: for q < -1 its log density is (q + 1/2) / 4 instead of -q^2 / 8. If noise is a
@@ -60,7 +60,7 @@ learning_problem <- function(pool, s, profile, little_noise = FALSE) {
 
 # Returns list(asked, compiled, table, free, by_number, label) for a profile. `compiled` is the kernel with the user's
 # values, `free` marks the learned parameters, `table` has parameter_units() for responses of mean square 1. `by_number`
-# is an equal kernel that reads numbers of levels. pool$made keeps this list for later problems with the profile.
+# is an equal kernel of level numbers in place of 0/1 columns. pool$made keeps the list for problems with the profile.
 kernel_to_learn <- function(pool, s, profile) {
   made <- if (!is.null(profile)) pool$made[[profile]]
   asked <- s[c("kernel", "names", "free")]
@@ -86,7 +86,7 @@ kernel_to_learn <- function(pool, s, profile) {
 with_likelihood <- function(problem, precision) {
   pool <- problem$pool
   run <- problem$run
-  # Priors are independent and normal. With `little_noise`, log noise has an exponential tail from 1 below its centre.
+  # Priors are independent and normal. With `little_noise`, that of log noise has an exponential tail below centre - 1.
   problem$prior <- function(theta) {
     away <- theta - problem$middle
     value <- -sum(precision * away^2) / 2
@@ -144,8 +144,8 @@ with_likelihood <- function(problem, precision) {
 }
 
 # Returns the problem of maximising the exact log marginal likelihood of `rows` (NULL: all) plus the log prior. Element
-# `loo` of a result has leave-one-out log densities: with B = (K + s2 W^{-1})^{-1}, alpha = B y and p = diag(B), the
-# prediction of row i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
+# `loo` of a result has leave-one-out log densities: with row weights W, B = (K + s2 W^{-1})^{-1}, alpha = B y and p =
+# diag(B), the prediction of row i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
 exact_density <- function(problem, rows = NULL) {
   pool <- problem$pool
   used <- if (is.null(rows)) pool else
@@ -221,7 +221,7 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
       }
       l
     })
-    # Keep the columns of `kernel` if `chosen` is one factor of its inputs without lengthscale; else find the columns.
+    # If `chosen` is one factor without a lengthscale, keep the columns of `kernel`; else find the columns of `chosen`.
     placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
     return(if (placed) replace(chosen, "columns", list(kernel$columns)) else place_kernel(chosen, x))
   }
@@ -289,7 +289,7 @@ pool_of_rows <- function(data, s) {
   pool <- pool_of_response(pool, data)
   if (!length(columns)) return(pool)
   # Renumber the levels from 1. take() returns the first rows in the random order, so that their neighbours are among
-  # them: the likelihood with group effects integrated out needs all.
+  # them, because the likelihood with group effects integrated out needs all neighbours.
   for (column in columns) pool$x[, column] <- match(pool$x[, column], sort(unique(pool$x[, column])))
   pool$levels <- apply(pool$x[, columns, drop = FALSE], 2L, max)
   by_rank <- order(pool$rank)

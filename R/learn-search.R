@@ -129,7 +129,7 @@ moved_to <- function(model, end) {
   replace(model, same, end[same])
 }
 
-# Returns starting values as multiples of problem$unit. Terms start at different lengthscales: equal ones stay equal.
+# Returns starting values as multiples of problem$unit. Lengthscales differ between terms, or they would stay equal.
 start_values_of <- function(problem, lengthscale, noise) {
   table <- problem$table
   start <- table$start
@@ -138,8 +138,8 @@ start_values_of <- function(problem, lengthscale, noise) {
   c(start, noise)
 }
 
-# Returns a start for each c(lengthscale, variance, noise) in `values`: in units of sqrt(d) times the spread of each of
-# the d inputs, and of the response's variance. Parameters that are not learned keep their values in `theta`.
+# Returns a start for each c(lengthscale, variance, noise) in `values`. The unit of a lengthscale is sqrt(d) times the
+# spread of its input, one of d; that of variances is the response's variance. Parameters not learned are as in `theta`.
 further_starts <- function(problem, values, theta) {
   lapply(values, function(at) {
     value <- start_values_of(problem, at[1L], at[3L])
@@ -161,7 +161,7 @@ smooth_runs <- function(problem, s, theta) {
 
 # Returns starts theta, without repeats. Attribute "grid" has their lengthscales, in units of sqrt(d) times the spread
 # of the d inputs, and noise, in units of the response's variance. Starts with short lengthscales and little noise avoid
-# optima that explain all variation by noise. For d <= 2, some are very short, for series with many waves.
+# optima that explain all variation by noise. For d <= 2, very short lengthscales suit series with many waves.
 starts_of <- function(problem, restarts) {
   d <- sum(problem$table$ard)
   short <- if (d == 1L) c(0.01, 0.03) else if (d == 2L) 0.03
@@ -180,7 +180,7 @@ starts_of <- function(problem, restarts) {
   }
   known <- !is.na(problem$given)
   thetas <- from(known)
-  # The user's values beyond the usual bounds may not suit the data, so also start without them.
+  # The user's values beyond the default bounds of the search may not suit the data, so also start without them.
   if (any(problem$absurd)) {
     thetas <- c(thetas, from(known & !problem$absurd))
     grid <- rbind(grid, grid)
@@ -275,9 +275,9 @@ identifying_columns <- function(pool) {
   which(values >= short_rule[["values"]] & 2 * values <= pool$n)
 }
 
-# Searches from the best start with one short lengthscale and a linear mean. Returns NULL if the start is `below` nats
-# below the log density `least`, or the result less than `nats` above it (both in short_rule). An input that identifies
-# individuals, each with several rows, needs a short lengthscale. Searches from equal lengthscales do not find it.
+# Searches from the best start with one short lengthscale and a linear mean. Returns NULL unless the start is less than
+# short_rule["below"] nats below the log density `least`, and the result more than short_rule["nats"] above it. An input
+# that identifies individuals with several rows needs a short lengthscale, which searches from equal ones do not find.
 short_run <- function(problem, theta, least) {
   pool <- problem$pool
   columns <- identifying_columns(pool)
@@ -316,9 +316,9 @@ search_starts <- function(problem, restarts, state) {
   list(problem = problem, theta = theta, report = found$report, rival = rival)
 }
 
-# Returns list(rival): the best of the other `ends` of searches that explains by noise what ends[[1]] explains by f, or
-# vice versa; NULL if there is none. The larger of the two noise variances is over twice the smaller, and exceeds it by
-# a tenth of the response's variance. rival$behind is the difference of the two log densities, scaled to all rows.
+# Returns a list with the rival: the best of the other `ends` of searches that explains by noise what ends[[1]] explains
+# by f, or vice versa. Returns NULL if there is none. The larger of the two noise variances is over twice the smaller,
+# and exceeds it by a tenth of the response's variance. `behind` is by how much its log density of all rows is lower.
 find_rival <- function(problem, ends) {
   last <- problem$last
   other <- Filter(function(end) {

@@ -9,8 +9,8 @@
 
 # Learns hyperparameters and chooses the kernel. Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother,
 # exact): `learned` and `kernels` are tables of starts and of kernels tried, `smoother` and `exact` results of
-# smoother_kernel() and choose_exactly(). For interrupts, state$so_far keeps the best result. state$begun has results of
-# searches that chose a transform of the response.
+# smoother_kernel() and choose_exactly(). For interrupts, state$so_far keeps the best result. state$begun has earlier
+# searches, which chose a transform of the response.
 learn_evidence <- function(data, s, state) {
   begun <- state$begun
   state$begun <- NULL
@@ -61,7 +61,7 @@ learn_evidence <- function(data, s, state) {
     list(pilot = NULL, learned = begun$report, kernels = now$kernels, smoother = smoother, exact = now$exact))
 }
 
-# Returns the name of what the last search maximised.
+# Returns the name of the function that the last search maximised, such as "log marginal likelihood".
 estimated_by <- function(model) {
   pool <- model$problem$pool
   rows <- attr(model$kernels, "gained")$rows %||% # rows from which a kernel of several terms was chosen
@@ -72,8 +72,8 @@ estimated_by <- function(model) {
 }
 
 # Improves the chosen model by the Vecchia likelihood on more rows, or by the exact likelihood if rows are few. If the
-# user gave no kernel, tries seasons, a linear mean and an additive kernel, whose search starts from `terms` (learned
-# from fewer rows, or NULL). Calls keep(model) with each improved model. Returns list(model, rival).
+# user gave no kernel, tries seasons, a linear mean and an additive kernel. `terms` is an additive kernel learned from
+# fewer rows, or NULL. Calls keep(model) with each improved model. Returns list(model, rival).
 learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
   exact <- problem$pool$few
@@ -125,8 +125,8 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
   list(model = now, rival = if (!now$problem$little_noise) rival)
 }
 
-# Returns `model`, or one with less noise if may_lack_noise(). A model whose prior allows little noise wins over
-# explain_noise(model) if its log likelihood without priors is larger by little_noise_rule["nats"].
+# If may_lack_noise(), returns explain_noise(model), or a model learned with a prior for little noise if its log
+# likelihood without priors is larger by little_noise_rule["nats"]. Otherwise returns `model`.
 compare_little_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   model <- explain_noise(model, s)
@@ -135,9 +135,9 @@ compare_little_noise <- function(model, s) {
   if (isTRUE(likelihood(best) - likelihood(model) > little_noise_rule[["nats"]])) best else model
 }
 
-# Returns `model`, or one whose noise is fixed at a small share of the response's variance. The latter must have a much
-# larger leave-one-out log density, and a log likelihood at most one nat smaller. The likelihood alone cannot decide:
-# for few rows of a simulator, noise and an f with short lengthscales explain the data equally well.
+# Returns `model`, or a model whose noise is fixed at a small share of the response's variance. That model must have a
+# much larger leave-one-out log density, and a log likelihood at most one nat smaller. The likelihood alone cannot
+# decide: for few rows of a simulator, noise and an f with short lengthscales explain the data equally well.
 explain_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   last <- model$problem$last
@@ -229,8 +229,8 @@ may_be_additive <- function(kernel, terms = "single") {
 }
 
 # Returns the model with an additive kernel of this `kind`, "additive" or "pairwise". Searches may end if they cannot
-# reach the value `least`. With many rows, a model of some rows is learned first (or given as `first`); if it gains less
-# than additive_rows["nats"] over `from`, returns NULL. For few rows (`n`), Vecchia searches are short.
+# reach the value `least`. With many rows, learns from some rows first, unless `first` is such a model, and returns NULL
+# if this gains less than additive_rows["nats"] over `from`. If n is small, Vecchia searches are short.
 learn_additive <- function(kind, from, s, least = -Inf, first = NULL, n = from$problem$pool$n) {
   pool <- from$problem$pool
   search <- function(pool, first, least) {
@@ -282,7 +282,7 @@ scores_given <- function(problem, theta, some, rows) {
   means_of_groups(-stats::dnorm(pool$y[rows], at$mean, sqrt(pmax(at$variance, 0) + noise), log = TRUE))
 }
 
-# ---- inputs of classes, rotated or warped ----------------------------------------------------------------------------
+# ---- rotated or warped inputs, for responses that are classes -------------------------------------------------------
 
 # Returns TRUE if the response of each row is one of several classes without an order.
 one_class_a_row <- function(rows, s) {
@@ -315,7 +315,7 @@ price_of_rotation <- function(kernel) {
 
 # Moves the inputs of the kernel of `now` halfway, then fully, to their normal scores. Returns the model of moved inputs
 # with the largest log marginal likelihood, or NULL if `now` has a larger one. search() learns each model, also with a
-# linear mean (element `line`). Normal scores do not depend on responses, so moved inputs need no penalty.
+# linear mean (element `line`). Normal scores do not depend on responses, so they are not counted as parameters.
 choose_inputs <- function(rows, s, now, search) {
   inputs <- inputs_to_warp(rows, s)
   likeliest <- function(one) min(one$value, one$line$value)

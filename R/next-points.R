@@ -230,7 +230,7 @@ rows_in_space <- function(space, u) {
 }
 
 # Returns the row with the largest criterion among rows not yet measured. L-BFGS moves the numeric inputs. It starts
-# from the best of some quasi-random rows and of rows around the best data.
+# from the best of some quasi-random rows and of rows around the data rows with the best means.
 best_in_space <- function(space, design) {
   d <- length(space)
   u <- roberts_sequence(min(design_search[["rows"]] * d, design_search[["most"]]), d)

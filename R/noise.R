@@ -90,18 +90,18 @@ noise_basis <- function(trend, x) {
   cbind(linear, smooth_values(trend$smooth, x[, trend$smooth$columns, drop = FALSE]) %*% trend$smooth$root)
 }
 
-# Returns the part of the trend to which each feature belongs: 1 (linear) or 2 (smooth).
+# Returns the part of the noise trend to which each feature belongs: 1 (linear) or 2 (smooth).
 noise_parts <- function(trend) {
   rep(1:2, c(length(trend$columns), if (is.null(trend$smooth)) 0L else ncol(trend$smooth$root)))
 }
 
-# The log noise factor b_n'gamma is cut to at least -most_trend and at most most_trend, so the factor is at most 1,100.
+# The log of the noise factor (noise variance / s2) is cut to at most 7 in size, so the factor is 1 / 1,100 to 1,100.
 most_trend <- 7
 
 # Returns the noise factor, the noise variance at the rows of x divided by s2. The log noise variance has the posterior
-# N(log s2 + m, v), so the factor's mean is exp(m + v / 2). Its log is within [-most_trend, trend$most]; `most` is
-# log(trend$largest / s2) cut to [0, most_trend]. `largest` is the largest mean of weight times squared deviation over
-# rows with equal inputs: more noise lowers densities. Factors of smooth noise stay within trend$range (training rows).
+# N(log s2 + m, v), so the factor's mean is exp(m + v / 2). Its log is cut to [-most_trend, trend$most]. trend$most is
+# at most log(largest / s2), because noise above `largest`, the largest squared deviation from the mean response (times
+# weight, averaged over equal inputs), lowers densities. For smooth noise, trend$range has limits from training rows.
 noise_factor <- function(trend, x) {
   if (is.null(trend)) return(1)
   B <- noise_basis(trend, x)
@@ -111,7 +111,7 @@ noise_factor <- function(trend, x) {
 }
 
 # Returns the posterior variance of the log noise variance at the features B, or 0 if the noise is not smooth (B is then
-# not evaluated). trend$level has the variance of log s2 and its covariances with gamma; older fits lack it.
+# not evaluated). trend$level has the variance of log s2 and its covariances with trend$gamma; older fits lack it.
 trend_spread <- function(trend, B) {
   if (is.null(trend$smooth)) return(0)
   level <- if (is.null(trend$level)) numeric(ncol(B) + 1L) else trend$level
@@ -119,7 +119,7 @@ trend_spread <- function(trend, B) {
 }
 
 # Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y. s2 is learned again
-# after the trend, and may be larger than before. trend$top = trend$largest / s2 limits smooth noise to trend$largest.
+# after the trend. So trend$top keeps smooth noise below trend$largest, the largest squared deviation in the data.
 noise_at <- function(fit, x, noise = fit$noise) {
   noise * pmin(noise_factor(fit$noise_trend, x), fit$noise_trend$top %||% Inf)
 }
@@ -159,7 +159,7 @@ with_noise_trend <- function(data, trend) {
   data
 }
 
-# Returns the coefficients of a linear trend, per unit of each input, with their sds. Returns NULL for smooth noise.
+# Returns the coefficients of a linear noise trend, per unit of each input, and their sds; NULL for smooth noise.
 noise_coefficients <- function(fit) {
   trend <- fit$noise_trend
   if (is.null(trend) || !is.null(trend$smooth)) return(NULL)
@@ -177,8 +177,8 @@ noise_df <- function(trend) {
 
 asks_no_noise <- function(noise) is.numeric(noise) && length(noise) == 1L && identical(as.double(noise), 0)
 
-# Returns the noise variance of a fit that interpolates (`noise = 0`), in squared units of the response. It is about the
-# smallest for which kernel matrices of smooth kernels have a Cholesky factor.
+# Returns the noise variance of a fit that interpolates (`noise = 0`), in squared units of the response: about the
+# smallest variance with which kernel matrices of smooth kernels have a Cholesky factor.
 interpolation_noise <- function(kernel, data) {
   power <- response_units(data)$variance
   refuse_if(merge_all_equal_rows(data)$shift$ss > 1e-12 * power * data$n, "noise", "0",
@@ -188,8 +188,8 @@ interpolation_noise <- function(kernel, data) {
   max(least_noise[["response"]] * in_units(data, power, 2), least_noise[["kernel"]] * sum(variances, na.rm = TRUE))
 }
 
-# Returns the learning problem with the coefficients gamma ~ N(0, v) of the noise trend as further parameters, for the
-# Vecchia likelihood. `v` has a prior variance for each coefficient, and `B` the features of the rows.
+# Adds the coefficients gamma ~ N(0, v) of the noise trend to the parameters of a learning problem and of its Vecchia
+# likelihood. `v` has a prior variance for each coefficient, and `B` the features of the rows.
 problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem$pool$x)) {
   pool <- problem$pool
   last <- problem$last
@@ -278,7 +278,7 @@ learn_noise <- function(problem, theta, trend, size, least = -Inf) {
   best
 }
 
-# Returns the information matrix of all parameters but `own`. Of `own`, `free` are integrated out, the others fixed.
+# Returns the information matrix of all parameters but `own`. The parameters `free` of `own` are integrated out.
 information_of_rest <- function(information, own, free) {
   S <- information[-own, -own, drop = FALSE]
   if (!length(free)) return(S)

@@ -58,7 +58,7 @@ check_fixed <- function(fix, names) {
 # Adds columns to the table of kernel_parameters(): unit, start (in units of `unit`), middle and sd of the normal prior
 # of the log (in this unit), low and high (limits of the search), ard (TRUE for a lengthscale of inputs), keep (TRUE if
 # the prior does not weaken with more rows). The unit of a lengthscale is its input's spread, that of a period the
-# input's range. For a variance it is `power`, a variance of the response, over the mean of k(x, x) at variance 1.
+# input's range. A variance has the unit `power`, a variance of the response, over the mean of k(x, x) at variance 1.
 parameter_units <- function(kernel, x, power, table = kernel_parameters(kernel), spreads = spreads_of(x)) {
   if (is.null(kernel$leaves)) kernel <- as_sum(kernel)
   leaves <- kernel$leaves
@@ -124,8 +124,8 @@ prior_of_term <- function(leaves, x) {
   if (varies(term)) mean(kernel_diagonal(term, x)) else 1
 }
 
-# Returns the row of parameter_units() for the ratio of the sds of a group's effect `at` + 1 and its first effect. Its
-# unit is the ratio of the root mean squares of the inputs of the first effect and of the other effect.
+# Returns the row of parameter_units() for the sd of a group's effect `at` + 1 divided by the sd of its first effect.
+# The unit is the root mean square of the first effect's input divided by that of the other effect's input.
 unit_of_scale <- function(leaf, at, x) {
   size <- sqrt(c(rep(1, leaf$intercept), colMeans(x[, leaf$inputs[-1L], drop = FALSE]^2)))
   list(unit = if (all(size[c(1L, at + 1L)] > 0)) size[1L] / size[at + 1L] else 1, sd = 1.5, low = 1e-4, high = 1e4)
@@ -153,8 +153,8 @@ learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50, r
 # Returns the factor, at most 1, that multiplies the prior precisions of log hyperparameters for n rows of d inputs.
 prior_share <- function(n, d) min(1, max(learning_priors$rows / n, (learning_priors$rows_an_input * d / n)^3)^2)
 
-# Returns the kernel with typical values for its unknown parameters: typical() in units of parameter_units(). The unit
-# of variances is `power`, by default from the unit of f for the likelihood in s (settings of learning).
+# Returns the kernel with typical values for its unknown parameters: typical(units) times the units of
+# parameter_units(). `power` is the unit of variances, by default from the unit of f in s, the settings of learning.
 with_typical_values <- function(kernel, x, s, typical = function(units) units$start,
                                 power = laplace_priors$variance * s$likelihood$unit^2) {
   units <- parameter_units(kernel, x, power)
@@ -178,14 +178,12 @@ spreads_of <- function(x) {
 
 dimnames_of <- function(v, names) `dimnames<-`(v, list(names, names))
 
-# ---- the linear mean ------------------------------------------------------------------------------------------------
-
 # Adds a linear mean to the kernel as a term,
 #
 #   v (1 + sum_j u_j(x) u_j(z)),   u_j(x) = (x_j - centre_j) rate_j.
 #
 # The term integrates out an intercept and slopes b ~ N(0, v I). v is 10^4 times the mean square of the response, and
-# not learned. This prior shrinks coefficients by at most about 1e-4 of their size, and costs four of sixteen digits.
+# not learned. The prior shrinks coefficients by about 1e-4 of their size at most, and costs four digits of accuracy.
 
 vague_mean <- 1e4
 
@@ -225,7 +223,7 @@ basis_units <- function(x) {
 # Returns the design of a linear model in x. Powers of 2 scale its columns, as lm.fit() fails for subnormal numbers.
 linear_design <- function(x) cbind(1, x * rep(2^pmin(-floor(log2(apply(abs(x), 2L, max))), 1000), each = nrow(x)))
 
-# Returns the columns of x in which a linear mean, or log noise, with the formula `mean` is linear; none for ~ 1.
+# Returns the columns of x for the inputs in the formula `mean`, of a linear mean or of log noise; none for ~ 1.
 mean_columns <- function(mean, data, argument = "mean") {
   refuse_if(!inherits(mean, "formula") || length(mean) != 2L, argument, describe(mean),
             "a one-sided formula of inputs, such as ~ 1 or ~ x1 + x2")

@@ -43,7 +43,7 @@ decide <- function(facts, asked, look = list()) {
          next_look = chosen$next_look, because = c(because_learned(look), chosen$because)))
 }
 
-# Returns the plan before any measurement, with `asked` completed by the data.
+# Returns the plan before any measurement, and in its element `asked` the settings completed by complete_settings().
 first_plan <- function(data, asked) {
   asked <- complete_settings(data, asked)
   c(decide(facts_of(data, asked), asked), list(asked = asked))
@@ -78,7 +78,7 @@ announce_memory <- function(bytes, n) {
 
 with_posterior <- function(plan, ...) replace(plan, "posterior", list(utils::modifyList(plan$posterior, list(...))))
 
-# Returns why the user's arguments, or the function that fits, require moved inducing points, or NULL if they do not.
+# Returns the reason why inducing points must move (the user's argument, or the function that fits), or NULL.
 reason_to_move <- function(asked) {
   given <- c(maxit = !is.null(asked$control$maxit), aux = !is.null(asked[["aux"]]), tol = !is.null(asked$tol))
   if (any(given)) return(sprintf("`%s` was given", names(given)[given][1L]))
@@ -90,7 +90,7 @@ exact_is_affordable <- function(facts, most = exact_rows) {
   facts$keep && facts$n <= most && 8 * as.double(facts$n)^2 <= facts$memory
 }
 
-# ---- which posterior ------------------------------------------------------------------------------------------------
+# ---- the choice of the posterior ------------------------------------------------------------------------------------
 # decide_posterior() and decide_working() return list(posterior = list(kind, m, neighbours, move, ...), next_look,
 # because). `kind` is "exact", "points" or "near", and m is the number of inducing points, or of rows for "exact".
 # `next_look` names the next computation on the data that the plan needs, or is NULL.
@@ -168,7 +168,7 @@ decide_working <- function(facts, asked, look) {
        because = c(because_points(facts, asked, list(m = m)), because_near(asked, look, near, move)))
 }
 
-# ---- reasons --------------------------------------------------------------------------------------------------------
+# ---- reasons for the plan, which print() shows ----------------------------------------------------------------------
 
 because_learned <- function(look) {
   by <- look$learned
@@ -260,9 +260,7 @@ because_moved <- function(asked, move, near, alone) {
             reason_to_move(asked) %||% "fixed ones leave a residual prior variance above 0.5 % of the noise variance")
 }
 
-# ---- parts of the plan ----------------------------------------------------------------------------------------------
-
-# Returns plan$learn. Laplace's approximation learns with up to `most` points. `additive` allows an additive kernel.
+# Returns plan$learn. Learning uses at most `most` inducing points, and may choose an additive kernel if `additive`.
 learning_settings <- function(kernel, noise, columns, free, control, hyper = "evidence", most = NULL, likelihood = NULL,
                               center = TRUE, additive = TRUE, names = parameter_names(kernel, columns)) {
   list(kernel = kernel, noise = noise, columns = columns, names = names, free = free, hyper = hyper, most = most,

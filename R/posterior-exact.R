@@ -26,8 +26,6 @@ posterior_at.exact <- function(p, fun, joint = FALSE) {
   })
 }
 
-# ---- the Cholesky factor --------------------------------------------------------------------------------------------
-
 # A session keeps its last Cholesky factors here, outside the fits, so that saved fits have no n x n numbers. Another
 # session computes the factor again, on the same computer with the same bits.
 kept_factors <- list2env(list(list = list()), parent = emptyenv())
@@ -65,9 +63,10 @@ exact_of_fit <- function(fit) {
   new_posterior("exact", model, fit, data, x = data$x, factors = native_exact(data, model, fit$control))
 }
 
-# Returns list(mean, q, left, g, W, rest, sure, group), see row_parts(). With the weight W_i of merged row i and B = (K
-# + s2 W^{-1})^{-1}, f has the mean y_i - s2 / W_i (B y)_i and the variance q = s2 / W_i (1 - s2 / W_i B_ii). A row with
-# the share p of W_i has 1 - leverage = (1 - p) + p s2 / W_i B_ii. Rows not in a subsample have leverage 0.
+# Returns list(mean, q, left, g, W, rest, sure, group) for the rows. With the weight W_i of merged row i (`group`) and B
+# = (K + s2 W^{-1})^{-1}, f has the mean y_i - s2 / W_i (B y)_i and the variance q = s2 / W_i (1 - s2 / W_i B_ii). g and
+# -W are the derivatives of the log likelihood. A row with the share p of W_i has rest = 1 - leverage = (1 - p) + p s2 /
+# W_i B_ii, and is `sure` if p = 1. Rows not in a subsample have leverage 0, q = 0 and the variance `left`.
 row_parts.exact <- function(p) {
   apart <- responses_used(p)
   all <- is.null(p$chosen)
@@ -121,7 +120,7 @@ covariance_with_rows.exact <- function(p, fun) {
 few_rows <- 50L
 
 # Returns list(fit, linear, mean): the mean leave-one-out log densities by the exact posterior, a linear model and a
-# constant. The latter two may predict few rows better. Returns NULL unless there are 4 to 49 rows, none of them merged.
+# constant, which may predict few rows better. Returns NULL unless there are 4 to 49 rows, none of them merged.
 small_n_check <- function(p) {
   data <- p$rows
   if (data$n >= few_rows || nrow(data$x) < 4L || !is.null(data$group)) return(NULL)
@@ -213,7 +212,7 @@ posterior_paths.exact <- function(p, x, nsim, normal) {
 }
 
 # Draws f(x) = mean + a'delta + e(x) - u'(a'delta + e + noise at the neighbours of x). a is L^{-1} k(z, x), L L' = k(z,
-# z), e the residual process, u has neighbours' weights. delta ~ N(0, (C C')^{-1}) is L^{-1} f(z) minus its mean.
+# z), e the residual process, u the weights of the neighbours, delta ~ N(0, (C C')^{-1}) is L^{-1} f(z) minus its mean.
 posterior_paths.near <- function(p, x, nsim, normal) {
   data <- p$rows
   n <- nrow(data$x)
@@ -222,7 +221,7 @@ posterior_paths.near <- function(p, x, nsim, normal) {
   all <- rbind(data$x, x)
   drawn <- residual_paths(p$model, p$z, near$jitter, all, nsim, normal, p$control)$draws +
     times_features(p$model$kernel, p$z, near$L, all, delta)
-  # Multiply the draws by the roots of the rows' weights, as u belongs to responses times these roots.
+  # Multiply the draws by the roots of the rows' weights: the neighbours' weights u are for responses times these roots.
   noisy <- sqrt(merged_weights(data)) * drawn[seq_len(n), , drop = FALSE] + sqrt(p$model$noise) * normal(n, nsim)
   said <- predict_given(p, x, keep = TRUE)
   value <- said$mean + drawn[-seq_len(n), , drop = FALSE]

@@ -19,7 +19,7 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
   } else {
     at <- predict_grouped(p, fun$x, joint)
     list(mean = at$mean, var = at$sor_variance + at$unexplained, cov = if (joint) {
-      # Add the residual prior covariance, the posterior covariance of features and effects, and that of new levels.
+      # Add the covariances of the residual process, of inducing points and known effects, and of effects of new levels.
       x <- numbered(fun$x, own$groupings)
       residual_covariance(smooth_part(p$model$kernel), p$z, own$L, x) + crossprod(at$features) +
         within_levels(p, x, at$own) + covariance_of_new(own$groupings, x, TRUE)
@@ -97,9 +97,9 @@ within_levels <- function(p, x, own, z = x, other = NULL) {
   outer(x[, column], z[, column], "==") * crossprod(own, other)
 }
 
-# Computes a'P^{-1}a - |P^{-1}a|^2 for each row with features a (of inducing points and effects), where P = I + A W A'
-# for the features A of all rows, and W = weights / noise. P has the blocks T (first grouping), Q (all other features)
-# and C between them, and R'R = Q - C T^{-1} C'. The roots U of the levels' posterior covariances U'U give T^{-1}.
+# Computes a'P^{-1}a - |P^{-1}a|^2 for each row with features a (of inducing points and effects). P is I + A W A' for
+# the features A of all rows, and W = weights / noise. P has the blocks T (first grouping), Q (all other features) and C
+# between them, and R'R = Q - C T^{-1} C'. The roots U of the levels' posterior covariances U'U give T^{-1}.
 squared_moves.grouped <- function(p) {
   f <- p$factors
   g <- f$groupings[[1L]]
@@ -166,8 +166,8 @@ posterior_paths.grouped <- function(p, x, nsim, normal) {
 }
 
 # Returns draws of the effects of the first grouping, given the drawn coefficients gamma of inducing points and of other
-# effects. At a level with posterior covariance V = U'U, their distribution is N(V (r - H'gamma) / noise, V). H and r
-# sum products of the level's designs with the features and responses of its rows.
+# effects. At a level with posterior covariance V = U'U, their distribution is N(V (r - H'gamma) / noise, V). Summed
+# over the level's rows, r is design times response, and H is features times design'.
 drawn_levels <- function(f, gamma, normal) {
   g <- f$groupings[[1L]]
   p <- nrow(g$root)
@@ -202,8 +202,7 @@ add_drawn_effects <- function(value, f, gamma, x, normal) {
 #
 # The smooth part alone determines the neighbours S of a row. z is the design of the effects at a row, Z_S that at S,
 # and Lam the root of the effects' prior covariance. For the smooth part, a and A_S are features of the row and of S, u
-# has the weights of the neighbours, r = a - A_S u, and d is the variance of the response given S and the inducing
-# points.
+# the weights of the neighbours, r = a - A_S u, and d the variance of the response given S and the inducing points.
 #
 #   r+ = (r; Lam'(z - Z_S'u)),  mean = u'y_S + r+'beta,  var = residual variance + |C^{-1} r+|^2,  C C' = I + sum of
 #   r+ r+' / d over rows,  C C' beta = sum of r+ (y - u'y_S) / d.
@@ -230,8 +229,8 @@ near_grouped_posterior <- function(data, z, model, neighbours, train_neighbours,
     }, groupings, effects)
     P <- times_roots(t(times_roots(sums$P, m, groupings, TRUE, all = TRUE)), m, groupings, TRUE, all = TRUE)
     v <- times_roots(sums$v, m, groupings, TRUE, all = TRUE)
-    # Given neighbours S, y has the mean u'y_S + r'b and variance d. For P = sum r r' / d and v = sum r (y - u'y_S) / d,
-    # b has the posterior precision C C' = I + P and mean (I + P)^{-1} v.
+    # b are the coefficients of inducing points and effects. Given neighbours S, y has the mean u'y_S + r'b and variance
+    # d. So b has the posterior precision C C' = I + P, P = sum r r' / d, and mean (I + P)^{-1} sum r (y - u'y_S) / d.
     f <- native(ffi_factor, P, as.double(v), 1L, doing = "The Cholesky factorisation")
     effects <- Map(function(g, first) {
       p <- nrow(g$root)

@@ -16,9 +16,9 @@
 #
 #   Cov(f(x), f(z)) = r_x'(C C')^{-1} r_z + E(x, z) - u_x'E(S_x, z) - E(x, S_z) u_z + u_x'N(S_x, S_z) u_z.
 
-# Returns what predictions need besides the rows. L is the Cholesky factor of k(Z, Z), C C' and beta are the posterior
-# precision and mean of L^{-1} f(Z). `neighbours` may have a second number, for predictions far from the data.
-# `evidence` estimates the log density of the scaled responses sqrt(w) y.
+# Returns the parts of a posterior from which f is predicted. L is the Cholesky factor of k(Z, Z), C C' and beta are the
+# posterior precision and mean of L^{-1} f(Z). `neighbours` may have a second number, for predictions far from the data.
+# `evidence` estimates the log density of the responses times root weights.
 near_posterior <- function(data, z, model, neighbours, train_neighbours, rank = sample.int(nrow(data$x)),
                            jitter = 1e-12, control = NULL) {
   numbered <- by_numbers_of_levels(model$kernel, data$x, z)
@@ -42,8 +42,9 @@ posterior_at.near <- function(p, fun, joint = FALSE) {
 
 # Returns list(mean, var_near, var_far) of f at the rows of x given their nearest rows. The variance of f is var_near,
 # given neighbours and inducing points, plus var_far, from uncertainty at inducing points. The columns of given$rows may
-# name other rows to use (0 after the last). For n functionals, `given` also has cross [s, n], features [M, n] and prior
-# [n]. `keep` adds the neighbours S, their weights u for sqrt(w) y, and r = a - A_S u (features a and A_S of x and S).
+# name other rows to use (0 after the last). For n functionals of f, `given` also has cross [s, n] (covariances with f
+# at the rows), features [M, n] and prior variances [n]. `keep` adds the neighbours S, the weights u of their responses
+# times root weights, and r = a - A_S u (features a and A_S of x and S).
 predict_given <- function(p, x, given = NULL, keep = FALSE) {
   s <- if (is.null(given)) p$near$neighbours else nrow(given$rows)
   native(ffi_near_predict, engine_posterior(p$near, p$z, p$model), engine_rows(p$rows), as.integer(s), x, given,
@@ -75,8 +76,8 @@ sums_of_values <- function(p, fun) {
 
 # ---- leave-one-out --------------------------------------------------------------------------------------------------
 #
-# Without a row, the order and the neighbours of the others stay the same. Let row j have the neighbours p, the features
-# a_j and the weight W_j. Let A_p be the features of the rows p, E the residual prior covariance, s2 the noise variance.
+# If a row is left out, other rows keep their order and neighbours. Let row j have the neighbours p, the features a_j
+# and the weight W_j. Let A_p be the features of the rows p, E the residual prior covariance, s2 the noise variance.
 #
 #   N = E_pp + s2 W_p^{-1},  u = N^{-1} E_pj,  r = a_j - A_p u,  y~ = y_j - u'y_p,  d = E_jj + s2 / W_j - E_jp u
 #   P = I + sum r r' / d,    P beta = sum r y~ / d.
@@ -106,8 +107,8 @@ posterior_without.near <- function(p) {
   list(mean = out[, 1L], var = out[, 2L], leverage = out[, 3L])
 }
 
-# Returns the posterior p for the kernel without groups. Its C and beta make predict_given() take f as 0, with variance
-# 0, at the inducing points. near_grouped_at() adds their mean and variance, together with the effects of groups.
+# Returns the posterior p for the kernel without groups. Its C and beta make f exactly 0 at the inducing points, so that
+# predict_given() omits their part. near_grouped_at() adds this part and the effects of groups.
 smooth_near <- function(p) {
   m <- nrow(p$z)
   p$model <- smooth_model(p$model)
@@ -140,7 +141,7 @@ decorrelated_design <- function(groupings, x, data, rows, u, design) {
   do.call(rbind, parts)
 }
 
-# Returns what leave-one-out needs. A has the rows' features, U = C^{-1} A, and C C' is the precision of L^{-1} f(Z).
+# Returns a list for leave-one-out. A has the rows' features, U = C^{-1} A, and C C' is the precision of L^{-1} f(Z).
 # `lists` has a row's neighbours in training, `around` those in predictions, `children` the rows whose neighbour it is.
 near_terms <- function(p) {
   near <- p$near
@@ -172,7 +173,7 @@ near_terms <- function(p) {
 }
 
 # Returns list(rows, u, r, left) for rows j with neighbours p = lists[, j]: weights u of the responses y_p, variances
-# `left` of f given y_p and f(Z), and r = C^{-1} (a_j - A_p u), features a_j and A_p, precision C C' of L^{-1} f(Z).
+# `left` of f given y_p and f(Z), and r = C^{-1} (a_j - A_p u), features a_j and A_p, C C' the precision of L^{-1} f(Z).
 conditionals <- function(terms, j, lists) {
   given <- list(rows = lists[, j, drop = FALSE])
   at <- predict_given(terms$posterior, terms$x[j, , drop = FALSE], given, keep = TRUE)
@@ -251,7 +252,7 @@ without_row <- function(terms, lists, around, g, w, y) {
   }
   b <- terms$b + drop(r %*% (y_new / d)) - drop(r_old %*% (lists$y[old] / lists$d[old]))
 
-  # Compute the leverage `hat`, then the weights u and responses of the neighbours of row g without the observation.
+  # Compute the leverage `hat`, then the neighbours' weights u and responses for row g, both without the observation y.
   near <- match(g, around$rows)
   hat <- sum(around_r(terms, around, g, around$u) * (r_old %*% (c(-u, 1) / lists$d[old])))
   u <- around$u
@@ -269,7 +270,7 @@ without_row <- function(terms, lists, around, g, w, y) {
   rounding <- .Machine$double.eps * sum(terms$A[, g]^2) / lists$d[own]
   if (!isTRUE(rounding < 0.1 * (1 - hat * w / W))) return(c(NaN, NaN, hat * w / W))
   r_x <- around_r(terms, around, g, u)
-  # New terms r r' / d change the precision of f(Z), whitened to I, to I + V diag(sign) V'. Solve the smaller system.
+  # New terms r r' / d change the precision of f(Z), in a basis where it was I, to I + V diag(sign) V'.
   V <- cbind(r * rep(1 / sqrt(d), each = nrow(r)), r_old * rep(1 / sqrt(lists$d[old]), each = nrow(r)))
   sign <- rep(c(1, -1), c(length(d), length(old)))
   solved <- cbind(b, r_x)

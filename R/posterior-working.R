@@ -3,9 +3,9 @@
 # "working rows" with Gaussian noise: where the log likelihood at f has derivatives g and -W (for "vi", averaged over
 # f), a working row has the response f + g / W and the noise variance 1 / W.
 
-# Returns Laplace's or the variational approximation on points z, for `sites` from engine_sites(). `start` is an earlier
-# approximation. Without it, if there are many rows, one f, and a concave log p, the mode for every eighth row is the
-# start. If log p is not concave (Student's t), a search that ends in a saddle point starts again near the prior mean.
+# Returns Laplace's or the variational approximation on inducing points z, for `sites` from engine_sites(). `start` is
+# an earlier approximation, by default the mode for every eighth row if there are many rows, one f, and a concave log p.
+# If log p is not concave (Student's t), a search that ends in a saddle point starts again near the prior mean.
 laplace_at <- function(x, sites, kernel, z, jitter, control, start = list(), want = 0L, maxit = 200L) {
   mode <- function(start) {
     native_laplace(z, x, sites, kernel, jitter, start, want = want, maxit = maxit, control = control)
@@ -70,7 +70,7 @@ rounding_of_f <- function(at, slack, sites) {
   slack * weights_norm(at) + 4 * .Machine$double.eps * (sites$unit + abs(at$f) + abs(sites$offset))
 }
 
-# Returns |alpha|, where the mode is f(x) = k(x, Z) alpha.
+# Returns |alpha|, where the mode is f(x) = k(x, Z) alpha for inducing points Z.
 weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 
 # ---- Laplace's approximation with neighbours ------------------------------------------------------------------------
@@ -84,7 +84,7 @@ weights_norm <- function(at) sqrt(sum(solve_t(at$L, at$beta)^2))
 near_laplace_steps <- list(most = 50L, moved = 1e-5, longest = 4)
 
 # Returns the posterior with neighbours at the mode, with its working rows list(x, y, weights). The search starts at `f`
-# (without offset and constant mean), after a step `taken`, and ends if a step's root mean square is below `settled`.
+# (without offset and constant mean), to which the step `taken` led. It ends if a step's rms is below `settled`.
 near_laplace <- function(data, z, f, sites, model, neighbours, run, taken = Inf, settled = 0,
                          rank = sample.int(nrow(data$x))) {
   force(rank)
@@ -131,8 +131,6 @@ working_rows <- function(x, sites, f) {
   W <- pmax(l[3L, ], 1e-10 * max(l[3L, ]), 1e-30 / sites$unit^2)
   list(x = x, y = f + l[2L, ] / W, weights = W)
 }
-
-# ---- elements of a non-Gaussian fit ---------------------------------------------------------------------------------
 
 # Returns the elements of a non-Gaussian fit that depend on all rows. `start` has the factors of an earlier mode.
 # near(f) computes the posterior with neighbours from f, the mode on inducing points without offset and constant mean.
@@ -214,7 +212,7 @@ grouped_laplace_parts <- function(data, sites, learned, z, run, state) {
 parts_of_mode <- c("L", "C", "G", "beta", "inverse", "residual", "jitter", "decrement", "steps")
 
 # Returns the non-Gaussian fit p$fit for other rows or another model, with a search from the old mode. If the old
-# inducing points left no residual variance, inducing points for few other rows are chosen anew.
+# inducing points left no residual variance and the other rows are few, inducing points are chosen anew.
 remade_working_fit <- function(p, rows, model) {
   fit <- p$fit
   z <- fit$inducing
@@ -249,8 +247,9 @@ posterior_again <- function(p, rows = p$rows, model = p$model) {
 
 # ---- inducing points (DTC, SoR, FITC) -------------------------------------------------------------------------------
 
-# Given the data, L^{-1} f(Z) ~ N(beta, noise (C C')^{-1}), L L' = k(Z, Z). A functional with prior variance v and
-# features a = L^{-1} Cov(f(Z), functional) has mean a'beta, variance v - |a|^2 + noise |C^{-1} a|^2 (SoR: last term).
+# Given the data, L^{-1} f(Z) ~ N(beta, noise (C C')^{-1}), with L L' = k(Z, Z), and L, C, beta in p$factors. For a
+# functional with prior variance v and features a = L^{-1} Cov(f(Z), functional), the mean is a'beta, and the variance v
+# - |a|^2 + noise |C^{-1} a|^2. SoR has only the last term.
 posterior_at.points <- function(p, fun, joint = FALSE) {
   p$factors$beta <- mean_weights(p$factors)
   if (fun$kind == "values") {
@@ -275,9 +274,9 @@ posterior_on_points <- function(p) {
   new_posterior("points", p$model, p$fit, data, z = z, factors = factors, jitter = factors$jitter)
 }
 
-# Returns list(mean, q, left, g, W, rest, group) for the rows (see row_parts()). Gaussian noise s2 / w has W = w / s2
-# and g = W (y - mean). FITC adds the residual prior variance to the noise. Laplace's and the variational posterior have
-# g and W of their working rows. With groups, f includes effects.
+# Returns list(mean, q, left, g, W, rest, group) for the rows. f, with groups' effects, has the variance q + left, where
+# data can reduce only q. rest is 1 - W q, and `group` the merged row. Gaussian noise s2 / w has W = w / s2 and g = W (y
+# - mean); for FITC, the residual prior variance is added to it. Other likelihoods have g and W of their working rows.
 row_parts.points <- function(p) {
   apart <- responses_used(p)
   x <- p$rows$x
@@ -307,8 +306,8 @@ row_parts.points <- function(p) {
   c(part, list(rest = 1 - part$W * part$q, group = apart$group))
 }
 
-# Dividing by 1 - leverage magnifies rounding errors if it is almost 0. With inducing points, Gaussian noise and no
-# merged rows, a new posterior leaves out each of up to 20 such rows, by a tiny weight.
+# If 1 - leverage is almost 0, dividing by it magnifies rounding errors. With inducing points, Gaussian noise and no
+# merged rows, up to 20 such rows are instead left out one by one: a new posterior gives the row a tiny weight.
 posterior_without.exact <- posterior_without.points <- function(p) {
   part <- without_rounded(row_parts(p))
   rest <- part$rest
@@ -333,7 +332,7 @@ whitened_features <- function(p, x) {
   forwardsolve(p$factors$C, forwardsolve(p$factors$L, native_kernel_matrix(p$model$kernel, p$z, x)))
 }
 
-# Returns noise a'P^{-1} (A W A') P^{-1} a for each row's features a, a column of A, weights W, P = noise I + A W A'.
+# Returns noise a'P^{-1} (A W A') P^{-1} a for each column a of A, the features; P = noise I + A W A', row weights W.
 squared_moves.points <- function(p) {
   moves <- in_blocks(p$rows$x, function(x) {
     half <- whitened_features(p, x)

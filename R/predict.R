@@ -149,8 +149,8 @@ predict_apart <- function(fit, response, new, ask, na.action, file) {
   if (ask$full_cov) abort_input("full_cov", "is not available for a row source or a spatial object")
   at <- function(rows, ...) answer_asked(fit, response, rows, ask, ...)
   if (!is_source(new)) return(predictions_at(new, at(rows_at_places(fit$frame, new), stats::na.pass)))
-  # With na.pass, each row has its own line in the file, so that an interrupted file can be continued by an equal
-  # `request`. The elements of the fit in `request` differ between fits with different predictions.
+  # With na.pass, each row has its own line in the file, so that a call with an equal `request` can continue the file
+  # after an interrupt. The elements of the fit in `request` differ between fits with different predictions.
   request <- if (identical(na.action, stats::na.pass)) {
     own <- c(fit[c("signature", "noise", "center", "scale", "inducing", "neighbours")], list(
       kernel = kernel_values(fit$kernel), near = fit$near$beta, factors = fit$factors[c("beta", "alpha")],
@@ -178,8 +178,6 @@ in_shape <- function(said, names, ask) {
   c(list(fit = value, se.fit = shaped(said$sd)), if (ask$full_cov) list(cov = said$cov))
 }
 
-# ---- the distribution of f at the rows ------------------------------------------------------------------------------
-
 # Returns a list with `mean` and `var` of f at the rows to predict at. If certified, the exact mean is between `lower`
 # and `upper`, and the exact variance at most `top`. `noise` is the mean noise variance, `spread` the variance of its
 # log; `noise_new` replaces `noise` in prediction intervals. `size` has the numbers of trials.
@@ -202,7 +200,7 @@ latent_asked <- function(fit, rows, ask) {
     f[c("lower", "upper", "top")] <- list(exact$mean_lower, exact$mean_upper, exact$sd_upper^2)
     if (ask$hyper_uncertainty) f$noise_new <- noise_law(fit, rows, attr(exact, "noise"))$noise # an upper bound
   }
-  # A new response at a training row has the weight of the row. type = "mean" has weight 1 at all rows.
+  # A new response at a training row has the weight of the row, but weight 1 for type = "mean".
   own <- if (conjugate && !ask$newdata) noise_by_weight(fit, f$noise_new %||% f$noise)
   if (!is.null(own)) f$noise_new <- own
   if (!is.null(own) && ask$type %in% c("response", "density", "quantile")) f$noise <- own
@@ -275,7 +273,7 @@ new_trials <- function(fit, newdata) {
                                  deparse1(fit$call$weights)))
 }
 
-# ---- arguments -----------------------------------------------------------------------------------------------------
+# ---- checks of the arguments ----------------------------------------------------------------------------------------
 
 # This table has the arguments that predict() allows, by type (rows) and kind of response (columns, see response_of()).
 # An entry has letters of allowed intervals (predict_intervals), a slash, and letters of allowed arguments.

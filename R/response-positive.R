@@ -3,8 +3,8 @@
 
 log_of_mean <- function(sites, w) log(sum(w * sites$y * exp(-sites$offset)) / sum(w + 0 * sites$y))
 
-# Counts above this are approximated, because R's quantile functions are slow or fail: a Poisson count of mean m by m +
-# sqrt(m) u with u ~ N(0, 1), a negative binomial count by m G / theta with G ~ Gamma(theta).
+# Counts with a mean m above 1e9 are approximated, because R's quantile functions are slow or fail: Poisson counts by m
+# + sqrt(m) u with u ~ N(0, 1), negative binomial counts by m G / theta with G ~ Gamma(theta).
 large_count <- 1e9
 
 # Returns E h(u, i) for u ~ N(0, 1) and each row i, by the trapezoid rule. h() gets vectors of at most `most` elements,
@@ -101,8 +101,8 @@ terms_around <- function(middle, sd, width = sd) {
   list(n = from + outer(by, 0:ceiling(max((middle + 8 * sd + 14 - from) / by))), by = by)
 }
 
-# Returns three columns: the terms of log p(y | f) without f, and their derivatives in log phi and log odds, where theta
-# is c(phi, odds) of tweedie_parts(). The terms are a series (Dunn and Smyth 2005).
+# Returns three columns: the terms of log p(y | f) without f, a series (Dunn and Smyth 2005), and their derivatives in
+# log phi and log odds. theta is c(phi, odds), with odds = (p - 1) / (2 - p) for the power p.
 tweedie_series <- function(theta, y) {
   of <- tweedie_parts(theta)
   a <- of$size
@@ -221,7 +221,7 @@ tweedie_crps <- function(theta, y, mu, s) {
   t <- exp(v - exp(low - v))
   slope <- t_map$range / steps * t * (1 + exp(low - v)) / t_map$slope(v)
   P <- matrix(tweedie_near(theta, rep(t, K + 1), rep(f, each = length(t))), length(t))
-  # If N(mu, s^2) is wide, average over the nodes f by the trapezoid rule in `angle`, else by polynomials through them.
+  # Average P over the grid f: by the trapezoid rule in `angle` for wide N(mu, s^2), else by interpolating polynomials.
   weight <- stats::dnorm(outer(mu, f, `-`) / s) * rep(sin(angle) / map$slope(f), each = length(mu))
   narrow <- which(s * map$slope(mu - 6.5 * s) < 1)
   if (length(narrow)) weight[narrow, ] <- polynomial_weights(map, f, mu[narrow], s[narrow])

@@ -17,8 +17,8 @@
 #   start(sites, w)      the constant f where learning starts, if it is not that of the link or of center_start()
 #   least(sites)         the smallest value of the shape parameter, by default 1e-6 of its unit
 #   constant(y, size, theta)              the terms of log p without f
-#   theta_slopes(theta, y, f)             list(l, g, W): derivatives in the log of the shape parameter, by default
-#                                         differences of the C code's values
+#   theta_slopes(theta, y, f)             list(l, g, W): derivatives in the log of the shape parameter of l = log p, g =
+#                                         dl / df and W = -dg / df, by default by differences
 #   engine(sites, theta)                  the sites in the form for C; by default `size` is the shape parameter
 #   cdf, quantile(y or p, mean, size, theta)    the distribution of y given its mean
 #   draw(mean, size, theta)               a draw of y, by default a quantile at a random probability
@@ -39,7 +39,7 @@
 #   turns(sites)         the f where the W of these parts have their only extremes
 #
 # theta is c(shape parameter, given parameter such as df). `mean` is for one trial, y has successes in `size` trials.
-# Unordered classes ("labels") have K - 1 latent functions and none of the functions of a mean (see below).
+# Unordered classes ("labels") have K - 1 latent functions and none of the functions of a mean.
 
 # ---- links ----------------------------------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ nb_row <- list(
   site = "nb", shape = "theta", middle = 1,
   # The log of Gamma(y + theta) / (Gamma(theta) y!) by lbeta(): each lgamma() may be far larger than the result.
   constant = function(y, size, theta) ifelse(y > 0, -lbeta(pmax(y, 1), theta) - log(pmax(y, 1)), 0),
-  # In log theta, the C code's f has the derivative -1, and n has the derivative theta.
+  # engine() subtracts log theta from the offset, so f has the derivative -1 in log theta; n = y + theta has theta.
   theta_slopes = function(theta, y, f) {
     n <- y + theta
     p <- stats::plogis(f)
@@ -290,8 +290,6 @@ beta_quantiles <- function(p, a, b) {
   suppressWarnings(list(p = stats::qbeta(p, a, b), rest = stats::qbeta(p, b, a, lower.tail = FALSE)))
 }
 
-# ---- Student's t as a mixture of normals ----------------------------------------------------------------------------
-
 # Returns a grid of q and log weights. With scale s, Student's t is a mixture of normals with variance s^2 / q, q ~
 # Gamma(df / 2, df / 2). The integrand falls fast from its maximum in log q, so the trapezoid rule is accurate.
 student_grid <- function(df) {
@@ -300,7 +298,7 @@ student_grid <- function(df) {
   list(q = exp(grid), log_weight = stats::dgamma(exp(grid), df / 2, df / 2, log = TRUE) + grid + log(step))
 }
 
-# Returns log p(y) for y = f + s t with Student's t, averaged over f ~ N(mu, v).
+# Returns log p(y) for y = f + s t, averaged over f ~ N(mu, v), where t has Student's distribution.
 student_predictive <- function(theta, y, mu, v) {
   grid <- student_grid(theta[2L])
   logs <- vapply(seq_along(grid$q), function(i) {
@@ -309,8 +307,8 @@ student_predictive <- function(theta, y, mu, v) {
   log_row_sums(matrix(logs, length(y)))
 }
 
-# Returns P(y - mu <= distance) (normal = pnorm) or the density of y - mu at `distance` (normal = dnorm), where y is f +
-# s t with Student's t, f ~ N(mu, v), and theta is c(s, degrees of freedom).
+# Returns P(y - mu <= distance) (normal = pnorm) or the density of y - mu at `distance` (normal = dnorm). Here y is f +
+# s t, t has Student's distribution, f ~ N(mu, v), and theta is c(s, degrees of freedom).
 student_mixture <- function(theta, distance, v, normal) {
   grid <- student_grid(theta[2L])
   out <- 0 * distance
@@ -330,8 +328,6 @@ concave_quantile <- function(p, x, average) {
   }
   x
 }
-
-# ---- several unordered classes --------------------------------------------------------------------------------------
 
 # For unordered classes, the distribution of f at n rows is that of the log odds of classes 2 to K against class 1:
 # list(mean [n, K - 1], var [n, (K - 1)^2]). Each row of var is a covariance matrix, column by column.

@@ -56,8 +56,8 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
   data <- add_formula(data, terms, inputs, replace(call, own, exprs[sprintf("(%s)", own)]))
   data$frame$together <- attr(exprs, "together")
   data$frame$response_unit <- unit_fields(mf[[attr(terms, "response")]], "", "numeric")$unit
-  # newdata must have the variables that are in `data`, and others that have a value for each row. Otherwise R would
-  # silently take a missing variable from the formula's environment.
+  # newdata must have the variables that are in `data` or that have a value for each row. Otherwise R would silently
+  # take a missing variable from the formula's environment.
   known <- c(if (is.data.frame(given)) names(given), if (!identical(nrow(given), 1L)) names(by_row))
   data$frame$required <- intersect(data$frame$required, known)
   data$kept <- frame_to_keep(mf, data, by_row[setdiff(names(by_row), names(mf))])
@@ -238,7 +238,7 @@ input_variables <- function(terms) {
   used
 }
 
-# Returns the columns of a model frame as expressions that do not need the other rows: I(x - mean(x)) becomes I(x -
+# Returns the columns of a model frame as expressions that can be evaluated row by row: I(x - mean(x)) becomes I(x -
 # 3.5). `together` names columns for which this fails, such as rank(x). Warns if predictions need such a column.
 expressions_of_rows <- function(mf, terms, call, value_of) {
   # Returns `expr` with constants for parts without n values, such as mean(x), and with the parameters of scale(x).
@@ -283,8 +283,6 @@ slim_call <- function(call) {
   }
   call
 }
-
-# ---- the model frame that a fit keeps -------------------------------------------------------------------------------
 
 # Returns what a fit keeps to restore its model frame: list(names, columns, raw) with the names of all columns, the
 # columns that differ from `data`, and variables that occur only inside of functions, such as x of log(x).

@@ -109,7 +109,7 @@ whole_pass <- function(whole, f, more, merge, so_far = new.env()) {
   source_pass(whole$source, visit_rows(clean_block, needed, f, more), merge, so_far)
 }
 
-# ---- the first pass -------------------------------------------------------------------------------------------------
+# ---- the first pass: moments, levels and a sample -------------------------------------------------------------------
 
 survey_visit <- function(recipe, size) {
   list(recipe, size) # evaluates both arguments before they go to workers
@@ -176,8 +176,6 @@ merge_moments <- function(a, b) {
   list(n = a$n + b$n, total = total, mean = a$mean + apart * (b$total / total),
        ss = a$ss + b$ss + apart^2 * (a$total * (b$total / total)), range = range(a$range, b$range))
 }
-
-# ---- a random sample of rows that come block by block ---------------------------------------------------------------
 
 # Returns a random sample of at most `size` rows from several parts: list(key, values, r, w, size) with variables,
 # response minus offset, and weights. Rows with the smallest random keys are kept, so samples can be joined.
@@ -249,7 +247,7 @@ products_on_workers <- function(x, crew = find_crew()) {
   }
 }
 
-# ---- on a worker ----------------------------------------------------------------------------------------------------
+# ---- functions that run on a worker ---------------------------------------------------------------------------------
 
 # Each worker keeps here the data of the last source that it served.
 kept_parts <- new.env(parent = emptyenv())
@@ -267,8 +265,8 @@ on_worker <- function(id, name, value, task) {
   }, error = function(e) list(error = e))
 }
 
-# Makes a pass over part i of the source `id` on a worker. Without `visit`, returns the part's columns. `part` may be
-# NULL if the worker has stored the part.
+# Makes a pass over part i of the source `id` on a worker, or returns its columns if `visit` is NULL. `part` is NULL if
+# the worker has stored it.
 visit_part <- function(id, i, part, visit = NULL, merge = NULL, seed = NULL) {
   as_source <- function(rows) {
     if (is.null(rows) || is_source(rows)) return(rows)
@@ -377,7 +375,7 @@ find_crew <- function() {
   }
   refuse_if(!requireNamespace("future", quietly = TRUE), "workers", "not available",
             message = "Workers need the package future or mirai.", hint = "Install one of them.")
-  # Clusters of future would send a dead worker the next task. So later tasks use a cluster `alive` without it.
+  # A cluster of package future would send a dead worker the next task. So later tasks use a cluster `alive` without it.
   alive <- NULL
   list(name = "future", size = future::nbrOfWorkers, start = function(f, args) {
     if (!is.null(alive)) {

@@ -8,7 +8,7 @@
 struct coordinate {
     int column;
     int levels; /* number of an R factor's 0/1 inputs if its level is the coordinate; or 0 */
-    /* factor of x - x_1, or radius of the circle; negative for a column with level numbers, which is the coordinate */
+    /* multiplies x - x_1; for a period, the radius of its circle; negative if the column has numbers of levels */
     double rate;
     double period; /* 0: none; above 0, the coordinate is a cosine, below 0 a sine */
     double centre; /* x_1, from tree_build() */
@@ -17,5 +17,5 @@ struct coordinate {
 
 /* Returns the largest possible number of coordinates of a kernel. */
 int kernel_n_coordinates(const struct kernel *k);
-/* Computes a kernel's coordinates `at`, and returns their number. Factors with the same column and period share one. */
+/* Computes a kernel's coordinates `at`, and returns their number. Factors with equal column and period share one. */
 int kernel_coordinates(const struct kernel *k, struct coordinate *at);

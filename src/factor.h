@@ -31,20 +31,20 @@ int factor_is_stationary(const struct factor *f);
 int factor_is_constant(const struct factor *f);
 /* Returns 1 for METRIC_LEVELS and METRIC_GROUP, whose table has a matrix and its derivatives. */
 int factor_has_levels(const struct factor *f);
-/* Returns the number of rows of each matrix in f->table: levels (METRIC_LEVELS), or effects of a level. */
+/* Returns the rows of each matrix in f->table: the number of levels, or of effects of one level (METRIC_GROUP). */
 int factor_table_rows(const struct factor *f);
-/* Fills `table` with the correlations or covariances, then their derivative in each log parameter. work: one matrix */
+/* Fills `table` with the correlations or covariances, then their derivatives in each log parameter. work: one matrix */
 void factor_fill_table(struct factor *f, double *work, double *table);
 /* Returns 1 for a linear mean. Its large prior variance must not decide which rows are neighbours. */
 int factor_is_mean(const struct factor *f);
-/* For the factor's argument s(x, z), return d s / d z_j, which depends on x only, and d^2 s / (d x_j d z_j). Both are
- * for METRIC_PRODUCT, and for METRIC_GROUP if both rows have the same level. */
+/* For the factor's argument s(x, z), these return d s / d z_j, which depends on x only, and d^2 s / (d x_j d z_j). Both
+ * are for METRIC_PRODUCT, and for METRIC_GROUP if both rows have the same level. */
 double factor_input_slope(const struct factor *f, int j, struct rows x);
 double factor_input_curvature(const struct factor *f, int j);
 /* Computes the derivative in log parameter j of a factor that is not stationary, for all pairs of rows (M x n). */
 void factor_own_slope(const struct factor *f, int j, struct rows Z, struct rows X,
                       double *out);
-/* Returns the parameters of the profile, which follow those of the argument (lengthscales, period). */
+/* Returns the parameters of the profile, which follow the lengthscales and the period in f->parameter. */
 const double *factor_shape(const struct factor *f);
 
 /* METRIC_PERIODIC: return the period, and compute the point (c, s) on the unit circle at the angle 2 pi x / period. */
@@ -69,5 +69,5 @@ int factor_split(const struct factor *f, size_t n, double *S, double *exponent,
 /* Computes the level of each row [n], from 0: the place of the 1 among the factor's 0/1 columns, or -1 if all are 0. */
 void factor_levels(const struct factor *f, struct rows X, int *level);
 
-/* Returns the number of lengthscales and periods, the parameters of the argument. */
+/* Returns the factor's number of lengthscales and periods. */
 int factor_n_metric(const struct factor *f);

@@ -1,7 +1,7 @@
 #include "ffi.h"
 #include "near_posterior.h"
 
-/* Returns a near_field with rows. The targets, which are conditioned on neighbours, are these rows unless replaced. */
+/* Returns a near_field for the data `rows`. These rows are also its targets, the rows conditioned on neighbours. */
 static struct near_field arg_field(struct inducing z, SEXP rows, SEXP s)
 {
     struct near_field f = {.z = z, .rows = *arg_data(z.model, rows)};
@@ -10,17 +10,17 @@ static struct near_field arg_field(struct inducing z, SEXP rows, SEXP s)
     return f;
 }
 
-/* Creates for every target the elements u, the weights of its neighbours, and rows, their numbers. */
+/* Adds two elements to `result`: for every target the row numbers of its neighbours (`rows`), and their weights (u). */
 static void pack_kept(SEXP result, struct near_field *f)
 {
     f->near_rows = pack_integer_matrix(result, "rows", f->s, f->targets.N);
     f->u = pack_matrix(result, "u", f->s, f->targets.N);
 }
 
-/* Returns list(status, jitter, L, C, beta, minus_log): the precision C C' and mean beta of L^{-1} f(Z), from rows that
- * are each conditioned on their s nearest rows of lower rank. minus_log is minus the log density of scaled y. keep = 1
- * adds rows, the neighbours S (s x N), u, their weights, and d, conditional variances [N]; keep = 2 also r = a - A_S u,
- * with the features a of a row and A_S of its neighbours (M x N). */
+/* Returns list(status, jitter, L, C, beta, minus_log). Each row is conditioned on its s nearest rows of lower rank. So
+ * L^{-1} f(Z) has the posterior precision C C' and mean beta; minus_log is minus the log density of y times root
+ * weights. keep >= 1 adds the neighbours `rows` of each row, their weights u (s x N), and conditional variances d [N].
+ * keep = 2 also adds r = a - A_S u (M x N), with features a of a row and A_S of its neighbours. */
 SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP keep,
               SEXP control)
 {
@@ -60,8 +60,8 @@ static struct near_predicting arg_predicting(SEXP near, SEXP rows, SEXP s, SEXP 
     return p;
 }
 
-/* Reads neighbours that R has chosen, list(rows), or list(rows, cross, features, prior) for functionals in place of f.
- * Functionals have covariances with f at the neighbours (cross), features and prior variances. */
+/* Reads neighbours that R has chosen, list(rows), or list(rows, cross, features, prior) for linear functionals of f.
+ * `cross` has the functionals' covariances with f at the neighbours, and `prior` their prior variances. */
 static void arg_given(struct near_field *f, SEXP given)
 {
     const size_t s = (size_t)f->s, n = (size_t)f->targets.N;
@@ -78,7 +78,7 @@ static void arg_given(struct near_field *f, SEXP given)
 
 /* Returns list(status, mean, var_near, var_far) of f at the rows of x_new, each conditioned on its s nearest rows. The
  * variance is var_near + var_far. If `keep`, adds the neighbours `rows`, their weights u, and r = a - A_S u, with the
- * features a of a row and A_S of its neighbours. Unless NULL, arg_given() reads other neighbours or functionals. */
+ * features a of a row and A_S of its neighbours. Unless `given` is NULL, it replaces the neighbours, or f as well. */
 SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP given, SEXP keep,
                       SEXP control)
 {

@@ -1,9 +1,9 @@
 #include "ffi.h"
 #include "linalg.h"
 
-/* Returns list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights): the posterior on inducing points
- * (posterior.h), its sums (stats.h), rss = |y - A'beta|^2, and the sum of the logs of the row weights. If fitc is 1,
- * FITC's weights (pass.h) replace the rows' weights. */
+/* Returns list(status, jitter, L, G, Ay, yy, k_sum, t, C, beta, rss, log_weights). With L L' = k(Z, Z) and A = L^{-1}
+ * k(Z, X), these are G = A A', Ay = A y, yy = y'y, k_sum = sum k(x, x), t = k_sum - tr G, C C' = s2 I + G, beta = (C
+ * C')^{-1} A y, rss = |y - A'beta|^2, and the sum of log weights. If fitc is 1, FITC's weights replace the weights. */
 SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP fitc, SEXP control)
 {
     struct evaluation e = {.z = arg_points(points),
@@ -32,7 +32,7 @@ SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP fitc, SEXP con
     return packed(result);
 }
 
-/* Returns list(status, L, C, beta), the posterior on inducing points (posterior.h), from the sums of all rows. */
+/* Returns list(status, L, C, beta) from the sums G and A y over all rows: C C' = s2 I + G, beta = (C C')^{-1} A y. */
 SEXP ffi_posterior_of_sums(SEXP points_, SEXP sums)
 {
     struct inducing points = arg_points(points_);
@@ -47,7 +47,7 @@ SEXP ffi_posterior_of_sums(SEXP points_, SEXP sums)
     return packed(result);
 }
 
-/* Reads L of `points` and C, either of which may be NULL (posterior.h). */
+/* Reads the Cholesky factors L (from `points`) and C of a posterior. Either may be NULL. */
 static struct posterior arg_factors(SEXP points, SEXP C)
 {
     struct posterior p = {.z = arg_points(points)};
@@ -58,7 +58,7 @@ static struct posterior arg_factors(SEXP points, SEXP C)
 }
 
 /* Returns list(mean, sor_variance, unexplained) at the rows of x; unexplained is the residual prior variance. An exact
- * posterior has C = NULL and no sor_variance (posterior.h). If L is NULL, only means are computed. */
+ * posterior has C = NULL and no sor_variance. If L is NULL, only means are computed. */
 SEXP ffi_predict(SEXP posterior, SEXP x, SEXP control)
 {
     struct posterior p = arg_factors(posterior, list_get(posterior, "C"));

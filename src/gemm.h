@@ -5,8 +5,8 @@
  * processor's vectors, whose width is found at run time. Repeated calls on one processor return the same bits. `lanes`
  * is the largest number of doubles in a vector, at most GEMM_LANES.
  *
- * A matrix is a pointer and two steps: entry (i, j) is x[i * row + j * column]. Other steps in the same memory give
- * the transposed matrix, or a system that is solved backwards. */
+ * A matrix is a pointer and two steps: entry (i, j) is x[i * row + j * column]. Exchanged steps give the transposed
+ * matrix. Negative steps from the last entry give the matrix in reverse order, to solve a system backwards. */
 #include <stddef.h>
 
 #define GEMM_LANES 8
@@ -16,7 +16,7 @@ struct strided {
     ptrdiff_t row, column;
 };
 
-/* Computes C += alpha A B, A (m x k), B (k x n), with C_ij at C[i * row + j * column]; only i >= j if `lower`. */
+/* Computes C += alpha A B, A (m x k), B (k x n), with C_ij at C[i * row + j * column]; if `lower`, for i >= j only. */
 void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
               struct strided B, double *C, ptrdiff_t row, ptrdiff_t column, int lower);
 

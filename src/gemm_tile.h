@@ -18,7 +18,7 @@
 enum { NAME(columns) = COLUMNS, NAME(dot_columns) = DOT_COLUMNS };
 
 #if KIND != 8 /* gemm.c has totals_8() */
-/* Computes to [4], the sums of the elements of four vectors. */
+/* Stores the sum of the elements of each of the four vectors v in `to`. */
 TARGET INSIDE void NAME(totals)(const VECTOR *v, double *to)
 {
     EACH (r, 4)
@@ -46,7 +46,7 @@ TARGET static void NAME(multiply)(int k, const double *A, const double *B, doubl
     }
 }
 
-/* Copies k columns of `width` numbers, which are `column` numbers apart, times alpha to adjacent columns of `to`. */
+/* Copies k columns of `width` numbers, times alpha, to adjacent columns of `to`. In `from`, they are `column` apart. */
 TARGET static void NAME(pack)(int width, int k, double alpha, const double *from,
                               ptrdiff_t column, double *to)
 {
@@ -59,7 +59,7 @@ TARGET static void NAME(pack)(int width, int k, double alpha, const double *from
         }
 }
 
-/* Overwrites X by L^{-1} (X - C). X and C have n rows of two vectors. L is lower, with L_ij at L[i row + j column]. */
+/* Overwrites X by L^{-1} (X - C), L lower triangular with L_ij at L[i row + j column]. X, C: n rows of two vectors */
 TARGET static void NAME(solve)(int n, const double *L, ptrdiff_t row, ptrdiff_t column,
                                const double *C, double *X)
 {

@@ -21,7 +21,7 @@ static inline struct rows points_of(const struct inducing *z)
 /* Computes the Cholesky factor L of k(Z, Z) + jitter diag k(z, z), and sets z->L. */
 enum status inducing_factor(struct inducing *z, double *L);
 
-/* Calls inducing_factor() until it succeeds: with z->jitter, then 10 times as much (1e-15 after 0), up to `most`. */
+/* Calls inducing_factor() until it succeeds. Each failure multiplies z->jitter by 10 (0: sets 1e-15), up to `most`. */
 enum status inducing_ladder(struct inducing *z, double most, double *L);
 
 /* Computes A = L^{-1} K diag(scale) from K (M x n) = k(Z, X). If z->L is NULL, A = K diag(scale). A may be K. */

@@ -84,8 +84,7 @@ const struct factor *kernel_factor(const struct kernel *k, const struct term *t,
     return k->factor + t->factor[i];
 }
 
-/* Returns 1 if the kernel is a variance times one METRIC_SCALED factor. Then derivatives can be computed from kernel
- * values, which are 0 only by underflow. */
+/* Returns 1 if the kernel is a variance times one METRIC_SCALED factor: derivatives then follow from its values. */
 int kernel_is_single(const struct kernel *k)
 {
     return k->n_terms == 1 && k->term->n_factors == 1 &&
@@ -122,7 +121,7 @@ int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
     return 1;
 }
 
-/* Computes K (M x n), the sum of n_terms terms from t on, by vectorised code. Returns 0 if that is not possible. */
+/* Computes K (M x n), the sum of n_terms terms from t on, by vectorised code. Returns 0 if kernel_strips() fails. */
 static int strips_of_terms(const struct kernel *k, const struct term *t, int n_terms,
                            struct rows Z, struct rows X, double *K)
 {

@@ -5,10 +5,10 @@
 
 /* ---- derivatives in inputs and parameters, from those in a factor's arguments ----------------- */
 
-/* The number of rows of X that are processed at a time. dZ is read and written once for all of them. */
+/* This number of rows of X is processed at a time, so that dZ is read and written once for all of them. */
 enum { FACTOR_ROWS = 4 };
 
-/* Adds to g [M] the derivative of sum_i w_im ((x_i - z_m) rate)^2 / 2 in each z_m, -sum_i w_im (x_i - z_m) rate^2. */
+/* Adds to g_m the derivative of sum_i w_im ((x_i - z_m) rate)^2 / 2 in z_m, which is -sum_i w_im (x_i - z_m) rate^2. */
 static void pull_points(int M, double rate, const double *x, const double *restrict z,
                         const double *restrict w, double *restrict g)
 {
@@ -21,8 +21,8 @@ static void pull_points(int M, double rate, const double *x, const double *restr
     }
 }
 
-/* Returns sum_im w_im u_im^2 with u_im = (x_i - z_m) / l and rate = 1 / l: minus the derivative of half this sum in log
- * l. In the order (w u) u it is 0 if w = 0; w (u^2) might be 0 times infinity. */
+/* Returns sum_im w_im u_im^2, where u_im = (x_i - z_m) rate and rate = 1 / l. This is minus the derivative of half the
+ * sum in log l. The product (w u) u is 0 if w = 0, but w (u^2) might be 0 times infinity. */
 static double pull_lengthscale(int M, double rate, const double *x,
                                const double *restrict z, const double *restrict w)
 {
@@ -115,7 +115,7 @@ static void pull_periodic(const struct factor *f, struct rows Z, struct rows X,
     }
 }
 
-/* Adds to dZ the derivatives of sum_im w_im s(x_i, z_m), s the factor's argument (of METRIC_GROUP: in one level). */
+/* Adds to dZ the derivatives of sum w_im s(x_i, z_m), s the factor's argument (METRIC_GROUP: over equal levels). */
 static void pull_inputs(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *dZ)
 {
@@ -155,13 +155,13 @@ static void factor_pull(const struct factor *f, struct rows Z, struct rows X,
 
 /* ---- derivatives in inputs and parameters, from those in a kernel matrix ---------------------- */
 
-/* Returns how many rows of X are processed at a time: few if k has one factor, as its values are not computed again. */
+/* Returns how many rows of X are processed at a time: few unless kernel_term(), which computes tiles, is called. */
 static int rows_at_a_time(const struct kernel *k)
 {
     return kernel_is_single(k) ? FACTOR_ROWS : KERNEL_WIDE;
 }
 
-/* Returns the number of pairs of levels, over the METRIC_LEVELS factors among the kernel's first n_factors factors. */
+/* Returns the sum of d^2, the number of pairs of levels, over the METRIC_LEVELS factors among the first n_factors. */
 static size_t levels_before(const struct kernel *k, int n_factors)
 {
     size_t size = 0;
@@ -177,7 +177,7 @@ size_t kernel_size(const struct kernel *k, int M)
     return 3 * piece + levels_before(k, k->n_factors);
 }
 
-/* Adds w, an objective's derivatives in the factor's values for pairs of rows, to sums (d x d) at the rows' levels. */
+/* Adds each derivative w_im of an objective in the factor's value at (x_i, z_m) to `sums` (d x d), at their levels. */
 static void pull_levels(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *sums)
 {
@@ -207,7 +207,7 @@ static void multiply(size_t n, const double *restrict by, double *restrict x)
         x[i] *= by[i];
 }
 
-/* Adds to dZ and dtheta an objective's derivatives through a stationary factor, from p->K_bar, those in its term k. */
+/* p->K_bar has an objective's derivatives in a term k. Adds those through its stationary factor f to dZ and dtheta. */
 static void pull_stationary(const struct factor *f, const double *k, const struct pull *p)
 {
     const struct profile *profile = f->profile;
@@ -224,8 +224,8 @@ static void pull_stationary(const struct factor *f, const double *k, const struc
     factor_pull(f, p->Z, p->X, p->w, p->dZ, p->dtheta);
 }
 
-/* Adds to dZ and dtheta an objective's derivatives through factor i of a term, which is not stationary, from p->K_bar,
- * those in the term. p->w first becomes K_bar times the term's variance and its other factors. */
+/* p->K_bar has an objective's derivatives in the values of a term. Adds those through factor i, which is not
+ * stationary, to dZ and dtheta. For this, p->w becomes K_bar times the term's variance and its other factors. */
 static void pull_other(const struct kernel *k, const struct term *t, int i,
                        const struct pull *p)
 {

@@ -86,7 +86,7 @@ CLONES enum status near_condition(const struct near *p, double *work, double *u,
         /* replaces (N; e') by (L; w'): N = L L' are the neighbours' covariances, e those with x, w = L^{-1} e */
         if (chol_corner(n, n, s, E) == 0)
             break;
-        /* noise above the largest variance outweighs all rounding errors: a value must be NaN or infinite */
+        /* if noise above the largest variance does not help, a value is NaN or infinite */
         if (!(noise <= most))
             return STATUS_NOT_FINITE;
         noise = fmax(10.0 * noise, 1e-15 * most);

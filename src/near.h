@@ -22,13 +22,13 @@ struct near {
     double prior;        /* prior variance of the functional, if cross is given */
 };
 
-/* near_size() returns the number of doubles of near_condition()'s scratch, near_rows_size() of near.X, scale, y. */
+/* near_size() returns how many doubles of scratch near_condition() needs; near_rows_size(), those of X, scale and y. */
 size_t near_size(int s);
 size_t near_rows_size(int s, int columns);
 
-/* Computes u [s], r [M], mean = u'y_S and `left`. Given its neighbours' responses y_S and whitened inducing variables
- * v, f(x) has the mean u'y_S + r'v and the variance `left`. If rounding makes the neighbours' covariance matrix
- * indefinite, the noise is increased. work: near_size(s) */
+/* Computes u [s], r [M], mean = u'y_S and `left`. Given the responses y_S of its neighbours and whitened inducing
+ * variables v, f(x) has the mean u'y_S + r'v and the variance `left`. If rounding makes the neighbours' covariance
+ * matrix indefinite, the noise is increased. work: near_size(s) */
 enum status near_condition(const struct near *p, double *work, double *u, double *r,
                            double *mean, double *left);
 

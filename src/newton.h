@@ -15,7 +15,7 @@ struct newton {
     enum status (*prepare)(void *self);
 };
 
-/* Allocates step and trial. */
+/* Allocates t->step and t->trial. */
 void newton_open(struct newton *t, int n, struct arena *arena);
 
 /* Computes the step H^{-1} r and the decrement sqrt(r'H^{-1} r), from the gradient r and the Cholesky factor C of H. */

@@ -30,7 +30,7 @@ struct pass {
     int wants_K, again; /* 1 if sinks read K; 1 if there are several passes */
     int goes_on;        /* 1 if this pass adds to the sums of earlier passes */
     int beside;         /* doubles that the caller stores for each row of a kept block */
-    /* The pass sets these: 1 if memory is allocated; number of blocks with kept K and A; 1 if they are computed */
+    /* The pass sets opened (1: memory is allocated), kept (number of kept blocks), made (1: their K, A are known). */
     int opened, kept, made;
     double *memory;        /* K, A and FITC's scales of the kept blocks */
     double *thread, *work; /* scratch of each thread: of the pass; of its sink */
@@ -39,12 +39,11 @@ struct pass {
     struct sink sink;
 };
 
-/* Allocates memory for threads and for as many kept blocks as fit, unless an earlier call has done so. */
+/* Unless an earlier call did so, allocates memory for threads and for as many kept blocks as plan.memory allows. */
 void pass_open(struct pass *p);
 void pass_run(struct pass *p, struct sink sink);
 
 /* Returns block b of the rows, for sinks that read two blocks.  scratch: source_size(rows, plan.block) doubles */
 struct block pass_block(const struct pass *p, int b, double *scratch);
-/* Returns A = L^{-1} k(Z, X_b) diag(scale) of a block, where scale has the roots of the row weights: a kept A, or else
- * the argument A (M x n), computed anew. */
+/* Returns A = L^{-1} k(Z, X_b) diag(scale) of a block, scale: roots of weights. If not kept, computes it into A. */
 const double *pass_A(const struct pass *p, const struct block *block, double *A);

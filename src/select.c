@@ -83,8 +83,9 @@ void guided_start(struct guided_state *g, struct arena *arena)
     }
 }
 
-/* Returns the column with the largest gain / left = v'P v / v'v, where v is its part orthogonal to the pivots. If all
- * gains are rounding errors (<= 1e-11 * first), returns that of largest `left`, or -1 if this is <= `least`. */
+/* Returns the column of V with the largest gain / left = v'P v / v'v, where v is its part orthogonal to the columns
+ * chosen so far and P is g->P. If all gains are rounding errors (<= 1e-11 times the largest gain at the start), returns
+ * the column of largest `left`, or -1 if this is <= `least`. */
 static int best_column(const struct guided_state *g, double least)
 {
     double best_worth = 0.0, most_left = least;
@@ -128,8 +129,8 @@ int guided_step(struct guided_state *g, double least)
     for (int i = 0; i < r; i++)
         b[i] /= length;
 
-    /* b is the new column of the basis B. For each column v_i of V, `both` gets b'v_i and (P b)'v_i. s gets (P b)'c_i,
-     * where c_i is the part of v_i orthogonal to the earlier pivots; b'c_i = b'v_i. */
+    /* b is the new column of the orthonormal basis B of pivots. For each column v_i of V, `both` gets b'v_i and (P
+     * b)'v_i, and s gets (P b)'c_i, where c_i is the part of v_i orthogonal to the earlier pivots. b'c_i is b'v_i. */
     copy((size_t)r, b, pair);
     mult_Ax(r, r, 1.0, g->P, b, 0.0, pair + r);
     mult_AtB(2, r, n, 1.0, pair, g->V, 0.0, both);

@@ -20,7 +20,7 @@ struct sink {
         more; /* doubles of scratch: for each row of a block; for each block */
     size_t n_sums;
     double *sums; /* the result [n_sums], also the sums of the first thread */
-    /* 1 if each block has its own sums, added in the order of blocks: so the number of threads does not matter */
+    /* 1 if each block has its own sums, added in block order, so that results do not depend on the number of threads */
     int by_block;
 };
 

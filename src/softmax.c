@@ -11,7 +11,7 @@ static size_t blocks_size(const struct softmax *l)
     return (size_t)l->z.M * l->z.M * pair_of(l->q, 0);
 }
 
-/* Adds a block to the log likelihood and to A g (M x q): A is the whitened k(Z, X), g its derivatives in phi = A'u. */
+/* Adds a block to the log likelihood l and to A g (M x q), A the whitened k(Z, X), g = dl / dphi, phi = A'u. */
 static void value_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
@@ -26,7 +26,8 @@ static void value_add(const void *self, const struct visit *v)
     mult_ABt(M, n, l->q, 1.0, v->A, r.g, 1.0, v->sums);
 }
 
-/* Adds a block to A W_jk A' (lower triangles): A is the whitened k(Z, X), -W the Hessian of log likelihoods in A'u. */
+/* Adds a block to the lower triangle of A W_jk A' for each j >= k, A the whitened k(Z, X). For a row, W_jk is minus the
+ * second derivative of its log likelihood in phi_j and phi_k, phi = A'u. */
 static void curvature_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
@@ -82,8 +83,8 @@ static enum status factor_here(struct softmax *l)
                                                                   : newton_step(&l->mode);
 }
 
-/* Computes a step. With the factor of an earlier Hessian it is much cheaper than a Newton step. Such steps are made as
- * long as each halves the decrement and leaves it above l->near. All other steps are Newton steps. */
+/* Computes a step. With the factor of an earlier Hessian, a step is much cheaper than a Newton step. It is taken if it
+ * halves the decrement and leaves it above the threshold l->near. Otherwise, a Newton step is computed. */
 static enum status prepare(void *self)
 {
     struct softmax *l = self;
@@ -149,8 +150,8 @@ static void invert(struct softmax *l)
 }
 
 /* Computes the covariances S of phi = A'u and residual prior variances `left` of a block; A is the whitened k(Z, X).
- * Unless NULL, bar (M x n) gets -sum_jk (H^{-1})_jk A W_jk, the derivative of -log det H / 2 in A for fixed W. -W is
- * the Hessian of a row's log likelihood in phi, and H_jk = [j = k] I + A W_jk A'. work: (M + 1) n */
+ * If bar (M x n) is not NULL, it gets -sum_jk (H^{-1})_jk A W_jk, the derivative of -log det H / 2 in A for fixed W. -W
+ * is the Hessian of a row's log likelihood in phi, and H_jk = [j = k] I + A W_jk A'. work: (M + 1) n */
 static void spread(const struct softmax_at *to, const struct visit *v, double *work,
                    const struct softmax *l, const struct class_rows *r, double *bar)
 {
@@ -242,7 +243,7 @@ static double *kept_bar(const struct softmax *l, int block)
                : NULL;
 }
 
-/* Adds a block to A s (M x q), A whitened k(Z, X), s by slope_row(), and to the sum of penalty_row(). */
+/* Adds a block to the penalty and to A s (M x q): A is the whitened k(Z, X), s has F's derivatives of slope_row(). */
 static void penalty_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
@@ -277,18 +278,17 @@ double softmax_penalty(struct softmax *l)
     return l->sums[dim];
 }
 
-/* ---- the gradient of F, the log marginal likelihood minus the penalty ------------------------ */
-
-/* F is Laplace's log marginal likelihood minus the penalty sum log det(I + E W) / 2. For a row, E is the residual prior
- * variance, g and -W are derivatives of the log likelihood in phi = A'u (A whitened k(Z, X), mode u), and s that of F
- * in phi through W. With zeta = H^{-1} A s and the Hessian H in u, the derivatives of F in A and E are
+/* F is Laplace's log marginal likelihood minus the penalty, a sum of log det(I + E W) / 2 over rows. For a row, E is
+ * the residual prior variance. g and -W are the log likelihood's derivatives in phi = A'u (A whitened k(Z, X), mode u),
+ * and s is that of F in phi through W. With zeta = H^{-1} A s and the Hessian H in u, the derivatives of F are
  *
- *     Abar = sum_j [u_j (g + s - W A'zeta)_j' + zeta_j g_j'] - sum_jk (H^{-1})_jk A W_jk - 2 A dE,
- *     dE = -tr((I + E W)^{-1} W) / 2.
+ *     in A: Abar = sum_j [u_j (g + s - W A'zeta)_j' + zeta_j g_j'] - sum_jk (H^{-1})_jk A W_jk - 2 A dE,
+ *     in E: dE = -tr((I + E W)^{-1} W) / 2.
  *
  * gradient_add() sums Abar A' (M x M), derivatives in phi [q], and derivatives in the kernel's parameters. */
 
-/* Replaces pz [q] by g + s - W pz for a row, with derivatives g, -W of its log likelihood in phi, s of l->s; x: [K] */
+/* Replaces pz [q] by g + s - W pz for a row. g and -W are the derivatives of its log likelihood in phi, and s is its
+ * part of l->s, the derivatives of F in phi through W. x: scratch [K] */
 static void slope_of_phi(const struct softmax *l, int row, const double *p,
                          const double *g, double *x, double *pz)
 {

@@ -13,9 +13,9 @@
 #include "newton.h"
 #include "pass.h"
 
-/* Predictions at N rows are mean = A'u (N x n_u) for u (M x n_u), S = a'(H^{-1})_jk a (N x q x q) for the column a of A
- * = L^{-1} k(Z, X), and residual prior variances left [N]. `inverse` has the symmetric parts of the blocks j >= k of
- * H^{-1}, M x M each, for the Hessian H at the mode. */
+/* These are predictions at N rows X. For A = L^{-1} k(Z, X) and coefficients u (M x n_u), mean = A'u (N x n_u). For
+ * each column a of A, S has the covariances a'(H^{-1})_jk a (N x q x q), and `left` the residual prior variance [N].
+ * `inverse` has the symmetric parts of the blocks j >= k of H^{-1}, M x M each, for the Hessian H at the mode. */
 struct softmax_at {
     const struct inducing *z;
     int q, n_u, N;
@@ -60,7 +60,7 @@ struct class_rows class_rows_in(const struct softmax *l, const struct visit *v,
                                 double *work);
 /* Computes r->mean and r->g for row i of a block (number `row` of all rows) from its class probabilities r->p. */
 void class_rows_complete(const struct softmax *l, int row, int i, struct class_rows *r);
-/* Returns the arrays of a block, with mean and g computed from its class probabilities in l->p. */
+/* Returns the arrays of a block. Computes mean = C'p and the derivatives g from its class probabilities in l->p. */
 struct class_rows class_rows_again(const struct softmax *l, const struct visit *v,
                                    double *work);
 /* Computes a row's class probabilities p [K] for f = C phi + b (contrasts C, means b). Returns its log likelihood. */

@@ -1,6 +1,6 @@
 #pragma once
 
-/* A status is the outcome of a numerical routine, which returns failures: only functions that R calls raise errors. */
+/* A numerical routine returns its outcome as a status. Only functions that R calls raise errors. */
 enum status {
     STATUS_OK = 0,
     STATUS_KMM_NOT_PD,   /* k(Z, Z) + jitter diag k(z, z): no Cholesky factor */
