@@ -3,7 +3,7 @@
 
 # Returns the correction of the reference posterior's mean towards the exact mean: correct_residual(), with `steps`,
 # `stalled` and `stopped` of solve_exact(). Returns NULL if there is no goal or no time. The arguments are:
-#   goal     NULL, or a function of `near` (TRUE: near_preconditioner() is used) that returns ratio() for solve_exact()
+#   goal     NULL, or a function(near) that returns ratio(state) = error / goal; near: is near_preconditioner() used?
 #   budget   at most budget$passes passes over all pairs of rows, within budget$left() seconds
 #   from     an earlier correction to improve, or NULL
 exact_mean <- function(reference, data, goal, budget, from = NULL, precondition = NULL, sharp = NULL, ...) {
@@ -156,16 +156,14 @@ passes_ahead <- function(went, ratio, seconds, passes) {
           if (is.null(left)) "" else sprintf(", about %.0f s left", left * seconds / steps))
 }
 
-# Estimates how many more passes reduce the error bound to `share` times its value; NULL if it hardly decreases. `went`
-# has the bound before the first pass and after each. The last five bounds give the rate; before any pass it is 1/2.
+# Estimates how many more passes over all pairs of rows multiply the error bound by `share`; NULL if it hardly falls.
+# `went` has the bound before the first pass and after each. The last five give the rate; before any pass it is 1/2.
 passes_until <- function(went, share) {
   went <- utils::tail(went, 5L)
   rate <- if (length(went) < 2L) 0.5 else (went[length(went)] / went[1L])^(1 / (length(went) - 1))
   passes <- ceiling(log(share) / log(rate))
   if (is.finite(rate) && rate < 0.999 && passes < .Machine$integer.max) as.integer(passes)
 }
-
-# ---- certificates by a corrected mean -------------------------------------------------------------------------------
 
 # Returns the correction of the reference's mean by an approximate solution u of (K + s2 W^{-1}) u = y. For any u, the
 # exact mean at x is k_x'u plus the exact mean for the response r = y - (K + s2 W^{-1}) u. The reference certifies
@@ -193,9 +191,9 @@ product_growth <- function(n, block) {
   (16 + 4 * (sqrt(block) + sqrt(n_blocks) + 4) + (block + n_blocks) / 64) * .Machine$double.eps
 }
 
-# Returns bounds on rounding errors: `residual` for r = y - (K + s2 W^{-1}) v (W: weights), to which each step adds an
-# error, and `sum` for k_x'v / sqrt(k(x, x)). `travelled` is c(v, r): the sum of the norms of all vectors that were
-# multiplied by K, and the sum of the norms of all vectors that were added to r.
+# Returns bounds on the rounding errors of r = y - (K + s2 W^{-1}) v (`residual`; W has the weights), which grow with
+# each step, and of k_x'v / sqrt(k(x, x)) (`sum`). `travelled` is c(v, r): the sum of the norms of all vectors that
+# were multiplied by K, and the sum of the norms of all vectors that were added to r.
 residual_rounding <- function(reference, y, travelled) {
   eps <- .Machine$double.eps
   model <- model_of(reference)
@@ -213,7 +211,7 @@ correction_for <- function(reference, data) {
   if (!is.null(correction) && !is.null(data) && identical(correction$made_from, order_of_rows(data))) correction
 }
 
-# Returns list(mean, mean_error), in units of y: the reference's corrected mean of functionals, with its error bound.
+# Returns list(mean, mean_error), in units of y: means of functionals by correct_residual(), with their error bounds.
 corrected_mean <- function(reference, correction, data, fun) {
   model <- model_of(reference)
   norms <- correction$norms
@@ -234,11 +232,11 @@ corrected_mean <- function(reference, correction, data, fun) {
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
 }
 
-# Returns a bound on the rounding error of corrected_mean(): of k_x'u, and of r = y - (K + s2 W^{-1}) u for the solution
-# u. Corrections saved by version 0.1.0 have one bound for both, `rounding`, and no element `error`.
+# Returns a bound on the rounding error of corrected_mean(), the sum of k_x'u, where u almost solves (K + s2 W^{-1}) u =
+# y, and of a mean for the residual. Corrections saved by version 0.1.0 have one bound for both, `rounding`.
 carried_rounding <- function(correction, model, data, fun, var_upper) {
   most <- prior_most(model, data$x)
-  # `size` bounds each functional's prior sd over the largest prior sd of f at the data (for values, a number >= 1).
+  # `size` bounds the ratio of each functional's prior sd to the largest prior sd of f at the data.
   size <- if (fun$kind != "values") sqrt(fun$size / max(most, 1e-300)) else if (!varies(model$kernel)) 1 else
     sqrt(max(1, prior_most(model, fun$x) / max(most, 1e-300)))
   error <- correction$error
@@ -246,8 +244,8 @@ carried_rounding <- function(correction, model, data, fun, var_upper) {
   pmin(correction$rounding * size, sqrt(var_upper / model$noise) * error$residual + sqrt(most * size^2) * error$sum)
 }
 
-# Returns a lower bound on y'(K + s2 I)^{-1} y from a DTC posterior with its error norms. If the posterior has a
-# correction u of its mean, a pass over all pairs of rows gives a second lower bound, 2 u'y - u'(K + s2 I) u.
+# Returns a lower bound on y'(K + s2 I)^{-1} y from a DTC posterior with its error norms. If the posterior has a stored
+# approximation u of (K + s2 I)^{-1} y, a product with K gives a second lower bound, 2 u'y - u'(K + s2 I) u.
 least_quadratic <- function(post, data) {
   model <- model_of(post)
   noise <- model$noise
@@ -263,8 +261,6 @@ least_quadratic <- function(post, data) {
   max(least, 2 * sum(u * y) - sum(u * Ku) - noise * size - error)
 }
 
-# ---- the preconditioner by neighbours -------------------------------------------------------------------------------
-
 # near_preconditioner() approximates (K + s2 I)^{-1} by m inducing points Z and s nearest neighbours; a product with a
 # vector costs O(n (s + m)). With L L' = k(Z, Z) and A = L^{-1} k(Z, X), regressions of rows on their nearest earlier
 # rows give a triangular F such that F'F approximates (K - A'A + s2 I)^{-1}. The preconditioner is
@@ -278,9 +274,9 @@ precondition_by_near_rows <- function(reference, data) {
   rough || has_many_levels(model, data$x)
 }
 
-# Returns the preconditioner, a function of a vector; for groups with many levels, it is effects_preconditioner().
-# `size` has the numbers of inducing points and of neighbours of each row. With 200 points instead of 800, the log of
-# the residual decreases 1.3 to 2.7 times more slowly (bench/README.md).
+# Returns the preconditioner by neighbours as a function of a vector; for groups with many levels, it is
+# effects_preconditioner(). `size` has the numbers of inducing points and of neighbours of each row. With 200 points
+# instead of 800, the log of the residual decreases 1.3 to 2.7 times more slowly (bench/README.md).
 near_preconditioner <- function(reference, data, size = c(points = 800L, rows = 40L)) {
   model <- model_of(reference)
   control <- reference$control
@@ -297,8 +293,6 @@ near_preconditioner <- function(reference, data, size = c(points = 800L, rows = 
     q - twice(root * native_kernel_cross_matvec(model$kernel, z, b, data$x, control))
   }
 }
-
-# ---- the exact posterior --------------------------------------------------------------------------------------------
 
 # Returns the result of exact_interval() for the functionals. Returns NULL if the exact posterior would take more than
 # `seconds` or 1/16 of the option pfdtc.max_memory, or if its Cholesky factorisation fails.

@@ -1,10 +1,9 @@
 # certify() runs a list of steps, each of which narrows the intervals of the earlier steps. A step is a function(job,
-# fun, inside) that returns the new `inside`. refine() narrows the intervals of the mean by iterations.
+# fun, inside) that returns the new `inside`. refine() narrows the intervals of the mean by conjugate gradients.
 #   fun     linear functionals of f (functionals.R), such as values at rows
 #   inside  list(mean_lower, mean_upper, sd_lower, sd_upper), in units of y without the constant mean
 #   job     an environment: the fit, its data, its mean and sd (`at`), the reference, the correction of the reference's
 #           mean, left() (the seconds left), and `most`, the largest number of functionals in a costly step
-#   far     the distance of an interval's middle from the fit's value or, if larger, the median of these distances
 
 # Returns intervals of functionals, with attributes that certify() reads. Every call uses the same random numbers, so
 # that a larger `effort` begins with the same intervals as a smaller one and only narrows them.
@@ -17,7 +16,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
   if (effort == "fast" || effort == "tight" && !is.null(reference)) training_data(fit, "fit")
   job <- list2env(list(fit = fit, data = fit$data, at = functionals_in_units(fit, fun), reference = reference, m2 = m2,
     test_points = test_points, max_seconds = max_seconds, left = seconds_left(max_seconds), tight = effort == "tight",
-    # TRUE for values of a fit with groups: its inducing points represent only the smooth part, without groups.
+    # TRUE for values of a fit with groups, because its inducing points represent only the part of f without groups.
     by_effects = fun$kind == "values" && !is.null(fit$inducing) && has_own_levels(model_of(fit)$kernel)))
   tell <- stage_line("certify", fit$control$progress)
   inside <- unknown_intervals(fun$n)
@@ -45,8 +44,8 @@ narrowings <- list(
     })
   },
 
-  # Certifies by inducing points of the smooth part and all effects of groups. Without a given reference, this is the
-  # last step if all intervals are narrower than 1 % of the sd. With over 1,000 effects, only effort "tight" continues.
+  # Certifies by all effects of groups, and by inducing points for the rest of f. If no reference is given, this is the
+  # last step if all intervals are narrower than 1 % of the sd, or with over 1,000 effects unless effort is "tight".
   "more points and all effects" = function(job, fun, inside) {
     if (!job$by_effects) return(inside)
     fit <- job$fit
@@ -95,8 +94,8 @@ narrowings <- list(
   },
 
   # Narrows wide intervals by kriging (weights on nearest neighbours), first those that are widest in units of the sd.
-  # In a wide interval, half the width exceeds rounding and 1/20 of the distance from its middle to the fit's value (at
-  # least the median distance). An interval of the sd is also wide if half its width exceeds 1/400 of the sd.
+  # Let d be the distance from an interval's middle to the fit's value or, if larger, the median of these distances.
+  # Half the width of a wide interval exceeds rounding, and d / 20 or (for the sd) 1/400 of the sd.
   "kriging on nearest neighbours" = function(job, fun, inside) {
     if (kriging_rows() < 1) return(inside)
     excess <- function(what, floor) {
@@ -125,9 +124,9 @@ narrowings <- list(
     inside
   },
 
-  # Narrows wide intervals of the sd of values f(x) by sums over all n rows (4 n m2 flops a value for m2 points). In a
-  # wide interval, half the width exceeds 1/20 of the distance from its middle to the fit's value (at least the median
-  # distance) and, unless kriging is switched off, 1/200 of the sd.
+  # Narrows wide intervals of the sd of values f(x) by sums over all n rows (4 n m2 flops a value for m2 points). Let d
+  # be the distance from an interval's middle to the fit's sd or, if larger, the median of these distances. Half the
+  # width of a wide interval exceeds d / 20 and, unless kriging is switched off, 1/200 of the sd.
   "sd by all rows" = function(job, fun, inside) {
     if (fun$kind != "values") return(inside)
     sd <- half_and_distance(inside, job$at, "sd")
@@ -170,7 +169,7 @@ narrowings <- list(
   }
 )
 
-# Returns intervals for values of the exact GP, by a posterior of all effects of groups and the smooth part on points z.
+# Returns intervals for values of the exact GP, from all effects of groups, and inducing points z for the rest of f.
 effects_interval <- function(fit, data, z, fun) {
   model <- model_of(fit)
   W <- merged_weights(data) / model$noise
@@ -181,8 +180,6 @@ effects_interval <- function(fit, data, z, fun) {
   b <- gaussian_problem(b, at)
   structure(lapply(mode_interval(b, fun), in_units, model = model), t = b$t * model$noise)
 }
-
-# ---- units of intervals, and wide intervals -------------------------------------------------------------------------
 
 # Returns the functionals in the units of the reference, whose response may be scaled differently from the fit's.
 in_scale_of <- function(job, fun) {
@@ -195,7 +192,7 @@ in_scale_of <- function(job, fun) {
 }
 
 # Returns list(half, distance, far) for intervals of `what` ("mean" or "sd"). `half` is half the width of an interval,
-# `distance` is the distance of its middle from the fit's value, and `far` is `distance`, but at least its median.
+# `distance` is the distance of its middle from the fit's value. `far` is `distance` or, if larger, its median.
 half_and_distance <- function(inside, at, what) {
   lower <- inside[[paste0(what, "_lower")]]
   upper <- inside[[paste0(what, "_upper")]]
@@ -208,7 +205,8 @@ half_and_distance <- function(inside, at, what) {
 # covariance chooses among the rows with the largest variance.
 test_pivots <- function(reference, unexplained, x, at, inside, most) {
   model <- model_of(reference)
-  # In a wide interval, half the width exceeds v$far / 4 (half_and_distance()) and, if kriging follows, sd_upper / 20.
+  # An interval is wide if half its width exceeds v$far / 4 and, unless kriging is switched off, 1/20 of the sd. v$far
+  # is the distance from its middle to the fit's value or, if larger, the median of these distances.
   known <- if (kriging_rows() < 1) 0 else inside$sd_upper
   mean <- half_and_distance(inside, at, "mean")
   sd <- half_and_distance(inside, at, "sd")
@@ -223,8 +221,6 @@ test_pivots <- function(reference, unexplained, x, at, inside, most) {
   R <- suppressWarnings(chol(left, pivot = TRUE, tol = min(diag(left)) / 16)) # chol() warns if the rank is deficient
   rows[utils::head(attr(R, "pivot"), min(attr(R, "rank"), most))]
 }
-
-# ---- refine(): the mean to a tolerance ------------------------------------------------------------------------------
 
 #' @rdname reference
 #' @order 2
@@ -270,10 +266,10 @@ rounding_stops <- "rounding errors allow no more"
 
 largest_error <- function(inside) max(inside$mean_upper - inside$mean_lower, 0) / 2
 
-# Iterates until half the width of the interval of each mean is at most `goal`, in units of y. Returns list(inside,
-# iterations, why, correction): `inside` has the intervals, `why` the reason for stopping. For rough kernels and groups
-# with many levels, intervals come from kriging as well as from the reference. If `keep` is TRUE, the solution so far is
-# returned at an interrupt or R's time limit. `...` are arguments of krige().
+# Runs conjugate gradients until half the width of each mean's interval is at most `goal`, in units of y. Returns
+# list(inside, iterations, why, correction): `inside` has the intervals, `why` the reason for stopping. For rough
+# kernels and groups with many levels, intervals come from kriging as well as from the reference. If `keep` is TRUE, the
+# solution so far is returned at an interrupt or R's time limit. `...` are arguments of krige().
 iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf, keep = TRUE, ...) {
   inside <- unknown_intervals(fun$n)
   iterations <- 0L
@@ -293,7 +289,8 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   kriged <- made$value$kriged
   times <- if (is.null(kriged)) Inf else
     reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
-  # In state s of solve_exact(), kriging bounds the mean's error by times * sqrt(s$c), the reference by wide * s$w_E.
+  # A state s of solve_exact() has the norms sqrt(c) and w_E of its residual. Kriging bounds the error of the mean by
+  # times * sqrt(c), the reference by wide * w_E.
   wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
   aim <- 0.9 * goal
   renewed <- FALSE

@@ -64,7 +64,7 @@ certify <- function(fit, newdata, effort = c("reference", "fast", "tight"), ...,
   p <- if (hyper_uncertainty) mixture_of(fit) else posterior_of(fit)
   out <- certificate_of(fit, new, effort, reference, m2, test_points, max_seconds, p)
   if (!is.null(fit$transform)) out <- with_transformed(out, fit, noise_law(fit, new)$noise)
-  # Unless effort is "fast", check Laplace's approximation if laplace_check() applies and rows times points are few.
+  # Unless effort is "fast", check Laplace's approximation if laplace_check() applies and takes little time.
   checked <- !response_of(fit)$conjugate && effort != "fast" && !is.null(fit$data) &&
     nrow(fit$data$x) * as.double(fit$m) <= 1e7 && is.null(c(fit$near, fit$factors$groupings))
   structure(out, class = c("pfdtc_certificate", "data.frame"), sd_y = fit$sd_y, check = if (checked) {
@@ -102,7 +102,6 @@ with_transformed <- function(out, fit, noise) {
   out
 }
 
-# Returns the inputs `x` as a list like the result of new_rows(), without offset or names.
 plain_rows <- function(x, index = seq_len(nrow(x))) list(x = x, index = index, offset = 0, names = NULL)
 
 # Returns the data frame of certify() at the rows `new`, a result of new_rows(). For a mixture over hyperparameters it
@@ -159,7 +158,7 @@ with_response <- function(out, likelihood) {
   out
 }
 
-# Returns a data frame of mean and sd (`of_fit`) with their intervals (`inside`) for the rows `new`.
+# Returns a data frame of mean and sd (`of_fit`) at the rows `new`, with intervals for the exact GP's (`inside`).
 certificate_frame <- function(fit, new, of_fit, inside) {
   rows <- function(v) lapply(v, `[`, new$index)
   rounding <- response_rounding(fit, new$x)
@@ -186,7 +185,7 @@ certificate_advice <- function(out, effort, about, response) {
   vague <- conjugate & out$sd_upper > 2 * out$sd_lower
   share <- function(v) sprintf("%.0f %% of the rows", 100 * mean(v, na.rm = TRUE))
   is_wide <- any(wide, na.rm = TRUE)
-  # Estimate how many more products with the kernel matrix refine() needs for a median error of 1/10 sd at these rows.
+  # Estimate how many products with the kernel matrix refine() needs for a median error of 1/10 sd at the rows `wide`.
   passes <- if (conjugate && !fast && is_wide) passes_until(about$went, 0.1 / stats::median(ratio[wide], na.rm = TRUE))
   c(if (is_wide) sprintf(
     "The error bound of the %s exceeds the sd at %s. %s", if (conjugate) "mean" else "mode", share(wide),
@@ -198,8 +197,6 @@ certificate_advice <- function(out, effort, about, response) {
       if (fast) "use effort = \"reference\"" else if (about$left <= 0) "a larger `max_seconds` may narrow them" else
         "a larger reference (`m2`) narrows them"))
 }
-
-# ---- mixtures over hyperparameters ----------------------------------------------------------------------------------
 
 # Certifies a mixture over hyperparameters: certifies each part and combines the results. The exact mixture has the same
 # hyperparameters, with weights by the exact log marginal likelihood.
@@ -278,8 +275,6 @@ bounds_of_mixture <- function(inside, weights) {
        sd_upper = sqrt((1 + eps) * largest_mixture_mean(all("sd_upper")^2 + farthest^2, weights)))
 }
 
-# ---- Laplace's approximation against the true posterior -------------------------------------------------------------
-
 #' Compare Laplace's approximation with the true posterior
 #'
 #' Estimates the error of Laplace's approximation by importance sampling from the fit's posterior. Only `elbo` is
@@ -353,7 +348,7 @@ pareto_shape <- function(logs) {
   (some * mean(log1p(-b * excess)) + 5) / (some + 10)
 }
 
-# Returns lines to print: Pareto k, the error of the log marginal likelihood and, for k up to 0.7, those of mean and sd.
+# Returns lines to print: Pareto k, the error of the log marginal likelihood and, if k <= 0.7, errors of mean and sd.
 laplace_check_lines <- function(x) {
   number <- function(v) format(signif(v, 2))
   variational <- is.na(x$laplace)

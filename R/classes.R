@@ -3,7 +3,7 @@
 # L, the Cholesky factor of k(Z, Z); `beta`, L^{-1} f(Z) at the mode (a column for each contrast); C, the Cholesky
 # factor of H, the posterior precision of L^{-1} f(Z); `inverse`, the blocks of H^{-1}.
 
-# Returns list(mean [n, K - 1], var [n, (K - 1)^2]): the distribution of contrasts at n rows, without constant means.
+# Returns list(mean [n, K - 1], var [n, (K - 1)^2]): the posterior of f's contrasts at n rows, without constant means.
 posterior_at.classes <- function(p, fun, joint = FALSE) {
   refuse_if(fun$kind != "values", "object", "a fit of several classes",
             message = "Slopes, terms and sums of f are not available for several classes.",
@@ -22,7 +22,8 @@ with_rest <- function(S, left) {
 # Returns for each row the distribution of f without the row's response, and the leverage tr(W Q). At a row, the log
 # likelihood has gradient g and Hessian -W, and f has the covariance Q + R: data can reduce Q, and R is the residual
 # prior covariance. Without the response, mode and covariance are mode - Q (1 - W Q)^{-1} g and Q (1 - W Q)^{-1} + R.
-# `shift`, mean minus mode, becomes (1 - Q W)^{-1} (shift - Q s), as its part Q s (s: `slopes`) is from the response.
+# `shift`, mean minus mode, becomes (1 - Q W)^{-1} (shift - Q s). Its part Q s is from the response: s (`slopes`) is the
+# derivative, by f at the row, of the determinant terms of Laplace's log marginal likelihood.
 posterior_without.classes <- function(p) {
   sites <- sites_of_fit(p$fit, p$rows)
   at <- mode_again(p$fit, p$rows, sites)
@@ -51,8 +52,6 @@ posterior_without.classes <- function(p) {
 }
 
 posterior_certificate.classes <- row_parts.classes <- function(p, ...) refuse_classes(p$fit)
-
-# ---- certificates ---------------------------------------------------------------------------------------------------
 
 # Certificates bound the distance between the modes fh of the fit's Laplace posterior and f* of the exact GP's, for
 # contrasts c of classes. Let E be the residual prior covariance, |v|_E^2 = v'E v, and gamma = c - mean(c). At fh, let g
@@ -97,7 +96,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   b$r <- sqrt(sum(at$residual^2)) +
     sqrt(b$most) * (b$growth * sum(abs(b$g)) + sum(b$trace) * (b$growth * (1 + size) + off))
   b$gamma <- sqrt(b$g_E^2 + b$r^2)
-  # Column k of e [n, K] bounds the change of f_k minus the mean over classes, from the fit's mode to the exact GP's.
+  # From the fit's mode to the exact GP's, f_k minus the mean over classes moves by at most column k of e [n, K].
   centred <- class_contrasts(b$K) # row k is class k minus the mean over classes
   prior <- kernel_diagonal(b$model$kernel, data$x)
   e <- (1 + b$growth) * b$gamma * sqrt(prior %o% rowSums(centred^2))
@@ -151,9 +150,9 @@ largest_residual <- function(b, times) {
   (1 + b$growth) * min(sum(by_rows), sum(times * b$trace * b$left))
 }
 
-# Returns upper bounds for the average of the row weights W between the modes of fit and exact GP: on posterior
-# covariances of inducing points (`inverse`) and rows (S), and largest_residual() for the smallest (`lam`) and largest W
-# (`lam_top`). If W decreases at most by a factor `least` near 1, `inverse` and S are the fit's, divided by `least`.
+# Let W be the average of the row weights between the modes of fit and exact GP. Returns upper bounds on the posterior
+# covariances with W of inducing points (`inverse`) and rows (S), and largest_residual() for the smallest (`lam`) and
+# largest W (`lam_top`). If W falls at most by a factor `least` near 1, the fit's covariances / `least` are bounds.
 weights_of_class_range <- function(b, e) {
   range <- range_of_weights(b, e, (1:16) / 16)
   least <- min(range$lower)
@@ -180,9 +179,9 @@ squares_of <- function(C) {
   C[, rep(q, length(q)), drop = FALSE] * C[, rep(q, each = length(q)), drop = FALSE]
 }
 
-# Returns list(lower, upper), bounds on the exact GP's variances of contrasts, or on sums of such variances. `lo` and
-# `hi` are the variances on inducing points with the row weights of b$lo and b$hi, `prior` is the prior variance, E its
-# residual part, and `room` bounds rounding errors.
+# Returns list(lower, upper), bounds on the exact GP's variances of contrasts, or on sums of variances. `lo` and `hi`
+# are the variances on inducing points with the smallest (b$lo) and largest row weights (b$hi). `prior` is the prior
+# variance, E the residual prior variance, and `room` bounds rounding errors.
 variance_range <- function(b, lo, hi, E, prior, room) {
   lo <- (1 + b$growth) * pmax(lo, 0)
   hi <- (1 + b$growth) * pmax(hi, 0)
@@ -220,8 +219,8 @@ pair_certificate <- function(b, x) {
   reach <- vapply(seq_len(b$K), function(k) most(e, colSums(pairs == k) > 0), prior)
   share <- averaged_bounds(b, odds, rowSums(f$var[, diagonals(b$K - 1L), drop = FALSE]), S, left, prior,
                            matrix(reach, nrow(x)))
-  # The linearised log odds of a class are f_k minus an average of the other f_j. If their differences change by up to e
-  # between the modes of fit and exact GP, the average's weights change by up to tanh(e / 4) in total variation.
+  # The linearised log odds of a class are f_k minus an average of the other f_j. If differences of these f_j change by
+  # up to e between the modes of fit and exact GP, the average's weights change by up to tanh(e / 4) in total variation.
   odds_sd <- vapply(seq_len(b$K), function(k) {
     c <- log_odds_of_class(odds$mean, k)$slope %*% C
     size <- rowSums(c^2)
@@ -237,8 +236,8 @@ pair_certificate <- function(b, x) {
 
 # Returns list(share, share_lower, share_upper): the probabilities p averaged over f, and bounds on them for the exact
 # posterior, a column for each class. E averages over the fit's posterior, with log odds `odds` and the trace `trace` of
-# the covariance; E* averages over the exact posterior. For class k, o (`reach`) bounds the change of f_k - f_j, for all
-# j, between their modes. D bounds the sum of the absolute eigenvalues of the difference of their covariances. Then
+# the covariance; E* averages over the exact posterior. For class k, o (`reach`) bounds the difference of their modes in
+# f_k - f_j, for all j. D bounds the sum of the absolute eigenvalues of the difference of their covariances. Then
 #   |E* p - E p| <= o / 4 + .1175 D,   exp(-(o + D)) <= E* p / E p <= exp(o + D).
 averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
   q <- b$K - 1L
@@ -262,8 +261,8 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
        share_upper = pmin(p + room + off, (p + room) * ratio, 1))
 }
 
-# Returns list(fitted, inside): pair_certificate() at x for the fit's inducing points, and bounds for the exact GP. If
-# residual prior variance is left and effort is not "fast", m2 > fit$m training rows as inducing points narrow these.
+# Returns list(fitted, inside): pair_certificate() at x for the fit's inducing points, and bounds for the exact GP.
+# Unless effort is "fast", or residual prior variances are 0, more inducing points (m2 > fit$m rows) narrow the bounds.
 class_certificate <- function(fit, x, effort, m2 = NULL) {
   data <- training_data(fit, "fit")
   n <- nrow(data$x)
@@ -369,9 +368,10 @@ bracket_of_classes <- function(fit) {
 }
 
 # Returns c(lower, upper), bounds on Laplace's log marginal likelihood of the exact GP. `psi` is minus log(likelihood
-# times prior) at the fit's mode, where the log likelihood has the derivatives g and -W. `low` and `high` bound
-# log det(I + W^{1/2} K W^{1/2}), `low` with A'A in place of K (inducing points). For the smallest W, `most` bounds the
-# largest eigenvalue of I + A W A', `squares` g'W^{-1} g. `size` scales rounding errors, `off` bounds others.
+# times prior) at the fit's mode, where the log likelihood has the derivatives g and -W. `high` is an upper bound on
+# log det(I + W^{1/2} K W^{1/2}); `low` is a lower bound with A'A, from inducing points, in place of K. For the smallest
+# W, `most` bounds the largest eigenvalue of I + A W A', and `squares` bounds g'W^{-1} g. The result allows for rounding
+# errors relative to `size`, and for absolute errors `off`.
 evidence_ends <- function(b, psi, squares, most, low, high, size, off, constant = 0) {
   at <- b$at
   slack <- b$slack * b$most

@@ -44,7 +44,7 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   pf <- check_flag(pf %||% (!is.null(exact$x) && nrow(exact$x) <= 2000), "pf") && !is.null(exact)
   effort <- if (!is.logical(certify)) check_choice(certify, c("reference", "fast", "tight"), "certify") else
     if (check_flag(certify, "certify")) "reference"
-  # Each fit has its own response, such as log(y). A Gaussian fit without one (of a matrix) gets the first one found.
+  # Each fit has its own response, such as log(y). A Gaussian fit of a matrix has none, and gets the first one found.
   own <- lapply(fits, responses_in, newdata, needed = FALSE)
   numbers <- vapply(fits, function(fit) response_of(fit)$conjugate, NA)
   own[numbers] <- lapply(own[numbers], `%||%`, Find(Negate(is.null), own[numbers]))
@@ -142,8 +142,6 @@ certified_errors <- function(fits, newdata, effort) {
   }, fits, references)
 }
 
-# ---- information criteria ------------------------------------------------------------------------------------------
-
 # Returns a method of AIC(). The method returns alone(object, k) for one fit, and a data frame for several fits.
 aic_method <- function(alone) {
   function(object, ..., k = 2) {
@@ -184,7 +182,7 @@ likelihoods_of <- function(fits, marginal = length(unique(vapply(fits[ours], has
   part <- function(what) vapply(lls, function(ll) as.double(c(attr(ll, what), NA)[1L]), 0)
   parts <- lapply(stats::setNames(nm = c("df", "nobs", "lower", "upper")), part)
   approx <- vapply(fits, function(fit) if (inherits(fit, "gp_fit")) response_of(fit)$approx else "none", "")
-  # Drop variational bounds beside Laplace's: they bound the true value, not that of Laplace's approximation.
+  # Drop variational bounds if another fit has Laplace's approximation, because they do not bound its value.
   if ("laplace" %in% approx) for (end in c("lower", "upper")) parts[[end]][approx == "vi"] <- NA
   c(list(value = vapply(lls, as.double, 0)), parts)
 }
@@ -225,8 +223,6 @@ compare_criterion <- function(fits, labels, name, penalty) {
   stats::setNames(data.frame(df = ll$df, value = out, row.names = labels), c("df", name))
 }
 
-# ---- anova ----------------------------------------------------------------------------------------------------------
-
 #' @rdname evidence_bounds
 #' @export
 anova.gp_fit <- function(object, ...) {
@@ -255,7 +251,7 @@ anova.gp_fit <- function(object, ...) {
   structure(table, heading = anova_heading(fits, table), class = c("pfdtc_table", "anova", "data.frame"))
 }
 
-# Returns the heading of anova(): the model of each fit, and which fit of a pair is better, if the bounds show it.
+# Returns the heading of anova(): the model of each fit, and which of two successive fits is better, if bounds show it.
 anova_heading <- function(fits, table) {
   names <- row.names(table)
   models <- vapply(fits, function(fit) {
@@ -305,8 +301,8 @@ drop1.gp_fit <- function(object, scope, ...) {
 #' @export
 add1.gp_fit <- function(object, scope, ...) table_for_step(NextMethod(), object)
 
-# Evaluates `table` here, so that the fits made for it send only messages on progress and time, and sets Df <= 0 to NA.
-# If AIC() of the fit uses the restricted likelihood, the heading says that `table` has the log marginal likelihood.
+# Evaluates the argument `table`, whose fits send only messages on progress and time, and sets its Df <= 0 to NA. If
+# AIC() of the fit uses the restricted likelihood, the heading states that `table` uses the log marginal likelihood.
 table_for_step <- function(table, fit) {
   table <- withCallingHandlers(table, pfdtc_message = function(m) {
     if (!inherits(m, c("pfdtc_message_progress", "pfdtc_message_slow"))) invokeRestart("muffleMessage")

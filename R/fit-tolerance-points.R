@@ -4,10 +4,10 @@
 #   search_points()   optimises the places of m points, for increasing m, until they meet tol
 
 # Returns TRUE if `worth` inducing points alone are unlikely to meet tol. At a training row, the exact variance of f is
-# at most the noise variance, and the variance by inducing points at least the residual prior variance. So tol is missed
-# if rho = residual prior variance / noise variance exceeds (1 - tol)^-2. A power law extrapolates rho to `worth`
-# points. If this does not decide, sds by greedily chosen points are compared with sds by neighbours, whose errors are
-# about 1 %. If the `tol_quantile` of the relative difference exceeds 1.6 tol, moving the points would not be enough.
+# at most the noise variance, and that by inducing points is at least the residual prior variance. So tol is missed if
+# rho = residual prior variance / noise variance exceeds (1 - tol)^-2. A power law predicts rho for `worth` points. If
+# rho is small enough, sds of f by greedily chosen points are compared with sds by neighbours, which err by about 1 %.
+# If the `tol_quantile` of their relative differences exceeds 1.6 tol, moving the points would not be enough.
 points_fall_short <- function(data, learned, look, plan, worth, state) {
   if (is.null(look) || plan$posterior$inducing != "greedy") return(FALSE)
   rho <- look$rho
@@ -31,7 +31,7 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
   }, otherwise = TRUE)
 }
 
-# A search for few points can begin when the certified error of the reference itself is at most this share of tol.
+# If the certified error of the reference itself is at most this share of tol, it can certify fits with fewer points.
 enough_of_tol <- 0.9
 
 # Doubles the number m2 of points of a reference, from 128 on, until enough(yard) is TRUE. yard = make(m2) is a
@@ -57,8 +57,8 @@ most_reference_points <- function(n) {
 }
 
 # Returns a yardstick() from a reference. Doubles the reference's points until it can certify errors of tol / 4, and its
-# own error is at most enough_of_tol * tol. If a size limit prevents tol / 4 and no posterior with neighbours is an
-# option (`worth` is Inf), tries effort "tight", unless there are over ten rows for each point of the reference.
+# own error is at most enough_of_tol * tol. If a size limit prevents tol / 4 and there is no alternative to inducing
+# points (`worth` is Inf), tries effort "tight", unless there are over ten rows for each point of the reference.
 points_yardstick <- function(job, fit, worth) {
   data <- job$data
   rows <- used_rows(data)
@@ -80,9 +80,9 @@ points_yardstick <- function(job, fit, worth) {
   yard
 }
 
-# Finds, to within 5 %, the smallest m for which the first m points of the reference have an error of at most `goal`.
-# All points of the reference must have at most this error, too. at(m) returns list(mean, sd) of f by the first m
-# points. Returns list(m, tried, slope): this m, all candidates, and an estimate of -d log(error) / d log(m).
+# Finds, to within 5 %, the smallest m for which the first m points of the reference have an error of at most `goal`;
+# all its points together must have at most this error. at(m) returns list(mean, sd) of f by the first m points. Returns
+# list(m, tried, slope): this m, all candidates, and an estimate of -d log(error) / d log(m).
 search_first <- function(yard, goal, tol, at) {
   top <- yard$reference$m
   tried <- list()
@@ -129,8 +129,8 @@ next_m <- function(tried, slope, top, goal, cheap = FALSE) {
   if (wanted > failed && wanted < least) as.integer(wanted)
 }
 
-# Searches for the fewest inducing points that meet tol after they have moved. With more than `worth` points another
-# posterior is faster; `worth` is Inf if there is no other. The results are in job$best and job$candidates.
+# Searches for the fewest inducing points that meet tol after optimising their places. With more than `worth` points, a
+# posterior with neighbours would be faster (Inf: never). The results are in job$best and job$candidates.
 search_points <- function(job, worth) {
   data <- job$data
   plan <- job$plan
@@ -174,9 +174,9 @@ search_points <- function(job, worth) {
 too_few <- function(m, more) sprintf("Increase `m` from %d: about %d points would meet `tol`.", m, as.integer(more))
 
 # Moves m inducing points to minimise the objective on `rows`, until tol is met. Returns a new_candidate() with the best
-# points and `expected`, the predicted error after all iterations; NULL after an interrupt. The error at all rows is
-# certified at start and end and every 5 n / nrow(rows$x) iterations, with the points in `carrier`, a fit of the same
-# model. Errors decrease like iterations^-0.5. If this is too slow, the search ends unless no larger m is left (`last`).
+# points and `expected`, the predicted error after all iterations; NULL after an interrupt. At the start, at the end and
+# every 5 n / nrow(rows$x) iterations, certifies the error at all rows with the points in `carrier`, a fit of the same
+# model. Errors decrease like iterations^-0.5. If this is too slow, the search ends, unless m is the largest (`last`).
 try_points <- function(job, m, carrier, rows, last) {
   started <- proc.time()[["elapsed"]]
   data <- job$data
@@ -299,7 +299,7 @@ show_asked <- function(tol) paste(format(100 * tol), "%")
 show_percent <- function(v) paste(show_bound(100 * (1 - 1e-12) * v, 2), "%")
 
 # Returns a sentence on why tol was not met and what could help: time, better bounds, or `suggestion`. `least` is the
-# smallest error that the bounds could certify, or NULL if that is at most tol. `limit` is what limits the bounds.
+# smallest error that the bounds could certify, or NULL if that is at most tol. `limit` names what keeps bounds wide.
 tolerance_advice <- function(yard, least, late, suggestion, limit = yard$limit) {
   if (is.null(least)) return(if (late) "The search ended at `max_seconds`: increase it." else suggestion)
   if (!is.finite(least)) return("No certificate exists: the exact GP may have another mode near this one.")

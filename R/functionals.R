@@ -3,14 +3,14 @@
 #
 #   kind          "values", "terms", "slopes", "sums", "boxes", "coefficients", "effects" or "population"
 #   cross(u, i)   nrow(u) x |i|: the covariances of functionals i with f at the rows of u
-#   prior         [n] their prior variances
+#   prior         [n] prior variances of the functionals
 #   size          [n] the scale of rounding errors, at least the variance; for sum c_i f(x_i) it is about
 #                 (sum |c_i| sqrt(k(x_i, x_i)))^2
-#   terms         [n] numbers of summands in an entry of `cross`
+#   terms         [n] an entry of `cross` is a sum of about this many kernel values
 #   x, rows       for each functional the rows of `x` on which it depends: one row, several for "sums", and the points
 #                 of a quadrature rule for "boxes"
 #   weights       for "sums" and "boxes": the weights of these rows
-#   under(kernel) the same functionals of a process with another kernel
+#   under(kernel) returns the same functionals of a process with another kernel
 
 new_functionals <- function(kind, cross, prior, size, x, rows, under, terms = rep(1, length(prior)), weights = NULL) {
   list(kind = kind, n = length(prior), cross = cross, prior = prior, size = size * (1 + terms / 4096), terms = terms,
@@ -91,7 +91,7 @@ residual_covariance <- function(kernel, z, L, x) {
   native_kernel_matrix(kernel, x, x) - crossprod(forwardsolve(L, native_kernel_matrix(kernel, z, x)))
 }
 
-# Returns functionals of a group: c'b, where b are the effects of a level, for each of `levels` and (varying faster)
+# Returns functionals c'b of a group, where b are the effects of a level: one for each of `levels` and, varying faster,
 # each row c of `of`. `term` is an element of group_roots().
 level_effects <- function(term, levels, of, x) {
   S <- tcrossprod(term$root)
@@ -127,8 +127,8 @@ roberts_sequence <- function(n, d) {
 # For intervals shorter than a lengthscale, digits would cancel in the formulas. Such intervals use Gauss-Legendre's
 # rule on both sides of u, which is exact to rounding. Other kernels use weighted sums over the points of such a rule.
 
-# Returns functions of t for the Matern correlation m(t) = e^-x k(x), x = c t, with polynomials k, tail and first: m,
-# its integral e^-x tail(x) / c from t on, and the integral (first(0) - e^-x first(x)) / c^2 of s m(s) over [0, t].
+# Returns functions of t for the Matern correlation m(t) = e^-x k(x), x = c t, with polynomials k, tail, first: m; its
+# integral from t to infinity, e^-x tail(x) / c; the integral of s m(s) from 0 to t, (first(0) - e^-x first(x)) / c^2.
 matern_box <- function(c, k, tail, first) {
   poly <- function(p, x) Reduce(function(sum, a) sum * x + a, rev(p), 0 * x)
   list(value = function(t) exp(-c * t) * poly(k, c * t), tail = function(t) exp(-c * t) * poly(tail, c * t) / c,
@@ -140,7 +140,7 @@ box_factors <- list(se = list(value = function(t) exp(-t^2 / 2), tail = function
   matern12 = matern_box(1, 1, 1, c(1, 1)), matern32 = matern_box(sqrt(3), c(1, 1), c(2, 1), c(3, 3, 1)),
   matern52 = matern_box(sqrt(5), c(1, 1, 1 / 3), c(8, 5, 1) / 3, c(5, 5, 2, 1 / 3)))
 
-# Returns averages over t in [a, b] (columns) of a correlation `factor` at |t - u| (rows u), in units of lengthscale.
+# Returns averages of a correlation `factor` of |t - u| over t in [a, b] (columns) for each u (rows), in lengthscales.
 interval_average <- function(factor, u, a, b) {
   u <- matrix(u, length(u), length(a))
   a <- matrix(a, nrow(u), ncol(u), byrow = TRUE)
@@ -190,7 +190,7 @@ boxes_at <- function(kernel, lower, upper) {
 }
 
 # Returns list(cross, prior) of the averages of factor number l over the boxes, or NULL without a closed form. The
-# average of a linear or constant factor is its value at the middle of the box. Boxes extend along the inputs `open`.
+# average of a linear or constant factor is its value at the middle of the box. Boxes have width 0 in inputs not `open`.
 box_factor <- function(l, parts, lower, upper, open) {
   leaf <- parts$leaves[[l]]
   own <- intersect(leaf$inputs, open)

@@ -78,7 +78,6 @@ gp_hurdle <- function(formula, data, family = NULL, ...) {
                          evidence = both$zero$evidence + both$positive$evidence)), class = "gp_hurdle")
 }
 
-# Returns a method for hurdle models. It calls `generic` for both fits, and combines the results by combine().
 of_both <- function(generic, combine) {
   function(object, ...) combine(lapply(unclass(object)[c("zero", "positive")], generic, ...))
 }

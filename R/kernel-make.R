@@ -300,7 +300,7 @@ count_effects <- function(kernel, x) {
 
 # Returns list(term, name, of, effects, level, design, intercept, root) for each term that is only a group factor. `of`
 # is the label of the group, such as "1 + x | g", and `effects` has the names of the effects. `level` and `design` are
-# columns of x; 0 in `design` stands for the intercept. root root' is the covariance of the effects of a level.
+# numbers of columns of x (0: the intercept). root root' is the covariance of the effects of a level.
 group_roots <- function(kernel) {
   kernel <- as_sum(kernel)
   lapply(which(plain_groups(kernel)), function(t) {

@@ -70,20 +70,20 @@ confint.gp_fit <- function(object, parm, level = 0.95, ...) {
   table[parm, , drop = FALSE]
 }
 
-# Returns the names that coef() has for parameters of vcov(): "noise" for "log(noise)". Coefficients keep their names.
+# Returns coef()'s names of vcov()'s parameters, such as "noise" for "log(noise)". Linear coefficients keep their names.
 plain_names <- function(names, fit) {
   ifelse(names %in% rownames(linear_coefficients(fit)), names, sub("^log[(](.*)[)]$", "\\1", names))
 }
 
-# Returns the covariance matrix of log hyperparameters: the inverse information, with sds limited to most_sd.
+# Returns the covariance matrix of log hyperparameters: the inverse information, with sds of at most most_sd.
 curvature_inverse <- function(learned) {
   e <- eigen(learned$information(), symmetric = TRUE)
   e$vectors %*% (t(e$vectors) / pmax(e$values, 1 / most_sd^2))
 }
 
-# Returns the log density that learning maximised, as a function of the log hyperparameters par: list(names, at (the
-# estimate), value(par), prior(par), exact (TRUE if value - prior is the exact log marginal likelihood), information()
-# (minus the Hessian at the estimate), natural(par) (list(kernel, noise)), lower, upper, unit (of each element of par)).
+# Returns the log density that learning maximised, a list: value(par) for log hyperparameters par called `names`; the
+# estimate `at`; prior(par), the log prior density; information(), minus the Hessian at the estimate; natural(par),
+# list(kernel, noise); lower, upper and unit of par. If `exact`, value - prior is the exact log marginal likelihood.
 learned_density <- function(fit) {
   data <- training_data(fit)
   if (!response_of(fit)$conjugate) return(with_fixed_seed(density_of_laplace(fit, data)))
@@ -104,8 +104,8 @@ learned_density <- function(fit) {
   density_of_minus(problem, free, exact)
 }
 
-# Returns the density that learn_evidence() maximised, of all rows or of those for which an additive kernel was chosen.
-# With few rows, learn_stage() multiplied the learned variances by a factor. theta is without it; natural() includes it.
+# Returns the log density that learn_evidence() maximised; if an additive kernel was chosen on a sample, that of the
+# sample. With few rows, learn_stage() enlarged the learned variances: theta has the original, natural() the new ones.
 density_of_evidence <- function(fit, data, s) {
   pool <- learning_rows(data, s)
   gained <- attr(fit$kernels, "gained")
@@ -135,8 +135,8 @@ density_of_evidence <- function(fit, data, s) {
        })
 }
 
-# Returns the density for learned_density() from a problem of minimise(), whose value is minus the log density. `times`
-# multiplies the log likelihood but not the log prior, and `unit` has the units of the problem's parameters.
+# Returns a log density like learned_density(), for a problem of minimise() whose value is minus a log density. `times`
+# multiplies the log likelihood but not the log prior. `unit` has the units of the problem's parameters.
 density_of_minus <- function(problem, names, exact, unit = 1, times = 1) {
   at <- problem$start
   prior <- function(par) if (is.null(problem$prior)) list(value = 0, slope = 0) else problem$prior(par)
@@ -148,8 +148,8 @@ density_of_minus <- function(problem, names, exact, unit = 1, times = 1) {
        })
 }
 
-# Returns the density that learn_laplace() maximises, from at most 3,000 rows, scaled to all rows. Its parameters are
-# the logs of free kernel parameters, the constant mean and the logs of shape parameters.
+# Returns the log density that learn_laplace() maximises, from at most 3,000 rows, scaled to all rows. Its parameters
+# are the logs of free kernel parameters, the constant mean and the logs of shape parameters.
 density_of_laplace <- function(fit, data) {
   refuse_classes(fit)
   refuse_if(!is.null(fit$near), "object", sprintf("has neighbours and family %s", fit$likelihood$label),
@@ -214,7 +214,7 @@ posterior_at.mixture <- function(p, fun, joint = FALSE) {
   mixture_of_parts(each, p$weights, if (joint) seq_len(fun$n))
 }
 
-# Combines the parts of a mixture, list(mean, var, noise, cov), with weights w; cov only for the functionals `index`.
+# Returns the moments of a mixture of parts list(mean, var, noise, cov) with weights w; cov for the functionals `index`.
 mixture_of_parts <- function(each, w, index = NULL) {
   sum_of <- function(what) Reduce(`+`, Map(function(one, w) w * what(one), each, w))
   mean <- sum_of(function(one) one$mean)
@@ -223,10 +223,10 @@ mixture_of_parts <- function(each, w, index = NULL) {
        cov = if (!is.null(index)) sum_of(function(one) one$cov + outer(off(one), off(one))))
 }
 
-# Returns list(fun, to, names, pairs) for the coefficients of a linear mean. Returns NULL without a linear mean, or if
-# inputs are warped other than to their logs.
-# The functionals `fun` are the linear mean at the centre of the inputs, its slopes per spread of an input, and the sums
-# of all `pairs` of these. The matrix `to` converts that mean and the slopes to coefficients in units of the inputs.
+# Returns list(fun, to, names, pairs) for the coefficients of a linear mean, or NULL if there is none or if inputs are
+# warped other than to their logs. The functionals `fun` are the linear mean at the centre of the inputs, its slopes per
+# spread of an input, and the sum of each of the `pairs` of these. The matrix `to` converts the mean at the centre and
+# the slopes to coefficients in units of the inputs.
 mean_functionals <- function(fit) {
   kernel <- as_sum(model_of(fit)$kernel)
   term <- Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)

@@ -1,14 +1,13 @@
-# Learns a model of groups and a linear mean alone by restricted maximum likelihood (REML). With N rows of weights W,
-# noise s2, effects of design Z and covariance Lam Lam', the mean's basis X (p columns), and H = s2 W^{-1} + Z Lam Lam'
-# Z',
+# Learns a model of groups and a linear mean alone by restricted maximum likelihood (REML). It has N rows with weights
+# W, noise s2, effects with design Z and covariance Lam Lam', and a mean with basis X (p columns). Then
 #
 #   -2 log REML = (N - p) log 2 pi + log det H + log det X'H^{-1}X + y'(H^{-1} - H^{-1}X (X'H^{-1}X)^{-1}X'H^{-1})y,
-#   T = I + Lam'Z'W Z Lam / s2,   log det H = log det T - sum log(w / s2).
+#   H = s2 W^{-1} + Z Lam Lam'Z',   T = I + Lam'Z'W Z Lam / s2,   log det H = log det T - sum log(w / s2).
 #
 # The sums Z'W Z, Z'W X, Z'W y are computed once. In T, the part of the group with most effects is block diagonal, so
 # its effects are eliminated level by level. All terms follow from a Cholesky factor of the Schur complement.
 
-# Learns kernel and noise by REML. Returns them in a list with learned_all = TRUE: groups and noise are from all rows.
+# Learns kernel and noise by REML. Returns them in a list; its element learned_all is TRUE, as REML uses all rows.
 learn_groups <- function(data, s, state) {
   start <- start_values(s$kernel, s$noise, data)
   compiled <- compile_kernel(start$kernel)
@@ -55,7 +54,7 @@ learn_groups <- function(data, s, state) {
 #   blocks   for each level of the first term (p effects) a row: the p^2 sums of products of its design columns
 #   crossed  crossed[[j]][[k]] has sums of products of the designs of later terms j and k; levels vary fastest
 #   pairs    list(of_term, order, start, column). of_term: sums_of_pairs() of the first and each later term. `order`
-#            sorts the sums by level of the first term; level l begins at start[l]. `column` has their later effects
+#            sorts the sums by level of the first term; level l begins at start[l]. `column`: numbers of later effects
 #   order, sizes, log_w, n  the order of the groups, the numbers of effects of the terms, sum of log weights, rows
 group_sums <- function(kernel, data) {
   terms <- lapply(group_roots(kernel), function(term) {

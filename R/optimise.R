@@ -125,9 +125,9 @@ two_loop <- function(g, pairs) {
 }
 
 # Searches along `direction` from the point `from`, where the objective has this `slope`. Returns list(point, blocked).
-# At `point` the value is at most from$value + 1e-4 step slope (NULL if no such point was found). If possible, its slope
-# is at most 0.9 times `slope` in absolute value. `blocked` is the reason if a failed evaluation ended the search. `lo`
-# is the point with the lowest value so far, `hi` the other end of the interval that is searched.
+# `point` is NULL, or has a value of at most from$value + 1e-4 step slope and, if possible, an absolute slope of at most
+# 0.9 |slope|. `blocked` is the reason if a failed evaluation ended the search. `lo` is the point with the lowest value
+# so far, `hi` the other end of the interval that is searched.
 line_search <- function(evaluate, from, direction, slope, step) {
   lo <- list(step = 0, value = from$value, slope = slope)
   hi <- NULL
@@ -153,11 +153,11 @@ line_search <- function(evaluate, from, direction, slope, step) {
   list(point = lo$point, blocked = hi$point$reason)
 }
 
-# Returns the largest difference of objectives that counts as rounding, so that a search from a minimum ends at once.
+# Returns the largest difference of objectives that counts as rounding, so that a search from its minimum ends at once.
 rounding <- function(value) 4 * .Machine$double.eps * abs(value)
 
-# Returns the next step between `lo` and `hi`, by cubic interpolation, at least a tenth of the width from both. If the
-# evaluation at `hi` failed, the next step is nearer to `lo`.
+# Returns the next step of line_search() between those of two points list(step, value, slope), by cubic interpolation,
+# at least a tenth of the width from both. If the evaluation at `hi` failed, the next step is nearer to `lo`.
 between <- function(lo, hi) {
   width <- hi$step - lo$step
   if (!is.finite(hi$value)) return(lo$step + 0.2 * width)
@@ -172,7 +172,7 @@ stopped_by_interrupt <- list(convergence = 52L, message = "interrupted")
 
 stopped_by_time <- list(convergence = 2L, message = "R's time limit was reached")
 
-# Returns why a search ended, if condition e is an interrupt, R's time limit or a row source's error, or raises e again.
+# If condition e is an interrupt, R's time limit or a row source's error, returns why a search ended; else raises e.
 why_stopped <- function(e) {
   if (inherits(e, "interrupt")) return(stopped_by_interrupt)
   if (inherits(e, "pfdtc_error_source")) return(list(convergence = 52L, message = "the row source failed", error = e))
@@ -236,8 +236,6 @@ seconds_left <- function(max_seconds) {
   started <- proc.time()[["elapsed"]]
   function() max_seconds - (proc.time()[["elapsed"]] - started)
 }
-
-# ---- the stages of a fit, and interrupts ----------------------------------------------------------------------------
 
 # Interrupts are allowed only inside stages. An interrupt (or R's time limit) ends its stage with the best result so
 # far. Later stages then return their start values, so that there is always a fit to return, and state$stopped says why.

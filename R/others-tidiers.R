@@ -119,8 +119,6 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
   out
 }
 
-# ---- emmeans, insight, performance, parameters ----------------------------------------------------------------------
-
 #' Use fits with other packages
 #'
 #' emmeans, marginaleffects, insight, performance, parameters, butcher and vetiver accept fits. emmeans and

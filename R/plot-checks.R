@@ -144,7 +144,7 @@ bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
 }
 
 # Draws how far the log density of each candidate model is below that of the chosen one, in nats for transforms and
-# noise models, in nats per row for kernels. The axis ends at 4 times the median difference; labels give larger ones.
+# noise models, in nats per row for kernels. The axis ends at 4 times the median difference; larger ones have labels.
 choices_figure <- function(fit) {
   behind <- function(candidate, score, se, chosen) {
     used <- is.finite(score)

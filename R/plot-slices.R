@@ -60,9 +60,9 @@ with_marks <- function(s, base, fit, points, type) {
   s
 }
 
-# Returns points for at most `most` rows of data, without offsets, to draw beside the curves of `s`. With one input, or
-# for classes, the points are the responses. Else a count or positive response is multiplied by curve / prediction, and
-# a number becomes curve plus residual (on the transformed scale). If `terms`, curves are terms of f.
+# Returns points for at most `most` rows of data, without offsets, to draw beside the curves of `s` (terms of f if
+# `terms`). With one input, or for classes, points are the responses. With several inputs, a point is the curve plus the
+# residual (on the transformed scale); for a count or positive response, it is response * curve / prediction.
 partial_points <- function(fit, s, terms, most = 2000L) {
   data <- fit$data
   rows <- training_inputs(data)
@@ -99,8 +99,6 @@ drawn_points <- function(fit) if (!is.null(fit) && !is_exact(fit) && !is_laplace
 
 rows_of <- function(d, v) if (!is.null(d)) d[d$input == v$name, , drop = FALSE]
 
-# ---- the response's scale -------------------------------------------------------------------------------------------
-
 # Returns the fit, for type "link" without its transform, so that f is drawn on the transformed scale.
 without_transform <- function(fit, type) if (type == "link") replace(fit, "transform", list(NULL)) else fit
 
@@ -133,8 +131,6 @@ slice_label <- function(fit, type) {
   if (!is.null(response$levels)) sprintf("P(%s = %s)", name, response$levels[2L]) else
     if (grepl("^as[.]numeric[(].* > 0[)]$", name)) sub("as.numeric", "P", name) else "P(success)" # gp_hurdle()'s name
 }
-
-# ---- panels ---------------------------------------------------------------------------------------------------------
 
 # Returns the range of the vertical axis, which contains means and points. For the bands, the axis goes beyond these by
 # at most their range, or by the median width of the bands if that is larger.
@@ -202,8 +198,6 @@ mean_layer <- function(p, y = "fit", col = plot_colours["mean"], lty = 1) {
   curve_layers(p, y, lwd = 2, lty = if (p$outside[1L]) 3 else lty, col = col)
 }
 
-# ---- partial dependence ---------------------------------------------------------------------------------------------
-
 #' @rdname partial_dependence
 #' @param x,object A result of `partial_dependence()`.
 #' @export
@@ -232,8 +226,6 @@ dependence_figure <- function(d) {
                       c(NA, 15, NA), c(1, 2, 1))
   figure(panels, d, keys[c(TRUE, TRUE, certified), ])
 }
-
-# ---- maps -----------------------------------------------------------------------------------------------------------
 
 # Returns a map as list(map, unknown, rows, outline, title, asp, ticks, foot). `map` is the value of plot(), `unknown`
 # marks cells whose mean is left blank, and `rows` has the inputs of the data. For coordinates, `outline` is the convex

@@ -35,7 +35,7 @@ choose_variables <- function(all, inputs, x, kernel, most = 9L) {
   all[sort(utils::head(order(-relevance), min(most, max(1L, sum(relevance > 0)))))]
 }
 
-# Returns the inputs at which variables without a panel are fixed: `at`, else medians, commonest levels and new groups.
+# Returns the values at which variables without a panel are fixed: `at`, else median, commonest level, or a new group.
 slice_centre <- function(fit, variables, at) {
   x <- slice_rows(fit)
   # A row of merged data counts as often as its inputs occur.
@@ -118,7 +118,6 @@ grid_frame <- function(input, value, label, x, outside = FALSE) {
   grid
 }
 
-# Returns the inputs x of those rows of `newdata` that have no missing value.
 complete_rows <- function(fit, newdata) {
   x <- new_inputs(fit, newdata)$x
   refuse_if(!nrow(x), "newdata", "has no complete rows")

@@ -64,11 +64,11 @@ posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
 posterior_without <- function(p) UseMethod("posterior_without")
 
 # Returns list(mean, q, left, g, W, rest, group) for each row of positive weight. `mean` is the mode of f. Its variance
-# is q + left, of which data can reduce only q. g and -W are the derivatives of the log likelihood, and rest = 1 - W q.
-# `group` is the row of p$rows$x into which the row was merged.
+# is q + left, of which data can reduce only q. g and -W are the first two derivatives of the log likelihood by f, and
+# rest = 1 - W q. `group` is the row of p$rows$x into which the row was merged.
 row_parts <- function(p) UseMethod("row_parts")
 
-# Sets part$rest = 1 - leverage to NaN if it may be only rounding error, unless part$sure excludes this.
+# Sets part$rest = 1 - leverage to NaN where it may be only rounding error. part$sure marks rows where it is accurate.
 without_rounded <- function(part) {
   part$rest[part$rest < 1e-12 & !(part$sure %||% FALSE)] <- NaN
   part
@@ -123,7 +123,7 @@ log_evidence <- function(p) {
   noise <- p$model$noise
   less <- 0
   if (inherits(p, "exact")) {
-    # Use the log density of sqrt(w) y, as for other posteriors: shift$constant changes it back to that of y.
+    # Use the log density of sqrt(w) y, as for other posteriors: data$shift$constant changes it back to that of y.
     value <- -f$minus_evidence - if (is.null(data$weights)) 0 else sum(log(data$weights)) / 2
   } else if (inherits(p, "near")) {
     value <- p$near$evidence
@@ -273,7 +273,7 @@ fit_points <- function(fit) fit$inducing %||% fit$x
 # Returns the positions of the variances in a q x q covariance matrix that is stored as a row.
 diagonals <- function(q) seq(1L, by = q + 1L, length.out = q)
 
-# Returns whitened weights, which times features give the mean of f: those of the mode plus the shift, if there is one.
+# Returns the weights of whitened features in the mean of f: those of the mode plus, if stored, the shift to the mean.
 mean_weights <- function(factors) if (is.null(factors$shift)) factors$beta else factors$beta + factors$shift
 
 refuse_classes <- function(fit) {
@@ -307,8 +307,6 @@ logdet <- function(C) 2 * sum(log(diag(C)))
 # Returns a jitter for m inducing points of which many may be almost equal. The errors of the factorisation of k(Z, Z)
 # then have a common sign and grow like m^2 eps / 80.
 safe_jitter <- function(m) rounding_jitter(m) + m^2 / 16 * .Machine$double.eps
-
-# ---- printed bounds -------------------------------------------------------------------------------------------------
 
 # Returns the bounds v as text with `digits` significant digits, upper bounds (`up` TRUE) rounded up, lower ones down.
 show_bound <- function(v, digits, up = TRUE) vapply(round_bound(v, digits, up), format, "", digits = max(7L, digits))

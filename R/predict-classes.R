@@ -29,7 +29,7 @@ class_chances <- function(response, f, se = FALSE) {
   })
 }
 
-# Returns list(lwr, upr), the smallest and largest probability of each ordered class over the interval of f. A
+# Returns list(lwr, upr), the smallest and largest probability of each ordered class over the credible interval of f. A
 # probability increases with f up to its maximum, if it has one, and then decreases.
 ordered_ends <- function(response, f, latent, level) {
   where_known(f[c("mean", "lower", "upper", "top")], function(f) {
@@ -43,8 +43,8 @@ ordered_ends <- function(response, f, latent, level) {
   })
 }
 
-# Returns the ends of credible intervals for unordered classes, of log odds if `latent`, else of probabilities p_k. For
-# probabilities, log(p_k / (1 - p_k)) is linearised in f at the mean of f, so that its distribution is normal.
+# Returns the ends of credible intervals for unordered classes: of log odds if `latent`, else of probabilities p_k. The
+# intervals of p_k take log(p_k / (1 - p_k)) to be linear in f near the mean of f, and therefore normal.
 class_ends <- function(response, f, latent, level) {
   q <- ncol(f$mean)
   ends <- function(mean, var) normal_ends(list(lower = mean, upper = mean, top = pmax(var, 0)), list(noise = 0), level)
@@ -127,8 +127,6 @@ simulate_labels <- function(fit, rows, nsim, type) {
   do.call(data.frame, c(stats::setNames(out, paste0("sim_", seq_len(nsim))), list(check.names = FALSE)))
 }
 
-# ---- times and quantiles --------------------------------------------------------------------------------------------
-
 check_probs <- function(probs) {
   read_numbers(probs, "probs", NULL, function(p) p > 0 & p < 1, "probabilities between 0 and 1")
 }
@@ -155,10 +153,8 @@ say_columns <- function(response, f, ask) {
   c(list(fit = fit), if (ask$interval != "none") list(lwr = given("lwr"), upr = given("upr")))
 }
 
-# ---- predictions at the rows of a source ----------------------------------------------------------------------------
-
 # Predicts at the rows of a source, block by block, with predict_block(block). Returns the predictions, or writes them
-# as lines of the CSV file `file`. An equal `request` (if not NULL) in a later call continues an interrupted file.
+# as lines of the CSV file `file`. A later call with an equal `request` (not NULL) continues an interrupted file.
 predict_source <- function(source, predict_block, file, request = NULL) {
   none <- function() abort_input("newdata", "has no rows")
   if (is.null(file)) {

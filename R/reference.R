@@ -64,9 +64,10 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
   out
 }
 
-# Returns the argument `goal` of exact_mean(), or NULL if the goal is met already or bounds are infinite. The median
-# error bound at 200 rows must be at most `share` times the median distance between the means of fit and reference. If
-# `near` (a preconditioner by neighbours), kriging with an error bound of a tenth of its distance to the fit suffices.
+# Returns the argument `goal` of exact_mean(), or NULL if the goal is met already or bounds are infinite. The goal is
+# met if, at 200 rows, the median error bound is at most `share` times the median distance between the means of fit and
+# reference. With a preconditioner by neighbours (`near`), it is also met if, at 32 of these rows, the median error
+# bound of kriging is at most 1/10 of its median distance to the fit.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
@@ -130,8 +131,6 @@ find_reference <- function(fit, given, m2, max_seconds = 10) {
   with_fixed_seed(own_posterior(given))
 }
 
-# ---- rows in a source -----------------------------------------------------------------------------------------------
-
 # Computes the reference of a source by three passes, here or on workers; each pass holds one block in memory. The first
 # draws a sample, from which inducing points are chosen. The second adds up the sums of the posterior, and checks that
 # the source has the rows of the fit. The third adds up the norms that certificates need.
@@ -163,11 +162,9 @@ sampled_rows <- function(rows, size) {
   smallest_keys(list(chunk), size)
 }
 
-# ---- local kriging --------------------------------------------------------------------------------------------------
-
 # Kriging predicts f(x) by w'y, with weights w on the nearest neighbours of x. Let P = K + s2 I with the noise variance
-# s2, k_x = k(X, x), J = k(x, x) - 2 w'k_x + w'P w, h = k_x - P w and |h|^2 = h'P^{-1} h. For any v and r = y - P v,
-#   exact variance = J - |h|^2,   exact mean = k_x'v + w'r + h'P^{-1} r.
+# s2, k_x = k(X, x), J = k(x, x) - 2 w'k_x + w'P w and h = k_x - P w. For any v and r = y - P v,
+#   exact variance = J - h'P^{-1} h,   exact mean = k_x'v + w'r + h'P^{-1} r.
 # Good weights make h small. With sparse w, J needs only few pairs of rows.
 
 # Returns how many neighbours close rows share. With 0, for tests, certificates omit kriging and the exact posterior.
@@ -199,8 +196,9 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
 }
 
 # Computes kriging weights w of functionals, and bounds from them, in the reference's units. For functional order[i], w
-# is column i of W, and column group[i] of `rows` has the numbers of its data rows. J[i] >= Var(functional - w'y)
-# bounds the exact variance, and q[i] is at least the difference of both. ww[i] is w'w. k has covariances with all rows.
+# is column i of W, and column group[i] of `rows` has the numbers of its data rows. J[i] >= Var(functional - w'y) >=
+# exact variance, and q[i] bounds the difference of these variances. ww[i] is w'w. k has the functionals' covariances
+# with f at all rows (NULL for values).
 krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(fun$n)) {
   model <- model_of(reference)
   n_c <- as.integer(min(n_c, nrow(data$x)))
@@ -271,7 +269,7 @@ kriged_sums <- function(found, r) {
   colSums(found$W * matrix(r[found$rows], nrow(found$rows))[, found$group, drop = FALSE])
 }
 
-# Returns the size of groups of close rows that share neighbours, if there are n rows to predict.
+# Returns how many close rows share neighbours in kriging, if there are n rows to predict.
 group_for <- function(n) max(1, min(16, n %/% 64))
 
 # Returns how many of n values krige() can treat in the seconds left: at most 1,024, or 0 if there is no time for 64.

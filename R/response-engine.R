@@ -44,8 +44,6 @@ approximation_words <- list(
   vi = c(by = "variational approximation", learned = "variational lower bound plus log prior density",
          evidence = "variational lower bound"))
 
-# ---- responses in the form for C code -------------------------------------------------------------------------------
-
 # Returns the responses `sites` in the form that the C code reads, with `constant` (the terms of log p(y | f) without
 # f), `concave` (is log p concave in f?) and `unit`, the scale of f for this likelihood.
 engine_sites <- function(likelihood, sites, center) {
@@ -92,8 +90,8 @@ response_to_learn <- function(likelihood, sites) {
     at = function(theta, center) engine_sites(with_theta(theta), sites, center)))
 }
 
-# Returns list(l, g, W): the derivatives by log theta of log p, (log p)' and -(log p)'' (' is by f), from differences of
-# four points. Their error is h^4 / 30 = 3.3e-14 times the fifth derivative, plus rounding.
+# Returns list(l, g, W): the derivatives by log theta of log p(y | f), its first derivative in f, and minus its second,
+# from differences of four points. Their error is h^4 / 30 = 3.3e-14 times the fifth derivative, plus rounding.
 theta_differences <- function(response, sites, f, h = 1e-3) {
   theta <- response$theta
   sites$weight <- NULL
@@ -149,8 +147,9 @@ curvature_range <- function(likelihood, sites, f, e) {
 }
 
 # Returns list(lower, upper), bounds at each row on the average of W = -(log p)'' between f and f + t, for all |t| <= e.
-# `range` has bounds on W. If W (or each part of it) has one extreme, the bounds are among W(f), the averages for t = -e
-# and t = e, and the extreme. If W hardly varies, computed averages lose digits, and `range` is returned.
+# `range` has bounds on W. If W, or each summand of W, has one extreme, averages are between the smallest and largest of
+# W(f), the averages for t = -e and t = e, and the extreme. If W hardly varies, computed averages lose digits, and
+# `range` is returned.
 average_curvature_range <- function(likelihood, sites, f, e, range) {
   response <- as_response(likelihood)
   wide <- is.finite(e) & range$upper > 1.001 * range$lower
@@ -176,8 +175,9 @@ average_curvature_range <- function(likelihood, sites, f, e, range) {
   list(lower = sharper("lower", pmax), upper = sharper("upper", pmin))
 }
 
-# Checks the concavity and bounds that a user's family states, for f within 6 units of 0 or of a response (units of
-# 0.001 to 1e4), where the density is above e^-500 of the largest. W = -(log p)'' may err by 1e-6 of its maximum.
+# Checks that the log density of a user's family is concave, if it claims so, and has the claimed bounds. The points f
+# are up to 6 units from 0 or a response y, for units from 0.001 to 1e4, if p(y | f) is above e^-500 of its largest
+# value. W = -(log p)'' may err by 1e-6 of its maximum.
 claims_in_units <- function(likelihood, y) {
   grid <- expand.grid(step = seq(-6, 6, by = 0.25), unit = 10^(-3:4), around = 0:1, y = y)
   grid$f <- grid$unit * grid$step + grid$around * grid$y
@@ -203,8 +203,9 @@ claims_in_units <- function(likelihood, y) {
   list(grid = grid[c("f", "y")], claims = lapply(Filter(Negate(is.null), claims), function(ok) ok | !used))
 }
 
-# Returns list(lower, upper), bounds on a function of f, as W = -(log p)'', that is a sum over response$parts(sites).
-# values(part, turns) lists values that bound a part, whose W has extremes at f = `turns`. `rounding` widens bounds.
+# Returns list(lower, upper), bounds on W = -(log p)'', or on averages of W over f. W is a sum over
+# response$parts(sites) or a single part. values(part, turns) lists values whose smallest and largest bound a part; the
+# part's W has its extremes at f = `turns`. `rounding` widens the bounds.
 range_of_parts <- function(response, sites, rounding, values) {
   parts <- if (is.null(response$parts)) list(sites) else response$parts(sites)
   turns <- if (!is.null(response$turns)) response$turns(sites)
@@ -214,9 +215,7 @@ range_of_parts <- function(response, sites, rounding, values) {
   list(lower = lower * (1 - rounding * sign(lower)), upper = upper * (1 + rounding * sign(upper)))
 }
 
-# ---- averages over f -------------------------------------------------------------------------------------------------
-
-# Returns P(Y <= t) of counts: a row for each t, a column for each f ~ N(mu, s^2). Keeps results of limit_of_f().
+# Returns P(Y <= t) of counts: a row for each t, a column for each f ~ N(mu, s^2). Columns share values of limit_of_f().
 cdf_of_wide <- function(response, t, mu, s) {
   known <- list()
   limit <- function(u, rows) {
@@ -288,9 +287,9 @@ widest_odds <- function(var, q) {
 }
 
 # Returns list(mean, square): the averages of the probabilities of two or three classes, and of their squares. The log
-# odds against the first class have the distribution N(mean, S). The trapezoid rule averages over b, the log odds of two
-# classes with the largest variance, in steps of at most 4 `step`. Given b, logistic_moments() averages over the log
-# odds of the third class. The integrand is smooth in b, because these log odds regress on b with slopes from 0 to 1.
+# odds against the first class have the distribution N(mean, S). Let b be the log odds between the two classes for which
+# their variance is largest. The trapezoid rule averages over b, in steps of at most 4 times `step`. Given b,
+# logistic_moments() averages over the log odds of the third class, whose regression on b has slopes from 0 to 1.
 wide_moments <- function(mean, S, step) {
   q <- length(mean)
   D <- rbind(0, diag(q))
@@ -323,7 +322,7 @@ wide_moments <- function(mean, S, step) {
   out
 }
 
-# Returns averages of plogis(f) and its square over f ~ N(mean, sd^2), for sd > 4 on the grid -25:25 (error 2e-7).
+# Returns averages of plogis(f) and its square over f ~ N(mean, sd^2). If sd > 4, the grid -25:25 is used (error 2e-7).
 logistic_moments <- function(mean, sd) {
   average <- function(h, term) average_of(h, mean, rep(sd, length(mean)), -25:25, term)
   first <- function(t, z, s) stats::dlogis(t) * stats::pnorm(z)

@@ -6,8 +6,7 @@
 #     psi = ((1 + u)^lambda - 1) / lambda if u >= 0,  -((1 - u)^(2 - lambda) - 1) / (2 - lambda) if u < 0.
 #
 # `ends` has T of the smallest and the largest training response. `found` is TRUE if the fit chose the transform.
-# `wider` corrects sds, see moments_of_response(). For lambda between 0 and 2, T maps all numbers onto all numbers. The
-# noise of T(y) is normal or has heavy tails (see spread_steps).
+# `wider` multiplies variances under heavy-tailed noise. For lambda from 0 to 2, T maps all numbers onto all numbers.
 transforms <- c("log", "yeojohnson")
 
 transform_label <- function(transform) {
@@ -53,7 +52,6 @@ rows_transformed <- function(rows, transform) {
   c(out, list(slopes = drop(rowsum(slope - log(unit$scale), rows$group, reorder = FALSE))))
 }
 
-# This hint is for the error about a single row, which has no sd to learn from.
 one_row_hint <- paste("Give all parameters of the model, for example kernel = kernel_se(lengthscale = 1, variance",
                       "= 1), hyper = \"fixed\" and, for a Gaussian response, noise = 1 and scale = FALSE.")
 
@@ -90,8 +88,8 @@ response_unit <- function(r, w, size, center, scale, name, known = NULL) {
                 message = sprintf("The square of `%s` (size %.3g) is beyond double precision.", name, size))
   }
   middle <- if (center) mean_r else 0
-  # Without scaling the unit is 1. If the largest |r - centre| is above 2^33 or below 2^-32, it is a power of 2 (exact
-  # in products), so that powers of r are representable.
+  # Without scaling, the unit of r is 1. If the largest |r - centre| is above 2^33 or below 2^-32, the unit is a power
+  # of 2 (exact in products), so that squares and higher powers of r are representable.
   size <- max(abs(known$range - middle))
   power <- if (size > 0) floor(log2(size)) else 0
   list(center = middle, scale = if (scale) sd_r else if (abs(power) <= 32) 1 else 2^power, sd = sd_r)
@@ -116,7 +114,7 @@ is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends
 
 sds_before_cut <- function(transform, sd, sure = sure_sds) sure * pmax(sd / diff(transform$ends), 1)^2
 
-# Returns (T(cut) - mean) / sd for T(y) ~ N(mean, sd^2), or an infinite number if y has no cut, see curves_up().
+# Returns (T(cut) - mean) / sd for T(y) ~ N(mean, sd^2). y beyond the cut counts as the cut (infinite if there is none).
 cut_at <- function(transform, mean, sd, sure = sure_sds) {
   up <- curves_up(transform)
   if (!is_cut(transform)) return(rep(if (up) Inf else -Inf, length(mean)))
@@ -125,11 +123,11 @@ cut_at <- function(transform, mean, sd, sure = sure_sds) {
 }
 
 # Returns list(mean, sd) of E(y | f) for f ~ N(mean, var), where T(y) is f plus noise. A cut may replace y far beyond
-# the data (curves_up()). With rho = var / (var + noise), h(t) = T^-1(mean + sqrt(var + noise) t), and Hermite's He_k,
-#
+# the data (curves_up()). Let rho = var / (var + noise) and h(t) = T^-1(mean + sqrt(var + noise) t). With Hermite
+# polynomials He_k,
 #   E(E(y | f)^2) = sum_k rho^k c_k^2,   c_k = E h(t) He_k(t) / sqrt(k!),   t ~ N(0, 1)   (Mehler).
 #
-# Mean and sd use different cuts: rho times the squared difference of the means for both is added to the variance.
+# Mean and sd use different cuts: rho times the squared difference of the means with both cuts is added to the variance.
 moments_back <- function(transform, mean, var, noise = 0) {
   total <- var + noise
   if (transform$kind == "log" && !is_cut(transform)) {
@@ -145,8 +143,8 @@ moments_back <- function(transform, mean, var, noise = 0) {
 }
 
 # Returns list(mean, sd) of a new response, where T(y) is f ~ N(mean, var) plus noise. The mean assumes normal noise. If
-# is_cut(), y beyond a cut counts as it (curves_up()). If noise has heavy tails too (`spread` > 0), the variance is the
-# average over noise variances, times transform$wider >= 1, the mean of squared error / variance of held-out rows.
+# the fit chose T, values of y beyond a cut count as the cut (curves_up()). If noise has heavy tails too (`spread` > 0),
+# the variance is the average over noise variances, times transform$wider (held-out mean of squared error / variance).
 moments_of_response <- function(transform, mean, var, noise, spread) {
   out <- moments_back(transform, mean, var + noise)
   wide <- which(rep_len(spread, length(mean)) > 0)
@@ -163,7 +161,8 @@ moments_of_response <- function(transform, mean, var, noise, spread) {
 }
 
 # Returns the covariance matrix of E(y | f), where f ~ N(mean, cov) and T(y) is f plus noise. Rows i and j have the
-# covariance sum_k r_ij^k c_ik c_jk: c_ik is row i's Hermite coefficient c_k (moments_back()), r_ij T(y)'s correlation.
+# covariance sum_k r_ij^k c_ik c_jk, where r_ij is the correlation of their T(y). c_ik is the mean of y He_k(t) /
+# sqrt(k!) at row i, with Hermite polynomials He_k and the standardised T(y) as t.
 covariance_back <- function(transform, mean, cov, noise) {
   known <- which(!is.na(mean))
   var <- diag(cov)[known]
@@ -177,8 +176,8 @@ covariance_back <- function(transform, mean, cov, noise) {
   cov
 }
 
-# Returns list(mean, sd, c, between) of y for T(y) ~ N(mean, var), with the Hermite coefficients c of moments_back().
-# One cut (curves_up()) is used for `mean`, another for sd and c. `between` is the difference of the means for both.
+# Returns list(mean, sd, c, between) of y for T(y) ~ N(mean, var), as hermite_back(). Values of y beyond a cut count as
+# the cut (curves_up()): one cut for `mean`, another for sd and c. `between` is the difference of the means with both.
 parts_back <- function(transform, mean, var, order) {
   var <- rep_len(var, length(mean))
   part <- hermite_back(transform, mean, var, order, sure_sds)
@@ -277,11 +276,9 @@ describe_transform <- function(transform) {
 #' @export
 print.pfdtc_transform <- print_lines(function(x) paste("Response:", describe_transform(x)))
 
-# ---- noise with heavy tails -----------------------------------------------------------------------------------------
-
 # Gaussian noise may have heavy tails: y = f + e, e ~ N(0, s2 exp(u - v / 2)), u ~ N(0, v). Then e has the variance s2,
-# and v = 0 is normal noise. Means are those of normal noise, and so are sds, except under a transform that the fit
-# chose. Densities and quantiles average over u by the trapezoid rule. `f` is list(mean, var, noise = s2, spread = v).
+# and v = 0 is normal noise. Means are computed as for normal noise, and so are sds unless the fit chose a transform.
+# Densities and quantiles average over u by the trapezoid rule. `f` is list(mean, var, noise = s2, spread = v).
 
 spread_steps <- seq(-5, 5, by = 0.5)
 far_steps <- seq(-5, 30, by = 0.25) # for responses beyond 6 sds
@@ -291,8 +288,9 @@ is_spread <- function(f) any(f$spread > 0, na.rm = TRUE)
 # Returns the sd of y if the log noise variance is `step` sds above its mean.
 sd_at_step <- function(f, step) sqrt(f$var + f$noise * exp(sqrt(f$spread) * step - f$spread / 2))
 
-# Returns log p(y) for responses y on the scale of f, averaged over noise variances. Exponents are relative to the last
-# one, the largest. Beyond 6 sds of y, far_steps replace `steps`, or farther_log_density() if it is larger.
+# Returns log p(y) for responses y on the scale of f, averaged over noise variances. To avoid underflow, normal
+# densities are divided by exp(-half * least), where `least` is the precision at the largest noise variance. Beyond 6
+# sds of y, returns the larger of the values with more steps (far_steps) and by farther_log_density().
 noisy_log_density <- function(y, f, steps = spread_steps) {
   if (!is_spread(f)) return(stats::dnorm(y, f$mean, sqrt(f$var + f$noise), log = TRUE))
   half <- pmin((y - f$mean)^2 / 2, .Machine$double.xmax)
@@ -311,8 +309,8 @@ noisy_log_density <- function(y, f, steps = spread_steps) {
   replace(out, far, pmax(noisy_log_density(y[far], at, far_steps), farther_log_density(half[far], at)))
 }
 
-# Returns log p(y) by a sum over the log noise variance around the integrand's maximum, `top` (a number of its sds). If
-# `top` is at most 20, far_steps suffice, and the result is -Inf. `half` is (y - mean)^2 / 2.
+# Returns log p(y) by a sum over log noise variances. The integrand is largest if the log noise variance is `top` sds
+# above its mean. If `top` <= 20, far_steps (up to 30 sds) suffice, and the result is -Inf. `half` is (y - mean)^2 / 2.
 farther_log_density <- function(half, f) {
   out <- rep(-Inf, length(half))
   some <- which(f$spread > 0 & f$noise > 0)
@@ -337,7 +335,7 @@ farther_log_density <- function(half, f) {
   replace(out, some, ifelse(top > 20, highest + log(sum), -Inf))
 }
 
-# Returns P(y - mean <= distance), or its density if `normal` is dnorm. Noise may have heavy tails (see spread_steps).
+# Returns P(y - mean <= distance), or its density if `normal` is dnorm. f$spread is the variance of log noise variances.
 noisy_cdf <- function(distance, f, normal = stats::pnorm, steps = spread_steps) {
   if (!is_spread(f)) return(normal(distance, 0, sqrt(f$var + f$noise)))
   out <- 0
@@ -346,7 +344,7 @@ noisy_cdf <- function(distance, f, normal = stats::pnorm, steps = spread_steps) 
   out
 }
 
-# Draws n errors with mean 0 and variance `noise`, with heavy tails if `spread` is positive (see spread_steps).
+# Draws n errors with mean 0 and variance `noise`. Their log variances are normal with the variance `spread`.
 draw_noise <- function(n, noise, spread) {
   sd <- sqrt(noise)
   if (any(spread > 0, na.rm = TRUE)) sd <- sd * exp((sqrt(spread) * stats::rnorm(n) - spread / 2) / 2)

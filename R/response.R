@@ -216,7 +216,6 @@ response_quantile <- function(response, p, f) {
   shares(response, q, f)
 }
 
-# Returns binomial responses as shares of their trials, and other responses unchanged.
 shares <- function(response, y, f) if (response$reads == "classes") y / f$size else y
 
 # Converts simulated numbers to the form of the response: factors, successes and failures, or shares of `size` trials.
@@ -246,8 +245,8 @@ response_log_density <- function(response, given, f) {
   if (is.null(t)) out else ifelse(is.finite(z), out + log_slope(t, unname(given$y)), -Inf)
 }
 
-# Returns half the width of the central interval of f plus noise with probability `level`. The quadrature with
-# spread_steps is for levels up to 99.99 %: at level 1 - 1e-7, the probability outside is up to 18 % too large.
+# Returns half the width of the central interval of f plus noise with probability `level`. Above 99.99 %, it averages
+# over more noise variances. (At level 1 - 1e-7, spread_steps leave up to 18 % too much probability outside.)
 noisy_half <- function(level, f) {
   p <- (1 + level) / 2
   if (!is_spread(f)) return(stats::qnorm(p) * sqrt(f$var + f$noise))
@@ -257,19 +256,17 @@ noisy_half <- function(level, f) {
 
 # Bounds quantiles and mean of y from bounds on mean mu and sd tau of T(y), rounding included. T is log or Yeo and
 # Johnson's transform. Its inverse h increases, so quantiles of y are h of T(y)'s. In the mean, values of y above a cut
-# h(c) count as the cut (power_cut()). The mean of these values is
+# h(c) count as the cut (curves_up()). The mean of these values is
 #
 #   M(mu, tau, c) = E min(y, h(c)) = E h(mu + tau Z) - E max(h(mu + tau Z) - h(c), 0),   Z ~ N(0, 1).
 #
-# M increases in mu. If h is convex, both terms increase in tau, so they get opposite bounds on tau. If h is concave,
-# use -h(-z).
+# M increases in mu. If h is convex (else use -h(-z)), both terms increase in tau, so they get opposite bounds on tau.
 
-# To bound the mean of y = T^-1(mu + tau Z), Z ~ N(0, 1), the range -far_tail to far_tail has this number of cells.
+# To bound the mean of y = T^-1(mu + tau Z), Z ~ N(0, 1), values of Z from -far_tail to far_tail form mean_cells cells.
 mean_cells <- 250L
 far_tail <- 9
 
-# back_rounding bounds relative rounding errors of inverse transforms and their sums: it is 1,000 times the largest
-# seen.
+# This bounds relative rounding errors of inverse transforms and their sums. It is 1,000 times the largest error seen.
 back_rounding <- 1e-12
 
 # Returns list(lower, upper): bounds on y, rounding included, if T(y) is between `lower` and `upper`.
@@ -289,7 +286,7 @@ rounding_back <- function(transform, y) {
 }
 
 # Returns list(lower, upper), bounds on the mean of y for normal T(y), whose mean and sd are in the intervals mu and
-# tau. If the fit chose T, they are for min(y, cut) or max(y, cut), see curves_up(). Infinite bounds stay infinite.
+# tau. If the fit chose T, the mean is of min(y, cut) or max(y, cut) (curves_up()). Infinite bounds stay infinite.
 mean_bounds <- function(transform, mu, tau) {
   open <- ifelse(is.na(mu$lower), NA_real_, 0)
   known <- which(is.finite(mu$lower + mu$upper + tau$lower + tau$upper))
@@ -328,7 +325,8 @@ mean_below <- function(h, mu, tau, other, c) {
   list(lower = all$lower - X$upper, upper = all$upper - X$lower)
 }
 
-# Returns list(value, enclose): the convex h(z) = T^-1(z) or -T^-1(-z), and bounds on E h(mu + tau Z) 1{Z > from}.
+# Returns list(value, enclose): the convex h(z) = T^-1(z) or -T^-1(-z), and enclose(mu, tau, from), which bounds
+# E h(mu + tau Z) 1{Z > from} for Z ~ N(0, 1).
 convex_back <- function(transform) {
   if (transform$kind == "log") {
     return(list(value = exp, enclose = function(mu, tau, from) {

@@ -1,8 +1,8 @@
 # Reads grouped terms of a formula, such as (1 | g), and codes variables as columns. Grouped terms are taken out before
 # model.frame() sees the formula. Each group becomes a column with the numbers of its levels.
 
-# Returns the formula, with grouped terms (also those of `kernel`) replaced by their variables. The attribute `grouped`,
-# NULL without groups, is list(formula, smooth, apart, by, groups): the formula as given, labels of terms that are not
+# Returns the formula, with grouped terms (also those of `kernel`) replaced by their variables. If there are groups, its
+# attribute `grouped` is list(formula, smooth, apart, by, groups): the formula as given, labels of terms that are not
 # grouped, labels that only groups or `mean` have, grouping variables, and kernels of the formula's groups.
 formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
   split <- split_bars(formula)
@@ -121,8 +121,8 @@ evaluator <- function(variables, data, around) {
   }
 }
 
-# Evaluates `expr`, which has the values v at all rows, in three sets of rows: smallest v, largest v, every second row.
-# Returns for each set TRUE if its values equal those in v, else FALSE; NA if `expr` gives none.
+# Evaluates `expr`, which has the values v at all rows, in three sets of rows: that with the smallest v, that with the
+# largest v, and every second row. Returns for each set TRUE if its values equal those in v, else FALSE; NA if it fails.
 same_without_others <- function(expr, v, value_of) {
   plain <- function(v) {
     if (inherits(v, "difftime")) units(v) <- "secs"
@@ -139,8 +139,6 @@ same_without_others <- function(expr, v, value_of) {
     isTRUE(all.equal(plain(take_rows_of(v, rows)), plain(alone), tolerance = 1e-8, scale = size))
   }, NA)
 }
-
-# ---- inputs as columns of a matrix ----------------------------------------------------------------------------------
 
 # Returns how each input of a model frame is coded as columns: list(name, kind, levels, width, columns, apart). `width`
 # is the number of columns and `columns` their names. `apart` is TRUE for variables that only groups or `mean` use.
@@ -207,8 +205,8 @@ check_levels <- function(variables, n, gaussian = TRUE) {
 }
 
 # Returns the level of a group in each row as text, such as "a:b", or NA if a part is missing. A colon inside a part
-# gets a backslash, because "a:b" and "c" are another level than "a" and "b:c". Unlike that of as.character(), the text
-# of a time or number does not depend on time zone, type or other rows.
+# gets a backslash, because "a:b" and "c" are another level than "a" and "b:c". The text of a time or number, unlike
+# as.character()'s, does not depend on time zone, type or other rows.
 group_keys <- function(v, values) {
   keys <- lapply(values[v$parts], function(u) {
     if (inherits(u, "POSIXt")) return(sub(" 00:00:00$", "", format(u, "%Y-%m-%d %H:%M:%S", tz = "UTC")))

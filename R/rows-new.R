@@ -134,7 +134,7 @@ naming_argument <- function(argument, rows) {
 }
 
 # Returns the model frame of new rows. Stops if a variable depends on the other rows, has another kind than in the fit,
-# or levels that the fit lacks (grouping factors may). A column of NA fits any kind, and logical values fit a number.
+# or levels that the fit lacks (grouping factors may). A column of NA may have any kind; logical values may be numbers.
 check_new_variables <- function(mf, frame) {
   together <- sub("^[(](weights|offset)[)]$", "\\1", intersect(frame$together, names(mf)))
   refuse_if(length(together), "newdata", "has other rows", hint = "Fit with a column of `data` instead.", message =
@@ -226,8 +226,6 @@ formula_rows_again <- function(fit, newdata) {
     list(labels = labels, variables = variables, frame = frame))
 }
 
-# ---- data with other rows -------------------------------------------------------------------------------------------
-
 # Returns all rows of the data before merging: list(x, response, offset, w, given, y, size). `w` has weights, `given`
 # the response before a transform, `y` and `size` responses and trials of a non-Gaussian likelihood.
 rows_of_data <- function(data) {
@@ -275,8 +273,6 @@ data_of_rows <- function(data, rows, fit) {
   data
 }
 
-# ---- the rows of a fit, read again ----------------------------------------------------------------------------------
-
 # Returns the small part of a fit that workers need to read rows by training_rows_from(). If `new` is FALSE, the rows
 # are those of the fit, so the argument `subset` of its call is evaluated.
 fit_recipe <- function(fit, new = FALSE) {
@@ -307,8 +303,6 @@ with_rows_of <- function(fit, source) {
 refuse_other_rows <- function() {
   abort_input("data", "has other rows than the fit", hint = "Give the rows of the fit, in any order.")
 }
-
-# ---- rows looked up by name -----------------------------------------------------------------------------------------
 
 # Returns the model frame of the rows that the fit keeps or, if it keeps none, of the `data` that its call names.
 # `given` has further arguments of model.frame(). Stops if the data have changed since the fit.

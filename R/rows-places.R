@@ -49,8 +49,7 @@ sphere <- function(lon, lat) {
   on_sphere(cbind(x = flat * cospi(turn), y = flat * sinpi(turn), z = sinpi(lat / 180)) * earth_radius)
 }
 
-# This is the mean radius of the Earth in km.
-earth_radius <- 6371.0088
+earth_radius <- 6371.0088 # the mean radius, in km
 
 # Gives coordinates x the class that sphere() returns. Adding 0 turns -0 into 0, so that equal points have equal bits.
 on_sphere <- function(x) structure(x + 0, class = "pfdtc_sphere")
@@ -99,7 +98,7 @@ unit_fields <- function(v, name, kind) {
 #' @export
 `[.pfdtc_series_time` <- function(x, i) structure(unclass(x)[i], class = "pfdtc_series_time")
 
-# Returns time differences and values with units as numbers in `unit` (default: their own), and others unchanged.
+# Returns time differences and values with units as numbers in `unit` (default: their own). Returns others unchanged.
 in_unit <- function(v, unit = NULL) {
   if (is.null(unit_fields(v, "", "numeric")$unit)) return(v)
   if (!is.null(unit)) units(v) <- unit
@@ -121,16 +120,12 @@ times_of <- function(spec, days) {
   if (spec$date) as.Date(seconds) else seconds
 }
 
-# ---- longitude and latitude as plain numbers ------------------------------------------------------------------------
-
 # Columns with these names are coordinates, on the globe or in a plane.
 horizontal_names <- "^(lon|long|lng|longitude|x|easting)$"
 vertical_names <- "^(lat|latitude|y|northing)$"
 
 are_coordinates <- function(names) grepl(horizontal_names, names[1L], TRUE) && grepl(vertical_names, names[2L], TRUE)
 
-# ---- objects of sf, sp, terra and stars -----------------------------------------------------------------------------
-#
 # Objects of the packages sf, sp, terra and stars can be data or new rows. They become data frames with two columns of
 # coordinates. The formula gets the term sphere(lon, lat) for longitude and latitude, else x + y.
 

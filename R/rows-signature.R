@@ -1,7 +1,7 @@
 # Merges rows with equal inputs into one row with the sum of their weights and the weighted mean of their responses,
 # which does not change posteriors. Recognises copies, rows that also have equal responses. Identifies data by sums.
 
-# With more rows, the code saves memory: it sums over parts of the rows, makes fewer copies, and frees memory early.
+# With more rows than this, the code saves memory: it sums over parts of the rows, copies less, and frees memory early.
 many_rows <- 1e5
 
 # Returns the number of each row's group of equal rows (0 equals -0), in order of appearance, or NULL if more than
@@ -116,14 +116,12 @@ without_copies <- function(data) {
   data
 }
 
-# ---- weights, steps and sums of rows --------------------------------------------------------------------------------
-
 merged_weights <- function(data) if (is.null(data$weights)) rep(1, nrow(data$x)) else data$weights
 root_weights <- function(data) if (is.null(data$weights)) 1 else sqrt(data$weights)
 
-# Returns the mean weight. Noise has the variance s2 / w_n, so the mean square of y times the mean weight is a unit of
-# s2. If most of sum_n w_n (y_n - mean)^2 is from a few rows with huge weights, the mean weight is multiplied by the
-# share of this sum that remains if weights are at most their median.
+# Returns the mean weight, to get a unit of the noise variance s2 from the mean square of y (row n has the noise
+# variance s2 / w_n). If most of sum_n w_n (y_n - mean)^2 is from a few rows with huge weights, the mean weight is
+# multiplied by the share of this sum that remains if weights are at most their median.
 mean_weight <- function(data) {
   w <- data$weights
   if (is.null(w)) return(1)
@@ -140,7 +138,7 @@ smallest_step <- function(y) {
   if (length(y) > 1L) min(diff(y)) else 0
 }
 
-# Returns the part of log p(y) that merged rows lack, of shift$rows rows with squares shift$ss about group means.
+# Returns the part of log p(y) that merging lost: shift$rows rows with the sum of squares shift$ss about group means.
 merged_log_density <- function(shift, noise) -(shift$rows / 2) * log(2 * pi * noise) - shift$ss / (2 * noise)
 
 # Returns a few sums that hardly ever agree for other rows, or for another order of the rows.
@@ -176,7 +174,7 @@ data_signature <- function(data) {
   signature_of(sums, data$center)
 }
 
-# Returns the sums of data_signature() over a part of the rows.
+# Returns sums over a part of the rows that identify the data, and `size`, the sums of absolute terms.
 signature_sums <- function(data) {
   w <- merged_weights(data)
   y <- data$center + in_units(data, data$y)

@@ -83,8 +83,6 @@ model_asked <- function(args) {
 # Returns TRUE if the argument `hyper` is "fixed" or an abbreviation of it.
 is_fixed <- function(hyper) is.character(hyper) && length(hyper) == 1L && hyper %in% substring("fixed", 1L, 1:5)
 
-# ---- arguments and data ---------------------------------------------------------------------------------------------
-
 # Returns the settings `asked`, completed by the data. The kernel gets its inputs, inducing points are checked against
 # the columns of x, and kernel and noise get the unit of data$y (centred and scaled). `free` has the names of
 # hyperparameters to learn. asked$again keeps the arguments as given, to fit other rows in the same way.

@@ -141,7 +141,7 @@ static struct factor arg_factor(SEXP list)
     return f;
 }
 
-/* Sets f->parameter to its part of the kernel's `values`. Fills f->table if it depends on them (levels, groups). */
+/* Sets f->parameter to the factor's part of `values`. For levels and groups, computes f->table from the parameters. */
 static void give_parameters(struct factor *f, const double *values)
 {
     if (f->at < 0)
@@ -154,7 +154,8 @@ static void give_parameters(struct factor *f, const double *values)
     }
 }
 
-/* Reads list(factors, terms, values = theta (kernel.h), rotation, warp). A term has numbers of its factors, from 1. */
+/* Reads list(factors, terms, values, rotation, warp). `values` has all parameters. A term lists the numbers of its
+ * factors, from 1. */
 struct kernel arg_kernel(SEXP list)
 {
     struct kernel k;
@@ -292,8 +293,6 @@ struct stats arg_sums(SEXP list, int M, int q)
     s.n = list_number(list, "n");
     return s;
 }
-
-/* ---- memory and results ---------------------------------------------------------------------- */
 
 double *alloc_doubles(size_t n)
 {

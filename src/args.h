@@ -68,17 +68,15 @@ struct pass pass_at(SEXP x, const struct inducing *z, SEXP control);
 /* Returns the sums in a result of ffi_sums(), or in several results that R has added up. */
 struct stats arg_sums(SEXP list, int M, int q);
 
-/* ---- memory and results ---------------------------------------------------------------------- */
-
 /* Returns memory that R frees when .Call returns. Doubles begin at a cache line: vectors across two lines are slow. */
 double *alloc_doubles(size_t n);
 int *alloc_integers(size_t n);
 /* Returns an arena of memory that R frees.  If `scratch` is a vector of doubles, the arena uses it first. */
 struct arena *scratch_arena(SEXP scratch);
 
-/* Creates a named list of results. Its arguments, up to NULL, name elements that may stay NULL: if such an element were
- * absent, R's `$` could return another one whose name begins alike. The caller protects the list. packed() unprotects
- * it, and returns it without unused places. The functions below set an element, and return the memory of an array. */
+/* Creates a named list of results. The arguments, which end with NULL, name elements that may stay R's NULL. If such an
+ * element were absent, R's `$` could return one whose name begins with its name. The caller protects the list. packed()
+ * unprotects and returns it, without unused places. The functions below set an element, and return it if an array. */
 SEXP pack(const char *optional, ...);
 SEXP packed(SEXP list);
 double *pack_matrix(SEXP list, const char *name, int rows, int columns);
@@ -90,5 +88,5 @@ void pack_status(SEXP list, enum status status);
 enum status pack_value(SEXP list, enum status status, const char *name, const double *x);
 /* Creates the elements L and C (M x M) and beta [M] of a posterior. */
 void pack_factors(SEXP list, int M, double **L, double **C, double **beta);
-/* Sets the elements G, Ay, yy, k_sum, t and log_weights to those of s. A t below 0, by rounding, becomes 0. */
+/* Sets elements G, Ay, yy, k_sum, t and log_weights to the fields of s. A trace t below 0, by rounding, becomes 0. */
 void pack_sums(SEXP list, const struct stats *s);

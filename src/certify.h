@@ -29,7 +29,7 @@ struct norms {
     double weight; /* largest row weight */
     /* Largest k(x, x) of the rows and inducing points. Bounds on rounding at x use max(most, k(x, x)). */
     double most;
-    double spread;     /* N / the rows of the smallest group in Psi (norms.h) */
+    double spread;     /* N / rows of the smallest group of rows in the sums of Psi */
     double slack;      /* |u|_E as computed errs by at most sqrt(slack most) |u| */
     double growth;     /* rounding errors of sums over rows, relative to their size */
     double c;          /* >= y'B^{-1}y */
@@ -47,14 +47,14 @@ struct norms {
 };
 
 /* crossing_run() computes these sums over all rows X, which narrow the bounds at x. E is the residual prior covariance,
- * B = A'A + s2 I, e_x = E(X, x) and h_x = A'(s2 I + A A')^{-1} a. */
+ * e_x = E(X, x), A = L^{-1} k(Z, X), a = L^{-1} k(Z, x), B = A'A + s2 I and h_x = A'(s2 I + A A')^{-1} a. */
 struct crossing {
     double cross; /* h_x'e_x */
     double gain;  /* e_x'B^{-1}e_x */
     double size;  /* |e_x|^2 */
 };
 
-/* h_x'e_x, e_x'B^{-1}e_x and |e_x|^2 (see struct crossing) of n points x, [n] each. */
+/* The sums of struct crossing, as arrays with an element for each of n points x. */
 struct crossings {
     const double *cross, *gain, *size;
 };
@@ -73,8 +73,8 @@ struct certificate {
  *     p2 = J - J_Q,  J_Q = |a - A w|^2 + s2 |w|^2,  d2 = J_Q - var_SoR,
  *     y = (h_x - w)'h - d2,  z = q - d2 - 2 y  (numbers, not responses)
  *
- * Allowances for rounding, with the weight W_n of row n, the rows S where w is not 0, tau = slack k max W_n, and units
- * = (4 + 2 sqrt(n_c) + n_c / 64) eps for n_c kriging weights (see certify_kriged()):
+ * Allowances for rounding, with the largest k(x, x) as k, the weight W_n of row n, the rows S where w is not 0, tau =
+ * slack k max W_n, and units = (4 + 2 sqrt(n_c) + n_c / 64) eps for n_c kriging weights (certify_kriged()):
  *
  *     (1 - tau / s2) B is below K + s2 I,
  *     var_exact has an error of at most slack k + tau |w_exact|^2,  s2 |w_exact|^2 <= J,
@@ -93,8 +93,8 @@ struct kriging_bounds {
     double var_lower, var_upper; /* bounds on var_exact */
 };
 
-/* Returns bounds on the exact variance at a point x from its sums. n_c is the number of kriging weights, plus the terms
- * of a functional that replaces f(x). sum_w is the sum of the weights of all rows. */
+/* Returns bounds on the exact variance at a point, from its sums *x. n_c is the number of kriging weights; for a
+ * functional other than f(x), its number of terms is added. sum_w is the sum of the weights of all rows. */
 struct kriging_bounds certify_kriged(const struct norms *norms, double s2, int n_c,
                                      double sum_w, const struct kriged *x);
 
@@ -109,7 +109,7 @@ struct certified {
 
 /* Certifies n linear functionals l(f), with A (M x n) = L^{-1} l(k(Z, .)) and prior [n], the prior variances Var l(f).
  * Rounding errors are proportional to size >= prior: (sum |c_i| sqrt(k(x_i, x_i)))^2 for l(f) = sum c_i f(x_i). Results
- * are stored from place `first` on. `crossings` are of these functionals, or NULL. work: 3 M n doubles */
+ * are stored from place `first` on. `crossings`, if not NULL, narrow the bounds. work: 3 M n doubles */
 void certify_features(const struct posterior *p, const struct norms *norms, int n,
                       int first, const double *A, const double *prior, const double *size,
                       const struct crossings *crossings, double *work,

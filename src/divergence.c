@@ -2,8 +2,7 @@
 #include "linalg.h"
 #include "gram.h"
 
-/* Computes R (q x n) at the rows: functions b_j of the auxiliary distribution, with covariance sum +-b_j b_j', and its
- * mean minus y. */
+/* Computes R (q x n) at a block's n rows: the b_j of the auxiliary covariance sum +-b_j b_j', and its mean minus y. */
 static void residual_rows(const struct divergence *d, const struct block *b, double *work,
                           double *R)
 {
@@ -19,7 +18,7 @@ static double *kept_rows(const struct divergence *d, int b)
                             : NULL;
 }
 
-/* Returns what residual_rows() computes for a block: kept, or computed in `work` (panel_size() + q n doubles). */
+/* Returns the matrix R of residual_rows() for a block: stored, or computed in `work` (panel_size() + q n doubles). */
 static const double *find_rows(const struct divergence *d, const struct block *b,
                                double *work)
 {
@@ -31,8 +30,8 @@ static const double *find_rows(const struct divergence *d, const struct block *b
     return R;
 }
 
-/* Adds a block to the sums of stats.h and to U (M x q) = A (W_x - A'T) for A = L^{-1} k(Z, X), L L' = k(Z, Z). The
- * auxiliary distribution has q functions, b_j (covariance sum +-b_j b_j') and mean: W_x at rows, L T at Z. */
+/* Adds a block to the sums of struct stats, and to U (M x q) = A (W_x - A'T) for A = L^{-1} k(Z, X), L L' = k(Z, Z).
+ * W_x has the values at the rows, and L T those at Z, of the auxiliary mean and of b_j (covariance sum +-b_j b_j'). */
 static void sums_add(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;

@@ -36,8 +36,6 @@ int effects_row(const struct effects *e, const double *x, int ldx, int *column,
     return k;
 }
 
-/* ---- sums over rows --------------------------------------------------------------------------- */
-
 /* Adds one row to H = sum F z', n = sum z_1 z_1' (by level) and r = sum z y. z = (z_1, z_2) is the row's design, z_1
  * for the first grouping. F = (a; z_2), a = L^{-1} k(Z, x), L L' = k(Z, Z). a and y are already multiplied by `scale`,
  * the root of the row's weight; `value`, the nonzero entries of z, is not. */
@@ -175,8 +173,6 @@ struct sink solving_sink(const struct solving *self)
     return row_sink(self, solve_block, m * p, p * p + p + m * p);
 }
 
-/* ---- predictions at new rows ------------------------------------------------------------------ */
-
 /* Returns the prior variance of the row's effects of levels that the data lack: the sum of |Lam'z|^2 over the groupings
  * with such a level, where z are the design variables and Lam is the root of the effects' covariance. */
 static double new_levels(const struct effects *e, const int *column, const double *value)
@@ -191,9 +187,10 @@ static double new_levels(const struct effects *e, const int *column, const doubl
     return variance;
 }
 
-/* Completes the features F of a row x with design z = (z_1, z_2), and returns z'b, the posterior mean of its effects.
- * For its level l of the first grouping, computes own = U_l z_1, and subtracts H_l U_l'own / s2 from F. U_l'U_l is the
- * covariance of the level's effects given all others, H_l the weighted sum of F z_1' over its rows. */
+/* Completes a new row's features F = (a; z_2), and returns the posterior mean z'b of its effects b. Its design z =
+ * (z_1, z_2) has z_1 for the first grouping. For the row's level l of this grouping, computes own = U_l z_1, and
+ * subtracts H_l U_l'own / s2 from F. U_l'U_l is the posterior covariance of the level's effects given all others. H_l
+ * is the weighted sum of F z_1' over the level's data rows. */
 static double take_row(const struct effect_predicting *to, const double *x, int ldx,
                        double *F, double *own, double *unexplained)
 {

@@ -26,7 +26,7 @@ static enum status factor(struct exact *e)
         if (chol_columns(n, start, min_int(left, columns_at_a_time), K))
             return STATUS_EXACT_NOT_PD;
     }
-    /* Fails if a pivot is NaN, or if its square is only rounding of the diagonal element, which alpha keeps. */
+    /* Fails if a pivot is NaN, or if its square is only rounding of the matrix's diagonal element (now in alpha). */
     for (int i = 0; i < n; i++) {
         const double pivot = K[(size_t)i * n + i];
         if (!(pivot * pivot > 8.0 * DBL_EPSILON * alpha[i]))

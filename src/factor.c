@@ -76,8 +76,6 @@ double factor_period(const struct factor *f)
     return f->parameter[1];
 }
 
-/* ---- the arguments of a factor for pairs of rows --------------------------------------------- */
-
 static void add_levels_apart(int M, double rate, double x, const double *restrict z,
                              double *restrict r2)
 {

@@ -5,9 +5,7 @@
 #include "program.h"
 #include "softmax.h"
 
-/* ---- helpers for one latent function and for K classes ---------------------------------------- */
-
-/* Returns a pass over x that runs several times. If `want` is 2, it has K = k(Z, x) of each block for derivatives. */
+/* Returns a pass over x that runs several times. If `want` is 2, it provides k(Z, x) of each block, for derivatives. */
 static struct pass fitting_pass(SEXP x, const struct inducing *z, int want, SEXP control)
 {
     struct pass pass = pass_at(x, z, control);
@@ -39,8 +37,6 @@ static void pack_run(SEXP result, enum status status, const struct inducing *z,
     pack_number(result, "decrement", mode->decrement);
     pack_number(result, "steps", mode->steps);
 }
-
-/* ---- one latent function --------------------------------------------------------------------- */
 
 static struct sites arg_sites(SEXP list, int N)
 {
@@ -84,8 +80,8 @@ static SEXP pack_laplace(struct laplace *l, int N, int want)
     return result;
 }
 
-/* Returns an estimate of the quadrature error in the sum of expected log densities of a variational posterior. For each
- * row, l3 has an estimate (responses.h). Returns 0 for Laplace's approximation. */
+/* Returns an estimate of the quadrature error in the sum of expected log densities of a variational posterior, from the
+ * estimates for rows in l->l3. Returns 0 for Laplace's approximation. */
 static double quadrature(const struct laplace *l, int N)
 {
     double sum = 0.0;
@@ -94,8 +90,8 @@ static double quadrature(const struct laplace *l, int N)
     return sum;
 }
 
-/* Moves l->mode.u from `start` to the mode and, if l->variational, on to the variational posterior. If `start` has G
- * (A W A' near the variational posterior), no mode is computed. */
+/* Moves l->mode.u from `start` to the mode and, if l->variational, on to the variational posterior. If `start` has G,
+ * which with I added is the precision of a nearby variational posterior, the mode is not computed. */
 static enum status fit(struct laplace *l, SEXP start, SEXP stop)
 {
     const size_t M = (size_t)l->z.M;
@@ -215,8 +211,6 @@ SEXP ffi_sites(SEXP sites_, SEXP f)
     return value;
 }
 
-/* ---- K classes ------------------------------------------------------------------------------------ */
-
 static void arg_classes(SEXP list, int N, struct softmax *l)
 {
     int K, q;
@@ -279,9 +273,10 @@ static enum status fit_classes(struct softmax *l, SEXP start, SEXP stop)
 }
 
 /* Computes Laplace's approximation for K classes. sites is list(y, weight, center [K], contrasts [K x q]), where y
- * counts classes from 0. Returns list(status, jitter, L, C, beta, residual, evidence, decrement, steps, probability): f
- * = contrasts beta'A + center at the mode, A = L^{-1} k(Z, X), residual the gradient, C the Hessian's factor. want > 0
- * adds penalty, left, S, inverse, slopes (s), shift (zeta) of struct softmax; want > 1 the gradient theta, constant. */
+ * counts classes from 0. At the mode, f = contrasts beta'A + center, A = L^{-1} k(Z, X). Returns list(status, jitter,
+ * L, C, beta, residual, evidence, decrement, steps, probability), with the gradient `residual` and the Cholesky factor
+ * C of the Hessian. want > 0 adds penalty, left, S, inverse, slopes (s) and shift (zeta) of struct softmax. want > 1
+ * adds the derivatives in log parameters (theta) and constant means (constant). */
 SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
                  SEXP control)
 {

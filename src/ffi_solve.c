@@ -41,8 +41,8 @@ SEXP ffi_kernel_cross_matvec(SEXP model_, SEXP x, SEXP u, SEXP x_new, SEXP contr
     return Ku;
 }
 
-/* For A = L^{-1} k(Z, X), L L' = k(Z, Z), computes beta = (s2 I + A A')^{-1} A y, and returns w with A'beta = F'w. If
- * `whiten`, F = A and w = beta. Otherwise F = k(Z, X) and w = L^{-T} beta, and F y in `Ay` is replaced by A y. */
+/* Computes beta = (s2 I + A A')^{-1} A y for A = L^{-1} k(Z, X), L L' = k(Z, Z). Returns w with A'beta = F'w. If
+ * `whiten`, F is A, so w = beta. Otherwise F is k(Z, X), w = L^{-T} beta, and F y in `Ay` is replaced by A y. */
 static const double *response_weights(const struct posterior *p, int whiten, double *Ay,
                                       double *beta)
 {
@@ -59,8 +59,8 @@ static const double *response_weights(const struct posterior *p, int whiten, dou
 }
 
 /* Returns list(Ay, beta, yy, rss, v) for a response y: yy = |y|^2, rss = |y - A'beta|^2, v = (A'A + s2 I)^{-1} y. A is
- * L^{-1} k(Z, X), L L' = k(Z, Z). Without `whiten`, Ay = L^{-1} (k(Z, X) y) takes O(N M) operations, but only suits
- * preconditioners. */
+ * L^{-1} k(Z, X), L L' = k(Z, Z). Without `whiten`, Ay = L^{-1} (k(Z, X) y) takes only O(N M) operations, but is only
+ * accurate enough for preconditioners. */
 SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);

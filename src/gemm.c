@@ -3,8 +3,6 @@
 #include "simd.h"
 #include "vectors.h"
 
-/* ---- functions for one tile, for each kind of vector ------------------------------------ */
-
 #ifdef EIGHT_LANES
 #include <immintrin.h>
 /* Computes to [4], the sums of the elements of four vectors: adds adjacent elements, then quarters, then halves. */

@@ -60,7 +60,7 @@ struct sink kernel_matrix_sink(const struct kernel_matrix *self)
     return row_sink(self, matrix_add, 0, 0);
 }
 
-/* Adds the products of V with the kernel matrix of a block, and with those between it and each earlier block. */
+/* Adds the part of K V from the pairs of rows of a block, and from those of this block and each earlier one. */
 static void product_add(const void *self, const struct visit *v)
 {
     const struct kernel_matvecs *to = self;

@@ -59,7 +59,7 @@ void kernel_term_diagonal(const struct kernel *k, const struct term *t, int skip
                           struct rows X, double *out);
 
 const struct factor *kernel_factor(const struct kernel *k, const struct term *t, int i);
-/* Returns 1 if the kernel has one term with one factor, whose metric is METRIC_SCALED. */
+/* Returns 1 if the kernel has one term with one factor, a function of r2 = sum_j ((x_j - z_j) / l_j)^2. */
 int kernel_is_single(const struct kernel *k);
 /* Copies the terms t, ..., t + n_terms - 1 to s for vector code (strip.h). Returns 0 if s cannot hold them, else 1. */
 int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,

@@ -21,12 +21,12 @@ struct lanes {
     void (*multiply)(int n, const double *K, const double *u, double *out);
     /* Overwrites T by its factor L. If T is not positive definite, L is not finite, or its last entry not positive. */
     void (*chol)(int n, double *T);
-    /* Overwrites each of p columns q by (L_S^{-1} q_S; u'q), for the factor L_S of T_SS and kriging()'s u. */
+    /* Overwrites each of p columns q by (L_S^{-1} q_S; u'q). S are all rows but the last; kriging() computes u. */
     void (*solve)(int n, const double *L, int p, double *Q);
-    /* Computes u = (-L_S^{-T} l; 1) from L, whose last row is (l', D). */
+    /* Computes u = (-L_S^{-T} l; 1) from L = (L_S 0; l' D). */
     void (*kriging)(int n, const double *L, double *u);
-    /* Adds each lane's score and information (likelihood.h), times its weight `times`. Q (n x (p + 1)) has results of
-     * solve(): (h_j; e_j) for q_j = T_j u of parameter j, then (w; r) for the responses y. T_j is dT / dtheta_j.
+    /* Adds each lane's score and information (likelihood.h), times its weight `times`. D is the last entry of L. Q has
+     * p + 1 results of solve(): (h_j; e_j) for q_j = (dT / dtheta_j) u, then (w; r) for the responses y.
      *     score_j        += times ((r^2 / D - 1) e_j / (2 D) + (r / D) w'h_j)
      *     information_jk += times (e_j e_k / (2 D^2) + h_j'h_k / D),   j <= k
      * Q is overwritten. `information` may be NULL. */

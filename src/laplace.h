@@ -1,7 +1,7 @@
 #pragma once
 
 /* Laplace's approximation for non-Gaussian likelihoods (responses.h). At the rows X, f = A'u with u ~ N(0, I) and
- * A = L^{-1} k(Z, X) for inducing points Z. l is the log density of a row, and g, -W and l3 are its derivatives in f.
+ * A = L^{-1} k(Z, X), columns a_n, for inducing points Z. g, -W and l3 are derivatives of a row's log density l in f.
  *
  *     Psi(u) = -sum l + |u|^2 / 2,   r = u - A g,   H = I + A W A',   u <- u - t H^{-1} r,
  *     log Z = -Psi - log det H / 2,   F = log Z - sum log(1 + W_n E_nn) / 2.
@@ -24,16 +24,16 @@ struct laplace {
     struct inducing z;
     struct sites sites;
     struct pass *pass;
-    /* Each array has a number for each row with features a. f is without offset; g, -W and l3 are derivatives of the
-     * log density in f; left is the residual prior variance. s is the derivative of the log marginal likelihood F in f
-     * through W. With H = I + A W A', q = a'H^{-1}a and p = a'H^{-1}A s. */
+    /* Each array has a number for each row with features a, a column of A. f is without offset; g, -W and l3 are the
+     * derivatives of the log density in f; left is the residual prior variance. s is the derivative of the log marginal
+     * likelihood F in f through W. With H = I + A W A', q = a'H^{-1}a and p = a'H^{-1}A s. */
     double *f, *g, *W, *l3, *left, *q, *s, *p;
     double *zeta; /* H^{-1} A s [M] */
     struct newton mode;
     double *G;     /* A W A', M x M */
     int no_factor; /* 1 if H is not positive definite; C is then of a larger matrix */
     int variational;
-    /* Allocated by laplace_open(). If `variational`: work, and toward = I + A W A' - H for the precision H of q(u). */
+    /* laplace_open() allocates sums and, if `variational`, work and toward: I + A W A' minus the precision of q(u). */
     double *sums, *toward, *work;
 };
 
@@ -57,14 +57,14 @@ int laplace_factor(struct laplace *l, const double *G);
  * and -W_n the second derivative of its log density. Also computes the fields left, q, s and zeta of *l. */
 double laplace_penalty(struct laplace *l);
 
-/* Computes l->p and dtheta [n_theta], the derivatives in the kernel's log parameters of the log marginal likelihood
- * minus laplace_penalty(), or of the variational bound. Returns the derivative in a constant added to f. */
+/* Computes the field p of *l, and dtheta [n_theta], the derivatives in the kernel's log parameters of log marginal
+ * likelihood minus laplace_penalty(), or of the variational bound. Returns the derivative in a constant added to f. */
 double laplace_gradient(struct laplace *l, double *dtheta);
 
 /* laplace_slopes() runs a pass that computes dtheta, the derivatives of an objective F in the kernel's log parameters.
  * For each block, `add` computes bar (M x n) and dE [n], the derivatives of F in A = L^{-1} k(Z, X) and in residual
- * prior variances, and calls laplace_pull(), which overwrites bar. The sums are bar A' (M x M), `extra` numbers of
- * `add`, which laplace_slopes() returns, and dtheta. `add` has scratch of per_row doubles a row and `more` doubles. */
+ * prior variances, and calls laplace_pull(), which overwrites bar. The sums are bar A' (M x M), `extra` numbers that
+ * `add` computes and laplace_slopes() returns, and dtheta. `add` has scratch of per_row doubles a row, plus `more`. */
 const double *laplace_slopes(struct pass *pass, const void *self, sink_add *add,
                              size_t per_row, size_t more, int extra, double *sums,
                              double *dtheta);

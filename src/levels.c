@@ -62,7 +62,7 @@ static double angle_of(double p)
     return pi * p / (1.0 + p);
 }
 
-/* Returns the place of the angle for row i > column j of an n x n matrix. Angles are ordered by columns. */
+/* Returns the place of angle a_ij, i > j, of an n x n matrix among all angles, which are ordered by columns. */
 static int place(int n, int i, int j)
 {
     return j * n - j * (j + 1) / 2 + i - j - 1;

@@ -4,8 +4,7 @@
 #include "linalg.h"
 #include "local.h"
 
-/* The data are read in blocks of 32 rows. Larger blocks have at most this many kernel values between their rows and the
- * new rows with their nearest rows. */
+/* A block of over 32 data rows has at most this many kernel values with all new rows and their neighbours. */
 enum { most_near = 1 << 22 };
 
 /* ---- kriging weights, one group of new rows at a time --------------------------------------- */
@@ -75,8 +74,8 @@ static void prior_variances(const struct local *l, int at, int g, double *prior)
         copy((size_t)g, l->of.prior + at, prior);
 }
 
-/* Computes the kriging weights W = (K + s2 I)^{-1} k(S, x) (n_c x g) of a group's new rows, and their elements of
- * `point`. If the Cholesky factorisation fails, s2 is increased; if that fails too, W = 0. */
+/* Computes the kriging weights W = (K + s2 I)^{-1} k(S, x) (n_c x g) of a group's g new rows x, and their variances and
+ * norms (`point`). If the Cholesky factorisation fails, s2 is increased; if that fails too, W = 0. */
 static void weigh(int n_c, int g, double s2, struct group s, double *W,
                   struct kriging *point)
 {

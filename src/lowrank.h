@@ -30,10 +30,10 @@ struct panel {
 int panel_columns(const struct panel *p);
 /* Returns the number of doubles of scratch that panel_rows() needs for n rows: 0 if the values are stored. */
 size_t panel_size(const struct panel *p, int n);
-/* Returns the auxiliary distribution's b_j and mu at the n rows of a block (q x n), times the roots of the weights. */
+/* Returns the auxiliary distribution's b_j and mu at the n rows of a block (q x n), times the roots of row weights. */
 const double *panel_rows(const struct panel *p, const struct block *b, double *work);
 
-/* This sink stores the results of panel_rows() for all rows in Wt. */
+/* This sink stores the auxiliary distribution's b_j and mu at all rows, times the roots of row weights, in Wt. */
 struct panel_values {
     struct panel panel;
     double *Wt; /* q x N */
@@ -45,6 +45,7 @@ struct sink panel_sink(const struct panel_values *self);
 void lowrank_points(const struct lowrank *aux, const struct inducing *z, double *K_zu,
                     double *T);
 
-/* Adds to dZ (M x columns) an objective's derivative in Z from Wm_bar (M x q), that in the auxiliary b_j, mu at Z. */
+/* Adds to dZ (M x columns) the derivative in Z of an objective of K_zu W: the b_j and mu of aux at Z, K_zu = k(Z, U).
+ * Wm_bar (M x q) is the objective's derivative in K_zu W. */
 void lowrank_pull(const struct lowrank *aux, const struct inducing *z, const double *K_zu,
                   const double *Wm_bar, struct arena *arena, double *dZ);

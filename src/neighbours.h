@@ -1,8 +1,8 @@
 #pragma once
 
-/* Finds the nearest neighbours of a row: smaller distances of coordinates (tree.h) mean larger prior correlations.
- * Ranks, if given, order the rows, and neighbours have lower ranks. Of two rows at equal distance, the row with the
- * smaller number comes first, so the result depends neither on the tree nor on threads. */
+/* Finds the nearest neighbours of a row: smaller distances of coordinates (tree.h) mean larger prior correlations. If
+ * rows have ranks, neighbours have lower ranks than the row. Of two rows at equal distance, the row with the smaller
+ * number comes first, so the result depends neither on the tree nor on threads. */
 #include "sink.h"
 #include "tree.h"
 

@@ -2,7 +2,7 @@
 #include "pf.h"
 #include "linalg.h"
 
-/* Replaces X by D^{-1} X for D = I + A A' / s2, features A, from the Cholesky factor C of s2 D. */
+/* Replaces X by D^{-1} X for D = I + A A' / s2, where A are the rows' features, from the Cholesky factor C of s2 D. */
 static void solve_D(int M, int n, const double *C, double s2, double *X)
 {
     solve_chol(M, n, C, X);
@@ -28,8 +28,8 @@ static double jitter_of_points(const struct inducing *z, double *root)
     return z->jitter * most;
 }
 
-/* Computes Q = D^{-1} (V - G J G) D^{-1}, where D = I + G / s2, G = s->G, and J = jitter L^{-1} diag(root)^2 L^{-T} is
- * the effect of the jitter of k(Z, Z). G J G = jitter B'B for B = diag(root) L^{-T} G. V (M x M) is overwritten. */
+/* Computes Q = D^{-1} (V - G J G) D^{-1}, where D = I + G / s2, G = s->G, and J = I - L^{-1} k(Z, Z) L^{-T}
+ * = jitter L^{-1} diag(root)^2 L^{-T}. G J G = jitter B'B for B = diag(root) L^{-T} G. V (M x M) is overwritten. */
 static void without_jitter(const struct inducing *z, const struct stats *s, double jitter,
                            const double *root, const double *C, double *V, double *B,
                            double *Q)
@@ -45,8 +45,8 @@ static void without_jitter(const struct inducing *z, const struct stats *s, doub
     solve_D(M, M, C, s2, Q);
 }
 
-/* Returns sum_j s_j |D^{-1} x_j|^2 + p tr Q for the columns x_j of X, s_j = aux->sign[j], p = aux->p and D = I + s->G /
- * s2. X becomes D^{-1} X. If p = 1, computes root and jitter, and by without_jitter() Q and B from V (overwritten). */
+/* Replaces the columns x_j of X by D^{-1} x_j, D = I + s->G / s2. Returns sum_j s_j |D^{-1} x_j|^2 + p tr Q with s_j =
+ * aux->sign[j], p = aux->p. If p = 1, jitter_of_points() computes root, and without_jitter() Q and B from V. */
 static double transfer(const struct inducing *z, const struct stats *s,
                        const struct lowrank *aux, const double *C, double *X, double *V,
                        double *B, double *Q, double *root, double *jitter)
@@ -63,14 +63,14 @@ static double transfer(const struct inducing *z, const struct stats *s,
     return value + trace(M, Q);
 }
 
-/* Computes what k in the auxiliary covariance (p = 1) adds to derivatives of the pF objective in A = L^{-1} k(Z, X), in
- * L, and in the k(z, z). With G = A A', D = I + G / s2, W0 = A k(X, X) A', J = jitter L^{-1} diag(root)^2 L^{-T} and
- * Q1 = D^{-1} (W0 - G^2 - G J G) D^{-1}:
+/* Computes what k in the auxiliary covariance (p = 1) adds to the pF objective's derivatives Abar in A = L^{-1} k(Z,
+ * X), Lbar in L, and kzz_bar in the k(z, z). With G = A A', D = I + G / s2, W0 = A k(X, X) A', J = jitter L^{-1}
+ * diag(root)^2 L^{-T} and Q1 = D^{-1} (W0 - G^2 - G J G) D^{-1}:
  *   Abar += Hs A + E A k(X, X),   E = 2 (D^{-2} - I),
  *   Hs   -= 2 (R + R') / s2 + 4 D^{-2} G + 2 (D^{-2} G J + J D^{-2} G),   R = D^{-1} Q1,
  *   Lbar += tril(2 L^{-T} G D^{-2} G J)
- * Updates Hs, and adds E W0 to AbarAt (Abar A'). Computes E, Lbar_share and, if k(z, z) depends on z, kzz_bar =
- * -z->jitter diag(L^{-T} G D^{-2} G L^{-1}). */
+ * Updates Hs, and adds E W0 to AbarAt (Abar A'). Computes E, Lbar_share = 2 L^{-T} G D^{-2} G J and, if k(z, z) depends
+ * on z, kzz_bar = -z->jitter diag(L^{-T} G D^{-2} G L^{-1}). */
 static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
                              double jitter, const double *root, const double *C,
                              double s2, const double *W0, const double *Q1, double *work,
@@ -91,7 +91,7 @@ static void adjoint_of_prior(const struct inducing *z, const struct stats *s,
     solve_D(M, M, C, s2, GD2);
     add_scaled(MM, -4.0, GD2, Hs);
 
-    /* GD2J = J GD2', where J = jitter L^{-1} diag(root)^2 L^{-T} is the effect of the jitter of k(Z, Z) */
+    /* GD2J = J GD2' for GD2 = D^{-2} G, D = I + G / s2 and J = jitter L^{-1} diag(root)^2 L^{-T} */
     copy(MM, GD2, R);
     solve_lower_right(M, M, z->L, R);
     transpose(M, R, GD2J);

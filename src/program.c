@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include "program.h"
 
-/* The codes of operations are three that push a value, five on two values, and then functions of one value. */
+/* The first three operations push a value, the next five combine two, and the others are functions of one value. */
 enum { NUMBER, LATENT, RESPONSE, ADD, SUBTRACT, TIMES, DIVIDE, POWER, NEGATE };
 
 enum { n_operations = NEGATE + 10, deepest = 64, n_programs = 5, head = 2 + n_programs };
@@ -60,7 +60,7 @@ static double normal_density(double a)
     return exp(-0.5 * a * a - 0.91893853320467274178);
 }
 
-/* The functions of one value, in their order from NEGATE on. */
+/* These are the functions of one value, in the order of their codes from NEGATE on. */
 static double (*const functions[])(double) = {
     negative, exp, log, sqrt, log1p, expm1, sin, cos, normal_probability, normal_density};
 

@@ -39,7 +39,7 @@ struct response {
 /* Returns the likelihood with a name ("logit", "gamma", ...), or NULL. */
 const struct response *response_named(const char *name);
 
-/* Responses of N rows with one likelihood.  offset is added to f; l and its derivatives are multiplied by weight. */
+/* Responses of N rows with one likelihood. offset is added to f; log likelihoods are multiplied by weight. */
 struct sites {
     const struct response *response;
     const double *y, *offset;    /* [N]         */
@@ -47,9 +47,9 @@ struct sites {
     /* NULL, or student: degrees of freedom, scale; tweedie: phi, p; intervals: not used, scale; own: see program.h */
     const double *shape;
 };
-/* Returns the log likelihood l of row i at f + offset, and its derivatives g, -W and l3 in f. */
+/* Returns the log likelihood l of row i at f + offset, and its first three derivatives in f: g, -W and l3. */
 struct site_value sites_at(const struct sites *s, int i, double f);
 /* Returns w with l(f + t) >= l(f) + t l'(f) - w t^2 / 2 for every t. l is the log likelihood of row i at f + offset. */
 double sites_majorant(const struct sites *s, int i, double f);
-/* Returns the averages of l, g and W of row i over N(f + offset, v). The result's l3 estimates the error of its l. */
+/* Returns the averages of sites_at()'s l, g and W over N(f + offset, v). The result's l3 estimates its error in l. */
 struct site_value sites_average(const struct sites *s, int i, double f, double v);

@@ -1,6 +1,6 @@
 #pragma once
 
-/* Compilers that do not support a pragma or attribute below compile without it. */
+/* Compilers that do not support a pragma or attribute of this file compile without it. */
 
 /* Marks a loop that may be vectorised. */
 #ifdef _OPENMP

@@ -20,8 +20,9 @@ struct strip_term {
     int n_factors; /* at least one */
 };
 
-/* A kernel is a sum over terms of a variance times factors. A term is 0 if the sum of its exponents is at least 708, as
- * exp(-708) is close to the smallest normal double. Factors and inputs are in the order of the terms. */
+/* A kernel is a sum over terms of a variance times factors, polynomials times exp(-exponent). If a term's exponents add
+ * up to 708 or more, the term is 0: exp(-708) is close to the smallest normal double. Factors and inputs are in the
+ * order of the terms. */
 struct strip_kernel {
     int n_terms, n_factors, d; /* d: inputs of all factors */
     struct strip_term term[STRIP_MOST_FACTORS];

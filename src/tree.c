@@ -8,8 +8,6 @@
 #define SAMPLE 64
 #define FAR    1e150 /* bound on coordinates, which keeps squared distances finite */
 
-/* ---- coordinates of rows ---------------------------------------------------------------------- */
-
 /* Returns the number of coordinates, of at[0], ..., at[d - 1], that are the 0/1 inputs of one categorical variable:
  * each row has one 1 among them, and they have the same rate.  Returns 1 if there is none.  taken: scratch [rows] */
 static int count_levels(const struct source *rows, int d, const struct coordinate *at,
@@ -35,7 +33,7 @@ static int count_levels(const struct source *rows, int d, const struct coordinat
 }
 
 /* Merges the coordinates of a categorical variable's 0/1 inputs into one, so that the time of a search does not grow
- * with the number of levels. Coordinates that are numbers come first. `from` is overwritten. */
+ * with the number of levels. Coordinates that are no levels come first. `from` is overwritten. */
 static void merge_levels(struct tree *t, const struct source *rows,
                          struct coordinate *from)
 {
@@ -53,7 +51,7 @@ static void merge_levels(struct tree *t, const struct source *rows,
     t->d = t->numbers + merged;
 }
 
-/* Computes a coordinate of a row from its inputs x[0], x[ldx], ...  For 0/1 inputs, it is the number of the 1. */
+/* Computes a coordinate of a row from its inputs x[0], x[ldx], ... For 0/1 inputs, it is the position of the 1. */
 static double coordinate(const struct coordinate *at, const double *x, int ldx)
 {
     for (int k = 0; k < at->levels; k++)
@@ -69,8 +67,6 @@ static double coordinate(const struct coordinate *at, const double *x, int ldx)
     }
     return u > FAR ? FAR : u < -FAR ? -FAR : u;
 }
-
-/* ---- levels and memory of the tree ----------------------------------------------------------- */
 
 static int levels_of(int n)
 {
@@ -115,8 +111,6 @@ void tree_coordinates(const struct tree *tree, struct rows x, double *u)
     for (int j = 0; j < tree->d; j++)
         u[j] = coordinate(tree->at + j, rows_column(x, tree->at[j].column), x.ldx);
 }
-
-/* ---- the order of the rows ------------------------------------------------------------------ */
 
 /* Reorders key[0 .. n - 1], and row likewise, so that no key before position `middle` exceeds a key from there on.
  * (Hoare's selection; keys equal to the pivot go to both sides.) */
@@ -216,7 +210,7 @@ static const double *input(const struct tree *t, const struct source *rows, int 
     return rows->X + (size_t)t->at[j].column * rows->ldx;
 }
 
-/* Computes the level numbers among the coordinates, column by column: to read X by rows would miss the cache. */
+/* Computes the coordinates that are level numbers, column by column: to read X by rows would miss the cache. */
 static void fill_levels(struct tree *t, const struct source *rows)
 {
     double *level = t->level;
@@ -230,7 +224,6 @@ static void fill_levels(struct tree *t, const struct source *rows)
     }
 }
 
-/* Returns coordinate j of a row of the data. */
 static double of_row(const struct tree *t, const struct source *rows, int j, int row)
 {
     return j < t->numbers ? coordinate(t->at + j, input(t, rows, j) + row, rows->ldx)

@@ -26,9 +26,9 @@ static double value(struct laplace *l)
            sum;
 }
 
-/* Prepares a step from q = N(u, (I + G)^{-1}): computes the gradient r in u, the direction toward = A W A' - G of G
- * (-W: averages of the second derivatives of l in f) and, as mode.decrement, the root of the bound's derivative in the
- * step length t at t = 0. */
+/* Prepares a step from q = N(u, (I + G)^{-1}): computes mode.r, the gradient of minus the bound in u; `toward`, the
+ * direction A W A' - G in which G moves, where A are the features and -W averages of the second derivatives of l in f;
+ * mode.decrement, the root of the bound's derivative in the step length t at t = 0. */
 static enum status prepare(struct laplace *l)
 {
     const size_t M = (size_t)l->z.M;
@@ -52,8 +52,9 @@ static enum status prepare(struct laplace *l)
 }
 
 /* Tries a step of length t from q = N(u, (I + G)^{-1}): G becomes G + t toward, and u becomes u - t (I + G)^{-1} r with
- * the new G. Makes the step and returns 1 if the bound rises by 1/4 nat, or by 1/4 of t times its derivative (to the
- * top of a parabola, 1/2). The bound has a maximum, so only finitely many steps raise it by 1/4 nat. */
+ * the gradient r = mode.r and the new G. Makes the step and returns 1 if the bound rises by 1/4 nat, or by 1/4 of t
+ * times its derivative (a step to the top of a parabola gains 1/2 of that). The bound has a maximum, so only finitely
+ * many steps raise it by 1/4 nat. */
 static int try_step(struct laplace *l, double t)
 {
     const size_t M = (size_t)l->z.M;
