@@ -14,7 +14,7 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
   if (effort == "reference") reference <- find_reference(fit, reference, m2)
   new <- new_rows(fit, newdata)
   # If the jitter of the fit's posterior p is too small to cover rounding errors, `own` is a posterior on the distinct
-  # points of p, with a larger jitter. Its `eps` is at least that of p, so it holds for p too.
+  # points of p, with a larger jitter. The error bound `eps` of `own` is at least that of p, so it holds for p too.
   own <- with_fixed_seed(if (p$jitter >= safe_jitter(nrow(p$z))) {
     replace(p, "norms", list(posterior_norms(p$factors, p$z, p$rows, p$model, fast = TRUE, control = p$control)))
   } else {
@@ -35,9 +35,9 @@ error_bounds <- function(fit, newdata, effort = c("reference", "fast"), ..., ref
     "`sharp` in their name are at most as large."))
 }
 
-# Returns upper bounds on eps_mean, eps_cov and eps = sqrt(eps_mean^2 + eps_cov^2) of Theorem 3 (theory vignette) for
-# the DTC posterior `own`. If Q approximates K by inducing points, let v = (Q + s2 I)^{-1} y, w = (K + s2 I)^{-1} y,
-# V = v'(K - Q) v, c = y'v, `least` a lower bound on y'w, and t the trace of K - Q. Then
+# Returns upper bounds on eps_mean, eps_cov and eps = sqrt(eps_mean^2 + eps_cov^2), the pF divergence between the DTC
+# posterior `own` and the exact one (theory vignette, Theorem 3). Let v = (Q + s2 I)^{-1} y, w = (K + s2 I)^{-1} y, V =
+# v'(K - Q) v, c = y'v, `least` a lower bound on y'w, and t the trace of K - Q; Q approximates K by inducing points.
 #   eps_mean^2 <= y'v - y'w <= min(c V / (c + V), c - least),   eps_cov^2 <= t / s2.
 theorem_eps <- function(own, least) {
   q <- quadratic_bracket(own$factors, own$norms, own$model)
@@ -79,8 +79,8 @@ theorem_frame <- function(p, own, eps, new) {
 }
 
 # Returns bounds on the rounding errors of the mean, sd, variance and SoR variance that the posterior `own` predicts at
-# the rows x. r is the result of certify_with(). The bound on the mean is that of certify() for rounding errors, plus
-# the effect of rounding in the features of the rows (section 10 of the theory vignette).
+# the rows x. r is the result of certify_with() at x. The bound on the mean is that of certify() for rounding errors,
+# plus the effect of rounding in the features of the rows (section 10 of the theory vignette).
 prediction_rounding <- function(own, r, x) {
   model <- own$model
   noise <- model$noise
@@ -103,9 +103,7 @@ prediction_rounding <- function(own, r, x) {
   list(mean = mean, sd = pmin(sqrt(var), var / sqrt(sor + r$unexplained)), var = var, sor = sor_error)
 }
 
-# ---- the density ratio of the exact posterior to that of aux_subset() -----------------------------------------------
-
-# Returns the exact posterior given the rows of aux_subset(), in units of the cleaned response.
+# Returns the exact posterior given only the rows fit$aux_rows (chosen by aux_subset()), for the cleaned response.
 subset_posterior <- function(fit, data) {
   rows <- fit$aux_rows
   some <- list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = merged_weights(data)[rows])
@@ -114,9 +112,9 @@ subset_posterior <- function(fit, data) {
 }
 
 # Returns `log_density_ratio`, an upper bound on the log density ratio of the exact posterior to nu, the posterior given
-# a subset of rows. It is log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z_nu is the marginal
-# likelihood of the subset, Z a lower bound for all rows, w are the weights. `log_eps`, half this bound plus the log pF
-# divergence, is the log of a bound on the error.
+# a subset of rows. The bound is log Z_nu - log Z - (sum over the other rows of log(2 pi s2 / w)) / 2. Z_nu is the
+# marginal likelihood of the subset, Z a lower bound for all rows, w are weights. Half this bound plus the log pF
+# divergence from nu is `log_eps`, the log of a bound on the pF divergence from the exact posterior.
 ratio_bound <- function(fit, p, reference) {
   lower <- own_bracket(fit)[["lower"]]
   if (!is.null(reference)) lower <- max(lower, evidence_bracket(reference, NULL)[["lower"]])
@@ -138,7 +136,7 @@ ratio_bound <- function(fit, p, reference) {
 }
 
 # Estimates the log of the largest density ratio of the exact posterior to nu, the posterior given a subset of rows.
-# Draws of f from nu at the other rows get the weight prod_n exp(-w_n (y_n - f_n)^2 / (2 s2)) <= 1. Density ratios are
+# Draws of f from nu at the other rows n get the weight prod_n exp(-w_n (y_n - f_n)^2 / (2 s2)) <= 1. Density ratios are
 # weight / (mean weight), at most 1 / (mean weight). `density_ratio_ess` is the effective number of draws.
 estimate_density_ratio <- function(fit, data, samples) {
   rest <- seq_along(data$y)[-fit$aux_rows]

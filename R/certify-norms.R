@@ -2,9 +2,9 @@
 # noise variance s2, inducing points Z, L L' = k(Z, Z) and A = L^{-1} k(Z, X), let Q = A'A, E = K - Q, t the trace of E,
 # v = (Q + s2 I)^{-1} y, w = (K + s2 I)^{-1} y, |v|_E^2 = v'E v, G = A A', beta = (s2 I + G)^{-1} A y.
 
-# Returns bounds on rounding errors: `e` of the residuals y - A'beta, `row` of A'beta by errors of A, and `v` of
-# v = (Q + s2 I)^{-1} y, where Q = A'A. A has the features of the rows, beta the mean of their coefficients. A residual
-# d of (s2 I + A A') beta = A y moves A'beta by at most |d| / (2 sqrt(s2)), as |(Q + s2 I)^{-1} A'| <= 1 / (2 sqrt(s2)).
+# Returns bounds on rounding errors: `e` of the residuals y - A'beta, `row` of A'beta by errors of A = L^{-1} k(Z, X),
+# and `v` of v = (A'A + s2 I)^{-1} y. The exact beta solves (s2 I + A A') beta = A y. A residual d of this equation
+# moves A'beta by at most |d| / (2 sqrt(s2)), as |(A'A + s2 I)^{-1} A'| <= 1 / (2 sqrt(s2)).
 residual_error <- function(p, norms, model) {
   noise <- model$noise
   e <- norms$growth * (sqrt(p$yy) + sqrt(sum(diag(p$G))) * sqrt(sum(p$beta^2)))
@@ -21,11 +21,11 @@ bound_w <- function(c, v_E) {
   if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2
 }
 
-# Returns the result of finish_norms() for the DTC posterior p, from sums over blocks of rows: T1, for the error bound
-# w_E (see bound_w()), and Psi, which does not depend on the response. Larger blocks take longer and give smaller
-# bounds. A block has all rows if `tight`, m rows if `fast`, else as many as norm_groups() returns. `same`, if given,
-# has norms for another response and the same points: its Psi is used. `inner` has norms on some of the points: its w_E
-# holds for p too. If `inner` is given or `sharp` is FALSE, T1 is omitted.
+# Returns the norms that certificates need for the DTC posterior p, from sums over blocks of rows: T1, a bound on the
+# norm of (Q + s2 I)^{-1} y (see rows_norms()), and Psi, which does not depend on y. Larger blocks take longer and give
+# smaller bounds. A block has all rows if `tight`, m rows if `fast`, else as many as norm_groups() returns. `same` may
+# have norms for another y and the same points: its Psi is used. `inner` may have norms on some of the points: its bound
+# w_E on the norm of (K + s2 I)^{-1} y holds for p too. With `inner`, or if `sharp` is FALSE, T1 is omitted.
 posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
                             same = NULL, sharp = TRUE) {
   n <- nrow(data$x)
@@ -36,12 +36,12 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
   finish_norms(norms, p, model, inner)
 }
 
-# Returns the numbers of rows in a block with which rows_norms() computes T1 and Psi. Each then costs O(n m^2).
+# Returns the numbers of rows in a block for the two sums T1 and Psi of rows_norms(). Each sum then costs O(n m^2).
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
-# Returns sums over random blocks b of rows. With size[1] rows in a block, T1 bounds sqrt(v'E v). With size[2] rows, lam
-# bounds the largest eigenvalue of E, Psi = sum_b (n / n_b) A_b E_bb A_b', and `spread` is the largest n / n_b. Here b
-# has n_b of the n rows, v = (Q + s2 I)^{-1} y, vv = |v|^2, E = K - Q, and Q = A'A approximates K by inducing points.
+# Returns sums over random blocks b of rows. Q = A'A approximates K by inducing points, E = K - Q, v = (Q + s2 I)^{-1}
+# y, vv = |v|^2, and block b (A_b, E_bb) has n_b of n rows. With size[1] rows in a block, T1 bounds sqrt(v'E v). With
+# size[2], lam bounds the largest eigenvalue of E, Psi = sum_b (n / n_b) A_b E_bb A_b', `spread` is the largest n / n_b.
 rows_norms <- function(data, p, z, model, size, control) {
   n <- nrow(data$x)
   size <- pmin(n, size)
@@ -50,7 +50,8 @@ rows_norms <- function(data, p, z, model, size, control) {
     list(n = n, weight = if (is.null(data$weights)) 1 else max(data$weights), most = prior_most(model, data$x, z)))
 }
 
-# Combines two results of rows_norms(). Psi and `spread` are proportional to n, so they are scaled to the rows of both.
+# Combines the results `a` and `b` of rows_norms() for two parts of the rows. Most elements are sums over rows or
+# maxima. Psi and `spread` are proportional to the number of rows, so they are scaled to the rows of both parts.
 norms_merge <- function(a, b) {
   n <- a$n + b$n
   list(T1 = a$T1 + b$T1, Psi = a$Psi * (n / a$n) + b$Psi * (n / b$n), lam = a$lam + b$lam, vv = a$vv + b$vv,
@@ -91,7 +92,7 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   lapply(out, function(v) replace(v, is.nan(v), Inf)) # overflow leaves NaN; each norm is an upper bound
 }
 
-# Returns finish_norms() from the posterior's sums, without a pass over the rows. It bounds sqrt(v'E v) by sqrt(t) |v|,
+# Returns finish_norms() for the sums of a posterior p, without a pass over the rows. sqrt(t) |v| bounds sqrt(v'E v),
 # where v = (Q + s2 I)^{-1} y, Q approximates K by inducing points, and t is the trace of E = K - Q.
 norms_of_sums <- function(p, z, model, n) {
   most <- prior_most(model, z)
@@ -140,12 +141,10 @@ response_rounding <- function(fit, x) {
   4 * .Machine$double.eps * response_size(fit) * sqrt(prior_most(fit, x) / fit$noise) / 2 / (fit$likelihood$unit %||% 1)
 }
 
-# ---- DTC posteriors with the norms that certificates need -----------------------------------------------------------
-
 distinct_points <- function(z, kernel) choose_greedy(z, nrow(z), kernel, Inf)$z
 
 # Returns a gp_dtc() fit to `data` with the model of `fit`: the DTC posterior and its norms, on points z that differ by
-# more than rounding. `inner` is an earlier fit on some of the points, or list(jitter).
+# more than rounding. `inner` is an earlier such fit on some of the points, or list(jitter).
 dtc_on_points <- function(fit, data, z, call, fast, tight = FALSE, inner = NULL) {
   model <- model_of(fit)
   jitter <- if (is.null(inner)) rounding_jitter(nrow(z)) else inner$jitter
@@ -202,8 +201,8 @@ unknown_intervals <- function(n) {
 }
 
 # Returns the intersection of the intervals `inside` with those of `found` (intervals, or the result of certify_with()).
-# If `rows` is given, `found` has these functionals only. A NaN bound (overflow) is ignored. The result is the gap
-# between two intervals that miss each other by rounding. If they are further apart, it contains both, with a warning.
+# If `rows` is given, `found` has these functionals only. A NaN bound (overflow) is ignored. If two intervals miss each
+# other by rounding, the result is the gap between them. If they are further apart, it contains both, with a warning.
 narrow <- function(inside, found, rows = NULL) {
   if (is.null(found$mean_lower)) {
     of_sd <- if (!is.null(found$var_lower)) list(sd_lower = sqrt(found$var_lower), sd_upper = sqrt(found$var_upper))
@@ -239,11 +238,11 @@ intersect_brackets <- function(a, b) c(lower = max(a[["lower"]], b[["lower"]]), 
 
 # The functions below certify fits with groups. Effects of levels are inducing variables, so E is the residual prior
 # covariance of the smooth part (the kernel without groups). Row i has the weight w_i, features f_i of inducing points
-# and o_i of its level; x has f_x and o_x. The coefficient of row i in the posterior mean at x is h_i = w_i
-# (f_i'f_x + o_i'o_x), with o_i'o_x = 0 if levels differ. A block b has n_b of the n rows, n_lb of the n_l rows of level
-# l. F has the columns w_i f_i, O the columns w_i o_i. Then
+# and o_i of its level; x has f_x and o_x. The coefficient of row i in the posterior mean at x is h_i = w_i (f_i'f_x +
+# o_i'o_x), with o_i'o_x = 0 if levels differ. A block b has n_b of the n rows, n_lb of the n_l rows of level l (index
+# lb). F has the columns w_i f_i, O the columns w_i o_i. Then
 #   sqrt(h'E h) <= sqrt(f_x'Psi f_x) + sqrt(o_x'Psi_l o_x),
-#   Psi = sum_b (n / n_b) F_b E_bb F_b',  Psi_l = sum_b (n_l / n_lb) O_lb E_lb O_lb'.
+#   Psi = sum_b (n / n_b) F_b E_bb F_b',  Psi_l = sum_b (n_l / n_lb) O_lb E_lb,lb O_lb'.
 
 features_with_effects <- function(b, factors, x) {
   x <- numbered(x, factors$groupings)
@@ -254,8 +253,9 @@ features_with_effects <- function(b, factors, x) {
 effect_block <- 200L
 
 # Returns sums over blocks b of rows of F_b E_bb F_b', for weighted features F and residual prior covariance E: `all`
-# for inducing points, row l of `own` for level l. Factors of at most `spread` scale blocks to all rows. `lam` bounds
-# the eigenvalues of W^{1/2} E W^{1/2}, W: weights. With `diagonal`, E is diag(diagonal), and is not scaled.
+# for inducing points, row l of `own` for level l. Each block's part is multiplied by (all rows) / (rows of the block),
+# at most `spread`. `lam` bounds the eigenvalues of W^{1/2} E W^{1/2}, W: weights. If `diagonal` is given, E is
+# diag(diagonal), and nothing is multiplied.
 effect_forms <- function(b, factors, weights, diagonal = NULL) {
   g <- factors$groupings[[1L]]
   level <- numbered(b$data$x, factors$groupings)[, g$column]
@@ -289,8 +289,8 @@ effect_forms <- function(b, factors, weights, diagonal = NULL) {
 }
 
 # Returns a bound on sqrt(h'E h), where h has the coefficients of the rows in the posterior mean at x, and E is their
-# residual prior covariance. The result is sqrt(f'P f) + sqrt(o'P_l o): `at` has the features f of x for points and o
-# for its level l, and `forms`, the result of effect_forms(), has P (`all`) and P_l (row l of `own`).
+# residual prior covariance. The bound is sqrt(f'P f) + sqrt(o'P_l o): `at` has the features f of x for inducing points
+# and o for its level l, and `forms`, the result of effect_forms(), has P (`all`) and P_l (row l of `own`).
 effect_root <- function(b, factors, forms, at) {
   g <- factors$groupings[[1L]]
   d <- nrow(g$root)
@@ -305,8 +305,8 @@ effect_root <- function(b, factors, forms, at) {
     sqrt(pmax(by_level, 0) + rounding * rowSums(abs(own)) * rowSums(o^2))
 }
 
-# Returns the list of variances_of() for fits with groups. Its bounds on the variance omit `new`, the prior variance of
-# effects of levels without rows. `eta` is the bound of effect_root(), rounding included.
+# Returns the list of variances_of() for fits with groups: SoR and residual prior variances, and bounds on the exact
+# variance. Bounds omit `new`, the prior variance of effects of levels without rows. `eta` is effect_root()'s bound.
 variances_with_effects <- function(b, post, fun) {
   norms <- post$norms
   at <- features_with_effects(b, post$factors, fun$x)
@@ -333,8 +333,8 @@ sums_by_level <- function(g, x, v) {
   all
 }
 
-# Returns a list like that of laplace_at() for fits with groups, with the whitened effects `zeta`. sites(f) returns
-# list(f, g, W): f plus offset, and the derivatives g and -W of the log likelihood at the rows.
+# Returns the mode of f for fits with groups, in the list of laplace_at(), with the whitened effects `zeta`. sites(f)
+# returns list(f, g, W): f plus offset, and the derivatives g and -W of the log likelihood at the rows.
 mode_with_effects <- function(b, factors, sites) {
   factors$shift <- NULL
   x <- numbered(b$data$x, factors$groupings)
@@ -357,8 +357,8 @@ mode_with_effects <- function(b, factors, sites) {
 has_many_levels <- function(model, x) has_own_levels(model$kernel) && count_effects(model$kernel, x) > 1000
 
 # Returns a preconditioner: a function of r that returns (Q + K_g + s2 I)^{-1} r. K_g is the covariance of the effects
-# of groups at the rows, and Q approximates that of the smooth part by inducing points z. The result is (r - mean) / s2,
-# where `mean` is the posterior mean at the rows for the response r.
+# of groups at the rows, and Q approximates the smooth part's by inducing points z. The result is (r - mean) / s2, where
+# `mean` is the posterior mean at the rows for the response r.
 effects_preconditioner <- function(z, data, model, control) {
   kernel <- smooth_part(model$kernel)
   z <- distinct_points(z, kernel)

@@ -2,9 +2,9 @@
 # src/effects.h). Effects are inducing variables without residual prior variance. The effects of the grouping with the
 # most effects are eliminated level by level. Effects of other groupings are dense features, like inducing points.
 #
-# A grouping is list(column, levels, design, root, term, codes). Its `column` of x has the level (from 1), `levels` is
-# their number, `design` has the columns of x in its design (0: an intercept), and `root` is a lower triangular root of
-# the covariance of a level's effects. `term` is its term's number, `codes` are those of levels other than 1, 2, ....
+# A grouping is list(column, levels, design, root, term, codes). `column` of x has the level (from 1), `levels` counts
+# levels. `design` has the columns of x in the design (0: an intercept). `root` is a lower triangular root of the
+# covariance of a level's effects. `term` is the kernel term's number. `codes` are the levels' codes (NULL: 1, 2, ...).
 
 # Returns the compiled kernel without the terms that are groups; if none is left, a constant kernel with variance 0.
 smooth_part <- function(kernel) {
@@ -24,8 +24,8 @@ smooth_part <- function(kernel) {
 
 smooth_model <- function(model) replace(model, "kernel", list(smooth_part(model$kernel)))
 
-# Returns the groupings of a kernel, the one with the most effects first. `codes` has an element for each group: the
-# number of levels, or the code of each level; by default it is from x, with negative codes of levels of added rows.
+# Returns the groupings of a kernel, the one with the most effects first. `codes` has for each group the number of
+# levels, if their codes are 1, 2, ..., else the codes. By default they are from x (negative: levels of added rows).
 groupings_of <- function(kernel, codes = lapply(group_columns(kernel), function(column) {
   if (min(x[, column]) >= 1) max(x[, column]) else sort(unique(x[, column]))
 }), x = NULL) {
@@ -54,8 +54,8 @@ design_of <- function(g, x) t(cbind(1, x)[, g$design + 1L, drop = FALSE])
 
 effects_of_grouping <- function(g) nrow(g$root) * g$levels
 
-# Returns the posterior of inducing points and effects given the rows of `data`: the list of factors_of_effects(), with
-# the jitter and L, the Cholesky factor of k(z, z). Its `sums` over the rows do not depend on noise and group variances.
+# Returns the posterior of inducing variables and effects given the rows of `data`: the list of factors_of_effects(),
+# the jitter and L, the Cholesky factor of k(z, z). Its `sums` over rows do not depend on noise and group variances.
 effect_posterior <- function(z, data, model, jitter, control = NULL,
                              groupings = groupings_of(model$kernel, x = data$x)) {
   data$x <- numbered(data$x, groupings)
@@ -66,9 +66,9 @@ effect_posterior <- function(z, data, model, jitter, control = NULL,
   c(found[c("L", "jitter")], factors_of_effects(found$sums, nrow(z), ncol(data$x), groupings, model$noise, control))
 }
 
-# Returns the posterior from `sums` over the rows, for m inducing points. A+ has a row of features for each point and
-# effect, P+ = I + A+ A+' / s2. R is the Cholesky factor of the Schur complement in P+ that eliminates the effects of
-# the first grouping; `logdet` is log det P+, and `quad` is y'(A+'A+ + s2 I)^{-1} y.
+# Returns the posterior from `sums` over the rows, for m inducing points. A+ has a row of features for each inducing
+# point and effect, P+ = I + A+ A+' / s2, `logdet` is log det P+, and `quad` is y'(A+'A+ + s2 I)^{-1} y. R is the
+# Cholesky factor of the Schur complement in P+ that eliminates the effects of the first grouping.
 factors_of_effects <- function(sums, m, columns, groupings, noise, control = NULL) {
   from <- native(ffi_eliminate, m, columns, groupings, sums, as.double(noise),
                  engine_control(groupings[[1L]]$levels, control))
@@ -92,8 +92,8 @@ factors_of_effects <- function(sums, m, columns, groupings, noise, control = NUL
             quad = max(rest[1L] / noise - from$quad - sum(c * beta), 0), t = max(rest[2L], 0), n = rest[3L]))
 }
 
-# Returns a block of `sums` (layout: src/stats.c): products of the dense features (points, effects of later groupings)
-# with the design of the first grouping, summed over the rows. With `other`, the designs are those of later groupings.
+# Returns a block of `sums`: products of the dense features (of inducing points and of groupings but the first) with the
+# design of the first grouping, summed over the rows. With `other`, the designs are those of the other groupings.
 effect_sums <- function(sums, m, groupings, other = FALSE) {
   q <- vapply(groupings, effects_of_grouping, 0)
   k <- m + sum(q[-1L])
@@ -146,7 +146,7 @@ effects_of <- function(factors) {
 # ---- variances of groups and noise, without a pass over the rows ----------------------------------------------------
 
 # Returns the posterior with the noise variance and the variances of groups that maximise the variational bound. A
-# variance that the plan (`s` is its part `learn`) fixes does not change. The noise variance does not change if the
+# variance that is fixed (`s`: element `learn` of a plan) does not change. The noise variance does not change if the
 # residual prior variance is large, because the bound would count that variance as noise.
 relearned_variances <- function(factors, data, model, s) {
   if (is.null(factors$groupings)) return(factors)
@@ -174,7 +174,7 @@ relearned_variances <- function(factors, data, model, s) {
   evaluate(found$par)$factors
 }
 
-# Returns TRUE for each group whose variance is learned, named by its term's number. `s` is the plan's part `learn`.
+# Returns TRUE for each group whose variance is learned, named by its term's number. `s` is part `learn` of a plan.
 free_groups <- function(kernel, s) {
   table <- kernel_parameters(kernel)
   variances <- which(table$leaf == 0L & plain_groups(kernel)[table$term])
@@ -182,8 +182,8 @@ free_groups <- function(kernel, s) {
 }
 
 # Returns the derivatives of minus the variational bound by the log variance of each group and by log s2. A group has G
-# levels; the p effects of a level have the prior covariance C, and at level l the posterior mean b_l. For s2, q is the
-# number of points and effects, P+ their whitened posterior precision, e the residuals, t sums residual prior variances.
+# levels; the p effects of a level have the prior covariance C, and at level l the posterior mean b_l. For s2, q counts
+# points and effects, P+ is their whitened posterior precision, e the residuals, t the sum of residual variances.
 #   (G p - tr(C^{-1} S)) / 2,  S = sum_l (b_l b_l' + Cov(b_l)),      (n - q + tr P+^{-1} - |e|^2 / s2 - t / s2) / 2.
 slopes_of_variances <- function(f) {
   parts <- mapply(function(g, effects) {
@@ -214,7 +214,7 @@ model_of_effects <- function(model, factors) {
 # The functions below learn with groups, by the Vecchia likelihood of the smooth part with all effects integrated out
 # (src/integrated.h). Without integration, responses of neighbours would differ by the effects of their levels.
 
-# Returns the row numbers of at most `most` rows to learn from, of at most most_levels random levels in each column. To
+# Returns the numbers of at most `most` rows to learn from, with at most most_levels random levels in each column. To
 # keep many levels, effect_learning$rows rows of each level of the first column are taken before any others.
 rows_of_levels <- function(x, columns, most,
                            most_levels = effect_learning[[if (nrow(x) <= exact_learning_rows) "few" else "levels"]]) {
@@ -230,9 +230,10 @@ rows_of_levels <- function(x, columns, most,
   sort(rows[order(!first)[seq_len(most)]])
 }
 
-# Returns list(value, score, information) of the Vecchia log likelihood with integrated effects; only the value if it is
-# not finite or `slopes` is FALSE. Derivatives are by log kernel parameters, log noise variance and the coefficients of
-# `basis`, a trend of the log noise variance. The information on the smooth part treats effects as known.
+# Returns list(value, score, information): the Vecchia log likelihood with integrated effects, its derivatives and its
+# expected information; only the value if it is not finite or `slopes` is FALSE. Derivatives are by log kernel
+# parameters, log noise variance and the coefficients of `basis`, a trend of the log noise variance. The information on
+# the smooth part treats effects as known.
 integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis = matrix(0, nrow(pool$x), 0L)) {
   groupings <- groupings_of(now$kernel, pool$levels)
   to <- engine_model(smooth_model(now))
@@ -257,8 +258,9 @@ integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis
   found
 }
 
-# Returns score and information for the log kernel parameters numbered `at`, those of group g with G levels. The effects
-# of level l have posterior mean b_l and covariance V_l, and prior covariance C. With S = sum_l (b_l b_l' + V_l),
+# Returns derivatives (score) and expected information of the log likelihood for the log kernel parameters numbered
+# `at`, those of group g with G levels. The effects of level l have posterior mean b_l and covariance V_l, and prior
+# covariance C. With S = sum_l (b_l b_l' + V_l),
 #   score = tr(C^{-1} dC C^{-1} (S - G C)) / 2,   information ~ G tr(B dC B dC) / 2,   B = C^{-1} (C - mean V_l) C^{-1}.
 # dC, the derivative of C by a log parameter, is a central difference for all parameters but the variance.
 slopes_of_group <- function(g, result, first, kernel, at) {

@@ -38,8 +38,8 @@ evidence_bounds <- function(fit, true = FALSE) {
   own_bracket(fit, if (is.null(attr(fit$learned, "below"))) 1 else attr(fit$learned, "factor"))
 }
 
-# Returns bounds on the log marginal likelihood of the fit. For few rows, learn_stage() multiplies the covariance of the
-# responses by `factor`. Bounds of an exact posterior are those for the covariance before this multiplication.
+# Returns bounds on the log marginal likelihood of the fit. With few rows, learn_stage() has multiplied the covariance
+# of the responses by `factor`. Bounds of an exact posterior are those for the covariance before this multiplication.
 own_bracket <- function(fit, factor = 1) {
   known <- posterior_evidence(posterior_of(fit))
   if (!response_of(fit)$conjugate) {
@@ -63,14 +63,14 @@ own_bracket <- function(fit, factor = 1) {
   stats::setNames(found + c(-room, room), c("lower", "upper"))
 }
 
-# Bounds the error of the log marginal likelihood that comes from rounding of the responses. Let A = (K + s2
-# W^{-1})^{-1} and |y|_A = sqrt(y'A y) <= y_A. An error e of y changes y'A y by at most 2 |y|_A |e|_A + |e|_A^2.
+# Bounds the error of the log marginal likelihood that comes from rounding of the responses. Let A =
+# (K + s2 W^{-1})^{-1} and |y|_A = sqrt(y'A y) <= y_A. An error e of y changes y'A y by at most 2 |y|_A |e|_A + |e|_A^2.
 response_room <- function(fit, y_A) {
   e <- 4 * .Machine$double.eps * response_size(fit) / sqrt(fit$noise)
   (y_A + e / 2) * e
 }
 
-# Returns the weighted norm of y - offset - constant mean over all rows, in units of y; without data, an upper bound.
+# Returns the weighted norm of y - offset - constant mean over all rows, in units of y; if the fit has no data, a bound.
 response_norm <- function(fit) {
   data <- fit$data
   if (!is.null(data)) return(in_units(fit, sqrt(sum(merged_weights(data) * data$y^2) + data$shift$ss)))
@@ -80,12 +80,12 @@ response_norm <- function(fit) {
 
 # Returns bounds on the log marginal likelihood of an exact posterior: the computed value, minus and plus its rounding
 # error. Let D, with elements d, be the diagonal of C = K + s2 W^{-1} (W: weights), v the noise variances s2 W^{-1}, and
-# M = D^{-1/2} C D^{-1/2}. The computed Cholesky factor, times D^{-1/2}, is that of M + Delta with |Delta|_F <= N. For
-# the eigenvalues x_i of M^{-1/2} Delta M^{-1/2},
+# M = D^{-1/2} C D^{-1/2}. The computed Cholesky factor of C, times D^{-1/2}, is that of M + Delta with |Delta|_F <= N.
+# For the eigenvalues x_i of M^{-1/2} Delta M^{-1/2},
 #   log det(M + Delta) - log det M = sum log(1 + x_i),  |sum x_i| <= N |M^{-1}|_F,  sum x_i^2 <= (N |M^{-1}|_2)^2.
 # M^{-1} <= diag(d / v) bounds both norms. If the resulting bound exceeds 0.01, |M^{-1}|_F is computed. With alpha =
-# C^{-1} y, y'alpha errs by at most N |D^{1/2} alpha|^2 (1 + N |M^{-1}|_2). Also, det(s2 W^{-1}) <= det C <= det D.
-# The value for the covariance C / c, c = `factor`, adds (n log c - (c - 1) y'C^{-1} y) / 2, see construct_exact().
+# C^{-1} y, y'alpha errs by at most N |D^{1/2} alpha|^2 (1 + N |M^{-1}|_2). Also, det(s2 W^{-1}) <= det C <= det D. If
+# the covariance is C / c for c = `factor`, (n log c - (c - 1) y'C^{-1} y) / 2 is added to the value.
 exact_bracket <- function(fit, factor = 1) {
   f <- fit$factors
   f$L <- cholesky_of(posterior_of(fit))
@@ -93,7 +93,7 @@ exact_bracket <- function(fit, factor = 1) {
   model <- model_of(fit)
   eps <- .Machine$double.eps
   d <- rowSums(f$L^2)
-  # Without the data, the weights are known only from the diagonal d.
+  # Without the data, the weights are known only from the diagonal d of k(x, x) + s2 W^{-1}.
   v <- if (!is.null(fit$data)) model$noise / merged_weights(fit$data) else
     pmax(d - kernel_diagonal(model$kernel, fit$x) - 16 * (1 + length(d) / 16) * eps * d, 0)
   sums <- eps * min(n / 2, 4 * sqrt(n) + 10 + n / 64)
@@ -119,7 +119,7 @@ exact_bracket <- function(fit, factor = 1) {
     sums * sqrt(sum(y^2) * sum(f$alpha^2))
   # Constant terms of the log density are sums over rows of logs of weights and scale. `more` bounds their size.
   more <- fit$nobs * (2 + abs(log(2 * pi * model$noise)) + 2 * abs(log(model$scale))) + abs(sum(log(v / model$noise)))
-  # `squares` is the sum of squares about the means of merged rows, or without the data an upper bound on it.
+  # `squares` is the responses' sum of squares about the means of merged rows or, without the data, a bound on it.
   squares <- if (!is.null(fit$data)) fit$data$shift$ss else
     if (nrow(fit$x) == fit$nobs) 0 else (response_norm(fit) / fit$scale)^2
   total <- (quadratic + moved + squares / model$noise) * (1 + 1e-6)
@@ -158,8 +158,8 @@ evidence_bracket <- function(post, data) {
   t_low <- (1 - growth) * max(sqrt(p$t) - sqrt(norms$slack * p$k_sum), 0)^2
   g_max <- (sqrt((1 + growth) * min(G_norm, max(rowSums(abs(p$G))))) + sqrt(norms$slack * p$k_sum))^2
 
-  # log N(y; 0, Q + s2 I), where Q approximates K by inducing points, is SoR's evidence, or the ELBO plus tr(K - Q) / (2
-  # s2). `constant` is this density without the terms in y and Q.
+  # log N(y; 0, Q + s2 I), where Q approximates K by inducing points, is SoR's log marginal likelihood, or the ELBO plus
+  # tr(K - Q) / (2 s2). `constant` is this log density without the terms in y and Q.
   c_term <- p$rss / noise + sum(p$beta^2)
   density <- if (method_traits(post)$sor) post$evidence else post$evidence + p$t / (2 * noise)
   constant <- density + (logdet + c_term) / 2
@@ -178,8 +178,8 @@ evidence_bracket <- function(post, data) {
 # Jensen's inequality gives the lower end. The inequality of Chen, Dafnis and Paouris (2015) for correlated normal
 # variables gives the upper end, with p_n = 1 / (C_nn (W_n + v)) and v at most 1 / (largest eigenvalue of k(X, X)):
 #   sum E_q log r_n <= log Z - log Z_G <= sum (1 / p_n) log E_q r_n^p_n.
-# For a fit on inducing points, q in the lower end is its posterior, and the upper end uses certified intervals of Z_G,
-# m and C_nn of the exact GP. Integrals are by the trapezoid rule; their error is the difference from half the nodes.
+# For a fit on inducing points, the lower end has its posterior q, and the upper end has certified intervals of Z_G, m
+# and C_nn for the exact GP. Integrals are by the trapezoid rule; their error is the difference from half the nodes.
 true_bracket <- function(fit) {
   response <- response_of(fit)
   refuse_if(response$kind == "labels" || !response$concave, "fit", sprintf("has family %s", response$full_label),
@@ -205,7 +205,7 @@ true_bracket <- function(fit) {
   problems <- list(laplace = gaussian_problem(b, b$at), vi = gaussian_problem(b, best))
   each <- lapply(problems, bracket_of_normal, v = v)
   own <- if (nrow(b$z) == nrow(mode$L)) each[[response$approx]][["lower"]] else -Inf # -Inf if points were dropped
-  # `problems` are centred at the mode, but the fit's posterior has its whitened mean moved from the mode by own_shift.
+  # `problems` are centred at the mode of f, but the whitened mean of the fit's posterior is the mode plus own_shift.
   if (is.finite(own) && length(own_shift) && any(own_shift != 0)) {
     own <- bracket_of_normal(problems$laplace, v, own_shift)[["lower"]]
   }
@@ -224,9 +224,9 @@ largest_eigenvalue <- function(K) {
   max(drop(K %*% x) / x) * (1 + 1e-12 * nrow(K))
 }
 
-# Returns c(lower, upper), bounds on the true log marginal likelihood by the normal approximation q of the posterior of
-# f at the rows. `b`, made by gaussian_problem(), has in b$at the mean of q and the row weights W. In the lower bound,
-# q's whitened mean is moved by `moved`. `v` is at most 1 / (largest eigenvalue of k(X, X)).
+# Returns c(lower, upper), bounds on the true log marginal likelihood, from the normal approximation q of the posterior
+# of f at the rows. `b`, a result of gaussian_problem(), has in b$at the mean of q and the weights W of working rows. In
+# the lower bound, q's whitened mean is moved by `moved`. `v` is at most 1 / (largest eigenvalue of k(X, X)).
 bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
   at <- b$at
   A <- rows_on_points(b)
@@ -251,8 +251,8 @@ bracket_of_normal <- function(b, v, moved = 0 * b$at$beta) {
     upper = laplace_bracket(b, psi)[["upper"]] + room + upper_terms(b, v, l, top))
 }
 
-# Returns an upper bound on sum (1 / p) log E r^p over the rows. r is the likelihood over its normal approximation with
-# weight W, at distance t from the mode m. E averages over q, the normal approximation under the exact GP, with
+# Returns an upper bound on sum (1 / p) log E r^p over the rows. r is a row's likelihood over its normal approximation
+# with weight W, at distance t from the mode m. E averages over q, the normal approximation under the exact GP, with
 # variances in [C_l, C_u] and means within e of m. With p = 1 / (C_l (W + v)), v <= 1 / (largest eigenvalue of K),
 #   E r^p <= (2 pi C_l)^{-1/2} max over |s| <= e of the integral of r^p exp(-t^2 / (2 C_u) + t s / C_u).
 # The bound is infinite if p W exceeds 1 / C_u.
@@ -277,7 +277,7 @@ upper_terms <- function(b, v, l, top) {
 }
 
 # Returns list(low, high, top) for concave functions log_h, one for each row, with the derivative `slope`. `top` is the
-# maximum, and log_h is at least 45 lower at `low` and at `high`. Searches start with steps of `unit`.
+# maximum, and log_h is at least 45 below `top` at `low` and `high`. Searches start with steps of `unit`.
 support_of <- function(log_h, slope, unit) {
   beyond <- function(from, step, times, open) { # multiplies each step by `times` while open() holds
     for (i in 1:60) {
@@ -295,7 +295,7 @@ support_of <- function(log_h, slope, unit) {
 }
 
 # Integrates h over [low, high] at each row by the trapezoid rule. Returns the integral and its difference from the rule
-# with half as many nodes. The nodes are doubled, up to 9600, until the difference is small.
+# with half as many nodes. The number of nodes is doubled, up to 9600, until this difference is small.
 rows_integral <- function(h, low, high) {
   nodes <- 300L
   at <- function(share) h(low + (high - low) * share)

@@ -67,7 +67,7 @@ run_experiment <- function(dataset, methods = c("pf", "vfe", "sor", "subsample",
                                          test, n_aux, name, dir, progress))
 }
 
-# Returns an environment with the code in inst/experiments, which is read at the first call.
+# Returns an environment with the code in inst/experiments. The first call reads this code.
 experiment_code <- function() {
   if (is.null(engine$experiments)) {
     engine$experiments <- new.env(parent = topenv())
@@ -110,8 +110,6 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
   check_given("name", "paper_datasets() lists the names.")
   experiment_code()$read_dataset(name, dir)
 }
-
-# ---- figures --------------------------------------------------------------------------------------------------------
 
 #' Plot optimisations and results of experiments
 #'

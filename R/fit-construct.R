@@ -1,6 +1,6 @@
-# Makes the fit in the last stage: computes the posterior from all rows, and collects the elements of the fit.
+# Makes the fit in the last stage: computes the posterior from all rows, and collects the elements of the fit object.
 
-# Makes the fit object. `method` is the name of a function that fits, such as "gp_vfe". `parts` has the elements of the
+# Returns a fit object. `method` is the name of a function that fits, such as "gp_vfe". `parts` has the elements of the
 # fit that depend on the kind of posterior, such as `factors` and `evidence`; `about` has the other elements.
 new_gp <- function(method, model, parts, about) {
   units <- model_units(model)
@@ -9,12 +9,12 @@ new_gp <- function(method, model, parts, about) {
     list(posterior = posterior_kind(parts), center = model$center, scale = model$scale), about[names(about) != "call"]))
 }
 
-# Makes the fit object from the data, the results of the stages (`done`), the plan `s`, and `parts` as in new_gp().
+# Returns the fit object, from the data, the results of the stages (`done`), the plan `s`, and `parts` as in new_gp().
 new_fit <- function(data, done, s, state, parts) {
   trace <- if (is.null(done$trace)) empty_trace else done$trace
   if (length(unique(trace$round)) < 2L) trace$round <- NULL
   trend <- data$noise_trend
-  most <- c(trend$largest / (done$model$noise * data$scale^2), Inf)[1L] # more noise lowers densities
+  most <- c(trend$largest / (done$model$noise * data$scale^2), Inf)[1L] # more noise than `most` lowers densities
   if (!is.null(trend$smooth)) trend$top <- if (most < trend$range[2L]) most
   new_gp(s$method, done$model, parts, list(
     call = s$call, frame = make_frame(data, s$keep_data), data = if (s$keep_data) data,
@@ -50,8 +50,6 @@ fit_of_posterior <- function(p, data = NULL, call = NULL, ...) {
 methods_home <- topenv()
 
 empty_trace <- data.frame(evaluation = integer(), objective = numeric(), seconds = numeric())
-
-# ---- the posterior of all rows --------------------------------------------------------------------------------------
 
 # Returns a fit with the exact posterior of all rows or, for gp_subsample(), of a random subset. In a fit by pfdtc(),
 # all rows count as inducing points (elements `inducing` and `m`).
@@ -91,10 +89,10 @@ construct_exact <- function(data, learned, s, state) {
           small_n = if (!some && length(s$learn$free)) small_n_check(p))))
 }
 
-# Learns again how heavy the tails of the noise are, with the posterior p of the final model, because the misfit of a
-# preliminary kernel may have hidden them. Returns the data, with the new tails if the leave-one-out log density
-# increases by more than the penalty for a parameter (bench/tails.R). Learns nothing if noise is tiny, above
-# first_exact_rows (to save time), or below few_rows rows, for which learn_stage() widens intervals instead.
+# Learns again how heavy the tails of the noise are, with the posterior p of the final model, because the misfit of an
+# earlier kernel may have hidden them. Returns the data, with the new tails if the leave-one-out log density increases
+# by more than the penalty for a parameter (bench/tails.R). Learns nothing if noise is tiny, above first_exact_rows rows
+# (to save time), or below few_rows rows, for which learn_stage() widens intervals instead.
 with_final_tail <- function(data, p, learned, state) {
   if (!isTRUE(state$tails) || data$n < few_rows || data$n > first_exact_rows ||
         isTRUE(attr(learned, "little_noise"))) return(data)
@@ -126,7 +124,7 @@ construct_fit <- function(data, done, s, state) {
     factors <- posterior_stage(state, function() {
       native_posterior(done$z, data, done$model, done$jitter, control = s$run, fitc = traits$fitc)
     })
-    # Replace the plan's residual prior variance, which is that of the inducing points before they moved.
+    # Replace the residual prior variance in the plan, which is that before the inducing points moved.
     if (parts$moved && is_finite_number(parts$unexplained)) parts$unexplained <- factors$t / data$n / done$model$noise
     return(new_fit(data, done, s, state, c(parts, list(
       factors = factors, evidence = evidence_of("points", done$model, data, factors, traits),
@@ -173,7 +171,7 @@ construct_near <- function(data, done, s, state) {
 
 near_training_rows <- 1e5
 
-# learn_stage(), free_parameters() and learn_hyper() learn hyperparameters. Their `s` is the part `learn` of the plan.
+# learn_stage(), free_parameters() and learn_hyper() learn hyperparameters. Their `s` is the element `learn` of a plan.
 
 # Learns the hyperparameters. Returns list(model, pilot, learned, kernels, exact, learned_all, smoother): `pilot` has
 # the trace of a search, `learned` is a report on the learned values, `kernels` the table of kernels tried, `exact`
@@ -241,7 +239,7 @@ learn_stage <- function(data, s, state) {
        smoother = if (!is.null(found$smoother)) with_values(found$smoother))
 }
 
-# Returns the hyperparameters to learn, by hyper_parameters(). Other hyperparameters keep their values.
+# Returns the hyperparameters to learn, in the form of hyper_parameters(). The others keep their values.
 free_parameters <- function(model, s) hyper_parameters(model$kernel, model$noise, s$columns, not_learned(s))
 
 # Learns hyperparameters by maximising the VFE bound at fixed inducing points z. Returns list(kernel, noise, pilot),
@@ -253,17 +251,18 @@ learn_hyper <- function(data, z, model, s, state, stage, maxit = s$steps$maxit) 
   c(problem$natural(result$par), list(pilot = result[c("trace", "convergence", "message", "evaluations")]))
 }
 
-# The functions below compute the posterior of a fit to a row source from sums over its rows. Sums over parts of the
-# rows add up, so several processes can read different parts.
+# The functions below compute the posterior of a fit to a row source from sums over its rows. Several processes can
+# compute sums over parts of the rows, which then add up.
 
-# Returns the parts of a posterior that sums_with_signature() needs, to be sent to other processes.
+# Returns the parts of a posterior that another process needs for sums_with_signature().
 as_start <- function(p) p[intersect(c("jitter", "L", "C", "beta", "groupings"), names(p))]
 
 # Returns the sums over rows from which the posterior p was made, and the residual sum of squares of p.
 sums_of <- function(p) c(p[c("G", "Ay", "yy", "k_sum", "t", "rss")], list(log_weights = p$log_weights %||% 0))
 
-# Returns the posterior, like native_posterior(), from sums over the rows. With A = L^{-1} k(Z, X) and G = A A', the
-# posterior `start` has coefficients b and the residual sum of squares sums$rss. If b changes by s, this sum becomes
+# Returns the posterior in the form of native_posterior(), from sums over the rows. With A = L^{-1} k(Z, X) and G = A
+# A', the posterior `start` has coefficients b and the residual sum of squares sums$rss. If b changes by s, this sum
+# becomes
 #   |y - A'(b + s)|^2 = |y - A'b|^2 - 2 s'(A y - G b) + s'G s.
 # Few digits cancel, because s is small and the first term dominates.
 posterior_of_sums <- function(z, sums, model, start, control = NULL) {
@@ -279,17 +278,15 @@ posterior_of_sums <- function(z, sums, model, start, control = NULL) {
     list(C = p$C, beta = p$beta, rss = max(rss, 0), log_weights = sums$log_weights))
 }
 
-# Returns the element `near` of a fit from the FITC posterior p on its inducing points.
+# Returns the element `near` of a fit with neighbours, from the FITC posterior p on its inducing points.
 near_of_posterior <- function(p, model, neighbours) {
   list(L = p$L, C = p$C / sqrt(model$noise), beta = p$beta, jitter = p$jitter, neighbours = as.integer(neighbours),
        train_neighbours = 0L, sums = sums_of(p))
 }
 
-# ---- the fit to a row source ----------------------------------------------------------------------------------------
-
-# Returns the sums over the rows for a posterior on inducing points z, with the signature of the rows. `start` is an
-# earlier posterior on z; its jitter is used, and its residual sum of squares is among the sums. With groups, the sums
-# are those of native_effect_sums(). If `has_near`, residual prior variances are added to the noise (FITC).
+# Returns the sums over the rows for a posterior on inducing points z, with the signature of the rows. The earlier
+# posterior `start` on z gives the jitter and a residual sum of squares. With groups, the sums are those of
+# native_effect_sums(). If `has_near`, residual prior variances are added to the noise (FITC).
 sums_with_signature <- function(rows, z, model, start, has_near, control) {
   used <- rows[c("x", "y", "weights")]
   at <- if (is.null(start$groupings)) native_predict(start, z, model, rows$x)
@@ -304,7 +301,7 @@ sums_with_signature <- function(rows, z, model, start, has_near, control) {
        offset_squares = sum(rows$offset_squares))
 }
 
-# Returns the fit to a row source. `data` is the sample of rows on which the earlier stages worked.
+# Returns the fit to a row source. `data` is the sample of rows from which hyperparameters were learned.
 construct_from_source <- function(data, done, s, state) {
   whole <- data$whole
   model <- done$model
@@ -349,7 +346,7 @@ construct_from_source <- function(data, done, s, state) {
 }
 
 # Returns the parts of a fit to a row source with neighbours: FITC's posterior on the inducing points from all rows, and
-# the sampled rows, among which neighbours are searched. If the sample has all rows, training rows have neighbours too.
+# the sampled rows, which may be neighbours. If the sample has all rows, training rows have neighbours too.
 near_of_sums <- function(sample, posterior, data, done, s) {
   model <- done$model
   if (sample$n == data$n) {

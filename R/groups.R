@@ -115,7 +115,7 @@ as.data.frame.pfdtc_varcorr <- function(x, row.names = NULL, optional = FALSE, .
 
 format_each <- function(v, digits) ifelse(is.na(v), NA, vapply(signif(v, digits), format, ""))
 
-# Returns the correlations of each effect with earlier effects of its group as text, for print().
+# Returns the correlations of each effect with earlier effects of its group, as text for print().
 correlations_in_words <- function(x, digits) {
   unlist(lapply(unclass(x), function(S) {
     R <- attr(S, "correlation")

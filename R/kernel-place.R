@@ -14,8 +14,8 @@ place_kernel <- function(kernel, x, variables = NULL) {
   with_columns(kernel, x)
 }
 
-# Returns `part`, the kernel or noise trend of a fit, for other `data`: column numbers of the fit's data, whose columns
-# have the names `from`, become those of the same names in data$x. If data$x lacks a name, `part` is returned unchanged.
+# Returns `part`, the kernel or noise trend of a fit, for other `data`. Column numbers in `part` are of the fit's data,
+# whose columns have the names `from`; they become the numbers of these names in data$x (if all are there).
 at_names <- function(part, data, from = part$columns) {
   own <- names(part$lengthscale) # the only names in kernels of earlier versions
   if (is.null(from) && length(own) && length(own) == length(part$inputs)) from[part$inputs] <- own
@@ -28,7 +28,7 @@ at_names <- function(part, data, from = part$columns) {
   part
 }
 
-# Sets `inputs` of a sum of kernels to the columns of x that its factors read (or 1), `columns` to all column names.
+# Sets `inputs` of a sum of kernels to the columns of x that its factors read (or 1), and `columns` to all column names.
 with_columns <- function(kernel, x) {
   inputs <- sort(unique(unlist(lapply(kernel$leaves, `[[`, "inputs"))))
   kernel["inputs"] <- list(if (length(inputs)) inputs else 1L)
@@ -61,7 +61,7 @@ place_leaf <- function(leaf, x, argument, variables) {
   leaf
 }
 
-# Returns the factor with its parameters of the kind `what` recycled: a single number is used for all of them.
+# Returns the factor `leaf` with its parameters `what` recycled: a single number is used for all of them.
 recycle <- function(leaf, what, argument) {
   n <- parameter_count(leaf, what)
   given <- length(leaf[[what]])
@@ -101,14 +101,15 @@ leaf_columns <- function(leaf, x, argument, variables) {
   inputs
 }
 
-# Returns the name of each column's input, or NULL if each input has one column. R factors and sphere() have several.
+# Returns the name of each column's variable, or NULL if each has one column. R factors and sphere() have several.
 column_groups <- function(inputs, names, variables) {
   groups <- if (is.null(names)) as.character(inputs) else names[inputs]
   for (v in variables) if (!is.null(v$levels) || identical(v$kind, "sphere")) groups[inputs %in% v$columns] <- v$name
   if (anyDuplicated(groups)) groups
 }
 
-# Returns leaf$shared, the number of each column's lengthscale (NULL: its own). `given` has lengthscales from the user.
+# Returns for each column of `inputs` the number of its lengthscale, or NULL if each column has its own. Columns of an R
+# factor with many levels, or of sphere(), share one. `given` has lengthscales from the user.
 shared_lengthscales <- function(inputs, names, variables, given = NULL) {
   variables <- Filter(function(v) any(inputs %in% v$columns), variables)
   factors <- vapply(variables, function(v) identical(v$kind, "factor"), NA) & length(given) != length(inputs)
@@ -118,14 +119,13 @@ shared_lengthscales <- function(inputs, names, variables, given = NULL) {
   if (length(one)) shared_by(column_groups(inputs, names, one))
 }
 
-# Returns the names of the columns `inputs`. The name of a variable replaces the names of its columns if all are there.
+# Returns the names of the columns `inputs`. A variable's name replaces the names of its columns if all are there.
 column_owners <- function(inputs, names, variables) {
   for (v in variables) if (length(v$columns) > 1L && all(v$columns %in% inputs)) names[v$columns] <- v$name
   if (is.null(names)) inputs else unique(names[inputs])
 }
 
-# Returns, for each row of x, the number of the only 1 in its `columns`. Returns NULL if a row has other values than one
-# 1 among zeros.
+# Returns, for each row of x, which of `columns` is 1, or NULL unless each row has a single 1 and otherwise zeros.
 ones_of_rows <- function(x, columns) {
   number <- numeric(nrow(x))
   for (k in seq_along(columns)) {
@@ -136,7 +136,7 @@ ones_of_rows <- function(x, columns) {
   if (all(number > 0)) number
 }
 
-# Gives a categorical kernel the levels of its variable. Stops unless the kernel's columns code one R factor.
+# Returns a categorical kernel with the levels of its variable. Stops unless the kernel's columns code one R factor.
 place_levels <- function(leaf, x, argument, variables) {
   refuse_if(length(leaf$inputs) < 2L || is.null(ones_of_rows(x, leaf$inputs)), argument,
             sprintf("is categorical, but %s is no factor", list_quoted(leaf$of)),
@@ -160,7 +160,7 @@ place_levels <- function(leaf, x, argument, variables) {
   recycle(leaf, "parameters", argument)
 }
 
-# Returns the variables of a formula, each with the positions of its columns in x; an empty list for a fit of a matrix.
+# Returns the variables of a formula, each with its column numbers in x; an empty list for a fit of a matrix.
 placed_variables <- function(frame) {
   last <- cumsum(vapply(frame$variables, `[[`, 1L, "width"))
   Map(function(v, last) replace(v, "columns", list(last - v$width + seq_len(v$width))), frame$variables, last)
@@ -171,7 +171,7 @@ smooth_columns <- function(x, variables) {
   setdiff(seq_len(ncol(x)), unlist(lapply(Filter(function(v) isTRUE(v$apart), variables), `[[`, "columns")))
 }
 
-# Gives a group the column numbers of its levels and design. A design with intercept omits an R factor's first column.
+# Returns a group with the column numbers of its levels and design. With intercept, it omits an R factor's first column.
 place_group <- function(leaf, x, argument, variables) {
   if (!is.null(leaf$inputs)) return(leaf)
   columns <- function(name) leaf_columns(list(inputs = name, profile = "group"), x, argument, variables)
@@ -226,11 +226,11 @@ check_same_columns <- function(z, x, argument, other = "`x` has", names = colnam
 
 # The kernel of a seasonal series is a sum: a smooth trend, for each period a periodic term of slowly changing shape,
 # and a kernel of all inputs for the rest. The profile "season1,2:matern32+mean" means periods 1 and 2 of
-# time_periods(), the kernel matern32 for the rest, and a linear mean. kernel$season has the role of each factor: trend,
-# cycle and change (periodic and slow factor of a period), rest, mean, or "beside" for other terms of the kernel.
+# time_periods(), the kernel matern32 for the rest, and a linear mean. Each factor has a role in kernel$season: trend;
+# cycle and change (periodic and slow factor of a period); rest; mean; or "beside" (other terms of the kernel).
 
-# Returns list(column, period, name) for each possible period of an input. The input must be a time, a ts, or years in
-# steps of months or quarters, or y must repeat exactly along it. It must span two periods of at least 2.5 steps each.
+# Returns list(column, period, name) for each possible period of an input. The input is a time, a ts, or years in steps
+# of months or quarters, or y repeats exactly along it, and it spans two periods of at least 2.5 steps each.
 time_periods <- function(x, variables, y = NULL) {
   out <- list()
   for (v in variables) {
@@ -265,8 +265,8 @@ in_decimal_years <- function(value) {
   }, NA))
 }
 
-# Returns `table`, a result of parameter_units(), with the priors for a seasonal kernel (tuned in bench/forecasts.R).
-# They do not weaken with more rows (column `keep`), because a series has few periods. The factor with the role "rest"
+# Returns `table`, a result of parameter_units(), with the priors for a seasonal kernel (set by bench/forecasts.R). The
+# priors do not weaken with more rows (column `keep`), because a series has few periods. The factor with the role "rest"
 # keeps the usual priors if it has other inputs than the time.
 season_priors <- function(table, kernel, x) {
   leaves <- kernel$leaves

@@ -1,9 +1,9 @@
 # Learns with a non-Gaussian likelihood: hyperparameters, constant mean and shape parameters maximise log (Laplace
-# marginal likelihood times prior). With approx = "vi", a last search maximises the variational bound. L-BFGS alternates
-# with new inducing points. choose_smooth() compares kernels on few rows. If rows are few, choose_terms() tries more.
+# marginal likelihood times prior). With approx = "vi", a last search maximises the variational bound. Each round of
+# L-BFGS begins with new inducing points. choose_smooth() compares kernels on few rows; choose_terms() tries more.
 
 # Returns list(model, center, theta, learned, kernels, trace, ...). With many classes, learns from the rows of the
-# largest classes. Constant means of the other classes keep their start values. All classes share one kernel.
+# largest classes; constant means of the other classes keep their start values. All classes share one kernel.
 learn_laplace_stage <- function(data, s, state) {
   start <- laplace_start(data, s)
   center <- start$center
@@ -57,7 +57,7 @@ learn_laplace <- function(data, s, start, state) {
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   given <- !is_open(s$kernel) && !has_one_factor(s$kernel) || !is.null(s$kernel$lengthscale) ||
     !is.null(s$kernel$variance)
-  # Searches from the parameters of `model`, or from `kernel` and the constant mean and shape parameters of `model`.
+  # Searches from the parameters of `model`. If `kernel` is given, it replaces the kernel of `model`.
   search <- function(model, tied = FALSE, kernel = NULL, on = rows, by = s) {
     model$line <- NULL
     if (!is.null(kernel)) model[c("kernel", "value")] <- list(as_kernel(kernel), Inf)
@@ -104,8 +104,8 @@ choose_learned <- function(found, scores) {
   choice
 }
 
-# Returns list(model) with the model that a search for separate lengthscales finds. The list is empty if separate
-# lengthscales gain at most laplace_sizes$apart nats over the tied lengthscales of `model`.
+# Returns list(model) with the model of a search with separate lengthscales, or list() if it gains at most
+# laplace_sizes$apart nats over `model` with tied lengthscales.
 apart_if_likelier <- function(model, search) {
   apart <- search(model)
   if (isTRUE(apart$value < model$value - laplace_sizes$apart)) list(apart) else list()
@@ -114,7 +114,7 @@ apart_if_likelier <- function(model, search) {
 lowest <- function(found) found[[which.min(vapply(found, `[[`, 0, "value"))]]
 
 # Chooses among smooth kernels by a sample of the rows, unless the user gave a kernel. Searches with the first kernel
-# start at short and at typical lengthscales. Searches with another kernel start where these ended.
+# start at short and at typical lengthscales, and searches with other kernels at the optima of the first.
 choose_smooth <- function(rows, s, start, given, search) {
   few <- laplace_rows(rows, s, laplace_sizes$few_rows, laplace_sizes$few_points)
   open <- is_open(s$kernel)
@@ -150,7 +150,7 @@ starts_of_scales <- function(model, scales) {
   })
 }
 
-# Returns the results of searches, best first. Drops those with log parameters within 0.1 of those of a better one.
+# Returns the results of searches, best first, without those whose log parameters are within 0.1 of a better result's.
 distinct_ends <- function(found) {
   found <- found[order(vapply(found, `[[`, 0, "value"))]
   at <- lapply(found, function(one) log(kernel_values(one$kernel)))
@@ -166,9 +166,9 @@ may_share_unit <- function(x) {
   ncol(x) >= laplace_sizes$inputs && all(coded == coded[1L]) && diff(range(log(spreads_of(x)))) > laplace_sizes$alike
 }
 
-# Returns the best of several kinds of kernels: smooth; with a linear mean; of warped or rotated inputs; with one
-# lengthscale for all inputs; additive; seasonal. With few rows, a kernel with more parameters has a larger maximum by
-# chance. If there are priors, occam_penalty() then averages the likelihoods over parameters.
+# Returns the best kernel: one of `smooth`, or with a linear mean, of warped or rotated inputs, with one lengthscale for
+# all inputs, additive, or seasonal. With few rows, a kernel with more parameters has a larger maximum by chance. If
+# there are priors, occam_penalty() then averages the likelihoods over parameters.
 choose_terms <- function(rows, s, smooth, kernels, start, state, search) {
   now <- smooth[[1L]]
   if (!is.finite(now$value)) return(replace(now, "kernels", list(kernels)))
@@ -293,14 +293,15 @@ laplace_rows <- function(data, s, most, points) {
 greedy_points <- function(rows, s, kernel) choose_greedy(rows$x, min(rows$points, nrow(rows$x), s$most), kernel)$z
 
 # Returns a problem for minimise(): minus log (Laplace marginal likelihood, or variational bound, times prior), at
-# inducing points z. Its parameters are differences from `now` of the logs of free kernel parameters (for lengthscales
-# one difference if `tied`) and of the constant mean (in units of f), and log theta. `origin` has the priors' centres.
+# inducing points z. Its parameters are log theta (shape parameters) and differences from `now`. The differences are of
+# logs of free kernel parameters (one for all lengthscales if `tied`) and of the constant mean (in units of f). Priors
+# have their centres in `origin`.
 #
 # Priors are the same for any number of rows: without them separable classes have no maximum, and classes have little
 # information on lengthscales. The d lengthscales l of a factor have one prior for their common size, one for ratios:
 #   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log(l / spread) - this mean ~ N(0, 0.7^2),
 #   log variance ~ N(log 2, 1.5^2),  constant mean ~ N(start, 3^2),  log theta ~ N(log middle, 2^2)
-# The response gives the `middle` of theta. With Student's t, f and theta are in units of the spread of y.
+# The likelihood determines `middle`. With Student's t, f and theta are in units of the spread of y.
 laplace_problem <- function(rows, z, s, now, origin, tied) {
   response <- response_to_learn(s$likelihood, rows$sites)
   unit <- response$unit

@@ -4,8 +4,8 @@
 
 # Returns `choice` with `best`, the best candidate that is not refused, and `refused`, the reasons against better
 # candidates, named by their labels. The first candidate is never refused. If the fit chose a transform, and the noise
-# has heavy tails, the predicted variance of y may be too small. best$transform$wider multiplies this variance: the mean
-# of squared error / variance at held-out rows, within [1, most_wider].
+# has heavy tails, the predicted variance of y may be too small. Then best$transform$wider, a factor of this variance,
+# is the mean of squared error / variance at held-out rows, within [1, most_wider].
 checked_response <- function(choice, from) {
   first <- choice$tried[[1L]]
   for (model in choice$tried[order(vapply(choice$tried, `[[`, 0, "score"))]) {
@@ -23,15 +23,14 @@ checked_response <- function(choice, from) {
 }
 
 # Returns the reason to refuse a model, or NULL. With more than response_rule$held_out rows, its log density of held-out
-# rows must be at least that of each rival: the first candidate and, for a noise trend, the same transform with constant
-# noise. Its sum of squared errors must not exceed that of `first` by more than the factor response_rule$error. (If
-# given, from$least replaces the squared errors of `first`.) The row with the largest increase is omitted: one outlier
-# can dominate.
+# rows must be at least that of each rival. Rivals are the first candidate and, for a noise trend, the same transform
+# with constant noise. The model's sum of squared errors is at most response_rule$error times that of `first` (or of
+# from$least, if given). The row with the largest increase is omitted: one outlier can dominate.
 #
 # A deterministic response has no outliers, and the shape of f alone can make a transform likely. So the model is
-# compared with from$simulator, a model with the transform of `first`. It must reduce the sum of squared errors by the
-# factor little_response$error (`kink` for Yeo-Johnson, whose second derivative jumps at the median). Otherwise it must
-# not increase the sum, and its log density must be larger by `gain` nats per row plus `sure` standard errors.
+# compared with from$simulator, a model with the transform of `first`. The model must reduce the sum of squared errors
+# by the factor little_response$error (`kink` for Yeo-Johnson, whose second derivative jumps at the median). Otherwise
+# it must not increase the sum, and its log density must be larger by `gain` nats per row plus `sure` standard errors.
 reason_to_refuse <- function(model, first, from, rivals = list(first)) {
   errors <- squared_errors(model, from)
   if (!is.null(from$simulator)) {
@@ -88,10 +87,10 @@ response_scores <- function(model) {
   scores - means_of_groups(more)
 }
 
-# Returns a data frame with a row for some inputs: mean y of the responses, mean z of the transformed responses, mean
-# `f` and variance `var` of f given other rows, noise variances of z (`noise`) and of one response (`size`), and
-# `single`, TRUE for an input with one response. The other rows are the nearest ones or, if `earlier`, the nearest
-# before the row in the random order. For few rows with groups all others count: the nearest may have other levels.
+# Returns a data frame with a row for some inputs. y and z are means of responses and of transformed responses. `f` and
+# `var` are mean and variance of f given other rows. Noise variances are `noise` (of z) and `size` (of one response).
+# `single` is TRUE for an input with one response. The other rows are the nearest ones or, if `earlier`, the nearest
+# before the row in the random order. With groups and few rows, they are all others: the nearest may have other levels.
 held_out_response <- function(model, from, earlier = FALSE) {
   problem <- model$problem
   pool <- problem$pool
@@ -118,11 +117,9 @@ held_out_response <- function(model, from, earlier = FALSE) {
                spread = noise_spread(list(noise_trend = model$trend), pool$x[rows, , drop = FALSE]) + 0 * rows))
 }
 
-# ---- transforms and logs of inputs ----------------------------------------------------------------------------------
-
-# Returns list(data, chosen): the data, with data$warp if the kernel reads logs of skewed inputs, and the model of the
-# response that find(data, open) chose among the models `open`. If arguments leave the choice open (state$open), find()
-# also tries logs, which win if they gain more merit than their penalty. `state` keeps results of the winning search.
+# Returns list(data, chosen). data$warp is set if the kernel reads logs of skewed inputs. `chosen` is the model of the
+# response that find(data, open) chose among the transforms and trends `open`. If no argument excludes a choice
+# (state$open), find() also tries logs, which win if they gain more merit than their penalty. `state` keeps the results.
 with_log_inputs <- function(data, asked, open, state, find, first) {
   kept <- c("begun", "response", "because", "asked", "so_far", "tails")
   values <- function() mget(kept, envir = state, ifnotfound = list(NULL))
@@ -150,7 +147,7 @@ with_log_inputs <- function(data, asked, open, state, find, first) {
   logs
 }
 
-# Returns a warp (a piecewise linear map of inputs) of positive, skewed inputs to their logs. Returns NULL without such
+# Returns a warp (a piecewise linear map of inputs) of positive, skewed inputs to their logs, or NULL without such
 # inputs, with groups or times, or for many rows. log(x) has evenly spaced knots, from min(x) / 4 to 4 max(x).
 warp_to_logs <- function(data) {
   x <- data$x
@@ -170,8 +167,6 @@ warp_to_logs <- function(data) {
   warp <- list(inputs = unname(inputs), at = unname(exp(to)), to = unname(to), logs = TRUE)
   if (all(diff(warp$at) > 0)) warp # rounding may make knots equal
 }
-
-# ---- transforms and the additive kernel -----------------------------------------------------------------------------
 
 # Returns the candidates `tried`, some with a larger merit. Under a kernel of all inputs, a sum of functions of single
 # inputs looks like a skewed response, or like noise that depends on the inputs. So the gain of an additive kernel in
@@ -240,11 +235,9 @@ with_short_lengthscale <- function(tried, from) {
   tried
 }
 
-# ---- the arguments of the user --------------------------------------------------------------------------------------
-
 # Returns list(transforms, trends, tails, plain): transforms to try (NULL: none), noise trends to try (NULL: constant
-# noise), and TRUE if the noise may have heavy tails. `plain` is the first name in `given` with TRUE, the reason to try
-# neither transforms nor trends. It is NULL without reason, or if `transform` is not "auto".
+# noise), and TRUE if the noise may have heavy tails. `plain` is the reason to try neither transforms nor trends: the
+# first name in `given` with TRUE. It is NULL if there is no reason, or if `transform` is not "auto".
 responses_to_try <- function(data, asked) {
   auto <- identical(asked$transform, "auto")
   smooth <- smooth_columns(data$x, placed_variables(data$frame))

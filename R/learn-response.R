@@ -1,7 +1,7 @@
 # Chooses the model of the response: its transform T, and the trend and tails of its noise. This model is chosen before
 # the kernel, by the Vecchia likelihood with the user's kernel or Matern 3/2 (with little noise, a smoother kernel).
-# Searches start from the hyperparameters learned for the first candidate. Over the rows of the Vecchia likelihood,
-# which are the same for all candidates, a candidate has
+# Searches start from the hyperparameters learned for the first candidate. With sums over the rows of the Vecchia
+# likelihood, which are the same for all candidates, a candidate has
 #
 #   merit = log p(T(y)) + sum log T'(y) + log prior + Laplace's terms for a noise trend (learn_noise()),
 #   score = penalty for parameters - merit; the smallest score is best.
@@ -49,7 +49,7 @@ response_stage <- function(data, asked, state) {
   out
 }
 
-# Returns the data with the response model list(transform, trend, tail), and the untransformed data$given_response.
+# Returns the data for the response model list(transform, trend, tail), with the untransformed data$given_response.
 data_as_modelled <- function(data, model, asked) {
   transform <- model$transform
   if (!is.null(transform)) {
@@ -69,8 +69,8 @@ data_as_modelled <- function(data, model, asked) {
   replace(data, "noise_tail", list(model$tail))
 }
 
-# Returns the chosen model of the response. Sets state$begun, searches that learn_evidence() can continue, and the table
-# of candidates state$response. `first` is the transform of the first candidate.
+# Returns the chosen model of the response. Sets state$begun (searches that learn_evidence() can continue) and
+# state$response (the table of candidates). `first` is the transform of the first candidate.
 find_response <- function(data, asked, open, first, state) {
   tell <- stage_line("transform and noise", asked$control$progress, after = 1)
   tell("starts")
@@ -128,7 +128,7 @@ find_response <- function(data, asked, open, first, state) {
   best
 }
 
-# Returns the candidates by their labels. A noise trend is tried with the first transform and with the best transform.
+# Returns the candidates, named by their labels. A noise trend is tried with the first transform and with the best one.
 # If `noise` is a formula, every candidate has its noise trend, or constant noise if that cannot be learned.
 response_candidates <- function(open, from) {
   labels <- vapply(open$transforms, transform_label, "")
@@ -160,7 +160,7 @@ response_candidates <- function(open, from) {
 
 # Returns list(rows, theta, until, size, n, weight, order), from which candidates are learned until the time `until`.
 # With many rows and no groups, `rows` are those of the Vecchia likelihood (learning_sizes[[size]]), held-out rows, and
-# neighbours of both, without which variation of f would look like noise. The pool has `n` rows with the mean weight
+# neighbours of both: without neighbours, variation of f would look like noise. All `n` rows have the mean weight
 # `weight`. `order` is list(rank, take), the random order of `rows`, or NULL if `rows` are all rows or there are groups.
 rows_around <- function(data, problem, theta, size) {
   pool <- problem$pool
@@ -179,8 +179,8 @@ rows_around <- function(data, problem, theta, size) {
        })
 }
 
-# Returns list(x, y, w, offset, group, made) of the rows of positive weight at the distinct inputs numbered `taken`,
-# without copies of rows. y is the response before its transform. `group` numbers the inputs. `made` will store a pool.
+# Returns list(x, y, w, offset, group, made): rows of positive weight at the distinct inputs numbered `taken`, without
+# copies. y is the response before its transform, `group` the number of the input; `made` will store a pool.
 rows_for_response <- function(data, taken) {
   inputs <- training_inputs(data)
   used <- of_used_rows(data, seq_along(data$response))
@@ -196,7 +196,7 @@ rows_for_response <- function(data, taken) {
        offset = data$offset[used], group = match(group[kept], unique(group[kept])), made = new.env())
 }
 
-# Returns the learning problem for the transformed response. `counted` has the rows whose log densities are added up.
+# Returns the learning problem for the transformed response. `counted` has the rows whose log densities are summed.
 response_problem <- function(from, transform) {
   data <- rows_transformed(from$rows, transform)
   by <- (from$scale / data$scale)^2
@@ -211,7 +211,7 @@ response_problem <- function(from, transform) {
     list(counted = pool$take(min(learning_sizes[[from$size]][["rows"]], pool$n))))
 }
 
-# Returns the model of a response with constant noise. The search starts at from$theta. If lambda is NA, it is learned.
+# Returns the model of a response with constant noise. The search starts at from$theta. A lambda of NA is learned.
 response_model <- function(from, transform) {
   if (!is.null(from$first) && identical(from$first$transform, transform)) return(from$first)
   theta <- from$theta
@@ -228,7 +228,7 @@ response_model <- function(from, transform) {
   model_of_response(list(transform = transform, problem = problem, theta = run$theta), run$value)
 }
 
-# Returns the model with a noise trend, or NULL if it cannot be learned. Learning may end if log density < `least`.
+# Returns the model with a noise trend, or NULL if none can be learned. Learning may stop if log density < `least`.
 with_uneven_noise <- function(model, trend, from, least = -Inf) {
   learned <- learn_noise(model$problem, model$theta, trend, from$size, least)
   if (is.null(learned)) return(NULL)
@@ -238,9 +238,9 @@ with_uneven_noise <- function(model, trend, from, least = -Inf) {
   model_of_response(c(model[c("transform", "problem")], learned[c("trend", "theta")]), learned$value)
 }
 
-# Returns the model with heavy tails of the noise, if they increase the log density of responses given their neighbours
+# Returns the model with heavy tails of the noise, if these increase the log density of responses given neighbours
 # (among all other rows) by more than the penalty for a parameter. Inputs with several responses are left out: means
-# have lighter tails. The merit increases by the gain in this log density given neighbours among earlier rows.
+# have lighter tails. The merit increases by the gain in log density given neighbours among earlier rows.
 with_tail <- function(model, from) {
   if (is.null(model) || !from$tails || at_floor(model)) return(model)
   tail_of <- function(held) {
@@ -260,7 +260,7 @@ with_tail <- function(model, from) {
   model
 }
 
-# Returns TRUE if the noise is at most twice its lower limit. Trend and tails of such noise cannot be learned.
+# Returns TRUE if the noise is at most twice its lower limit. Trends and tails of such noise cannot be learned.
 at_floor <- function(model) {
   last <- model$problem$last
   model$theta[[last]] <= model$problem$lower[[last]] + log(2)
@@ -268,7 +268,7 @@ at_floor <- function(model) {
 
 price_of_response <- function(problem) max(parameter_nats, response_rule[["nats"]] * length(problem$counted))
 
-# Adds a model's `merit`, `value` plus the sum of log T'(y) for its transform T, and the number of its `parameters`.
+# Returns the model with its `value`, `merit` (value plus the sum of log T'(y) for its transform T) and `parameters`.
 model_of_response <- function(model, value) {
   model$value <- value
   model$merit <- value + sum(model$problem$slopes[model$problem$counted])
@@ -277,8 +277,8 @@ model_of_response <- function(model, value) {
 }
 
 # Returns `from`, a result of rows_around(). If Matern 3/2 leaves little noise, sets from$profile to the kernel profile
-# of largest likelihood, and from$first to its model. Without this, the misfit of Matern 3/2 to a smooth f could decide
-# on the transform. Sets from$simulator to a model if the response counts as deterministic: noise is almost 0 and f
+# of largest likelihood, and from$first to its model. Otherwise the misfit of Matern 3/2 to a smooth f could decide on
+# the transform. Sets from$simulator to a model if the response counts as deterministic: noise is almost 0 and f
 # predicts held-out rows, or explain_noise() explains noise by f. Little noise is not enough: f may follow outliers.
 with_smoother_profile <- function(from, transform) {
   noise <- function(model) exp(model$theta[[length(model$theta)]]) / from$weight
@@ -298,7 +298,7 @@ with_smoother_profile <- function(from, transform) {
   from
 }
 
-# Returns the lambda from 0 to 2 that maximises the profile likelihood of a linear model of T(y) (Box and Cox).
+# Returns the lambda from 0 to 2 of the transform T that maximises the profile likelihood of a linear model of T(y).
 lambda_of_line <- function(transform, rows) {
   w <- if (is.null(rows$w)) 1 else rows$w
   line <- qr(linear_design(rows$x) * sqrt(w))
@@ -311,7 +311,7 @@ lambda_of_line <- function(transform, rows) {
   stats::optimize(each, c(0, 2), maximum = TRUE, tol = 0.01)$maximum
 }
 
-# Returns the lambda that maximises the likelihood at the hyperparameters theta, which are in units of the sd of T(y).
+# Returns the lambda that maximises the likelihood at the hyperparameters theta, which are for T(y) divided by its sd.
 likeliest_lambda <- function(transform, from, problem, theta) {
   counted <- problem$counted
   neighbours <- problem$neighbours(theta, counted, learning_sizes[[from$size]][["near"]])
@@ -329,7 +329,7 @@ likeliest_lambda <- function(transform, from, problem, theta) {
   stats::optimize(each, pmin(pmax(transform$lambda + c(-0.7, 0.7), 0), 2), maximum = TRUE, tol = 0.005)$maximum
 }
 
-# Returns the table of candidates, best first; candidates that were not tried have no merit. `tail` is the variance of
+# Returns the table of candidates, best first. Candidates that were not tried have no merit. `tail` is the variance of
 # the log noise variance at given inputs, which makes tails heavy.
 table_of_responses <- function(choice, labels) {
   of <- function(value, none = NA_real_) {
@@ -344,7 +344,7 @@ table_of_responses <- function(choice, labels) {
     "`tail`: variance of the log noise variance that the inputs do not explain. NA: not tried."))
 }
 
-# Returns a sentence for the transform and one for the noise, if there was a choice.
+# Returns a sentence on the choice of the transform and one on that of the noise, if there was a choice.
 because_response <- function(choice, open, price) {
   gain_over <- function(plain, nats, what = "Vecchia log likelihood") {
     sprintf("%s %s higher than with %s, after penalties for parameters", what, show_nats(nats), plain)

@@ -64,7 +64,7 @@ coef.gp_fit <- function(object, complete = TRUE, log = FALSE, ...) {
   } else {
     list(theta[-length(theta)], c(mean = object$center), shape)
   })
-  # On the log scale, the names are those of vcov(). Coefficients and the constant mean keep name and scale.
+  # On the log scale, the names are those of vcov(). Coefficients of a linear mean and the constant mean are not logs.
   for (i in if (check_flag(log, "log")) intersect(c(2L, 4L), which(lengths(parts) > 0L))) {
     parts[[i]] <- stats::setNames(log(parts[[i]]), sprintf("log(%s)", names(parts[[i]])))
   }
@@ -75,7 +75,7 @@ coef.gp_fit <- function(object, complete = TRUE, log = FALSE, ...) {
 sigma.gp_fit <- function(object, use.fallback = TRUE, ...) {
   check_dots_empty()
   trend <- object$noise_trend
-  # Smooth noise is `noise` times a number for each row. Take its mean over rows. Older fits have only its range.
+  # Smooth noise is `noise` times a factor for each row. Take the factor's mean. Older fits have only its range.
   factor <- if (is.null(trend$smooth)) 1 else trend$mean %||% sqrt(prod(trend$range))
   if (response_of(object)$conjugate) return(sqrt(object$noise * factor))
   if (response_of(object)$link_name == "identity") object$theta else NA_real_
@@ -349,10 +349,10 @@ update.gp_fit <- function(object, formula., ..., evaluate = TRUE) {
 }
 
 # Returns the environment in which update() evaluates the call: `caller` if it has the variables of all old arguments.
-# If `caller` lacks some, the result is the formula's environment plus `caller`'s variables of the arguments `new`. For
-# a fit from a matrix the result is `caller` plus the fit's x, y, weights and offset.
+# If some are missing, returns the formula's environment plus `caller`'s variables of the arguments `new`. For a fit
+# from a matrix, returns `caller` plus the fit's x, y, weights and offset.
 frame_of_update <- function(object, call, new, caller) {
-  # `asked` names the arguments of the fit's call that are not `new`. Those in `by_row` may read `columns` of the data.
+  # `asked` names the arguments of the fit's call that are not `new`. Arguments in `by_row` may read `columns` of data.
   by_row <- c("subset", "weights", "offset")
   columns <- if (is.symbol(call$data)) names(get0(as.character(call$data), caller))
   asked <- if (is.null(object$terms)) c("x", "y", "weights", "offset") else

@@ -1,5 +1,5 @@
-# Calls the C code (the "engine") for all other files. native() calls a C entry point, and engine_model() and others
-# make its arguments. Entry points with several callers have a wrapper native_*(). Results are described in src/ffi_*.c.
+# Calls the C code (the "engine") for all other files. native() calls a C entry point, and engine_*() make its
+# arguments. Entry points with several callers have a wrapper native_*(). The files src/ffi_*.c describe results.
 
 engine <- new.env(parent = emptyenv())
 
@@ -30,7 +30,7 @@ with_dense_products <- function(call, control) {
   call
 }
 
-# Returns block size (rows), threads and memory (bytes minus `used`) for a pass over n rows, by `control` or by options.
+# Returns block size (rows), threads, memory (bytes minus `used`) for a pass over n rows, from `control` or options.
 engine_control <- function(n, control = NULL, used = 0) {
   if (is.null(control)) {
     asked <- list(threads = getOption("pfdtc.threads", 2L), memory = getOption("pfdtc.memory", 2^27),
@@ -70,7 +70,7 @@ engine_posterior <- function(posterior, z, model, kernel = model$kernel) {
   c(engine_points(z, model, kernel = kernel), posterior[names(posterior) %in% c("L", "C", "beta", "G")])
 }
 
-# Returns the rows with `scale`, the roots of their weights. The engine multiplies rows by `scale`.
+# Returns the rows for the engine, which multiplies them by `scale`, the roots of their weights.
 engine_rows <- function(data) list(x = data$x, y = data$y, scale = if (!is.null(data$weights)) sqrt(data$weights))
 
 engine_input <- function(data, n, control) list(rows = engine_rows(data), control = engine_control(n, control))
@@ -92,9 +92,9 @@ native_kernel_matrix <- function(kernel, x, z) {
 
 kernel_diagonal <- function(kernel, x) .Call(ffi_kernel_diagonal, engine_model(kernel = kernel), x)
 
-# Evaluates the objective `name`, such as "pf". Returns list(value, gradient by inducing points z). If the evaluation
-# fails, the value is Inf and `reason` is a sentence. For -ELBO, elements `theta` and `noise` are derivatives by log
-# kernel parameters and log noise. `scratch` is an environment that keeps memory for the next evaluation.
+# Evaluates the objective `name`, such as "pf". Returns list(value, gradient by inducing points z), or the value Inf and
+# a `reason` in words. For -ELBO, adds `theta` and `noise`, derivatives by log kernel parameters and log noise.
+# `scratch` is an environment that keeps memory for the next evaluation.
 native_evaluate <- function(name, aux, z, data, model, jitter, gradient = TRUE, control = NULL, scratch = NULL) {
   to <- engine_points(z, model, jitter)
   result <- .Call(ffi_evaluate, engine_objective(name, aux), to, engine_rows(data),
@@ -111,15 +111,14 @@ native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
          engine_control(nrow(data$x), control), doing = "The sums over the rows")
 }
 
-# Returns the parts of the gradients by z and theta, and of rss, that come from some rows. One of the calls also gets
-# `k_sum`, the sum of k(x, x) over all rows, and adds what is no sum over rows, such as the gradient by k(z, z).
+# Returns the parts of the gradients by z and theta, and of the residual sum of squares, that come from some rows. With
+# `k_sum`, the sum of k(x, x) over all rows, adds the parts of the gradients that are no sums over rows.
 native_gradient <- function(name, aux, z, data, model, jitter, adjoint, k_sum = NULL, control = NULL) {
   to <- engine_points(z, model, jitter)
   as_value(.Call(ffi_gradient, engine_objective(name, aux), to, engine_rows(data), adjoint, k_sum,
                  engine_control(nrow(data$x), control)), to)[c("gradient", "theta", "rss")]
 }
 
-# Adds the sums over two sets of rows; both have the same model, points and objective.
 sums_merge <- function(a, b) {
   if (!is.null(a$AKA) || !is.null(b$AKA)) stop("internal: sums over pairs of rows do not add up over rows")
   parts <- setdiff(names(a), "status")
@@ -128,9 +127,9 @@ sums_merge <- function(a, b) {
   a
 }
 
-# Returns the engine's result for the optimiser; after a failure, the value is Inf and `reason` a sentence. `to` is the
-# model in the engine's form. Converts derivatives by logs of engine parameters (`theta`, or `score` and `information`)
-# to derivatives by logs of the kernel's own parameters.
+# Returns the engine's `result` for an optimiser; after a failure, the value is Inf and `reason` has the error in words.
+# `to` is the model in the engine's form. Converts derivatives by logs of the engine's parameters (`theta`, or `score`
+# and `information`) to derivatives by logs of the kernel's parameters.
 as_value <- function(result, to = NULL) {
   if (result$status != 0L) return(list(value = Inf, reason = status_sentence(result$status), status = result$status))
   turned <- to$kernel$rotation
@@ -155,8 +154,8 @@ as_value <- function(result, to = NULL) {
   result
 }
 
-# Computes the posterior on inducing points. If the factorisation fails, the jitter is multiplied by ten, up to `most`.
-# If `fitc`, the noise includes the residual prior variance.
+# Computes the posterior on inducing points z. If the factorisation of k(z, z) fails, the jitter is multiplied by ten,
+# up to `most`. If `fitc`, the noise includes the residual prior variance.
 native_posterior <- function(z, data, model, jitter, most = max(1e-4, jitter), control = NULL, fitc = FALSE) {
   native(ffi_posterior, engine_points(z, model, jitter), engine_rows(data), as.double(most), as.integer(fitc),
          engine_control(nrow(data$x), control), doing = "The posterior on the inducing points")
@@ -171,7 +170,7 @@ native_effect_sums <- function(z, data, model, groupings, jitter, most = max(1e-
          engine_control(nrow(data$x), control), doing = "The posterior on the inducing points and the levels")
 }
 
-# Predicts with effects of groups. If `keep`, also returns features whose products are posterior covariances.
+# Predicts f with effects of groups at x. If `keep`, also returns features whose products are posterior covariances.
 native_effect_predict <- function(posterior, z, model, x, keep = FALSE, control = NULL) {
   .Call(ffi_effect_predict, engine_points(z, model), posterior$groupings, posterior, x, as.integer(keep),
         engine_control(nrow(x), control))
@@ -184,7 +183,7 @@ native_exact <- function(data, model, control = NULL) {
   c(result[c("L", "alpha")], list(minus_evidence = result$value))
 }
 
-# Returns minus the exact log marginal likelihood and its derivatives. Many calls can share the input `at`.
+# Returns minus the exact log marginal likelihood and its derivatives. Many calls can share `at`, the engine's input.
 native_exact_evidence <- function(data, model, control = NULL, at = engine_input(data, nrow(data$x), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
   result <- with_dense_products(.Call(ffi_exact, to, at$rows, data$weights, 1L, at$control), at$control)
@@ -206,8 +205,8 @@ native_neighbours <- function(kernel, x, s, query = NULL, rows = NULL, rank = NU
         if (!is.null(rank)) as.integer(rank), at)
 }
 
-# Computes the posterior with neighbours. With `keep`, also returns each row's residual variance d and its neighbours'
-# weights u and row numbers (0 if absent). A row takes more work than in other passes, so threads pay off earlier.
+# Computes the posterior with neighbours. With `keep`, also returns for each row its variance d given its neighbours,
+# and their coefficients u and row numbers (0 if absent). A row is much work, so threads pay off for fewer rows.
 native_near <- function(z, data, model, s, rank, jitter, most = max(1e-4, jitter), control = NULL, keep = FALSE) {
   native(ffi_near, engine_points(z, model, jitter), engine_rows(data), as.integer(s), as.integer(rank),
          as.double(most), as.integer(keep), engine_control(16 * nrow(data$x), control),
@@ -233,8 +232,8 @@ in_blocks <- function(x, f, size = 2048L, bind = rbind) {
 
 join_lists <- function(...) Map(function(...) c(..., use.names = FALSE), ...)
 
-# Returns list(cross, gain, size) by ffi_cross(), sums over the rows of `data` for each row of x_new. With them,
-# certificates have narrower bounds on the variance of f at x_new.
+# Returns list(cross, gain, size) for each row x of x_new: sums over the rows of `data` of products of their residual
+# prior covariances with x. With them, certificates have narrower bounds on the variance of f at x_new.
 native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
   posterior <- engine_posterior(posterior, z, model)
   in_blocks(x_new, function(x) {
@@ -242,13 +241,14 @@ native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
   }, bind = join_lists)
 }
 
-# Returns F v, or F'v if `transpose`. F decorrelates rows from their neighbours; `near` is by native_near(keep = TRUE).
+# Returns F v, or F'v if `transpose`. F decorrelates responses from those of neighbours: (F v)_i = (v_i - u_i'v_S) /
+# sqrt(d_i). `near` is a result of native_near(keep = TRUE): neighbours S, coefficients u_i and variances d_i.
 native_decorrelate <- function(near, v, transpose = FALSE) {
   .Call(ffi_decorrelate, near$u, near$d, near$rows, v, as.integer(transpose))
 }
 
-# Returns W^{1/2} K W^{1/2} v over all pairs of rows of x, W = diag(weights), for a vector or matrix v. If `shares` > 1,
-# returns only part number `share`; the product is the sum of the parts 1, ..., `shares`.
+# Returns W^{1/2} K W^{1/2} v for the kernel matrix K at x, W = diag(weights), and a vector or matrix v. If `shares` >
+# 1, returns only part number `share`; the product is the sum of the parts 1, ..., `shares`.
 native_kernel_matvecs <- function(kernel, x, weights, v, control = NULL, share = 1L, shares = 1L) {
   root <- if (is.null(weights)) 1 else sqrt(weights)
   Kv <- root * .Call(ffi_kernel_matvecs, engine_model(kernel = kernel), engine_rows(list(x = x)), as.matrix(root * v),
@@ -260,17 +260,18 @@ native_kernel_cross_matvec <- function(kernel, x, u, x_new, control = NULL) {
   .Call(ffi_kernel_cross_matvec, engine_model(kernel = kernel), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
-# Returns list(Ay, beta, yy, rss, v) of the posterior for the responses data$y instead of its own, see ffi_response().
-# `whiten` = FALSE is faster, and accurate enough for preconditioning.
+# Returns the sums and coefficients of the posterior on inducing points z if data$y replaces its responses, with A =
+# L^{-1} k(z, X): list(Ay = A y, beta, yy = |y|^2, rss = |y - A'beta|^2, v = (y - A'beta) / s2). `whiten` = FALSE is
+# faster, and accurate enough for preconditioning.
 native_response <- function(posterior, z, data, model, whiten = TRUE, control = NULL) {
   .Call(ffi_response, engine_posterior(posterior, z, model), engine_rows(data), as.integer(whiten),
         engine_control(nrow(data$x), control))
 }
 
-# Returns the Vecchia log likelihood of y, not of y times the roots of weights. The terms are multiplied by `times`.
-# Also returns derivatives by the logs of kernel parameters and noise, and by the coefficients of `basis`, a trend of
-# the log noise variance that data$weights already contain. Without slopes it returns `residual`, y minus its mean given
-# the neighbours, and its `variance`. With `slopes` = 2, the information is estimated from a quarter of the terms.
+# Returns the Vecchia log likelihood of y. Its terms are multiplied by `times`. Also returns derivatives by the logs of
+# kernel parameters and noise, and by the coefficients of `basis`, a trend of the log noise variance that data$weights
+# already contain. Without `slopes` it returns `residual`, y minus its mean given the neighbours, and its `variance`.
+# With `slopes` = 2, the expected information is estimated from a quarter of the terms.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L), at = engine_input(data, length(rows), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine
@@ -279,9 +280,9 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
   if (is.null(to$kernel$slopes) && result$status == 0L) result else as_value(result, to)
 }
 
-# Computes the Laplace or variational approximation on inducing points z. `sites` is the result of engine_sites(),
-# `start` the result of an earlier call. The result's log marginal likelihood is that before the penalty for residual
-# prior variances is subtracted. With `want` = 1 it also has this `penalty`, with 2 also the gradient.
+# Computes the Laplace or variational approximation on inducing points z. `sites` is a result of engine_sites(), `start`
+# a result of an earlier call. The log marginal likelihood is that before the penalty for residual prior variances is
+# subtracted. With `want` = 1 the result also has this `penalty`, with 2 also the gradient.
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
                            enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
                            control = NULL) {
@@ -294,18 +295,19 @@ native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0
   if (result$status == 0L) as_value(result, to) else result
 }
 
-# Returns list(mean, S, left) at x for C'f, where f are the latent functions of the classes and C orthonormal contrasts.
-# The mean is `beta` times the features of x; S is the posterior covariance without the residual prior variance `left`.
+# Returns list(mean, S, left) of C'f at x, where f are the latent functions of the classes and C orthonormal contrasts.
+# The mean is `beta` times the features of x. S is the posterior covariance without the residual prior variance `left`.
 native_softmax_at <- function(factors, z, kernel, x, control = NULL, beta = factors$beta) {
   control <- engine_control(nrow(x), control)
   .Call(ffi_softmax_at, engine_points(z, kernel = kernel), factors$L, beta, factors$inverse, x, control)
 }
 
-# Returns four rows at f (with offset): log p(y | f), its derivative, minus its second derivative, its third derivative.
+# Returns four rows for latent values f, offsets included: log p(y | f), its derivative, minus its second derivative,
+# and its third derivative in f.
 native_likelihood <- function(sites, f) .Call(ffi_sites, sites, f)
 
 # Returns the kernel in the engine's form with `slopes`, the derivatives of the logs of the engine's parameters by the
-# logs of the kernel's parameters. Unknown parameters are set to 1.
+# logs of the kernel's parameters. Unknown parameters count as 1.
 engine_kernel <- function(kernel) {
   engine <- kernel$engine
   tie <- engine$tie

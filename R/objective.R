@@ -91,7 +91,7 @@ pf_objectives <- list(pf = list(constant = function(aux, data, model) {
   white = list(constant = function(aux, data, model) -sum(white_at_exact(data, model, aux$variance)),
                divergence = function(aux, z, p, jitter, data, model) {
                  noise <- model$noise
-                 X <- noise * chol2inv(t(p$C)) # X = D^{-1}, D = I + G / s2; tr(G D^{-2}) = tr(X G X)
+                 X <- noise * chol2inv(t(p$C)) # X = D^{-1}, D = I + p$G / noise; tr(G D^{-2}) = tr(X G X)
                  parts <- c(noise * p$rss + noise^2 * sum(p$beta^2),
                             aux$variance * noise * (p$t + sum(X * (X %*% p$G))))
                  sqrt(sum(pmax(parts - white_at_exact(data, model, aux$variance), 0))) / noise
@@ -151,7 +151,7 @@ stop_on_failure <- function(result, jitter) {
                   status = result$status)
 }
 # ---- problems of the optimiser: functions of one vector ---------------------------------------------------------
-# evaluate() of a problem returns list(value, gradient, reason). If it fails, value is Inf and `reason` is a sentence.
+# A problem's evaluate() returns list(value, gradient), or after a failure the value Inf and the `reason` in words.
 
 # Evaluates the objective over all rows: VFE if `aux` is NULL, else pF under the auxiliary distribution `aux`.
 objective_of <- function(data, aux, z, model, jitter, control = NULL, scratch = NULL, gradient = TRUE) {
@@ -184,9 +184,9 @@ points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE
        })
 }
 
-# Returns the problem of minimising -log p(y) over the free log hyperparameters, with y = data$y. If inducing points
-# move too, `points` is made by points_problem(), and its coordinates come first. minus_log(model, z) returns a `reason`
-# or list(value, theta, noise, gradient): -log p, its derivatives by the kernel's log parameters, log noise and z.
+# Returns the problem of minimising -log p(y) over the free log hyperparameters, y = data$y. If inducing points move
+# too, points_problem() made `points`, and its coordinates come first. minus_log(model, z) returns list(value, theta,
+# noise, gradient), -log p and its derivatives by the kernel's log parameters, log noise and z; or a `reason` to fail.
 hyper_problem <- function(data, parameters, minus_log, points = NULL) {
   own <- length(points$start) + seq_along(parameters$start)
   z_at <- function(par) if (!is.null(points)) points$natural(par[-own])
@@ -214,8 +214,6 @@ vfe_hyper_problem <- function(data, z, parameters, jitter, control, points = NUL
   }, points)
 }
 
-# ---- objectives of a row source -------------------------------------------------------------------------------------
-
 # Evaluates an objective (VFE or pF) by two passes over the row source `whole`: for sums and for the gradient.
 objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gradient = TRUE) {
   refuse_if(isTRUE(aux$p > 0), "optimise_rows", "exceeds the sample that is kept of the source",
@@ -240,8 +238,6 @@ objective_by_passes <- function(whole, name, aux, z, model, jitter, control, gra
 
 add_slopes <- function(a, b) Map(`+`, a, b)
 
-# ---- inducing points ----------------------------------------------------------------------------------------------
-
 #' @export
 inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans", "divergence"), y = NULL,
                             noise = NULL, weights = NULL) {
@@ -263,8 +259,8 @@ inducing_points <- function(x, m, kernel, method = c("greedy", "random", "kmeans
 
 point_methods <- c("greedy", "random", "kmeans", "divergence")
 
-# Returns a list with up to m points z. For "greedy" it also has `looked`, the number of rows searched, and `t`, the sum
-# of their residual prior variances after each point. "divergence" needs `toward`, list(y, weights, noise).
+# Returns a list with up to m inducing points z. The method "greedy" adds `looked`, the number of rows searched, and
+# `t`, the sum of their residual prior variances after each point. "divergence" needs `toward`, list(y, weights, noise).
 choose_points <- function(x, m, kernel, method, memory = greedy_memory, toward = NULL, control = NULL) {
   switch(method, divergence = choose_guided(x, m, kernel, toward, memory, control),
          greedy = choose_greedy(x, m, kernel, memory),
@@ -279,7 +275,7 @@ some_of <- function(n, most) if (n > most) sort(sample.int(n, floor(most))) else
 choose_greedy <- function(x, m, kernel, memory = greedy_memory) {
   looked <- some_of(nrow(x), max(20 * m, memory / (8 * m)))
   pool <- if (length(looked) < nrow(x)) x[looked, , drop = FALSE] else x
-  # Each of m steps adds a rounding error of a few eps * k(x, x). Residual variances below that sum are rounding.
+  # Rounding errors of m steps, each a few eps * k(x, x), add up. Residual variances below their sum are only rounding.
   numbered <- by_numbers_of_levels(kernel, pool)
   chosen <- native(ffi_select, engine_model(kernel = numbered$kernel), numbered$rows(pool), as.integer(m),
                    4 * m * .Machine$double.eps)
@@ -287,13 +283,13 @@ choose_greedy <- function(x, m, kernel, memory = greedy_memory) {
   list(z = x[rows, , drop = FALSE], rows = rows, t = chosen$t, looked = nrow(pool))
 }
 
-# Chooses up to m rows so that each lowers the pF divergence d most. To first order, with noise variance s2, s2^2 d^2 is
-# tr((S + r r') E), for posterior covariance S and residuals r at the rows X, and residual prior covariance E. A
-# posterior on greedy points U approximates S and r. With L L' = k(U, U), V = L^{-1} k(U, X) and P = V (S + r r') V',
-# row i reduces the trace by v_i'P v_i / v_i'v_i. v_i is column i of V, less its projection on chosen rows' columns.
+# Chooses up to m rows greedily, each to lower the pF divergence d most. To first order, with noise variance s2, s2^2
+# d^2 is tr((S + r r') E), for posterior covariance S and residuals r at the rows X, and residual prior covariance E. A
+# posterior on points U approximates S and r. With L L' = k(U, U), V = L^{-1} k(U, X) and P = V (S + r r') V', row i
+# reduces the trace by v_i'P v_i / v_i'v_i. v_i is column i of V, less its projection on the columns of chosen rows.
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
-  # Three matrices with a row for each greedy point and a column for each row must fit into `memory` bytes.
+  # Three matrices with a row for each point of U and a column for each row must fit into `memory` bytes.
   looked <- some_of(n, min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100)))))
   pool <- x[looked, , drop = FALSE]
   landmarks <- choose_greedy(pool, min(length(looked), m + 100), kernel, Inf)$rows
@@ -302,15 +298,15 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
   post <- native_posterior(u, list(x = pool, y = toward$y[looked], weights = toward$weights[looked]),
                            new_model(kernel, noise), jitter = 0, control = control)
   V <- forwardsolve(post$L, native_kernel_matrix(kernel, u, pool))
-  # Compute P = V (S + r r') V' for the posterior covariance S and residuals r at the pool. The posterior on the greedy
-  # points u has V S V' = noise G (noise I + G)^{-1} G, where G = V V' for equal weights, and V r = noise beta.
+  # Compute P = V (S + r r') V' for the posterior covariance S and residuals r at the rows of `pool`. The posterior on u
+  # has V S V' = noise G (noise I + G)^{-1} G, where G = V V' for equal weights, and V r = noise beta.
   P <- noise * crossprod(forwardsolve(post$C, post$G)) + noise^2 * tcrossprod(post$beta)
   least <- 4 * m * .Machine$double.eps * max(kernel_diagonal(kernel, pool))
   rows <- native(ffi_select_guided, V, P, as.integer(min(m, length(looked))), least)
   list(z = pool[rows, , drop = FALSE], rows = looked[rows])
 }
 
-# Returns the first m row numbers of `order` whose rows of x differ from all earlier ones.
+# Returns the first m of the row numbers `order` whose rows of x differ from all earlier ones.
 distinct_rows <- function(x, order, m) {
   group <- equal_rows(x[order, , drop = FALSE])
   utils::head(if (is.null(group)) order else order[!duplicated(group)], m)

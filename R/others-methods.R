@@ -26,8 +26,6 @@ axe_call.gp_fit <- function(x, verbose = FALSE, ...) replace(x, "call", list(NUL
 #' @exportS3Method butcher::axe_fitted
 axe_fitted.gp_fit <- function(x, verbose = FALSE, ...) replace(x, "z_trace", list(NULL))
 
-# ---- vetiver --------------------------------------------------------------------------------------------------------
-
 #' @exportS3Method vetiver::vetiver_create_description
 vetiver_create_description.gp_fit <- function(model) paste("A", fit_title(check_any_fit(model, "model")))
 
@@ -69,8 +67,6 @@ handler_predict.gp_fit <- function(vetiver_model, ...) {
     list(.pred = unname(p[, "fit"]), .pred_lower = unname(p[, "lwr"]), .pred_upper = unname(p[, "upr"]))
   }
 }
-
-# ---- time series: pfdtc() of a ts object, and a method for forecast() -----------------------------------------------
 
 #' Fit and forecast a time series
 #'
@@ -181,9 +177,7 @@ print.pfdtc_forecast <- function(x, ...) {
   invisible(x)
 }
 
-# ---- marginaleffects ------------------------------------------------------------------------------------------------
-
-# `draws` keeps draws of f for all predictions in a call of marginaleffects, so that equal rows have equal draws.
+# The attribute `draws` keeps draws of f for all predictions in a call of marginaleffects: equal rows have equal draws.
 #' @exportS3Method marginaleffects::sanitize_model_specific
 sanitize_model_specific.gp_fit <- function(model, ...) {
   model <- check_any_fit(model, "model")
@@ -230,8 +224,8 @@ get_predict.gp_fit <- function(model, newdata = NULL, type = "response", ...) {
   structure(data.frame(rowid, estimate), posterior_draws = f)
 }
 
-# Returns joint draws of the K - 1 latent functions of K classes: an array of rows of x by functions by draws. `draws`
-# keeps draws at inducing points for later calls, and joint_draws() adds the residual of f given these points.
+# Returns joint draws of the K - 1 latent functions of K classes, an array [row of x, function, draw]. `draws` keeps
+# draws at inducing points for later calls, and joint_draws() adds the residual of f given these points.
 contrast_draws <- function(fit, x, draws) {
   p <- posterior_of(fit)
   q <- ncol(p$factors$beta)
@@ -250,17 +244,15 @@ contrast_draws <- function(fit, x, draws) {
   aperm(array(unlist(each), c(nrow(x), ncol(draws$u), q)), c(1L, 3L, 2L))
 }
 
-# ---- joint draws in several batches ---------------------------------------------------------------------------------
-
-# Returns an environment in which joint_draws() keeps rows and draws. `half` is the number of pairs z, -z of normals.
+# Returns an environment in which joint_draws() keeps rows and draws. `half` is the number of pairs of normals z, -z.
 new_draws <- function() {
   half <- ceiling(check_count(getOption("pfdtc.draws", 2000), "pfdtc.draws", min = 2) / 2)
   list2env(list(half = half, x = NULL, R = matrix(0, 0L, 0L), z = NULL), parent = emptyenv())
 }
 
 # Returns draws of f minus its mean at the rows of x, jointly with earlier draws. `draws` keeps those earlier rows at
-# which f determines f at the other earlier rows up to rounding. It also keeps the Cholesky factor R of their covariance
-# C = R'R, and z ~ N(0, I) with f = R'z. For new rows, with V = R^{-T} C(kept, x) and z_2 ~ N(0, I),
+# which f determines f at the other earlier rows up to rounding. It also keeps the Cholesky factor R of the covariance C
+# = R'R of f at these rows, and z ~ N(0, I) with f = R'z. For new rows, with V = R^{-T} C(kept, x) and z_2 ~ N(0, I),
 #   f(x) = V'z + S'z_2,   S'S = C(x, x) - V'V.
 # covariance(x) may describe another process than f, and `size` is its largest variance.
 joint_draws <- function(fit, x, draws, size = max(diag(C)), covariance = function(x) {

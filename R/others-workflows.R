@@ -52,7 +52,7 @@ update.gp_reg <- function(object, parameters = NULL, kernel = NULL, inducing_poi
   parsnip::update_spec(object, parameters = parameters, args_enquo_list = args, fresh = fresh, cls = "gp_reg", ...)
 }
 
-# Leaves out tuning parameters for `kernel` and `noise`, because dials has none for kernels and noise variances.
+# Leaves out tuning parameters for `kernel` and `noise`, because the package dials has none for them.
 #' @exportS3Method generics::tunable
 tunable.gp_reg <- function(x, ...) {
   known <- NextMethod()
@@ -71,7 +71,7 @@ translate.gp_reg <- function(x, engine = x$engine, ...) {
   x
 }
 
-# This list has the arguments of predict() by parsnip's mode and type. `post` names a function in parsnip_posts.
+# This list has the arguments of predict() for parsnip's mode and type. `post` names a function of parsnip_posts.
 parsnip_types <- list(
   regression = list(raw = NULL, numeric = list(type = "response"),
     conf_int = list(post = "band", type = "response", interval = "credible", level = quote(level)),
@@ -140,8 +140,6 @@ class_columns <- function(p, levels) {
   stats::setNames(data.frame(1 - unname(p), unname(p)), levels)
 }
 
-# ---- mlr3 -----------------------------------------------------------------------------------------------------------
-
 #' @rdname gp_reg
 #' @export
 mlr3_learner <- function(..., type = c("regr", "classif")) {
@@ -189,8 +187,6 @@ mlr3_learner <- function(..., type = c("regr", "classif")) {
   learner
 }
 
-# ---- report() -------------------------------------------------------------------------------------------------------
-
 #' Report on a fit
 #'
 #' Returns a paragraph and a table with data, kernel, hyperparameters, posterior, log marginal likelihood, time and, if
@@ -212,7 +208,7 @@ report <- function(x, ...) {
   UseMethod("report")
 }
 
-# Package report has a generic of this name, which pfdtc's generic masks if pfdtc is attached later. If the package is
+# The package report has a generic report(), which pfdtc's generic masks if pfdtc is attached later. If report is
 # loaded, this method passes objects other than fits to report::report(). Otherwise they are an error.
 #' @export
 report.default <- function(x, ...) {
@@ -280,7 +276,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     sprintf("A %s was fitted to %s by %s. Data: %s.", if (is_groups_only(fit$kernel)) "linear mixed model" else
       "Gaussian process", name, facts["Software"], facts["Data"]),
     sprintf("%s %s.", ifelse(is.na(own), paste0(names(told), ":"), own), sub("[.]$", "", told))), collapse = " ")
-  # A coefficient may have the name of a fact, such as "Time", so add coefficients after facts were selected by name.
+  # A coefficient may have the name of a fact, such as "Time", so it is added after facts were selected by name.
   table <- append(facts, report_coefficients(fit, about, number), max(which(names(facts) %in% c("Units", "Inputs"))))
   structure(list(text = text, table = data.frame(what = names(table), value = unname(table))), class = "pfdtc_report")
 }

@@ -134,10 +134,8 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
 #' fit$because
 NULL
 
-# ---- arguments -> data and settings -> a fit ------------------------------------------------------------------------
-
-# Fits the rows of a matrix. `frame` has the arguments of a default method. If the data come first and a formula has the
-# name `formula`, as in data |> pfdtc(formula = y ~ x), the function fits this formula.
+# Fits the rows of a matrix. `frame` has the arguments of a default method. If `formula` is a named argument after the
+# data, as in data |> pfdtc(formula = y ~ x), fits this formula.
 matrix_fit <- function(method, call, frame, dots) {
   # Do not evaluate `dots` before this test, because weights may be columns of the data.
   if (inherits(eval(call$formula, parent.frame(2L)), "formula")) {
@@ -184,14 +182,14 @@ formula_fit <- function(method, call, envir, given, dots) {
   fit_by_family(method, data, call, args)
 }
 
-# Returns the likelihood of the argument `family`. If the user's arguments, named in `given`, neither include a family
-# nor need Gaussian noise, the response chooses it: returns "by response".
+# Returns the likelihood of the argument `family`, or "by response" if the response determines it: the user's arguments,
+# named in `given`, neither include a family nor need Gaussian noise.
 likelihood_asked <- function(args, given) {
   gaussian <- is.null(args$family) || !is.null(args$noise) || asks_for_transform(args$transform)
   if (gaussian || "family" %in% given) as_likelihood(args$family) else "by response"
 }
 
-# Fits the cleaned data. If the response determined the family, data$family has it.
+# Fits the cleaned data. If the response determined the family, that is data$family.
 fit_by_family <- function(method, data, call, args) {
   family <- data$family %||% args$family
   kept <- data$kept
@@ -284,7 +282,7 @@ fit_once <- function(data, asked, state) {
 }
 
 # Returns TRUE if most of 50 to 2,000 responses are equal, without groups, if kernel and transform may be chosen and
-# time is left. Marginal likelihood cannot choose: it grows without bound as the noise at the common response shrinks.
+# time is left. Marginal likelihood cannot choose: it has no bound as the noise at the common response shrinks.
 has_common_value <- function(data, asked, state) {
   y <- of_used_rows(data, data$response)
   is.null(state$stopped) && isTRUE(state$open) && is.null(asked$kernel) && !length(data$groups) &&

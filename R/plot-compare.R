@@ -29,7 +29,7 @@ plot_fits <- function(fits, exact = NULL, newdata = NULL, input = NULL, at = NUL
   draw_figure(comparison_figure(s, value, fits, base, !is.null(exact)), list(...))
 }
 
-# Checks that the fits can be compared. Returns the first of `exact` and `fits` with data, which set the axes' ranges.
+# Checks that the fits can be compared. Returns the first of `exact` and `fits` that has data, for the axes' ranges.
 comparison_base <- function(fits, exact) {
   columns <- lengths(lapply(fits, function(fit) fit$frame$columns))
   other <- columns[columns != columns[1L]]
@@ -41,7 +41,7 @@ comparison_base <- function(fits, exact) {
 }
 
 # Returns a figure with a panel for each fit. It shows the predictions of the fit and of the exact GP along the only
-# variable of the slices `s`, or mean minus exact mean at rows if `s` has no variable. `value` has the predictions.
+# variable of the slice `s`, or mean minus exact mean at rows if `s` has no variable. `value` has the predictions.
 comparison_figure <- function(s, value, fits, base, has_exact) {
   d <- value
   v <- s$variables[[1L]]
@@ -215,8 +215,6 @@ exact_for_figure <- function(fits, exact, most = 500L) {
   with_fixed_seed(laplace_reference(one, one$data, nrow(one$data$x)))
 }
 
-# ---- a single fit ---------------------------------------------------------------------------------------------------
-
 certified_curves <- function(fit, newdata, inputs, at, level, n, points, effort, exact, reference, type) {
   effort <- check_choice(effort %||% "reference", c("reference", "fast", "tight"), "effort")
   base <- without_transform(comparison_base(list(fit), exact), type)
@@ -278,8 +276,6 @@ certified_curves_figure <- function(data, s) {
     legend_keys(paste("certified: exact", percent), orange, 2, 2), mark_keys(s))
   figure(panels, data, keys, rev(grDevices::n2mfrow(length(panels))), foot = s$foot)
 }
-
-# ---- several fits ---------------------------------------------------------------------------------------------------
 
 certified_errors_over_m <- function(fits, newdata, effort, exact, reference) {
   known <- c("fast", "reference", "tight")

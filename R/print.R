@@ -54,7 +54,7 @@ print.summary.gp_fit <- function(x, digits = x$digits %||% max(3L, getOption("di
   cat("\n")
   tried <- x$kernels
   if (!is.null(tried)) {
-    # `se` is 0 for the kernel with which others are compared, and NA for kernels compared by log marginal likelihood.
+    # `se` is 0 for the kernel to which others are compared, and NA for kernels compared by log marginal likelihood.
     known <- !tried$chosen & !is.na(tried$se) & tried$se > 0
     by <- ifelse(is.na(tried$se), "log marginal likelihood", "log density given other rows")
     loss <- tried$score - tried$score[tried$chosen][1L]
@@ -117,8 +117,8 @@ summary_fields <- function(x) {
     }))
 }
 
-# Describes the log marginal likelihood of a fit, or of a result of fit_facts(). With `bounds`, bounds for the exact GP
-# are printed in place of the value.
+# Describes the log marginal likelihood of a fit, or of a result of fit_facts(), in words. With `bounds`, bounds for the
+# exact GP are printed in place of the value.
 describe_evidence <- function(fit, bounds = FALSE) {
   family <- method_traits(fit)
   c(if (!response_of(fit)$conjugate) response_of(fit)$words[["evidence"]] else if (!bounds) {
@@ -166,7 +166,7 @@ print_fields <- function(fields, digits = 3L, width = 12L) {
   }
 }
 
-# Prints a table of text. If `rank` is given, prints the 20 rows of smallest rank, and counts the others.
+# Prints a table of text: all rows or, if `rank` is given, the 20 rows of smallest rank and the number of the others.
 print_columns <- function(table, rank = NULL, rest = "") {
   more <- if (is.null(rank)) 0L else nrow(table) - 20L
   if (more > 0L) table <- table[utils::head(order(rank), 20L), ]
@@ -178,7 +178,7 @@ print_columns <- function(table, rank = NULL, rest = "") {
   if (more > 0L) cat(sprintf("... and %d more%s\n", more, rest))
 }
 
-# Prints lengthscales with the ranges of their inputs, notes on them, and parameters that no other line has.
+# Prints lengthscales with the ranges of their inputs, notes on both, and parameters that no other line shows.
 print_parameters <- function(about, digits) {
   show <- function(v) format_each(v, digits)
   theta <- about$coefficients
@@ -206,7 +206,7 @@ print_parameters <- function(about, digits) {
     table <- data.frame(name, lapply(lengths, show_lengths), show(range), check.names = FALSE)
     names(table)[c(1L, ncol(table))] <- c(if (one) "Input" else "Lengthscales",
                                           paste("Range of the", attr(about$inputs, "rows")))
-    # An R factor has one row if all its levels have equal lengthscales, up to the search's accuracy.
+    # Print one row for an R factor if all its levels have equal lengthscales, up to the search's accuracy.
     key <- do.call(paste, c(list(shown$factor), lapply(lengths, signif, 4)))
     equal <- shown$factor != "" & stats::ave(key, shown$factor, FUN = function(v) length(unique(v))) == "1"
     table[equal, c(1L, ncol(table))] <- list(paste(shown$factor, "(factor)")[equal], NA)
@@ -289,7 +289,7 @@ print.pfdtc_certificate <- function(x, n = 10, digits = max(3L, getOption("digit
   invisible(x)
 }
 
-# Prints a table with its bounds rounded outwards, after its attribute `heading` or `legend`.
+# Prints a table after its attribute `heading` or `legend`. Bounds are rounded outwards.
 #' @export
 print.pfdtc_table <- function(x, digits = max(3L, getOption("digits") - 2L * inherits(x, "anova")), ...) {
   writeLines(c(attr(x, "heading"), wrap(as.character(attr(x, "legend")))))

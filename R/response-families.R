@@ -1,10 +1,10 @@
 # Defines families beyond glm(): ordered classes, censored numbers and times, and likelihoods by a user's expression.
 #
-# With a transform T (log for times), T(y) = f + s e, where e has the cdf F. If T(y) is known to be in [L, U],
+# With a transform T (log for times), T(y) = f + s e for noise e with cdf F. If T(y) is known to be in [L, U],
 #
 #   p(y | f) = F((U - f) / s) - F((L - f) / s),   or F'((L - f) / s) / s if L = U.
 #
-# A log-concave F' makes log p concave in f.
+# If F' is log-concave, p is log-concave in f.
 
 new_family <- function(family, link, ...) structure(list(family = family, link = link, ...), class = "pfdtc_family")
 
@@ -16,10 +16,9 @@ with_defaults <- function(row) {
   c(row, defaults[setdiff(names(defaults), names(row))])
 }
 
-# Each entry is a distribution function F of the noise e in T(y) = f + s e. growth(s) is E e^(s e). best(L, U, s) is the
-# f for which T(y) is most likely in [L, U]. `ratio` names the factor e^(-f / s) of hazard or odds. W = -(log p)'' is
-# the sum of the W of parts(sites) (normal: one part), whose only extremes are at the f in turns(sites). If F is not
-# symmetric, `bend` bounds |F''| / 2.
+# Each entry describes noise e with cdf F in T(y) = f + s e. growth(s) is E e^(s e). best(L, U, s) is the f for which
+# T(y) is most likely in [L, U]. `ratio` names the factor e^(-f / s) of hazard or odds. W = -(log p)'' is the sum of the
+# W of parts(sites) (normal: one part), with extremes at f in turns(sites). For asymmetric F, `bend` bounds |F''|/2.
 noises <- list(
   logistic = list(
     cdf = stats::plogis, quantile = stats::qlogis, ratio = "odds ratio",
@@ -42,9 +41,9 @@ noises <- list(
     parts = function(sites) gumbel_parts(sites),
     turns = function(sites) list(gumbel_parts(sites)[[2L]]$size - sites$shape[2L] * log(gumbel_turn))))
 
-# Splits W (minus the second derivative of log p) of an interval [L, U] with Gumbel noise into two terms. One is W of a
-# response known to be above L, and monotone in f. The other is h (w + h - 1) / s^2, where h = w / (e^w - 1), w =
-# e^((U' - f) / s) and e^(U' / s) = e^(U / s) - e^(L / s). This term is largest at w = gumbel_turn.
+# gumbel_parts() splits W (minus the second derivative of log p in f) of an interval [L, U] with Gumbel noise into two
+# terms. One is W of a response known to be above L, and monotone in f. The other is h (w + h - 1) / s^2, where h = w /
+# (e^w - 1), w = e^((U' - f) / s) and e^(U' / s) = e^(U / s) - e^(L / s). It is largest at w = gumbel_turn.
 gumbel_turn <- 1.8604709451
 
 gumbel_parts <- function(sites) {
@@ -55,9 +54,10 @@ gumbel_parts <- function(sites) {
   list(above, replace(sites, c("y", "size"), list(-Inf + 0 * seq_along(L), U)))
 }
 
-# Returns a row of the table of likelihoods for responses y with T(y) = f + scale e. link(mean) returns f, up(y, theta)
-# T(y) (for a class its upper cut point), down(t, theta) the y with T(y) = t, and ends(sites, theta) list(L, U, scale)
-# with T(y) in [L, U]. By default, learning starts f at the median of known_numbers(), or at 0 if all are NA.
+# Returns a row of the table of likelihoods for responses y with T(y) = f + scale e (noise e, shape parameters theta).
+# link(mean) returns f, up(y, theta) T(y) (for a class its upper cut point), down(t, theta) the y with T(y) = t, and
+# ends(sites, theta) list(L, U, scale) with T(y) in [L, U]. By default, learning starts f at the median of
+# known_numbers(), or at 0 if all are NA.
 interval_row <- function(noise, name, link, up, down, ends, start = NULL, ...) {
   e <- noises[[noise]]
   engine <- function(sites, theta) {
@@ -78,9 +78,7 @@ interval_row <- function(noise, name, link, up, down, ends, start = NULL, ...) {
     best = function(sites, theta) do.call(e$best, unname(ends(sites, theta)))))
 }
 
-# ---- ordered classes ------------------------------------------------------------------------------------------------
-
-# Returns the cut points of f between classes. The first finite one is 0, as f has a constant mean; theta has the gaps.
+# Returns the cut points of f between classes. The first finite one is 0, as f has a constant mean. theta has the gaps.
 cut_points <- function(theta) c(-Inf, 0, cumsum(theta), Inf)
 
 ordinal_row <- function(noise, link) {
@@ -97,7 +95,7 @@ ordinal_row <- function(noise, link) {
     },
     middle = function(sites, w, levels) pmax(diff(cuts(sites, w, length(levels))), 1e-3),
     start = function(sites, w) -cuts(sites, w, max(sites$y, 2))[1L] - mean(sites$offset),
-    # misfit_of() was at most 3.8 in fits of 40 samples of ordered classes (bench/ordered-misfit.R).
+    # With ordered classes, misfit_of() was at most 3.8 standard errors in 40 samples (bench/ordered-misfit.R).
     rival = list(family = "multinomial()", beyond = 5,
                  why = "inputs change the odds of single classes in ways that this family does not allow"),
     up = function(y, theta) cut_points(theta)[pmin(pmax(y, 0), length(theta) + 2) + 1],
@@ -119,9 +117,7 @@ ordinal <- function(link = c("logit", "probit", "cloglog")) {
   new_family(paste0("ordinal", if (link != "logit") paste0("_", link)), link)
 }
 
-# Censored times and numbers are known to be between sites$y and sites$size, which are equal if they were observed.
-
-# Weibull, log-logistic and log-normal times have log y = f + s e, where theta is s.
+# Returns a row of the table of likelihoods for Weibull, log-logistic or log-normal times y = e^(f + theta e), e: noise.
 times_row <- function(noise, name, label) {
   growth <- noises[[noise]]$growth
   ratio <- noises[[noise]]$ratio
@@ -137,7 +133,7 @@ times_row <- function(noise, name, label) {
     })
 }
 
-# A censored normal response has y = f + s e, where theta is s.
+# A censored normal response has y = f + theta e for standard normal noise e.
 tobit_row <- interval_row(
   "normal", "tobit", identity, label = "censored normal", call = "tobit()", links = "identity", reads = "censored",
   shape = "scale", shape_label = "noise sd", middle = 0.5, up = function(y, theta) y, down = function(t, theta) t,
@@ -149,7 +145,7 @@ known_numbers <- function(L, U) {
   ifelse(is.finite(L) & is.finite(U), (L + U) / 2, ifelse(is.finite(L), L, ifelse(is.finite(U), U, NA)))
 }
 
-# Returns TRUE for times and censored numbers, which are known to be between sites$y and sites$size.
+# Returns TRUE for times and censored numbers, which are known to be from sites$y to sites$size.
 has_ends <- function(response) response$reads %in% c("times", "censored")
 
 #' Model times until an event, and censored numbers
@@ -206,8 +202,8 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
   new_family("tobit", "identity", theta = positive_or_null(scale, "scale"), ends = c(left, right))
 }
 
-# Defines a likelihood by a user's expression of log p in f and y. stats::D() gives derivatives. C code evaluates log p
-# and its derivatives as programs (vectors of numbers, see program_of()).
+# Defines a likelihood by a user's expression of log p(y | f). stats::D() gives derivatives. C code evaluates log p and
+# its derivatives as programs (vectors of numbers, see program_of()).
 
 #' Define a likelihood
 #'
@@ -326,7 +322,7 @@ terms_of_sum <- function(e) {
 program_steps <- c(number = 0, f = 1, y = 2, "+" = 3, "-" = 4, "*" = 5, "/" = 6, "^" = 7, negate = 8, exp = 9, log = 10,
                    sqrt = 11, log1p = 12, expm1 = 13, sin = 14, cos = 15, pnorm = 16, dnorm = 17)
 
-# Returns the program that evaluates expression e, as numbers: operations and constants. `values` has e's parameters.
+# Returns the program that evaluates expression e, a vector of operations and constants. `values` has e's parameters.
 program_of <- function(e, values) {
   if (!any(c("f", "y") %in% all.vars(e))) {
     return(c(program_steps[["number"]], as.double(eval(e, values, asNamespace("stats")))))
@@ -358,7 +354,7 @@ check_distribution <- function(fit, argument = "fit") {
   abort_input(argument, "has a family by gp_family(), whose distribution function is unknown")
 }
 
-# Returns a sentence on what certificates assume about a family by gp_family() without proof, NULL for other families.
+# Returns a sentence on what certificates assume without proof about a family by gp_family(); NULL for other families.
 stated_claims <- function(likelihood) {
   row <- likelihood$row
   if (is.null(row)) return(NULL)

@@ -81,7 +81,7 @@ as_likelihood <- function(family, approx = "laplace") {
   }
   if (is.function(family)) family <- tryCatch(family(), error = function(e) family)
   if (inherits(family, "family") && grepl("^negative binomial", family$family, ignore.case = TRUE)) {
-    # Families of mgcv and MASS have theta, or lack it if it is to be learned.
+    # Families of mgcv and MASS have theta, or lack theta if it is to be learned.
     theta <- if (!isTRUE(family$n.theta > 0)) if (is.null(family$n.theta))
       get0(".Theta", environment(family$variance)) else family$getTheta(TRUE)
     family <- replace(nb(theta), "link", family$link)
@@ -116,7 +116,7 @@ as_likelihood <- function(family, approx = "laplace") {
 }
 
 # Returns list(response, y, size, weight, levels). `response` is for residuals (successes as shares). y has numbers,
-# counts, successes, classes or lower ends of intervals, `size` trials or upper ends. NULL `size` and `weight` mean 1.
+# counts, successes, classes or lower interval ends, `size` trials or upper ends. NULL `size` and `weight` mean 1.
 read_response <- function(likelihood, response, weights, argument, n) {
   row <- response_row(likelihood)
   numbers <- function(want, ok) list(y = read_numbers(response, argument, n, ok, want))
@@ -163,7 +163,7 @@ known_classes <- function(fit, response) {
   as.double(as.character(response) == levels[2L])
 }
 
-# Returns list(y, size, response) of censored responses: lower ends, upper ends, and the values that figures draw.
+# Returns list(y, size, response) of censored responses: lower ends, upper ends, and the values that plots show.
 read_censored <- function(response, argument, n, likelihood, positive) {
   if (inherits(response, "Surv")) {
     type <- attr(response, "type")
@@ -196,7 +196,7 @@ read_censored <- function(response, argument, n, likelihood, positive) {
   list(y = L, size = U, response = ifelse(is.na(known), 0, known))
 }
 
-# Returns a numeric vector, such as a response. ok(y) must be TRUE for all elements, else the error names `want`.
+# Returns `given` as a numeric vector. Stops unless ok(y) is TRUE for all elements, with an error that names `want`.
 read_numbers <- function(given, argument, n, ok, want) {
   y <- check_vector(given, argument, n)
   bad <- which(!ok(y))
@@ -277,7 +277,7 @@ with_sites <- function(data, read, offset) {
 }
 
 # Returns list(family, likelihood). If `likelihood` is "by response", the response determines it: NULL (Gaussian) for
-# numbers, a family for classes for factors, text and logicals, and "times" (see best_of_times()) for survival::Surv().
+# numbers, a family for classes for factors, text and logicals. For survival::Surv(), `family` is "times".
 settle_family <- function(likelihood, response, name) {
   if (!identical(likelihood, "by response")) return(list(likelihood = likelihood))
   if (inherits(response, "Surv")) return(list(family = "times", likelihood = as_likelihood(weibull())))

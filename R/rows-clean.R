@@ -50,8 +50,8 @@ message_if_constant <- function(x, owner) {
       "%s are constant, so their effects cannot be learned.", list_quoted(names)))
 }
 
-# Sends a message if longitude and latitude are plain numbers but degrees distort distances: the length of a degree of
-# longitude varies by a factor of 1.5 or more, or longitudes span a quarter of the globe.
+# Sends a message if longitude and latitude are plain numbers but degrees distort distances. They do if the length of a
+# degree of longitude varies by a factor of 1.5 or more, or if longitudes span a quarter of the globe.
 message_if_degrees <- function(x) {
   at <- c(grep("^(lon|long|lng|longitude)$", colnames(x), TRUE)[1L], grep("^(lat|latitude)$", colnames(x), TRUE)[1L])
   if (anyNA(at)) return(invisible())
@@ -68,7 +68,7 @@ message_if_degrees <- function(x) {
 }
 
 # Returns the list of clean_data(). For a `likelihood` (NULL: Gaussian) it also has the responses `sites`, and its `y`
-# is for figures only. `rows` are names for the rows in messages, by default their numbers.
+# is used only in plots. `rows` are names for the rows in messages, by default their numbers.
 clean_rows <- function(x, response, name, weights, offset, labels, center, scale, merge, likelihood, rows = NULL) {
   if (is.null(likelihood)) return(clean_data(
     x, check_response(response, name, nrow(x), rows), name, weights, offset, labels, check_flag(center, "center"),
@@ -83,8 +83,8 @@ clean_rows <- function(x, response, name, weights, offset, labels, center, scale
 }
 
 # Returns rows of finite numbers as "pfdtc_data". `name` is the response's name in messages, and `labels` are row names.
-# Equal rows are merged if the share of distinct rows is at most `merge` (TRUE: 0.9). `center` and `scale` are flags for
-# the response; instead, `unit` may give its centre, scale and sd.
+# Equal rows are merged if the share of distinct rows is at most `merge` (TRUE: 0.9). The response is centred if
+# `center` and scaled if `scale`; instead, `unit` may give its centre, scale and sd.
 clean_data <- function(x, response, name, weights, offset, labels, center, scale, merge, unit = NULL) {
   r <- if (is.null(offset)) response else response - offset
   w <- weights
@@ -118,25 +118,22 @@ cleaned <- function(fit, given) {
        scale = fit$scale, shift = list(constant = 0, rows = 0, ss = 0), offset_squares = offset_squares(given))
 }
 
-# Cleans the rows of `data` with another response. Formula and groups are kept.
 clean_again <- function(data, x, response, w, offset, center, scale, merge, name = "transform", labels = NULL) {
   kept <- c("frame", "terms", "groups")
   replace(clean_data(x, response, name, w, offset, labels, center, scale, merge), kept, data[kept])
 }
 
-# Returns the terms that convert the log density of the centred and scaled y to that of y as given, for the noise
-# variance s2. Equal rows form groups g, and W_g sums their weights w_n. For the computed density, of sqrt(W_g) y_g,
+# Returns the terms that convert the computed log density, of merged, centred and scaled responses times root weights,
+# to that of y as given, for the noise variance s2:
 #   log p(y as given) = log p(computed) + constant - (rows/2) log(2 pi s2) - ss/(2 s2),
 #   constant = sum_n log(w_n)/2 - n log(scale).
-# Here `rows` is the number of rows that were merged away, and `ss` their weighted sum of squares about the group means.
-# `constant` is the log Jacobian of sqrt(w_n) y_n / scale. That of sqrt(W_g) y_g cancels a term of merge_equal_rows().
+# `constant` is the log Jacobian of sqrt(w_n) y_n / scale for weights w_n. `rows` is the number of rows that were merged
+# away, and `ss` their weighted sum of squares about the means of equal rows.
 log_density_shift <- function(n, log_w, scale, rows = 0, ss = 0) {
   list(constant = log_w / 2 - n * log(scale), rows = rows, ss = ss)
 }
 
 sum_of_logs <- function(w) if (is.null(w)) 0 else sum(log(w))
-
-# ---- checks and names -----------------------------------------------------------------------------------------------
 
 check_response <- function(y, argument, n = NULL, labels = NULL) {
   reason <- if (is.character(y) && !anyNA(as_number(y))) {
@@ -197,8 +194,6 @@ column_names <- function(x) {
   make.unique(ifelse(is.na(names) | !nzchar(names), paste0("x", seq_along(names)), names))
 }
 
-# ---- random numbers -------------------------------------------------------------------------------------------------
-
 random_state <- function() {
   if (!exists(".Random.seed", envir = globalenv(), inherits = FALSE)) stats::runif(1)
   get(".Random.seed", envir = globalenv())
@@ -221,8 +216,6 @@ with_fixed_seed <- function(expr, seed = 1, kind = "Mersenne-Twister") {
   expr
 }
 
-# ---- parts of cleaned data ("pfdtc_data") ---------------------------------------------------------------------------
-
 # Returns list(x, index) for all given rows, including those of weight 0: row i has the inputs x[index[i], ].
 training_inputs <- function(data) {
   index <- data$group %||% seq_len(data$n)
@@ -241,8 +234,8 @@ all_rows <- function(data, used, zero) {
 # Fits with neighbours are certified at no more than this number of training rows.
 certified_rows <- 2000L
 
-# Returns the training rows to certify as list(x, index, offset, names), where row i has the inputs x[index[i], ]. They
-# are all rows of positive weight, before merging, or `most` of them drawn at random.
+# Returns the training rows to certify as list(x, index, offset, names), where row i has the inputs x[index[i], ]: all
+# rows of positive weight, before merging, or `most` random ones.
 used_rows <- function(data, most = Inf) {
   index <- data$group %||% seq_len(nrow(data$x))
   offset <- if (is.null(data$offset)) 0 else of_used_rows(data, data$offset)
@@ -253,7 +246,7 @@ used_rows <- function(data, most = Inf) {
        offset = if (length(offset) > 1L) offset[taken] else offset, names = NULL)
 }
 
-# Returns these `rows` (numbers of merged rows) as data. `twins` describes the rows that were merged into each of them.
+# Returns the part of `data` with the merged rows numbered `rows`. `twins` describes the rows merged into each of them.
 take_rows <- function(data, rows) {
   w <- data$weights[rows]
   list(x = data$x[rows, , drop = FALSE], y = data$y[rows], weights = w, n = length(rows), rows = rows,
@@ -265,7 +258,8 @@ take_rows <- function(data, rows) {
 enough_rows <- 20000L
 
 # Returns the random sample of rows on which m inducing points are optimised. Its size is `asked`, by default the larger
-# of enough_rows and 100 m. If `asked` exceeds the sample kept of a row source, passes use all its rows.
+# of enough_rows and 100 m. If `asked` exceeds the sample that is kept of a row source, all rows of the source are used,
+# in passes (element `by_passes`).
 optimise_rows <- function(data, asked, m) {
   n <- nrow(data$x)
   most <- asked %||% max(enough_rows, 100 * m)
@@ -280,17 +274,17 @@ optimise_rows <- function(data, asked, m) {
 
 evenly <- function(n, most) unique(round(seq(1, n, length.out = min(n, most))))
 
-# Returns the user's weights, or NULL. With a noise trend, data$prior_weights are these divided by the trend's factors.
+# Returns the user's weights, or NULL. With a noise trend, data$prior_weights are not the user's weights.
 users_weights <- function(data) if (is.null(data$noise_trend)) data$prior_weights else data$given_weights
 
-# Returns TRUE for a fit with weights other than 0 and 1, or without data if its call has `weights`.
+# Returns TRUE for a fit with weights other than 0 and 1 or, for a fit without its data, if its call has `weights`.
 is_weighted <- function(fit) !all(users_weights(fit$data) %in% 0:1) || is.null(fit$data) && !is.null(fit$call$weights)
 
 offset_size <- function(data) sqrt(offset_squares(list(w = data$prior_weights, offset = data$offset)))
 
 offset_squares <- function(rows) sum((rows$w %||% 1) * rows$offset^2)
 
-# Returns what a fit keeps to read newdata. Without keep_data, drops the environment of its terms, which may hold data.
+# Returns what a fit keeps to read newdata. Without keep_data, drops the environment of the terms, which may hold data.
 make_frame <- function(data, keep_data = TRUE) {
   frame <- data$frame
   if (!keep_data) {

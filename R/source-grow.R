@@ -162,7 +162,7 @@ with_new_sums <- function(fit, new, sign) {
   count_rows(fit, sign * new$n, new, sign)
 }
 
-# Returns the fit with n more rows (below 0: fewer) in its counts and in its signature, the sums of data_signature().
+# Returns the fit with n rows added (removed if n < 0) in its counts and in its signature, the sums of data_signature().
 # `new` is list(signature, offset_squares) of these rows. Removes `tol` and the reference, which belong to the old rows.
 count_rows <- function(fit, n, new, sign = 1) {
   old <- fit$signature
@@ -180,7 +180,7 @@ count_rows <- function(fit, n, new, sign = 1) {
   note_rows(fit, n)
 }
 
-# Counts n rows added (below 0: removed), and removes `tol`, which belongs to the old rows and inducing points.
+# Counts n rows added (removed if n < 0), and removes `tol`, which belongs to the old rows and inducing points.
 note_rows <- function(fit, n) {
   what <- if (n > 0) "added" else "dropped"
   fit$because[] <- sub("there are ([0-9,]+( distinct)? rows)", "the original fit had \\1", fit$because)
@@ -189,8 +189,8 @@ note_rows <- function(fit, n) {
 
 # ---- a fit to a row source that keeps rows as neighbours ------------------------------------------------------------
 
-# Updates a random sample of the first `before` rows of a source (reservoir sampling): row number before + i replaces a
-# random row of the sample with probability size / (before + i).
+# Updates a random sample of the first `before` rows of a source (reservoir sampling). With probability size / (before +
+# i), row number before + i replaces a random row of the sample of `size` rows.
 resampled <- function(kept, rows, before) {
   size <- nrow(kept$x)
   taken <- which(stats::runif(rows$n) * (before + seq_len(rows$n)) < size)
@@ -205,9 +205,7 @@ resampled <- function(kept, rows, before) {
   kept
 }
 
-# ---- add or remove rows with the fit's data -------------------------------------------------------------------------
-
-# Returns the fit with its posterior computed anew for `data`. Hyperparameters stay.
+# Returns the fit with its posterior computed anew for `data`, at the same hyperparameters.
 fit_of_data <- function(fit, data) {
   model <- model_of(fit)
   n <- data$n - fit$nobs
@@ -228,7 +226,8 @@ fit_of_data <- function(fit, data) {
   note_rows(fit, n)
 }
 
-# Returns the order (ranks) in which rows of `data` are conditioned on: rows that `old` has, by `rank`, then the others.
+# Returns the ranks of the rows of `data`, the order in which they are conditioned on. Rows that `old` has come first,
+# in the order of their `rank`.
 order_after <- function(rank, data, old) {
   own <- seq_len(nrow(old$x))
   all <- rbind(old$x, data$x)

@@ -72,8 +72,8 @@ rows_blocks <- function(rewind, next_block, columns = NULL) {
   source
 }
 
-# Makes a source of rows. rewind() begins a pass, next_block() returns the next rows or NULL, finish() ends a pass even
-# after an error, and `pass` is a function that visits all blocks (see source_pass()). `label` is printed.
+# Returns a source of rows. rewind() begins a pass, next_block() returns the next rows or NULL, and finish() ends a pass
+# even after an error. `pass` is a function that visits all blocks (see source_pass()). `label` is for print().
 new_source <- function(rewind, next_block, columns, label, finish = function() NULL, pass = pass_in_turn) {
   structure(class = "pfdtc_source", list(rewind = rewind, next_block = next_block, columns = columns, label = label,
                                          finish = finish, pass = pass))
@@ -86,8 +86,6 @@ print.pfdtc_source <- print_lines(function(x) {
   wrap(sprintf("Row source (%s): %s", x$label, list_quoted(x$columns, most = 20L)), exdent = 2)
 })
 
-# ---- a pass over all rows -------------------------------------------------------------------------------------------
-
 # Calls visit(block) for every block with rows, and joins the values that are not NULL by merge(a, b), in an order that
 # changes rounding only. Returns NULL if all are NULL. `visit` may run in another process, so it must use nothing but
 # `block` and the arguments of the function that made it. so_far has the `value` so far and the number of `rows`.
@@ -96,8 +94,8 @@ source_pass <- function(source, visit, merge, so_far = new.env()) {
   source$pass(source, visit, merge, so_far)
 }
 
-# Returns a formula whose environment has the functions and single values of the global environment that the formula,
-# the arguments `given` and these functions use, because workers lack that environment. `columns` are names of data.
+# Returns the formula with an environment for workers, which lack the global environment. This environment has functions
+# and single values that the formula, the arguments `given` and these functions use. `columns` are names of data.
 with_global_objects <- function(formula, given, columns) {
   own <- new.env(parent = environment(formula))
   names <- unlist(lapply(c(formula, given), all.names))
@@ -120,8 +118,8 @@ visit_rows <- function(read, from, f = list, more = list()) {
   }
 }
 
-# Makes a source of items, such as files, that are read one after another. open(item) returns list(read, close): read()
-# returns the item's next block, or NULL at its end, and close() may be missing.
+# Returns a source of items, such as files, that are read one after another. open(item) returns list(read, close):
+# read() returns the item's next block, or NULL at its end, and close() may be missing.
 source_of_items <- function(items, columns, label, open) {
   now <- NULL
   left <- list()
@@ -194,8 +192,7 @@ read_block <- function(source, before) {
   block
 }
 
-# Evaluates an expression that reads a source. An error, except of a time limit, becomes a
-# "pfdtc_error_source".
+# Evaluates an expression that reads a source. Errors, except of a time limit, become a "pfdtc_error_source".
 reading <- function(expr, before) {
   tryCatch(expr, error = function(e) {
     if (is_time_limit(e)) stop(e)
@@ -226,8 +223,6 @@ bind_blocks <- function(blocks) {
   lapply(stats::setNames(nm = names(first)), function(name) bind_blocks(lapply(blocks, `[[`, name)))
 }
 
-# ---- files, data bases and streams ----------------------------------------------------------------------------------
-
 # By default blocks have this many rows, so that computing takes longer than reading. With ten columns they take 1.6 MB.
 rows_of_a_block <- 20000
 
@@ -242,7 +237,7 @@ rows_db <- function(con, query, block = rows_of_a_block) {
   exists <- tryCatch(DBI::dbExistsTable(con, query), error = function(e) FALSE)
   if (exists || !grepl("[[:space:]]", query))
     query <- paste("select * from", if (exists) DBI::dbQuoteIdentifier(con, query) else query)
-  # Choose how to read. RPostgreSQL and duckdb would hold all rows in memory without a cursor or Arrow.
+  # Choose how to read: without a cursor (RPostgreSQL) or Arrow (duckdb), all rows would be in memory.
   arrow <- inherits(con, "duckdb_connection") && requireNamespace("nanoarrow", quietly = TRUE) &&
     "dbSendQueryArrow" %in% getNamespaceExports("DBI")
   reader <- if (inherits(con, "PostgreSQLConnection")) by_cursor(con) else if (arrow) by_arrow() else

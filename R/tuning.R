@@ -7,8 +7,8 @@
 # different responses. If every row occurs k times, all are copies if this has a chance below `whole` (bench/copies.R).
 copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1, whole = 1e-3)
 
-# A few rows have extreme weights if cutting weights at their median reduces the weighted sum of squares of the response
-# to less than this share. The unit of the noise then uses the reduced sum (test-learn-rows.R).
+# A few rows have extreme weights if cutting weights at their median reduces the response's weighted sum of squares to
+# less than this share. The unit of the noise then uses the reduced sum (test-learn-rows.R).
 few_squares <- 1e-3
 
 # ---- noise = 0, and little noise ------------------------------------------------------------------------------------
@@ -16,10 +16,10 @@ few_squares <- 1e-3
 # With noise = 0, noise has the larger of these shares of the response's or the kernel's variance (bench/simulators.R).
 least_noise <- c(response = 1e-10, kernel = 1e-13)
 
-# Two more fits are tried if noise has less than the share `noise` of the response's variance, and the rounding of the
+# Two more fits are tried if noise has less than the share `noise` of the response's variance, and rounding of the
 # response to its last decimal less than `rounded`. One fit has a prior for little noise and must gain `nats` of log
-# likelihood. One has the share `held` of noise; it may lose `behind` nats if its leave-one-out log density gains
-# `left_out` nats per row (bench/simulators.R).
+# likelihood. The other has the share `held` of noise; it may lose `behind` nats if it gains `left_out` nats of
+# leave-one-out log density per row (bench/simulators.R).
 little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behind = 1, left_out = 0.5)
 
 # ---- learning hyperparameters ---------------------------------------------------------------------------------------
@@ -46,29 +46,30 @@ learning_sizes <- list(
 # Up to this number of rows the exact log marginal likelihood is maximised last, in some seconds (bench/stages.R).
 exact_learning_rows <- 2000L
 
-# With over 1.5 first_exact_rows rows, the exact likelihood is first maximised for first_exact_rows, then for all rows.
+# With over 1.5 first_exact_rows rows, the exact likelihood is first maximised for this number of rows, then for all.
 first_exact_rows <- 1000L
-# A search by the exact likelihood ends when a step predicts a gain below `few` nats, or `many` with over `rows` rows.
-# It also ends when `hopeless` times the predicted gain is less than the model must gain (bench/cliff.R). Up to `last`
-# rows, the search for the chosen model takes no steps by the Vecchia likelihood and ends below `sure` nats, and the
-# Vecchia likelihood's search for an additive kernel ends below `additive` nats (bench/few-seeds.R).
+
+# A search by the exact likelihood ends when a step predicts a gain below `few` nats (`many` with over `rows` rows). It
+# also ends when `hopeless` times this gain is less than the model must gain (bench/cliff.R). Up to `last` rows, the
+# search for the chosen model takes no steps by the Vecchia likelihood, and ends below `sure` nats. The search for an
+# additive kernel, by the Vecchia likelihood, then ends below `additive` nats (bench/few-seeds.R).
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000, last = 200, sure = 1e-7, additive = 1, hopeless = 20)
 
-# If rows are too many for the exact likelihood (exact_learning_rows) and the noise is at most this share of the
-# response's variance, a second candidate has hyperparameters learned by the exact likelihood of some rows. The log
-# density of rows given neighbours decides between this and the Vecchia likelihood's candidate (bench/cliff.R).
+# A second candidate has hyperparameters learned by the exact likelihood of some rows, if all rows are too many for it
+# (exact_learning_rows) and the noise is at most this share of the response's variance. The log density of rows given
+# neighbours decides between this candidate and that of the Vecchia likelihood (bench/cliff.R).
 exact_noise <- 0.1
 
-# With groups, hyperparameters are learned from at most `levels` levels of each group, or from `few` if the exact
-# likelihood is the last stage. Each level gives up to `rows` rows; the other rows are random (bench/groups.R).
+# With groups, hyperparameters are learned from at most `levels` levels of each group. If the exact likelihood is the
+# last stage, `few` replaces `levels`. Each level gives up to `rows` rows; the other rows are random (bench/groups.R).
 effect_learning <- c(levels = 500, few = 1000, rows = 3)
 
 # With neighbours, the effects of groups and the inducing points have one dense covariance matrix with at most this
 # number of rows. Its factorisations then take half a minute (bench/groups.R).
 dense_effects <- 4000L
 
-# With groups, the noise variance is learned again by the variational bound. The bound counts residual prior variance as
-# noise, so its mean must be below this share of the noise variance (bench/groups.R).
+# With groups, the noise variance is learned again by the variational bound. The bound counts residual prior variances
+# as noise, so their mean must be below this share of the noise variance (bench/groups.R).
 most_left <- 0.05
 
 # When kernels are compared by nats per row, the penalty for a parameter is 2 / min(n, parameter_rows) for n rows. With
@@ -120,10 +121,10 @@ most_lengthscales <- c(factor = 20, all = 40)
 # If an R factor has at least this many levels, a message suggests the group (1 | g) instead.
 many_levels <- 50L
 
-# A kernel with terms for a trend, seasons and the rest must gain `nats` nats of log marginal likelihood, and `more` for
-# each further period, on at most `rows` rows. Priors of log parameters have sds season_sd: `cycle` for lengthscales of
-# seasons, `length` for others. season_variances has prior medians of variances, as shares of the response's (`mean`: of
-# the linear mean). season_noise has prior median and sd of the noise (bench/forecasts.R).
+# A seasonal kernel has terms for a trend, for seasons and for the rest. It must gain `nats` nats of log marginal
+# likelihood, and `more` for each further period, on at most `rows` rows. Priors of log parameters have sds season_sd:
+# `cycle` for lengthscales of seasons, `length` for others. Prior medians of variances are season_variances, as shares
+# of the response's (`mean`: of the linear mean). season_noise has prior median and sd of the noise (bench/forecasts.R).
 season_rule <- c(nats = 10, more = 4, rows = 500)
 season_variances <- c(trend = 0.5, cycle = 0.3, rest = 0.1, mean = 2)
 season_sd <- c(variance = 1.5, cycle = 0.7, length = 1)
@@ -143,7 +144,7 @@ transform_rows <- 10000L
 
 # These rules are for transforms and noise trends (bench/response.R, bench/structure.R, bench/satellite.R).
 response_rule <- c(
-  rows = 15,        # both are tried from this number of rows on
+  rows = 15,        # transforms and noise trends are tried from this number of rows on
   held_out = 2000,  # with more rows, a model is also refused if it lowers the log density of so many held-out rows
   predicted = 500,  # number of held-out rows at which squared errors are computed
   error = 1.2,      # a model is refused if the sum of these squared errors is larger by this factor
@@ -154,14 +155,14 @@ response_rule <- c(
 # If the noise variance with Matern 3/2 is below the share `look` of the response's variance, Matern 5/2 and SE are
 # tried as well before a transform is chosen. A response is deterministic if its noise variance is below the share
 # `noise` of its variance, and held-out squared errors are below the share `left`. Then a transform must reduce these
-# errors to at most the share `error` (`kink` for Yeo-Johnson), or gain `gain` nats of held-out log density per row plus
-# `sure` standard errors without increasing them (bench/cliff.R).
+# errors to at most the share `error` (`kink` for Yeo-Johnson). Or, without larger errors, it must gain `gain` nats of
+# held-out log density per row plus `sure` standard errors (bench/cliff.R).
 little_response <- c(look = 0.02, noise = 1e-3, left = 0.05, error = 0.6, kink = 0.4, gain = 0.5, sure = 3)
 
 # A transform has the penalty of this many parameters when models are compared (bench/response.R).
 transform_parameters <- 2L
 
-# If the fit chose the transform T, values of y beyond a cut count as the cut in the mean of y. T(cut) is the larger of
+# If the fit chose the transform T, the mean of y replaces values of y beyond a cut by the cut. T(cut) is the larger of
 # T(largest training response) and mean - sure_sds sds of T(y), or the mirror image of this (bench/point-predictions.R).
 sure_sds <- 1
 
@@ -184,8 +185,8 @@ most_spread <- 4
 # few / (n - p). The log of a sample variance with n - p degrees of freedom has half of this variance (bench/few.R).
 uncertain_noise <- c(rows = 200, few = 4)
 
-# A noise trend has at most `points` features. The prior variances of their coefficients are updated in `rounds` rounds.
-# Rounds end if these variances decrease at a log density `behind` nats below that of constant noise (bench/response.R).
+# A noise trend has at most `points` features. The prior variances of their coefficients are updated in `rounds` rounds,
+# which end if the variances decrease and log density is `behind` nats below that of constant noise (bench/response.R).
 noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 
 # ---- learning with a non-Gaussian likelihood ------------------------------------------------------------------------
@@ -194,7 +195,7 @@ noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 laplace_sizes <- list(
   points = 120L, rows = 3000L,         # inducing points and rows in the last search
   few_points = 60L, few_rows = 1000L,  # inducing points and rows when starts or kernels are compared
-  rounds = 3L, gain = 1e-3,            # searches, each with new inducing points; each ends if two steps gain fewer nats
+  rounds = 3L, gain = 1e-3,            # searches, each with new inducing points; one ends if two steps gain fewer nats
   most = 400L,                         # default number of inducing points with many rows
   pivot = 0.1,                         # least pivot of the Hessian, because its log det has no bound for Student's t
   inputs = 10L,                        # from this number of inputs on, one lengthscale for all inputs is tried
@@ -202,7 +203,7 @@ laplace_sizes <- list(
   levels = 150L,                       # with groups, rows are from at most this many levels
   decrement = 1e-6,                    # for several classes, Newton decrement at which the search for the mode ends
   alike = 0.05,                        # one lengthscale is not tried if log spreads of inputs differ by at most this
-  apart = 0.05)                        # nats that separate lengthscales must gain over one factor times input spreads
+  apart = 0.05)                        # nats that free lengthscales must gain over those tied to input spreads
 
 # For classes, rotated inputs are tried if there are at least this many rows per input. The kernel must then gain
 # rotation_nats["pair"] nats for each pair of inputs, and at least rotation_nats["least"] (bench/classes-line.R).
@@ -224,22 +225,20 @@ log_inputs <- c(rows = 2000, skewness = 1.5, values = 10, nats = 2)
 
 # For several classes, inducing points (at least `least`) times latent functions are at most `most`: a Cholesky factor
 # then takes a second. Hyperparameters are learned from at most `learn` classes. A message is sent if the posterior may
-# take over `seconds` seconds. With more than two latent functions, class probabilities average over class_draws points
-# of f, else they use wide_moments() if the sd of log odds exceeds wide_odds (bench/classes-average.R). If all W =
-# -(log p)'' in a certificate exceed `narrow` times W at the mode, it reuses the posterior (bench/classes-table.R).
+# take over `seconds` seconds. A certificate reuses the posterior if all W = -(log p)'' exceed `narrow` times W at the
+# mode (bench/classes-table.R). With more than two latent functions, class probabilities average over class_draws points
+# of f. With fewer, wide_moments() is used if the sd of log odds exceeds wide_odds (bench/classes-average.R).
 class_points <- c(most = 4000, least = 20, learn = 12, seconds = 60, narrow = 0.5)
 class_draws <- 1024L
 wide_odds <- 4
 
-# The mean of f, corrected for skewness, is at most this number of posterior sds from its mode. If a class has one row
-# and the prior variance is very large, the true distance is about two sds of Laplace's posterior.
+# Corrected for skewness, the mean of f is at most this number of posterior sds from its mode. If a class has one row
+# and the prior variance is very large, the mean is about two sds of Laplace's posterior from the mode.
 most_shift <- 2
 
 # For a non-Gaussian likelihood, the kernel variance has a prior with centre `variance`. The priors of the constant mean
 # and of log shape parameters have the sds `center` and `theta` (bench/laplace-table.R).
 laplace_priors <- list(variance = 2, center = 3, theta = 2)
-
-# ---- uncertainty of hyperparameters ---------------------------------------------------------------------------------
 
 # Posterior sds of log hyperparameters are limited to this number: 95 % intervals reach a factor of 2,500 either way.
 most_sd <- 4
@@ -279,8 +278,7 @@ far_neighbours <- 200L
 # inducing points would change held-out log densities by less than 0.001 nats, and are not used. If rho is from `enough`
 # to `trial`, held-out rows decide between neighbours and inducing points alone (bench/trial.R). If rho is above `short`
 # and the residual prior variance above `left` times the prior variance, neighbours explain nearly all of f, and
-# few_points inducing points suffice (bench/near.R). Below `left`, 200 points gain .10 (Hartmann) and .35 nats
-# (borehole) of held-out log density over 50 points, for 6,000 rows without noise (bench/cliff.R).
+# few_points inducing points suffice (bench/near.R).
 unexplained_rule <- c(enough = 0.005, trial = 0.5, short = 5, left = 0.5)
 
 # Inducing points alone are compared with neighbours on up to `held` held-out rows, at most a fifth of all. The compared
@@ -292,9 +290,9 @@ trial_rows <- c(posterior = 20000L, held = 2000L, among = 100000L)
 # measured on `held` rows, with posteriors of `posterior` other rows and neighbours among `among` (bench/cliff.R).
 exact_trial <- c(rows = 8000, posterior = 3000, held = 500, among = 3000, gain = 0.02)
 
-# If the exact posterior of a sample predicts better than neighbours, but all rows are too many for it, fits of up to
-# `rows` rows use `points` inducing points and `neighbours` neighbours. Fits of more rows use `many` inducing points if
-# few_points (50) of them lose more than few_trial["gain"] nats per held-out row (bench/cliff.R).
+# All rows may be too many for the exact posterior, although that of a sample predicts better than neighbours. Then fits
+# of up to `rows` rows use `points` inducing points and `neighbours` neighbours. Fits of more rows use `many` inducing
+# points if few_points (50) of them lose more than few_trial["gain"] nats per held-out row (bench/cliff.R).
 more_points <- c(rows = 16000, points = 800, neighbours = 100, many = 400)
 
 # With neighbours and over more_points["rows"] rows, few_points (50) inducing points predict twice as fast as
@@ -312,11 +310,12 @@ slow_silent <- 4e10
 most_moves <- c(asked = 200L, default = 50L)
 
 # The greedy choice of m inducing points from n rows computes an m x n factor. n is reduced so that the factor has at
-# most this many bytes (half of this in a Gaussian fit, a quarter in others): 400 points chosen from 10,000 of 50,000
+# most this many bytes (half of this in a Gaussian fit, a quarter in others). 400 points chosen from 10,000 of 50,000
 # rows predict as well as 400 chosen from all (bench/laplace-near.R).
 greedy_memory <- 2^27
 
-# From `least` rows on, the search for the mode begins with `steps` steps on every `by`-th row (bench/families_speed.R).
+# From `least` rows on, the search for the mode of f begins with `steps` steps on every `by`-th row
+# (bench/families_speed.R).
 mode_rows <- c(least = 16000, by = 8, steps = 5)
 
 # The share of variance that each input explains (summary()) is computed from at most `rows` rows and `values` values of
@@ -333,10 +332,8 @@ near_trial <- list(
   gain = 0.001, theta = 10,    # least gain of neighbours (nats per row); a learned theta changes by at most this factor
   residuals = 0.0007)          # the comparison ends early if residuals predict a smaller gain (nats per row)
 
-# ---- where to measure next ------------------------------------------------------------------------------------------
-
-# With d inputs, next_points() evaluates its criterion (such as expected improvement) at `rows` d rows (at most `most`),
-# at `cloud` d rows near the best data and, with up to `corners` inputs, at their extremes. L-BFGS starts from the best
-# `starts` rows (bench/next-points.R). Without noise, a row counts as measured if each input is within the share
+# With d inputs, next_points() evaluates its criterion (such as expected improvement) at `rows` d rows, at most `most`,
+# and at `cloud` d rows near the best data. With up to `corners` inputs, it adds their extremes. L-BFGS starts from the
+# best `starts` rows (bench/next-points.R). Without noise, a row counts as measured if each input is within the share
 # `next_to` of its range from a measured row.
 design_search <- c(rows = 250, most = 2000, cloud = 50, starts = 4, next_to = 1e-4, corners = 6)

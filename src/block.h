@@ -10,7 +10,7 @@ static inline int min_int(int a, int b)
     return a < b ? a : b;
 }
 
-/* A view of n rows of a matrix.  Column j begins at X + j ldx. */
+/* This struct is a view of n rows of a matrix. Column j begins at X + j ldx. */
 struct rows {
     int n;
     const double *X;
@@ -27,7 +27,7 @@ static inline struct rows rows_from(struct rows r, int first, int n)
     return (struct rows){n, r.X + first, r.ldx};
 }
 
-/* Returns a view of at most `most` rows, from row `first` on. */
+/* Returns a view of the rows of r from row `first` on, at most `most` rows. */
 static inline struct rows rows_tile(struct rows r, int first, int most)
 {
     return rows_from(r, first, min_int(r.n - first, most));
@@ -38,7 +38,7 @@ static inline const double *rows_column(struct rows r, int j)
     return r.X + (size_t)j * (size_t)r.ldx;
 }
 
-/* A view of consecutive rows of the data. */
+/* This struct is a view of consecutive rows of the data. */
 struct block {
     int n;
     const double *X; /* inputs, n rows with leading dimension ldx */
@@ -63,10 +63,10 @@ static inline double weight_of(const double *scale, int i)
     return scale == NULL ? 1.0 : scale[i] * scale[i];
 }
 
-/* Computes the scaled responses, ys [n] = scale * y. */
+/* Computes the responses times the roots of the weights: ys [n] = scale * y. */
 void block_response(const struct block *b, double *ys);
 
-/* A source of rows: a matrix, or a selection of its rows in any order.  A selection is copied block by block. */
+/* A source of rows is a matrix, or a selection of its rows in any order. A selection is copied block by block. */
 struct source {
     int N, columns;              /* number of rows to visit; number of columns of X */
     const double *X, *y, *scale; /* responses and scales as in a block, or NULL */
@@ -77,7 +77,7 @@ struct source {
 
 /* Returns the number of doubles of scratch that source_block() needs for n rows. */
 size_t source_size(const struct source *s, int n);
-/* Returns rows start, ..., start + n - 1 of the source.  scratch: source_size() doubles. */
+/* Returns rows start, ..., start + n - 1 of the source as a block. scratch: source_size() doubles */
 struct block source_block(const struct source *s, int start, int n, double *scratch);
-/* Returns all rows as one block, without copies.  `s->order` must be NULL. */
+/* Returns all rows of a source as one block, without copies. `s->order` must be NULL. */
 struct block source_whole(const struct source *s);

@@ -13,7 +13,7 @@ size_t certify_size(int M, int n)
     return 3 * (size_t)M * n + (size_t)n;
 }
 
-/* Returns max(x, 0), or NaN if x is NaN after an overflow: fmax() would return 0, which is not an upper bound. */
+/* Returns max(x, 0), or NaN if x is NaN after an overflow. (fmax() would return 0, which is not an upper bound.) */
 static double positive(double x)
 {
     return x <= 0.0 ? 0.0 : x;
@@ -24,9 +24,10 @@ static double or_else(double x, double otherwise)
     return isnan(x) ? otherwise : x;
 }
 
-/* Bounds on var_exact - var_SoR at x, from root = sqrt(E(x, x)), E the residual prior covariance, ratio >= |E|_2 / s2,
- * and eta or eta_true >= sqrt(h'E h), h the coefficients of responses in SoR's mean. kappa_x bounds the rounding error
- * of root, kappa that of root + eta; cross_error, gain_error and norm_error bound those of cross, gain, sqrt(gain). */
+/* These are bounds on var_exact - var_SoR at x, from root = sqrt(E(x, x)), ratio >= |E|_2 / s2, and eta or eta_true >=
+ * sqrt(h'E h). E is the residual prior covariance, h has the coefficients of responses in SoR's mean. kappa bounds the
+ * rounding error of root + eta, kappa_x that of root. cross_error, gain_error and norm_error bound the errors of
+ * e->cross = h'E(X, x), of e->gain = |E(X, x)|^2 in the norm of (A'A + s2 I)^{-1}, and of sqrt(gain). */
 struct left {
     double low, high;
 };
@@ -61,8 +62,8 @@ static struct left with_crossing(const struct crossing *e, double root, double e
     return known;
 }
 
-/* Computes the bounds at x. With a = L^{-1} k(Z, x), A = L^{-1} k(Z, X), G = A A', C_x = (s2 I + G)^{-1} a, hGh is
- * C_x'G C_x, hPsih C_x'Psi C_x (Psi: struct norms), CC |C_x|^2. Rounding errors of k(x, x) are relative to `size`. */
+/* Computes the bounds at x. With A = L^{-1} k(Z, X), a = L^{-1} k(Z, x), G = A A' and C_x = (s2 I + G)^{-1} a, hGh is
+ * C_x'G C_x, hPsih C_x'Psi C_x (Psi: struct norms), CC |C_x|^2. `size` is the scale of rounding errors of k(x, x). */
 static struct certificate certify_point(const struct norms *s, double s2,
                                         double exact_prior, double size, double mean,
                                         double sor, double unexplained, double hGh,
@@ -70,8 +71,8 @@ static struct certificate certify_point(const struct norms *s, double s2,
                                         const struct crossing *crossing)
 {
     struct certificate certificate;
-    /* By rounding, C C' of the Cholesky factor C is off s2 I + G by up to inner s2. This moves h_x = A'C_x (A A' = G,
-     * |C_x|^2 = CC) by up to inner sqrt(s2 CC) / 2, as |A'(s2 I + G)^{-1}|_2 <= 1 / (2 sqrt(s2)). */
+    /* By rounding, C C' for the Cholesky factor C differs from s2 I + G by up to inner s2. This moves A'(s2 I + G)^{-1}
+     * a by up to inner sqrt(s2 CC) / 2, as |A'(s2 I + G)^{-1}|_2 <= 1 / (2 sqrt(s2)). */
     const double inner = s->growth * s->G_norm / s2, moved = inner * sqrt(s2 * CC) / 2.0;
     const double prior = exact_prior + 16.0 * DBL_EPSILON * (size - exact_prior);
     const double everything = fabs(mean) + sqrt(prior * s->c); /* |mean_exact|_H^2 <= c */
@@ -91,8 +92,8 @@ static struct certificate certify_point(const struct norms *s, double s2,
                              sqrt(s->spread) * kappa_h + sqrt(s->lam) * moved;
     const double eta = fmin(sqrt(s->lam) * h, by_groups), root = sqrt(unexplained);
     const double kappa = kappa_x + kappa_h, wide = root + eta + kappa;
-    /* k_error bounds the error of k(X, x) - K h_x for coefficients h_x of norm h, if kernel values have relative errors
-     * of 4 eps, all of one sign. |K|_2 is at most |G|_2 + |E|_2, and |k(X, x)|^2 at most k(x, x) |K|_2. */
+    /* Kernel values have relative errors of 4 eps, all of one sign. For coefficients h_x with norm h, k_error bounds
+     * the resulting error of k(X, x) - K h_x. |K|_2 is at most K_norm, and |k(X, x)|^2 at most k(x, x) |K|_2. */
     const double K_norm = s->G_norm + s->lam,
                  k_error = 4.0 * DBL_EPSILON * (sqrt(size * K_norm) + K_norm * h);
 

@@ -1,9 +1,10 @@
 #pragma once
 
 /* The model is y = f(x) + Z b + noise, b ~ N(0, Lam Lam'). Whitened effects Lam^{-1} b are like inducing variables
- * without residual prior variance, so posterior.h holds with (A; Lam'Z') in the place of its features A. Effects
- * of the first grouping (columns Z_1) are eliminated level by level, because a row has only one level. Effects of the
- * other groupings (Z_2) are features like A: F = (A; Z_2') has m = M + q_2 rows. With weights w and rows z of Z,
+ * without residual prior variance, so posterior.h holds with (A; Lam'Z') in the place of A = L^{-1} k(Z, X). Effects of
+ * the first grouping (columns Z_1) are eliminated level by level, because a row has only one level. Effects of the
+ * other groupings (Z_2) are features like A: F = (A; Z_2') has m = M + q_2 rows. For weights w, rows z of Z, and the
+ * columns H_l of H and entries r_l of r that belong to level l,
  *
  *     H = sum w F z' (m x q),   n_l = sum w z_1 z_1' of a level l,   r = sum w z y,
  *     T_l = I + Lam_1'n_l Lam_1 / s2 = K K',   U_l = K^{-1} Lam_1',   V_l = U_l'U_l,
@@ -18,24 +19,23 @@
  * A level that is not in the data adds |Lam'z|^2 to the variance. */
 #include "stats.h"
 
-/* A grouping has p random effects for each level. A row of the design matrix Z has p entries in its level's columns. */
+/* A grouping has p random effects for each level, so each row of the design matrix Z has p nonzero entries for it. */
 struct grouping {
-    /* column of X with levels 1 to `levels`; number of effects of a level */
-    int column, levels, p;
-    const int *design;  /* columns of X [p], -1 for an intercept */
-    const double *root; /* Lam (p x p, lower), prior N(0, Lam Lam') */
-    int first;          /* first column in Z */
+    int column, levels, p; /* column of X with levels 1 to `levels`; effects of a level */
+    const int *design;     /* columns of X [p], -1 for an intercept */
+    const double *root;    /* Lam (p x p, lower), prior N(0, Lam Lam') */
+    int first;             /* first column in Z */
 };
 struct effects {
-    /* numbers of inducing points, of groupings and of effects; m = M + effects of all groupings but the first */
+    /* numbers of inducing points M, groupings n and effects q; m = M + effects of all groupings but the first */
     int M, n, q, m;
-    const struct grouping *grouping; /* [n], the eliminated one first */
+    const struct grouping *grouping; /* [n]; the first's effects are eliminated */
 };
 /* The largest allowed number of effects of one row, over all groupings. */
 enum { most_entries = 256 };
 
-/* Computes the entries of row x in the design matrix Z, and their columns (-1: a level that the data lack). Returns the
- * number of entries. */
+/* Computes the values of row x of the design matrix Z, and their columns in Z (-1: a level that the data lack). Returns
+ * the number of values. */
 int effects_row(const struct effects *e, const double *x, int ldx, int *column,
                 double *value);
 
@@ -58,20 +58,20 @@ struct effect_summing {
 };
 struct sink effect_sums_sink(const struct effect_summing *self, double *sums);
 
-/* A sink over the levels l of the first grouping, which it eliminates. `from` has the products H_l, n_l and r_l of each
- * level's design with features, itself and y. With the root Lam, T_l = I + Lam'n_l Lam / s2 and V_l = Lam T_l^{-1}
- * Lam', the sums are sum_l H_l V_l H_l' / s2^2 (m x m, lower; `eliminated`), sum_l H_l V_l r_l / s2^2 (m), sum_l
- * r_l'V_l r_l / s2^2 and sum_l log det T_l. */
+/* This sink goes over the levels l of the first grouping and eliminates their effects. `from` has the products H_l, n_l
+ * and r_l of level l's design with features, itself and y. Lam is the root of the effects' prior covariance. With T_l =
+ * I + Lam'n_l Lam / s2 and V_l = Lam T_l^{-1} Lam', the sums are sum_l H_l V_l H_l' / s2^2 (m x m, lower), sum_l H_l
+ * V_l r_l / s2^2 (m), sum_l r_l'V_l r_l / s2^2 and sum_l log det T_l. */
 struct eliminating {
     const struct effects *effects;
     struct effect_sums from;
-    double s2, *U; /* U is a result: U_l (p x p) of each level */
+    double s2, *U; /* U gets U_l (p x p), U_l'U_l = V_l, of each level */
 };
 size_t eliminate_size(const struct effects *e);
 struct sink eliminating_sink(const struct eliminating *self, double *sums);
 
-/* A sink that computes the posterior mean b (p) and covariance (p x p) of each level's effects of the first grouping.
- * `from` has sums over rows, and U is computed by eliminating_sink(). gamma [m] and W W' (m x m) are the posterior mean
+/* This sink computes the posterior mean b (p) and covariance (p x p) of each level's effects of the first grouping.
+ * `from` has sums over rows, and eliminating_sink() has computed U. gamma [m] and W W' (m x m) are the posterior mean
  * and covariance of the inducing variables and the other groupings' effects. */
 struct solving {
     const struct effects *effects;
@@ -82,9 +82,9 @@ struct solving {
 };
 struct sink solving_sink(const struct solving *self);
 
-/* A sink that predicts at new rows. A row's `variance` is the sum of squares of its columns of `features` (m x n:
+/* This sink predicts at new rows. A row's `variance` is the sum of squares of its columns of `features` (m x n:
  * inducing variables and all groupings but the first) and `own` (p x n: the first grouping). Both arrays may be NULL.
- * `unexplained` is the residual prior variance of f, plus the variance of levels that the data lack. */
+ * `unexplained` is the residual prior variance of f, plus the variance of effects of levels that the data lack. */
 struct effect_predicting {
     const struct inducing *z;
     struct solving of; /* without results */

@@ -7,19 +7,19 @@
  * and, at a point x:  mean = k(x, X) alpha,  variance = k(x, x) - |L^{-1} k(X, x)|^2 */
 #include "gram.h"
 
-/* The exact posterior of rows in memory, computed by passes over them. */
+/* The exact posterior of f given the rows of a pass, which are in memory. */
 struct exact {
     const struct model *model;
     struct pass pass;
     const double *weights; /* [N] or NULL */
-    /* results, N x N and [N]. Above the diagonal, L has zeros if precision is NULL, else any numbers. */
+    /* results L (N x N) and alpha [N]; above the diagonal, L has zeros if precision is NULL, else any numbers */
     double *L, *alpha;
     double *precision; /* diagonal of (K + s2 W^{-1})^{-1} [N], if it is wanted */
 };
-/* Computes the Cholesky factor L of K + s2 W^{-1} (W: weights), alpha = (L L')^{-1} y and -log N(y; 0, L L'). */
+/* Computes L with L L' = K + s2 W^{-1} (W: weights), alpha = (L L')^{-1} y and -log N(y; 0, L L'). */
 enum status exact_run(struct exact *e, double *value);
-/* Computes e->precision and the derivatives of exact_run()'s value in the kernel's log parameters and in log s2. */
+/* Computes e->precision, and derivatives of -log N(y; 0, K + s2 W^{-1}) in the kernel's log parameters and log s2. */
 void exact_gradient(struct exact *e, double *dtheta, double *noise);
 
-/* Computes precision [N], the diagonal of (L L')^{-1}, for N = plan->N, in the plan's threads. */
+/* Computes precision [N], the diagonal of (L L')^{-1} for the Cholesky factor L (N x N), N = plan->N. */
 void exact_precision(const struct plan *plan, const double *L, double *precision);

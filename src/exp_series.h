@@ -15,8 +15,8 @@
                                              r * 0x1.af38a9b0ec855p-26)))))))))
 
 #define LOG2_E 0x1.71547652b82fep0
-/* log 2 = LOG_2_HIGH + LOG_2_LOW.  The product k LOG_2_HIGH is exact. */
+/* log 2 = LOG_2_HIGH + LOG_2_LOW. For the integers k in exp(x) = 2^k exp(r), the product k LOG_2_HIGH is exact. */
 #define LOG_2_HIGH 0x1.62e42fee00000p-1
 #define LOG_2_LOW  0x1.a39ef35793c76p-33
-/* x + TO_INTEGER has the integer nearest to x in its last bits. */
+/* The last bits of the double x + TO_INTEGER are the integer nearest to x. */
 #define TO_INTEGER 0x1.8p52

@@ -5,10 +5,10 @@
 #include "local.h"
 #include "norms.h"
 
-/* Returns list(T1, kappa, Psi, lam, vv, spread) for certificates. With v = (y - A'beta) / s2 and the residual prior
- * covariance E, T1 >= sqrt(v'E v), including kappa for rounding; c'A E A'c <= c'Psi c for every c; lam >= |E|_2;
- * vv = |v|^2. T1 comes from groups of t1_rows rows in the given order, Psi and lam from groups of t2_rows rows;
- * `spread` is N divided by the smallest of these. If t1_rows (t2_rows) is 0, T1 (lam) is infinite. */
+/* Returns list(T1, kappa, Psi, lam, vv, spread) for certificates. Let A = L^{-1} k(Z, X), E = K - A'A be the residual
+ * prior covariance, v = (y - A'beta) / s2 and vv = |v|^2. T1 >= sqrt(v'E v), including kappa for rounding; c'A E A'c <=
+ * c'Psi c for every c; lam >= |E|_2. T1 sums over groups of t1_rows rows in the given order, Psi and lam over groups of
+ * t2_rows rows; `spread` is N over the smallest group's size. If t1_rows (t2_rows) is 0, T1 (lam) is infinite. */
 SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows,
                SEXP control)
 {
@@ -33,7 +33,8 @@ SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows
     return packed(result);
 }
 
-/* Returns list(cross, gain, size) at rows x_new: sums over data that narrow certificates (struct crossing). */
+/* Returns list(cross, gain, size) at the rows x of x_new, which narrow certificates: h_x'e_x, e_x'(A'A + s2 I)^{-1} e_x
+ * and |e_x|^2 for A = L^{-1} k(Z, X), e_x = k(X, x) - A'a, h_x = A'(s2 I + A A')^{-1} a and a = L^{-1} k(Z, x). */
 SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);
@@ -46,7 +47,7 @@ SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
     return packed(result);
 }
 
-/* Reads struct norms (certify.h) from list(weight, most, ...) and from a posterior with G. */
+/* Reads the norms that certificates need from list(weight, most, ...) and from a posterior with G = A A'. */
 static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior *p)
 {
     const size_t M = (size_t)p->z.M;
@@ -70,7 +71,6 @@ static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior 
     return s;
 }
 
-/* Creates the result for n certificates, and sets the pointers of `to` to its arrays. */
 static SEXP pack_certified(int n, struct certified *to)
 {
     SEXP result = PROTECT(pack(NULL));
@@ -82,7 +82,6 @@ static SEXP pack_certified(int n, struct certified *to)
     return result;
 }
 
-/* Reads the result of ffi_cross() for n rows. The list may be NULL. */
 static struct crossings arg_crossings(SEXP list, int n)
 {
     if (list == R_NilValue)
@@ -92,7 +91,7 @@ static struct crossings arg_crossings(SEXP list, int n)
                               list_vector(list, "size", (size_t)n)};
 }
 
-/* Reads struct functionals (local.h) for n functionals of f and N rows of data. The list may be NULL. */
+/* Reads n linear functionals of f, for N rows of data and M inducing points. The list may be NULL. */
 static struct functionals arg_functionals(SEXP list, int N, int M, int n)
 {
     if (list == R_NilValue)
@@ -104,9 +103,10 @@ static struct functionals arg_functionals(SEXP list, int N, int M, int n)
                                 arg_count(list_get(list, "terms"), "terms")};
 }
 
-/* Returns the certificates list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x,
- * see certify.h. `posterior` has an element G. crossing is the result of ffi_cross() at these rows, or NULL. Unless
- * NULL, `of` has functionals that replace f at the rows, with an empty `cross`, see arg_functionals(). */
+/* Returns list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x: prediction, SoR
+ * variance, residual prior variance, a bound on the mean's error and bounds on the exact variance. `posterior` has an
+ * element G = A A'. `crossing` is the result of ffi_cross() at these rows, or NULL. Unless NULL, `of` has functionals
+ * that replace f at the rows, as arg_functionals() reads them, with an empty `cross`. */
 SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
                  SEXP control)
 {
@@ -129,7 +129,7 @@ SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
     return packed(result);
 }
 
-/* Reads the groups of new rows. Group i has the rows from start[i] to start[i + 1] - 1, which count from 0. */
+/* Reads the groups of new rows: group i has rows start[i] to start[i + 1] - 1, from 0, and data rows members[, i]. */
 static void arg_groups(struct local *l, SEXP start, SEXP members)
 {
     if (!Rf_isMatrix(members) || TYPEOF(start) != INTSXP ||
@@ -148,10 +148,11 @@ static void arg_groups(struct local *l, SEXP start, SEXP members)
     l->point = (struct kriging *)R_alloc((size_t)l->rows_new.n, sizeof *l->point);
 }
 
-/* Returns list(W, J, q, ww, var_lower, var_upper) by local kriging (local.h) for each row of x_new: weights W of data
- * rows, J >= their error variance, q >= J minus the exact variance, ww = sum of W^2, and bounds on the exact variance.
- * Group i has the rows start[i] to start[i + 1] - 1 of x_new, from 0, and uses the rows near[members[, i]] of the data.
- * Unless NULL, `of` has a functional of f for each row of x_new, whose values are not used then. */
+/* Returns list(W, J, q, ww, var_lower, var_upper) for each row x of x_new. Local kriging predicts f(x) by w'y with
+ * weights w (column of W) of a few data rows. J is at least the error variance of w'y, q at least J minus the exact
+ * variance, ww = |w|^2, and var_lower and var_upper are bounds on the exact variance. Group i has the rows start[i] to
+ * start[i + 1] - 1 of x_new, from 0, and uses the data rows near[members[, i]]. Unless NULL, `of` has a functional of f
+ * for each row of x_new, which replaces f(x). */
 SEXP ffi_kriging(SEXP posterior, SEXP norms_, SEXP rows, SEXP x_new, SEXP of, SEXP start,
                  SEXP near, SEXP members, SEXP control)
 {

@@ -29,7 +29,7 @@ SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP aux, SEXP control)
     return Rf_ScalarReal(divergence_constant(&d));
 }
 
-/* For aux = GP(mu, p k + sum_j +-b_j b_j'), returns b_j and mu at rows (q x N), times roots of their weights. */
+/* Returns b_j and mu (q x N) at rows, times root weights, for aux = GP(mean mu, covariance p k + sum_j +-b_j b_j'). */
 SEXP ffi_lowrank_rows(SEXP model_, SEXP aux_, SEXP rows_, SEXP control)
 {
     const struct model *model = arg_model(model_);

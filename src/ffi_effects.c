@@ -20,7 +20,7 @@ static struct grouping arg_grouping(SEXP list, int columns, int first)
     return g;
 }
 
-/* Reads a list of groupings, whose rows have `columns` columns, for a posterior with M inducing points. */
+/* Reads a list of groupings of rows with `columns` columns, for a posterior on M inducing points. */
 static struct effects arg_effects(SEXP list, int columns, int M)
 {
     struct effects e = {.M = M, .m = M, .n = Rf_length(list)};
@@ -49,8 +49,8 @@ static struct effect_sums arg_effect_sums(const struct effects *e, SEXP sums)
     return effects_sums(e, arg_vector(sums, "sums", effects_size(e)));
 }
 
-/* Returns list(status, jitter, L, sums): the Cholesky factor L of k(z, z) with the jitter, and the sums over rows that
- * effects_size() counts (effects.h). `effects` is a list of groupings list(column, levels, design, root); design has
+/* Returns list(status, jitter, L, sums): the Cholesky factor L of k(z, z) with the jitter, and sums over rows, in the
+ * order of effects_size() (effects.h). `effects` is a list of groupings list(column, levels, design, root); design has
  * numbers of columns, 0 for an intercept. */
 SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
                      SEXP control)
@@ -84,10 +84,10 @@ static struct pass over_levels(const struct effects *e, SEXP control)
     return (struct pass){.plan = arg_plan(control, e->grouping->levels)};
 }
 
-/* Eliminates the effects of the first grouping. Returns list(eliminated, h, quad, logdet, U). The first three are what
- * this subtracts from F F' / s2, F y / s2 and y'y / s2, where F are the other features. logdet is a sum of log
- * determinants over levels l, and U has the factor U_l of each (effects.h). M is the number of inducing points,
- * `columns` that of columns of x. */
+/* Eliminates the effects of the first grouping. Let F be the features of the inducing points and of other groupings.
+ * Returns list(eliminated, h, quad, logdet, U): the terms that elimination subtracts from F F' / s2, F y / s2 and y'y /
+ * s2, a sum of log determinants over levels l, and the factor U_l of each level (effects.h). M is the number of
+ * inducing points, `columns` that of columns of x. */
 SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP control)
 {
     const struct effects e =
@@ -107,7 +107,6 @@ SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP 
     return packed(result);
 }
 
-/* Reads the posterior that ffi_effect_solve() describes. */
 static struct solving arg_solving(const struct effects *e, SEXP posterior, double s2)
 {
     const size_t m = (size_t)e->m, p = (size_t)e->grouping->p;
@@ -120,8 +119,8 @@ static struct solving arg_solving(const struct effects *e, SEXP posterior, doubl
 }
 
 /* Returns list(b, covariance), the posterior mean and covariance of each level's effects of the first grouping.
- * posterior is list(sums, U, gamma, W): `sums` of ffi_effect_sums(), U of ffi_eliminate(), and mean gamma and
- * covariance W W' of the inducing variables and the other effects. */
+ * posterior is list(sums, U, gamma, W): `sums` of ffi_effect_sums(), U of ffi_eliminate(), and the mean gamma and
+ * covariance W W' of the inducing variables and the effects of other groupings. */
 SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s2,
                       SEXP control)
 {
@@ -137,8 +136,9 @@ SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s
     return packed(result);
 }
 
-/* Returns list(mean, sor_variance, unexplained) at the rows of x and, if `keep`, features and own, whose products are
- * covariances. posterior is that of ffi_effect_solve(), with L of ffi_effect_sums() and the means b of all effects. */
+/* Returns list(mean, sor_variance, unexplained) for f plus effects at the rows of x; the variance is sor_variance plus
+ * unexplained, the residual prior variance. If `keep`, adds features and own, whose products are covariances. posterior
+ * is list(sums, U, gamma, W, L, b): that of ffi_effect_solve(), L of ffi_effect_sums() and mean effects b. */
 SEXP ffi_effect_predict(SEXP points_, SEXP effects, SEXP posterior, SEXP x, SEXP keep,
                         SEXP control)
 {
@@ -173,8 +173,8 @@ static void check_levels(const struct effects *e, const struct source *rows)
                 Rf_error("internal: row %d has no level", i + 1);
 }
 
-/* Returns list(status, value, score, information, V, b): value, score and information as in ffi_vecchia(), but with the
- * random effects integrated out. V and b are the posterior covariance and mean of the whitened effects. */
+/* Returns list(status, value, score, information, V, b): the Vecchia log likelihood with the random effects integrated
+ * out, its derivatives, its expected information, and posterior covariance and mean of the whitened effects. */
 SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP noise_basis,
                     SEXP targets, SEXP neighbours, SEXP slopes, SEXP control)
 {
@@ -200,7 +200,8 @@ SEXP ffi_integrated(SEXP model, SEXP effects, SEXP rows, SEXP weights, SEXP nois
 }
 
 /* Returns list(P, v, yy, log_d), sums over rows that are decorrelated from their neighbours: products of features,
- * features times responses, squared responses, and logs of conditional variances. near is the result of ffi_near(). */
+ * features times responses, squared responses, and logs of conditional variances. `near` has the neighbours, their
+ * coefficients u and the conditional variances d, from ffi_near(). */
 SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP control)
 {
     const struct model *model = arg_model(model_);
@@ -238,7 +239,7 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
     return packed(result);
 }
 
-/* Reads the number of each level's first column in V, and then entries + 1, where V has `entries` columns. */
+/* Reads `start`: for each level the number of its first column in V, from 1, and then `entries` + 1. */
 static const int *arg_starts(SEXP x, int entries)
 {
     const int *start = arg_indices(x, "start", 1, entries + 1);
@@ -251,7 +252,8 @@ static const int *arg_starts(SEXP x, int entries)
     return start;
 }
 
-/* Returns sum_l V_l'V_l. V_l has the columns of V from start[l] on. Column i of V is for the result's row column[i]. */
+/* Returns sum_l V_l'V_l (size x size). V_l has columns start[l], ..., start[l + 1] - 1 of V. Column i of V belongs to
+ * row and column column[i] of the result. */
 SEXP ffi_level_products(SEXP V_, SEXP start, SEXP column, SEXP size_)
 {
     int p, entries;
@@ -268,8 +270,8 @@ SEXP ffi_level_products(SEXP V_, SEXP start, SEXP column, SEXP size_)
     return result;
 }
 
-/* Returns list(status, C, x, inverse): C C' = I + A, x = (I + A)^{-1} b and, if `invert`, (I + A)^{-1}. Only the lower
- * triangle of A is read. */
+/* Returns list(status, C, x, inverse): C C' = I + A, x = (I + A)^{-1} b and, if `invert`, (I + A)^{-1}. Reads only the
+ * lower triangle of A. */
 SEXP ffi_factor(SEXP A, SEXP b, SEXP invert)
 {
     int n, columns;

@@ -29,7 +29,7 @@ SEXP ffi_kernel_diagonal(SEXP model_, SEXP x)
     return diagonal;
 }
 
-/* Returns the unit vector of column `column` of x, rotated if the kernel rotates that column. */
+/* Returns the unit vector of column `column` (from 1) of rows, rotated if the kernel rotates that column. */
 static const double *arg_direction(SEXP column, const struct kernel *k,
                                    const struct source *rows)
 {
@@ -44,7 +44,7 @@ static const double *arg_direction(SEXP column, const struct kernel *k,
     return direction;
 }
 
-/* Returns the derivatives d k(x, z) / d z_column, nrow(x) x nrow(z). */
+/* Returns the derivatives of k(x, z) in column `column` of z: a matrix, nrow(x) x nrow(z). */
 SEXP ffi_kernel_slopes(SEXP model_, SEXP x, SEXP z, SEXP column)
 {
     const struct model *model = arg_model(model_);
@@ -57,7 +57,7 @@ SEXP ffi_kernel_slopes(SEXP model_, SEXP x, SEXP z, SEXP column)
     return K;
 }
 
-/* Returns list(prior, size): the prior variance of df/dx_column at the rows of x, and a scale of its rounding error. */
+/* Returns list(prior, size): prior variances of df/dx_column at the rows of x, and scales of their rounding errors. */
 SEXP ffi_slope_variance(SEXP model_, SEXP x, SEXP column)
 {
     const struct model *model = arg_model(model_);
@@ -82,7 +82,7 @@ static void from_1(int n, const int *row, int *to)
         to[i] = row[i] + 1;
 }
 
-/* Returns list(pivots, t): rows chosen greedily as inducing points, sums of residual prior variances after each. */
+/* Returns list(pivots, t): rows chosen greedily as inducing points; after each, the sum of residual prior variances. */
 SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
 {
     const struct model *model = arg_model(model_);
@@ -101,7 +101,7 @@ SEXP ffi_select(SEXP model_, SEXP x, SEXP m, SEXP tolerance)
     return packed(result);
 }
 
-/* Chooses columns of V greedily as pivots, each to reduce tr((I - B B') P) most, for a positive semidefinite P. B is an
+/* Chooses columns of V greedily, each to reduce tr((I - B B') P) most, for a positive semidefinite P. B is an
  * orthonormal basis of the columns chosen so far. Returns the numbers of the columns. */
 SEXP ffi_select_guided(SEXP V, SEXP P, SEXP m, SEXP least_)
 {

@@ -1,9 +1,9 @@
 #pragma once
 
-/* Posterior of grouped random effects with design matrix Z from decorrelated responses F y. Row t of F has 1 at its own
- * row and -u_t at its neighbours, times the roots of the rows' weights, divided by sqrt(d_t). d_t is the variance of
- * the row's response given the neighbours, and u_t has their weights in its mean. With M inducing points Z_m, q
- * effects, and features A = L^{-1} k(Z_m, X), L L' = k(Z_m, Z_m),
+/* Computes the posterior of grouped random effects with design matrix Z from decorrelated responses F y. Row t of F has
+ * 1 at row t and -u_t at its neighbours, times the roots of the rows' weights, divided by sqrt(d_t). Given the
+ * neighbours, the response of row t has variance d_t, and u_t has their coefficients in its mean. With M inducing
+ * points Z_m, q effects, L L' = k(Z_m, Z_m), and features A = L^{-1} k(Z_m, X),
  *
  *     A+~ = (F A', F Z)',   P = A+~ A+~' (k x k, k = M + q),   v = A+~ F y.
  *
@@ -16,14 +16,14 @@ struct decorrelated {
     struct source rows;
     int s, step; /* largest number of neighbours; numbers in u for each row of F */
     double sign; /* 1 if the array u has u_t, -1 if it has -u_t */
-    /* row [n]: data row of each row t of F; NULL if row[t] = t. near: neighbours (s x n), -1 behind the last */
+    /* row [n]: data row of each row t of F; NULL if row[t] = t. near: neighbours (s x n), then -1 */
     const int *row, *near;
     const double *u, *d, *R; /* columns u_t, step x n; d_t [n]; columns r_t, M x n */
     int whiten;              /* 1 if Z Lam replaces Z, for effects b ~ N(0, Lam Lam') */
 };
 
-/* Returns the number of doubles of the sums over rows that are decorrelated from their neighbours: products of features
- * (k x k, upper triangle), of features and responses [k], of responses, and logs of the conditional variances. */
+/* decorrelated_sink() computes sums over the rows of F: products of features (F A', F Z) (k x k, upper triangle), of
+ * features and responses F y [k] and of responses, and the sum of log d_t. decorrelated_size() is their number. */
 size_t decorrelated_size(const struct effects *e);
 struct sink decorrelated_sink(const struct decorrelated *self, double *sums);
 
@@ -34,13 +34,13 @@ struct sink decorrelated_sink(const struct decorrelated *self, double *sums);
  *
  *     log p = -(sum log d_i + log det H + |F y|^2 - v'V v + n log 2 pi) / 2.
  *
- * By Fisher's identity, derivatives are the posterior mean over the effects of the derivatives given the effects. With
- * y^ = y - Z_ V v, r = u'y and w = (T_SS^{-1} y_S; 0), they are the score of likelihood.h with these replacements:
+ * By Fisher's identity, derivatives are the posterior mean over the effects of the derivatives given the effects. Let
+ * y^ = y - Z_ V v, r = u'y and w = (T_SS^{-1} y_S; 0). The derivatives are the score of likelihood.h, replacing
  *
  *     r^2 -> (u'y^)^2 + u'Z_ V Z_'u,     r w_S -> T_SS^{-1} g_S,     g_S = (u'y^) y^_S + Z_S V Z_'u,
  *
  * where Z_S are rows S of Z_. This is the score for responses g_S / e of the neighbours and a residual e of row i,
- * where e^2 is what replaces r^2. The information is that for known effects. */
+ * where e^2 replaces r^2. The information is that for known effects. */
 struct integrated {
     struct likelihood l;
     const struct effects *e; /* every row must have a level of each grouping */
@@ -52,5 +52,5 @@ struct integrated {
 };
 
 /* Computes g->value, the log density of y with the effects integrated out. If l.slopes is not 0, `whole` gets the score
- * in the parameters of the kernel and of the noise. The caller sets l (without u, d, given), e and the arrays. */
+ * (derivatives in the parameters of kernel and noise). The caller sets l (without u, d, given), e and the arrays. */
 enum status integrated_run(struct integrated *g, struct vecchia *whole);

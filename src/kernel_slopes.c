@@ -2,7 +2,7 @@
 #include "kernel_slopes.h"
 #include "linalg.h"
 
-/* Returns the component of a direction along input j of a factor, or 0 if the factor has no derivative in it. */
+/* Returns a direction's component along input j of a factor, or 0 if the factor has no derivative in this input. */
 static double along(const struct factor *f, int j, const double *direction)
 {
     const enum metric metric = f->profile->metric;
@@ -11,7 +11,7 @@ static double along(const struct factor *f, int j, const double *direction)
     return smooth ? direction[f->column[j]] : 0.0;
 }
 
-/* Returns 1 if the factor has a derivative in an input along which the direction has a component other than 0. */
+/* Returns 1 if the factor may have a derivative other than 0 along the direction. */
 static int has_slope(const struct factor *f, const double *direction)
 {
     for (int j = 0; j < f->d; j++)
@@ -20,9 +20,11 @@ static int has_slope(const struct factor *f, const double *direction)
     return 0;
 }
 
-/* For a factor with argument s(z, x), adds share * w ds / dx_j to out (M x n), an entry for each z and x. ds / dx_j is
- *     2 (x - z) / l^2 if scaled,   (2 turn / l^2) sin(turn (x - z)) if periodic, turn = 2 pi / period,
- *     factor_input_slope() for METRIC_PRODUCT, and for METRIC_GROUP at equal levels */
+/* For a factor that is a function of s(z, x), adds share * w ds / dx_j to out (M x n), an entry for each z and x.
+ * ds / dx_j is
+ *     2 (x - z) / l^2 for a squared scaled distance s (lengthscale l),
+ *     (2 turn / l^2) sin(turn (x - z)) for a periodic factor, turn = 2 pi / period,
+ *     factor_input_slope() for an inner product and, at equal levels, for a group. */
 static void add_slope(const struct factor *f, int j, double share, struct rows Z,
                       struct rows X, const double *w, double *out)
 {
@@ -45,7 +47,7 @@ static void add_slope(const struct factor *f, int j, double share, struct rows Z
             }
 }
 
-/* Returns d^2 s / (dx_j dx'_j) of the factor's argument s(x, x') at x' = x. */
+/* Returns d^2 s / (dx_j dx'_j) at x' = x, for a factor that is a function of s(x, x'). */
 static double second_slope(const struct factor *f, int j)
 {
     if (!factor_is_stationary(f))
@@ -61,7 +63,7 @@ struct slopes {
         w[KERNEL_TILE * KERNEL_WIDE], out[KERNEL_TILE * KERNEL_WIDE];
 };
 
-/* Adds to s->out factor i's part of a term's derivative in x: dg / dS dS / dx times the other factors, for the factor
+/* Adds to s->out a term's derivative in x through factor i: dg / dS dS / dx times the other factors, for the factor
  * g(S) and its argument S, such as a squared distance. */
 static void add_factor(const struct kernel *k, const struct term *t, int i,
                        const double *direction, struct rows Z, struct rows X,
@@ -103,7 +105,7 @@ void kernel_slopes(const struct kernel *k, const double *direction, struct rows 
         }
 }
 
-/* The value g(x, x') of a factor, dg / dx and d^2 g / (dx dx') along a direction, at x' = x. */
+/* This struct has the value g(x, x') of a factor, dg / dx and d^2 g / (dx dx') along a direction, at x' = x. */
 struct jet {
     double value, slope, second;
 };

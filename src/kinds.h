@@ -31,7 +31,7 @@ TARGET INSIDE VECTOR NAME(value)(VECTOR a, VECTOR times)
     return UNLESS(value * SHIFT(k + (TO_INTEGER + 1023.0), 52), a, 708.0);
 }
 
-/* For a column with level numbers, returns 0 if `apart`, their difference, is 0, else LEVELS_APART * rate. */
+/* Returns the squared distance of levels whose numbers differ by `apart`: LEVELS_APART * rate, or 0 if apart is 0. */
 TARGET INSIDE VECTOR NAME(levels)(VECTOR apart, double rate)
 {
     const VECTOR none = {0};
@@ -135,7 +135,7 @@ enum { MOST_LANES = 8, N_KINDS = 4 };
         entry(1, double), KIND_2(entry), KIND_4(entry), KIND_8(entry)                    \
     }
 
-/* Returns the place in KINDS of the widest kind that the processor has, of at most `lanes` doubles. */
+/* Returns the place in the list KINDS of the processor's widest kind of vectors of at most `lanes` doubles. */
 INSIDE int widest_kind(int lanes)
 {
 #ifdef EIGHT_LANES

@@ -3,15 +3,15 @@
 #include "kernel_pull.h"
 #include "linalg.h"
 
-/* ---- sums over the rows at a vector u ------------------------------------------------------- */
+/* ---- sums over the rows at whitened inducing values u ---------------------------------------- */
 
 static int concave(const struct laplace *l)
 {
     return l->sites.response->majorant == NULL;
 }
 
-/* Returns the place of A w A' among the sums. Before it are A W A' (lower triangle), A g and sum l, where g and -W are
- * the derivatives of the log densities l. If W may be negative, w are the weights of a majorant (responses.h). */
+/* Returns the place of A w A' in l->sums, behind A W A' (lower triangle), A g and sum l. A is L^{-1} k(Z, X), and g and
+ * -W are the derivatives of the log densities l in f. If W may be negative, a majorant (responses.h) has weights w. */
 static size_t majorant_at(int M)
 {
     return (size_t)M * M + M + 1;
@@ -22,7 +22,8 @@ static size_t mode_size(const struct laplace *l)
     return majorant_at(l->z.M) + (concave(l) ? 0 : (size_t)l->z.M * l->z.M);
 }
 
-/* Computes for each row of a block `left`, its residual prior variance, and q = |C^{-1} a|^2, the variance of a'u. */
+/* Computes for each row of a block its residual prior variance, l->left, and l->q = |C^{-1} a|^2, where a = L^{-1} k(Z,
+ * x) has the row's features and C C' = I + A W A'. */
 static void spread(const struct laplace *l, const struct visit *v)
 {
     const int M = l->z.M, n = v->block.n, first = v->block.first;
@@ -89,10 +90,10 @@ int laplace_factor(struct laplace *l, const double *G)
 }
 
 /* At u = mode.trial, computes the gradient r of Psi = -log likelihood + |u|^2 / 2, the Cholesky factor C of its Hessian
- * H = I + A W A', and the step H^{-1} r. H may have no factor because some W are negative. Then weights of a majorant
- * (responses.h) replace W, so the step still lowers Psi. If this step is tiny, 1e-6 I, 2e-6 I, 4e-6 I, ... is added to
- * the original H until it has a factor; then steps also leave saddle points. If no W is negative but W is so large that
- * rounding loses I, multiples of I are added, the first as large as rounding errors. */
+ * H = I + A W A', A = L^{-1} k(Z, X), and the step H^{-1} r. If H has no factor because some W are negative, weights of
+ * a majorant (responses.h) replace W, so the step still lowers Psi. If this step is tiny, 1e-6 I, 2e-6 I, 4e-6 I, ...
+ * is added to the original H until it has a factor; then steps also leave saddle points. If H has no factor because of
+ * rounding, when no W is negative but W is huge, multiples of I are added, the first as large as rounding errors. */
 static enum status prepare(void *self)
 {
     struct laplace *l = self;
@@ -118,7 +119,7 @@ static enum status prepare(void *self)
     if (!isfinite(added))
         return STATUS_INNER_NOT_PD;
     const enum status status = newton_step(&l->mode);
-    /* Where W is huge, a step lowers log W by only about 1, so it is lengthened. newton_run() halves too long ones. */
+    /* Where W is huge, a step lowers log W by only about 1, so it is lengthened. newton_run() halves it if too long. */
     scale_by(M, l->no_factor && concave(l) ? 32.0 : 1.0, l->mode.step);
     return status;
 }
@@ -143,7 +144,7 @@ enum status laplace_mode(struct laplace *l, double enough, int maxit)
 
 /* ---- penalty for residual prior variances, and its derivatives -------------------------------- */
 
-/* Returns max(W, 0): a row with a negative W adds nothing to the penalty sum log(1 + W E) / 2. */
+/* Returns max(W, 0): a row with negative W adds 0 to the penalty sum log(1 + W E) / 2, E: residual prior variances. */
 static double kept(double W)
 {
     return W > 0.0 ? W : 0.0;
@@ -182,8 +183,9 @@ double laplace_penalty(struct laplace *l)
 
 /* ---- gradient of the log marginal likelihood in the kernel's parameters --------------------- */
 
-/* F is the log marginal likelihood minus the penalty, u the mode, g and -W are derivatives of log densities in f, and H
- * = I + A W A'. The derivatives of F in A = L^{-1} k(Z, X), in residual prior variances E, in k(Z, X) and in L are
+/* F is the log marginal likelihood minus the penalty sum log(1 + W E) / 2 for residual prior variances E, u the mode of
+ * whitened inducing values, g and -W the derivatives of log densities in f, and H = I + A W A'. The derivatives of F in
+ * A = L^{-1} k(Z, X), in E, in k(Z, X) and in L are
  *
  *     Abar = u (g + s - W p)' + zeta g' - H^{-1} A W - 2 A dE,   dE = -W / (2 (1 + E W)),
  *     Kmx_bar = L^{-T} Abar,  Lbar = -tril(L^{-T} Abar A'),
@@ -191,8 +193,8 @@ double laplace_penalty(struct laplace *l)
  * where s are the derivatives of F in f through W at a fixed u, zeta = H^{-1} A s and p = A'zeta. The variational bound
  * has s = zeta = 0 and dE = -W / 2. A pass adds up Abar A' (M x M), g + s - W p, and the derivatives in theta. */
 
-/* For a block, computes the derivatives of the log marginal likelihood in the features A (`bar`), in f (`slope`) and in
- * residual prior variances (dE), at the start of the scratch. Adds the slopes to their sum. */
+/* For a block, computes the derivatives of the log marginal likelihood in A = L^{-1} k(Z, X_b) (`bar`), in f (`slope`)
+ * and in residual prior variances (dE), at the start of the scratch. Adds the elements of `slope` to v->sums. */
 static void gradient_bars(const struct laplace *l, const struct visit *v)
 {
     const int M = l->z.M, n = v->block.n, first = v->block.first;

@@ -18,32 +18,31 @@ void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia 
     fill(vecchia_size(k, q), 0.0, memory);
 }
 
-/* The rows in the lanes (the neighbours of a row, then the row itself), and values for the derivatives of the
- * covariance matrix T of their responses in the p parameters theta. */
+/* Each lane has a row and its neighbours, n rows in all, the row last. T is the covariance matrix of their responses,
+ * and theta has the p parameters. The kriging weights z of the neighbours predict the row's response. */
 struct lane_rows {
     const struct lanes *v;
     const struct kernel *k;
     int n;
     const double *X;
     double *values; /* for each term its matrix, then -2 dterm / dr2 of each factor */
-    double *u, *Q;  /* (-kriging weights; 1) [n]; (dT / dtheta_j) u, y: n x (p + 1) */
+    double *u, *Q;  /* (-z; 1) [n]; (dT / dtheta_j) u, then y: n x (p + 1) */
     double *work;   /* scratch of one lane */
 };
 
-/* Returns the number of triangular matrices in lane_rows.values for a term: one for the term, one for each factor. */
+/* Returns the number of triangular matrices in lane_rows.values for a term: its own, and one for each factor. */
 static size_t triangles(const struct term *t)
 {
     return 1 + (size_t)t->n_factors;
 }
 
-/* Returns the number of doubles of lane_rows.work, the scratch of other_slopes() for a lane with n rows. */
+/* Returns the number of doubles of lane_rows.work, the scratch of other_slopes(), for n rows in a lane. */
 static size_t lane_size(const struct kernel *k, size_t n)
 {
     return n * ((size_t)kernel_columns(k) + n + 1 + k->n_theta) +
            term_slopes_size(k, (int)n);
 }
 
-/* Returns the number of doubles of lane_rows.values for one lane with n rows. */
 static size_t values_size(const struct kernel *k, int n)
 {
     size_t size = 0;
@@ -144,8 +143,8 @@ static void add_slopes(const struct lane_rows *r)
     }
 }
 
-/* Computes (dT / dtheta) u for the covariance matrix T of the responses. It is noise * u if theta is the log of the
- * noise level s2, and noise * b_l * u if theta is the coefficient of feature b_l of the log noise variance. */
+/* Computes (dT / dtheta) u for the covariance matrix T of responses and noise parameters theta: noise * u if theta is
+ * log s2, and noise * b_l * u if theta is the coefficient of feature b_l of the log noise variance. */
 static void noise_slopes(const struct lane_rows *r, int q, const double *noise,
                          const double *b, double *of_noise)
 {
@@ -157,7 +156,7 @@ static void noise_slopes(const struct lane_rows *r, int q, const double *noise,
             of_noise[(l + 1) * n + j] = of_noise[j] * b[l * n + j];
 }
 
-/* Replaces T by the Cholesky factor of T + diag(noise). Returns 0 if it is not positive definite in a lane. */
+/* Replaces T by the Cholesky factor of T + diag(noise) in each lane. Returns 0 if a matrix is not positive definite. */
 static int factorise(const struct lane_rows *r, const double *noise, double *T)
 {
     const int lanes = r->v->lanes;
@@ -218,19 +217,19 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
 
 /* ---- the pass over all terms of the likelihood ----------------------------------------------- */
 
-/* A block of this many terms repays the start of a thread, and is short enough for interrupts after it. */
+/* With so many terms, a block takes longer than the start of a thread, and ends soon enough for interrupts. */
 enum { most_rows = 256 };
 
-/* Score and information precede the log likelihood, and the numbers of blocks that failed for each reason. */
+/* The pass sums score and information, then the log likelihood and, for each reason of failure, the failed blocks. */
 enum { VALUE, NOT_PD, NOT_FINITE, MORE };
 
-/* This struct has arguments of vecchia_add(): for each lane, a row and its s neighbours. */
+/* This struct has memory for arguments of vecchia_add(): in each lane, data of a row and its s neighbours. */
 struct gathered {
     const struct lanes *v;
     double *X, *y, *noise, *b, *times, *u, *work;
 };
 
-/* Copies the entries of column x for the s rows `near` and for row `own` to one lane. */
+/* Copies the entries of column x for the s rows `near` and then for row `own` to one lane, which begins at `to`. */
 static void gather_column(const double *x, int s, const int *near, int own, int lanes,
                           double *to)
 {
@@ -239,7 +238,7 @@ static void gather_column(const double *x, int s, const int *near, int own, int 
     to[s * lanes] = x[own];
 }
 
-/* Copies inputs, responses and noise of the s rows `near` and of row `own` to one lane. */
+/* Copies inputs, responses and noise of the s rows `near` and then of row `own` to one lane. */
 static void gather(const struct likelihood *l, int s, const int *near, int own, int lane,
                    const struct gathered *to)
 {
@@ -276,7 +275,7 @@ static int has_information(const struct likelihood *l, int t)
     return l->slopes != 2 || t / sampled_terms % sampled_of == 0;
 }
 
-/* Adds terms t, ..., t + n - 1 of the likelihood, with s neighbours each, one a lane. Other lanes count 0 times. */
+/* Adds terms t, ..., t + n - 1 of the likelihood, with s neighbours each, one in a lane. Other lanes have weight 0. */
 static enum status add_lanes(const struct likelihood *l, int t, int n, int s,
                              const struct gathered *to, struct vecchia *sum)
 {

@@ -25,23 +25,23 @@ struct vecchia {
     double *information; /* p x p, lower triangle, or NULL */
 };
 
-/* vecchia_init() places score and information in `memory` (vecchia_size() doubles), and sets *sum to 0. */
+/* vecchia_init() places score and information of *sum in `memory` (vecchia_size() doubles), and sets *sum to 0. */
 size_t vecchia_size(const struct kernel *k, int q);
 void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia *sum);
 
 /* Returns the number of doubles of scratch that vecchia_add() needs for rows with s neighbours. */
 size_t vecchia_rows_size(const struct lanes *v, const struct kernel *k, int q, int s);
 
-/* Adds times * l_i of the row i in each lane to `sum`, and with `slopes` also the score and the information. l_i is the
- * log density of y_i given the responses of its s neighbours. X and b (q columns) have s + 1 rows, y and noise s + 1
- * numbers: for the neighbours, then row i. Numbers of the lanes are side by side. If u is not NULL, it gets the s + 1
- * coefficients of the residual r = u'y = y_i - E[y_i | neighbours], the variance D of r, and r. */
+/* Adds times * l_i of the row i in each lane to sum->value, and with `slopes` also its score and information. l_i is
+ * the log density of y_i given the responses of the s neighbours of row i. X and b (q columns) have s + 1 rows, y and
+ * noise s + 1 numbers: for the neighbours, then row i. Numbers of the lanes are side by side. Unless u is NULL, it gets
+ * the s + 1 coefficients of the residual r = u'y = y_i - E[y_i | neighbours], then the variance D of r, then r. */
 enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
                         const double *X, const double *y, const double *noise,
                         const double *b, const double *times, int slopes, double *u,
                         double *work, struct vecchia *sum);
 
-/* A Vecchia likelihood is a sum over rows i of terms, times * log p(y_i | responses of the neighbours of row i). */
+/* A Vecchia likelihood is a sum of terms times * log p(y_i | responses of the neighbours of row i), for rows i. */
 struct likelihood {
     const struct model *model;
     const struct source *rows; /* data */
@@ -53,14 +53,14 @@ struct likelihood {
     const int *row; /* rows of the terms [count], from 0 */
     const int *neighbours; /* s x count, from 0, -1 behind the last of a term */
     const double *times;   /* weights of the terms [count], or NULL for 1 */
-    /* If not NULL, `given` (s + 1 x count) has responses that replace those of the data. Each term has s + 1 of them:
-     * for its neighbours and, at place s, for its own row. If u (s + 1 x count) is not NULL, it gets u of vecchia_add()
-     * in the same places, and d and r [count] get D and r; r may be NULL. */
+    /* Unless NULL, `given` (s + 1 x count) has responses that replace those of the data: for each term those of its
+     * neighbours and, at place s, of its own row. Unless NULL, u (s + 1 x count) gets the coefficients of each term's
+     * residual r = y_i - E[y_i | neighbours], d [count] gets the variances of r, and r [count] gets r. */
     const double *given;
     double *u, *d, *r;
     struct pass pass;
 };
 
-/* Computes the sum of all terms of the likelihood. Each block has its own sum, and these are added in the order of the
- * blocks, so that the number of threads does not change the result. */
+/* Computes the sum of all terms of the likelihood. Sums of blocks are added in the order of the blocks, so that the
+ * number of threads does not change the result. */
 enum status likelihood_run(struct likelihood *l, struct vecchia *whole);

@@ -75,7 +75,7 @@ void mult_AtB(int m, int k, int n, double alpha, const double *A, const double *
     gemm("T", "N", m, n, k, alpha, A, k, B, k, beta, C);
 }
 
-/* Adds alpha A x to y.  Columns of A are lda apart, entries of x incx apart. */
+/* Adds alpha A x to y. Columns of A are lda numbers apart, elements of x incx. */
 CLONES static void add_Ax(int m, int n, double alpha, const double *A, int lda,
                           const double *x, int incx, double *restrict y)
 {
@@ -172,7 +172,7 @@ static int chol_own_columns(int n, int start, int width, double *A)
         return 1;
     if (rest == 0)
         return 0;
-    /* below' <- corner^{-1} below',  after -= below below' */
+    /* below <- below corner^{-T},  after -= below below' */
     gemm_solve(own, width, rest, entries("N", corner, n), below, n, 1);
     gemm_add(own, rest, rest, width, -1.0, entries("N", below, n), entries("T", below, n),
              after, 1, n, 1);
@@ -244,7 +244,7 @@ double chol_logdet(int n, const double *L)
     return 2.0 * sum;
 }
 
-/* Returns a view of L' with rows and columns in reverse order. It is lower triangular, as gemm_solve() requires. */
+/* Returns a view of L' with rows and columns in reverse order, which is lower triangular, as gemm_solve() requires. */
 static struct strided backwards(int n, const double *L)
 {
     return (struct strided){L + (size_t)n * n - 1, -n, -1};

@@ -1,6 +1,6 @@
 #pragma once
 
-/* Dense algebra in functions that are named after their formula. Matrices are column-major, with their number of rows
+/* Declares dense algebra in functions named after their formula. Matrices are column-major, with their number of rows
  * as leading dimension. Dimensions may be 0: a product with k = 0 gives beta C. Only linalg.c calls BLAS and LAPACK. */
 #include <stddef.h>
 #include "status.h"
@@ -8,7 +8,7 @@
 /* If `lanes` is 0, BLAS and LAPACK compute products, solves and factorisations from now on. Otherwise code of this
  * package does, in vectors of `lanes` doubles. Returns the earlier choice. */
 int linalg_own(int lanes);
-/* Returns the doubles in a vector for code without BLAS: the choice of linalg_own(), or GEMM_LANES if that is 0. */
+/* Returns the number of doubles in a vector of this package's code: linalg_own()'s choice, or GEMM_LANES if it is 0. */
 int linalg_lanes(void);
 
 /* C = alpha A B + beta C            A: m x k,  B: k x n,  C: m x n */
@@ -30,22 +30,22 @@ void mult_Atx(int m, int n, double alpha, const double *A, const double *x, doub
 void add_xyt(int m, int n, double alpha, const double *x, const double *y, double *A);
 /* C += A A', lower triangle only    A: m x n,  C: m x m */
 void add_A_At(int m, int n, const double *A, double *C);
-/* Copies the lower triangle of A to its upper triangle. */
 void mirror_lower(int n, double *A);
 void add_transpose(int n, double *A);
 void add_diagonal(int n, double value, double *A);
 
 /* Overwrites A by its lower Cholesky factor. Reads its lower triangle only. Returns 1 if A is not positive definite. */
 int chol_lower(int n, double *A);
-/* Writes the Cholesky factor of A + shift I to C, which may be A. Reads A and returns 1 as chol_lower() does. */
+/* Writes the lower Cholesky factor of A + shift I to C, which may be A. Reads the lower triangle of A. Returns 1 if A +
+ * shift I is not positive definite. */
 int chol_shifted(int n, const double *A, double shift, double *C);
 /* Does one step of chol_lower(), so that interrupts are possible between steps: computes columns start, ..., start +
  * width - 1 of L, and updates the lower triangle of later columns. Returns 1 if A is not positive definite. */
 int chol_columns(int n, int start, int width, double *A);
-/* Ends chol_columns(): sets the upper triangle to 0. Returns 1 unless the diagonal is positive and finite. */
+/* Ends chol_columns(): sets A's upper triangle to 0. Returns 1 unless A's diagonal is positive and finite. */
 int chol_finish(int n, double *A);
-/* Replaces the first `width` columns (A; B) of a matrix with `height` rows and leading dimension n by (L; B L^{-T}), A
- * = L L'. Returns 1 if A is not positive definite, else 0. For a few dozen rows it is faster than LAPACK. */
+/* Replaces the first `width` columns (A; B), A square, of a matrix with `height` rows and leading dimension n by (L; B
+ * L^{-T}), A = L L'. Returns 1 if A is not positive definite, else 0. For a few dozen rows it is faster than LAPACK. */
 int chol_corner(int n, int height, int width, double *A);
 /* Returns log det(L L'). */
 double chol_logdet(int n, const double *L);
@@ -63,9 +63,9 @@ void solve_chol(int m, int n, const double *L, double *B);
 
 /* inverse = (L L')^{-1} */
 void chol_inverse(int n, const double *L, double *inverse);
-/* Computes columns start, ..., start + width - 1 of (L L')^{-1} from row `start` on, without the BLAS. */
+/* Computes columns start, ..., start + width - 1 of inverse = (L L')^{-1} from row `start` on, without the BLAS. */
 void chol_inverse_columns(int n, const double *L, int start, int width, double *inverse);
-/* Computes columns start, ..., start + width - 1 of L^{-1} from row `start` on, without the BLAS. Rows above are 0. */
+/* Computes columns start, ..., start + width - 1 of inverse = L^{-1} from row `start` on, without the BLAS; 0 above. */
 void lower_inverse_columns(int n, const double *L, int start, int width, double *inverse);
 
 /* Computes the adjoint of K = L L' from that of L: Kbar = L^{-T} (Phi + Phi') L^{-1} / 2, where Phi = tril(L' Lbar)
@@ -75,9 +75,9 @@ void chol_adjoint(int n, const double *L, double *Lbar, double *Kbar);
 double dot(size_t n, const double *x, const double *y);
 double sum_squares(size_t n, const double *x);
 double trace(int n, const double *A);
-/* Multiplies column j of A (m x n) by s[j].  NULL stands for ones. */
+/* Multiplies column j of A (m x n) by s[j]. If s is NULL, A does not change. */
 void scale_columns(int m, int n, const double *s, double *A);
-/* Multiplies row i of A (m x n) by s[i].  NULL stands for ones. */
+/* Multiplies row i of A (m x n) by s[i]. If s is NULL, A does not change. */
 void scale_rows(int m, int n, const double *s, double *A);
 void scale_by(size_t n, double by, double *x);
 /* left_j <- max(left_j - |column j of A|^2, 0)     A: m x n */

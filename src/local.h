@@ -12,13 +12,13 @@
 #include "certify.h"
 #include "pass.h"
 
-struct kriging { /* of one x: J, w'h, |w|^2, sum over S of scale |w|, as computed */
+struct kriging { /* of one x: J, w'h, |w|^2, sum over S of |w| times root weights */
     double J, wh, ww, w1;
 };
 
-/* If cross is not NULL, linear functionals of f take the place of f at the new rows. cross (N x n_new): covariances
- * with f at the rows; features (M x n_new): covariances with the whitened inducing variables; prior: variances; size >=
- * prior: scale of rounding errors; terms: number of kernel values that are summed in an entry of cross. */
+/* If cross is not NULL, linear functionals of f take the place of f at the new rows. They have the covariances cross (N
+ * x n_new) with f at the rows, the covariances features (M x n_new) with the whitened inducing variables, and the
+ * variances prior. Rounding errors are relative to size >= prior. An entry of cross sums `terms` kernel values. */
 struct functionals {
     const double *cross, *features, *prior, *size;
     int terms;
@@ -28,7 +28,7 @@ struct local {
     const struct posterior *posterior;
     const struct norms *norms;
     struct source rows; /* data */
-    /* near.order has the numbers of all data rows by which some group is predicted */
+    /* near.order has the numbers of all data rows that are neighbours of some group */
     struct source near;
     struct block rows_new; /* new rows, in the order of their groups */
     struct functionals of;
@@ -40,11 +40,12 @@ struct local {
     struct pass pass;
     struct block near_rows;
     double *W;    /* weights, n_c x n_new; the caller's memory */
-    double *sums; /* A h, A w (M x n_new each; features A), |h|^2 [n_new] */
+    double *sums; /* A h, A w (M x n_new each; A = L^{-1} k(Z, X)), |h|^2 [n_new] */
 };
 
-/* local_run() computes kriging weights l->W and, for each new row: J >= error variance of kriging, q >= J minus the
- * exact GP's variance, bounds on that variance, and ww = |w|^2. The caller sets l down to `point`, W and pass.plan. */
+/* local_run() computes the kriging weights w (l->W) of each new row, and for each new row: J >= error variance of w'y,
+ * q >= J minus the exact GP's variance, bounds on that variance, and ww = |w|^2. The caller sets the fields of l down
+ * to `point`, W and pass.plan. */
 struct local_bounds {
     double *J, *q, *ww, *var_lower, *var_upper;
 };

@@ -6,7 +6,7 @@
 #define FEW       64 /* the store has room for the neighbours of at least this many targets */
 #define NEAR_ROWS 256 /* largest number of rows in a block */
 
-/* ---- the store of A = L^{-1} k(Z, x) and inputs of some rows x ------------------------------ */
+/* ---- the store, which keeps A = L^{-1} k(Z, x) and the inputs of some rows x ----------------- */
 
 static void store_clear(struct store *store)
 {
@@ -31,8 +31,8 @@ int field_row(const struct near_field *f, int i)
     return f->wave.order == NULL ? f->start + i : f->wave.order[i];
 }
 
-/* Reserves places in the store for the neighbours of the targets that are processed together (a wave) and, if targets
- * are rows of the data, for these targets. Returns 0 if the store is full. */
+/* Reserves places in the store for the neighbours of a wave (the target rows that are processed together) and, if
+ * target rows are rows of the data, for these too. Returns 0 if the store is full. */
 static int want_wave(struct near_field *f)
 {
     for (int i = 0; i < f->n; i++) {
@@ -82,15 +82,15 @@ static void fill_store(struct near_field *f)
     pass_run(&f->fill, row_sink(f, storing_add, 0, 0));
 }
 
-/* ---- conditioning a target on its neighbours ------------------------------------------------- */
+/* ---- conditioning f at a target row on its neighbours ---------------------------------------- */
 
-/* Returns 1 if the store has L^{-1} k(Z, x) of the targets x: they are rows of the data, and have neighbours. */
+/* Returns 1 if the store has L^{-1} k(Z, x) of target rows x: if they are rows of the data, and have neighbours. */
 static int is_stored(const struct near_field *f)
 {
     return f->rank != NULL && f->s > 0;
 }
 
-/* Returns the covariances [M] of f at target i with the whitened inducing variables: f->features, stored, or v->A. */
+/* Returns the covariances [M] of f at target row i with the whitened inducing variables: given, stored or in v->A. */
 static const double *features_of(const struct near_field *f, const struct visit *v, int i)
 {
     const size_t M = (size_t)f->z.M, row = (size_t)field_row(f, v->block.first + i);
@@ -118,7 +118,7 @@ struct field_scratch field_scratch(const struct near_field *f, int n, double *wo
     return r;
 }
 
-/* Copies target i of the block and its neighbours to `near`. `found` has the neighbours' row numbers, then zeros. */
+/* Copies target row i of the block and its neighbours to `near`. `found` has the neighbours' numbers from 1, then 0. */
 static void collect(const struct near_field *f, const struct visit *v, int i,
                     const int *found, struct near *near)
 {
@@ -178,10 +178,9 @@ int field_condition(const struct near_field *f, const struct visit *v,
     return failures;
 }
 
-/* ---- waves: sets of targets that are processed together ------------------------------------- */
+/* ---- waves: sets of target rows that are processed together ---------------------------------- */
 
-/* Allocates the store. Returns the largest number of targets in a wave (a set of targets that are processed together)
- * for which the store certainly has room for their neighbours. */
+/* Allocates the store. Returns the largest number of target rows for whose neighbours it certainly has room. */
 static int store_open(struct near_field *f)
 {
     struct arena *arena = f->plan.arena;
@@ -227,7 +226,7 @@ static void field_open(struct near_field *f)
     const int share = n / f->plan.threads + (n % f->plan.threads > 0);
     struct plan wave = plan_for(
         &f->plan, n, min_int(f->plan.block, min_int(NEAR_ROWS, share > 1 ? share : 1)));
-    /* plan_for() allows one thread for each block of targets; the pass that fills the store may have more blocks */
+    /* plan_for() allows a thread for each block of target rows, but there may be more blocks of rows for the store */
     wave.threads = f->plan.threads;
     f->most = n;
     if (f->s > 0) {

@@ -1,7 +1,7 @@
 #pragma once
 
-/* Conditions f at many rows, the targets, each on its nearest neighbours (near.h). For the sums of the posterior the
- * targets are the rows of the data, and their neighbours are earlier rows. For predictions the targets are new rows.
+/* Conditions f at many rows, the targets, each on its nearest neighbours (near.h). For the sums of the posterior, the
+ * targets are the rows of the data, and their neighbours are earlier rows. For predictions, the targets are new rows.
  *
  * Targets are processed in waves, in the order of a tree, so that targets of a wave share neighbours. A wave has three
  * passes: find neighbours of its targets; compute A = L^{-1} k(Z, x) for neighbours x that are not in the store;
@@ -21,33 +21,33 @@ struct near_field {
     struct inducing z;           /* inducing points; field_run() needs their L */
     struct source rows, targets; /* data; targets, which may be the same rows */
     const int *rank;             /* order of the rows if they are the targets, or NULL */
-    /* A target has at most s neighbours if it is far from the data, else at most `few`; both are at most rows.N */
+    /* A target row has at most s neighbours if it is far from the data, else at most `few`. */
     int s, few;
     struct plan plan; /* plan for all targets */
-    /* neighbours of each target (s x n, from 0, -1 behind the last), or NULL: then its nearest rows are found */
+    /* neighbours of each target row (s x n, from 0, then -1); if NULL, they are its nearest rows */
     const int *given;
-    /* If the targets are linear functionals of f: their covariances with f at the neighbours (s x n) and with the
-     * whitened inducing variables (M x n), and their prior variances [n]. Otherwise NULL. */
+    /* If linear functionals of f take the place of f at target rows: their covariances with f at the neighbours (s x n)
+     * and with the whitened inducing variables (M x n), and their prior variances [n]; otherwise NULL */
     const double *cross, *features, *prior;
-    /* Results for n targets, or NULL: coefficients u of their neighbours' responses (s x n), coefficients R of the
-     * whitened inducing variables (M x n), and the neighbours' row numbers (s x n, from 1, 0 behind the last). */
+    /* Results for n target rows, or NULL: coefficients u of the neighbours' responses (s x n) and R of the whitened
+     * inducing variables (M x n) in the row's mean; row numbers of the neighbours (s x n, from 1, then 0) */
     double *u, *R;
     int *near_rows;
     /* field_run() sets the elements below. */
     struct tree tree, order;
     struct finding finding;
     struct store store;
-    /* A wave is a set of at most `most` targets processed together. This one has n targets, from `start` on. */
+    /* A wave is a set of at most `most` target rows processed together. The current one has n rows, from `start` on. */
     int most, start, n;
     int *near; /* neighbours of the wave, from 1, 0 behind the last */
     struct source wave, stored;
     struct pass find, fill, each;
 };
 
-/* Calls the sink with every block of targets. field_scratch() divides the scratch memory of the sink. */
+/* Calls the sink with every block of target rows, the rows at which f is conditioned on neighbours. */
 void field_run(struct near_field *f, struct sink sink);
 
-/* Returns the number, among all targets, of target i of the current wave (the targets that are processed together). */
+/* Returns the number, among all target rows, of row i of the current wave (the target rows processed together). */
 int field_row(const struct near_field *f, int i);
 
 struct field_scratch {
@@ -56,7 +56,8 @@ struct field_scratch {
     struct near near;
 };
 struct field_scratch field_scratch(const struct near_field *f, int n, double *work);
-/* Conditions f at each target (row) of a block on its neighbours' responses and the whitened inducing variables v: mean
- * r'v + `mean`, variance `left`. Column i of R (M x n) is r of target i. Returns the number of failures. */
+/* Conditions f at each target row of a block on its neighbours' responses. Given whitened inducing variables v too, f
+ * has mean r'v + `mean` and variance `left`; column i of R (M x n) is r of row i. Returns the number of failures.
+ * field_scratch() places the arrays of *r in a sink's scratch `work`. */
 int field_condition(const struct near_field *f, const struct visit *v,
                     struct field_scratch *r);

@@ -5,11 +5,11 @@
 
 /* ---- the posterior, from sums over the rows ------------------------------------------------- */
 
-/* Two sums follow those of struct stats: the sum of log d, d the rows' conditional variances, and that of failures. */
+/* Two sums over rows follow those of struct stats: of log d, d the row's conditional variance, and of failures. */
 enum { LOG_D, FAILURES, MORE };
 
 /* Adds a block's part to G = sum r r' / d, Ay = sum r (y - u'y_S) / d, yy = sum (y - u'y_S)^2 / d and sum log d. Given
- * the responses y_S of its neighbours and whitened inducing variables v, y has mean u'y_S + r'v and variance d. */
+ * neighbours' responses y_S and whitened inducing variables v, a row's y has mean u'y_S + r'v, variance d. */
 static void summing_add(const void *self, const struct visit *v)
 {
     const struct near_posterior *p = self;
@@ -62,8 +62,6 @@ enum status near_posterior_run(struct near_posterior *p, double most_jitter)
     return p->sums[size + FAILURES] > 0.0 ? STATUS_NOT_FINITE : finish(p);
 }
 
-/* ---- predictions of single new rows --------------------------------------------------------- */
-
 static void predicting_add(const void *self, const struct visit *v)
 {
     const struct near_predicting *p = self;
@@ -88,9 +86,7 @@ enum status near_predicting_run(struct near_predicting *p)
     return p->failures > 0.0 ? STATUS_NOT_FINITE : STATUS_OK;
 }
 
-/* ---- joint predictions of new rows ---------------------------------------------------------- */
-
-/* The points are the new rows and their neighbours. Their kernel matrix is computed in blocks of so many columns. */
+/* j->points are the new rows and their neighbours. Their kernel matrix is computed in blocks of so many columns. */
 enum { JOINT_POINTS = 64 };
 
 /* Appends a row of `from` to j->points, and returns its number in j->points. */
@@ -128,8 +124,9 @@ static void add_points(struct near_joint *j, int *place)
     }
 }
 
-/* Adds a block's part to W'(K + noise) W, where K is the kernel matrix of the points (new rows and neighbours). W has a
- * column for each new row x, with 1 at x and -u_i sqrt(w_i) at its neighbour i with weight w_i. */
+/* Adds a block's part to W'(K + noise) W, where K is the kernel matrix of j->points (new rows and neighbours). W has a
+ * column for each new row: 1 at the row, and -u_i sqrt(w_i) at its neighbour i. Neighbour i has the weight w_i, and its
+ * response the coefficient u_i in the row's mean. */
 static void joint_add(const void *self, const struct visit *v)
 {
     const struct near_joint *j = self;
@@ -154,9 +151,9 @@ static void joint_add(const void *self, const struct visit *v)
                 add_scaled(n, j->W[e], T + n * (j->point[e] - first), v->sums + n * i);
 }
 
-/* Turns W'(K + noise) W into the covariances of f at the new rows: adds r'(C C')^{-1} r~ - r'r~. r and r~ are two rows'
- * features given their neighbours (columns of R, which is overwritten), (C C')^{-1} is the posterior covariance of
- * whitened inducing variables. The predicted variances replace the diagonal. */
+/* Turns `covariance` from W'(K + noise) W into the covariances of f at the new rows. Adds r'(C C')^{-1} r~ - r'r~ for
+ * two rows with coefficients r and r~ (columns of R) of whitened inducing variables. These have the posterior
+ * covariance (C C')^{-1}. Overwrites R. The predicted variances replace the diagonal. */
 static void finish_joint(struct near_joint *j)
 {
     const struct near_predicting *p = &j->at;

@@ -13,14 +13,15 @@ struct search {
     int *row;
 };
 
-/* Returns how far u lies outside an interval, from under = lower end - u and over = u - upper end: the positive one, or
- * 0 if neither is positive. The formula is exact and has no branches. */
+/* Returns how far a number u lies outside an interval, for under = lower end - u and over = u - upper end: the positive
+ * one of the two, or 0 if neither is positive. The formula is exact and has no branches. */
 INSIDE double beyond(double under, double over)
 {
     return 0.5 * ((under + fabs(under)) + (over + fabs(over)));
 }
 
-/* Returns the squared distance of u from a box, rounded as by look_at_all(): at most that of any row in the box. */
+/* Returns the squared distance of the coordinates u from a box. Rounding is that of look_at_all(), so that the result
+ * is at most the squared distance of u from any row in the box. */
 static double box_distance(const struct tree *t, const double *box, const double *u)
 {
     double sum = 0.0;
@@ -29,8 +30,8 @@ static double box_distance(const struct tree *t, const double *box, const double
     return sum;
 }
 
-/* Returns 1 if s neighbours are found and no row in a box at squared distance `box` is nearer. The factor 1 - 1e-14
- * allows for fused multiply-adds, which may round distances of the box and of its rows differently. */
+/* Returns 1 if s neighbours are found, and all rows in a box at squared distance `box` are further away. The factor
+ * 1 - 1e-14 allows for fused multiply-adds, which may round distances of the box and of its rows differently. */
 INSIDE int too_far(const struct search *q, double box)
 {
     return q->found == q->s && box * (1.0 - 1e-14) > q->r2[q->s - 1];
@@ -59,7 +60,7 @@ INSIDE void offer(struct search *q, double r2, int row)
     q->row[i] = row;
 }
 
-/* Compares u with the first n of the `all` rows of a leaf of the tree. */
+/* Offers the first n of the `all` rows of a leaf as neighbours, with their squared distances from q->u. */
 INSIDE void look_at_all(struct search *q, int start, int all, int n)
 {
     const struct tree *t = q->tree;
@@ -76,7 +77,7 @@ INSIDE void look_at_all(struct search *q, int start, int all, int n)
             offer(q, r2[i], t->row[start + i]);
 }
 
-/* Returns a bound on |u - x|^2 as computed in floats, for rows x with |u - x|^2 <= r2. x and u, relative to the lower
+/* Returns a bound on |u - x|^2, as computed in floats, for rows x with |u - x|^2 <= r2. x and u, relative to the lower
  * end of the leaf's box, and their difference are rounded with relative error 2^-24. So the difference has an error of
  * at most 2^-22 (|u - x| + width). Squares and their sum are rounded d + 2 times, or underflow. */
 INSIDE float as_float(double r2, double width, int d)
@@ -86,7 +87,8 @@ INSIDE float as_float(double r2, double width, int d)
     return most < FLT_MAX ? (float)most * (1.0F + 0x1p-22F) + FLT_MIN : INFINITY;
 }
 
-/* Lists in `which`, and counts, those of TILE rows whose squared distance from u in floats is at most `most` or NaN. */
+/* Lists in `which`, and counts, those of TILE rows (coordinates V) whose squared distance from the coordinates u,
+ * computed in floats, is at most `most` or NaN. */
 INSIDE int near_in_tile(const struct tree *t, int all, const float *V, const float *u,
                         float most, int *which)
 {
@@ -124,7 +126,7 @@ INSIDE double distance(const struct tree *t, int all, const double *U, const dou
     return r2;
 }
 
-/* Compares u with the rows of a leaf: distances in floats exclude most rows, the others get distances in doubles. */
+/* Offers rows of a leaf as neighbours of q->u. Distances in floats exclude most rows before distances in doubles. */
 INSIDE void look_at_near(struct search *q, size_t leaf, int start, int all, int n)
 {
     const struct tree *t = q->tree;
@@ -166,7 +168,7 @@ INSIDE int is_open(const struct search *q, size_t node)
     return q->tree->rank == NULL || q->tree->least_rank[node] < q->below;
 }
 
-/* Searches the leaves below a "twig", node i of a level of the tree, the leaf with the nearest box first. */
+/* Searches the leaves below node i of a level (a twig, TWIG levels above leaves), the leaf of the nearest box first. */
 CLONES static void search_twig(struct search *q, int level, size_t i)
 {
     const struct tree *t = q->tree;
@@ -200,7 +202,7 @@ CLONES static void search_twig(struct search *q, int level, size_t i)
         search_leaf(q, first + order[k]);
 }
 
-/* Searches the subtree of node i of a level, the nearer child first. The node has the number 2^level - 1 + i. */
+/* Searches the subtree of node i of a level, the nearer child first. Nodes are numbered level by level from 0. */
 static void search_node(struct search *q, int level, size_t i)
 {
     const struct tree *t = q->tree;
@@ -228,8 +230,8 @@ int tree_nearest(const struct tree *tree, const double *u, int s, int self, int 
     return q.found;
 }
 
-/* Returns 1 if a row x is far from the data: at the density of the n - 1 rows between its nearest and its n-th
- * neighbour, the empty ball up to its nearest neighbour would have at least `missing` rows. */
+/* Returns 1 if a row x is far from the data. The n - 1 rows between the nearest and the n-th neighbour of x have a
+ * density. At this density, the empty ball up to the nearest neighbour would have at least `missing` rows. */
 static int is_far(int d, int n, const double *r2)
 {
     const double missing = 10.0, ball = pow(r2[0] / r2[n - 1], 0.5 * d);

@@ -20,8 +20,8 @@ enum status newton_step(struct newton *t)
     return isfinite(squared) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* Returns the first step length 1, 1/2, ... that lowers Psi by 1e-4 times the predicted decrease (Armijo's rule), up to
- * rounding of Psi. Returns 0 if there is none. */
+/* Returns the first of the step lengths 1, 1/2, ... that lowers Psi, the function to minimise, by 1e-4 times the
+ * predicted decrease (Armijo's rule), up to rounding of Psi. Returns 0 if there is none. */
 static double search(struct newton *t, void *self)
 {
     const size_t n = (size_t)t->n;
@@ -50,7 +50,7 @@ enum status newton_run(struct newton *t, void *self, double enough, int maxit)
         const double before = t->decrement, by = search(t, self);
         t->steps++;
         status = t->prepare(self);
-        /* near the minimum, rounding errors can hide that a step lowers Psi */
+        /* near the minimum of Psi, rounding errors can hide that a step lowers Psi */
         if (by == 0.0 || (before < 1e-6 && t->decrement >= 0.5 * before))
             break;
     }

@@ -6,22 +6,20 @@
 #include "gram.h"
 #include "posterior.h"
 
-/* ---- the objectives -------------------------------------------------------------------------- */
-
 static double *matrix(const struct summary *s, struct arena *arena)
 {
     return arena_take(arena, (size_t)s->z->M * s->z->M);
 }
 
-/* Returns y'(A'A + s2 I)^{-1} y = rss / s2 + |beta|^2. rss = |y - A'beta|^2 is a sum over rows of a second pass, so
- * that nothing cancels if residuals are small. */
+/* Returns y'(A'A + s2 I)^{-1} y = rss / s2 + |beta|^2 for A = L^{-1} k(Z, X) and the posterior mean beta of whitened
+ * inducing variables. A second pass computes rss = |y - A'beta|^2, so that nothing cancels if residuals are small. */
 static double quadratic_form(const struct summary *s, double rss)
 {
     return rss / s->z->model->s2 + sum_squares((size_t)s->z->M, s->beta);
 }
 
-/* The variational bound of Titsias (2009), as a value to minimise. With A = L^{-1} k(Z, X), G = A A', D = I + G / s2, c
- * = y'(A'A + s2 I)^{-1} y, t = tr(K - A'A), and the derivative Abar in A:
+/* Computes the variational bound of Titsias (2009), as a value to minimise. Let K = k(X, X) for N rows X, A = L^{-1}
+ * k(Z, X), G = A A', D = I + G / s2, c = y'(A'A + s2 I)^{-1} y and t = tr(K - A'A). The derivative in A is Abar:
  *
  *     -ELBO = N/2 log(2 pi s2) + log det D / 2 + c / 2 + t / (2 s2)
  *     Abar = ((s2 I + G)^{-1} - I/s2) A - beta v',  v = (y - A'beta) / s2 */
@@ -41,8 +39,8 @@ static enum status vfe_factor(struct summary *s, struct arena *arena,
     return STATUS_OK;
 }
 
-/* Returns -ELBO. Its derivative in log s2 is [N - (M - tr D^{-1}) - rss / s2 - t / s2] / 2, where D = I + A A' / s2,
- * rss is the residual sum of squares, and t the weighted sum of the residual prior variances. */
+/* Returns -ELBO. Its derivative in log s2 is [N - (M - tr D^{-1}) - rss / s2 - t / s2] / 2 for N rows, M inducing
+ * points, the residual sum of squares rss, the weighted sum t of residual prior variances, and D of vfe_factor(). */
 static double vfe_value(const struct summary *summary, double rss, double *slope)
 {
     const struct stats *s = &summary->stats;
@@ -54,11 +52,12 @@ static double vfe_value(const struct summary *summary, double rss, double *slope
            0.5 * quadratic_form(summary, rss) + s->t / (2.0 * s2);
 }
 
-/* The pF objective if the auxiliary distribution is white noise around the mean of the exact posterior: independent
- * values with variance u / w_n at row n of weight w_n, u = share * s2, and variance 0 at Z. The squared error of the
- * mean, in the RKHS norm of the posterior covariance, is c - y'(K + s2 I)^{-1} y with c = y'(s2 I + A'A)^{-1} y (theory
- * vignette, Proposition 2b). Only c depends on Z, and the objective counts it s2^2 times. With A = L^{-1} k(Z, X), G =
- * A A', D = I + G / s2, N = I - D^{-1} = (s2 I + G)^{-1} G, t = tr(K - A'A), and the derivative Abar in A:
+/* Computes the pF objective if the auxiliary distribution is white noise around the mean of the exact posterior. Its
+ * values are independent, with variance u / w_n at row n of weight w_n, u = share * s2, and variance 0 at Z. The
+ * squared error of the mean, in the RKHS norm of the posterior covariance, is c - y'(K + s2 I)^{-1} y with c = y'(s2 I
+ * + A'A)^{-1} y and A = L^{-1} k(Z, X) (theory vignette, Proposition 2b). Only c depends on Z, and the objective counts
+ * it s2^2 times. With G = A A', D = I + G / s2, N = I - D^{-1} = (s2 I + G)^{-1} G, t = tr(K - A'A), and the derivative
+ * Abar in A:
  *
  *     value = s2^2 c + u (t + tr(G D^{-2}))
  *     Abar = -2 u N (4 I - 5 N + 2 N^2) A - 2 s2 beta (y - A'beta)' */
@@ -146,7 +145,7 @@ static size_t pairing_size(const struct evaluation *e)
     return ((size_t)2 * M + n) * n + source_size(&e->rows, n);
 }
 
-/* Returns A k(X, X_b) of block b (M x n_b), A = L^{-1} k(Z, X). If e->AK keeps it, computes it only if `again`. */
+/* Returns A k(X, X_b) (M x n_b) for block b, A = L^{-1} k(Z, X). If e->AK keeps it, computes it only if `again`. */
 static const double *pairing_AK(const struct evaluation *e, const struct block *here,
                                 int again, double *work)
 {
@@ -200,13 +199,13 @@ static size_t theta_at(const struct inducing *z)
     return (size_t)z->M * z->columns;
 }
 
-/* Returns the number of doubles of the gradient in Z and hyperparameters, and of the residual sum of squares. */
+/* Returns the number of doubles of the gradient in Z and hyperparameters, plus 1 for the residual sum of squares. */
 static size_t gradient_size(const struct inducing *z)
 {
     return theta_at(z) + (size_t)z->model->kernel->n_theta + 1;
 }
 
-/* Computes the objective's derivative in k(Z, X_b) of a block at v->work, and adds to the residual sum of squares. */
+/* Computes the objective's derivative in k(Z, X_b) for block b, at v->work. Adds squared residuals to the last sum. */
 static void gradient_bar(const struct evaluation *e, const struct visit *v)
 {
     const struct block *b = &v->block;

@@ -1,22 +1,22 @@
 #pragma once
 
-/* An objective is a function of inducing points Z and hyperparameters that is minimised. It computes a value and its
- * derivatives in sums over rows (stats.h). An evaluation has three steps: a pass for the sums, the objective, and a
- * pass for the gradient in Z and hyperparameters. */
+/* An objective is a function of inducing points Z and hyperparameters that is minimised. An evaluation has three steps:
+ * a pass for sums over rows (stats.h), the objective and its derivatives in the sums, and a pass for its gradient in Z
+ * and hyperparameters. */
 #include "pass.h"
 #include "pf.h"
 #include "stats.h"
 
-/* A summary has the inputs of an objective, and results of its function `factor`. */
+/* A summary has the inputs of an objective, and results of its function `factor`, where A = L^{-1} k(Z, X). */
 struct summary {
     const struct inducing *z;
     struct stats stats;
     const struct lowrank *aux; /* NULL if the objective has none */
     const double *T;           /* M x q: L^{-1} [b(Z), mu(Z)] */
-    const double *W0;          /* M x M: A K A', if aux has p = 1 */
+    const double *W0;          /* M x M: A k(X, X) A', if aux has p = 1 */
     double share;              /* variance of white noise divided by s2 */
-    /* `factor` computes C and beta of the posterior if with_residuals, N = (s2 I + G)^{-1} G (G of stats) for "white",
-     * and, with adjoints, trace = tr (s2 I + G)^{-1} for "vfe" */
+    /* With G = A A', `factor` computes the posterior's C and beta if with_residuals, N = (s2 I + G)^{-1} G for "white",
+     * and, with adjoints, trace = tr (s2 I + G)^{-1} for "vfe". */
     double *C, *beta, *N, trace;
     double pf; /* the value of the pF objective */
 };
@@ -26,11 +26,11 @@ struct objective {
     int with_aux;       /* 1 if it reads sums of an auxiliary distribution's values */
     int with_residuals; /* 1 if its value reads rss = |y - A'beta|^2 */
     int with_theta;     /* 1 if it has a gradient in the hyperparameters */
-    /* Computes what value() reads. Unless `adjoint` is NULL, adds the value's derivatives in the sums to it. */
+    /* Computes fields of *s that value() reads. Unless `adjoint` is NULL, adds to it the value's derivatives. */
     enum status (*factor)(struct summary *s, struct arena *arena,
                           struct adjoint *adjoint);
-    /* Returns the value. If with_residuals, it reads rss, the residual sum of squares. Unless slope is NULL, *slope
-     * becomes the derivative in log s2. */
+    /* Returns the value, which depends on rss, the residual sum of squares, if with_residuals. Unless slope is NULL,
+     * sets *slope to the derivative in log s2. */
     double (*value)(const struct summary *s, double rss, double *slope);
 };
 
@@ -51,31 +51,31 @@ struct evaluation {
     double *L, *T, *K_zu, *sums, *W0, *AK, *adjoint_memory, *gradient;
 };
 
-/* Runs the steps below for rows in memory. Computes value (finite if STATUS_OK) and, with a gradient, slope = dvalue /
- * dlog s2. The caller sets z (without L), rows, panel, objective, with_gradient, pass.plan, summary.share. */
+/* Evaluates the objective for rows in memory: its value (finite if STATUS_OK) and, with a gradient, the slope in log
+ * s2. The caller sets z (without L), rows, panel, objective, with_gradient, pass.plan and summary.share. */
 enum status evaluation_run(struct evaluation *e, double *value, double *slope);
 
-/* Allocates memory, and computes L with L L' = k(Z, Z) + jitter, and aux at Z. It must be the first step. */
+/* Allocates memory, and computes L with L L' = k(Z, Z) + jitter, and aux at Z. This step is the first. */
 enum status evaluation_begin(struct evaluation *e);
-/* Computes the sums over rows, summary.stats and summary.W0. */
+/* Computes the sums over rows: summary.stats and, if aux has p = 1, summary.W0 = A k(X, X) A', A = L^{-1} k(Z, X). */
 enum status evaluation_sums(struct evaluation *e);
 enum status evaluation_factor(struct evaluation *e);
-/* Computes the sums over rows that are parts of the gradient in Z and hyperparameters, and the residual sum of squares.
- * Without a gradient it computes the latter alone. */
+/* Computes the residual sum of squares and, with a gradient, the gradient's parts that are sums over rows. */
 void evaluation_gradient(struct evaluation *e);
-/* Adds parts of the gradient: from k(Z, Z), from aux at Z and, if k(x, x) is constant, from k_sum, its weighted sum. */
+/* Adds the gradient's parts that are no sums over rows: from k(Z, Z), from aux at Z and, if k(x, x) is constant, from
+ * k_sum, the weighted sum of k(x, x) over rows. */
 void evaluation_points(struct evaluation *e, double k_sum);
 /* Returns the residual sum of squares that evaluation_gradient() has computed. */
 double evaluation_rss(const struct evaluation *e);
-/* Returns the residual sum of squares from evaluation_sums(), inexact if residuals are small, or 0 if not needed. */
+/* Returns the residual sum of squares (0 if not needed) as a difference of sums, inexact if residuals are small. */
 double evaluation_rss_of_sums(const struct evaluation *e);
 
-/* Computes the derivative of an objective in k(Z, X_b), Kmx_bar (M x n) = (H A + F Wt + f e' + E AK) diag(scale), with
- * e = y - A'beta and H, F, f, E, beta of `adjoint`. Wt (q x n), the functions of aux at the rows, is read if q > 0, and
- * AK = A k(X, X_b) (M x n) if E is not NULL. Returns |e|^2. work: n */
+/* Computes Kmx_bar (M x n) = (H A + F Wt + f e' + E AK) diag(scale), an objective's derivative in k(Z, X_b) of block b.
+ * `adjoint` has H, F, f, E and beta, A is L^{-1} k(Z, X_b) diag(scale), e = y - A'beta. Wt (q x n) has the functions of
+ * aux at the rows (if q > 0), AK is A k(X, X_b) (if E is not NULL). Returns |e|^2. work: n */
 double gradient_block(const struct adjoint *adjoint, const struct block *b,
                       const double *A, const double *Wt, const double *AK, double *work,
                       double *Kmx_bar);
 
-/* Returns the number of doubles of evaluation.adjoint_memory, which is all that other processes need for gradients. */
+/* Returns the number of doubles of evaluation.adjoint_memory, which a process needs to compute part of a gradient. */
 size_t evaluation_adjoint_size(const struct evaluation *e);

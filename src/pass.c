@@ -13,14 +13,14 @@ struct plan plan_for(const struct plan *like, int n, int block)
     return plan;
 }
 
-/* ---- memory of a block's matrices: kept for later passes, or its thread's -------------------- */
+/* ---- memory for a block's matrices: kept for later passes, or the thread's own --------------- */
 
 static size_t matrix_size(const struct pass *p)
 {
     return p->z == NULL ? 0 : (size_t)p->z->M * p->plan.block;
 }
 
-/* Returns the number of doubles of a block's K = k(Z, X_b) (if sinks read it), A = L^{-1} K and scales of FITC. */
+/* Returns the number of doubles for a block's A = L^{-1} k(Z, X_b), its K = k(Z, X_b) (if read) and FITC's scales. */
 static size_t made_size(const struct pass *p)
 {
     return (p->wants_K ? 2 : 1) * matrix_size(p) + (p->fitc ? (size_t)p->plan.block : 0);
@@ -55,7 +55,7 @@ struct block pass_block(const struct pass *p, int b, double *scratch)
     return source_block(p->rows, start, n, scratch);
 }
 
-/* A block has the arrays K = k(Z, X_b), A = L^{-1} K diag(scale) and FITC's scale. K is A unless sinks read K. */
+/* A block has the arrays K = k(Z, X_b), A = L^{-1} K diag(scale) and, with FITC, scale. K is A unless sinks read K. */
 struct made {
     double *K, *A, *scale;
 };
@@ -68,8 +68,8 @@ static struct made made_of(const struct pass *p, int b, int slot)
     return (struct made){K, A, A + matrix_size(p)};
 }
 
-/* Computes K = k(Z, X_b) and A = L^{-1} K diag(scale) for a block. FITC's scale is sqrt(w s2 / (s2 + w E_nn)) for a row
- * n of weight w and residual prior variance E_nn. */
+/* Computes K = k(Z, X_b) and A = L^{-1} K diag(scale) for a block. scale is the root of the rows' weights. With FITC it
+ * is sqrt(w s2 / (s2 + w E_nn)) for a row n of weight w and residual prior variance E_nn. */
 static void make(const struct pass *p, const struct block *b, const struct made *to)
 {
     kernel_cross(p->z->model->kernel, points_of(p->z), rows_of(b), to->K);
@@ -92,8 +92,6 @@ const double *pass_A(const struct pass *p, const struct block *b, double *A)
     inducing_features(p->z, b, A);
     return A;
 }
-
-/* ---- running a pass ------------------------------------------------------------------------- */
 
 /* Returns the number of doubles that a thread needs for its sums and scratch. */
 static size_t stride_of(const struct pass *p)
@@ -131,7 +129,8 @@ static void visit_block(const struct pass *p, int b, int slot)
     p->sink.add(p->sink.self, &v);
 }
 
-/* Gives a few blocks in a row to a thread: entering a parallel region may cost more than computing a small block. */
+/* Visits all blocks. Each thread gets a few consecutive blocks, because entering a parallel region may cost more than
+ * computing a small block. */
 static void visit_all(const struct pass *p)
 {
     const struct plan *plan = &p->plan;

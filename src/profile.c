@@ -3,9 +3,7 @@
 #include <string.h>
 #include "profile.h"
 
-/* ---- stationary profiles -------------------------------------------------------------------- */
-
-/* Defines the functions of a stationary profile k = times * exp(-exponent) by formulas in the squared scaled distance
+/* Defines the functions of a stationary kernel k = times * exp(-exponent) by formulas in the squared scaled distance
  * r2, in a (computed from r2) and in the parameter shape[0]. slope_of_k is dk / dr2, and may also contain k. */
 #define STATIONARY(name, a_of_r2, exponent_of_a, times_of_a, slope_of_k)                 \
     static void name##_split(int n, const double *shape, const double *r2s,              \
@@ -31,7 +29,7 @@
 
 STATIONARY(se, r2, 0.5 * a, 1.0, -0.5 * k)
 
-/* The derivative in r2 is infinite at r2 = 0. There it is set to 0. */
+/* At r2 = 0 the derivative of this kernel in r2 is infinite, and is set to 0. */
 STATIONARY(matern12, sqrt(r2), a, 1.0, r2 > 0.0 ? -0.5 * k / a : 0.0)
 
 STATIONARY(matern32, sqrt(3.0 * r2), a, 1.0 + a, -1.5 * k / (1.0 + a))
@@ -50,8 +48,6 @@ static void rq_shape_slope(int n, const double *shape, const double *k, const do
     }
 }
 
-/* ---- profiles of a product s = x'z ----------------------------------------------------------- */
-
 static double to_power(double x, int power)
 {
     double out = 1.0;
@@ -60,7 +56,7 @@ static double to_power(double x, int power)
     return out;
 }
 
-/* Defines a function that replaces each s by a formula in x = s, the power and the shape parameters. */
+/* Defines a function that replaces each product s = x'z by a formula in s (named x there), `power` and shape. */
 #define OF_PRODUCT(name, formula)                                                        \
     static void name(int n, int power, const double *shape, double *s)                   \
     {                                                                                    \

@@ -7,8 +7,8 @@
  * array, and these programs: log density l, g = dl/df, W = -d2l/df2, l3 = d3l/df3, and the weight of a majorant. A
  * program is its length, then its steps: codes of operations (program.c). After the code NUMBER comes a number. */
 
-/* Returns 1 if `programs` has five programs that stay within the array and the stack. */
+/* Returns 1 if `programs` has five programs, which read only numbers of the array and do not overflow the stack. */
 int programs_valid(const double *programs, size_t length);
 
-/* Returns the value of program k, 0 to 4, at f and y. */
+/* Returns program k's value at f and y: l, l', -l'', l''' (k = 0 to 3; log density l) or a majorant's weight (4). */
 double program_run(const double *programs, int k, double f, double y);

@@ -4,7 +4,7 @@
 #include "responses.h"
 #include "program.h"
 
-/* Returns l = y f - (y + n) log(1 + e^f) and its derivatives, for log odds f, y successes and n failures. */
+/* Returns l = y f - (y + n) log(1 + e^f) and its derivatives in f, the log odds, for y successes and n failures. */
 static struct site_value odds(double f, double y, double n)
 {
     const double e = exp(-fabs(f)), far = e / (1.0 + e), near = 1.0 / (1.0 + e);
@@ -18,13 +18,13 @@ static struct site_value odds(double f, double y, double n)
     return v;
 }
 
-/* binomial likelihood with success probability 1 / (1 + e^-f) */
+/* Returns the binomial log likelihood for success probability 1 / (1 + e^-f), y successes and o.size trials. */
 static struct site_value logit(double f, struct observed o)
 {
     return odds(f, o.y, o.size - o.y);
 }
 
-/* negative binomial likelihood with mean theta e^f, theta = o.size */
+/* Returns the negative binomial log likelihood of o.y for the mean theta e^f, theta = o.size. */
 static struct site_value nb(double f, struct observed o)
 {
     return odds(f, o.y, o.size);
@@ -33,8 +33,9 @@ static struct site_value nb(double f, struct observed o)
 static const double sqrt_half = 0.70710678118654752440,
                     log_root_2pi = 0.91893853320467274178;
 
-/* Returns l = log Phi(z) and its derivatives: g = r = phi(z) / Phi(z), W = r (r + z). For z far below 0, r + z would
- * cancel, so with x = -z the continued fraction r - x = 1 / (x + 2 / (x + 3 / ...)) is used. */
+/* Returns l = log Phi(z), for the standard normal cdf Phi and density phi, and its derivatives: g = r =
+ * phi(z) / Phi(z), W = r (r + z). For z far below 0, r + z would cancel; the continued fraction r - x = 1 / (x + 2 / (x
+ * + 3 / ...)), x = -z, does not. */
 static struct site_value trial(double z)
 {
     struct site_value v;
@@ -70,14 +71,14 @@ static struct site_value plus(struct site_value u, struct site_value v)
     return (struct site_value){u.l + v.l, u.g + v.g, u.W + v.W, u.l3 + v.l3};
 }
 
-/* Returns l = log Phi(-z) and its derivatives in z. */
+/* Returns l = log Phi(-z) and its derivatives in z, for the standard normal cdf Phi. */
 static struct site_value failure(double z)
 {
     const struct site_value v = trial(-z);
     return (struct site_value){v.l, -v.g, v.W, -v.l3};
 }
 
-/* binomial likelihood with success probability Phi(f), y successes and k failures */
+/* Returns the binomial log likelihood for success probability Phi(f) (normal cdf), y successes and k failures. */
 static struct site_value probit(double f, struct observed o)
 {
     const double y = o.y, k = o.size - y;
@@ -87,9 +88,9 @@ static struct site_value probit(double f, struct observed o)
     return k > 0.0 ? plus(v, times(k, failure(f))) : v;
 }
 
-/* Quasi-log-likelihood of a response with mean e^f and variance e^(p f) / c: l = c (y e^(a f) / a - e^(b f) / b) with
- * a = 1 - p and b = 2 - p.  If a or b is 0, f replaces the quotient e^(0 f) / 0.  Averages over N(f, v) have e^(a f +
- * a^2 v / 2) in place of e^(a f). */
+/* The quasi-log-likelihood of a response y with mean e^f and variance e^(p f) / c is l = c (y e^(a f) / a - e^(b f) /
+ * b), with a = 1 - p and b = 2 - p. If a or b is 0, f replaces the quotient e^(0 f) / 0. In the average of l over f ~
+ * N(m, v), e^(a m + a^2 v / 2) replaces e^(a f). */
 static double exponential(double a, double f, double v)
 {
     return a == 0.0 ? 1.0 : exp(a * (f + 0.5 * a * v));
@@ -110,7 +111,7 @@ static struct site_value poisson(double f, double v, struct observed o)
     return power(f, v, o.y, 1.0, 1.0);
 }
 
-/* gamma likelihood with mean e^f and shape o.size */
+/* Returns the gamma log likelihood of o.y for mean e^f and shape o.size, averaged over N(f, v). */
 static struct site_value gamma_of(double f, double v, struct observed o)
 {
     return power(f, v, o.y, o.size, 2.0);
@@ -121,7 +122,7 @@ static struct site_value tweedie(double f, double v, struct observed o)
     return power(f, v, o.y, 1.0 / o.shape[0], o.shape[1]);
 }
 
-/* Returns w + h - 1 = -dlog h / dlog w, where h = w / (e^w - 1). For small w, a series is used. */
+/* Returns -dlog h / dlog w = w + h - 1 for h = w / (e^w - 1). For small w, it uses a series. */
 static double h_slope(double w, double h)
 {
     const double w2 = w * w;
@@ -131,7 +132,7 @@ static double h_slope(double w, double h)
                : w + h - 1.0;
 }
 
-/* Poisson count that is not 0, with m = e^f: l = y f - log(e^m - 1). Its mean is u = m + h, where h = m / (e^m - 1). */
+/* Returns l = y f - log(e^m - 1) for a Poisson count y > 0, m = e^f. Its mean is u = m + h, where h = m / (e^m - 1). */
 static struct site_value positive_count(double f, struct observed o)
 {
     const double y = o.y, m = exp(f),
@@ -142,8 +143,8 @@ static struct site_value positive_count(double f, struct observed o)
                                y - u, u * rest, -u * (rest * rest + h * k)};
 }
 
-/* Student's t with nu degrees of freedom and scale s: l = -(nu + 1) / 2 log(1 + r^2 / a), a = nu s^2, r = y - f. l is
- * convex in r^2, so l is never below its tangent, a parabola in f with curvature -student_majorant(). */
+/* Returns l = -(nu + 1) / 2 log(1 + r^2 / a), a = nu s^2, r = y - f, for Student's t with nu degrees of freedom and
+ * scale s. l is convex in r^2, so l is never below its tangent, a parabola in f with curvature -student_majorant(). */
 static struct site_value student(double f, struct observed o)
 {
     const double nu = o.shape[0], a = nu * o.shape[1] * o.shape[1], r = o.y - f,
@@ -162,15 +163,16 @@ static double student_majorant(double f, struct observed o)
     return (nu + 1.0) / (nu * o.shape[1] * o.shape[1] + r * r);
 }
 
-/* Censored and interval responses: y = f + s e is known to be in [L, U], where s = shape[1], and e has the distribution
- * function F. With a = (L - f) / s and b = (U - f) / s, l = log(F(b) - F(a)). If L = U, y is known, and l = log(F'(a) /
- * s). in_f() turns derivatives of l in -f / s into derivatives in f. */
+/* For censored and interval responses, y = f + s e is known to be in [L, U], where s = shape[1], and e has the cdf F.
+ * With a = (L - f) / s and b = (U - f) / s, l = log(F(b) - F(a)). If L = U, y is known, and l = log(F'(a) / s). in_f()
+ * turns derivatives of l in -f / s into derivatives in f. */
 static struct site_value in_f(struct site_value v, double s)
 {
     return (struct site_value){v.l, -v.g / s, v.W / (s * s), -v.l3 / (s * s * s)};
 }
 
-/* logistic F(x) = 1 / (1 + e^-x): F(b) - F(a) = F(b) (1 - F(a)) (1 - e^(a - b)), and F'(a) = F(a) (1 - F(a)) */
+/* Returns the log likelihood of y = f + s e in [L, U] for logistic noise e with cdf F(x) = 1 / (1 + e^-x). With a = (L
+ * - f) / s and b = (U - f) / s, F(b) - F(a) = F(b) (1 - F(a)) (1 - e^(a - b)), and F'(a) = F(a) (1 - F(a)). */
 static struct site_value interval_logistic(double f, struct observed o)
 {
     const double L = o.y, U = o.size, s = o.shape[1];
@@ -184,7 +186,7 @@ static struct site_value interval_logistic(double f, struct observed o)
     return in_f(v, s);
 }
 
-/* Gauss-Legendre rule with 24 nodes on [-1, 1]: the positive nodes, and their weights */
+/* These are the positive nodes of the Gauss-Legendre rule with 24 nodes on [-1, 1], and their weights. */
 static const double nodes[12] = {0.06405689286260563, 0.19111886747361631,
                                  0.3150426796961634,  0.43379350762604513,
                                  0.54542147138883956, 0.64809365193697555,
@@ -197,7 +199,7 @@ static const double nodes[12] = {0.06405689286260563, 0.19111886747361631,
                         0.086190161531953219, 0.073346481411080272, 0.059298584915436658,
                         0.044277438817419676, 0.028531388628933809, 0.012341229799987334};
 
-/* Returns l = log P(a < e < b) for a standard normal e, by quadrature, and derivatives in a shift of both a and b.
+/* Returns l = log P(a < e < b) for a standard normal e, by quadrature, and its derivatives in a shift of both a and b.
  * Given a < e < b, g is minus the mean of e, W is 1 minus the variance, and l3 is minus the third central moment.
  * Densities are divided by the largest one, at `top`. */
 static struct site_value cut_normal(double a, double b)
@@ -222,7 +224,8 @@ static struct site_value cut_normal(double a, double b)
                                -mean / mass, 1.0 - m2 / mass, -m3 / mass};
 }
 
-/* Returns the result of cut_normal() in closed form, for wide intervals with a < 1, b > -1: few digits cancel. */
+/* Returns l = log P(a < e < b) for a standard normal e, and its derivatives in a shift of both a and b, in closed form.
+ * For wide intervals with a < 1 and b > -1, few digits cancel. */
 static struct site_value wide_normal(double a, double b)
 {
     const double P = 0.5 * (erf(b * sqrt_half) - erf(a * sqrt_half)),
@@ -253,7 +256,8 @@ static struct site_value interval_normal(double f, struct observed o)
                 s);
 }
 
-/* Gumbel F(x) = 1 - exp(-e^x): l = -A + log(1 - e^-w) with A = e^a, w = e^b - A and h = w / (e^w - 1) */
+/* Returns the log likelihood of y = f + s e in [L, U] for Gumbel noise with cdf F(x) = 1 - exp(-e^x): l = -A + log(1 -
+ * e^-w) with A = e^a, w = e^b - A, a = (L - f) / s and b = (U - f) / s. In its derivatives, h = w / (e^w - 1). */
 static struct site_value interval_gumbel(double f, struct observed o)
 {
     const double L = o.y, U = o.size, s = o.shape[1], a = (L - f) / s, A = exp(a);
@@ -262,12 +266,12 @@ static struct site_value interval_gumbel(double f, struct observed o)
         v.l += a - log(s);
         v.g += 1.0;
     } else if (!isinf(U)) {
-        /* for a wide interval A = e^a is negligible beside e^b; A may underflow while e^(b - a) overflows */
+        /* for a wide interval, A = e^a is negligible beside e^b; A may underflow while e^(b - a) overflows */
         const double wide = (U - L) / s, b = (U - f) / s,
                      w = wide > 40.0 ? exp(b) : A * expm1(wide);
         if (w < 700.0) {
             const double h = w > 0.0 ? w / expm1(w) : 1.0, k = h_slope(w, h);
-            /* if w underflows, log w, computed from a and b, replaces log(1 - e^-w) */
+            /* if w = e^b - e^a underflows, log w, computed from a and b, replaces log(1 - e^-w) */
             v.l += w > 0x1p-1000 ? log(-expm1(-w))
                                  : (wide > 40.0 ? b : a + log(expm1(wide)));
             v.g += h;
@@ -278,7 +282,7 @@ static struct site_value interval_gumbel(double f, struct observed o)
     return in_f(v, s);
 }
 
-/* Evaluates a user's likelihood: programs 0 to 3 compute the log density and its derivatives g, -W and l3 in f. */
+/* Evaluates a user's likelihood. Programs 0 to 3 compute l = log p(y | f), g = dl/df, W = -d2l/df2, l3 = d3l/df3. */
 static struct site_value own(double f, struct observed o)
 {
     return (struct site_value){
@@ -291,7 +295,8 @@ static double own_weight(double f, struct observed o)
     return program_run(o.shape, 4, f, o.y);
 }
 
-/* name; l and derivatives; majorant; half width of the strip of complex f where l is analytic; average; shapes */
+/* columns: name; log density l and its derivatives; weights of a majorant; half width of the strip of complex f where l
+ * is analytic; averages of l over f in closed form; number of shape parameters */
 static const struct response table[] = {
     {"logit", logit, NULL, 3.14, NULL, 0},
     {"probit", probit, NULL, 2.8, NULL, 0}, /* Phi has zeros at +-1.92 +- 2.82 i */
@@ -301,7 +306,7 @@ static const struct response table[] = {
     {"tweedie", NULL, NULL, INFINITY, tweedie, 2},
     {"positive", positive_count, NULL, 1.57, NULL, 0}, /* singular at e^f = 2 pi i */
     {"logistic", interval_logistic, NULL, 3.14, NULL, 2},
-    /* the strip in which l is analytic is narrowest if (U - L) / s = 3.5 */
+    /* for an interval [L, U], 2.4 is the half width of the narrowest strip, at (U - L) / s = 3.5 */
     {"normal", interval_normal, NULL, 2.4, NULL, 2},
     {"gumbel", interval_gumbel, NULL, 1.57, NULL, 2},
     {"student", student, student_majorant, 1.0, NULL, 2},
@@ -336,8 +341,8 @@ struct site_value sites_at(const struct sites *s, int i, double f)
 }
 
 /* Averages l, g and W over N(f, sd^2) by the trapezoid rule within 8.5 sd. If 10,001 terms suffice, the step is at most
- * sd / 2 and a fifth of `strip`, in which l is analytic, so the error is e^-30. l3 estimates the error of l: it is the
- * average of every second term (error e^-15) minus that of all. */
+ * sd / 2 and a fifth of `strip`, so the error is e^-30. `strip` is the half width of the strip of complex f where l is
+ * analytic. l3 estimates the error of l: the average of every second term (error e^-15) minus that of all. */
 static struct site_value average(const struct sites *s, int i, double f, double sd)
 {
     const double strip =

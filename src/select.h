@@ -1,7 +1,7 @@
 #pragma once
 
-/* Inducing points are chosen greedily, by a pivoted Cholesky factorisation of k(X, X). Each step chooses the row with
- * the largest residual prior variance E_i = k(x_i, x_i) - |row i of A|^2, and adds a column to A. */
+/* Chooses inducing points greedily, by a pivoted Cholesky factorisation of k(X, X). Each step chooses the row with the
+ * largest residual prior variance E_i = k(x_i, x_i) - |row i of A|^2, and adds a column to A. */
 #include "arena.h"
 #include "block.h"
 #include "kernel.h"
@@ -19,16 +19,16 @@ struct select_state {
     double *work;
 };
 
-/* Allocates memory, and starts without pivots, so that residual prior variances are prior variances. */
+/* Allocates memory, and starts without pivots: residual prior variances are prior variances. */
 void select_start(struct select_state *s, struct arena *arena);
 
 /* Adds the row with the largest residual prior variance E as a pivot. Returns 0 if there are `most` pivots, or if all E
  * are at most tolerance * prior (rounding errors). Rows that the kernel does not distinguish from a pivot get E = 0. */
 int select_step(struct select_state *s, double tolerance);
 
-/* Columns of V are chosen as pivots greedily, each to reduce tr((I - B B') P) most. (R uses the rows of these columns
- * as inducing points.) B is an orthonormal basis of the pivots so far, and v = (I - B B') times another column. Each
- * step chooses the largest v'P v / v'v, or the largest v'v if every v'P v is only rounding. */
+/* Chooses columns of V (pivots) greedily, each to reduce tr((I - B B') P) most, where B is an orthonormal basis of the
+ * pivots so far. Let v be the part of a column orthogonal to the pivots. Each step chooses the largest v'P v / v'v, or
+ * the largest v'v if every v'P v is only rounding. R uses the rows that belong to these columns as inducing points. */
 struct guided_state {
     int r, n, most; /* V is r x n; largest number of pivots */
     const double *V;
@@ -36,7 +36,7 @@ struct guided_state {
     int m;           /* number of pivots so far */
     int *pivot;      /* columns that are pivots [most], from 0; memory of the caller */
     double first;    /* largest v'P v at the start */
-    /* guided_start() allocates these. v is the part of each column of V that is orthogonal to the pivots */
+    /* guided_start() allocates these; v is the part of a column of V that is orthogonal to the pivots */
     double *left; /* v'v [n] */
     double *gain; /* v'P v [n] */
     double *B;    /* r x most */
@@ -46,5 +46,5 @@ struct guided_state {
 
 void guided_start(struct guided_state *g, struct arena *arena);
 
-/* Adds a pivot. Returns 0 if there are `most`, or if |v|^2 <= least for each column's part v orthogonal to them. */
+/* Adds a pivot. Returns 0 with `most` pivots, or if |v|^2 <= least for each column's part v orthogonal to pivots. */
 int guided_step(struct guided_state *g, double least);

@@ -1,7 +1,7 @@
 #pragma once
 
-/* Posteriors and objectives are computed from these sums over row blocks. With A = L^{-1} k(Z, X) diag(scale), scale =
- * square roots of the row weights w, and W_x = scaled values of an auxiliary distribution's functions (lowrank.h):
+/* Posteriors and objectives are computed from these sums over row blocks, with A = L^{-1} k(Z, X) diag(scale), scale =
+ * square roots of the row weights w, and W_x = values of an auxiliary distribution's functions, times scale:
  *
  *     G = A A',  Ay = A y,  AW = A W_x,  yy = y'y,  k_sum = sum k(x,x) w,  t = k_sum - tr G,  y: scaled responses */
 #include "block.h"
@@ -11,8 +11,8 @@
 /* Returns the number of doubles of the sums over rows, for M inducing points and q auxiliary functions. */
 size_t stats_size(int M, int q);
 
-/* Adds a block's part to the sums over rows (of G = A A', to its lower triangle), A = L^{-1} k(Z, X_b) diag(scale). Wt
- * (q x n) has the values of the q auxiliary functions, multiplied by the rows' scales; NULL if q = 0. work: 2 n */
+/* Adds a block's part to the sums over rows, such as G = A A' (lower triangle) for A = L^{-1} k(Z, X_b) diag(scale). Wt
+ * (q x n) has the values of q auxiliary functions, times the roots of the rows' weights, or is NULL. work: 2 n */
 void stats_add(const struct kernel *k, int M, int q, const struct block *b,
                const double *A, const double *Wt, double *work, double *sums);
 
@@ -25,12 +25,13 @@ struct stats {
     double n, log_weights; /* number of rows; sum of the logs of their weights */
 };
 
-/* Copies G's lower triangle in `sums` to its upper one, and makes s point to the sums. Fails if a sum is not finite. */
+/* Copies the lower triangle of G = A A' in `sums` to its upper one, and sets the pointers of s to the sums, or fails if
+ * a sum is not finite. A is L^{-1} k(Z, X), columns times the roots of the rows' weights. */
 enum status stats_finish(int M, int q, double *sums, struct stats *s);
 
-/* An adjoint has the derivatives of an objective in the sums of struct stats, times L^{-T} from the left. A second pass
- * computes the gradient from them. With e = y - A'beta and values W_x of auxiliary functions, the derivative in
- * k(Z, X_b) of block b is
+/* This struct has the derivatives of an objective in the sums of struct stats, times L^{-T} from the left. A second
+ * pass computes the gradient. With A = L^{-1} k(Z, X_b) diag(scale), residuals e = y - A'beta and values W_x of
+ * auxiliary functions at a block b, the derivative in k(Z, X_b) is
  *
  *     Kmx_bar = (H A + F W_x' + f e' + E A k(X, X_b)) diag(scale). */
 struct adjoint {
@@ -46,6 +47,6 @@ struct adjoint {
     double *k_bar;   /* derivative in k_sum [1] */
 };
 
-/* Returns the number of doubles in the arrays of struct adjoint. adjoint_init() places them in `memory`, as zeros. */
+/* adjoint_init() places the arrays of *adjoint in `memory` (adjoint_size() doubles) and sets them to 0. */
 size_t adjoint_size(int M, int q, int with_E);
 void adjoint_init(int M, int q, int with_E, double *memory, struct adjoint *adjoint);

@@ -1,8 +1,8 @@
 #pragma once
 
-/* A balanced k-d tree consists of an order of n rows and of bounding boxes, in the coordinates of a kernel. Node i of
- * level v has the rows at the positions from floor(n i / 2^v) to floor(n (i + 1) / 2^v) - 1. A twig is a node TWIG
- * levels above the leaves.
+/* A balanced k-d tree consists of an order of n rows and of bounding boxes. Distances of the rows' coordinates, such as
+ * inputs divided by lengthscales, determine their prior correlations. Node i of level v has the rows at the positions
+ * from floor(n i / 2^v) to floor(n (i + 1) / 2^v) - 1. A twig is a node TWIG levels above the leaves.
  *
  * Inputs are centred before they are divided by lengthscales, so values around 1e8 keep their digits. */
 #include "arena.h"
@@ -35,23 +35,23 @@ struct tree {
     double *work;    /* scratch [n] */
 };
 
-/* Returns the squared distance of coordinates that differ by `off`: off^2, or for two levels of an R factor gap > 0. */
+/* Returns the squared distance of coordinates that differ by `off`: off^2, or gap > 0 for two levels of an R factor. */
 static inline double squared(double off, double gap)
 {
     return gap > 0.0 ? (off != 0.0 ? gap : 0.0) : off * off;
 }
 
 /* Builds the tree. For few searches (`queries`), the rows keep their order, because sorting would cost more than it
- * saves. The caller sets kernel, n and with_ranks; rank [n] is read if with_ranks. */
+ * saves. The caller sets kernel, n and with_ranks; tree_build() reads rank [n] if with_ranks. */
 void tree_build(struct tree *tree, const struct source *rows, const int *rank,
                 int queries, struct arena *arena);
 
-/* Computes the coordinates u [d] of a row x. */
+/* Computes the coordinates u [d] of a row x, such as inputs divided by lengthscales. */
 void tree_coordinates(const struct tree *tree, struct rows x, double *u);
 
 int tree_twigs(const struct tree *tree);
 
-/* Returns the position of the first row of node i of a level. The node ends where node i + 1 begins. */
+/* Returns the position, in the tree's order of rows, of the first row of node i of a level. */
 static inline int tree_start(const struct tree *tree, int level, size_t i)
 {
     return (int)(((unsigned long long)tree->n * i) >> level);
