@@ -178,10 +178,9 @@ training_scores <- function(fit, seen = FALSE) {
   summarise_scores(response, score_each(response, y, f))
 }
 
-# Returns by how many standard errors leave-one-out predictions contradict the family. For Poisson counts, the mean
-# square of Pearson residuals is compared with 1; a square has variance 2 + 1 / mean. For ordered classes, the result is
-# the largest |sum_i z_i (Y_ik - p_ik)| / sqrt(sum_i z_i^2 p_ik (1 - p_ik)) over classes k and centred inputs or squares
-# z. Y_ik is 1 if row i has class k (probability p_ik), else 0.
+# Returns by how many standard errors leave-one-out predictions contradict the family. Poisson counts: mean square of
+# Pearson residuals, minus 1; a square has variance 2 + 1 / mean. Ordered classes: largest |sum_i z_i (Y_ik - p_ik)| /
+# sqrt(sum_i z_i^2 p_ik (1 - p_ik)). Row i has class k if Y_ik = 1, with probability p_ik. z: centred input or square.
 misfit_of <- function(fit) {
   loo <- loo_rows(fit)
   response <- response_of(fit)
