@@ -171,10 +171,9 @@ passes_until <- function(went, share) {
 # for r, and bounds on rounding errors. With `sharp`, `norms` are smaller and cost a pass over all pairs of rows.
 correct_residual <- function(reference, data, state, sharp = TRUE) {
   model <- model_of(reference)
-  root <- root_weights(data)
   r <- state$residual
   error <- state$error
-  data$y <- r / root
+  data$y <- r / root_weights(data)
   response <- native_response(reference$factors, reference$inducing, data, model,
                               control = reference$control)[c("Ay", "beta", "yy", "rss")]
   norms <- posterior_norms(replace(reference$factors, names(response), response), reference$inducing, data, model,
@@ -218,11 +217,10 @@ corrected_mean <- function(reference, correction, data, fun) {
   norms$Psi <- reference$norms$Psi
   response <- correction$response
   rest <- certify_with(replace(reference$factors, names(response), response), norms, reference$inducing, model, fun)
-  u <- if (is.null(data$weights)) correction$v else sqrt(data$weights) * correction$v
+  u <- root_weights(data) * correction$v
   known <- if (fun$kind != "values") {
     blocks <- blocks_of(seq_along(u), 2048L)
-    all <- seq_len(fun$n)
-    drop(Reduce(`+`, lapply(blocks, function(i) crossprod(fun$cross(data$x[i, , drop = FALSE], all), u[i]))))
+    drop(Reduce(`+`, lapply(blocks, function(i) crossprod(fun$cross(data$x[i, , drop = FALSE], seq_len(fun$n)), u[i]))))
   } else {
     native_kernel_cross_matvec(model$kernel, data$x, u, fun$x, reference$control)
   }

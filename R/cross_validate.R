@@ -222,9 +222,8 @@ groups_by <- function(fit, by, n) {
 # If the data are a table of counts of classes, returns a number for each row, equal for rows with equal inputs; else
 # NULL. If a row of such a table were left out alone, all cases of one class at these inputs would be missing.
 rows_of_table <- function(fit, data) {
-  response <- response_of(fit)
   w <- weights_given(data)
-  if (any(w > 1) && all(w == round(w)) && response$kind %in% c("labels", "ordered")) equal_rows(data$x)
+  if (any(w > 1) && all(w == round(w)) && response_of(fit)$kind %in% c("labels", "ordered")) equal_rows(data$x)
 }
 
 # Returns `value` without elements of rows that na.action dropped, or stops unless it has an element for each row.
@@ -270,10 +269,9 @@ conformal_band <- function(fit, rows, p, level) {
 #   |alpha - h tau| / g,   g = sqrt(B + h^2) > |h|.
 # This score exceeds |tau| if tau is between alpha / (g + h) and -alpha / (g - h).
 ends_by_row <- function(fit, x, total, loo, used, k) {
-  data <- training_data(fit)
   p <- posterior_of(fit)
   part <- without_rounded(row_parts(p))
-  kept <- match(used, which(weights_given(data) > 0))
+  kept <- match(used, which(weights_given(training_data(fit)) > 0))
   row <- list(residual = unname(loo$residual[used]), sd = unname(sqrt(loo$var + loo$noise)[used]),
               W = part$W[kept] / in_units(fit, 1, 2), rest = part$rest[kept])
   blocks <- blocks_of(seq_along(total), max(1, 2^21 %/% length(kept)))

@@ -127,14 +127,13 @@ times_blocks <- function(root, X) {
 # covariances (p x p x levels), for p effects of a level.
 effects_of <- function(factors) {
   at <- 0L
-  m <- nrow(factors$L)
   lapply(factors$groupings, function(g) {
     p <- nrow(g$root)
     own <- at + seq_len(p * g$levels)
     covariance <- if (at == 0L) {
       factors$covariance
     } else {
-      rows <- factors$W[m - ncol(factors$covariance) + own, , drop = FALSE]
+      rows <- factors$W[nrow(factors$L) - ncol(factors$covariance) + own, , drop = FALSE]
       of_level <- function(l) c(tcrossprod(rows[(l - 1L) * p + seq_len(p), , drop = FALSE]))
       vapply(seq_len(g$levels), of_level, numeric(p^2))
     }
@@ -150,7 +149,6 @@ effects_of <- function(factors) {
 # residual prior variance is large, because the bound would count that variance as noise.
 relearned_variances <- function(factors, data, model, s) {
   if (is.null(factors$groupings)) return(factors)
-  m <- nrow(factors$L)
   moves <- c(free_groups(model$kernel, s)[vapply(factors$groupings, function(g) as.character(g$term), "")],
              !"noise" %in% not_learned(s) && factors$t < most_left * factors$n * factors$noise)
   if (!any(moves)) return(factors)
@@ -161,7 +159,7 @@ relearned_variances <- function(factors, data, model, s) {
     logs <- replace(numeric(length(moves)), which(moves), par)
     last <- length(logs)
     groupings <- Map(function(g, log) replace(g, "root", list(g$root * exp(log / 2))), factors$groupings, logs[-last])
-    f <- factors_of_effects(factors$sums, m, factors$columns, groupings, factors$noise * exp(logs[last]))
+    f <- factors_of_effects(factors$sums, nrow(factors$L), factors$columns, groupings, factors$noise * exp(logs[last]))
     f[c("L", "jitter")] <- factors[c("L", "jitter")]
     value <- (f$n * log(2 * pi * f$noise) + f$logdet + f$quad + f$t / f$noise) / 2 - merged_log_density(shift, f$noise)
     slope <- slopes_of_variances(f)

@@ -227,13 +227,12 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
 # Returns a figure of `y` against the column `against` of `value`: a panel for each different `title`, a line for each
 # `run`. `title`, `run`, `ylab` and `log` have an element, and `looks` (colour, line type) a row, for each element of y.
 figure_of_runs <- function(value, against, y, run, looks, title, ylab, log, keys = NULL) {
-  at <- value[[against]]
   panels <- lapply(split(seq_along(y), factor(title, unique(title))), function(own) {
     logarithmic <- log[own[1L]] == "y"
     layers <- lapply(split(own, run[own], drop = TRUE), function(i) {
       shown <- if (logarithmic) positive(y[i]) else y[i]
       single <- sum(!is.na(shown)) < 2L
-      layer(if (single) "dots" else "line", at[i], shown, pch = if (single) 1, col = looks$col[i[1L]],
+      layer(if (single) "dots" else "line", value[[against]][i], shown, pch = if (single) 1, col = looks$col[i[1L]],
             lty = looks$lty[i[1L]], lwd = 2)
     })
     list(args = list(main = title[own[1L]], xlab = against, ylab = ylab[own[1L]], log = log[own[1L]]),

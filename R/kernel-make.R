@@ -294,7 +294,6 @@ has_own_levels <- function(kernel) {
 }
 
 count_effects <- function(kernel, x) {
-  if (is.null(kernel)) return(0)
   sum(vapply(group_roots(kernel), function(g) nrow(g$root) * length(unique(x[, g$level])), 0))
 }
 

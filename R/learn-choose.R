@@ -96,9 +96,8 @@ judge_by_rows <- function(model) {
 # Returns the means of -log p(y_i | nearest other rows) over at most 20 groups of the given `rows`.
 conditional_scores <- function(problem, theta, size = learning_sizes$score,
                                rows = problem$pool$take(min(size[["rows"]], problem$pool$n))) {
-  pool <- problem$pool
   neighbours <- problem$neighbours(theta, rows, size[["near"]], earlier = FALSE)
-  at <- native_vecchia(pool, problem$by_number(theta), rows, neighbours, slopes = FALSE,
+  at <- native_vecchia(problem$pool, problem$by_number(theta), rows, neighbours, slopes = FALSE,
                        at = problem$input(length(rows)))
   loss <- if (is.null(at$residual)) rep(Inf, length(rows)) else
     (log(2 * pi * at$variance) + at$residual^2 / at$variance) / 2

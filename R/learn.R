@@ -161,7 +161,6 @@ little_noise_model <- function(model, s, profile, held = NULL) {
               further_starts(problem, list(c(1, 2, 1e-5), c(2, 20, 1e-5)), model$theta))
   if (profile != model$problem$profile && !is.null(model$kernels)) {
     model$kernels$chosen <- model$kernels$kernel == profile_label(profile)
-    attr(model$kernels, "additive") <- NULL
   }
   moved_to(model, best_from(problem, starts, "whole"))
 }
@@ -187,7 +186,6 @@ because_of_noise <- c(noise = paste("The fit has little noise, as for a determin
 # with terms for pairs of inputs if they gain pair_nats more. An additive kernel has the kernel of all inputs plus terms
 # of single inputs. `first` is NULL, or an additive kernel learned from fewer rows, with its `gain`.
 choose_additive <- function(now, s, first = NULL) {
-  pool <- now$problem$pool
   if (isTRUE(first$gain < additive_rows[["nats"]]) || !may_be_additive(s$kernel)) return(now)
   if (!now$problem$profile %in% c(by_roughness, two_scales) || !is.finite(now$value)) return(now)
   additive <- function(tried) learn_additive("additive", now, s, now$value + additive_nats, first)
@@ -197,7 +195,7 @@ choose_additive <- function(now, s, first = NULL) {
     if (wanted) learn_additive("pairwise", one, s, one$value + pair_nats)
   }
   choice <- choose(list(now = function(tried) now, additive = additive, pairwise = pairwise), judge_by_price)
-  take_choice(now, choice, pool$n)
+  take_choice(now, choice, now$problem$pool$n)
 }
 
 # With too many rows for the exact likelihood, compares `now` with an additive kernel learned from some rows. The

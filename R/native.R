@@ -284,12 +284,11 @@ native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(
 # a result of an earlier call. The log marginal likelihood is that before the penalty for residual prior variances is
 # subtracted. With `want` = 1 the result also has this `penalty`, with 2 also the gradient.
 native_laplace <- function(z, x, sites, kernel, jitter, start = list(), want = 0L,
-                           enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, most = max(1e-4, jitter),
-                           control = NULL) {
+                           enough = if (sites$variational) 1e-7 else 1e-9, maxit = 100L, control = NULL) {
   to <- engine_points(z, jitter = jitter, kernel = kernel)
   result <- .Call(if (is.null(sites$contrasts)) ffi_laplace else ffi_softmax, to, x, sites,
                   list(beta = start$beta, G = start$G, C = start$C),
-                  list(enough = enough, maxit = as.integer(maxit), most_jitter = as.double(most)), as.integer(want),
+                  list(enough = enough, maxit = as.integer(maxit), most_jitter = max(1e-4, jitter)), as.integer(want),
                   engine_control(nrow(x), control))
   if (!is.null(result$probability)) result$probability <- t(result$probability)
   if (result$status == 0L) as_value(result, to) else result

@@ -11,20 +11,17 @@
 # `columns` are the columns of x with linear features, `smooth` those inside of smooth().
 asked_noise_trend <- function(noise, data, s) {
   parts <- if (inherits(noise, "formula") && length(noise) == 2L) smooth_terms(noise[[2L]])
-  smooth <- NULL
-  if (length(parts$smooth)) {
-    smooth <- mean_columns(one_sided(sum_of_terms(parts$smooth)), data, "noise")
-    label <- noise
-    noise <- if (identical(parts$smooth, list(quote(.)))) ~ . else one_sided(parts$all)
-  }
-  columns <- mean_columns(noise, data, "noise")
+  smooth <- if (length(parts$smooth)) mean_columns(one_sided(sum_of_terms(parts$smooth)), data, "noise")
+  linear <- if (!length(parts$smooth)) noise else if (identical(parts$smooth, list(quote(.)))) ~ . else
+    one_sided(parts$all)
+  columns <- mean_columns(linear, data, "noise")
   if (!length(columns)) return(NULL)
   refuse_if(!is.null(data$whole), "noise", "is a formula, which is not available for a row source",
             hint = "If the noise variances are known, use `weights` = 1 / variance.")
   refuse_if(!s$hyper[1L] %in% "evidence", "noise",
             sprintf("is a formula, which hyper = \"%s\" does not learn", s$hyper[1L]),
             hint = "Use hyper = \"evidence\". If the variances are known, use `weights` = 1 / variance.")
-  noise_trend_of(data, columns, smooth, deparse1(if (is.null(smooth)) noise else label))
+  noise_trend_of(data, columns, smooth, deparse1(if (is.null(smooth)) linear else noise))
 }
 
 noise_trend_of <- function(data, columns, smooth = NULL, label = "~.") {

@@ -13,14 +13,8 @@
 # start with them. The search ends when the decrease of the objective that the pairs predict is below `least`.
 minimise <- function(problem, maxit = 200, reltol = 1e-8, max_seconds = Inf, keep = 0L, first_step = 0.1,
                      progress = NULL, enough = NULL, pairs = list(), least = 0) {
-  run <- new.env(parent = emptyenv())
-  run$value <- numeric()
-  run$seconds <- numeric()
-  run$best <- list(par = problem$start, value = Inf)
-  run$kept <- list()
-  run$iterations <- 0L
-  run$last_step <- first_step
-  run$pairs <- pairs
+  run <- list2env(list(value = numeric(), seconds = numeric(), best = list(par = problem$start, value = Inf),
+                       kept = list(), iterations = 0L, last_step = first_step, pairs = pairs), parent = emptyenv())
   started <- proc.time()[["elapsed"]]
 
   evaluate <- function(par) {

@@ -285,8 +285,7 @@ model_info.gp_fit <- function(x, ...) {
   family <- stats::family(x)
   reads <- response_of(x)$reads
   rows <- data.frame(y = if (reads == "positive") c(1, 2, 2) else c(0, 1, 1))
-  mixed <- list(is_mixed = length(group_roots(x$kernel)) > 0L)
-  as_mixed <- function(model) utils::modifyList(insight::model_info(model), mixed)
+  as_mixed <- function(model) utils::modifyList(insight::model_info(model), list(is_mixed = has_groups(x$kernel)))
   if (family$link == "identity") return(as_mixed(stats::lm(y ~ 1, rows)))
   if (inherits(family, "family")) return(as_mixed(stats::glm(y ~ 1, family, rows)))
   info <- as_mixed(stats::glm(y ~ 1, stats::poisson(), rows))

@@ -337,8 +337,7 @@ report_loo <- function(fit, number) {
 #' @rdname report
 #' @export
 print.pfdtc_report <- function(x, ...) {
-  cat(wrap(x$text), sep = "\n")
-  cat("\n")
+  cat(wrap(x$text), "", sep = "\n")
   print_fields(stats::setNames(as.list(x$table$value), x$table$what), width = max(nchar(x$table$what)) + 2L)
   invisible(x)
 }

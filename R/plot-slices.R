@@ -236,8 +236,7 @@ map_table <- function(fit, inputs, at, n, points, type) {
   all <- fit_variables(fit)
   numeric <- Filter(function(v) is.null(v$values), all)
   # The default axes are the two variables with the longest ranges in lengthscales. Longitude is horizontal.
-  axes <- if (!is.null(inputs)) choose_variables(all, inputs, x, fit$kernel) else
-    if (length(numeric) > 1L) choose_variables(numeric, NULL, x, fit$kernel, most = 2L) else numeric
+  axes <- choose_variables(if (is.null(inputs)) numeric else all, inputs, x, fit$kernel, most = 2L)
   if (is.null(inputs) && length(axes) < 2L) axes <- utils::head(numeric, 2L)
   refuse_if(length(axes) != 2L || !all(vapply(axes, function(v) is.null(v$values), NA)), "inputs",
             describe(inputs), "two numeric variables for a map", message = if (is.null(inputs)) sprintf(

@@ -85,11 +85,9 @@ covariance_with_rows <- function(p, fun) UseMethod("covariance_with_rows")
 responses_used <- function(p) {
   data <- p$rows
   if (!is.null(p$fit$likelihood)) return(list(group = seq_len(nrow(data$x)), y = data$y, w = merged_weights(data)))
-  r <- unname(data$response)
-  if (!is.null(data$offset)) r <- r - data$offset
-  w <- if (is.null(data$prior_weights)) rep(1, length(r)) else data$prior_weights
-  y <- (r[w > 0] - data$center) / data$scale
-  list(group = if (is.null(data$group)) seq_along(y) else data$group, y = y, w = w[w > 0])
+  y <- response_of_rows(data)
+  w <- if (is.null(data$prior_weights)) rep(1, length(y)) else of_used_rows(data, data$prior_weights)
+  list(group = if (is.null(data$group)) seq_along(y) else data$group, y = y, w = w)
 }
 
 # Returns list(value, lower, upper, is): the log marginal likelihood of y, or its approximation, and bounds on that of

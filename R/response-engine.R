@@ -125,7 +125,6 @@ center_start <- function(likelihood, sites) {
 
 # Returns list(lower, upper), the range of W (minus the second derivative of log p) for f between f - e and f + e.
 curvature_range <- function(likelihood, sites, f, e) {
-  response <- as_response(likelihood)
   row <- likelihood$row
   if (!is.null(row$curvature)) { # argument `curvature` of gp_family(), whose result may lack these names
     ends <- c("lower", "upper")
@@ -140,7 +139,7 @@ curvature_range <- function(likelihood, sites, f, e) {
     if (!is.null(row$kappa)) return(list(lower = W * exp(-row$kappa * e), upper = W * exp(row$kappa * e)))
     return(list(lower = if (row$concave) 0 * W else -Inf + 0 * W, upper = Inf + 0 * W))
   }
-  range_of_parts(response, sites, 1e-12, function(part, turns) {
+  range_of_parts(as_response(likelihood), sites, 1e-12, function(part, turns) {
     inside <- lapply(turns, function(turn) pmin(pmax(turn, f - e), f + e))
     lapply(c(list(f - e, f + e), inside), function(at) native_likelihood(part, at)[3L, ])
   })

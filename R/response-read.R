@@ -265,8 +265,7 @@ check_classes <- function(levels, argument, several) {
 
 # Adds the offset, levels and `sites` (responses of positive weight) to `data`. `read` is made by read_response().
 with_sites <- function(data, read, offset) {
-  used <- if (is.null(data$prior_weights)) TRUE else data$prior_weights > 0
-  of <- function(v) if (!is.null(v)) unname(v[used])
+  of <- function(v) if (!is.null(v)) unname(of_used_rows(data, v))
   data[c("y", "scale")] <- list(data$y * data$scale, 1) # the sites are in the unit of the response
   data$offset <- offset
   data$sites <- list(y = of(read$y), size = of(read$size), weight = of(read$weight),

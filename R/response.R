@@ -357,8 +357,7 @@ enclose_cells <- function(h, mu, tau, from) {
   edge <- from + outer(far_tail - from, (0:mean_cells) / mean_cells)
   a <- edge[, -ncol(edge), drop = FALSE]
   b <- edge[, -1L, drop = FALSE]
-  right <- a >= 0
-  P <- ifelse(right, stats::pnorm(a, lower.tail = FALSE) - stats::pnorm(b, lower.tail = FALSE),
+  P <- ifelse(a >= 0, stats::pnorm(a, lower.tail = FALSE) - stats::pnorm(b, lower.tail = FALSE),
               stats::pnorm(b) - stats::pnorm(a))
   c <- pmin(pmax((stats::dnorm(a) - stats::dnorm(b)) / P, a), b)
   V <- 1 + (a * stats::dnorm(a) - b * stats::dnorm(b)) / P - c^2
