@@ -42,6 +42,14 @@ test_that("the ELBO is below the evidence by importance weights, and residual va
   expect_error(laplace_check(pfdtc(dist ~ speed, cars)), class = "pfdtc_error_input")
 })
 
+test_that("memory grows with the number of draws, not with its square, and has a limit", {
+  fit <- laplace_fit_of(laplace_problem_of("log"), m = 6)
+  before <- gc(reset = TRUE)[2L, 2L]
+  laplace_check(fit, 6000) # a matrix of draws by draws would take 275 MB
+  expect_lt(gc()[2L, 6L] - before, 100)
+  expect_error(laplace_check(fit, 3e9), "3000000000 draws", class = "pfdtc_error_input")
+})
+
 test_that("the Pareto shape is that of the distribution drawn from", {
   for (k in c(0.2, 0.6, 1)) {
     u <- (seq_len(20000) - 0.5) / 20000
