@@ -310,7 +310,10 @@ laplace_check <- function(fit, draws = 2000) {
   laplace <- if (sites$variational == 1L) NA_real_ else
     sum(native_likelihood(sites, at$f)[1L, ], sites$constant) - (sum(at$beta^2) + logdet(at$C)) / 2
   m <- nrow(fit$inducing)
-  check_memory(48 * as.double(m) * draws, sprintf("%.0f draws at %d inducing points", as.double(draws), m))
+  rows <- evenly(nrow(data$x), 1000)
+  # Each draw takes about six numbers for each inducing point (in z, U and copies) and two for each of `rows`.
+  check_memory(8 * (6 * m + 2 * length(rows)) * as.double(draws),
+               sprintf("%.0f draws at %d inducing points", as.double(draws), m))
   z <- matrix(stats::rnorm(m * draws), m)
   U <- at$beta + backsolve(at$C, z, upper.tri = FALSE, transpose = TRUE)
   l <- native(ffi_paths, engine_posterior(at, fit$inducing, kernel = fit$kernel), data$x, sites, t(U),
@@ -318,7 +321,6 @@ laplace_check <- function(fit, draws = 2000) {
   # Compute log importance weights log p(y, u) - log q(u) of draws u from q, the fit's posterior of u, where f(Z) = L u.
   logs <- sum(sites$constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
   weights <- prop.table(exp(logs - max(logs)))
-  rows <- evenly(nrow(data$x), 1000)
   A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, data$x[rows, , drop = FALSE]))
   left <- at$left[rows]
   mean <- drop(U %*% weights)

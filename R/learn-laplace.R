@@ -1,6 +1,7 @@
 # Learns with a non-Gaussian likelihood: hyperparameters, constant mean and shape parameters maximise log (Laplace
 # marginal likelihood times prior). With approx = "vi", a last search maximises the variational bound. Each round of
-# L-BFGS begins with new inducing points. choose_smooth() compares kernels on few rows; choose_terms() tries more.
+# L-BFGS begins with new inducing points. choose_smooth() compares kernels on few rows. With up to dense_rows rows,
+# choose_terms() tries more kernels.
 
 # Returns list(model, center, theta, learned, kernels, trace, ...). With many classes, learns from the rows of the
 # largest classes; constant means of the other classes keep their start values. All classes share one kernel.
