@@ -231,7 +231,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   if (!is.null(data)) fit <- with_fixed_seed(with_rows_of(fit, source_of_fit(fit, data)))
   data <- training_data(fit, "fit")
   check_given("tol", "Give a fraction of the sd of the response, as in tol = 0.01.")
-  tol <- check_positive(tol, "tol", 1L)
+  tol <- check_level(tol, "tol")
   maxit <- check_count(maxit, "maxit", min = 0)
   new <- new_rows(fit, newdata)
   if (is.na(fit$sd_y)) abort_input("tol", "cannot be used for a response of one row: it is a fraction of its sd")
@@ -259,7 +259,8 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
       format(tol), sum(out$mean_error > goal, na.rm = TRUE), nrow(out), show_bound(worst / fit$sd_y, 3),
       found$iterations, found$why))
   }
-  structure(out, class = c("pfdtc_table", "data.frame"), iterations = found$iterations, met = worst <= goal)
+  structure(out, class = c("pfdtc_table", "data.frame"), iterations = found$iterations, met = worst <= goal,
+            legend = "`mean` is the mean of f under the exact GP, with an error of at most `mean_error`.")
 }
 
 rounding_stops <- "rounding errors allow no more"

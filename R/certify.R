@@ -22,14 +22,14 @@
 #'   * `mean` (the mode, if not Gaussian) and `sd` of f with its offset; `mean_lower`, `mean_upper`, `sd_lower` and
 #'     `sd_upper` enclose the exact values; `mean_error` bounds |mean - exact mean|;
 #'   * with a built-in link other than the identity, the mean response as `response`, with its bounds;
-#'   * with a transform, f is on its scale; `median` and `fit` (mean) are of the response `y`, with their bounds.
+#'   * with a transform, f is on the transformed scale; `median` and `fit` (mean) are of the response `y`, with bounds.
 #'
 #'   Attributes: `effort`, `seconds`, `advice` (if any) and, for a reference, `m2`, `passes` (over all pairs of rows;
 #'   Gaussian noise) and `t` (sum over rows of weight times the prior variance that the reference does not explain).
-#' @details For unordered classes there is a row for each row of `newdata` and each class. f is the log odds against the
-#'   first class. The column `mode` is the probability at the posterior mode. For ordered classes `response` and its
-#'   bounds are matrices. For classes [predict()][predict.gp_fit] corrects the mode of f, so its probabilities can lie
-#'   outside the bounds. A fit with `noise = 0` has `fit$noise` > 0.
+#' @details Unordered classes have a row for each row of `newdata` and class. f is the log odds against the first class.
+#'   The column `mode` is the probability at the posterior mode. For ordered classes `response` and its bounds are
+#'   matrices. For classes [predict()][predict.gp_fit] corrects the mode: its probabilities can lie outside the bounds.
+#'   After `noise = 0` the exact GP has noise variance `fit$noise`.
 #' @section Invariants: `mean_lower <= exact mean <= mean_upper`, `sd_lower <= exact sd <= sd_upper`. More effort never
 #'   gives wider intervals, up to rounding.
 #' @seealso [reference()], [refine()], [error_bounds()], [evidence_bounds()], `vignette("certificates")`
@@ -118,7 +118,7 @@ certificate_of <- function(fit, new, effort = "reference", reference = fit$refer
   structure(out, effort = effort, m2 = about$m2, t = about$t, passes = about$passes,
             seconds = proc.time()[["elapsed"]] - started, advice = advice, likelihood = fit$likelihood$label,
             claims = stated_claims(fit$likelihood), moved = !is.null(fit$factors$shift),
-            weights = about$weights, noise = about$noise)
+            weights = about$weights, noise = about$noise, shares = response_of(fit)$reads == "classes")
 }
 
 # Adds the mean response and its bounds to the certificate `out`. The mean response increases with the mean of f. A

@@ -9,7 +9,7 @@
 #' @param exact An exact fit of the same model, as by `gp_exact(..., like = fit)`, or a Laplace fit whose line
 #'   `Posterior` in `print()` ends with "the same as with all rows, up to rounding".
 #' @param newdata Rows to compare at; plots of several inputs show up to 300.
-#' @param y Responses as numbers. Default: those in `newdata`, always used for trials and unordered classes.
+#' @param y Responses as numbers. Default: those in `newdata`, which fits with trials or unordered classes always use.
 #' @param pf Should `pf_divergence` be computed? Default: `TRUE` if `exact` has at most 2,000 rows.
 #' @param certify Effort of [certify()]; `TRUE` is `"reference"`, `FALSE` certifies nothing.
 #' @param ... Arguments of [plot.default()], only for `plot_fits()`.
@@ -20,7 +20,7 @@
 #'     ([kl_divergence()] between the processes), `kl_marginal` (mean divergence between the marginal distributions at
 #'     `newdata`), `pf_divergence`, and `certified_mean_error` (largest `mean_error` of [certify()], never
 #'     below `rmse_mean`).
-#'   * Scores of predictions of `y`: `rmse_pred`, `nlpd` and `coverage` (of 95 % intervals).
+#'   * Scores of predictions of `y`: `rmse_pred`, `nlpd` (mean negative log density) and `coverage` (of 95 % intervals).
 #'
 #'   `plot_fits()` returns, invisibly, the data of the figure: `panel`, `input`, `value`, `label` (level of a factor),
 #'   `fit`, `se.fit`, `exact` and `se.exact` (means and sds of f).
@@ -175,7 +175,8 @@ fit_labels <- function(call) {
 
 # Returns vectors with an element for each fit: logLik() (`value`) and its attributes, or NA for an absent attribute.
 # If only some of the fits have a restricted likelihood, the log marginal likelihood, logLik(REML = NA), replaces it.
-likelihoods_of <- function(fits, marginal = length(unique(vapply(fits[ours], has_own_likelihood, NA))) > 1L) {
+# `note` is a sentence if only some of the values are for variances before their inflation.
+likelihoods_of <- function(fits, labels, marginal = length(unique(vapply(fits[ours], has_own_likelihood, NA))) > 1L) {
   ours <- vapply(fits, inherits, NA, "gp_fit")
   fits[ours] <- lapply(fits[ours], check_any_fit, "object")
   lls <- Map(function(fit, na) if (na) stats::logLik(fit, REML = NA) else stats::logLik(fit), fits, ours & marginal)
@@ -184,7 +185,12 @@ likelihoods_of <- function(fits, marginal = length(unique(vapply(fits[ours], has
   approx <- vapply(fits, function(fit) if (inherits(fit, "gp_fit")) response_of(fit)$approx else "none", "")
   # Drop variational bounds if another fit has Laplace's approximation, because they do not bound its value.
   if ("laplace" %in% approx) for (end in c("lower", "upper")) parts[[end]][approx == "vi"] <- NA
-  c(list(value = vapply(lls, as.double, 0)), parts)
+  inflated <- labels[vapply(fits, function(fit) "scale" %in% names(fit$because), NA)]
+  given <- labels[vapply(fits, function(fit) identical(fit$hyper, "fixed"), NA)]
+  note <- if (length(inflated) && length(given)) sprintf(
+    "Values of %s are for variances before inflation, values of %s for given variances, which `df` does not count.",
+    toString(inflated), toString(given))
+  c(list(value = vapply(lls, as.double, 0), note = note), parts)
 }
 
 other_rows_sentence <- function(name, nobs) {
@@ -193,7 +199,7 @@ other_rows_sentence <- function(name, nobs) {
 }
 
 compare_criterion <- function(fits, labels, name, penalty) {
-  ll <- likelihoods_of(fits)
+  ll <- likelihoods_of(fits, labels)
   nobs <- ll$nobs
   if (length(unique(nobs[!is.na(nobs)])) > 1L) warn_classed("evidence", other_rows_sentence(name, nobs))
   of <- function(value) -2 * value + penalty(nobs) * ll$df
@@ -214,11 +220,9 @@ compare_criterion <- function(fits, labels, name, penalty) {
               sprintf(" Fits %s and %s are posteriors of one model.", labels[at[1L, 1L]], labels[at[1L, 2L]])
             else if (any(bare)) " A reference narrows them: fit$reference <- reference(fit)." else "")
   }
-  if (length(against)) {
-    message <- c(message, sprintf(
-      "%s orders %s wrongly, because it uses lower bounds. By the upper bounds, the first fit of a pair is better.",
-      name, pairs(against)))
-  }
+  message <- c(message, if (length(against)) sprintf(
+    "%s orders %s wrongly, because it uses lower bounds. By the upper bounds, the first fit of a pair is better.",
+    name, pairs(against)), ll$note)
   if (length(message)) warn_classed("evidence", paste(message, collapse = "\n"), best = best, worst = worst)
   stats::setNames(data.frame(df = ll$df, value = out, row.names = labels), c("df", name))
 }
@@ -234,7 +238,7 @@ anova.gp_fit <- function(object, ...) {
   refuse_if(length(fits) < 2L, "...", "has no second fit",
             hint = "anova() compares two or more fits of the same data; drop1() drops terms of one fit.")
   for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], labels[i])
-  ll <- likelihoods_of(fits, marginal = TRUE)
+  ll <- likelihoods_of(fits, labels, marginal = TRUE)
   for (i in seq_along(fits)[-1L]) {
     refuse_if(ll$nobs[i] != ll$nobs[1L], labels[i], "a fit of other rows",
               message = sprintf("`%s` is a fit of other rows. %s", labels[i], other_rows_sentence("anova()", ll$nobs)),
@@ -248,11 +252,11 @@ anova.gp_fit <- function(object, ...) {
   table <- data.frame(df = ll$df, logLik = ll$value, lower = ll$lower, upper = ll$upper, AIC = 2 * (ll$df - ll$value),
                       difference = ll$value - above(ll$value), at_least = ll$lower - above(ll$upper),
                       at_most = ll$upper - above(ll$lower), row.names = labels)
-  structure(table, heading = anova_heading(fits, table), class = c("pfdtc_table", "anova", "data.frame"))
+  structure(table, heading = anova_heading(fits, table, ll$note), class = c("pfdtc_table", "anova", "data.frame"))
 }
 
 # Returns the heading of anova(): the model of each fit, and which of two successive fits is better, if bounds show it.
-anova_heading <- function(fits, table) {
+anova_heading <- function(fits, table, note) {
   names <- row.names(table)
   models <- vapply(fits, function(fit) {
     sprintf("%skernel %s, %s", if (is.null(fit$terms)) "" else paste0(deparse1(stats::formula(fit)), ", "),
@@ -277,10 +281,8 @@ anova_heading <- function(fits, table) {
   columns <- if (!all(is.na(table$lower))) paste(
     "`lower` and `upper` bound the log marginal likelihood of the exact GP (Laplace fits: Laplace's approximation to",
     "it). `difference` is logLik minus that of the row above; `at_least` and `at_most` bound the exact difference.")
-  inflated <- names[vapply(fits, function(fit) "scale" %in% names(fit$because), NA)]
   c("Log marginal likelihood of fits of the same response\n", lines(sprintf("%s: %s", names, models)),
-    lines(c(verdicts, columns, if (length(inflated)) paste(
-      "Values of", toString(inflated), "are for variances before inflation, of fits by `like` after it."))))
+    lines(c(verdicts, columns, note)))
 }
 
 # ---- add1(), drop1() and step(): one term more or less --------------------------------------------------------------

@@ -5,9 +5,9 @@
 #' Refits without the rows of each fold, and scores the predictions of the held-out rows (Gneiting and Raftery, 2007).
 #'
 #' Every row of positive weight is predicted once. By default each fold repeats the whole fit: kernel, hyperparameters,
-#' inducing points and number of neighbours. With `hyper = "held"` each fold keeps what `fit` learned, which is much
-#' faster, but too favourable for few rows. Rows that belong together, as of one patient, predict one another too
-#' well: `by` keeps each group in one fold. Without it, copies of rows that count once are in one random fold.
+#' inducing points and neighbours. With `hyper = "held"` each fold keeps what `fit` learned: faster, but too favourable
+#' for few rows. Rows of one group, such as a patient, predict one another too well: `by` keeps them in one fold.
+#' Without `by`, equal rows (Gaussian noise) share a fold if many are equal, as in a bootstrap sample.
 #' @param fit A fit with its data (`keep_data = TRUE`).
 #' @param folds Number of random folds, or the fold of each row.
 #' @param by Groups of rows: a vector, or a formula such as `~ site`.
@@ -211,7 +211,7 @@ groups_by <- function(fit, by, n) {
     by <- tryCatch({
       if (is.null(fit$terms)) eval(what, environment(by)) else stats::model.frame(fit, by = what)[["(by)"]]
     }, error = function(e) {
-      abort_input("by", sprintf("has `%s`, which is not found: %s", deparse1(by), sub("\\.$", "", conditionMessage(e))),
+      abort_input("by", sprintf("= %s cannot be evaluated: %s", deparse1(by), sub("\\.$", "", conditionMessage(e))),
                   hint = "Use variables of the data, or a vector with an element for each row.")
     })
   }

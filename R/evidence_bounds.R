@@ -14,13 +14,13 @@
 #'   (log marginal likelihood) and its bounds, `AIC`, `difference`, `at_least`, `at_most`.
 #' @details With a non-Gaussian `family` the bounds are for Laplace's approximation; with `approx = "vi"` they are the
 #'   variational lower bound and `Inf`. Bounds by `anova()` are `NA` for [gp_sor()], [gp_fitc()], [gp_subsample()], fits
-#'   by `"vi"` beside Laplace fits, and fits with neighbours but no reference. The `logLik()` of these, of Laplace's
-#'   approximation by inducing points and of models of groups only can lie outside `evidence_bounds()`.
+#'   by `"vi"` beside Laplace fits, and fits with neighbours but no reference. Their `logLik()` can lie outside
+#'   `evidence_bounds()`, as can that of Laplace fits with inducing points and of models of groups only.
 #'
-#' `difference` is that of two values of `logLik`. The exact one lies between `at_least` and `at_most`. If both have the
-#' same sign, the order of the fits is certain. There are no p-values: with priors and bounded ranges, twice a
-#' difference is not chi-squared. A difference of 5 is large. A useless hyperparameter raises `logLik()` by at most 0.5
-#' on average.
+#' `difference` subtracts the `logLik` of the fit before. The exact difference lies between `at_least` and `at_most`. If
+#' both have the same sign, the order of the fits is certain. There are no p-values: with priors and bounded ranges,
+#' twice a difference is not chi-squared. A difference of 5 is large. A useless hyperparameter raises `logLik()` by at
+#' most 0.5 on average.
 #' @section Invariants: `lower <= exact log marginal likelihood <= upper`; a reference never gives a wider interval.
 #'   `at_least <= exact difference <= at_most`.
 #' @source Titsias (2014), Variational inference for Gaussian and determinantal point processes (NIPS workshop). Chen,

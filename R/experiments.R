@@ -40,9 +40,9 @@
 #'   inputs; `n_aux`, the rows of the auxiliary distribution (K in the paper); `paper`, whether Table 1 has
 #'   the data set; `file`, the name without `.csv` or `.csv.gz`; `source`; `prepare`, which explains how to make the
 #'   file from the source.
-#' @details Methods use the hyperparameters of VFE with up to 200 random points, and one stopping rule. `"pf"` (as in
-#'   the paper), `"vfe"` and `"sor"` start with the same random rows as inducing points. `"subsample"` uses `m` random
-#'   rows, `"default"` is [pfdtc()] with `m` inducing points and no neighbours. `"vfe_greedy"` starts with
+#' @details All methods use the hyperparameters of VFE with up to 200 random points, and one stopping rule. `"pf"` (as
+#'   in the paper), `"vfe"` and `"sor"` start with the same random rows as inducing points. `"subsample"` uses `m`
+#'   random rows, `"default"` is [pfdtc()] with `m` inducing points and no neighbours. `"vfe_greedy"` starts with
 #'   [inducing_points()] by `"greedy"`. `"exact"` is always included. Interrupts, workers and the order of `m` change
 #'   only times.
 #'
@@ -114,9 +114,9 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 #' Plot optimisations and results of experiments
 #'
 #' `plot_trace()` draws the objective of fits during optimisation, in a panel for each method, minus the panel's
-#' smallest value. For an experiment, the smallest of each repetition is subtracted, and the panel of `"pf"` shows the
-#' pF divergence. If a line still falls at its end, increase `maxit`. The others draw results of [run_experiment()] on
-#' log axes, as in Huggins et al. (2019).
+#' smallest value. For an experiment, the smallest value of each repetition is subtracted; `"pf"` has the pF divergence.
+#' If a line still falls at its end, increase `maxit`. The others draw results of [run_experiment()] on log axes, as in
+#' Huggins et al. (2019).
 #' @usage
 #' plot_trace(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
 #'   m = NULL)
@@ -145,8 +145,8 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 #' @return Invisibly, the figure's data: a data frame with columns `dataset`, `method`, `m`, and `middle` (median),
 #'   `low`, `high` and `n` (number of repetitions), or `repetition`, `error` and `kl` (nats). `plot_divergence_error()`
 #'   has `repetition`, `evaluation`, `divergence`, `what` and `error`, and the attribute `slope`, the coefficients of
-#'   the two fitted lines. `plot_trace()` has `fit`, `objective_of` (method), `evaluation`, `seconds`,
-#'   `objective` and, for fits, `round` (one line each). `autoplot()` returns a ggplot.
+#'   the two fitted lines. `plot_trace()` has `fit`, `objective_of` (method), `evaluation`, `seconds`, `objective` and,
+#'   for fits, `round` (which line). `autoplot()` returns a ggplot.
 #' @details In `plot_trace()`, values are comparable between fits with the same data, hyperparameters and auxiliary
 #'   distribution. If the auxiliary distribution is renewed ([aux_refresh()], `hyper = "joint"`), a new line begins each
 #'   time, and no value is subtracted. For a non-Gaussian fit the line shows the last search for hyperparameters.
@@ -209,7 +209,7 @@ plot_trace <- function(fits, against = c("evaluation", "seconds"), ..., method =
     }
   }, fits, names(fits))))
   refuse_if(is.null(trace), "fits", "have no trace",
-            hint = "A trace is of a search that moves inducing points, or of one by Laplace's approximation.")
+            hint = "Fits have a trace if their inducing points were moved, or with a non-Gaussian family.")
   fit <- factor(trace$fit, unique(trace$fit))
   looks <- series_looks(nlevels(fit))
   first <- stats::ave(trace$round, trace$objective_of, FUN = max) == 1L

@@ -40,7 +40,7 @@ check_posterior <- function(fit, need, argument = "fit", what = user_function())
   with <- if (response$approx == "none") "Gaussian noise" else
     sprintf("family %s (%s)", response$label, response$words[["by"]])
   abort_input(argument, paste("a fit with", with), message = sprintf(
-    "%s is not available with %s, which `%s` has.", what, with, argument), hint = need$hint)
+    "%s is not available, because `%s` has %s.", what, argument, with), hint = need$hint)
 }
 
 # Version 0.1.0 gave these parts of a fit the names on the left. Its `posterior` was the list that is now `factors`.

@@ -214,12 +214,11 @@ learn_stage <- function(data, s, state) {
       of <- if (is_mean(found$kernel)) c("variance", "coefficients") else
         c(if (is.null(data$noise_trend$smooth)) "hyperparameter" else "effective parameter", # see noise_df()
           if (any(kernel_parameters(found$kernel)$mean)) "kernel, linear mean" else "kernel")
-      estimated <- sprintf("%s of %s and noise", count_of(as.integer(p), of[1L]), of[2L])
-      state$because["scale"] <- sprintf(
-        "Variance inflation: variances of %s and noise include a factor of %.2f%s for %s estimated from %d rows%s.",
-        of[2L], factor, if (widening > 1) sprintf(". It is the product of %.2f", growth) else "", estimated,
-        as.integer(n), if (widening > 1)
-          sprintf(" and %.2f for 95 %% credible intervals as wide as with Student's t (%s of freedom)",
+      state$because["scale"] <- sprintf(paste(
+        "Variance inflation: variances of %1$s and noise are multiplied by %2$.2f, because maximum likelihood makes",
+        "them too small with %3$s of %1$s and noise estimated from %4$d rows%5$s."),
+        of[2L], growth, count_of(as.integer(p), of[1L]), as.integer(n), if (widening > 1)
+          sprintf(", and by %.2f, so that 95 %% credible intervals are as wide as with Student's t (%s of freedom)",
                   widening, count_of(as.integer(n) - 1L, "degree")) else "")
     }
     times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)

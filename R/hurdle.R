@@ -17,7 +17,7 @@
 #' @param interval `"prediction"` adds an interval for a new response, zeros included, to a mean or median.
 #' @param level Probability of the interval.
 #' @param probs Probabilities of the quantiles.
-#' @return `gp_hurdle()`: a list of class `gp_hurdle` with the fits `zero` (for P(y > 0)) and `positive`.
+#' @return `gp_hurdle()`: a list of class `gp_hurdle` with the fits `zero` (binomial: is y above 0?) and `positive`.
 #'   `predict()`: a vector, or a matrix with `fit`, `lwr`, `upr` or quantiles.
 #' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits: names begin with `zero.` or `positive.`.
 #'   Functions for one fit, such as `drop1()`, take `fit$zero` or `fit$positive`. [certify()] returns the mean

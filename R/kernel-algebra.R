@@ -111,7 +111,7 @@ parameter_texts <- function(leaf, show) {
   if (kind == "exchangeable" && !is.null(leaf$parameters)) texts[at] <- show(exp(-leaf$parameters))
   if (kind == "ordered" && !is.null(leaf$parameters)) texts[at] <- paste(texts[at], "(correlation exp(-gap))")
   parts[at] <- switch(kind, ordered = "gaps of levels", full = "correlation angles", "correlation")
-  stats::setNames(texts, parts)
+  stats::setNames(texts, sub("additive.", "", parts, fixed = TRUE))
 }
 
 #' @export

@@ -49,7 +49,7 @@
 #' @details Parameters that are `NULL` are learned. A given value starts the search. To keep the value, use
 #'   `hyper = "fixed"` or `control = pfdtc_control(fix = )`. A given `period` or matrix is always kept.
 #'
-#' An `"exchangeable"` correlation of levels a and b is exp(-p) with one parameter p. An `"ordered"` correlation is
+#' An `"exchangeable"` correlation of levels a and b is exp(-t) with one parameter t. An `"ordered"` correlation is
 #' exp(-|s_a - s_b|) with scores s that increase from level to level. A `"full"` correlation is any positive definite
 #' matrix (at most 20 levels).
 #'

@@ -1,4 +1,5 @@
-# Completes kernels for data: finds the columns that each factor reads, its levels and its lengthscales.
+# Completes kernels for data: finds the columns that each factor reads, its levels and its lengthscales. Finds the
+# practical range of a kernel.
 
 # Returns the kernel with its inputs as column numbers of x. A single lengthscale from the user is used for all inputs.
 # `variables` has list(name, columns, levels) for each variable; an R factor has several columns.
@@ -285,4 +286,15 @@ season_priors <- function(table, kernel, x) {
     table[i, c("middle", "sd", "keep")] <- list(log(value), season_sd[[sd]], TRUE)
   }
   table
+}
+
+# Returns the distance along a column at which the correlation of f is 0.05 (the practical range), or Inf.
+practical_range <- function(column, kernel, d) {
+  share <- function(log_r) {
+    z <- replace(numeric(d), column, exp(log_r))
+    native_kernel_matrix(kernel, matrix(0, 1L, d), t(z))[1L] / total_variance(kernel) - 0.05
+  }
+  ends <- log(range(kernel_lengths(kernel, d))) + c(-5, 12)
+  if (!all(is.finite(ends)) || share(ends[2L]) > 0) return(Inf)
+  exp(stats::uniroot(share, ends, tol = 1e-8)$root)
 }

@@ -90,7 +90,7 @@ learned_density <- function(fit) {
   names <- parameter_names(fit$kernel, fit$frame$columns)
   held <- c(fit$control$fix, held_names(fit$kernel, fit$frame$columns), if (asks_no_noise(fit$asked$noise)) "noise")
   free <- if (fit$hyper == "fixed") character() else setdiff(names, held)
-  refuse_if(!length(free), "object", "has no learned hyperparameters: all were given")
+  refuse_if(!length(free), "object", "given", message = "The fit has no learned hyperparameters: all were given.")
   model <- model_of(fit)
   s <- learning_settings(model$kernel, model$noise, fit$frame$columns, free, replace(fit$control, "max_seconds", Inf))
   if (fit$hyper == "evidence") {
@@ -161,7 +161,7 @@ density_of_laplace <- function(fit, data) {
   free <- if (fit$hyper == "fixed") character() else setdiff(names, c(fit$control$fix, given))
   with_center <- isTRUE(fit$asked$center)
   all <- c(free, if (with_center) "mean", if (likelihood$learned) as_response(likelihood)$shape)
-  refuse_if(!length(all), "object", "has no learned hyperparameters: all were given")
+  refuse_if(!length(all), "object", "given", message = "The fit has no learned hyperparameters: all were given.")
   s <- learning_settings(fit$kernel, 1, fit$frame$columns, free, fit$control, "evidence", NULL, likelihood, with_center)
   rows <- laplace_rows(data, s, laplace_sizes$rows, laplace_sizes$points)
   problem <- laplace_problem(rows, greedy_points(rows, s, fit$kernel), s, fit[c("kernel", "center", "theta")],

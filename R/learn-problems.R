@@ -355,7 +355,7 @@ response_units <- function(data) {
   step <- if (is_regular(data, plain_given)) 0 else if (is.null(data$transform)) smallest_step(plain_given) else
     smallest_step(given) * stats::median(exp(log_slope(data$transform, given)))
   list(variance = variance, signal = if (plain > 10 * power) plain else power,
-       floor = max(1e-6 * variance, 1e-11 * power, min((step / data$scale)^2, variance) / 12),
+       floor = max(least_noise[["learned"]] * variance, 1e-11 * power, min((step / data$scale)^2, variance) / 12),
        weight = if (is.null(even)) 1 else mean_weight(data))
 }
 

@@ -9,16 +9,16 @@
 #' * `coef()` returns `lengthscale.<column>` (in units of the column, unless `print()` shows logs, "warped" or
 #'   "rotated"; times in days), `variance` and `noise` (in squared units of f), other parameters of the kernel,
 #'   coefficients of a linear mean and of a formula for `noise`; for a non-Gaussian family its parameters, the constant
-#'   `mean`, and `mean.variance`, the prior variance of coefficients. With `log = TRUE`, positive parameters are logs.
-#'   `sigma()` returns the noise sd, or the scale of [student()] or [tobit()]; for smooth noise its root mean square at
-#'   the training rows, for other families `NA`.
+#'   `mean`, and `mean.variance`, the prior variance of linear coefficients. With `log = TRUE`, positive parameters are
+#'   logs. `sigma()` returns the noise sd, or the scale of [student()] or [tobit()]; for smooth noise its root mean
+#'   square over rows, for other families `NA`.
 #' * `logLik()` returns the log marginal likelihood of the response as given, with attributes `nobs`, `df` (the number
 #'   of learned parameters, also those not in `coef()`), and bounds `lower` and `upper` if known ([evidence_bounds()]).
 #'   With inducing points the value is a lower bound; with neighbours, or by Laplace's approximation, it is an estimate.
 #'   For [gp_fitc()], [gp_sor()] and [gp_subsample()] it refers to their approximate models. If [pfdtc()] inflated the
 #'   learned variances (`fit$because["scale"]`), value and bounds use the variances before inflation.
 #' * `AIC()` and `BIC()` return a number, or a data frame for several fits. They warn (class `pfdtc_warning_evidence`)
-#'   if the bounds of `logLik()` do not show which fit is better.
+#'   if the bounds or inflated variances leave the order open.
 #' * `nobs()` returns the number of rows in use, for [gp_subsample()] those drawn. `weights()` is as for [lm()], times
 #'   the numbers of trials.
 #' * `fitted()` returns the mean response at the training rows, `residuals()` the response minus this mean. Rows that

@@ -18,8 +18,8 @@
 #' @details The criterion is computed on the scale of f: the link scale of a `family`, or the scale of the transformed
 #'   response. Within bounds the search compares hundreds to thousands of rows, then moves numeric inputs of the best by
 #'   L-BFGS; it draws no random numbers. For `n` above 1, rows already proposed have the predicted means as responses
-#'   (kriging believer). This reduces the sd nearby. With a `family`, f counts as known there. With `noise = 0` a row
-#'   almost equal to a measured row is proposed only if no other row remains.
+#'   (kriging believer). This reduces the sd nearby. With a `family`, f counts as known at them. With `noise = 0` a row
+#'   almost equal to a measured row is proposed only if no other remains.
 #' @source Jones, Schonlau and Welch (1998), *Journal of Global Optimization* 13 (expected improvement); Bryan et al.
 #'   (2005), *NIPS* 18 (straddle); Ginsbourger, Le Riche and Carraro (2010), Kriging is well-suited to parallelize
 #'   optimization (believer).

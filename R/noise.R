@@ -162,8 +162,8 @@ noise_coefficients <- function(fit) {
   if (is.null(trend) || !is.null(trend$smooth)) return(NULL)
   names <- paste0("noise.", trend$names)
   covariance <- dimnames_of(trend$covariance * tcrossprod(trend$rate), names)
-  list(estimate = stats::setNames(trend$gamma * trend$rate, names), sd = sqrt(diag(covariance)),
-       covariance = covariance)
+  sd <- if (identical(fit$hyper, "fixed")) NA * trend$rate else sqrt(diag(covariance)) # given values have no sd
+  list(estimate = stats::setNames(trend$gamma * trend$rate, names), sd = sd, covariance = covariance)
 }
 
 # Returns the number of coefficients of the trend, or for smooth noise the effective number that the data determine.

@@ -125,8 +125,8 @@ augment.gp_fit <- function(x, data = stats::model.frame(x), newdata = NULL, se_f
 #' marginaleffects require fits from a formula. Intervals of f are at fixed hyperparameters.
 #'
 #' * emmeans: `emmeans()`, `emtrends()` and `contrast()` use the posterior mean and covariance of f at the rows of the
-#'   reference grid. `type = "response"` applies the inverse link. Contrasts may depend on the other inputs.
-#'   Means omit effects of groups, and do not exist for unordered classes.
+#'   reference grid. `type = "response"` applies the inverse link. Contrasts may depend on values of other inputs. Means
+#'   omit effects of groups and do not exist for unordered classes.
 #' * marginaleffects: `predictions()`, `comparisons()`, `slopes()` and their `avg_` and `plot_` forms use joint
 #'   posterior draws of f instead of the delta method. Estimates are posterior means if they are linear in f, and
 #'   otherwise medians of draws. The time grows with n^3 for n rows in a call.

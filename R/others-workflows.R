@@ -9,12 +9,13 @@
 #' classes they are `"class"`, `"prob"`, `"conf_int"` and `"raw"`, for censored times `"time"` (the median),
 #' `"survival"`, `"linear_pred"` (f) and `"raw"`. Pass other arguments, such as `tol` or `family = poisson()`, to
 #' `parsnip::set_engine()`. `tune()` has ranges for `inducing_points` and `neighbors`. To tune `noise` or kernels, give
-#' a grid of values (kernels in a list column). The learner predicts means, with `predict_type = "se"` also their
+#' a grid of values (kernels in a list column). The mlr3 learner predicts means, with `predict_type = "se"` also their
 #' posterior sd; for classification it predicts classes, with `"prob"` also probabilities. Its `tol` and `hyper` have
 #' ranges for tuning. Case weights are `weights` of [pfdtc()].
 #' @param mode `"regression"`, `"classification"` for a factor, or `"censored regression"` for `survival::Surv()`.
 #' @param engine `"pfdtc"` ([pfdtc()]), or for regression `"pfdtc_exact"` ([gp_exact()]).
-#' @param kernel,inducing_points,neighbors,noise `kernel` and `noise`; for [pfdtc()] also `m` and `neighbours`.
+#' @param kernel,inducing_points,neighbors,noise Arguments of the fit: `kernel`, `noise`, and for [pfdtc()] `m` and
+#'   `neighbours`.
 #' @param object,parameters,fresh A specification, arguments to change, and whether to reset all others, as in
 #'   parsnip's `update()`.
 #' @param ... For `mlr3_learner()`, arguments of [pfdtc()]: `m`, `tol`, `kernel`, `noise`, `hyper`, `neighbours`,
@@ -247,7 +248,8 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
   evidence <- if (is_exact(fit) || !length(ends)) sprintf("%.1f", evidence) else
     if (gap < 0.01) sprintf("%.1f", attr(evidence, "upper")) else
       if (is.infinite(gap)) paste("at least", ends[1L]) else sprintf("between %s and %s", ends[1L], ends[2L])
-  of <- c(if (has_own_likelihood(fit)) "restricted likelihood", describe_evidence(fit, length(ends) > 0L))
+  of <- c(if (has_own_likelihood(fit)) "restricted likelihood", describe_evidence(fit, length(ends) > 0L),
+          if (length(ends) && response$conjugate && !is_exact(fit)) "of the exact GP")
   facts <- c(Response = name, Family = if (is.null(fit$theta)) fit$likelihood$label else fact$Response,
     Success = if (response$reads == "classes" && length(response$levels) == 2L) sprintf("\"%s\"", response$levels[2L]),
     Transform = if (!is.null(fit$transform)) fact$Response,
@@ -373,6 +375,6 @@ when_loaded <- function(package, register) {
 #' @section Conditions: Checks of arguments raise errors of class `pfdtc_error_input` with fields `argument` and `got`.
 #'   Failed computations have class `pfdtc_error_numerical`, failing row sources `pfdtc_error_source`. Classes of
 #'   warnings begin with `pfdtc_warning_`: `convergence`, `evidence`, `small` (few rows: a linear model is better;
-#'   successes not whole), `undefined` (`NA`) or `weights` (new rows have 1). Messages have class `pfdtc_message`. See
-#'   [pfdtc()], `vignette("pfdtc")`.
+#'   successes not whole), `undefined` (`NA`) or `weights` (new rows count with weight 1). Messages have class
+#'   `pfdtc_message`. See [pfdtc()], `vignette("pfdtc")`.
 "_PACKAGE"

@@ -18,7 +18,8 @@
 #' @param y response: numbers, classes, times or two columns of counts.
 #' @param m maximum number of inducing points. Default: all rows for an exact posterior, else up to 800
 #'   (`vignette("defaults")`). With a `family`, all up to 2,000 (many classes: fewer).
-#' @param tol largest error of the mean of f in sds of the (transformed) response, and relative error of the sd of f.
+#' @param tol accuracy to certify: error of the mean of f in sds of the (transformed) response, and relative error of
+#'   the sd of f.
 #' @param kernel a kernel, see [kernel_se()]. Parameters that are `NULL` are learned. Given values start the search; a
 #'   given period or matrix stays. Default: the best of several kernels.
 #' @param noise noise variance, in squared units of `y`, from which the search starts; 0 interpolates. A formula models
@@ -29,18 +30,19 @@
 #' @param neighbours number of nearest neighbours beside inducing points. Default: 0, or at least 40 if needed.
 #' @param family [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
 #'   [tobit()], [tweedie()], [student()] or [gp_family()]. Default: Gaussian for numbers, else by the response's type.
-#' @param approx `"laplace"` or `"vi"` (variational), if `family` has one f.
+#' @param approx `"laplace"` or `"vi"` (variational), for a `family` of one f.
 #' @param mean a linear mean, `~ x1 + x2`, if Gaussian. Default: chosen.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; or `fit$transform` of another fit.
 #'   `"auto"` chooses, unless inducing points are requested (`"none"`).
 #' @param like a Gaussian fit whose model is taken; nothing is learned.
-#' @param plain `TRUE`: response and inputs as given, constant noise, one kernel of all inputs; linear mean if likelier.
+#' @param plain `TRUE`: response and inputs as given, constant noise, one kernel of all inputs; a linear mean if
+#'   likelier.
 #' @param workers `TRUE` fits on the workers of [rows_parts()].
-#' @param inducing starting points: a method of [inducing_points()], a matrix, or a fit. Default: `"greedy"`; if moved,
-#'   also `"divergence"`.
+#' @param inducing starting points: a method of [inducing_points()], a matrix or a fit. Default: `"greedy"`; if moved,
+#'   it or `"divergence"`.
 #' @param weights,offset `weights` divide `noise` or, with a `family`, multiply log likelihoods; `offset` is added to f.
-#' @param center,scale estimate the constant mean (`FALSE`: 0; a `family` also takes a number)? `scale`: divide `y` by
-#'   its sd?
+#' @param center,scale `center`: estimate the constant mean (`FALSE`: 0; a `family` also takes a number)? `scale`:
+#'   divide `y` by its sd?
 #' @param control options of the computation, see [pfdtc_control()].
 #' @param keep_data keep the rows? Exact fits and some methods need them.
 #' @param formula,data,subset,na.action as in [lm()]. Inputs may be factors. `(1 | g)` is a group ([kernel_group()]).
@@ -58,8 +60,8 @@
 #' The exact posterior costs \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, inducing points \eqn{O(n m^2)}{O(n
 #' m^2)} time. [set.seed()] reproduces a fit on one machine. An interrupt returns the best fit so far, with a warning.
 #' @section Errors and invariants: Own errors have class `pfdtc_error_input`, `pfdtc_error_numerical` or, if a row
-#'   source fails, `pfdtc_error_source`. Warnings have class `pfdtc_warning_convergence` or `pfdtc_warning_small` (few
-#'   rows, which a linear model predicts better; successes not whole). With all rows as inducing points the posterior is
+#'   source fails, `pfdtc_error_source`. Warnings have class `pfdtc_warning_convergence` or `pfdtc_warning_small` (a
+#'   linear model predicts few rows better; successes are not whole). With all rows as inducing points the posterior is
 #'   exact. With `hyper = "fixed"`, a row of weight 2 counts as two rows.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS,
 #'   \url{https://proceedings.mlr.press/v89/huggins19a.html}; Vecchia (1988), JRSS B 50.

@@ -21,7 +21,7 @@ checks_figure <- function(fit, which) {
   used <- is.finite(all$rstandard)
   all <- lapply(c(all, list(pit = pit)), function(v) unname(v[used]))
   quantiles <- if (normal_noise) all$rstandard else unname(quantiles[used])
-  name <- response_name(fit)
+  name <- paste0(if (response$kind == "ordered") "class number of ", response_name(fit))
   mean <- paste("leave-one-out mean of", name)
   label <- function(ratio) paste("leave-one-out", if (ratio) "residual / sd" else "quantile residual")
   half <- stats::qnorm(0.975)
@@ -92,8 +92,6 @@ pit_panel <- function(pit) {
 # For other non-Gaussian responses, the figure is the histogram of the PIT.
 calibration_figure <- function(fit) {
   response <- response_of(fit)
-  refuse_if(response$conjugate, "which", "= \"calibration\" is not available for Gaussian noise",
-            hint = "Use \"pit\" or \"observed\".")
   if (response$reads == "classes") {
     data <- training_data(fit)
     loo <- loo_rows(fit)
@@ -204,8 +202,6 @@ classes_figure <- function(fit, inputs, at, n, xlim) {
 
 # Draws the confusion matrix: observed classes in rows, most probable leave-one-out classes in columns.
 confusion_figure <- function(fit) {
-  refuse_if(!response_of(fit)$kind %in% c("labels", "ordered"), "which",
-            "= \"confusion\" needs several classes", hint = "Use \"calibration\" or \"checks\".")
   levels <- response_of(fit)$levels
   at <- loo_shares(fit)
   as_class <- function(k) factor(levels[k], levels)
@@ -230,8 +226,8 @@ confusion_figure <- function(fit) {
 #'
 #' * `"slices"` shows data, mean, credible band of f (shaded) and prediction band of a new response (dashed) along each
 #'   input. Ticks mark inducing points. The other inputs are held at the values that are printed below the figure. With
-#'   several inputs the points are partial residuals: mean along the slice plus residual or, with a log link, times
-#'   response / prediction (classes: responses). Unordered classes show probabilities.
+#'   several inputs the points are partial residuals: mean along the slice plus residual (log link: times response /
+#'   prediction; classes: responses). Unordered classes show probabilities.
 #' * `"map"` shows mean and sd over two numeric inputs. The mean is blank where the sd of f is above 0.7 prior sds.
 #' * `"checks"` (like `"map"`, not for unordered classes) compares leave-one-out predictions and responses. Panels are
 #'   `"residuals"`, `"qq"`, `"pit"`, `"observed"` and `"semivariogram"`.
@@ -242,7 +238,8 @@ confusion_figure <- function(fit) {
 #' * `"groups"` shows the effects of the levels of grouped terms, ordered by their estimates, with credible intervals.
 #'   Slices and maps omit these effects. Prediction bands and certified bands are for a new level.
 #' @param x A fit.
-#' @param inputs Names or numbers of variables. Default: the nine (map: two) of largest range divided by lengthscale.
+#' @param inputs Names or numbers of variables. Default: the nine (for a map two) with the largest ratio of range to
+#'   lengthscale.
 #' @param at Values of inputs that are held, as in `list(x = 1)`. Default: medians and most frequent levels.
 #' @param level Probability of the bands.
 #' @param interval Bands to draw. Non-Gaussian likelihoods have only `"credible"`.
@@ -289,22 +286,24 @@ figure_of_fit <- function(fit, ask) {
   for (argument in c("points", "certified", "terms")) ask[[argument]] <- check_flag(ask[[argument]], argument)
   type <- if (ask$terms) "link" else ask$type
   n <- if (!is.null(ask$n)) check_count(ask$n, "n", min = 2)
+  response <- response_of(fit)
+  labels <- response$kind == "labels"
+  drawn <- setdiff(figures_drawn, c(if (labels) c("map", "checks"), if (response$conjugate) "calibration",
+                                    if (!response$kind %in% c("labels", "ordered")) "confusion",
+                                    if (!has_groups(model_of(fit)$kernel)) "groups"))
   which <- ask$which
   if (is.numeric(which) && length(which) && all(which %in% seq_along(checks_drawn))) which <- checks_drawn[which]
   single <- is.character(which) && length(which) == 1L
-  refuse_if(!is.character(which) || !length(which) || !all(which %in% c(checks_drawn, if (single) figures_drawn)),
-            "which", describe(which), sprintf("one of the figures %s, or some of the checks %s",
-                                              list_quoted(figures_drawn, "\"", 7L, "or"),
-                                              list_quoted(checks_drawn, "\"")),
-            hint = if (single) did_you_mean(which, figures_drawn, TRUE))
+  refuse_if(!is.character(which) || !length(which) || !all(which %in% c(if (!labels) checks_drawn, if (single) drawn)),
+            "which", describe(which), paste0(
+              "one of the figures ", list_quoted(drawn, "\"", 7L, "or"),
+              if (!labels) paste(", or some of the checks", list_quoted(checks_drawn, "\""))),
+            hint = if (single) did_you_mean(which, drawn, TRUE))
   which <- unique(which)
   if (which[1L] == "slices" && is.null(ask$inputs) && !length(fit_variables(fit))) which <- "groups"
-  labels <- response_of(fit)$kind == "labels"
-  plain <- !ask$certified && type == "response"
-  refuse_if(labels && (which[1L] %in% c("map", "checks", checks_drawn) || which[1L] == "slices" && !plain), "which",
-            sprintf("must be %s for unordered classes",
-                    list_quoted(setdiff(figures_drawn, c("map", "checks")), "\"", last = "or")),
-            hint = if (which[1L] == "slices") "Give type = \"response\", and neither `terms` nor `certified`.")
+  refuse_if(labels && which[1L] == "slices" && (ask$certified || type != "response"), "which",
+            "= \"slices\" shows probabilities of unordered classes",
+            hint = "Give type = \"response\", and neither `terms` nor `certified`.")
   switch(which[1L],
     slices = if (labels) {
       classes_figure(fit, ask$inputs, ask$at, n, ask$xlim)

@@ -111,8 +111,8 @@ label_fits <- function(fits, name) {
 #' the maximum. The axes are logarithmic; triangles mark zeros. With a `family`, "exact" is Laplace's approximation with
 #' all rows, and means are modes of f.
 #' @param fits A fit, or a list of fits of the same data and hyperparameters.
-#' @param newdata Rows to draw, for a list or one numeric input. Default: `n` values along each input; list: training
-#'   rows.
+#' @param newdata Rows to draw, for a list or one numeric input. Default: for a list the training rows, else `n` values
+#'   along each input.
 #' @param effort Effort of [certify()]. Default: `"reference"` for one fit, all three for a list.
 #' @param exact A [gp_exact()] fit of the same model, or `FALSE`. Default: computed if at most 500 rows are distinct;
 #'   `TRUE` always computes it.
@@ -120,11 +120,11 @@ label_fits <- function(fits, name) {
 #' @param ... Arguments of [plot.default()].
 #' @param reference A result of [reference()] for all fits. Default: the reference of each fit, or a new one.
 #' @param plot `FALSE` returns the data without drawing, for `autoplot()`.
-#' @return Invisibly, a data frame of class `pfdtc_certificate`. For one fit it has `input` to `upr` as
-#'   [plot.gp_fit()] (`se.fit`: sd of f); bounds as in [certify()], on the scale of `fit` for the mean; the certified
-#'   band (`lwr_certified`, `upr_certified`); mean, sd and band of the exact GP (`exact`, `se.exact`, `lwr_exact`,
-#'   `upr_exact`). For a list it has `fit`, `method`, `m`, `effort` (or `"actual"`), `what` (`"mean"` or
-#'   `"sd"`), `median`, `max`.
+#' @return Invisibly, a data frame of class `pfdtc_certificate`. For one fit it has `input` to `upr` as [plot.gp_fit()]
+#'   (`se.fit`: sd of f); bounds as in [certify()], for the mean on the scale of `fit`; the certified band
+#'   (`lwr_certified`, `upr_certified`); mean, sd and band of the exact GP (`exact`, `se.exact`, `lwr_exact`,
+#'   `upr_exact`). For a list it has `fit`, `method`, `m`, `effort` (or `"actual"`), `what` (`"mean"` or `"sd"`),
+#'   `median`, `max`.
 #' @seealso [certify()], [plot_fits()]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, m = 3)

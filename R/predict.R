@@ -16,8 +16,8 @@
 #' @param times times for `type = "survival"`.
 #' @param probs probabilities for `type = "quantile"`.
 #' @param wrt input of `type = "derivative"`: its name or number.
-#' @param certified return an interval that contains that of the exact GP (of its mode), see [certify()]? If the fit is
-#'   not exact, store `fit$reference <- reference(fit)`; otherwise each call computes it.
+#' @param certified return an interval that contains the interval of the exact GP (`family`: around the mode of its f),
+#'   see [certify()]? If the fit is not exact, store `fit$reference <- reference(fit)`; otherwise each call computes it.
 #' @param full_cov return the covariance matrix of all rows?
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? This computes two
 #'   further posteriors for each hyperparameter.
@@ -35,7 +35,7 @@
 #' | `"mean"`, `"response"` | mean response averaged over f; probabilities of classes (ordered `"mean"`: class number) |
 #' | `"latent"`, `"link"` | f with offset (unordered classes: log odds); a family's prediction intervals: as `"mean"` |
 #' | `"median"` | median of the response, except for classes and [gp_family()] |
-#' | `"class"` | most probable class; for several classes, prediction intervals are sets (logical matrix) |
+#' | `"class"` | most probable class; prediction intervals of several classes are sets (a logical matrix) |
 #' | `"survival"` | matrix of probabilities of a time above each of `times`; with intervals an array |
 #' | `"quantile"` | matrix of quantiles of a new response at `probs`, where `"median"` exists |
 #' | `"density"` | log predictive density of the response in `newdata` |
@@ -315,7 +315,7 @@ check_asked <- function(response, ask) {
   row <- allowed_with(type, kind)
   if (is.null(row)) {
     known <- c(rownames(allowed)[allowed[, kind] != "-"], "link")
-    hint <- if (is.character(type)) did_you_mean(ask$type, known, TRUE)
+    hint <- if (anyNA(type)) did_you_mean(ask$type, known, TRUE)
     if (response$reads == "classes" && any(grepl("^prob", ask$type))) hint <- "Probabilities have type = \"response\"."
     abort_input("type", describe(ask$type), paste(list_quoted(known, "\"", 13L, "or"), of), hint)
   }
@@ -333,7 +333,9 @@ check_asked <- function(response, ask) {
             sprintf("= \"%s\" is not available %s", ask$interval, beside), hint = paste0(
               "Use ", list_quoted(row$intervals, "\"", last = "or"), ".",
               if (response$reads %in% c("classes", "ordered", "labels") && type != "response")
-                " interval = \"credible\" with type = \"response\" gives intervals for probabilities."))
+                " interval = \"credible\" with type = \"response\" gives intervals for probabilities.",
+              if (ask$interval %in% setdiff(allowed_with("class", kind)$intervals, row$intervals))
+                " interval = \"prediction\" with type = \"class\" gives sets of classes."))
   for (flag in names(predict_arguments)) {
     refuse_if(ask[[flag]] && !flag %in% row$with, flag, if (flag != "newdata") paste("is not available", beside) else
       sprintf("is not available for type = \"%s\", which predicts the training rows", type))

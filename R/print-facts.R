@@ -10,6 +10,7 @@ fit_fields <- list(
     variables <- length(kinds) - groups
     levels <- response$levels
     paste0(count_of(fit$nobs, "row"), if (is_weighted(fit)) " with weights",
+           if (isTRUE(fit$added > 0)) sprintf(" (%s added after estimation)", show_count(fit$added)),
            if (omitted) sprintf(" (%d more omitted by na.action)", omitted),
            if (inputs) paste0(", ", count_of(if (variables) variables else inputs, "input")),
            if (variables && variables != inputs) {
@@ -58,8 +59,8 @@ fit_fields <- list(
     if (!is.null(fit$data)) return(paste0(read, "; all rows are kept in memory"))
     sampled <- c(if (fit$hyper != "fixed") c("kernel", "noise"), if (fit$inducing_method != "given") "inducing points")
     if (!length(sampled)) return(read)
-    sprintf("%s; %s come from %s random rows (equal rows are merged)", read, list_quoted(sampled, ""),
-            show_count(fit$source$sample))
+    sprintf("%s; %s come from at most %s random rows, here %s (equal rows may be merged)", read,
+            list_quoted(sampled, ""), show_count(getOption("pfdtc.sample", 1e5)), show_count(fit$source$sample))
   },
   Mean = function(fit, response) {
     scale <- if (fit_link(fit) != "identity") sprintf(" on the %s scale", fit_link(fit))
@@ -94,11 +95,18 @@ fit_fields <- list(
     range <- if (!is.null(trend$smooth)) pmin(trend$range, trend$top %||% Inf)
     variables <- if (length(trend$names) == length(fit$frame$columns) && length(trend$names) > 1L) "all inputs" else
       toString(unique(sub("^(sphere\\(.*\\))[xyz]$", "\\1", trend$names)))
-    more <- if (asks_no_noise(fit$asked$noise)) ", the minimum (noise = 0: interpolation)" else if (!is.null(trend)) {
-      if (!is.null(trend$smooth)) paste0(", a smooth function of ", variables) else
-        sprintf(" at the mean of %1$s over distinct rows; the log noise variance is linear in %1$s", variables)
-    }
     weight <- if (!is.null(fit$data) && is_weighted(fit)) " at weight 1"
+    limit <- if (is.null(c(weight, trend)) && !is.null(fit$learned))
+      least_noise[["learned"]] * fit$sd_y^2 * (attr(fit$learned, "factor") %||% 1)
+    more <- if (asks_no_noise(fit$asked$noise)) {
+      ", the minimum (noise = 0: interpolation)"
+    } else if (!is.null(trend$smooth)) {
+      paste0(", a smooth function of ", variables)
+    } else if (!is.null(trend)) {
+      sprintf(" at the mean of %1$s over distinct rows; the log noise variance is linear in %1$s", variables)
+    } else if (isTRUE(fit$noise < 1.1 * limit)) {
+      ", at its lower limit; intervals are too wide if the noise is smaller"
+    }
     with_numbers(paste0(if (is.null(range)) "sd %s" else "sd between %s and %s", weight,
                         if (!is.null(more)) gsub("%", "%%", more, fixed = TRUE)), sqrt(fit$noise * (range %||% 1)))
   },
@@ -109,8 +117,8 @@ fit_fields <- list(
   },
   "Noise sd" = function(fit, response) {
     if (is.null(fit$noise_tail) || has_learned_tails(fit)) return(NULL)
-    with_numbers(paste("uncertain; prediction intervals and densities average over it",
-                       "(sd of the log noise variance %s)"), sqrt(fit$noise_tail))
+    with_numbers(paste("uncertain; prediction intervals and densities average over it (sd of the log noise variance",
+                       "%s, by a rule for few rows, not from vcov())"), sqrt(fit$noise_tail))
   },
   # If two coordinates are the only inputs, use terms of geostatistics: nugget, partial sill and practical ranges.
   Variogram = function(fit, response) {
@@ -133,23 +141,22 @@ fit_fields <- list(
                   divergence = "rows chosen greedily by preconditioned Fisher (pF) divergence", random = "random rows",
                   kmeans = "centres of k-means", given = "as given", fit$inducing_method)
     if (has_moved_points(fit)) {
-      how <- sprintf("with optimised locations (start: %s%s)", how,
-                     if (is.na(fit$evaluations["other start"])) "" else "; the better of two starts")
+      how <- sprintf("with optimised locations (%s: %s)",
+                     if (is.na(fit$evaluations["other start"])) "start" else "the better of two starts", how)
     }
     points <- count_of(fit$m, "inducing point")
-    if (isTRUE(fit$m < fit$m_asked) && !is.null(fit$asked[["m"]] %||% fit$call$m)) {
-      why <- if (fit$inducing_method %in% c("greedy", "divergence")) "they explain the kernel up to rounding" else
-        "the data have no further distinct rows"
-      points <- sprintf("%s instead of %d, because %s", points, fit$m_asked, why)
+    fewer <- if (isTRUE(fit$m < fit$m_asked) && !is.null(fit$asked[["m"]] %||% fit$call$m)) {
+      sprintf("; fewer than `m` = %d, because %s", fit$m_asked, if (fit$inducing_method %in% c("greedy", "divergence"))
+        "further points would change the kernel only by rounding" else "the data have no further distinct rows")
     }
     if (is_laplace_limit(fit)) {
-      return(sprintf("%s with %s: the same as with all rows, up to rounding", response$words[["by"]], points))
+      return(paste0(response$words[["by"]], " with ", points, fewer, ": the same as with all rows, up to rounding"))
     }
     left <- if (isTRUE(is.finite(fit$unexplained)) && !isTRUE(fit$unexplained < 1e-8)) {
       sprintf("; mean residual prior variance %s times the %snoise variance", format(signif(fit$unexplained, 2)),
               if (response$conjugate) "" else "mean working ")
     }
-    paste0(points, ", ", how, left)
+    paste0(points, ", ", how, fewer, left)
   },
   Neighbours = function(fit, response) {
     if (is.null(fit$near)) return(NULL)
@@ -360,17 +367,6 @@ describe_starts <- function(learned) {
   agree <- sum(behind <= attr(learned, "same"))
   sprintf("%s, %d starts (%d within %.3g nats of the best value%s)", by, nrow(learned), agree, attr(learned, "same"),
           if (agree == 1L) sprintf("; the next best is %.1f lower", behind[2L]) else "")
-}
-
-# Returns the distance along a column at which the correlation of f is 0.05 (the practical range), or Inf.
-practical_range <- function(column, kernel, d) {
-  share <- function(log_r) {
-    z <- replace(numeric(d), column, exp(log_r))
-    native_kernel_matrix(kernel, matrix(0, 1L, d), t(z))[1L] / total_variance(kernel) - 0.05
-  }
-  ends <- log(range(kernel_lengths(kernel, d))) + c(-5, 12)
-  if (!all(is.finite(ends)) || share(ends[2L]) > 0) return(Inf)
-  exp(stats::uniroot(share, ends, tol = 1e-8)$root)
 }
 
 # Returns a data frame of the inputs, also for a fit without its data: name (as in lengthscales of coef()), unit, range,

@@ -321,7 +321,8 @@ certificate_fields <- function(x) {
   ratio <- stats::na.omit(c(x$sd_lower / x$sd, x$sd_upper / x$sd)[x$sd > 0])
   ends <- if (length(ratio)) range(ratio)
   weights <- attr(x, "weights")
-  outside <- any((x$mean < x$mean_lower | x$mean > x$mean_upper | x$sd < x$sd_lower | x$sd > x$sd_upper)[known])
+  outside <- sum((x$mean < x$mean_lower | x$mean > x$mean_upper | x$sd < x$sd_lower | x$sd > x$sd_upper)[known])
+  shares <- isTRUE(attr(x, "shares")) || is.matrix(x$response) || !is.null(x$mode)
   exact <- if (is.null(attr(x, "likelihood"))) "`mean` differs from the exact mean" else
     "`mean` is the posterior mode of f; it differs from the exact mode"
   list(Mean = if (any(known)) paste0(exact, " by at most ", number(largest), of_sd),
@@ -330,12 +331,14 @@ certificate_fields <- function(x) {
            sprintf("the exact sd is %s to %s times `sd`", show_bound(ends[1L], 3, up = FALSE),
                    show_bound(ends[2L], if (ends[2L] < 1) 3 else 4))
        },
-       Bounds = paste0("rounded outwards", if (outside) "; some values of the fit lie outside"),
+       Bounds = paste0("rounded outwards", if (outside) sprintf("; for %s, `mean` or `sd` of the fit is outside",
+                                                                count_of(outside, attr(x, "of") %||% "row"))),
        Classes = if ("class" %in% names(x)) "f is relative to the first class, whose f is 0",
        Scales = if (transformed) paste0("`mean` and `sd` are of f, on the scale of the transformed response",
                                         if ("fit_lower" %in% names(x)) "; `median` and `fit` (mean) are of y") else
-         if ("response" %in% names(x)) paste0("`response` (mean or probability) is averaged over the posterior of f",
-                                              if ("mode" %in% names(x)) "; `mode` is the probability at the mode of f"),
+         if ("response" %in% names(x))
+           paste0("`response` (", if (shares) "probability" else "mean", ") is averaged over the posterior of f",
+                  if ("mode" %in% names(x)) "; `mode` is the probability at the mode of f"),
        Posterior = if (!is.null(attr(x, "likelihood"))) {
          c("The bounds hold for Laplace's approximation at the mode, not for the true posterior.",
            if (nrow(x) && (is.numeric(attr(x, "moved")) || isTRUE(attr(x, "moved")))) {
@@ -350,7 +353,7 @@ certificate_fields <- function(x) {
          c(paste("by importance sampling, not bounds; Pareto k", lines[1L]), lines[-1L])
        },
        Mixture = if (!is.null(weights)) {
-         sprintf("bounds are for the exact GP, averaged over %d values of the hyperparameters with its own weights%s",
+         sprintf("bounds are for the exact GP, averaged over %d hyperparameter values, weighted by likelihood%s",
                  nrow(weights), if (transformed) "; `fit` has no finite bounds" else "")
        },
        Advice = unname(attr(x, "advice")))

@@ -164,7 +164,8 @@ has_ends <- function(response) response$reads %in% c("times", "censored")
 #' time, which is infinite for `loglogistic()` with a scale of 1 or more. All types average over the posterior
 #' of f. `tobit()` has all of these types except `"survival"`; they predict the uncensored number. If the limits
 #' differ between rows, use a `Surv` response.
-#' @param scale the scale \eqn{s}; for `tobit()` the noise sd, in units of the response. Default: learned.
+#' @param scale,... the scale \eqn{s}; for `tobit()` the noise sd, in units of the response. Default: learned. `...` is
+#'   not used.
 #' @param left,right limits, `left` below `right`. A response at or beyond a limit is censored at the limit.
 #' @return An object of class `pfdtc_family`.
 #' @source Kalbfleisch and Prentice (2002), *The Statistical Analysis of Failure Time Data*, section 3; Tobin (1958),
@@ -194,7 +195,8 @@ lognormal <- function(scale = NULL) new_family("lognormal", "log", theta = posit
 
 #' @rdname weibull
 #' @export
-tobit <- function(left = -Inf, right = Inf, scale = NULL) {
+tobit <- function(left = -Inf, right = Inf, scale = NULL, ...) {
+  check_dots_empty()
   number <- function(v, name) check_number(v, name, "a number", function(v) TRUE)
   left <- number(left, "left")
   right <- number(right, "right")
@@ -223,7 +225,7 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 #' @param family [poisson()], [nb()], `Gamma("log")`, [tweedie()], [student()] or a `gp_family()`.
 #'   Parameters to learn are checked at 1.
 #' @param y,f responses and values of `f` to check at. For `gp_family()`, concavity and bounds are also checked for `f`
-#'   within 6 u of 0 and of `y`, with u = 0.001, 0.01, ..., 10,000.
+#'   within 0.006, 0.06, ..., 60,000 of 0 and of `y`.
 #' @return `gp_family()`: an object of class `pfdtc_family`. `check_family()`: a data frame with the columns `claim`,
 #'   `holds`, and `f` and `y` of the first failure.
 #' @details A fit checks the stated properties at up to 40 responses on grids of `f`, and raises an error if one fails.
@@ -234,7 +236,7 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL) {
 #'
 #' Terms with `f` may use `exp`, `log`, `sqrt`, `log1p`, `expm1`, `sin`, `cos`, `pnorm` and `dnorm`; other terms may use
 #' any function. If a term without `f` and without learned parameters is omitted, the log marginal likelihood shifts by
-#' a constant. New responses have no intervals, quantiles or draws.
+#' a constant. There are no prediction intervals, quantiles or draws.
 #' @seealso [pfdtc()], [certify()], `vignette("likelihoods")`
 #' @examples
 #' # Poisson counts

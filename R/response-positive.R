@@ -335,10 +335,10 @@ tweedie <- function(p = NULL, phi = NULL) {
 
 #' Model responses with several classes, ordered or not
 #'
-#' These functions make families for the argument `family` of [pfdtc()]. With `multinomial()` each row has one of K
-#' classes with probabilities \eqn{p_k = \exp(f_k) / \sum_j \exp(f_j)}{p_k = exp(f_k) / sum_j exp(f_j)} (softmax). With
-#' `ordinal()` the response is an ordered factor. Its class is the interval between cut points that contains \eqn{f +
-#' e}, where \eqn{e} is noise.
+#' These functions make families for `family` of [pfdtc()]. With `multinomial()` each row has one of K classes with
+#' probabilities \eqn{p_k = \exp(f_k) / \sum_j \exp(f_j)}{p_k = exp(f_k) / sum_j exp(f_j)} (softmax). With `ordinal()`
+#' the response is an ordered factor. Its class is the interval between cut points that contains \eqn{f + e}, where
+#' \eqn{e} is noise.
 #'
 #' The K functions of `multinomial()` share one kernel, and each has its own constant mean. `predict(type = "latent")`
 #' returns f_k - f_1, the log odds against the first class. By default three or more classes have `multinomial()`, or
@@ -348,8 +348,8 @@ tweedie <- function(p = NULL, phi = NULL) {
 #' The first cut point of `ordinal()` is 0, because \eqn{f} has a constant mean. The widths of the classes between the
 #' first and the last are learned, and `coef()` returns the widths. `print()` shows the cut points minus the mean
 #' or intercept, as `MASS::polr()` does.
-#' @param link distribution of the noise \eqn{e}: `"logit"` for logistic (proportional odds), `"probit"` for normal,
-#'   `"cloglog"` for the log of an exponential (proportional hazards).
+#' @param link distribution of \eqn{e}: `"logit"` is logistic (proportional odds), `"probit"` normal, `"cloglog"` the
+#'   log of an exponential (proportional hazards). `multinomial()` has only `"softmax"`.
 #' @return An object of class `pfdtc_family`. With `ordinal()`, [pfdtc()] refuses a response that is no ordered factor.
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.5; McCullagh (1980), JRSS
 #'   B 42; Chu and Ghahramani (2005), JMLR 6.
@@ -364,4 +364,4 @@ tweedie <- function(p = NULL, phi = NULL) {
 #' predict(fit, data.frame(speed = c(5, 15)), type = "response")
 #' predict(fit, data.frame(speed = c(5, 15)), type = "class")
 #' @export
-multinomial <- function() new_family("multinomial", "softmax")
+multinomial <- function(link = "softmax") new_family("multinomial", check_choice(link, "softmax", "link"))

@@ -19,11 +19,10 @@ nb <- function(theta = NULL) new_family("nb", "log", theta = positive_or_null(th
 #' @param theta the size parameter of `nb()`, see Details. Default: learned.
 #' @param p,phi the power, between 1 and 2, and the dispersion. `phi` requires `p`. Default: learned.
 #' @return An object of class `pfdtc_family`.
-#' @details With Student's t the posterior may have several modes. Laplace's approximation uses the mode that is
-#'   reached from a start at or near the prior mean, by steps that each increase the posterior density. [certify()]
-#'   tries to prove that the posterior of the exact GP has exactly one mode in a range around this mode. If the
-#'   proof fails (too many outliers or too few inducing points), the intervals are infinite.
-#'   [evidence_bounds()] needs `approx = "vi"`.
+#' @details With Student's t the posterior may have several modes. Laplace's approximation uses the mode that is reached
+#'   from a start at or near the prior mean, by steps that each increase the posterior density. [certify()] tries to
+#'   prove that the posterior of the exact GP has exactly one mode in a range around this mode. If the proof fails (too
+#'   many outliers or too few inducing points), the intervals are infinite. [evidence_bounds()] needs `approx = "vi"`.
 #' @source Rasmussen and Williams (2006), *Gaussian Processes for Machine Learning*, section 3.7; Dunn and Smyth (2005),
 #'   Statistics and Computing 15.
 #' @seealso [pfdtc()], [gp_hurdle()] for many zeros, `Gamma("log")` for positive numbers, `vignette("likelihoods")`
@@ -321,7 +320,7 @@ check_family <- function(family, y, f = seq(-6, 6, by = 0.25)) {
   response <- as_response(likelihood)
   refuse_if(missing(y) || !length(y), "y", "is missing or empty", hint = "Give responses to check at, as in y = 0:5.")
   refuse_if(response$conjugate || !response$reads %in% c("numbers", "counts", "positive", "own"), "family",
-            describe(family), "poisson(), nb(), Gamma(\"log\"), tweedie(), student() or a result of gp_family()")
+            paste("the family", response$label), "poisson(), nb(), Gamma(\"log\"), tweedie(), student() or gp_family()")
   failures_of(likelihood, read_response(likelihood, y, NULL, "y", length(y))$y, check_vector(f, "f"))
 }
 

@@ -1,18 +1,18 @@
 #' Add or remove rows, or replace inducing points
 #'
 #' Updates a fit without learning: kernel, noise, and centre and scale of `y` stay. `add_rows()` and `drop_rows()` keep
-#' the inducing points. If these give the posterior of all rows, they still do afterwards (Laplace's approximation: up
-#' to 2,000 rows). `update_points()` replaces the inducing points.
+#' the inducing points. An exact posterior stays exact. If Laplace's approximation is that of all rows (up to 2,000),
+#' points are added to keep it so. `update_points()` replaces the inducing points.
 #'
 #' The posterior equals the posterior of a fit to the present rows with the same inducing points and centre, up to
 #' rounding. To add or drop n rows, a Gaussian fit with inducing points, without groups and transform, needs no data and
 #' \eqn{O(n m^2)} time; other fits need their data. `fit$reference` is computed again if the fit has its data, otherwise
 #' it is removed. Without data, `drop_rows()` raises an error if rounding errors would be large.
-#' @param fit a fit, but not by [gp_subsample()] or [gp_hurdle()], nor exact for `update_points()`.
+#' @param fit a fit, but not by [gp_subsample()] or [gp_hurdle()]; for `update_points()` not an exact fit.
 #' @param newdata a data frame with the variables of the formula, response and weights included, or a row source
 #'   ([rows_blocks()]). For a fit from a matrix, a list with `x`, `y` and, if used, `weights` and `offset`.
-#' @param rows numbers of rows of `model.frame(fit)` to remove. For a fit without its data, rows as in `newdata`, but no
-#'   row source.
+#' @param rows numbers of rows of `model.frame(fit)` to remove. For a fit without its data, a data frame or list as for
+#'   `newdata`.
 #' @param m number of inducing points. Default: the present number.
 #' @return The fit, without its certificate for `tol`. Elements `added` and `dropped` count rows of positive weight.
 #'   After `drop_rows()` without data, `allowance` bounds the rounding error, relative to the noise variance.

@@ -13,8 +13,9 @@ few_squares <- 1e-3
 
 # ---- noise = 0, and little noise ------------------------------------------------------------------------------------
 
-# With noise = 0, noise has the larger of these shares of the response's or the kernel's variance (bench/simulators.R).
-least_noise <- c(response = 1e-10, kernel = 1e-13)
+# With noise = 0, noise has the larger of the first two shares of the response's or the kernel's variance. Learned noise
+# has at least the third share of the response's variance (bench/simulators.R).
+least_noise <- c(response = 1e-10, kernel = 1e-13, learned = 1e-6)
 
 # Two more fits are tried if noise has less than the share `noise` of the response's variance, and rounding of the
 # response to its last decimal less than `rounded`. One fit has a prior for little noise and must gain `nats` of log

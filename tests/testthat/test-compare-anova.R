@@ -123,8 +123,9 @@ test_that("with few rows logLik(), AIC() and evidence_bounds() are about the max
   expect_true(all(as.double(logLik(fit)) >= c(at(1)$evidence, at(0.9 / factor)$evidence, at(1.1 / factor)$evidence)))
   expect_equal(AIC(fit), 2 * fit$df - 2 * peak$evidence)
   shown <- trimws(utils::capture.output(print(anova(fit, peak))))
-  expect_match(paste(shown, collapse = " "), "Values of fit are for variances before inflation, of fits", fixed = TRUE)
-  expect_identical(c(extractAIC(fit)[2], AIC(fit, peak)$AIC[1], anova(fit, peak)$AIC[1], generics::glance(fit)$AIC),
+  expect_match(paste(shown, collapse = " "), "fit are for variances before inflation, values of peak", fixed = TRUE)
+  expect_warning(both <- AIC(fit, peak), "values of peak for given variances", class = "pfdtc_warning_evidence")
+  expect_identical(c(extractAIC(fit)[2], both$AIC[1], anova(fit, peak)$AIC[1], generics::glance(fit)$AIC),
                    rep(AIC(fit), 4))
   twice <- rbind(mtcars, mtcars[1:10, ]) # merged rows
   fit <- with_seed(1, suppressMessages(pfdtc(mpg ~ wt, twice, transform = "auto")))

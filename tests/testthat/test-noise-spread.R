@@ -225,6 +225,17 @@ test_that("log densities far away are right for a small spread too, as that of 1
   expect_equal(noisy_log_density(y, some)[2:3], stats::dnorm(y[2:3], 0, sqrt(c(0.1, 1.1)), log = TRUE))
 })
 
+test_that("print() says if the noise is at its lower limit, and gives no sd to given coefficients of the noise", {
+  d <- data.frame(x = (0:59 / 60)^2)
+  d$y <- sin(9 * d$x)
+  fit <- function(...) with_seed(1, pfdtc(y ~ x, d, kernel = kernel_se(), plain = TRUE, ...))
+  expect_output(print(fit()), "at its lower limit; intervals are too wide", fixed = TRUE)
+  expect_output(print(fit(noise = 0.01, control = pfdtc_control(fix = "noise"))), "Noise       sd 0.1\n", fixed = TRUE)
+  uneven <- pfdtc(dist ~ speed, cars, kernel = kernel_se(), noise = ~ speed, m = 5)
+  expect_output(print(reference(uneven)), "noise.speed +-?[0-9.]+\n")
+  expect_output(print(uneven), "noise.speed +-?[0-9.]+ +[0-9.]+\n")
+})
+
 test_that("smooth noise of a fit is at most the largest squared deviation of the response", {
   d <- with_seed(3, data.frame(x = stats::runif(60)))
   d$y <- with_seed(4, sin(6 * d$x) + (0.05 + d$x) * stats::rnorm(60))

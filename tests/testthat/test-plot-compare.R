@@ -89,5 +89,6 @@ test_that("fits of several classes have no panel of means", {
   fit <- pfdtc(Species ~ Petal.Width, iris[seq(1, 150, 5), ], family = multinomial(), kernel = kernel_se(1, 2),
                hyper = "fixed")
   expect_error(plot_fits(list(fit, fit)), "several unordered classes", class = "pfdtc_error_input")
-  expect_error(plot(fit, which = "checks"), "for unordered classes\\.$", class = "pfdtc_error_input")
+  expect_error(plot(fit, which = "checks"), "\"slices\", \"calibration\", \"confusion\" or \"choices\"; it is",
+               class = "pfdtc_error_input")
 })

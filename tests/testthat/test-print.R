@@ -193,9 +193,9 @@ test_that("no number of print() has hundreds of digits, and tables of many input
 
 test_that("only the number of inducing points that the user gave is compared with the number used", {
   print_of <- function(fit) paste(trimws(utils::capture.output(print(fit))), collapse = " ")
-  expect_match(print_of(fit_cars(m = 40)), "inducing points instead of 40, because", fixed = TRUE)
+  expect_match(print_of(fit_cars(m = 40)), "; fewer than `m` = 40, because", fixed = TRUE)
   not_asked <- pfdtc(dist ~ speed, cars, kernel = kernel_se(6, 900), noise = 200, hyper = "fixed", keep_data = FALSE)
-  expect_no_match(print_of(not_asked), "instead of", fixed = TRUE)
+  expect_no_match(print_of(not_asked), "fewer than", fixed = TRUE)
 })
 
 test_that("summaries of other families and of several classes have the shares of the inputs", {

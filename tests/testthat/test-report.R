@@ -170,7 +170,7 @@ test_that("the units of lengthscales are those of the inputs, where they have on
   expect_match(units(logs), "in units of their inputs (without unit for the logs of a)", fixed = TRUE)
   expect_no_match(report(logs)$text, "warped")
   expect_match(report(logs)$text, "(for variances before inflation)", fixed = TRUE)
-  expect_match(report(logs)$text, "Variance inflation: variances of kernel, linear mean and noise inc", fixed = TRUE)
+  expect_match(report(logs)$text, "inflation: variances of kernel, linear mean and noise are mul", fixed = TRUE)
   expect_output(print(summary(logs)), "for variances before[[:space:]]+inflation")
   expect_match(logs$because[["scale"]], "of kernel, linear mean and noise .* 4 hyperparameters of kernel, linear mean")
 })
