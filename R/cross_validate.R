@@ -127,8 +127,8 @@ settings_again <- function(fit, hyper) {
   }
   if (!response_of(fit)$conjugate) {
     asked["noise"] <- control["maxit"] <- list(NULL)
-    asked$likelihood <- fit$likelihood
-    if (held) asked$likelihood$learned <- FALSE else if (fit$likelihood$learned) asked$likelihood["theta"] <- list(NULL)
+    asked$likelihood <- if (held) replace(fit$likelihood, "learned", FALSE) else fit$likelihood$from %||% fit$likelihood
+    if (asked$likelihood$learned) asked$likelihood["theta"] <- list(NULL)
   }
   c(list(method = fit$method, call = fit$call), asked, list(control = control, keep_data = TRUE))
 }
@@ -156,8 +156,10 @@ predict_fold <- function(fit, data, asked, used, out) {
     spread <- noise_spread(if (identical(asked$hyper, "fixed")) fit else one, x)
     list(noise = noise_at(one, x) / if (is.null(w)) 1 else w[out], spread = rep_len(spread, nrow(x)))
   }
-  score_each(response_of(one), take_rows_of(all[c("y", "size")], out),
-             c(list(mean = p$mean + offset, var = p$var), noise), crps = response_of(one)$kind != "classes")
+  each <- score_each(response_of(one), take_rows_of(all[c("y", "size")], out),
+                     c(list(mean = p$mean + offset, var = p$var), noise), crps = response_of(one)$kind != "classes")
+  # If this fold chose another family, its means are those of something else.
+  if (response_of(one)$kind == response_of(fit)$kind) each else replace(each, c("mean", "sd"), NA_real_)
 }
 
 # ---- folds, and rows that share a fold ------------------------------------------------------------------------------
@@ -217,13 +219,6 @@ groups_by <- function(fit, by, n) {
   }
   value <- of_rows(fit, by, n, "by")
   match(value, unique(value))
-}
-
-# If the data are a table of counts of classes, returns a number for each row, equal for rows with equal inputs; else
-# NULL. If a row of such a table were left out alone, all cases of one class at these inputs would be missing.
-rows_of_table <- function(fit, data) {
-  w <- weights_given(data)
-  if (any(w > 1) && all(w == round(w)) && response_of(fit)$kind %in% c("labels", "ordered")) equal_rows(data$x)
 }
 
 # Returns `value` without elements of rows that na.action dropped, or stops unless it has an element for each row.

@@ -178,25 +178,52 @@ training_scores <- function(fit, seen = FALSE) {
   summarise_scores(response, score_each(response, y, f))
 }
 
-# Returns by how many standard errors leave-one-out predictions contradict the family. Poisson counts: mean square of
-# Pearson residuals, minus 1; a square has variance 2 + 1 / mean. Ordered classes: largest |sum_i z_i (Y_ik - p_ik)| /
-# sqrt(sum_i z_i^2 p_ik (1 - p_ik)). Row i has class k if Y_ik = 1, with probability p_ik. z: centred input or square.
+# Judges a family by leave-one-out predictions. Returns list(misfit, fit, loo): by how many standard errors they
+# contradict the family, the judged fit (of random rows if `fit` has more than dense_rows), and loo_shares() of classes.
+# Poisson counts: mean square of Pearson residuals, minus 1; a square has variance 2 + 1 / mean. Ordered classes: the
+# largest (X - r) / sqrt(2 r) of a class, where X is the score statistic of r further effects (inputs and their squares)
+# on the log odds of this class alone, with a chi-squared distribution of r degrees of freedom.
 misfit_of <- function(fit) {
-  loo <- loo_rows(fit)
+  n <- length(fit$data$response)
+  if (n > dense_rows) fit <- drop_rows(fit, with_fixed_seed(sample.int(n, n - laplace_sizes$few_rows)))
   response <- response_of(fit)
-  known <- !is.na(loo$mean) # rows of weight 0 have no prediction
   if (response$kind == "ordered") {
-    p <- class_shares(response, loo$mean[known], sqrt(loo$var[known]))
-    x <- fit$data$x[all_rows(fit$data, seq_len(nrow(fit$data$x)), NA)[known], , drop = FALSE]
+    loo <- loo_shares(fit)
+    x <- fit$data$x[loo$row, , drop = FALSE]
     z <- scale(cbind(x, scale(x)^2)) # NaN for constant inputs
     z <- z[, is.finite(colSums(z)), drop = FALSE]
-    Y <- outer(all_rows(fit$data, fit$data$sites$y, NA)[known], seq_len(ncol(p)), "==")
-    return(max(0, abs(crossprod(z, Y - p)) / sqrt(crossprod(z^2, p * (1 - p)))))
+    each <- vapply(seq_len(ncol(loo$p)), function(k) {
+      sd <- sqrt(pmax(loo$p[, k] * (1 - loo$p[, k]), 1e-10))
+      effects <- qr(z * sd)
+      (sum(qr.fitted(effects, ((loo$y == k) - loo$p[, k]) / sd)^2) - effects$rank) / sqrt(2 * effects$rank)
+    }, 0)
+    return(list(misfit = max(each), fit = fit, loo = loo))
   }
+  loo <- loo_rows(fit)
+  known <- !is.na(loo$mean) # rows of weight 0 have no prediction
   m <- response_moments(response, loo$mean[known], loo$var[known])
   square <- (unname(fit$data$response[known]) - m$mean)^2 / (m$sd^2 + m$mean)
   used <- which(!is.na(square))
-  sum(square[used] - 1) / sqrt(sum(2 + 1 / m$mean[used]))
+  list(misfit = sum(square[used] - 1) / sqrt(sum(2 + 1 / m$mean[used])), fit = fit)
+}
+
+# Returns list(p, y, own, row) of the training rows where these are known: leave-one-out probabilities of all classes,
+# the row's class and its probability, and the row of data$x.
+loo_shares <- function(fit) {
+  p <- class_chances(response_of(fit), loo_rows(fit))$mean
+  known <- which(!is.na(p[, 1L]))
+  data <- training_data(fit)
+  of <- function(v) unname(all_rows(data, v, NA))[known]
+  y <- of(data$sites$y)
+  list(p = p[known, , drop = FALSE], y = y, own = p[cbind(known, y)], row = of(seq_len(nrow(data$x))))
+}
+
+# If the data are a table of counts of classes, returns a number for each row, equal for rows with equal inputs; else
+# NULL. If a row of such a table were left out alone, all cases of one class at its inputs would be missing.
+rows_of_table <- function(fit, data) {
+  response <- response_of(fit)
+  w <- weights_given(data)
+  if (any(w > 1) && all(w == round(w)) && response$kind %in% c("labels", "ordered")) equal_rows(data$x)
 }
 
 # Returns the leave-one-out probability integral transform P(<= y) of each row (NA at weight 0), uniform if the model
@@ -210,12 +237,6 @@ pit_of <- function(fit, loo) {
     ends <- pit_ends(response_of(fit), f$y, f)
     pmin(pmax(ends$below + stats::runif(nrow(ends)) * (ends$upto - ends$below), 0), 1)
   })
-}
-
-# Other elements of lm()'s influence() serve only influence.measures(), which works for lm() and glm() alone.
-#' @export
-influence.gp_fit <- function(model, ...) {
-  list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))
 }
 
 # ---- scores of predictive distributions -----------------------------------------------------------------------------
@@ -376,25 +397,4 @@ crps_by_masses <- function(response, y, size, mu, s, least) {
   mass <- exp(values(t, mu + s * z)$log)
   weight <- stats::dnorm(z)
   sum((cumsum(drop(mass %*% weight) / sum(weight)) - (y <= t))^2)
-}
-
-# Returns the CRPS of rows `n`: integrals of F(t)^2 over t < y and (1 - F(t))^2 over t > y, F = cdf(n, t). The trapezoid
-# rule in z converges exponentially (Takahasi and Mori 1974), with t = y -+ unit exp(pi / 2 sinh(z)), or t = y / (1 +
-# exp(pi sinh(z))) below a positive y. `unit` is an eighth of the range of y and `ends`, two quantiles.
-crps_by_halves <- function(cdf, n, y, ends, positive) {
-  h <- 0.05
-  z <- rep(seq(-4, 4, by = h), each = length(n))
-  unit <- pmax(ends[, 2L] - ends[, 1L], abs(y - ends[, 1L]), abs(y - ends[, 2L])) / 8
-  away <- unit * exp(pi / 2 * sinh(z)) # z repeats each of its values for all rows, so `unit` is recycled
-  slope <- pi / 2 * cosh(z) * away
-  at <- function(t) cdf(rep_len(n, length(z)), t)
-  above <- (1 - at(pmin(y + away, 1e300)))^2 * slope
-  below <- if (positive) {
-    share <- stats::plogis(-pi * sinh(z))
-    at(pmax(y * share, 1e-300))^2 * y * share * (1 - share) * pi * cosh(z)
-  } else {
-    at(pmax(y - away, -1e300))^2 * slope
-  }
-  total <- ifelse(is.finite(slope), above, 0) + ifelse(positive | is.finite(slope), below, 0)
-  h * rowSums(matrix(total, length(n)))
 }

@@ -376,3 +376,9 @@ frame_of_update <- function(object, call, new, caller) {
   names <- Filter(function(name) exists(name, envir = caller), all.vars(as.call(c(quote(list), as.list(call)[new]))))
   list2env(mget(names, envir = caller, inherits = TRUE), parent = environment(object$terms))
 }
+
+# Other elements of lm()'s influence() serve only influence.measures(), which works for lm() and glm() alone.
+#' @export
+influence.gp_fit <- function(model, ...) {
+  list(hat = stats::hatvalues(model), wt.res = stats::residuals(model, "pearson"))
+}

@@ -95,46 +95,7 @@ pfdtc.formula <- function(formula, data, ..., subset, weights, na.action, offset
   formula_fit(.Generic, match.call(), parent.frame(), ...names(), list(...))
 }
 
-#' Read the elements of a fit
-#'
-#' A fit is a plain list. If a method returns the value of an element, prefer the method.
-#' @name pfdtc_fit
-#' @format A list of class `c("pfdtc", "gp_fit")`. Other functions put their name in place of `"pfdtc"`. Numbers are in
-#'   units of the data, or of f with a transform or `family`. Unused elements are `NULL`.
-#'   * General: `call`, `method` and `version`; `posterior` is `"exact"`, `"far"` (inducing points) or `"far + near"`
-#'     (with nearest neighbours); `because` explains each choice.
-#'   * Response: `likelihood` and its parameters `theta` for a non-Gaussian family; `transform`; `noise_trend`, the
-#'     model of the log noise variance; `noise_tail`, the variance of the part of the log noise variance that inputs
-#'     do not explain. `response` is a data frame of transforms and noise models compared: `merit` is the Vecchia log
-#'     likelihood minus a penalty of 2 or more for each of the `parameters` (a transform: 2). `chosen` marks
-#'     the selected row, `refused` is `TRUE` if held-out rows are predicted poorly, `tail` is the learned `noise_tail`.
-#'   * Kernel: `kernel`; `noise`, the noise variance; `kernels`, a data frame of the kernels compared. `score` is a
-#'     penalty for `parameters` (all lengthscales count) plus a loss: minus the log density per held-out
-#'     scaled response or, if `se` is `NA`, minus the log marginal likelihood per scaled response. `se` is the standard
-#'     error of the difference from the best.
-#'   * Learning: `learned`, a data frame with a row for each start: `lengthscale` and `noise` of the start (data
-#'     scaled), and the objective reached (`evidence`). Starts within `attr(learned, "same")` nats of the best count as
-#'     equal. `pilot`, if `hyper = "pilot"`, has `trace`, `convergence`, `message` and `evaluations` of that search.
-#'     `evidence`: see [logLik()][gp_fit-methods]. `small_n` may have, below 50 rows, the leave-one-out log densities of
-#'     `fit`, a `linear` model and the `mean`.
-#'   * Inducing points: `inducing` is a matrix of the `m` (at most `m_asked`) inducing points, or of all rows if the
-#'     posterior is exact; `moved` (were they to be optimised?), `jitter`, `inducing_method`; `unexplained` is the mean
-#'     prior variance that they do not explain, divided by the noise variance (`Inf` if unknown). `factors` has sums
-#'     over rows and Cholesky factors of the posterior.
-#'   * Neighbours: `neighbours` is their number, `near` has what predictions from neighbours need. `trial` compares
-#'     predictions of held-out rows: `gain` is the mean log density without neighbours minus that with neighbours, `se`
-#'     its standard error.
-#'   * Optimisation: `trace` is a data frame (objectives are comparable
-#'     within a `round`); `convergence` is 0 (done), 1 (`maxit`), 2 (time), 51 (failed) or 52 (interrupt); `message`,
-#'     `maxit`; `evaluations` and `seconds` by stage.
-#'   * Accuracy: `tol` is a list with the certified errors `mean` and `sd`, `met` (was `tol` met?) and `needs` (advice
-#'     if not). `reference` is the result of [reference()].
-#'   * Rows: `frame` and `terms`; `data` and `na.action`, if `keep_data` is `TRUE`.
-#' @seealso [pfdtc()], [gp_fit-methods]
-#' @examples
-#' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
-#' fit$because
-NULL
+# ---- arguments -> data and settings -> a fit ------------------------------------------------------------------------
 
 # Fits the rows of a matrix. `frame` has the arguments of a default method. If `formula` is a named argument after the
 # data, as in data |> pfdtc(formula = y ~ x), fits this formula.
@@ -240,13 +201,21 @@ formula_arguments <- function(dots, method, given = names(dots)) {
   replace(lapply(defaults, eval, envir = environment(method)), names(dots), dots)
 }
 
-# Fits `data` with the checked settings `asked`, tries a linear kernel if most responses are equal, and raises warnings.
-fit_as_asked <- function(data, asked) {
-  if (!is.null(asked$likelihood)) asked <- complete_likelihood(data, asked)
+# Fits `data` with the checked settings `asked`, tries a linear kernel if most responses are equal, or the rival of a
+# family that the response chose, and raises warnings.
+fit_as_asked <- function(data, given) {
+  asked <- if (is.null(given$likelihood)) given else complete_likelihood(data, given)
   state <- no_state()
   fit <- suspendInterrupts({
     fit <- fit_once(data, asked, state)
-    if (has_common_value(data, asked, state)) linear_if_better(fit, data, asked) else fit
+    late <- !is.null(state$stopped) || 4 * sum(state$seconds) > asked$control$max_seconds
+    if (late) {
+      fit
+    } else if (is.null(asked$likelihood)) {
+      linear_if_better(fit, data, asked, state$open)
+    } else {
+      rival_if_better(fit, data, given)
+    }
   })
   if (!is.null(state$stopped)) {
     fit[c("convergence", "message")] <- state$stopped
@@ -283,18 +252,15 @@ fit_once <- function(data, asked, state) {
   fit
 }
 
-# Returns TRUE if most of 50 to 2,000 responses are equal, without groups, if kernel and transform may be chosen and
-# time is left. Marginal likelihood cannot choose: it has no bound as the noise at the common response shrinks.
-has_common_value <- function(data, asked, state) {
-  y <- of_used_rows(data, data$response)
-  is.null(state$stopped) && isTRUE(state$open) && is.null(asked$kernel) && !length(data$groups) &&
-    data$n >= few_rows && data$n <= dense_rows && 4 * sum(state$seconds) <= asked$control$max_seconds &&
-    max(tabulate(match(y, unique(y)))) > common_value[["share"]] * length(y)
-}
-
 # Returns `fit`, or a fit with a linear kernel if that predicts held-out rows better. In cross-validation, its log
-# density must be higher by more than common_value["errors"] standard errors.
-linear_if_better <- function(fit, data, asked) {
+# density must be higher by more than common_value["errors"] standard errors. The linear kernel is tried if most of 50
+# to 2,000 responses are equal, without groups, and kernel and transform (`open`) may be chosen. Marginal likelihood
+# cannot choose then: it grows without bound as the noise at the common response shrinks.
+linear_if_better <- function(fit, data, asked, open) {
+  y <- of_used_rows(data, data$response)
+  due <- isTRUE(open) && is.null(asked$kernel) && !length(data$groups) && data$n >= few_rows && data$n <= dense_rows &&
+    max(tabulate(match(y, unique(y)))) > common_value[["share"]] * length(y)
+  if (!due) return(fit)
   started <- proc.time()[["elapsed"]]
   asked$control$progress <- FALSE
   linear <- replace(asked, "kernel", list(kernel_linear()))
@@ -313,6 +279,38 @@ linear_if_better <- function(fit, data, asked) {
   found[c("seconds", "asked")] <- list(seconds, fit$asked) # update() and cross_validate() choose the kernel again
   found$because["common_value"] <- sprintf(
     "Linear kernel: log density of held-out rows %.2g higher per row than with other kernels.", mean(gain))
+  found
+}
+
+# Returns `fit`, or a fit with the rival of its family. If the response chose the family and leave-one-out predictions
+# contradict it, the rival is fitted to the judged rows. It wins if it increases their leave-one-out log density by more
+# than rival$errors standard errors.
+rival_if_better <- function(fit, data, asked) {
+  own <- asked$likelihood
+  rival <- response_of(fit)$rival
+  open <- isTRUE(own$open) && own$approx == "laplace" && !asked$plain && asked$hyper == "evidence"
+  judged <- if (open && is.null(rows_of_table(fit, data))) suppressMessages(misfit_of(replace(fit, "data", list(data))))
+  if (!isTRUE(judged$misfit > rival$beyond)) return(fit)
+  started <- proc.time()[["elapsed"]]
+  asked$likelihood <- c(as_likelihood(rival$family), list(from = own))
+  fit_rival <- function(data, asked, state) fit_once(data, complete_likelihood(data, asked), state)
+  other <- unless_it_fails(fit_rival, judged$fit$data, asked)
+  if (is.null(other)) return(fit)
+  density <- log(cbind(judged$loo$own, suppressMessages(loo_shares(replace(other, "data", judged$fit["data"])))$own))
+  gain <- gain_summary(density[, 2L] - density[, 1L])
+  better <- isTRUE(gain[["gain"]] > rival$errors * gain[["se"]])
+  if (better && judged$fit$nobs < data$n) other <- unless_it_fails(fit_rival, data, asked)
+  found <- if (better) other else fit
+  if (is.null(found)) return(fit)
+  names <- paste0(c(response_of(fit)$name, rival$family), "()")
+  found$because["rival"] <- sprintf(
+    "%s: leave-one-out log density %+.2g a row relative to %s (standard error %.2g)", names[1L + better],
+    gain[["gain"]] * if (better) 1 else -1, names[2L - better], gain[["se"]])
+  if (better) tell_classed("family", sprintf("Family %s. family = %s has one f.", found$because[["rival"]], names[1L]))
+  found$seconds <- c(fit$seconds, families = proc.time()[["elapsed"]] - started)
+  found$response <- structure(class = c("pfdtc_table", "data.frame"), legend =
+    "`merit`: sum of leave-one-out log densities.", data.frame(candidate = names, chosen = c(!better, better),
+      merit = colSums(density), se = ifelse(c(!better, better), NA, gain[["se"]] * nrow(density))))
   found
 }
 

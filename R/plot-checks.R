@@ -141,8 +141,9 @@ bars_panel <- function(title, ylab, at, lwr, upr, labels, pch = 16) {
        layers = c(level_line(0), layer("segment", i, lwr, x1 = i, y1 = upr), layer("dots", i, at, pch = pch)))
 }
 
-# Draws how far the log density of each candidate model is below that of the chosen one, in nats for transforms and
-# noise models, in nats per row for kernels. The axis ends at 4 times the median difference; larger ones have labels.
+# Draws how far the log density of each candidate model is below that of the chosen one, in nats for transforms, noise
+# models and families, in nats per row for kernels. The axis ends at 4 times the median difference; larger ones have
+# labels.
 choices_figure <- function(fit) {
   behind <- function(candidate, score, se, chosen) {
     used <- is.finite(score)
@@ -152,9 +153,9 @@ choices_figure <- function(fit) {
   r <- fit$response
   k <- fit$kernels
   tables <- Filter(function(d) !is.null(d) && nrow(d) > 1L, list(
-    response = if (!is.null(r)) behind(r$candidate, -r$merit, NA_real_, r$chosen),
+    response = if (!is.null(r)) behind(r$candidate, -r$merit, r$se %||% NA_real_, r$chosen),
     kernels = if (!is.null(k)) behind(k$kernel, k$score, k$se, k$chosen)))
-  refuse_if(!length(tables), "which", "= \"choices\" is for fits that compared transforms, noise or kernels")
+  refuse_if(!length(tables), "which", "= \"choices\" is for fits that compared transforms, noise, families or kernels")
   panels <- Map(function(d, what) {
     edge <- max(4 * stats::median(d$behind), 1e-3)
     at <- pmin(d$behind, edge)
@@ -234,7 +235,7 @@ confusion_figure <- function(fit) {
 #' * `"calibration"`, for a non-Gaussian likelihood, shows the share of successes (or of each class) against the
 #'   predicted probability, or the histogram of `"pit"`. `"confusion"` is a table of several
 #'   classes against leave-one-out predictions.
-#' * `"choices"` shows the difference in score of each transform, noise model and kernel from the chosen one.
+#' * `"choices"` shows the difference in score of each transform, noise model, family and kernel from the chosen.
 #' * `"groups"` shows the effects of the levels of grouped terms, ordered by their estimates, with credible intervals.
 #'   Slices and maps omit these effects. Prediction bands and certified bands are for a new level.
 #' @param x A fit.

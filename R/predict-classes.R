@@ -13,22 +13,6 @@ say_chances <- function(response, f, ask) {
   list(fit = at$mean, sd = at$sd, lwr = pmin(ends$lwr, at$mean), upr = pmax(ends$upr, at$mean))
 }
 
-# Returns list(mean, sd): the probability of each class (columns), averaged over f, and if `se` its sd. Both are NA
-# where f is unknown. For unordered classes `f` has log odds.
-class_chances <- function(response, f, se = FALSE) {
-  where_known(f[c("mean", "var")], function(f) {
-    f <- lapply(f, unname)
-    if (response$kind == "labels") return(class_moments(f))
-    s <- sqrt(pmax(f$var, 0))
-    out <- list(mean = class_shares(response, f$mean, s))
-    if (se) {
-      square <- normal_average(function(f) class_shares(response, f)^2, f$mean, s)
-      out$sd <- sqrt(pmax(square - out$mean^2, 0))
-    }
-    out
-  })
-}
-
 # Returns list(lwr, upr), the smallest and largest probability of each ordered class over the credible interval of f. A
 # probability increases with f up to its maximum, if it has one, and then decreases.
 ordered_ends <- function(response, f, latent, level) {
@@ -73,9 +57,7 @@ say_class <- function(fit, response, f, names, ask) {
   }
   p <- `dimnames<-`(class_chances(response, f)$mean, list(names, levels))
   best <- max.col(p, "first") # NA if p is missing
-  if (ask$interval == "none") {
-    return(stats::setNames(factor(levels[best], levels, ordered = response$kind == "ordered"), names))
-  }
+  if (ask$interval == "none") return(stats::setNames(factor(levels[best], levels, ordered = response$in_order), names))
   if (ask$interval == "prediction") {
     inside <- p > 0
     for (i in seq_len(nrow(p))) {
@@ -84,20 +66,11 @@ say_class <- function(fit, response, f, names, ask) {
     }
   } else {
     loo <- loo_shares(fit)
-    own <- loo$p[cbind(seq_along(loo$y), loo$y)]
-    k <- ceiling(ask$level * (length(own) + 1) * (1 - 1e-12))
-    inside <- p >= if (k > length(own)) 0 else sort(own, decreasing = TRUE)[k]
+    k <- ceiling(ask$level * (length(loo$own) + 1) * (1 - 1e-12))
+    inside <- p >= if (k > length(loo$own)) 0 else sort(loo$own, decreasing = TRUE)[k]
     inside[cbind(seq_along(best), best)[!is.na(best), , drop = FALSE]] <- TRUE
   }
   structure(matrix(inside, nrow(p), ncol(p), dimnames = dimnames(p)), probability = rowSums(p * inside))
-}
-
-# Returns list(p, y): leave-one-out probabilities of classes, and classes, of the training rows where both are known.
-loo_shares <- function(fit) {
-  p <- class_chances(response_of(fit), loo_rows(fit))$mean
-  known <- which(!is.na(p[, 1L]))
-  data <- training_data(fit)
-  list(p = p[known, , drop = FALSE], y = unname(all_rows(data, data$sites$y, NA))[known])
 }
 
 # Returns simulated classes at the rows, a factor for each draw, or log odds in columns such as "sim_1.class".
@@ -122,7 +95,7 @@ simulate_labels <- function(fit, rows, nsim, type) {
     above <- t(apply(softmax_of(odds[known, , drop = FALSE]), 1L, cumsum)) # P(y <= k) for each class k
     drawn <- rep(NA_integer_, nrow(odds))
     drawn[known] <- 1L + rowSums(above[, -length(levels), drop = FALSE] < stats::runif(length(known)))
-    factor(levels[drawn], levels)
+    factor(levels[drawn], levels, ordered = response_of(fit)$in_order)
   })
   do.call(data.frame, c(stats::setNames(out, paste0("sim_", seq_len(nsim))), list(check.names = FALSE)))
 }

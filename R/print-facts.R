@@ -35,7 +35,7 @@ fit_fields <- list(
   # Name a shape parameter or a transform here, because the title does not.
   Response = function(fit, response) {
     if (is.null(fit$theta) && is.null(fit$likelihood$row)) {
-      if (is.null(fit$transform)) return(NULL)
+      if (is.null(fit$transform)) return(unname(unlist(fit$because)["rival"])) # NULL or NA if not compared
       return(sprintf("%s; mean, kernel and noise are on the %s scale", describe_transform(fit$transform),
                      if (fit$transform$kind == "log") "log" else "transformed"))
     }
@@ -239,7 +239,7 @@ fit_fields <- list(
   },
   Choices = function(fit, response) {
     because <- unlist(fit$because)
-    plain <- c("learned", if (is.null(fit$transform)) "response",
+    plain <- c("learned", if (response$kind == "labels") "rival", if (is.null(fit$transform)) "response",
                if (is.null(fit$noise_trend)) c("sizes", "noise_variance"),
                if (is.null(attr(fit$kernels, "gained"))) "kernel",
                if (is_exact(fit) || is_laplace_limit(fit)) "posterior", if (is.null(fit$near)) "neighbours",

@@ -35,7 +35,8 @@ summary.gp_fit <- function(object, digits = NULL, ...) {
     # Omit leave-one-out for many rows, where it is slow, and for counts of classes at repeated inputs.
     out$scores_loo <- if (kept && fit$nobs <= dense_rows && is.null(rows_of_table(fit, fit$data))) scores()
     other <- response_of(fit)$rival
-    if (!is.null(other) && !is.null(out$scores_loo) && isTRUE(misfit_of(fit) > other$beyond)) out$rival <- other
+    judged <- kept && !is.null(other) && !"rival" %in% names(fit$because) && is.null(rows_of_table(fit, fit$data))
+    if (judged && isTRUE(misfit_of(fit)$misfit > other$beyond)) out$rival <- other
   } else {
     out$residuals <- if (kept) stats::residuals(fit)
     out$rmse <- if (kept) root_mean_square(out$residuals) else NA_real_
@@ -107,7 +108,7 @@ summary_fields <- function(x) {
     } else if (!is.null(x$rmse)) {
       with_numbers(paste0(if (!is.null(x$rmse_loo)) "%s leave-one-out; ", "%s on training rows"), x$rmse_loo, x$rmse)
     },
-    Misfit = if (!is.null(x$rival)) sprintf("%s; compare family = %s", x$rival$why, x$rival$family),
+    Misfit = if (!is.null(x$rival)) sprintf("%s; compare family = %s()", x$rival$why, x$rival$family),
     "Leave-one-out" = scores(x$scores_loo), "Training rows" = scores(x$scores),
     "Log marginal likelihood" = with_numbers(
       sprintf("%%s (%s)", paste(c(describe_evidence(x), x$df_text), collapse = "; ")), x$evidence),

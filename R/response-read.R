@@ -111,7 +111,7 @@ as_likelihood <- function(family, approx = "laplace") {
   c(list(name = row$name, link = family$link, approx = approx, label = label,
        theta = family$theta, df = family$df, unit = 1, site = if (is.null(row$site)) family$link else row$site,
        learned = !is.null(row$shape) && is.null(family$theta), levels = NULL),
-    family[intersect(c("ends", "row"), names(family))])
+    family[intersect(c("ends", "row", "open"), names(family))])
 }
 
 # Returns list(response, y, size, weight, levels). `response` is for residuals (successes as shares). y has numbers,
@@ -149,17 +149,16 @@ read_response <- function(likelihood, response, weights, argument, n) {
 
 # Returns the response of new rows: two classes as 0 and 1, more as a factor. Stops at classes that the fit lacks.
 known_classes <- function(fit, response) {
-  levels <- response_of(fit)$levels
-  labels <- response_of(fit)$kind == "labels"
-  if (!is.factor(response) && !is.character(response) && !labels) return(response)
-  unknown <- setdiff(unique(as.character(response)), c(levels, NA))
+  about <- response_of(fit)
+  if (!is.factor(response) && !is.character(response) && about$kind != "labels") return(response)
+  unknown <- setdiff(unique(as.character(response)), c(about$levels, NA))
   refuse_if(length(unknown), "newdata",
             sprintf("has the class%s %s, which the fit does not have", if (length(unknown) > 1L) "es" else "",
                     list_quoted(unknown, "\"")),
-            hint = sprintf("The fit has the classes %s.", list_quoted(levels, "\"")))
-  ordered <- response_of(fit)$kind == "ordered"
-  if (labels || ordered) return(factor(as.character(response), levels, ordered = ordered))
-  as.double(as.character(response) == levels[2L])
+            hint = sprintf("The fit has the classes %s.", list_quoted(about$levels, "\"")))
+  if (about$kind == "labels" || about$in_order)
+    return(factor(as.character(response), about$levels, ordered = about$in_order))
+  as.double(as.character(response) == about$levels[2L])
 }
 
 # Returns list(y, size, response) of censored responses: lower ends, upper ends, and the values that plots show.
@@ -248,9 +247,8 @@ read_labels <- function(response, argument, n, ordered) {
             hint = if (is.numeric(response)) "factor() makes classes of numbers.")
   if (!is.factor(response)) response <- factor(response)
   if (length(response) != n) abort_input(argument, sprintf("has length %d, but there are %d rows", length(response), n))
-  levels <- check_classes(base::levels(response), argument, TRUE)
   if (anyNA(response)) abort_input(argument, sprintf("has a missing value at element %d", which(is.na(response))[1L]))
-  list(y = as.double(response), levels = levels)
+  list(y = as.double(response), levels = check_classes(levels(response), argument, TRUE))
 }
 
 # Returns the levels of a factor. Stops unless there are two levels, or at least two if `several`.
@@ -275,7 +273,8 @@ with_sites <- function(data, read, offset) {
 }
 
 # Returns list(family, likelihood). If `likelihood` is "by response", the response determines it: NULL (Gaussian) for
-# numbers, a family for classes for factors, text and logicals. For survival::Surv(), `family` is "times".
+# numbers, a family for classes for factors, text and logicals. For survival::Surv(), `family` is "times". An `open`
+# family may give way to its rival (see rival_if_better()).
 settle_family <- function(likelihood, response, name) {
   if (!identical(likelihood, "by response")) return(list(likelihood = likelihood))
   if (inherits(response, "Surv")) return(list(family = "times", likelihood = as_likelihood(weibull())))
@@ -289,7 +288,7 @@ settle_family <- function(likelihood, response, name) {
   found <- if (K == 2L) {
     list(stats::binomial(), "binomial()", sprintf("two classes, with success \"%s\"", levels[2L]))
   } else if (is.ordered(response)) {
-    list(ordinal(), "ordinal()", sprintf("%d classes in order", K))
+    list(replace(ordinal(), "open", TRUE), "ordinal()", sprintf("%d classes in order", K))
   } else {
     list(multinomial(), "multinomial()", sprintf("%d classes", K))
   }

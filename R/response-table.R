@@ -32,8 +32,9 @@
 #   zeros, from          TRUE if positive numbers may be 0; the smallest count, if it is not 0
 #   shown(theta), known(df)               the shape parameters as users see them; words for given ones
 #   shown_slopes(theta)                   the derivatives of log shown(theta) in log theta, by default 1
-#   rival                                 list(family, why, beyond): a family that assumes less, as users write it, and
-#                                         why summary() names it if misfit_of() is above `beyond`
+#   rival                                 list(family, why, beyond, errors): a family that assumes less, why summary()
+#                                         names it if misfit_of() is above `beyond`, and by how many standard errors it
+#                                         must be better to replace a family that the response chose (without: never)
 #   ratio(theta)         c(name = power): e^(power f) is a ratio of this name between rows; the default is by the link
 #   parts(sites)         a list of sites whose W = -(log p)'' sum to the W of `sites`, by default `sites` alone
 #   turns(sites)         the f where the W of these parts have their only extremes
@@ -166,7 +167,7 @@ binomial_row <- list(
 poisson_row <- list(
   name = "poisson", label = "Poisson", call = "poisson()", links = "log", reads = "counts", discrete = TRUE,
   # misfit_of() was at most 3.4 in fits of 150 samples of Poisson counts.
-  rival = list(family = "nb()", why = "responses vary more than this family allows", beyond = 4),
+  rival = list(family = "nb", why = "responses vary more than this family allows", beyond = 4),
   constant = function(y, size, theta) -lgamma(y + 1), cdf = function(y, mean, size, theta) stats::ppois(y, mean),
   quantile = function(p, mean, size, theta) {
     few <- pmin(mean, large_count)

@@ -50,6 +50,22 @@ class_shares <- function(response, mu, s = NULL) {
   `dimnames<-`(upto - cbind(numeric(nrow(upto)), upto[, -ncol(upto), drop = FALSE]), list(names(mu), response$levels))
 }
 
+# Returns list(mean, sd): the probability of each class (columns), averaged over f, and if `se` its sd. Both are NA
+# where f is unknown. For unordered classes `f` has log odds.
+class_chances <- function(response, f, se = FALSE) {
+  where_known(f[c("mean", "var")], function(f) {
+    f <- lapply(f, unname)
+    if (response$kind == "labels") return(class_moments(f))
+    s <- sqrt(pmax(f$var, 0))
+    out <- list(mean = class_shares(response, f$mean, s))
+    if (se) {
+      square <- normal_average(function(f) class_shares(response, f)^2, f$mean, s)
+      out$sd <- sqrt(pmax(square - out$mean^2, 0))
+    }
+    out
+  })
+}
+
 # Returns P(y <= k) for each ordered class k (columns), averaged over f ~ N(mu, s^2). Without `s`, f is mu.
 shares_upto <- function(response, mu, s = NULL) {
   upto <- vapply(seq_along(response$levels), function(k) {
@@ -223,9 +239,8 @@ draws_as_given <- function(fit, draws, size) {
   response <- response_of(fit)
   levels <- response$levels
   if (response$kind == "ordered") draws[] <- lapply(draws, function(k) factor(levels[k], levels, ordered = TRUE))
-  if (response$kind == "classes" && !identical(levels, c("FALSE", "TRUE")) && !is.null(levels)) {
+  if (response$kind == "classes" && !identical(levels, c("FALSE", "TRUE")) && !is.null(levels))
     draws[] <- lapply(draws, function(k) factor(levels[k + 1], levels))
-  }
   if (!response$trials) return(draws)
   if (!identical(attr(fit$terms, "dataClasses")[[1L]], "nmatrix.2")) return(draws / size)
   given <- as.list(stats::formula(fit)[[2L]])[-1L] # names the columns like the arguments of cbind()

@@ -198,13 +198,12 @@ test_that("the summary of ordered classes names multinomial() if inputs act on s
                                   kernel = kernel_se(c(1, 1, 1), 2), weights = rep(c(1, 0), c(290, 10))))
     expect_identical(any(grepl("family = multinomial()", capture.output(print(summary(fit))), fixed = TRUE)), y == "y")
     p <- predict(fit, type = "loo")[1:290, ]
-    largest <- 0
-    for (v in list(d$a[1:290], d$b[1:290])) for (z in list(v - mean(v), (v - mean(v))^2)) for (k in 1:3) {
-      z <- z - mean(z)
-      largest <- max(largest, abs(sum(z * ((as.integer(d[[y]]) == k)[1:290] - p[, k]))) /
-                       sqrt(sum(z^2 * p[, k] * (1 - p[, k]))))
-    }
-    expect_equal(misfit_of(fit), largest, tolerance = 1e-8)
+    z <- scale(with(d[1:290, ], cbind(a, b, (a - mean(a))^2, (b - mean(b))^2)), scale = FALSE)
+    each <- vapply(1:3, function(k) { # score statistics of four effects
+      score <- crossprod(z, (as.integer(d[[y]]) == k)[1:290] - p[, k])
+      (sum(score * solve(crossprod(z * sqrt(p[, k] * (1 - p[, k]))), score)) - 4) / sqrt(8)
+    }, 0)
+    expect_equal(misfit_of(fit)$misfit, max(each), tolerance = 1e-8)
   }
   expect_error(ordinal("log"), "must be", class = "pfdtc_error_input")
 })

@@ -1,0 +1,126 @@
+# Tests the choice between ordinal() and multinomial() for an ordered response.
+
+made <- with_seed(1, data.frame(a = stats::rnorm(150), b = stats::rnorm(150), e = stats::rlogis(150)))
+labels <- c("low", "middle", "high")
+# The size of `a` tells low from the others, that of `b` middle from high: no f orders the three.
+made$y <- ordered(labels[with(made, ifelse(3 * a^2 - 2 + e < 0, 1, ifelse(3 * b^2 - 2 + e > 0, 3, 2)))], labels)
+made$in_order <- ordered(labels[with(made, findInterval(2 * sin(a) + b + e, c(-1, 1)) + 1)], labels)
+
+chosen <- function(formula = y ~ a + b, data = made, ...) {
+  with_seed(2, suppressMessages(pfdtc(formula, data, kernel = kernel_se(), ...)))
+}
+name_of <- function(fit) stats::family(fit)$family
+found <- chosen()
+
+test_that("multinomial() replaces ordinal() if the leave-one-out log density gains over two standard errors", {
+  expect_message(pfdtc(y ~ a + b, made, kernel = kernel_se()), class = "pfdtc_message_family",
+                 "Family multinomial\\(\\): leave-one-out log density \\+")
+  one <- chosen(family = ordinal())
+  two <- chosen(family = multinomial())
+  expect_equal(predict(found, made), predict(two, made), tolerance = 1e-10)
+  density <- vapply(list(one, found), function(fit) {
+    log(predict(fit, type = "loo")[cbind(1:150, as.integer(made$y))])
+  }, numeric(150))
+  gain <- density[, 2] - density[, 1]
+  expect_gt(mean(gain), 2 * stats::sd(gain) / sqrt(150))
+  expect_gt(misfit_of(one)$misfit, 2.5)
+  expect_identical(found$response$candidate, c("ordinal()", "multinomial()"))
+  expect_equal(found$response$merit, colSums(density), tolerance = 1e-10)
+  expect_equal(found$response$se, c(stats::sd(gain) * sqrt(150), NA), tolerance = 1e-10)
+  expect_identical(found$response$chosen, c(FALSE, TRUE))
+  text <- sprintf("multinomial(): leave-one-out log density %+.2g a row", mean(gain))
+  expect_match(found$because[["rival"]], text, fixed = TRUE)
+  expect_output(print(found), "Response +multinomial\\(\\): leave-one-out log density")
+  drawn <- plot(found, which = "choices")
+  expect_equal(drawn$behind, c(0, sum(gain)), tolerance = 1e-10)
+  expect_identical(drawn$candidate, c("multinomial()", "ordinal()"))
+})
+
+test_that("classes stay in order in all predictions, and updates keep the family or choose it again", {
+  ordered_as_given <- function(v) identical(class(v), c("ordered", "factor")) && identical(levels(v), labels)
+  expect_true(ordered_as_given(predict(found, made[1:5, ], type = "class")))
+  expect_true(ordered_as_given(simulate(found, 1, seed = 1)$sim_1))
+  expect_identical(colnames(predict(found, made[1:2, ], type = "response")), labels)
+  for (y in list(made$y[1:3], as.character(made$y[1:3]))) { # new responses may be text
+    more <- add_rows(found, data.frame(made[1:3, c("a", "b")], y = y))
+    expect_identical(nobs(more), 153L)
+    expect_identical(name_of(more), "multinomial")
+  }
+  file <- withr::local_tempfile()
+  saveRDS(found, file)
+  expect_identical(predict(readRDS(file), made), predict(found, made))
+  expect_identical(name_of(suppressMessages(update(found, family = ordinal()))), "ordinal")
+  expect_identical(name_of(suppressMessages(update(found, in_order ~ .))), "ordinal")
+  expect_output(print(suppressMessages(report(found))), "multinomial")
+})
+
+test_that("an ordinal model is fitted as with family = ordinal(), to the bit", {
+  fit <- chosen(in_order ~ a + b)
+  given <- chosen(in_order ~ a + b, family = ordinal())
+  same <- setdiff(names(given), c("call", "seconds", "likelihood", "trace"))
+  expect_identical(unclass(fit)[same], unclass(given)[same])
+  expect_identical(fit$likelihood[names(given$likelihood)], given$likelihood)
+  state <- with_seed(3, {
+    suppressMessages(pfdtc(in_order ~ a + b, made, kernel = kernel_se()))
+    stats::runif(1)
+  })
+  expect_identical(state, with_seed(3, {
+    pfdtc(in_order ~ a + b, made, kernel = kernel_se(), family = ordinal())
+    stats::runif(1)
+  }))
+})
+
+test_that("`family`, `plain`, given hyperparameters, approx = \"vi\", `offset` and a short time keep ordinal()", {
+  kept <- list(list(family = ordinal()), list(plain = TRUE), list(approx = "vi"), list(offset = made$a / 10),
+               list(control = list(max_seconds = 0)))
+  for (arguments in kept) expect_identical(name_of(suppressWarnings(do.call(chosen, arguments))), "ordinal")
+  fixed <- suppressMessages(pfdtc(y ~ a + b, made, kernel = kernel_se(1, 2), hyper = "fixed"))
+  expect_identical(name_of(fixed), "ordinal")
+  expect_identical(name_of(chosen(keep_data = FALSE)), "multinomial")
+  # The summary of a family that was given names the other one.
+  expect_output(print(summary(chosen(family = ordinal()))), "compare family = multinomial()", fixed = TRUE)
+  expect_false(any(grepl("compare family", utils::capture.output(summary(found)))))
+})
+
+test_that("if the gain is too small, ordinal() stays and the reason is printed", {
+  twice <- replace(response_rows$ordinal, "rival", list(replace(response_rows$ordinal$rival, "errors", 100)))
+  fit <- with_replaced(list(response_rows = replace(response_rows, "ordinal", list(twice))), chosen())
+  expect_identical(name_of(fit), "ordinal")
+  expect_identical(fit$response$chosen, c(TRUE, FALSE))
+  expect_match(fit$because[["rival"]], "^ordinal\\(\\): leave-one-out log density -.* relative to multinomial\\(\\)")
+  expect_output(print(fit), "Choices +ordinal\\(\\)")
+  expect_false(any(grepl("compare family", utils::capture.output(summary(fit)))))
+})
+
+test_that("cross-validation chooses the family in each fold, or keeps it", {
+  again <- with_seed(1, suppressMessages(cross_validate(found, folds = rep(1:3, 50))))
+  apart <- lapply(1:3, function(k) {
+    fit <- chosen(data = made[rep(1:3, 50) != k, ])
+    c(name_of(fit), predict(fit, made[rep(1:3, 50) == k, ], type = "density"))
+  })
+  expect_equal(again$nlpd, vapply(apart, function(p) -mean(as.numeric(p[-1])), 0), tolerance = 1e-10)
+  # A fold with another family than the fit has no mean class number, but the scores of its probabilities.
+  one <- with_replaced(list(response_rows = replace(response_rows, "ordinal", list(replace(
+    response_rows$ordinal, "rival", list(replace(response_rows$ordinal$rival, "errors", 100)))))), chosen())
+  mixed <- suppressMessages(cross_validate(one, folds = rep(1:3, 50)))
+  expect_true(all(is.na(attr(mixed, "predictions")$mean)))
+  expect_equal(mixed$nlpd, again$nlpd, tolerance = 1e-10)
+  held <- suppressMessages(cross_validate(found, folds = rep(1:3, 50), hyper = "held"))
+  expect_true(all(is.na(held$rmse)) && all(is.finite(held$nlpd)))
+})
+
+test_that("with many rows, random rows decide, and the winner is fitted to all", {
+  sizes <- replace(laplace_sizes, "few_rows", list(100L))
+  with_replaced(list(dense_rows = 120L, laplace_sizes = sizes), {
+    fit <- chosen()
+    kept <- chosen(in_order ~ a + b)
+    given <- chosen(in_order ~ a + b, family = ordinal())
+    judged <- misfit_of(chosen(family = ordinal()))
+    expect_output(print(summary(chosen(family = ordinal()))), "compare family = multinomial()", fixed = TRUE)
+  })
+  expect_identical(c(name_of(fit), name_of(kept)), c("multinomial", "ordinal"))
+  expect_identical(fit$nobs, 150L)
+  expect_identical(judged$fit$nobs, 100L)
+  expect_equal(fit$response$merit[1], sum(log(judged$loo$own)), tolerance = 1e-10)
+  expect_identical(predict(kept, made), predict(given, made))
+})
