@@ -8,7 +8,7 @@ test_that("if nothing is gained a fit has constant noise and the response as giv
   # Three hyperparameters (lengthscale, variance, noise) were learned from 150 rows, so variances have this factor.
   expect_equal(coef(found), coef(plain) * ifelse(grepl("lengthscale", names(coef(plain))), 1, 150 / 147))
   expect_match(found$because[["scale"]],
-               "a factor of 1.02 for 3 hyperparameters of kernel and noise estimated from 150 rows.")
+               "multiplied by 1\\.02, .* with 3 hyperparameters of kernel and noise estimated from 150 rows.")
   below <- attr(found$learned, "below")
   expect_identical(found$learned,
                    structure(plain$learned, factor = 150 / 147, spread = c(few = 4 / 147), below = below))

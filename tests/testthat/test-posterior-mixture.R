@@ -178,5 +178,5 @@ test_that("print() of a certified mixture says that the mean of a transformed re
   fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(), transform = "log")
   got <- certify(fit, cars[1:2, ], hyper_uncertainty = TRUE)
   expect_identical(got$fit_upper, c(Inf, Inf))
-  expect_output(print(got), "its\\s+own\\s+weights;\\s+`fit`\\s+has\\s+no\\s+finite\\s+bounds")
+  expect_output(print(got), "weighted\\s+by\\s+likelihood;\\s+`fit`\\s+has\\s+no\\s+finite\\s+bounds")
 })
