@@ -110,8 +110,8 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   b$lo <- posterior_of_classes(b, ends$lower)
   # If the factorisation for the largest row weights fails, lower bounds are 0 for variances and -Inf for log p(y).
   b$hi <- tryCatch(posterior_of_classes(b, ends$upper), pfdtc_error_numerical = function(e) {
-    c(b$lo[c("L", "C", "beta")], lapply(b$lo[c("inverse", "S")], `*`, 0),
-      list(penalty = Inf, times = ends$upper, lam = .Machine$double.xmax))
+    c(b$lo[c("L", "C", "beta", "times")], lapply(b$lo[c("inverse", "S")], `*`, 0),
+      list(penalty = Inf, lam = .Machine$double.xmax))
   })
   b
 }
@@ -141,13 +141,17 @@ posterior_of_classes <- function(b, times) {
 }
 
 # Returns an upper bound on the largest eigenvalue of (times W)^{1/2} E (times W)^{1/2}, where W are the row weights at
-# the fit's mode and E is the residual prior covariance of the rows.
+# the fit's mode and E is the residual prior covariance of the rows. Where `times` is Inf, W may be 0 in double
+# precision. There the bound holds for any class probabilities: W and its trace are at most the row's weight.
 largest_residual <- function(b, times) {
+  any <- which(times == Inf)
+  D <- times * b$w * b$P
+  D[any, ] <- b$w[any]
   by_rows <- vapply(b$E, function(e) {
-    d <- sqrt((times * b$w)[e$rows] * b$P[e$rows, , drop = FALSE])
+    d <- sqrt(D[e$rows, , drop = FALSE])
     max(d * ((abs(e$E) + b$slack * b$most) %*% d))
   }, 0)
-  (1 + b$growth) * min(sum(by_rows), sum(times * b$trace * b$left))
+  (1 + b$growth) * min(sum(by_rows), sum(replace(times * b$trace, any, b$w[any]) * b$left))
 }
 
 # Let W be the average of the row weights between the modes of fit and exact GP. Returns upper bounds on the posterior

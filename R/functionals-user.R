@@ -163,6 +163,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   own <- utils::tail(make.unique(c(names(out), variable)), 1L) # a variable `mean` has the column `mean.1`
   structure(cbind(stats::setNames(data.frame(at), own), as.data.frame(unclass(out))), effort = attr(out, "effort"),
             m2 = attr(out, "m2"), sd_y = attr(out, "sd_y"), label = paste("average of", label),
+            legend = sprintf("`mean` is the average of %s over %s.", label, count_of(n, "row")),
             class = c("pfdtc_dependence", "pfdtc_table", "data.frame"))
 }
 

@@ -92,7 +92,8 @@ nobs.gp_fit <- function(object, use.fallback = FALSE, ...) {
 logLik.gp_fit <- function(object, REML = TRUE, ...) {
   check_dots_empty()
   object <- check_any_fit(object, "object")
-  if (has_own_likelihood(object) && !identical(REML, NA)) return(likelihood_of_groups(object, check_flag(REML, "REML")))
+  if (!identical(REML, NA)) check_flag(REML, "REML")
+  if (has_own_likelihood(object) && !is.na(REML)) return(likelihood_of_groups(object, REML))
   evidence <- posterior_evidence(posterior_of(object))
   # With neighbours and no reference, bounds would need a pass over all rows and be wide, so they are omitted.
   open <- !is.null(object$near) && is.null(object$reference)
@@ -101,8 +102,7 @@ logLik.gp_fit <- function(object, REML = TRUE, ...) {
   }
   to_maximum <- largest_evidence(object) - object$evidence
   structure(evidence$value + to_maximum, df = object$df, nobs = stats::nobs(object),
-            lower = if (!is.null(bounds)) bounds[["lower"]], upper = if (!is.null(bounds)) bounds[["upper"]],
-            class = "logLik")
+            lower = bounds[["lower"]], upper = bounds[["upper"]], class = "logLik")
 }
 
 # Returns TRUE if logLik() is the likelihood of a linear mixed model: groups only, Gaussian noise, data in the fit.

@@ -11,6 +11,7 @@
 # `columns` are the columns of x with linear features, `smooth` those inside of smooth().
 asked_noise_trend <- function(noise, data, s) {
   parts <- if (inherits(noise, "formula") && length(noise) == 2L) smooth_terms(noise[[2L]])
+  refuse_if(!all(lengths(lapply(parts$smooth, all.vars))), "noise", deparse1(noise), "a formula of inputs")
   smooth <- if (length(parts$smooth)) mean_columns(one_sided(sum_of_terms(parts$smooth)), data, "noise")
   linear <- if (!length(parts$smooth)) noise else if (identical(parts$smooth, list(quote(.)))) ~ . else
     one_sided(parts$all)

@@ -278,7 +278,7 @@ class_moments <- function(f, step = 0.3, ...) {
       square[row, ] <- at$square
     }
   }
-  list(mean = mean, sd = sqrt(pmax(square - mean^2, 0)))
+  list(mean = pmin(mean, 1), sd = sqrt(pmax(square - mean^2, 0)))
 }
 
 # Returns for each row the largest sd of the log odds between two of the q + 1 classes, for q = 1 or 2.
@@ -302,34 +302,38 @@ wide_moments <- function(mean, S, step) {
   z <- seq(-6.6, 6.6, length.out = 1 + ceiling(13.2 / min(step, max(4 * step / sd, 1e-4))))
   weight <- stats::dnorm(z) / sum(stats::dnorm(z))
   b <- sum(gaps[widest, ] * mean) + sd * z
-  rest <- one <- 1
+  rest <- third <- list(mean = 1, square = 1) # two classes have no third one: `-pair` below is then empty
   if (q == 2L) {
     c <- D[-pair, ] - D[pair[2L], ]
     along <- sum(gaps[widest, ] * (S %*% c)) / sd
-    third <- logistic_moments(sum(c * mean) + along * z - pmax(b, 0) - log1p(exp(-abs(b))),
-                              sqrt(max(sum(c * (S %*% c)) - along^2, 0)))
-    rest <- 1 - third$mean
-    one <- 1 - 2 * third$mean + third$square
+    odds <- sum(c * mean) + along * z - pmax(b, 0) - log1p(exp(-abs(b)))
+    spread <- sqrt(max(sum(c * (S %*% c)) - along^2, 0))
+    third <- logistic_moments(odds, spread)
+    rest <- logistic_moments(-odds, spread)
   }
   p <- stats::plogis(cbind(b, -b))
   out <- list(mean = numeric(q + 1L), square = numeric(q + 1L))
-  out$mean[pair] <- colSums(weight * rest * p)
-  out$square[pair] <- colSums(weight * one * p^2)
-  if (q == 2L) {
-    out$mean[-pair] <- sum(weight * third$mean)
-    out$square[-pair] <- sum(weight * third$square)
-  }
+  out$mean[pair] <- colSums(weight * rest$mean * p)
+  out$square[pair] <- colSums(weight * rest$square * p^2)
+  out$mean[-pair] <- sum(weight * third$mean)
+  out$square[-pair] <- sum(weight * third$square)
   out
 }
 
-# Returns averages of plogis(f) and its square over f ~ N(mean, sd^2). If sd > 4, the grid -25:25 is used (error 2e-7).
+# Returns averages of plogis(f) and its square over f ~ N(mean, sd^2). If sd > 4, they are sums over a grid (error
+# 1e-10), by the formula with h' in average_of(). The grid's weights have the sum 1, so the averages are at most 1.
 logistic_moments <- function(mean, sd) {
-  average <- function(h, term) average_of(h, mean, rep(sd, length(mean)), -25:25, term)
-  first <- function(t, z, s) stats::dlogis(t) * stats::pnorm(z)
-  list(mean = average(stats::plogis, first),
-       square = average(function(f) stats::plogis(f)^2, function(t, z, s) {
-         first(t, z, s) - stats::dlogis(t) * stats::dnorm(z) / s
-       }))
+  average <- function(power) normal_average(function(f) stats::plogis(f)^power, mean, sd)
+  if (sd <= 4) return(list(mean = average(1), square = average(2)))
+  grid <- seq(-25, 25, length.out = 76L)
+  weight <- stats::dlogis(grid) / sum(stats::dlogis(grid))
+  first <- density <- 0
+  for (i in seq_along(grid)) {
+    z <- (mean - grid[i]) / sd
+    first <- first + weight[i] * stats::pnorm(z)
+    density <- density + weight[i] * stats::dnorm(z) / sd
+  }
+  list(mean = first, square = first - density)
 }
 
 # Returns the lower Cholesky factors of q x q covariance matrices. Each matrix is a row of `var`, and each factor a row

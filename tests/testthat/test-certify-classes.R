@@ -70,6 +70,18 @@ test_that("a certificate exists and holds where weights at the ends of their ran
   }
 })
 
+test_that("bounds are never NaN where probabilities of rows far outside the data are 0 in double precision", {
+  d <- with_seed(5, data.frame(x = stats::runif(30), y = factor(rep(letters[1:3], 10))))
+  fit <- pfdtc(y ~ x, d, family = multinomial(), kernel = kernel_se(1, 0.7) + kernel_linear(0.7),
+               hyper = "fixed")
+  fit <- add_rows(fit, data.frame(x = c(1e4, -3e3), y = c("c", "a")))
+  bracket <- evidence_bounds(fit)
+  expect_false(anyNA(c(bracket, attr(logLik(fit), "lower"))))
+  expect_lte(bracket[["lower"]], fit$evidence)
+  expect_gte(bracket[["upper"]], fit$evidence)
+  expect_false(anyNA(unlist(certify(fit, data.frame(x = 0.5), effort = "fast")[-(1:2)])))
+})
+
 test_that("averaged probabilities under a large prior variance are those of many draws, and lie inside", {
   for (K in c(2, 3, 4, 6)) for (variance in in_turn(c(1, 100, 1e4), K, 3)) {
     set.seed(K)

@@ -92,6 +92,7 @@ test_that("partial dependence averages the posterior with one variable moved", {
   }
   expect_identical(partial_dependence(fit, "gear", certified = FALSE)$gear, factor(3:5))
   expect_identical(nrow(partial_dependence(fit, "wt", certified = FALSE)), 20L)
+  expect_match(attr(partial_dependence(fit, "wt", certified = FALSE), "legend"), "average of mpg over 32 rows")
   days <- data.frame(day = as.Date("2020-01-01") + 0:29, y = sin(0:29))
   of_days <- pfdtc(y ~ day, days, kernel = kernel_se(9, 1), noise = 1, hyper = "fixed")
   expect_identical(partial_dependence(of_days, "day", n = 3, certified = FALSE)$day, days$day[1] + c(0, 14.5, 29))

@@ -151,3 +151,9 @@ test_that("the ordinary log likelihood has given variances as they are", {
   rounding <- .Machine$double.eps * whole / noise # the condition number of S
   expect_equal(c(logLik(fit, REML = FALSE)), exact, tolerance = rounding)
 })
+
+test_that("`REML` is a flag for any fit", {
+  fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se(10, 100), noise = 200, hyper = "fixed")
+  expect_error(logLik(fit, REML = 3), "`REML`", class = "pfdtc_error_input")
+  expect_identical(logLik(fit, REML = FALSE), logLik(fit))
+})

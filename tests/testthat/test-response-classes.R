@@ -213,3 +213,17 @@ test_that("average probabilities of many classes are sums over the points of the
     }
   }
 })
+
+test_that("averages over wide log odds of three classes are probabilities with the sum 1", {
+  for (variance in c(100, 1e3)) for (third in c(-50, 5, 80)) {
+    f <- list(mean = matrix(c(-third, third), 1L), var = matrix(variance * c(1, 0.9, 0.9, 1), 1L))
+    p <- class_moments(f)$mean
+    expect_true(all(p >= 0 & p <= 1))
+    expect_equal(sum(p), 1, tolerance = 1e-13) # rounding
+  }
+  at <- logistic_moments(c(-8, 0, 30), 5)
+  f <- seq(-80, 110, by = 0.01)
+  truth <- vapply(c(-8, 0, 30), function(m) sum(0.01 * stats::dnorm(f, m, 5) * stats::plogis(f)), 0)
+  expect_lt(max(abs(at$mean - truth)), 1e-10) # both sums have errors below 2e-11
+  expect_lte(max(at$mean), 1)
+})

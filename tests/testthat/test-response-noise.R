@@ -172,3 +172,10 @@ test_that("the noise sd is at most the largest deviation of a response from thei
   expect_lt(max(sd), 1.05 * widest) # the variances of kernel and noise have a factor for few rows, 1.02 here
   expect_gt(max(sd), 0.9 * widest)
 })
+
+test_that("smooth() without an input is refused", {
+  d <- trend_data(20)
+  for (noise in list(~ a + smooth(1), ~ smooth(1))) {
+    expect_error(pfdtc(y ~ a + b, d, noise = noise), "a formula of inputs; it is", class = "pfdtc_error_input")
+  }
+})
