@@ -16,8 +16,8 @@
 #' @param start the first auxiliary distribution.
 #' @param m2 largest number of inducing points of the reference. Default: 4 times `m`; in [auxiliary()] 800.
 #' @param samples number of sample paths that replace the covariance of the reference. Default: the covariance itself.
-#' @param tail omits the smallest eigenvalues of the covariance, which sum to at most this share of all but the `m`
-#'   largest.
+#' @param tail omits the smallest eigenvalues of the covariance, whose sum is at most `tail` times the sum of all but
+#'   the `m` largest.
 #' @param variance variance of the white noise divided by the noise variance.
 #' @param make a function of `x`, `y`, `weights`, `kernel`, `noise` and `m` that returns `list(U, W, sign, mean, p)`.
 #' @param label the name that `print()` shows.
@@ -29,7 +29,7 @@
 #'   renews nu as the SoR posterior on the current inducing points. `aux_reference()` is the SoR posterior on `m2`
 #'   inducing points of method `"greedy"` ([inducing_points()]), which the fit keeps as its [reference()].
 #'
-#' The list describes a Gaussian process with covariance \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') +
+#' `make` returns a Gaussian process with covariance \eqn{p\,k(x, x') + \sum_j s_j b_j(x) b_j(x')}{p k(x, x') +
 #' sum_j s_j b_j(x) b_j(x')} and mean \eqn{\sum_i k(x, u_i) a_i}{sum_i k(x, u_i) a_i}. Here \eqn{b_j(x) = \sum_i k(x,
 #' u_i) W_{ij}}{b_j(x) = sum_i k(x, u_i) W_ij}. `U` has the rows \eqn{u_i}; `W` is the matrix of \eqn{W_{ij}}{W_ij};
 #' `mean` has the \eqn{a_i}. `sign` has the \eqn{s_j}, 1 (default) or -1, and `p` is 0 (default) or 1. `y` is centred

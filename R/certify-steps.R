@@ -263,7 +263,7 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
             legend = "`mean` is the mean of f under the exact GP, with an error of at most `mean_error`.")
 }
 
-rounding_stops <- "rounding errors allow no more"
+rounding_stops <- "rounding errors allow no smaller error"
 
 largest_error <- function(inside) max(inside$mean_upper - inside$mean_lower, 0) / 2
 

@@ -186,8 +186,8 @@ control_checks <- local({
        }, trace = count(0), progress = check_flag, max_seconds = check_at_least_0)
 })
 
-# Stops if the dots of the calling function are not empty. `dots_names` is a list of the arguments in `...`, or their
-# names. `known` are the names of all arguments of the function, for the error.
+# Stops if the dots of the calling function are not empty. `dots_names` is list(...), or the names of these
+# arguments. `known` are the names of all arguments of the function, for the error.
 check_dots_empty <- function(dots_names = eval.parent(quote(list(...))), known = names(formals(sys.function(-1L)))) {
   if (is.list(dots_names)) dots_names <- names(dots_names) %||% rep("", length(dots_names))
   if (!length(dots_names)) return(invisible(NULL))

@@ -373,9 +373,9 @@ bracket_of_classes <- function(fit) {
 
 # Returns c(lower, upper), bounds on Laplace's log marginal likelihood of the exact GP. `psi` is minus log(likelihood
 # times prior) at the fit's mode, where the log likelihood has the derivatives g and -W. `high` is an upper bound on
-# log det(I + W^{1/2} K W^{1/2}); `low` is a lower bound with A'A, from inducing points, in place of K. For the smallest
-# W, `most` bounds the largest eigenvalue of I + A W A', and `squares` bounds g'W^{-1} g. The result allows for rounding
-# errors relative to `size`, and for absolute errors `off`.
+# log det(I + W^{1/2} K W^{1/2}); `low` is a lower bound with A'A <= K, from inducing points, in place of K. W is at
+# least b$W_lower; for this W, `most` bounds the largest eigenvalue of I + A W A', and `squares` bounds g'W^{-1} g from
+# above. The result allows for rounding errors relative to `size`, and for absolute errors `off`.
 evidence_ends <- function(b, psi, squares, most, low, high, size, off, constant = 0) {
   at <- b$at
   slack <- b$slack * b$most

@@ -175,7 +175,7 @@ fit_labels <- function(call) {
 
 # Returns vectors with an element for each fit: logLik() (`value`) and its attributes, or NA for an absent attribute.
 # If only some of the fits have a restricted likelihood, the log marginal likelihood, logLik(REML = NA), replaces it.
-# `note` is a sentence if only some of the values are for variances before their inflation.
+# `note` is a sentence if only some values are for the variances before "Variance inflation" (a line of print()).
 likelihoods_of <- function(fits, labels, marginal = length(unique(vapply(fits[ours], has_own_likelihood, NA))) > 1L) {
   ours <- vapply(fits, inherits, NA, "gp_fit")
   fits[ours] <- lapply(fits[ours], check_any_fit, "object")

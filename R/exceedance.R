@@ -59,7 +59,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   refuse_if(draws && of == "response", "draws", "cannot be combined with of = \"response\"",
             hint = "Joint draws (`draws` > 0) need of = \"f\".")
   if (certified) {
-    fit <- at_mode(fit)
+    fit <- at_mode(check_posterior(fit, "certificate", "fit", "A certificate (`certified = TRUE`)"))
     at <- if (missing(newdata)) certify(fit, ...) else certify(fit, newdata, ...)
   } else {
     p <- latent_at(fit, new$x)
@@ -231,12 +231,6 @@ print.pfdtc_exceedance <- function(x, n = 6, digits = max(3L, getOption("digits"
   invisible(x)
 }
 
-#' @export
-plot.pfdtc_exceedance <- function(x, ...) draw_figure(exceedance_figure(x), list(...))
-
-#' @exportS3Method ggplot2::autoplot
-autoplot.pfdtc_exceedance <- function(object, ...) ggplot_figure(exceedance_figure(object), list(...))
-
 numeric_inputs <- function(fit, x) {
   numeric <- Filter(function(v) is.null(v$values), fit_variables(fit))
   as.data.frame(lapply(numeric, value_along, x), optional = TRUE)
@@ -244,7 +238,7 @@ numeric_inputs <- function(fit, x) {
 
 region_colours <- c(above = "#D55E00", below = "#0072B2", data = "#D9D9D9", approximation = "#F0E442")
 
-exceedance_figure <- function(x) {
+figure_of_table.pfdtc_exceedance <- function(x, log = NULL) {
   about <- attr(x, "about")
   figure <- attr(x, "figure")
   inputs <- figure$inputs

@@ -223,6 +223,18 @@ draw_keys <- function(keys, outer, cex = 0.8) {
   do.call(graphics::legend, c(args, list(cex = cex * min(1, 0.96 * room / width))))
 }
 
+# Returns the figure of a table, which plot_table() and autoplot_table() draw. `log` is an argument of plot.default().
+figure_of_table <- function(x, log = NULL) UseMethod("figure_of_table")
+
+#' @rawNamespace S3method(plot,pfdtc_exceedance,plot_table)
+plot_table <- function(x, ...) {
+  draw_figure(figure_of_table(x, list(...)$log), list(...))
+  invisible(x)
+}
+
+#' @rawNamespace S3method(ggplot2::autoplot,pfdtc_exceedance,autoplot_table)
+autoplot_table <- function(object, ...) ggplot_figure(figure_of_table(object), list(...))
+
 # Returns a figure as a ggplot with a facet for each panel. Axis titles that differ between panels go into facet titles.
 ggplot_figure <- function(f, dots = list()) {
   check_dots_empty(dots, "object")

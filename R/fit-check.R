@@ -219,17 +219,17 @@ damaged_fit <- function(fit, argument, part) {
 check_exact <- function(exact, fits, caller = NULL) {
   check_given("exact", "Give gp_exact() of the same data with like = fit.")
   if (is.null(exact) && !is.null(caller)) return(NULL)
+  more <- if (!is.null(caller)) sprintf("Fits to compare go in one list: %s(list(<fit>, <fit>), ...).", caller)
   is_fit <- inherits(exact, "gp_fit")
   if (is_fit) exact <- check_any_fit(exact, "exact")
   if (!is_fit || (!is_exact(exact) && !is_laplace_limit(exact))) {
     hint <- if (is.data.frame(exact) || is.numeric(exact)) "Pass the rows by name: newdata = <rows>." else
-      if (is_fit && !is.null(caller)) sprintf("Fits to compare go in one list: %s(list(<fit>, <fit>), ...).", caller)
+      if (is_fit) more
     abort_input("exact", if (is_fit) sprintf("a fit by %s() with m = %d", exact$method, exact$m) else describe(exact),
                 "a fit with the exact posterior, such as by gp_exact()", hint = hint)
   }
-  more <- if (!is.null(caller)) "Fits of different models are compared by anova(), AIC() or cross_validate()."
   for (i in seq_along(fits)) check_same_model(
-    exact, fits[[i]], "exact", if (is.null(caller)) "fit" else sprintf("fits[[%d]]", i), more)
+    exact, fits[[i]], "exact", if (length(fits) == 1L) "fit" else sprintf("fits[[%d]]", i), more)
   exact
 }
 

@@ -77,7 +77,10 @@ better_start <- function(data, rows, now, s, state) {
     optimise_points(rows, now, s, state, steps_left(s$steps, few, left()), label = "starting points")
   }
   first <- begin(now)
-  second <- if (is.null(state$stopped) && left() > 0) second_start(data, now, s, state, begin)
+  second <- if (is.null(state$stopped) && left() > 0) null_if_failed({
+    z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
+    if (!is.null(z) && nrow(z) >= nrow(now$z)) begin(replace(now, c("z", "start"), list(z, "divergence")))
+  })
   if (is.null(second)) return(list(now = first, steps = steps_left(s$steps, s$steps$maxit - few, max(0, left()))))
   take_second <- isTRUE(second$value < first$value - 5 * now$model$noise^2) # `value` has the factor noise^2
   # Count evaluations from the worse start separately, because `trace` has only those from the better start.
@@ -88,16 +91,6 @@ better_start <- function(data, rows, now, s, state) {
 }
 
 steps_left <- function(steps, maxit, max_seconds) replace(steps, c("maxit", "max_seconds"), list(maxit, max_seconds))
-
-# Returns begin(now), a search from inducing points chosen greedily by the pF divergence, or NULL if it chooses fewer.
-second_start <- function(data, now, s, state, begin) {
-  null_if_failed({
-    z <- run_stage(state, "start", start_points(data, now$model, s$m, "divergence", s$run)$z, otherwise = NULL)
-    if (is.null(z) || nrow(z) < nrow(now$z)) return(NULL)
-    now[c("z", "start")] <- list(z, "divergence")
-    begin(now)
-  })
-}
 
 # Moves the inducing points at fixed hyperparameters, until watch$after(z, jitter, value) is not NULL. For the auxiliary
 # distribution, aux_reference() uses the inducing points of `reference`, and aux_refresh() the latest ones.

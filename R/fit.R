@@ -176,7 +176,7 @@ check_size_of_classes <- function(q, m, n) {
 
 # ---- fits with a certified accuracy ---------------------------------------------------------------------------------
 
-# Searches for a fit that meets the accuracy `tol`: two errors are at most tol at a share of `tol_quantile` (1: all) of
+# Searches for a fit that meets the accuracy `tol`: two errors are at most tol at a share of at least `tol_quantile` of
 # the training inputs. They are the certified error of the mean, divided by sd(y), and |exact sd / sd - 1|. For a
 # non-Gaussian likelihood, the first is the certified error of the mode, divided by the sd of f at the row.
 #

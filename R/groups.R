@@ -34,9 +34,9 @@
 #'
 #' Effects are in units of the response, or of f with a transform or `family`. An `angle` \eqn{a} in `coef()` stands for
 #' the partial correlation \eqn{\cos(\pi a / (1 + a))}{cos(pi a / (1 + a))} of two effects given the effects before
-#' both. A model without a smooth part, as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML, and agrees with
-#' `lme4::lmer()`. With a `family` the constant mean is integrated out; `lme4::glmer()` maximises over it (ML), with
-#' smaller sds.
+#' both. A model without a smooth part, as in `pfdtc(y ~ (1 | g), mean = ~ x)`, is fitted by REML, and agrees
+#' with `lme4::lmer()`. With a `family` the constant mean is integrated out; `lme4::glmer()` maximises over it (ML) and
+#' has smaller sds.
 #' @seealso [kernel_algebra], [predict.gp_fit()] with `re = FALSE`, `plot(fit, which = "groups")`, `vignette("groups")`
 #' @examples
 #' kernel_group(~ Subject, design = ~ 1 + Days)

@@ -140,7 +140,7 @@ rstudent.gp_fit <- loo_method(function(model) {
 #' @export
 dfbetas.gp_fit <- loo_method(function(model) {
   p <- posterior_of_rows(model)
-  b <- mean_functionals(model)
+  b <- mean_functionals(refuse_classes(model))
   refuse_if(is.null(b), "model", "has no linear mean", hint = "Fit with `mean = ~ x` to have coefficients.")
   part <- without_rounded(row_parts(p))
   fun <- some_functionals(b$fun, seq_along(b$names))

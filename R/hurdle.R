@@ -255,7 +255,7 @@ simulate.gp_hurdle <- function(object, nsim = 1, seed = NULL, newdata = object$d
 print.gp_hurdle <- function(x, ...) {
   cat(sprintf("Hurdle model of two fits, log marginal likelihood %s (sum of both)\n", format(x$evidence, digits = 5)))
   cat(wrap(paste("Call:", deparse_shown(x$zero$call)), exdent = 6), sep = "\n")
-  cat("\nFit `zero`: probability of a response above 0\n")
+  cat("\nFit `zero` (zero or not): probability of a response above 0\n")
   print(replace(x$zero, "call", list(NULL)), ...)
   cat("\nFit `positive`: responses above 0\n")
   print(replace(x$positive, "call", list(NULL)), ...)

@@ -12,8 +12,8 @@
 #' @param object,kernel a kernel, for `kernel_matrix()` with all parameters.
 #' @param x inputs: a numeric matrix or data frame with a row for each point, or a vector for one column.
 #' @param z a second set of points with the same columns in the same order. Default: `x`.
-#' @param ... for `update()`, new parameters. A single kernel has the names of its function's arguments, a fitted sum or
-#'   product has the names of `coef()`.
+#' @param ... for `update()`, new parameters: of a single kernel by the names that an error lists, such as `variance`
+#'   and `inputs`; of a fitted sum or product by the names of `coef()`.
 #' @return A kernel, of class `pfdtc_kernel`. A sum or product has the elements `leaves` (its single kernels) and
 #'   `terms` (each with a `variance` and the positions of its kernels). `kernel_matrix()`: the matrix of \eqn{k(x_i,
 #'   z_j)}, in squared units of f.

@@ -207,10 +207,10 @@ update.pfdtc_kernel <- function(object, ...) {
   }
   refuse_if(!single, "object", "is a sum or product of kernels, but not the kernel of a fit",
             hint = "Parameters of several factors have names once the inputs are known: update(fit$kernel, ...).")
-  settings <- setdiff(names(object), c("profile", "label", "held", "of", "levels", "columns"))
-  unknown <- setdiff(names(new), c("lengthscale", "variance", "inputs", factor_parameters[[object$profile]]))
-  refuse_if(length(unknown), unknown[1L], "is not a setting of this kernel",
-            hint = sprintf("Its settings are %s.", list_quoted(settings)))
+  known <- c("variance", if (!object$profile %in% c("group", "constant")) "inputs", factor_parameters[[object$profile]])
+  unknown <- setdiff(names(new), known)
+  refuse_if(length(unknown), unknown[1L], "cannot be changed by update()",
+            hint = sprintf("For this kernel, update() changes %s. Otherwise make a new kernel.", list_quoted(known)))
   for (what in setdiff(names(new), "inputs")) {
     many <- what == "parameters" || what == "lengthscale" && !shares_lengthscale(object)
     object[what] <- list(if (!is.null(new[[what]])) check_positive(new[[what]], what, if (!many) 1L))

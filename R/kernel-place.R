@@ -172,7 +172,7 @@ smooth_columns <- function(x, variables) {
   setdiff(seq_len(ncol(x)), unlist(lapply(Filter(function(v) isTRUE(v$apart), variables), `[[`, "columns")))
 }
 
-# Returns a group with the column numbers of its levels and design. With intercept, it omits an R factor's first column.
+# Returns a group with column numbers of its levels and design. A design with intercept omits a factor's first column.
 place_group <- function(leaf, x, argument, variables) {
   if (!is.null(leaf$inputs)) return(leaf)
   columns <- function(name) leaf_columns(list(inputs = name, profile = "group"), x, argument, variables)

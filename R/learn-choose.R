@@ -255,7 +255,7 @@ value_of_some <- function(model) {
 # ---- a trend and seasons --------------------------------------------------------------------------------------------
 
 # Returns `now`, or a model with a trend and seasons if its log (marginal likelihood times prior) is larger by more than
-# profile_price(). Tries each period alone, all together, and the best with a linear mean (if rows are many, on some).
+# profile_price(). Tries each period alone, all together, and the best with a linear mean (many rows: on a sample).
 choose_season <- function(now, s) {
   pool <- now$problem$pool
   one <- now$problem$profile
@@ -349,7 +349,7 @@ on_rows <- function(model, s, count) {
 }
 
 # Returns the model of a kernel with seasons, learned from the rows of `pool`. If `profile` has a linear mean, the
-# search starts from the model `from` without the mean, else from the centres of the priors.
+# search starts from `from`, the model without this mean, else from the centres of the priors.
 learn_season <- function(pool, s, profile, from) {
   problem <- learning_problem(pool, s, profile)
   last <- problem$last

@@ -3,8 +3,8 @@
 #' Estimate the uncertainty of the hyperparameters
 #'
 #' `vcov()` returns the covariance matrix of the estimated hyperparameters on the log scale, `confint()` their
-#' confidence intervals. The matrix is minus the inverse of the Hessian of the log density that learning maximised,
-#' including the priors.
+#' confidence intervals. The matrix is minus the inverse of the Hessian of a log density, including the priors, up
+#' to the limits below.
 #'
 #' The log density is the exact log marginal likelihood up to 2,000 rows, else the Vecchia likelihood of 16,000 rows,
 #' scaled to all rows. For additive kernels chosen on a sample of 800 rows it is that of the sample. For
@@ -19,7 +19,7 @@
 #' @param parm names as in `vcov()` or `coef()`, or row numbers of `vcov()`. Default: all.
 #' @param level probability of the intervals.
 #' @return `vcov()`: a positive definite matrix. A hyperparameter on the log scale has a name such as `log(noise)`.
-#'   `confint()`: a matrix with a row for each name. `model_parameters()` and `tidy()` use the units of `coef()`.
+#'   `confint()`: a row for each name. `parameters::model_parameters()` and `tidy()` use the units of `coef()`.
 #' @source Rasmussen and Williams (2006), section 5.2; Guinness (2021), Statistics and Computing 31.
 #' @seealso [predict.gp_fit()], [pfdtc()], `vignette("theory")`
 #' @examples

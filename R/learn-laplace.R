@@ -298,8 +298,8 @@ greedy_points <- function(rows, s, kernel) choose_greedy(rows$x, min(rows$points
 # logs of free kernel parameters (one for all lengthscales if `tied`) and of the constant mean (in units of f). Priors
 # have their centres in `origin`.
 #
-# Priors are the same for any number of rows: without them separable classes have no maximum, and classes have little
-# information on lengthscales. The d lengthscales l of a factor have one prior for their common size, one for ratios:
+# Without priors, separable classes have no maximum, and classes have little information on lengthscales. Priors are the
+# same for any number of rows. The d lengthscales l of a factor have one prior for their common size, one for ratios:
 #   mean of log(l / spread) ~ N(log(3 sqrt(d)), 0.7^2),  log(l / spread) - this mean ~ N(0, 0.7^2),
 #   log variance ~ N(log 2, 1.5^2),  constant mean ~ N(start, 3^2),  log theta ~ N(log middle, 2^2)
 # The likelihood determines `middle`. With Student's t, f and theta are in units of the spread of y.

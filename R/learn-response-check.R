@@ -206,8 +206,8 @@ with_terms_in_merit <- function(tried, from) {
 # Returns the candidates `tried`, some with a larger merit. If an input identifies individuals with several rows each,
 # differences between individuals look like noise that depends on the inputs, or like a skewed response. A kernel with a
 # short lengthscale in that input and a linear mean (short_run()) represents individuals. Its gain is added to the merit
-# of the first candidate, and of the best transform with constant noise. The gain must exceed the lead of the best
-# candidate, plus what the best candidate gains from such a kernel, by `additive_nats`.
+# of the first candidate, and of the best transform with constant noise. The gain, minus the lead
+# of the best candidate and minus the gain of the best candidate from such a kernel, must exceed `additive_nats`.
 with_short_lengthscale <- function(tried, from) {
   best <- tried[[best_of(tried)]]
   pool <- best$problem$pool

@@ -264,8 +264,8 @@ draws_at <- function(object, rows, nsim, type, training) {
 #'   likelihood, the deviance as in [glm()].
 #' * `df.residual()` returns `nobs(fit) - sum(hatvalues(fit))`; rows of weight 0 do not count.
 #' * `extractAIC()` returns the number of learned hyperparameters and the AIC of the log marginal likelihood. [step()],
-#'   [drop1()] and [add1()] work for fits from a formula, also with groups. If only one term is left, it is kept: its
-#'   AIC is `NA`. If `logLik()` is a bound or an estimate, [anova()][anova.gp_fit] bounds the differences between fits.
+#'   [drop1()] and [add1()] work for fits from a formula, also with groups. The last term left is
+#'   kept: its AIC is `NA`. If `logLik()` is a bound or an estimate, [anova()][anova.gp_fit] bounds differences of fits.
 #' * `influence()` returns a list with `hat` and `wt.res`, the Pearson residuals. `influence.measures()` works only for
 #'   `lm()` and `glm()`; use [cooks.distance()] and [leave_one_out].
 #' * `family()` returns the family of the response, `labels()` the terms of the formula or the columns of a matrix,

@@ -215,8 +215,8 @@ bounds_given <- function(given, argument, specs, default) {
     numbers_of(spec, v)
   }, specs[own], rep_len(given, length(own)), own)
   lacking <- names[!is.finite(out)]
-  refuse_if(length(lacking), argument, sprintf("lacks %s", list_quoted(lacking)),
-            hint = "To keep it constant, set `lower` and `upper` to the same value. Or give `candidates`.")
+  refuse_if(length(lacking), argument, sprintf("has no finite value for %s", list_quoted(lacking)),
+            hint = "Set `lower` and `upper` to a range, or set both to one constant. Or give `candidates`.")
   out
 }
 

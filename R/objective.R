@@ -289,7 +289,8 @@ choose_greedy <- function(x, m, kernel, memory = greedy_memory) {
 # reduces the trace by v_i'P v_i / v_i'v_i. v_i is column i of V, less its projection on the columns of chosen rows.
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
-  # Three matrices with a row for each point of U and a column for each row must fit into `memory` bytes.
+  # Use as many rows as three matrices in `memory` bytes allow, each with a row for each point of U and a column for
+  # each of these rows, but at least max(2 m, 1000).
   looked <- some_of(n, min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100)))))
   pool <- x[looked, , drop = FALSE]
   landmarks <- choose_greedy(pool, min(length(looked), m + 100), kernel, Inf)$rows

@@ -38,8 +38,8 @@
 #' @param plain `TRUE`: response and inputs as given, constant noise, one kernel of all inputs; a linear mean if
 #'   likelier.
 #' @param workers `TRUE` fits on the workers of [rows_parts()].
-#' @param inducing starting points: a method of [inducing_points()], a matrix or a fit. Default: `"greedy"`; if moved,
-#'   it or `"divergence"`.
+#' @param inducing initial points: a method of [inducing_points()], a matrix or a fit. Default: `"greedy"`; if points
+#'   move, the better of `"greedy"` and `"divergence"`.
 #' @param weights,offset `weights` divide `noise` or, with a `family`, multiply log likelihoods; `offset` is added to f.
 #' @param center,scale `center`: estimate the constant mean (`FALSE`: 0; a `family` also takes a number)? `scale`:
 #'   divide `y` by its sd?
@@ -61,8 +61,8 @@
 #' m^2)} time. [set.seed()] reproduces a fit on one machine. An interrupt returns the best fit so far, with a warning.
 #' @section Errors and invariants: Own errors have class `pfdtc_error_input`, `pfdtc_error_numerical` or, if a row
 #'   source fails, `pfdtc_error_source`. Warnings have class `pfdtc_warning_convergence` or `pfdtc_warning_small` (a
-#'   linear model predicts few rows better; successes are not whole). With all rows as inducing points the posterior is
-#'   exact. With `hyper = "fixed"`, a row of weight 2 counts as two rows.
+#'   linear model or the mean predicts better; successes are not whole). With all rows as inducing points the
+#'   posterior is exact. With `hyper = "fixed"`, a row of weight 2 counts as two rows.
 #' @source Huggins, Campbell, Kasprzak and Broderick (2019), AISTATS,
 #'   \url{https://proceedings.mlr.press/v89/huggins19a.html}; Vecchia (1988), JRSS B 50.
 #' @seealso [predict.gp_fit()], [certify()], [pfdtc_fit]; `vignette("pfdtc")`, `vignette("defaults")`,

@@ -227,8 +227,8 @@ confusion_figure <- function(fit) {
 #'
 #' * `"slices"` shows data, mean, credible band of f (shaded) and prediction band of a new response (dashed) along each
 #'   input. Ticks mark inducing points. The other inputs are held at the values that are printed below the figure. With
-#'   several inputs the points are partial residuals: mean along the slice plus residual (log link: times response /
-#'   prediction; classes: responses). Unordered classes show probabilities.
+#'   several inputs points are partial residuals: mean along the slice plus residual, or (log link) times response /
+#'   prediction. Classes have their responses. Unordered classes show probabilities.
 #' * `"map"` shows mean and sd over two numeric inputs. The mean is blank where the sd of f is above 0.7 prior sds.
 #' * `"checks"` (like `"map"`, not for unordered classes) compares leave-one-out predictions and responses. Panels are
 #'   `"residuals"`, `"qq"`, `"pit"`, `"observed"` and `"semivariogram"`.
@@ -253,7 +253,7 @@ confusion_figure <- function(fit) {
 #' @param terms Should each term of a sum of kernels have its own panels?
 #' @param type With a `family` or transform, `"response"` (mean response) or `"link"` (f).
 #' @param ... Arguments of [plot.default()]; for a map also `useRaster` and `zlim` of [image()].
-#' @return Invisibly, the data of the figure without offsets. Slices have `input`, `value`, `label` (of a level), `fit`,
+#' @return Invisibly, the values drawn, without offsets. Slices have `input`, `value`, `label` (of a level), `fit`,
 #'   `se.fit`, `lwr` and `upr` (credible), `lwr_y` and `upr_y` (prediction), or `class` and `probability`, and `outside`
 #'   (beyond the data?). A map has the inputs, `fit` and `se.fit`. Several checks: a list of data frames.
 #' @seealso [plot_certificate()], [plot_trace()], [partial_dependence()], [cross_validate()]

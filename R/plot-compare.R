@@ -151,7 +151,7 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
     for (i in seq_along(fits)[-1L]) check_same_model(fits[[i]], fits[[1L]], sprintf("fits[[%d]]", i), "fits[[1]]")
     out <- certified_errors_over_m(fits, newdata, effort, exact_for_figure(fits, exact), reference)
   }
-  if (plot) draw_figure(certificate_figure(out, list(...)$log), list(...))
+  if (plot) draw_figure(figure_of_table(out, list(...)$log), list(...))
   invisible(out)
 }
 
@@ -159,24 +159,21 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
 #' @param x,object A result of `plot_certificate()` or [certify()]. For [certify()], a thick bar shows the certified
 #'   interval of the exact mean at each row. A thin bar extends it by `2 sd_upper` both ways.
 #' @exportS3Method ggplot2::autoplot
-autoplot.pfdtc_certificate <- function(object, ...) ggplot_figure(certificate_figure(object), list(...))
+autoplot.pfdtc_certificate <- autoplot_table
 
 #' @rdname plot_certificate
 #' @export
-plot.pfdtc_certificate <- function(x, ...) {
-  draw_figure(certificate_figure(x, list(...)$log), list(...))
-  invisible(x)
-}
+plot.pfdtc_certificate <- plot_table
 
-certificate_figure <- function(out, log = NULL) {
-  about <- attr(out, "figure")
-  class(out) <- "data.frame"
+figure_of_table.pfdtc_certificate <- function(x, log = NULL) {
+  about <- attr(x, "figure")
+  class(x) <- "data.frame"
   columns <- if (is.null(about)) c("mean", "mean_lower", "mean_upper", "sd_upper") else
     if (identical(about, "errors")) c("method", "m", "effort", "what", "median", "max") else c("exact", "mean_lower")
-  refuse_if(!all(columns %in% names(out)), "object", "lacks columns that plot_certificate() or certify() returned")
-  if (is.null(about)) return(certified_rows_figure(out))
-  if (!identical(about, "errors")) return(certified_curves_figure(out, about))
-  certified_errors_figure(out, is.null(log) || grepl("y", log, fixed = TRUE))
+  refuse_if(!all(columns %in% names(x)), "object", "lacks columns that plot_certificate() or certify() returned")
+  if (is.null(about)) return(certified_rows_figure(x))
+  if (!identical(about, "errors")) return(certified_curves_figure(x, about))
+  certified_errors_figure(x, is.null(log) || grepl("y", log, fixed = TRUE))
 }
 
 # Draws certified intervals of at most `most` rows in the order of their means, cut off far outside mean +- 2 sd.

@@ -201,22 +201,22 @@ mean_layer <- function(p, y = "fit", col = plot_colours["mean"], lty = 1) {
 #' @rdname partial_dependence
 #' @param x,object A result of `partial_dependence()`.
 #' @export
-plot.pfdtc_dependence <- function(x, ...) draw_figure(dependence_figure(x), list(...))
+plot.pfdtc_dependence <- plot_table
 
 #' @rdname partial_dependence
 #' @exportS3Method ggplot2::autoplot
-autoplot.pfdtc_dependence <- function(object, ...) ggplot_figure(dependence_figure(object), list(...))
+autoplot.pfdtc_dependence <- autoplot_table
 
-# Returns a figure of the partial dependence `d`: the average with a band of 2 sd, and the certified interval, if any.
-dependence_figure <- function(d) {
-  labels <- if (!is.numeric(d[[1L]])) as.character(d[[1L]])
-  certified <- !is.null(d$mean_lower) && !anyNA(d$mean_lower)
-  curve <- data.frame(input = names(d)[1L], value = if (is.null(labels)) d[[1L]] else seq_along(labels),
-                      label = labels %||% NA_character_, fit = d$mean, lwr = d$mean - 2 * d$sd,
-                      upr = d$mean + 2 * d$sd, outside = FALSE)
-  if (certified) curve[c("mean_lower", "mean_upper")] <- d[c("mean_lower", "mean_upper")]
+# Returns a figure of the partial dependence: the average with a band of 2 sd, and the certified interval, if any.
+figure_of_table.pfdtc_dependence <- function(x, log = NULL) {
+  labels <- if (!is.numeric(x[[1L]])) as.character(x[[1L]])
+  certified <- !is.null(x$mean_lower) && !anyNA(x$mean_lower)
+  curve <- data.frame(input = names(x)[1L], value = if (is.null(labels)) x[[1L]] else seq_along(labels),
+                      label = labels %||% NA_character_, fit = x$mean, lwr = x$mean - 2 * x$sd,
+                      upr = x$mean + 2 * x$sd, outside = FALSE)
+  if (certified) curve[c("mean_lower", "mean_upper")] <- x[c("mean_lower", "mean_upper")]
   panels <- slice_panels(
-    list(variables = list(list(name = names(d)[1L], labels = labels))), curve[order(curve$value), ], attr(d, "label"),
+    list(variables = list(list(name = names(x)[1L], labels = labels))), curve[order(curve$value), ], attr(x, "label"),
     range(curve$lwr, curve$upr, finite = TRUE), credible_layer, function(p) {
       c(if (certified) curve_layers(p, c("mean_lower", "mean_upper"), lwd = 3.5, col = plot_colours["certified"]),
         mean_layer(p))
@@ -224,7 +224,7 @@ dependence_figure <- function(d) {
   keys <- legend_keys(c("average", "\u00b1 2 sd", "certified: exact average"),
                       c(plot_colours["mean"], band_colour(), plot_colours["certified"]), c(1, NA, 1), c(2, NA, 3.5),
                       c(NA, 15, NA), c(1, 2, 1))
-  figure(panels, d, keys[c(TRUE, TRUE, certified), ])
+  figure(panels, x, keys[c(TRUE, TRUE, certified), ])
 }
 
 # Returns a map as list(map, unknown, rows, outline, title, asp, ticks, foot). `map` is the value of plot(), `unknown`

@@ -33,7 +33,7 @@
 #' | `type` | Prediction |
 #' | --- | --- |
 #' | `"mean"`, `"response"` | mean response averaged over f; probabilities of classes (ordered `"mean"`: class number) |
-#' | `"latent"`, `"link"` | f with offset (unordered classes: log odds); a family's prediction intervals: as `"mean"` |
+#' | `"latent"`, `"link"` | f with offset (unordered classes: log odds). A family's prediction intervals: see `"mean"` |
 #' | `"median"` | median of the response, except for classes and [gp_family()] |
 #' | `"class"` | most probable class; prediction intervals of several classes are sets (a logical matrix) |
 #' | `"survival"` | matrix of probabilities of a time above each of `times`; with intervals an array |
@@ -341,8 +341,9 @@ check_asked <- function(response, ask) {
       sprintf("is not available for type = \"%s\", which predicts the training rows", type))
   }
   refuse <- function(wrong, argument, beside, hint = NULL) {
-    if (wrong) abort_input(argument, paste("cannot be combined with", beside), hint = hint)
+    refuse_if(wrong, argument, paste("cannot be combined with", beside), hint = hint)
   }
+  refuse(!is.null(ask$wrt) && type != "derivative", "wrt", sprintf("type = \"%s\"", type))
   refuse(ask$certified && ask$interval %in% c("none", "conformal"), "certified", interval,
          "Certificates need interval = \"credible\" or \"prediction\".")
   refuse(other && ask$certified && ask$interval == "prediction", "certified", interval, "Use interval = \"credible\".")

@@ -141,8 +141,8 @@ fit_fields <- list(
                   divergence = "rows chosen greedily by preconditioned Fisher (pF) divergence", random = "random rows",
                   kmeans = "centres of k-means", given = "as given", fit$inducing_method)
     if (has_moved_points(fit)) {
-      how <- sprintf("with optimised locations (%s: %s)",
-                     if (is.na(fit$evaluations["other start"])) "start" else "the better of two starts", how)
+      how <- sprintf("with optimised locations (start: %s%s)", how,
+                     if (is.na(fit$evaluations["other start"])) "" else ", the better of two starts")
     }
     points <- count_of(fit$m, "inducing point")
     fewer <- if (isTRUE(fit$m < fit$m_asked) && !is.null(fit$asked[["m"]] %||% fit$call$m)) {

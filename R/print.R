@@ -234,8 +234,8 @@ print_parameters <- function(about, digits) {
                            Value = show(theta[!printed]), row.names = NULL))
 }
 
-rotation_note <- paste("Rotated inputs: each input minus its linear regression on the inputs above it, without the",
-                       "intercepts of the regression, which has one for each class.")
+rotation_note <- paste("A rotated input is the input minus its linear regression on the rotated inputs above it. The",
+                       "regression has an intercept for each class, which is not subtracted.")
 
 warp_note <- function(half, more = "") {
   sprintf(paste0("A warped input is replaced by its mean plus its sd times its normal score, interpolated between at ",
@@ -332,7 +332,7 @@ certificate_fields <- function(x) {
            sprintf("the exact sd is %s to %s times `sd`", show_bound(ends[1L], 3, up = FALSE),
                    show_bound(ends[2L], if (ends[2L] < 1) 3 else 4))
        },
-       Bounds = paste0("rounded outwards", if (outside) sprintf("; for %s, `mean` or `sd` of the fit is outside",
+       Bounds = paste0("rounded outwards", if (outside) sprintf("; for %s, `mean` or `sd` is outside before rounding",
                                                                 count_of(outside, attr(x, "of") %||% "row"))),
        Classes = if ("class" %in% names(x)) "f is relative to the first class, whose f is 0",
        Scales = if (transformed) paste0("`mean` and `sd` are of f, on the scale of the transformed response",
@@ -351,7 +351,7 @@ certificate_fields <- function(x) {
        Claims = attr(x, "claims"),
        Estimates = if (!is.null(attr(x, "check"))) {
          lines <- laplace_check_lines(attr(x, "check"))
-         c(paste("by importance sampling, not bounds; Pareto k", lines[1L]), lines[-1L])
+         c(sprintf("from %d random draws, not bounds; Pareto k %s", attr(x, "check")$draws, lines[1L]), lines[-1L])
        },
        Mixture = if (!is.null(weights)) {
          sprintf("bounds are for the exact GP, averaged over %d hyperparameter values, weighted by likelihood%s",

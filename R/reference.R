@@ -15,7 +15,7 @@
 #' @param newdata,reference,... As in [certify()].
 #' @param tol Accuracy of the mean as a fraction of the sd of the (transformed) response.
 #' @param maxit Maximum number of iterations.
-#' @return `reference()`: a fit, of class `gp_dtc` with Gaussian noise, with numbers that certificates need;
+#' @return `reference()`: a fit with numbers that certificates need (Gaussian noise: of class `gp_dtc`);
 #'   `correction$passes`, if any, is the number of passes over pairs of rows. `refine()`: a data frame with a row for
 #'   each row of `newdata`. `mean` is the mean of f under the exact GP, offset included, and `mean_error` bounds its
 #'   error. Attributes: `iterations` and `met` (was `tol` met?).
@@ -197,7 +197,7 @@ shared_rows <- function(kernel, data, x, groups, n_c, control) {
 
 # Computes kriging weights w of functionals, and bounds from them, in the reference's units. For functional order[i], w
 # is column i of W, and column group[i] of `rows` has the numbers of its data rows. J[i] >= Var(functional - w'y) >=
-# exact variance, and q[i] bounds the difference of these variances. ww[i] is w'w. k has the functionals' covariances
+# exact variance, and q[i] >= Var(functional - w'y) - exact variance. ww[i] is w'w. k has the functionals' covariances
 # with f at all rows (NULL for values).
 krige <- function(reference, data, fun, n_c = kriging_rows(), group = group_for(fun$n)) {
   model <- model_of(reference)

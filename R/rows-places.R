@@ -13,8 +13,8 @@
 #'   also shows it in degrees. Other inputs have their own lengthscales.
 #'
 #'   In a kernel, `inputs = ~ sphere(lon, lat)` selects this term. [predict()][predict.gp_fit] takes `lon` and `lat`
-#'   from `newdata`. Figures have panels for longitude and latitude. If both are plain numbers, a fit sends a message
-#'   when the length of a degree of longitude varies by a factor of 1.5, or longitudes span 90 degrees.
+#'   from `newdata`. Figures have panels for longitude and latitude. A fit with both but without `sphere()`
+#'   sends a message when the length of a degree varies by a factor of 1.5, or longitudes span 90 degrees.
 #'
 #'   If `data` is an object of the package \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, its coordinates are added to
 #'   the formula. `y ~ 1` uses only the coordinates, `y ~ a` the coordinates and `a`. Longitudes and latitudes become

@@ -242,7 +242,7 @@ check_learnable <- function(kernel, table, data, names, free) {
 #' @param memory scratch memory in bytes. It changes results only by rounding.
 #' @param optimise_rows number of random rows for learning and for moving inducing points, or `Inf` for all rows.
 #'   Default: several thousand for learning, and max(20000, 100 m) for moving m inducing points.
-#' @param restarts number of starts of the search for hyperparameters. Default: about 8; more for few lengthscales.
+#' @param restarts number of starts of the search for hyperparameters. Default: 8 to 10. Repeated starts are dropped.
 #' @param priors use weak priors on the hyperparameters, see `vignette("defaults")`?
 #' @param fix names of hyperparameters of kernel and noise in [coef()] that keep their given values, such as `"noise"`.
 #' @param tol_quantile quantile of the errors at the training inputs that `tol` limits: 1 is the maximum.

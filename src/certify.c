@@ -92,8 +92,8 @@ static struct certificate certify_point(const struct norms *s, double s2,
                              sqrt(s->spread) * kappa_h + sqrt(s->lam) * moved;
     const double eta = fmin(sqrt(s->lam) * h, by_groups), root = sqrt(unexplained);
     const double kappa = kappa_x + kappa_h, wide = root + eta + kappa;
-    /* Kernel values have relative errors of 4 eps, all of one sign. For coefficients h_x with norm h, k_error bounds
-     * the resulting error of k(X, x) - K h_x. |K|_2 is at most K_norm, and |k(X, x)|^2 at most k(x, x) |K|_2. */
+    /* Each kernel value has a relative error of at most 4 eps. For coefficients h_x with norm h and values of one sign,
+     * k_error bounds the error of k(X, x) - K h_x. |K|_2 <= K_norm, and |k(X, x)|^2 <= k(x, x) |K|_2. */
     const double K_norm = s->G_norm + s->lam,
                  k_error = 4.0 * DBL_EPSILON * (sqrt(size * K_norm) + K_norm * h);
 

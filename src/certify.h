@@ -21,7 +21,7 @@
  * Section 10 of the vignette has the allowances for rounding. Let k be the largest k(x, x). The computed |u|_E has an
  * error of at most kappa_u = sqrt(slack k) |u|, which is added to it in bounds. An inner product u'E w has an error of
  * at most |u|_E kappa_w + kappa_u (|w|_E + kappa_w). A sum of n numbers has an error of about sqrt(n) eps of its size;
- * four times that is allowed. Kernel values may have relative errors of 4 eps, all of one sign. */
+ * four times that is allowed. Kernel values, all of one sign, may have relative errors of 4 eps. */
 #include "posterior.h"
 
 /* Numbers, rounded up, for bounds at all x. E = K - A'A, |u|_E^2 = u'E u, B = A'A + s2 I, w = (K + s2 I)^{-1} y. */

@@ -220,7 +220,7 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
 /* With so many terms, a block takes longer than the start of a thread, and ends soon enough for interrupts. */
 enum { most_rows = 256 };
 
-/* The pass sums score and information, then the log likelihood and, for each reason of failure, the failed blocks. */
+/* The pass sums score and information, then the log likelihood and numbers of failed blocks, by reason of failure. */
 enum { VALUE, NOT_PD, NOT_FINITE, MORE };
 
 /* This struct has memory for arguments of vecchia_add(): in each lane, data of a row and its s neighbours. */

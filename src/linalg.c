@@ -13,7 +13,7 @@
 #include "linalg.h"
 #include "simd.h"
 
-/* `own` is the number of doubles in a vector of the package's own code, or 0 if BLAS and LAPACK are used. */
+/* `own` is the number of lanes (doubles in a vector) of the package's own code, or 0 if BLAS and LAPACK are used. */
 static int own = 0;
 static const double one = 1.0, minus = -1.0;
 

@@ -55,8 +55,8 @@ static double vfe_value(const struct summary *summary, double rss, double *slope
 /* Computes the pF objective if the auxiliary distribution is white noise around the mean of the exact posterior. Its
  * values are independent, with variance u / w_n at row n of weight w_n, u = share * s2, and variance 0 at Z. The
  * squared error of the mean, in the RKHS norm of the posterior covariance, is c - y'(K + s2 I)^{-1} y with c = y'(s2 I
- * + A'A)^{-1} y and A = L^{-1} k(Z, X) (theory vignette, Proposition 2b). Only c depends on Z, and the objective counts
- * it s2^2 times. With G = A A', D = I + G / s2, N = I - D^{-1} = (s2 I + G)^{-1} G, t = tr(K - A'A), and the derivative
+ * + A'A)^{-1} y and A = L^{-1} k(Z, X) (theory vignette, Proposition 2b). Only c depends on Z. The objective has
+ * s2^2 times c. With G = A A', D = I + G / s2, N = I - D^{-1} = (s2 I + G)^{-1} G, t = tr(K - A'A), and the derivative
  * Abar in A:
  *
  *     value = s2^2 c + u (t + tr(G D^{-2}))

@@ -5,11 +5,11 @@
  *
  *     g = dl/df,  W = -d2l/df2,  l3 = d3l/df3.
  *
- * If W may be negative, as for Student's t, there is a majorant: a weight w with
+ * If W may be negative, as for Student's t, there is a weight w with
  *
  *     l(f + t) >= l(f) + g t - w t^2 / 2      for every t,
  *
- * so Newton steps with w in place of W never lower the sum of the l. (For a user's likelihood, the user gives w.)
+ * so Newton steps with w for W never lower the log posterior density of f. (A user's likelihood has w from the user.)
  *
  * l is analytic where |Im f| < strip or, given shape parameters, |Im f| < strip sqrt(shape[0]) shape[1]. This bound
  * determines the number of quadrature nodes. If it is infinite, average(f, v, o) is the closed form of the averages

@@ -79,7 +79,7 @@ TARGET static void NAME(spread)(int M, const double *const *k, const double *x,
             (*(const VECTOR *)(k2 + m) * x2 + *(const VECTOR *)(k3 + m) * x3);
 }
 
-/* Computes out = times exp(-exponent), or 0 if exponent >= 708. n is a multiple of the lanes. */
+/* Computes out = times * exp(-exponent), or 0 if exponent >= 708. n is a multiple of the lanes. */
 TARGET static void NAME(finish)(int n, const double *exponent, const double *times,
                                 double *out)
 {

@@ -184,11 +184,11 @@ test_that("print counts the regions, and figures have every place", {
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())
   expect_identical(plot(got), got)
-  expect_identical(boxes(exceedance_figure(got)), nrow(grid))
+  expect_identical(boxes(figure_of_table(got)), nrow(grid))
   line <- exceedance(fit, data.frame(long = 170:185, lat = -20, mag = 5), 300)
-  expect_identical(boxes(exceedance_figure(line)), 16L)
+  expect_identical(boxes(figure_of_table(line)), 16L)
   plot(line)
-  scattered <- exceedance_figure(exceedance(fit, quakes[1:30, ] |> transform(mag = 5), 300))
+  scattered <- figure_of_table(exceedance(fit, quakes[1:30, ] |> transform(mag = 5), 300))
   dots <- Filter(function(l) l$verb == "dots", scattered$panels[[1]]$layers)
   expect_identical(sum(lengths(lapply(dots, `[[`, "x"))), 30L + 100L)
   expect_input_error(plot(got[1:10, ]), "x")
@@ -233,7 +233,7 @@ test_that("a family of gp_family() has no distribution function of the response"
 
 test_that("longitude is horizontal on a map of regions, whatever the order of the inputs", {
   fit <- gp_exact(depth ~ lat + long, quakes[1:40, ], kernel = kernel_se(c(3, 3), 4e4), noise = 2000, hyper = "fixed")
-  args <- exceedance_figure(exceedance(fit, threshold = 400))$panels[[1L]]$args
+  args <- figure_of_table(exceedance(fit, threshold = 400))$panels[[1L]]$args
   expect_identical(args[c("xlab", "ylab")], list(xlab = "long", ylab = "lat"))
   expect_identical(args$xlim, range(quakes$long[1:40]))
 })
@@ -268,7 +268,7 @@ test_that("probabilities of new responses average over an uncertain noise varian
 test_that("a map of a grid has cells also if some rows lack inputs", {
   fit <- gp_exact(depth ~ lat + long, quakes[1:60, ], kernel = kernel_se(c(3, 3), 4e4), noise = 2500, hyper = "fixed")
   grid <- expand.grid(lat = -20:-16, long = 178:182)
-  verbs <- function(rows) vapply(exceedance_figure(exceedance(fit, rows, 300))$panels[[1L]]$layers, `[[`, "", "verb")
+  verbs <- function(rows) vapply(figure_of_table(exceedance(fit, rows, 300))$panels[[1L]]$layers, `[[`, "", "verb")
   expect_true("box" %in% verbs(grid))
   expect_true("box" %in% verbs(rbind(grid, NA)))
   expect_true("box" %in% verbs(replace(grid, 2, replace(grid$long, 7, NA))))
@@ -279,7 +279,7 @@ test_that("a map of a grid has cells also if some rows lack inputs", {
 test_that("rows with missing inputs are left out of the figure along one input", {
   fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(5, 400), noise = 200, hyper = "fixed")
   at <- c(20, NA, 5, 10)
-  panel <- function(at) exceedance_figure(exceedance(fit, data.frame(speed = at), 40))$panels
+  panel <- function(at) figure_of_table(exceedance(fit, data.frame(speed = at), 40))$panels
   expect_identical(panel(at), panel(at[-2]))
 })
 

@@ -242,6 +242,7 @@ test_that("derivatives that do not exist are refused with the reason", {
   expect_error(derivative(wrt = "speed"), "kink", class = "pfdtc_error_input")
   expect_error(derivative(), "wrt", class = "pfdtc_error_input")
   expect_error(derivative(wrt = "wet"), "wrt", class = "pfdtc_error_input")
+  expect_error(predict(fit, cars, wrt = "speed"), "`wrt` cannot be combined", class = "pfdtc_error_input")
   expect_error(derivative(wrt = "speed", interval = "prediction"), "derivative", class = "pfdtc_error_input")
   fit <- gp_exact(cars["speed"], cars$dist, kernel = kernel_se(3, 400) + kernel_white(2), noise = 200, hyper = "fixed")
   expect_error(predict(fit, type = "derivative"), "continuous", class = "pfdtc_error_input")

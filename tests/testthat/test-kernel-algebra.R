@@ -198,6 +198,9 @@ test_that("expressions that are no kernel are refused, with the reason", {
   expect_error(kernel_matrix(ordered, x), "has 3 parameters, but needs 1 or 2", class = "pfdtc_error_input")
   expect_input_error(update(kernel_se(isotropic = TRUE), lengthscale = 1:2), "lengthscale")
   expect_input_error(update(kernel_periodic(), lengthscale = 1:2), "lengthscale")
+  expect_input_error(update(kernel_polynomial(), degree = 3), "update() changes `variance`, `inputs` and `offset`.")
+  expect_input_error(update(kernel_group(~g, ~x), lengthscale = 2), "changes `variance`, `scale` and `parameters`.")
+  expect_input_error(update(kernel_linear(), lengthscale = 2), "changes `variance` and `inputs`.")
   expect_error(kernel_matrix(kernel_se(1, 1, "a") + kernel_linear(), x), "variance", class = "pfdtc_error_input")
 })
 

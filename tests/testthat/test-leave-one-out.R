@@ -294,6 +294,8 @@ test_that("dfbetas() are refits without the row; rstudent() uses the scale from 
     expect_equal(unname(dfbetas(fit)[i, ] * sd * scale), unname(coef(fit)[1:2] - coef(without)[1:2]), tolerance = 1e-4)
   }
   expect_input_error(dfbetas(fit_cars(neighbours = 0)), "model")
+  classes <- pfdtc(Species ~ Petal.Length, iris, kernel = kernel_se(1, 4), hyper = "fixed", family = multinomial())
+  expect_input_error(dfbetas(classes), "several unordered classes")
   expect_input_error(rstudent(pfdtc(dist ~ speed, cars, m = 5, neighbours = 5)), "model")
 })
 

@@ -205,7 +205,7 @@ test_that("bounds, candidates and levels are refused by name", {
   # A variable of the offset has no range, and the message tells how to fix it.
   d$o <- 5:1
   shifted <- gp_exact(y ~ x, d, offset = o, kernel = kernel_se(0.5, 1), noise = 0.1, hyper = "fixed")
-  expect_input_error(next_points(shifted), "set `lower` and `upper` to the same value")
+  expect_input_error(next_points(shifted), "has no finite value for `o`. Set `lower` and `upper`")
   expect_identical(next_points(shifted, goal = "fill", lower = c(o = 2), upper = c(o = 2))$o, 2)
   got <- next_points(inside, goal = "fill", lower = 1, upper = 9)
   expect_equal(got$x, 9, tolerance = 1e-6)

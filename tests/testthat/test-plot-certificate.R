@@ -161,14 +161,14 @@ test_that("certificates without an end are drawn", {
   data <- plot_certificate(fit, n = 9, plot = FALSE)
   data[3:4, c("mean_lower", "lwr_certified")] <- -Inf
   data[3:4, c("mean_upper", "upr_certified")] <- Inf
-  expect_silent(draw_nowhere(draw_figure(certificate_figure(data))))
-  range <- certificate_figure(data)$panels[[1L]]$args$ylim
+  expect_silent(draw_nowhere(draw_figure(figure_of_table(data))))
+  range <- figure_of_table(data)$panels[[1L]]$args$ylim
   expect_true(all(is.finite(range)))
   errors <- plot_certificate(list(fit), plot = FALSE)
   errors$max[3:4] <- Inf
   errors$median[errors$what == "sd"] <- 0
   errors$max[errors$what == "sd"] <- Inf
-  expect_silent(draw_nowhere(draw_figure(certificate_figure(errors))))
+  expect_silent(draw_nowhere(draw_figure(figure_of_table(errors))))
 })
 
 test_that("par() and the random numbers are as before", {
