@@ -38,8 +38,8 @@
 #' @param plain `TRUE`: response and inputs as given, constant noise, one kernel of all inputs; a linear mean if
 #'   likelier.
 #' @param workers `TRUE` fits on the workers of [rows_parts()].
-#' @param inducing initial points: a method of [inducing_points()], a matrix or a fit. Default: `"greedy"`; if points
-#'   move, the better of `"greedy"` and `"divergence"`.
+#' @param inducing start: an [inducing_points()] method, matrix or fit. Default: `"greedy"`; to move
+#'   points, `"divergence"` if that start is better.
 #' @param weights,offset `weights` divide `noise` or, with a `family`, multiply log likelihoods; `offset` is added to f.
 #' @param center,scale `center`: estimate the constant mean (`FALSE`: 0; a `family` also takes a number)? `scale`:
 #'   divide `y` by its sd?

@@ -337,8 +337,8 @@ tweedie <- function(p = NULL, phi = NULL) {
 #'
 #' These functions make families for `family` of [pfdtc()]. With `multinomial()` each row has one of K classes with
 #' probabilities \eqn{p_k = \exp(f_k) / \sum_j \exp(f_j)}{p_k = exp(f_k) / sum_j exp(f_j)} (softmax). With `ordinal()`
-#' the response is an ordered factor. Each class is an interval between cut points, and a row has the class whose
-#' interval contains \eqn{f + e}, where \eqn{e} is noise.
+#' the response is an ordered factor. Classes are intervals between cut points. A row's class contains \eqn{f + e},
+#' where \eqn{e} is noise.
 #'
 #' The K functions of `multinomial()` share one kernel, and each has its own constant mean. `predict(type = "latent")`
 #' returns f_k - f_1, the log odds against the first class. By default three or more classes have `multinomial()`,
