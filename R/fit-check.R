@@ -295,7 +295,7 @@ check_fits_given <- function(lacking, dots, caller) {
   abort_input("fits", if (lacking) "is missing" else "must be one list of fits", hint = hint)
 }
 
-# ---- the elements of a fit -------------------------------------------------------------------------------------------
+# ---- help pages: the elements of a fit, other functions that fit ----------------------------------------------------
 
 #' Read the elements of a fit
 #'
@@ -336,4 +336,58 @@ check_fits_given <- function(lacking, dots, caller) {
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se())
 #' fit$because
+NULL
+
+#' Fit a Gaussian process exactly or by other approximations
+#'
+#' These functions learn and choose the kernel as [pfdtc()] does with `transform = "none"` and `noise = ~ 1`, but
+#' compute the posterior differently, without neighbours. Methods work as for [pfdtc()].
+#'
+#' * `gp_exact()`: the exact posterior. It takes \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, which may be at
+#'   most `getOption("pfdtc.max_memory", 2^32)`. `gp_subsample()`: the exact posterior of `m` random rows.
+#' * `gp_vfe()`: the variational posterior of Titsias (2009). Its inducing points minimise the Kullback-Leibler
+#'   divergence to the exact posterior.
+#' * `gp_dtc()`, `gp_sor()`, `gp_fitc()`: deterministic training conditional, subset of regressors, fully independent
+#'   training conditional (Quinonero-Candela and Rasmussen, 2005). Their inducing points are not moved.
+#' @usage
+#' gp_exact(x, ...)
+#' gp_vfe(x, ...)
+#' gp_dtc(x, ...)
+#' gp_sor(x, ...)
+#' gp_fitc(x, ...)
+#' gp_subsample(x, ...)
+#' \method{gp_vfe}{default}(x, y, m = NULL, kernel = NULL, noise = NULL,
+#'   hyper = c("evidence", "pilot", "joint", "fixed"), mean = ~1, transform = "none",
+#'   like = NULL, inducing = NULL, weights = NULL, offset = NULL, center = TRUE,
+#'   scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...)
+#' \method{gp_vfe}{formula}(formula, data, ..., subset, weights, na.action, offset)
+#' @param x,y,kernel,noise,mean,transform,like,inducing,weights,offset as in [pfdtc()]; `y` must be numeric.
+#' @param center,scale,control,keep_data,formula,data,... as in [pfdtc()].
+#' @param subset,na.action as in [lm()].
+#' @param m maximum number of inducing points, or number of rows for `gp_subsample()`. Default: `min(200, n)`.
+#' @param hyper as in [pfdtc()]. `"joint"` starts from `"pilot"`: `gp_vfe()` then maximises the ELBO, `gp_exact()` the
+#'   exact log marginal likelihood. `gp_dtc()`, `gp_sor()`, `gp_fitc()` and `gp_subsample()` have no `"joint"`.
+#' @return A fit, see [pfdtc_fit], of class `c("gp_vfe", "gp_fit")` and so on. For `gp_exact()` and `gp_subsample()` the
+#'   element `x` has the rows of the posterior. The element `evidence` is the log marginal likelihood of the approximate
+#'   model for `gp_fitc()` and `gp_sor()`, and of the drawn rows for `gp_subsample()`.
+#' @details All functions have the arguments shown for `gp_vfe()`, except that `gp_subsample()` has no `inducing` and
+#'   `gp_exact()` has neither `inducing` nor `m`.
+#' @section Invariants: With all rows as inducing points (or all rows drawn) every method gives the exact
+#'   posterior; SoR gives it only at the rows.
+#' @seealso [compare_fits()], [kl_divergence()], `vignette("comparison")`
+#' @name baselines
+#' @aliases gp_vfe.default gp_vfe.formula gp_exact gp_vfe gp_dtc gp_sor gp_fitc gp_subsample
+#' @examples
+#' exact <- gp_exact(dist ~ speed, cars)
+#' vfe <- gp_vfe(dist ~ speed, cars, m = 5, like = exact)
+#' kl_divergence(vfe, exact)
+#' @rawNamespace export(gp_exact)
+#' export(gp_vfe)
+#' export(gp_dtc)
+#' export(gp_sor)
+#' export(gp_fitc)
+#' export(gp_subsample)
+#' S3method(gp_exact,default); S3method(gp_exact,formula); S3method(gp_vfe,default); S3method(gp_vfe,formula)
+#' S3method(gp_dtc,default); S3method(gp_dtc,formula); S3method(gp_sor,default); S3method(gp_sor,formula)
+#' S3method(gp_fitc,default); S3method(gp_fitc,formula); S3method(gp_subsample,default); S3method(gp_subsample,formula)
 NULL

@@ -165,8 +165,9 @@ scale_without <- function(fit, r) {
   sqrt(pmax(sum(part$g * responses_used(p)$y) - seen * r^2, 0) / replace(rest, rest <= 0, NaN))
 }
 
-# Returns scores of leave-one-out predictions of the training rows or, if `seen`, of ordinary predictions.
-training_scores <- function(fit, seen = FALSE) {
+# Returns scores of leave-one-out predictions of the training rows or, if `seen`, of ordinary predictions. If `each`,
+# returns those of score_each() for each row, with the number of the row and the predicted mean of f.
+training_scores <- function(fit, seen = FALSE, each = FALSE) {
   data <- training_data(fit)
   response <- response_of(fit)
   f <- if (seen) latent_at(fit, data$x) else loo_rows(fit)
@@ -175,17 +176,21 @@ training_scores <- function(fit, seen = FALSE) {
   y <- if (response$conjugate) list(y = unname(given_response(data)[used])) else
     lapply(data$sites[c("y", "size")], function(v) if (seen || is.null(v)) v else unname(all_rows(data, v, NA)[used]))
   f <- take_rows_of(f[intersect(c("mean", "var", "noise", "spread"), names(f))], used)
-  summarise_scores(response, score_each(response, y, f))
+  scores <- score_each(response, y, f)
+  if (each) c(scores, list(row = used, f = f$mean)) else summarise_scores(response, scores)
 }
 
-# Judges a family by leave-one-out predictions. Returns list(misfit, fit, loo): by how many standard errors they
-# contradict the family, the judged fit (of random rows if `fit` has more than dense_rows), and loo_shares() of classes.
-# Poisson counts: mean square of Pearson residuals, minus 1; a square has variance 2 + 1 / mean. Ordered classes: the
-# largest (X - r) / sqrt(2 r) of a class, where X is the score statistic of r further effects (inputs and their squares)
-# on the log odds of this class alone, with a chi-squared distribution of r degrees of freedom.
+# Judges a family by leave-one-out predictions. Returns list(misfit, fit, rows): by how many standard errors they
+# contradict the family, the judged fit (of random rows if `fit` has more than dense_rows), and its rows.
+# Poisson counts: mean square of Pearson residuals, minus 1; a square has variance 2 + 1 / mean.
+# Ordered classes: the largest (X - r) / sqrt(2 r) of a class, where X is the score statistic of r further effects
+# (inputs and their squares) on the log odds of this class alone: chi-squared with r degrees of freedom.
+# Gaussian: how much larger the mean log density is with Student's t around the predictions, plus rival$beyond (so
+# that it must be above 0) beyond rival$df degrees of freedom. `scores` and this `family` are added to the list.
 misfit_of <- function(fit) {
   n <- length(fit$data$response)
-  if (n > dense_rows) fit <- drop_rows(fit, with_fixed_seed(sample.int(n, n - laplace_sizes$few_rows)))
+  dropped <- if (n > dense_rows) with_fixed_seed(sample.int(n, n - laplace_sizes$few_rows))
+  if (length(dropped)) fit <- drop_rows(fit, dropped)
   response <- response_of(fit)
   if (response$kind == "ordered") {
     loo <- loo_shares(fit)
@@ -197,7 +202,15 @@ misfit_of <- function(fit) {
       effects <- qr(z * sd)
       (sum(qr.fitted(effects, ((loo$y == k) - loo$p[, k]) / sd)^2) - effects$rank) / sqrt(2 * effects$rank)
     }, 0)
-    return(list(misfit = max(each), fit = fit, loo = loo))
+    return(list(misfit = max(each), fit = fit, rows = setdiff(seq_len(n), dropped)))
+  }
+  if (response$conjugate) {
+    scores <- training_scores(fit, each = TRUE)
+    centre <- if (is.null(fit$transform)) scores$f else untransformed(fit$transform, scores$f)
+    t <- response$rival$from_residuals(scores$y - centre)
+    misfit <- mean(t$density - scores$density) + if (t$df > response$rival$df) response$rival$beyond else 0
+    return(list(misfit = misfit, fit = fit, rows = setdiff(seq_len(n), dropped),
+                scores = scores, family = student(t$df)))
   }
   loo <- loo_rows(fit)
   known <- !is.na(loo$mean) # rows of weight 0 have no prediction
@@ -224,19 +237,6 @@ rows_of_table <- function(fit, data) {
   response <- response_of(fit)
   w <- weights_given(data)
   if (any(w > 1) && all(w == round(w)) && response$kind %in% c("labels", "ordered")) equal_rows(data$x)
-}
-
-# Returns the leave-one-out probability integral transform P(<= y) of each row (NA at weight 0), uniform if the model
-# holds. For counts and classes, a random number between P(< y) and P(<= y) is returned (Czado, Gneiting, Held 2009).
-pit_of <- function(fit, loo) {
-  if (response_of(fit)$conjugate) return(noisy_cdf(loo$residual, loo))
-  check_distribution(fit)
-  data <- training_data(fit)
-  y <- unname(all_rows(data, data$sites$y, NA))
-  where_known(c(loo[c("mean", "var")], list(y = y, size = unname(sizes_given(data)))), function(f) {
-    ends <- pit_ends(response_of(fit), f$y, f)
-    pmin(pmax(ends$below + stats::runif(nrow(ends)) * (ends$upto - ends$below), 0), 1)
-  })
 }
 
 # ---- scores of predictive distributions -----------------------------------------------------------------------------

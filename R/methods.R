@@ -168,6 +168,19 @@ residuals.gp_fit <- function(object, type = c("response", "pearson", "loo", "pit
   sign(r) * sqrt(pmax(deviance, 0))
 }
 
+# Returns the leave-one-out probability integral transform P(<= y) of each row (NA at weight 0), uniform if the model
+# holds. For counts and classes, a random number between P(< y) and P(<= y) is returned (Czado, Gneiting, Held 2009).
+pit_of <- function(fit, loo) {
+  if (response_of(fit)$conjugate) return(noisy_cdf(loo$residual, loo))
+  check_distribution(fit)
+  data <- training_data(fit)
+  y <- unname(all_rows(data, data$sites$y, NA))
+  where_known(c(loo[c("mean", "var")], list(y = y, size = unname(sizes_given(data)))), function(f) {
+    ends <- pit_ends(response_of(fit), f$y, f)
+    pmin(pmax(ends$below + stats::runif(nrow(ends)) * (ends$upto - ends$below), 0), 1)
+  })
+}
+
 #' @export
 weights.gp_fit <- function(object, ...) {
   data <- training_data(object)

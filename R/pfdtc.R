@@ -38,8 +38,8 @@
 #' @param plain `TRUE`: response and inputs as given, constant noise, one kernel of all inputs; a linear mean if
 #'   likelier.
 #' @param workers `TRUE` fits on the workers of [rows_parts()].
-#' @param inducing start: an [inducing_points()] method, matrix or fit. Default: `"greedy"`; to move
-#'   points, `"divergence"` if that start is better.
+#' @param inducing start: an [inducing_points()] method, matrix or fit. Default: `"greedy"`, or for
+#'   points that move `"divergence"` if better.
 #' @param weights,offset `weights` divide `noise` or, with a `family`, multiply log likelihoods; `offset` is added to f.
 #' @param center,scale `center`: estimate the constant mean (`FALSE`: 0; a `family` also takes a number)? `scale`:
 #'   divide `y` by its sd?
@@ -201,21 +201,16 @@ formula_arguments <- function(dots, method, given = names(dots)) {
   replace(lapply(defaults, eval, envir = environment(method)), names(dots), dots)
 }
 
-# Fits `data` with the checked settings `asked`, tries a linear kernel if most responses are equal, or the rival of a
-# family that the response chose, and raises warnings.
+# Fits `data` with the checked settings `given`, tries the rival of a family that was not given and, if most responses
+# are equal, a linear kernel, and raises warnings.
 fit_as_asked <- function(data, given) {
   asked <- if (is.null(given$likelihood)) given else complete_likelihood(data, given)
   state <- no_state()
   fit <- suspendInterrupts({
     fit <- fit_once(data, asked, state)
     late <- !is.null(state$stopped) || 4 * sum(state$seconds) > asked$control$max_seconds
-    if (late) {
-      fit
-    } else if (is.null(asked$likelihood)) {
-      linear_if_better(fit, data, asked, state$open)
-    } else {
-      rival_if_better(fit, data, given)
-    }
+    if (!late) fit <- rival_if_better(fit, data, given, state$open)
+    if (!late && isTRUE(state$open)) linear_if_better(fit, data, asked) else fit
   })
   if (!is.null(state$stopped)) {
     fit[c("convergence", "message")] <- state$stopped
@@ -254,11 +249,11 @@ fit_once <- function(data, asked, state) {
 
 # Returns `fit`, or a fit with a linear kernel if that predicts held-out rows better. In cross-validation, its log
 # density must be higher by more than common_value["errors"] standard errors. The linear kernel is tried if most of 50
-# to 2,000 responses are equal, without groups, and kernel and transform (`open`) may be chosen. Marginal likelihood
-# cannot choose then: it grows without bound as the noise at the common response shrinks.
-linear_if_better <- function(fit, data, asked, open) {
+# to 2,000 responses are equal, without groups, and the kernel may be chosen. Marginal likelihood cannot choose then: it
+# grows without bound as the noise at the common response shrinks.
+linear_if_better <- function(fit, data, asked) {
   y <- of_used_rows(data, data$response)
-  due <- isTRUE(open) && is.null(asked$kernel) && !length(data$groups) && data$n >= few_rows && data$n <= dense_rows &&
+  due <- is.null(asked$kernel) && !length(data$groups) && data$n >= few_rows && data$n <= dense_rows &&
     max(tabulate(match(y, unique(y)))) > common_value[["share"]] * length(y)
   if (!due) return(fit)
   started <- proc.time()[["elapsed"]]
@@ -282,91 +277,77 @@ linear_if_better <- function(fit, data, asked, open) {
   found
 }
 
-# Returns `fit`, or a fit with the rival of its family. If the response chose the family and leave-one-out predictions
-# contradict it, the rival is fitted to the judged rows. It wins if it increases their leave-one-out log density by more
-# than rival$errors standard errors.
-rival_if_better <- function(fit, data, asked) {
-  own <- asked$likelihood
+# Returns TRUE if leave-one-out predictions may replace the family by its rival: if it was not given (`open`, if
+# Gaussian). Student's t noise is tried only if no response is frequent, and if a transform or heavy tails were chosen
+# or a response is extreme.
+rival_is_due <- function(fit, data, asked, open) {
+  if (!is.null(asked$likelihood)) {
+    return(isTRUE(asked$likelihood$open) && asked$likelihood$approx == "laplace" && !asked$plain &&
+             asked$hyper == "evidence" && is.null(rows_of_table(fit, data)))
+  }
+  y <- data$response
+  far <- max(abs(y - stats::median(y))) > gaussian_row$rival$far * stats::mad(y)
+  isTRUE(open) && is.null(c(asked$noise, data$prior_weights)) && !length(data$groups) && data$n >= few_rows &&
+    (far || !is.null(fit$transform) || !is.null(fit$noise_tail) && has_learned_tails(fit)) &&
+    values_of_response(y, FALSE) == "many" &&
+    max(tabulate(match(y, unique(y)))) <= response_values[["share"]] * length(y)
+}
+
+# Returns `fit`, or a fit with the rival of its family. If leave-one-out predictions contradict the family, the rival is
+# fitted to the judged rows. It wins if it increases their leave-one-out log density by more than rival$errors standard
+# errors. Rows with copies do not count.
+rival_if_better <- function(fit, data, asked, open) {
+  if (!rival_is_due(fit, data, asked, open)) return(fit)
+  gaussian <- is.null(asked$likelihood)
   rival <- response_of(fit)$rival
-  open <- isTRUE(own$open) && own$approx == "laplace" && !asked$plain && asked$hyper == "evidence"
-  judged <- if (open && is.null(rows_of_table(fit, data))) suppressMessages(misfit_of(replace(fit, "data", list(data))))
+  modelled <- fit$data %||% if (gaussian) data_as_modelled(data, list(
+    transform = fit$transform, trend = fit$noise_trend, tail = fit$noise_tail), asked) else data
+  judged <- suppressMessages(misfit_of(replace(fit, "data", list(modelled))))
   if (!isTRUE(judged$misfit > rival$beyond)) return(fit)
   started <- proc.time()[["elapsed"]]
-  asked$likelihood <- c(as_likelihood(rival$family), list(from = own))
-  fit_rival <- function(data, asked, state) fit_once(data, complete_likelihood(data, asked), state)
-  other <- unless_it_fails(fit_rival, judged$fit$data, asked)
+  asked[c("transform", "noise")] <- list("none", NULL)
+  rows <- rows_of_data(data)
+  rows$y <- rows$y %||% unname(rows$response)
+  data_at <- function(i) data_of_rows(data, take_rows_of(rows, i), list(likelihood = as_likelihood(rival$family)))
+  fit_rival <- function(data) {
+    asked$likelihood <- c(as_likelihood(judged$family %||% rival$family), list(from = asked$likelihood))
+    unless_it_fails(function(data, asked, state) fit_once(data, complete_likelihood(data, asked), state), data, asked)
+  }
+  at <- data_at(judged$rows)
+  other <- fit_rival(at)
   if (is.null(other)) return(fit)
-  density <- log(cbind(judged$loo$own, suppressMessages(loo_shares(replace(other, "data", judged$fit["data"])))$own))
-  gain <- gain_summary(density[, 2L] - density[, 1L])
-  better <- isTRUE(gain[["gain"]] > rival$errors * gain[["se"]])
-  if (better && judged$fit$nobs < data$n) other <- unless_it_fails(fit_rival, data, asked)
+  scores <- suppressMessages(list(judged$scores %||% training_scores(judged$fit, each = TRUE),
+                                  training_scores(replace(other, "data", list(at)), each = TRUE)))
+  copy <- copies_in(judged$fit$data) %||% seq_along(judged$fit$data$response)
+  alone <- Reduce(intersect, list(scores[[1L]]$row, scores[[2L]]$row, which(tabulate(copy)[copy] == 1L)))
+  if (length(alone) < few_rows) return(fit)
+  density <- vapply(scores, function(s) s$density[match(alone, s$row)], numeric(length(alone)))
+  gains <- density[, 2L] - density[, 1L]
+  ends <- stats::quantile(gains, rival$limits %||% 0:1, names = FALSE)
+  gain <- gain_summary(pmin(pmax(gains, ends[1L]), ends[2L]))
+  better <- isTRUE(sum(gains) > 0 && gain[["gain"]] > rival$errors * gain[["se"]])
+  if (better && gaussian) { # outliers have moved the rival's f less; f must be the mean of the response
+    r <- scores[[2L]]$y - scores[[2L]]$f
+    judged$family <- student(rival$from_residuals(r)$df)
+    better <- abs(mean(r)) < 3 * se_of_mean(r)
+  }
+  if (better && (gaussian || length(judged$rows) < data$n)) other <- fit_rival(data_at(seq_along(rows$y)))
   found <- if (better) other else fit
   if (is.null(found)) return(fit)
   names <- paste0(c(response_of(fit)$name, rival$family), "()")
   found$because["rival"] <- sprintf(
     "%s: leave-one-out log density %+.2g a row relative to %s (standard error %.2g)", names[1L + better],
     gain[["gain"]] * if (better) 1 else -1, names[2L - better], gain[["se"]])
-  if (better) tell_classed("family", sprintf("Family %s. family = %s has one f.", found$because[["rival"]], names[1L]))
+  if (better) tell_classed("family", sprintf("Family %s. %s", found$because[["rival"]], rival$instead))
   found$seconds <- c(fit$seconds, families = proc.time()[["elapsed"]] - started)
+  if (!better && gaussian) return(found)
   found$response <- structure(class = c("pfdtc_table", "data.frame"), legend =
     "`merit`: sum of leave-one-out log densities.", data.frame(candidate = names, chosen = c(!better, better),
       merit = colSums(density), se = ifelse(c(!better, better), NA, gain[["se"]] * nrow(density))))
   found
 }
 
-#' Fit a Gaussian process exactly or by other approximations
-#'
-#' These functions learn and choose the kernel as [pfdtc()] does with `transform = "none"` and `noise = ~ 1`, but
-#' compute the posterior differently, without neighbours. Methods work as for [pfdtc()].
-#'
-#' * `gp_exact()`: the exact posterior. It takes \eqn{O(n^3)}{O(n^3)} time and \eqn{8 n^2}{8 n^2} bytes, which may be at
-#'   most `getOption("pfdtc.max_memory", 2^32)`. `gp_subsample()`: the exact posterior of `m` random rows.
-#' * `gp_vfe()`: the variational posterior of Titsias (2009). Its inducing points minimise the Kullback-Leibler
-#'   divergence to the exact posterior.
-#' * `gp_dtc()`, `gp_sor()`, `gp_fitc()`: deterministic training conditional, subset of regressors, fully independent
-#'   training conditional (Quinonero-Candela and Rasmussen, 2005). Their inducing points are not moved.
-#' @usage
-#' gp_exact(x, ...)
-#' gp_vfe(x, ...)
-#' gp_dtc(x, ...)
-#' gp_sor(x, ...)
-#' gp_fitc(x, ...)
-#' gp_subsample(x, ...)
-#' \method{gp_vfe}{default}(x, y, m = NULL, kernel = NULL, noise = NULL,
-#'   hyper = c("evidence", "pilot", "joint", "fixed"), mean = ~1, transform = "none",
-#'   like = NULL, inducing = NULL, weights = NULL, offset = NULL, center = TRUE,
-#'   scale = TRUE, control = pfdtc_control(), keep_data = TRUE, ...)
-#' \method{gp_vfe}{formula}(formula, data, ..., subset, weights, na.action, offset)
-#' @param x,y,kernel,noise,mean,transform,like,inducing,weights,offset as in [pfdtc()]; `y` must be numeric.
-#' @param center,scale,control,keep_data,formula,data,... as in [pfdtc()].
-#' @param subset,na.action as in [lm()].
-#' @param m maximum number of inducing points, or number of rows for `gp_subsample()`. Default: `min(200, n)`.
-#' @param hyper as in [pfdtc()]. `"joint"` starts from `"pilot"`: `gp_vfe()` then maximises the ELBO, `gp_exact()` the
-#'   exact log marginal likelihood. `gp_dtc()`, `gp_sor()`, `gp_fitc()` and `gp_subsample()` have no `"joint"`.
-#' @return A fit, see [pfdtc_fit], of class `c("gp_vfe", "gp_fit")` and so on. For `gp_exact()` and `gp_subsample()` the
-#'   element `x` has the rows of the posterior. The element `evidence` is the log marginal likelihood of the approximate
-#'   model for `gp_fitc()` and `gp_sor()`, and of the drawn rows for `gp_subsample()`.
-#' @details All functions have the arguments shown for `gp_vfe()`, except that `gp_subsample()` has no `inducing` and
-#'   `gp_exact()` has neither `inducing` nor `m`.
-#' @section Invariants: With all rows as inducing points (or all rows drawn) every method gives the exact
-#'   posterior; SoR gives it only at the rows.
-#' @seealso [compare_fits()], [kl_divergence()], `vignette("comparison")`
-#' @name baselines
-#' @aliases gp_vfe.default gp_vfe.formula gp_exact gp_vfe gp_dtc gp_sor gp_fitc gp_subsample
-#' @examples
-#' exact <- gp_exact(dist ~ speed, cars)
-#' vfe <- gp_vfe(dist ~ speed, cars, m = 5, like = exact)
-#' kl_divergence(vfe, exact)
-#' @rawNamespace export(gp_exact)
-#' export(gp_vfe)
-#' export(gp_dtc)
-#' export(gp_sor)
-#' export(gp_fitc)
-#' export(gp_subsample)
-#' S3method(gp_exact,default); S3method(gp_exact,formula); S3method(gp_vfe,default); S3method(gp_vfe,formula)
-#' S3method(gp_dtc,default); S3method(gp_dtc,formula); S3method(gp_sor,default); S3method(gp_sor,formula)
-#' S3method(gp_fitc,default); S3method(gp_fitc,formula); S3method(gp_subsample,default); S3method(gp_subsample,formula)
-NULL
+# ---- the other functions that fit (help page in fit-check.R) ---------------------------------------------------------
 
 gp_exact <- function(x, ...) UseMethod("gp_exact")
 gp_vfe <- function(x, ...) UseMethod("gp_vfe")

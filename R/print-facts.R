@@ -35,7 +35,7 @@ fit_fields <- list(
   # Name a shape parameter or a transform here, because the title does not.
   Response = function(fit, response) {
     if (is.null(fit$theta) && is.null(fit$likelihood$row)) {
-      if (is.null(fit$transform)) return(unname(unlist(fit$because)["rival"])) # NULL or NA if not compared
+      if (is.null(fit$transform)) return(if (response$kind == "labels") unname(unlist(fit$because)["rival"]))
       return(sprintf("%s; mean, kernel and noise are on the %s scale", describe_transform(fit$transform),
                      if (fit$transform$kind == "log") "log" else "transformed"))
     }

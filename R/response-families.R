@@ -96,7 +96,7 @@ ordinal_row <- function(noise, link) {
     middle = function(sites, w, levels) pmax(diff(cuts(sites, w, length(levels))), 1e-3),
     start = function(sites, w) -cuts(sites, w, max(sites$y, 2))[1L] - mean(sites$offset),
     # misfit_of() was above 2.5 in fits of 3 of 58 samples of ordered classes (bench/ordered-misfit.R).
-    rival = list(family = "multinomial", beyond = 2.5, errors = 2,
+    rival = list(family = "multinomial", beyond = 2.5, errors = 2, instead = "`family = ordinal()` has one f.",
                  why = "inputs change the odds of single classes in ways that this family does not allow"),
     up = function(y, theta) cut_points(theta)[pmin(pmax(y, 0), length(theta) + 2) + 1],
     down = function(t, theta) findInterval(t, cut_points(theta), left.open = TRUE),

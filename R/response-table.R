@@ -32,9 +32,10 @@
 #   zeros, from          TRUE if positive numbers may be 0; the smallest count, if it is not 0
 #   shown(theta), known(df)               the shape parameters as users see them; words for given ones
 #   shown_slopes(theta)                   the derivatives of log shown(theta) in log theta, by default 1
-#   rival                                 list(family, why, beyond, errors): a family that assumes less, why summary()
-#                                         names it if misfit_of() is above `beyond`, and by how many standard errors it
-#                                         must be better to replace a family that the response chose (without: never)
+#   rival                list(family, why, beyond, ...): a family that assumes less, why summary() names it if
+#                        misfit_of() is above `beyond`, and for rival_if_better(): by how many standard errors
+#                        (`errors`) it must be better to replace a family that was not given (without: never),
+#                        quantiles that limit gains of rows (`limits`), and what keeps the family (`instead`)
 #   ratio(theta)         c(name = power): e^(power f) is a ratio of this name between rows; the default is by the link
 #   parts(sites)         a list of sites whose W = -(log p)'' sum to the W of `sites`, by default `sites` alone
 #   turns(sites)         the f where the W of these parts have their only extremes
@@ -137,7 +138,17 @@ average_of <- function(h, mean, sd, grid, term) {
 # ---- rows of the table of responses ---------------------------------------------------------------------------------
 
 gaussian_row <- list(
-  name = "gaussian", label = "Gaussian", call = "gaussian()", links = "identity", reads = "numbers", conjugate = TRUE)
+  name = "gaussian", label = "Gaussian", call = "gaussian()", links = "identity", reads = "numbers", conjugate = TRUE,
+  # Outliers move f, so residuals may fit Student's t a little worse than the fit's own noise model. One outlier may
+  # have most of the gain and of its standard error, so the 5 % largest differences are limited.
+  rival = list(family = "student", far = 100, beyond = -0.1, df = 3, errors = 2, limits = c(0.025, 0.975),
+    instead = "`noise = ~ 1` keeps normal noise.",
+    # Maximum likelihood, with 1 to 30 degrees of freedom of two digits.
+    from_residuals = function(r) {
+      log_density <- function(p) stats::dt(r / exp(p[1L]), exp(p[2L]), log = TRUE) - p[1L]
+      p <- stats::optim(c(log(stats::mad(r)), log(3)), function(p) -sum(log_density(p)))$par
+      list(df = signif(min(max(exp(p[2L]), 1), 30), 2), density = log_density(p))
+    }))
 
 binomial_row <- list(
   name = "binomial", label = "binomial", call = "binomial(), binomial(\"probit\")", links = c("logit", "probit"),
@@ -292,16 +303,17 @@ beta_quantiles <- function(p, a, b) {
 }
 
 # Returns a grid of q and log weights. With scale s, Student's t is a mixture of normals with variance s^2 / q, q ~
-# Gamma(df / 2, df / 2). The integrand falls fast from its maximum in log q, so the trapezoid rule is accurate.
-student_grid <- function(df) {
+# Gamma(df / 2, df / 2). The integrand falls fast from its maximum in log q, so the trapezoid rule is accurate. At a
+# distance of e^far s (far > 0), the maximum is at q = (df + 1) / e^(2 far).
+student_grid <- function(df, far = 0) {
   step <- min(0.1, sqrt(2 / df) / 4)
-  grid <- seq(-80 / df - 2, 6, by = step)
+  grid <- seq(-80 / df - 2 - 2 * max(0, far), 6, by = step)
   list(q = exp(grid), log_weight = stats::dgamma(exp(grid), df / 2, df / 2, log = TRUE) + grid + log(step))
 }
 
 # Returns log p(y) for y = f + s t, averaged over f ~ N(mu, v), where t has Student's distribution.
 student_predictive <- function(theta, y, mu, v) {
-  grid <- student_grid(theta[2L])
+  grid <- student_grid(theta[2L], log(max(abs(y - mu), 0, na.rm = TRUE)) - log(theta[1L]))
   logs <- vapply(seq_along(grid$q), function(i) {
     grid$log_weight[i] + stats::dnorm(y, mu, sqrt(v + theta[1L]^2 / grid$q[i]), log = TRUE)
   }, numeric(length(y)))

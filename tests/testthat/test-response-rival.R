@@ -1,4 +1,4 @@
-# Tests the choice between ordinal() and multinomial() for an ordered response.
+# Tests the choice between ordinal() and multinomial(), and between normal and Student's t noise.
 
 made <- with_seed(1, data.frame(a = stats::rnorm(150), b = stats::rnorm(150), e = stats::rlogis(150)))
 labels <- c("low", "middle", "high")
@@ -121,6 +121,62 @@ test_that("with many rows, random rows decide, and the winner is fitted to all",
   expect_identical(c(name_of(fit), name_of(kept)), c("multinomial", "ordinal"))
   expect_identical(fit$nobs, 150L)
   expect_identical(judged$fit$nobs, 100L)
-  expect_equal(fit$response$merit[1], sum(log(judged$loo$own)), tolerance = 1e-10)
+  expect_equal(fit$response$merit[1], sum(training_scores(judged$fit, each = TRUE)$density), tolerance = 1e-10)
   expect_identical(predict(kept, made), predict(given, made))
+})
+
+# ---- Student's t noise ----------------------------------------------------------------------------------------------
+
+typo <- with_seed(4, data.frame(x = stats::runif(200, -2, 2)))
+typo$y <- sin(2 * typo$x) + with_seed(5, 0.1 * stats::rnorm(200))
+typo$y[17] <- 40
+typo_fit <- function(..., transform = "auto") {
+  with_seed(2, suppressWarnings(suppressMessages(pfdtc(y ~ x, ..., transform = transform, kernel = kernel_se()))))
+}
+robust <- typo_fit(typo)
+
+test_that("one wrong response makes Student's t noise likelier, and f follows the other responses", {
+  expect_message(with_seed(2, pfdtc(y ~ x, typo, kernel = kernel_se(), transform = "auto")),
+                 "Family student\\(\\): .*noise = ~ 1", class = "pfdtc_message_family")
+  normal <- typo_fit(typo, noise = ~ 1)
+  expect_identical(c(name_of(robust), name_of(normal)), c("student", "gaussian"))
+  at <- data.frame(x = seq(-1.9, 1.9, by = 0.05))
+  error <- function(fit) sqrt(mean((predict(fit, at) - sin(2 * at$x))^2))
+  # The sd of the mean of 200 / 8 responses with noise sd .1 is .02: f has about 8 independent parts.
+  expect_lt(error(robust), 0.06)
+  expect_gt(error(normal), 5 * error(robust))
+  given <- typo_fit(typo, family = student(robust$likelihood$df))
+  expect_equal(predict(robust, at), predict(given, at), tolerance = 1e-8)
+  # The log densities compared are those of leave-one-out predictions; the gain is above two standard errors.
+  gain <- robust$response$merit[2] - robust$response$merit[1]
+  expect_gt(gain, 2 * robust$response$se[1])
+  expect_identical(robust$response$candidate, c("gaussian()", "student()"))
+})
+
+test_that("the degrees of freedom maximise the likelihood of residuals", {
+  r <- with_seed(6, 0.3 * stats::rt(500, 3))
+  found <- gaussian_row$rival$from_residuals(r)
+  best <- stats::optimise(function(df) {
+    stats::optimise(function(s) sum(stats::dt(r / s, df, log = TRUE) - log(s)), c(0.01, 3), maximum = TRUE)$objective
+  }, c(1, 30), maximum = TRUE)
+  expect_equal(found$df, best$maximum, tolerance = 0.05) # two digits
+  expect_equal(sum(found$density), best$objective, tolerance = 1e-4)
+})
+
+test_that("given transforms, noise, weights, few values, repeated values and a short time keep normal noise", {
+  expect_identical(name_of(typo_fit(typo, transform = "none")), "gaussian")
+  expect_identical(name_of(typo_fit(typo, weights = rep(2, 200))), "gaussian")
+  expect_identical(name_of(typo_fit(typo, plain = TRUE)), "gaussian")
+  expect_identical(name_of(typo_fit(typo, control = list(max_seconds = 0))), "gaussian")
+  expect_identical(name_of(typo_fit(transform(typo, y = ifelse(x > 1, 0, y)))), "gaussian") # a quarter are equal
+  expect_identical(name_of(typo_fit(transform(typo, y = round(y)))), "gaussian")
+  expect_false("rival" %in% names(typo_fit(typo[-17, ])$because))
+  expect_identical(name_of(typo_fit(typo, keep_data = FALSE)), "student")
+})
+
+test_that("Student's t noise is judged by random rows of many, and fitted to all", {
+  sizes <- replace(laplace_sizes, "few_rows", list(150L))
+  fit <- with_replaced(list(dense_rows = 180L, laplace_sizes = sizes), typo_fit(rbind(typo, typo[17, ] + 0.01)))
+  expect_identical(name_of(fit), "student")
+  expect_identical(fit$nobs, 201L)
 })

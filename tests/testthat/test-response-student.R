@@ -186,6 +186,12 @@ test_that("averaged densities are those of numerical integrals", {
     }, c(0.2, 6), c(0, 0.5), c(0.3, 2))
     expect_equal(found, log(plain), tolerance = 1e-7, label = format(df))
   }
+  # Far away, f counts as known: with f ~ N(0, v), the relative difference from the density at f = 0 is about
+  # (df + 1) (df + 2) / 2 v / y^2.
+  for (df in c(1, 1.7, 10, 30)) for (y in 10^c(1:4, 8, 13)) {
+    expect_equal(student_predictive(c(0.5, df), y, 0, 1e-9 * y^2 / df^2),
+                 stats::dt(y / 0.5, df, log = TRUE) - log(0.5), tolerance = 1e-7, label = paste(df, y))
+  }
 })
 
 test_that("learning keeps away from modes that are almost saddles, where Laplace's evidence is unbounded", {

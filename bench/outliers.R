@@ -1,0 +1,44 @@
+# Shows when the default finds Student's t noise (vignette("defaults"), Outliers).
+#   Rscript bench/outliers.R          RMSE of f for a sine with outliers: the default, normal noise, and student(3)
+#   Rscript bench/outliers.R sets     data sets for which Student's t noise is tried, and scores of held-out rows
+# The sets are those of bench/sets.R. SETS_FOLDER=bench:bench/further SETS_ROWS=250 gives those of the vignette.
+suppressPackageStartupMessages(library(pfdtc))
+options(pfdtc.threads = 1L)
+quietly <- function(fit) suppressWarnings(suppressMessages(fit))
+
+score_outliers <- function(value, count, n = 200) {
+  set.seed(4)
+  d <- data.frame(x = runif(n, -2, 2))
+  set.seed(5)
+  d$y <- sin(2 * d$x) + 0.1 * rnorm(n)
+  wrong <- 16 + seq_len(count)
+  d$y[wrong] <- value * (-1)^(wrong + 1)
+  at <- data.frame(x = seq(-1.9, 1.9, 0.05))
+  error <- function(...) {
+    set.seed(2)
+    fit <- quietly(pfdtc(y ~ x, d, kernel = kernel_se(), ...))
+    c(sqrt(mean((predict(fit, at) - sin(2 * at$x))^2)), sum(fit$seconds), !is.null(fit$likelihood))
+  }
+  found <- error()
+  data.frame(value, count, student = found[3], found = found[1], normal = error(noise = ~ 1)[1],
+             given = error(family = student(3))[1], seconds = found[2])
+}
+
+score_set <- function(name) {
+  s <- train_and_test(name)
+  if (is.factor(s$train[[1]]) || nrow(s$train) < 50) return(NULL)
+  set.seed(1)
+  fit <- quietly(pfdtc(s$formula, s$train))
+  if (is.na(fit$seconds["families"])) return(NULL)
+  scores <- held_out_scores(fit, s$test, sd(s$train[[1]]))
+  data.frame(name, n = nrow(s$train), student = !is.null(fit$likelihood), nlpd = scores[[1]], rmse = scores[[2]],
+             cover95 = scores[[3]], share_of_seconds = fit$seconds[["families"]] / sum(fit$seconds))
+}
+
+if ("sets" %in% commandArgs(TRUE)) {
+  source("bench/sets.R")
+  print(do.call(rbind, lapply(sets(), score_set)), digits = 3)
+} else {
+  cases <- expand.grid(value = c(5, 40, 100, 1000, 1e5, 1e12), count = c(1, 10))
+  print(do.call(rbind, Map(score_outliers, cases$value, cases$count)), digits = 3)
+}
