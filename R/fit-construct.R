@@ -218,8 +218,8 @@ learn_stage <- function(data, s, state) {
         "Variance inflation: variances of %1$s and noise are multiplied by %2$.2f, because maximum likelihood makes",
         "them too small with %3$s of %1$s and noise estimated from %4$d rows%5$s."),
         of[2L], growth, count_of(as.integer(p), of[1L]), as.integer(n), if (widening > 1)
-          sprintf(". The factor %.2f also makes 95 %% credible intervals as wide as with Student's t (%s of freedom)",
-                  widening, count_of(as.integer(n) - 1L, "degree")) else "")
+          sprintf(paste(". They are multiplied by %.2f too, so that 95 %% credible intervals are as wide as with",
+                        "Student's t (%s of freedom)"), widening, count_of(as.integer(n) - 1L, "degree")) else "")
     }
     times <- ifelse(kernel_parameters(found$kernel)$what == "variance", factor, 1)
     found$kernel <- as_kernel(set_values(found$kernel, times * kernel_values(found$kernel)))

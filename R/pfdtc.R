@@ -29,7 +29,8 @@
 #' @param aux auxiliary distribution of the pF-DTC objective that moves inducing points, see [aux_sor()].
 #' @param neighbours number of nearest neighbours beside inducing points. Default: 0, or at least 40 if needed.
 #' @param family [binomial()], [multinomial()], [ordinal()], [poisson()], [nb()], `Gamma("log")`, [weibull()],
-#'   [tobit()], [tweedie()], [student()] or [gp_family()]. Default: Gaussian for numbers, else by the response's type.
+#'   [tobit()], [tweedie()], [student()] or [gp_family()]. Default: by the response's type; numbers:
+#'   Gaussian, with outliers `student()`.
 #' @param approx `"laplace"` or `"vi"` (variational), for a `family` of one f.
 #' @param mean a linear mean, `~ x1 + x2`, if Gaussian. Default: chosen.
 #' @param transform `"log"` or `"yeojohnson"`, applied to the response; `"none"`; or `fit$transform` of another fit.
@@ -325,19 +326,21 @@ rival_if_better <- function(fit, data, asked, open) {
   gains <- density[, 2L] - density[, 1L]
   ends <- stats::quantile(gains, rival$limits %||% 0:1, names = FALSE)
   gain <- gain_summary(pmin(pmax(gains, ends[1L]), ends[2L]))
+  why <- ""
   better <- isTRUE(sum(gains) > 0 && gain[["gain"]] > rival$errors * gain[["se"]])
   if (better && gaussian) { # outliers have moved the rival's f less; f must be the mean of the response
     r <- scores[[2L]]$y - scores[[2L]]$f
     judged$family <- student(rival$from_residuals(r)$df)
     better <- abs(mean(r)) < 3 * se_of_mean(r)
+    if (!better) why <- "; its f would not be the mean of the response"
   }
   if (better && (gaussian || length(judged$rows) < data$n)) other <- fit_rival(data_at(seq_along(rows$y)))
   found <- if (better) other else fit
   if (is.null(found)) return(fit)
   names <- paste0(c(response_of(fit)$name, rival$family), "()")
   found$because["rival"] <- sprintf(
-    "%s: leave-one-out log density %+.2g a row relative to %s (standard error %.2g)", names[1L + better],
-    gain[["gain"]] * if (better) 1 else -1, names[2L - better], gain[["se"]])
+    "%s: leave-one-out log density %+.2g a row relative to %s (standard error %.2g)%s", names[1L + better],
+    gain[["gain"]] * if (better) 1 else -1, names[2L - better], gain[["se"]], why)
   if (better) tell_classed("family", sprintf("Family %s. %s", found$because[["rival"]], rival$instead))
   found$seconds <- c(fit$seconds, families = proc.time()[["elapsed"]] - started)
   if (!better && gaussian) return(found)

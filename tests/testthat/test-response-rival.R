@@ -168,10 +168,20 @@ test_that("given transforms, noise, weights, few values, repeated values and a s
   expect_identical(name_of(typo_fit(typo, weights = rep(2, 200))), "gaussian")
   expect_identical(name_of(typo_fit(typo, plain = TRUE)), "gaussian")
   expect_identical(name_of(typo_fit(typo, control = list(max_seconds = 0))), "gaussian")
-  expect_identical(name_of(typo_fit(transform(typo, y = ifelse(x > 1, 0, y)))), "gaussian") # a quarter are equal
+  quarter <- typo_fit(transform(typo, y = ifelse(x > 1, 0, y))) # has 56 equal responses
+  expect_false("rival" %in% names(quarter$because))
   expect_identical(name_of(typo_fit(transform(typo, y = round(y)))), "gaussian")
   expect_false("rival" %in% names(typo_fit(typo[-17, ])$because))
   expect_identical(name_of(typo_fit(typo, keep_data = FALSE)), "student")
+})
+
+test_that("normal noise stays if all outliers are on one side, because f would not be the mean", {
+  spikes <- transform(typo, y = replace(y, 17, 0))
+  wrong <- seq(1, 200, by = 20)
+  spikes$y[wrong] <- spikes$y[wrong] + 5
+  fit <- typo_fit(spikes)
+  expect_identical(name_of(fit), "gaussian")
+  expect_match(fit$because[["rival"]], "f would not be the mean")
 })
 
 test_that("Student's t noise is judged by random rows of many, and fitted to all", {

@@ -324,7 +324,7 @@ test_that("messages and errors of formulas say what to do", {
   expect_error(formula(of_matrix), "The fit was made from a matrix", class = "pfdtc_error_input")
   fit <- given(mpg ~ wt)
   expect_error(partial_dependence(fit), "`variable`", class = "pfdtc_error_input")
-  expect_error(compare_fits(fit, given(mpg ~ hp)), "anova\\(\\), AIC\\(\\) or cross_validate",
+  expect_error(compare_fits(fit, given(mpg ~ hp)), "Fits to compare go in one list: compare_fits\\(list",
                class = "pfdtc_error_input")
   count <- pfdtc(carb ~ wt, mtcars, family = poisson(), kernel = kernel_se(2, 1), hyper = "fixed")
   expect_error(ratios(count, mtcars[1:2, ]), "`than`", class = "pfdtc_error_input")
