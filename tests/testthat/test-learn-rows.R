@@ -149,7 +149,7 @@ test_that("the variances of few rows have the factor n / (n - p) and quantiles o
   expect_equal(coef(fit)[scaled], factor * coef(plain)[scaled])
   expect_equal(fitted(fit), fitted(plain))
   expect_match(fit$because[["scale"]],
-               "by 1.60, because .* with 3 hyperparameters .* from 8 rows. They .* by 1.46 too, so that .* [(]7 degrees")
+               "by 1.60, because .* with 3 hyperparameters .* from 8 rows. They .* by 1.46 too, so .* [(]7 degrees")
   expect_false("scale" %in% names(plain$because))
   expect_false("scale" %in% names(pfdtc(y ~ x, d, transform = "auto", noise = 0.1)$because))
 })
