@@ -189,8 +189,8 @@ training_scores <- function(fit, seen = FALSE, each = FALSE) {
 # that it must be above 0) beyond rival$df degrees of freedom. `scores` and this `family` are added to the list.
 misfit_of <- function(fit) {
   n <- length(fit$data$response)
-  dropped <- if (n > dense_rows) with_fixed_seed(sample.int(n, n - laplace_sizes$few_rows))
-  if (length(dropped)) fit <- drop_rows(fit, dropped)
+  rows <- if (n > dense_rows) with_fixed_seed(sort(sample.int(n, laplace_sizes$few_rows))) else seq_len(n)
+  if (length(rows) < n) fit <- drop_rows(fit, seq_len(n)[-rows])
   response <- response_of(fit)
   if (response$kind == "ordered") {
     loo <- loo_shares(fit)
@@ -202,15 +202,13 @@ misfit_of <- function(fit) {
       effects <- qr(z * sd)
       (sum(qr.fitted(effects, ((loo$y == k) - loo$p[, k]) / sd)^2) - effects$rank) / sqrt(2 * effects$rank)
     }, 0)
-    return(list(misfit = max(each), fit = fit, rows = setdiff(seq_len(n), dropped)))
+    return(list(misfit = max(each), fit = fit, rows = rows))
   }
   if (response$conjugate) {
     scores <- training_scores(fit, each = TRUE)
-    centre <- if (is.null(fit$transform)) scores$f else untransformed(fit$transform, scores$f)
-    t <- response$rival$from_residuals(scores$y - centre)
+    t <- response$rival$from_residuals(scores$y - untransformed(fit$transform, scores$f))
     misfit <- mean(t$density - scores$density) + if (t$df > response$rival$df) response$rival$beyond else 0
-    return(list(misfit = misfit, fit = fit, rows = setdiff(seq_len(n), dropped),
-                scores = scores, family = student(t$df)))
+    return(list(misfit = misfit, fit = fit, rows = rows, scores = scores, family = student(t$df)))
   }
   loo <- loo_rows(fit)
   known <- !is.na(loo$mean) # rows of weight 0 have no prediction

@@ -286,10 +286,11 @@ rival_is_due <- function(fit, data, asked, open) {
     return(isTRUE(asked$likelihood$open) && asked$likelihood$approx == "laplace" && !asked$plain &&
              asked$hyper == "evidence" && is.null(rows_of_table(fit, data)))
   }
+  free <- isTRUE(open) && is.null(c(asked$noise, data$prior_weights)) && !length(data$groups)
+  if (!free || data$n < few_rows) return(FALSE)
   y <- data$response
   far <- max(abs(y - stats::median(y))) > gaussian_row$rival$far * stats::mad(y)
-  isTRUE(open) && is.null(c(asked$noise, data$prior_weights)) && !length(data$groups) && data$n >= few_rows &&
-    (far || !is.null(fit$transform) || !is.null(fit$noise_tail) && has_learned_tails(fit)) &&
+  (far || !is.null(fit$transform) || !is.null(fit$noise_tail) && has_learned_tails(fit)) &&
     values_of_response(y, FALSE) == "many" &&
     max(tabulate(match(y, unique(y)))) <= response_values[["share"]] * length(y)
 }
@@ -331,7 +332,7 @@ rival_if_better <- function(fit, data, asked, open) {
   if (better && gaussian) { # outliers have moved the rival's f less; f must be the mean of the response
     r <- scores[[2L]]$y - scores[[2L]]$f
     judged$family <- student(rival$from_residuals(r)$df)
-    better <- abs(mean(r)) < 3 * se_of_mean(r)
+    better <- abs(mean(r)) < rival$bias * se_of_mean(r)
     if (!better) why <- "; its f would not be the mean of the response"
   }
   if (better && (gaussian || length(judged$rows) < data$n)) other <- fit_rival(data_at(seq_along(rows$y)))

@@ -35,7 +35,8 @@
 #   rival                list(family, why, beyond, ...): a family that assumes less, why summary() names it if
 #                        misfit_of() is above `beyond`, and for rival_if_better(): by how many standard errors
 #                        (`errors`) it must be better to replace a family that was not given (without: never),
-#                        quantiles that limit gains of rows (`limits`), and what keeps the family (`instead`)
+#                        quantiles that limit gains of rows (`limits`), below how many standard errors the mean
+#                        residual must be (`bias`), and what keeps the family (`instead`)
 #   ratio(theta)         c(name = power): e^(power f) is a ratio of this name between rows; the default is by the link
 #   parts(sites)         a list of sites whose W = -(log p)'' sum to the W of `sites`, by default `sites` alone
 #   turns(sites)         the f where the W of these parts have their only extremes
@@ -141,10 +142,11 @@ gaussian_row <- list(
   name = "gaussian", label = "Gaussian", call = "gaussian()", links = "identity", reads = "numbers", conjugate = TRUE,
   # Outliers move f, so residuals may fit Student's t a little worse than the fit's own noise model. One outlier may
   # have most of the gain and of its standard error, so the 5 % largest differences are limited.
-  rival = list(family = "student", far = 100, beyond = -0.1, df = 3, errors = 2, limits = c(0.025, 0.975),
+  rival = list(family = "student", far = 100, beyond = -0.1, df = 3, errors = 2, limits = c(0.025, 0.975), bias = 3,
     instead = "`noise = ~ 1` keeps normal noise.",
-    # Maximum likelihood, with 1 to 30 degrees of freedom of two digits.
+    # Maximum likelihood, with 1 to 30 degrees of freedom of two digits. If most residuals are 0, it has no maximum.
     from_residuals = function(r) {
+      if (!all(is.finite(r)) || stats::mad(r) == 0) return(list(df = 30, density = -Inf))
       log_density <- function(p) stats::dt(r / exp(p[1L]), exp(p[2L]), log = TRUE) - p[1L]
       p <- stats::optim(c(log(stats::mad(r)), log(3)), function(p) -sum(log_density(p)))$par
       list(df = signif(min(max(exp(p[2L]), 1), 30), 2), density = log_density(p))

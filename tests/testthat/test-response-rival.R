@@ -161,6 +161,9 @@ test_that("the degrees of freedom maximise the likelihood of residuals", {
   }, c(1, 30), maximum = TRUE)
   expect_equal(found$df, best$maximum, tolerance = 0.05) # two digits
   expect_equal(sum(found$density), best$objective, tolerance = 1e-4)
+  for (none in list(c(rep(0, 60), 1), c(r, NA), c(r, Inf))) { # no maximum
+    expect_identical(gaussian_row$rival$from_residuals(none)$density, -Inf)
+  }
 })
 
 test_that("given transforms, noise, weights, few values, repeated values and a short time keep normal noise", {
