@@ -161,7 +161,7 @@ made_from_rows <- function(what, make) {
   })
 }
 
-# A kind of auxiliary distribution has `objective`, `make` and, if it needs them, the other elements:
+# A kind of auxiliary distribution, which `how` (such as aux_sor()) describes, has `objective`, `make` and maybe others:
 #   objective        the name, in the C code, of the pF objective under this distribution
 #   text(how)        the words that print() shows
 #   make(how, data, model, m, control, reference)  makes the distribution, see low_rank_auxiliary()

@@ -244,13 +244,13 @@ compare_with_neighbours <- function(data, now, likelihood, plan, state) {
   around <- sample(setdiff(seq_len(n), held))
   trial <- held_out_trial(data, likelihood, now$learned$center, held, around, plan$run)
   sites <- trial$sites_of(around)
-  # Two Newton steps suffice, because the start, the mode of all rows, is almost the mode of the rows `around`.
+  # Two Newton steps suffice: the start, the mode given all rows, is almost the mode given rows that are not held out.
   alone <- native_laplace(now$start$z, trial$x(around), sites, now$learned$kernel, now$mode$jitter, now$mode,
                           maxit = 2L, control = plan$run)
   p <- native_predict(stop_on_status(alone, "The posterior's mode"), now$start$z, now$learned$model, trial$x(held))
   score_alone <- trial$score(p$mean, p$sor_variance + p$unexplained)
 
-  # Use the mode of the rows `around`, because a mode that depends on held-out responses would favour neighbours.
+  # Use the mode given rows that are not held out. A mode that depends on held-out responses would favour neighbours.
   on_points <- numeric(n)
   on_points[around] <- alone$f - sites$offset
   on_points[held] <- p$mean
@@ -304,7 +304,7 @@ gain_from_residuals <- function(trial, held, around, f, kernel, run) {
 
 # Returns a list of functions: x(rows) returns inputs, sites_of(rows) the likelihoods (sites) of rows, score(mean, var)
 # the log densities of the held-out responses if f ~ N(mean, var). with_near(kernel, z, f) finds the posterior with
-# neighbours among the rows `around`, by Newton steps from the latent values f at all rows.
+# neighbours among the rows `around` (not held out), by Newton steps from the latent values f at all rows.
 held_out_trial <- function(data, likelihood, center, held, around, run) {
   x <- function(rows) data$x[rows, , drop = FALSE]
   sites_of <- function(rows) engine_sites(likelihood, take_rows_of(data$sites, rows), center)
@@ -329,7 +329,7 @@ held_out_trial <- function(data, likelihood, center, held, around, run) {
   list(x = x, sites_of = sites_of, score = score, with_near = with_near)
 }
 
-# Returns the posterior that predicts held-out rows best. If `free`, kernel variances times near_trial$by^i are tried.
+# Returns the posterior that predicts held-out rows best. If `free`, raises kernel variances by factors near_trial$by.
 raise_variances <- function(trial, kernel, z, f, free) {
   raise <- function(kernel) if (free) scale_kernel(kernel, near_trial$by) else kernel
   best <- tried <- trial$with_near(raise(kernel), z, f)

@@ -69,7 +69,7 @@ squared_errors <- function(model, from, over_variance = FALSE) {
   (held$y - f$mean)^2 / if (over_variance) f$sd^2 else 1
 }
 
-# Returns minus the log densities of held-out responses before the transform, as means over 20 random groups of rows.
+# Returns minus the log densities of held-out responses (not transformed), as means over 20 random groups of rows.
 # Each row is conditioned on its neighbours among all other rows.
 response_scores <- function(model) {
   problem <- model$problem
@@ -118,8 +118,8 @@ held_out_response <- function(model, from, earlier = FALSE) {
 }
 
 # Returns list(data, chosen). data$warp is set if the kernel reads logs of skewed inputs. `chosen` is the model of the
-# response that find(data, open) chose among the transforms and trends `open`. If no argument excludes a choice
-# (state$open), find() also tries logs, which win if they gain more merit than their penalty. `state` keeps the results.
+# response that find(data, open) chose among the transforms and trends `open`. If the user's arguments allow a choice
+# (state$open), logs are also tried, and win if they gain more merit than their penalty. `state` keeps the results.
 with_log_inputs <- function(data, asked, open, state, find, first) {
   kept <- c("begun", "response", "because", "asked", "so_far", "tails")
   values <- function() mget(kept, envir = state, ifnotfound = list(NULL))
@@ -206,8 +206,8 @@ with_terms_in_merit <- function(tried, from) {
 # Returns the candidates `tried`, some with a larger merit. If an input identifies individuals with several rows each,
 # differences between individuals look like noise that depends on the inputs, or like a skewed response. A kernel with a
 # short lengthscale in that input and a linear mean (short_run()) represents individuals. Its gain is added to the merit
-# of the first candidate, and of the best transform with constant noise. The gain, minus the lead
-# of the best candidate and minus the gain of the best candidate from such a kernel, must exceed `additive_nats`.
+# of the first candidate, and of the best transform with constant noise. The gain, minus the lead of the best candidate
+# and minus the gain of the best candidate from such a kernel, must exceed `additive_nats`.
 with_short_lengthscale <- function(tried, from) {
   best <- tried[[best_of(tried)]]
   pool <- best$problem$pool
@@ -279,7 +279,7 @@ values_of_response <- function(y, tell) {
   atom <- max(times) > max(response_values[["share"]] * length(y), response_values[["times"]])
   few <- length(times) < response_values[["values"]] && 2L * length(times) < length(y)
   if (tell && (atom || few)) {
-    # The variance of counts is about their mean. Years and codes of places have a much smaller variance.
+    # The variance of counts is about their mean or larger. For years it is much smaller than their mean.
     whole <- all(y >= 0 & y == round(y))
     advice <- c(if (whole && stats::var(y) > mean(y) / 20) "for counts use `family = poisson()` or `nb()`",
                 if (whole && length(distinct) <= 6L) "for classes make the response a factor() or ordered()")

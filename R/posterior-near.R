@@ -252,7 +252,7 @@ without_row <- function(terms, lists, around, g, w, y) {
   }
   b <- terms$b + drop(r %*% (y_new / d)) - drop(r_old %*% (lists$y[old] / lists$d[old]))
 
-  # Compute the leverage `hat`, then the neighbours' weights u and responses for row g, both without the observation y.
+  # Compute the leverage `hat` of row g. Then omit the observation y from the neighbours' weights u and responses.
   near <- match(g, around$rows)
   hat <- sum(around_r(terms, around, g, around$u) * (r_old %*% (c(-u, 1) / lists$d[old])))
   u <- around$u

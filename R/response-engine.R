@@ -5,7 +5,7 @@
 # trials = TRUE if a row may have several). The likelihood of a Gaussian response is NULL. "Sites" are the responses of
 # the rows of data$x, list(y, size, weight, offset).
 
-# Returns the response of a fit: its row of the table with the fit's link functions, shape parameter and transform. Its
+# Returns the response of a fit: its row of response_rows, with the fit's link functions, shape parameter and transform.
 # `kind` is "normal" or "transformed" (Gaussian), "classes" (two), "labels" (several unordered classes, so that f is a
 # vector), "ordered", "times", "own" (a user's likelihood) or "other" (counts, trials, numbers with other families).
 response_of <- function(fit) as_response(fit$likelihood, fit$transform)
@@ -147,9 +147,9 @@ curvature_range <- function(likelihood, sites, f, e) {
 }
 
 # Returns list(lower, upper), bounds at each row on the average of W = -(log p)'' between f and f + t, for all |t| <= e.
-# `range` has bounds on W. If W, or each summand of W, has one extreme, averages are between the smallest and largest of
-# W(f), the averages for t = -e and t = e, and the extreme. If W hardly varies, computed averages lose digits, and
-# `range` is returned.
+# `range` has bounds on W. If W (or each part of a sum W) has one extreme, its averages are between the smallest and the
+# largest of W(f), the averages for t = -e and t = e, and the extreme. Returns `range` if W hardly varies: computed
+# averages would lose digits.
 average_curvature_range <- function(likelihood, sites, f, e, range) {
   response <- as_response(likelihood)
   wide <- is.finite(e) & range$upper > 1.001 * range$lower
@@ -203,9 +203,9 @@ claims_in_units <- function(likelihood, y) {
   list(grid = grid[c("f", "y")], claims = lapply(Filter(Negate(is.null), claims), function(ok) ok | !used))
 }
 
-# Returns list(lower, upper), bounds on W = -(log p)'', or on averages of W over f. W is a sum over
-# response$parts(sites) or a single part. values(part, turns) lists values whose smallest and largest bound a part; the
-# part's W has its extremes at f = `turns`. `rounding` widens the bounds.
+# Returns list(lower, upper), bounds on W = -(log p)'', or on averages of W over f. W is a sum over the elements of
+# response$parts(sites) or, without it, has one part. The smallest and largest value in values(part, turns) bound the W
+# (or its average) of a part, which has its only extremes at f = `turns`. `rounding` widens the bounds.
 range_of_parts <- function(response, sites, rounding, values) {
   parts <- if (is.null(response$parts)) list(sites) else response$parts(sites)
   turns <- if (!is.null(response$turns)) response$turns(sites)
@@ -320,8 +320,8 @@ wide_moments <- function(mean, S, step) {
   out
 }
 
-# Returns averages of plogis(f) and its square over f ~ N(mean, sd^2). If sd > 4, they are sums over a grid (error
-# 1e-10), by the formula with h' in average_of(). The grid's weights have the sum 1, so the averages are at most 1.
+# Returns averages of h(f) = plogis(f) and h^2 = h - h' over f ~ N(mean, sd^2). If sd > 4, they are sums over a grid
+# (error 1e-10), as E h = integral h'(t) P(f > t) dt. The grid's weights have the sum 1, so averages are at most 1.
 logistic_moments <- function(mean, sd) {
   average <- function(power) normal_average(function(f) stats::plogis(f)^power, mean, sd)
   if (sd <= 4) return(list(mean = average(1), square = average(2)))

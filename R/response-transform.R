@@ -114,7 +114,7 @@ is_cut <- function(transform) isTRUE(transform$found) && !is.null(transform$ends
 
 sds_before_cut <- function(transform, sd, sure = sure_sds) sure * pmax(sd / diff(transform$ends), 1)^2
 
-# Returns (T(cut) - mean) / sd for T(y) ~ N(mean, sd^2). y beyond the cut counts as the cut (infinite if there is none).
+# Returns (T(cut) - mean) / sd for T(y) ~ N(mean, sd^2), infinite without a cut. The cut replaces values of y beyond it.
 cut_at <- function(transform, mean, sd, sure = sure_sds) {
   up <- curves_up(transform)
   if (!is_cut(transform)) return(rep(if (up) Inf else -Inf, length(mean)))
@@ -143,7 +143,7 @@ moments_back <- function(transform, mean, var, noise = 0) {
 }
 
 # Returns list(mean, sd) of a new response, where T(y) is f ~ N(mean, var) plus noise. The mean assumes normal noise. If
-# the fit chose T, values of y beyond a cut count as the cut (curves_up()). If noise has heavy tails too (`spread` > 0),
+# the fit chose T, y far beyond the data counts as a cut (curves_up()). If noise has heavy tails too (`spread` > 0),
 # the variance is the average over noise variances, times transform$wider (held-out mean of squared error / variance).
 moments_of_response <- function(transform, mean, var, noise, spread) {
   out <- moments_back(transform, mean, var + noise)
@@ -176,8 +176,8 @@ covariance_back <- function(transform, mean, cov, noise) {
   cov
 }
 
-# Returns list(mean, sd, c, between) of y for T(y) ~ N(mean, var), as hermite_back(). Values of y beyond a cut count as
-# the cut (curves_up()): one cut for `mean`, another for sd and c. `between` is the difference of the means with both.
+# Returns list(mean, sd, c, between) of y for T(y) ~ N(mean, var), as hermite_back(). Values of y far beyond the data
+# count as a cut (curves_up()), one for `mean`, another for sd and c. `between` is the difference of means with both.
 parts_back <- function(transform, mean, var, order) {
   var <- rep_len(var, length(mean))
   part <- hermite_back(transform, mean, var, order, sure_sds)
@@ -194,9 +194,9 @@ parts_back <- function(transform, mean, var, order) {
 
 most_hermite <- 20L
 
-# Returns list(mean, sd, c) of y for T(y) ~ N(mean, var). Values of y beyond a cut, which could dominate both, count as
-# the cut (cut_at()). Column k of c has the averages of y He_k(t) / sqrt(k!), with Hermite polynomials He_k and
-# t = (T(y) - mean) / sd. Gauss's rule is used between 0, the cut, and the kink of T^-1 at T(y) = 0.
+# Returns list(mean, sd, c) of y for T(y) ~ N(mean, var). y far from the data could dominate mean and sd, so y beyond
+# the cut of cut_at(..., sure) counts as the cut. Column k <= order of c is the average of y He_k(t) / sqrt(k!) for
+# Hermite polynomials He_k, t = (T(y) - mean) / sd. Gauss's rule is used between 0, the cut, and the kink of T^-1 at 0.
 hermite_back <- function(transform, mean, var, order, sure) {
   sd <- sqrt(var)
   n <- length(mean)
@@ -309,8 +309,8 @@ noisy_log_density <- function(y, f, steps = spread_steps) {
   replace(out, far, pmax(noisy_log_density(y[far], at, far_steps), farther_log_density(half[far], at)))
 }
 
-# Returns log p(y) by a sum over log noise variances. The integrand is largest if the log noise variance is `top` sds
-# above its mean. If `top` <= 20, far_steps (up to 30 sds) suffice, and the result is -Inf. `half` is (y - mean)^2 / 2.
+# Returns log p(y) by a sum over log noise variances, for half = (y - mean)^2 / 2. The integrand is largest if the log
+# noise variance is `top` sds above its mean. If `top` <= 20, returns -Inf: the caller's sum to 30 sds then suffices.
 farther_log_density <- function(half, f) {
   out <- rep(-Inf, length(half))
   some <- which(f$spread > 0 & f$noise > 0)

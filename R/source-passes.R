@@ -265,8 +265,7 @@ on_worker <- function(id, name, value, task) {
   }, error = function(e) list(error = e))
 }
 
-# Makes a pass over part i of the source `id` on a worker, or returns its columns if `visit` is NULL. `part` is NULL if
-# the worker has stored it.
+# Makes a pass over part i of the source `id`, or returns its columns without `visit`. `part` is NULL if stored before.
 visit_part <- function(id, i, part, visit = NULL, merge = NULL, seed = NULL) {
   as_source <- function(rows) {
     if (is.null(rows) || is_source(rows)) return(rows)

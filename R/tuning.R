@@ -4,7 +4,8 @@
 
 # Rows with equal inputs and responses are copies if Cohen's kappa of responses at equal inputs exceeds `kappa`. If two
 # random rows have equal responses with a probability above `chance`, the equal rows must also have at least `responses`
-# different responses. If every row occurs k times, all are copies if this has a chance below `whole` (bench/copies.R).
+# different responses. If every row occurs k > 1 times, all are copies if random responses at equal inputs would agree
+# like this with a probability below `whole` (bench/copies.R).
 copy_rule <- c(kappa = 0.5, responses = 6, chance = 0.1, whole = 1e-3)
 
 # A few rows have extreme weights if cutting weights at their median reduces the response's weighted sum of squares to
@@ -13,14 +14,14 @@ few_squares <- 1e-3
 
 # ---- noise = 0, and little noise ------------------------------------------------------------------------------------
 
-# With noise = 0, noise has the larger of the first two shares of the response's or the kernel's variance. Learned noise
-# has at least the third share of the response's variance (bench/simulators.R).
+# With noise = 0, the noise variance is `response` times the response's variance or, if larger, `kernel` times the
+# kernel's. Learned noise has at least `learned` times the response's variance (bench/simulators.R).
 least_noise <- c(response = 1e-10, kernel = 1e-13, learned = 1e-6)
 
 # Two more fits are tried if noise has less than the share `noise` of the response's variance, and rounding of the
 # response to its last decimal less than `rounded`. One fit has a prior for little noise and must gain `nats` of log
-# likelihood. The other has the share `held` of noise; it may lose `behind` nats if it gains `left_out` nats of
-# leave-one-out log density per row (bench/simulators.R).
+# likelihood. The other has the fixed share `held` of noise. It may lose `behind` nats of log likelihood if it gains
+# `left_out` nats of leave-one-out log density per row (bench/simulators.R).
 little_noise_rule <- c(nats = 2, noise = 0.1, rounded = 1e-4, held = 1e-3, behind = 1, left_out = 0.5)
 
 # ---- learning hyperparameters ---------------------------------------------------------------------------------------
@@ -37,7 +38,7 @@ learning_sizes <- list(
   first = 200L,                          # rows that are in every sum
   starts = c(rows = 4000L, near = 10L),  # for every start of a search
   finals = c(rows = 5000L, near = 15L),  # for the best starts
-  response = c(rows = 2000L, near = 15L), # for transforms and noise trends; without trends, `finals`
+  response = c(rows = 2000L, near = 15L), # for noise trends and transforms (for transforms alone, `finals`)
   kernels = c(rows = 8000L, near = 25L), # for every kernel; with fewer rows chance decides
   few = c(rows = 2000L, near = 20L),     # for every kernel, if the exact likelihood is the last stage
   whole = c(rows = 16000L, near = 30L),  # for the chosen kernel
@@ -50,10 +51,10 @@ exact_learning_rows <- 2000L
 # With over 1.5 first_exact_rows rows, the exact likelihood is first maximised for this number of rows, then for all.
 first_exact_rows <- 1000L
 
-# A search by the exact likelihood ends when a step predicts a gain below `few` nats (`many` with over `rows` rows). It
-# also ends when `hopeless` times this gain is less than the model must gain (bench/cliff.R). Up to `last` rows, the
-# search for the chosen model takes no steps by the Vecchia likelihood, and ends below `sure` nats. The search for an
-# additive kernel, by the Vecchia likelihood, then ends below `additive` nats (bench/few-seeds.R).
+# A search by the exact likelihood ends when the predicted gain of a step is below `few` nats (`many` with over `rows`
+# rows), or below 1 / `hopeless` of what the model lacks to win (bench/cliff.R). Up to `last` rows, the chosen model is
+# learned by the exact likelihood alone, until this gain is below `sure` nats. A search for an additive kernel, by the
+# Vecchia likelihood, then ends when it is below `additive` nats (bench/few-seeds.R).
 exact_enough <- c(few = 0.05, many = 0.25, rows = 1000, last = 200, sure = 1e-7, additive = 1, hopeless = 20)
 
 # A second candidate has hyperparameters learned by the exact likelihood of some rows, if all rows are too many for it
@@ -62,7 +63,7 @@ exact_enough <- c(few = 0.05, many = 0.25, rows = 1000, last = 200, sure = 1e-7,
 exact_noise <- 0.1
 
 # With groups, hyperparameters are learned from at most `levels` levels of each group. If the exact likelihood is the
-# last stage, `few` replaces `levels`. Each level gives up to `rows` rows; the other rows are random (bench/groups.R).
+# last stage, `few` replaces `levels`. Each level gives up to `rows` rows; further rows are random (bench/groups.R).
 effect_learning <- c(levels = 500, few = 1000, rows = 3)
 
 # With neighbours, the effects of groups and the inducing points have one dense covariance matrix with at most this
@@ -78,8 +79,8 @@ most_left <- 0.05
 parameter_rows <- 3000L
 
 # When models are compared by log likelihood, a parameter has a penalty of this many nats. Parameters of a transform, a
-# noise trend or heavy tails have at least this penalty (response_rule). With fewer rows, the penalty for a linear mean
-# decreases to 0, because priors are then stronger (bench/choice.R, bench/small-n.R).
+# noise trend or heavy tails have at least this penalty (response_rule). If rows are few, priors are strong, and the
+# penalty for a linear mean is smaller, down to 0 (bench/choice.R, bench/small-n.R).
 parameter_nats <- 2
 
 # If a linear mean gains this many nats of log marginal likelihood, the kernel is chosen again (bench/few-seeds.R).
@@ -87,8 +88,8 @@ line_again <- 10
 
 # A second search with a linear mean starts with one short lengthscale, short_lengthscales times the input's spread.
 # This input must have at least `values` different numbers, on average in two rows each. With d inputs, other
-# lengthscales start at `others` sqrt(d) spreads, and variances at shares of the response's: `variance` and `noise`. The
-# log density may start `below` nats under the first search's, and must end `nats` over it (bench/individuals.R).
+# lengthscales start at `others` sqrt(d) spreads, and variances at the shares `variance` and `noise` of the response's.
+# The log posterior may start `below` nats under the first search's, and must end `nats` over it (bench/individuals.R).
 short_lengthscales <- c(0.02, 0.1)
 short_rule <- c(values = 10, others = 3, variance = 0.1, noise = 0.02, below = 30, nats = 15)
 
@@ -96,20 +97,20 @@ short_rule <- c(values = 10, others = 3, variance = 0.1, noise = 0.02, below = 3
 least_line_rows <- 30L
 
 # Up to this number of rows, a model with only a linear mean has the penalty of the kernel it competes with. With more
-# rows its own parameters count: priors are weak, and lengthscales could fit noise (bench/small-n.R).
+# rows, priors are weak and lengthscales could fit noise, so it pays for its own parameters only (bench/small-n.R).
 line_as_kernel <- 200L
 
 # The additive kernel must gain additive_nats of log marginal likelihood, and pair_nats more if it has terms for pairs.
 # With more than `all` rows it is first learned from `some` rows, and dropped if it gains fewer than `nats` nats there.
-# If rows are too many for the exact likelihood, it is learned from `beyond` rows, and must also predict `held` other
-# rows better. When transforms are compared, its gain is measured on `merit` rows (bench/structure.R). With non-Gaussian
-# families it is tried from `classes` rows on (bench/two-classes.R).
+# If rows are too many for the exact likelihood, it is learned from `beyond` rows, and must also improve predictions of
+# `held` other rows. When transforms are compared, its gain is measured on `merit` rows (bench/structure.R). With
+# non-Gaussian families it is tried from `classes` rows on (bench/two-classes.R).
 additive_nats <- 15
 additive_rows <- c(all = 300, some = 250, nats = 4, beyond = 800, held = 2000, merit = 150, classes = 300)
 pair_nats <- 8
 
 # An additive kernel is tried with at most `single` inputs, and with terms for pairs of at most `pairs` inputs. Noise
-# trends are tried with at most `noise` hyperparameters. Time grows with the square of their number (bench/factors.R).
+# trends are tried with at most `noise` hyperparameters. Time grows with the square of these numbers (bench/factors.R).
 searched_inputs <- c(single = 60, pairs = 15, noise = 60)
 
 # With more parameters than this, the Fisher information is computed from a quarter of the rows (bench/factors.R).
@@ -154,21 +155,22 @@ response_rule <- c(
   nats = 0.0025)    # penalty for a parameter: this for each row of the Vecchia likelihood, but at least 2 nats
 
 # If the noise variance with Matern 3/2 is below the share `look` of the response's variance, Matern 5/2 and SE are
-# tried as well before a transform is chosen. A response is deterministic if its noise variance is below the share
-# `noise` of its variance, and held-out squared errors are below the share `left`. Then a transform must reduce these
-# errors to at most the share `error` (`kink` for Yeo-Johnson). Or, without larger errors, it must gain `gain` nats of
+# tried as well before a transform is chosen. A response is deterministic if its noise variance is below `noise` times
+# its variance, and the mean squared error of held-out rows below `left` times. Then a transform must reduce this error
+# to at most `error` times its value (`kink` for Yeo-Johnson). Or, without a larger error, it must gain `gain` nats of
 # held-out log density per row plus `sure` standard errors (bench/cliff.R).
 little_response <- c(look = 0.02, noise = 1e-3, left = 0.05, error = 0.6, kink = 0.4, gain = 0.5, sure = 3)
 
 # A transform has the penalty of this many parameters when models are compared (bench/response.R).
 transform_parameters <- 2L
 
-# If the fit chose the transform T, the mean of y replaces values of y beyond a cut by the cut. T(cut) is the larger of
-# T(largest training response) and mean - sure_sds sds of T(y), or the mirror image of this (bench/point-predictions.R).
+# If the fit chose a transform T, the mean of y replaces values of y beyond a cut by the cut. If T^-1 is convex, T(cut)
+# is the larger of T(largest training response) and mean - sure_sds sds of T(y). If it is concave, it is the smaller of
+# T(smallest training response) and mean + sure_sds sds (bench/point-predictions.R).
 sure_sds <- 1
 
 # If the fit chose a transform and heavy tails, the variance of a new response is multiplied by the mean over held-out
-# rows of squared error / predicted variance. One row may dominate the mean, so it is limited (bench/second-moments.R).
+# rows of squared error / predicted variance. One row may dominate the mean, so it has a limit (bench/second-moments.R).
 most_wider <- 100
 
 # A response with fewer than `values` different values, each in over two rows on average, gets constant noise and a
@@ -186,8 +188,8 @@ most_spread <- 4
 # few / (n - p). The log of a sample variance with n - p degrees of freedom has half of this variance (bench/few.R).
 uncertain_noise <- c(rows = 200, few = 4)
 
-# A noise trend has at most `points` features. The prior variances of their coefficients are updated in `rounds` rounds,
-# which end if the variances decrease and log density is `behind` nats below that of constant noise (bench/response.R).
+# A noise trend has at most `points` features. The prior variances of their coefficients are updated in `rounds` rounds.
+# The rounds end if these decrease and the log density is `behind` nats below that of constant noise (bench/response.R).
 noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 
 # ---- learning with a non-Gaussian likelihood ------------------------------------------------------------------------
@@ -196,9 +198,9 @@ noise_trend_sizes <- c(points = 20L, rounds = 4L, behind = 10L)
 laplace_sizes <- list(
   points = 120L, rows = 3000L,         # inducing points and rows in the last search
   few_points = 60L, few_rows = 1000L,  # inducing points and rows when starts or kernels are compared
-  rounds = 3L, gain = 1e-3,            # searches, each with new inducing points; one ends if two steps gain fewer nats
+  rounds = 3L, gain = 1e-3,            # searches, each with new inducing points; nats that two steps of one must gain
   most = 400L,                         # default number of inducing points with many rows
-  pivot = 0.1,                         # least pivot of the Hessian, because its log det has no bound for Student's t
+  pivot = 0.1,                         # least pivot of the Hessian at a mode: Student's t could make it singular
   inputs = 10L,                        # from this number of inputs on, one lengthscale for all inputs is tried
   contrasts = 240L,                    # for several classes, largest number of inducing points times latent functions
   levels = 150L,                       # with groups, rows are from at most this many levels
@@ -226,9 +228,10 @@ log_inputs <- c(rows = 2000, skewness = 1.5, values = 10, nats = 2)
 
 # For several classes, inducing points (at least `least`) times latent functions are at most `most`: a Cholesky factor
 # then takes a second. Hyperparameters are learned from at most `learn` classes. A message is sent if the posterior may
-# take over `seconds` seconds. A certificate reuses the posterior if all W = -(log p)'' exceed `narrow` times W at the
-# mode (bench/classes-table.R). With more than two latent functions, class probabilities average over class_draws points
-# of f. With fewer, wide_moments() is used if the sd of log odds exceeds wide_odds (bench/classes-average.R).
+# take over `seconds` seconds. If W = -(log p)'' between the modes of fit and exact GP exceeds `narrow` times W at the
+# fit's mode, certificates scale the fit's covariances, instead of computing others (bench/classes-table.R). With over
+# two latent functions, class probabilities average over class_draws points of f. With fewer, wide_moments() is used if
+# the sd of log odds exceeds wide_odds (bench/classes-average.R).
 class_points <- c(most = 4000, least = 20, learn = 12, seconds = 60, narrow = 0.5)
 class_draws <- 1024L
 wide_odds <- 4
@@ -316,8 +319,7 @@ most_moves <- c(asked = 200L, default = 50L)
 # rows predict as well as 400 chosen from all (bench/laplace-near.R).
 greedy_memory <- 2^27
 
-# From `least` rows on, the search for the mode of f begins with `steps` steps on every `by`-th row
-# (bench/families_speed.R).
+# From `least` rows on, the first `steps` Newton steps to the mode of f use every `by`-th row (bench/families_speed.R).
 mode_rows <- c(least = 16000, by = 8, steps = 5)
 
 # The share of variance that each input explains (summary()) is computed from at most `rows` rows and `values` values of
@@ -328,11 +330,11 @@ share_sample <- c(rows = 2000, values = 2e7, near = 10000)
 near_trial <- list(
   rows = 8000L, held = 5000L,  # rows that inform the inducing points; held-out rows
   points = 200L,               # inducing points beside neighbours
-  settled = 1, steps = 3L,     # Newton steps end below this root mean square (units of f), or after this number
+  settled = 1, steps = 3L,     # Newton steps end if one has a root mean square below this (units of f); most steps
   largest = 4,                 # latent values are cut at this size (units of f) to compute working responses
   raised = 5L, by = 3,         # kernel variances are multiplied by `by` up to `raised` times
   gain = 0.001, theta = 10,    # least gain of neighbours (nats per row); a learned theta changes by at most this factor
-  residuals = 0.0007)          # the comparison ends early if residuals predict a smaller gain (nats per row)
+  residuals = 0.0007)          # the trial ends early if residuals predict a smaller gain (nats per row)
 
 # With d inputs, next_points() evaluates its criterion (such as expected improvement) at `rows` d rows, at most `most`,
 # and at `cloud` d rows near the best data. With up to `corners` inputs, it adds their extremes. L-BFGS starts from the

@@ -1,6 +1,6 @@
 #pragma once
 
-/* Functions for the entry points of .Call: they unpack arguments, allocate memory and pack results.  An unpacker
+/* These functions, for entry points of .Call, unpack arguments, allocate memory and pack results.  An unpacker
  * raises an R error with the argument's name if the argument is wrong.  Such an error is a bug of the R code, because R
  * checks the arguments that users give.  Nothing needs to be freed after an error, because R owns all memory. */
 #include <stddef.h>
@@ -31,7 +31,6 @@ const double *arg_inputs(const struct kernel *k, SEXP x, const char *name, int *
                          int *d);
 /* Returns the doubles of the vector x, which must have the given length. */
 const double *arg_vector(SEXP x, const char *argument, size_t length);
-/* Works like arg_vector(), but returns NULL if x is R's NULL. */
 const double *arg_vector_or_null(SEXP x, const char *argument, size_t length);
 /* Return the element with this name: a number, or the doubles of a vector that must have the given length. */
 double list_number(SEXP list, const char *name);
@@ -47,11 +46,11 @@ struct lowrank *arg_lowrank(SEXP list, const struct kernel *kernel);
 
 /* Returns the model of list(kernel, noise). */
 const struct model *arg_model(SEXP list);
-/* Returns the rows of list(x, y, scale). y and scale may be NULL. x must have all columns that the kernel reads. */
+/* Returns the rows of list(x, y, scale). x must have the columns that the kernel reads; y, scale may be NULL. */
 struct source *arg_rows(const struct model *model, SEXP list);
-/* Works like arg_rows(), and checks that y is not NULL. */
+/* Works like arg_rows(), and checks that the responses y are not NULL. */
 struct source *arg_data(const struct model *model, SEXP list);
-/* Returns the rows of the matrix x, without responses and scales. */
+/* Returns the rows of the matrix x, without responses and weights. */
 struct source *arg_new_rows(const struct model *model, SEXP x);
 /* Returns the inducing points of list(kernel, noise, z, jitter), without their Cholesky factor L. */
 struct inducing arg_points(SEXP list);
@@ -65,7 +64,7 @@ struct pass pass_over(const struct source *rows, const struct inducing *z, SEXP 
 /* Returns a pass over the rows of the matrix x, with inducing points z. */
 struct pass pass_at(SEXP x, const struct inducing *z, SEXP control);
 
-/* Returns the sums in a result of ffi_sums(), or in several results that R has added up. */
+/* Returns the sums over rows in a result of ffi_sums(), or in several results that R has added up. */
 struct stats arg_sums(SEXP list, int M, int q);
 
 /* Returns memory that R frees when .Call returns. Doubles begin at a cache line: vectors across two lines are slow. */
@@ -76,7 +75,7 @@ struct arena *scratch_arena(SEXP scratch);
 
 /* Creates a named list of results. The arguments, which end with NULL, name elements that may stay R's NULL. If such an
  * element were absent, R's `$` could return one whose name begins with its name. The caller protects the list. packed()
- * unprotects and returns it, without unused places. The functions below set an element, and return it if an array. */
+ * unprotects and returns it, without unused places. pack_*() set an element, and return it if it is an array. */
 SEXP pack(const char *optional, ...);
 SEXP packed(SEXP list);
 double *pack_matrix(SEXP list, const char *name, int rows, int columns);

@@ -24,10 +24,10 @@ static double or_else(double x, double otherwise)
     return isnan(x) ? otherwise : x;
 }
 
-/* These are bounds on var_exact - var_SoR at x, from root = sqrt(E(x, x)), ratio >= |E|_2 / s2, and eta or eta_true >=
- * sqrt(h'E h). E is the residual prior covariance, h has the coefficients of responses in SoR's mean. kappa bounds the
- * rounding error of root + eta, kappa_x that of root. cross_error, gain_error and norm_error bound the errors of
- * e->cross = h'E(X, x), of e->gain = |E(X, x)|^2 in the norm of (A'A + s2 I)^{-1}, and of sqrt(gain). */
+/* These are bounds on var_exact - var_SoR at x. E is the residual prior covariance, h has the coefficients of responses
+ * in SoR's mean, root = sqrt(E(x, x)), ratio >= |E|_2 / s2, and eta >= sqrt(h'E h) but for rounding, which eta_true
+ * includes. kappa bounds the rounding error of root + eta, kappa_x that of root; cross_error, gain_error and norm_error
+ * those of e->cross = h'e, e->gain = e'(k(X, X) - E + s2 I)^{-1} e and sqrt(gain), for e = E(X, x). */
 struct left {
     double low, high;
 };
@@ -62,8 +62,9 @@ static struct left with_crossing(const struct crossing *e, double root, double e
     return known;
 }
 
-/* Computes the bounds at x. With A = L^{-1} k(Z, X), a = L^{-1} k(Z, x), G = A A' and C_x = (s2 I + G)^{-1} a, hGh is
- * C_x'G C_x, hPsih C_x'Psi C_x (Psi: struct norms), CC |C_x|^2. `size` is the scale of rounding errors of k(x, x). */
+/* Computes the certificate of f(x). Let A = L^{-1} k(Z, X), a = L^{-1} k(Z, x), G = A A', C_x = (s2 I + G)^{-1} a, h_x
+ * = A'C_x and E = k(X, X) - A'A. Then hGh = C_x'G C_x, hPsih = C_x'Psi C_x >= h_x'E h_x and CC = |C_x|^2. Rounding
+ * errors of k(x, x) are proportional to `size`. */
 static struct certificate certify_point(const struct norms *s, double s2,
                                         double exact_prior, double size, double mean,
                                         double sor, double unexplained, double hGh,
@@ -71,8 +72,8 @@ static struct certificate certify_point(const struct norms *s, double s2,
                                         const struct crossing *crossing)
 {
     struct certificate certificate;
-    /* By rounding, C C' for the Cholesky factor C differs from s2 I + G by up to inner s2. This moves A'(s2 I + G)^{-1}
-     * a by up to inner sqrt(s2 CC) / 2, as |A'(s2 I + G)^{-1}|_2 <= 1 / (2 sqrt(s2)). */
+    /* Rounding moves C C' for the Cholesky factor C of s2 I + G, G = A A', by up to inner s2. This moves A'C_x (CC is
+     * |C_x|^2) by up to inner sqrt(s2 CC) / 2, because |A'(s2 I + G)^{-1}|_2 <= 1 / (2 sqrt(s2)). */
     const double inner = s->growth * s->G_norm / s2, moved = inner * sqrt(s2 * CC) / 2.0;
     const double prior = exact_prior + 16.0 * DBL_EPSILON * (size - exact_prior);
     const double everything = fabs(mean) + sqrt(prior * s->c); /* |mean_exact|_H^2 <= c */
@@ -92,8 +93,8 @@ static struct certificate certify_point(const struct norms *s, double s2,
                              sqrt(s->spread) * kappa_h + sqrt(s->lam) * moved;
     const double eta = fmin(sqrt(s->lam) * h, by_groups), root = sqrt(unexplained);
     const double kappa = kappa_x + kappa_h, wide = root + eta + kappa;
-    /* Each kernel value has a relative error of at most 4 eps. For coefficients h_x with norm h and values of one sign,
-     * k_error bounds the error of k(X, x) - K h_x. |K|_2 <= K_norm, and |k(X, x)|^2 <= k(x, x) |K|_2. */
+    /* Kernel values, all of one sign, have relative errors of at most 4 eps. For coefficients h_x with norm h, k_error
+     * bounds the error of k(X, x) - K h_x, as |K|_2 <= K_norm and |k(X, x)|^2 <= k(x, x) |K|_2. */
     const double K_norm = s->G_norm + s->lam,
                  k_error = 4.0 * DBL_EPSILON * (sqrt(size * K_norm) + K_norm * h);
 

@@ -2,7 +2,7 @@
 #include "linalg.h"
 #include "gram.h"
 
-/* Computes R (q x n) at a block's n rows: the b_j of the auxiliary covariance sum +-b_j b_j', and its mean minus y. */
+/* Computes R (q x n) at a block's n rows: b_j of the auxiliary covariance p k + sum +-b_j b_j', and its mean minus y */
 static void residual_rows(const struct divergence *d, const struct block *b, double *work,
                           double *R)
 {
@@ -18,7 +18,7 @@ static double *kept_rows(const struct divergence *d, int b)
                             : NULL;
 }
 
-/* Returns the matrix R of residual_rows() for a block: stored, or computed in `work` (panel_size() + q n doubles). */
+/* Returns R (q x n) of residual_rows(): the auxiliary b_j and mean minus y at a block, stored or computed in `work` */
 static const double *find_rows(const struct divergence *d, const struct block *b,
                                double *work)
 {
@@ -31,7 +31,7 @@ static const double *find_rows(const struct divergence *d, const struct block *b
 }
 
 /* Adds a block to the sums of struct stats, and to U (M x q) = A (W_x - A'T) for A = L^{-1} k(Z, X), L L' = k(Z, Z).
- * W_x has the values at the rows, and L T those at Z, of the auxiliary mean and of b_j (covariance sum +-b_j b_j'). */
+ * W_x has the b_j of the auxiliary covariance p k + sum_j +-b_j b_j', and its mean, at the rows; L T has them at Z. */
 static void sums_add(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;
@@ -48,7 +48,7 @@ static void sums_add(const void *self, const struct visit *v)
 }
 
 /* Adds the pairs of a row n of this block and any row m to sum (k^ + r r')_nm E_nm. aux has the covariance k^, r is its
- * mean minus y, and E is the residual prior covariance. If aux->p = 1, also adds the pairs to A E A' (M x M). */
+ * mean minus y, and E = K - A'A with A = L^{-1} k(Z, X). If k^ contains k (aux->p = 1), also adds them to A E A'. */
 static void pairs_block(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;
@@ -81,7 +81,7 @@ static void pairs_block(const void *self, const struct visit *v)
         mult_ABt(M, here->n, M, 1.0, AE, v->A, 1.0, v->sums + 1);
 }
 
-/* Adds the pairs of a row n of this block and any row m to tr((k^ + r r') K). aux has covariance k^ and mean y + r. */
+/* Adds pairs of a row n of this block and any row m to sum (k^ + r r')_nm K_nm. aux has covariance k^, mean y + r. */
 static void constant_block(const void *self, const struct visit *v)
 {
     const struct divergence *d = self;

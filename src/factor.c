@@ -62,8 +62,7 @@ const double *factor_shape(const struct factor *f)
     return f->parameter + factor_n_metric(f);
 }
 
-/* Returns 1 / lengthscale of input j, or minus that if input j is a level number. The result is finite, so a difference
- * of 0 times it is 0 even for lengthscales below 6e-309. */
+/* Returns 1 / lengthscale of input j, negative for level numbers. It is finite, so that its product with 0 is 0. */
 double factor_rate(const struct factor *f, int j)
 {
     const int single = f->isotropic || f->profile->metric == METRIC_PERIODIC;
@@ -105,7 +104,7 @@ CLONES static void squared_distances(const struct factor *f, const struct rows *
     }
 }
 
-/* remainder() has no rounding error, so the angle is accurate for any x. */
+/* Computes cos and sin of 2 pi x / period. remainder() has no rounding error, so both are accurate for any x. */
 void factor_on_circle(double x, double period, double *c, double *s)
 {
     const double angle = 2.0 * PI * (remainder(x, period) / period);
@@ -113,7 +112,7 @@ void factor_on_circle(double x, double period, double *c, double *s)
     *s = sin(angle);
 }
 
-/* Computes S, sums over inputs of (rate |exp(ia) - exp(ib)|)^2 for points on the unit circle at the angles a and b. */
+/* Computes S, sums over inputs of (rate |exp(ia) - exp(ib)|)^2 for angles a = 2 pi x / period, b = 2 pi z / period. */
 static void squared_chords(const struct factor *f, struct rows Z, struct rows X,
                            double *restrict S)
 {

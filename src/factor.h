@@ -37,8 +37,8 @@ int factor_table_rows(const struct factor *f);
 void factor_fill_table(struct factor *f, double *work, double *table);
 /* Returns 1 for a linear mean. Its large prior variance must not decide which rows are neighbours. */
 int factor_is_mean(const struct factor *f);
-/* For the factor's argument s(x, z), these return d s / d z_j, which depends on x only, and d^2 s / (d x_j d z_j). Both
- * are for METRIC_PRODUCT, and for METRIC_GROUP if both rows have the same level. */
+/* If the factor is a function of s(x, z), such as s = x'z, these return d s / d z_j, which depends on x only, and
+ * d^2 s / (d x_j d z_j). Both are for METRIC_PRODUCT, and for METRIC_GROUP if both rows have the same level. */
 double factor_input_slope(const struct factor *f, int j, struct rows x);
 double factor_input_curvature(const struct factor *f, int j);
 /* Computes the derivative in log parameter j of a factor that is not stationary, for all pairs of rows (M x n). */
@@ -56,13 +56,13 @@ enum { FACTOR_ARC = 64 };
 /* Returns 1 / lengthscale of input j, at most DBL_MAX, with a minus sign if input j has level numbers. */
 double factor_rate(const struct factor *f, int j);
 
-/* Computes S (M x n), the factor's arguments for the rows of Z and the rows of X. */
+/* Computes S (M x n), of which the factor is a function: squared distances, or products such as x'z, of all pairs. */
 void factor_argument(const struct factor *f, struct rows Z, struct rows X, double *S);
-/* Computes s [n], the factor's argument for each row with itself. */
+/* Computes s [n], of which the factor is a function: for each row x with itself a squared distance, or x'x. */
 void factor_self_argument(const struct factor *f, struct rows X, double *s);
 
-/* Multiplies the n numbers times * exp(-exponent) by the factor's values at its n arguments S. For a stationary factor,
- * changes `exponent` and `times`, and returns 1. For any other, changes `times`, overwrites S, and returns 0. */
+/* Multiplies the n numbers times * exp(-exponent) by the factor's values at S, squared distances or products x'z. For a
+ * stationary factor, changes `exponent` and `times`, returns 1. For any other, changes `times` and S, and returns 0. */
 int factor_split(const struct factor *f, size_t n, double *S, double *exponent,
                  double *times);
 

@@ -3,7 +3,8 @@
 /* Declares the entry points that R calls by .Call ("doors" in CONTRIBUTING.md). Equal names of arguments mean the same:
  *   model      list(kernel, noise)
  *   points     a model with inducing points z and their jitter
- *   posterior  points with L (L L' = k(Z, Z)), C (factor of a precision), beta (mean of L^{-1} f(Z)), and G if read
+ *   posterior  points with L (L L' = k(Z, Z)), beta (mean of L^{-1} f(Z)), C (C C' is proportional to the precision of
+ *              L^{-1} f(Z)) and, if it is read, G = A A' with A = L^{-1} k(Z, X)
  *   rows       list(x, y, scale): scale has the square roots of the weights or is NULL; y is NULL if it is not read
  *   control    list(block, threads, memory), see arg_plan()
  * The result of a computation that can fail has the element `status`, an enum status. An entry point writes to no
@@ -11,7 +12,7 @@
 #include "args.h"
 #include "likelihood.h"
 
-/* Reads the arguments of a Vecchia likelihood. The terms of all rows have weight 1. */
+/* Reads the arguments of a Vecchia likelihood, in which the log density of each row in `targets` has the weight 1. */
 struct likelihood arg_likelihood(SEXP model, SEXP rows, SEXP weights, SEXP noise_basis,
                                  SEXP targets, SEXP neighbours, SEXP slopes,
                                  SEXP control);

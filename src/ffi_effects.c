@@ -50,8 +50,8 @@ static struct effect_sums arg_effect_sums(const struct effects *e, SEXP sums)
 }
 
 /* Returns list(status, jitter, L, sums): the Cholesky factor L of k(z, z) with the jitter, and sums over rows, in the
- * order of effects_size() (effects.h). `effects` is a list of groupings list(column, levels, design, root); design has
- * numbers of columns, 0 for an intercept. */
+ * order of effects_size() (effects.h). `effects` has a list(column, levels, design, root) for each grouping; design has
+ * numbers of columns of x, 0 for an intercept, and root is the Cholesky factor of the effects' prior covariance. */
 SEXP ffi_effect_sums(SEXP points_, SEXP effects, SEXP rows_, SEXP most_jitter,
                      SEXP control)
 {
@@ -84,10 +84,10 @@ static struct pass over_levels(const struct effects *e, SEXP control)
     return (struct pass){.plan = arg_plan(control, e->grouping->levels)};
 }
 
-/* Eliminates the effects of the first grouping. Let F be the features of the inducing points and of other groupings.
- * Returns list(eliminated, h, quad, logdet, U): the terms that elimination subtracts from F F' / s2, F y / s2 and y'y /
- * s2, a sum of log determinants over levels l, and the factor U_l of each level (effects.h). M is the number of
- * inducing points, `columns` that of columns of x. */
+/* Eliminates (integrates out) the effects of the first grouping. F has the features of inducing points and of the other
+ * groupings. Returns list(eliminated, h, quad, logdet, U): what elimination subtracts from F F' / s2, from F y / s2 and
+ * from y'y / s2, a sum of log determinants over levels l, and for each level U_l, U_l'U_l the covariance of its effects
+ * given all others. M is the number of inducing points, `columns` that of columns of x. */
 SEXP ffi_eliminate(SEXP M, SEXP columns, SEXP effects, SEXP sums, SEXP s2, SEXP control)
 {
     const struct effects e =
@@ -137,8 +137,9 @@ SEXP ffi_effect_solve(SEXP M, SEXP columns, SEXP effects, SEXP posterior, SEXP s
 }
 
 /* Returns list(mean, sor_variance, unexplained) for f plus effects at the rows of x; the variance is sor_variance plus
- * unexplained, the residual prior variance. If `keep`, adds features and own, whose products are covariances. posterior
- * is list(sums, U, gamma, W, L, b): that of ffi_effect_solve(), L of ffi_effect_sums() and mean effects b. */
+ * unexplained, the residual prior variance. If `keep`, adds `features` and `own`. The covariance of two rows, without
+ * residual prior covariance, is the inner product of their columns in both. `posterior` has the elements sums, U, gamma
+ * and W like that of ffi_effect_solve(), L of ffi_effect_sums(), and the mean b of all effects. */
 SEXP ffi_effect_predict(SEXP points_, SEXP effects, SEXP posterior, SEXP x, SEXP keep,
                         SEXP control)
 {
@@ -239,7 +240,7 @@ SEXP ffi_near_effects(SEXP model_, SEXP effects, SEXP rows_, SEXP near, SEXP con
     return packed(result);
 }
 
-/* Reads `start`: for each level the number of its first column in V, from 1, and then `entries` + 1. */
+/* Reads `start`, which has for each level the number of its first column in V, from 1, and then `entries` + 1. */
 static const int *arg_starts(SEXP x, int entries)
 {
     const int *start = arg_indices(x, "start", 1, entries + 1);
@@ -252,8 +253,8 @@ static const int *arg_starts(SEXP x, int entries)
     return start;
 }
 
-/* Returns sum_l V_l'V_l (size x size). V_l has columns start[l], ..., start[l + 1] - 1 of V. Column i of V belongs to
- * row and column column[i] of the result. */
+/* Returns sum_l V_l'V_l (size x size). V_l has the columns start[l], ..., start[l + 1] - 1 of V. Column i of V adds to
+ * row and column column[i] of the sum. */
 SEXP ffi_level_products(SEXP V_, SEXP start, SEXP column, SEXP size_)
 {
     int p, entries;

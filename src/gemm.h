@@ -1,9 +1,9 @@
 #pragma once
 
-/* Matrix products and triangular solves, because R's reference BLAS takes four to six times as long (bench/README.md).
- * Blocks are packed for the cache, and a tile of the result stays in registers. The tile's size depends on the
- * processor's vectors, whose width is found at run time. Repeated calls on one processor return the same bits. `lanes`
- * is the largest number of doubles in a vector, at most GEMM_LANES.
+/* These functions multiply matrices and solve triangular systems. R's reference BLAS takes 4 to 6 times as long
+ * (bench/README.md). Blocks are packed for the cache, and a tile of the result stays in registers. Its size depends on
+ * the processor's vectors, whose width is found at run time. Repeated calls on one processor return the same bits.
+ * `lanes` is the largest number of doubles in a vector, at most GEMM_LANES.
  *
  * A matrix is a pointer and two steps: entry (i, j) is x[i * row + j * column]. Exchanged steps give the transposed
  * matrix. Negative steps from the last entry give the matrix in reverse order, to solve a system backwards. */

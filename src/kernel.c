@@ -1,7 +1,7 @@
 #include "kernel.h"
 #include "linalg.h"
 
-/* TILE_SIZE has 8 more numbers than a tile, because a vector may end beyond the tile. */
+/* Arrays of TILE_SIZE numbers hold a tile and 8 more numbers, because a vector may end beyond the tile. */
 enum { TILE_SIZE = KERNEL_TILE * KERNEL_WIDE + 8 };
 
 struct tile {
@@ -84,7 +84,7 @@ const struct factor *kernel_factor(const struct kernel *k, const struct term *t,
     return k->factor + t->factor[i];
 }
 
-/* Returns 1 if the kernel is a variance times one METRIC_SCALED factor: derivatives then follow from its values. */
+/* Returns 1 for a variance times one METRIC_SCALED factor: its derivatives need no kernel values but its own. */
 int kernel_is_single(const struct kernel *k)
 {
     return k->n_terms == 1 && k->term->n_factors == 1 &&
@@ -121,7 +121,7 @@ int kernel_strips(const struct kernel *k, const struct term *t, int n_terms,
     return 1;
 }
 
-/* Computes K (M x n), the sum of n_terms terms from t on, by vectorised code. Returns 0 if kernel_strips() fails. */
+/* Computes K (M x n), the sum of n_terms terms from t on, by vectorised code. Returns 0 if there is none. */
 static int strips_of_terms(const struct kernel *k, const struct term *t, int n_terms,
                            struct rows Z, struct rows X, double *K)
 {

@@ -3,9 +3,9 @@
 #include "linalg.h"
 #include "simd.h"
 
-/* ---- derivatives in inputs and parameters, from those in a factor's arguments ----------------- */
+/* ---- derivatives in inputs and lengthscales, from those in squared distances or products ------- */
 
-/* This number of rows of X is processed at a time, so that dZ is read and written once for all of them. */
+/* This number of rows of X is processed at a time: the gradient dZ in the rows of Z is then read and written once. */
 enum { FACTOR_ROWS = 4 };
 
 /* Adds to g_m the derivative of sum_i w_im ((x_i - z_m) rate)^2 / 2 in z_m, which is -sum_i w_im (x_i - z_m) rate^2. */
@@ -39,7 +39,7 @@ static double pull_lengthscale(int M, double rate, const double *x,
     return sum;
 }
 
-/* Returns the sum of pull_lengthscale() for level numbers x and z: u is LEVELS_APART rate if they differ, else 0. */
+/* Returns sum_im w_im u_im^2, where u_im is LEVELS_APART rate if the level numbers x_i and z_m differ, else 0. */
 static double pull_levels_apart(int M, int n, double rate, const double *x,
                                 const double *restrict z, const double *restrict w)
 {
@@ -58,7 +58,7 @@ static void pull_scaled(const struct factor *f, struct rows Z, struct rows X,
     for (int i = 0; i < n; i += FACTOR_ROWS, w += (size_t)FACTOR_ROWS * M) {
         const int rows = min_int(n - i, FACTOR_ROWS);
         for (int j = 0; j < f->d; j++) {
-            /* a lengthscale below 1e-290 acts like 0, but must not make u infinite */
+            /* a lengthscale below 1e-290 counts as 1e-290, so that (x - z) rate is finite */
             const double *z = rows_column(Z, f->column[j]),
                          *xs = rows_column(X, f->column[j]) + i,
                          rate = fmin(factor_rate(f, j), 1e290);
@@ -115,7 +115,7 @@ static void pull_periodic(const struct factor *f, struct rows Z, struct rows X,
     }
 }
 
-/* Adds to dZ the derivatives of sum w_im s(x_i, z_m), s the factor's argument (METRIC_GROUP: over equal levels). */
+/* Adds to dZ the derivatives of sum_im w_im s(x_i, z_m), s such as x'z. METRIC_GROUP: s = 0 at different levels. */
 static void pull_inputs(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *dZ)
 {
@@ -132,9 +132,9 @@ static void pull_inputs(const struct factor *f, struct rows Z, struct rows X,
         }
 }
 
-/* Let F be a function of the factor's arguments S (M x n) for the rows of Z and X, with dF = sum(S_bar * dS). Adds dF /
- * dZ to dZ (M x columns, leading dimension M), and derivatives in log lengthscales and log periods to dtheta. Either
- * may be NULL. S_bar has room for FACTOR_ROWS - 1 more rows of X, and is overwritten. */
+/* Let F be a function of S (M x n), squared distances or products of the rows of Z and X, with dF = sum(S_bar * dS).
+ * Adds dF / dZ to dZ (M x columns, leading dimension M), and derivatives in log lengthscales and log periods to dtheta.
+ * Either may be NULL. S_bar has room for FACTOR_ROWS - 1 more rows of X, and is overwritten. */
 static void factor_pull(const struct factor *f, struct rows Z, struct rows X,
                         double *S_bar, double *dZ, double *dtheta)
 {
@@ -155,7 +155,7 @@ static void factor_pull(const struct factor *f, struct rows Z, struct rows X,
 
 /* ---- derivatives in inputs and parameters, from those in a kernel matrix ---------------------- */
 
-/* Returns how many rows of X are processed at a time: few unless kernel_term(), which computes tiles, is called. */
+/* Returns how many rows of X are processed at a time: those of a tile, or few if no kernel values are computed. */
 static int rows_at_a_time(const struct kernel *k)
 {
     return kernel_is_single(k) ? FACTOR_ROWS : KERNEL_WIDE;
@@ -177,7 +177,7 @@ size_t kernel_size(const struct kernel *k, int M)
     return 3 * piece + levels_before(k, k->n_factors);
 }
 
-/* Adds each derivative w_im of an objective in the factor's value at (x_i, z_m) to `sums` (d x d), at their levels. */
+/* Adds w_im, an objective's derivative in the factor's value at (x_i, z_m), to `sums` [level of x_i, level of z_m]. */
 static void pull_levels(const struct factor *f, struct rows Z, struct rows X,
                         const double *w, double *sums)
 {
@@ -207,7 +207,7 @@ static void multiply(size_t n, const double *restrict by, double *restrict x)
         x[i] *= by[i];
 }
 
-/* p->K_bar has an objective's derivatives in a term k. Adds those through its stationary factor f to dZ and dtheta. */
+/* Given an objective's derivatives p->K_bar in a term's values k, adds those through its factor f to dZ and dtheta. */
 static void pull_stationary(const struct factor *f, const double *k, const struct pull *p)
 {
     const struct profile *profile = f->profile;
@@ -269,7 +269,7 @@ static void pull_term(const struct kernel *k, const struct term *t, const double
             pull_other(k, t, i, p);
 }
 
-/* Adds to dtheta the derivatives in the parameters of correlations of levels, from the sums of pull_levels(). */
+/* Adds to dtheta the derivatives in the parameters of correlations of levels, from `sums`, those in correlations. */
 static void finish_levels(const struct kernel *k, const double *sums, double *dtheta)
 {
     for (int f = 0; f < k->n_factors; f++) {
@@ -343,7 +343,7 @@ static void pull_varying(const struct kernel *k, const struct term *t, struct ro
         factor_self_argument(f, X, s);
         f->profile->value_slope(X.n, f->power, factor_shape(f), s);
         for (int j = f->profile->metric == METRIC_GROUP; j < f->d && dX != NULL; j++)
-            /* by symmetry d s(x, x) / dx = 2 d s(x, z) / dz at z = x */
+            /* for s(x, z), such as x'z, symmetry gives d s(x, x) / dx = 2 d s(x, z) / dz at z = x */
             for (int a = 0; a < X.n; a++)
                 dX[(size_t)f->column[j] * ld + a] +=
                     2.0 * s[a] * rest[a] * factor_input_slope(f, j, rows_from(X, a, 1));

@@ -15,11 +15,11 @@ struct lanes {
      * -2 times the derivative of the term in the factor's squared distance r2. Columns of X are n numbers apart. */
     void (*values)(const struct strip_kernel *k, int n, const double *X, double *T,
                    double *K, double *S);
-    /* slope() adds sum_b S_ab ((x_a - x_b) rate)^2 u_b to out_a, for a factor's triangle S. multiply() adds K u. */
+    /* slope() adds sum_b S_ab ((x_a - x_b) rate)^2 u_b to out_a, for a triangle S of values(). multiply() adds K u. */
     void (*slope)(int n, double rate, const double *x, const double *S, const double *u,
                   double *out);
     void (*multiply)(int n, const double *K, const double *u, double *out);
-    /* Overwrites T by its factor L. If T is not positive definite, L is not finite, or its last entry not positive. */
+    /* Overwrites each matrix T by its factor L. Unless T is positive definite, L is not finite or ends with D <= 0. */
     void (*chol)(int n, double *T);
     /* Overwrites each of p columns q by (L_S^{-1} q_S; u'q). S are all rows but the last; kriging() computes u. */
     void (*solve)(int n, const double *L, int p, double *Q);

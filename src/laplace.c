@@ -10,8 +10,8 @@ static int concave(const struct laplace *l)
     return l->sites.response->majorant == NULL;
 }
 
-/* Returns the place of A w A' in l->sums, behind A W A' (lower triangle), A g and sum l. A is L^{-1} k(Z, X), and g and
- * -W are the derivatives of the log densities l in f. If W may be negative, a majorant (responses.h) has weights w. */
+/* Returns the place of A w A' in l->sums, behind A W A' (lower triangle), A g and sum l. A is L^{-1} k(Z, X), g and -W
+ * are the first two derivatives of the log densities l in f, and w >= 0 has l(f + t) >= l(f) + g t - w t^2 / 2. */
 static size_t majorant_at(int M)
 {
     return (size_t)M * M + M + 1;
@@ -184,7 +184,7 @@ double laplace_penalty(struct laplace *l)
 /* ---- gradient of the log marginal likelihood in the kernel's parameters --------------------- */
 
 /* F is the log marginal likelihood minus the penalty sum log(1 + W E) / 2 for residual prior variances E, u the mode of
- * whitened inducing values, g and -W the derivatives of log densities in f, and H = I + A W A'. The derivatives of F in
+ * whitened inducing values, g and -W two derivatives of log densities in f, and H = I + A W A'. The derivatives of F in
  * A = L^{-1} k(Z, X), in E, in k(Z, X) and in L are
  *
  *     Abar = u (g + s - W p)' + zeta g' - H^{-1} A W - 2 A dE,   dE = -W / (2 (1 + E W)),

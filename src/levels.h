@@ -1,6 +1,6 @@
 #pragma once
 
-/* Correlations between the n levels of a categorical kernel, with their derivatives. */
+/* These are the kinds of correlations between the n levels of a categorical kernel, with parameters p. */
 enum levels {
     LEVELS_GIVEN,        /* a given matrix without parameters */
     LEVELS_EXCHANGEABLE, /* exp(-p) for any two different levels */

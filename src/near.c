@@ -17,7 +17,7 @@ size_t near_rows_size(int s, int columns)
     return ((size_t)s + 1) * ((size_t)columns + 2);
 }
 
-/* Computes the lower triangle of the covariance of f at the s neighbours and x, given the inducing variables. */
+/* Computes E (lower triangle), covariances of p->scale times f at the s neighbours and x, given inducing variables. */
 static void unexplained(const struct near *p, double *strip, double *E)
 {
     const int n = p->s + 1;
@@ -86,7 +86,7 @@ CLONES enum status near_condition(const struct near *p, double *work, double *u,
         /* replaces (N; e') by (L; w'): N = L L' are the neighbours' covariances, e those with x, w = L^{-1} e */
         if (chol_corner(n, n, s, E) == 0)
             break;
-        /* if noise above the largest variance does not help, a value is NaN or infinite */
+        /* a matrix with noise above its largest variance lacks a factor only if a value is NaN or infinite */
         if (!(noise <= most))
             return STATUS_NOT_FINITE;
         noise = fmax(10.0 * noise, 1e-15 * most);

@@ -27,7 +27,7 @@ struct row_groups {
     double *vKv, *vv, *largest;
     double *Psi;
     /* T1 >= sqrt(v'E v), infinite if t1 = 0; kappa, the part of T1 that allows for rounding; lam >= |E|_2, infinite if
-     * t2 = 0; vv_sum = |v|^2; spread = N / n_b for the smallest group b in Psi */
+     * t2 = 0; vv_sum = |v|^2; spread = N / n_b for the smallest group b, of n_b rows, in the sum Psi */
     double T1, kappa, lam, vv_sum, spread;
 };
 
@@ -37,7 +37,6 @@ void norms_run(struct row_groups *g);
 
 /* Computes sums over the rows X of the data that narrow bounds on the exact GP at the rows x. Let A = L^{-1} k(Z, X), a
  * = L^{-1} k(Z, x), B = A'A + s2 I, h_x = A'(s2 I + A A')^{-1} a, and e_x = k(X, x) - A'a. The sums are cross =
- * h_x'e_x, gain = e_x'B^{-1}e_x and size = |e_x|^2, x->n numbers each. Costs 4 N M x->n flops and N x->n kernel values,
- * of which one block is in memory at a time. */
+ * h_x'e_x, gain = e_x'B^{-1}e_x and size = |e_x|^2, x->n numbers each. Costs 4 N M x->n flops, N x->n kernel values. */
 void crossing_run(const struct posterior *p, const struct block *x, struct pass *pass,
                   double *cross, double *gain, double *size);

@@ -1,19 +1,19 @@
 #pragma once
 
-/* An objective is a function of inducing points Z and hyperparameters that is minimised. An evaluation has three steps:
- * a pass for sums over rows (stats.h), the objective and its derivatives in the sums, and a pass for its gradient in Z
- * and hyperparameters. */
+/* An objective of inducing points Z and hyperparameters is minimised. Its evaluation has three steps: a pass for sums
+ * over rows (stats.h), its value and derivatives in the sums, and a pass for its gradient in Z and hyperparameters. */
 #include "pass.h"
 #include "pf.h"
 #include "stats.h"
 
-/* A summary has the inputs of an objective, and results of its function `factor`, where A = L^{-1} k(Z, X). */
+/* A summary has the inputs of an objective, and results of its function `factor`, where A = L^{-1} k(Z, X). aux is an
+ * auxiliary distribution with covariance p k(x, x') + sum_j +-b_j(x) b_j(x') and mean mu(x). */
 struct summary {
     const struct inducing *z;
     struct stats stats;
     const struct lowrank *aux; /* NULL if the objective has none */
     const double *T;           /* M x q: L^{-1} [b(Z), mu(Z)] */
-    const double *W0;          /* M x M: A k(X, X) A', if aux has p = 1 */
+    const double *W0;          /* M x M: A k(X, X) A', if p = 1 */
     double share;              /* variance of white noise divided by s2 */
     /* With G = A A', `factor` computes the posterior's C and beta if with_residuals, N = (s2 I + G)^{-1} G for "white",
      * and, with adjoints, trace = tr (s2 I + G)^{-1} for "vfe". */
@@ -29,8 +29,8 @@ struct objective {
     /* Computes fields of *s that value() reads. Unless `adjoint` is NULL, adds to it the value's derivatives. */
     enum status (*factor)(struct summary *s, struct arena *arena,
                           struct adjoint *adjoint);
-    /* Returns the value, which depends on rss, the residual sum of squares, if with_residuals. Unless slope is NULL,
-     * sets *slope to the derivative in log s2. */
+    /* Returns the value, which depends on the residual sum of squares rss if with_residuals. Unless slope is NULL, sets
+     * *slope to the derivative in log s2. */
     double (*value)(const struct summary *s, double rss, double *slope);
 };
 
@@ -57,22 +57,22 @@ enum status evaluation_run(struct evaluation *e, double *value, double *slope);
 
 /* Allocates memory, and computes L with L L' = k(Z, Z) + jitter, and aux at Z. This step is the first. */
 enum status evaluation_begin(struct evaluation *e);
-/* Computes the sums over rows: summary.stats and, if aux has p = 1, summary.W0 = A k(X, X) A', A = L^{-1} k(Z, X). */
+/* Computes summary.stats, sums over rows, and W0 = A k(X, X) A', A = L^{-1} k(Z, X), if the covariance of aux has k. */
 enum status evaluation_sums(struct evaluation *e);
 enum status evaluation_factor(struct evaluation *e);
-/* Computes the residual sum of squares and, with a gradient, the gradient's parts that are sums over rows. */
+/* Computes evaluation_rss(), the residual sum of squares, and if with_gradient the gradient's sums over rows. */
 void evaluation_gradient(struct evaluation *e);
 /* Adds the gradient's parts that are no sums over rows: from k(Z, Z), from aux at Z and, if k(x, x) is constant, from
  * k_sum, the weighted sum of k(x, x) over rows. */
 void evaluation_points(struct evaluation *e, double k_sum);
-/* Returns the residual sum of squares that evaluation_gradient() has computed. */
 double evaluation_rss(const struct evaluation *e);
 /* Returns the residual sum of squares (0 if not needed) as a difference of sums, inexact if residuals are small. */
 double evaluation_rss_of_sums(const struct evaluation *e);
 
 /* Computes Kmx_bar (M x n) = (H A + F Wt + f e' + E AK) diag(scale), an objective's derivative in k(Z, X_b) of block b.
- * `adjoint` has H, F, f, E and beta, A is L^{-1} k(Z, X_b) diag(scale), e = y - A'beta. Wt (q x n) has the functions of
- * aux at the rows (if q > 0), AK is A k(X, X_b) (if E is not NULL). Returns |e|^2. work: n */
+ * `adjoint` has H, F, f, E (derivatives in sums over rows) and beta. A is L^{-1} k(Z, X_b) diag(scale), with roots of
+ * weights as scale; e = y - A'beta. Wt (q x n) has the functions of aux at the rows (if q > 0), AK is A k(X, X_b) (if E
+ * is not NULL). Returns |e|^2. work: n */
 double gradient_block(const struct adjoint *adjoint, const struct block *b,
                       const double *A, const double *Wt, const double *AK, double *work,
                       double *Kmx_bar);

@@ -33,9 +33,8 @@ static struct site_value nb(double f, struct observed o)
 static const double sqrt_half = 0.70710678118654752440,
                     log_root_2pi = 0.91893853320467274178;
 
-/* Returns l = log Phi(z), for the standard normal cdf Phi and density phi, and its derivatives: g = r =
- * phi(z) / Phi(z), W = r (r + z). For z far below 0, r + z would cancel; the continued fraction r - x = 1 / (x + 2 / (x
- * + 3 / ...)), x = -z, does not. */
+/* Returns l = log Phi(z), Phi and phi the standard normal cdf and density, and g = r = phi(z) / Phi(z), W = r (r + z).
+ * If z = -x is far below 0, r + z cancels; the continued fraction r - x = 1 / (x + 2 / (x + 3 / ...)) does not. */
 static struct site_value trial(double z)
 {
     struct site_value v;
@@ -266,12 +265,12 @@ static struct site_value interval_gumbel(double f, struct observed o)
         v.l += a - log(s);
         v.g += 1.0;
     } else if (!isinf(U)) {
-        /* for a wide interval, A = e^a is negligible beside e^b; A may underflow while e^(b - a) overflows */
+        /* if wide > 40, A = e^a, a = (L - f) / s, is negligible beside e^b; A may underflow, e^(b - a) overflow */
         const double wide = (U - L) / s, b = (U - f) / s,
                      w = wide > 40.0 ? exp(b) : A * expm1(wide);
         if (w < 700.0) {
             const double h = w > 0.0 ? w / expm1(w) : 1.0, k = h_slope(w, h);
-            /* if w = e^b - e^a underflows, log w, computed from a and b, replaces log(1 - e^-w) */
+            /* if w = e^b - e^a (a = (L - f) / s, b = (U - f) / s) underflows, log w replaces log(1 - e^-w) */
             v.l += w > 0x1p-1000 ? log(-expm1(-w))
                                  : (wide > 40.0 ? b : a + log(expm1(wide)));
             v.g += h;
@@ -295,8 +294,8 @@ static double own_weight(double f, struct observed o)
     return program_run(o.shape, 4, f, o.y);
 }
 
-/* columns: name; log density l and its derivatives; weights of a majorant; half width of the strip of complex f where l
- * is analytic; averages of l over f in closed form; number of shape parameters */
+/* The columns are: name; log density l with derivatives; weights of a majorant; half width of the strip of complex f
+ * where l is analytic; averages of l over f in closed form; number of shape parameters. */
 static const struct response table[] = {
     {"logit", logit, NULL, 3.14, NULL, 0},
     {"probit", probit, NULL, 2.8, NULL, 0}, /* Phi has zeros at +-1.92 +- 2.82 i */
@@ -306,7 +305,7 @@ static const struct response table[] = {
     {"tweedie", NULL, NULL, INFINITY, tweedie, 2},
     {"positive", positive_count, NULL, 1.57, NULL, 0}, /* singular at e^f = 2 pi i */
     {"logistic", interval_logistic, NULL, 3.14, NULL, 2},
-    /* for an interval [L, U], 2.4 is the half width of the narrowest strip, at (U - L) / s = 3.5 */
+    /* for intervals [L, U], the strip where l is analytic is narrowest, with half width 2.4 s, if (U - L) / s = 3.5 */
     {"normal", interval_normal, NULL, 2.4, NULL, 2},
     {"gumbel", interval_gumbel, NULL, 1.57, NULL, 2},
     {"student", student, student_majorant, 1.0, NULL, 2},

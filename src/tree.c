@@ -144,7 +144,7 @@ static void split_at(int n, int middle, double *key, int *row)
     }
 }
 
-/* Returns the column of t->U with the largest range in a sample of the n rows `row`. */
+/* Returns the column of the coordinates t->U that has the largest range in a sample of the n rows `row`. */
 static const double *widest(const struct tree *t, int n, const int *row)
 {
     const int step = n > SAMPLE ? n / SAMPLE : 1;
@@ -165,7 +165,7 @@ static const double *widest(const struct tree *t, int n, const int *row)
     return widest;
 }
 
-/* Cuts each node in half along its widest coordinate, by sorting t->row. t->U is still in the order of the data. */
+/* Cuts each node in half along its widest coordinate, by reordering t->row. The coordinates t->U keep their order. */
 static void order_rows(struct tree *t)
 {
     double *key = t->work;
@@ -180,7 +180,7 @@ static void order_rows(struct tree *t)
         }
 }
 
-/* Sorts the rows of a leaf by rank, so that a search can stop at the first rank that is too high. */
+/* Sorts the rows of a leaf by rank, so that a search for rows of lower rank than a given one can stop early. */
 static void sort_by_rank(int n, const int *rank, int *row)
 {
     for (int i = 1; i < n; i++) {
