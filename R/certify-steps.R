@@ -31,8 +31,7 @@ posterior_certificate.posterior <- function(p, fun, effort = "reference", refere
             passes = job$correction$passes %||% 0L, went = job$correction$went, left = job$left())
 }
 
-# ---- the steps of certify() -----------------------------------------------------------------------------------------
-
+# This list has the steps of certify(), named as in its progress messages.
 narrowings <- list(
   # Certifies by a posterior on the fit's own inducing points or, for an exact fit, on its rows.
   "the fit's own points" = function(job, fun, inside) {
@@ -44,8 +43,8 @@ narrowings <- list(
     })
   },
 
-  # Certifies by all effects of groups, and by inducing points for the rest of f. If no reference is given, this is the
-  # last step if all intervals are narrower than 1 % of the sd, or with over 1,000 effects unless effort is "tight".
+  # Certifies by all effects of groups, and by inducing points for f without groups. If no reference is given, this is
+  # the last step if all intervals are narrower than 1 % of the sd, or with over 1,000 effects unless effort is "tight".
   "more points and all effects" = function(job, fun, inside) {
     if (!job$by_effects) return(inside)
     fit <- job$fit
@@ -124,8 +123,8 @@ narrowings <- list(
     inside
   },
 
-  # Narrows wide intervals of the sd of values f(x) by sums over all n rows (4 n m2 flops a value for m2 points). Let d
-  # be the distance from an interval's middle to the fit's sd or, if larger, the median of these distances. Half the
+  # Narrows wide intervals of the sd of values f(x) by sums over all n rows (4 n m2 flops each, m2 inducing points). Let
+  # d be the distance from an interval's middle to the fit's sd or, if larger, the median of these distances. Half the
   # width of a wide interval exceeds d / 20 and, unless kriging is switched off, 1/200 of the sd.
   "sd by all rows" = function(job, fun, inside) {
     if (fun$kind != "values") return(inside)
@@ -169,7 +168,7 @@ narrowings <- list(
   }
 )
 
-# Returns intervals for values of the exact GP, from all effects of groups, and inducing points z for the rest of f.
+# Returns intervals for values of the exact GP, from all effects of groups, and inducing points z for f without groups.
 effects_interval <- function(fit, data, z, fun) {
   model <- model_of(fit)
   W <- merged_weights(data) / model$noise
@@ -192,7 +191,7 @@ in_scale_of <- function(job, fun) {
 }
 
 # Returns list(half, distance, far) for intervals of `what` ("mean" or "sd"). `half` is half the width of an interval,
-# `distance` is the distance of its middle from the fit's value. `far` is `distance` or, if larger, its median.
+# `distance` is the distance of its middle from the fit's value, `far` the larger of this and the median distance.
 half_and_distance <- function(inside, at, what) {
   lower <- inside[[paste0(what, "_lower")]]
   upper <- inside[[paste0(what, "_upper")]]
@@ -242,8 +241,8 @@ refine <- function(fit, newdata, tol, maxit = 50, ..., reference = fit$reference
   } else {
     reference <- find_reference(fit, reference, NULL)
     found <- with_fixed_seed(iterate_to(reference, data_in_scale(fit, reference), fun, goal, maxit))
-    # If rounding errors stopped the iterations (almost no noise), a Cholesky factorisation of K + s2 I has smaller
-    # errors. exact_if_cheap() computes it if memory and 30 s suffice.
+    # If rounding errors stopped the iterations (almost no noise), a Cholesky factorisation of the responses' covariance
+    # has smaller errors. exact_if_cheap() computes it if memory and 30 s suffice.
     open <- found$why == rounding_stops && largest_error(found$inside) > goal
     exact <- if (open) exact_if_cheap(fit, fun, 30)
     if (!is.null(exact)) found$inside <- narrow(found$inside, exact)
@@ -290,8 +289,8 @@ iterate_to <- function(reference, data, fun, goal, maxit, left = function() Inf,
   kriged <- made$value$kriged
   times <- if (is.null(kriged)) Inf else
     reference$scale * max(vapply(kriged, function(k) sqrt(max(kriged_h2(k$found))), 0))
-  # A state s of solve_exact() has the norms sqrt(c) and w_E of its residual. Kriging bounds the error of the mean by
-  # times * sqrt(c), the reference by wide * w_E.
+  # A state s of the conjugate gradients for the exact mean has two norms of the residual, sqrt(s$c) and s$w_E. The
+  # error of the mean is at most `times` * sqrt(s$c) by kriging, and `wide` * s$w_E by the reference.
   wide <- if (reference$norms$w_E > 0) own / reference$norms$w_E else 0
   aim <- 0.9 * goal
   renewed <- FALSE

@@ -159,7 +159,7 @@ with_response <- function(out, likelihood) {
   out
 }
 
-# Returns a data frame of mean and sd (`of_fit`) at the rows `new`, with intervals for the exact GP's (`inside`).
+# Returns a data frame of the fit's mean and sd (`of_fit`) at rows `new`, with intervals for the exact GP (`inside`).
 certificate_frame <- function(fit, new, of_fit, inside) {
   rows <- function(v) lapply(v, `[`, new$index)
   rounding <- response_rounding(fit, new$x)
@@ -319,7 +319,7 @@ laplace_check <- function(fit, draws = 2000) {
   U <- at$beta + backsolve(at$C, z, upper.tri = FALSE, transpose = TRUE)
   l <- native(ffi_paths, engine_posterior(at, fit$inducing, kernel = fit$kernel), data$x, sites, t(U),
               engine_control(nrow(data$x), fit$control))
-  # Compute log importance weights log p(y, u) - log q(u) of draws u from q, the fit's posterior of u, where f(Z) = L u.
+  # Compute log importance weights log p(y, u) - log q(u) of draws of u = L^{-1} f(Z), L L' = k(Z, Z), from posterior q.
   logs <- sum(sites$constant) + l - colSums(U^2) / 2 - (sum(log(diag(at$C))) - colSums(z^2) / 2)
   weights <- prop.table(exp(logs - max(logs)))
   A <- forwardsolve(at$L, native_kernel_matrix(fit$kernel, fit$inducing, data$x[rows, , drop = FALSE]))

@@ -335,7 +335,7 @@ list_quoted <- function(x, quote = "`", most = 5L, last = "and") {
 }
 
 # Returns the hint "Did you mean ...?" with the name in `known` that is most similar to `name`. If none is similar, the
-# hint lists the known names, or is NULL for a `value`, because the error then lists them already.
+# hint lists the known names. If `value`, `name` is an argument's value, and the error itself lists the known values.
 did_you_mean <- function(name, known, value = FALSE) {
   if (!length(known) || is.na(name)) return(NULL)
   apart <- utils::adist(name, known, ignore.case = TRUE)

@@ -56,7 +56,8 @@ posterior_certificate.classes <- row_parts.classes <- function(p, ...) refuse_cl
 # Certificates bound the distance between the modes fh of the fit's Laplace posterior and f* of the exact GP's, for
 # contrasts c of classes. Let E be the residual prior covariance, |v|_E^2 = v'E v, and gamma = c - mean(c). At fh, let g
 # be the gradient and -W the Hessian (a matrix at each row) of the log likelihood, and r the gradient of the log
-# posterior of L^{-1} f(Z), which is nearly 0. Let h be the coefficients of the rows in the posterior mean of c'f at x.
+# posterior of L^{-1} f(Z), which is nearly 0. h has the coefficients of the rows in the posterior mean of c'f at x, and
+# (c, -h) is a vector for f at x and at the rows.
 # If each probability p at fh changes to between alpha p and beta p, W changes to between alpha W and beta W. Let vS(w)
 # be the variance of c'f on inducing points with row weights w W, lam(w) a bound on the largest eigenvalue of
 # (w W)^{1/2} E (w W)^{1/2}, and q^2 = |gamma|^2 E(x, x). Then
@@ -66,7 +67,7 @@ posterior_certificate.classes <- row_parts.classes <- function(p, ...) refuse_cl
 # because vup bounds the exact variance for the average W between fh and f*, and it is at least |(c, -h)|_E^2.
 
 # Returns the list `b` for certificates: `at`, the fit's mode and its factors; g_E and r, which bound the distance from
-# this mode to the exact GP's; `between`, bounds for the average of the row weights W between the two modes; the
+# this mode to the exact GP's; `between`, covariance bounds for the average of the row weights W between both modes; the
 # posteriors `lo` and `hi` with the smallest and the largest row weights that the exact GP's mode may have.
 class_bounds <- function(fit, data, at = mode_again(fit, data)) {
   sites <- sites_of_fit(fit, data)
@@ -118,7 +119,7 @@ class_bounds <- function(fit, data, at = mode_again(fit, data)) {
 
 # Returns bounds alpha (`lower`) and beta (`upper`) on the factor by which each row's W (minus the Hessian of the log
 # likelihood) changes. From the fit's mode to the exact GP's, each f_k minus the mean over classes moves by at most e.
-# The bounds hold at the fraction `at` of this way, or for the mean of W over several such fractions.
+# The bounds hold at the fraction `at` of the way between these modes, or for the mean of W over several fractions.
 range_of_weights <- function(b, e, at = 1) {
   range_at <- function(t) {
     K <- b$K
@@ -155,8 +156,9 @@ largest_residual <- function(b, times) {
 }
 
 # Let W be the average of the row weights between the modes of fit and exact GP. Returns upper bounds on the posterior
-# covariances with W of inducing points (`inverse`) and rows (S), and largest_residual() for the smallest (`lam`) and
-# largest W (`lam_top`). If W falls at most by a factor `least` near 1, the fit's covariances / `least` are bounds.
+# covariances with W, of inducing points (`inverse`) and rows (S), and on the largest eigenvalue of W^{1/2} E W^{1/2},
+# for the smallest (`lam`) and largest W (`lam_top`) and the residual prior covariance E. If W falls at most by a factor
+# `least` near 1, the fit's covariances / `least` are bounds.
 weights_of_class_range <- function(b, e) {
   range <- range_of_weights(b, e, (1:16) / 16)
   least <- min(range$lower)
@@ -250,7 +252,7 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
   D <- pmax(v$upper - trace, 0) + pmax(v$upper - v$lower, 0) + q * b$slack * pmax(b$most, prior) + b$growth * trace
   p <- class_moments(odds)$mean
   # `room` estimates the integration error of p: the difference from a grid with twice the step or, for random points, 4
-  # standard errors (from 8 parts of the points) and, if f is wide, the tail of 4 / class_draws that they may miss.
+  # standard errors (from 8 parts of the points) and, if f is wide, a tail of probability 4 / class_draws they may miss.
   room <- if (q <= 2L) {
     abs(p - class_moments(odds, 0.6)$mean) + 1e-10 + 1e-4 * (widest_odds(odds$var, q) > 1e4)
   } else {
@@ -265,8 +267,8 @@ averaged_bounds <- function(b, odds, trace, S, left, prior, reach) {
        share_upper = pmin(p + room + off, (p + room) * ratio, 1))
 }
 
-# Returns list(fitted, inside): pair_certificate() at x for the fit's inducing points, and bounds for the exact GP.
-# Unless effort is "fast", or residual prior variances are 0, more inducing points (m2 > fit$m rows) narrow the bounds.
+# Returns list(fitted, inside): at x, pair_certificate() for the fit's inducing points, and the narrowest bounds found.
+# Unless effort is "fast", or residual prior variances are 0, these also use more inducing points (m2 > fit$m rows).
 class_certificate <- function(fit, x, effort, m2 = NULL) {
   data <- training_data(fit, "fit")
   n <- nrow(data$x)

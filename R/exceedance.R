@@ -113,7 +113,7 @@ threshold_of_f <- function(response, threshold) {
     given <- function(f) response$expected(f, response$theta)
     refuse_if(!all(diff(given(c(-1, 0, 1))) > 0), "fit", "has a mean response that does not increase with f")
     end <- rep(709, length(threshold))
-    # Search over asinh(f). A value that overflows to NaN is small for f < 0 and large for f > 0.
+    # Search over asinh(f). A mean response that overflows to NaN is small for f < 0 and large for f > 0.
     at <- function(mean) {
       sinh(bisect(function(u) ifelse(is.na(given(sinh(u))), u < 0, given(sinh(u)) < mean), -end, end))
     }

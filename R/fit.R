@@ -174,8 +174,6 @@ check_size_of_classes <- function(q, m, n) {
   }
 }
 
-# ---- fits with a certified accuracy ---------------------------------------------------------------------------------
-
 # Searches for a fit that meets the accuracy `tol`: two errors are at most tol at a share of at least `tol_quantile` of
 # the training inputs. They are the certified error of the mean, divided by sd(y), and |exact sd / sd - 1|. For a
 # non-Gaussian likelihood, the first is the certified error of the mode, divided by the sd of f at the row.
@@ -339,7 +337,8 @@ search_working <- function(job, asked) {
   if (is.null(yard)) return(fit)
   least <- max(yard$floor)
   ref <- yard$reference
-  # Find the fewest first points of the reference that meet tol, or else 1.25 times the smallest error it can certify.
+  # Find the fewest first points of the reference with an error of tol or, if the reference cannot certify such errors,
+  # of 1.25 times the smallest that it can certify.
   found <- run_stage(state, "certificate", if (is.finite(least)) {
     sites <- sites_of_fit(fit, data)
     search_first(yard, (if (least <= tol) tol else 1.25 * least) * (1 - 1e-6), tol, function(m) {
@@ -358,8 +357,6 @@ search_working <- function(job, asked) {
   job$candidates <- found$tried
   fit
 }
-
-# ---- log densities of held-out folds --------------------------------------------------------------------------------
 
 # Returns the result of fit_with(), or NULL if it stops with an error of this package or is interrupted.
 unless_it_fails <- function(fit_with, data, asked) {

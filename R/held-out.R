@@ -180,13 +180,13 @@ training_scores <- function(fit, seen = FALSE, each = FALSE) {
   if (each) c(scores, list(row = used, f = f$mean)) else summarise_scores(response, scores)
 }
 
-# Judges a family by leave-one-out predictions. Returns list(misfit, fit, rows): by how many standard errors they
-# contradict the family, the judged fit (of random rows if `fit` has more than dense_rows), and its rows.
-# Poisson counts: mean square of Pearson residuals, minus 1; a square has variance 2 + 1 / mean.
+# Judges a family by leave-one-out predictions. Returns list(misfit, fit, rows) with the judged fit (of random rows if
+# `fit` has more than dense_rows) and its rows. rival_if_better() rejects the family if `misfit` exceeds rival$beyond.
+# Poisson counts: mean square of Pearson residuals minus 1, in standard errors; a square has variance 2 + 1 / mean.
 # Ordered classes: the largest (X - r) / sqrt(2 r) of a class, where X is the score statistic of r further effects
 # (inputs and their squares) on the log odds of this class alone: chi-squared with r degrees of freedom.
-# Gaussian: how much larger the mean log density is with Student's t around the predictions, plus rival$beyond (so
-# that it must be above 0) beyond rival$df degrees of freedom. `scores` and this `family` are added to the list.
+# Gaussian: the gain in mean log density if residuals have Student's t distribution. With more than rival$df degrees of
+# freedom, rival$beyond is added, so the gain must be positive. The list also has `scores` and the t `family`.
 misfit_of <- function(fit) {
   n <- length(fit$data$response)
   rows <- if (n > dense_rows) with_fixed_seed(sort(sample.int(n, laplace_sizes$few_rows))) else seq_len(n)
@@ -218,8 +218,8 @@ misfit_of <- function(fit) {
   list(misfit = sum(square[used] - 1) / sqrt(sum(2 + 1 / m$mean[used])), fit = fit)
 }
 
-# Returns list(p, y, own, row) of the training rows where these are known: leave-one-out probabilities of all classes,
-# the row's class and its probability, and the row of data$x.
+# Returns list(p, y, own, row) for the training rows with a leave-one-out prediction: its probabilities of all classes,
+# the row's class, the probability of this class, and the number of the row of data$x.
 loo_shares <- function(fit) {
   p <- class_chances(response_of(fit), loo_rows(fit))$mean
   known <- which(!is.na(p[, 1L]))
@@ -236,8 +236,6 @@ rows_of_table <- function(fit, data) {
   w <- weights_given(data)
   if (any(w > 1) && all(w == round(w)) && response$kind %in% c("labels", "ordered")) equal_rows(data$x)
 }
-
-# ---- scores of predictive distributions -----------------------------------------------------------------------------
 
 # Scores responses y = list(y, size) under predictions with f ~ N(f$mean, f$var). A Gaussian likelihood has the noise
 # variance f$noise, whose log has the variance f$spread. Returns a row for each response: y (a share of `size` trials),
@@ -373,7 +371,7 @@ crps_of_counts <- function(response, y, size, mu, s) {
   out
 }
 
-# Returns the CRPS of one count y as a sum over all t, or NA if this needs more than 2e5 probabilities. P(Y <= t)
+# Returns the CRPS of one count y, a sum over counts t, or NA if this needs more than 2e5 probabilities. P(Y <= t)
 # averages over f by the trapezoid rule, with steps below the sd of f and 1 / sqrt(W), W = -d^2 log p(y | f) / df^2.
 crps_by_masses <- function(response, y, size, mu, s, least) {
   values <- function(y, f) { # log p and W at all pairs of a count and an f

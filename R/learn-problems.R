@@ -13,9 +13,9 @@
 #   log l ~ N(log(3 sqrt(d)), 0.7^2),  log variance ~ N(0, 3^2),  log noise ~ N(log 0.1, 2^2).
 # If no search by the exact likelihood follows, variances keep a prior sd of 1.5 (0.75 for a kernel of one factor). With
 # much noise, the Vecchia likelihood hardly changes if the variance grows by a factor of 100 and lengthscales with it,
-# so the random order of rows would decide (and change the NLPD by 0.01). With `little_noise`, q = log(noise / prior
-# median) has an exponential lower tail: for q < -1 its log density is (q + 1/2) / 4 instead of -q^2 / 8. If noise is a
-# millionth of the response's variance, this is -2.8 nats, not -16.6.
+# so the variance would depend on the random order of rows (and change the NLPD by 0.01). With `little_noise`, q =
+# log(noise / prior median) has an exponential lower tail: for q < -1 its log density is (q + 1/2) / 4, not -q^2 / 8. If
+# noise is a millionth of the response's variance, this is -2.8 nats, not -16.6.
 learning_problem <- function(pool, s, profile, little_noise = FALSE) {
   made <- kernel_to_learn(pool, s, profile)
   compiled <- made$compiled
@@ -86,7 +86,7 @@ kernel_to_learn <- function(pool, s, profile) {
 with_likelihood <- function(problem, precision) {
   pool <- problem$pool
   run <- problem$run
-  # Priors are independent and normal. With `little_noise`, that of log noise has an exponential tail below centre - 1.
+  # Priors are independent and normal. With `little_noise`, log noise has an exponential tail from 1 below its centre.
   problem$prior <- function(theta) {
     away <- theta - problem$middle
     value <- -sum(precision * away^2) / 2
@@ -97,7 +97,8 @@ with_likelihood <- function(problem, precision) {
     }
     list(value = value, gradient = -precision * away, information = precision)
   }
-  # Add the log prior and, for r merged rows with the sum of squares ss, -(r/2) log(2 pi s2) - ss/(2 s2), s2 = noise.
+  # Add the log prior and, if merging removed r rows, -(r/2) log(2 pi s2) - ss/(2 s2): ss is the sum of squares of
+  # responses about the means of merged rows, s2 the noise variance.
   problem$posterior <- function(result, noise, share, theta) {
     shift <- pool$shift
     prior <- problem$prior(theta)
@@ -144,8 +145,8 @@ with_likelihood <- function(problem, precision) {
 }
 
 # Returns the problem of maximising the exact log marginal likelihood of `rows` (NULL: all) plus the log prior. Element
-# `loo` of a result has leave-one-out log densities: with row weights W, B = (K + s2 W^{-1})^{-1}, alpha = B y and p =
-# diag(B), the prediction of row i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
+# `loo` of a result has leave-one-out log densities. With row weights W, noise variance s2, B = (K + s2 W^{-1})^{-1},
+# alpha = B y and p = diag(B), the prediction of row i has the mean y_i - alpha_i / p_i and the variance 1 / p_i.
 exact_density <- function(problem, rows = NULL) {
   pool <- problem$pool
   used <- if (is.null(rows)) pool else
@@ -165,10 +166,8 @@ exact_density <- function(problem, rows = NULL) {
   problem
 }
 
-# ---- kernels by the names of their profiles -------------------------------------------------------------------------
-
-# Returns the kernel with this profile. "a+b" is a sum of kernels over the same inputs. "additive:a" and "pairwise:a"
-# are kernel_additive() of a. A seasonal kernel, such as "season1,2:a", needs its `periods`.
+# Returns the kernel with the name `profile`. "a+b" is a sum of kernels over the same inputs. "additive:a" is
+# kernel_additive() of a, "pairwise:a" with pairs = TRUE. A seasonal kernel, such as "season1,2:a", needs its `periods`.
 kernel_of <- function(profile, periods = NULL) {
   one <- plain_kernels[[profile]]
   if (!is.null(one)) return(one)
@@ -199,7 +198,7 @@ profile_label <- function(profile, periods = NULL, kernel = kernel_of(profile, p
   paste(c("trend", seasons, sum_label(kernel_of(parts$rest)), if (parts$mean) "linear mean"), collapse = " + ")
 }
 
-# Returns the factor of a kernel whose profile is still to be chosen, or NULL.
+# Returns the kernel's factor without a profile, which the fit will choose, or NULL if there is none.
 open_leaf <- function(kernel) {
   if (!is.null(kernel$engine)) kernel <- kernel$kernel
   Find(function(l) is.null(l$profile), if (is.null(kernel$leaves)) list(kernel) else kernel$leaves)
@@ -221,7 +220,7 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
       }
       l
     })
-    # If `chosen` is one factor without a lengthscale, keep the columns of `kernel`; else find the columns of `chosen`.
+    # If `chosen` is one squared exponential or Matern factor without a lengthscale, keep the columns of `kernel`.
     placed <- isTRUE(chosen$profile %in% kernels_of_before) && is.null(chosen$lengthscale)
     return(if (placed) replace(chosen, "columns", list(kernel$columns)) else place_kernel(chosen, x))
   }
@@ -243,20 +242,18 @@ with_profile <- function(kernel, profile, x, leaf = open_leaf(kernel), chosen = 
 
 is_season <- function(profile) isTRUE(startsWith(profile, "season"))
 
-# Returns list(periods, rest, mean) from the name of a seasonal kernel's profile, such as "season1,2:matern32+mean".
+# Splits a seasonal kernel's name, such as "season1,2:matern32+mean": list(periods, name of the rest, linear mean?).
 parts_of_season <- function(profile, periods) {
   parts <- regmatches(profile, regexec("^season([0-9,]+):([a-z0-9]+)([+]mean)?$", profile))[[1L]]
   list(periods = periods[as.integer(strsplit(parts[2L], ",")[[1L]])], rest = parts[3L], mean = nzchar(parts[4L]))
 }
-
-# ---- rows to learn from ---------------------------------------------------------------------------------------------
 
 # Returns the pool: rows that hyperparameters are learned from, their random order `rank`, and units derived from them.
 # Equal rows are always merged; otherwise the information on the noise would depend on how many of them a sample has. A
 # pool of up to exact_learning_rows rows always has the same random order, so that the seed has no effect. With other
 # orders, three seeds chose different models for 44 % of 57 data sets, equally good for held-out rows.
 learning_rows <- function(data, s) {
-  data <- merge_all_equal_rows(without_copies(data)) # copies have no information on the noise
+  data <- merge_all_equal_rows(without_copies(data)) # a row's copies do not tell about the noise
   if (nrow(data$x) <= exact_learning_rows) with_fixed_seed(pool_of_rows(data, s)) else pool_of_rows(data, s)
 }
 
@@ -288,8 +285,8 @@ pool_of_rows <- function(data, s) {
   pool$few <- pool$share == 1 && n == max(pool$exact)
   pool <- pool_of_response(pool, data)
   if (!length(columns)) return(pool)
-  # Renumber the levels from 1. take() returns the first rows in the random order, so that their neighbours are among
-  # them, because the likelihood with group effects integrated out needs all neighbours.
+  # Renumber the levels from 1. take() returns the first rows of the random order. Neighbours come before a row in this
+  # order, so they are taken too: the likelihood with group effects integrated out needs them all.
   for (column in columns) pool$x[, column] <- match(pool$x[, column], sort(unique(pool$x[, column])))
   pool$levels <- apply(pool$x[, columns, drop = FALSE], 2L, max)
   by_rank <- order(pool$rank)

@@ -211,7 +211,7 @@ response_problem <- function(from, transform) {
     list(counted = pool$take(min(learning_sizes[[from$size]][["rows"]], pool$n))))
 }
 
-# Returns the model of a response with constant noise. The search starts at from$theta. A lambda of NA is learned.
+# Returns the model of a response with constant noise. Searches start at from$theta, and learn transform$lambda if NA.
 response_model <- function(from, transform) {
   if (!is.null(from$first) && identical(from$first$transform, transform)) return(from$first)
   theta <- from$theta

@@ -25,7 +25,7 @@ in_time <- function(pool) proc.time()[["elapsed"]] < pool$until
 
 # Maximises by Fisher scoring: step = (H + lambda diag(H))^{-1} gradient, H the information matrix. lambda increases if
 # a step gains too little, and decreases if it gains as predicted. No log hyperparameter moves by more than 2 in a step.
-# The search ends when the predicted gain is below `enough` nats. If evaluate() has no H, BFGS updates it.
+# The search ends when the predicted gain is below `enough` nats. If evaluate() returns no H, BFGS updates H.
 ascend <- function(problem, theta, maxit, enough, information = NULL, least = -Inf) {
   start <- theta
   point <- problem$evaluate(theta)
@@ -105,7 +105,7 @@ model_of_run <- function(problem, run) {
 
 best_first <- function(runs) runs[order(-vapply(runs, `[[`, 0, "value"))]
 
-# Searches from each of `starts`, and returns the best model. Searches that cannot reach the value `least` end early.
+# Searches from each of `starts`, and returns the best model. Ends searches that cannot reach the log density `least`.
 best_from <- function(problem, starts, size = "few", least = -Inf, enough = 0.1) {
   best <- best_first(lapply(starts, function(theta) {
     learn_exactly(problem, climb(problem, pmin(pmax(theta, problem$lower), problem$upper), size, 8L, enough), least)
@@ -123,7 +123,6 @@ learned_model <- function(problem, theta, neighbours = NULL, least = -Inf) {
   model_of_run(problem, run)
 }
 
-# Returns the model with the problem and parameters of `end`, the result of another search.
 moved_to <- function(model, end) {
   same <- c("label", "problem", "theta", "value", "parameters")
   replace(model, same, end[same])
@@ -138,8 +137,8 @@ start_values_of <- function(problem, lengthscale, noise) {
   c(start, noise)
 }
 
-# Returns a start for each c(lengthscale, variance, noise) in `values`. The unit of a lengthscale is sqrt(d) times the
-# spread of its input, one of d; that of variances is the response's variance. Parameters not learned are as in `theta`.
+# Returns a start for each c(lengthscale, variance, noise) in `values`. For d inputs, the unit of a lengthscale is
+# sqrt(d) times the spread of its input; that of variances is the response's variance. Other values are from `theta`.
 further_starts <- function(problem, values, theta) {
   lapply(values, function(at) {
     value <- start_values_of(problem, at[1L], at[3L])
@@ -276,8 +275,8 @@ identifying_columns <- function(pool) {
 }
 
 # Searches from the best start with one short lengthscale and a linear mean. Returns NULL unless the start is less than
-# short_rule["below"] nats below the log density `least`, and the result more than short_rule["nats"] above it. An input
-# that identifies individuals with several rows needs a short lengthscale, which searches from equal ones do not find.
+# short_rule["below"] nats below the log density `least`, and the result more than short_rule["nats"] above `least`. An
+# input that identifies individuals with several rows needs a lengthscale far below the others, so searches start there.
 short_run <- function(problem, theta, least) {
   pool <- problem$pool
   columns <- identifying_columns(pool)
@@ -318,7 +317,7 @@ search_starts <- function(problem, restarts, state) {
 
 # Returns a list with the rival: the best of the other `ends` of searches that explains by noise what ends[[1]] explains
 # by f, or vice versa. Returns NULL if there is none. The larger of the two noise variances is over twice the smaller,
-# and exceeds it by a tenth of the response's variance. `behind` is by how much its log density of all rows is lower.
+# and exceeds it by a tenth of the response's variance. `behind` is the log density at ends[[1]] minus the rival's.
 find_rival <- function(problem, ends) {
   last <- problem$last
   other <- Filter(function(end) {

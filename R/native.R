@@ -1,5 +1,5 @@
 # Calls the C code (the "engine") for all other files. native() calls a C entry point, and engine_*() make its
-# arguments. Entry points with several callers have a wrapper native_*(). The files src/ffi_*.c describe results.
+# arguments. Entry points with several callers have a wrapper native_*(). src/ffi_*.c describe the results.
 
 engine <- new.env(parent = emptyenv())
 
@@ -111,8 +111,8 @@ native_sums <- function(name, aux, z, data, model, jitter, control = NULL) {
          engine_control(nrow(data$x), control), doing = "The sums over the rows")
 }
 
-# Returns the parts of the gradients by z and theta, and of the residual sum of squares, that come from some rows. With
-# `k_sum`, the sum of k(x, x) over all rows, adds the parts of the gradients that are no sums over rows.
+# Returns what the rows in `data` add to the gradients by z and theta (log kernel parameters) and to the residual sum of
+# squares. With `k_sum`, the sum of k(x, x) over all rows, adds the parts of the gradients that are no sums over rows.
 native_gradient <- function(name, aux, z, data, model, jitter, adjoint, k_sum = NULL, control = NULL) {
   to <- engine_points(z, model, jitter)
   as_value(.Call(ffi_gradient, engine_objective(name, aux), to, engine_rows(data), adjoint, k_sum,
@@ -232,8 +232,9 @@ in_blocks <- function(x, f, size = 2048L, bind = rbind) {
 
 join_lists <- function(...) Map(function(...) c(..., use.names = FALSE), ...)
 
-# Returns list(cross, gain, size) for each row x of x_new: sums over the rows of `data` of products of their residual
-# prior covariances with x. With them, certificates have narrower bounds on the variance of f at x_new.
+# Returns list(cross = q'B^{-1} e, gain = e'B^{-1} e, size = e'e) for each row x of x_new, to narrow certified intervals
+# of the sd of f(x). e has the residual prior covariances of f(x) with f at the data X, q is k(X, x) - e, and B is the
+# covariance of the responses under the DTC approximation.
 native_cross <- function(posterior, z, data, model, x_new, control = NULL) {
   posterior <- engine_posterior(posterior, z, model)
   in_blocks(x_new, function(x) {
@@ -260,18 +261,18 @@ native_kernel_cross_matvec <- function(kernel, x, u, x_new, control = NULL) {
   .Call(ffi_kernel_cross_matvec, engine_model(kernel = kernel), x, u, x_new, engine_control(nrow(x_new), control))
 }
 
-# Returns the sums and coefficients of the posterior on inducing points z if data$y replaces its responses, with A =
-# L^{-1} k(z, X): list(Ay = A y, beta, yy = |y|^2, rss = |y - A'beta|^2, v = (y - A'beta) / s2). `whiten` = FALSE is
-# faster, and accurate enough for preconditioning.
+# Returns list(Ay = A y, beta, yy = |y|^2, rss = |y - A'beta|^2, v = (y - A'beta) / s2) of the posterior on inducing
+# points z, if y = data$y replaces its responses. A is L^{-1} k(z, X), L L' is k(z, z), s2 is the noise variance, and
+# beta is the mean of L^{-1} f(z). `whiten` = FALSE is faster, and accurate enough for preconditioning.
 native_response <- function(posterior, z, data, model, whiten = TRUE, control = NULL) {
   .Call(ffi_response, engine_posterior(posterior, z, model), engine_rows(data), as.integer(whiten),
         engine_control(nrow(data$x), control))
 }
 
 # Returns the Vecchia log likelihood of y. Its terms are multiplied by `times`. Also returns derivatives by the logs of
-# kernel parameters and noise, and by the coefficients of `basis`, a trend of the log noise variance that data$weights
-# already contain. Without `slopes` it returns `residual`, y minus its mean given the neighbours, and its `variance`.
-# With `slopes` = 2, the expected information is estimated from a quarter of the terms.
+# kernel parameters and noise, and by the coefficients of a trend in the log noise variance with the columns `basis`.
+# data$weights include the trend. Without `slopes` it returns `residual`, y minus its mean given neighbours, and
+# `variance`. With `slopes` = 2, the expected information is estimated from a quarter of the terms.
 native_vecchia <- function(data, model, rows, neighbours, times = rep(1, length(rows)), slopes = TRUE, control = NULL,
                            basis = matrix(0, nrow(data$x), 0L), at = engine_input(data, length(rows), control)) {
   to <- if (is.null(model$engine)) engine_model(model) else model$engine

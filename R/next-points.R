@@ -104,7 +104,7 @@ best_mean <- function(design, rows) {
 
 # Returns data.frame(measured, value) for rows. `value` is the criterion (NA if the row is incomplete): for the expected
 # improvement its log, which does not underflow. `measured` is TRUE for rows in design$measured, and for rows close to
-# one of these if f is known (its variance is at most `least`). These rows are proposed last.
+# one of these if f is known (its variance is at most `least`). Measured rows are proposed last.
 criterion_at <- function(design, rows) {
   new <- new_rows(design$fit, rows)
   f <- latent_given(design, new$x)

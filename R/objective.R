@@ -98,7 +98,8 @@ pf_objectives <- list(pf = list(constant = function(aux, data, model) {
                }))
 
 # With an auxiliary distribution of white noise (variance v), the pF objective has a part for the mean and one for the
-# covariance. Returns their minima at the exact kernel matrix K: s2^2 y'P y, v s2^3 tr(P - s2 P^2); P = (K + s2 I)^{-1}.
+# covariance. Returns their minima, at the exact kernel matrix K. With the noise variance s2 and P = (K + s2 I)^{-1},
+# they are s2^2 y'P y and v s2^3 tr(P - s2 P^2).
 white_at_exact <- function(data, model, variance) {
   noise <- model$noise
   n <- nrow(data$x)
@@ -185,8 +186,8 @@ points_problem <- function(data, z, model, aux, jitter, control, gradient = TRUE
 }
 
 # Returns the problem of minimising -log p(y) over the free log hyperparameters, y = data$y. If inducing points move
-# too, points_problem() made `points`, and its coordinates come first. minus_log(model, z) returns list(value, theta,
-# noise, gradient), -log p and its derivatives by the kernel's log parameters, log noise and z; or a `reason` to fail.
+# too, `points` is their points_problem(), and their coordinates come first. minus_log(model, z) returns list(value,
+# theta, noise, gradient): -log p, its derivatives by the kernel's log parameters, log noise and z; or else a `reason`.
 hyper_problem <- function(data, parameters, minus_log, points = NULL) {
   own <- length(points$start) + seq_along(parameters$start)
   z_at <- function(par) if (!is.null(points)) points$natural(par[-own])
@@ -289,8 +290,8 @@ choose_greedy <- function(x, m, kernel, memory = greedy_memory) {
 # reduces the trace by v_i'P v_i / v_i'v_i. v_i is column i of V, less its projection on the columns of chosen rows.
 choose_guided <- function(x, m, kernel, toward, memory, control) {
   n <- nrow(x)
-  # Use as many rows as three matrices in `memory` bytes allow, each with a row for each point of U and a column for
-  # each of these rows, but at least max(2 m, 1000).
+  # Use max(2 m, 1000) rows, or up to max(10 m, 1000) if `memory` bytes allow: three matrices have a column for each of
+  # these rows, and a row for each of m + 100 points u.
   looked <- some_of(n, min(max(10 * m, 1000), max(2 * m, 1000, memory / (24 * (m + 100)))))
   pool <- x[looked, , drop = FALSE]
   landmarks <- choose_greedy(pool, min(length(looked), m + 100), kernel, Inf)$rows
@@ -299,8 +300,8 @@ choose_guided <- function(x, m, kernel, toward, memory, control) {
   post <- native_posterior(u, list(x = pool, y = toward$y[looked], weights = toward$weights[looked]),
                            new_model(kernel, noise), jitter = 0, control = control)
   V <- forwardsolve(post$L, native_kernel_matrix(kernel, u, pool))
-  # Compute P = V (S + r r') V' for the posterior covariance S and residuals r at the rows of `pool`. The posterior on u
-  # has V S V' = noise G (noise I + G)^{-1} G, where G = V V' for equal weights, and V r = noise beta.
+  # Compute P = V (S + r r') V' for V = L^{-1} k(u, pool) and the posterior covariance S and residuals r at `pool`. The
+  # posterior on u has V S V' = noise G (noise I + G)^{-1} G, where G = V V' for equal weights, and V r = noise beta.
   P <- noise * crossprod(forwardsolve(post$C, post$G)) + noise^2 * tcrossprod(post$beta)
   least <- 4 * m * .Machine$double.eps * max(kernel_diagonal(kernel, pool))
   rows <- native(ffi_select_guided, V, P, as.integer(min(m, length(looked))), least)

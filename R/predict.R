@@ -273,8 +273,6 @@ new_trials <- function(fit, newdata) {
                                  deparse1(fit$call$weights)))
 }
 
-# ---- checks of the arguments ----------------------------------------------------------------------------------------
-
 # This table has the arguments that predict() allows, by type (rows) and kind of response (columns, see response_of()).
 # An entry has letters of allowed intervals (predict_intervals), a slash, and letters of allowed arguments.
 predict_intervals <- c(none = "n", credible = "c", prediction = "p", conformal = "f")

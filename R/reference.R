@@ -66,8 +66,8 @@ reference_on <- function(fit, data, z, call, tell = function(stage) NULL, max_se
 
 # Returns the argument `goal` of exact_mean(), or NULL if the goal is met already or bounds are infinite. The goal is
 # met if, at 200 rows, the median error bound is at most `share` times the median distance between the means of fit and
-# reference. With a preconditioner by neighbours (`near`), it is also met if, at 32 of these rows, the median error
-# bound of kriging is at most 1/10 of its median distance to the fit.
+# reference. With a preconditioner by neighbours (`near`), a second condition suffices too: at 32 of the rows, the
+# median error bound of the kriging mean is at most 1/10 of the median distance between this mean and the fit's.
 share_of_distance <- function(reference, data, fit, share) {
   n <- nrow(data$x)
   x <- data$x[sort(sample.int(n, min(200L, n))), , drop = FALSE]
@@ -93,7 +93,7 @@ share_of_distance <- function(reference, data, fit, share) {
 }
 
 # Returns m for the default size 4 m of a reference: the number of inducing points of the fit, or 200 if it has none.
-# With neighbours, m is at least 200 (or the number of rows), because the fit's few points do not suffice.
+# With neighbours, m is at least 200 (or the number of rows if smaller), because the fit's few points do not suffice.
 points_of_fit <- function(fit) {
   m <- if (is.null(fit$m)) min(200L, fit$nobs) else if (is.null(fit$near)) fit$m else
     max(fit$m, min(200L, nrow(fit$data$x)))

@@ -66,8 +66,6 @@ degrees_of <- function(x, middle = 0) {
   cbind(lon = lon - 360 * round((lon - middle) / 360), lat = atan2(x[, 3L], sqrt(x[, 1L]^2 + x[, 2L]^2)) * 180 / pi)
 }
 
-# ---- variables of a formula -----------------------------------------------------------------------------------------
-
 # Returns the kind "sphere", "time", "factor", "matrix", "logical" or "numeric" of an input. Other values have kind NA.
 variable_kind <- function(v) {
   if (inherits(v, "pfdtc_sphere")) return("sphere")
@@ -78,8 +76,8 @@ variable_kind <- function(v) {
   if (length(dim(v)) == 2L) "matrix" else if (is.logical(v)) "logical" else "numeric"
 }
 
-# Returns fields of a variable's coding for points on the globe, times and time differences. Times become days since
-# `origin`, the earliest second in the data, because seconds since 1970 would lose digits.
+# Returns fields such as `unit` for variables that are points on the globe, times or time differences. Times become days
+# since `origin`, the earliest second in the data, because seconds since 1970 would lose digits.
 unit_fields <- function(v, name, kind) {
   if (inherits(v, "pfdtc_series_time")) return(list(period = c(cycle = 1)))
   if (inherits(v, "difftime") || inherits(v, "units") && isNamespaceLoaded("units"))

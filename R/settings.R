@@ -54,7 +54,7 @@ check_settings <- function(method, call, args) {
   c(list(method = method, call = if (args$keep_data) call else slim_call(call)), args, list(likelihood = likelihood))
 }
 
-# Returns `args` with the model (kernel, noise, transform, units) of the fit args$like; if `plain`, without transforms.
+# Returns `args` with kernel, noise, transform and units of the fit args$like. With args$plain, there is no transform.
 model_asked <- function(args) {
   plain <- isTRUE(args$plain)
   if (is.null(args$like) && !plain) return(args)
@@ -80,7 +80,6 @@ model_asked <- function(args) {
   args
 }
 
-# Returns TRUE if the argument `hyper` is "fixed" or an abbreviation of it.
 is_fixed <- function(hyper) is.character(hyper) && length(hyper) == 1L && hyper %in% substring("fixed", 1L, 1:5)
 
 # Returns the settings `asked`, completed by the data. The kernel gets its inputs, inducing points are checked against

@@ -141,7 +141,7 @@ static struct factor arg_factor(SEXP list)
     return f;
 }
 
-/* Sets f->parameter to the factor's part of `values`. For levels and groups, computes f->table from the parameters. */
+/* Sets f->parameter to the factor's part of `values`. If f compares levels or groups, computes its table from them. */
 static void give_parameters(struct factor *f, const double *values)
 {
     if (f->at < 0)

@@ -12,7 +12,7 @@ static double noise_of(const struct exact *e, int i)
     return e->weights == NULL ? e->model->s2 : e->model->s2 / e->weights[i];
 }
 
-/* Overwrites K in e->L by the Cholesky factor L of K + s2 W^{-1} (W: weights), and computes alpha = (L L')^{-1} y. */
+/* Overwrites K in e->L by the Cholesky factor L of K + noise, and computes alpha = (L L')^{-1} y. */
 static enum status factor(struct exact *e)
 {
     const int n = e->pass.rows->N;
@@ -32,7 +32,7 @@ static enum status factor(struct exact *e)
         if (!(pivot * pivot > 8.0 * DBL_EPSILON * alpha[i]))
             return STATUS_EXACT_NOT_PD;
     }
-    /* If derivatives follow (precision is not NULL), nothing reads the upper triangle, so it needs no zeros. */
+    /* If derivatives follow (precision is not NULL), nothing reads K's upper triangle, so it needs no zeros. */
     if (e->precision == NULL && chol_finish(n, K))
         return STATUS_EXACT_NOT_PD;
     copy((size_t)n, e->pass.rows->y, alpha);
@@ -74,8 +74,8 @@ enum status exact_run(struct exact *e, double *value)
     return status;
 }
 
-/* Adds a block of columns to the derivatives of minus the log density: dtheta, then noise. With B = (K + s2
- * W^{-1})^{-1}, alpha = B y and K_bar = (B - alpha alpha') / 2,
+/* Adds a block of columns to the derivatives of minus the log density: dtheta, then noise. With the noise variance s2,
+ * weights w_i = W_ii, B = (K + s2 W^{-1})^{-1}, alpha = B y and K_bar = (B - alpha alpha') / 2,
  *
  *     dtheta = sum_ij K_bar_ij dK_ij / dtheta,   noise = sum_i K_bar_ii s2 / w_i.
  *

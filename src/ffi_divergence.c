@@ -10,7 +10,7 @@ static struct divergence divergence_of(const struct model *model, SEXP rows, SEX
     return d;
 }
 
-/* Returns list(status, value): value is s2^2 times the squared pF divergence, from a loop over all pairs of rows. */
+/* Returns list(status, value): the squared pF divergence times the squared noise variance, from all pairs of rows. */
 SEXP ffi_pf_divergence(SEXP points, SEXP rows, SEXP aux, SEXP control)
 {
     const struct inducing z = arg_points(points);
@@ -22,14 +22,16 @@ SEXP ffi_pf_divergence(SEXP points, SEXP rows, SEXP aux, SEXP control)
     return packed(result);
 }
 
-/* Returns the constant tr((k^ + (mu^ - y)(mu^ - y)') K) of the pF divergence for aux = GP(mean mu^, covariance k^). */
+/* Returns tr((k^ + (mu^ - y)(mu^ - y)') k(X, X)) for aux = GP(mean mu^, covariance k^) at the rows X: the part of the
+ * squared pF divergence, times the squared noise variance, that does not depend on inducing points. */
 SEXP ffi_pf_constant(SEXP model, SEXP rows, SEXP aux, SEXP control)
 {
     struct divergence d = divergence_of(arg_model(model), rows, aux, control);
     return Rf_ScalarReal(divergence_constant(&d));
 }
 
-/* Returns b_j and mu (q x N) at rows, times root weights, for aux = GP(mean mu, covariance p k + sum_j +-b_j b_j'). */
+/* Returns the q functions b_j and mu of the auxiliary distribution `aux` at N rows (q x N), times the roots of the row
+ * weights. aux is a Gaussian process with mean mu and covariance p k + sum_j +-b_j b_j', where p is 0 or 1. */
 SEXP ffi_lowrank_rows(SEXP model_, SEXP aux_, SEXP rows_, SEXP control)
 {
     const struct model *model = arg_model(model_);

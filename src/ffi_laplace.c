@@ -113,7 +113,7 @@ static enum status fit(struct laplace *l, SEXP start, SEXP stop)
                                               : status;
 }
 
-/* Adds the log marginal likelihood; if want > 0 the penalty for residual variance; if want > 1 the gradient. */
+/* Adds the log marginal likelihood to `result`; if want > 0, also its penalty; if want > 1, also the gradient. */
 static void evidence(struct laplace *l, int want, SEXP result)
 {
     pack_number(result, "evidence",
@@ -135,8 +135,9 @@ static void evidence(struct laplace *l, int want, SEXP result)
  * Returns list(status, jitter, L, C, G, beta, residual, evidence, decrement, steps, f, g, W, quadrature): f = A'beta +
  * offset with the whitened A = L^{-1} k(Z, X), derivatives g and -W of log densities in f, G = A W A', C C' = I + G and
  * residual = beta - A g. `evidence` is the log marginal likelihood without constants of the likelihood, or the
- * variational lower bound, with an error of `quadrature`. want > 0 adds penalty, left, q, slopes (s) and shift (zeta)
- * of struct laplace; want = 2 adds its p, and the gradient in log parameters (theta) and a constant in f (constant). */
+ * variational lower bound, with an error of `quadrature`. want > 0 adds `penalty`; for rows with features a in A, the
+ * residual prior variances `left`, q = a'(I + G)^{-1} a and slopes s, derivatives of evidence - penalty in f through W;
+ * shift = (I + G)^{-1} A s. want = 2 adds p = a'shift and the gradient in log parameters and a constant in f. */
 SEXP ffi_laplace(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
                  SEXP control)
 {
@@ -245,7 +246,7 @@ static SEXP pack_softmax(struct softmax *l, int N, int want)
     return result;
 }
 
-/* Adds the log marginal likelihood; if want > 0 the penalty for residual variance; if want > 1 the gradient. */
+/* Adds the log marginal likelihood to `result`; if want > 0, also its penalty; if want > 1, also the gradient. */
 static void class_evidence(struct softmax *l, int want, SEXP result)
 {
     pack_number(result, "evidence", newton_evidence(&l->mode));
@@ -275,8 +276,9 @@ static enum status fit_classes(struct softmax *l, SEXP start, SEXP stop)
 /* Computes Laplace's approximation for K classes. sites is list(y, weight, center [K], contrasts [K x q]), where y
  * counts classes from 0. At the mode, f = contrasts beta'A + center, A = L^{-1} k(Z, X). Returns list(status, jitter,
  * L, C, beta, residual, evidence, decrement, steps, probability), with the gradient `residual` and the Cholesky factor
- * C of the Hessian. want > 0 adds penalty, left, S, inverse, slopes (s) and shift (zeta) of struct softmax. want > 1
- * adds the derivatives in log parameters (theta) and constant means (constant). */
+ * C of the Hessian H. want > 0 adds `penalty`, blocks of H^{-1} (inverse) and, for each row, residual prior variance
+ * (left), the rest of the covariance of f (S) and derivatives of evidence - penalty in f through curvature (slopes);
+ * shift = H^{-1} A slopes. want > 1 adds the derivatives in log parameters (theta) and constant means (constant). */
 SEXP ffi_softmax(SEXP points, SEXP x, SEXP sites, SEXP start, SEXP stop, SEXP want_,
                  SEXP control)
 {

@@ -45,10 +45,10 @@ static void pack_gradient(SEXP result, const struct evaluation *e, enum status s
 }
 
 /* Returns list(status, value, gradient, theta, noise, used) for an objective. If want > 0, it has derivatives in z
- * (gradient, M x d) and, if they exist, in the log kernel parameters (theta) and log s2 (noise). `used` is the number
- * of doubles of scratch. objective is list(name, aux, Wt, share) with one of these names:
+ * (gradient, M x d) and, if they exist, in the logs of kernel parameters (theta) and noise variance s2 (noise). `used`
+ * is the number of doubles of scratch. objective is list(name, aux, Wt, share) with one of these names:
  *   vfe     -ELBO
- *   pf      s2^2 d_pF^2 - C(X): pF divergence for aux, without its constant; Wt: values of aux at the rows, or NULL
+ *   pf      s2^2 d^2 - C(X) for the pF divergence d for aux; C(X) does not depend on z. Wt: aux at the rows, or NULL
  *   white   pf for white noise of variance share * s2 at the rows as aux; white_at_exact() in R computes -C(X) */
 SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP control,
                   SEXP scratch)
@@ -67,9 +67,9 @@ SEXP ffi_evaluate(SEXP objective, SEXP points, SEXP rows, SEXP want, SEXP contro
 
 /* ---- the steps of ffi_evaluate(), for rows that are not in memory ----------------------------- */
 
-/* Returns list(status, G, Ay, AW, AKA, yy, k_sum, t, n, log_weights) of some rows: G = A A' for A whitened k(Z, X), Ay
- * = A y, AW = A times the values of aux, yy = y'y, k_sum = sum k(x, x), t = k_sum - tr G. Results of parts of the rows
- * add up, except AKA = A k(X, X) A', which needs all pairs of rows; it exists only if aux$p = 1. */
+/* Returns sums over n rows, list(status, G, Ay, AW, AKA, yy, k_sum, t, n, log_weights): G = A A' for the whitened A =
+ * L^{-1} k(Z, X), Ay = A y, AW = A times the values of aux, yy = y'y, k_sum = sum k(x, x), t = k_sum - tr G, the sum of
+ * log weights. Sums over parts of the rows add up. AKA = A k(X, X) A' (only if aux$p = 1) needs all pairs of rows. */
 SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
 {
     struct evaluation e = arg_evaluation(objective, points, rows, 0, control, R_NilValue);
@@ -79,7 +79,7 @@ SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
     enum status status = evaluation_begin(&e);
     if (status == STATUS_OK && (status = evaluation_sums(&e)) == STATUS_OK) {
         pack_sums(result, s);
-        /* t sums residual prior variances. If it is below 0 by rounding, it stays so, because R adds up parts */
+        /* t is a sum of residual prior variances. It stays below 0 if rounding makes it so, because parts add up. */
         pack_number(result, "t", s->t);
         copy(M * s->q, s->AW, pack_matrix(result, "AW", s->M, s->q));
         pack_number(result, "n", s->n);
@@ -90,9 +90,9 @@ SEXP ffi_sums(SEXP objective, SEXP points, SEXP rows, SEXP control)
     return packed(result);
 }
 
-/* Returns list(status, value, adjoint, noise) from the sums of all rows. adjoint has the derivatives in these sums, for
- * ffi_gradient(). noise is the derivative in log s2, for vfe. rss is |y - posterior mean|^2 from ffi_gradient(). If rss
- * is NULL, it is computed from the sums, which loses digits if it is almost 0. */
+/* Returns list(status, value, adjoint, noise) of an objective from the sums of all rows. adjoint has the derivatives in
+ * these sums, for ffi_gradient(). For VFE, noise is the derivative in the log noise variance. rss is |y - posterior
+ * mean|^2 from ffi_gradient(). If rss is NULL, it is computed from the sums, which loses digits if it is almost 0. */
 SEXP ffi_objective(SEXP objective, SEXP points, SEXP sums, SEXP rss)
 {
     struct evaluation e =

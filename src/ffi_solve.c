@@ -3,8 +3,8 @@
 #include "linalg.h"
 #include "near.h"
 
-/* Entry points for solving (K + s2 I) w = y by conjugate gradients: products with K = k(X, X), over pairs of row
- * blocks, and with the preconditioner (A'A + s2 I)^{-1}, where A = L^{-1} k(Z, X) and L L' = k(Z, Z). */
+/* Entry points for solving (K + s2 I) w = y by conjugate gradients (s2: noise variance): products with K = k(X, X),
+ * over pairs of row blocks, and with the preconditioner (A'A + s2 I)^{-1}, A = L^{-1} k(Z, X), L L' = k(Z, Z). */
 
 /* Returns K V for K = k(X, X) without weights and V (N x m), or part `share` of `shares` parts whose sum is K V. */
 SEXP ffi_kernel_matvecs(SEXP model_, SEXP rows, SEXP V_, SEXP share_, SEXP shares_,
@@ -41,8 +41,8 @@ SEXP ffi_kernel_cross_matvec(SEXP model_, SEXP x, SEXP u, SEXP x_new, SEXP contr
     return Ku;
 }
 
-/* Computes beta = (s2 I + A A')^{-1} A y for A = L^{-1} k(Z, X), L L' = k(Z, Z). Returns w with A'beta = F'w. If
- * `whiten`, F is A, so w = beta. Otherwise F is k(Z, X), w = L^{-T} beta, and F y in `Ay` is replaced by A y. */
+/* Computes beta = (s2 I + A A')^{-1} A y for A = L^{-1} k(Z, X), L L' = k(Z, Z), noise variance s2. Returns w with
+ * A'beta = F'w. If `whiten`, F is A, so w = beta. Otherwise F is k(Z, X), w = L^{-T} beta, and Ay is F y at first. */
 static const double *response_weights(const struct posterior *p, int whiten, double *Ay,
                                       double *beta)
 {
@@ -58,9 +58,9 @@ static const double *response_weights(const struct posterior *p, int whiten, dou
     return weights;
 }
 
-/* Returns list(Ay, beta, yy, rss, v) for a response y: yy = |y|^2, rss = |y - A'beta|^2, v = (A'A + s2 I)^{-1} y. A is
- * L^{-1} k(Z, X), L L' = k(Z, Z). Without `whiten`, Ay = L^{-1} (k(Z, X) y) takes only O(N M) operations, but is only
- * accurate enough for preconditioners. */
+/* Returns list(Ay, beta, yy, rss, v) for a response y: yy = |y|^2, rss = |y - A'beta|^2, v = (A'A + s2 I)^{-1} y, where
+ * A is L^{-1} k(Z, X), L L' = k(Z, Z), beta = A v and s2 is the noise variance. Without `whiten`, Ay = L^{-1} (k(Z, X)
+ * y) takes only O(N M) operations, but is only accurate enough for preconditioners. */
 SEXP ffi_response(SEXP posterior, SEXP rows, SEXP whiten_, SEXP control)
 {
     const struct posterior *p = arg_posterior(posterior);

@@ -22,8 +22,8 @@ struct decorrelated {
     int whiten;              /* 1 if Z Lam replaces Z, for effects b ~ N(0, Lam Lam') */
 };
 
-/* decorrelated_sink() computes sums over the rows of F: products of features (F A', F Z) (k x k, upper triangle), of
- * features and responses F y [k] and of responses, and the sum of log d_t. decorrelated_size() is their number. */
+/* decorrelated_sink() computes A+~ A+~' (k x k, upper triangle), A+~ F y [k], |F y|^2 and sum_t log d_t. A+~ = (F A', F
+ * Z)' has decorrelated features of inducing points and effects. decorrelated_size() is how many numbers these are. */
 size_t decorrelated_size(const struct effects *e);
 struct sink decorrelated_sink(const struct decorrelated *self, double *sums);
 
@@ -35,16 +35,17 @@ struct sink decorrelated_sink(const struct decorrelated *self, double *sums);
  *     log p = -(sum log d_i + log det H + |F y|^2 - v'V v + n log 2 pi) / 2.
  *
  * By Fisher's identity, derivatives are the posterior mean over the effects of the derivatives given the effects. Let
- * y^ = y - Z_ V v, r = u'y and w = (T_SS^{-1} y_S; 0). The derivatives are the score of likelihood.h, replacing
+ * y^ = y - Z_ V v, r = u'y, w = (T_SS^{-1} y_S; 0) and q = (dT / dtheta) u for a parameter theta. Without effects, the
+ * derivative of row i would be (r^2 / d_i - 1) u'q / (2 d_i) + (r / d_i) w'q. In this formula, the effects replace
  *
  *     r^2 -> (u'y^)^2 + u'Z_ V Z_'u,     r w_S -> T_SS^{-1} g_S,     g_S = (u'y^) y^_S + Z_S V Z_'u,
  *
- * where Z_S are rows S of Z_. This is the score for responses g_S / e of the neighbours and a residual e of row i,
- * where e^2 replaces r^2. The information is that for known effects. */
+ * where Z_S are rows S of Z_. Let e^2 be what replaces r^2. Responses g_S / e of the neighbours and a residual e of row
+ * i give the same derivative. The information is computed as if the effects were known. */
 struct integrated {
     struct likelihood l;
     const struct effects *e; /* every row must have a level of each grouping */
-    double *u, *d, *given;   /* (s + 1) x count, [count], (s + 1) x count */
+    double *u, *d, *given;   /* (s + 1) x count; [count]; used for y, (s + 1) x count */
     double *H;               /* Cholesky factor of I + P, q x q */
     double *V, *b;           /* posterior covariance (with derivatives) and mean of b */
     double value;

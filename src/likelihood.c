@@ -19,7 +19,7 @@ void vecchia_init(const struct kernel *k, int q, double *memory, struct vecchia 
 }
 
 /* Each lane has a row and its neighbours, n rows in all, the row last. T is the covariance matrix of their responses,
- * and theta has the p parameters. The kriging weights z of the neighbours predict the row's response. */
+ * theta has the p parameters, and the neighbours have the kriging weights z. r2: squared scaled distance in a factor */
 struct lane_rows {
     const struct lanes *v;
     const struct kernel *k;
@@ -143,8 +143,8 @@ static void add_slopes(const struct lane_rows *r)
     }
 }
 
-/* Computes (dT / dtheta) u for the covariance matrix T of responses and noise parameters theta: noise * u if theta is
- * log s2, and noise * b_l * u if theta is the coefficient of feature b_l of the log noise variance. */
+/* Computes (dT / dtheta) u for the covariance matrix T of responses, the vector u = r->u and noise parameters theta. It
+ * is noise * u for the log noise variance, and noise * b_l * u for the coefficient of b_l in the log noise variance. */
 static void noise_slopes(const struct lane_rows *r, int q, const double *noise,
                          const double *b, double *of_noise)
 {
@@ -217,13 +217,13 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
 
 /* ---- the pass over all terms of the likelihood ----------------------------------------------- */
 
-/* With so many terms, a block takes longer than the start of a thread, and ends soon enough for interrupts. */
+/* A block of this many terms (rows) takes longer than the start of a thread, and ends soon enough for interrupts. */
 enum { most_rows = 256 };
 
-/* The pass sums score and information, then the log likelihood and numbers of failed blocks, by reason of failure. */
+/* The pass sums score, information and MORE numbers: the log likelihood, and how many blocks failed, by kind. */
 enum { VALUE, NOT_PD, NOT_FINITE, MORE };
 
-/* This struct has memory for arguments of vecchia_add(): in each lane, data of a row and its s neighbours. */
+/* This struct has memory for the arguments of vecchia_add(), with data of a row and its s neighbours in each lane. */
 struct gathered {
     const struct lanes *v;
     double *X, *y, *noise, *b, *times, *u, *work;

@@ -63,9 +63,9 @@ void solve_chol(int m, int n, const double *L, double *B);
 
 /* inverse = (L L')^{-1} */
 void chol_inverse(int n, const double *L, double *inverse);
-/* Computes columns start, ..., start + width - 1 of inverse = (L L')^{-1} from row `start` on, without the BLAS. */
+/* Computes columns start, ..., start + width - 1 of inverse = (L L')^{-1}, from row `start` on, without BLAS. */
 void chol_inverse_columns(int n, const double *L, int start, int width, double *inverse);
-/* Computes columns start, ..., start + width - 1 of inverse = L^{-1} from row `start` on, without the BLAS; 0 above. */
+/* Computes columns start, ..., start + width - 1 of L^{-1} (0 above its diagonal) from row `start` on, without BLAS. */
 void lower_inverse_columns(int n, const double *L, int start, int width, double *inverse);
 
 /* Computes the adjoint of K = L L' from that of L: Kbar = L^{-T} (Phi + Phi') L^{-1} / 2, where Phi = tril(L' Lbar)

@@ -1,7 +1,8 @@
 #pragma once
 
 /* Conditions f at a row x on its s nearest neighbours S, under the residual prior covariance given the inducing points,
- * E(x, z) = k(x, z) - a_x'a_z with a_x = L^{-1} k(Z, x), L L' = k(Z, Z). (Rows are scaled by root weights.)
+ * E(x, z) = k(x, z) - a_x'a_z with a = a_x = L^{-1} k(Z, x), L L' = k(Z, Z). Columns of A_S are a_z for rows z of S; s2
+ * is the noise variance. (Rows are scaled by root weights.)
  *
  *     N = E_SS + s2 I,   e = E(S, x),   u = N^{-1} e
  *     r = a - A_S u,     mean = u'y_S,  left = E(x, x) - e'u

@@ -39,7 +39,7 @@ struct near_field {
     struct store store;
     /* A wave is a set of at most `most` target rows processed together. The current one has n rows, from `start` on. */
     int most, start, n;
-    int *near; /* neighbours of the wave, from 1, 0 behind the last */
+    int *near; /* numbers of the neighbours of the wave's rows, from 1, then 0 */
     struct source wave, stored;
     struct pass find, fill, each;
 };

@@ -11,7 +11,7 @@ struct near_posterior {
     struct near_field field; /* its targets are the rows; neighbours have a lower rank */
     double *L, *C, *beta;
     double *d; /* conditional variances of the rows and their noise, d [N]; or NULL */
-    double minus_log; /* minus the log density of the scaled y */
+    double minus_log; /* minus the log density of y times the roots of weights */
     double *sums;
 };
 /* Computes L, C, beta, d and minus_log. The jitter of the inducing points may be raised up to most_jitter. */
@@ -34,10 +34,10 @@ enum status near_predicting_run(struct near_predicting *p);
 struct near_joint {
     struct near_predicting at;
     double *covariance;
-    /* near_joint_run() sets the elements below. W (s + 1 numbers for each new row) has the nonzero entries of the row's
-     * column of the matrix W; `point` has the points to which these entries belong, then -1. */
+    /* near_joint_run() sets the elements below. For each new row, W has s + 1 coefficients in the error of the mean: of
+     * the new row (1) and of its neighbours. `point` has the numbers of these rows in `points`, then -1. */
     struct rows points;
-    double *X, *noise, *W; /* noise: s2 / weight of a neighbour, 0 for a new row */
+    double *X, *noise, *W; /* noise variance / weight of a neighbour, 0 for a new row */
     int *point;
 };
 enum status near_joint_run(struct near_joint *j);

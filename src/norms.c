@@ -4,8 +4,6 @@
 #include "norms.h"
 #include "gram.h"
 
-/* ---- groups of rows, and their pieces -------------------------------------------------------- */
-
 /* A group b has the n_b rows from `start` on. One of its pieces has the n rows from start + i on, n <= g->inner. */
 struct piece {
     int start, n_b, i, n;
@@ -40,8 +38,8 @@ static size_t rows_size(const struct row_groups *g)
     return source_size(&g->rows, g->inner);
 }
 
-/* For v = (y - A'beta) / s2, computes a piece's part of v_b'K_bb v_b, for a group b of rows: the sum over pairs of rows
- * in the piece, and twice the sum over pairs with a row of an earlier piece of the group. */
+/* For v = (y - posterior mean) / noise variance, computes a piece's part of v_b'K_bb v_b for a group b of rows: the sum
+ * over pairs of rows in the piece, and twice the sum over pairs with a row of an earlier piece of the group. */
 static void T1_add(const void *self, const struct visit *to)
 {
     const struct pieces *all = self;
@@ -69,8 +67,8 @@ static void T1_add(const void *self, const struct visit *to)
     g->vv[to->number] = vv;
 }
 
-/* Computes T1 = sum_b sqrt(v_b'K_bb v_b - |A_b v_b|^2) + kappa over groups b of rows, from sums over pieces. v is (y -
- * A'beta) / s2, A is L^{-1} k(Z, X), L L' = k(Z, Z), and kappa allows for rounding. */
+/* Computes T1 = sum_b sqrt(v_b'K_bb v_b - |A_b v_b|^2) + kappa over groups b of rows, from sums over pieces of groups.
+ * A is L^{-1} k(Z, X), L L' = k(Z, Z), v = (y - posterior mean) / noise variance, and kappa allows for rounding. */
 static void sum_T1(struct row_groups *g, const struct pieces *all, double *Av)
 {
     const int N = g->rows.N, M = g->z.M;

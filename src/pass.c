@@ -20,7 +20,7 @@ static size_t matrix_size(const struct pass *p)
     return p->z == NULL ? 0 : (size_t)p->z->M * p->plan.block;
 }
 
-/* Returns the number of doubles for a block's A = L^{-1} k(Z, X_b), its K = k(Z, X_b) (if read) and FITC's scales. */
+/* Returns the number of doubles for a block's features A, its K = k(Z, X_b) if a sink reads K, and scales with FITC. */
 static size_t made_size(const struct pass *p)
 {
     return (p->wants_K ? 2 : 1) * matrix_size(p) + (p->fitc ? (size_t)p->plan.block : 0);
@@ -55,7 +55,8 @@ struct block pass_block(const struct pass *p, int b, double *scratch)
     return source_block(p->rows, start, n, scratch);
 }
 
-/* A block has the arrays K = k(Z, X_b), A = L^{-1} K diag(scale) and, with FITC, scale. K is A unless sinks read K. */
+/* A block of rows X_b has K = k(Z, X_b) and A = L^{-1} K diag(scale), L L' = k(Z, Z). `scale` is stored with FITC; else
+ * it is the roots of the row weights. If no sink reads K, A overwrites K. */
 struct made {
     double *K, *A, *scale;
 };
@@ -68,8 +69,8 @@ static struct made made_of(const struct pass *p, int b, int slot)
     return (struct made){K, A, A + matrix_size(p)};
 }
 
-/* Computes K = k(Z, X_b) and A = L^{-1} K diag(scale) for a block. scale is the root of the rows' weights. With FITC it
- * is sqrt(w s2 / (s2 + w E_nn)) for a row n of weight w and residual prior variance E_nn. */
+/* Computes K = k(Z, X_b) and A = L^{-1} K diag(scale) for a block, L L' = k(Z, Z). `scale` has the roots of row weights
+ * w or, with FITC, sqrt(w s2 / (s2 + w E)) for the noise variance s2 and the row's residual prior variance E. */
 static void make(const struct pass *p, const struct block *b, const struct made *to)
 {
     kernel_cross(p->z->model->kernel, points_of(p->z), rows_of(b), to->K);

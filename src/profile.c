@@ -29,7 +29,7 @@
 
 STATIONARY(se, r2, 0.5 * a, 1.0, -0.5 * k)
 
-/* At r2 = 0 the derivative of this kernel in r2 is infinite, and is set to 0. */
+/* At distance 0, the derivative of this kernel in the squared distance r2 is infinite, and is set to 0. */
 STATIONARY(matern12, sqrt(r2), a, 1.0, r2 > 0.0 ? -0.5 * k / a : 0.0)
 
 STATIONARY(matern32, sqrt(3.0 * r2), a, 1.0 + a, -1.5 * k / (1.0 + a))
@@ -37,7 +37,7 @@ STATIONARY(matern32, sqrt(3.0 * r2), a, 1.0 + a, -1.5 * k / (1.0 + a))
 STATIONARY(matern52, sqrt(5.0 * r2), a, 1.0 + a + a * a / 3.0,
            k != 0.0 ? -(5.0 / 6.0) * (1.0 + a) * k / (1.0 + a + a * a / 3.0) : 0.0)
 
-/* rational quadratic kernel: k = (1 + a)^-alpha,  a = r2 / (2 alpha),  alpha = shape[0] */
+/* rational quadratic kernel: k = (1 + a)^-alpha, a = r2 / (2 alpha), r2: squared scaled distance, alpha = shape[0] */
 STATIONARY(rq, r2 / (2.0 * shape[0]), shape[0] * log1p(a), 1.0, -0.5 * k / (1.0 + a))
 static void rq_shape_slope(int n, const double *shape, const double *k, const double *r2,
                            double *out)
@@ -70,10 +70,10 @@ static double to_power(double x, int power)
 
 OF_PRODUCT(linear_slope, 1.0)
 
-/* Adds 1 to s = x'z, which gives the kernel of a linear mean with an intercept. */
+/* The kernel of a linear mean with an intercept is 1 plus the inner product of two rows, here x. */
 OF_PRODUCT(mean_value, x + 1.0)
 
-/* polynomial kernel: (s + offset)^power,  offset = shape[0] */
+/* polynomial kernel: (x + offset)^power for the inner product x of two rows,  offset = shape[0] */
 OF_PRODUCT(polynomial_value, to_power(x + shape[0], power))
 OF_PRODUCT(polynomial_slope, to_power(x + shape[0], power - 1) * power)
 OF_PRODUCT(polynomial_curvature,

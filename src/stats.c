@@ -2,8 +2,8 @@
 #include "stats.h"
 #include "linalg.h"
 
-/* The sums are G = A A' (lower triangle), A y, A W_x (W_x: values of auxiliary functions) and scalars: y'y, the sum of
- * w k(x, x), that of w times residual prior variance, the number of rows, and the sum of log w, with row weights w. */
+/* The sums are A A' (lower triangle), A y, A Wt' (A: whitened k(Z, X), Wt: values of auxiliary functions), y'y, the sum
+ * of w k(x, x), that of w times residual prior variance, the number of rows, the sum of log w. w are row weights. */
 enum { YY, K_SUM, T, ROWS, LOG_WEIGHTS, SCALARS };
 
 size_t stats_size(int M, int q)

@@ -11,14 +11,14 @@
 
 #define TWIG 3  /* number of levels below a twig */
 #define LEAF 64 /* largest number of rows in a leaf */
-#define TILE 16 /* rows of V that are read at once */
+#define TILE 16 /* rows whose coordinates are read at once */
 
 struct tree {
     const struct kernel *kernel;
     int n, with_ranks; /* number of rows; 1 if they have ranks */
     /* tree_build() sets the elements below */
     int d, levels;         /* number of coordinates; there are 2^levels leaves */
-    int inputs;            /* d if the 0/1 inputs of R factors were not merged */
+    int inputs;            /* number of coordinates before merging 0/1 inputs */
     int numbers;           /* how many coordinates are not levels of R factors */
     struct coordinate *at; /* how to compute each coordinate [d] */
     double *level;         /* levels of R factors at the rows, n x (d - numbers) */

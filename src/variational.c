@@ -13,7 +13,7 @@
  *     r'H^{-1}r + tr[(H^{-1} D)^2] / 2,   D = I + A W A' - H.
  *
  * This derivative is positive unless q is stationary, so short enough steps raise the bound. If every l is concave, the
- * bound is concave in u and a factor of H^{-1}, and the only stationary q maximises it. */
+ * bound is concave in u and the Cholesky factor of H^{-1}, and the only stationary q maximises it. */
 
 /* Returns minus the variational bound for q = N(l->mode.trial, (C C')^{-1}). */
 static double value(struct laplace *l)
