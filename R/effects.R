@@ -49,7 +49,7 @@ numbered <- function(x, groupings) {
   x
 }
 
-# Returns the transposed design matrix of a grouping or an element of group_roots(): a column for each row of x.
+# Returns the transposed design matrix of a grouping: a column for each row of x, a row for each entry of g$design.
 design_of <- function(g, x) t(cbind(1, x)[, g$design + 1L, drop = FALSE])
 
 effects_of_grouping <- function(g) nrow(g$root) * g$levels
@@ -181,7 +181,7 @@ free_groups <- function(kernel, s) {
 
 # Returns the derivatives of minus the variational bound by the log variance of each group and by log s2. A group has G
 # levels; the p effects of a level have the prior covariance C, and at level l the posterior mean b_l. For s2, q counts
-# points and effects, P+ is their whitened posterior precision, e the residuals, t the sum of residual variances.
+# points and effects, P+ is their whitened posterior precision, e the residuals, t the sum of residual prior variances.
 #   (G p - tr(C^{-1} S)) / 2,  S = sum_l (b_l b_l' + Cov(b_l)),      (n - q + tr P+^{-1} - |e|^2 / s2 - t / s2) / 2.
 slopes_of_variances <- function(f) {
   parts <- mapply(function(g, effects) {
@@ -195,7 +195,7 @@ slopes_of_variances <- function(f) {
   c((parts[1L, ] - parts[2L, ] - parts[3L, ]) / 2, (f$n - length(own) - length(f$b) + trace - rss - f$t / f$noise) / 2)
 }
 
-# Returns the model with the noise and group variances that relearned_variances() found.
+# Returns the model with the noise and group variances of `factors`, which relearned_variances() may have changed.
 model_of_effects <- function(model, factors) {
   if (is.null(factors$groupings)) return(model)
   roots <- group_roots(model$kernel)
@@ -230,8 +230,8 @@ rows_of_levels <- function(x, columns, most,
 
 # Returns list(value, score, information): the Vecchia log likelihood with integrated effects, its derivatives and its
 # expected information; only the value if it is not finite or `slopes` is FALSE. Derivatives are by log kernel
-# parameters, log noise variance and the coefficients of `basis`, a trend of the log noise variance. The information on
-# the smooth part treats effects as known.
+# parameters, log noise variance and coefficients of `basis`, features of the log noise variance. The information on the
+# smooth part treats effects as known.
 integrated_likelihood <- function(pool, now, rows, neighbours, slopes, at, basis = matrix(0, nrow(pool$x), 0L)) {
   groupings <- groupings_of(now$kernel, pool$levels)
   to <- engine_model(smooth_model(now))

@@ -178,8 +178,9 @@ evidence_bracket <- function(post, data) {
 # Jensen's inequality gives the lower end. The inequality of Chen, Dafnis and Paouris (2015) for correlated normal
 # variables gives the upper end, with p_n = 1 / (C_nn (W_n + v)) and v at most 1 / (largest eigenvalue of k(X, X)):
 #   sum E_q log r_n <= log Z - log Z_G <= sum (1 / p_n) log E_q r_n^p_n.
-# For a fit on inducing points, the lower end has its posterior q, and the upper end has certified intervals of Z_G, m
-# and C_nn for the exact GP. Integrals are by the trapezoid rule; their error is the difference from half the nodes.
+# On inducing points, the upper end uses certified intervals of Z_G, m and C_nn for the exact GP. Returns the better
+# ends from Laplace's and the variational q. The distance is at most sqrt((upper end - lower end from the fit's q) / 2)
+# (Pinsker). Integrals are by the trapezoid rule; their error is the difference from half the nodes.
 true_bracket <- function(fit) {
   response <- response_of(fit)
   refuse_if(response$kind == "labels" || !response$concave, "fit", sprintf("has family %s", response$full_label),

@@ -1,7 +1,7 @@
 # Checks a fit that the user gives to a function. The fit may be damaged, or come from an earlier version of pfdtc.
 
-# Returns the fit in the current layout, or stops if it is not a valid fit. The signature, sums that identify the data,
-# lacks some sums in fits of version 0.1.0. It is computed again if the fit has its data.
+# Returns the fit in the current layout, or stops if it is not a valid fit. In fits of version 0.1.0, the signature
+# (sums that identify the data) is incomplete; it is computed again if the fit has its data.
 check_any_fit <- function(fit, argument) {
   if (missing(fit)) abort_input(argument, "is missing", hint = "Give a fit returned by pfdtc().")
   refuse_if(inherits(fit, "gp_hurdle"), argument, "is a hurdle of two fits", hint = "Use its fit `zero` or `positive`.")

@@ -54,7 +54,7 @@ learn_groups <- function(data, s, state) {
 #   blocks   for each level of the first term (p effects) a row: the p^2 sums of products of its design columns
 #   crossed  crossed[[j]][[k]] has sums of products of the designs of later terms j and k; levels vary fastest
 #   pairs    list(of_term, order, start, column). of_term: sums_of_pairs() of the first and each later term. `order`
-#            sorts the sums by level of the first term; level l begins at start[l]. `column`: numbers of later effects
+#            sorts the sums by level of the first term; level l begins at start[l]. `column`: each sum's later effect
 #   order, sizes, log_w, n  the order of the groups, the numbers of effects of the terms, sum of log weights, rows
 group_sums <- function(kernel, data) {
   terms <- lapply(group_roots(kernel), function(term) {

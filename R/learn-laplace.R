@@ -294,9 +294,8 @@ laplace_rows <- function(data, s, most, points) {
 greedy_points <- function(rows, s, kernel) choose_greedy(rows$x, min(rows$points, nrow(rows$x), s$most), kernel)$z
 
 # Returns a problem for minimise(): minus log (Laplace marginal likelihood, or variational bound, times prior), at
-# inducing points z. Its parameters are log theta (shape parameters) and differences from `now`. The differences are of
-# logs of free kernel parameters (one for all lengthscales if `tied`) and of the constant mean (in units of f). Priors
-# have their centres in `origin`.
+# inducing points z. Its parameters are log theta (shape parameters) and differences from `now`: of logs of free kernel
+# parameters (one for all lengthscales if `tied`) and of the constant mean (in units of f). `origin` has prior centres.
 #
 # Without priors, separable classes have no maximum, and classes have little information on lengthscales. Priors are the
 # same for any number of rows. The d lengthscales l of a factor have one prior for their common size, one for ratios:

@@ -5,12 +5,13 @@
 #
 # Each term is a conditional density. Its derivative has mean 0 at the true hyperparameters for any S(i) and I, so
 # neighbours found at other hyperparameters cost efficiency, not consistency. Early rows have distant neighbours and
-# late rows close ones, so all lengthscales are covered. With more rows, only the search of neighbours takes longer.
+# late rows close ones, so all lengthscales are covered. If I has a fixed size, only the search of neighbours takes
+# longer with more rows.
 
 # Learns hyperparameters and chooses the kernel. Returns list(kernel, noise, pilot = NULL, learned, kernels, smoother,
-# exact): `learned` and `kernels` are tables of starts and of kernels tried, `smoother` and `exact` results of
-# smoother_kernel() and choose_exactly(). For interrupts, state$so_far keeps the best result. state$begun has earlier
-# searches, which chose a transform of the response.
+# exact): `learned` and `kernels` are tables of starts and of kernels tried, `smoother` a smoother model that is almost
+# as good, `exact` a check by the exact likelihood. For interrupts, state$so_far keeps the best result. state$begun has
+# earlier searches, which chose a transform of the response.
 learn_evidence <- function(data, s, state) {
   begun <- state$begun
   state$begun <- NULL
@@ -72,8 +73,8 @@ estimated_by <- function(model) {
 }
 
 # Improves the chosen model by the Vecchia likelihood on more rows, or by the exact likelihood if rows are few. If the
-# user gave no kernel, tries seasons, a linear mean and an additive kernel. `terms` is an additive kernel learned from
-# fewer rows, or NULL. Calls keep(model) with each improved model. Returns list(model, rival).
+# user gave no kernel, tries a seasonal term, a linear mean and an additive kernel. `terms` is an additive kernel
+# learned from fewer rows, or NULL. Calls keep(model) with each improved model. Returns list(model, rival).
 learn_finally <- function(now, s, rival, terms, state, keep) {
   problem <- now$problem
   exact <- problem$pool$few
@@ -125,8 +126,8 @@ learn_finally <- function(now, s, rival, terms, state, keep) {
   list(model = now, rival = if (!now$problem$little_noise) rival)
 }
 
-# If may_lack_noise(), returns explain_noise(model), or a model learned with a prior for little noise if its log
-# likelihood without priors is larger by little_noise_rule["nats"]. Otherwise returns `model`.
+# Returns `model` or, if may_lack_noise(), a model with less noise: that of explain_noise(), or one learned with a prior
+# for little noise if its log likelihood without priors is larger by little_noise_rule["nats"].
 compare_little_noise <- function(model, s) {
   if (!may_lack_noise(model$problem, model$theta, s)) return(model)
   model <- explain_noise(model, s)
@@ -227,8 +228,8 @@ may_be_additive <- function(kernel, terms = "single") {
 }
 
 # Returns the model with an additive kernel of this `kind`, "additive" or "pairwise". Searches may end if they cannot
-# reach the value `least`. With many rows, learns from some rows first, unless `first` is such a model, and returns NULL
-# if this gains less than additive_rows["nats"] over `from`. If n is small, Vecchia searches are short.
+# reach the value `least`. `first` is an additive model of some rows; with many rows it is learned if NULL. If it then
+# gains less than additive_rows["nats"] over `from`, returns NULL. If n is small, Vecchia searches are short.
 learn_additive <- function(kind, from, s, least = -Inf, first = NULL, n = from$problem$pool$n) {
   pool <- from$problem$pool
   search <- function(pool, first, least) {
@@ -305,7 +306,7 @@ rotation_by_classes <- function(rows, s) {
   list(inputs = inputs, by = backsolve(R, diag(diag(R))) * outer(1 / unit, unit))
 }
 
-# Returns how many nats a kernel of rotated inputs must gain, or 0 for other kernels.
+# Returns how many nats a kernel of rotated inputs must gain over a kernel without rotation; 0 for other kernels.
 price_of_rotation <- function(kernel) {
   d <- length(rotation_of(kernel)$inputs)
   if (d) max(rotation_nats[["least"]], rotation_nats[["pair"]] * d * (d - 1) / 2) else 0

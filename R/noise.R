@@ -78,7 +78,7 @@ smooth_values <- function(smooth, x) {
 # Scaled inputs are cut at this size, so that their products are finite.
 most_far <- 1e100
 
-# Returns the features b_n of each row of x, the linear ones first.
+# Returns the features of each row of x for its log noise variance, the linear features first.
 noise_basis <- function(trend, x) {
   x <- rotated(trend, x)
   linear <- x[, trend$columns, drop = FALSE]
@@ -88,7 +88,7 @@ noise_basis <- function(trend, x) {
   cbind(linear, smooth_values(trend$smooth, x[, trend$smooth$columns, drop = FALSE]) %*% trend$smooth$root)
 }
 
-# Returns the part of the noise trend to which each feature belongs: 1 (linear) or 2 (smooth).
+# Returns for each feature of the log noise variance whether it is linear (1) or smooth (2).
 noise_parts <- function(trend) {
   rep(1:2, c(length(trend$columns), if (is.null(trend$smooth)) 0L else ncol(trend$smooth$root)))
 }
@@ -116,8 +116,8 @@ trend_spread <- function(trend, B) {
   pmin(pmax(level[1L] + 2 * drop(B %*% level[-1L]) + rowSums((B %*% trend$covariance) * B), 0), most_spread)
 }
 
-# Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y. s2 is learned again
-# after the trend. So trend$top keeps smooth noise below trend$largest, the largest squared deviation in the data.
+# Returns the noise variance of a new response of weight 1 at rows of x, in squared units of y. As s2 is learned again
+# after smooth noise, trend$top keeps this noise below trend$largest, the largest squared deviation in the data.
 noise_at <- function(fit, x, noise = fit$noise) {
   noise * pmin(noise_factor(fit$noise_trend, x), fit$noise_trend$top %||% Inf)
 }
@@ -141,7 +141,7 @@ noise_spread <- function(fit, x) trend_spread(fit$noise_trend, noise_basis(fit$n
 # also have heavy tails, and `noise_tail` has the name "few".
 has_learned_tails <- function(fit) !is.null(fit$noise_tail) && is.null(names(fit$noise_tail))
 
-# Returns the data with weights divided by noise_factor() of the trend. data$given_weights keeps the user's weights.
+# Divides the weights of `data` by noise_factor(), the noise variance over s2; given_weights are the user's.
 with_noise_trend <- function(data, trend) {
   factor <- noise_factor(trend, data$x)
   each <- if (is.null(data$group)) factor else factor[data$group]
@@ -157,7 +157,7 @@ with_noise_trend <- function(data, trend) {
   data
 }
 
-# Returns the coefficients of a linear noise trend, per unit of each input, and their sds; NULL for smooth noise.
+# Returns the coefficients of a linear log noise variance, per unit of input, and their sds; NULL for smooth noise.
 noise_coefficients <- function(fit) {
   trend <- fit$noise_trend
   if (is.null(trend) || !is.null(trend$smooth)) return(NULL)
@@ -167,7 +167,7 @@ noise_coefficients <- function(fit) {
   list(estimate = stats::setNames(trend$gamma * trend$rate, names), sd = sd, covariance = covariance)
 }
 
-# Returns the number of coefficients of the trend, or for smooth noise the effective number that the data determine.
+# Returns the number of coefficients of the log noise variance; for smooth noise, their effective number.
 noise_df <- function(trend) {
   if (is.null(trend$smooth)) return(length(trend$gamma))
   round(length(trend$gamma) - sum(diag(trend$covariance) / trend$v[noise_parts(trend)]))
@@ -186,8 +186,8 @@ interpolation_noise <- function(kernel, data) {
   max(least_noise[["response"]] * in_units(data, power, 2), least_noise[["kernel"]] * sum(variances, na.rm = TRUE))
 }
 
-# Adds the coefficients gamma ~ N(0, v) of the noise trend to the parameters of a learning problem and of its Vecchia
-# likelihood. `v` has a prior variance for each coefficient, and `B` the features of the rows.
+# Adds the coefficients gamma ~ N(0, v) of the log noise variance log s2 + B gamma to the parameters of a learning
+# problem and of its Vecchia likelihood. `v` has a prior variance for each coefficient, `B` the features of the rows.
 problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem$pool$x)) {
   pool <- problem$pool
   last <- problem$last
@@ -226,10 +226,10 @@ problem_with_trend <- function(problem, trend, v, B = noise_basis(trend, problem
   wide
 }
 
-# Learns the coefficients gamma of the noise trend, and a prior variance v for each part (linear, smooth), which starts
-# at 0.3. In each round, MacKay's formula changes v to |gamma|^2 / e, e = q - trace(V) / v, where V is the posterior
-# covariance of the part's q coefficients. Returns list(theta, value, trend) of the round with the largest Laplace
-# approximation of the log marginal likelihood (here for one part),
+# Learns the coefficients gamma of the log noise variance, and their prior variance v in each part (linear, smooth),
+# which starts at 0.3. In each round, MacKay's formula changes v to |gamma|^2 / e, e = q - trace(V) / v, where V is the
+# posterior covariance of the part's q coefficients. Returns list(theta, value, trend) of the round with the largest
+# Laplace approximation of the log marginal likelihood (here for one part),
 #
 #   log p(y | theta, gamma) + log prior(theta) - |gamma|^2 / (2 v) - (q / 2) log v - log det(V^{-1}) / 2,
 #

@@ -154,7 +154,7 @@ learning_priors <- list(middle = log(3), dimension = 0.5, sd = 0.7, rows = 50, r
 prior_share <- function(n, d) min(1, max(learning_priors$rows / n, (learning_priors$rows_an_input * d / n)^3)^2)
 
 # Returns the kernel with typical values for its unknown parameters: typical(units) times the units of
-# parameter_units(). `power` is the unit of variances, by default from the unit of f in s, the settings of learning.
+# parameter_units(). `power` is the unit of variances, by default that of f's prior. `s` has settings of learning.
 with_typical_values <- function(kernel, x, s, typical = function(units) units$start,
                                 power = laplace_priors$variance * s$likelihood$unit^2) {
   units <- parameter_units(kernel, x, power)
@@ -183,7 +183,7 @@ dimnames_of <- function(v, names) `dimnames<-`(v, list(names, names))
 #   v (1 + sum_j u_j(x) u_j(z)),   u_j(x) = (x_j - centre_j) rate_j.
 #
 # The term integrates out an intercept and slopes b ~ N(0, v I). v is 10^4 times the mean square of the response, and
-# not learned. The prior shrinks coefficients by about 1e-4 of their size at most, and costs four digits of accuracy.
+# not learned. The prior shrinks coefficients by 1e-4 of their size at most. So large a v costs four digits of accuracy.
 
 vague_mean <- 1e4
 
@@ -223,7 +223,7 @@ basis_units <- function(x) {
 # Returns the design of a linear model in x. Powers of 2 scale its columns, as lm.fit() fails for subnormal numbers.
 linear_design <- function(x) cbind(1, x * rep(2^pmin(-floor(log2(apply(abs(x), 2L, max))), 1000), each = nrow(x)))
 
-# Returns the columns of x for the inputs in the formula `mean`, of a linear mean or of log noise; none for ~ 1.
+# Returns the columns of x for the inputs in `mean`, the formula of a linear mean or of the log noise; none for ~ 1.
 mean_columns <- function(mean, data, argument = "mean") {
   refuse_if(!inherits(mean, "formula") || length(mean) != 2L, argument, describe(mean),
             "a one-sided formula of inputs, such as ~ 1 or ~ x1 + x2")

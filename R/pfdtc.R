@@ -133,7 +133,7 @@ matrix_fit <- function(method, call, frame, dots) {
   fit_by_family(method, data, call, args)
 }
 
-# Fits a formula, named `formula` or `x`. `given` has the names of the other arguments, `dots`.
+# Fits a formula, which the call names `formula` or `x`. `dots` has the other arguments, and `given` their names.
 formula_fit <- function(method, call, envir, given, dots) {
   if ("x" %in% names(call)) names(call) <- sub("^x$", "formula", sub("^formula$", "data", names(call)))
   args <- model_asked(formula_arguments(dots, get(paste0(method, ".default"), topenv()), given))
@@ -164,7 +164,7 @@ fit_by_family <- function(method, data, call, args) {
   fit
 }
 
-# Fits the rows of a source: like a data frame if there are at most dense_rows rows and the posterior may be exact.
+# Fits the rows of a source: up to dense_rows rows like a data frame if the posterior may be exact, else by blocks.
 source_fit <- function(method, source, call, args, envir) {
   family <- gp_families[[method]]
   refuse_if(is.null(family$objective) || family$fitc, "data",
@@ -202,8 +202,8 @@ formula_arguments <- function(dots, method, given = names(dots)) {
   replace(lapply(defaults, eval, envir = environment(method)), names(dots), dots)
 }
 
-# Fits `data` with the checked settings `given`, tries the rival of a family that was not given and, if most responses
-# are equal, a linear kernel, and raises warnings.
+# Fits `data` with the checked settings `given`. Then tries another family, if none was given, and a linear kernel, if
+# most responses are equal. Raises warnings.
 fit_as_asked <- function(data, given) {
   asked <- if (is.null(given$likelihood)) given else complete_likelihood(data, given)
   state <- no_state()
@@ -249,9 +249,9 @@ fit_once <- function(data, asked, state) {
 }
 
 # Returns `fit`, or a fit with a linear kernel if that predicts held-out rows better. In cross-validation, its log
-# density must be higher by more than common_value["errors"] standard errors. The linear kernel is tried if most of 50
-# to 2,000 responses are equal, without groups, and the kernel may be chosen. Marginal likelihood cannot choose then: it
-# grows without bound as the noise at the common response shrinks.
+# density must be higher by more than common_value["errors"] standard errors. The linear kernel is tried for 50 to 2,000
+# rows without groups, if most responses are equal and the user gave no kernel. The marginal likelihood cannot choose
+# then: it grows without bound as the noise at the common response shrinks.
 linear_if_better <- function(fit, data, asked) {
   y <- of_used_rows(data, data$response)
   due <- is.null(asked$kernel) && !length(data$groups) && data$n >= few_rows && data$n <= dense_rows &&
@@ -278,9 +278,9 @@ linear_if_better <- function(fit, data, asked) {
   found
 }
 
-# Returns TRUE if leave-one-out predictions may replace the family by its rival: if it was not given (`open`, if
-# Gaussian). Student's t noise is tried only if no response is frequent, and if a transform or heavy tails were chosen
-# or a response is extreme.
+# Returns TRUE if the family may be replaced by its rival, another family (element `rival` of response_rows). The user
+# must not have given the family (`open`, if Gaussian). Student's t noise is tried only if no response is frequent, and
+# if a transform or heavy tails were chosen or a response is extreme.
 rival_is_due <- function(fit, data, asked, open) {
   if (!is.null(asked$likelihood)) {
     return(isTRUE(asked$likelihood$open) && asked$likelihood$approx == "laplace" && !asked$plain &&
@@ -295,9 +295,9 @@ rival_is_due <- function(fit, data, asked, open) {
     max(tabulate(match(y, unique(y)))) <= response_values[["share"]] * length(y)
 }
 
-# Returns `fit`, or a fit with the rival of its family. If leave-one-out predictions contradict the family, the rival is
-# fitted to the judged rows. It wins if it increases their leave-one-out log density by more than rival$errors standard
-# errors. Rows with copies do not count.
+# Returns `fit`, or a fit with the rival of its family, another family (response_rows). If leave-one-out predictions
+# contradict the family, the rival is fitted to the same rows. It wins if it raises their leave-one-out log density by
+# more than rival$errors standard errors. Rows that have copies are not compared.
 rival_if_better <- function(fit, data, asked, open) {
   if (!rival_is_due(fit, data, asked, open)) return(fit)
   gaussian <- is.null(asked$likelihood)

@@ -19,7 +19,7 @@ posterior_at.grouped <- posterior_at.grouped_near <- function(p, fun, joint = FA
   } else {
     at <- predict_grouped(p, fun$x, joint)
     list(mean = at$mean, var = at$sor_variance + at$unexplained, cov = if (joint) {
-      # Add the covariances of the residual process, of inducing points and known effects, and of effects of new levels.
+      # Add residual prior covariances, those of inducing points and known effects, and those of effects of new levels.
       x <- numbered(fun$x, own$groupings)
       residual_covariance(smooth_part(p$model$kernel), p$z, own$L, x) + crossprod(at$features) +
         within_levels(p, x, at$own) + covariance_of_new(own$groupings, x, TRUE)
@@ -154,7 +154,7 @@ remade_fit <- function(p, rows, model) {
   fit
 }
 
-# Draws f at the rows of x: the term of the inducing points, effects of groups given it, and the residual process.
+# Draws f at x as a sum: the part of the inducing points, effects of groups given it, and the residual (f minus both).
 posterior_paths.grouped <- function(p, x, nsim, normal) {
   f <- p$factors
   model <- smooth_model(p$model)
@@ -202,10 +202,10 @@ add_drawn_effects <- function(value, f, gamma, x, normal) {
 #
 # The smooth part alone determines the neighbours S of a row. z is the design of the effects at a row, Z_S that at S,
 # and Lam the root of the effects' prior covariance. For the smooth part, a and A_S are features of the row and of S, u
-# the weights of the neighbours, r = a - A_S u, and d the variance of the response given S and the inducing points.
+# the weights of the neighbours, r = a - A_S u, v the variance of f given S and the inducing points, and d = v + noise.
 #
-#   r+ = (r; Lam'(z - Z_S'u)),  mean = u'y_S + r+'beta,  var = residual variance + |C^{-1} r+|^2,  C C' = I + sum of
-#   r+ r+' / d over rows,  C C' beta = sum of r+ (y - u'y_S) / d.
+#   r+ = (r; Lam'(z - Z_S'u)),  mean = u'y_S + r+'beta,  var = v + |C^{-1} r+|^2,
+#   C C' = I + sum r+ r+' / d over rows,  C C' beta = sum r+ (y - u'y_S) / d over rows.
 #
 # There are at most `dense_effects` effects, because the matrix C is dense.
 

@@ -38,7 +38,7 @@ shift_at_rows <- function(at, z, kernel, x) {
 # Returns the factor, at most 1, by which laplace_parts() multiplied the shift (mean minus mode).
 share_of_shift <- function(factors, at) if (any(at$shift != 0)) sqrt(sum(factors$shift^2) / sum(at$shift^2)) else 1
 
-# Maximises the variational bound from the mode `found`, ten steps at a time. An interrupt ends with the last result.
+# Maximises the variational bound from the mode `found`, ten steps at a time; an interrupt returns the last result.
 variational_at <- function(x, sites, kernel, z, found, state, control) {
   step <- function(maxit) {
     found <<- laplace_at(x, sites, kernel, z, found$jitter, control, found, want = 1L, maxit = maxit)
@@ -275,8 +275,8 @@ posterior_on_points <- function(p) {
 }
 
 # Returns list(mean, q, left, g, W, rest, group) for the rows. f, with groups' effects, has the variance q + left, where
-# data can reduce only q. rest is 1 - W q, and `group` the merged row. Gaussian noise s2 / w has W = w / s2 and g = W (y
-# - mean); for FITC, the residual prior variance is added to it. Other likelihoods have g and W of their working rows.
+# data can reduce only q. rest is 1 - W q, and `group` the merged row. Gaussian noise with variance v = s2 / w (FITC:
+# plus `left`) has W = 1 / v and g = W (y - mean). Other likelihoods have g and W of their working rows.
 row_parts.points <- function(p) {
   apart <- responses_used(p)
   x <- p$rows$x

@@ -54,9 +54,8 @@ posterior_values <- function(p, x, joint = FALSE, mean_only = FALSE) {
 # row of positive weight, before equal rows are merged. Inducing points and hyperparameters stay the same.
 #
 # Let g and -W be the first two derivatives of a row's log likelihood by f at the mode (for Gaussian noise, the mean).
-# The variance of f is q + left, where data can reduce only q. `shift` is the mean minus the mode of f, and s the
-# derivative by f of the determinant terms of Laplace's log marginal likelihood. Both are 0 unless the response is
-# binomial or ordered.
+# The variance of f is q + left, where data can reduce only q. `shift` is the mean minus the mode of f, s the derivative
+# by f of the determinant terms of Laplace's log marginal likelihood (both 0 except for binomial and ordered responses).
 #
 #   mean_(-n) = mode - (g q - shift + q s) / (1 - W q),  var_(-n) = q / (1 - W q) + left,  leverage W q.
 #
@@ -102,8 +101,8 @@ posterior_evidence <- function(p) {
        upper = if (is == "exact") value else Inf, is = is)
 }
 
-# Returns the largest log marginal likelihood that learning found, for information criteria. With few rows,
-# learn_stage() may enlarge the learned variances, and fit$evidence is then smaller.
+# Returns the largest log marginal likelihood that learning found, for information criteria. With few rows, the learned
+# variances may be enlarged afterwards, which lowers fit$evidence.
 largest_evidence <- function(fit) fit$evidence + (attr(fit$learned, "below") %||% 0)
 
 # Returns the log_evidence() of a new posterior of class `class`. In `kind`, list(sor, fitc), TRUE marks SoR or FITC.
@@ -293,8 +292,8 @@ at_mode <- function(fit) {
 # k(Z, Z) has a relative error of 0.1 to 0.2 m eps for distinct points. Certificates need at least this jitter.
 rounding_jitter <- function(m) 4 * (m + 8) * .Machine$double.eps
 
-# Bounds the relative rounding error of sums over n rows and of factorisations of size m. The n term is for sums of
-# equal terms, whose errors have a common sign: n eps / 110 was measured with a BLAS that adds terms one by one.
+# Bounds the relative rounding error of sums over n rows and of factorisations of size m. The term n / 64 is for sums of
+# equal numbers, whose errors have a common sign: n eps / 110 was measured with a BLAS that adds terms one by one.
 rounding_growth <- function(m, n) (4 * (sqrt(m) + sqrt(n) + 4) + n / 64) * .Machine$double.eps
 
 # Bounds the relative rounding error of v'(K - Q) v, where K - Q is the residual prior covariance.

@@ -248,7 +248,7 @@ fit_fields <- list(
     because[!names(because) %in% plain]
   })
 
-# Returns what print() and summary() show, a list of elements of the fit, tables, and the lines of `fit_fields`.
+# Returns what print() and summary() show as a list: elements of the fit, tables, and lines by `fit_fields`.
 fit_facts <- function(fit) {
   parts <- c("call", "method", "kernel", "kernels", "noise", "m", "hyper", "center", "scale", "nobs", "df", "evidence",
              "objective", "jitter", "evaluations", "seconds", "convergence", "message", "posterior", "likelihood",

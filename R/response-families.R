@@ -56,8 +56,8 @@ gumbel_parts <- function(sites) {
 
 # Returns a row of the table of likelihoods for responses y with T(y) = f + scale e (noise e, shape parameters theta).
 # link(mean) returns f, up(y, theta) T(y) (for a class its upper cut point), down(t, theta) the y with T(y) = t, and
-# ends(sites, theta) list(L, U, scale) with T(y) in [L, U]. By default, learning starts f at the median of
-# known_numbers(), or at 0 if all are NA.
+# ends(sites, theta) list(L, U, scale) with T(y) in [L, U]. By default, learning starts f at the median over rows of the
+# middle (or the finite end) of [L, U], or at 0 if no end is finite.
 interval_row <- function(noise, name, link, up, down, ends, start = NULL, ...) {
   e <- noises[[noise]]
   engine <- function(sites, theta) {
@@ -95,7 +95,7 @@ ordinal_row <- function(noise, link) {
     },
     middle = function(sites, w, levels) pmax(diff(cuts(sites, w, length(levels))), 1e-3),
     start = function(sites, w) -cuts(sites, w, max(sites$y, 2))[1L] - mean(sites$offset),
-    # misfit_of() was above 2.5 in fits of 3 of 58 samples of ordered classes (bench/ordered-misfit.R).
+    # In 3 of 58 samples of ordered classes, leave-one-out misfit exceeded 2.5 standard errors (bench/ordered-misfit.R).
     rival = list(family = "multinomial", beyond = 2.5, errors = 2, instead = "`family = ordinal()` has one f.",
                  why = "inputs change the odds of single classes in ways that this family does not allow"),
     up = function(y, theta) cut_points(theta)[pmin(pmax(y, 0), length(theta) + 2) + 1],
@@ -350,7 +350,6 @@ engine_programs <- function(programs, values) {
   as.double(c(1, 1, 7 + cumsum(c(0, lengths(steps)))[seq_along(steps)], unlist(steps)))
 }
 
-# Stops for a family by gp_family(), because the distribution function of its response is unknown.
 check_distribution <- function(fit, argument = "fit") {
   if (is.null(fit$likelihood$row)) return(invisible())
   abort_input(argument, "has a family by gp_family(), whose distribution function is unknown")

@@ -9,7 +9,7 @@ large_count <- 1e9
 
 # Returns E h(u, i) for u ~ N(0, 1) and each row i, by the trapezoid rule. h() gets vectors of at most `most` elements,
 # or one u for all rows. Steps are halved, down to 0.001, until no average changes by over 1e-7. Steps of 0.5 suffice
-# for smooth h, but limit_of_f() for nb() with a small theta has a kink in u.
+# for smooth h, but for nb() with a small theta, h has a kink in u.
 average_over_u <- function(rows, h, most = 1e5, step = 0.5) {
   add <- function(u, rows) {
     out <- 0
@@ -145,7 +145,8 @@ tweedie_given <- function(theta, y, f, area = FALSE) {
   ifelse(at$rate > few, exp(f) * sd * (z * stats::pnorm(z) + stats::dnorm(z)), out)
 }
 
-# Computes tweedie_given() faster. Far from the mean e^f, P(Y <= y | f) is 1 or 0 up to rounding (by Chernoff's bound).
+# Computes P(Y <= y | f) or, if `area`, E max(y - Y, 0) faster than tweedie_given(). Far from the mean e^f, P(Y <= y |
+# f) is 1 or 0 up to rounding (by Chernoff's bound).
 tweedie_near <- function(theta, y, f, area = FALSE) {
   near <- !(tweedie_row$deviance(y, exp(f), 1, theta) > 80) %in% TRUE
   out <- if (area) pmax(y - exp(f), 0) else as.numeric(exp(f) < y)

@@ -32,12 +32,12 @@
 #   zeros, from          TRUE if positive numbers may be 0; the smallest count, if it is not 0
 #   shown(theta), known(df)               the shape parameters as users see them; words for given ones
 #   shown_slopes(theta)                   the derivatives of log shown(theta) in log theta, by default 1
-#   rival                list(family, why, beyond, ...): a family that assumes less, why summary() names it if
-#                        misfit_of() is above `beyond`, and for rival_if_better(): by how many standard errors
-#                        (`errors`) it must be better to replace a family that was not given (without: never),
-#                        quantiles that limit gains of rows (`limits`), below how many standard errors the mean
-#                        residual must be (`bias`), and what keeps the family (`instead`)
-#   ratio(theta)         c(name = power): e^(power f) is a ratio of this name between rows; the default is by the link
+#   rival                list(family, why, beyond, ...): a family that assumes less. summary() names it, with `why`, if
+#                        leave-one-out predictions contradict this row's family (misfit_of() > `beyond`). It replaces
+#                        a family that was not given if its log density is higher by `errors` standard errors (without
+#                        `errors`: never). Gains of rows are cut at their quantiles `limits`, and the mean residual must
+#                        be below `bias` standard errors. `instead` says how to keep the family.
+#   ratio(theta)         c(name = power): a difference d in f means a ratio (`name`) e^(power d); default by link
 #   parts(sites)         a list of sites whose W = -(log p)'' sum to the W of `sites`, by default `sites` alone
 #   turns(sites)         the f where the W of these parts have their only extremes
 #
@@ -140,11 +140,11 @@ average_of <- function(h, mean, sd, grid, term) {
 
 gaussian_row <- list(
   name = "gaussian", label = "Gaussian", call = "gaussian()", links = "identity", reads = "numbers", conjugate = TRUE,
-  # Outliers move f, so residuals may fit Student's t a little worse than the fit's own noise model. One outlier may
-  # have most of the gain and of its standard error, so the 5 % largest differences are limited.
+  # beyond < 0: outliers move f, so residuals may fit Student's t a little worse than the fit's noise model. `limits`:
+  # one outlier could dominate the mean gain in log density and its standard error, so gains are cut at these quantiles.
   rival = list(family = "student", far = 100, beyond = -0.1, df = 3, errors = 2, limits = c(0.025, 0.975), bias = 3,
     instead = "`noise = ~ 1` keeps normal noise.",
-    # Maximum likelihood, with 1 to 30 degrees of freedom of two digits. If most residuals are 0, it has no maximum.
+    # Fits Student's t by maximum likelihood, df from 1 to 30. If most residuals are 0, there is no maximum.
     from_residuals = function(r) {
       if (!all(is.finite(r)) || stats::mad(r) == 0) return(list(df = 30, density = -Inf))
       log_density <- function(p) stats::dt(r / exp(p[1L]), exp(p[2L]), log = TRUE) - p[1L]
@@ -179,7 +179,7 @@ binomial_row <- list(
 
 poisson_row <- list(
   name = "poisson", label = "Poisson", call = "poisson()", links = "log", reads = "counts", discrete = TRUE,
-  # misfit_of() was at most 3.4 in fits of 150 samples of Poisson counts.
+  # Leave-one-out predictions contradicted 150 samples of Poisson counts by at most 3.4 standard errors.
   rival = list(family = "nb", why = "responses vary more than this family allows", beyond = 4),
   constant = function(y, size, theta) -lgamma(y + 1), cdf = function(y, mean, size, theta) stats::ppois(y, mean),
   quantile = function(p, mean, size, theta) {
@@ -198,7 +198,7 @@ nb_row <- list(
   site = "nb", shape = "theta", middle = 1,
   # The log of Gamma(y + theta) / (Gamma(theta) y!) by lbeta(): each lgamma() may be far larger than the result.
   constant = function(y, size, theta) ifelse(y > 0, -lbeta(pmax(y, 1), theta) - log(pmax(y, 1)), 0),
-  # engine() subtracts log theta from the offset, so f has the derivative -1 in log theta; n = y + theta has theta.
+  # These are total derivatives in log theta. engine() subtracts log theta from the offset, so df / d log theta = -1.
   theta_slopes = function(theta, y, f) {
     n <- y + theta
     p <- stats::plogis(f)
@@ -305,8 +305,8 @@ beta_quantiles <- function(p, a, b) {
 }
 
 # Returns a grid of q and log weights. With scale s, Student's t is a mixture of normals with variance s^2 / q, q ~
-# Gamma(df / 2, df / 2). The integrand falls fast from its maximum in log q, so the trapezoid rule is accurate. At a
-# distance of e^far s (far > 0), the maximum is at q = (df + 1) / e^(2 far).
+# Gamma(df / 2, df / 2). Its density is an integral over log q of a function with one sharp peak, so the trapezoid rule
+# is accurate. At a distance of e^far s (far > 0), the peak is near q = (df + 1) / e^(2 far).
 student_grid <- function(df, far = 0) {
   step <- min(0.1, sqrt(2 / df) / 4)
   grid <- seq(-80 / df - 2 - 2 * max(0, far), 6, by = step)

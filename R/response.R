@@ -261,7 +261,7 @@ response_log_density <- function(response, given, f) {
 }
 
 # Returns half the width of the central interval of f plus noise with probability `level`. Above 99.99 %, it averages
-# over more noise variances. (At level 1 - 1e-7, spread_steps leave up to 18 % too much probability outside.)
+# over more noise variances, because the usual ones (spread_steps) leave up to 18 % too much outside at level 1 - 1e-7.
 noisy_half <- function(level, f) {
   p <- (1 + level) / 2
   if (!is_spread(f)) return(stats::qnorm(p) * sqrt(f$var + f$noise))
@@ -270,8 +270,8 @@ noisy_half <- function(level, f) {
 }
 
 # Bounds quantiles and mean of y from bounds on mean mu and sd tau of T(y), rounding included. T is log or Yeo and
-# Johnson's transform. Its inverse h increases, so quantiles of y are h of T(y)'s. In the mean, values of y above a cut
-# h(c) count as the cut (curves_up()). The mean of these values is
+# Johnson's transform. Its inverse h increases, so quantiles of y are h of T(y)'s. If the fit chose T, the mean is that
+# of y cut at h(c), because values of y far beyond the data could dominate it. This mean is
 #
 #   M(mu, tau, c) = E min(y, h(c)) = E h(mu + tau Z) - E max(h(mu + tau Z) - h(c), 0),   Z ~ N(0, 1).
 #
@@ -301,7 +301,7 @@ rounding_back <- function(transform, y) {
 }
 
 # Returns list(lower, upper), bounds on the mean of y for normal T(y), whose mean and sd are in the intervals mu and
-# tau. If the fit chose T, the mean is of min(y, cut) or max(y, cut) (curves_up()). Infinite bounds stay infinite.
+# tau. If the fit chose T, the mean is that of y cut at `cut`. Infinite bounds stay infinite.
 mean_bounds <- function(transform, mu, tau) {
   open <- ifelse(is.na(mu$lower), NA_real_, 0)
   known <- which(is.finite(mu$lower + mu$upper + tau$lower + tau$upper))

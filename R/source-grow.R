@@ -96,7 +96,7 @@ posterior_of_fit <- function(fit) {
   c(fit$factors[setdiff(names(fit$factors), "jitter")], fit["jitter"])
 }
 
-# Returns the fit after adding (`sign` = 1) or removing (`sign` = -1) `rows`, a result of cleaned(), by sums over rows.
+# Returns the fit after adding (`sign` = 1) or removing (`sign` = -1) `rows`, in units of the fit, by sums over rows.
 with_sums <- function(fit, rows, sign) {
   if (!rows$n) return(fit)
   near <- fit$near
@@ -122,7 +122,7 @@ with_sums <- function(fit, rows, sign) {
   with_new_sums(fit, new, sign)
 }
 
-# Returns the fit after adding or removing the sums `new` over rows X. `allowance` accumulates the rounding errors,
+# Returns the fit after adding or removing the sums `new` over rows X. fit$allowance sums up the rounding errors,
 # relative to the noise variance, that removed rows leave in G = A A', A = L^{-1} k(Z, X), L L' = k(Z, Z).
 with_new_sums <- function(fit, new, sign) {
   model <- model_of(fit)
@@ -163,7 +163,7 @@ with_new_sums <- function(fit, new, sign) {
 }
 
 # Returns the fit with n rows added (removed if n < 0) in its counts and in its signature, the sums of data_signature().
-# `new` is list(signature, offset_squares) of these rows. Removes `tol` and the reference, which belong to the old rows.
+# `new` has the rows' `signature` and sum w offset^2. Removes `tol` and the reference, which belong to the old rows.
 count_rows <- function(fit, n, new, sign = 1) {
   old <- fit$signature
   names <- names(new$signature$sums)
@@ -226,8 +226,7 @@ fit_of_data <- function(fit, data) {
   note_rows(fit, n)
 }
 
-# Returns the ranks of the rows of `data`, the order in which they are conditioned on. Rows that `old` has come first,
-# in the order of their `rank`.
+# Returns the ranks (order of conditioning) of the rows of `data`. Rows of `old` come first, in the order of `rank`.
 order_after <- function(rank, data, old) {
   own <- seq_len(nrow(old$x))
   all <- rbind(old$x, data$x)

@@ -29,13 +29,12 @@ struct grouping {
 struct effects {
     /* numbers of inducing points M, groupings n and effects q; m = M + effects of all groupings but the first */
     int M, n, q, m;
-    const struct grouping *grouping; /* [n]; the first's effects are eliminated */
+    const struct grouping *grouping; /* [n]; effects of the first are eliminated */
 };
 /* The largest allowed number of effects of one row, over all groupings. */
 enum { most_entries = 256 };
 
-/* Computes the values of row x of the design matrix Z, and their columns in Z (-1: a level that the data lack). Returns
- * the number of values. */
+/* Computes the values of row x of the design matrix Z and their columns (-1: level not in data). Returns how many. */
 int effects_row(const struct effects *e, const double *x, int ldx, int *column,
                 double *value);
 

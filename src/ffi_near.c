@@ -20,7 +20,7 @@ static void pack_kept(SEXP result, struct near_field *f)
 /* Returns list(status, jitter, L, C, beta, minus_log). Each row is conditioned on its s nearest rows of lower rank. So
  * L^{-1} f(Z) has the posterior precision C C' and mean beta; minus_log is minus the log density of y times root
  * weights. keep >= 1 adds the neighbours `rows` of each row, their weights u (s x N), and conditional variances d [N].
- * keep = 2 also adds r = a - A_S u (M x N), with features a of a row and A_S of its neighbours. */
+ * keep = 2 also adds r = a - A_S u (M x N), with features a = L^{-1} k(Z, x) of a row and A_S of its neighbours. */
 SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP keep,
               SEXP control)
 {
@@ -44,7 +44,7 @@ SEXP ffi_near(SEXP points, SEXP rows, SEXP s, SEXP rank, SEXP most_jitter, SEXP 
     return packed(result);
 }
 
-/* Prepares predictions at the rows of x_new. Their means and variances, var_near + var_far, go into `result`. */
+/* Prepares predictions at x_new. Adds to `result`: mean, var_near (variance given f(Z)), var_far (due to f(Z)). */
 static struct near_predicting arg_predicting(SEXP near, SEXP rows, SEXP s, SEXP x_new,
                                              SEXP control, SEXP result)
 {
@@ -60,8 +60,8 @@ static struct near_predicting arg_predicting(SEXP near, SEXP rows, SEXP s, SEXP 
     return p;
 }
 
-/* Reads neighbours that R has chosen, list(rows), or list(rows, cross, features, prior) for linear functionals of f.
- * `cross` has the functionals' covariances with f at the neighbours, and `prior` their prior variances. */
+/* Reads neighbours that R has chosen, list(rows), or list(rows, cross, features, prior) for linear functionals of f:
+ * their covariances with f at the neighbours and with L^{-1} f(Z), and prior variances. */
 static void arg_given(struct near_field *f, SEXP given)
 {
     const size_t s = (size_t)f->s, n = (size_t)f->targets.N;
@@ -77,8 +77,9 @@ static void arg_given(struct near_field *f, SEXP given)
 }
 
 /* Returns list(status, mean, var_near, var_far) of f at the rows of x_new, each conditioned on its s nearest rows. The
- * variance is var_near + var_far. If `keep`, adds the neighbours `rows`, their weights u, and r = a - A_S u, with the
- * features a of a row and A_S of its neighbours. Unless `given` is NULL, it replaces the neighbours, or f as well. */
+ * variance is var_near (given f(Z)) plus var_far. If `keep`, adds the neighbours `rows`, their weights u, and r = a -
+ * A_S u, with features a = L^{-1} k(Z, x) of a row and A_S of its neighbours. `given` is NULL or the argument of
+ * arg_given(). */
 SEXP ffi_near_predict(SEXP near, SEXP rows, SEXP s, SEXP x_new, SEXP given, SEXP keep,
                       SEXP control)
 {

@@ -165,7 +165,7 @@ void gemm_add(int lanes, int m, int n, int k, double alpha, struct strided A,
 
 /* ---- C += alpha A'A, when the columns of A are not adjacent -------------------------------- */
 
-/* Adds alpha a_i'a_j, for n vectors a of length m, to the lower triangle of the tile of C that begins at (i, j). */
+/* Adds alpha a_r'a_c, for n vectors a of length m, to each entry (r, c) with r >= c of the tile of C from (i, j) on. */
 static void add_dots(const struct shape *s, int m, int n, int i, int j, double alpha,
                      const double *const *a, double *C)
 {

@@ -16,7 +16,7 @@ void pairs_add(const struct kernel *k, const struct block *b, const struct block
     mult_AB(m, c->n, b->n, 1.0, P_c, K_cb, 1.0, out_b);
 }
 
-/* The number of rows of block b that are processed at a time. Their kernel values stay in the level 1 cache. */
+/* pairs_add_both() processes this many rows of block b at a time. Their kernel values stay in the level 1 cache. */
 enum { ROWS = 2 * STRIP_ROWS };
 
 size_t pairs_both_size(int n_b, int n_c)

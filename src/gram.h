@@ -3,11 +3,11 @@
 /* Computes kernel matrices of two blocks or of all rows, and products with these matrices. */
 #include "pass.h"
 
-/* Computes K_cb = k(X_c, X_b) for blocks b and c. Its rows and columns are times the roots of the rows' weights. */
+/* Computes K_cb = k(X_c, X_b) for blocks b and c, rows and columns multiplied by the roots of the rows' weights. */
 void pairs_kernel(const struct kernel *k, const struct block *b, const struct block *c,
                   double *K_cb);
 
-/* Computes K_cb = k(X_c, X_b), rows and columns times root weights. Adds P_c K_cb to out_b (m x n_b). P_c: m x n_c */
+/* Computes K_cb like pairs_kernel(), and adds P_c K_cb to out_b (m x n_b). P_c is m x n_c. */
 void pairs_add(const struct kernel *k, const struct block *b, const struct block *c,
                int m, const double *P_c, double *K_cb, double *out_b);
 
@@ -18,8 +18,8 @@ void pairs_add_both(const struct kernel *k, const struct block *b, const struct 
                     int m, int ldp, const double *p_b, const double *p_c, double *work,
                     double *out_b, double *out_c);
 
-/* Computes the residual prior covariance E_cb = K_cb - A_c'A_b (n_c x n_b) of blocks b and c. K_cb = k(X_c, X_b) and
- * A_b = L^{-1} k(Z, X_b) have columns, and K_cb has rows, times the roots of the rows' weights. */
+/* Computes the residual prior covariance E_cb = K_cb - A_c'A_b (n_c x n_b) of blocks b and c, K_cb as in
+ * pairs_kernel(). Roots of the rows' weights multiply the columns of A_b = L^{-1} k(Z, X_b). */
 void pairs_unexplained(const struct kernel *k, const struct block *b,
                        const struct block *c, int M, const double *A_b, const double *A_c,
                        double *E_cb);

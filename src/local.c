@@ -4,7 +4,7 @@
 #include "linalg.h"
 #include "local.h"
 
-/* A block of over 32 data rows has at most this many kernel values with all new rows and their neighbours. */
+/* A block of data rows has at most this many kernel values with rows_new and near_rows, unless it has only 32 rows. */
 enum { most_near = 1 << 22 };
 
 /* ---- kriging weights, one group of new rows at a time --------------------------------------- */
@@ -74,8 +74,8 @@ static void prior_variances(const struct local *l, int at, int g, double *prior)
         copy((size_t)g, l->of.prior + at, prior);
 }
 
-/* Computes the kriging weights W = (K + s2 I)^{-1} k(S, x) (n_c x g) of a group's g new rows x, and their variances and
- * norms (`point`). If the Cholesky factorisation fails, s2 is increased; if that fails too, W = 0. */
+/* Computes the kriging weights W = (K + s2 I)^{-1} k(S, x) (n_c x g) of a group's g new rows x, and the fields of
+ * `point`. If the Cholesky factorisation fails, s2 is increased; if that fails too, W = 0. */
 static void weigh(int n_c, int g, double s2, struct group s, double *W,
                   struct kriging *point)
 {

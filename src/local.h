@@ -44,8 +44,8 @@ struct local {
 };
 
 /* local_run() computes the kriging weights w (l->W) of each new row, and for each new row: J >= error variance of w'y,
- * q >= J minus the exact GP's variance, bounds on that variance, and ww = |w|^2. The caller sets the fields of l down
- * to `point`, W and pass.plan. */
+ * q >= J minus the exact GP's variance, bounds on that variance, and ww = |w|^2. The caller sets W, pass.plan and the
+ * fields before `pass`. */
 struct local_bounds {
     double *J, *q, *ww, *var_lower, *var_upper;
 };

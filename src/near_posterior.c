@@ -5,7 +5,7 @@
 
 /* ---- the posterior, from sums over the rows ------------------------------------------------- */
 
-/* Two sums over rows follow those of struct stats: of log d, d the row's conditional variance, and of failures. */
+/* Two sums over rows follow those of struct stats: log d (d: conditional variance of y) and the count of failures. */
 enum { LOG_D, FAILURES, MORE };
 
 /* Adds a block's part to G = sum r r' / d, Ay = sum r (y - u'y_S) / d, yy = sum (y - u'y_S)^2 / d and sum log d. Given
@@ -86,7 +86,7 @@ enum status near_predicting_run(struct near_predicting *p)
     return p->failures > 0.0 ? STATUS_NOT_FINITE : STATUS_OK;
 }
 
-/* j->points are the new rows and their neighbours. Their kernel matrix is computed in blocks of so many columns. */
+/* The kernel matrix of j->points, the new rows and their neighbours, is computed in blocks of this many columns. */
 enum { JOINT_POINTS = 64 };
 
 /* Appends a row of `from` to j->points, and returns its number in j->points. */

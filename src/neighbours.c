@@ -20,8 +20,8 @@ INSIDE double beyond(double under, double over)
     return 0.5 * ((under + fabs(under)) + (over + fabs(over)));
 }
 
-/* Returns the squared distance of the coordinates u from a box. Rounding is that of look_at_all(), so that the result
- * is at most the squared distance of u from any row in the box. */
+/* Returns the squared distance of the coordinates u from a box. It is rounded like distances in look_at_all(), so that
+ * it is at most the squared distance of u from any row in the box, as computed there. */
 static double box_distance(const struct tree *t, const double *box, const double *u)
 {
     double sum = 0.0;
@@ -79,7 +79,7 @@ INSIDE void look_at_all(struct search *q, int start, int all, int n)
 
 /* Returns a bound on |u - x|^2, as computed in floats, for rows x with |u - x|^2 <= r2. x and u, relative to the lower
  * end of the leaf's box, and their difference are rounded with relative error 2^-24. So the difference has an error of
- * at most 2^-22 (|u - x| + width). Squares and their sum are rounded d + 2 times, or underflow. */
+ * at most 2^-22 (|u - x| + width of the box). Squares and their sum are rounded d + 2 times, or underflow. */
 INSIDE float as_float(double r2, double width, int d)
 {
     const double root = sqrt(r2), off = root + 0x1p-22 * (root + width),

@@ -45,8 +45,8 @@ static void without_jitter(const struct inducing *z, const struct stats *s, doub
     solve_D(M, M, C, s2, Q);
 }
 
-/* Replaces the columns x_j of X by D^{-1} x_j, D = I + s->G / s2. Returns sum_j s_j |D^{-1} x_j|^2 + p tr Q with s_j =
- * aux->sign[j], p = aux->p. If p = 1, jitter_of_points() computes root, and without_jitter() Q and B from V. */
+/* Replaces the columns x_j of X by D^{-1} x_j, D = I + s->G / s2. Returns sum_j s_j |D^{-1} x_j|^2 + p tr Q, s_j =
+ * aux->sign[j], p = aux->p. If p = 1, without_jitter() computes Q, D^{-1} V D^{-1} less the jitter's share. */
 static double transfer(const struct inducing *z, const struct stats *s,
                        const struct lowrank *aux, const double *C, double *X, double *V,
                        double *B, double *Q, double *root, double *jitter)
@@ -63,9 +63,9 @@ static double transfer(const struct inducing *z, const struct stats *s,
     return value + trace(M, Q);
 }
 
-/* Computes what k in the auxiliary covariance (p = 1) adds to the pF objective's derivatives Abar in A = L^{-1} k(Z,
- * X), Lbar in L, and kzz_bar in the k(z, z). With G = A A', D = I + G / s2, W0 = A k(X, X) A', J = jitter L^{-1}
- * diag(root)^2 L^{-T} and Q1 = D^{-1} (W0 - G^2 - G J G) D^{-1}:
+/* Computes the terms that k in the auxiliary covariance (p = 1) adds to the pF objective's derivatives Abar in A =
+ * L^{-1} k(Z, X), Lbar in L and kzz_bar in each k(z, z). With G = A A', D = I + G / s2, W0 = A k(X, X) A', J = jitter
+ * L^{-1} diag(root)^2 L^{-T} and Q1 = D^{-1} (W0 - G^2 - G J G) D^{-1}:
  *   Abar += Hs A + E A k(X, X),   E = 2 (D^{-2} - I),
  *   Hs   -= 2 (R + R') / s2 + 4 D^{-2} G + 2 (D^{-2} G J + J D^{-2} G),   R = D^{-1} Q1,
  *   Lbar += tril(2 L^{-T} G D^{-2} G J)

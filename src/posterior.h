@@ -26,8 +26,8 @@ void posterior_adjoint(const struct inducing *z, const struct stats *s,
                        const double *beta, double factor, double *work,
                        struct adjoint *adjoint);
 
-/* This sink stores predictions: mean, variance of SoR (subset of regressors), and residual prior variance (NaN without
- * L). For an exact posterior the pass needs wants_K, and sor_variance may be NULL. */
+/* This sink stores predictions: mean, variance of SoR (subset of regressors), and residual prior variance (NaN if z.L
+ * is NULL). An exact posterior needs kernel values (a pass with wants_K), and sor_variance may be NULL. */
 struct predicting {
     const struct posterior *posterior;
     double *mean, *sor_variance, *unexplained;

@@ -123,8 +123,9 @@ enum status softmax_mode(struct softmax *l, double enough, int maxit)
     return status == STATUS_OK && l->factor == FACTOR_EARLIER ? factor_here(l) : status;
 }
 
-/* ---- covariances of phi (f = C phi + b), the penalty and its derivatives --------------------- */
+/* ---- covariances of phi (latent functions f = C phi + b); penalty for residual prior variance ------ */
 
+/* Computes l->inverse: for k <= j, the symmetric part of block (j, k) of the inverse of the Hessian in u. */
 static void invert(struct softmax *l)
 {
     const size_t M = (size_t)l->z.M, dim = M * l->q;
@@ -194,8 +195,8 @@ static double penalty_row(const struct softmax *l, double e, const double *p, do
     return 0.5 * (sum + log(*den));
 }
 
-/* Computes s = C's_f, the derivatives through W of F, the penalised log marginal likelihood, in a row's phi (f = C phi
- * + b). S is the covariance of phi, e the residual prior variance, w the row's weight, and W0 = diag p - p p'.
+/* Computes s = C's_f: derivatives in a row's phi (f = C phi + b) of F, the penalised log marginal likelihood, through
+ * W. S is the covariance of phi, e the residual prior variance, w the row's weight, and W0 = diag p - p p'.
  *
  *     (s_f)_a = -(1/2) sum T_bc dW_bc / df_a = -w p_a (T_aa - p'diag T - 2 (T p)_a + 2 p'T p) / 2,
  *     T = C S C' + e (I + e w W0)^{-1}.
@@ -243,7 +244,7 @@ static double *kept_bar(const struct softmax *l, int block)
                : NULL;
 }
 
-/* Adds a block to the penalty and to A s (M x q): A is the whitened k(Z, X), s has F's derivatives of slope_row(). */
+/* Adds a block's part to the sum of penalty_row() and to A s (M x q): A is the whitened k(Z, X), s from slope_row(). */
 static void penalty_add(const void *self, const struct visit *v)
 {
     const struct softmax *l = self;
@@ -287,8 +288,8 @@ double softmax_penalty(struct softmax *l)
  *
  * gradient_add() sums Abar A' (M x M), derivatives in phi [q], and derivatives in the kernel's parameters. */
 
-/* Replaces pz [q] by g + s - W pz for a row. g and -W are the derivatives of its log likelihood in phi, and s is its
- * part of l->s, the derivatives of F in phi through W. x: scratch [K] */
+/* Replaces pz [q] by g + s - W pz for a row. g and -W are the derivatives of its log likelihood in phi, and s, its part
+ * of l->s, those of the penalised log marginal likelihood through W. x: scratch [K] */
 static void slope_of_phi(const struct softmax *l, int row, const double *p,
                          const double *g, double *x, double *pz)
 {

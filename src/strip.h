@@ -21,8 +21,7 @@ struct strip_term {
 };
 
 /* A kernel is a sum over terms of a variance times factors, polynomials times exp(-exponent). If a term's exponents add
- * up to 708 or more, the term is 0: exp(-708) is close to the smallest normal double. Factors and inputs are in the
- * order of the terms. */
+ * up to 708 or more, the term is 0, as exp(-708) is almost subnormal. Factors and inputs are in the order of terms. */
 struct strip_kernel {
     int n_terms, n_factors, d; /* d: inputs of all factors */
     struct strip_term term[STRIP_MOST_FACTORS];
