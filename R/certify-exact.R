@@ -165,10 +165,10 @@ passes_until <- function(went, share) {
   if (is.finite(rate) && rate < 0.999 && passes < .Machine$integer.max) as.integer(passes)
 }
 
-# Returns the correction of the reference's mean by an approximate solution u of (K + s2 W^{-1}) u = y. For any u, the
-# exact mean at x is k_x'u plus the exact mean for the response r = y - (K + s2 W^{-1}) u. The reference certifies
-# the second mean. The result has u (`v`), r (`residual`), the reference's sums (`response`) and error bounds (`norms`)
-# for r, and bounds on rounding errors. With `sharp`, `norms` are smaller and cost a pass over all pairs of rows.
+# Returns the correction of the reference's mean by an approximate solution u of (K + s2 W^{-1}) u = y, W: row weights.
+# For any u, the exact mean at x is k_x'u plus the exact mean for the response r = y - (K + s2 W^{-1}) u, which the
+# reference certifies. The result has u (`v`), r (`residual`), the reference's posterior (`response`) and error bounds
+# (`norms`) for r, and bounds on rounding errors. If `sharp`, a pass over all pairs of rows makes `norms` smaller.
 correct_residual <- function(reference, data, state, sharp = TRUE) {
   model <- model_of(reference)
   r <- state$residual
@@ -190,9 +190,9 @@ product_growth <- function(n, block) {
   (16 + 4 * (sqrt(block) + sqrt(n_blocks) + 4) + (block + n_blocks) / 64) * .Machine$double.eps
 }
 
-# Returns bounds on the rounding errors of r = y - (K + s2 W^{-1}) v (`residual`; W has the weights), which grow with
-# each step, and of k_x'v / sqrt(k(x, x)) (`sum`). `travelled` is c(v, r): the sum of the norms of all vectors that
-# were multiplied by K, and the sum of the norms of all vectors that were added to r.
+# Returns bounds on the rounding errors of r = y - (K + s2 W^{-1}) v (`residual`; W: row weights), which grow with each
+# step, and of k_x'v / sqrt(k(x, x)) (`sum`). `travelled` is c(v, r): the sum of the norms of all vectors that were
+# multiplied by K, and the sum of the norms of all vectors that were added to r.
 residual_rounding <- function(reference, y, travelled) {
   eps <- .Machine$double.eps
   model <- model_of(reference)
@@ -230,8 +230,8 @@ corrected_mean <- function(reference, correction, data, fun) {
   list(mean = in_units(model, mean), mean_error = in_units(model, error))
 }
 
-# Returns a bound on the rounding error of corrected_mean(), the sum of k_x'u, where u almost solves (K + s2 W^{-1}) u =
-# y, and of a mean for the residual. Corrections saved by version 0.1.0 have one bound for both, `rounding`.
+# Returns a bound on the rounding error of corrected_mean(): of k_x'u, where u almost solves (K + s2 W^{-1}) u = y with
+# row weights W, and of a mean for the residual. Corrections saved by version 0.1.0 have one bound for both, `rounding`.
 carried_rounding <- function(correction, model, data, fun, var_upper) {
   most <- prior_most(model, data$x)
   # `size` bounds the ratio of each functional's prior sd to the largest prior sd of f at the data.
@@ -242,8 +242,8 @@ carried_rounding <- function(correction, model, data, fun, var_upper) {
   pmin(correction$rounding * size, sqrt(var_upper / model$noise) * error$residual + sqrt(most * size^2) * error$sum)
 }
 
-# Returns a lower bound on y'(K + s2 I)^{-1} y from a DTC posterior with its error norms. If the posterior has a stored
-# approximation u of (K + s2 I)^{-1} y, a product with K gives a second lower bound, 2 u'y - u'(K + s2 I) u.
+# Returns a lower bound on y'(K + s2 I)^{-1} y from the DTC posterior `post`. If it has a stored approximation u of
+# (K + s2 I)^{-1} y, a product with K gives a second lower bound, 2 u'y - u'(K + s2 I) u, and the larger is returned.
 least_quadratic <- function(post, data) {
   model <- model_of(post)
   noise <- model$noise
@@ -272,9 +272,9 @@ precondition_by_near_rows <- function(reference, data) {
   rough || has_many_levels(model, data$x)
 }
 
-# Returns the preconditioner by neighbours as a function of a vector; for groups with many levels, it is
-# effects_preconditioner(). `size` has the numbers of inducing points and of neighbours of each row. With 200 points
-# instead of 800, the log of the residual decreases 1.3 to 2.7 times more slowly (bench/README.md).
+# Returns a function that multiplies a vector by an approximation of (K + s2 I)^{-1} by inducing points and neighbours,
+# or for groups with many levels effects_preconditioner(). `size` has the numbers of inducing points and neighbours.
+# With 200 points instead of 800, the log of the residual decreases 1.3 to 2.7 times more slowly (bench/README.md).
 near_preconditioner <- function(reference, data, size = c(points = 800L, rows = 40L)) {
   model <- model_of(reference)
   control <- reference$control
@@ -304,9 +304,9 @@ exact_if_cheap <- function(fit, fun, seconds) {
 }
 
 # Returns intervals for the mean and sd of functionals under the exact posterior p, rounding included. The computed
-# Cholesky factor is that of K + s2 W^{-1} + Delta, where |D^{-1/2} Delta D^{-1/2}| <= growth n and D is the diagonal of
-# K + s2 W^{-1}. With alpha = (K + s2 W^{-1})^{-1} y and h = (K + s2 W^{-1})^{-1} k_x, the mean errs by h'Delta alpha,
-# the variance by h'Delta h. |D^{1/2} h| is computed only if a bound on it is too large (theory vignette, section 10).
+# Cholesky factor is that of H + Delta, where H = K + s2 W^{-1}, W: row weights, |D^{-1/2} Delta D^{-1/2}| <= growth n,
+# and D is the diagonal of H. With alpha = H^{-1} y and h = H^{-1} k_x, the mean errs by h'Delta alpha, the variance by
+# h'Delta h. |D^{1/2} h| is computed only if a bound on it is too large (theory vignette, section 10).
 exact_interval <- function(p, fun) {
   model <- p$model
   alpha <- p$factors$alpha

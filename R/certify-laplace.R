@@ -74,8 +74,8 @@ bounds_at_mode <- function(fit, data, tight) {
   bounds_around(new_bounds(fit, data, z, fit$kernel, tight, sites, at$jitter), at)
 }
 
-# Returns the initial list `b` of laplace_bounds(). With `effects`, for a fit with groups and inducing points, it has
-# the class "with_effects", and residual prior variances are those of the model `smooth`, without the groups.
+# Returns the initial list `b` of laplace_bounds(). `effects` is TRUE for groups beside inducing points. Then `b` has
+# the class "with_effects", and residual prior variances are those of the model b$smooth, which has no groups.
 new_bounds <- function(fit, data, z, kernel, tight, sites, jitter, effects = FALSE) {
   m <- nrow(z)
   n <- nrow(data$x)
@@ -96,8 +96,8 @@ gaussian_problem <- function(b, at) {
 }
 
 # Adds to b the list `at` (f, and the first two derivatives g and -W of the log likelihood, at the rows) and bounds,
-# rounding included: `g_E` on sqrt(g'E g), `r` on |u - A g|, gamma = sqrt(g_E^2 + r^2), and `t` on the trace of W E. E
-# is the residual prior covariance of the rows, A has their features, and A'u is the mode.
+# rounding included: `g_E` on sqrt(g'E g), `r` on |u - A g|, gamma = sqrt(g_E^2 + r^2), and `t` on the trace of W E. A
+# priori, f = A'v + e at the rows with v ~ N(0, I) and e ~ N(0, E). The fit's mode is A'u.
 bounds_around <- function(b, at) {
   b$at <- at
   W <- pmax(at$W, 0)
@@ -146,8 +146,8 @@ variances_of <- function(b, post, fun) {
 
 # Adds the list b$between, valid if the modes of the fit and of the exact GP differ by at most b$e at the rows. `lower`
 # and `upper` bound Wb, the average of the row weights W between the modes; `lo` and `hi` are the posteriors with these
-# weights. If computable, `second` is A D A' (for groups, effect_forms() of D), with the features A of the rows, D =
-# diag(d^2 / lower) and d >= |Wb - W|.
+# weights. If computable, `second` is A D A' (for groups, effect_forms() of D), with A = L^{-1} k(Z, X), D = diag(d^2 /
+# lower) and d >= |Wb - W|.
 with_averages <- function(b) {
   whole <- curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e)
   range <- average_curvature_range(b$fit$likelihood, b$sites, b$at$f, b$e, whole)
@@ -174,11 +174,11 @@ posteriors_at_ends <- function(b, range) {
 }
 
 # Bounds the exact GP's mode if W, minus the second derivative of the log likelihood, may be negative (Student's t).
-# Finds e (or Inf) such that the exact GP has one mode within e_n of the fit's mode A'u at each row n. For the smallest
-# W in this box, let P = max(W, 0), N = max(-W, 0), and v_n bound the variance at row n with weights P. The conditions
-# are rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) < e_n. Here gamma bounds sqrt(g'E g + |u - A g|^2), with the
-# first derivatives g of the log likelihood, the residual prior covariance E and the features A of the rows. Any
-# variance in the box is at most `stretch` = 1 / (1 - rho) times that with weights P.
+# Finds e (or Inf) such that the exact GP has one mode in the box of all f that differ from the fit's mode A'u by up to
+# e_n at each row n. For the smallest W in this box, let P = max(W, 0), N = max(-W, 0), and v_n bound the posterior
+# variance of f at row n with row weights P. The conditions are rho = sum N_n v_n < 1 and sqrt(v_n) gamma / (1 - rho) <
+# e_n. gamma bounds sqrt(g'E g + |u - A g|^2), with derivatives g of the log likelihood and the prior covariance A'A + E
+# of f. At any f in the box, posterior variances are at most `stretch` = 1 / (1 - rho) times those with weights P.
 bound_mode_student <- function(b) {
   fun <- values_at(b$model$kernel, b$data$x)
   at_rows <- function(b) (1 + b$growth) * sqrt(pmin(variances_of(b, b$lo, fun)$var_upper, fun$prior)) * b$gamma
@@ -205,7 +205,7 @@ bound_mode_student <- function(b) {
 }
 
 # Returns an upper bound on |f* - fh|, for values or other functionals of the exact GP's mode f* and the fit's mode fh.
-# The bound for a weighted sum of values is at most the sum of their bounds, times their absolute weights.
+# For a sum of values with weights c_i, the bound is at most the sum of |c_i| times the bound for value i.
 distance_of <- function(b, fun) {
   if (!is.finite(b$stretch)) return(rep(Inf, fun$n))
   values <- fun$kind == "values"
@@ -265,7 +265,7 @@ mode_interval <- function(b, fun) {
   list(mean_lower = mean - e, mean_upper = mean + e, sd_lower = sqrt(lower), sd_upper = sqrt(pmax(upper, lower)))
 }
 
-# Returns a reference for a Laplace fit: a fit without rows on at most m2 inducing points, with its laplace_bounds().
+# Returns a reference for a Laplace fit: the model on at most m2 inducing points, without data, with laplace_bounds().
 laplace_reference <- function(fit, data, m2 = NULL, tight = FALSE) {
   check_posterior(fit, "certificate", what = "A certificate")
   n <- nrow(data$x)

@@ -21,11 +21,11 @@ bound_w <- function(c, v_E) {
   if (c <= 0) 0 else if (v_E^2 <= c) v_E * (c / (c + v_E^2)) else sqrt(c) / 2
 }
 
-# Returns the norms that certificates need for the DTC posterior p, from sums over blocks of rows: T1, a bound on the
-# norm of (Q + s2 I)^{-1} y (see rows_norms()), and Psi, which does not depend on y. Larger blocks take longer and give
-# smaller bounds. A block has all rows if `tight`, m rows if `fast`, else as many as norm_groups() returns. `same` may
-# have norms for another y and the same points: its Psi is used. `inner` may have norms on some of the points: its bound
-# w_E on the norm of (K + s2 I)^{-1} y holds for p too. With `inner`, or if `sharp` is FALSE, T1 is omitted.
+# Returns the norms that certificates need for the DTC posterior p. With A = L^{-1} k(Z, X) and E = K - A'A, sums over
+# blocks of rows give T1 >= sqrt(v'E v), v = (A'A + s2 I)^{-1} y, and Psi, with c'A E A'c <= c'Psi c for every c. Larger
+# blocks give smaller bounds. A block has all rows if `tight`, m rows if `fast`, else norm_groups(m). `same` may have
+# norms for another y: its Psi is used. `inner` may have norms on a subset of the inducing points: its bound on w'E w,
+# w = (K + s2 I)^{-1} y, holds for p too. With `inner`, or if `sharp` is FALSE, T1 is not computed (Inf).
 posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, control = NULL, inner = NULL,
                             same = NULL, sharp = TRUE) {
   n <- nrow(data$x)
@@ -36,12 +36,12 @@ posterior_norms <- function(p, z, data, model, fast = FALSE, tight = FALSE, cont
   finish_norms(norms, p, model, inner)
 }
 
-# Returns the numbers of rows in a block for the two sums T1 and Psi of rows_norms(). Each sum then costs O(n m^2).
+# Returns the numbers of rows in a block for the sums T1 and Psi of rows_norms(). With m points, each costs O(n m^2).
 norm_groups <- function(m) c(max(m, m^2 %/% 16), 200)
 
-# Returns sums over random blocks b of rows. Q = A'A approximates K by inducing points, E = K - Q, v = (Q + s2 I)^{-1}
-# y, vv = |v|^2, and block b (A_b, E_bb) has n_b of n rows. With size[1] rows in a block, T1 bounds sqrt(v'E v). With
-# size[2], lam bounds the largest eigenvalue of E, Psi = sum_b (n / n_b) A_b E_bb A_b', `spread` is the largest n / n_b.
+# Returns sums over random blocks b of rows. Let A = L^{-1} k(Z, X), E = K - A'A, v = (A'A + s2 I)^{-1} y, vv = |v|^2.
+# Block b (A_b, E_bb) has n_b of n rows. With size[1] rows in a block, T1 bounds sqrt(v'E v). With size[2] rows, lam
+# bounds the largest eigenvalue of E, Psi = sum_b (n / n_b) A_b E_bb A_b', and `spread` is the largest n / n_b.
 rows_norms <- function(data, p, z, model, size, control) {
   n <- nrow(data$x)
   size <- pmin(n, size)
@@ -81,8 +81,8 @@ finish_norms <- function(norms, p, model, inner = NULL) {
   kappa <- sqrt(out$slack * out$most * out$weight) # bounds |dA u| for |u| = 1, with dA the rounding error of A
   kappa_v <- kappa * sqrt(norms$vv)
   out$v_E <- up * min(norms$T1, sqrt(out$lam * norms$vv) + kappa_v) + sqrt(out$lam) * error$v
-  # For any beta, c = y'(A'A + s2 I)^{-1} y is at most |y - A'beta|^2 / s2 + |beta|^2, with equality for the exact beta.
-  # Rounding errors of A add either a term in v_E to this bound or error$row to |y - A'beta|: use the smaller result.
+  # For A = L^{-1} k(Z, X) and any beta, c = y'(A'A + s2 I)^{-1} y is at most |y - A'beta|^2 / s2 + |beta|^2. Rounding
+  # errors of A add at most (2 out$v_E + kappa_v) kappa_v to c, or error$row to |y - A'beta|. Use the smaller bound.
   value <- function(e) up * (e^2 / noise + beta^2)
   e <- sqrt(p$rss) + error$e
   out$c <- min(value(e) + (2 * out$v_E + kappa_v) * kappa_v, value(e + error$row), up * p$yy / noise)
@@ -102,7 +102,7 @@ norms_of_sums <- function(p, z, model, n) {
 }
 
 # Returns bounds `lower` and `upper` on c = y'v, and `least`, a lower bound on y'w, rounding errors included (section 10
-# of the theory vignette). Here v = (Q + s2 I)^{-1} y, w = (K + s2 I)^{-1} y, Q = A'A approximates K by inducing points,
+# of the theory vignette). Here v = (Q + s2 I)^{-1} y, w = (K + s2 I)^{-1} y, Q = A'A, A = L^{-1} k(Z, X), beta = A v,
 # t is the trace of E = K - Q and, for any tau >= s2 + t,
 #   max(c^2 / (c + v'E v), y'(Q + tau I)^{-1} y) <= y'w <= c = |y - A'beta|^2 / s2 + |beta|^2.
 quadratic_bracket <- function(p, norms, model) {
@@ -237,10 +237,10 @@ narrow <- function(inside, found, rows = NULL) {
 intersect_brackets <- function(a, b) c(lower = max(a[["lower"]], b[["lower"]]), upper = min(a[["upper"]], b[["upper"]]))
 
 # The functions below certify fits with groups. Effects of levels are inducing variables, so E is the residual prior
-# covariance of the smooth part (the kernel without groups). Row i has the weight w_i, features f_i of inducing points
-# and o_i of its level; x has f_x and o_x. The coefficient of row i in the posterior mean at x is h_i = w_i (f_i'f_x +
-# o_i'o_x), with o_i'o_x = 0 if levels differ. A block b has n_b of the n rows, n_lb of the n_l rows of level l (index
-# lb). F has the columns w_i f_i, O the columns w_i o_i. Then
+# covariance of the smooth part (the kernel without groups). f at row i and at x have the SoR posterior covariance
+# f_i'f_x + o_i'o_x, with vectors f of inducing points, o of levels (o_i'o_x = 0 if levels differ). With weights w_i,
+# row i has the coefficient h_i = w_i (f_i'f_x + o_i'o_x) in the posterior mean at x. A block b has n_b of the n rows,
+# n_lb of the n_l rows of level l (index lb). F has the columns w_i f_i, O the columns w_i o_i. Then
 #   sqrt(h'E h) <= sqrt(f_x'Psi f_x) + sqrt(o_x'Psi_l o_x),
 #   Psi = sum_b (n / n_b) F_b E_bb F_b',  Psi_l = sum_b (n_l / n_lb) O_lb E_lb,lb O_lb'.
 
@@ -252,10 +252,10 @@ features_with_effects <- function(b, factors, x) {
 # effect_forms() adds up blocks of this many rows.
 effect_block <- 200L
 
-# Returns sums over blocks b of rows of F_b E_bb F_b', for weighted features F and residual prior covariance E: `all`
-# for inducing points, row l of `own` for level l. Each block's part is multiplied by (all rows) / (rows of the block),
-# at most `spread`. `lam` bounds the eigenvalues of W^{1/2} E W^{1/2}, W: weights. If `diagonal` is given, E is
-# diag(diagonal), and nothing is multiplied.
+# Returns list(all, own, lam, spread). `all` and row l of `own` are sums over blocks b of rows of F_b E_bb F_b', where E
+# is the residual prior covariance. F has a column for each row: its weight times its vector in features_with_effects()
+# for inducing points or, in `own`, for level l. A block's part is multiplied by (all rows) / (rows of the block), at
+# most `spread`. lam >= |W^{1/2} E W^{1/2}|_2, W: weights. If `diagonal` is given, E is diag(diagonal), unmultiplied.
 effect_forms <- function(b, factors, weights, diagonal = NULL) {
   g <- factors$groupings[[1L]]
   level <- numbered(b$data$x, factors$groupings)[, g$column]
@@ -289,8 +289,8 @@ effect_forms <- function(b, factors, weights, diagonal = NULL) {
 }
 
 # Returns a bound on sqrt(h'E h), where h has the coefficients of the rows in the posterior mean at x, and E is their
-# residual prior covariance. The bound is sqrt(f'P f) + sqrt(o'P_l o): `at` has the features f of x for inducing points
-# and o for its level l, and `forms`, the result of effect_forms(), has P (`all`) and P_l (row l of `own`).
+# residual prior covariance. The bound is sqrt(f'P f) + sqrt(o'P_l o). The result `at` of features_with_effects() has f
+# (`features`) and o (`own`) for x and its level l; the result `forms` of effect_forms() has P (`all`), P_l (in `own`).
 effect_root <- function(b, factors, forms, at) {
   g <- factors$groupings[[1L]]
   d <- nrow(g$root)
@@ -333,8 +333,8 @@ sums_by_level <- function(g, x, v) {
   all
 }
 
-# Returns the mode of f for fits with groups, in the list of laplace_at(), with the whitened effects `zeta`. sites(f)
-# returns list(f, g, W): f plus offset, and the derivatives g and -W of the log likelihood at the rows.
+# Returns the mode of f for fits with groups, in the form of laplace_at(), with the whitened effects `zeta` of levels.
+# sites(f) returns list(f, g, W): f plus offset, and the derivatives g and -W of the log likelihood at the rows.
 mode_with_effects <- function(b, factors, sites) {
   factors$shift <- NULL
   x <- numbered(b$data$x, factors$groupings)
@@ -357,8 +357,8 @@ mode_with_effects <- function(b, factors, sites) {
 has_many_levels <- function(model, x) has_own_levels(model$kernel) && count_effects(model$kernel, x) > 1000
 
 # Returns a preconditioner: a function of r that returns (Q + K_g + s2 I)^{-1} r. K_g is the covariance of the effects
-# of groups at the rows, and Q approximates the smooth part's by inducing points z. The result is (r - mean) / s2, where
-# `mean` is the posterior mean at the rows for the response r.
+# of groups at the rows, and Q approximates that of the kernel without groups by inducing points z. It is computed as
+# (r - mean) / s2, where `mean` is the posterior mean at the rows for the response r.
 effects_preconditioner <- function(z, data, model, control) {
   kernel <- smooth_part(model$kernel)
   z <- distinct_points(z, kernel)

@@ -158,7 +158,7 @@ predict_fold <- function(fit, data, asked, used, out) {
   }
   each <- score_each(response_of(one), take_rows_of(all[c("y", "size")], out),
                      c(list(mean = p$mean + offset, var = p$var), noise), crps = response_of(one)$kind != "classes")
-  # If this fold chose another family, its means are those of something else.
+  # If this fold's fit has another kind of response (chosen family), its means are not comparable.
   if (response_of(one)$kind == response_of(fit)$kind) each else replace(each, c("mean", "sd"), NA_real_)
 }
 

@@ -149,7 +149,7 @@ points_and_start <- function(done, s) {
        aux_points = done$aux_points, aux_rows = done$aux_rows)
 }
 
-# Returns a fit with nearest neighbours. Its `factors` are NULL; posterior_on_points() computes them when needed.
+# Returns a fit with nearest neighbours. posterior_on_points() returns the `factors` of its inducing points alone.
 construct_near <- function(data, done, s, state) {
   # With more than near_training_rows rows, finding neighbours of training rows would take too long.
   some <- s$posterior$neighbours
@@ -283,8 +283,8 @@ near_of_posterior <- function(p, model, neighbours) {
        train_neighbours = 0L, sums = sums_of(p))
 }
 
-# Returns the sums over the rows for a posterior on inducing points z, with the signature of the rows. The earlier
-# posterior `start` on z gives the jitter and a residual sum of squares. With groups, the sums are those of
+# Returns the sums over the rows for a posterior on inducing points z, and sums that identify the rows (`signature`).
+# The earlier posterior `start` on z gives the jitter and a residual sum of squares. With groups, the sums are those of
 # native_effect_sums(). If `has_near`, residual prior variances are added to the noise (FITC).
 sums_with_signature <- function(rows, z, model, start, has_near, control) {
   used <- rows[c("x", "y", "weights")]

@@ -5,9 +5,9 @@
 
 # Returns TRUE if `worth` inducing points alone are unlikely to meet tol. At a training row, the exact variance of f is
 # at most the noise variance, and that by inducing points is at least the residual prior variance. So tol is missed if
-# rho = residual prior variance / noise variance exceeds (1 - tol)^-2. A power law predicts rho for `worth` points. If
-# rho is small enough, sds of f by greedily chosen points are compared with sds by neighbours, which err by about 1 %.
-# If the `tol_quantile` of their relative differences exceeds 1.6 tol, moving the points would not be enough.
+# rho = residual prior variance / noise variance exceeds (1 - tol)^-2. A power law predicts rho for `worth` points from
+# look$rho (1, 2, ... points). If rho is small enough, sds of f by greedy points are compared with sds by neighbours,
+# which err by about 1 %. If the `tol_quantile` of relative differences exceeds 1.6 tol, moved points would fail too.
 points_fall_short <- function(data, learned, look, plan, worth, state) {
   if (is.null(look) || plan$posterior$inducing != "greedy") return(FALSE)
   rho <- look$rho
@@ -31,11 +31,11 @@ points_fall_short <- function(data, learned, look, plan, worth, state) {
   }, otherwise = TRUE)
 }
 
-# If the certified error of the reference itself is at most this share of tol, it can certify fits with fewer points.
+# If the reference's own certified error is at most this share of the goal `tol`, it can certify fits with fewer points.
 enough_of_tol <- 0.9
 
-# Doubles the number m2 of points of a reference, from 128 on, until enough(yard) is TRUE. yard = make(m2) is a
-# yardstick(). Returns `yard` with `limit`: "none", or what stopped the doubling. `caps` are upper limits of m2.
+# Doubles the number m2 of points of a reference, from 128 on, until enough(yard) is TRUE. yard = make(m2) has bounds
+# by this reference, see yardstick(). Returns `yard` with `limit`: "none", or what stopped the doubling (see `caps`).
 grow_reference <- function(n, m, worth, late, make, enough) {
   caps <- c(rows = n, memory = most_reference_points(n), m = 16 * m, worth = max(256, 2 * worth))
   most <- as.integer(min(caps))
@@ -56,9 +56,9 @@ most_reference_points <- function(n) {
   as.integer(max(1, min(n, floor(max((sqrt(n^2 + 32 * numbers) - n) / 16, sqrt(numbers / 28))))))
 }
 
-# Returns a yardstick() from a reference. Doubles the reference's points until it can certify errors of tol / 4, and its
-# own error is at most enough_of_tol * tol. If a size limit prevents tol / 4 and there is no alternative to inducing
-# points (`worth` is Inf), tries effort "tight", unless there are over ten rows for each point of the reference.
+# Returns a yardstick(), which has bounds on the exact GP by a reference. Doubles the reference's points until it can
+# certify errors of tol / 4, and its own error is at most enough_of_tol * tol. If a size limit prevents tol / 4 and
+# `worth` is Inf (neighbours are no alternative), tries effort "tight", unless there are over ten rows for each point.
 points_yardstick <- function(job, fit, worth) {
   data <- job$data
   rows <- used_rows(data)
@@ -129,8 +129,8 @@ next_m <- function(tried, slope, top, goal, cheap = FALSE) {
   if (wanted > failed && wanted < least) as.integer(wanted)
 }
 
-# Searches for the fewest inducing points that meet tol after optimising their places. With more than `worth` points, a
-# posterior with neighbours would be faster (Inf: never). The results are in job$best and job$candidates.
+# Searches for the fewest inducing points whose certified error is at most tol after optimising their places. With over
+# `worth` points, a posterior with neighbours would be faster (Inf: never). Sets job$best and job$candidates.
 search_points <- function(job, worth) {
   data <- job$data
   plan <- job$plan

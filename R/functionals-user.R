@@ -173,8 +173,8 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   fun <- if (is.null(fit$factors$groupings)) boxes_at(kernel, box$lower, box$upper)
   error <- NULL
   if (is.null(fun)) {
-    # Without a closed form, use quadrature. The difference from a coarser rule estimates the error. A wide box needs
-    # more points for each input. Matern kernels make kinks in the integrand, so their coarser rule has half the points.
+    # Without a closed form of the averages of f, use quadrature. Its difference from a coarser rule estimates
+    # the error. A wide box needs more points. Matern kernels make kinks, so their coarser rule has half the points.
     width <- rotated(kernel, box$upper) - rotated(kernel, box$lower)
     wide <- max(abs(width) / rep(kernel_lengths(kernel, ncol(box$lower)), each = nrow(box$lower)))
     each <- as.integer(min(26, ceiling(6 + 3 * wide)))
@@ -194,7 +194,7 @@ functionals_of_boxes <- function(fit, lower, upper, average, ask) {
   out
 }
 
-# Returns the boxes as list(lower, upper, offset, names). An input that `upper` lacks is constant in each box.
+# Returns boxes of inputs as list(lower, upper, offset, names). An input that `upper` lacks is constant in each box.
 read_boxes <- function(fit, lower, upper) {
   as_rows <- function(v, argument) {
     if (!by_formula(fit) && is.numeric(v) && is.null(names(v))) v <- rows_by_matrix(fit$frame, v)$x

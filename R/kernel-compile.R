@@ -3,8 +3,8 @@
 #
 #   list(leaves = <factors; their own variances have no meaning>, terms = list(list(variance, leaves), ...)),
 #
-# where terms refer to factors by number, and two terms may share a factor. compile_kernel() returns the form that the
-# engine reads. In it, set_values() replaces the parameter values. Values are in the order of terms: first parameters of
+# where terms refer to factors by number, and two terms may share a factor. compile_kernel() returns the form that
+# C code reads. In it, set_values() replaces the parameter values. Values are in the order of terms: first parameters of
 # those factors that no earlier term has (see factor_parameters), then the term's variance.
 
 # Lists the parameters of a factor by its profile, the name of its covariance function. Only terms have variances.
@@ -64,10 +64,10 @@ change_leaves <- function(kernel, f) {
 
 has_one_factor <- function(kernel) length((if (is.null(kernel$engine)) kernel else kernel$kernel)$leaves) <= 1L
 
-# Returns the form of a kernel that the engine reads: list(kernel, engine, table, label, inputs). `table` has a row for
+# Returns the form of a kernel that C code reads: list(kernel, engine, table, label, inputs). `table` has a row for
 # each parameter: its term, leaf (number of the factor, 0 for a variance), what (kind), at (position within the kind),
 # held (TRUE if the user's value is kept) and mean (TRUE for the variance of a linear mean). engine$values has the
-# values of the parameters in this order, NA if unknown. The last four results are kept for calls with equal kernels.
+# parameter values in this order, NA if unknown. The results of the last four calls are kept for equal kernels.
 compile_kernel <- function(kernel) {
   if (!is.null(kernel$engine)) return(kernel)
   for (last in engine$compiled) if (identical(last$from, kernel, num.eq = FALSE, single.NA = FALSE)) return(last$to)
@@ -218,15 +218,15 @@ smooth_inputs <- function(kernel) {
   sort(setdiff(unlist(lapply(leaves[!stays], `[[`, "inputs")), unlist(lapply(leaves[stays], `[[`, "inputs"))))
 }
 
-# ---- tied parameters ------------------------------------------------------------------------------------------------
+# ---- parameters that several terms or columns share -----------------------------------------------------------------
 
-# The additive kernel (kernel_additive()) is one factor for users and for learning. The engine computes it as a sum of
+# The additive kernel (kernel_additive()) is one factor for users and for learning. C code computes it as a sum of
 # terms whose parameters depend on each other. With variance v, share s, ratio c and pairs p,
 #
 #   k = v (F(r) / S + s / (S G) sum_j u_j + 2 p / (S G (G - 1)) sum_{i < j} u_i u_j),   S = 1 + s + p.
 #
 # F is a correlation at distance r in all G inputs; u_j is squared exponential, with F's lengthscale of input j divided
-# by c. The logs of the engine's parameters are a matrix M times (log theta, log w): theta are the kernel's parameters,
+# by c. The logs of the parameters in C are a matrix M times (log theta, log w): theta are the kernel's parameters,
 # and w the weights 1 / S, s / (S G) and 2 p / (S G (G - 1)) for each additive factor.
 
 # A factor may have one lengthscale for several columns: for the three columns of sphere(), or for those of an R factor
@@ -259,8 +259,8 @@ additive_inputs <- function(leaf) {
 }
 
 # Returns the kernel with each additive factor replaced by its terms: list(leaves, terms, M, weights). M times the logs
-# of the parameters in `table` and of the term weights gives the logs of the engine's parameters. For each additive
-# factor, `weights` has the rows of `table` with share and pairs (0: none), and the number of inputs.
+# of the kernel's parameters (rows of `table`) and of the term weights gives the logs of the parameters in C. For
+# each additive factor, `weights` has the rows of `table` with share and pairs (0: none), and the number of inputs.
 expand_additive <- function(parts, table) {
   place <- function(leaf, what) match(TRUE, table$leaf == leaf & table$what == what, nomatch = 0L)
   n <- nrow(table)
@@ -314,9 +314,8 @@ expand_additive <- function(parts, table) {
 
 # ---- rotated and warped inputs --------------------------------------------------------------------------------------
 
-# Factors may read rotated or warped inputs in place of columns of x. The engine computes them, so R code passes x.
-
-# Rotated inputs are z = x B. leaf$rotation, the same in all leaves, is list(inputs, by): rotated columns of x, and B.
+# Factors may read rotated or warped inputs in place of columns of x. C code computes them from x. Rotated inputs are
+# z = x B. leaf$rotation, the same in all leaves, is list(inputs, by): the numbers of the rotated columns of x, and B.
 
 rotation_of <- function(kernel) shared_by_leaves(kernel, "rotation", "rotated")
 

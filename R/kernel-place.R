@@ -102,7 +102,7 @@ leaf_columns <- function(leaf, x, argument, variables) {
   inputs
 }
 
-# Returns the name of each column's variable, or NULL if each has one column. R factors and sphere() have several.
+# Returns the name of each column's variable, or NULL if no variable (such as an R factor) has several of the columns.
 column_groups <- function(inputs, names, variables) {
   groups <- if (is.null(names)) as.character(inputs) else names[inputs]
   for (v in variables) if (!is.null(v$levels) || identical(v$kind, "sphere")) groups[inputs %in% v$columns] <- v$name
@@ -226,9 +226,9 @@ check_same_columns <- function(z, x, argument, other = "`x` has", names = colnam
 }
 
 # The kernel of a seasonal series is a sum: a smooth trend, for each period a periodic term of slowly changing shape,
-# and a kernel of all inputs for the rest. The profile "season1,2:matern32+mean" means periods 1 and 2 of
-# time_periods(), the kernel matern32 for the rest, and a linear mean. Each factor has a role in kernel$season: trend;
-# cycle and change (periodic and slow factor of a period); rest; mean; or "beside" (other terms of the kernel).
+# and a kernel of all inputs for other variation. The profile "season1,2:matern32+mean" means periods 1 and 2 of
+# time_periods(), the kernel matern32 for other variation, and a linear mean. A factor's role in kernel$season is trend;
+# cycle and change (periodic and slow factor of a period); rest (other variation); mean; or "beside" (other terms).
 
 # Returns list(column, period, name) for each possible period of an input. The input is a time, a ts, or years in steps
 # of months or quarters, or y repeats exactly along it, and it spans two periods of at least 2.5 steps each.

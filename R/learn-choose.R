@@ -166,8 +166,8 @@ smoother_kernel <- function(tried, best) {
 # ---- Gaussian responses: a linear mean, judged by the log marginal likelihood ---------------------------------------
 
 # Returns `now`, or a model with a linear mean, alone or beside the kernel, whichever has the largest
-#   log (marginal likelihood times prior) - 2 (1 - prior_share()) (number of parameters).
-# With few rows, priors are strong, and a parameter has no further penalty. `run` is the result of a search by the
+#   log (marginal likelihood times prior) - 2 (1 - pool$fade) (number of parameters).
+# With few rows, priors are strong, and pool$fade is 1: no further penalty. `run` is the result of a search by the
 # Vecchia likelihood, and `line` that of search_beside_line(), if it was called before. With many rows only the linear
 # mean alone is tried, because a search for mean and kernel takes as long as one for the kernel. Up to `line_as_kernel`
 # rows, a linear mean alone is penalised like the kernel, because few functions are linear.
@@ -252,7 +252,7 @@ value_of_some <- function(model) {
                     model$theta)$value
 }
 
-# ---- a trend and seasons --------------------------------------------------------------------------------------------
+# ---- Gaussian responses: kernels with a trend and seasons -----------------------------------------------------------
 
 # Returns `now`, or a model with a trend and seasons if its log (marginal likelihood times prior) is larger by more than
 # profile_price(). Tries each period alone, all together, and the best with a linear mean (many rows: on a sample).

@@ -224,9 +224,9 @@ mixture_of_parts <- function(each, w, index = NULL) {
 }
 
 # Returns list(fun, to, names, pairs) for the coefficients of a linear mean, or NULL if there is none or if inputs are
-# warped other than to their logs. The functionals `fun` are the linear mean at the centre of the inputs, its slopes per
-# spread of an input, and the sum of each of the `pairs` of these. The matrix `to` converts the mean at the centre and
-# the slopes to coefficients in units of the inputs.
+# warped other than to their logs. The functionals `fun` are first the linear mean at the centre of the inputs and its
+# slopes per spread of an input, then sums of two of these (their numbers: `pairs`). The matrix `to` converts the mean
+# and the slopes to coefficients in units of the inputs.
 mean_functionals <- function(fit) {
   kernel <- as_sum(model_of(fit)$kernel)
   term <- Find(function(t) is_mean(kernel$leaves[[t$leaves[1L]]]), kernel$terms)

@@ -78,7 +78,7 @@ announce_memory <- function(bytes, n) {
 
 with_posterior <- function(plan, ...) replace(plan, "posterior", list(utils::modifyList(plan$posterior, list(...))))
 
-# Returns the reason why inducing points must move (the user's argument, or the function that fits), or NULL.
+# Returns the reason why the places of inducing points are optimised: an argument, or the function that fits; or NULL.
 reason_to_move <- function(asked) {
   given <- c(maxit = !is.null(asked$control$maxit), aux = !is.null(asked[["aux"]]), tol = !is.null(asked$tol))
   if (any(given)) return(sprintf("`%s` was given", names(given)[given][1L]))

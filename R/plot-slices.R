@@ -229,7 +229,7 @@ figure_of_table.pfdtc_dependence <- function(x, log = NULL) {
 
 # Returns a map as list(map, unknown, rows, outline, title, asp, ticks, foot). `map` is the value of plot(), `unknown`
 # marks cells whose mean is left blank, and `rows` has the inputs of the data. For coordinates, `outline` is the convex
-# hull of the rows, and `asp` the aspect ratio (else NA). `ticks` has the ticks of both axes.
+# hull of the rows, and `asp` the aspect ratio (else NA). `ticks` has both axes' ticks, `foot` the text below.
 map_table <- function(fit, inputs, at, n, points, type) {
   n <- if (is.null(n)) 100L else check_count(n, "n", min = 2)
   x <- slice_rows(fit)

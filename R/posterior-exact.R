@@ -64,9 +64,9 @@ exact_of_fit <- function(fit) {
 }
 
 # Returns list(mean, q, left, g, W, rest, sure, group) for the rows. With the weight W_i of merged row i (`group`) and B
-# = (K + s2 W^{-1})^{-1}, f has the mean y_i - s2 / W_i (B y)_i and the variance q = s2 / W_i (1 - s2 / W_i B_ii). g and
-# -W are the derivatives of the log likelihood. A row with the share p of W_i has rest = 1 - leverage = (1 - p) + p s2 /
-# W_i B_ii, and is `sure` if p = 1. Rows not in a subsample have leverage 0, q = 0 and the variance `left`.
+# = (K + s2 W^{-1})^{-1}, f has the mean y_i - s2 / W_i (B y)_i and the variance q = s2 / W_i (1 - s2 / W_i B_ii). The
+# results g and -W are derivatives of the log likelihood. A row with the share p of W_i has rest = 1 - leverage = (1 -
+# p) + p s2 / W_i B_ii, and is `sure` if p = 1. Rows not in a subsample have leverage 0, q = 0 and the variance `left`.
 row_parts.exact <- function(p) {
   apart <- responses_used(p)
   all <- is.null(p$chosen)
@@ -186,8 +186,8 @@ posterior_draws <- function(p, x, n) {
 
 posterior_paths <- function(p, x, nsim, normal) UseMethod("posterior_paths")
 
-# Draws f(x) = a'u + e(x), where a = L^{-1} k(z, x), u = L^{-1} f(z), L L' = k(z, z), and e is the residual process
-# (SoR: e = 0). u has the posterior N(beta, noise (C C')^{-1}), with beta and C in p$factors.
+# Draws f(x) = a'u + e(x), where a = L^{-1} k(z, x), u = L^{-1} f(z), L L' = k(z, z), and e is f minus its prior mean
+# given f(z) (SoR: e = 0). u has the posterior N(beta, noise (C C')^{-1}), with beta and C in p$factors.
 posterior_paths.points <- function(p, x, nsim, normal) {
   f <- p$factors
   u <- f$beta + sqrt(p$model$noise) * solve_t(f$C, normal(nrow(f$C), nsim))
@@ -195,7 +195,7 @@ posterior_paths.points <- function(p, x, nsim, normal) {
   if (p$sor) value else value + residual_paths(p$model, p$z, p$jitter, x, nsim, normal, p$control)$draws
 }
 
-# Draws from the prior by up to 200 inducing points and a residual process, and corrects the draws by the data.
+# Draws f from the prior: at up to 200 inducing points, then f minus its mean given these. Corrects draws by the data.
 posterior_paths.exact <- function(p, x, nsim, normal) {
   kernel <- p$model$kernel
   used <- p$chosen %||% seq_along(p$rows$y)
@@ -211,8 +211,8 @@ posterior_paths.exact <- function(p, x, nsim, normal) {
   f0[-seq_len(n), , drop = FALSE] + in_blocks(x, function(x) native_kernel_matrix(kernel, x, p$x) %*% weights)
 }
 
-# Draws f(x) = mean + a'delta + e(x) - u'(a'delta + e + noise at the neighbours of x). a is L^{-1} k(z, x), L L' = k(z,
-# z), e the residual process, u the weights of the neighbours, delta ~ N(0, (C C')^{-1}) is L^{-1} f(z) minus its mean.
+# Draws f(x) = mean + a'delta + e(x) - u'(a'delta + e + noise at the neighbours of x). a is L^{-1} k(z, x), e is f minus
+# its prior mean given f(z), u has weights of neighbours, and delta ~ N(0, (C C')^{-1}) is L^{-1} f(z) minus its mean.
 posterior_paths.near <- function(p, x, nsim, normal) {
   data <- p$rows
   n <- nrow(data$x)
@@ -232,8 +232,8 @@ posterior_paths.near <- function(p, x, nsim, normal) {
   value
 }
 
-# Returns list(draws, L): draws of the residual process at the rows of x, each given at most 30 earlier rows, and the
-# Cholesky factor L of k(z, z) for inducing points z. Noise of 1e-6 times the prior variance keeps equal rows distinct.
+# Returns list(draws, L): draws from the prior of f minus its mean given f(z), at each row of x given at most 30 earlier
+# rows, and the Cholesky factor L of k(z, z). Noise of 1e-6 times the prior variance keeps equal rows distinct.
 residual_paths <- function(model, z, jitter, x, nsim, normal, control) {
   n <- nrow(x)
   tiny <- 1e-6 * prior_most(model, x)

@@ -3,7 +3,7 @@
 
 # Returns the formula, with grouped terms (also those of `kernel`) replaced by their variables. If there are groups, its
 # attribute `grouped` is list(formula, smooth, apart, by, groups): the formula as given, labels of terms that are not
-# grouped, labels that only groups or `mean` have, grouping variables, and kernels of the formula's groups.
+# grouped, labels of terms that only groups or `mean` read, grouping variables, and kernels of the formula's groups.
 formula_of_groups <- function(formula, data, kernel = NULL, mean = NULL) {
   split <- split_bars(formula)
   own <- Filter(function(leaf) is_group(leaf) && is.language(leaf$group$by),
@@ -110,8 +110,8 @@ by_parts <- function(by) {
   list(by)
 }
 
-# Returns a function (expr, rows) that evaluates an expression in `data` or, if given, in `rows` of `variables` alone.
-# It returns NULL after an error, and keeps the state of random numbers.
+# Returns a function (expr, rows) that evaluates an expression in `data` or, given `rows`, with these rows of
+# `variables` only. It returns NULL after an error, and keeps the state of random numbers.
 evaluator <- function(variables, data, around) {
   if (is.environment(data)) around <- data
   inside <- if (!is.environment(data)) as.list(data)

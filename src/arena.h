@@ -1,6 +1,6 @@
 #pragma once
 
-/* Scratch memory that the caller provides and routines take in pieces. Only the main thread may take from it. */
+/* An arena is scratch memory of the caller, which routines take in pieces. Only the main thread may take from it. */
 #include <stddef.h>
 
 struct arena {

@@ -4,8 +4,8 @@
  * has the proofs. With
  *
  *     K = k(X, X),   A = L^{-1} k(Z, X),   a = L^{-1} k(Z, x),   G = A A',   |u|_E^2 = u'E u,   E = K - A'A,
- *     B = A'A + s2 I,   v = (y - A'beta) / s2,   w = (K + s2 I)^{-1} y,
- *     C_x = (s2 I + G)^{-1} a,   h_x = A'C_x,   any eta >= |h_x|_E,   any lam >= |E|_2:
+ *     B = A'A + s2 I,   w = (K + s2 I)^{-1} y,   C_x = (s2 I + G)^{-1} a,   h_x = A'C_x,
+ *     and any eta >= |h_x|_E and lam >= |E|_2:
  *
  *     |mean_DTC(x) - mean_exact(x)| <= (sqrt(E(x,x)) + eta) |w|_E
  *     var_SoR + max(0, sqrt(E(x,x)) - eta)^2 / (1 + lam / s2) <= var_exact
@@ -24,12 +24,13 @@
  * four times that is allowed. Kernel values, all of one sign, may have relative errors of 4 eps. */
 #include "posterior.h"
 
-/* Numbers, rounded up, for bounds at all x. E = K - A'A, |u|_E^2 = u'E u, B = A'A + s2 I, w = (K + s2 I)^{-1} y. */
+/* Bounds at all x are computed from these numbers, which are rounded up. A = L^{-1} k(Z, X), E = K - A'A, |u|_E^2 =
+ * u'E u, B = A'A + s2 I, G = A A' and w = (K + s2 I)^{-1} y. */
 struct norms {
     double weight; /* largest row weight */
     /* Largest k(x, x) of the rows and inducing points. Bounds on rounding at x use max(most, k(x, x)). */
     double most;
-    double spread;     /* N / rows of the smallest group of rows in the sums of Psi */
+    double spread;     /* largest N / n_b of groups of n_b rows; Psi sums over groups */
     double slack;      /* |u|_E as computed errs by at most sqrt(slack most) |u| */
     double growth;     /* rounding errors of sums over rows, relative to their size */
     double c;          /* >= y'B^{-1}y */
@@ -43,18 +44,18 @@ struct norms {
     double alpha;      /* |L^{-T} beta| */
     double Psi_norm;   /* >= |Psi|_2 */
     const double *G;   /* M x M */
-    const double *Psi; /* M x M with |h_x|_E^2 <= C_x'Psi C_x */
+    const double *Psi; /* M x M; c'A E A'c <= c'Psi c for every vector c */
 };
 
-/* crossing_run() computes these sums over all rows X, which narrow the bounds at x. E is the residual prior covariance,
- * e_x = E(X, x), A = L^{-1} k(Z, X), a = L^{-1} k(Z, x), B = A'A + s2 I and h_x = A'(s2 I + A A')^{-1} a. */
+/* crossing_run() computes these sums over all rows X. They narrow the bounds on the exact variance of f(x). E is the
+ * residual prior covariance, e_x = E(X, x), A = L^{-1} k(Z, X), h_x = A'(s2 I + A A')^{-1} a and a = L^{-1} k(Z, x). */
 struct crossing {
     double cross; /* h_x'e_x */
-    double gain;  /* e_x'B^{-1}e_x */
+    double gain;  /* e_x'(A'A + s2 I)^{-1}e_x */
     double size;  /* |e_x|^2 */
 };
 
-/* The sums of struct crossing, as arrays with an element for each of n points x. */
+/* These arrays have, for each of n points x, the fields of a struct crossing, which narrow bounds on the variance. */
 struct crossings {
     const double *cross, *gain, *size;
 };
@@ -64,8 +65,8 @@ struct certificate {
     double var_lower, var_upper; /* bounds on var_exact */
 };
 
-/* Local kriging (local.h) predicts f(x) by w'y for some weights w, with variance J >= var_exact. With features A at X
- * and a at x, E = K - A'A, lam >= |E|_2, B = A'A + s2 I, h_x = A'(s2 I + A A')^{-1} a and h = k(X, x) - (K + s2 I) w,
+/* Local kriging (local.h) predicts f(x) by w'y, with variance J >= var_exact. With A = L^{-1} k(Z, X), a = L^{-1} k(Z,
+ * x), E = K - A'A, lam >= |E|_2, B = A'A + s2 I, h_x = A'(s2 I + A A')^{-1} a and h = k(X, x) - (K + s2 I) w,
  *
  *     var_exact = J - |h|^2 in the norm of (K + s2 I)^{-1},   B <= K + s2 I,
  *     J - q <= var_exact <= J - q / (1 + lam / s2),     q = h'B^{-1}h
@@ -73,8 +74,8 @@ struct certificate {
  *     p2 = J - J_Q,  J_Q = |a - A w|^2 + s2 |w|^2,  d2 = J_Q - var_SoR,
  *     y = (h_x - w)'h - d2,  z = q - d2 - 2 y  (numbers, not responses)
  *
- * Allowances for rounding, with the largest k(x, x) as k, the weight W_n of row n, the rows S where w is not 0, tau =
- * slack k max W_n, and units = (4 + 2 sqrt(n_c) + n_c / 64) eps for n_c kriging weights (certify_kriged()):
+ * Let k be the largest k(x, x), W_n the weight of row n, S the rows where w is not 0, n_c their number, tau = slack k
+ * max W_n (`slack`: struct norms), and units = (4 + 2 sqrt(n_c) + n_c / 64) eps. The bounds allow for rounding:
  *
  *     (1 - tau / s2) B is below K + s2 I,
  *     var_exact has an error of at most slack k + tau |w_exact|^2,  s2 |w_exact|^2 <= J,
@@ -93,8 +94,8 @@ struct kriging_bounds {
     double var_lower, var_upper; /* bounds on var_exact */
 };
 
-/* Returns bounds on the exact variance at a point, from its sums *x. n_c is the number of kriging weights; for a
- * functional other than f(x), its number of terms is added. sum_w is the sum of the weights of all rows. */
+/* Returns bounds on the exact variance of f(x) or of another functional, from the sums *x. n_c is the number of kriging
+ * weights plus, if it is not f(x), the functional's number of terms. sum_w is the sum of the weights of all rows. */
 struct kriging_bounds certify_kriged(const struct norms *norms, double s2, int n_c,
                                      double sum_w, const struct kriged *x);
 
@@ -109,13 +110,13 @@ struct certified {
 
 /* Certifies n linear functionals l(f), with A (M x n) = L^{-1} l(k(Z, .)) and prior [n], the prior variances Var l(f).
  * Rounding errors are proportional to size >= prior: (sum |c_i| sqrt(k(x_i, x_i)))^2 for l(f) = sum c_i f(x_i). Results
- * are stored from place `first` on. `crossings`, if not NULL, narrow the bounds. work: 3 M n doubles */
+ * are stored from place `first` on. Unless NULL, `crossings` narrow the bounds on variances. work: 3 M n doubles */
 void certify_features(const struct posterior *p, const struct norms *norms, int n,
                       int first, const double *A, const double *prior, const double *size,
                       const struct crossings *crossings, double *work,
                       const struct certified *to);
 
-/* A sink that certifies f at new rows.  certify_size() counts the doubles of its scratch. */
+/* This sink certifies f at new rows. certify_size() returns the number of doubles of its scratch for n rows. */
 size_t certify_size(int M, int n);
 struct certifying {
     const struct posterior *posterior;

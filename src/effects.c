@@ -101,8 +101,8 @@ size_t eliminate_size(const struct effects *e)
     return (size_t)e->m * e->m + (size_t)e->m + 2;
 }
 
-/* For a level with n = sum z_1 z_1' over its rows, computes T (p x p), the Cholesky factor of I + root'n root / s2 or
- * NaN, and U = T^{-1} root'. root root' is the prior covariance of the level's effects. */
+/* For a level with n = sum z z' over the design variables z of its rows, computes the Cholesky factor T (p x p) of I +
+ * root'n root / s2, or NaN, and U = T^{-1} root'. root root' is the prior covariance of the level's effects. */
 static void factor_level(int p, const double *n, const double *root, double s2, double *T,
                          double *U)
 {
@@ -187,10 +187,10 @@ static double new_levels(const struct effects *e, const int *column, const doubl
     return variance;
 }
 
-/* Completes a new row's features F = (a; z_2), and returns the posterior mean z'b of its effects b. Its design z =
- * (z_1, z_2) has z_1 for the first grouping. For the row's level l of this grouping, computes own = U_l z_1, and
- * subtracts H_l U_l'own / s2 from F. U_l'U_l is the posterior covariance of the level's effects given all others. H_l
- * is the weighted sum of F z_1' over the level's data rows. */
+/* Completes F = (a; z_2) for a new row x with a = L^{-1} k(Z, x). Returns the posterior mean z'b of its effects b. Its
+ * design z = (z_1, z_2) has z_1 for the first grouping. For the row's level l of this grouping, computes own = U_l z_1,
+ * and subtracts H_l U_l'own / s2 from F. Given all other effects, those of the level have the posterior covariance
+ * U_l'U_l. H_l is the weighted sum of F z_1' over the level's data rows. */
 static double take_row(const struct effect_predicting *to, const double *x, int ldx,
                        double *F, double *own, double *unexplained)
 {

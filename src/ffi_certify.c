@@ -6,9 +6,9 @@
 #include "norms.h"
 
 /* Returns list(T1, kappa, Psi, lam, vv, spread) for certificates. Let A = L^{-1} k(Z, X), E = K - A'A be the residual
- * prior covariance, v = (y - A'beta) / s2 and vv = |v|^2. T1 >= sqrt(v'E v), including kappa for rounding; c'A E A'c <=
- * c'Psi c for every c; lam >= |E|_2. T1 sums over groups of t1_rows rows in the given order, Psi and lam over groups of
- * t2_rows rows; `spread` is N over the smallest group's size. If t1_rows (t2_rows) is 0, T1 (lam) is infinite. */
+ * prior covariance, v = (y - A'beta) / s2 for the posterior's beta, vv = |v|^2. T1 >= sqrt(v'E v), including kappa for
+ * rounding; c'A E A'c <= c'Psi c for every c; lam >= |E|_2. T1 sums over groups of t1_rows rows in the given order, Psi
+ * and lam of t2_rows rows; `spread` is N over the smallest group's size. If t1_rows (t2_rows) is 0, T1 (lam) is Inf. */
 SEXP ffi_norms(SEXP posterior, SEXP rows, SEXP order, SEXP t1_rows, SEXP t2_rows,
                SEXP control)
 {
@@ -47,7 +47,7 @@ SEXP ffi_cross(SEXP posterior, SEXP rows, SEXP x_new, SEXP control)
     return packed(result);
 }
 
-/* Reads the norms that certificates need from list(weight, most, ...) and from a posterior with G = A A'. */
+/* Reads the norms that certificates need from list(weight, most, ...), and G (M x M) from the posterior. */
 static struct norms arg_norms(SEXP list, SEXP posterior, const struct posterior *p)
 {
     const size_t M = (size_t)p->z.M;
@@ -105,8 +105,8 @@ static struct functionals arg_functionals(SEXP list, int N, int M, int n)
 
 /* Returns list(mean, sor_variance, unexplained, mean_error, var_lower, var_upper) at the rows of x: prediction, SoR
  * variance, residual prior variance, a bound on the mean's error and bounds on the exact variance. `posterior` has an
- * element G = A A'. `crossing` is the result of ffi_cross() at these rows, or NULL. Unless NULL, `of` has functionals
- * that replace f at the rows, as arg_functionals() reads them, with an empty `cross`. */
+ * element G = A A', A = L^{-1} k(Z, X). `crossing` is the result of ffi_cross() at these rows, or NULL. Unless NULL,
+ * `of` has functionals that replace f at the rows, as arg_functionals() reads them, with an empty `cross`. */
 SEXP ffi_certify(SEXP posterior, SEXP norms_, SEXP x, SEXP of, SEXP crossing,
                  SEXP control)
 {

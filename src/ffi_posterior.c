@@ -32,7 +32,8 @@ SEXP ffi_posterior(SEXP points, SEXP rows, SEXP most_jitter, SEXP fitc, SEXP con
     return packed(result);
 }
 
-/* Returns list(status, L, C, beta) from the sums G and A y over all rows: C C' = s2 I + G, beta = (C C')^{-1} A y. */
+/* Returns list(status, L, C, beta) from the sums G = A A' and A y over all rows, A = L^{-1} k(Z, X). L is the Cholesky
+ * factor of k(Z, Z), C that of s2 I + G, and beta = (C C')^{-1} A y. */
 SEXP ffi_posterior_of_sums(SEXP points_, SEXP sums)
 {
     struct inducing points = arg_points(points_);

@@ -1,6 +1,6 @@
 #pragma once
 
-/* Inducing points Z and the Cholesky factor L of k(Z, Z) + jitter diag k(z, z). */
+/* struct inducing has inducing points Z and the Cholesky factor L of k(Z, Z) + jitter diag k(z, z). */
 #include "block.h"
 #include "kernel.h"
 #include "status.h"

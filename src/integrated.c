@@ -2,9 +2,9 @@
 #include "integrated.h"
 #include "linalg.h"
 
-/* Row t of the matrix F subtracts from a response its mean given neighbours, and divides by its sd sqrt(F->d[t]). For
- * its entry a (0: own row; else a neighbour), computes the data row and sqrt(F->d[t]) times the entry. Returns 0 if
- * there is no neighbour a. */
+/* Row t of the matrix that *F stores subtracts from a response its mean given neighbours, and divides by its sd
+ * sqrt(F->d[t]). For the row's entry a (0: own row; a > 0: neighbour a), computes the data row and sqrt(F->d[t]) times
+ * the entry. Returns 0 if there is no neighbour a. */
 static int row_at(const struct decorrelated *F, int t, int a, int *row, double *weight)
 {
     const int *near = F->near + (size_t)t * F->s;
@@ -16,8 +16,8 @@ static int row_at(const struct decorrelated *F, int t, int a, int *row, double *
     return 1;
 }
 
-/* Computes columns and values of the entries of a data row's design z. If F->whiten, they are of root'z, where root
- * root' is the covariance of the effects. Returns the number of entries. */
+/* Computes columns and values of the nonzero entries of a data row's design z or, if F->whiten, of root'z, where root
+ * root' is the prior covariance of the effects. Returns the number of entries. */
 static int entries_of(const struct decorrelated *F, int row, int *column, double *value)
 {
     const struct effects *e = F->e;
@@ -28,8 +28,8 @@ static int entries_of(const struct decorrelated *F, int row, int *column, double
     return n;
 }
 
-/* Computes values and columns (which may repeat) of row t of F Z, times sqrt(F->d[t]). Z is the design matrix, and F v
- * subtracts from each element of v its regression on neighbours, then scales the difference. */
+/* Computes values and columns (which may repeat) of row t of F Z, times sqrt(F->d[t]). Z is the design matrix. The
+ * matrix product F v subtracts from each element of v its regression on neighbours, then scales the difference. */
 static int effects_of(const struct decorrelated *F, int t, int *column, double *value)
 {
     int n = 0, row;

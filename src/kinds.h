@@ -31,7 +31,7 @@ TARGET INSIDE VECTOR NAME(value)(VECTOR a, VECTOR times)
     return UNLESS(value * SHIFT(k + (TO_INTEGER + 1023.0), 52), a, 708.0);
 }
 
-/* Returns the squared distance of levels whose numbers differ by `apart`: LEVELS_APART * rate, or 0 if apart is 0. */
+/* Returns the scaled difference of two levels: LEVELS_APART * rate if their numbers differ, 0 if `apart` is 0. */
 TARGET INSIDE VECTOR NAME(levels)(VECTOR apart, double rate)
 {
     const VECTOR none = {0};

@@ -24,27 +24,27 @@ struct laplace {
     struct inducing z;
     struct sites sites;
     struct pass *pass;
-    /* Each array has a number for each row with features a, a column of A. f is without offset; g, -W and l3 are the
-     * derivatives of the log density in f; left is the residual prior variance. s is the derivative of the log marginal
-     * likelihood F in f through W. With H = I + A W A', q = a'H^{-1}a and p = a'H^{-1}A s. */
+    /* Each array has a number for each row x. f is without offset; g, -W and l3 are the derivatives of the log density
+     * in f; left is the residual prior variance. s is the derivative of the log marginal likelihood F in f through W.
+     * With A = L^{-1} k(Z, X), H = I + A W A' and a = L^{-1} k(Z, x), q = a'H^{-1}a and p = a'H^{-1}A s. */
     double *f, *g, *W, *l3, *left, *q, *s, *p;
     double *zeta; /* H^{-1} A s [M] */
     struct newton mode;
     double *G;     /* A W A', M x M */
-    int no_factor; /* 1 if H is not positive definite; C is then of a larger matrix */
+    int no_factor; /* 1 if H is not positive definite and mode.C factors a larger matrix */
     int variational;
-    /* laplace_open() allocates sums and, if `variational`, work and toward: I + A W A' minus the precision of q(u). */
+    /* sums over rows; if `variational`: I + A W A' minus the precision matrix of q(u); scratch */
     double *sums, *toward, *work;
 };
 
-/* Allocates sums, toward and work. The caller has set all earlier fields but no_factor, and u, r and C of `mode`. */
+/* Allocates sums, toward and work. The caller sets the other fields of *l but no_factor, and u, r and C of l->mode. */
 void laplace_open(struct laplace *l);
 
-/* Moves mode.u to the mode of its posterior by Newton's method, until mode.decrement < enough or after maxit steps. */
+/* Moves u = l->mode.u to its posterior mode by Newton's method, until mode.decrement < enough or after maxit steps. */
 enum status laplace_mode(struct laplace *l, double enough, int maxit);
 
-/* Maximises the variational bound over q(u) = N(mode.u, (I + G)^{-1}), from the mode on. Ends when mode.decrement, the
- * root of the bound's derivative along the step, is below `enough`, or after maxit steps. */
+/* Maximises the variational bound over q(u) = N(u, (I + A W A')^{-1}), starting at u = l->mode.u. Ends when
+ * mode.decrement, the root of the bound's derivative along the step, is below `enough`, or after maxit steps. */
 enum status laplace_variational(struct laplace *l, double enough, int maxit);
 
 /* At u = mode.trial, laplace_pass() computes f, g, W and l3 of the rows (g, -W, l3: derivatives of the log densities),
@@ -54,11 +54,11 @@ double laplace_pass(struct laplace *l);
 int laplace_factor(struct laplace *l, const double *G);
 
 /* Returns the penalty sum_n log(1 + W_n E_nn) / 2, or 0 if `variational`. E_nn is the residual prior variance of row n,
- * and -W_n the second derivative of its log density. Also computes the fields left, q, s and zeta of *l. */
+ * and -W_n the second derivative of its log density. Also stores what laplace_gradient() needs: left, q, s and zeta. */
 double laplace_penalty(struct laplace *l);
 
-/* Computes the field p of *l, and dtheta [n_theta], the derivatives in the kernel's log parameters of log marginal
- * likelihood minus laplace_penalty(), or of the variational bound. Returns the derivative in a constant added to f. */
+/* After laplace_penalty(), computes dtheta [n_theta], the derivatives in the kernel's log parameters of log marginal
+ * likelihood minus this penalty, or of the variational bound. Returns the derivative in a constant added to f. */
 double laplace_gradient(struct laplace *l, double *dtheta);
 
 /* laplace_slopes() runs a pass that computes dtheta, the derivatives of an objective F in the kernel's log parameters.

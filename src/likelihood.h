@@ -9,7 +9,7 @@
  * A parameter theta_j enters derivatives only by q_j = (dT / dtheta_j) u. With w = (T_SS^{-1} y_S; 0),
  *
  *     dl_i / dtheta_j = (r^2 / D - 1) u'q_j / (2 D) + (r / D) w'q_j                    (score)
- *     E[dl_i dl_i']   = (u'q_j)(u'q_k) / (2 D^2) + (q_j)_S' T_SS^{-1} (q_k)_S / D      (information)
+ *     E[dl_i dl_i']_jk = (u'q_j)(u'q_k) / (2 D^2) + (q_j)_S' T_SS^{-1} (q_k)_S / D     (information)
  *
  * The score has expectation 0 at the true parameters, for any S. The log noise may be linear in the q columns of a
  * matrix b. The coefficient of column b_j then has dT / dtheta_j = diag(noise b_j).
@@ -41,7 +41,7 @@ enum status vecchia_add(const struct lanes *v, const struct kernel *k, int s,
                         const double *b, const double *times, int slopes, double *u,
                         double *work, struct vecchia *sum);
 
-/* A Vecchia likelihood is a sum of terms times * log p(y_i | responses of the neighbours of row i), for rows i. */
+/* A Vecchia likelihood is the sum over rows i of times_i log p(y_i | responses of the neighbours of row i). */
 struct likelihood {
     const struct model *model;
     const struct source *rows; /* data */

@@ -26,26 +26,26 @@ struct panel {
     const struct lowrank *aux; /* NULL if there is no auxiliary distribution */
     const double *Wt;          /* values at all rows (q x N), or NULL */
 };
-/* Returns the number q of the auxiliary distribution's functions b_j and mu, or 0 if there is none. */
+/* Returns the number q of functions in a panel, which include the mean, or 0 without an auxiliary distribution. */
 int panel_columns(const struct panel *p);
 /* Returns the number of doubles of scratch that panel_rows() needs for n rows: 0 if the values are stored. */
 size_t panel_size(const struct panel *p, int n);
-/* Returns the auxiliary distribution's b_j and mu at the n rows of a block (q x n), times the roots of row weights. */
+/* Returns the values of the q functions of a panel at the n rows of a block (q x n), times the roots of row weights. */
 const double *panel_rows(const struct panel *p, const struct block *b, double *work);
 
-/* This sink stores the auxiliary distribution's b_j and mu at all rows, times the roots of row weights, in Wt. */
+/* This sink computes the values Wt of the q functions of a panel at all rows, times the roots of the row weights. */
 struct panel_values {
     struct panel panel;
     double *Wt; /* q x N */
 };
 struct sink panel_sink(const struct panel_values *self);
 
-/* Computes K_zu = k(Z, U) (M x n_u) for inducing points Z, and T = L^{-1} K_zu W (M x q). K_zu W has the values at Z of
- * the auxiliary distribution's b_j and mu. If z->L is NULL, T = K_zu W. */
+/* Computes K_zu = k(Z, U) (M x n_u) for inducing points Z, and T = L^{-1} K_zu W (M x q), with U and W of *aux. K_zu W
+ * has the values at Z of the q functions of the auxiliary distribution. If z->L is NULL, T = K_zu W. */
 void lowrank_points(const struct lowrank *aux, const struct inducing *z, double *K_zu,
                     double *T);
 
-/* Adds to dZ (M x columns) the derivative in Z of an objective of K_zu W: the b_j and mu of aux at Z, K_zu = k(Z, U).
- * Wm_bar (M x q) is the objective's derivative in K_zu W. */
+/* Adds to dZ (M x columns) the derivative in Z of an objective that depends on Z by K_zu W, the values at Z of the q
+ * functions of aux. K_zu is k(Z, aux->U), W is aux->W, and Wm_bar (M x q) is the objective's derivative in K_zu W. */
 void lowrank_pull(const struct lowrank *aux, const struct inducing *z, const double *K_zu,
                   const double *Wm_bar, struct arena *arena, double *dZ);

@@ -31,8 +31,8 @@ int field_row(const struct near_field *f, int i)
     return f->wave.order == NULL ? f->start + i : f->wave.order[i];
 }
 
-/* Reserves places in the store for the neighbours of a wave (the target rows that are processed together) and, if
- * target rows are rows of the data, for these too. Returns 0 if the store is full. */
+/* Reserves places in f->store, which keeps L^{-1} k(Z, x) of rows x, for the neighbours of a wave (the target rows that
+ * are processed together). If target rows are rows of the data, reserves theirs too. Returns 0 if the store is full. */
 static int want_wave(struct near_field *f)
 {
     for (int i = 0; i < f->n; i++) {
@@ -84,13 +84,13 @@ static void fill_store(struct near_field *f)
 
 /* ---- conditioning f at a target row on its neighbours ---------------------------------------- */
 
-/* Returns 1 if the store has L^{-1} k(Z, x) of target rows x: if they are rows of the data, and have neighbours. */
+/* Returns 1 if f->store keeps L^{-1} k(Z, x) of target rows x: if they are rows of the data, and have neighbours. */
 static int is_stored(const struct near_field *f)
 {
     return f->rank != NULL && f->s > 0;
 }
 
-/* Returns the covariances [M] of f at target row i with the whitened inducing variables: given, stored or in v->A. */
+/* Returns the covariances [M] of f at target row i with L^{-1} f(Z), from f->features, f->store or v->A. */
 static const double *features_of(const struct near_field *f, const struct visit *v, int i)
 {
     const size_t M = (size_t)f->z.M, row = (size_t)field_row(f, v->block.first + i);
@@ -180,7 +180,7 @@ int field_condition(const struct near_field *f, const struct visit *v,
 
 /* ---- waves: sets of target rows that are processed together ---------------------------------- */
 
-/* Allocates the store. Returns the largest number of target rows for whose neighbours it certainly has room. */
+/* Allocates f->store, to keep L^{-1} k(Z, x) of rows x. Returns for how many target rows it can keep all neighbours. */
 static int store_open(struct near_field *f)
 {
     struct arena *arena = f->plan.arena;
@@ -226,7 +226,7 @@ static void field_open(struct near_field *f)
     const int share = n / f->plan.threads + (n % f->plan.threads > 0);
     struct plan wave = plan_for(
         &f->plan, n, min_int(f->plan.block, min_int(NEAR_ROWS, share > 1 ? share : 1)));
-    /* plan_for() allows a thread for each block of target rows, but there may be more blocks of rows for the store */
+    /* plan_for() allows a thread for each block of target rows. The pass that fills f->store may have more blocks. */
     wave.threads = f->plan.threads;
     f->most = n;
     if (f->s > 0) {

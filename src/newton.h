@@ -22,8 +22,8 @@ void newton_open(struct newton *t, int n, struct arena *arena);
 enum status newton_step(struct newton *t);
 
 /* Minimises the function Psi by Newton steps from u. Stops if the decrement is below `enough`, after maxit steps, or if
- * steps no longer lower Psi in double precision. All results are for the last u. */
+ * steps no longer lower Psi in double precision. The fields of *t are then those at the last u. */
 enum status newton_run(struct newton *t, void *self, double enough, int maxit);
 
-/* Returns -Psi - log det H / 2, H = Hessian at u: Laplace's log integral of exp(-Psi), without n log(2 pi) / 2. */
+/* Returns -Psi - log det H / 2 at u, Laplace's log integral of exp(-Psi) less n log(2 pi) / 2. H: Hessian of Psi */
 double newton_evidence(const struct newton *t);

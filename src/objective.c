@@ -11,8 +11,8 @@ static double *matrix(const struct summary *s, struct arena *arena)
     return arena_take(arena, (size_t)s->z->M * s->z->M);
 }
 
-/* Returns y'(A'A + s2 I)^{-1} y = rss / s2 + |beta|^2 for A = L^{-1} k(Z, X) and the posterior mean beta of whitened
- * inducing variables. A second pass computes rss = |y - A'beta|^2, so that nothing cancels if residuals are small. */
+/* Returns y'(A'A + s2 I)^{-1} y = rss / s2 + |beta|^2, where A = L^{-1} k(Z, X), and L^{-1} f(Z) has the posterior mean
+ * beta. A second pass computes rss = |y - A'beta|^2, so that nothing cancels if residuals are small. */
 static double quadratic_form(const struct summary *s, double rss)
 {
     return rss / s->z->model->s2 + sum_squares((size_t)s->z->M, s->beta);
@@ -22,7 +22,7 @@ static double quadratic_form(const struct summary *s, double rss)
  * k(Z, X), G = A A', D = I + G / s2, c = y'(A'A + s2 I)^{-1} y and t = tr(K - A'A). The derivative in A is Abar:
  *
  *     -ELBO = N/2 log(2 pi s2) + log det D / 2 + c / 2 + t / (2 s2)
- *     Abar = ((s2 I + G)^{-1} - I/s2) A - beta v',  v = (y - A'beta) / s2 */
+ *     Abar = ((s2 I + G)^{-1} - I/s2) A - beta v',  v = (y - A'beta) / s2,  beta = (s2 I + G)^{-1} A y */
 static enum status vfe_factor(struct summary *s, struct arena *arena,
                               struct adjoint *adjoint)
 {
@@ -40,7 +40,7 @@ static enum status vfe_factor(struct summary *s, struct arena *arena,
 }
 
 /* Returns -ELBO. Its derivative in log s2 is [N - (M - tr D^{-1}) - rss / s2 - t / s2] / 2 for N rows, M inducing
- * points, the residual sum of squares rss, the weighted sum t of residual prior variances, and D of vfe_factor(). */
+ * points, the residual sum of squares rss, the weighted sum t of residual prior variances, and D = I + A A' / s2. */
 static double vfe_value(const struct summary *summary, double rss, double *slope)
 {
     const struct stats *s = &summary->stats;
@@ -53,11 +53,11 @@ static double vfe_value(const struct summary *summary, double rss, double *slope
 }
 
 /* Computes the pF objective if the auxiliary distribution is white noise around the mean of the exact posterior. Its
- * values are independent, with variance u / w_n at row n of weight w_n, u = share * s2, and variance 0 at Z. The
+ * values are independent, with variance u / w_n at row n of weight w_n, u = s->share s2, and variance 0 at Z. The
  * squared error of the mean, in the RKHS norm of the posterior covariance, is c - y'(K + s2 I)^{-1} y with c = y'(s2 I
  * + A'A)^{-1} y and A = L^{-1} k(Z, X) (theory vignette, Proposition 2b). Only c depends on Z. The objective has
- * s2^2 times c. With G = A A', D = I + G / s2, N = I - D^{-1} = (s2 I + G)^{-1} G, t = tr(K - A'A), and the derivative
- * Abar in A:
+ * s2^2 times c. With G = A A', D = I + G / s2, N = I - D^{-1}, t = tr(K - A'A), beta = (s2 I + G)^{-1} A y, and the
+ * derivative Abar in A:
  *
  *     value = s2^2 c + u (t + tr(G D^{-2}))
  *     Abar = -2 u N (4 I - 5 N + 2 N^2) A - 2 s2 beta (y - A'beta)' */

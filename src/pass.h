@@ -23,16 +23,16 @@ struct plan plan_for(const struct plan *like, int n, int block);
 struct pass {
     struct plan plan;
     const struct source *rows; /* NULL if the sinks read items without rows */
-    /* inducing points, or NULL if sinks read neither K nor A; if z->L is NULL, A = K diag(scale) */
+    /* inducing points Z; NULL if sinks need neither K = k(Z, X_b) nor A; if z->L is NULL, A = K diag(scale) */
     const struct inducing *z;
     /* 1 if w s2 / (s2 + w E) replaces row weights w, E = residual prior variance (FITC, Snelson and Ghahramani 2006) */
     int fitc;
-    int wants_K, again; /* 1 if sinks read K; 1 if there are several passes */
+    int wants_K, again; /* 1 if sinks read K = k(Z, X_b); 1 if there are several passes */
     int goes_on;        /* 1 if this pass adds to the sums of earlier passes */
     int beside;         /* doubles that the caller stores for each row of a kept block */
-    /* The pass sets opened (1: memory is allocated), kept (number of kept blocks), made (1: their K, A are known). */
+    /* The pass sets opened (1: memory is allocated), kept (number of blocks in memory), made (1: memory is filled). */
     int opened, kept, made;
-    double *memory;        /* K, A and FITC's scales of the kept blocks */
+    double *memory;        /* k(Z, X_b), A and FITC's scales of blocks b < kept */
     double *thread, *work; /* scratch of each thread: of the pass; of its sink */
     double *block_sums;    /* sums of each block, if the sink wants them */
     size_t n_work;

@@ -1,9 +1,9 @@
 #pragma once
 
 /* d_pF is the preconditioned Fisher divergence of Huggins et al. (2019) between the DTC posterior and an auxiliary
- * distribution with covariance p k(x, x') + sum_j s_j b_j(x) b_j(x'), s_j = +-1 (lowrank.h). Function b_j has the
- * values w_j at the rows and L t_j at Z; the mean is the last function. r_j is w_j, and w_j - y for the mean. Up to a
- * constant C(X):
+ * distribution with covariance p k(x, x') + sum_j s_j b_j(x) b_j(x'), p = 0 or 1 and s_j = +-1. b_j has the values w_j
+ * at the rows and L t_j at Z, and r_j = w_j. The sum below includes the mean as last b_j, with s_j = 1 and r_j = w_j -
+ * y. The constant C(X) does not depend on Z.
  *
  *     s2^2 d_pF^2 - C(X) = sum_j s_j (-|A r_j|^2 + |D^{-1}(A w_j - G t_j)|^2)
  *                          + p (-tr W0 + tr(D^{-1} V D^{-1})),

@@ -51,5 +51,5 @@ struct sites {
 struct site_value sites_at(const struct sites *s, int i, double f);
 /* Returns w with l(f + t) >= l(f) + t l'(f) - w t^2 / 2 for every t. l is the log likelihood of row i at f + offset. */
 double sites_majorant(const struct sites *s, int i, double f);
-/* Returns the averages of sites_at()'s l, g and W over N(f + offset, v). The result's l3 estimates its error in l. */
+/* Averages row i's log likelihood l, g = dl/df and W = -dg/df over N(f + offset, v). l3 is the error of the mean l. */
 struct site_value sites_average(const struct sites *s, int i, double f, double v);

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include "row_features.h"
 
-/* The finaliser of splitmix64 (Steele, Lea, Flood 2014) is one to one, and each bit of x changes half of the bits. */
+/* Hashes x one to one (splitmix64; Steele, Lea, Flood 2014). Each bit of x changes about half of the hash's bits. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);

@@ -46,5 +46,5 @@ struct guided_state {
 
 void guided_start(struct guided_state *g, struct arena *arena);
 
-/* Adds a pivot. Returns 0 with `most` pivots, or if |v|^2 <= least for each column's part v orthogonal to pivots. */
+/* Adds a pivot. Returns 0 at `most` pivots, or if each column's part v orthogonal to all pivots has |v|^2 <= least. */
 int guided_step(struct guided_state *g, double least);

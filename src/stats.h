@@ -8,11 +8,11 @@
 #include "inducing.h"
 #include "lowrank.h"
 
-/* Returns the number of doubles of the sums over rows, for M inducing points and q auxiliary functions. */
+/* Returns the number of doubles of the sums of struct stats, for M inducing points and q functions in a panel. */
 size_t stats_size(int M, int q);
 
 /* Adds a block's part to the sums over rows, such as G = A A' (lower triangle) for A = L^{-1} k(Z, X_b) diag(scale). Wt
- * (q x n) has the values of q auxiliary functions, times the roots of the rows' weights, or is NULL. work: 2 n */
+ * (q x n) has an auxiliary distribution's q functions, times the roots of the row weights, or is NULL. work: 2 n */
 void stats_add(const struct kernel *k, int M, int q, const struct block *b,
                const double *A, const double *Wt, double *work, double *sums);
 
@@ -29,9 +29,8 @@ struct stats {
  * a sum is not finite. A is L^{-1} k(Z, X), columns times the roots of the rows' weights. */
 enum status stats_finish(int M, int q, double *sums, struct stats *s);
 
-/* This struct has the derivatives of an objective in the sums of struct stats, times L^{-T} from the left. A second
- * pass computes the gradient. With A = L^{-1} k(Z, X_b) diag(scale), residuals e = y - A'beta and values W_x of
- * auxiliary functions at a block b, the derivative in k(Z, X_b) is
+/* From this struct, a second pass computes the gradient of an objective. With A = L^{-1} k(Z, X_b) diag(scale), e = y -
+ * A'beta and the values W_x of an auxiliary distribution's functions at a block b, the derivative in k(Z, X_b) is
  *
  *     Kmx_bar = (H A + F W_x' + f e' + E A k(X, X_b)) diag(scale). */
 struct adjoint {
@@ -41,7 +40,7 @@ struct adjoint {
     double *f;       /* [M] */
     double *E;       /* M x M, or NULL if the objective does not contain A k(X, X) */
     double *Kmm_bar; /* derivative in k(Z, Z), M x M, symmetric */
-    double *Wm_bar;  /* derivative in the auxiliary functions at Z, M x q */
+    double *Wm_bar;  /* derivative in the values at Z of these functions, M x q */
     double *kzz_bar; /* derivatives in k(z, z) [M], in addition to Kmm_bar */
     double *beta;    /* [M], 0 if e is y */
     double *k_bar;   /* derivative in k_sum [1] */
