@@ -170,7 +170,7 @@ estimate_density_ratio <- function(fit, data, samples) {
 #'   m2 = NULL, samples = 0)
 #' @param fit A Gaussian fit. `kl_divergence()` needs `newdata` if the fit has neighbours. The others need a fit by
 #'   [pfdtc()], [gp_vfe()] or [gp_dtc()] with data (with groups, exact only). They ignore neighbours. An exact
-#'   posterior counts as DTC.
+#'   posterior of [pfdtc()] counts as DTC.
 #' @param exact An exact fit ([gp_exact()]) with equal data and hyperparameters.
 #' @param newdata Rows to compare at. `error_bounds()`: default training rows.
 #' @param nu An auxiliary distribution: the result of [auxiliary()], [aux_sor()] or a similar function, or a fit of the

@@ -17,15 +17,17 @@
 #' @param test_points Number of rows of `newdata` that may join the reference's points. Default: `max(16, m2 / 4)`.
 #' @param max_seconds Limit in seconds for the steps after the reference. Default: 10, or `Inf` for `"tight"`.
 #'   A non-Gaussian `family` has no such steps and no test points.
-#' @param hyper_uncertainty,... Certify the mixture of `predict(hyper_uncertainty = TRUE)`? (Gaussian noise)
+#' @param hyper_uncertainty,... As in [predict()][predict.gp_fit] (Gaussian noise). `...` is not used.
 #' @return A data frame of class `pfdtc_certificate` with a row for each row of `newdata` (hurdles: see [gp_hurdle()]):
-#'   * `mean` (the mode, if not Gaussian) and `sd` of f with its offset; `mean_lower`, `mean_upper`, `sd_lower` and
-#'     `sd_upper` enclose the exact values; `mean_error` bounds |mean - exact mean|;
+#'   * `mean` (the mode, if not Gaussian) and `sd` of f with offset; `mean_lower`, `mean_upper`, `sd_lower` and
+#'     `sd_upper` enclose exact values; `mean_error` bounds |mean - exact mean|;
 #'   * with a built-in link other than the identity, the mean response as `response`, with its bounds;
 #'   * with a transform, f is on the transformed scale; `median` and `fit` (mean) are of the response `y`, with bounds.
 #'
 #'   Attributes: `effort`, `seconds`, `advice` (if any) and, for a reference, `m2`, `passes` (over all pairs of rows;
 #'   Gaussian noise) and `t` (sum over rows of weight times the prior variance that the reference does not explain).
+#'   `print()` uses others, such as `shares` (is `response` the probability of success?) and `moved` (does [predict()]
+#'   correct the mode? For unordered classes, the largest change of a probability).
 #' @details Unordered classes have a row for each row of `newdata` and class. f is the log odds against the first class.
 #'   The column `mode` is the probability at the posterior mode. For ordered classes `response` and its bounds are
 #'   matrices. For classes [predict()][predict.gp_fit] corrects the mode: its probabilities can lie outside the bounds.

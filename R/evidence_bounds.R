@@ -1,12 +1,12 @@
 #' Bound the log marginal likelihood, and compare fits by it
 #'
 #' `evidence_bounds()` bounds the log marginal likelihood (evidence) of the exact Gaussian process: by the ELBO, and
-#' from above as in Titsias (2014), but tighter. For an exact posterior the two differ only by rounding. A [reference()]
-#' in the fit narrows the interval. `anova()` compares each fit with the fit before it; kernels, inputs or families may
-#' differ.
+#' from above as in Titsias (2014), but tighter. For an exact posterior the two differ only by rounding. A
+#' [reference()] kept in `fit$reference` narrows the interval. `anova()` compares each fit with the fit before it;
+#' kernels, inputs or families may differ.
 #' @param fit,object A fit. Without data the interval is wider, or unavailable. Bounds need a log-concave `family`.
 #' @param true `TRUE` bounds the true log marginal likelihood instead of Laplace's approximation to it, for a `family`
-#'   with one latent function. The upper bound can be `Inf`.
+#'   with one latent function, without neighbours. The upper bound can be `Inf`.
 #' @param ... For `anova()`, further fits of the same response.
 #' @return `c(lower, upper)`, for the response as given and variances before inflation (see [logLik()][gp_fit-methods]).
 #'   If `true`, attribute `within` bounds the total variation distance of the fitted from the true posterior, and so

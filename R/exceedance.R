@@ -6,7 +6,7 @@
 #' probability under the exact GP, or with a `family` under Laplace's approximation of it. If `certified`, errors of
 #' inducing points or neighbours never make a row "above" or "below".
 #' @param fit A fit with one latent function. There are no bounds without data and reference, or with `approx = "vi"`.
-#' @param newdata Rows at which f is compared with the threshold. Default: the training rows.
+#' @param newdata Rows at which f is compared. Default: the training rows.
 #' @param threshold A number, or one for each row, on the response's scale, also with a transform. With a `family` and
 #'   `of = "f"`, a mean response (probability, time, count, class number), or f if a [gp_family()] has no `mean`.
 #' @param prob Probability, above 0.5, from which a row is `"above"`.

@@ -114,9 +114,9 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 #' Plot optimisations and results of experiments
 #'
 #' `plot_trace()` draws the objective of fits during optimisation, in a panel for each method, minus the panel's
-#' smallest value. For an experiment, the smallest value of each repetition is subtracted; `"pf"` has the pF divergence.
-#' If a line still falls at its end, increase `maxit`. The others draw results of [run_experiment()] on log axes, as in
-#' Huggins et al. (2019).
+#' smallest value. For an experiment, the smallest value of each repetition is subtracted, but `"pf"` lines show the pF
+#' divergence itself. If a line still falls at its end, increase `maxit`. The others draw results of [run_experiment()]
+#' on log axes, as in Huggins et al. (2019).
 #' @usage
 #' plot_trace(fits, against = c("evaluation", "seconds"), ..., method = NULL, dataset = NULL,
 #'   m = NULL)
@@ -136,8 +136,8 @@ load_dataset <- function(name, dir = Sys.getenv("PFDTC_DATA")) {
 #' @param kl `"process"`: divergence between the processes, which is infinite for SoR. `"marginal"`: mean divergence
 #'   between the marginal distributions at the test rows.
 #' @param best Should only the repetition with the smallest error be shown?
-#' @param divergence pF divergence under the auxiliary distribution of the fit (`"own"`, only with `method = "pf"`) or
-#'   under the `"exact"` posterior.
+#' @param divergence pF divergence under the auxiliary distribution of the fit (`"own"`, only for `"pf"`) or under
+#'   the `"exact"` posterior.
 #' @param datasets,methods,method,dataset,m Data sets, methods and number of inducing points to show. Default: all; for
 #'   `plot_trace()` and `plot_divergence_error()` the first data set and number.
 #' @param figure Which figure `autoplot()` draws with ggplot2.

@@ -13,7 +13,7 @@
 #'   columns use the posterior mode of f instead of its mean.
 #' @param effort,reference,m2,max_seconds As in [certify()].
 #' @param lower,upper The corners of boxes of the inputs, instead of `weights` and `newdata`: data frames or matrices
-#'   with a row for each box, or named vectors. An input that is only in `lower` is held constant.
+#'   with a row for each box, or named vectors. Inputs only in `lower` are constant.
 #' @param average `FALSE` returns integrals over boxes, not averages.
 #' @param than The rows to compare with: one row, or as many as `newdata` has. A ratio includes the offsets.
 #' @param level Probability of the credible interval of a ratio.

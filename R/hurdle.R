@@ -21,8 +21,8 @@
 #'   `predict()`: a vector, or a matrix with `fit`, `lwr`, `upr` or quantiles.
 #' @details `coef()`, `vcov()`, `confint()` and [report()] combine both fits: names begin with `zero.` or `positive.`.
 #'   Functions for one fit, such as `drop1()`, take `fit$zero` or `fit$positive`. [certify()] returns the mean
-#'   `response` and the probability `zero` with bounds `_lower` and `_upper`, averaged over Laplace's approximation at
-#'   the mode. `predict()` corrects this mode of `fit$zero` to a mean: its probabilities can differ much.
+#'   `response` and the probability `zero` under Laplace's approximation, with bounds `_lower` and `_upper`.
+#'   `predict()` corrects the mode of f in `fit$zero` towards its mean, so its probabilities can differ much.
 #' @seealso [pfdtc()], [tweedie()]
 #' @examples
 #' d <- data.frame(x = 1:60 / 10)

@@ -30,7 +30,7 @@
 #' kernel_categorical(correlation = NULL, variance = NULL, inputs = NULL)
 #' kernel_additive(kernel = kernel_matern(3/2), pairs = FALSE, share = NULL, ratio = NULL)
 #' @param lengthscale positive, in units of the inputs: one for all inputs, or one for each column (a factor has one for
-#'   each level, [sphere()] one). For `kernel_periodic()`, one number without unit.
+#'   each level, [sphere()] one). `kernel_periodic()`: one number, no unit.
 #' @param variance see the table; in squared units of f (or of f / x^degree).
 #' @param inputs the inputs that the kernel reads: a one-sided formula, names of variables or columns, or positions.
 #'   Default: all inputs.

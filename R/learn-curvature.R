@@ -3,16 +3,20 @@
 #' Estimate the uncertainty of the hyperparameters
 #'
 #' `vcov()` returns the covariance matrix of the estimated hyperparameters on the log scale, `confint()` their
-#' confidence intervals. The matrix is minus the inverse of the Hessian of a log density, including the priors, up
-#' to the limits below.
+#' confidence intervals. The matrix is minus the inverse of the Hessian of a log density, with log priors
+#' if learning used them.
 #'
 #' The log density is the exact log marginal likelihood up to 2,000 rows, else the Vecchia likelihood of 16,000 rows,
-#' scaled to all rows. For additive kernels chosen on a sample of 800 rows it is that of the sample. For
-#' `hyper = "pilot"` and `"joint"` it is the ELBO. For a non-Gaussian likelihood (without neighbours) it is Laplace's
-#' approximation or the variational bound, from at most 3,000 rows. Parameters of a transform and of smooth noise count
-#' as known. Constant means and coefficients of `mean` and `noise` are not on the log scale. Covariances of coefficients
-#' with hyperparameters are 0. On the log scale, combinations of hyperparameters have sds of at most 4. The variance of
-#' a hyperparameter at the end of its range is too small.
+#' scaled to all rows. For additive kernels chosen on a sample of 800 rows it is that of the sample. For `hyper =
+#' "pilot"` and `"joint"` it is the ELBO, unless the posterior is exact. For a non-Gaussian likelihood (without
+#' neighbours) it is Laplace's approximation or the variational bound, from at most 3,000 rows.
+#'
+#' Each learned lengthscale is a parameter of its own, even if one number was learned for all (`fit$because["tied"]`).
+#' So there can be more rows than `summary()` counts hyperparameters. Parameters of a transform and of `smooth()` noise
+#' and, with Gaussian noise, the prior variance of a linear mean count as known. Constant means and coefficients of
+#' `mean` and `noise` are not on the log scale. Covariances of coefficients with hyperparameters are 0. On the log
+#' scale, combinations of hyperparameters have sds of at most 4. The variance of a hyperparameter at the end of its
+#' range is too small.
 #' @param object a fit of one latent function with learned hyperparameters.
 #' @param complete,... not used.
 #' @param log `FALSE`: covariances of `coef(fit)`, by the delta method. `TRUE`: of `coef(fit, log = TRUE)`.

@@ -6,8 +6,8 @@
 #'
 #' * `print()` and `summary()` show data, choices and hyperparameters. `summary()` adds the kernels tried, residuals,
 #'   and scores on training rows and, if quick, by leave-one-out. Both take `digits`.
-#' * `coef()` returns `lengthscale.<column>` (in units of the column, unless `print()` shows logs, "warped" or
-#'   "rotated"; times in days), `variance` and `noise` (in squared units of f), other parameters of the kernel,
+#' * `coef()` returns `lengthscale.<column>` (in units of the column, or of a log, "warped" or "rotated" column, as
+#'   `print()` explains; times in days), `variance` and `noise` (in squared units of f), other parameters of the kernel,
 #'   coefficients of a linear mean and of a formula for `noise`; for a non-Gaussian family its parameters, the constant
 #'   `mean`, and `mean.variance`, the prior variance of linear coefficients. With `log = TRUE`, positive parameters are
 #'   logs. `sigma()` returns the noise sd, or the scale of [student()] or [tobit()]; for smooth noise its root mean
@@ -26,7 +26,7 @@
 #'   response, if any. For `"loo"` and `"pit"` see [leave_one_out].
 #' * `simulate()` returns joint draws of responses, in the data's form but uncensored, at the training rows (noise
 #'   variance `sigma^2 / weight`) or at `newdata` (weight and trials 1).
-#' * `formula()`, `terms()` and `model.frame()` are as for [lm()]; for a fit from a matrix, `model.frame()` has `y` and
+#' * `formula()`, `terms()` and `model.frame()` are as for [lm()]; for a matrix, `model.frame()` has `y` and
 #'   the columns of `x`. `variable.names()` returns the inputs' columns.
 #' @param object A fit.
 #' @param type See Details. For draws `"response"` (a new response) or `"latent"` (f).
@@ -278,11 +278,11 @@ draws_at <- function(object, rows, nsim, type, training) {
 #' * `df.residual()` returns `nobs(fit) - sum(hatvalues(fit))`; rows of weight 0 do not count.
 #' * `extractAIC()` returns the number of learned hyperparameters and the AIC of the log marginal likelihood. [step()],
 #'   [drop1()] and [add1()] work for fits from a formula, also with groups. The last term left is
-#'   kept: its AIC is `NA`. If `logLik()` is a bound or an estimate, [anova()][anova.gp_fit] bounds differences of fits.
+#'   kept: its AIC is `NA`. If `logLik()` is not exact, [anova()][anova.gp_fit] may bound differences.
 #' * `influence()` returns a list with `hat` and `wt.res`, the Pearson residuals. `influence.measures()` works only for
 #'   `lm()` and `glm()`; use [cooks.distance()] and [leave_one_out].
 #' * `family()` returns the family of the response, `labels()` the terms of the formula or the columns of a matrix,
-#'   `case.names()` the names of the rows, by default without rows of weight 0.
+#'   `case.names()` the names of rows, by default without rows of weight 0.
 #' * `update()` fits again with changed arguments, and with the rows kept in the fit if the data are not found.
 #' @param object,fit A fit.
 #' @param scale Not used.

@@ -40,7 +40,7 @@
 #'   some kernels, `log_lengthscale`, `log_variance` and `log_noise`.
 #' @section Errors and invariants: Errors have class `pfdtc_error_input`, or `pfdtc_error_numerical` if the Cholesky
 #'   factorisation of \eqn{k(Z, Z)} fails. `vfe_objective()` is never below minus the log marginal likelihood of the
-#'   exact GP. Both values are equal up to rounding for `jitter = 0`, `z = x` and distinct rows, if the factorisation
+#'   exact GP. It equals this value up to rounding for `jitter = 0`, `z = x` and distinct rows, if the factorisation
 #'   works. `t` never increases.
 #' @seealso [pf_divergence()], [aux_sor()], `vignette("paper")`
 #' @examples

@@ -7,15 +7,16 @@
 #' @param data,newdata The training rows, or `newdata` to predict at instead.
 #' @param se_fit,interval Add `.se.fit`, sd of `.fitted`? Interval for `.lower` and `.upper`, see [predict.gp_fit()].
 #' @param conf.int Add the ends of [confint()] as `conf.low` and `conf.high`?
-#' @param conf.level,type.predict Probability of the intervals; scale of `.fitted`.
+#' @param conf.level,type.predict Probability of intervals; scale of `.fitted`.
 #' @param inputs,at,level,n,points,which,scales,certified,xlim,terms,type As in [plot.gp_fit()].
-#' @param effects `NULL`: hyperparameters. Groups: `"fixed"`, `"ran_pars"` (sds, correlations), `"ran_vals"` (effects).
+#' @param effects `NULL`: hyperparameters. For grouped terms `"fixed"`, `"ran_pars"` (sds, correlations), `"ran_vals"`
+#'   (effects).
 #' @param ... Not used.
 #' @return `tidy()`: a row for each hyperparameter; `std.error` is for coefficients and group effects, else `NA`.
 #'   `glance()`: one row with `method`, `nobs`, `m`, `df`, `sigma`, `evidence` (as `logLik()`), `AIC`, `BIC`,
 #'   `objective` (the minimised value, or `NA`), `convergence` (0: converged), `evaluations` and `seconds`.
 #'   `augment()`: the rows with `.fitted`, `.se.fit`, `.lower`, `.upper` and, for training rows, `.resid`; for unordered
-#'   classes only with `.fitted`, the most probable one, and `.prob_<class>`, the probabilities.
+#'   classes only `.fitted` (the most probable one) and probabilities `.prob_<class>`.
 #' @seealso [plot.gp_fit()], [predict.gp_fit()], [confint()][vcov.gp_fit]
 #' @examples
 #' fit <- pfdtc(dist ~ speed, cars)

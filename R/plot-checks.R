@@ -230,8 +230,8 @@ confusion_figure <- function(fit) {
 #'   several inputs points are partial residuals: mean along the slice plus residual, or (log link) times response /
 #'   prediction. Classes have their responses. Unordered classes show probabilities.
 #' * `"map"` shows mean and sd over two numeric inputs. The mean is blank where the sd of f is above 0.7 prior sds.
-#' * `"checks"` (like `"map"`, not for unordered classes) compares leave-one-out predictions and responses. Panels are
-#'   `"residuals"`, `"qq"`, `"pit"`, `"observed"` and `"semivariogram"`.
+#' * `"checks"` (like `"map"`, not for unordered classes) compares leave-one-out predictions and responses. Panels, also
+#'   as values of `which`, are `"residuals"`, `"qq"`, `"pit"`, `"observed"` and `"semivariogram"`.
 #' * `"calibration"`, for a non-Gaussian likelihood, shows the share of successes (or of each class) against the
 #'   predicted probability, or the histogram of `"pit"`. `"confusion"` is a table of several
 #'   classes against leave-one-out predictions.
@@ -243,7 +243,7 @@ confusion_figure <- function(fit) {
 #'   lengthscale.
 #' @param at Values of inputs that are held, as in `list(x = 1)`. Default: medians and most frequent levels.
 #' @param level Probability of the bands.
-#' @param interval Bands to draw. Non-Gaussian likelihoods have only `"credible"`.
+#' @param interval Bands. Non-Gaussian likelihoods have only `"credible"`.
 #' @param n Number of values of each numeric input. Default: 100 for a map, otherwise at least 200.
 #' @param points Should the data be drawn (at most 2,000 rows)?
 #' @param which Figure to draw, see Details.

@@ -110,12 +110,12 @@ label_fits <- function(fits, name) {
 #' bounds on the errors of f together with the actual errors. Solid lines show the median over `newdata`, dashed lines
 #' the maximum. The axes are logarithmic; triangles mark zeros. With a `family`, "exact" is Laplace's approximation with
 #' all rows, and means are modes of f.
-#' @param fits A fit, or a list of fits of the same data and hyperparameters.
+#' @param fits A fit with one f, or a list of fits of the same data and hyperparameters.
 #' @param newdata Rows to draw, for a list or one numeric input. Default: for a list the training rows, else `n` values
 #'   along each input.
 #' @param effort Effort of [certify()]. Default: `"reference"` for one fit, all three for a list.
 #' @param exact A [gp_exact()] fit of the same model, or `FALSE`. Default: computed if at most 500 rows are distinct;
-#'   `TRUE` always computes it.
+#'   `TRUE`: always.
 #' @param level,inputs,at,n,points,type For one fit, as in [plot.gp_fit()].
 #' @param ... Arguments of [plot.default()].
 #' @param reference A result of [reference()] for all fits. Default: the reference of each fit, or a new one.
@@ -157,7 +157,7 @@ plot_certificate <- function(fits, newdata = NULL, effort = NULL, exact = NULL, 
 
 #' @rdname plot_certificate
 #' @param x,object A result of `plot_certificate()` or [certify()]. For [certify()], a thick bar shows the certified
-#'   interval of the exact mean at each row. A thin bar extends it by `2 sd_upper` both ways.
+#'   interval of the exact mean at each row. A thin bar adds `2 sd_upper` both ways.
 #' @exportS3Method ggplot2::autoplot
 autoplot.pfdtc_certificate <- autoplot_table
 

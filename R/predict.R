@@ -2,7 +2,7 @@
 
 #' Predict from a Gaussian process fit
 #'
-#' Returns mean, sd, intervals or covariance of f or of the response at new inputs.
+#' Returns means, sds, intervals or covariances of f or of responses.
 #' @param object a fit of [pfdtc()] or of a `gp_` function.
 #' @param newdata rows to predict: a data frame with the variables of the formula, a matrix with the columns of `x`, a
 #'   row source ([rows_blocks()]), or an object of \pkg{sf}, \pkg{sp}, \pkg{terra} or \pkg{stars}, which is returned
@@ -18,7 +18,7 @@
 #' @param wrt input of `type = "derivative"`: its name or number.
 #' @param certified return an interval that contains the interval of the exact GP (`family`: around the mode of its f),
 #'   see [certify()]? If the fit is not exact, store `fit$reference <- reference(fit)`; otherwise each call computes it.
-#' @param full_cov return the covariance matrix of all rows?
+#' @param full_cov return the covariance matrix of all rows? Only with one f.
 #' @param hyper_uncertainty include the uncertainty of the hyperparameters, see [vcov.gp_fit()]? This computes two
 #'   further posteriors for each hyperparameter.
 #' @param re `TRUE` includes effects of groups; a new level has their prior distribution. `FALSE` sets effects to 0.
@@ -33,7 +33,7 @@
 #' | `type` | Prediction |
 #' | --- | --- |
 #' | `"mean"`, `"response"` | mean response averaged over f; probabilities of classes (ordered `"mean"`: class number) |
-#' | `"latent"`, `"link"` | f with offset (unordered classes: log odds). A family's prediction intervals: see `"mean"` |
+#' | `"latent"`, `"link"` | f with offset (unordered classes: log odds). Prediction intervals of families: as `"mean"` |
 #' | `"median"` | median of the response, except for classes and [gp_family()] |
 #' | `"class"` | most probable class; prediction intervals of several classes are sets (a logical matrix) |
 #' | `"survival"` | matrix of probabilities of a time above each of `times`; with intervals an array |
@@ -43,14 +43,15 @@
 #' | `"terms"` | mean of each term of a sum of kernels, see [kernel_algebra] |
 #' | `"derivative"` | derivative of f with respect to `wrt`; not for Matern 1/2 kernels or unordered classes |
 #'
-#' Densities and prediction intervals average over uncertain noise (few rows, heavy tails). For `"mean"`, `se.fit` is
-#' the posterior sd of the mean response; also for `"response"`, except that with Gaussian noise it is the sd of a new
-#' response. With a transform T, `"latent"`, `"link"`, `"loo_latent"`, `"terms"` and `"derivative"` are on the scale of
-#' T(y). If the fit chose T, values of y far beyond the training responses are cut off in the mean response. For
-#' families, except unordered classes and [gp_family()], prediction intervals are quantiles of a new response. They are
-#' whole numbers for counts, and shares of successes if `newdata` has numbers of trials. With Laplace's approximation,
-#' the mode of f stands for its mean, corrected for classes unless `certified`. Credible intervals of a mean response
-#' transform quantiles of f (not for several classes). They need not contain `fit`.
+#' Densities and prediction intervals average over the noise variance if it is uncertain (few rows or heavy tails). For
+#' `"mean"`, `se.fit` is the posterior sd of the mean response; also for `"response"`, except that with Gaussian noise
+#' it is the sd of a new response. With a transform T, `"latent"`, `"link"`, `"loo_latent"`, `"terms"` and
+#' `"derivative"` are on the scale of T(y). If the fit chose T, values of y far beyond the training responses are cut
+#' off in the mean response. For families, except unordered classes and [gp_family()], prediction intervals are
+#' quantiles of a new response. They are whole numbers for counts, and shares of successes if `newdata` has numbers of
+#' trials. With Laplace's approximation, the mode of f stands for its mean, corrected for classes unless `certified`.
+#' Credible intervals of a mean response transform quantiles of f (not for several classes). They need not contain
+#' `fit`.
 #' @section Invariants: Intervals with normal noise are `fit` plus and minus `qnorm((1 + level) / 2)` sds, unless
 #'   certified, conformal, transformed, or of uncertain noise. Terms, constant and offset sum to the mean of f. A row is
 #'   predicted as if it were the only one, up to rounding.

@@ -7,7 +7,7 @@
 #' reference. At most ten steps of conjugate gradients correct the mean of the reference, except with a non-Gaussian
 #' `family` or if `data` is given. `refine()` continues these steps: it returns the mean of the exact GP with a
 #' certified error of at most `tol` times the sd of the response.
-#' @param fit A fit with one f and its data; if `data` is given, a fit from a formula. `refine()` needs Gaussian noise.
+#' @param fit A fit with one f and data, not `"vi"`; argument `data` needs a formula. `refine()` needs Gaussian noise.
 #' @param m2 Maximum number of points. Default: 4 `m`, more with groups, at least 600 (`family`) or 800 (neighbours).
 #' @param max_seconds Time limit in seconds for the correction of the mean. No step begins that would exceed it.
 #' @param data For a fit without its data, the rows of the fit: a row source or a data frame. Weights, offset and

@@ -211,7 +211,7 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL, ...) {
 #'
 #' `gp_family()` makes a likelihood for the argument `family` of [pfdtc()]. The log density l of a response is an
 #' expression in the latent value `f`, the response `y` and parameters; [stats::D()] computes its derivatives.
-#' `check_family()` checks derivatives, concavity and bounds on derivatives (`kappa`, `curvature`) on a grid of `f`.
+#' `check_family()` checks derivatives, concavity and the bounds `kappa` and `curvature` on a grid of `f`.
 #' @param log_density a formula such as `~ y * f - exp(f)`, or a one-line function of `f`, `y` and parameters.
 #' @param parameters a named list of positive numbers. `NA`: learned.
 #' @param concave is the log density concave in `f` for every `y`?
@@ -236,7 +236,7 @@ tobit <- function(left = -Inf, right = Inf, scale = NULL, ...) {
 #'
 #' Terms with `f` may use `exp`, `log`, `sqrt`, `log1p`, `expm1`, `sin`, `cos`, `pnorm` and `dnorm`; other terms may use
 #' any function. If a term without `f` and without learned parameters is omitted, the log marginal likelihood shifts by
-#' a constant. There are no prediction intervals, quantiles or draws.
+#' a constant. There are no prediction intervals, quantiles, draws or deviance; only `"response"` and `"loo"` residuals.
 #' @seealso [pfdtc()], [certify()], `vignette("likelihoods")`
 #' @examples
 #' # Poisson counts

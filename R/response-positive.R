@@ -342,9 +342,10 @@ tweedie <- function(p = NULL, phi = NULL) {
 #' where \eqn{e} is noise.
 #'
 #' The K functions of `multinomial()` share one kernel, and each has its own constant mean. `predict(type = "latent")`
-#' returns f_k - f_1, the log odds against the first class. By default three or more classes have `multinomial()`,
-#' ordered ones the better of both. With two classes the model is, except for priors, [binomial()] with twice the
-#' kernel variance. Levels without rows are dropped. Probabilities are averaged over the posterior of f.
+#' returns f_k - f_1, the log odds against the first class. By default three or more classes have `multinomial()`.
+#' Ordered ones have `ordinal()`, or the better of both if leave-one-out predictions contradict `ordinal()`. With two
+#' classes the model is, except for priors, [binomial()] with twice the kernel variance. Levels without rows are
+#' dropped. Probabilities are averaged over the posterior of f.
 #'
 #' The first cut point of `ordinal()` is 0, because \eqn{f} has a constant mean. The widths of the classes between the
 #' first and the last are learned, and `coef()` returns the widths. `print()` shows the cut points minus the mean

@@ -7,7 +7,7 @@
 #' The posterior equals the posterior of a fit to the present rows with the same inducing points and centre, up to
 #' rounding. To add or drop n rows, a Gaussian fit with inducing points, without groups and transform, needs no data and
 #' \eqn{O(n m^2)} time; other fits need their data. `fit$reference` is computed again if the fit has its data, otherwise
-#' it is removed. Without data, large rounding errors raise an error, but rows that were dropped before do not.
+#' it is removed. Without data, large rounding errors raise an error; rows that the fit lacks can go unnoticed.
 #' @param fit a fit, but not by [gp_subsample()] or [gp_hurdle()]; for `update_points()` not an exact fit.
 #' @param newdata a data frame with the variables of the formula, response and weights included, or a row source
 #'   ([rows_blocks()]). For a fit from a matrix, a list with `x`, `y` and, if used, `weights` and `offset`.

@@ -8,7 +8,7 @@
 #'
 #' `rows_parts()` takes the rows in parts, and a worker reads each part. Workers are the processes of the current plan
 #' of package \pkg{future} (with its default plan, the session itself), or the daemons of package \pkg{mirai}, also on
-#' other machines. `pfdtc(formula, data, workers = TRUE)` sends a data frame to the workers.
+#' other machines. `pfdtc(formula, data, workers = TRUE)` sends a data frame to them.
 #' @usage
 #' rows_db(con, query, block = rows_of_a_block)
 #' rows_csv(files, block = rows_of_a_block, col_classes = NULL, ..., skip = 0)

@@ -272,3 +272,21 @@ test_that("a coefficient of a variable `noise` and the noise variance do not mix
   expect_equal(unname(vcov(a, log = FALSE)), unname(vcov(b, log = FALSE)))
   expect_equal(tidy.gp_fit(a, conf.int = TRUE)[-1], tidy.gp_fit(b, conf.int = TRUE)[-1])
 })
+
+test_that("vcov() has a row for each lengthscale in coef(), although one number was learned for all", {
+  tied <- pfdtc(case ~ age + parity, infert[1:80, ], family = binomial(), kernel = kernel_se())
+  expect_match(tied$because[["tied"]], "one learned number")
+  V <- vcov(tied)
+  expect_identical(sub("^log[(](.*)[)]$", "\\1", rownames(V)), names(coef(tied)))
+  expect_gt(min(eigen(V, symmetric = TRUE, only.values = TRUE)$values), 0)
+  expect_identical(attr(logLik(tied), "df"), 3L) # lengthscale, variance and constant mean
+  expect_identical(nrow(V), 4L)
+})
+
+test_that("vcov() takes the learned prior variance of a chosen linear mean as known, with Gaussian noise", {
+  fit <- pfdtc(mpg ~ wt + hp, mtcars, noise = ~ 1, transform = "none")
+  expect_true("mean.variance" %in% parameter_names(fit$kernel, fit$frame$columns))
+  expect_identical(rownames(vcov(fit)), c("(Intercept)", "wt", "hp", "log(matern12.lengthscale.wt)",
+                                          "log(matern12.lengthscale.hp)", "log(matern12.variance)", "log(noise)"))
+  expect_identical(attr(logLik(fit), "df"), 5L) # of the kernels and the noise, without the coefficients
+})
