@@ -160,7 +160,7 @@ reason_not_numeric <- function(x) {
   if (is.character(x) && any(grepl("~", x, fixed = TRUE))) return("as.formula() makes a formula of text.")
   if (is_dates_as_text(x)) {
     "Its values look like dates. as.numeric(as.Date(<text>)) counts days; as.Date() has a `format` for other dates."
-  } else if (is.factor(x) || is.character(x)) {
+  } else if (is.factor(x) || is.character(x) && length(x) > 1L) {
     "Only inputs of a formula may be factors. If levels are numbers, as.numeric(as.character(<factor>)) returns them."
   }
 }

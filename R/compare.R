@@ -36,9 +36,9 @@
 compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certify = TRUE, ...) {
   check_fits_given(missing(fits), list(...), "compare_fits")
   check_dots_empty()
-  if (inherits(fits, c("gp_fit", "gp_hurdle"))) fits <- list(fits)
-  if (!is.list(fits) || !length(fits)) abort_input("fits", describe(fits), "a list of fits")
-  for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], sprintf("fits[[%d]]", i))
+  fits <- label_fits(fits, function(fit) fit$method)
+  labels <- names(fits)
+  fits <- unname(fits)
   exact <- check_exact(exact, fits, "compare_fits")
   check_given("newdata", "Give the rows to compare at.")
   pf <- check_flag(pf %||% (!is.null(exact$x) && nrow(exact$x) <= 2000), "pf") && !is.null(exact)
@@ -53,10 +53,20 @@ compare_fits <- function(fits, exact = NULL, newdata, y = NULL, pf = NULL, certi
   truth <- if (!is.null(exact)) latent_at(exact, new_inputs(exact, newdata)$x)
   out <- do.call(rbind, Map(compare_one, fits, own, MoreArgs = list(exact, truth, newdata, pf)))
   if (!is.null(effort)) out$certified_mean_error <- certified_errors(fits, newdata, effort)
-  given <- !is.null(names(fits)) & nzchar(names(fits))
-  out$method[given] <- names(fits)[given]
+  out$method <- labels
   row.names(out) <- NULL
   structure(out, class = c("pfdtc_comparison", "data.frame"))
+}
+
+# Returns the fits as a list with unique names. name(fit) returns a name for an unnamed fit.
+label_fits <- function(fits, name) {
+  if (inherits(fits, c("gp_fit", "gp_hurdle"))) fits <- list(fits)
+  refuse_if(!is.list(fits) || !length(fits), "fits", describe(fits), "a fit or a list of fits")
+  for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], sprintf("fits[[%d]]", i))
+  label <- names(fits) %||% character(length(fits))
+  blank <- !nzchar(label)
+  label[blank] <- vapply(fits[blank], name, "")
+  stats::setNames(fits, make.unique(label, " "))
 }
 
 #' @export
@@ -309,8 +319,10 @@ table_for_step <- function(table, fit) {
   table <- withCallingHandlers(table, pfdtc_message = function(m) {
     if (!inherits(m, c("pfdtc_message_progress", "pfdtc_message_slow"))) invokeRestart("muffleMessage")
   })
-  table$Df[which(table$Df <= 0)] <- NA
-  if (!has_own_likelihood(fit)) return(table)
-  why <- "AIC of the log marginal likelihood, as for models with a smooth part. AIC() has the restricted likelihood."
-  structure(table, heading = c(attr(table, "heading"), paste0("\n", why)))
+  lower <- which(table$Df <= 0)
+  table$Df[lower] <- NA
+  why <- c(if (length(lower)) "Df is blank if the model with more terms has no more hyperparameters than the other.",
+           if (has_own_likelihood(fit))
+             "AIC of the log marginal likelihood, as with a smooth part. AIC() has the restricted likelihood.")
+  structure(table, heading = c(attr(table, "heading"), if (length(why)) paste0("\n", why)))
 }

@@ -149,8 +149,7 @@ predict_fold <- function(fit, data, asked, used, out) {
   x <- all$x[out, , drop = FALSE]
   offset <- if (is.null(data$offset)) 0 else data$offset[out]
   if (!is.null(asked$m)) asked$m <- min(asked$m, part$n)
-  one <- withCallingHandlers(suppressMessages(fit_as_asked(part, asked)),
-                             pfdtc_warning_small = function(w) invokeRestart("muffleWarning"))
+  one <- suppressMessages(suppressWarnings(fit_as_asked(part, asked), classes = "pfdtc_warning_small"))
   p <- latent_at(one, x)
   noise <- if (response_of(fit)$conjugate) { # a fit with given hyperparameters does not learn the noise's spread
     spread <- noise_spread(if (identical(asked$hyper, "fixed")) fit else one, x)
@@ -158,8 +157,9 @@ predict_fold <- function(fit, data, asked, used, out) {
   }
   each <- score_each(response_of(one), take_rows_of(all[c("y", "size")], out),
                      c(list(mean = p$mean + offset, var = p$var), noise), crps = response_of(one)$kind != "classes")
-  # If this fold's fit has another kind of response (chosen family), its means are not comparable.
-  if (response_of(one)$kind == response_of(fit)$kind) each else replace(each, c("mean", "sd"), NA_real_)
+  # The mean of unordered classes is a probability, but of ordered classes a number: a fold may choose the other family.
+  labels <- c(response_of(one)$kind, response_of(fit)$kind) == "labels"
+  if (labels[1L] == labels[2L]) each else replace(each, c("mean", "sd"), NA_real_)
 }
 
 # ---- folds, and rows that share a fold ------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ exceedance <- function(fit, newdata, threshold, prob = 0.95, of = c("f", "respon
   certified <- check_flag(certified, "certified")
   prob <- check_number(prob, "prob", "a number above 0.5 and below 1", function(p) p > 0.5 && p < 1)
   draws <- check_count(draws, "draws", min = 0)
-  new <- new_rows(fit, newdata)
+  new <- if (certified) suppressMessages(new_rows(fit, newdata)) else new_rows(fit, newdata) # certify() sends them
   check_given("threshold", "Give a number on the scale of the response.")
   many <- length(threshold) %in% c(1L, length(new$index))
   refuse_if(!is_plain_numeric(threshold) || !many || !all(is.finite(threshold)), "threshold", describe(threshold),
@@ -330,7 +330,10 @@ ratios <- function(fit, newdata, than, level = 0.95, certified = FALSE, ...) {
             describe(than), "a data frame with the variables of `newdata`, and one row or as many rows as `newdata`")
   naming_argument("than", new_rows(fit, than))
   weights <- cbind(diag(n), if (nrow(than) == 1L) matrix(-1, n, 1) else -diag(n))
-  found <- linear_functional(fit, weights, rbind(newdata[names(than)], than), certified = certified, ...)
+  new_rows(fit, newdata)
+  both <- rbind(newdata[names(than)], than)
+  found <- suppressMessages(linear_functional(fit, weights, both, certified = certified, ...),
+                            classes = "pfdtc_message_new_levels") # new_rows() has sent it
   z <- stats::qnorm((1 + level) / 2)
   ends <- function(lower, upper, sd) {
     one <- exp(unname(kind) * (lower - z * sd))

@@ -125,8 +125,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   fit <- refuse_classes(check_any_fit(fit, "fit"))
   type <- if (missing(type) && !is.null(fit$transform)) "response" else
     check_choice(type, c("link", "response"), "type")
-  plain <- response_of(fit)$conjugate && is.null(fit$transform)
-  of_mean <- type == "response" && !plain
+  of_mean <- type == "response" && !(response_of(fit)$conjugate && is.null(fit$transform))
   effort <- check_choice(effort, c("reference", "fast", "tight"), "effort")
   ask <- certificate_asked(fit, if (missing(certified) && of_mean) FALSE else certified, effort = effort,
                            reference = reference, m2 = m2, max_seconds = max_seconds)
@@ -158,8 +157,7 @@ partial_dependence <- function(fit, variable, newdata, at = NULL, weights = NULL
   functionals <- lapply(each, function(i) list(rows = i, weights = weights * if (is.null(scale)) 1 else scale$slope[i]))
   out <- functionals_of_rows(fit, functionals, NULL, new, ask)
   if (!is.null(scale)) out$mean <- vapply(each, function(i) sum(weights * scale$mean[i]), 0)
-  name <- if (is.null(fit$terms)) "y" else deparse1(fit$terms[[2L]])
-  label <- if (plain) name else if (type == "link") paste("f, scale of", name) else paste("mean response,", name)
+  label <- slice_label(fit, type)
   own <- utils::tail(make.unique(c(names(out), variable)), 1L) # a variable `mean` has the column `mean.1`
   structure(cbind(stats::setNames(data.frame(at), own), as.data.frame(unclass(out))), effort = attr(out, "effort"),
             m2 = attr(out, "m2"), sd_y = attr(out, "sd_y"), label = paste("average of", label),
@@ -326,6 +324,7 @@ predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certifie
   numeric <- if (!by_formula(fit)) seq_along(columns) else which(unlist(lapply(fit$frame$variables, function(v) {
     rep(!v$kind %in% c("factor", "logical", "group"), v$width)
   })))
+  refuse_if(!length(numeric), "type", "= \"derivative\" needs a numeric input, but the fit has none")
   column <- if (is.null(wrt) && length(columns) == 1L) 1L else if (length(wrt) != 1L) NA else
     if (is.character(wrt)) match(wrt, columns) else if (is.numeric(wrt)) match(wrt, seq_along(columns)) else NA
   refuse_if(is.na(column) || !column %in% c(numeric, if (is.null(wrt)) 1L), "wrt", describe(wrt),
@@ -353,4 +352,30 @@ predict_derivative <- function(fit, rows, wrt, se.fit, interval, level, certifie
 with_pairs <- function(p, pairs = which(upper.tri(diag(1, p)), arr.ind = TRUE)) {
   one <- diag(1, p)
   rbind(one, one[pairs[, 1L], , drop = FALSE] + one[pairs[, 2L], , drop = FALSE])
+}
+
+# ---- names of f and of the response in legends and figures ----------------------------------------------------------
+
+fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else response_of(fit)$link_name
+
+# Returns the name of the response, of a time series, or of the time in a survival::Surv() object.
+response_name <- function(fit) {
+  if (is.null(fit$terms)) return("y")
+  left <- fit$terms[[2L]]
+  if (identical(left, quote(y)) && is.language(series <- attr(fit$call$data, "series"))) left <- series
+  times <- response_of(fit)$reads == "times" && is.call(left) && length(left) > 1L
+  deparse1(if (times && !isTRUE(grepl("^interval", left$type))) left[[2L]] else left)
+}
+
+slice_label <- function(fit, type) {
+  name <- response_name(fit)
+  link <- fit_link(fit)
+  response <- response_of(fit)
+  if (link == "identity") return(if (type == "link" && !is.null(fit$transform)) paste("f, transformed", name) else name)
+  if (response$reads == "own") return(paste(if (type == "link") "f for" else "mean of", name))
+  if (type == "link") return(sprintf("%s of %s", link, name))
+  if (response$kind == "ordered") return(paste("mean class number of", name))
+  if (link == "log") return(paste(if (any(fit$data$sites$offset != 0)) "rate of" else "mean of", name))
+  if (!is.null(response$levels)) sprintf("P(%s = %s)", name, response$levels[2L]) else
+    if (grepl("^as[.]numeric[(].* > 0[)]$", name)) sub("as.numeric", "P", name) else "P(success)" # gp_hurdle()'s name
 }

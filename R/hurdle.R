@@ -35,9 +35,9 @@
 #' @export
 gp_hurdle <- function(formula, data, family = NULL, ...) {
   check_given("formula", "Write y ~ x1 + x2.")
-  check_given("data", "Give a data frame.")
   refuse_if(!inherits(formula, "formula") || length(formula) != 3L, "formula", describe(formula),
-            "a formula with a response")
+            "a formula with a response", hint = "gp_hurdle() is no family: write gp_hurdle(y ~ x, data).")
+  check_given("data", "Give a data frame.")
   if (!is.data.frame(data)) abort_input("data", describe(data), "a data frame")
   name <- deparse1(formula[[2L]])
   found <- function(what, argument, home) {

@@ -198,10 +198,8 @@ get_predict.gp_fit <- function(model, newdata = NULL, type = "response", ...) {
   p <- if (!labels) latent_at(fit, rows$x)
   if (labels || response$kind == "ordered" && type != "link") {
     # Return a row for each class and row of data: all rows for the first class, then all for the next.
-    share <- function(f) {
-      if (!labels) return(class_shares(response, f[, 1L]))
-      softmax_of(as_log_odds(list(mean = f, var = matrix(0, nrow(f), ncol(f)^2)), fit$center)$mean)
-    }
+    share <- if (!labels) function(f) class_shares(response, f[, 1L]) else
+      function(f) softmax_of(as_log_odds(list(mean = f, var = matrix(0, nrow(f), ncol(f)^2)), fit$center)$mean)
     if (!labels) f <- array(f + p$mean[rows$index], c(nrow(f), 1L, ncol(f))) + rows$offset
     shown <- stats::predict(fit, if (!is.null(newdata)) as.data.frame(newdata), type = "response")
     each <- apply(f, 3L, function(v) share(matrix(v, nrow(f))))

@@ -49,8 +49,8 @@ tidy_effects <- function(x, effects, conf.int, level) {
   kinds <- c("fixed", "ran_pars", "ran_vals")
   refuse_if(!is.character(effects) || !length(effects) || !all(effects %in% kinds), "effects", describe(effects),
             list_quoted(kinds, "\""))
-  parts <- lapply(effects, function(effect) {
-    out <- switch(effect, fixed = {
+  out <- do.call(rbind, lapply(effects, function(effect) {
+    each <- switch(effect, fixed = {
       linear <- mean_coefficients(fit_with_groups(x, "x"))
       data.frame(group = NA_character_, level = NA_character_, term = names(fixef.gp_fit(x)),
                  estimate = unname(fixef.gp_fit(x)), std.error = if (is.null(linear)) NA_real_ else unname(linear$sd))
@@ -64,9 +64,8 @@ tidy_effects <- function(x, effects, conf.int, level) {
       b <- as.data.frame(ranef.gp_fit(x, se = TRUE))
       data.frame(group = b$grpvar, level = b$grp, term = b$term, estimate = b$condval, std.error = b$condsd)
     })
-    cbind(effect = effect, out[c("group", "level", "term", "estimate", "std.error")])
-  })
-  out <- do.call(rbind, parts)
+    cbind(effect = effect, each[c("group", "level", "term", "estimate", "std.error")])
+  }))
   if (!conf.int) return(out)
   half <- stats::qnorm((1 + level) / 2) * out$std.error
   cbind(out, conf.low = out$estimate - half, conf.high = out$estimate + half)
@@ -253,21 +252,17 @@ get_variance.gp_fit <- function(x, component = "all", verbose = TRUE, ...) {
     if (response_of(x)$reads == "classes") of_link[[1L]] else NA_real_
   terms <- groups_of_fit(x)
   S <- lapply(terms, function(g) tcrossprod(g$root))
-  random <- Map(function(g, S) {
-    design <- t(design_of(g, rows))
-    mean(rowSums((design %*% S) * design))
-  }, terms, S)
-  by <- vapply(terms, `[[`, "", "by")
-  each <- function(f) unlist(Map(f, terms, S, by))
-  out <- list(var.fixed = stats::var(latent_at(x, rows, re = FALSE)$mean), var.random = sum(unlist(random)),
+  random <- vapply(terms, function(g) mean(colSums(crossprod(g$root, design_of(g, rows))^2)), 0)
+  each <- function(f) unlist(Map(f, terms, S))
+  out <- list(var.fixed = stats::var(latent_at(x, rows, re = FALSE)$mean), var.random = sum(random),
     var.residual = residual, var.distribution = residual, var.dispersion = 0,
-    var.intercept = each(function(g, S, by) if (g$intercept) stats::setNames(S[1L], by)),
-    var.slope = each(function(g, S, by) {
+    var.intercept = each(function(g, S) if (g$intercept) stats::setNames(S[1L], g$by)),
+    var.slope = each(function(g, S) {
       slopes <- g$effects != "(Intercept)"
-      if (any(slopes)) stats::setNames(diag(S)[slopes], paste(by, g$effects[slopes], sep = "."))
+      if (any(slopes)) stats::setNames(diag(S)[slopes], paste(g$by, g$effects[slopes], sep = "."))
     }),
-    cor.slope_intercept = each(function(g, S, by) {
-      if (g$intercept && nrow(S) > 1L) stats::setNames(stats::cov2cor(S)[-1L, 1L], rep(by, nrow(S) - 1L))
+    cor.slope_intercept = each(function(g, S) {
+      if (g$intercept && nrow(S) > 1L) stats::setNames(stats::cov2cor(S)[-1L, 1L], rep(g$by, nrow(S) - 1L))
     }))
   out <- Filter(length, out)
   if (identical(component, "all")) return(out)
@@ -331,20 +326,16 @@ model_parameters.gp_fit <- function(model, ci = 0.95, ...) {
 #' @exportS3Method performance::model_performance
 model_performance.gp_fit <- function(model, ...) {
   model <- check_any_fit(model, "model")
-  if (response_of(model)$conjugate) {
-    y <- unname(given_response(training_data(model)))
-    scores <- function(type) {
-      r <- stats::residuals(model, type = type)
-      data.frame(R2 = 1 - mean(r^2, na.rm = TRUE) / mean((y - mean(y))^2), RMSE = root_mean_square(r))
-    }
-    seen <- cbind(scores("response"), Sigma = stats::sigma(model))
-    unseen <- scores("loo")
-  } else {
-    named <- function(s) stats::setNames(s[c("nlpd", "rmse", "brier")], c("NLPD", "RMSE", "Brier"))
-    seen <- named(training_scores(model, seen = TRUE))
-    unseen <- named(training_scores(model))
+  scores <- if (response_of(model)$conjugate) function(seen) {
+    y <- given_response(training_data(model))
+    r <- stats::residuals(model, type = if (seen) "response" else "loo")
+    data.frame(c(list(R2 = 1 - mean(r^2, na.rm = TRUE) / mean((y - mean(y))^2), RMSE = root_mean_square(r)),
+                 if (seen) list(Sigma = stats::sigma(model))))
+  } else function(seen) {
+    stats::setNames(training_scores(model, seen = seen)[c("nlpd", "rmse", "brier")], c("NLPD", "RMSE", "Brier"))
   }
+  unseen <- scores(FALSE)
   names(unseen) <- paste0(names(unseen), "_loo")
-  structure(cbind(data.frame(AIC = stats::AIC(model), BIC = stats::BIC(model)), seen, unseen),
+  structure(cbind(data.frame(AIC = stats::AIC(model), BIC = stats::BIC(model)), scores(TRUE), unseen),
             class = c("performance_model", "data.frame"))
 }

@@ -254,7 +254,7 @@ report.gp_fit <- function(x, newdata = NULL, digits = 3, ...) {
     Success = if (response$reads == "classes" && length(response$levels) == 2L) sprintf("\"%s\"", response$levels[2L]),
     Transform = if (!is.null(fit$transform)) fact$Response,
     Data = fact$Data, Method = about$title, unlist(fact[c("Mean", "Kernel", "Noise", "Noise tails", "Noise sd")]),
-    "Variance inflation" = unname(sub("^.*?: v", "v", unlist(fit$because)["scale"], perl = TRUE)),
+    "Variance inflation" = unname(sub("^.*?: (v.*)[.]$", "\\1", unlist(fit$because)["scale"], perl = TRUE)),
     Units = paste0("sds are ", scale,
       if (any(grepl("lengthscale", names(stats::coef(fit))))) paste0(", lengthscales in units of their inputs", notes)),
     Inputs = if (!is.null(rotation_of(fit$kernel))) rotation_note else if (!is.null(warp) && is.null(logs))

@@ -173,7 +173,7 @@ source_fit <- function(method, source, call, args, envir) {
   refuse_if(!is.null(args$noise_trend), "like", "has heteroscedastic noise, which is not available for a row source")
   given <- c(tol = !is.null(args$tol), family = !is.null(as_likelihood(args$family)),
              transform = asks_for_transform(args$transform))
-  if (any(given)) abort_input(names(which(given))[1L], "is not available for a row source")
+  if (any(given)) abort_input(names(which(given))[1L], "is not available for a row source", hint = only_in_memory)
   size <- check_count(getOption("pfdtc.sample", 1e5), "pfdtc.sample")
   chance <- random_state()
   data <- data_from_source(source, call, envir, args$center, args$scale, size, args$kernel, args$mean)

@@ -114,7 +114,8 @@ decide_posterior <- function(facts, asked, look) {
                   paste("this", describe_dense(look$dense))
                 } else {
                   sprintf("this is the default for at most %s rows", show_count(exact_rows))
-                }))))
+                }), unused = if (isTRUE(asked$neighbours > 0L))
+                  "`neighbours` has no effect, because the posterior is exact. `m` requests inducing points.")))
   }
   grouped <- has_groups(asked$kernel)
   if (is.null(look$rho)) return(list(posterior = list(kind = "points", m = m, neighbours = 0L), next_look = "points"))

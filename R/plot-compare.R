@@ -91,17 +91,6 @@ comparison_figure <- function(s, value, fits, base, has_exact) {
   figure(panels, value, keys, if (k <= 4L) c(k, 1L) else grDevices::n2mfrow(k), foot = s$foot)
 }
 
-# Returns the fits as a list with unique names. name(fit) returns a name for an unnamed fit.
-label_fits <- function(fits, name) {
-  if (inherits(fits, c("gp_fit", "gp_hurdle"))) fits <- list(fits)
-  refuse_if(!is.list(fits) || !length(fits) || !all(vapply(fits, inherits, NA, c("gp_fit", "gp_hurdle"))), "fits",
-            describe(fits), "a fit or a list of fits")
-  for (i in seq_along(fits)) fits[[i]] <- check_any_fit(fits[[i]], sprintf("fits[[%d]]", i))
-  label <- names(fits) %||% character(length(fits))
-  blank <- !nzchar(label)
-  label[blank] <- vapply(fits[blank], name, "")
-  stats::setNames(fits, make.unique(label, " "))
-}
 
 #' Plot certificates
 #'

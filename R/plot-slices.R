@@ -111,27 +111,6 @@ on_scale <- function(fit, p, type, noise = 0) {
   found
 }
 
-# Returns the name of the response, of a time series, or of the time in a survival::Surv() object.
-response_name <- function(fit) {
-  if (is.null(fit$terms)) return("y")
-  left <- fit$terms[[2L]]
-  if (identical(left, quote(y)) && is.language(series <- attr(fit$call$data, "series"))) left <- series
-  deparse1(if (response_of(fit)$reads == "times" && is.call(left) && length(left) > 1L) left[[2L]] else left)
-}
-
-slice_label <- function(fit, type) {
-  name <- response_name(fit)
-  link <- fit_link(fit)
-  response <- response_of(fit)
-  if (link == "identity") return(if (type == "link" && !is.null(fit$transform)) paste("f, transformed", name) else name)
-  if (response$reads == "own") return(paste(if (type == "link") "f for" else "mean of", name))
-  if (type == "link") return(sprintf("%s of %s", link, name))
-  if (response$kind == "ordered") return(paste("mean class number of", name))
-  if (link == "log") return(paste(if (any(fit$data$sites$offset != 0)) "rate of" else "mean of", name))
-  if (!is.null(response$levels)) sprintf("P(%s = %s)", name, response$levels[2L]) else
-    if (grepl("^as[.]numeric[(].* > 0[)]$", name)) sub("as.numeric", "P", name) else "P(success)" # gp_hurdle()'s name
-}
-
 # Returns the range of the vertical axis, which contains means and points. For the bands, the axis goes beyond these by
 # at most their range, or by the median width of the bands if that is larger.
 slice_range <- function(s, interval) {

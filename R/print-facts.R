@@ -300,7 +300,6 @@ posterior_title <- function(fit) {
   if (is.null(family$title)) fit$method else sub("^the ", "", family$title)
 }
 
-fit_link <- function(fit) if (response_of(fit)$conjugate) "identity" else response_of(fit)$link_name
 
 # Returns the factors of a kernel in words, such as "Matern 3/2 in year", with their names in coef() as names. Inputs
 # are omitted if a factor has all of them. Factors with equal words are numbered.

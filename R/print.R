@@ -332,8 +332,8 @@ certificate_fields <- function(x) {
            sprintf("the exact sd is %s to %s times `sd`", show_bound(ends[1L], 3, up = FALSE),
                    show_bound(ends[2L], if (ends[2L] < 1) 3 else 4))
        },
-       Bounds = paste0("rounded outwards", if (outside) sprintf("; for %s, `mean` or `sd` is outside before rounding",
-                                                                count_of(outside, attr(x, "of") %||% "row"))),
+       Bounds = paste0("rounded outwards", if (outside) sprintf(
+         "; before rounding, `mean` or `sd` is outside its bounds in %s", count_of(outside, attr(x, "of") %||% "row"))),
        Classes = if ("class" %in% names(x)) "f is relative to the first class, whose f is 0",
        Scales = if (transformed) paste0("`mean` and `sd` are of f, on the scale of the transformed response",
                                         if ("fit_lower" %in% names(x)) "; `median` and `fit` (mean) are of y") else

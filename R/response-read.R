@@ -303,8 +303,9 @@ best_of_times <- function(fit_with) {
   fits <- lapply(list(`weibull()` = weibull(), `loglogistic()` = loglogistic(), `lognormal()` = lognormal()), fit_with)
   evidence <- vapply(fits, `[[`, 0, "evidence")
   best <- which.max(evidence)
-  others <- paste(sprintf("%s is %.1f below", names(fits)[-best], max(evidence) - evidence[-best]), collapse = ", ")
-  text <- sprintf("Family: %s has the largest log marginal likelihood; %s.", names(fits)[best], others)
+  below <- vapply(signif(max(evidence) - evidence[-best], 2), format, "")
+  text <- sprintf("Family: %s has the largest log marginal likelihood; %s.", names(fits)[best],
+                  paste(sprintf("%s is %s below", names(fits)[-best], below), collapse = ", "))
   tell_classed("family", text)
   fit <- fits[[best]]
   fit$seconds <- c(fit$seconds, families = sum(unlist(lapply(fits[-best], `[[`, "seconds"))))

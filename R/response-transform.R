@@ -77,10 +77,8 @@ response_unit <- function(r, w, size, center, scale, name, known = NULL) {
                 message = sprintf("The weighted mean of `%s` is beyond the range of double precision.", name))
   }
   if (scale && n == 1L) abort_input(name, "has one row", hint = one_row_hint)
-  if (scale && diff(known$range) <= 8 * .Machine$double.eps * size) {
-    abort_input(name, "is constant", hint = paste("Learning needs two different values. Or use hyper = \"fixed\" with",
-                                                  "`kernel`, `noise` and scale = FALSE."))
-  }
+  if (scale && diff(known$range) <= 8 * .Machine$double.eps * size)
+    abort_input(name, "is constant", hint = c("Learning needs two different values.", one_row_hint))
   square <- if (scale) sd_r^2 else size^2
   if (!is.finite(square) || (size > 0 && square < .Machine$double.xmin)) {
     size <- if (scale) sd_r else size

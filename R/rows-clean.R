@@ -135,7 +135,9 @@ log_density_shift <- function(n, log_w, scale, rows = 0, ss = 0) {
 
 sum_of_logs <- function(w) if (is.null(w)) 0 else sum(log(w))
 
-check_response <- function(y, argument, n = NULL, labels = NULL) {
+only_in_memory <- "Give the rows as a data frame to use a family, a transform or `tol`."
+
+check_response <- function(y, argument, n = NULL, labels = NULL, for_classes = NULL) {
   reason <- if (is.character(y) && !anyNA(as_number(y))) {
     "as.numeric() makes numbers of such text."
   } else if (is_time(y) || inherits(y, "Surv") || !is.null(hint_for_text(y))) {
@@ -144,7 +146,8 @@ check_response <- function(y, argument, n = NULL, labels = NULL) {
     classes <- length(unique(y))
     refuse_if(2 * classes > length(y), argument, describe(y), hint = "For classes give family = multinomial().",
               message = sprintf("`%s` has %d different values, which are no numbers.", argument, classes))
-    "The model has Gaussian noise. For two classes use family = binomial(), for more multinomial() or ordinal()."
+    for_classes %||%
+      "The model has Gaussian noise. For two classes use family = binomial(), for more multinomial() or ordinal()."
   } else if (is.data.frame(y) && ncol(y) == 1L) {
     sprintf("Give its column, as in data[[\"%s\"]].", names(y))
   } else if (length(dim(y)) == 2L && ncol(y) > 1L) {

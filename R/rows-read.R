@@ -13,8 +13,9 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
     call$formula <- without
     return(data_from_formula(call, envir, center, scale, merge, likelihood, kernel, mean))
   }
-  if (!attr(stats::terms(eval(call$formula, envir), allowDotAsName = TRUE), "intercept")) tell_classed(
-    "intercept", "`- 1` or `+ 0` in a formula changes nothing: the constant mean stays. center = FALSE leaves it out.")
+  if (isTRUE(center) && !attr(stats::terms(eval(call$formula, envir), allowDotAsName = TRUE), "intercept"))
+    tell_classed("intercept", paste("`- 1` or `+ 0` in a formula changes nothing: the constant mean stays.",
+                                    "center = FALSE leaves it out if f has no linear mean."))
   # Omit the default names "1", "2", ... of many rows, which take 64 bytes each.
   labels <- if (nrow(mf) <= many_rows || is.character(attr(mf, "row.names"))) row.names(mf)
   if (!nrow(mf)) {
@@ -22,7 +23,7 @@ data_from_formula <- function(call, envir, center = TRUE, scale = TRUE, merge = 
     mf <- make_model_frame(call, envir)
     lost <- vapply(mf, function(v) mean(is.na(v)), 0) # NaN without rows
     unknown <- !is.null(call$subset) && all(lost %in% 1)
-    what <- if (unknown) "`subset` is NA, or has no rows of the data." else if (nrow(mf))
+    what <- if (unknown) "`subset` is NA, or has only row numbers that the data lack." else if (nrow(mf))
       "`data` has no rows without missing values." else
         if (is.null(call$subset)) "`data` has no rows." else "`data` and `subset` leave no rows."
     abort_input("data", "no rows", message = what, hint = if (nrow(mf) && !unknown) {

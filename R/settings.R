@@ -100,9 +100,12 @@ complete_settings <- function(data, asked) {
   check_learnable(asked$kernel, compiled$table, data, asked$names, asked$free)
   refuse_if(length(asked$free) && data$n == 1L, "hyper", sprintf("= \"%s\" cannot learn from one row", asked$hyper),
             hint = one_row_hint)
-  refuse_if(length(asked$free) && diff(range(data$y)) == 0 && is.null(data$group) && is.null(asked$likelihood), "y",
-            "is constant",
-            hint = "Learning needs two different values. Or use hyper = \"fixed\" with `kernel` and `noise`.")
+  # If all responses are equal, the noise or shape of their density has no best value.
+  noisy <- is.null(asked$likelihood) || asked$likelihood$learned && !isTRUE(response_row(asked$likelihood)$discrete)
+  equal <- diff(range(data$y)) == 0 && diff(range(data$sites$offset, 0)) == 0 && all(data$sites$size == data$sites$y)
+  refuse_if(length(asked$free) && noisy && equal && is.null(data$group),
+            if (is.null(data$terms)) "y" else deparse1(data$terms[[2L]]), "is constant",
+            hint = c("Learning needs two different values.", one_row_hint))
   start <- new_model(compiled, asked$noise, data$center, data$scale)
   # Stop at extreme variances, because their squares must be finite and above 0.
   variances <- list(noise = start$noise,

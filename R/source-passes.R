@@ -78,7 +78,7 @@ block_rows <- function(recipe, block, variables = NULL) {
                 hint = "A source must give the same rows in every pass.")
   }
   rows <- rows_of_frame(mf, variables %||% inputs, labels)
-  response <- check_response(rows$response, rows$name, nrow(mf), labels)
+  response <- check_response(rows$response, rows$name, nrow(mf), labels, only_in_memory)
   offset <- rows$offset %||% 0
   if (is.null(variables)) { # The first pass stops at values that depend on other rows, such as scale(x) and rank(x).
     exprs <- c(as.list(attr(terms, "variables"))[-1L], recipe$given)
@@ -191,9 +191,9 @@ smallest_keys <- function(parts, size = parts[[1L]]$size) {
 #' @export
 rows_parts <- function(parts) {
   check_given("parts", "Give a list of data frames, or of functions that return them.")
-  good <- is.list(parts) && !is.data.frame(parts) && length(parts) &&
-    all(vapply(parts, function(p) is.data.frame(p) || is.function(p), NA))
-  refuse_if(!good, "parts", describe(parts), "a list of data frames, or of functions that return them")
+  want <- "a list of data frames, or of functions that return them"
+  refuse_if(!is.list(parts) || is.data.frame(parts) || !length(parts), "parts", describe(parts), want)
+  for (p in parts) refuse_if(!is.data.frame(p) && !is.function(p), "parts", describe(p), want, where = "an element")
   crew <- find_crew()
   id <- next_source()
   passes <- 0L

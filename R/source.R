@@ -186,7 +186,8 @@ read_block <- function(source, before) {
   if (is.null(block)) return(NULL)
   if (is.matrix(block)) block <- as.data.frame(block)
   after <- sprintf("This was after %s rows.", show_count(before))
-  refuse_if(!is.data.frame(block), "data", describe(block), "a source of data frames", hint = after)
+  refuse_if(!is.data.frame(block), "data", describe(block), hint = after, message = sprintf(
+    "A row source must return data frames, and NULL at its end; it returned %s.", describe(block)))
   lacking <- setdiff(source$columns, names(block))
   refuse_if(length(lacking), "data", sprintf("has a block without %s", list_quoted(lacking)), hint = after)
   block

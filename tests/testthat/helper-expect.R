@@ -73,6 +73,18 @@ expect_input_error <- function(code, argument = "") {
   )
 }
 
+# Expects that `object` sends no message of the class, and returns its value. Replaces testthat's function of this name,
+# which in testthat 3.1.6 never fails.
+expect_no_message <- function(object, class = "message") {
+  told <- character()
+  value <- withCallingHandlers(object, message = function(m) {
+    if (inherits(m, class)) told <<- c(told, conditionMessage(m))
+    invokeRestart("muffleMessage")
+  })
+  testthat::expect(!length(told), paste("sent the message", told[1L]))
+  invisible(value)
+}
+
 # Expects finite numbers or a classed error, never NaN.
 expect_finite_or_refused <- function(code) {
   result <- tryCatch(code, pfdtc_error_numerical = function(e) NULL)

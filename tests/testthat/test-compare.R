@@ -271,3 +271,9 @@ test_that("rows without trials are not scored and do not count, given as shares 
   expect_equal(attr(cross_validate(shares, fold), "overall")[1:4], attr(cross_validate(pairs, fold), "overall")[1:4],
                tolerance = 1e-6)
 })
+
+test_that("fits by one method have different labels", {
+  fit <- gp_exact(dist ~ speed, cars, kernel = kernel_se(10, 400), noise = 200, hyper = "fixed")
+  table <- compare_fits(list(fit, b = fit, fit), newdata = cars[1:3, ])
+  expect_identical(table$method, c("gp_exact", "b", "gp_exact 1"))
+})

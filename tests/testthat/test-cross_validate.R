@@ -232,3 +232,11 @@ test_that("ordered classes have Brier score and accuracy, and tables of counts a
   expect_no_message(with_seed(1, cross_validate(counted, folds = 2, by = ~x, hyper = "held")),
                     class = "pfdtc_message_equal_inputs")
 })
+
+test_that("the RMSE is known in folds that choose another transform than the fit", {
+  fit <- pfdtc(dist ~ speed, cars, transform = "auto") # chooses a transform, which fold 1 does not
+  found <- cross_validate(fit, folds = rep(1:2, 25))
+  expect_false(anyNA(found$rmse))
+  each <- attr(found, "predictions")
+  expect_equal(attr(found, "overall")$rmse, sqrt(mean((cars$dist[each$row] - each$mean)^2)))
+})

@@ -355,3 +355,8 @@ test_that("certify() of a hurdle refuses a reference, because its parts have the
   fit <- fixed_hurdle(y ~ x, hurdle_data(), m = 10)
   expect_error(certify(fit, reference = reference(fit$zero)), "`reference`", class = "pfdtc_error_input")
 })
+
+test_that("gp_hurdle() as a family has an error that says what to write", {
+  expect_error(pfdtc(Days ~ Age, MASS::quine, family = gp_hurdle(nb())), "gp_hurdle() is no family", fixed = TRUE,
+               class = "pfdtc_error_input")
+})

@@ -174,3 +174,9 @@ test_that("a setting is checked once, at the start, under its name", {
     expect_error(do.call(pfdtc, c(list(dist ~ speed, cars), wrong)), class = "pfdtc_error_input")
   }
 })
+
+test_that("`neighbours` without effect is reported", {
+  given <- list(dist ~ speed, cars, kernel = kernel_se(10, 400), noise = 200, plain = TRUE, hyper = "fixed")
+  expect_output(print(do.call(pfdtc, c(given, neighbours = 5))), "`neighbours` has no effect")
+  expect_no_match(utils::capture.output(print(do.call(pfdtc, c(given, neighbours = 0)))), "no effect")
+})

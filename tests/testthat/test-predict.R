@@ -335,3 +335,9 @@ test_that("prediction intervals of a family are those of its mean, whichever of 
     expect_false(isTRUE(all.equal(unname(predict(fit, trees[1:3, ])), unname(of("latent")[, "fit"]))))
   }
 })
+
+test_that("newdata that is text gets no advice on factors", {
+  fit <- pfdtc(dist ~ speed, cars, kernel = kernel_se(10, 400), noise = 200, hyper = "fixed")
+  told <- expect_error(predict(fit, "cars"), "must be a data frame", class = "pfdtc_error_input")
+  expect_no_match(conditionMessage(told), "factor")
+})

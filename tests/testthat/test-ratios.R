@@ -81,3 +81,23 @@ test_that("families without ratios and rows that do not match are refused by nam
   expect_identical(nrow(ratios(n, new[0, , drop = FALSE], new[1, , drop = FALSE])), 0L)
   refused(ratios(n, cbind(new, z = 1), data.frame(z = 1)), "`than`")
 })
+
+test_that("new levels of groups are told once for each data frame, with its own row numbers", {
+  d <- data.frame(x = 1:12, g = gl(3, 4), n = rep(1:4, 3))
+  fit <- pfdtc(n ~ x + (1 | g), d, family = poisson(), kernel = kernel_se(5, 1) + kernel_group(~ g, variance = 1),
+               hyper = "fixed")
+  told <- function(code) {
+    found <- character()
+    withCallingHandlers(code, pfdtc_message_new_levels = function(m) {
+      found <<- c(found, sub("[.] .*", "", trimws(conditionMessage(m))))
+      invokeRestart("muffleMessage")
+    })
+    found
+  }
+  new <- data.frame(x = 2, g = "new")
+  one <- "New level of `g` in row 1"
+  expect_identical(told(ratios(fit, d[1, ], new)), one)
+  expect_identical(told(ratios(fit, new, d[1, c("x", "g")])), one)
+  expect_identical(told(exceedance(fit, new, 2)), one)
+  expect_identical(told(exceedance(fit, new, 2, certified = FALSE)), one)
+})

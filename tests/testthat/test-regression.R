@@ -203,3 +203,10 @@ test_that("a variable that leaves the formula leaves `mean` and `noise` too", {
   expect_identical(update(fit, log(mpg) ~ .)$call$noise, fit$call$noise)
   expect_equal(drop1(fit)["wt", "AIC"], AIC(same))
 })
+
+test_that("tables of dropped terms say why Df is blank", {
+  fit <- fit_cars()
+  table <- function(df) structure(data.frame(Df = c(NA, df), AIC = 1:2), heading = "terms")
+  expect_match(attr(pfdtc:::table_for_step(table(0), fit), "heading"), "Df is blank", all = FALSE)
+  expect_identical(attr(pfdtc:::table_for_step(table(1), fit), "heading"), "terms")
+})

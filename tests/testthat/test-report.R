@@ -222,3 +222,10 @@ test_that("shape parameters and cut points in a report have the given number of 
   expect_match(table$value[table$what == "Family"],
                paste("mean of f: 50 % near|far", format(signif(-ordered$center, 2))), fixed = TRUE)
 })
+
+test_that("no value in the table of a report ends with a full stop", {
+  fit <- pfdtc(dist ~ speed, cars[1:20, ], transform = "auto", kernel = kernel_se()) # has a line on inflation
+  table <- report(fit)$table
+  expect_true("Variance inflation" %in% table$what)
+  expect_no_match(table$value, "[.]$")
+})

@@ -243,3 +243,18 @@ test_that("the same seed gives the same fit, and a search that ends early return
                                   control = pfdtc_control(max_seconds = 0)))
   expect_true(all(is.finite(predict(early))))
 })
+
+test_that("a constant response is refused where noise or a shape is learned, and named", {
+  d <- data.frame(x = 1:8, flat = 2)
+  for (family in list(tobit(), student(), stats::Gamma("log"), tweedie(), lognormal())) {
+    expect_error(pfdtc(flat ~ x, d, family = family, kernel = kernel_se()), "`flat` is constant",
+                 class = "pfdtc_error_input")
+  }
+  expect_error(pfdtc(survival::Surv(flat, flat > 0) ~ x, d), "is constant", class = "pfdtc_error_input")
+  few <- pfdtc_control(restarts = 1)
+  expect_identical(nobs(pfdtc(flat ~ x, d, family = poisson(), kernel = kernel_se(), control = few)), 8L)
+  expect_identical(nobs(pfdtc(flat ~ x, d, family = student(), kernel = kernel_se(), offset = d$x, control = few)), 8L)
+  expect_message(pfdtc(flat ~ x, d, family = tobit(left = 2), kernel = kernel_se(), control = few), "censored")
+  given <- pfdtc(flat ~ x, d, family = student(), kernel = kernel_se(lengthscale = 1, variance = 1), hyper = "fixed")
+  expect_identical(nobs(given), 8L)
+})

@@ -200,3 +200,15 @@ test_that("a message says if all times are censored, from whichever side", {
   d$censored <- survival::Surv(d$time, d$x > 1)
   expect_no_message(fit())
 })
+
+test_that("times known up to an interval are named by both ends, and equal families have no order", {
+  fit <- function(formula) {
+    suppressMessages(pfdtc(formula, data.frame(x = 1:8, L = 1:8, R = 2:9, dead = 0), hyper = "fixed",
+                           kernel = kernel_se(3, 1)))
+  }
+  Surv <- survival::Surv
+  expect_identical(pfdtc:::response_name(fit(Surv(L, R, type = "interval2") ~ x)), 'Surv(L, R, type = "interval2")')
+  censored <- fit(Surv(L, dead) ~ x)
+  expect_identical(pfdtc:::response_name(censored), "L")
+  expect_no_match(unlist(censored$because)["family"], "is 0[.]0 below")
+})

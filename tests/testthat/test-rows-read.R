@@ -313,6 +313,7 @@ test_that("messages and errors of formulas say what to do", {
     expect_message(given(f), "center = FALSE", class = "pfdtc_message_intercept")
   }
   expect_no_message(given(mpg ~ wt + 1), class = "pfdtc_message_intercept")
+  expect_no_message(given(mpg ~ wt - 1, center = FALSE), class = "pfdtc_message_intercept")
   expect_error(pfdtc(mpg ~ wt, mtcars, weights = 1:3), "`weights` has 3 values, and `data` has 32 rows",
                class = "pfdtc_error_input")
   expect_error(pfdtc(mtcars[-1], mtcars["mpg"]), 'data\\[\\["mpg"\\]\\]', class = "pfdtc_error_input")

@@ -234,3 +234,17 @@ test_that("a time difference as the response has the same unit in all blocks", {
   expect_equal(fit$center, mean(2 + d$x + 24 * (d$x > 0.5)))
   expect_identical(fit$frame$response_unit, "hours")
 })
+
+test_that("errors of sources say what a source must return, and that families need a data frame", {
+  nothing <- function() NULL
+  expect_error(rows_blocks(nothing, function() 3), "must return data frames, and NULL at its end; it returned 3",
+               class = "pfdtc_error_input")
+  expect_error(rows_parts(list(cars, 3)), "an element is 3", class = "pfdtc_error_input")
+  file <- tempfile(fileext = ".csv")
+  on.exit(unlink(file))
+  utils::write.csv(iris, file, row.names = FALSE)
+  told <- expect_error(pfdtc(Species ~ ., rows_csv(file)), "Give the rows as a data frame", class = "pfdtc_error_input")
+  expect_no_match(conditionMessage(told), "multinomial")
+  expect_error(pfdtc(Sepal.Length ~ Species, rows_csv(file), family = stats::Gamma("log")),
+               "Give the rows as a data frame", class = "pfdtc_error_input")
+})
